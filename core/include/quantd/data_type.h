@@ -1,0 +1,102 @@
+// The element types, and one table of what is true of each.
+//
+//   const DataTypeInfo* info = FindDataType(static_cast<int>(wire_value));  // nullptr: no such
+//   type info->name == "UINT8", info->bits == 8
+//
+// Numbers and names are those of ONNX TensorProto.DataType. Everything here is constant and safe
+// from any thread.
+#ifndef QUANTD_DATA_TYPE_H_
+#define QUANTD_DATA_TYPE_H_
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace quantd {
+
+// Element type of a tensor.
+enum class DataType : int {
+  kUnspecified = 0,
+  kFloat = 1,
+  kUint8 = 2,
+  kInt8 = 3,
+  kUint16 = 4,
+  kInt16 = 5,
+  kInt32 = 6,
+  kFloat16 = 10,
+  kBfloat16 = 16,
+  kFloat8E4M3Fn = 17,
+  kFloat8E4M3Fnuz = 18,
+  kFloat8E5M2 = 19,
+  kFloat8E5M2Fnuz = 20,
+  kUint4 = 21,
+  kInt4 = 22,
+  kFloat4E2M1 = 23,
+  kFloat8E8M0 = 24,
+  kUint2 = 25,
+  kInt2 = 26,
+};
+
+// What family a type belongs to.
+enum class DataTypeKind : uint8_t {
+  kFloat,     // FLOAT, FLOAT16, BFLOAT16: what is quantized, and what Dequantize gives
+  kInteger,   // signed and unsigned integers
+  kFloat8,    // the four FLOAT8 with a mantissa
+  kFloat4,    // FLOAT4E2M1
+  kExponent,  // FLOAT8E8M0
+};
+
+// One row of the table.
+struct DataTypeInfo {
+  DataType type;
+  std::string_view name;  // ONNX name, such as "FLOAT8E4M3FN"
+  DataTypeKind kind;
+  int bits;         // storage of one element: 2, 4, 8, 16 or 32
+  int64_t minimum;  // smallest value of an integer type, else 0
+  int64_t maximum;  // largest value of an integer type, else 0
+  float largest;    // largest finite value as FLOAT (integers: maximum)
+};
+
+// Every type, in the order of its number.
+inline constexpr std::array<DataTypeInfo, 18> kDataTypes = {{
+    {DataType::kFloat, "FLOAT", DataTypeKind::kFloat, 32, 0, 0, 0x1.fffffep127f},
+    {DataType::kUint8, "UINT8", DataTypeKind::kInteger, 8, 0, 255, 255},
+    {DataType::kInt8, "INT8", DataTypeKind::kInteger, 8, -128, 127, 127},
+    {DataType::kUint16, "UINT16", DataTypeKind::kInteger, 16, 0, 65535, 65535},
+    {DataType::kInt16, "INT16", DataTypeKind::kInteger, 16, -32768, 32767, 32767},
+    {DataType::kInt32, "INT32", DataTypeKind::kInteger, 32, INT32_MIN, INT32_MAX, 0x1p31f},
+    {DataType::kFloat16, "FLOAT16", DataTypeKind::kFloat, 16, 0, 0, 65504},
+    {DataType::kBfloat16, "BFLOAT16", DataTypeKind::kFloat, 16, 0, 0, 0x1.fep127f},
+    {DataType::kFloat8E4M3Fn, "FLOAT8E4M3FN", DataTypeKind::kFloat8, 8, 0, 0, 448},
+    {DataType::kFloat8E4M3Fnuz, "FLOAT8E4M3FNUZ", DataTypeKind::kFloat8, 8, 0, 0, 240},
+    {DataType::kFloat8E5M2, "FLOAT8E5M2", DataTypeKind::kFloat8, 8, 0, 0, 57344},
+    {DataType::kFloat8E5M2Fnuz, "FLOAT8E5M2FNUZ", DataTypeKind::kFloat8, 8, 0, 0, 57344},
+    {DataType::kUint4, "UINT4", DataTypeKind::kInteger, 4, 0, 15, 15},
+    {DataType::kInt4, "INT4", DataTypeKind::kInteger, 4, -8, 7, 7},
+    {DataType::kFloat4E2M1, "FLOAT4E2M1", DataTypeKind::kFloat4, 4, 0, 0, 6},
+    {DataType::kFloat8E8M0, "FLOAT8E8M0", DataTypeKind::kExponent, 8, 0, 0, 0x1p127f},
+    {DataType::kUint2, "UINT2", DataTypeKind::kInteger, 2, 0, 3, 3},
+    {DataType::kInt2, "INT2", DataTypeKind::kInteger, 2, -2, 1, 1},
+}};
+
+// The row of a number, or nullptr when no type has it (0 included).
+constexpr const DataTypeInfo* FindDataType(int number) {
+  for (const DataTypeInfo& info : kDataTypes) {
+    if (static_cast<int>(info.type) == number) return &info;
+  }
+  return nullptr;
+}
+
+// The row of a type. REQUIRES: type is one of kDataTypes.
+constexpr const DataTypeInfo& Info(DataType type) { return *FindDataType(static_cast<int>(type)); }
+
+// The name of a type for a message to a person; "UNSPECIFIED" or "unknown" where there is none.
+constexpr std::string_view Name(DataType type) {
+  if (type == DataType::kUnspecified) return "UNSPECIFIED";
+  const DataTypeInfo* info = FindDataType(static_cast<int>(type));
+  return info == nullptr ? "unknown" : info->name;
+}
+
+}  // namespace quantd
+
+#endif  // QUANTD_DATA_TYPE_H_

@@ -1,0 +1,23 @@
+// Dequantize: ONNX DequantizeLinear 10 to 25 and oneDNN Graph Dequantize. Used like Quantize
+// (quantize.h).
+#ifndef QUANTD_DEQUANTIZE_H_
+#define QUANTD_DEQUANTIZE_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "quantd/executor.h"
+#include "quantd/plan.h"
+
+namespace quantd {
+
+// As PlanQuantize; further fields: "tensor_scale".
+absl::StatusOr<DequantizePlan> PlanDequantize(const DequantizeParameters& parameters);
+
+// As Quantize.
+absl::Status Dequantize(const DequantizePlan& plan, const ByteChunks& x, const Executor& executor,
+                        Interrupted interrupted, absl::Span<uint8_t> y);
+
+}  // namespace quantd
+
+#endif  // QUANTD_DEQUANTIZE_H_

@@ -1,0 +1,36 @@
+// DynamicQuantize: ONNX DynamicQuantizeLinear 11, oneDNN Graph DynamicQuantize, OCP microscaling
+// and NVFP4. Used like Quantize (quantize.h).
+#ifndef QUANTD_DYNAMIC_QUANTIZE_H_
+#define QUANTD_DYNAMIC_QUANTIZE_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "quantd/executor.h"
+#include "quantd/plan.h"
+#include "quantd/quantization_error.h"
+
+namespace quantd {
+
+// As PlanQuantize; further fields: "scale_type", "symmetry".
+absl::StatusOr<DynamicQuantizePlan> PlanDynamicQuantize(
+    const DynamicQuantizeParameters& parameters);
+
+// Where the answer goes: packed bytes, exactly as many as the plan says.
+struct DynamicQuantizeOutput {
+  absl::Span<uint8_t> y;             // output_bytes
+  absl::Span<uint8_t> scale;         // scale_bytes
+  absl::Span<uint8_t> zero_point;    // zero_point_bytes
+  absl::Span<uint8_t> tensor_scale;  // 4 if has_tensor_scale, else 0
+};
+
+// INVALID_ARGUMENT (field "x") when x holds NaN or an infinity and the plan rejects them, naming
+// the first index, or when a scale underflows to 0 or overflows, naming the scale's index;
+// CANCELLED when `interrupted` said so.
+absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, const ByteChunks& x,
+                             const Executor& executor, Interrupted interrupted,
+                             const DynamicQuantizeOutput& output, QuantizationError* error);
+
+}  // namespace quantd
+
+#endif  // QUANTD_DYNAMIC_QUANTIZE_H_

@@ -1,0 +1,27 @@
+// Errors that name the request's field.
+//
+//   return FieldError("scale", absl::StrCat("scale has ", n, " elements, x has ", d, " along axis
+//   ", a));
+//
+// The field travels as a payload of the status, so that whoever answers the client can pass it on.
+#ifndef QUANTD_FIELD_ERROR_H_
+#define QUANTD_FIELD_ERROR_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace quantd {
+
+// An INVALID_ARGUMENT (or `code`) whose field is `field`, a path such as "scale" or "x.raw_data".
+// `message` is for a person: it names the field and both numbers.
+absl::Status FieldError(std::string_view field, std::string_view message,
+                        absl::StatusCode code = absl::StatusCode::kInvalidArgument);
+
+// The field of a status made by FieldError; empty when it has none.
+std::string ErrorField(const absl::Status& status);
+
+}  // namespace quantd
+
+#endif  // QUANTD_FIELD_ERROR_H_

@@ -1,0 +1,83 @@
+// What the three operations are asked to do: the fields of the requests, without the wire.
+//
+// Tensors are views: their bytes must outlive the parameters and every plan made from them.
+#ifndef QUANTD_PARAMETERS_H_
+#define QUANTD_PARAMETERS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "quantd/bytes.h"
+#include "quantd/data_type.h"
+#include "quantd/shape.h"
+
+namespace quantd {
+
+// A tensor: type, shape, packed little-endian row-major bytes (see data types in the proto for the
+// packing). Nothing is checked here; the plan checks that the number of bytes is what type and
+// shape say.
+struct TensorView {
+  DataType data_type = DataType::kUnspecified;
+  Shape shape;
+  ByteChunks bytes;
+};
+
+// Which scale belongs to which element. All unset: decided by the scale's shape (one for the
+// tensor, 1-D along axis 1, or groups); for DynamicQuantize one for the tensor.
+struct Granularity {
+  std::optional<int64_t> axis;  // in [-rank, rank - 1]
+  int64_t block_size = 0;       // elements a block along axis; 0: not blocked
+  Shape block_shape;            // one length a dimension of x, -1 for the whole dimension
+};
+
+enum class ZeroPointOrder : uint8_t {
+  kAfterRounding,   // ONNX: clamp(rint(x / scale) + zero_point)
+  kBeforeRounding,  // oneDNN Graph: clamp(rint(x / scale + zero_point))
+};
+
+enum class Symmetry : uint8_t {
+  kDefault,  // asymmetric for integers, symmetric for FLOAT8 and FLOAT4
+  kAsymmetric,
+  kSymmetric,
+};
+
+enum class NonFinite : uint8_t { kReject, kIgnore };
+
+// ONNX QuantizeLinear 10 to 25, oneDNN Graph Quantize.
+struct QuantizeParameters {
+  TensorView x;
+  TensorView scale;
+  std::optional<TensorView> zero_point;
+  DataType output_type = DataType::kUnspecified;
+  Granularity granularity;
+  bool saturate = true;
+  DataType precision = DataType::kUnspecified;
+  ZeroPointOrder zero_point_order = ZeroPointOrder::kAfterRounding;
+  bool report_error = false;
+};
+
+// ONNX DequantizeLinear 10 to 25, oneDNN Graph Dequantize.
+struct DequantizeParameters {
+  TensorView x;
+  TensorView scale;
+  std::optional<TensorView> zero_point;
+  std::optional<TensorView> tensor_scale;
+  DataType output_type = DataType::kUnspecified;
+  Granularity granularity;
+};
+
+// ONNX DynamicQuantizeLinear 11, oneDNN Graph DynamicQuantize, OCP MX 1.0, NVFP4.
+struct DynamicQuantizeParameters {
+  TensorView x;
+  DataType output_type = DataType::kUnspecified;
+  Granularity granularity;
+  bool saturate = true;
+  DataType scale_type = DataType::kUnspecified;
+  Symmetry symmetry = Symmetry::kDefault;
+  NonFinite non_finite = NonFinite::kReject;
+  bool report_error = false;
+};
+
+}  // namespace quantd
+
+#endif  // QUANTD_PARAMETERS_H_

@@ -1,0 +1,111 @@
+// What is decided about a request before any element is touched.
+//
+// A plan is made once from the parameters (everything that can be wrong with them is found there),
+// is immutable, and can be executed from any thread. It views the parameters' bytes: they must
+// outlive it.
+//
+// Every granularity is one idea, a block shape over a row-major tensor: per tensor is one block of
+// the whole shape, per axis has length 1 on the axis and the whole length elsewhere, ONNX blocks
+// have B on the axis and 1 elsewhere, groups and tiles are as given.
+#ifndef QUANTD_PLAN_H_
+#define QUANTD_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "quantd/parameters.h"
+
+namespace quantd {
+
+// The block shape, with adjacent dimensions merged where that changes nothing: dimensions of length
+// 1 vanish, and a dimension that its blocks cover whole is merged into the one before it. So per
+// tensor is one dimension {N, N}, per last axis is {rows, rows}, {C, 1}, per axis in the middle is
+// {outer, outer}, {C * inner, inner}.
+struct BlockLayout {
+  struct Dimension {
+    int64_t length;        // >= 1
+    int64_t block;         // 1 <= block <= length; the last block may be short
+    int64_t scale_stride;  // distance in scales from one block to the next along this dimension
+    int64_t blocks() const { return (length + block - 1) / block; }
+  };
+  // Outermost first; never empty unless the tensor is. The last dimension is contiguous in memory
+  // and its blocks' scales are neighbours (scale_stride 1).
+  absl::InlinedVector<Dimension, 6> dimensions;
+  int64_t scale_count = 0;  // product of blocks(); 1 for a 0-D tensor; may be 0 for an empty tensor
+
+  bool uniform() const { return scale_count == 1; }  // one scale for all elements
+};
+
+// How x / scale is computed; see core/src/kernels for why each is exact.
+enum class Quotient : uint8_t {
+  kReciprocal,     // two fused multiply-adds; integers of 8 bits or fewer, FLOAT precision, all
+                   // |scale| in [2^-100, 2^76]
+  kDivide,         // one IEEE division in FLOAT
+  kGivenFloat16,   // divided in FLOAT and rounded to FLOAT16
+  kGivenBfloat16,  // divided in FLOAT and rounded to BFLOAT16
+};
+
+// What all plans have.
+struct PlanBase {
+  DataType input_type = DataType::kUnspecified;
+  DataType output_type = DataType::kUnspecified;
+  Shape shape;  // of x and y
+  int64_t elements = 0;
+  uint64_t input_bytes = 0;   // packed bytes of x; checked to be what arrived
+  uint64_t output_bytes = 0;  // packed bytes of y
+  BlockLayout layout;
+};
+
+// Made by PlanQuantize.
+struct QuantizePlan : PlanBase {
+  Quotient quotient = Quotient::kDivide;
+  DataType precision = DataType::kFloat;  // of the division: FLOAT, FLOAT16 or BFLOAT16
+  bool saturate = true;                   // FLOAT8 only
+  ZeroPointOrder zero_point_order = ZeroPointOrder::kAfterRounding;
+  bool has_zero_point = false;  // FLOAT4: one is added in FLOAT only when given
+  bool report_error = false;
+  // Smallest and largest integer that an output may have (integer types): the type's range, but
+  // [-127, 127] for the INT8 of DynamicQuantize.
+  int32_t minimum = 0;
+  int32_t maximum = 0;
+  std::vector<float> scales;  // scale_count, cast to `precision`; neither 0 nor NaN nor infinite
+  std::vector<float> dequantize_scales;  // report_error only, when they differ from scales (a cast
+                                         // to `precision` lost bits)
+  std::vector<float> zero_points;        // scale_count, or empty when all are 0
+};
+
+// Made by PlanDequantize.
+struct DequantizePlan : PlanBase {
+  std::vector<float> scales;         // scale_count, tensor_scale multiplied in; any value
+  std::vector<int32_t> zero_points;  // scale_count, or empty when all are 0; FLOAT4: twice the
+                                     // value, which is an integer
+};
+
+// How the scale of a block follows from its range.
+enum class ScaleRule : uint8_t {
+  kRange,       // (max - min) / (qmax - qmin), with a zero point
+  kSymmetric,   // max|x| / largest
+  kPowerOfTwo,  // OCP MX: 2^(floor(log2(max|x|)) - emax)
+  kTwoLevel,    // NVFP4: FLOAT8E4M3FN of max|x| / 6 / tensor scale
+};
+
+// Made by PlanDynamicQuantize.
+struct DynamicQuantizePlan : PlanBase {
+  ScaleRule rule = ScaleRule::kRange;
+  DataType scale_type = DataType::kFloat;
+  bool saturate = true;
+  bool report_error = false;
+  NonFinite non_finite = NonFinite::kReject;
+  int32_t minimum = 0;  // as in QuantizePlan
+  int32_t maximum = 0;
+  Shape scale_shape;              // of y_scale and y_zero_point
+  uint64_t scale_bytes = 0;       // packed bytes of y_scale
+  bool has_zero_point = false;    // whether the answer carries y_zero_point
+  uint64_t zero_point_bytes = 0;  // packed bytes of y_zero_point; 0 without one
+  bool has_tensor_scale = false;  // whether the answer carries y_tensor_scale (a FLOAT, 4 bytes)
+};
+
+}  // namespace quantd
+
+#endif  // QUANTD_PLAN_H_

@@ -1,0 +1,32 @@
+// Quantize: ONNX QuantizeLinear 10 to 25 and oneDNN Graph Quantize.
+//
+//   absl::StatusOr<QuantizePlan> plan = PlanQuantize(parameters);
+//   std::vector<uint8_t> y(plan->output_bytes);
+//   absl::Status status = Quantize(*plan, parameters.x.bytes, executor, interrupted,
+//   absl::MakeSpan(y), nullptr);
+#ifndef QUANTD_QUANTIZE_H_
+#define QUANTD_QUANTIZE_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "quantd/executor.h"
+#include "quantd/plan.h"
+#include "quantd/quantization_error.h"
+
+namespace quantd {
+
+// Checks everything about the request but the elements of x. INVALID_ARGUMENT with a field ("x",
+// "scale", "zero_point", "output_type", "axis", "block_size", "block_shape", "precision", ...) when
+// something is wrong. Memory: a few floats a scale, and there are never more scales than arrived.
+absl::StatusOr<QuantizePlan> PlanQuantize(const QuantizeParameters& parameters);
+
+// Writes the plan's output_bytes to y. Fails only with CANCELLED, when `interrupted` said so.
+// x is the bytes of the plan's x. `error` may be null; set if the plan says report_error.
+// REQUIRES: x.size() == plan.input_bytes, y.size() == plan.output_bytes; y overlaps no input.
+absl::Status Quantize(const QuantizePlan& plan, const ByteChunks& x, const Executor& executor,
+                      Interrupted interrupted, absl::Span<uint8_t> y, QuantizationError* error);
+
+}  // namespace quantd
+
+#endif  // QUANTD_QUANTIZE_H_
