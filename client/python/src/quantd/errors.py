@@ -1,0 +1,111 @@
+"""Errors: every failed call raises QuantdError, or the subclass of its gRPC code, with the server's details parsed."""
+
+from dataclasses import dataclass
+from typing import Dict, Optional, Sequence, Tuple, Type
+
+import grpc
+
+from . import messages
+
+
+@dataclass(frozen=True)
+class FieldViolation:
+    """A field of the request that is wrong, and why."""
+
+    field: str
+    description: str
+
+
+class QuantdError(Exception):
+    """A call that failed.
+
+    code: the gRPC status code. message: the server's text, which names the field and the numbers.
+    field_violations: the wrong fields, where the server says which. reason: a constant to branch on.
+    retry_after: seconds to wait before another try, where the server says so.
+    """
+
+    def __init__(
+        self,
+        code: grpc.StatusCode,
+        message: str,
+        field_violations: Sequence[FieldViolation] = (),
+        reason: Optional[str] = None,
+        metadata: Optional[Dict[str, str]] = None,
+        retry_after: Optional[float] = None,
+    ):
+        super().__init__(f"{code.name}: {message}")
+        self.code = code
+        self.message = message
+        self.field_violations: Tuple[FieldViolation, ...] = tuple(field_violations)
+        self.reason = reason
+        self.metadata = dict(metadata or {})
+        self.retry_after = retry_after
+
+    @property
+    def field(self) -> Optional[str]:
+        """Path of the first wrong field, such as "scale"."""
+        return self.field_violations[0].field if self.field_violations else None
+
+
+class InvalidArgumentError(QuantdError, ValueError):
+    """The request is wrong; field_violations says where."""
+
+
+class ResourceExhaustedError(QuantdError):
+    """The request, or its answer, is larger than the server allows."""
+
+
+class UnavailableError(QuantdError, ConnectionError):
+    """No server there, or it is overloaded or draining; worth a retry after retry_after seconds."""
+
+
+class DeadlineExceededError(QuantdError, TimeoutError):
+    """The timeout passed before the answer came."""
+
+
+_CLASSES: Dict[grpc.StatusCode, Type[QuantdError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhaustedError,
+    grpc.StatusCode.UNAVAILABLE: UnavailableError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
+}
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def _make(code: grpc.StatusCode, *arguments, **details) -> QuantdError:
+    return _CLASSES.get(code, QuantdError)(code, *arguments, **details)
+
+
+def from_rpc_error(error: grpc.RpcError) -> QuantdError:
+    """The exception for a failed call, with what grpc-status-details-bin says."""
+    trailers = dict(error.trailing_metadata() or ())
+    violations, reason, metadata, retry_after = [], None, None, None
+    try:
+        status = messages.Status.FromString(trailers.get("grpc-status-details-bin", b""))
+        for detail in status.details:
+            name = detail.type_url.rpartition("/")[2]
+            if name == "google.rpc.BadRequest":
+                for violation in messages.BadRequest.FromString(detail.value).field_violations:
+                    violations.append(FieldViolation(violation.field, violation.description))
+            elif name == "google.rpc.ErrorInfo":
+                info = messages.ErrorInfo.FromString(detail.value)
+                reason, metadata = info.reason, dict(info.metadata)
+            elif name == "google.rpc.RetryInfo":
+                delay = messages.RetryInfo.FromString(detail.value).retry_delay
+                retry_after = delay.seconds + delay.nanos * 1e-9
+    except Exception:  # details that do not parse must not hide the status itself
+        pass
+    return _make(
+        error.code(),
+        error.details() or "",
+        violations,
+        reason=reason,
+        metadata=metadata,
+        retry_after=retry_after,
+    )
+
+
+def from_item_error(item) -> QuantdError:
+    """The exception for one failed item of a stream."""
+    code = _CODES.get(item.code, grpc.StatusCode.UNKNOWN)
+    return _make(code, item.message, [FieldViolation(v.field, v.description) for v in item.field_violations])

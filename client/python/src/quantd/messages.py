@@ -1,0 +1,48 @@
+"""The contract's message classes, made from the descriptors that the installation compiled (contract.binpb).
+
+They live in a descriptor pool of their own, so they clash with nothing else that a process has loaded. Programs rarely
+need them: `Client` speaks numpy. They are here for tests and for messages written by hand.
+"""
+
+from importlib import resources
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+
+def _load() -> descriptor_pool.DescriptorPool:
+    pool = descriptor_pool.DescriptorPool()
+    data = (resources.files(__package__) / "contract.binpb").read_bytes()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(data).file:
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool
+
+
+POOL = _load()
+SERVICE = "quantd.v1.QuantizationService"
+
+
+def _message(name: str):
+    return message_factory.GetMessageClass(POOL.FindMessageTypeByName(name))
+
+
+Tensor = _message("quantd.v1.Tensor")
+FloatValues = _message("quantd.v1.FloatValues")
+IntValues = _message("quantd.v1.IntValues")
+SharedMemoryReference = _message("quantd.v1.SharedMemoryReference")
+QuantizeRequest = _message("quantd.v1.QuantizeRequest")
+QuantizeResponse = _message("quantd.v1.QuantizeResponse")
+DequantizeRequest = _message("quantd.v1.DequantizeRequest")
+DequantizeResponse = _message("quantd.v1.DequantizeResponse")
+DynamicQuantizeRequest = _message("quantd.v1.DynamicQuantizeRequest")
+DynamicQuantizeResponse = _message("quantd.v1.DynamicQuantizeResponse")
+StreamRequest = _message("quantd.v1.StreamRequest")
+StreamResponse = _message("quantd.v1.StreamResponse")
+GetServerInfoRequest = _message("quantd.v1.GetServerInfoRequest")
+GetServerInfoResponse = _message("quantd.v1.GetServerInfoResponse")
+
+Status = _message("quantd.client.wire.Status")
+BadRequest = _message("quantd.client.wire.BadRequest")
+ErrorInfo = _message("quantd.client.wire.ErrorInfo")
+RetryInfo = _message("quantd.client.wire.RetryInfo")
+HealthCheckRequest = _message("quantd.client.wire.HealthCheckRequest")
+HealthCheckResponse = _message("quantd.client.wire.HealthCheckResponse")

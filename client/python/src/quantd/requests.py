@@ -1,0 +1,118 @@
+"""Requests: from the arguments of a call to the wire's messages. The server checks values; here only types are made."""
+
+from typing import Any, Optional, Sequence
+
+from . import messages
+from .types import DataType, DataTypeLike, as_array, data_type, to_message
+
+ZERO_POINT_ORDERS = {"after_rounding": 1, "before_rounding": 2}
+SYMMETRIES = {"asymmetric": 1, "symmetric": 2}
+NON_FINITES = {"reject": 1, "ignore": 2}
+
+
+def _choice(value: Optional[str], choices: "dict[str, int]", name: str) -> int:
+    if value is None:
+        return 0
+    if str(value).lower() not in choices:
+        raise ValueError(f"{name} is {value!r}; one of {', '.join(map(repr, choices))}")
+    return choices[str(value).lower()]
+
+
+def _type(value: Optional[DataTypeLike]) -> int:
+    return 0 if value is None else int(data_type(value))
+
+
+def _granularity(request, axis: Optional[int], block_size: int, block_shape: Optional[Sequence[int]]) -> None:
+    if axis is not None:
+        request.axis = axis
+    request.block_size = block_size
+    if block_shape is not None:
+        request.block_shape.extend(block_shape)
+
+
+def _put(field, array) -> None:
+    field.CopyFrom(to_message(messages.Tensor, array))
+
+
+def quantize(
+    x: Any,
+    scale: Any,
+    zero_point: Any = None,
+    *,
+    output_type: Optional[DataTypeLike] = None,
+    axis: Optional[int] = None,
+    block_size: int = 0,
+    block_shape: Optional[Sequence[int]] = None,
+    saturate: bool = True,
+    precision: Optional[DataTypeLike] = None,
+    zero_point_order: Optional[str] = None,
+    report_error: bool = False,
+):
+    """The QuantizeRequest of these arguments; see Client.quantize."""
+    request = messages.QuantizeRequest(
+        output_type=_type(output_type),
+        precision=_type(precision),
+        zero_point_order=_choice(zero_point_order, ZERO_POINT_ORDERS, "zero_point_order"),
+        report_error=report_error,
+    )
+    _put(request.x, as_array(x, "x", DataType.FLOAT))
+    _put(request.scale, as_array(scale, "scale", DataType.FLOAT))
+    if zero_point is not None:
+        default = DataType(request.output_type or DataType.UINT8)
+        _put(request.zero_point, as_array(zero_point, "zero_point", default))
+    if not saturate:
+        request.saturate = False
+    _granularity(request, axis, block_size, block_shape)
+    return request
+
+
+def dequantize(
+    x: Any,
+    scale: Any,
+    zero_point: Any = None,
+    *,
+    output_type: Optional[DataTypeLike] = None,
+    axis: Optional[int] = None,
+    block_size: int = 0,
+    block_shape: Optional[Sequence[int]] = None,
+    tensor_scale: Any = None,
+):
+    """The DequantizeRequest of these arguments; see Client.dequantize."""
+    request = messages.DequantizeRequest(output_type=_type(output_type))
+    array = as_array(x, "x", DataType.UINT8)
+    _put(request.x, array)
+    _put(request.scale, as_array(scale, "scale", DataType.FLOAT))
+    if zero_point is not None:
+        _put(request.zero_point, as_array(zero_point, "zero_point", data_type(array.dtype)))
+    if tensor_scale is not None:
+        _put(request.tensor_scale, as_array(tensor_scale, "tensor_scale", DataType.FLOAT))
+    _granularity(request, axis, block_size, block_shape)
+    return request
+
+
+def dynamic_quantize(
+    x: Any,
+    *,
+    output_type: Optional[DataTypeLike] = None,
+    axis: Optional[int] = None,
+    block_size: int = 0,
+    block_shape: Optional[Sequence[int]] = None,
+    saturate: bool = True,
+    scale_type: Optional[DataTypeLike] = None,
+    symmetry: Optional[str] = None,
+    non_finite: Optional[str] = None,
+    report_error: bool = False,
+):
+    """The DynamicQuantizeRequest of these arguments; see Client.dynamic_quantize."""
+    request = messages.DynamicQuantizeRequest(
+        output_type=_type(output_type),
+        scale_type=_type(scale_type),
+        symmetry=_choice(symmetry, SYMMETRIES, "symmetry"),
+        non_finite=_choice(non_finite, NON_FINITES, "non_finite"),
+        report_error=report_error,
+    )
+    _put(request.x, as_array(x, "x", DataType.FLOAT))
+    if not saturate:
+        request.saturate = False
+    _granularity(request, axis, block_size, block_shape)
+    return request

@@ -1,0 +1,191 @@
+"""Data types: the contract's numbers, their numpy dtypes, and how elements are packed on the wire.
+
+In numpy every tensor has its logical shape, one element an item, whatever its width: int4 and float4 arrays are those of
+ml_dtypes. Packing to 4 and 2 bits happens here and only here.
+"""
+
+import enum
+import sys
+from typing import Any, Optional, Sequence, Union
+
+import ml_dtypes
+import numpy as np
+
+
+class DataType(enum.IntEnum):
+    """Element types, by the numbers of ONNX TensorProto.DataType."""
+
+    FLOAT = 1
+    UINT8 = 2
+    INT8 = 3
+    UINT16 = 4
+    INT16 = 5
+    INT32 = 6
+    FLOAT16 = 10
+    BFLOAT16 = 16
+    FLOAT8E4M3FN = 17
+    FLOAT8E4M3FNUZ = 18
+    FLOAT8E5M2 = 19
+    FLOAT8E5M2FNUZ = 20
+    UINT4 = 21
+    INT4 = 22
+    FLOAT4E2M1 = 23
+    FLOAT8E8M0 = 24
+    UINT2 = 25
+    INT2 = 26
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The numpy dtype of arrays of this type."""
+        return _DTYPES[self]
+
+    @property
+    def bits(self) -> int:
+        """Bits that one element takes on the wire."""
+        return _BITS.get(self, self.dtype.itemsize * 8)
+
+    @property
+    def is_integer(self) -> bool:
+        return "INT" in self.name
+
+    @property
+    def is_signed(self) -> bool:
+        return not self.name.startswith("UINT")
+
+    def byte_size(self, elements: int) -> int:
+        """Bytes that so many elements take on the wire."""
+        return (elements * self.bits + 7) // 8
+
+
+_DTYPES = {
+    DataType.FLOAT: np.dtype(np.float32),
+    DataType.UINT8: np.dtype(np.uint8),
+    DataType.INT8: np.dtype(np.int8),
+    DataType.UINT16: np.dtype(np.uint16),
+    DataType.INT16: np.dtype(np.int16),
+    DataType.INT32: np.dtype(np.int32),
+    DataType.FLOAT16: np.dtype(np.float16),
+    DataType.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
+    DataType.FLOAT8E4M3FN: np.dtype(ml_dtypes.float8_e4m3fn),
+    DataType.FLOAT8E4M3FNUZ: np.dtype(ml_dtypes.float8_e4m3fnuz),
+    DataType.FLOAT8E5M2: np.dtype(ml_dtypes.float8_e5m2),
+    DataType.FLOAT8E5M2FNUZ: np.dtype(ml_dtypes.float8_e5m2fnuz),
+    DataType.UINT4: np.dtype(ml_dtypes.uint4),
+    DataType.INT4: np.dtype(ml_dtypes.int4),
+    DataType.FLOAT4E2M1: np.dtype(ml_dtypes.float4_e2m1fn),
+    DataType.FLOAT8E8M0: np.dtype(ml_dtypes.float8_e8m0fnu),
+    DataType.UINT2: np.dtype(ml_dtypes.uint2),
+    DataType.INT2: np.dtype(ml_dtypes.int2),
+}
+_BITS = {
+    DataType.UINT4: 4,
+    DataType.INT4: 4,
+    DataType.FLOAT4E2M1: 4,
+    DataType.UINT2: 2,
+    DataType.INT2: 2,
+}
+_OF_DTYPE = {dtype: data_type for data_type, dtype in _DTYPES.items()}
+_OF_NAME = {name: t for t in DataType for name in (t.name.lower(), t.dtype.name)}
+
+DataTypeLike = Union[DataType, int, str, np.dtype, type]
+
+
+def data_type(value: DataTypeLike) -> DataType:
+    """The DataType of a DataType, its number or name ("int4", "FLOAT8E4M3FN", "float8_e4m3fn") or a numpy dtype."""
+    if isinstance(value, int):
+        return DataType(value)
+    if isinstance(value, str):
+        if value.lower() in _OF_NAME:
+            return _OF_NAME[value.lower()]
+        raise ValueError(f"unknown data type {value!r}; one of {', '.join(sorted(_OF_NAME))}")
+    dtype = np.dtype(value).newbyteorder("=")
+    if dtype in _OF_DTYPE:
+        return _OF_DTYPE[dtype]
+    raise TypeError(f"quantd has no type for {dtype}; it takes {', '.join(d.name for d in _OF_DTYPE)}")
+
+
+def pack(array: np.ndarray) -> bytes:
+    """The bytes of an array on the wire: little endian, row-major, 4- and 2-bit types packed lowest bits first."""
+    kind = data_type(array.dtype)
+    if kind.bits >= 8:
+        if kind.bits > 8 and (sys.byteorder == "big" or array.dtype.byteorder == ">"):
+            words = np.ascontiguousarray(array).view(f"u{kind.bits // 8}").astype(array.dtype)
+            return words.astype(words.dtype.newbyteorder("<")).tobytes()
+        return array.tobytes()
+    per_byte = 8 // kind.bits
+    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << kind.bits) - 1)
+    codes = np.concatenate([codes, np.zeros(-codes.size % per_byte, np.uint8)]).reshape(-1, per_byte)
+    packed = codes[:, 0].copy()
+    for i in range(1, per_byte):
+        packed |= codes[:, i] << np.uint8(i * kind.bits)
+    return packed.tobytes()
+
+
+def unpack(raw: bytes, kind: DataType, shape: Sequence[int]) -> np.ndarray:
+    """The array of so many bytes from the wire; the reverse of pack. The array owns its memory and may be written."""
+    count = int(np.prod(shape, dtype=np.int64))
+    if len(raw) != kind.byte_size(count):
+        raise ValueError(f"{kind.name} of shape {list(shape)} takes {kind.byte_size(count)} bytes, not {len(raw)}")
+    if kind.bits >= 8:
+        data = np.frombuffer(bytearray(raw), dtype=np.uint8)
+        if sys.byteorder == "big" and kind.bits > 8:
+            data = data.view(f"<u{kind.bits // 8}").astype(f"u{kind.bits // 8}")
+        return data.view(kind.dtype).reshape(shape)
+    per_byte = 8 // kind.bits
+    packed = np.frombuffer(raw, dtype=np.uint8)
+    codes = np.empty((packed.size, per_byte), np.uint8)
+    for i in range(per_byte):
+        codes[:, i] = (packed >> np.uint8(i * kind.bits)) & ((1 << kind.bits) - 1)
+    codes = codes.reshape(-1)[:count].copy()
+    if kind.is_integer and kind.is_signed:  # ml_dtypes keeps int4 and int2 sign-extended in a byte
+        sign = np.uint8(1 << (kind.bits - 1))
+        codes = (codes ^ sign) - sign
+    return codes.view(kind.dtype).reshape(shape)
+
+
+def as_array(value: Any, name: str, default: DataType) -> np.ndarray:
+    """A numpy array of a type that quantd has.
+
+    Arrays keep their type; one that quantd lacks (float64, int64) is a TypeError, never converted silently. Python
+    numbers, and lists of them, have no such type and become `default`; an integer that does not fit is a ValueError.
+    """
+    if isinstance(value, np.ndarray) or (hasattr(value, "dtype") and not isinstance(value, (float, np.integer))):
+        array = np.asarray(value)
+        try:
+            data_type(array.dtype)
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}. Convert it, for example with .astype(numpy.float32)") from None
+        return array
+    array = np.asarray(value)
+    if default.is_integer:
+        if array.size and not np.issubdtype(array.dtype, np.integer):
+            raise TypeError(f"{name}: {value!r} must be integers for {default.name}")
+        lowest, highest = integer_range(default)
+        if array.size and (array.min() < lowest or array.max() > highest):
+            raise ValueError(f"{name}: {value!r} is outside {default.name}, {lowest} to {highest}")
+    elif not np.issubdtype(array.dtype, np.number):
+        raise TypeError(f"{name}: {value!r} is not a number, an array or a list of numbers")
+    return array.astype(default.dtype)
+
+
+def integer_range(kind: DataType) -> "tuple[int, int]":
+    """Smallest and largest value of an integer type."""
+    if kind.is_signed:
+        return -(1 << (kind.bits - 1)), (1 << (kind.bits - 1)) - 1
+    return 0, (1 << kind.bits) - 1
+
+
+def to_message(tensor_class, array: np.ndarray):
+    """The wire's Tensor of an array."""
+    return tensor_class(data_type=int(data_type(array.dtype)), shape=array.shape, raw_data=pack(array))
+
+
+def from_message(tensor) -> Optional[np.ndarray]:
+    """The array of a Tensor of the wire, in any of its forms."""
+    kind = DataType(tensor.data_type)
+    form = tensor.WhichOneof("contents")
+    if form == "float_values":
+        return np.array(tensor.float_values.values, np.float32).astype(kind.dtype).reshape(tensor.shape)
+    if form == "int_values":
+        return np.array(tensor.int_values.values, np.int64).astype(kind.dtype).reshape(tensor.shape)
+    return unpack(tensor.raw_data, kind, tensor.shape)
