@@ -1,0 +1,201 @@
+// The loops over elements, as plain function pointers: one table a target (AVX-512, AVX2, NEON,
+// scalar), all with the same results bit for bit.
+//
+//   const KernelTable& kernels = Kernels();                   // once, where a plan is executed
+//   QuantizeKernel quantize = FindQuantize(kernels, plan.quotient, plan.zero_point_order,
+//                                          plan.output_type, ScaleMode::kRuns);
+//   quantize(tile);
+//
+// Kernels see contiguous pieces of a tensor ("tiles") of any length, 0 included, at any alignment:
+// pointers to elements are byte pointers. Every f32 tensor goes in as it lies in memory, in pieces
+// as long as it has (a call costs some 20 ns); FLOAT16, BFLOAT16 and INT32 pass through a float
+// tile of 1,024 elements on the stack (to_float), 4- and 2-bit codes through a tile of one byte a
+// code (pack, unpack). Nothing here allocates, fails or keeps state; all of it is safe from any
+// thread. Input and output never overlap.
+#ifndef QUANTD_SRC_KERNELS_KERNEL_TABLE_H_
+#define QUANTD_SRC_KERNELS_KERNEL_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "quantd/data_type.h"
+#include "quantd/plan.h"
+#include "quantd/quantization_error.h"
+
+namespace quantd {
+
+// How the elements of a tile find their scale.
+enum class ScaleMode : uint8_t {
+  kRuns,        // `run` neighbours share one: element i has that of index (first + i) / run
+  kPerElement,  // element i has that of index i
+};
+inline constexpr size_t kScaleModes = 2;
+
+// How x / scale is computed: plan.h's Quotient, and the order of the zero point.
+enum class Division : uint8_t {
+  kReciprocal,      // two fused multiply-adds; kInteger8 only
+  kDivide,          // x / scale
+  kDivideFloat16,   // x rounded to FLOAT16, and the quotient too
+  kDivideBfloat16,  // x rounded to BFLOAT16, and the quotient too
+  kDivideAndAdd,    // x / scale + zero point, before rounding (oneDNN); integers only
+};
+inline constexpr size_t kDivisions = 5;
+
+// What the quotient becomes: by width, not by type.
+enum class Encoder : uint8_t {
+  kInteger8,   // bounds within [-128, 127] or [0, 255]; 4- and 2-bit integers too. One byte a code
+  kInteger16,  // bounds within [-32768, 32767] or [0, 65535]; two bytes a code
+  kFloat8E4M3Fn,
+  kFloat8E4M3Fnuz,
+  kFloat8E5M2,
+  kFloat8E5M2Fnuz,
+  kFloat4E2M1,  // one byte a code, 0 to 15
+};
+inline constexpr size_t kEncoders = 7;
+
+// What a code is, for Dequantize. 4- and 2-bit integers are unpacked to kUint8 or kInt8.
+enum class Decoder : uint8_t {
+  kUint8,
+  kInt8,
+  kUint16,
+  kInt16,
+  kInt32,
+  kFloat8E4M3Fn,
+  kFloat8E4M3Fnuz,
+  kFloat8E5M2,
+  kFloat8E5M2Fnuz,
+  kFloat4E2M1,  // one byte a code; the upper four bits are ignored
+};
+inline constexpr size_t kDecoders = 10;
+
+// One call of a QuantizeKernel.
+struct QuantizeTile {
+  const uint8_t* x = nullptr;  // `size` floats
+  uint8_t* y = nullptr;        // `size` codes of one byte, or two with Encoder::kInteger16
+  size_t size = 0;
+  // kRuns: REQUIRES 0 <= first < run. `first` is how far into its run the tile starts. A tile with
+  // one scale is any run >= first + size. Ignored by kPerElement.
+  size_t first = 0;
+  size_t run = SIZE_MAX;
+  // One entry a run, or one an element. All but kReciprocal read `scale` (neither 0 nor NaN nor
+  // infinite); kReciprocal reads the three that MakeReciprocals gives, and no scale.
+  const float* scale = nullptr;
+  const float* limit = nullptr;
+  const float* reciprocal = nullptr;
+  const float* correction = nullptr;
+  // Null: none. Integers with |value| <= 65535 within the output's range for the integer encoders
+  // (any finite float for kDivideAndAdd), any finite float for kFloat4E2M1, ignored by FLOAT8.
+  const float* zero_point = nullptr;
+  // Integer encoders: every code is in [minimum, maximum]. NaN gives minimum.
+  int32_t minimum = 0;
+  int32_t maximum = 0;
+  bool saturate = true;  // FLOAT8 only
+  // The output is larger than the caches: write past them and fetch the input ahead. A hint.
+  bool stream = false;
+};
+using QuantizeKernel = void (*)(const QuantizeTile&);
+
+// One call of a DequantizeKernel: y = (x - zero_point) * scale in FLOAT, as NUMERICS has it.
+struct DequantizeTile {
+  const uint8_t* x = nullptr;  // `size` codes
+  uint8_t* y = nullptr;        // `size` floats
+  size_t size = 0;
+  size_t first = 0;  // as in QuantizeTile
+  size_t run = SIZE_MAX;
+  const float* scale = nullptr;         // any values
+  const int32_t* zero_point = nullptr;  // null: none. kFloat4E2M1: twice the value. Not for FLOAT8
+  bool stream = false;                  // as in QuantizeTile
+};
+using DequantizeKernel = void (*)(const DequantizeTile&);
+
+// One call of a RangeKernel: widens min[k] and max[k] by the elements that share index k, which is
+// found as for scales.
+struct RangeTile {
+  const uint8_t* x = nullptr;  // `size` floats
+  size_t size = 0;
+  size_t first = 0;
+  size_t run = SIZE_MAX;
+  float* min = nullptr;  // start from 0, so that min <= 0 <= max
+  float* max = nullptr;
+};
+// Returns whether an element was NaN or infinite. Such elements are left out by the kIgnore
+// kernels; after `true` from a kReject kernel the ranges mean nothing.
+using RangeKernel = bool (*)(const RangeTile&);
+
+// One call of AddErrors.
+struct ErrorTile {
+  const uint8_t* x = nullptr;      // `size` floats
+  const uint8_t* codes = nullptr;  // as a QuantizeKernel wrote them
+  size_t size = 0;
+  ScaleMode mode = ScaleMode::kRuns;
+  size_t first = 0;  // as in QuantizeTile
+  size_t run = SIZE_MAX;
+  Division division = Division::kDivide;  // kReciprocal means the same as kDivide
+  Encoder encoder = Encoder::kInteger8;
+  bool is_signed = false;                   // integer encoders: how codes are read
+  const float* scale = nullptr;             // of the division
+  const float* dequantize_scale = nullptr;  // may be the same
+  const float* zero_point = nullptr;        // null: none
+  int32_t minimum = 0;                      // integer encoders
+  int32_t maximum = 0;
+};
+
+struct KernelTable {
+  const char* name;  // as SupportedTargets() has it
+  // Null where kernels.inc has no such row.
+  QuantizeKernel quantize[kDivisions][kEncoders][kScaleModes];
+  DequantizeKernel dequantize[kDecoders][kScaleModes];
+  RangeKernel range[2][kScaleModes];  // [0]: NonFinite::kReject, [1]: kIgnore
+
+  // limit, reciprocal and correction of scales for Division::kReciprocal. REQUIRES: every |scale|
+  // in [2^-100, 2^76]. Outputs may not overlap the input.
+  void (*make_reciprocals)(const float* scale, size_t size, float* limit, float* reciprocal,
+                           float* correction);
+
+  // Elements to floats and back, `size` of them. Rounds half to even; a NaN stays a NaN of its
+  // sign.
+  void (*float16_to_float)(const uint8_t* x, size_t size, uint8_t* y);
+  void (*bfloat16_to_float)(const uint8_t* x, size_t size, uint8_t* y);
+  void (*int32_to_float)(const uint8_t* x, size_t size, uint8_t* y);
+  void (*float_to_float16)(const uint8_t* x, size_t size, uint8_t* y);
+  void (*float_to_bfloat16)(const uint8_t* x, size_t size, uint8_t* y);
+
+  // Codes of one byte to packed ones and back. `size` counts codes; element 0 is in the low bits of
+  // byte 0; pack writes unused high bits of the last byte 0, and ignores the upper bits of codes.
+  void (*pack4)(const uint8_t* codes, size_t size, uint8_t* packed);
+  void (*pack2)(const uint8_t* codes, size_t size, uint8_t* packed);
+  void (*unpack_uint4)(const uint8_t* packed, size_t size, uint8_t* codes);
+  void (*unpack_int4)(const uint8_t* packed, size_t size, uint8_t* codes);
+  void (*unpack_uint2)(const uint8_t* packed, size_t size, uint8_t* codes);
+  void (*unpack_int2)(const uint8_t* packed, size_t size, uint8_t* codes);
+
+  // Index of the first NaN or infinity among `size` floats, or `size`.
+  size_t (*find_non_finite)(const uint8_t* x, size_t size);
+};
+
+// The table of CurrentTarget() (quantd/targets.h).
+const KernelTable& Kernels();
+
+// The table of a target by name, or nullptr when this CPU or build has it not.
+const KernelTable* FindKernels(const char* name);
+
+// A function of a QuantizePlan's fields. Never null for a plan that PlanQuantize made.
+QuantizeKernel FindQuantize(const KernelTable& table, Quotient quotient, ZeroPointOrder order,
+                            DataType output, ScaleMode mode);
+// Of the type of x.
+DequantizeKernel FindDequantize(const KernelTable& table, DataType input, ScaleMode mode);
+inline RangeKernel FindRange(const KernelTable& table, NonFinite non_finite, ScaleMode mode) {
+  return table.range[non_finite == NonFinite::kIgnore][static_cast<size_t>(mode)];
+}
+
+// Adds what a tile contributes to the error report (quantization_error.h). Plain loops on every
+// target, and the same on each.
+void AddErrors(const ErrorTile& tile, ErrorSums& sums);
+
+// The parts that FindQuantize finds a kernel by; for ErrorTile.
+Division DivisionOf(Quotient quotient, ZeroPointOrder order);
+Encoder EncoderOf(DataType output);  // REQUIRES: a type that Quantize gives
+
+}  // namespace quantd
+
+#endif  // QUANTD_SRC_KERNELS_KERNEL_TABLE_H_
