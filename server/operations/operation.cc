@@ -1,0 +1,108 @@
+#include "server/operations/operation.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "quantd/dequantize.h"
+#include "quantd/dynamic_quantize.h"
+#include "quantd/quantize.h"
+
+namespace quantd::operations {
+namespace {
+
+// What a protobuf message can be at most, less some room for the envelope of a stream.
+constexpr uint64_t kMaxAnswerBytes = (uint64_t{1} << 31) - 1024;
+
+// Doubles and sums that an execution keeps for each scale (its range, its scale, its zero point).
+constexpr uint64_t kScratchBytesPerScale = 16;
+
+absl::StatusOr<QuantizePlan> MakePlan(const QuantizeParameters& parameters) {
+  return PlanQuantize(parameters);
+}
+absl::StatusOr<DequantizePlan> MakePlan(const DequantizeParameters& parameters) {
+  return PlanDequantize(parameters);
+}
+absl::StatusOr<DynamicQuantizePlan> MakePlan(const DynamicQuantizeParameters& parameters) {
+  return PlanDynamicQuantize(parameters);
+}
+
+// The answer's parts beyond y.
+void AddParts(const QuantizePlan& plan, wire::AnswerLayout& layout) {
+  layout.report_error = plan.report_error;
+}
+void AddParts(const DequantizePlan&, wire::AnswerLayout&) {}
+void AddParts(const DynamicQuantizePlan& plan, wire::AnswerLayout& layout) {
+  const int64_t scales = plan.layout.scale_count;
+  layout.report_error = plan.report_error;
+  layout.y_scale = {plan.scale_type, plan.scale_shape, scales, plan.scale_bytes};
+  if (plan.has_zero_point) {
+    layout.y_zero_point = {plan.output_type, plan.scale_shape, scales, plan.zero_point_bytes};
+  }
+  if (plan.has_tensor_scale) layout.y_tensor_scale = {DataType::kFloat, Shape(), 1, 4};
+}
+
+absl::Status Run(const QuantizePlan& plan, const ByteChunks& x, const Executor& executor,
+                 Interrupted interrupted, wire::AnswerContents& contents) {
+  return Quantize(plan, x, executor, interrupted, contents.y, &contents.error);
+}
+absl::Status Run(const DequantizePlan& plan, const ByteChunks& x, const Executor& executor,
+                 Interrupted interrupted, wire::AnswerContents& contents) {
+  return Dequantize(plan, x, executor, interrupted, contents.y);
+}
+absl::Status Run(const DynamicQuantizePlan& plan, const ByteChunks& x, const Executor& executor,
+                 Interrupted interrupted, wire::AnswerContents& contents) {
+  const DynamicQuantizeOutput output = {contents.y, contents.y_scale, contents.y_zero_point,
+                                        contents.y_tensor_scale};
+  return DynamicQuantize(plan, x, executor, interrupted, output, &contents.error);
+}
+
+}  // namespace
+
+const PlanBase& Operation::base() const {
+  return std::visit([](const auto& plan) -> const PlanBase& { return plan; }, plan_);
+}
+
+uint64_t Operation::output_bytes() const {
+  uint64_t bytes = layout_.y.bytes;
+  for (const auto* tensor : {&layout_.y_scale, &layout_.y_zero_point, &layout_.y_tensor_scale}) {
+    if (tensor->has_value()) bytes += (*tensor)->bytes;
+  }
+  return bytes;
+}
+
+uint64_t Operation::memory_bytes() const {
+  return wire::AnswerMemoryBytes(layout_) +
+         kScratchBytesPerScale * static_cast<uint64_t>(base().layout.scale_count);
+}
+
+absl::Status Operation::Execute(const Executor& executor, Interrupted interrupted,
+                                wire::AnswerContents& contents) const {
+  return std::visit(
+      [&](const auto& plan) { return Run(plan, *x_, executor, interrupted, contents); }, plan_);
+}
+
+absl::StatusOr<Operation> Plan(const wire::Request& request) {
+  return std::visit(
+      [&](const auto& parameters) -> absl::StatusOr<Operation> {
+        auto plan = MakePlan(parameters);
+        if (!plan.ok()) return plan.status();
+        Operation operation;
+        wire::AnswerLayout& layout = operation.layout_;
+        layout.method = request.method();
+        layout.encoding = request.output_encoding;
+        layout.y = {plan->output_type, plan->shape, plan->elements, plan->output_bytes};
+        AddParts(*plan, layout);
+        operation.x_ = &parameters.x.bytes;
+        operation.plan_ = *std::move(plan);
+        const uint64_t bytes = wire::MaxEncodedBytes(layout);
+        if (bytes > kMaxAnswerBytes) {
+          return absl::ResourceExhaustedError(absl::StrCat("the answer would take ", bytes,
+                                                           " bytes, a message holds at most ",
+                                                           kMaxAnswerBytes));
+        }
+        return operation;
+      },
+      request.parameters);
+}
+
+}  // namespace quantd::operations

@@ -1,0 +1,63 @@
+// A request's work: planned once, then executed into an answer. Knows no gRPC: it can be driven by
+// anything that has a wire::Request.
+//
+//   absl::StatusOr<Operation> operation = Plan(request);
+//   ... admit operation->memory_bytes() ...
+//   wire::Answer answer(operation->answer_layout());
+//   absl::Status status = operation->Execute(executor, interrupted, answer.contents());
+#ifndef QUANTD_SERVER_OPERATIONS_OPERATION_H_
+#define QUANTD_SERVER_OPERATIONS_OPERATION_H_
+
+#include <cstdint>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "quantd/bytes.h"
+#include "quantd/executor.h"
+#include "quantd/plan.h"
+#include "server/wire/answer_layout.h"
+#include "server/wire/method.h"
+#include "server/wire/request.h"
+
+namespace quantd::operations {
+
+// Immutable, movable. Views the request it was planned from.
+class Operation {
+ public:
+  wire::Method method() const { return layout_.method; }
+  DataType input_type() const { return base().input_type; }
+  DataType output_type() const { return base().output_type; }
+  int64_t elements() const { return base().elements; }
+  // Packed bytes of x; of y and its scales.
+  uint64_t input_bytes() const { return base().input_bytes; }
+  uint64_t output_bytes() const;
+
+  // Bytes that the answer and the execution allocate; not those that the request holds already.
+  uint64_t memory_bytes() const;
+  const wire::AnswerLayout& answer_layout() const { return layout_; }
+
+  // Fills `contents`, the places that answer_layout() describes. Fails with CANCELLED when
+  // `interrupted` said so; DynamicQuantize also with what its data can have wrong
+  // (quantd/dynamic_quantize.h). Blocks; uses the executor's threads and this one.
+  absl::Status Execute(const Executor& executor, Interrupted interrupted,
+                       wire::AnswerContents& contents) const;
+
+ private:
+  friend absl::StatusOr<Operation> Plan(const wire::Request& request);
+  Operation() = default;
+  const PlanBase& base() const;
+
+  std::variant<QuantizePlan, DequantizePlan, DynamicQuantizePlan> plan_;
+  wire::AnswerLayout layout_;
+  const ByteChunks* x_ = nullptr;
+};
+
+// Checks everything about the request but the elements of x. The operation views `request`, which
+// must outlive it and stay where it is. INVALID_ARGUMENT as the core's plans say;
+// RESOURCE_EXHAUSTED when the answer would be 2 GiB or more, which no protobuf message can be.
+absl::StatusOr<Operation> Plan(const wire::Request& request);
+
+}  // namespace quantd::operations
+
+#endif  // QUANTD_SERVER_OPERATIONS_OPERATION_H_

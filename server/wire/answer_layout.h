@@ -1,0 +1,55 @@
+// What an answer holds and how large it is, known from the plan, and the places that an operation
+// fills. Knows no gRPC and no protobuf.
+#ifndef QUANTD_SERVER_WIRE_ANSWER_LAYOUT_H_
+#define QUANTD_SERVER_WIRE_ANSWER_LAYOUT_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/types/span.h"
+#include "quantd/data_type.h"
+#include "quantd/quantization_error.h"
+#include "quantd/shape.h"
+#include "server/wire/method.h"
+#include "server/wire/request.h"
+
+namespace quantd::wire {
+
+struct TensorLayout {
+  DataType data_type = DataType::kUnspecified;
+  Shape shape;
+  int64_t elements = 0;  // of shape
+  uint64_t bytes = 0;    // packed
+};
+
+struct AnswerLayout {
+  Method method = Method::kQuantize;
+  Encoding encoding = Encoding::kRaw;
+  TensorLayout y;
+  // DynamicQuantize only.
+  std::optional<TensorLayout> y_scale;
+  std::optional<TensorLayout> y_zero_point;
+  std::optional<TensorLayout> y_tensor_scale;
+  bool report_error = false;
+};
+
+// Most bytes that the answer takes on the wire, a stream's envelope included.
+uint64_t MaxEncodedBytes(const AnswerLayout& layout);
+
+// Most bytes that Answer (answer.h) allocates for it. The same, or more when it is to hold values.
+uint64_t AnswerMemoryBytes(const AnswerLayout& layout);
+
+// Where an operation writes: packed bytes, exactly as many as the layout says (empty where there is
+// no such tensor). Every byte must be written: nothing is initialised. y starts at a multiple of 64
+// when it is large.
+struct AnswerContents {
+  absl::Span<uint8_t> y;
+  absl::Span<uint8_t> y_scale;
+  absl::Span<uint8_t> y_zero_point;
+  absl::Span<uint8_t> y_tensor_scale;
+  QuantizationError error;  // to be set if the layout says report_error
+};
+
+}  // namespace quantd::wire
+
+#endif  // QUANTD_SERVER_WIRE_ANSWER_LAYOUT_H_

@@ -1,0 +1,40 @@
+// Bytes in -> request. Accepts every message that a protobuf parser accepts, with the same meaning,
+// but never copies the bytes of a tensor.
+//
+//   absl::StatusOr<Request> request = DecodeRequest(Method::kQuantize, message);   // a call
+//   StreamItem item = DecodeStreamItem(message);                                   // a stream's
+//
+// Errors carry the path of the field (quantd/field_error.h), which starts at the request, for a
+// stream's items as for calls: "x.raw_data", "scale.data_type", "output_type".
+#ifndef QUANTD_SERVER_WIRE_DECODE_H_
+#define QUANTD_SERVER_WIRE_DECODE_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "server/wire/method.h"
+#include "server/wire/request.h"
+#include "server/wire/slices.h"
+
+namespace quantd::wire {
+
+// INVALID_ARGUMENT: the bytes are no such message, an enum has a number that the contract does not
+// know, x (or scale, where it is required) is missing, a tensor has no data type, or its values do
+// not fit type and shape. UNIMPLEMENTED: shared memory. What depends on more than one field is left
+// to the plan. Memory: a constant factor of the message's size at worst, and nothing to speak of
+// for raw tensors.
+// The request views `message`.
+absl::StatusOr<Request> DecodeRequest(Method method, const SliceList& message);
+
+// One item of the call Stream.
+struct StreamItem {
+  uint64_t id = 0;               // what could be read of it, also when the item is bad
+  std::optional<Method> method;  // which operation is asked for, when that could be read
+  absl::StatusOr<Request> request;
+};
+StreamItem DecodeStreamItem(const SliceList& message);
+
+}  // namespace quantd::wire
+
+#endif  // QUANTD_SERVER_WIRE_DECODE_H_
