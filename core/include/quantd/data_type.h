@@ -10,7 +10,8 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
+
+#include "absl/strings/string_view.h"
 
 namespace quantd {
 
@@ -49,7 +50,7 @@ enum class DataTypeKind : uint8_t {
 // One row of the table.
 struct DataTypeInfo {
   DataType type;
-  std::string_view name;  // ONNX name, such as "FLOAT8E4M3FN"
+  absl::string_view name;  // ONNX name, such as "FLOAT8E4M3FN"
   DataTypeKind kind;
   int bits;         // storage of one element: 2, 4, 8, 16 or 32
   int64_t minimum;  // smallest value of an integer type, else 0
@@ -91,7 +92,7 @@ constexpr const DataTypeInfo* FindDataType(int number) {
 constexpr const DataTypeInfo& Info(DataType type) { return *FindDataType(static_cast<int>(type)); }
 
 // The name of a type for a message to a person; "UNSPECIFIED" or "unknown" where there is none.
-constexpr std::string_view Name(DataType type) {
+constexpr absl::string_view Name(DataType type) {
   if (type == DataType::kUnspecified) return "UNSPECIFIED";
   const DataTypeInfo* info = FindDataType(static_cast<int>(type));
   return info == nullptr ? "unknown" : info->name;

@@ -8,15 +8,15 @@
 #define QUANTD_FIELD_ERROR_H_
 
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace quantd {
 
 // An INVALID_ARGUMENT (or `code`) whose field is `field`, a path such as "scale" or "x.raw_data".
 // `message` is for a person: it names the field and both numbers.
-absl::Status FieldError(std::string_view field, std::string_view message,
+absl::Status FieldError(absl::string_view field, absl::string_view message,
                         absl::StatusCode code = absl::StatusCode::kInvalidArgument);
 
 // The field of a status made by FieldError; empty when it has none.

@@ -72,14 +72,17 @@ struct QuantizePlan : PlanBase {
   std::vector<float> scales;  // scale_count, cast to `precision`; neither 0 nor NaN nor infinite
   std::vector<float> dequantize_scales;  // report_error only, when they differ from scales (a cast
                                          // to `precision` lost bits)
-  std::vector<float> zero_points;        // scale_count, or empty when all are 0
+  // scale_count, or empty when all are 0. FLOAT4: filled whenever has_zero_point (adding 0 turns -0
+  // into +0, and a zero point may be -0 itself). BEFORE_ROUNDING: the INT32 ones as FLOAT.
+  std::vector<float> zero_points;
 };
 
 // Made by PlanDequantize.
 struct DequantizePlan : PlanBase {
-  std::vector<float> scales;         // scale_count, tensor_scale multiplied in; any value
-  std::vector<int32_t> zero_points;  // scale_count, or empty when all are 0; FLOAT4: twice the
-                                     // value, which is an integer
+  std::vector<float> scales;  // scale_count, tensor_scale multiplied in; any value
+  // scale_count, or empty when all are 0. FLOAT4: the codes, 0 to 15 (-0 is one of them). To be
+  // subtracted as float(x) - float(zero_point), but for INT32 x in 64-bit integers.
+  std::vector<int32_t> zero_points;
 };
 
 // How the scale of a block follows from its range.

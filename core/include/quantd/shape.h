@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "quantd/data_type.h"
 
@@ -21,11 +21,11 @@ using Shape = absl::InlinedVector<int64_t, 6>;
 inline constexpr int kMaxRank = 64;
 
 // Number of elements. INVALID_ARGUMENT, naming `field`, when a dimension is negative, the rank is
-// over kMaxRank or the product (zeros left out, so that [0, 2^62, 2^62] is refused too) does not
-// fit 2^62.
-absl::StatusOr<int64_t> ElementCount(absl::Span<const int64_t> shape, std::string_view field);
+// over kMaxRank or the product (zeros left out, so that [0, 2^62, 2^62] is refused too) is 2^62
+// or more.
+absl::StatusOr<int64_t> ElementCount(absl::Span<const int64_t> shape, absl::string_view field);
 
-// Bytes of `elements` packed elements of `type`. REQUIRES: type known, 0 <= elements <= 2^62 (the
+// Bytes of `elements` packed elements of `type`. REQUIRES: type known, 0 <= elements < 2^62 (the
 // result fits uint64_t).
 uint64_t ByteSize(DataType type, int64_t elements);
 

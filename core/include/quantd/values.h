@@ -3,10 +3,10 @@
 #define QUANTD_VALUES_H_
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "quantd/bytes.h"
 #include "quantd/data_type.h"
@@ -17,12 +17,12 @@ namespace quantd {
 // type is not a floating-point one or a value is not representable in it (a NaN is, wherever the
 // type has one).
 absl::StatusOr<std::vector<uint8_t>> PackFloats(DataType type, absl::Span<const float> values,
-                                                std::string_view field);
+                                                absl::string_view field);
 
 // Packed bytes of integers. INVALID_ARGUMENT, naming `field` and the index, when the type is not an
 // integer one or a value is out of its range.
 absl::StatusOr<std::vector<uint8_t>> PackIntegers(DataType type, absl::Span<const int64_t> values,
-                                                  std::string_view field);
+                                                  absl::string_view field);
 
 // The values of packed elements. REQUIRES: a floating-point (or FLOAT8E8M0) type; an integer type;
 // bytes.size() right.
