@@ -1,0 +1,77 @@
+// A tensor of the program, on its way to or from the server.
+//
+//   Tensor x = Tensor::Of<float>(values, {rows, columns});
+//   absl::StatusOr<std::vector<uint8_t>> y = result.y.Values<uint8_t>();
+//
+// A value type: copies are deep, and distinct objects may be used from distinct threads.
+#ifndef QUANTD_CLIENT_TENSOR_H_
+#define QUANTD_CLIENT_TENSOR_H_
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "quantd/v1/tensor.pb.h"
+
+namespace quantd::client {
+
+static_assert(std::endian::native == std::endian::little, "the wire format is little endian");
+
+// The wire's type of a C++ type: float and the integers of 8, 16 and 32 bits that the service
+// knows. Every other type (FLOAT16, FLOAT8, the packed ones) travels as bytes in Tensor::data.
+template <typename T>
+constexpr v1::DataType DataTypeOf() {
+  if constexpr (std::is_same_v<T, float>) return v1::DATA_TYPE_FLOAT;
+  if constexpr (std::is_same_v<T, uint8_t>) return v1::DATA_TYPE_UINT8;
+  if constexpr (std::is_same_v<T, int8_t>) return v1::DATA_TYPE_INT8;
+  if constexpr (std::is_same_v<T, uint16_t>) return v1::DATA_TYPE_UINT16;
+  if constexpr (std::is_same_v<T, int16_t>) return v1::DATA_TYPE_INT16;
+  if constexpr (std::is_same_v<T, int32_t>) return v1::DATA_TYPE_INT32;
+  return v1::DATA_TYPE_UNSPECIFIED;
+}
+
+struct Tensor {
+  v1::DataType data_type = v1::DATA_TYPE_UNSPECIFIED;
+  std::vector<int64_t> shape;  // outermost first; empty: 0-D, one element
+  std::string data;  // little endian, row-major, packed: what quantd.v1.Tensor.raw_data holds
+
+  // A tensor of `values`, row-major. Whether their number fits the shape is for the server to
+  // check.
+  template <typename T>
+  static Tensor Of(std::span<const T> values, std::vector<int64_t> tensor_shape) {
+    static_assert(DataTypeOf<T>() != v1::DATA_TYPE_UNSPECIFIED, "no such type on the wire");
+    Tensor result{DataTypeOf<T>(), std::move(tensor_shape), std::string(values.size_bytes(), '\0')};
+    if (!values.empty()) std::memcpy(result.data.data(), values.data(), values.size_bytes());
+    return result;
+  }
+  // A 0-D tensor, such as one scale for a whole tensor.
+  template <typename T>
+  static Tensor Scalar(T value) {
+    return Of<T>(std::span<const T>(&value, 1), {});
+  }
+
+  // The elements. INVALID_ARGUMENT when the tensor is of another type.
+  template <typename T>
+  absl::StatusOr<std::vector<T>> Values() const {
+    if (data_type != DataTypeOf<T>() || data.size() % sizeof(T) != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("the tensor holds ",
+                                                     v1::DataType_Name(data_type), ", asked for ",
+                                                     v1::DataType_Name(DataTypeOf<T>())));
+    }
+    std::vector<T> values(data.size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), data.data(), data.size());
+    return values;
+  }
+};
+
+}  // namespace quantd::client
+
+#endif  // QUANTD_CLIENT_TENSOR_H_
