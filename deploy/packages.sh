@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# The one list of Debian packages that quantd needs, and the one function that installs them.
+#
+#   deploy/packages.sh install build test     installs what is missing of these groups
+#   deploy/packages.sh list build             prints the names, one a line
+#   source deploy/packages.sh                 gives packages_install and packages_list
+#
+# Works on Debian 12 and 13, as root without sudo or as a user with it. When nothing is missing it takes a
+# fraction of a second and touches neither apt nor the network.
+
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# A line: GROUP PACKAGE [COMMAND]. With a COMMAND, a machine that already has it (from another source than
+# Debian) does not need the package.
+packages_table() {
+  cat <<'TABLE'
+build ca-certificates
+build ccache
+build cmake cmake
+build curl curl
+build g++
+build libabsl-dev
+build libcpp-httplib-dev
+build libgrpc++-dev
+build libhwy-dev
+build libprotobuf-dev
+build libtbb-dev
+build ninja-build ninja
+build nlohmann-json3-dev
+build pkg-config pkg-config
+build prometheus-cpp-dev
+build protobuf-compiler
+build protobuf-compiler-grpc
+build python3 python3
+build zlib1g-dev
+test clang-19
+test clang-format-19
+test git git
+test libclang-rt-19-dev
+test libgmock-dev
+test libgtest-dev
+test procps ps
+test shellcheck shellcheck
+test python3-venv
+lint clang-tidy-19
+neon g++-aarch64-linux-gnu
+neon qemu-user-static qemu-aarch64-static
+proto npm npm
+image buildah
+image debootstrap
+image podman
+image runc
+TABLE
+}
+
+packages_list() {
+  packages_table | awk -v groups=" $* " 'index(groups, " " $1 " ") { print $2 }' | sort -u
+}
+
+# Of the groups in the arguments, the packages that this machine lacks.
+packages_missing() {
+  local package command installed
+  installed=" $(dpkg-query --show --showformat='${db:Status-Status} ${Package}\n' 2>/dev/null |
+    awk '$1 == "installed" { printf "%s ", $2 }')"
+  packages_table | awk -v groups=" $* " 'index(groups, " " $1 " ") { print $2, $3 }' | sort -u |
+    while read -r package command; do
+      [[ $installed == *" $package "* ]] && continue
+      [[ -n $command ]] && command -v "$command" >/dev/null && continue
+      echo "$package"
+    done
+}
+
+as_root() {
+  if [[ $EUID -eq 0 ]]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "packages are missing and this user is not root and has no sudo. As root, run: apt-get install $(packages_missing "${groups[@]}" | tr '\n' ' ')"
+  fi
+}
+
+packages_apt() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
+    -o Acquire::Retries=3 "$@"
+}
+
+packages_install() {
+  local groups=("$@") missing count
+  command -v apt-get >/dev/null || die "this machine has no apt-get; install by hand: $(packages_list "$@" | tr '\n' ' ')"
+  mapfile -t missing < <(packages_missing "$@")
+  [[ ${#missing[@]} -eq 0 ]] && return 0
+  step "Installing packages: ${missing[*]}"
+  logged apt-update "" packages_apt update
+  count=$(apt-get install --simulate --no-install-recommends "${missing[@]}" | grep -c '^Inst') ||
+    die "apt does not know all of: ${missing[*]}"
+  note "$count packages with what they depend on"
+  logged apt-install "$((2 * count)) ^(Unpacking|Setting up) " packages_apt install --no-install-recommends "${missing[@]}"
+}
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+  set -euo pipefail
+  case ${1:-} in
+    install) shift && packages_install "$@" ;;
+    list) shift && packages_list "$@" ;;
+    *) die "usage: $0 install|list GROUP... (groups: $(packages_table | cut -d' ' -f1 | uniq | tr '\n' ' '))" ;;
+  esac
+fi

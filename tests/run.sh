@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, runs the test suites and ends with one line: N passed, N failed.
+#
+#   ./tests/run.sh                 every suite that fits into a quarter of an hour on two cores
+#   ./tests/run.sh unit e2e        these suites
+#   ./tests/run.sh --all           the long ones, too
+#   ./tests/run.sh --list          what there is
+#
+# Results lie in build/results, logs in build/logs. tests/suites/README.md says how to add a suite.
+
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/../deploy/packages.sh"
+source "$here/suites/lib.sh"
+cd "$QUANTD_ROOT" || exit 1
+
+# In the order in which they run: quick checks of the text first. A suite is tests/suites/NAME.sh.
+#   when: default, or long (only by name or with --all)    tree: release, or - when the suite builds what it needs
+#   groups: of deploy/packages.sh
+suites_table() {
+  cat <<'TABLE'
+arrows       default  -        test                 include arrows, coroutine dialect, file lengths, a README in every room
+format       default  -        test                 clang-format, shellcheck, Python's syntax
+proto        default  -        build,test,proto     buf lint, buf breaking against the released contract
+deploy       default  -        test                 manifests, compose file and scrape configuration
+unit         default  release  build,test           C++ unit tests, every case of gtest a case here
+e2e          default  release  build,test           the real binaries: flags, ports, metrics, drain, bad input
+python       default  release  build,test           the Python client against a running server
+conformance  default  release  build,test           ONNX node tests, ONNX Runtime and ml_dtypes over the wire
+asan         default  -        build,test           the core's and the wire's unit tests under ASan and UBSan
+neon         default  -        build,test,neon      the core's unit tests for arm64 (cross-compiled, under qemu)
+tsan         long     -        build,test           the server's tests under ThreadSanitizer
+lint         long     release  build,test,lint      clang-tidy
+image        long     release  build,test,image     the container image: built, run, probed (as root)
+TABLE
+}
+names() { suites_table | awk '{ print $1 }'; }
+column() { suites_table | awk -v suite="$1" -v column="$2" '$1 == suite { print $column }'; }
+about() { suites_table | awk -v suite="$1" '$1 == suite { $1 = $2 = $3 = $4 = ""; sub(/^ */, ""); print }'; }
+
+chosen=() left_out=() with_long=false
+for argument in "$@"; do
+  case $argument in
+    --all) with_long=true ;;
+    --list) suites_table && exit ;;
+    *)
+      [[ -n $(column "$argument" 1) ]] || die "usage: $0 [--all] [--list] [SUITE...]; suites: $(names | tr '\n' ' ')"
+      chosen+=("$argument")
+      ;;
+  esac
+done
+if [[ ${#chosen[@]} -eq 0 ]]; then
+  for suite in $(names); do
+    if [[ $(column "$suite" 2) == long ]] && ! $with_long; then left_out+=("$suite"); else chosen+=("$suite"); fi
+  done
+fi
+
+rm -rf "$RESULTS"
+mkdir -p "$RESULTS" "$QUANTD_LOGS"
+preparations=()
+
+# The last thing that this script does, however it ends: the sums, and the one line.
+summary() {
+  local status=$? passed failed
+  trap - EXIT
+  [[ ${#preparations[@]} -eq 0 ]] || kill "${preparations[@]}" 2>/dev/null
+  [[ $status -eq 0 ]] || RESULT_SUITE=run fail "the run itself" "ended with $status"
+  passed=$(count pass)
+  failed=$(count fail)
+  step "Results after $((SECONDS / 60)) min $((SECONDS % 60)) s"
+  report_suites
+  report_lines skip "skipped"
+  report_lines fail "FAILED"
+  [[ ${#left_out[@]} -eq 0 ]] || note "left out for their length: ${left_out[*]} (by name, or all with --all)"
+  printf '\n%s passed, %s failed\n' "$passed" "$failed"
+  [[ $failed -eq 0 && $passed -gt 0 ]] && exit 0
+  exit 1
+}
+trap summary EXIT
+trap 'exit 130' INT TERM
+
+mapfile -t package_groups < <(for suite in "${chosen[@]}"; do column "$suite" 4 | tr ',' '\n'; done | sort -u)
+packages_install "${package_groups[@]}"
+
+# Downloads (Python packages, buf, arm64 libraries) go on while the compiler works; each suite waits for its own.
+for suite in "${chosen[@]}"; do
+  suite_call "$suite" prepare >"$QUANTD_LOGS/prepare-$suite.log" 2>&1 &
+  preparations+=($!)
+done
+
+release_needed=false
+for suite in "${chosen[@]}"; do [[ $(column "$suite" 3) == release ]] && release_needed=true; done
+if $release_needed; then
+  step "Building release and its tests"
+  (build_tree release all -- -DQUANTD_BUILD_TESTS=ON) || RESULT_SUITE=build fail "build/release" "does not build"
+fi
+
+for index in "${!chosen[@]}"; do
+  suite=${chosen[index]}
+  started=$SECONDS
+  step "Suite $suite: $(about "$suite")"
+  if wait "${preparations[index]}"; then
+    suite_run "$suite"
+  else
+    tail -n 20 "$QUANTD_LOGS/prepare-$suite.log" | sed 's/^/    | /'
+    RESULT_SUITE=$suite fail "preparing $suite" "see build/logs/prepare-$suite.log"
+  fi
+  note "$(count pass "$suite") passed, $(count fail "$suite") failed, $(count skip "$suite") skipped in $((SECONDS - started)) s"
+done
+exit 0

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Prints the cases of a JUnit report as lines 'pass|fail|skip NAME WHY', tab between: junit.py FILE."""
+import sys
+import xml.etree.ElementTree as tree
+
+
+def verdict(case):
+    """(kind, reason) of one case. ctest writes status="run|fail|notrun|disabled", pytest child elements only."""
+    for tag in ("failure", "error"):
+        for element in case.iter(tag):
+            return "fail", element.get("message") or (element.text or "").strip()
+    for element in case.iter("skipped"):
+        why = element.get("message") or (element.text or "").strip()
+        if case.get("status") != "notrun":
+            return "skip", why or "no reason given"
+        if why.startswith("SKIP_"):
+            return "skip", gtest_reason(case) or why
+        return "fail", why or "not run"
+    if case.get("status") in ("fail", "notrun"):
+        return "fail", case.get("status")
+    return "pass", ""
+
+
+def gtest_reason(case):
+    """What a test gave to GTEST_SKIP: the line after 'FILE:LINE: Skipped'."""
+    lines = (case.findtext("system-out") or "").splitlines()
+    for line, following in zip(lines, lines[1:]):
+        if line.endswith(": Skipped"):
+            return following.strip()
+    return ""
+
+
+def main():
+    cases = list(tree.parse(sys.argv[1]).getroot().iter("testcase"))
+    if not cases:
+        sys.exit(f"{sys.argv[1]} has no case")
+    for case in cases:
+        kind, reason = verdict(case)
+        name = ".".join(part for part in (case.get("classname"), case.get("name")) if part)
+        if case.get("classname") == case.get("name"):
+            name = case.get("name")
+        print(kind, " ".join(name.split()), " ".join(reason.split())[:200], sep="\t")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+# shellcheck shell=bash
+# What tests/run.sh and the suites in this folder share: how a suite is called and how a result is written down.
+#
+# A result is a line in build/results/SUITE.tsv: pass, fail or skip; the case's name; why. The sums at the end are counts of
+# these lines and of nothing else, so that a case can neither be lost nor counted twice.
+
+SUITES=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+RESULTS=$QUANTD_BUILD/results
+VENV=$QUANTD_BUILD/venv
+RESULT_SUITE=
+
+result() { printf '%s\t%s\t%s\n' "$1" "$2" "${3//[$'\t\n']/ }" >>"$RESULTS/$RESULT_SUITE.tsv"; }
+pass() { result pass "$1" ""; }
+fail() {
+  result fail "$1" "${2:-}"
+  note "FAILED $1: ${2:-}"
+}
+skip() { result skip "$1" "$2"; }
+
+# check NAME COMMAND...: one case; it passes when the command does. Its output is shown only when it fails.
+check() {
+  local name=$1 log status
+  shift
+  log=$QUANTD_LOGS/$RESULT_SUITE-${name//[^A-Za-z0-9.-]/_}.log
+  if "$@" >"$log" 2>&1; then
+    pass "$name"
+  else
+    status=$?
+    tail -n 40 "$log" | sed 's/^/    | /'
+    fail "$name" "exit $status; ${log#"$QUANTD_ROOT"/}"
+  fi
+}
+
+# junit NAME FILE: takes over the cases of a JUnit report (ctest's or pytest's). No report, or an empty one, is a failure.
+junit() {
+  if ! python3 "$SUITES/junit.py" "$2" >>"$RESULTS/$RESULT_SUITE.tsv" 2>"$QUANTD_LOGS/junit.log"; then
+    fail "$1" "no results: $(<"$QUANTD_LOGS/junit.log")"
+  fi
+}
+
+# ctest_tree PRESET [CTEST OPTIONS]: every test of a build tree, a case each.
+ctest_tree() {
+  local tree=$QUANTD_BUILD/$1 report=$RESULTS/$RESULT_SUITE-$1.xml log=$QUANTD_LOGS/$RESULT_SUITE-$1.log
+  shift
+  ctest --test-dir "$tree" --parallel "$(nproc)" --timeout 300 --output-on-failure --no-tests=error --output-junit "$report" \
+    "$@" 2>&1 | tee "$log" | awk '
+      match($0, /^ *[0-9]+\/[0-9]+ Test +#/) {
+        split($1, n, "/"); tenth = int(10 * n[1] / n[2])
+        if (tenth > shown) { shown = tenth; printf "    %d of %d cases\n", n[1], n[2]; fflush() }
+      }
+      /\*\*\*(Failed|Timeout|Exception|Not Run)/'
+  junit "ctest" "$report"
+}
+
+# pytest_suite NAME PATHS AND OPTIONS: with the virtual environment; a case each.
+pytest_suite() {
+  local name=$1 report=$RESULTS/$RESULT_SUITE-$1.xml
+  shift
+  "$VENV/bin/python" -m pytest -q --tb=short -p no:cacheprovider --junit-xml="$report" "$@" 2>&1 |
+    tee "$QUANTD_LOGS/$RESULT_SUITE-$name.log" | tail -n 60 | sed 's/^/    /'
+  junit "pytest $name" "$report"
+}
+
+# suite_call NAME prepare|run: in a shell of its own, so that a suite's variables and exits stay its own. A suite defines
+# run, and prepare when it needs something downloaded.
+suite_call() {
+  local RESULT_SUITE=$1 function=$2
+  (
+    prepare() { :; }
+    # shellcheck source=/dev/null
+    source "$SUITES/$RESULT_SUITE.sh"
+    "$function"
+  )
+}
+
+# A suite that ends badly without a failed case, or that has no case at all, has failed.
+suite_run() {
+  local status=0 RESULT_SUITE=$1
+  suite_call "$1" run || status=$?
+  if [[ $status -ne 0 && $(count fail "$1") -eq 0 ]]; then
+    fail "suite $1" "ended with $status"
+  elif [[ ! -s $RESULTS/$1.tsv ]]; then
+    fail "suite $1" "ran no case"
+  fi
+}
+
+# count KIND [SUITE]: lines of that kind, of all suites or of one.
+count() { find "$RESULTS" -name "${2:-*}.tsv" -exec cat {} + | grep -c "^$1"$'\t'; }
+
+report_suites() {
+  local file suite
+  for file in "$RESULTS"/*.tsv; do
+    [[ -e $file ]] || continue
+    suite=$(basename "$file" .tsv)
+    printf '    %-12s %6s passed %4s failed %4s skipped\n' "$suite" "$(count pass "$suite")" "$(count fail "$suite")" "$(count skip "$suite")"
+  done
+}
+
+# Lines of one kind, at most twenty a suite; skipped cases with the same reason count as one line.
+report_lines() {
+  local file
+  for file in "$RESULTS"/*.tsv; do
+    [[ -e $file ]] || continue
+    awk -F'\t' -v kind="$1" -v title="$2" -v suite="$(basename "$file" .tsv)" '
+      $1 == kind { key = kind == "skip" ? $3 : $2; if (!(key in seen)) order[++n] = key; seen[key]++; name[key] = $2; why[key] = $3 }
+      END {
+        for (i = 1; i <= n && i <= 20; i++) { k = order[i]
+          printf "    %s %s: %s: %s\n", title, suite, seen[k] > 1 ? seen[k] " cases" : name[k], why[k] }
+        if (n > 20) printf "    %s %s: and %d more\n", title, suite, n - 20
+      }' "$file"
+  done
+}

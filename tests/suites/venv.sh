@@ -1,0 +1,31 @@
+# shellcheck shell=bash
+# The virtual environment of the Python suites, in build/venv: prepare_venv. The requirements of all suites and the
+# client, installed as a user would. Each part is made again when its files have changed.
+
+prepare_venv() {
+  local requirements stamp pip=("$VENV/bin/python" -m pip install --disable-pip-version-check --quiet)
+  requirements=$(ls "$QUANTD_ROOT"/tests/*/requirements.txt)
+  # Several suites prepare at the same time: one makes it, the others wait for the lock and find it made.
+  exec 9>"$QUANTD_BUILD/venv.lock"
+  flock 9
+  # shellcheck disable=SC2086  # a list of paths
+  stamp=$(cat $requirements | sha256sum)
+  if [[ $(cat "$VENV/requirements.stamp" 2>/dev/null) != "$stamp" ]]; then
+    rm -rf "$VENV"
+    python3 -m venv "$VENV" || return
+    # shellcheck disable=SC2046  # a list of options
+    "${pip[@]}" pytest $(printf -- '--requirement=%s ' $requirements) || return
+    echo "$stamp" >"$VENV/requirements.stamp"
+  fi
+  stamp=$(cd "$QUANTD_ROOT" && find client/python/src client/python/*.* proto -type f -not -name '*.pyc' -not -name '*.binpb' \
+    -not -path '*.egg-info/*' -print0 | sort -z | xargs -0 sha256sum | sha256sum)
+  if [[ $(cat "$VENV/client.stamp" 2>/dev/null) != "$stamp" ]]; then
+    # From a copy: setuptools writes beside the sources.
+    rm -rf "$QUANTD_BUILD/python-client" && mkdir -p "$QUANTD_BUILD/python-client"
+    cp -r "$QUANTD_ROOT"/client/python/. "$QUANTD_BUILD/python-client" || return
+    rm -rf "$QUANTD_BUILD"/python-client/{build,src/*.egg-info}
+    QUANTD_PROTO_DIR=$QUANTD_ROOT/proto "${pip[@]}" --force-reinstall --no-deps "$QUANTD_BUILD/python-client" || return
+    "${pip[@]}" "$QUANTD_BUILD/python-client" || return
+    echo "$stamp" >"$VENV/client.stamp"
+  fi
+}
