@@ -1,0 +1,162 @@
+// FLOAT16, BFLOAT16, the four FLOAT8, FLOAT4E2M1 and FLOAT8E8M0 to and from FLOAT, one at a time.
+//
+//   DecodeFloat8(DataType::kFloat8E4M3Fn, 0x7E) == 448
+//   EncodeFloat8(DataType::kFloat8E4M3Fn, 464, /*saturate=*/false) == 0x7E
+//
+// The specification, not the fast path: one description of each format and one encoder for all,
+// which rounds half to even on the target's grid, subnormals included, by exact double arithmetic.
+#ifndef QUANTD_REFERENCE_SMALL_FLOAT_H_
+#define QUANTD_REFERENCE_SMALL_FLOAT_H_
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "quantd/data_type.h"
+
+namespace quantd::reference {
+
+// A sign, an exponent and a mantissa in up to 16 bits. A code without its sign bit is its
+// magnitude; larger magnitudes mean larger values, up to `largest`.
+struct FloatFormat {
+  int bits;
+  int mantissa_bits;
+  int bias;
+  uint32_t largest;      // magnitude of the largest finite value
+  uint32_t overflow;     // what is too large, and infinities: the magnitude of Inf, or of NaN
+  uint32_t nan;          // magnitude of NaN; 0: the format has none
+  bool overflow_is_inf;  // whether `overflow` is Inf
+  bool signed_specials;  // whether -0 exists and NaN has a sign (not in the FNUZ formats, whose
+                         // only special code is the one of -0)
+};
+
+inline constexpr FloatFormat kFloat16Format = {16, 10, 15, 0x7BFF, 0x7C00, 0x7E00, true, true};
+inline constexpr FloatFormat kBfloat16Format = {16, 7, 127, 0x7F7F, 0x7F80, 0x7FC0, true, true};
+inline constexpr FloatFormat kE4M3FnFormat = {8, 3, 7, 0x7E, 0x7F, 0x7F, false, true};
+inline constexpr FloatFormat kE4M3FnuzFormat = {8, 3, 8, 0x7F, 0x80, 0x80, false, false};
+inline constexpr FloatFormat kE5M2Format = {8, 2, 15, 0x7B, 0x7C, 0x7E, true, true};
+inline constexpr FloatFormat kE5M2FnuzFormat = {8, 2, 16, 0x7F, 0x80, 0x80, false, false};
+inline constexpr FloatFormat kE2M1Format = {4, 1, 1, 0x7, 0x7, 0, false, true};
+
+// REQUIRES: type is one of the formats above.
+constexpr const FloatFormat& FormatOf(DataType type) {
+  switch (type) {
+    case DataType::kFloat16:
+      return kFloat16Format;
+    case DataType::kBfloat16:
+      return kBfloat16Format;
+    case DataType::kFloat8E4M3Fn:
+      return kE4M3FnFormat;
+    case DataType::kFloat8E4M3Fnuz:
+      return kE4M3FnuzFormat;
+    case DataType::kFloat8E5M2:
+      return kE5M2Format;
+    case DataType::kFloat8E5M2Fnuz:
+      return kE5M2FnuzFormat;
+    default:
+      return kE2M1Format;
+  }
+}
+
+// The value of a code. Every NaN is the quiet NaN with the code's sign.
+inline float DecodeFormat(const FloatFormat& format, uint32_t code) {
+  const uint32_t sign_bit = 1u << (format.bits - 1);
+  const uint32_t magnitude = code & (sign_bit - 1);
+  const float sign = (code & sign_bit) != 0 ? -1.0f : 1.0f;
+  if (!format.signed_specials && code == sign_bit) return std::numeric_limits<float>::quiet_NaN();
+  if (magnitude > format.largest) {
+    const bool infinite = format.overflow_is_inf && magnitude == format.overflow;
+    return std::copysign(
+        infinite ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN(),
+        sign);
+  }
+  const int exponent = static_cast<int>(magnitude >> format.mantissa_bits);
+  const int hidden = exponent == 0 ? 0 : 1 << format.mantissa_bits;
+  const int mantissa = static_cast<int>(magnitude & ((1u << format.mantissa_bits) - 1)) + hidden;
+  const int power = (exponent == 0 ? 1 : exponent) - format.bias - format.mantissa_bits;
+  return std::copysign(std::ldexp(static_cast<float>(mantissa), power), sign);
+}
+
+// The magnitude of |value| rounded half to even as if exponents had no end: past format.largest
+// when it is out of range. REQUIRES: value is finite.
+inline uint32_t RoundedMagnitude(const FloatFormat& format, double value) {
+  if (value == 0) return 0;
+  const int smallest_exponent = 1 - format.bias;
+  const int exponent = std::max(std::ilogb(value), smallest_exponent);
+  // In units of the grid at this exponent: below 2^mantissa_bits for subnormals, else up to
+  // 2^(mantissa_bits + 1), which carries into the exponent by itself.
+  const double units =
+      std::nearbyint(std::ldexp(std::fabs(value), format.mantissa_bits - exponent));
+  return (static_cast<uint32_t>(exponent - smallest_exponent) << format.mantissa_bits) +
+         static_cast<uint32_t>(units);
+}
+
+// The code of a value. `saturate`: what is too large, and infinities, become the largest finite
+// value; else `overflow`. NaN keeps its sign where the format has one for it; a format without NaN
+// takes it as 0 of the opposite sign (FLOAT4E2M1: code 8, for a negative NaN 0).
+inline uint32_t EncodeFormat(const FloatFormat& format, float value, bool saturate) {
+  const uint32_t sign_bit = 1u << (format.bits - 1);
+  const uint32_t sign = std::signbit(value) ? sign_bit : 0;
+  if (std::isnan(value)) {
+    if (format.nan == 0) return sign ^ sign_bit;
+    return format.signed_specials ? (format.nan | sign) : format.nan;
+  }
+  uint32_t magnitude = std::isinf(value) ? format.largest + 1 : RoundedMagnitude(format, value);
+  if (magnitude > format.largest) {
+    if (!saturate) return format.signed_specials ? (format.overflow | sign) : format.overflow;
+    magnitude = format.largest;
+  }
+  if (magnitude == 0 && !format.signed_specials) return 0;
+  return magnitude | sign;
+}
+
+// Whether rounding takes a value past the format's largest finite value. NaN never does.
+inline bool Overflows(const FloatFormat& format, float value) {
+  if (std::isnan(value)) return false;
+  return std::isinf(value) || RoundedMagnitude(format, value) > format.largest;
+}
+
+inline float DecodeFloat16(uint16_t code) { return DecodeFormat(kFloat16Format, code); }
+inline float DecodeBfloat16(uint16_t code) {
+  return std::bit_cast<float>(static_cast<uint32_t>(code) << 16);
+}
+// Overflow gives Inf, as IEEE 754 has it.
+inline uint16_t EncodeFloat16(float value) {
+  return static_cast<uint16_t>(EncodeFormat(kFloat16Format, value, false));
+}
+inline uint16_t EncodeBfloat16(float value) {
+  return static_cast<uint16_t>(EncodeFormat(kBfloat16Format, value, false));
+}
+
+// REQUIRES: type is one of the four FLOAT8 with a mantissa.
+inline float DecodeFloat8(DataType type, uint8_t code) {
+  return DecodeFormat(FormatOf(type), code);
+}
+inline uint8_t EncodeFloat8(DataType type, float value, bool saturate) {
+  return static_cast<uint8_t>(EncodeFormat(FormatOf(type), value, saturate));
+}
+
+// FLOAT4E2M1 always saturates.
+inline float DecodeFloat4(uint8_t code) { return DecodeFormat(kE2M1Format, code & 0xF); }
+inline uint8_t EncodeFloat4(float value) {
+  return static_cast<uint8_t>(EncodeFormat(kE2M1Format, value, true));
+}
+
+// FLOAT8E8M0: 2^(code - 127); 00 is 2^-127, a FLOAT denormal; FF is NaN.
+inline float DecodeE8M0(uint8_t code) {
+  if (code == 0xFF) return std::numeric_limits<float>::quiet_NaN();
+  return std::ldexp(1.0f, static_cast<int>(code) - 127);
+}
+
+// A value rounded to FLOAT (as it is), FLOAT16 or BFLOAT16.
+inline float RoundTo(DataType precision, float value) {
+  if (precision == DataType::kFloat16) return DecodeFloat16(EncodeFloat16(value));
+  if (precision == DataType::kBfloat16) return DecodeBfloat16(EncodeBfloat16(value));
+  return value;
+}
+
+}  // namespace quantd::reference
+
+#endif  // QUANTD_REFERENCE_SMALL_FLOAT_H_
