@@ -108,9 +108,9 @@ def pack(array: np.ndarray) -> bytes:
     """The bytes of an array on the wire: little endian, row-major, 4- and 2-bit types packed lowest bits first."""
     kind = data_type(array.dtype)
     if kind.bits >= 8:
-        if kind.bits > 8 and (sys.byteorder == "big" or array.dtype.byteorder == ">"):
-            words = np.ascontiguousarray(array).view(f"u{kind.bits // 8}").astype(array.dtype)
-            return words.astype(words.dtype.newbyteorder("<")).tobytes()
+        if array.dtype.byteorder == ">" or (sys.byteorder == "big" and kind.bits > 8):
+            native = np.ascontiguousarray(array.astype(kind.dtype))
+            return native.view(f"u{kind.bits // 8}").astype(f"<u{kind.bits // 8}").tobytes()
         return array.tobytes()
     per_byte = 8 // kind.bits
     codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << kind.bits) - 1)

@@ -1,0 +1,188 @@
+"""The client against the fake server: arguments arrive, answers and errors come back."""
+
+import concurrent.futures
+import socket
+
+import grpc
+import ml_dtypes
+import numpy as np
+import pytest
+
+import fake_server
+import quantd
+
+X = np.array([[-1.0, 0.0, 0.5], [1.0, 2.0, 300.0]], np.float32)
+
+
+def test_quantize(client):
+    answer = client.quantize(X, 0.5, 10)
+    assert answer.y.dtype == np.uint8 and answer.error is None
+    assert answer.y.tolist() == [[8, 10, 11], [12, 14, 255]]
+
+
+def test_quantize_passes_every_argument(client):
+    assert client.quantize(X, np.array([1, 2], np.float32), output_type="int8", axis=0).y.tolist() == [[-1, 0, 0], [0, 1, 127]]
+    assert client.quantize(X, np.ones((2, 2), np.float32), block_size=2, output_type=np.int8).y.dtype == np.int8
+    assert client.quantize(X, np.ones((1, 2), np.float32), block_shape=[-1, 2]).y[1, 2] == 255
+    nan = client.quantize(np.float32([1e9]), 1.0, output_type="float8_e4m3fn", saturate=False).y
+    assert nan.dtype == ml_dtypes.float8_e4m3fn and np.isnan(nan.astype(np.float32)).all()
+    assert client.quantize(np.float32([3]), 2.0, 1).y.tolist() == [3]
+    assert client.quantize(
+        np.float32([3]), 2.0, np.array(1, np.int32), output_type="uint8", zero_point_order="before_rounding").y.tolist() == [2]
+    wide, half = (client.quantize(np.float16([1000.5]), np.float16(3.3), output_type="int16", precision=p).y
+                  for p in ("float32", None))
+    assert wide.tolist() == [303] and half.tolist() == [303]
+
+
+def test_quantize_reports_its_error(client):
+    error = client.quantize(X, 0.5, 10, report_error=True).error
+    assert error.saturated_elements == 1 and error.non_finite_elements == 0
+    assert error.max_absolute_error == 177.5
+    assert error.mean_squared_error == pytest.approx(177.5**2 / 6)
+
+
+def test_small_types_have_their_logical_shape(client):
+    answer = client.quantize(X, np.float32(1), np.array(-1, ml_dtypes.int4))
+    assert answer.y.dtype == ml_dtypes.int4 and answer.y.shape == (2, 3)
+    assert answer.y.astype(int).tolist() == [[-2, -1, -1], [0, 1, 7]]
+    assert client.dequantize(answer.y, 1.0, -1).y.tolist() == [[-1, 0, 0], [1, 2, 8]]
+
+
+def test_dequantize(client):
+    codes = np.array([0, 10, 255], np.uint8)
+    assert client.dequantize(codes, 0.5, 10).y.tolist() == [-5, 0, 122.5]
+    half = client.dequantize(codes, 0.5, output_type="bfloat16").y
+    assert half.dtype == ml_dtypes.bfloat16 and half.astype(np.float32).tolist() == [0, 5, 127.5]
+    assert client.dequantize(codes, 0.5, tensor_scale=2.0).y.tolist() == [0, 10, 255]
+
+
+def test_dynamic_quantize(client):
+    answer = client.dynamic_quantize(np.array([-1, 0, 4], np.float32), report_error=True)
+    assert answer.scale == np.float32(5) / np.float32(255) and answer.scale.shape == ()
+    assert answer.zero_point == 51 and answer.y.tolist() == [0, 51, 255]
+    assert answer.tensor_scale is None and answer.error.sqnr_db > 40
+    symmetric = client.dynamic_quantize(X, output_type="int4", axis=0, symmetry="symmetric")
+    assert symmetric.zero_point is None and symmetric.scale.shape == (2,)
+    ignored = client.dynamic_quantize(np.float32([1, np.inf]), non_finite="ignore")
+    assert ignored.y.tolist() == [255, 255]
+
+
+def test_microscaling(client):
+    x = np.linspace(-7, 7, 64, dtype=np.float32).reshape(2, 32)
+    mx = client.dynamic_quantize(x, output_type="float4_e2m1fn", block_size=32, scale_type="float8_e8m0fnu")
+    assert mx.scale.dtype == ml_dtypes.float8_e8m0fnu and mx.scale.shape == (2, 1)
+    back = client.dequantize(mx.y, mx.scale, block_size=32, output_type="float32").y
+    assert np.abs(back - x).max() <= 1
+    nv = client.dynamic_quantize(x, output_type="float4_e2m1fn", block_size=16, scale_type="float8_e4m3fn")
+    assert nv.tensor_scale.dtype == np.float32 and nv.scale.shape == (2, 2)
+
+
+def test_errors_carry_code_message_and_fields(client):
+    with pytest.raises(quantd.InvalidArgumentError) as caught:
+        client.quantize(X, np.ones(2, np.float32))
+    error = caught.value
+    assert isinstance(error, quantd.QuantdError) and isinstance(error, ValueError)
+    assert error.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert "2 elements" in error.message and "INVALID_ARGUMENT" in str(error)
+    assert error.field == "scale"
+    assert error.field_violations == (quantd.FieldViolation("scale", error.message),)
+    assert (error.reason, error.metadata, error.retry_after) == ("BAD_REQUEST", {"rule": "numerics"}, 1.5)
+
+
+def test_wrong_choices_are_refused_before_the_call(client):
+    with pytest.raises(ValueError, match="'before_rounding'"):
+        client.quantize(X, 1.0, zero_point_order="sideways")
+    with pytest.raises(ValueError, match="unknown data type"):
+        client.quantize(X, 1.0, output_type="float7")
+    with pytest.raises(TypeError, match="float64"):
+        client.quantize(X.astype(np.float64), 1.0)
+
+
+def test_timeout(client):
+    slow = np.full(4, fake_server.SLEEP_X, np.float32)
+    with pytest.raises(quantd.DeadlineExceededError) as caught:
+        client.dynamic_quantize(slow, timeout=0.2)
+    assert isinstance(caught.value, TimeoutError)
+    assert client.quantize(X, 1.0).y.shape == X.shape
+
+
+def test_nobody_there():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        with quantd.Client(f"127.0.0.1:{s.getsockname()[1]}", timeout=5) as client:
+            with pytest.raises(quantd.UnavailableError) as caught:
+                client.info()
+    assert isinstance(caught.value, ConnectionError) and caught.value.field is None
+
+
+def test_info_and_health(client):
+    info = client.info()
+    assert info.version == "fake" and info.supported_targets == ("numpy",) and info.max_message_bytes == 1 << 28
+    assert client.health() == "SERVING"
+    with pytest.raises(quantd.QuantdError) as caught:
+        client.health("no.such.Service")
+    assert caught.value.code is grpc.StatusCode.NOT_FOUND
+
+
+def test_messages_past_four_megabytes(client):
+    x = np.ones((3, 1 << 20), np.float32)
+    assert client.quantize(x, 1.0).y.shape == x.shape
+
+
+def test_one_client_serves_many_threads(client):
+    def work(i):
+        return client.quantize(np.full(100, i, np.float32), 1.0).y
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for i, y in enumerate(pool.map(work, range(64))):
+            assert (y == i).all()
+
+
+def test_stream(client):
+    with client.stream(max_in_flight=4) as stream:
+        quantized = [stream.quantize(np.full(8, i, np.float32), 1.0) for i in range(50)]
+        back = stream.dequantize(np.uint8([1, 2]), 2.0)
+        dynamic = stream.dynamic_quantize(X, axis=0)
+        assert all((f.result(30).y == i).all() for i, f in enumerate(quantized))
+    assert back.result(0).y.tolist() == [2, 4]
+    assert dynamic.result(0).scale.shape == (2,)
+
+
+def test_a_bad_item_fails_alone(client):
+    with client.stream() as stream:
+        bad = stream.quantize(X, 0.0)
+        good = stream.quantize(X, 1.0)
+    assert good.result(0).y.shape == X.shape
+    with pytest.raises(quantd.InvalidArgumentError) as caught:
+        bad.result(0)
+    assert caught.value.field == "scale"
+
+
+def test_a_closed_stream_takes_no_more(client):
+    stream = client.stream()
+    stream.close()
+    with pytest.raises(ValueError, match="closed"):
+        stream.quantize(X, 1.0)
+    with pytest.raises(ValueError):
+        client.stream(max_in_flight=0)
+
+
+def test_a_broken_stream_fails_what_is_open(client):
+    stream = client.stream(timeout=0.3, max_in_flight=1)
+    slow = stream.dynamic_quantize(np.full(4, fake_server.SLEEP_X, np.float32))
+    with pytest.raises(quantd.DeadlineExceededError):
+        for _ in range(3):  # waits for the permit, then learns that the stream has ended
+            stream.quantize(X, 1.0)
+    with pytest.raises(quantd.DeadlineExceededError):
+        slow.result(5)
+    stream.close()
+
+
+def test_an_exception_cancels_the_stream(client):
+    with pytest.raises(RuntimeError):
+        with client.stream() as stream:
+            slow = stream.dynamic_quantize(np.full(4, fake_server.SLEEP_X, np.float32))
+            raise RuntimeError
+    with pytest.raises(quantd.QuantdError) as caught:
+        slow.result(0)
+    assert caught.value.code is grpc.StatusCode.CANCELLED

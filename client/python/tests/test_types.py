@@ -1,0 +1,115 @@
+"""The types: numbers and names of the contract, packing, and what arguments may be. No server."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import quantd
+from quantd import DataType, messages
+from quantd.types import as_array, data_type, pack, unpack
+
+
+def test_the_enum_is_that_of_the_contract():
+    enum = messages.POOL.FindEnumTypeByName("quantd.v1.DataType")
+    contract = {v.name[len("DATA_TYPE_"):]: v.number for v in enum.values if v.number}
+    assert contract == {t.name: t.value for t in DataType}
+
+
+@pytest.mark.parametrize("enum,choices", [
+    ("ZeroPointOrder", "ZERO_POINT_ORDERS"), ("Symmetry", "SYMMETRIES"), ("NonFinite", "NON_FINITES")])
+def test_named_choices_are_those_of_the_contract(enum, choices):
+    from quantd import requests
+
+    contract = {v.number: v.name for v in messages.POOL.FindEnumTypeByName(f"quantd.v1.{enum}").values if v.number}
+    ours = getattr(requests, choices)
+    assert sorted(ours.values()) == sorted(contract)
+    assert all(contract[number].endswith("_" + name.upper()) for name, number in ours.items())
+
+
+@pytest.mark.parametrize("kind", list(DataType), ids=lambda t: t.name)
+def test_types_are_found_by_number_name_and_dtype(kind):
+    for name in (kind, int(kind), kind.name, kind.name.lower(), kind.dtype.name, kind.dtype, kind.dtype.type):
+        assert data_type(name) is kind
+
+
+def test_unknown_types_are_refused():
+    with pytest.raises(ValueError, match="float7"):
+        data_type("float7")
+    with pytest.raises(TypeError, match="float64"):
+        data_type(np.float64)
+    with pytest.raises(ValueError):
+        data_type(99)
+
+
+def test_packing_is_lowest_bits_first_over_the_flattened_tensor():
+    four = np.array([[1, 2, 3], [4, 5, 15]], ml_dtypes.uint4)
+    assert pack(four) == bytes([0x21, 0x43, 0xF5])
+    assert pack(np.array([-1, -8, 7], ml_dtypes.int4)) == bytes([0x8F, 0x07])
+    assert pack(np.array([1, 2, 3, 0, 1], ml_dtypes.uint2)) == bytes([0b00111001, 0b01])
+    assert pack(np.array([-2, 1, -1], ml_dtypes.int2)) == bytes([0b110110])
+    assert pack(np.array([0.5, -6.0, 1.0], ml_dtypes.float4_e2m1fn)) == bytes([0xF1, 0x02])
+    assert pack(np.array([1.0], ">f4")) == np.array([1.0], "<f4").tobytes()
+
+
+def test_unused_bits_are_ignored_when_read():
+    assert unpack(bytes([0x21, 0xF3]), DataType.UINT4, [3]).tolist() == [1, 2, 3]
+    assert unpack(bytes([0b11111110]), DataType.INT2, [1]).tolist() == [-2]
+
+
+@pytest.mark.parametrize("kind", list(DataType), ids=lambda t: t.name)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (7, 5), (2, 0, 3), (2, 3, 5)], ids=str)
+def test_pack_and_unpack_are_inverse(kind, shape):
+    rng = np.random.default_rng(7)
+    size = int(np.prod(shape))
+    raw = rng.integers(0, 256, kind.byte_size(size)).astype(np.uint8)
+    if size * kind.bits % 8:
+        raw[-1] &= (1 << (size * kind.bits % 8)) - 1
+    array = unpack(raw.tobytes(), kind, shape)
+    assert array.shape == shape and array.dtype == kind.dtype and array.flags.writeable
+    assert pack(array) == raw.tobytes()
+
+
+def test_packing_takes_any_memory_layout():
+    array = np.arange(24, dtype=np.float32).reshape(4, 6)
+    assert pack(array.T) == np.ascontiguousarray(array.T).tobytes()
+    small = (np.arange(24) % 16).astype(ml_dtypes.uint4).reshape(4, 6)
+    assert pack(small[:, ::2]) == pack(small[:, ::2].copy())
+
+
+def test_wrong_sizes_are_refused():
+    with pytest.raises(ValueError, match="takes 2 bytes, not 3"):
+        unpack(b"abc", DataType.UINT4, [3])
+
+
+def test_signed_small_integers_come_back_as_numbers():
+    values = unpack(bytes([0x8F]), DataType.INT4, [2])
+    assert values.astype(np.int32).tolist() == [-1, -8]
+    assert (values == np.array([-1, -8], ml_dtypes.int4)).all()
+
+
+def test_python_numbers_take_the_default_type():
+    assert as_array(0.5, "scale", DataType.FLOAT).dtype == np.float32
+    assert as_array(np.float64(0.5), "scale", DataType.FLOAT).dtype == np.float32
+    assert as_array([1, 2], "x", DataType.FLOAT).dtype == np.float32
+    assert as_array(-3, "zero_point", DataType.INT4).dtype == ml_dtypes.int4
+    assert as_array([], "zero_point", DataType.INT8).dtype == np.int8
+    with pytest.raises(ValueError, match="300.*UINT8, 0 to 255"):
+        as_array(300, "zero_point", DataType.UINT8)
+    with pytest.raises(TypeError, match="integers"):
+        as_array(0.5, "zero_point", DataType.UINT8)
+    with pytest.raises(TypeError, match="not a number"):
+        as_array("0.5", "scale", DataType.FLOAT)
+
+
+def test_arrays_are_never_converted_silently():
+    with pytest.raises(TypeError, match="x: .*float64.*astype"):
+        as_array(np.zeros(3), "x", DataType.FLOAT)
+    with pytest.raises(TypeError, match="int64"):
+        as_array(np.zeros(3, np.int64), "zero_point", DataType.UINT8)
+    assert as_array(np.zeros(3, np.float16), "x", DataType.FLOAT).dtype == np.float16
+
+
+def test_version_is_that_of_the_distribution():
+    from importlib import metadata
+
+    assert metadata.version("quantd") == quantd.__version__
