@@ -19,9 +19,10 @@
 namespace quantd {
 
 // The block shape, with adjacent dimensions merged where that changes nothing: dimensions of length
-// 1 vanish, and a dimension that its blocks cover whole is merged into the one before it. So per
-// tensor is one dimension {N, N}, per last axis is {rows, rows}, {C, 1}, per axis in the middle is
-// {outer, outer}, {C * inner, inner}.
+// 1 vanish; a dimension is merged into the one before it when one block covers it whole, or when
+// the one before has blocks of length 1 and this one's blocks divide it. So per tensor is one
+// dimension {N, N}, per last axis is {rows, rows}, {C, 1}, per axis in the middle is {outer,
+// outer}, {C * inner, inner}, and blocks along the last axis without a short one are {N, B}.
 struct BlockLayout {
   struct Dimension {
     int64_t length;        // >= 1
@@ -29,10 +30,11 @@ struct BlockLayout {
     int64_t scale_stride;  // distance in scales from one block to the next along this dimension
     int64_t blocks() const { return (length + block - 1) / block; }
   };
-  // Outermost first; never empty unless the tensor is. The last dimension is contiguous in memory
-  // and its blocks' scales are neighbours (scale_stride 1).
+  // Outermost first; never empty unless the tensor is (0-D: {1, 1}). The last dimension is
+  // contiguous in memory and its blocks' scales are neighbours (scale_stride 1).
   absl::InlinedVector<Dimension, 6> dimensions;
-  int64_t scale_count = 0;  // product of blocks(); 1 for a 0-D tensor; may be 0 for an empty tensor
+  int64_t scale_count =
+      0;  // product of blocks(); 1 for a 0-D tensor; of an empty tensor any number
 
   bool uniform() const { return scale_count == 1; }  // one scale for all elements
 };
@@ -54,7 +56,9 @@ struct PlanBase {
   int64_t elements = 0;
   uint64_t input_bytes = 0;   // packed bytes of x; checked to be what arrived
   uint64_t output_bytes = 0;  // packed bytes of y
-  BlockLayout layout;
+  // One length a dimension of `shape`, nothing merged; where a dimension is empty, 1.
+  Shape block_shape;
+  BlockLayout layout;  // the same blocks, merged
 };
 
 // Made by PlanQuantize.

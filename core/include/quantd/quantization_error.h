@@ -7,7 +7,8 @@
 namespace quantd {
 
 // Over the finite elements of x, with x^ = Dequantize(y) in double. A tensor without finite
-// elements has errors 0 and sqnr_db +Infinity.
+// elements has errors 0 and sqnr_db +Infinity. Where a FLOAT8 without saturation overflows, x^ is
+// NaN or infinite, and with it the errors.
 struct QuantizationError {
   double sqnr_db = 0;             // 10 log10(sum x^2 / sum (x - x^)^2); +Infinity when exact
   double mean_squared_error = 0;  // mean((x - x^)^2)

@@ -15,6 +15,7 @@
 
 #include "quantd/data_type.h"
 #include "quantd/plan.h"
+#include "quantd/quantization_error.h"
 #include "reference/small_float.h"
 
 namespace quantd::reference {
@@ -155,6 +156,29 @@ inline float DequantizeElement(DataType input_type, uint32_t code, float scale,
 inline uint32_t EncodeOutput(DataType output_type, float value) {
   return output_type == DataType::kFloat ? std::bit_cast<uint32_t>(value)
                                          : EncodeFormat(FormatOf(output_type), value, false);
+}
+
+// ---- the error report ---------------------------------------------------------------------------
+
+// x^ of the error report: as DequantizeElement, in double. `zero_point` is a value, not a code.
+inline double RestoreElement(DataType type, uint32_t code, double scale, double zero_point) {
+  return (static_cast<double>(DecodeFloat(type, code)) - zero_point) * scale;
+}
+
+// Adds one element. `x` is exact (an INT32 in double, not by way of FLOAT).
+inline void AddElement(ErrorSums& sums, double x, double restored, bool saturated) {
+  sums.saturated_elements += saturated ? 1 : 0;
+  if (!std::isfinite(x)) {
+    ++sums.non_finite_elements;
+    return;
+  }
+  const double difference = std::fabs(x - restored);
+  ErrorSums element;
+  element.signal = x * x;
+  element.noise = difference * difference;
+  element.max_absolute_error = difference;
+  element.finite_elements = 1;
+  sums.Add(element);
 }
 
 }  // namespace quantd::reference
