@@ -103,7 +103,7 @@ struct DequantizeTile {
   size_t first = 0;  // as in QuantizeTile
   size_t run = SIZE_MAX;
   const float* scale = nullptr;         // any values
-  const int32_t* zero_point = nullptr;  // null: none. kFloat4E2M1: twice the value. Not for FLOAT8
+  const int32_t* zero_point = nullptr;  // null: none. kFloat4E2M1: codes. Not for FLOAT8
   bool stream = false;                  // as in QuantizeTile
 };
 using DequantizeKernel = void (*)(const DequantizeTile&);

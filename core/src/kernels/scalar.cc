@@ -1,0 +1,225 @@
+// The scalar table: plain loops over reference/elements.h. What every other table is compared with,
+// and what a CPU without AVX2 or NEON runs. Written to be plainly right, not fast.
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/targets.h"
+#include "reference/elements.h"
+
+namespace quantd {
+namespace {
+
+using reference::ElementRule;
+
+template <typename T>
+T Load(const uint8_t* bytes, size_t index) {
+  T value;
+  std::memcpy(&value, bytes + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <typename T>
+void Store(T value, uint8_t* bytes, size_t index) {
+  std::memcpy(bytes + index * sizeof(T), &value, sizeof(T));
+}
+
+// Which entry of the arrays of scales element i has.
+template <ScaleMode kMode, typename Tile>
+size_t ScaleIndex(const Tile& tile, size_t i) {
+  return kMode == ScaleMode::kPerElement ? i : (tile.first + i) / tile.run;
+}
+
+constexpr DataType OutputType(Encoder encoder) {
+  switch (encoder) {
+    case Encoder::kInteger8:
+      return DataType::kInt8;
+    case Encoder::kInteger16:
+      return DataType::kInt16;
+    case Encoder::kFloat8E4M3Fn:
+      return DataType::kFloat8E4M3Fn;
+    case Encoder::kFloat8E4M3Fnuz:
+      return DataType::kFloat8E4M3Fnuz;
+    case Encoder::kFloat8E5M2:
+      return DataType::kFloat8E5M2;
+    case Encoder::kFloat8E5M2Fnuz:
+      return DataType::kFloat8E5M2Fnuz;
+    case Encoder::kFloat4E2M1:
+      return DataType::kFloat4E2M1;
+  }
+}
+
+constexpr DataType InputType(Decoder decoder) {
+  switch (decoder) {
+    case Decoder::kUint8:
+      return DataType::kUint8;
+    case Decoder::kInt8:
+      return DataType::kInt8;
+    case Decoder::kUint16:
+      return DataType::kUint16;
+    case Decoder::kInt16:
+      return DataType::kInt16;
+    case Decoder::kInt32:
+      return DataType::kInt32;
+    case Decoder::kFloat8E4M3Fn:
+      return DataType::kFloat8E4M3Fn;
+    case Decoder::kFloat8E4M3Fnuz:
+      return DataType::kFloat8E4M3Fnuz;
+    case Decoder::kFloat8E5M2:
+      return DataType::kFloat8E5M2;
+    case Decoder::kFloat8E5M2Fnuz:
+      return DataType::kFloat8E5M2Fnuz;
+    case Decoder::kFloat4E2M1:
+      return DataType::kFloat4E2M1;
+  }
+}
+
+// kReciprocal is a division here: what the two fused multiply-adds have to be equal to.
+template <Division kDivision, Encoder kEncoder, ScaleMode kMode>
+void Quantize(const QuantizeTile& tile) {
+  ElementRule rule;
+  rule.output_type = OutputType(kEncoder);
+  if (kDivision == Division::kDivideFloat16) rule.precision = DataType::kFloat16;
+  if (kDivision == Division::kDivideBfloat16) rule.precision = DataType::kBfloat16;
+  if (kDivision == Division::kDivideAndAdd) {
+    rule.zero_point_order = ZeroPointOrder::kBeforeRounding;
+  }
+  rule.saturate = tile.saturate;
+  rule.has_zero_point = tile.zero_point != nullptr;
+  rule.minimum = tile.minimum;
+  rule.maximum = tile.maximum;
+  for (size_t i = 0; i < tile.size; ++i) {
+    const size_t k = ScaleIndex<kMode>(tile, i);
+    const float zero_point = tile.zero_point == nullptr ? 0.0f : tile.zero_point[k];
+    const uint32_t code =
+        reference::QuantizeElement(rule, Load<float>(tile.x, i), tile.scale[k], zero_point).code;
+    if constexpr (kEncoder == Encoder::kInteger16) {
+      Store(static_cast<uint16_t>(code), tile.y, i);
+    } else {
+      tile.y[i] = static_cast<uint8_t>(code);
+    }
+  }
+}
+
+template <Decoder kDecoder, ScaleMode kMode>
+void Dequantize(const DequantizeTile& tile) {
+  constexpr DataType kType = InputType(kDecoder);
+  for (size_t i = 0; i < tile.size; ++i) {
+    const size_t k = ScaleIndex<kMode>(tile, i);
+    const int32_t zero_point = tile.zero_point == nullptr ? 0 : tile.zero_point[k];
+    // One byte a code, also where the type is packed.
+    const uint32_t code = Info(kType).bits < 8
+                              ? tile.x[i]
+                              : reference::LoadCode(kType, tile.x, static_cast<int64_t>(i));
+    Store(reference::DequantizeElement(kType, code, tile.scale[k], zero_point), tile.y, i);
+  }
+}
+
+template <NonFinite kNonFinite, ScaleMode kMode>
+bool Range(const RangeTile& tile) {
+  bool non_finite = false;
+  for (size_t i = 0; i < tile.size; ++i) {
+    const size_t k = ScaleIndex<kMode>(tile, i);
+    const float x = Load<float>(tile.x, i);
+    if (!std::isfinite(x)) {
+      non_finite = true;
+      continue;
+    }
+    tile.min[k] = std::min(tile.min[k], x);
+    tile.max[k] = std::max(tile.max[k], x);
+  }
+  return non_finite;
+}
+
+void MakeReciprocals(const float* scale, size_t size, float* limit, float* reciprocal,
+                     float* correction) {
+  for (size_t i = 0; i < size; ++i) {
+    limit[i] = 600 * std::fabs(scale[i]);
+    reciprocal[i] = 1 / scale[i];
+    correction[i] = std::fma(-reciprocal[i], scale[i], 1.0f) / scale[i];
+  }
+}
+
+size_t FindNonFinite(const uint8_t* x, size_t size) {
+  for (size_t i = 0; i < size; ++i) {
+    if (!std::isfinite(Load<float>(x, i))) return i;
+  }
+  return size;
+}
+
+void Float16ToFloat(const uint8_t* x, size_t size, uint8_t* y) {
+  for (size_t i = 0; i < size; ++i) Store(reference::DecodeFloat16(Load<uint16_t>(x, i)), y, i);
+}
+void Bfloat16ToFloat(const uint8_t* x, size_t size, uint8_t* y) {
+  for (size_t i = 0; i < size; ++i) Store(reference::DecodeBfloat16(Load<uint16_t>(x, i)), y, i);
+}
+void Int32ToFloat(const uint8_t* x, size_t size, uint8_t* y) {
+  for (size_t i = 0; i < size; ++i) Store(static_cast<float>(Load<int32_t>(x, i)), y, i);
+}
+void FloatToFloat16(const uint8_t* x, size_t size, uint8_t* y) {
+  for (size_t i = 0; i < size; ++i) Store(reference::EncodeFloat16(Load<float>(x, i)), y, i);
+}
+void FloatToBfloat16(const uint8_t* x, size_t size, uint8_t* y) {
+  for (size_t i = 0; i < size; ++i) Store(reference::EncodeBfloat16(Load<float>(x, i)), y, i);
+}
+
+template <DataType kType>
+void Pack(const uint8_t* codes, size_t size, uint8_t* packed) {
+  std::memset(packed, 0, (size * Info(kType).bits + 7) / 8);
+  for (size_t i = 0; i < size; ++i) {
+    reference::StoreCode(kType, packed, static_cast<int64_t>(i), codes[i]);
+  }
+}
+
+template <DataType kType>
+void Unpack(const uint8_t* packed, size_t size, uint8_t* codes) {
+  for (size_t i = 0; i < size; ++i) {
+    const uint32_t code = reference::LoadCode(kType, packed, static_cast<int64_t>(i));
+    codes[i] = static_cast<uint8_t>(reference::DecodeInteger(kType, code));
+  }
+}
+
+template <Division kDivision, Encoder kEncoder>
+void SetQuantize(KernelTable& table) {
+  auto& kernels = table.quantize[static_cast<size_t>(kDivision)][static_cast<size_t>(kEncoder)];
+  kernels[0] = Quantize<kDivision, kEncoder, ScaleMode::kRuns>;
+  kernels[1] = Quantize<kDivision, kEncoder, ScaleMode::kPerElement>;
+}
+
+template <Decoder kDecoder>
+void SetDequantize(KernelTable& table) {
+  auto& kernels = table.dequantize[static_cast<size_t>(kDecoder)];
+  kernels[0] = Dequantize<kDecoder, ScaleMode::kRuns>;
+  kernels[1] = Dequantize<kDecoder, ScaleMode::kPerElement>;
+}
+
+template <NonFinite kNonFinite>
+void SetRange(KernelTable& table) {
+  auto& kernels = table.range[static_cast<size_t>(kNonFinite)];
+  kernels[0] = Range<kNonFinite, ScaleMode::kRuns>;
+  kernels[1] = Range<kNonFinite, ScaleMode::kPerElement>;
+}
+
+}  // namespace
+
+void FillScalarTable(KernelTable& table) {
+#define QUANTD_QUANTIZE(division, encoder) SetQuantize<Division::division, Encoder::encoder>(table);
+#define QUANTD_DEQUANTIZE(decoder) SetDequantize<Decoder::decoder>(table);
+#define QUANTD_RANGE(non_finite) SetRange<NonFinite::non_finite>(table);
+#include "kernels/kernels.inc"
+  table.make_reciprocals = MakeReciprocals;
+  table.find_non_finite = FindNonFinite;
+  table.float16_to_float = Float16ToFloat;
+  table.bfloat16_to_float = Bfloat16ToFloat;
+  table.int32_to_float = Int32ToFloat;
+  table.float_to_float16 = FloatToFloat16;
+  table.float_to_bfloat16 = FloatToBfloat16;
+  table.pack4 = Pack<DataType::kUint4>;
+  table.pack2 = Pack<DataType::kUint2>;
+  table.unpack_uint4 = Unpack<DataType::kUint4>;
+  table.unpack_int4 = Unpack<DataType::kInt4>;
+  table.unpack_uint2 = Unpack<DataType::kUint2>;
+  table.unpack_int2 = Unpack<DataType::kInt2>;
+}
+
+}  // namespace quantd
