@@ -1,0 +1,156 @@
+// The pool of threads: one oneTBB arena. A caller from outside joins the arena while it works, so
+// that never more than `threads` are at work, whoever called.
+#include "quantd/executor.h"
+
+#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "execute/default_threads.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define QUANTD_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define QUANTD_TSAN 1
+#endif
+#endif
+#ifdef QUANTD_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace quantd {
+namespace {
+
+// ThreadSanitizer does not see the hand-offs inside Debian's libtbb, which is not instrumented.
+// These say what they order.
+void HappensBefore([[maybe_unused]] void* object) {
+#ifdef QUANTD_TSAN
+  __tsan_release(object);
+#endif
+}
+void HappensAfter([[maybe_unused]] void* object) {
+#ifdef QUANTD_TSAN
+  __tsan_acquire(object);
+#endif
+}
+
+// By default oneTBB makes as many workers as the host has CPUs less one, which suits a program
+// whose main thread computes too. Here callers come and go, so a pool of n needs n workers. The
+// limit is one for the process: the largest pool alive decides.
+class WorkerLimit {
+ public:
+  explicit WorkerLimit(int threads) : threads_(threads) {
+    std::lock_guard<std::mutex> lock(mutex());
+    pools().insert(threads_);
+    Apply();
+  }
+  ~WorkerLimit() {
+    std::lock_guard<std::mutex> lock(mutex());
+    pools().erase(pools().find(threads_));
+    Apply();
+  }
+  WorkerLimit(const WorkerLimit&) = delete;
+  WorkerLimit& operator=(const WorkerLimit&) = delete;
+
+ private:
+  using Control = oneapi::tbb::global_control;
+
+  static std::mutex& mutex() {
+    static auto* instance = new std::mutex;  // never destroyed: pools may be, after it
+    return *instance;
+  }
+  static std::multiset<int>& pools() {
+    static auto* instance = new std::multiset<int>;
+    return *instance;
+  }
+  static void Apply() {
+    static auto* control = new std::unique_ptr<Control>;
+    control->reset();  // the smallest of all controls counts: drop the old one first
+    if (pools().empty()) return;
+    *control = std::make_unique<Control>(Control::max_allowed_parallelism,
+                                         static_cast<size_t>(*pools().rbegin()) + 1);
+  }
+
+  const int threads_;
+};
+
+}  // namespace
+
+struct Executor::Arena {
+  explicit Arena(int threads) : limit(threads), arena(threads, /*reserved_for_masters=*/0) {
+    arena.initialize();
+  }
+
+  WorkerLimit limit;
+  oneapi::tbb::task_arena arena;
+  std::mutex mutex;
+  std::condition_variable idle;
+  size_t jobs = 0;  // enqueued and not yet done
+};
+
+Executor::Executor(int threads)
+    : threads_(threads >= 1 ? threads : DefaultThreads()),
+      arena_(std::make_unique<Arena>(threads_)) {}
+
+Executor::~Executor() {
+  std::unique_lock<std::mutex> lock(arena_->mutex);
+  arena_->idle.wait(lock, [this] { return arena_->jobs == 0; });
+}
+
+void Executor::ParallelFor(size_t tasks, absl::FunctionRef<void(size_t)> body) const {
+  if (tasks <= 1 || threads_ == 1) {
+    for (size_t task = 0; task < tasks; ++task) body(task);
+    return;
+  }
+  char order = 0;
+  HappensBefore(&order);
+  arena_->arena.execute([&] {
+    oneapi::tbb::parallel_for(
+        oneapi::tbb::blocked_range<size_t>(0, tasks, 1),
+        [&](const oneapi::tbb::blocked_range<size_t>& range) {
+          HappensAfter(&order);
+          for (size_t task = range.begin(); task != range.end(); ++task) body(task);
+          HappensBefore(&order);
+        },
+        oneapi::tbb::simple_partitioner());
+  });
+  HappensAfter(&order);
+}
+
+void Executor::Enqueue(std::function<void()> job) const {
+  Arena* arena = arena_.get();
+  {
+    std::lock_guard<std::mutex> lock(arena->mutex);
+    ++arena->jobs;
+  }
+  struct Held {
+    mutable std::function<void()> job;  // oneTBB calls through a const reference
+  };
+  arena->arena.enqueue([arena, held = Held{std::move(job)}] {
+    // Whoever takes the mutex next sees what the caller wrote before Enqueue.
+    {
+      std::lock_guard<std::mutex> lock(arena->mutex);
+    }
+    held.job();
+    held.job = nullptr;  // what it holds goes before the pool may
+    std::lock_guard<std::mutex> lock(arena->mutex);
+    if (--arena->jobs == 0) arena->idle.notify_all();
+  });
+}
+
+int Executor::DefaultThreads() {
+  const int quota = QuotaCpus("");
+  const int affinity = AffinityCpus();
+  return quota > 0 ? std::min(quota, affinity) : affinity;
+}
+
+}  // namespace quantd

@@ -1,0 +1,169 @@
+#include "execute/quantize_tiles.h"
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "execute/conversions.h"
+#include "execute/cursor.h"
+#include "execute/reciprocals.h"
+#include "execute/scales.h"
+#include "execute/tasks.h"
+
+namespace quantd {
+namespace {
+
+enum Column : size_t {
+  kScale,
+  kLimit,
+  kReciprocal,
+  kCorrection,
+  kZeroPoint,
+  kDequantizeScale,
+};
+static_assert(kDequantizeScale < ScaleCursor::kMaxColumns);
+
+// What all tasks of one operation share.
+struct Loop {
+  const ByteChunks& x;
+  uint8_t* y;
+  BlockWalk walk;
+  ScaleCursor::Columns columns;
+  QuantizeTile tile;  // what all tiles have in common
+  ErrorTile error_tile;
+  QuantizeKernel quantize;
+  ConvertTile to_float;
+  ConvertTile pack;
+  int input_bits;
+  int output_bits;
+};
+
+// Elements between two looks at the watch, when x is read in place: 64 KiB of FLOAT.
+constexpr int64_t kLongWindow = TaskWatch::kPeriod / 4;
+// Codes that wait for packing; with their FLOATs they stay in L1.
+constexpr int64_t kCodeWindow = 4096;
+
+void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, ErrorSums* sums) {
+  alignas(64) std::array<uint8_t, Cursor::kBufferBytes> gathered;
+  alignas(64) std::array<uint8_t, Cursor::kTile * 4> floats;
+  alignas(64) std::array<uint8_t, kCodeWindow> code_tile;
+
+  Cursor cursor(loop.x, loop.input_bits);
+  ScaleCursor scales(loop.walk, loop.columns);
+  cursor.Seek(begin);
+  scales.Seek(begin, end);
+  const int64_t most = scales.Most(loop.to_float != nullptr || sums != nullptr ? Cursor::kTile
+                                   : loop.pack != nullptr                      ? kCodeWindow
+                                                                               : kLongWindow);
+  TaskWatch task_watch(watch);
+  QuantizeTile tile = loop.tile;
+  while (cursor.element() < end) {
+    const Cursor::Window window = cursor.Next(end, most, gathered.data());
+    const auto size = static_cast<size_t>(window.elements);
+    if (task_watch.StoppedBefore(window.elements * 4)) return;
+    const uint8_t* x = window.data;
+    if (loop.to_float != nullptr) {
+      loop.to_float(window.data, size, floats.data());
+      x = floats.data();
+    }
+    uint8_t* y = loop.y + window.begin * loop.output_bits / 8;
+    uint8_t* codes = loop.pack != nullptr ? code_tile.data() : y;
+    const int64_t code_bytes = loop.output_bits == 16 ? 2 : 1;
+    scales.ForEach(window.elements, [&](const ScaleCursor::Piece& piece) {
+      tile.x = x + piece.offset * 4;
+      tile.y = codes + piece.offset * code_bytes;
+      tile.size = piece.size;
+      tile.first = piece.first;
+      tile.run = piece.run;
+      tile.scale = piece.floats(kScale);
+      tile.limit = piece.floats(kLimit);
+      tile.reciprocal = piece.floats(kReciprocal);
+      tile.correction = piece.floats(kCorrection);
+      tile.zero_point = piece.floats(kZeroPoint);
+      loop.quantize(tile);
+      if (sums == nullptr) return;
+      ErrorTile error = loop.error_tile;
+      error.x = tile.x;
+      error.codes = tile.y;
+      error.size = tile.size;
+      error.first = tile.first;
+      error.run = tile.run;
+      error.scale = tile.scale;
+      error.dequantize_scale = piece.floats(kDequantizeScale);
+      error.zero_point = tile.zero_point;
+      AddErrors(error, *sums);
+    });
+    if (loop.pack != nullptr) loop.pack(codes, size, y);
+  }
+}
+
+}  // namespace
+
+absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, const Executor& executor,
+                           Interrupted interrupted, absl::Span<uint8_t> y, ErrorSums* sums) {
+  if (work.elements == 0) return absl::OkStatus();
+  const KernelTable& kernels = Kernels();
+  const auto scale_count = static_cast<size_t>(work.layout->scale_count);
+  const bool reciprocal =
+      work.quotient == Quotient::kReciprocal && work.order == ZeroPointOrder::kAfterRounding;
+  const bool report = sums != nullptr;
+
+  std::optional<Reciprocals> reciprocals;
+  ScaleCursor::Columns columns{};
+  if (reciprocal) {
+    reciprocals.emplace(kernels, executor, work.scale, scale_count);
+    columns[kLimit] = reciprocals->limit();
+    columns[kReciprocal] = reciprocals->reciprocal();
+    columns[kCorrection] = reciprocals->correction();
+  }
+  if (!reciprocal || report) columns[kScale] = work.scale;
+  if (report) columns[kDequantizeScale] = work.dequantize_scale;
+  columns[kZeroPoint] = work.zero_point;
+
+  const BlockWalk walk(*work.layout);
+  const ScaleMode mode = ScaleCursor::Mode(walk);
+  const int input_bits = Info(work.input_type).bits;
+  const int output_bits = Info(work.output_type).bits;
+  Loop loop{
+      .x = x,
+      .y = y.data(),
+      .walk = walk,
+      .columns = columns,
+      .tile = {},
+      .error_tile = {},
+      .quantize = FindQuantize(kernels, work.quotient, work.order, work.output_type, mode),
+      .to_float = ToFloat(kernels, work.input_type),
+      .pack = Pack(kernels, output_bits),
+      .input_bits = input_bits,
+      .output_bits = output_bits,
+  };
+  loop.tile.minimum = work.minimum;
+  loop.tile.maximum = work.maximum;
+  loop.tile.saturate = work.saturate;
+  loop.tile.stream = !report && loop.pack == nullptr && BeyondCaches(work.input_bytes + y.size());
+  loop.error_tile.mode = mode;
+  loop.error_tile.division = DivisionOf(work.quotient, work.order);
+  loop.error_tile.encoder = EncoderOf(work.output_type);
+  loop.error_tile.is_signed = Info(work.output_type).minimum < 0;
+  loop.error_tile.minimum = work.minimum;
+  loop.error_tile.maximum = work.maximum;
+
+  Watch watch(interrupted);
+  const TaskSplit split(work.elements, work.input_bytes, executor.threads(), Cursor::kGroup);
+  if (split.tasks() == 1) {
+    QuantizeRange(loop, 0, work.elements, watch, sums);
+  } else {
+    std::vector<ErrorSums> parts(report ? split.tasks() : 0);
+    executor.ParallelFor(split.tasks(), [&](size_t index) {
+      const size_t task = work.backwards ? split.tasks() - 1 - index : index;
+      QuantizeRange(loop, split.begin(task), split.end(task), watch,
+                    report ? &parts[task] : nullptr);
+    });
+    for (const ErrorSums& part : parts) sums->Add(part);
+  }
+  if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
+  return absl::OkStatus();
+}
+
+}  // namespace quantd

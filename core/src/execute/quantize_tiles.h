@@ -1,0 +1,42 @@
+// The tile loop of Quantize, which is also the second pass of DynamicQuantize.
+#ifndef QUANTD_SRC_EXECUTE_QUANTIZE_TILES_H_
+#define QUANTD_SRC_EXECUTE_QUANTIZE_TILES_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "quantd/executor.h"
+#include "quantd/plan.h"
+#include "quantd/quantization_error.h"
+
+namespace quantd {
+
+// All that the elements' results follow from.
+struct QuantizeWork {
+  DataType input_type;
+  DataType output_type;
+  int64_t elements;
+  uint64_t input_bytes;
+  const BlockLayout* layout;
+  Quotient quotient;
+  ZeroPointOrder order;
+  // layout->scale_count entries each.
+  const float* scale;
+  const float* dequantize_scale;  // of the error report; may be `scale`
+  const float* zero_point;        // null: none
+  int32_t minimum;
+  int32_t maximum;
+  bool saturate;
+  // The caller has just read x from the front to the back: what caches still hold is its end.
+  bool backwards;
+};
+
+// Writes the packed codes of x to y. `sums` may be null: no report is made then.
+// CANCELLED when interrupted.
+absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, const Executor& executor,
+                           Interrupted interrupted, absl::Span<uint8_t> y, ErrorSums* sums);
+
+}  // namespace quantd
+
+#endif  // QUANTD_SRC_EXECUTE_QUANTIZE_TILES_H_

@@ -1,0 +1,52 @@
+// The columns of Quotient::kReciprocal, made from the scales once an operation.
+#ifndef QUANTD_SRC_EXECUTE_RECIPROCALS_H_
+#define QUANTD_SRC_EXECUTE_RECIPROCALS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+
+#include "kernels/kernel_table.h"
+#include "quantd/executor.h"
+
+namespace quantd {
+
+class Reciprocals {
+ public:
+  Reciprocals(const KernelTable& kernels, const Executor& executor, const float* scale,
+              size_t size) {
+    float* all = few_;
+    if (size > kFew) {
+      many_ = std::make_unique_for_overwrite<float[]>(3 * size);
+      all = many_.get();
+    }
+    limit_ = all;
+    reciprocal_ = all + size;
+    correction_ = all + 2 * size;
+    const size_t tasks = (size + kPerTask - 1) / kPerTask;
+    executor.ParallelFor(tasks, [&](size_t task) {
+      const size_t begin = task * kPerTask;
+      const size_t count = std::min(kPerTask, size - begin);
+      kernels.make_reciprocals(scale + begin, count, all + begin, all + size + begin,
+                               all + 2 * size + begin);
+    });
+  }
+
+  const float* limit() const { return limit_; }
+  const float* reciprocal() const { return reciprocal_; }
+  const float* correction() const { return correction_; }
+
+ private:
+  static constexpr size_t kFew = 32;          // kept on the stack
+  static constexpr size_t kPerTask = 16'384;  // some 20 us
+
+  float few_[3 * kFew];
+  std::unique_ptr<float[]> many_;
+  const float* limit_;
+  const float* reciprocal_;
+  const float* correction_;
+};
+
+}  // namespace quantd
+
+#endif  // QUANTD_SRC_EXECUTE_RECIPROCALS_H_

@@ -1,0 +1,81 @@
+// How an operation is cut into tasks, and how its tasks are stopped.
+#ifndef QUANTD_SRC_EXECUTE_TASKS_H_
+#define QUANTD_SRC_EXECUTE_TASKS_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "quantd/executor.h"
+
+namespace quantd {
+
+// Equal ranges of elements, the last one maybe shorter.
+struct TaskSplit {
+  // Waking a thread and the first misses of its caches cost what this many bytes do.
+  static constexpr uint64_t kBytesPerTask = 128 * 1024;
+  // More tasks than threads, so that a thread that was held up does not hold up all.
+  static constexpr uint64_t kTasksPerThread = 4;
+
+  // `bytes` is the larger of input and output. Tasks begin at multiples of `align` elements.
+  TaskSplit(int64_t elements, uint64_t bytes, int threads, int64_t align) : elements_(elements) {
+    const uint64_t most = threads == 1 ? 1 : static_cast<uint64_t>(threads) * kTasksPerThread;
+    const auto tasks = static_cast<int64_t>(std::clamp<uint64_t>(bytes / kBytesPerTask, 1, most));
+    per_task_ = (elements + tasks - 1) / tasks;
+    if (per_task_ % align != 0) per_task_ += align - per_task_ % align;
+    per_task_ = std::max(per_task_, align);
+    tasks_ = static_cast<size_t>((elements + per_task_ - 1) / per_task_);
+  }
+
+  size_t tasks() const { return tasks_; }
+  int64_t begin(size_t task) const { return static_cast<int64_t>(task) * per_task_; }
+  int64_t end(size_t task) const { return std::min(begin(task) + per_task_, elements_); }
+
+ private:
+  int64_t elements_;
+  int64_t per_task_ = 0;
+  size_t tasks_ = 0;
+};
+
+// Asks whether the work is still wanted, and spreads the answer to all tasks.
+class Watch {
+ public:
+  explicit Watch(Interrupted interrupted) : interrupted_(interrupted) {}
+
+  bool Stopped() {
+    if (stopped_.load(std::memory_order_relaxed)) return true;
+    if (!interrupted_()) return false;
+    Stop();
+    return true;
+  }
+  bool WasStopped() const { return stopped_.load(std::memory_order_relaxed); }
+  // For reasons of the work's own.
+  void Stop() { stopped_.store(true, std::memory_order_relaxed); }
+
+ private:
+  Interrupted interrupted_;
+  std::atomic<bool> stopped_{false};
+};
+
+// A task's view of the watch: asks once in kPeriod bytes of work, the first time at once.
+class TaskWatch {
+ public:
+  static constexpr int64_t kPeriod = 64 * 1024;
+
+  explicit TaskWatch(Watch& watch) : watch_(watch) {}
+
+  bool StoppedBefore(int64_t bytes) {
+    const bool due = since_ >= kPeriod;
+    since_ = (due ? 0 : since_) + bytes;
+    return due && watch_.Stopped();
+  }
+
+ private:
+  Watch& watch_;
+  int64_t since_ = kPeriod;
+};
+
+}  // namespace quantd
+
+#endif  // QUANTD_SRC_EXECUTE_TASKS_H_
