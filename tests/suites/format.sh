@@ -1,9 +1,8 @@
 # shellcheck shell=bash
+tracked() { git -c 'safe.directory=*' ls-files -z "$@"; }
+
 run() {
-  local file
-  while read -r file; do check "clang-format $file" clang-format-19 --dry-run --Werror "$file"; done \
-    < <(git ls-files '*.h' '*.cc' '*.inc')
-  while read -r file; do check "shellcheck $file" shellcheck --severity=warning "$file"; done < <(git ls-files '*.sh')
-  while read -r file; do check "python syntax $file" python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$file"; done \
-    < <(git ls-files '*.py')
+  check "clang-format" bash -c 'xargs -0 clang-format-19 --dry-run --Werror' < <(tracked '*.h' '*.cc' '*.inc')
+  check "shellcheck" bash -c 'xargs -0 shellcheck --severity=warning' < <(tracked '*.sh' .ci/run)
+  check "Python parses" bash -c 'xargs -0 python3 -c "import ast, sys; [ast.parse(open(f).read(), f) for f in sys.argv[1:]]"' < <(tracked '*.py')
 }

@@ -8,7 +8,7 @@ def verdict(case):
     """(kind, reason) of one case. ctest writes status="run|fail|notrun|disabled", pytest child elements only."""
     for tag in ("failure", "error"):
         for element in case.iter(tag):
-            return "fail", element.get("message") or (element.text or "").strip()
+            return "fail", element.get("message") or (element.text or "").strip() or gtest_reason(case)
     for element in case.iter("skipped"):
         why = element.get("message") or (element.text or "").strip()
         if case.get("status") != "notrun":
@@ -22,10 +22,10 @@ def verdict(case):
 
 
 def gtest_reason(case):
-    """What a test gave to GTEST_SKIP: the line after 'FILE:LINE: Skipped'."""
+    """What a test said when it was skipped or failed: the line after 'FILE:LINE: Skipped' or '... Failure'."""
     lines = (case.findtext("system-out") or "").splitlines()
     for line, following in zip(lines, lines[1:]):
-        if line.endswith(": Skipped"):
+        if line.endswith((": Skipped", ": Failure")):
             return following.strip()
     return ""
 

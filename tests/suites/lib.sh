@@ -105,7 +105,7 @@ report_lines() {
       $1 == kind { key = kind == "skip" ? $3 : $2; if (!(key in seen)) order[++n] = key; seen[key]++; name[key] = $2; why[key] = $3 }
       END {
         for (i = 1; i <= n && i <= 20; i++) { k = order[i]
-          printf "    %s %s: %s: %s\n", title, suite, seen[k] > 1 ? seen[k] " cases" : name[k], why[k] }
+          printf "    %s %s: %s: %s\n", title, suite, (seen[k] > 1 ? seen[k] " cases" : name[k]), why[k] }
         if (n > 20) printf "    %s %s: and %d more\n", title, suite, n - 20
       }' "$file"
   done

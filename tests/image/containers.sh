@@ -1,0 +1,39 @@
+# shellcheck shell=bash
+# buildah and podman where no daemon runs and little is allowed (a container, a chroot): chroot isolation, plain copies as
+# storage, limits that such a place grants. Sourced by tests/suites/image.sh.
+
+storage=(--root="$QUANTD_BUILD/image/storage" --runroot="$QUANTD_BUILD/image/run" --storage-driver=vfs)
+# podman's own defaults for these lie above what an unprivileged place may raise them to.
+run_limits=(--ulimit=nofile=4096:4096 --ulimit=nproc=4096:4096)
+base=docker.io/library/debian:bookworm-slim
+
+buildah_here() { buildah "${storage[@]}" "$@"; }
+podman_here() { podman "${storage[@]}" --runtime=runc --cgroup-manager=cgroupfs --events-backend=file "$@"; }
+
+# The base image: as it is published, or, where the registry is out of reach, made with debootstrap.
+prepare_base() {
+  {
+    buildah_here images --quiet "$base" && return
+    timeout 120 buildah "${storage[@]}" pull --quiet "$base" && return
+    make_base
+  } >"$QUANTD_LOGS/image-base.log" 2>&1
+}
+
+make_base() {
+  local root=$QUANTD_BUILD/image/base container
+  rm -rf "$root"
+  debootstrap --variant=minbase --include=ca-certificates bookworm "$root" || return
+  rm -rf "$root"/var/cache/apt/archives/*.deb
+  chmod 0755 "$root"
+  container=$(buildah_here from scratch) &&
+    buildah_here add --quiet "$container" "$root" / &&
+    buildah_here config --env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --cmd bash "$container" &&
+    buildah_here commit --quiet "$container" "$base" &&
+    buildah_here rm "$container" &&
+    rm -rf "$root"
+}
+
+# Health checks exist in Docker's image format only.
+build_image() {
+  buildah_here bud --isolation=chroot --format=docker --pull-never --tag "$1" "$QUANTD_ROOT"
+}

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""The house rules that a machine can check: which room may include which, the coroutine dialect, file lengths, a README
+in every room. Prints lines 'pass|fail NAME WHY', tab between. Standard library only; reads what git tracks."""
+
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# A room, and the rooms that it may include besides itself and core's public headers. Rooms that are not listed (the tests)
+# may include anything. The most specific room counts.
+ROOMS = {
+    "core/include": [],
+    "core/src/types": [],
+    "core/src/reference": ["core/src/types", "core/src/plan"],
+    "core/src/kernels": ["core/src/types", "core/src/plan", "core/src/reference"],
+    "core/src/plan": ["core/src/types", "core/src/kernels"],
+    "core/src/execute": ["core/src/types", "core/src/plan", "core/src/kernels", "core/src/reference"],
+    "server/wire": ["proto"],
+    "server/operations": ["server/wire", "proto"],
+    "server/admission": [],
+    "server/metrics": ["server/wire"],
+    "server/lifecycle": ["server/metrics", "proto"],
+    "server/rpc": ["server/wire", "server/operations", "server/admission", "server/metrics", "proto"],
+    "server": ["server/" + room for room in ("wire", "operations", "admission", "metrics", "lifecycle", "rpc")] + ["proto"],
+    "client/cpp": ["proto"],
+    "client/cli": ["client/cpp", "proto"],
+}
+# Where a quoted include may lie, besides beside its includer.
+INCLUDE_FOLDERS = ["", "core/include", "core/src", "client/cpp/include"]
+# Libraries that a room must do without.
+FORBIDDEN = {
+    "core": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
+    "server/operations": r"^grpc",
+    "server/admission": r"^(grpc|google/protobuf|quantd/v1/)",
+    "server/metrics": r"^(grpc|google/protobuf|quantd/v1/)",
+}
+# What a coroutine of server/rpc must not contain, and why.
+DIALECT = [
+    (r"\bco_await\b", r"^\s*(co_await [^;]*;|(const )?bool \w+ = co_await [^;]*;)\s*(//.*)?$", "co_await stands alone or fills a named bool"),
+    (r"\bauto\s*&?&?\s*\[", r"(?!)", "no structured bindings: g++ 12 destroys their temporaries early"),
+    (r"\bco_(yield)\b", r"(?!)", "no generators: a call is one coroutine"),
+    (r"\bawait_suspend\s*\(", r"noinline|NOINLINE", "await_suspend is noinline (llvm#56301)"),
+]
+MAX_LINES = 400
+
+
+def tracked(*patterns):
+    listed = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "--", *patterns], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return [path for path in listed.stdout.split("\n") if path and (ROOT / path).is_file()]
+
+
+def room_of(path, rooms):
+    matching = [room for room in rooms if path.startswith(room + "/")]
+    return max(matching, key=len, default=None)
+
+
+def resolve(name, includer):
+    """The path in the repository that an include names, or None when it is a library's."""
+    if re.match(r"(quantd/v1|grpc/health)/.*\.pb\.h$", name):
+        return "proto/" + name
+    folders = [str(pathlib.PurePosixPath(includer).parent), *INCLUDE_FOLDERS]
+    for folder in folders:
+        if (ROOT / folder / name).is_file():
+            return str(pathlib.PurePosixPath(folder) / name)
+    return None
+
+
+def includes(path):
+    for number, line in enumerate((ROOT / path).read_text().split("\n"), 1):
+        found = re.match(r'\s*#\s*include\s+[<"]([^">]+)[">]', line)
+        if found:
+            yield number, found.group(1)
+
+
+def check_arrows(path):
+    room = room_of(path, ROOMS)
+    for number, name in includes(path):
+        target = resolve(name, path)
+        for prefix, pattern in FORBIDDEN.items():
+            if path.startswith(prefix + "/") and re.search(pattern, name) and not (target or "").startswith("core/include/"):
+                return f"line {number}: {prefix} does without {name}"
+        if room is None or target is None:
+            continue
+        allowed = [room, "core/include", *ROOMS[room]]
+        if room_of(target, [*ROOMS, "proto"]) not in allowed:
+            return f"line {number}: {room} must not include {target}"
+    return ""
+
+
+def check_dialect(path):
+    lines = (ROOT / path).read_text().split("\n")
+    for number, line in enumerate(lines, 1):
+        code = re.sub(r"//.*", "", line)
+        for what, unless, why in DIALECT:
+            # An attribute may stand on the line above.
+            if re.search(what, code) and not re.search(unless, code) and not re.search(unless, lines[number - 2]):
+                return f"line {number}: {why}"
+    return ""
+
+
+def check_length(path):
+    lines = (ROOT / path).read_text().count("\n")
+    return f"{lines} lines, more than {MAX_LINES}: which two things does it do?" if lines > MAX_LINES else ""
+
+
+def check_unfinished(path):
+    found = re.search(r"\b(TODO|FIXME|XXX|HACK)\b", (ROOT / path).read_text())
+    return f"says {found.group()}" if found else ""
+
+
+def rooms_with_files():
+    """Folders, of the first two levels and of core/src, that hold tracked files; dotted folders are not rooms."""
+    found = set()
+    for path in tracked():
+        parts = pathlib.PurePosixPath(path).parts[:-1]
+        if parts and not parts[0].startswith("."):
+            found.add(parts[0])
+            if len(parts) > 1 and parts[0] in ("server", "client", "tests"):
+                found.add("/".join(parts[:2]))
+            if len(parts) > 2 and parts[:2] == ("core", "src"):
+                found.add("/".join(parts[:3]))
+    return sorted(found)
+
+
+def report(rule, findings):
+    """One case when a rule holds everywhere, a failed case for each place where it does not. findings: place -> why."""
+    broken = {place: why for place, why in findings.items() if why}
+    for place, why in broken.items():
+        print("fail", f"{rule}: {place}", why, sep="\t")
+    if findings and not broken:
+        print("pass", f"{rule} ({len(findings)} places)", "", sep="\t")
+
+
+def main():
+    sources = tracked("*.h", "*.cc", "*.inc")
+    code = sources + tracked("*.py", "*.sh", "*.go", "*.ts", "*.java", "*.rs", "*.cmake", "*CMakeLists.txt", "*.proto")
+    for room in [*ROOMS, "tests"]:
+        report(f"include arrows of {room}", {p: check_arrows(p) for p in sources if room_of(p, [*ROOMS, "tests"]) == room})
+    report("coroutine dialect", {p: check_dialect(p) for p in tracked("server/rpc/*.h", "server/rpc/*.cc")})
+    report("file length", {p: check_length(p) for p in code})
+    report("nothing left to do", {p: check_unfinished(p) for p in code if p != "tests/suites/arrows.py"})
+    report("a README in every room", {r: "" if (ROOT / r / "README.md").is_file() else "none" for r in rooms_with_files()})
+
+
+if __name__ == "__main__":
+    main()

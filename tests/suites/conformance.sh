@@ -1,0 +1,6 @@
+# shellcheck shell=bash
+source "$SUITES/venv.sh"
+
+prepare() { prepare_venv; }
+
+run() { pytest_suite conformance tests/conformance; }

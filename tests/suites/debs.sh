@@ -1,0 +1,35 @@
+# shellcheck shell=bash
+# Debian packages unpacked under build/ instead of installed: for libraries of another architecture and for programs whose
+# package would start a service on the machine. apt works on lists of its own, so it needs no right of root and leaves the
+# machine as it was.
+
+# debs ARCHITECTURE: the root folder into which packages of that architecture are unpacked.
+debs_root() { echo "$QUANTD_BUILD/debs/$1/root"; }
+
+# unpack_debs ARCHITECTURE PATTERN PACKAGE...: the packages and those that they need, as far as these match PATTERN.
+unpack_debs() {
+  local architecture=$1 pattern=$2 state=$QUANTD_BUILD/debs/$1 root apt wanted package
+  shift 2
+  root=$(debs_root "$architecture")
+  mkdir -p "$root" "$state/lists/partial" "$state/archives/partial"
+  # Suites prepare at the same time.
+  exec 8>"$state/lock"
+  flock 8
+  [[ $(cat "$state/done-$1" 2>/dev/null) == "$*" ]] && return 0
+  apt=(apt-get -q -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" -o Dir::State="$state"
+    -o Dir::State::status=/dev/null -o Dir::Cache="$state" -o Dir::Log="$state" -o Acquire::Languages=none
+    -o Acquire::Retries=3 -o Debug::NoLocking=true -o APT::Sandbox::User=)
+  [[ -n $(find "$state/lists" -name '*_Packages*' -mmin -600) ]] || "${apt[@]}" update || return
+  mapfile -t wanted < <("${apt[@]}" install --simulate --no-install-recommends "$@" |
+    awk -v pattern="$pattern" '$1 == "Inst" { sub(/:.*/, "", $2); if ($2 ~ pattern) print $2 }')
+  [[ ${#wanted[@]} -gt 0 ]] || return
+  (cd "$state/archives" && "${apt[@]}" download "${wanted[@]}") || return
+  for package in "${wanted[@]}"; do dpkg-deb --extract "$state/archives/${package}"_*.deb "$root" || return; done
+  echo "$*" >"$state/done-$1"
+}
+
+# unpack_programs PACKAGE PROGRAM...: unless the machine has the programs, from the package, and puts them into PATH.
+unpack_program() {
+  command -v "$2" >/dev/null || unpack_debs "$(dpkg --print-architecture)" "^$1\$" "$1"
+}
+debs_path() { PATH=$PATH:$(debs_root "$(dpkg --print-architecture)")/usr/bin; }

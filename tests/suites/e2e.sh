@@ -1,0 +1,11 @@
+# shellcheck shell=bash
+source "$SUITES/venv.sh"
+source "$SUITES/debs.sh"
+
+# Debian's prometheus scrapes the running server in one of the tests.
+prepare() { unpack_program prometheus prometheus && prepare_venv; }
+
+run() {
+  debs_path
+  pytest_suite e2e tests/e2e
+}
