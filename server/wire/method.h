@@ -4,7 +4,8 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
+
+#include "absl/strings/string_view.h"
 
 namespace quantd::wire {
 
@@ -14,8 +15,8 @@ inline constexpr std::array<Method, 3> kMethods = {Method::kQuantize, Method::kD
                                                    Method::kDynamicQuantize};
 
 // The name of the remote procedure: "Quantize", "Dequantize", "DynamicQuantize".
-constexpr std::string_view Name(Method method) {
-  constexpr std::string_view kNames[] = {"Quantize", "Dequantize", "DynamicQuantize"};
+constexpr absl::string_view Name(Method method) {
+  constexpr absl::string_view kNames[] = {"Quantize", "Dequantize", "DynamicQuantize"};
   return kNames[static_cast<int>(method)];
 }
 

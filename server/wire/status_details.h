@@ -9,15 +9,15 @@
 #include <grpcpp/support/status.h>
 
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace quantd::wire {
 
 // `status` with a reason for ErrorInfo: what went wrong in UPPER_SNAKE_CASE, such as "QUEUE_FULL".
 // Without one the reason is the name of the code.
-absl::Status WithReason(absl::Status status, std::string_view reason);
+absl::Status WithReason(absl::Status status, absl::string_view reason);
 std::string ErrorReason(const absl::Status& status);
 
 // OK stays OK. The message is cut to kMaxErrorMessageBytes and made valid UTF-8.
