@@ -16,18 +16,23 @@
 namespace quantd::wire {
 
 // `status` with a reason for ErrorInfo: what went wrong in UPPER_SNAKE_CASE, such as "QUEUE_FULL".
-// Without one the reason is the name of the code.
+// Without one the reason is the name of the code. REQUIRES: !status.ok().
 absl::Status WithReason(absl::Status status, absl::string_view reason);
 std::string ErrorReason(const absl::Status& status);
-
-// OK stays OK. The message is cut to kMaxErrorMessageBytes and made valid UTF-8.
-grpc::Status ToGrpcStatus(const absl::Status& status);
 
 // Most bytes of text in an error, so that it fits into HTTP/2 headers along with its details.
 inline constexpr size_t kMaxErrorMessageBytes = 1024;
 
-// The message of a status as clients get it.
-std::string ErrorMessage(const absl::Status& status);
+// The texts of an error as clients get them: cut to kMaxErrorMessageBytes, and valid UTF-8, for
+// they become protobuf strings.
+struct ErrorText {
+  std::string message;
+  std::string field;  // empty when the error is not a field's
+};
+ErrorText TextOf(const absl::Status& status);
+
+// OK stays OK.
+grpc::Status ToGrpcStatus(const absl::Status& status);
 
 }  // namespace quantd::wire
 

@@ -1,0 +1,262 @@
+// An answer in its one allocation:
+//
+//   | room for a stream's envelope | tensor | tensor ... | room for quantization_error |
+//                                  ^ begin              ^ end
+//   tensor = tag, length, data_type, shape, tag and length of raw_data, the elements
+//
+// Everything but the envelope and the error has a size that the plan knows, so it is laid out and
+// its small fields are written before the kernels run. The other two are written when they are
+// done, to the left of begin and to the right of end, and the slice is what lies between.
+#include "server/wire/answer.h"
+
+#include <grpc/slice.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "quantd/field_error.h"
+#include "quantd/v1/quantization.pb.h"
+#include "quantd/values.h"
+#include "server/wire/answer_parts.h"
+#include "server/wire/status_details.h"
+#include "server/wire/writer.h"
+
+namespace quantd::wire {
+namespace {
+
+// Below this a kernel gains nothing from an aligned start.
+constexpr uint64_t kAlignFromBytes = 4096;
+
+// data_type, and shape unless it is empty.
+uint64_t TypeAndShapeBytes(const TensorLayout& tensor) {
+  const uint64_t shape = ShapeBytes(tensor.shape);
+  return 2 + (shape == 0 ? 0 : 1 + VarintSize(shape) + shape);
+}
+
+// The Tensor message.
+uint64_t TensorBytes(const TensorLayout& tensor) {
+  return TypeAndShapeBytes(tensor) + 1 + VarintSize(tensor.bytes) + tensor.bytes;
+}
+
+// The field that holds it.
+uint64_t PartBytes(const AnswerPart& part) {
+  const uint64_t bytes = TensorBytes(*part.tensor);
+  return 1 + VarintSize(bytes) + bytes;
+}
+
+// Writes all but the elements, and says where those go.
+absl::Span<uint8_t> WritePart(const AnswerPart& part, Writer& writer) {
+  const TensorLayout& tensor = *part.tensor;
+  writer.BytesHeader(part.field_number, TensorBytes(tensor));
+  writer.VarintField(1, static_cast<uint64_t>(tensor.data_type));
+  if (!tensor.shape.empty()) {
+    writer.BytesHeader(2, ShapeBytes(tensor.shape));
+    for (int64_t dimension : tensor.shape) writer.Varint(static_cast<uint64_t>(dimension));
+  }
+  writer.BytesHeader(3, tensor.bytes);
+  const absl::Span<uint8_t> elements(writer.position(), tensor.bytes);
+  writer.Skip(tensor.bytes);
+  return elements;
+}
+
+bool IsPlusZero(double value) { return __builtin_bit_cast(uint64_t, value) == 0; }
+
+// The field quantization_error, without the members that are zero.
+void WriteError(Method method, const QuantizationError& error, Writer& writer) {
+  uint8_t buffer[kMaxErrorBytes];
+  Writer body(buffer);
+  if (!IsPlusZero(error.sqnr_db)) body.DoubleField(1, error.sqnr_db);
+  if (!IsPlusZero(error.mean_squared_error)) body.DoubleField(2, error.mean_squared_error);
+  if (!IsPlusZero(error.max_absolute_error)) body.DoubleField(3, error.max_absolute_error);
+  if (error.saturated_elements != 0) body.VarintField(4, error.saturated_elements);
+  if (error.non_finite_elements != 0) body.VarintField(5, error.non_finite_elements);
+  const size_t size = body.position() - buffer;
+  writer.BytesHeader(ErrorFieldNumber(method), size);
+  std::memcpy(writer.position(), buffer, size);
+  writer.Skip(size);
+}
+
+// StreamResponse: id = 1, then the cases of the oneof in the order of the methods.
+constexpr uint32_t kIdField = 1;
+constexpr uint32_t CaseField(Method method) { return 2 + static_cast<uint32_t>(method); }
+
+grpc::ByteBuffer ToByteBuffer(grpc_slice slice) {
+  const grpc::Slice owner(slice, grpc::Slice::STEAL_REF);
+  return grpc::ByteBuffer(&owner, 1);
+}
+
+grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& message) {
+  const size_t size = message.ByteSizeLong();
+  grpc_slice slice = grpc_slice_malloc_large(size);
+  message.SerializeWithCachedSizesToArray(GRPC_SLICE_START_PTR(slice));
+  return ToByteBuffer(slice);
+}
+
+// For Encoding::kValues.
+void FillTensor(const TensorLayout& layout, absl::Span<const uint8_t> bytes, v1::Tensor& tensor) {
+  tensor.set_data_type(static_cast<v1::DataType>(layout.data_type));
+  tensor.mutable_shape()->Add(layout.shape.begin(), layout.shape.end());
+  const ByteChunks chunks(bytes);
+  if (Info(layout.data_type).kind == DataTypeKind::kInteger) {
+    const auto values = UnpackIntegers(layout.data_type, layout.elements, chunks);
+    tensor.mutable_int_values()->mutable_values()->Add(values.begin(), values.end());
+  } else {
+    const auto values = UnpackFloats(layout.data_type, layout.elements, chunks);
+    tensor.mutable_float_values()->mutable_values()->Add(values.begin(), values.end());
+  }
+}
+
+void FillError(const QuantizationError& error, v1::QuantizationError& message) {
+  message.set_sqnr_db(error.sqnr_db);
+  message.set_mean_squared_error(error.mean_squared_error);
+  message.set_max_absolute_error(error.max_absolute_error);
+  message.set_saturated_elements(error.saturated_elements);
+  message.set_non_finite_elements(error.non_finite_elements);
+}
+
+}  // namespace
+
+struct Answer::State {
+  explicit State(const AnswerLayout& wanted) : layout(wanted) {
+    layout.encoding == Encoding::kRaw ? LayOutRaw() : LayOutValues();
+  }
+  ~State() { grpc_slice_unref(slice); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  void LayOutRaw();
+  void LayOutValues();
+  grpc::ByteBuffer FinishRaw(const uint64_t* id);
+  grpc::ByteBuffer FinishValues(const uint64_t* id);
+  template <typename Response>
+  void FillResponse(Response& response);
+
+  AnswerLayout layout;
+  AnswerContents contents;
+  grpc_slice slice = grpc_empty_slice();
+  uint8_t* begin = nullptr;
+  uint8_t* end = nullptr;
+};
+
+void Answer::State::LayOutRaw() {
+  const AnswerParts parts = PartsOf(layout);
+  uint64_t body = 0;
+  for (const AnswerPart& part : parts) body += PartBytes(part);
+  const uint64_t error = layout.report_error ? kMaxErrorBytes : 0;
+  const bool align = layout.y.bytes >= kAlignFromBytes;
+  // Always a counted allocation, also when it is small: the spans must stay where they are.
+  slice = grpc_slice_malloc_large(kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body + error);
+  begin = GRPC_SLICE_START_PTR(slice) + kEnvelopeBytes;
+  if (align) {
+    const uint64_t header = PartBytes(parts.front()) - layout.y.bytes;
+    begin += -reinterpret_cast<uintptr_t>(begin + header) % kAlignment;
+  }
+  Writer writer(begin);
+  for (const AnswerPart& part : parts) contents.*part.contents = WritePart(part, writer);
+  end = writer.position();
+}
+
+grpc::ByteBuffer Answer::State::FinishRaw(const uint64_t* id) {
+  if (layout.report_error) {
+    Writer writer(end);
+    WriteError(layout.method, contents.error, writer);
+    end = writer.position();
+  }
+  if (id != nullptr) {
+    uint8_t envelope[kEnvelopeBytes];
+    Writer writer(envelope);
+    if (*id != 0) writer.VarintField(kIdField, *id);
+    writer.BytesHeader(CaseField(layout.method), end - begin);
+    const size_t size = writer.position() - envelope;
+    begin -= size;
+    std::memcpy(begin, envelope, size);
+  }
+  grpc_slice answer = std::exchange(slice, grpc_empty_slice());
+  answer.data.refcounted.bytes = begin;
+  answer.data.refcounted.length = end - begin;
+  return ToByteBuffer(answer);
+}
+
+void Answer::State::LayOutValues() {
+  const AnswerParts parts = PartsOf(layout);
+  uint64_t bytes = 0;
+  for (const AnswerPart& part : parts) bytes += part.tensor->bytes;
+  slice = grpc_slice_malloc_large(bytes);
+  uint8_t* next = GRPC_SLICE_START_PTR(slice);
+  for (const AnswerPart& part : parts) {
+    contents.*part.contents = {next, part.tensor->bytes};
+    next += part.tensor->bytes;
+  }
+}
+
+template <typename Response>
+void Answer::State::FillResponse(Response& response) {
+  FillTensor(layout.y, contents.y, *response.mutable_y());
+  if constexpr (std::is_same_v<Response, v1::DynamicQuantizeResponse>) {
+    if (layout.y_scale) FillTensor(*layout.y_scale, contents.y_scale, *response.mutable_y_scale());
+    if (layout.y_zero_point) {
+      FillTensor(*layout.y_zero_point, contents.y_zero_point, *response.mutable_y_zero_point());
+    }
+    if (layout.y_tensor_scale) {
+      FillTensor(*layout.y_tensor_scale, contents.y_tensor_scale,
+                 *response.mutable_y_tensor_scale());
+    }
+  }
+  if constexpr (!std::is_same_v<Response, v1::DequantizeResponse>) {
+    if (layout.report_error) FillError(contents.error, *response.mutable_quantization_error());
+  }
+}
+
+grpc::ByteBuffer Answer::State::FinishValues(const uint64_t* id) {
+  v1::StreamResponse item;
+  const auto finish = [&](auto& response) {
+    FillResponse(response);
+    if (id == nullptr) return Serialize(response);
+    item.set_id(*id);
+    return Serialize(item);
+  };
+  switch (layout.method) {
+    case Method::kQuantize:
+      return finish(*item.mutable_quantize());
+    case Method::kDequantize:
+      return finish(*item.mutable_dequantize());
+    default:
+      return finish(*item.mutable_dynamic_quantize());
+  }
+}
+
+Answer::Answer(const AnswerLayout& layout) : state_(std::make_unique<State>(layout)) {}
+Answer::Answer(Answer&&) noexcept = default;
+Answer& Answer::operator=(Answer&&) noexcept = default;
+Answer::~Answer() = default;
+
+AnswerContents& Answer::contents() { return state_->contents; }
+
+grpc::ByteBuffer Answer::Finish() && {
+  return state_->layout.encoding == Encoding::kRaw ? state_->FinishRaw(nullptr)
+                                                   : state_->FinishValues(nullptr);
+}
+
+grpc::ByteBuffer Answer::FinishItem(uint64_t id) && {
+  return state_->layout.encoding == Encoding::kRaw ? state_->FinishRaw(&id)
+                                                   : state_->FinishValues(&id);
+}
+
+grpc::ByteBuffer EncodeItemError(uint64_t id, const absl::Status& status) {
+  v1::StreamResponse item;
+  item.set_id(id);
+  v1::ItemError& error = *item.mutable_error();
+  const ErrorText text = TextOf(status);
+  error.set_code(static_cast<int32_t>(status.code()));
+  error.set_message(text.message);
+  if (!text.field.empty()) {
+    v1::FieldViolation& violation = *error.add_field_violations();
+    violation.set_field(text.field);
+    violation.set_description(text.message);
+  }
+  return Serialize(item);
+}
+
+}  // namespace quantd::wire

@@ -1,0 +1,79 @@
+// Writes protobuf's wire format. For what the generated messages can't do: a tensor whose bytes are
+// written later, in place, and messages that this project has no proto of.
+#ifndef QUANTD_SERVER_WIRE_WRITER_H_
+#define QUANTD_SERVER_WIRE_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "server/wire/scan.h"
+
+namespace quantd::wire {
+
+constexpr size_t kMaxVarintSize = 10;
+
+constexpr size_t VarintSize(uint64_t value) {
+  size_t size = 1;
+  while (value >= 0x80) {
+    value >>= 7;
+    ++size;
+  }
+  return size;
+}
+
+// Writes to memory that the caller knows to be large enough.
+class Writer {
+ public:
+  explicit Writer(uint8_t* position) : position_(position) {}
+
+  uint8_t* position() const { return position_; }
+
+  void Varint(uint64_t value) {
+    while (value >= 0x80) {
+      *position_++ = static_cast<uint8_t>(value | 0x80);
+      value >>= 7;
+    }
+    *position_++ = static_cast<uint8_t>(value);
+  }
+  void Tag(uint32_t number, WireType type) { Varint(number << 3 | static_cast<uint32_t>(type)); }
+  void VarintField(uint32_t number, uint64_t value) {
+    Tag(number, WireType::kVarint);
+    Varint(value);
+  }
+  void DoubleField(uint32_t number, double value) {
+    Tag(number, WireType::kFixed64);
+    std::memcpy(position_, &value, sizeof(value));
+    position_ += sizeof(value);
+  }
+  // A field whose `length` bytes follow.
+  void BytesHeader(uint32_t number, uint64_t length) {
+    Tag(number, WireType::kBytes);
+    Varint(length);
+  }
+  void Skip(uint64_t length) { position_ += length; }
+
+ private:
+  uint8_t* position_;
+};
+
+// Appends fields to a string.
+inline void AppendVarintField(uint32_t number, uint64_t value, std::string& out) {
+  uint8_t buffer[2 * kMaxVarintSize];
+  Writer writer(buffer);
+  writer.VarintField(number, value);
+  out.append(reinterpret_cast<char*>(buffer), writer.position() - buffer);
+}
+inline void AppendBytesField(uint32_t number, absl::string_view bytes, std::string& out) {
+  uint8_t buffer[2 * kMaxVarintSize];
+  Writer writer(buffer);
+  writer.BytesHeader(number, bytes.size());
+  out.append(reinterpret_cast<char*>(buffer), writer.position() - buffer);
+  out.append(bytes.data(), bytes.size());
+}
+
+}  // namespace quantd::wire
+
+#endif  // QUANTD_SERVER_WIRE_WRITER_H_
