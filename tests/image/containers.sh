@@ -3,12 +3,13 @@
 # storage, limits that such a place grants. Sourced by tests/suites/image.sh.
 
 storage=(--root="$QUANTD_BUILD/image/storage" --runroot="$QUANTD_BUILD/image/run" --storage-driver=vfs)
-# podman's own defaults for these lie above what an unprivileged place may raise them to.
-run_limits=(--ulimit=nofile=4096:4096 --ulimit=nproc=4096:4096)
 base=docker.io/library/debian:bookworm-slim
 
 buildah_here() { buildah "${storage[@]}" "$@"; }
 podman_here() { podman "${storage[@]}" --runtime=runc --cgroup-manager=cgroupfs --events-backend=file "$@"; }
+
+# podman's own defaults for these limits lie above what such a place may raise them to.
+start_here() { podman_here run --detach --ulimit=nofile=4096:4096 --ulimit=nproc=4096:4096 "$@"; }
 
 # The base image: as it is published, or, where the registry is out of reach, made with debootstrap.
 prepare_base() {

@@ -42,7 +42,7 @@ run() {
   podman_here rm --force --all >/dev/null 2>&1
 }
 
-start() { podman_here run --detach "${run_limits[@]}" "${locked[@]}" "$@" "$image"; }
+start() { start_here "${locked[@]}" "$@" "$image"; }
 config() { podman_here image inspect --format "$1" "$image"; }
 equal() { echo "is '$1', should be '$2'" && [[ $1 == "$2" ]]; }
 
