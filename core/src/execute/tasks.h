@@ -19,8 +19,11 @@ struct TaskSplit {
   static constexpr uint64_t kTasksPerThread = 4;
 
   // `bytes` is the larger of input and output. Tasks begin at multiples of `align` elements.
-  TaskSplit(int64_t elements, uint64_t bytes, int threads, int64_t align) : elements_(elements) {
-    const uint64_t most = threads == 1 ? 1 : static_cast<uint64_t>(threads) * kTasksPerThread;
+  TaskSplit(int64_t elements, uint64_t bytes, int threads, int64_t align,
+            size_t most_tasks = SIZE_MAX)
+      : elements_(elements) {
+    const uint64_t most = std::min<uint64_t>(
+        most_tasks, threads == 1 ? 1 : static_cast<uint64_t>(threads) * kTasksPerThread);
     const auto tasks = static_cast<int64_t>(std::clamp<uint64_t>(bytes / kBytesPerTask, 1, most));
     per_task_ = (elements + tasks - 1) / tasks;
     if (per_task_ % align != 0) per_task_ += align - per_task_ % align;
