@@ -28,8 +28,8 @@ unpack_debs() {
   echo "$*" >"$state/done-$1"
 }
 
-# unpack_programs PACKAGE PROGRAM...: unless the machine has the programs, from the package, and puts them into PATH.
+# unpack_program PROGRAM PACKAGE PATTERN: unless the machine has the program. debs_path then puts it into PATH.
 unpack_program() {
-  command -v "$2" >/dev/null || unpack_debs "$(dpkg --print-architecture)" "^$1\$" "$1"
+  command -v "$1" >/dev/null || unpack_debs "$(dpkg --print-architecture)" "$3" "$2"
 }
 debs_path() { PATH=$PATH:$(debs_root "$(dpkg --print-architecture)")/usr/bin; }

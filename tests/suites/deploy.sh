@@ -3,7 +3,8 @@ source "$SUITES/venv.sh"
 source "$SUITES/debs.sh"
 
 prepare() {
-  unpack_program kubernetes-client kubectl && unpack_program prometheus promtool && prepare_venv
+  unpack_program kubectl kubernetes-client '^(kubectl|kubernetes-client)$' &&
+    unpack_program promtool prometheus '^(prometheus|promtool)$' && prepare_venv
 }
 
 run() {

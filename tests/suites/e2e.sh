@@ -3,7 +3,7 @@ source "$SUITES/venv.sh"
 source "$SUITES/debs.sh"
 
 # Debian's prometheus scrapes the running server in one of the tests.
-prepare() { unpack_program prometheus prometheus && prepare_venv; }
+prepare() { unpack_program prometheus prometheus '^(prometheus|promtool)$' && prepare_venv; }
 
 run() {
   debs_path
