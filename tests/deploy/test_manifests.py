@@ -85,6 +85,13 @@ def test_image_has_a_version(path):
         assert quantd_container(pod)["image"].endswith(f"quantd:{version}")
 
 
+def test_grace_period_outlasts_the_drain():
+    (pod,) = pod_specs(render("base"))
+    env = environment(quantd_container(pod))
+    drain = float(env["QUANTD_LAME_DUCK_SECONDS"]) + float(env["QUANTD_DRAIN_SECONDS"])
+    assert pod["terminationGracePeriodSeconds"] > drain + 10
+
+
 def test_services_reach_the_pods():
     objects = render("base")
     template = objects["Deployment", "quantd"]["spec"]["template"]

@@ -23,6 +23,7 @@ unpack_debs() {
   mapfile -t wanted < <("${apt[@]}" install --simulate --no-install-recommends "$@" |
     awk -v pattern="$pattern" '$1 == "Inst" { sub(/:.*/, "", $2); if ($2 ~ pattern) print $2 }')
   [[ ${#wanted[@]} -gt 0 ]] || return
+  rm -f "$state"/archives/*.deb
   (cd "$state/archives" && "${apt[@]}" download "${wanted[@]}") || return
   for package in "${wanted[@]}"; do dpkg-deb --extract "$state/archives/${package}"_*.deb "$root" || return; done
   echo "$*" >"$state/done-$1"
