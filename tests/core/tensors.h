@@ -1,0 +1,68 @@
+// Tensors for tests: a view together with the bytes that it views.
+#ifndef QUANTD_TESTS_CORE_TENSORS_H_
+#define QUANTD_TESTS_CORE_TENSORS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "quantd/field_error.h"
+#include "quantd/parameters.h"
+#include "quantd/values.h"
+#include "reference/elements.h"
+
+namespace quantd {
+
+// Copies share the bytes.
+class Tensor {
+ public:
+  Tensor(DataType type, Shape shape, std::vector<uint8_t> bytes)
+      : bytes_(std::make_shared<const std::vector<uint8_t>>(std::move(bytes))),
+        view_{type, std::move(shape), ByteChunks(*bytes_)} {}
+
+  operator const TensorView&() const { return view_; }  // NOLINT: meant to be implicit
+  const TensorView& view() const { return view_; }
+  absl::Span<const uint8_t> bytes() const { return *bytes_; }
+
+ private:
+  std::shared_ptr<const std::vector<uint8_t>> bytes_;
+  TensorView view_;
+};
+
+// A tensor of codes (stored bits).
+inline Tensor Codes(DataType type, Shape shape, const std::vector<uint32_t>& codes) {
+  std::vector<uint8_t> bytes(ByteSize(type, static_cast<int64_t>(codes.size())));
+  for (size_t i = 0; i < codes.size(); ++i) {
+    reference::StoreCode(type, bytes.data(), static_cast<int64_t>(i), codes[i]);
+  }
+  return Tensor(type, std::move(shape), std::move(bytes));
+}
+
+// A tensor of values that its type has.
+inline Tensor Floats(DataType type, Shape shape, const std::vector<float>& values) {
+  return Tensor(type, std::move(shape), PackFloats(type, values, "test").value());
+}
+inline Tensor Floats(Shape shape, const std::vector<float>& values) {
+  return Floats(DataType::kFloat, std::move(shape), values);
+}
+inline Tensor Integers(DataType type, Shape shape, const std::vector<int64_t>& values) {
+  return Tensor(type, std::move(shape), PackIntegers(type, values, "test").value());
+}
+
+// A tensor of zero bytes.
+inline Tensor Zeros(DataType type, Shape shape) {
+  const int64_t elements = ElementCount(shape, "test").value();
+  return Tensor(type, std::move(shape), std::vector<uint8_t>(ByteSize(type, elements)));
+}
+
+// "field: message" of an error, "OK" without one: both in one comparison.
+inline std::string ErrorText(const absl::Status& status) {
+  if (status.ok()) return "OK";
+  return ErrorField(status) + ": " + std::string(status.message());
+}
+
+}  // namespace quantd
+
+#endif  // QUANTD_TESTS_CORE_TENSORS_H_
