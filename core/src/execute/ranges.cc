@@ -3,20 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cmath>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <string_view>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "execute/blocks.h"
 #include "execute/conversions.h"
 #include "execute/cursor.h"
 #include "execute/scales.h"
 #include "execute/tasks.h"
-#include "quantd/field_error.h"
+#include "reference/scale_rules.h"
 
 namespace quantd {
 namespace {
@@ -186,8 +183,8 @@ int64_t ElementsWithoutSharedScales(const BlockLayout& layout) {
   return elements;
 }
 
-absl::Status NonFiniteError(const Loop& loop, int64_t index) {
-  const size_t bytes = static_cast<size_t>(loop.input_bits) / 8;
+float ElementAt(const Loop& loop, int64_t index) {
+  const auto bytes = static_cast<size_t>(loop.input_bits) / 8;
   std::array<uint8_t, 4> element{};
   std::array<uint8_t, 4> wide{};
   loop.x.CopyTo(static_cast<size_t>(index) * bytes, absl::MakeSpan(element.data(), bytes));
@@ -196,11 +193,7 @@ absl::Status NonFiniteError(const Loop& loop, int64_t index) {
   } else {
     wide = element;
   }
-  float value;
-  std::memcpy(&value, wide.data(), sizeof(value));
-  const std::string_view what = std::isnan(value) ? "NaN" : value > 0 ? "+Infinity" : "-Infinity";
-  return FieldError("x", absl::StrCat("x is ", std::string(what), " at index ", index,
-                                      ", and non_finite is REJECT"));
+  return std::bit_cast<float>(wide);
 }
 
 }  // namespace
@@ -257,7 +250,9 @@ absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x,
     });
   }
   if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
-  if (first.index() < plan.elements) return NonFiniteError(loop, first.index());
+  if (first.index() < plan.elements) {
+    return reference::NonFiniteError(first.index(), ElementAt(loop, first.index()));
+  }
   return absl::OkStatus();
 }
 
