@@ -37,9 +37,10 @@ uint64_t MaxEncodedBytes(const AnswerLayout& layout) {
 uint64_t AnswerMemoryBytes(const AnswerLayout& layout) {
   uint64_t bytes = Add(MaxEncodedBytes(layout), kAlignment);
   if (layout.encoding == Encoding::kRaw) return bytes;
-  // The packed bytes, and each value twice: as the core unpacks it and in the generated message.
+  // The packed bytes (once more while the core unpacks them), and each value twice: as the core
+  // unpacks it and in the generated message.
   for (const AnswerPart& part : PartsOf(layout)) {
-    bytes = Add(bytes, part.tensor->bytes);
+    bytes = Add(bytes, Multiply(part.tensor->bytes, 2));
     bytes = Add(bytes, Multiply(static_cast<uint64_t>(part.tensor->elements), 2 * sizeof(int64_t)));
   }
   return bytes;
