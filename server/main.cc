@@ -1,0 +1,82 @@
+// quantd: reads the options, starts the server, waits for a signal, drains, ends.
+//
+// Exit codes: 0 after a drain, 2 when an option is wrong or an address can't be had, 128 + n when a
+// second signal n came during the drain.
+#include <grpc/support/log.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "server/lifecycle/memory.h"
+#include "server/lifecycle/ready_file.h"
+#include "server/lifecycle/signals.h"
+#include "server/options.h"
+#include "server/server.h"
+
+namespace {
+
+using quantd::server::CommandLine;
+using quantd::server::Request;
+using quantd::server::Server;
+
+void Log(const std::string& text) {
+  std::fprintf(stderr, "%s quantd: %s\n",
+               absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone()).c_str(),
+               text.c_str());
+}
+
+int Refuse(const absl::Status& status) {
+  std::fprintf(stderr, "quantd: %s\n", std::string(status.message()).c_str());
+  return 2;
+}
+
+int Run(int argc, char** argv) {
+  quantd::lifecycle::KeepFreedMemory();
+  quantd::lifecycle::BlockSignals();
+  // gRPC writes several lines about a busy port; one of ours says it all. GRPC_VERBOSITY brings
+  // them back.
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) setenv("GRPC_VERBOSITY", "NONE", 1);
+
+  absl::StatusOr<CommandLine> command_line = quantd::server::ParseCommandLine(argc, argv);
+  if (!command_line.ok()) return Refuse(command_line.status());
+  if (command_line->request == Request::kHelp) {
+    std::fputs(quantd::server::HelpText().c_str(), stdout);
+    return 0;
+  }
+  if (command_line->request == Request::kVersion) {
+    std::puts("quantd " QUANTD_VERSION);
+    return 0;
+  }
+
+  const quantd::server::Options& options = command_line->options;
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
+  if (!server.ok()) return Refuse(server.status());
+  Log(absl::StrCat("configuration version=" QUANTD_VERSION " target=", (*server)->target(), " ",
+                   quantd::server::Describe(options)));
+  Log(absl::StrCat("listening grpc=", absl::StrJoin((*server)->grpc_addresses(), ","),
+                   " http=", (*server)->http_address(), " pid=", getpid()));
+  int exit_code = 0;
+  if (!options.ready_file.empty()) {
+    const absl::Status status = quantd::lifecycle::WriteReadyFile(
+        options.ready_file, (*server)->grpc_addresses(), (*server)->http_address());
+    if (!status.ok()) exit_code = Refuse(status);
+  }
+  if (exit_code == 0) {
+    const int signal = quantd::lifecycle::WaitForSignal();
+    Log(absl::StrCat("draining signal=", signal));
+    quantd::lifecycle::ExitAtNextSignal();
+  }
+  (*server)->Drain();
+  Log("stopped");
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return Run(argc, argv); }

@@ -1,0 +1,96 @@
+// A stream of requests: while item n is computed, item n + 1 is being read and the answer to item
+// n - 1 is being written. A bad item is answered with an ItemError and the stream goes on.
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/async_stream.h>
+
+#include "server/rpc/call_metrics.h"
+#include "server/rpc/calls.h"
+#include "server/rpc/event.h"
+#include "server/rpc/work.h"
+#include "server/wire/status_details.h"
+
+namespace quantd::rpc {
+
+Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
+  grpc::ServerContext context;
+  grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream(&context);
+  Event arrived, done, read, written, finished;
+  context.AsyncNotifyWhenDone(done.tag());
+  backend.service.RequestStream(&context, &stream, queue.get(), queue.get(), arrived.tag());
+  const bool is_call = co_await arrived;
+  if (!is_call) co_return;  // the server shuts down; `done` never completes
+  ServeStream(calls, backend, queue);
+
+  CallMetrics meter(backend.metrics.method(metrics::Rpc::kStream));
+  absl::Status end;                // what the stream ends with
+  bool reading = true;             // a read is in flight
+  bool writing = false;            // a write is in flight
+  admission::Permit write_permit;  // of the answer that is being written
+  grpc::ByteBuffer bytes_in;
+  stream.Read(&bytes_in, read.tag());
+  while (reading) {
+    const bool has_item = co_await read;
+    reading = false;
+    if (!has_item) break;  // the client has sent everything, or is gone
+    meter.Received();
+
+    Event taken, admitted;
+    Work work(backend, context, done);
+    work.Take(std::move(bytes_in), taken);
+    [[maybe_unused]] const bool has_bytes = co_await taken;
+    absl::Status status = work.DecodeItem();
+    if (status.ok()) status = work.Plan();
+    if (status.ok()) status = work.Admit(admitted);
+    if (status.ok() && work.queued() && writing) {
+      // Holding one permit while waiting for another could wait for ever.
+      writing = false;
+      const bool sent = co_await written;
+      if (sent) meter.Sent();
+      write_permit.Release();
+    }
+    if (status.ok()) {
+      [[maybe_unused]] const bool has_permit = co_await admitted;
+    }
+    // Only now: what is read without a permit is never more than one item a stream.
+    if (backend.draining.load(std::memory_order_relaxed)) {
+      end = wire::WithReason(absl::UnavailableError("the server is draining; try another one"),
+                             "DRAINING");
+    } else {
+      bytes_in.Clear();
+      read.Reset();
+      stream.Read(&bytes_in, read.tag());
+      reading = true;
+    }
+    if (status.ok()) status = work.Execute();
+    const grpc::ByteBuffer bytes_out = work.EncodeItem(status);
+
+    if (writing) {
+      const bool sent = co_await written;
+      writing = false;
+      if (!sent) break;  // the client is gone
+      meter.Sent();
+    }
+    write_permit = work.TakePermit();
+    written.Reset();
+    stream.Write(bytes_out, written.tag());
+    writing = true;
+  }
+
+  if (writing) {
+    const bool sent = co_await written;
+    if (sent) meter.Sent();
+  }
+  write_permit.Release();
+  const grpc::Status answer = wire::ToGrpcStatus(end);
+  meter.SetCode(answer.error_code());
+  stream.Finish(answer, finished.tag());
+  [[maybe_unused]] const bool sent = co_await finished;
+  // A read that is still in flight ends with the call.
+  if (reading) {
+    [[maybe_unused]] const bool has_item = co_await read;
+  }
+  [[maybe_unused]] const bool over = co_await done;
+  meter.Finish(context);
+}
+
+}  // namespace quantd::rpc
