@@ -1,0 +1,198 @@
+// Conversions: the floating-point types, packed codes, and what two fused multiply-adds need of a
+// scale.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/convert.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#include "kernels/convert-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace quantd {
+namespace HWY_NAMESPACE {
+
+// A conversion is a struct with kElements (of a step), kIn and kOut (bytes of a step) and
+// Step(x, y).
+template <class Conversion>
+void Convert(const uint8_t* x, size_t size, uint8_t* y) {
+  constexpr size_t kElements = Conversion::kElements;
+  constexpr size_t kIn = Conversion::kIn;
+  constexpr size_t kOut = Conversion::kOut;
+  const size_t steps = size / kElements;
+  for (size_t step = 0; step < steps; ++step) Conversion::Step(x + step * kIn, y + step * kOut);
+  const size_t rest = size % kElements;
+  if (rest == 0) return;
+  // A step on the stack. Missing elements are 0, which packs to unused bits that are 0.
+  alignas(64) uint8_t in[kIn] = {};
+  alignas(64) uint8_t out[kOut];
+  std::memcpy(in, x + steps * kIn, (rest * kIn + kElements - 1) / kElements);
+  Conversion::Step(in, out);
+  std::memcpy(y + steps * kOut, out, (rest * kOut + kElements - 1) / kElements);
+}
+
+struct Float16ToFloat {
+  static constexpr size_t kElements = N, kIn = 2 * N, kOut = 4 * N;
+  static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
+    const DF16 narrow;
+    const V v = hn::PromoteTo(DF(), hn::LoadU(narrow, As<hwy::float16_t>(x)));
+    hn::StoreU(v, DF(), As<float>(y));
+  }
+};
+
+struct Bfloat16ToFloat {
+  static constexpr size_t kElements = N, kIn = 2 * N, kOut = 4 * N;
+  static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
+    const hn::Rebind<uint16_t, DF> narrow;
+    const U bits = hn::PromoteTo(DU(), hn::LoadU(narrow, As<uint16_t>(x)));
+    hn::StoreU(hn::ShiftLeft<16>(bits), DU(), As<uint32_t>(y));
+  }
+};
+
+struct Int32ToFloat {
+  static constexpr size_t kElements = N, kIn = 4 * N, kOut = 4 * N;
+  static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
+    const V v = hn::ConvertTo(DF(), hn::LoadU(DI(), As<int32_t>(x)));
+    hn::StoreU(v, DF(), As<float>(y));
+  }
+};
+
+struct FloatToFloat16 {
+  static constexpr size_t kElements = N, kIn = 4 * N, kOut = 2 * N;
+  static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
+    const DF16 narrow;
+    const DU du;
+    V v = hn::LoadU(DF(), As<float>(x));
+    // Of a NaN only the sign is kept, so that every target gives the same.
+    const U nan =
+        hn::Or(hn::And(hn::BitCast(du, v), hn::Set(du, 0x80000000u)), hn::Set(du, 0x7FC00000u));
+    v = hn::IfThenElse(hn::IsNaN(v), hn::BitCast(DF(), nan), v);
+    hn::StoreU(hn::DemoteTo(narrow, v), narrow, As<hwy::float16_t>(y));
+  }
+};
+
+struct FloatToBfloat16 {
+  static constexpr size_t kElements = 2 * N, kIn = 8 * N, kOut = 4 * N;
+  static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
+    const DF df;
+    const U a = hn::ShiftRight<16>(Bfloat16Bits(hn::LoadU(df, As<float>(x))));
+    const U b = hn::ShiftRight<16>(Bfloat16Bits(hn::LoadU(df, As<float>(x) + N)));
+    hn::StoreU(PackLow16(a, b), DU16(), As<uint16_t>(y));
+  }
+};
+
+// Two codes in each 16-bit lane, the first in its lower byte: the second is moved down beside it.
+struct Pack4 {
+  static constexpr size_t kElements = 4 * N, kIn = 4 * N, kOut = 2 * N;
+  static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
+    const DU16 du16;
+    const hn::Rebind<uint8_t, DU16> narrow;
+    const auto pair = hn::And(hn::LoadU(du16, As<uint16_t>(x)), hn::Set(du16, 0x0F0F));
+    const auto packed = hn::And(hn::Or(pair, hn::ShiftRight<4>(pair)), hn::Set(du16, 0x00FF));
+    hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(DI16(), packed)), narrow, y);
+  }
+};
+
+struct Pack2 {
+  static constexpr size_t kElements = 4 * N, kIn = 4 * N, kOut = N;
+  static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
+    const DU du;
+    const hn::Rebind<uint8_t, DU> narrow;
+    const U four = hn::And(hn::LoadU(du, As<uint32_t>(x)), hn::Set(du, 0x03030303));
+    const U packed = hn::Or(hn::Or(four, hn::ShiftRight<6>(four)),
+                            hn::Or(hn::ShiftRight<12>(four), hn::ShiftRight<18>(four)));
+    hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(DI(), hn::And(packed, hn::Set(du, 0xFF)))), narrow,
+               y);
+  }
+};
+
+// Codes whose sign is in bit `kBits - 1`, extended to 8 bits: (code ^ sign) - sign.
+template <int kBits>
+HWY_INLINE U8 ExtendSign(U8 codes) {
+  const U8 sign = hn::Set(DU8(), 1 << (kBits - 1));
+  return hn::Sub(hn::Xor(codes, sign), sign);
+}
+
+template <bool kSigned>
+struct Unpack4 {
+  static constexpr size_t kElements = 4 * N, kIn = 2 * N, kOut = 4 * N;
+  static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
+    const DU16 du16;
+    const hn::Rebind<uint8_t, DU16> narrow;
+    const auto packed = hn::PromoteTo(du16, hn::LoadU(narrow, x));
+    const auto pair = hn::And(hn::Or(packed, hn::ShiftLeft<4>(packed)), hn::Set(du16, 0x0F0F));
+    const U8 codes = hn::BitCast(DU8(), pair);
+    hn::StoreU(kSigned ? ExtendSign<4>(codes) : codes, DU8(), y);
+  }
+};
+
+template <bool kSigned>
+struct Unpack2 {
+  static constexpr size_t kElements = 4 * N, kIn = N, kOut = 4 * N;
+  static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
+    const DU du;
+    const hn::Rebind<uint8_t, DU> narrow;
+    const U packed = hn::PromoteTo(du, hn::LoadU(narrow, x));
+    const U four = hn::And(hn::Or(hn::Or(packed, hn::ShiftLeft<6>(packed)),
+                                  hn::Or(hn::ShiftLeft<12>(packed), hn::ShiftLeft<18>(packed))),
+                           hn::Set(du, 0x03030303));
+    const U8 codes = hn::BitCast(DU8(), four);
+    hn::StoreU(kSigned ? ExtendSign<2>(codes) : codes, DU8(), y);
+  }
+};
+
+// limit, reciprocal and correction of N scales. 1 - s * rh is exact in one fused multiply-add, so
+// the correction is 1 / s - rh rounded once.
+HWY_INLINE void ReciprocalStep(const float* scale, float* limit, float* reciprocal,
+                               float* correction) {
+  const DF df;
+  const V one = hn::Set(df, 1.0f);
+  const V s = hn::LoadU(df, scale);
+  const V high = hn::Div(one, s);
+  hn::StoreU(hn::Mul(hn::Abs(s), hn::Set(df, 600.0f)), df, limit);
+  hn::StoreU(high, df, reciprocal);
+  hn::StoreU(hn::Div(hn::NegMulAdd(high, s, one), s), df, correction);
+}
+
+void MakeReciprocals(const float* scale, size_t size, float* limit, float* reciprocal,
+                     float* correction) {
+  size_t i = 0;
+  for (; i + N <= size; i += N) {
+    ReciprocalStep(scale + i, limit + i, reciprocal + i, correction + i);
+  }
+  const size_t rest = size - i;
+  if (rest == 0) return;
+  float in[N];
+  float out[3][N];
+  std::fill_n(in, N, 1.0f);
+  std::memcpy(in, scale + i, rest * sizeof(float));
+  ReciprocalStep(in, out[0], out[1], out[2]);
+  std::memcpy(limit + i, out[0], rest * sizeof(float));
+  std::memcpy(reciprocal + i, out[1], rest * sizeof(float));
+  std::memcpy(correction + i, out[2], rest * sizeof(float));
+}
+
+void FillConvert(KernelTable& table) {
+  table.make_reciprocals = MakeReciprocals;
+  table.float16_to_float = Convert<Float16ToFloat>;
+  table.bfloat16_to_float = Convert<Bfloat16ToFloat>;
+  table.int32_to_float = Convert<Int32ToFloat>;
+  table.float_to_float16 = Convert<FloatToFloat16>;
+  table.float_to_bfloat16 = Convert<FloatToBfloat16>;
+  table.pack4 = Convert<Pack4>;
+  table.pack2 = Convert<Pack2>;
+  table.unpack_uint4 = Convert<Unpack4<false>>;
+  table.unpack_int4 = Convert<Unpack4<true>>;
+  table.unpack_uint2 = Convert<Unpack2<false>>;
+  table.unpack_int2 = Convert<Unpack2<true>>;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quantd
+HWY_AFTER_NAMESPACE();
+#endif
