@@ -59,7 +59,7 @@ build_tree() {
   fi
   # An option that an earlier run chose stays; only options that this run names decide whether to configure again.
   if [[ ! -f $tree/build.ninja ]] || { [[ ${#options[@]} -gt 0 ]] && [[ $(cat "$stamp" 2>/dev/null) != "${options[*]}" ]]; }; then
-    (cd "$QUANTD_ROOT" && logged "configure-$preset" "" cmake --preset "$preset" "${options[@]}")
+    logged "configure-$preset" "" cmake -S "$QUANTD_ROOT" --preset "$preset" "${options[@]}"
     echo "${options[*]}" >"$stamp"
   fi
   if ninja -C "$tree" -n "${targets[@]}" 2>/dev/null | tail -n 1 | grep -q 'no work to do'; then

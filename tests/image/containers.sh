@@ -36,5 +36,5 @@ make_base() {
 
 # Health checks exist in Docker's image format only.
 build_image() {
-  buildah_here bud --isolation=chroot --format=docker --pull-never --tag "$1" "$QUANTD_ROOT"
+  buildah_here bud --layers --isolation=chroot --format=docker --pull-never --tag "$1" "$QUANTD_ROOT"
 }
