@@ -37,7 +37,7 @@ show_progress() {
     total == "ninja" && match($0, /^\[[0-9]+\/[0-9]+\]/) {
       split(substr($0, 2, RLENGTH - 2), n, "/"); tell(n[1], n[2]); next
     }
-    total > 0 && $0 ~ pattern { tell(++seen, total) }
+    total + 0 > 0 && $0 ~ pattern { tell(++seen, total) }
     function tell(done, all, tenth) {
       tenth = int(10 * done / all)
       if (tenth > shown) { shown = tenth; printf "    %s: %d of %d\n", name, done, all; fflush() }
