@@ -1,0 +1,370 @@
+// What requests mean, and what is said about those that mean nothing.
+#include "server/wire/decode.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "quantd/field_error.h"
+#include "wire_testing.h"
+
+namespace quantd::wire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+v1::QuantizeRequest GoodQuantize() {
+  v1::QuantizeRequest request;
+  *request.mutable_x() =
+      MakeTensor(v1::DATA_TYPE_FLOAT, {2, 2}, Bytes(std::vector<float>{1, 2, 3, 4}));
+  *request.mutable_scale() = MakeTensor(v1::DATA_TYPE_FLOAT, {}, Bytes(std::vector<float>{0.5f}));
+  return request;
+}
+
+// Keeps the message alive for the views of the request.
+struct Decoded {
+  Decoded(Method method, const std::string& bytes)
+      : message(OneSlice(bytes)), request(DecodeRequest(method, message)) {}
+
+  SliceList message;
+  absl::StatusOr<Request> request;
+};
+Decoded Decode(Method method, const std::string& bytes) { return Decoded(method, bytes); }
+Decoded Decode(const v1::QuantizeRequest& request) {
+  return Decode(Method::kQuantize, request.SerializeAsString());
+}
+const QuantizeParameters& Quantize(const Decoded& decoded) {
+  return std::get<QuantizeParameters>(decoded.request->parameters);
+}
+
+void ExpectError(const absl::StatusOr<Request>& request, absl::string_view field,
+                 absl::string_view text,
+                 absl::StatusCode code = absl::StatusCode::kInvalidArgument) {
+  ASSERT_FALSE(request.ok());
+  EXPECT_EQ(request.status().code(), code);
+  EXPECT_EQ(ErrorField(request.status()), field);
+  EXPECT_THAT(std::string(request.status().message()), HasSubstr(std::string(text)));
+}
+
+TEST(DecodeTest, QuantizeWithEveryField) {
+  v1::QuantizeRequest message = GoodQuantize();
+  *message.mutable_zero_point() = MakeTensor(v1::DATA_TYPE_INT8, {}, "\x05");
+  message.set_output_type(v1::DATA_TYPE_INT8);
+  message.set_axis(-2);
+  message.set_block_size(16);
+  message.set_saturate(false);
+  message.set_precision(v1::DATA_TYPE_FLOAT16);
+  message.set_zero_point_order(v1::ZERO_POINT_ORDER_BEFORE_ROUNDING);
+  message.set_report_error(true);
+  message.set_output_encoding(v1::TENSOR_ENCODING_VALUES);
+  message.add_block_shape(128);
+  message.add_block_shape(-1);
+  const Decoded decoded = Decode(message);
+  ASSERT_TRUE(decoded.request.ok()) << decoded.request.status();
+  const QuantizeParameters& parameters = Quantize(decoded);
+  EXPECT_EQ(parameters.x.data_type, DataType::kFloat);
+  EXPECT_THAT(parameters.x.shape, ElementsAre(2, 2));
+  EXPECT_EQ(ToString(parameters.x.bytes), message.x().raw_data());
+  EXPECT_EQ(ToString(parameters.scale.bytes), message.scale().raw_data());
+  ASSERT_TRUE(parameters.zero_point.has_value());
+  EXPECT_EQ(parameters.zero_point->data_type, DataType::kInt8);
+  EXPECT_EQ(parameters.output_type, DataType::kInt8);
+  EXPECT_EQ(parameters.granularity.axis, -2);
+  EXPECT_EQ(parameters.granularity.block_size, 16);
+  EXPECT_THAT(parameters.granularity.block_shape, ElementsAre(128, -1));
+  EXPECT_FALSE(parameters.saturate);
+  EXPECT_EQ(parameters.precision, DataType::kFloat16);
+  EXPECT_EQ(parameters.zero_point_order, ZeroPointOrder::kBeforeRounding);
+  EXPECT_TRUE(parameters.report_error);
+  EXPECT_EQ(decoded.request->output_encoding, Encoding::kValues);
+}
+
+TEST(DecodeTest, WhatIsUnsetIsTheDefault) {
+  const Decoded decoded = Decode(GoodQuantize());
+  ASSERT_TRUE(decoded.request.ok()) << decoded.request.status();
+  const QuantizeParameters& parameters = Quantize(decoded);
+  EXPECT_FALSE(parameters.zero_point.has_value());
+  EXPECT_EQ(parameters.output_type, DataType::kUnspecified);
+  EXPECT_FALSE(parameters.granularity.axis.has_value());
+  EXPECT_TRUE(parameters.saturate);
+  EXPECT_EQ(parameters.zero_point_order, ZeroPointOrder::kAfterRounding);
+  EXPECT_FALSE(parameters.report_error);
+  EXPECT_EQ(decoded.request->output_encoding, Encoding::kRaw);
+}
+
+TEST(DecodeTest, DequantizeWithEveryField) {
+  v1::DequantizeRequest message;
+  *message.mutable_x() = MakeTensor(v1::DATA_TYPE_FLOAT4E2M1, {2}, "\x21");
+  *message.mutable_scale() = MakeTensor(v1::DATA_TYPE_FLOAT8E4M3FN, {1}, "\x38");
+  *message.mutable_zero_point() = MakeTensor(v1::DATA_TYPE_FLOAT4E2M1, {1}, std::string(1, '\0'));
+  *message.mutable_tensor_scale() =
+      MakeTensor(v1::DATA_TYPE_FLOAT, {}, Bytes(std::vector<float>{2}));
+  message.set_output_type(v1::DATA_TYPE_BFLOAT16);
+  message.set_axis(0);
+  const Decoded decoded = Decode(Method::kDequantize, message.SerializeAsString());
+  ASSERT_TRUE(decoded.request.ok()) << decoded.request.status();
+  const auto& parameters = std::get<DequantizeParameters>(decoded.request->parameters);
+  EXPECT_EQ(parameters.x.data_type, DataType::kFloat4E2M1);
+  EXPECT_TRUE(parameters.zero_point.has_value());
+  ASSERT_TRUE(parameters.tensor_scale.has_value());
+  EXPECT_EQ(ToString(parameters.tensor_scale->bytes), message.tensor_scale().raw_data());
+  EXPECT_EQ(parameters.output_type, DataType::kBfloat16);
+  EXPECT_EQ(parameters.granularity.axis, 0);
+}
+
+TEST(DecodeTest, DynamicQuantizeWithEveryField) {
+  v1::DynamicQuantizeRequest message;
+  *message.mutable_x() = GoodQuantize().x();
+  message.set_output_type(v1::DATA_TYPE_FLOAT8E5M2);
+  message.set_saturate(false);
+  message.set_scale_type(v1::DATA_TYPE_FLOAT8E8M0);
+  message.set_symmetry(v1::SYMMETRY_SYMMETRIC);
+  message.set_non_finite(v1::NON_FINITE_IGNORE);
+  message.set_report_error(true);
+  const Decoded decoded = Decode(Method::kDynamicQuantize, message.SerializeAsString());
+  ASSERT_TRUE(decoded.request.ok()) << decoded.request.status();
+  const auto& parameters = std::get<DynamicQuantizeParameters>(decoded.request->parameters);
+  EXPECT_EQ(parameters.output_type, DataType::kFloat8E5M2);
+  EXPECT_FALSE(parameters.saturate);
+  EXPECT_EQ(parameters.scale_type, DataType::kFloat8E8M0);
+  EXPECT_EQ(parameters.symmetry, Symmetry::kSymmetric);
+  EXPECT_EQ(parameters.non_finite, NonFinite::kIgnore);
+  EXPECT_TRUE(parameters.report_error);
+}
+
+TEST(DecodeTest, RawBytesAreViewsIntoTheSlices) {
+  const std::string bytes = GoodQuantize().SerializeAsString();
+  const Decoded decoded = Decode(Method::kQuantize, bytes);
+  ASSERT_TRUE(decoded.request.ok());
+  const absl::Span<const uint8_t> slice = decoded.message.slice(0);
+  for (const TensorView* tensor : {&Quantize(decoded).x, &Quantize(decoded).scale}) {
+    ASSERT_EQ(tensor->bytes.chunk_count(), 1u);
+    EXPECT_GE(tensor->bytes.chunk(0).data(), slice.data());
+    EXPECT_LE(tensor->bytes.chunk(0).data(), slice.data() + slice.size());
+  }
+}
+
+TEST(DecodeTest, ValuesBecomePackedBytes) {
+  v1::QuantizeRequest message = GoodQuantize();
+  message.mutable_x()->mutable_float_values()->mutable_values()->Add(7.f);
+  for (float value : {1.f, -2.f, 0.25f})
+    message.mutable_x()->mutable_float_values()->add_values(value);
+  v1::Tensor& zero_point = *message.mutable_zero_point();
+  zero_point.set_data_type(v1::DATA_TYPE_INT4);
+  zero_point.add_shape(3);
+  for (int64_t value : {-8, 7, -1}) zero_point.mutable_int_values()->add_values(value);
+  const Decoded decoded = Decode(message);
+  ASSERT_TRUE(decoded.request.ok()) << decoded.request.status();
+  EXPECT_EQ(ToString(Quantize(decoded).x.bytes), Bytes(std::vector<float>{7, 1, -2, 0.25f}));
+  EXPECT_EQ(ToString(Quantize(decoded).zero_point->bytes), "\x78\x0f");
+}
+
+TEST(DecodeTest, ManyIntegerValuesArePackedInSteps) {
+  v1::DequantizeRequest message;
+  *message.mutable_scale() = GoodQuantize().scale();
+  v1::Tensor& x = *message.mutable_x();
+  x.set_data_type(v1::DATA_TYPE_UINT2);
+  x.add_shape(10'001);
+  std::string packed(2501, '\0');
+  for (int i = 0; i < 10'001; ++i) {
+    x.mutable_int_values()->add_values(i * 7 % 4);
+    packed[i / 4] = static_cast<char>(packed[i / 4] | (i * 7 % 4) << (i % 4 * 2));
+  }
+  const Decoded decoded = Decode(Method::kDequantize, message.SerializeAsString());
+  ASSERT_TRUE(decoded.request.ok()) << decoded.request.status();
+  EXPECT_EQ(ToString(std::get<DequantizeParameters>(decoded.request->parameters).x.bytes), packed);
+
+  x.mutable_int_values()->set_values(9'000, 4);
+  ExpectError(Decode(Method::kDequantize, message.SerializeAsString()).request, "x.int_values",
+              "x.int_values[9000] is 4, UINT2 holds 0 to 3");
+  x.mutable_int_values()->set_values(9'000, int64_t{1} << 40);
+  ExpectError(Decode(Method::kDequantize, message.SerializeAsString()).request, "x.int_values",
+              "x.int_values[9000] is 1099511627776, UINT2 holds 0 to 3");
+}
+
+TEST(DecodeTest, OfTwoContentsTheLastCounts) {
+  v1::QuantizeRequest first = GoodQuantize();
+  v1::QuantizeRequest second;
+  for (float value : {9.f, 8.f}) second.mutable_x()->mutable_float_values()->add_values(value);
+  v1::QuantizeRequest third;
+  third.mutable_x()->set_raw_data(std::string(16, 'z'));
+  // float_values alone, for raw_data stood before it; two values do not fit [2, 2].
+  ExpectError(
+      Decode(Method::kQuantize, first.SerializeAsString() + second.SerializeAsString()).request,
+      "x.float_values", "x.float_values has 2 values, x.shape [2, 2] has 4 elements");
+  // Values are merged with values.
+  const std::string twice = second.SerializeAsString() + second.SerializeAsString();
+  const Decoded values = Decode(Method::kQuantize, first.SerializeAsString() + twice);
+  ASSERT_TRUE(values.request.ok()) << values.request.status();
+  EXPECT_EQ(ToString(Quantize(values).x.bytes), Bytes(std::vector<float>{9, 8, 9, 8}));
+  const Decoded raw =
+      Decode(Method::kQuantize, first.SerializeAsString() + twice + third.SerializeAsString());
+  ASSERT_TRUE(raw.request.ok()) << raw.request.status();
+  EXPECT_EQ(ToString(Quantize(raw).x.bytes), std::string(16, 'z'));
+}
+
+TEST(DecodeTest, MissingFieldsAreNamed) {
+  ExpectError(Decode(Method::kQuantize, "").request, "x", "x is required");
+  ExpectError(Decode(Method::kDynamicQuantize, "").request, "x", "x is required");
+  v1::QuantizeRequest message = GoodQuantize();
+  message.clear_scale();
+  ExpectError(Decode(message).request, "scale", "scale is required");
+  message = GoodQuantize();
+  message.mutable_scale()->clear_data_type();
+  ExpectError(Decode(message).request, "scale.data_type", "scale.data_type is required");
+}
+
+TEST(DecodeTest, UnknownEnumNumbersAreNamed) {
+  struct Case {
+    const char* field;
+    const char* text;
+    void (*change)(v1::QuantizeRequest&);
+  };
+  const Case cases[] = {
+      {"x.data_type", "x.data_type is 99",
+       [](auto& r) { r.mutable_x()->set_data_type(static_cast<v1::DataType>(99)); }},
+      {"scale.data_type", "scale.data_type is 7",  // ONNX has it (INT64), quantd does not
+       [](auto& r) { r.mutable_scale()->set_data_type(static_cast<v1::DataType>(7)); }},
+      {"output_type", "output_type is -1",
+       [](auto& r) { r.set_output_type(static_cast<v1::DataType>(-1)); }},
+      {"precision", "precision is 1000",
+       [](auto& r) { r.set_precision(static_cast<v1::DataType>(1000)); }},
+      {"zero_point_order", "zero_point_order is 3",
+       [](auto& r) { r.set_zero_point_order(static_cast<v1::ZeroPointOrder>(3)); }},
+      {"output_encoding", "output_encoding is 17",
+       [](auto& r) { r.set_output_encoding(static_cast<v1::TensorEncoding>(17)); }},
+  };
+  for (const Case& c : cases) {
+    v1::QuantizeRequest message = GoodQuantize();
+    c.change(message);
+    ExpectError(Decode(message).request, c.field, c.text);
+  }
+  v1::DynamicQuantizeRequest dynamic;
+  *dynamic.mutable_x() = GoodQuantize().x();
+  dynamic.set_symmetry(static_cast<v1::Symmetry>(5));
+  ExpectError(Decode(Method::kDynamicQuantize, dynamic.SerializeAsString()).request, "symmetry",
+              "symmetry is 5");
+  dynamic.clear_symmetry();
+  dynamic.set_non_finite(static_cast<v1::NonFinite>(-3));
+  ExpectError(Decode(Method::kDynamicQuantize, dynamic.SerializeAsString()).request, "non_finite",
+              "non_finite is -3");
+}
+
+TEST(DecodeTest, ValuesOfTheWrongKindAreRefused) {
+  v1::QuantizeRequest message = GoodQuantize();
+  message.mutable_x()->mutable_int_values()->add_values(1);
+  ExpectError(Decode(message).request, "x.int_values", "x.int_values can't hold the FLOAT");
+  message = GoodQuantize();
+  message.mutable_zero_point()->set_data_type(v1::DATA_TYPE_INT8);
+  message.mutable_zero_point()->mutable_float_values()->add_values(1);
+  ExpectError(Decode(message).request, "zero_point.float_values",
+              "zero_point.float_values can't hold the INT8");
+}
+
+TEST(DecodeTest, ValuesThatDoNotFitTheShapeAreRefused) {
+  v1::QuantizeRequest message = GoodQuantize();
+  // Three and four 4-bit values have the same bytes, and are not the same tensor.
+  v1::Tensor& zero_point = *message.mutable_zero_point();
+  zero_point.set_data_type(v1::DATA_TYPE_UINT4);
+  zero_point.add_shape(4);
+  for (int64_t value : {1, 2, 3}) zero_point.mutable_int_values()->add_values(value);
+  ExpectError(Decode(message).request, "zero_point.int_values",
+              "zero_point.int_values has 3 values, zero_point.shape [4] has 4 elements");
+  zero_point.set_shape(0, -4);
+  ExpectError(Decode(message).request, "zero_point.shape", "");
+}
+
+TEST(DecodeTest, SharedMemoryIsNotBuilt) {
+  v1::QuantizeRequest message = GoodQuantize();
+  message.mutable_x()->mutable_shared_memory()->set_region("r");
+  ExpectError(Decode(message).request, "x.shared_memory", "x.shared_memory",
+              absl::StatusCode::kUnimplemented);
+  message = GoodQuantize();
+  message.mutable_output();
+  ExpectError(Decode(message).request, "output", "output", absl::StatusCode::kUnimplemented);
+}
+
+TEST(DecodeTest, TooManyDimensionsAreCounted) {
+  v1::QuantizeRequest message = GoodQuantize();
+  for (int i = 0; i < 1'000'000; ++i) message.mutable_x()->add_shape(1);
+  ExpectError(Decode(message).request, "x.shape", "x.shape has 1000002 dimensions, at most 64");
+  message = GoodQuantize();
+  for (int i = 0; i < 65; ++i) message.add_block_shape(1);
+  ExpectError(Decode(message).request, "block_shape", "block_shape has 65 dimensions");
+}
+
+TEST(DecodeTest, GarbageIsRefused) {
+  for (const std::string& bytes : {std::string("\xff"), std::string("\x0a\x05\x08"),
+                                   std::string("\x0a\x02\x1a\x05"), std::string(1, '\0')}) {
+    ExpectError(Decode(Method::kQuantize, bytes).request, "", "quantd.v1.QuantizeRequest");
+  }
+}
+
+StreamItem DecodeItem(const std::string& bytes) {
+  static SliceList* const message = new SliceList;
+  *message = OneSlice(bytes);
+  return DecodeStreamItem(*message);
+}
+
+TEST(DecodeStreamItemTest, Good) {
+  v1::StreamRequest message;
+  message.set_id(uint64_t{1} << 63);
+  *message.mutable_quantize() = GoodQuantize();
+  const StreamItem item = DecodeItem(message.SerializeAsString());
+  EXPECT_EQ(item.id, uint64_t{1} << 63);
+  EXPECT_EQ(item.method, Method::kQuantize);
+  EXPECT_TRUE(item.request.ok()) << item.request.status();
+}
+
+TEST(DecodeStreamItemTest, TheIdOfABadItemIsKnown) {
+  v1::StreamRequest message;
+  message.set_id(77);
+  StreamItem item = DecodeItem(message.SerializeAsString());
+  EXPECT_EQ(item.id, 77u);
+  EXPECT_FALSE(item.method.has_value());
+  ExpectError(item.request, "request", "none of quantize, dequantize and dynamic_quantize is set");
+
+  message.mutable_dequantize();
+  item = DecodeItem(message.SerializeAsString());
+  EXPECT_EQ(item.id, 77u);
+  EXPECT_EQ(item.method, Method::kDequantize);
+  ExpectError(item.request, "x", "x is required");
+
+  // A broken request before the id, and one that is cut off behind it.
+  item = DecodeItem(std::string("\x12\x01\xff\x08\x4d", 5));
+  EXPECT_EQ(item.id, 77u);
+  ExpectError(item.request, "", "quantd.v1.StreamRequest");
+  item = DecodeItem(std::string("\x08\x4d\x12\x7f", 4));
+  EXPECT_EQ(item.id, 77u);
+  ExpectError(item.request, "", "quantd.v1.StreamRequest");
+}
+
+TEST(SliceListTest, TinyPiecesAreJoined) {
+  const std::string bytes(5'000, 'q');
+  std::vector<grpc::Slice> pieces;
+  for (char byte : bytes) pieces.emplace_back(&byte, 1);
+  const absl::StatusOr<SliceList> list =
+      SliceList::Take(grpc::ByteBuffer(pieces.data(), pieces.size()));
+  ASSERT_TRUE(list.ok());
+  EXPECT_EQ(list->slice_count(), 1u);
+  EXPECT_EQ(list->size(), bytes.size());
+}
+
+TEST(SliceListTest, LargePiecesStayWhereTheyAre) {
+  std::vector<grpc::Slice> pieces;
+  for (int i = 0; i < 100; ++i) pieces.emplace_back(std::string(8192, static_cast<char>(i)));
+  const absl::StatusOr<SliceList> list =
+      SliceList::Take(grpc::ByteBuffer(pieces.data(), pieces.size()));
+  ASSERT_TRUE(list.ok());
+  ASSERT_EQ(list->slice_count(), 100u);
+  for (size_t i = 0; i < 100; ++i) EXPECT_EQ(list->slice(i).data(), pieces[i].begin());
+}
+
+TEST(SliceListTest, NothingIsAMessage) {
+  EXPECT_EQ(SliceList::Take(grpc::ByteBuffer())->size(), 0u);
+  const grpc::Slice empty;
+  EXPECT_EQ(SliceList::Take(grpc::ByteBuffer(&empty, 1))->size(), 0u);
+}
+
+}  // namespace
+}  // namespace quantd::wire

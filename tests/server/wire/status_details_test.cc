@@ -1,0 +1,128 @@
+#include "server/wire/status_details.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/compiler/importer.h>
+#include <google/protobuf/dynamic_message.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "quantd/field_error.h"
+#include "server/wire/utf8.h"
+
+namespace quantd::wire {
+namespace {
+
+// google.rpc, written down here from its published definition, to read the details as any client
+// does. In a pool of its own.
+constexpr char kProto[] = R"(
+syntax = "proto3";
+package google.rpc;
+message Any { string type_url = 1; bytes value = 2; }
+message Status { int32 code = 1; string message = 2; repeated Any details = 3; }
+message BadRequest {
+  message FieldViolation { string field = 1; string description = 2; }
+  repeated FieldViolation field_violations = 1;
+}
+message ErrorInfo { string reason = 1; string domain = 2; map<string, string> metadata = 3; }
+message Duration { int64 seconds = 1; int32 nanos = 2; }
+message RetryInfo { Duration retry_delay = 1; }
+)";
+
+class GoogleRpc {
+ public:
+  GoogleRpc() {
+    google::protobuf::io::ArrayInputStream input(kProto, sizeof(kProto) - 1);
+    google::protobuf::io::Tokenizer tokenizer(&input, nullptr);
+    google::protobuf::FileDescriptorProto file;
+    file.set_name("rpc.proto");
+    google::protobuf::compiler::Parser().Parse(&tokenizer, &file);
+    pool_.BuildFile(file);
+  }
+
+  // The message as short text, with its details behind it: "code: 3 ... | BadRequest: ... | ...".
+  std::string Text(const std::string& details) {
+    std::unique_ptr<google::protobuf::Message> status = Parse("Status", details);
+    const auto* reflection = status->GetReflection();
+    const auto* field = status->GetDescriptor()->FindFieldByName("details");
+    std::string text;
+    for (int i = 0; i < reflection->FieldSize(*status, field); ++i) {
+      const google::protobuf::Message& any = reflection->GetRepeatedMessage(*status, field, i);
+      const auto* type = any.GetDescriptor();
+      const std::string url =
+          any.GetReflection()->GetString(any, type->FindFieldByName("type_url"));
+      const std::string prefix = "type.googleapis.com/google.rpc.";
+      EXPECT_EQ(url.substr(0, prefix.size()), prefix);
+      const std::string name = url.substr(prefix.size());
+      absl::StrAppend(
+          &text, " | ", name, ": ",
+          Parse(name, any.GetReflection()->GetString(any, type->FindFieldByName("value")))
+              ->ShortDebugString());
+    }
+    reflection->ClearField(status.get(), field);
+    return status->ShortDebugString() + text;
+  }
+
+ private:
+  std::unique_ptr<google::protobuf::Message> Parse(const std::string& name,
+                                                   const std::string& bytes) {
+    const auto* type = pool_.FindMessageTypeByName("google.rpc." + name);
+    std::unique_ptr<google::protobuf::Message> message(factory_.GetPrototype(type)->New());
+    EXPECT_TRUE(message->ParseFromString(bytes)) << name;
+    return message;
+  }
+
+  google::protobuf::DescriptorPool pool_;
+  google::protobuf::DynamicMessageFactory factory_{&pool_};
+};
+
+TEST(StatusDetailsTest, OkHasNone) {
+  const grpc::Status status = ToGrpcStatus(absl::OkStatus());
+  EXPECT_TRUE(status.ok());
+  EXPECT_EQ(status.error_details(), "");
+}
+
+TEST(StatusDetailsTest, AFieldError) {
+  const grpc::Status status = ToGrpcStatus(FieldError("x.shape", "x.shape is bad"));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "x.shape is bad");
+  EXPECT_EQ(GoogleRpc().Text(status.error_details()),
+            "code: 3 message: \"x.shape is bad\""
+            " | BadRequest: field_violations { field: \"x.shape\" description: \"x.shape is bad\" }"
+            " | ErrorInfo: reason: \"INVALID_ARGUMENT\" domain: \"quantd\"");
+}
+
+TEST(StatusDetailsTest, UnavailableSaysWhenToRetry) {
+  const grpc::Status status =
+      ToGrpcStatus(WithReason(absl::UnavailableError("the queue is full"), "QUEUE_FULL"));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(GoogleRpc().Text(status.error_details()),
+            "code: 14 message: \"the queue is full\""
+            " | ErrorInfo: reason: \"QUEUE_FULL\" domain: \"quantd\""
+            " | RetryInfo: retry_delay { nanos: 100000000 }");
+}
+
+TEST(StatusDetailsTest, EveryCodeIsTheSameNumber) {
+  for (int code = 1; code <= 16; ++code) {
+    const absl::Status status(static_cast<absl::StatusCode>(code), "text");
+    EXPECT_EQ(static_cast<int>(ToGrpcStatus(status).error_code()), code);
+  }
+}
+
+TEST(StatusDetailsTest, TextIsShortAndValid) {
+  const std::string euro = "\xe2\x82\xac";
+  std::string text = "a\xff";
+  for (int i = 0; i < 10'000; ++i) text += euro;
+  const grpc::Status status = ToGrpcStatus(absl::InvalidArgumentError(text));
+  EXPECT_TRUE(IsValidUtf8(status.error_message()));
+  EXPECT_LE(status.error_message().size(), kMaxErrorMessageBytes);
+  EXPECT_GT(status.error_message().size(), kMaxErrorMessageBytes - 3);
+  EXPECT_EQ(status.error_message().substr(0, 5), "a?" + euro);
+  EXPECT_LT(status.error_details().size(), 4096u);
+  EXPECT_EQ(TextOf(absl::InvalidArgumentError(std::string(9, '\x80'))).message, "?????????");
+}
+
+}  // namespace
+}  // namespace quantd::wire
