@@ -120,11 +120,11 @@ rpc::Call Health::ServeWatch(rpc::Calls& calls, Health& health, rpc::Queue& queu
     if (state.ended) break;
     changed.Reset();
     watcher.Wait(state.version, queue, changed);
-    [[maybe_unused]] const bool expired = co_await changed;
+    co_await changed;
   }
   stream.Finish({grpc::StatusCode::UNAVAILABLE, "the server is draining"}, finished.tag());
-  [[maybe_unused]] const bool sent = co_await finished;
-  [[maybe_unused]] const bool over = co_await done;
+  co_await finished;
+  co_await done;
 }
 
 }  // namespace quantd::lifecycle

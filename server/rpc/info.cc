@@ -25,7 +25,7 @@ Call ServeInfo(Calls& calls, Backend& backend, Queue& queue) {
   writer.Finish(backend.info, grpc::Status::OK, finished.tag());
   const bool sent = co_await finished;
   if (sent) meter.Sent();
-  [[maybe_unused]] const bool over = co_await done;
+  co_await done;
   meter.Finish(context);
 }
 

@@ -37,7 +37,7 @@ Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
     Event taken, admitted;
     Work work(backend, context, done);
     work.Take(std::move(bytes_in), taken);
-    [[maybe_unused]] const bool has_bytes = co_await taken;
+    co_await taken;
     absl::Status status = work.DecodeItem();
     if (status.ok()) status = work.Plan();
     if (status.ok()) status = work.Admit(admitted);
@@ -49,7 +49,7 @@ Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
       write_permit.Release();
     }
     if (status.ok()) {
-      [[maybe_unused]] const bool has_permit = co_await admitted;
+      co_await admitted;
     }
     // Only now: what is read without a permit is never more than one item a stream.
     if (backend.draining.load(std::memory_order_relaxed)) {
@@ -84,12 +84,12 @@ Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
   const grpc::Status answer = wire::ToGrpcStatus(end);
   meter.SetCode(answer.error_code());
   stream.Finish(answer, finished.tag());
-  [[maybe_unused]] const bool sent = co_await finished;
+  co_await finished;
   // A read that is still in flight ends with the call.
   if (reading) {
-    [[maybe_unused]] const bool has_item = co_await read;
+    co_await read;
   }
-  [[maybe_unused]] const bool over = co_await done;
+  co_await done;
   meter.Finish(context);
 }
 

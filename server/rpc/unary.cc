@@ -44,12 +44,12 @@ Call ServeUnary(Calls& calls, Backend& backend, Queue& queue, wire::Method metho
   {
     Work work(backend, context, done);
     work.Take(std::move(bytes_in), taken);
-    [[maybe_unused]] const bool has_bytes = co_await taken;
+    co_await taken;
     absl::Status status = work.Decode(method);
     if (status.ok()) status = work.Plan();
     if (status.ok()) status = work.Admit(admitted);
     if (status.ok()) {
-      [[maybe_unused]] const bool has_permit = co_await admitted;
+      co_await admitted;
       status = work.Execute();
     }
     const grpc::Status answer = wire::ToGrpcStatus(status);
@@ -63,7 +63,7 @@ Call ServeUnary(Calls& calls, Backend& backend, Queue& queue, wire::Method metho
     if (sent && answer.ok()) meter.Sent();
   }  // the permit is free, the request's bytes are gone
 
-  [[maybe_unused]] const bool over = co_await done;
+  co_await done;
   meter.Finish(context);
 }
 
