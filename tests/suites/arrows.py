@@ -21,7 +21,7 @@ ROOMS = {
     "server/operations": ["server/wire", "proto"],
     "server/admission": [],
     "server/metrics": ["server/wire"],
-    "server/lifecycle": ["server/metrics", "proto"],
+    "server/lifecycle": ["server/metrics", "server/rpc", "proto"],
     "server/rpc": ["server/wire", "server/operations", "server/admission", "server/metrics", "proto"],
     "server": ["server/" + room for room in ("wire", "operations", "admission", "metrics", "lifecycle", "rpc")] + ["proto"],
     "client/cpp": ["proto"],
