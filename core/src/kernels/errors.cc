@@ -154,6 +154,7 @@ void AddPiece(const ErrorTile& tile, const Piece& piece, ErrorSums& sums) {
     noise += error * error;
     largest = std::max(largest, std::fabs(error));
   }
+  if (std::isnan(noise)) largest = noise;  // std::max passes over a NaN
   sums.signal += signal;
   sums.noise += noise;
   sums.max_absolute_error = largest;
