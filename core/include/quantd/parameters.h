@@ -25,9 +25,9 @@ struct TensorView {
 // Which scale belongs to which element. All unset: decided by the scale's shape (one for the
 // tensor, 1-D along axis 1, or groups); for DynamicQuantize one for the tensor.
 struct Granularity {
-  std::optional<int64_t> axis;  // in [-rank, rank - 1]
-  int64_t block_size = 0;       // elements a block along axis; 0: not blocked
-  Shape block_shape;            // one length a dimension of x, -1 for the whole dimension
+  std::optional<int64_t> axis = std::nullopt;  // in [-rank, rank - 1]
+  int64_t block_size = 0;                      // elements a block along axis; 0: not blocked
+  Shape block_shape = {};  // one length a dimension of x, -1 for the whole dimension
 };
 
 enum class ZeroPointOrder : uint8_t {
@@ -47,9 +47,9 @@ enum class NonFinite : uint8_t { kReject, kIgnore };
 struct QuantizeParameters {
   TensorView x;
   TensorView scale;
-  std::optional<TensorView> zero_point;
+  std::optional<TensorView> zero_point = std::nullopt;
   DataType output_type = DataType::kUnspecified;
-  Granularity granularity;
+  Granularity granularity = {};
   bool saturate = true;
   DataType precision = DataType::kUnspecified;
   ZeroPointOrder zero_point_order = ZeroPointOrder::kAfterRounding;
@@ -60,17 +60,17 @@ struct QuantizeParameters {
 struct DequantizeParameters {
   TensorView x;
   TensorView scale;
-  std::optional<TensorView> zero_point;
-  std::optional<TensorView> tensor_scale;
+  std::optional<TensorView> zero_point = std::nullopt;
+  std::optional<TensorView> tensor_scale = std::nullopt;
   DataType output_type = DataType::kUnspecified;
-  Granularity granularity;
+  Granularity granularity = {};
 };
 
 // ONNX DynamicQuantizeLinear 11, oneDNN Graph DynamicQuantize, OCP MX 1.0, NVFP4.
 struct DynamicQuantizeParameters {
   TensorView x;
   DataType output_type = DataType::kUnspecified;
-  Granularity granularity;
+  Granularity granularity = {};
   bool saturate = true;
   DataType scale_type = DataType::kUnspecified;
   Symmetry symmetry = Symmetry::kDefault;

@@ -1,0 +1,2 @@
+quantd_core_test(reference reference_small_float_test.cc reference_elements_test.cc reference_scale_rules_test.cc
+  reference_operations_test.cc)
