@@ -157,7 +157,7 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, const 
     columns[kReciprocal] = reciprocals->reciprocal();
     columns[kCorrection] = reciprocals->correction();
   }
-  if (!reciprocal || report) columns[kScale] = work.scale;
+  columns[kScale] = work.scale;
   if (report) columns[kDequantizeScale] = work.dequantize_scale;
   columns[kZeroPoint] = work.zero_point;
 

@@ -1,0 +1,313 @@
+// The three operations against plain loops, bit for bit: random requests of every type, granularity
+// and rule, in pieces of every kind, on every target and several thread counts. A failure prints
+// the seed; QUANTD_TEST_SEED repeats it, QUANTD_TEST_SECONDS makes the search longer.
+#include "reference/operations.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "operations_random.h"
+#include "quantd/dequantize.h"
+#include "quantd/dynamic_quantize.h"
+#include "quantd/field_error.h"
+#include "quantd/quantize.h"
+#include "quantd/targets.h"
+
+namespace quantd {
+namespace {
+
+bool Never() { return false; }
+
+std::string Describe(const char* operation, const PlanBase& plan) {
+  return absl::StrCat(operation, " ", std::string(Name(plan.input_type)), " to ",
+                      std::string(Name(plan.output_type)), ", shape ", ShapeString(plan.shape),
+                      ", blocks ", ShapeString(plan.block_shape), ", target ",
+                      std::string(CurrentTarget()));
+}
+
+// Where two answers first differ, byte by byte.
+std::string Difference(absl::Span<const uint8_t> got, absl::Span<const uint8_t> wanted) {
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (got[i] != wanted[i]) {
+      return absl::StrCat("byte ", i, " of ", wanted.size(), " is ", got[i], ", not ", wanted[i]);
+    }
+  }
+  return "";
+}
+
+void ExpectSameError(const QuantizationError& got, const QuantizationError& wanted) {
+  const auto near = [](double a, double b) {
+    return a == b || std::fabs(a - b) <= 1e-6 * std::fabs(b) || (std::isnan(a) && std::isnan(b));
+  };
+  EXPECT_TRUE(near(got.sqnr_db, wanted.sqnr_db)) << got.sqnr_db << " " << wanted.sqnr_db;
+  EXPECT_TRUE(near(got.mean_squared_error, wanted.mean_squared_error))
+      << got.mean_squared_error << " " << wanted.mean_squared_error;
+  EXPECT_TRUE(near(got.max_absolute_error, wanted.max_absolute_error))
+      << got.max_absolute_error << " " << wanted.max_absolute_error;
+  EXPECT_EQ(got.saturated_elements, wanted.saturated_elements);
+  EXPECT_EQ(got.non_finite_elements, wanted.non_finite_elements);
+}
+
+// The pools are made once: a process has them for long.
+const Executor& SomeExecutor(Random& random) {
+  static const auto* executors = new std::vector<std::unique_ptr<Executor>>([] {
+    std::vector<std::unique_ptr<Executor>> made;
+    for (int threads : {1, 2, 3, 5}) made.push_back(std::make_unique<Executor>(threads));
+    return made;
+  }());
+  return *(*executors)[random.Below(static_cast<int64_t>(executors->size()))];
+}
+
+int64_t SomeSize(Random& random) {
+  if (random.OneIn(60)) return 700'000;  // several tasks
+  return random.OneIn(8) ? 40'000 : 3000;
+}
+
+DataType MaybeType(Random& random) {
+  return random.OneIn(2) ? DataType::kUnspecified : random.Of(kFloatTypes);
+}
+
+// Returns whether the request made a plan.
+bool TryQuantize(Random& random) {
+  static constexpr DataType kInputs[] = {DataType::kFloat, DataType::kFloat, DataType::kFloat16,
+                                         DataType::kBfloat16, DataType::kInt32};
+  static constexpr DataType kScales[] = {DataType::kFloat,   DataType::kFloat,
+                                         DataType::kFloat16, DataType::kBfloat16,
+                                         DataType::kInt32,   DataType::kFloat8E8M0};
+  const DataType output = random.Of(kQuantizedTypes);
+  const Shape shape = RandomShape(random, SomeSize(random));
+  const RandomBlocks blocks = MakeBlocks(random, shape, false);
+  const OwnedTensor scale = RandomScale(random, random.Of(kScales), blocks.scale_shape, false);
+  const OwnedTensor x =
+      RandomInput(random, random.Of(kInputs), shape, &scale, output, random.OneIn(2));
+  QuantizeParameters parameters;
+  parameters.x = x.View();
+  parameters.scale = scale.View();
+  parameters.granularity = blocks.granularity;
+  parameters.output_type = output;
+  parameters.saturate = !random.OneIn(2);
+  parameters.precision = random.OneIn(2) ? DataType::kUnspecified : MaybeType(random);
+  parameters.report_error = random.OneIn(4);
+  OwnedTensor zero_point;
+  if (!random.OneIn(3)) {
+    DataType type = output;
+    const bool integer = Info(output).kind == DataTypeKind::kInteger;
+    if (integer && random.OneIn(3)) {
+      parameters.zero_point_order = ZeroPointOrder::kBeforeRounding;
+      parameters.precision = DataType::kUnspecified;
+      if (random.OneIn(2)) type = DataType::kInt32;
+    }
+    zero_point = RandomCodes(random, type, blocks.scale_shape);
+    if (Info(output).kind == DataTypeKind::kFloat8) {
+      std::fill(zero_point.bytes.begin(), zero_point.bytes.end(), uint8_t{0});
+    }
+    parameters.zero_point = zero_point.View();
+  }
+  absl::StatusOr<QuantizePlan> plan = PlanQuantize(parameters);
+  if (!plan.ok()) {
+    // The only thing that may be wrong with these requests.
+    EXPECT_EQ(ErrorField(plan.status()), "scale") << plan.status();
+    return false;
+  }
+  std::vector<uint8_t> wanted(plan->output_bytes);
+  QuantizationError wanted_error;
+  reference::ReferenceQuantize(*plan, x.bytes, absl::MakeSpan(wanted), &wanted_error);
+  for (const std::string& target : SupportedTargets()) {
+    EXPECT_TRUE(SelectTarget(target).ok());
+    const PiecedBytes pieces(random, x.bytes);
+    std::vector<uint8_t> y(plan->output_bytes, 0xA5);
+    QuantizationError error;
+    const absl::Status status =
+        Quantize(*plan, pieces.chunks, SomeExecutor(random), Never, absl::MakeSpan(y), &error);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(Difference(y, wanted), "")
+        << Describe("Quantize", *plan) << ", scale " << Name(scale.type) << ", quotient "
+        << static_cast<int>(plan->quotient);
+    if (parameters.report_error) {
+      SCOPED_TRACE(Describe("Quantize", *plan));
+      ExpectSameError(error, wanted_error);
+    }
+  }
+  return true;
+}
+
+// Bytes of floats where any NaN is as good as another.
+void MakeNansAlike(DataType type, int64_t elements, std::vector<uint8_t>& bytes) {
+  for (int64_t i = 0; i < elements; ++i) {
+    if (std::isnan(reference::DecodeFloat(type, reference::LoadCode(type, bytes.data(), i)))) {
+      reference::StoreCode(type, bytes.data(), i, EncodeValue(type, NAN));
+    }
+  }
+}
+
+bool TryDequantize(Random& random) {
+  static constexpr DataType kScales[] = {DataType::kFloat,   DataType::kFloat,
+                                         DataType::kFloat16, DataType::kBfloat16,
+                                         DataType::kInt32,   DataType::kFloat8E8M0};
+  const DataType input = random.OneIn(12) ? DataType::kInt32 : random.Of(kQuantizedTypes);
+  const Shape shape = RandomShape(random, SomeSize(random));
+  const RandomBlocks blocks = MakeBlocks(random, shape, false);
+  const OwnedTensor scale =
+      RandomScale(random, random.Of(kScales), blocks.scale_shape, random.OneIn(3));
+  const OwnedTensor x = RandomCodes(random, input, shape);
+  DequantizeParameters parameters;
+  parameters.x = x.View();
+  parameters.scale = scale.View();
+  parameters.granularity = blocks.granularity;
+  const bool scale_is_output = Info(scale.type).kind == DataTypeKind::kFloat;
+  parameters.output_type = scale_is_output ? MaybeType(random) : random.Of(kFloatTypes);
+  OwnedTensor zero_point;
+  if (!random.OneIn(3)) {
+    const bool integer = Info(input).kind == DataTypeKind::kInteger;
+    zero_point = RandomCodes(random, integer && random.OneIn(3) ? DataType::kInt32 : input,
+                             blocks.scale_shape);
+    if (Info(input).kind == DataTypeKind::kFloat8) {
+      std::fill(zero_point.bytes.begin(), zero_point.bytes.end(), uint8_t{0});
+    }
+    parameters.zero_point = zero_point.View();
+  }
+  OwnedTensor tensor_scale(DataType::kFloat, random.OneIn(2) ? Shape{} : Shape{1});
+  if (random.OneIn(5)) {
+    tensor_scale.Set(0, std::bit_cast<uint32_t>(random.Normal()));
+    parameters.tensor_scale = tensor_scale.View();
+  }
+  absl::StatusOr<DequantizePlan> plan = PlanDequantize(parameters);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  if (!plan.ok()) return false;
+  std::vector<uint8_t> wanted(plan->output_bytes);
+  reference::ReferenceDequantize(*plan, x.bytes, absl::MakeSpan(wanted));
+  MakeNansAlike(plan->output_type, plan->elements, wanted);
+  for (const std::string& target : SupportedTargets()) {
+    EXPECT_TRUE(SelectTarget(target).ok());
+    const PiecedBytes pieces(random, x.bytes);
+    std::vector<uint8_t> y(plan->output_bytes, 0xA5);
+    const absl::Status status =
+        Dequantize(*plan, pieces.chunks, SomeExecutor(random), Never, absl::MakeSpan(y));
+    EXPECT_TRUE(status.ok()) << status;
+    MakeNansAlike(plan->output_type, plan->elements, y);
+    EXPECT_EQ(Difference(y, wanted), "") << Describe("Dequantize", *plan);
+  }
+  return true;
+}
+
+struct DynamicAnswer {
+  std::vector<uint8_t> y;
+  std::vector<uint8_t> scale;
+  std::vector<uint8_t> zero_point;
+  std::vector<uint8_t> tensor_scale;
+
+  explicit DynamicAnswer(const DynamicQuantizePlan& plan)
+      : y(plan.output_bytes, 0xA5),
+        scale(plan.scale_bytes, 0xA5),
+        zero_point(plan.zero_point_bytes, 0xA5),
+        tensor_scale(plan.has_tensor_scale ? 4 : 0, 0xA5) {}
+  DynamicQuantizeOutput Output() {
+    return {absl::MakeSpan(y), absl::MakeSpan(scale), absl::MakeSpan(zero_point),
+            absl::MakeSpan(tensor_scale)};
+  }
+};
+
+bool TryDynamicQuantize(Random& random) {
+  static constexpr DataType kMicroscaling[] = {DataType::kFloat8E4M3Fn, DataType::kFloat8E5M2,
+                                               DataType::kFloat4E2M1, DataType::kInt8};
+  const Shape shape = RandomShape(random, SomeSize(random));
+  RandomBlocks blocks = MakeBlocks(random, shape, true);
+  DynamicQuantizeParameters parameters;
+  parameters.output_type = random.Of(kQuantizedTypes);
+  parameters.scale_type = MaybeType(random);
+  if (random.OneIn(4)) {
+    parameters.scale_type = DataType::kFloat8E8M0;
+    parameters.output_type = random.Of(kMicroscaling);
+  } else if (random.OneIn(6)) {
+    parameters.scale_type = DataType::kFloat8E4M3Fn;
+    parameters.output_type = DataType::kFloat4E2M1;
+  }
+  const bool integer = Info(parameters.output_type).kind == DataTypeKind::kInteger;
+  if (integer && random.OneIn(3)) parameters.symmetry = Symmetry::kSymmetric;
+  if (integer && random.OneIn(3) && parameters.scale_type != DataType::kFloat8E8M0) {
+    parameters.symmetry = Symmetry::kAsymmetric;
+  }
+  parameters.non_finite = random.OneIn(2) ? NonFinite::kReject : NonFinite::kIgnore;
+  const bool finite = parameters.non_finite == NonFinite::kReject && !random.OneIn(10);
+  OwnedTensor x =
+      RandomInput(random, random.Of(kFloatTypes), shape, nullptr, parameters.output_type, finite);
+  // Groups of nothing but zeros, and others of one sign.
+  if (random.OneIn(3) && x.elements > 0) {
+    const int64_t begin = random.Below(x.elements);
+    const int64_t end = begin + random.Below(x.elements - begin + 1);
+    for (int64_t i = begin; i < end; ++i) x.Set(i, 0);
+  }
+  parameters.x = x.View();
+  parameters.granularity = blocks.granularity;
+  parameters.saturate = !random.OneIn(2);
+  parameters.report_error = random.OneIn(4);
+  absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(parameters);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  if (!plan.ok()) return false;
+  DynamicAnswer wanted(*plan);
+  QuantizationError wanted_error;
+  const absl::Status wanted_status =
+      reference::ReferenceDynamicQuantize(*plan, x.bytes, wanted.Output(), &wanted_error);
+  for (const std::string& target : SupportedTargets()) {
+    EXPECT_TRUE(SelectTarget(target).ok());
+    const PiecedBytes pieces(random, x.bytes);
+    DynamicAnswer got(*plan);
+    QuantizationError error;
+    const absl::Status status =
+        DynamicQuantize(*plan, pieces.chunks, SomeExecutor(random), Never, got.Output(), &error);
+    EXPECT_EQ(status.ToString(), wanted_status.ToString());
+    if (!status.ok()) continue;
+    const std::string what =
+        absl::StrCat(Describe("DynamicQuantize", *plan), ", scale ",
+                     std::string(Name(plan->scale_type)), ", rule ", static_cast<int>(plan->rule));
+    EXPECT_EQ(Difference(got.tensor_scale, wanted.tensor_scale), "") << what;
+    EXPECT_EQ(Difference(got.scale, wanted.scale), "") << what;
+    EXPECT_EQ(Difference(got.zero_point, wanted.zero_point), "") << what;
+    EXPECT_EQ(Difference(got.y, wanted.y), "") << what;
+    if (parameters.report_error) {
+      SCOPED_TRACE(what);
+      ExpectSameError(error, wanted_error);
+    }
+  }
+  return wanted_status.ok();
+}
+
+// Runs `request` over and over for some seconds, each round with a seed of its own.
+void Search(const char* name, bool (*request)(Random&)) {
+  const char* wanted_seed = std::getenv("QUANTD_TEST_SEED");
+  const char* wanted_seconds = std::getenv("QUANTD_TEST_SECONDS");
+  const double seconds = wanted_seconds == nullptr ? 6 : std::atof(wanted_seconds);
+  std::random_device device;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  int rounds = 0;
+  int answered = 0;
+  do {
+    const uint32_t seed = wanted_seed == nullptr
+                              ? device()
+                              : static_cast<uint32_t>(std::strtoul(wanted_seed, nullptr, 10));
+    SCOPED_TRACE(absl::StrCat("QUANTD_TEST_SEED=", seed));
+    Random random(seed);
+    answered += request(random) ? 1 : 0;
+    ++rounds;
+  } while (!testing::Test::HasFailure() && wanted_seed == nullptr &&
+           std::chrono::steady_clock::now() < end);
+  std::printf("%s: %d requests, %d answered\n", name, rounds, answered);
+  EXPECT_TRUE(SelectTarget("").ok());
+  if (wanted_seed == nullptr) {
+    EXPECT_GT(answered * 2, rounds);
+  }
+}
+
+TEST(Operations, QuantizeIsTheReference) { Search("Quantize", TryQuantize); }
+TEST(Operations, DequantizeIsTheReference) { Search("Dequantize", TryDequantize); }
+TEST(Operations, DynamicQuantizeIsTheReference) { Search("DynamicQuantize", TryDynamicQuantize); }
+
+}  // namespace
+}  // namespace quantd
