@@ -13,8 +13,9 @@ namespace {
 // What a protobuf message can be at most, less some room for the envelope of a stream.
 constexpr uint64_t kMaxAnswerBytes = (uint64_t{1} << 31) - 1024;
 
-// Doubles and sums that an execution keeps for each scale (its range, its scale, its zero point).
-constexpr uint64_t kScratchBytesPerScale = 16;
+// What plan and execution keep for each scale: its range, the scale as a float, its reciprocal in
+// two parts, the zero point.
+constexpr uint64_t kScratchBytesPerScale = 32;
 
 absl::StatusOr<QuantizePlan> MakePlan(const QuantizeParameters& parameters) {
   return PlanQuantize(parameters);

@@ -1,0 +1,59 @@
+// Runs a fuzzer's function without libFuzzer, on generated inputs: the short run that every build
+// and every compiler can do.
+//
+//   request_fuzz_test [number of inputs]      QUANTD_TEST_SEED=... repeats a run
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "message_generator.h"
+#include "request_generator.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace quantd::wire {
+namespace {
+
+std::string RandomInput(Random& random) {
+  const uint64_t kind = Below(random, 4);
+  std::string message;
+  if (OneIn(random, 8)) {
+    const google::protobuf::Descriptor* const types[] = {
+        v1::QuantizeRequest::descriptor(), v1::DequantizeRequest::descriptor(),
+        v1::DynamicQuantizeRequest::descriptor(), v1::StreamRequest::descriptor()};
+    message = RandomMessage(*types[kind], random);
+  } else if (kind < kMethods.size()) {
+    message = RandomRequest(kMethods[kind], random);
+  } else {
+    v1::StreamRequest item;
+    item.set_id(random());
+    item.mutable_quantize()->ParseFromString(RandomRequest(Method::kQuantize, random));
+    if (OneIn(random, 2)) {
+      item.mutable_dynamic_quantize()->ParseFromString(
+          RandomRequest(Method::kDynamicQuantize, random));
+    }
+    message = item.SerializeAsString();
+  }
+  if (OneIn(random, 4)) message = Mutate(std::move(message), random);
+  return static_cast<char>(kind + 4 * Below(random, 64)) + message;
+}
+
+}  // namespace
+}  // namespace quantd::wire
+
+int main(int argc, char** argv) {
+  using namespace quantd::wire;
+  const uint64_t inputs = argc > 1 ? std::strtoull(argv[1], nullptr, 0) : 50'000;
+  const uint64_t seed = TestSeed(20261121);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  uint64_t done = 0;
+  for (; done < inputs && std::chrono::steady_clock::now() < end; ++done) {
+    Random random(seed + done);
+    const std::string input = RandomInput(random);
+    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size());
+  }
+  std::printf("%llu inputs\n", static_cast<unsigned long long>(done));
+  return 0;
+}

@@ -1,0 +1,4 @@
+# server/operations: requests from bytes to bytes. Uses the wire's test helpers (wire.cmake).
+add_executable(operations_test operations/operation_test.cc)
+target_link_libraries(operations_test PRIVATE quantd::operations wire_testing quantd_build GTest::gmock_main)
+gtest_discover_tests(operations_test TEST_PREFIX server.operations. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 120)

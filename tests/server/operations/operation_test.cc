@@ -1,0 +1,198 @@
+// Requests from the bytes of the request to the bytes of the answer, without a server.
+#include "server/operations/operation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "quantd/field_error.h"
+#include "server/wire/answer.h"
+#include "server/wire/decode.h"
+#include "wire_testing.h"
+
+namespace quantd::operations {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using wire::Bytes;
+using wire::MakeTensor;
+
+const Executor& TestExecutor() {
+  static const Executor* const executor = new Executor(2);
+  return *executor;
+}
+
+// The lines of the server's calls.
+absl::StatusOr<std::string> Serve(wire::Method method, const wire::SliceList& message,
+                                  bool interrupted = false) {
+  const absl::StatusOr<wire::Request> request = wire::DecodeRequest(method, message);
+  if (!request.ok()) return request.status();
+  const absl::StatusOr<Operation> operation = Plan(*request);
+  if (!operation.ok()) return operation.status();
+  EXPECT_EQ(operation->method(), method);
+  wire::Answer answer(operation->answer_layout());
+  const absl::Status status =
+      operation->Execute(TestExecutor(), [&] { return interrupted; }, answer.contents());
+  if (!status.ok()) return status;
+  std::string bytes = wire::ToString(std::move(answer).Finish());
+  EXPECT_LE(bytes.size(), operation->memory_bytes());
+  return bytes;
+}
+absl::StatusOr<std::string> Serve(wire::Method method, const google::protobuf::Message& request) {
+  wire::Random random(1);
+  return Serve(method, wire::SliceList(wire::Cut(request.SerializeAsString(), random)));
+}
+
+template <typename Response>
+Response MustServe(wire::Method method, const google::protobuf::Message& request) {
+  Response response;
+  const absl::StatusOr<std::string> bytes = Serve(method, request);
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_TRUE(bytes.ok() && response.ParseFromString(*bytes));
+  return response;
+}
+
+v1::Tensor Floats(const std::vector<int64_t>& shape, const std::vector<float>& values) {
+  return MakeTensor(v1::DATA_TYPE_FLOAT, shape, Bytes(values));
+}
+
+// The example of ONNX's QuantizeLinear.
+TEST(OperationTest, Quantize) {
+  v1::QuantizeRequest request;
+  *request.mutable_x() = Floats({6}, {0, 2, 3, 1000, -254, -1000});
+  *request.mutable_scale() = Floats({}, {2});
+  *request.mutable_zero_point() = MakeTensor(v1::DATA_TYPE_UINT8, {}, "\x80");
+  const auto response = MustServe<v1::QuantizeResponse>(wire::Method::kQuantize, request);
+  EXPECT_EQ(response.y().data_type(), v1::DATA_TYPE_UINT8);
+  EXPECT_THAT(response.y().shape(), ElementsAre(6));
+  EXPECT_EQ(response.y().raw_data(), Bytes(std::vector<uint8_t>{128, 129, 130, 255, 1, 0}));
+  EXPECT_FALSE(response.has_quantization_error());
+}
+
+TEST(OperationTest, QuantizeReportsItsError) {
+  v1::QuantizeRequest request;
+  *request.mutable_x() = Floats({4}, {1, 2, 1000, NAN});
+  *request.mutable_scale() = Floats({}, {1});
+  request.set_report_error(true);
+  const auto response = MustServe<v1::QuantizeResponse>(wire::Method::kQuantize, request);
+  EXPECT_EQ(response.quantization_error().saturated_elements(), 1u);
+  EXPECT_EQ(response.quantization_error().non_finite_elements(), 1u);
+  EXPECT_EQ(response.quantization_error().max_absolute_error(), 745);
+}
+
+// The example of ONNX's DequantizeLinear.
+TEST(OperationTest, Dequantize) {
+  v1::DequantizeRequest request;
+  *request.mutable_x() = MakeTensor(v1::DATA_TYPE_UINT8, {4}, std::string("\x00\x03\x80\xff", 4));
+  *request.mutable_scale() = Floats({}, {2});
+  *request.mutable_zero_point() = MakeTensor(v1::DATA_TYPE_UINT8, {}, "\x80");
+  request.set_output_encoding(v1::TENSOR_ENCODING_VALUES);
+  const auto response = MustServe<v1::DequantizeResponse>(wire::Method::kDequantize, request);
+  EXPECT_EQ(response.y().data_type(), v1::DATA_TYPE_FLOAT);
+  EXPECT_THAT(response.y().float_values().values(), ElementsAre(-256, -250, 0, 254));
+}
+
+// The example of ONNX's DynamicQuantizeLinear.
+TEST(OperationTest, DynamicQuantize) {
+  v1::DynamicQuantizeRequest request;
+  *request.mutable_x() = Floats({6}, {0, 2, -3, -2.5, 1.34f, 0.5});
+  const auto response =
+      MustServe<v1::DynamicQuantizeResponse>(wire::Method::kDynamicQuantize, request);
+  EXPECT_EQ(response.y().raw_data(), Bytes(std::vector<uint8_t>{153, 255, 0, 26, 221, 179}));
+  EXPECT_EQ(response.y_scale().raw_data(), Bytes(std::vector<float>{5.f / 255}));
+  EXPECT_EQ(response.y_scale().shape_size(), 0);
+  EXPECT_EQ(response.y_zero_point().raw_data(), "\x99");
+  EXPECT_FALSE(response.has_y_tensor_scale());
+}
+
+TEST(OperationTest, DynamicQuantizeWithTwoLevels) {
+  v1::DynamicQuantizeRequest request;
+  *request.mutable_x() = Floats({2, 16}, std::vector<float>(32, 6.f));
+  request.set_output_type(v1::DATA_TYPE_FLOAT4E2M1);
+  request.set_scale_type(v1::DATA_TYPE_FLOAT8E4M3FN);
+  request.set_block_size(16);
+  request.set_output_encoding(v1::TENSOR_ENCODING_VALUES);
+  const auto response =
+      MustServe<v1::DynamicQuantizeResponse>(wire::Method::kDynamicQuantize, request);
+  EXPECT_THAT(response.y_scale().shape(), ElementsAre(2, 1));
+  EXPECT_THAT(response.y_scale().float_values().values(), ElementsAre(448, 448));
+  EXPECT_FALSE(response.has_y_zero_point());
+  EXPECT_THAT(response.y_tensor_scale().float_values().values(), ElementsAre(6.f / (448 * 6)));
+  EXPECT_EQ(response.y().float_values().values(0), 6);
+}
+
+TEST(OperationTest, SaysWhatMetricsWant) {
+  v1::DynamicQuantizeRequest message;
+  *message.mutable_x() = MakeTensor(v1::DATA_TYPE_FLOAT16, {3, 5}, std::string(30, '\0'));
+  message.set_output_type(v1::DATA_TYPE_INT4);
+  message.set_axis(0);
+  const wire::SliceList slices = wire::OneSlice(message.SerializeAsString());
+  const auto request = wire::DecodeRequest(wire::Method::kDynamicQuantize, slices);
+  ASSERT_TRUE(request.ok());
+  const auto operation = Plan(*request);
+  ASSERT_TRUE(operation.ok()) << operation.status();
+  EXPECT_EQ(operation->input_type(), DataType::kFloat16);
+  EXPECT_EQ(operation->output_type(), DataType::kInt4);
+  EXPECT_EQ(operation->elements(), 15);
+  EXPECT_EQ(operation->input_bytes(), 30u);
+  EXPECT_EQ(operation->output_bytes(), 8u + 3 * 4 + 2);
+}
+
+TEST(OperationTest, ErrorsOfPlanAndDataComeThrough) {
+  v1::DynamicQuantizeRequest request;
+  *request.mutable_x() = Floats({3}, {1, 2});
+  absl::Status status = Serve(wire::Method::kDynamicQuantize, request).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(ErrorField(status), HasSubstr("x"));
+  *request.mutable_x() = Floats({2}, {1, NAN});
+  status = Serve(wire::Method::kDynamicQuantize, request).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorField(status), "x");
+}
+
+TEST(OperationTest, InterruptedWorkIsCancelled) {
+  v1::QuantizeRequest request;
+  *request.mutable_x() = Floats({1 << 20}, std::vector<float>(1 << 20));
+  *request.mutable_scale() = Floats({}, {1});
+  const wire::SliceList message = wire::OneSlice(request.SerializeAsString());
+  EXPECT_EQ(Serve(wire::Method::kQuantize, message, true).status().code(),
+            absl::StatusCode::kCancelled);
+}
+
+// 256 MiB of 2-bit elements make 4 GiB of FLOAT, more than a protobuf message holds.
+TEST(OperationTest, AnAnswerThatNoMessageHoldsIsRefused) {
+  static const std::string megabyte(1 << 20, '\0');
+  v1::DequantizeRequest head;
+  *head.mutable_scale() = Floats({}, {1});
+  v1::Tensor x;
+  x.set_data_type(v1::DATA_TYPE_UINT2);
+  x.add_shape(int64_t{1} << 30);
+  const std::string small = x.SerializeAsString();
+  const auto varint = [](uint64_t value) {
+    std::string bytes;
+    for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<char>(value | 0x80));
+    bytes.push_back(static_cast<char>(value));
+    return bytes;
+  };
+  const std::string raw_header = absl::StrCat("\x1a", varint(1 << 28));
+  const uint64_t length = small.size() + raw_header.size() + (1 << 28);
+  std::vector<grpc::Slice> slices;
+  slices.emplace_back(
+      absl::StrCat(head.SerializeAsString(), "\x0a", varint(length), small, raw_header));
+  for (int i = 0; i < 256; ++i) {
+    slices.emplace_back(megabyte.data(), megabyte.size(), grpc::Slice::STATIC_SLICE);
+  }
+  const wire::SliceList message(std::move(slices));
+  const auto request = wire::DecodeRequest(wire::Method::kDequantize, message);
+  ASSERT_TRUE(request.ok()) << request.status();
+  const absl::Status status = Plan(*request).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("429496"));
+}
+
+}  // namespace
+}  // namespace quantd::operations

@@ -1,0 +1,18 @@
+// Random requests that make sense, mostly: tensors with the bytes that their shapes want, scales
+// that fit. What RandomMessage (message_generator.h) hardly ever hits.
+#ifndef QUANTD_TESTS_SERVER_WIRE_REQUEST_GENERATOR_H_
+#define QUANTD_TESTS_SERVER_WIRE_REQUEST_GENERATOR_H_
+
+#include <string>
+
+#include "server/wire/method.h"
+#include "wire_testing.h"
+
+namespace quantd::wire {
+
+// A serialized request of the method, of a few hundred bytes.
+std::string RandomRequest(Method method, Random& random);
+
+}  // namespace quantd::wire
+
+#endif  // QUANTD_TESTS_SERVER_WIRE_REQUEST_GENERATOR_H_
