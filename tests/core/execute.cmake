@@ -4,5 +4,6 @@ quantd_core_test(execute
   execute_executor_test.cc
 )
 quantd_core_test(operations
+  operations_stop_test.cc
   operations_test.cc
 )

@@ -1,0 +1,175 @@
+// What an operation does besides its answer: it stops when it is no longer wanted, names the first
+// element that is wrong whatever the threads do, and leaves memory alone that is not its own.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "quantd/dequantize.h"
+#include "quantd/dynamic_quantize.h"
+#include "quantd/field_error.h"
+#include "quantd/quantize.h"
+
+namespace quantd {
+namespace {
+
+// FLOAT elements in one piece, and the three operations on them with one scale.
+class Tensor {
+ public:
+  explicit Tensor(int64_t elements) : values_(static_cast<size_t>(elements), 1.0f) {}
+
+  float& operator[](int64_t index) { return values_[static_cast<size_t>(index)]; }
+  TensorView View() const {
+    return {DataType::kFloat,
+            {static_cast<int64_t>(values_.size())},
+            ByteChunks({reinterpret_cast<const uint8_t*>(values_.data()), 4 * values_.size()})};
+  }
+
+ private:
+  std::vector<float> values_;
+};
+
+using Operation = std::function<absl::Status(const Tensor&, const Executor&, Interrupted)>;
+
+TensorView OneScale() {
+  static const float one = 1.0f;
+  return {DataType::kFloat, {}, ByteChunks({reinterpret_cast<const uint8_t*>(&one), 4})};
+}
+
+absl::Status RunQuantize(const Tensor& x, const Executor& executor, Interrupted interrupted) {
+  QuantizeParameters parameters;
+  parameters.x = x.View();
+  parameters.scale = OneScale();
+  const absl::StatusOr<QuantizePlan> plan = PlanQuantize(parameters);
+  if (!plan.ok()) return plan.status();
+  std::vector<uint8_t> y(plan->output_bytes);
+  return Quantize(*plan, parameters.x.bytes, executor, interrupted, absl::MakeSpan(y), nullptr);
+}
+
+absl::Status RunDequantize(const Tensor& x, const Executor& executor, Interrupted interrupted) {
+  DequantizeParameters parameters;
+  parameters.x = x.View();
+  parameters.x.data_type = DataType::kInt32;
+  parameters.scale = OneScale();
+  const absl::StatusOr<DequantizePlan> plan = PlanDequantize(parameters);
+  if (!plan.ok()) return plan.status();
+  std::vector<uint8_t> y(plan->output_bytes);
+  return Dequantize(*plan, parameters.x.bytes, executor, interrupted, absl::MakeSpan(y));
+}
+
+absl::Status RunDynamicQuantize(const Tensor& x, const Executor& executor,
+                                Interrupted interrupted) {
+  DynamicQuantizeParameters parameters;
+  parameters.x = x.View();
+  const absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(parameters);
+  if (!plan.ok()) return plan.status();
+  std::vector<uint8_t> y(plan->output_bytes);
+  std::vector<uint8_t> scale(plan->scale_bytes);
+  std::vector<uint8_t> zero_point(plan->zero_point_bytes);
+  return DynamicQuantize(*plan, parameters.x.bytes, executor, interrupted,
+                         {absl::MakeSpan(y), absl::MakeSpan(scale), absl::MakeSpan(zero_point), {}},
+                         nullptr);
+}
+
+class StopTest : public testing::TestWithParam<Operation> {};
+
+TEST_P(StopTest, NotStartedWhenNoLongerWanted) {
+  const Tensor x(4);
+  const Executor executor(1);
+  EXPECT_TRUE(absl::IsCancelled(GetParam()(x, executor, [] { return true; })));
+  EXPECT_TRUE(GetParam()(x, executor, [] { return false; }).ok());
+}
+
+TEST_P(StopTest, StopsBetweenTiles) {
+  const Tensor x(8 << 20);  // 32 MiB
+  for (int threads : {1, 4}) {
+    const Executor executor(threads);
+    std::atomic<int> asked{0};
+    const auto interrupted = [&asked] { return ++asked >= 20; };
+    EXPECT_TRUE(absl::IsCancelled(GetParam()(x, executor, interrupted)));
+    // Once it was said, each thread may have asked once more; nobody goes on.
+    EXPECT_LE(asked.load(), 20 + threads);
+  }
+}
+
+TEST_P(StopTest, AsksOnceIn64KiB) {
+  const Tensor x(1 << 20);  // 4 MiB: 64 periods a pass
+  const Executor executor(1);
+  int asked = 0;
+  EXPECT_TRUE(GetParam()(x, executor, [&asked] { return ++asked < 0; }).ok());
+  EXPECT_GE(asked, 60);
+  EXPECT_LE(asked, 140);
+}
+
+std::string NameOf(const testing::TestParamInfo<Operation>& operation) {
+  static constexpr const char* kNames[] = {"Quantize", "Dequantize", "DynamicQuantize"};
+  return kNames[operation.index];
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, StopTest,
+                         testing::Values(RunQuantize, RunDequantize, RunDynamicQuantize), NameOf);
+
+TEST(DynamicQuantizeErrors, NameTheFirstOfManyElements) {
+  Tensor x(2 << 20);
+  const Executor executor(4);
+  for (int64_t last : {2'000'000, 1'500'001, 700'000, 65'537, 3, 0}) {
+    x[last] = last % 2 == 0 ? NAN : -INFINITY;
+    for (int round = 0; round < 5; ++round) {
+      const absl::Status status = RunDynamicQuantize(x, executor, [] { return false; });
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+      EXPECT_EQ(ErrorField(status), "x");
+      EXPECT_NE(status.message().find(absl::StrCat("x[", last, "]")), absl::string_view::npos)
+          << status;
+    }
+  }
+}
+
+TEST(Operations, WriteOnlyTheirOutput) {
+  const Executor executor(2);
+  for (int64_t elements : {1, 3, 5, 63, 65, 1025, 100'001}) {
+    const Tensor x(elements);
+    for (DataType type : {DataType::kUint8, DataType::kInt16, DataType::kInt4, DataType::kUint2}) {
+      QuantizeParameters parameters;
+      parameters.x = x.View();
+      parameters.scale = OneScale();
+      parameters.output_type = type;
+      const absl::StatusOr<QuantizePlan> plan = PlanQuantize(parameters);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      std::vector<uint8_t> memory(plan->output_bytes + 128, 0xA5);
+      const absl::Span<uint8_t> y = absl::MakeSpan(memory).subspan(64, plan->output_bytes);
+      ASSERT_TRUE(
+          Quantize(*plan, parameters.x.bytes, executor, [] { return false; }, y, nullptr).ok());
+      for (size_t i = 0; i < 64; ++i) {
+        ASSERT_EQ(memory[i], 0xA5);
+        ASSERT_EQ(memory[memory.size() - 1 - i], 0xA5);
+      }
+    }
+  }
+}
+
+// Many callers from outside of the pool share it, as the server's threads do.
+TEST(Operations, RunFromManyThreadsAtOnce) {
+  const Executor executor(2);
+  std::atomic<int> good{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&] {
+      const Tensor x(300'000);
+      for (int round = 0; round < 5; ++round) {
+        good += RunQuantize(x, executor, [] { return false; }).ok();
+        good += RunDynamicQuantize(x, executor, [] { return false; }).ok();
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(good.load(), 40);
+}
+
+}  // namespace
+}  // namespace quantd
