@@ -77,8 +77,8 @@ struct QuantizeTile {
   // one scale is any run >= first + size. Ignored by kPerElement.
   size_t first = 0;
   size_t run = SIZE_MAX;
-  // One entry a run, or one an element. Always `scale` (neither 0 nor NaN nor infinite), and for
-  // kReciprocal the three that make_reciprocals gives as well.
+  // One entry a run, or one an element. Always `scale` (in the precision of the division, and
+  // neither 0 nor NaN nor infinite); for kReciprocal the three that make_reciprocals gives as well.
   const float* scale = nullptr;
   const float* limit = nullptr;
   const float* reciprocal = nullptr;

@@ -1,0 +1,10 @@
+quantd_core_test(kernels
+  kernels_convert_test.cc
+  kernels_dequantize_test.cc
+  kernels_dispatch_test.cc
+  kernels_errors_test.cc
+  kernels_quantize_test.cc
+  kernels_range_test.cc)
+
+# Takes --exhaustive: every scale and every tie, about a minute.
+quantd_core_test(quotient quotient_test.cc)

@@ -1,0 +1,154 @@
+// The proof, by trying, that two fused multiply-adds round as the division does.
+//
+//   core_quotient_test                 every 1,021st scale, a second
+//   core_quotient_test --exhaustive    all of them
+//
+// Division::kReciprocal computes rint(x * rh + x * rl) with rh + rl = 1 / scale, and it must be the
+// integer rint(x / scale) wherever 8 bits can hold it: for |x / scale| <= 255.5. Only an x next to
+// a tie, scale * (n + 1/2), could round differently. Both sides scale with powers of two, so it is
+// enough to try all 2^23 significands of the scale against all ties, each with the three floats
+// below and above. The kernels themselves are run, and the kernel that divides, which is compared
+// with x / scale on a sample.
+#include <thread>
+
+#include "kernels_test_util.h"
+
+namespace quantd {
+namespace {
+
+bool exhaustive = false;
+
+constexpr int kTies = 256;      // n + 1/2 for n = 0 to 255
+constexpr int kNeighbours = 7;  // 3 ulp around
+constexpr size_t kSize = kTies * kNeighbours;
+
+// The floats next to the ties of one scale, 3 ulp below to 3 above.
+void MakeTies(float scale, uint8_t* x) {
+  uint32_t bits[kSize];
+  for (int n = 0; n < kTies; ++n) {
+    const uint32_t tie = std::bit_cast<uint32_t>((static_cast<float>(n) + 0.5f) * scale);
+    for (int i = 0; i < kNeighbours; ++i) {
+      bits[i * kTies + n] = tie + static_cast<uint32_t>(i) - 3u;
+    }
+  }
+  std::memcpy(x, bits, sizeof(bits));
+}
+
+// Number of codes that differ between the two divisions, over all scales significand * power,
+// significands from `begin` in steps of `step`.
+uint64_t CountDifferences(const KernelTable& table, uint32_t begin, uint32_t step, float power,
+                          float* example, bool with_correction = true) {
+  const auto kernel = [&](Division division) {
+    return table.quantize[static_cast<size_t>(division)][static_cast<size_t>(Encoder::kInteger8)]
+                         [static_cast<size_t>(ScaleMode::kRuns)];
+  };
+  std::vector<uint8_t> x(kSize * sizeof(float)), fast(kSize), slow(kSize);
+  uint64_t differences = 0;
+  for (uint32_t significand = begin; significand < 1u << 23; significand += step) {
+    const float scale = std::bit_cast<float>(significand | 0x3F800000u) * power;
+    float limit, reciprocal, correction;
+    table.make_reciprocals(&scale, 1, &limit, &reciprocal, &correction);
+    if (!with_correction) correction = 0;
+    MakeTies(scale, x.data());
+    QuantizeTile tile;
+    tile.x = x.data();
+    tile.size = kSize;
+    tile.scale = &scale;
+    tile.limit = &limit;
+    tile.reciprocal = &reciprocal;
+    tile.correction = &correction;
+    tile.minimum = 0;
+    tile.maximum = 255;
+    tile.y = fast.data();
+    kernel(Division::kReciprocal)(tile);
+    tile.y = slow.data();
+    kernel(Division::kDivide)(tile);
+    if (std::memcmp(fast.data(), slow.data(), kSize) == 0) continue;
+    for (size_t i = 0; i < kSize; ++i) differences += fast[i] != slow[i];
+    *example = scale;
+  }
+  return differences;
+}
+
+TEST(Quotient, TwoFusedMultiplyAddsRoundAsTheDivisionDoes) {
+  for (const KernelTable* table : TablesUnderTest()) {
+    const uint32_t step = exhaustive ? 1 : 1021;
+    const uint32_t start = exhaustive ? 0 : std::random_device()() % step;
+    std::printf("%s: significands from %u in steps of %u\n", table->name, start, step);
+    const size_t threads = exhaustive ? std::max(1u, std::thread::hardware_concurrency()) : 1;
+    std::vector<uint64_t> differences(threads);
+    std::vector<float> examples(threads);
+    std::vector<std::thread> workers;
+    for (size_t t = 0; t < threads; ++t) {
+      workers.emplace_back([&, t] {
+        differences[t] =
+            CountDifferences(*table, start + static_cast<uint32_t>(t) * step,
+                             static_cast<uint32_t>(threads) * step, 1.0f, &examples[t]);
+      });
+    }
+    for (std::thread& worker : workers) worker.join();
+    for (size_t t = 0; t < threads; ++t) {
+      EXPECT_EQ(differences[t], 0u) << table->name << " scale " << std::hexfloat << examples[t];
+    }
+  }
+}
+
+// One multiplication by the reciprocal does not, so this test would see it.
+TEST(Quotient, OneMultiplicationDoesNot) {
+  for (const KernelTable* table : TablesUnderTest()) {
+    if (table == &ScalarKernels()) continue;  // it divides
+    float example = 0;
+    EXPECT_GT(CountDifferences(*table, 1, 40009, 1.0f, &example, /*with_correction=*/false), 0u);
+  }
+}
+
+// Powers of two change nothing within the allowed range of scales; beyond its ends they would
+// (denormal products), which is why a plan divides there.
+TEST(Quotient, HoldsAtTheEndsOfTheRangeOfScales) {
+  for (const KernelTable* table : TablesUnderTest()) {
+    for (const float power : {0x1p-100f, 0x1p-99f, 0x1p-60f, 0x1p60f, 0x1p75f, -1.0f, -0x1p-100f}) {
+      float example = 0;
+      EXPECT_EQ(CountDifferences(*table, std::random_device()() % 40009, 40009, power, &example),
+                0u)
+          << table->name << " scale " << std::hexfloat << example;
+    }
+  }
+}
+
+// The kernel that divides divides.
+TEST(Quotient, DivisionIsTheProcessors) {
+  std::mt19937 random = SeededRandom(20240607);
+  for (const KernelTable* table : TablesUnderTest()) {
+    for (int round = 0; round < 200; ++round) {
+      const float scale =
+          std::bit_cast<float>(static_cast<uint32_t>(random() % (1u << 23)) | 0x3F800000u);
+      std::vector<uint8_t> x(kSize * sizeof(float)), y(kSize);
+      MakeTies(scale, x.data());
+      QuantizeTile tile;
+      tile.x = x.data();
+      tile.y = y.data();
+      tile.size = kSize;
+      tile.scale = &scale;
+      tile.maximum = 255;
+      table->quantize[static_cast<size_t>(Division::kDivide)]
+                     [static_cast<size_t>(Encoder::kInteger8)][0](tile);
+      for (size_t i = 0; i < kSize; ++i) {
+        float value;
+        std::memcpy(&value, x.data() + i * sizeof(float), sizeof(float));
+        const float quotient = std::nearbyint(value / scale);
+        ASSERT_EQ(y[i], std::min(quotient, 255.0f)) << table->name << " " << value << " " << scale;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quantd
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--exhaustive") quantd::exhaustive = true;
+  }
+  return RUN_ALL_TESTS();
+}
