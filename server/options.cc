@@ -44,7 +44,6 @@ ABSL_FLAG(double, lame_duck_seconds, 0,
           "On SIGTERM: how long to go on serving while health says NOT_SERVING");
 ABSL_FLAG(double, drain_seconds, 30,
           "On SIGTERM, after that: how long requests in flight may take to finish");
-ABSL_FLAG(bool, reflection, true, "Serve gRPC server reflection");
 ABSL_FLAG(bool, channelz, false, "Serve channelz, gRPC's own debugging service");
 
 namespace quantd::server {
@@ -52,21 +51,20 @@ namespace {
 
 // Every flag of this program, in the order of --help.
 constexpr absl::string_view kFlags[] = {"listen",
-                                       "http_listen",
-                                       "ready_file",
-                                       "max_message_bytes",
-                                       "memory_budget_bytes",
-                                       "max_inflight_requests",
-                                       "max_queued_requests",
-                                       "threads",
-                                       "queues",
-                                       "pollers",
-                                       "inline_bytes",
-                                       "simd",
-                                       "lame_duck_seconds",
-                                       "drain_seconds",
-                                       "reflection",
-                                       "channelz"};
+                                        "http_listen",
+                                        "ready_file",
+                                        "max_message_bytes",
+                                        "memory_budget_bytes",
+                                        "max_inflight_requests",
+                                        "max_queued_requests",
+                                        "threads",
+                                        "queues",
+                                        "pollers",
+                                        "inline_bytes",
+                                        "simd",
+                                        "lame_duck_seconds",
+                                        "drain_seconds",
+                                        "channelz"};
 
 absl::Status CheckRange(absl::string_view flag, double value, double low, double high) {
   if (value >= low && value <= high) return absl::OkStatus();
@@ -135,7 +133,6 @@ Options Effective() {
   options.simd = absl::GetFlag(FLAGS_simd);
   options.lame_duck = absl::Seconds(absl::GetFlag(FLAGS_lame_duck_seconds));
   options.drain = absl::Seconds(absl::GetFlag(FLAGS_drain_seconds));
-  options.reflection = absl::GetFlag(FLAGS_reflection);
   options.channelz = absl::GetFlag(FLAGS_channelz);
   return options;
 }
@@ -179,8 +176,7 @@ std::string Describe(const Options& options) {
       " queues=", options.queues, " pollers=", options.pollers,
       " inline_bytes=", options.inline_bytes, " simd=", options.simd,
       " lame_duck_seconds=", absl::ToDoubleSeconds(options.lame_duck),
-      " drain_seconds=", absl::ToDoubleSeconds(options.drain), " reflection=", options.reflection,
-      " channelz=", options.channelz);
+      " drain_seconds=", absl::ToDoubleSeconds(options.drain), " channelz=", options.channelz);
 }
 
 }  // namespace quantd::server

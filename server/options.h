@@ -29,7 +29,6 @@ struct Options {
   std::string simd;
   absl::Duration lame_duck;
   absl::Duration drain;
-  bool reflection = true;
   bool channelz = false;
 };
 

@@ -89,7 +89,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   auto components = std::make_unique<Components>(options);
   Components& c = *components;
 
-  if (options.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   if (options.channelz) grpc::channelz::experimental::InitChannelzService();
   grpc::ServerBuilder builder;
   std::vector<int> ports(options.listen.size(), 0);

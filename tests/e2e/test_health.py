@@ -1,0 +1,102 @@
+"""grpc.health.v1, /livez and /readyz."""
+
+import signal
+import threading
+import time
+
+import grpc
+import pytest
+
+from support import SERVICE, health_pb2, health_pb2_grpc, quantize, wait_for
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+SERVICE_UNKNOWN = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+
+
+@pytest.mark.parametrize("service", ["", SERVICE])
+def test_check(server, service):
+    assert server.health().Check(health_pb2.HealthCheckRequest(service=service), timeout=5).status == SERVING
+
+
+def test_check_of_an_unknown_service_is_not_found(server):
+    with pytest.raises(grpc.RpcError) as error:
+        server.health().Check(health_pb2.HealthCheckRequest(service="no.such.Service"), timeout=5)
+    assert error.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+def test_watch_of_an_unknown_service_says_so_and_stays(server):
+    watch = server.health().Watch(health_pb2.HealthCheckRequest(service="no.such.Service"), timeout=1)
+    assert next(watch).status == SERVICE_UNKNOWN
+    with pytest.raises(grpc.RpcError) as error:
+        next(watch)
+    assert error.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def test_http(server):
+    assert server.get("/livez")[0] == 200
+    assert server.get("/readyz")[0] == 200
+    assert server.get("/nothing")[0] == 404
+
+
+def test_load_fails_no_probe(server):
+    """While every thread quantizes, each probe is answered in time."""
+    end = time.monotonic() + 2
+    failed = []
+
+    def load():
+        stub = server.stub
+        request = quantize([0.5] * 1_000_000)
+        while time.monotonic() < end:
+            try:
+                stub.Quantize(request, timeout=30)
+            except grpc.RpcError as error:
+                failed.append(error)
+
+    workers = [threading.Thread(target=load) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    health = server.health()
+    probes = 0
+    while time.monotonic() < end:
+        assert health.Check(health_pb2.HealthCheckRequest(), timeout=1).status == SERVING
+        assert server.get("/livez")[0] == 200
+        probes += 1
+    for worker in workers:
+        worker.join()
+    assert not failed and probes > 3
+
+
+def test_draining_is_seen_everywhere_and_ends_watches(start):
+    server = start("--lame_duck_seconds=1.5", "--drain_seconds=30")
+    health = server.health()
+    watches = [health.Watch(health_pb2.HealthCheckRequest(service=service), timeout=20) for service in ("", SERVICE)]
+    assert [next(watch).status for watch in watches] == [SERVING, SERVING]
+    begin = time.monotonic()
+    server.signal(signal.SIGTERM)
+    assert [next(watch).status for watch in watches] == [NOT_SERVING, NOT_SERVING]
+    assert time.monotonic() - begin < 1
+    assert health.Check(health_pb2.HealthCheckRequest(), timeout=5).status == NOT_SERVING
+    assert server.get("/readyz")[0] == 503
+    assert server.get("/livez")[0] == 200
+    # The lame duck still works, for clients that have not heard yet.
+    assert server.stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
+    late = health.Watch(health_pb2.HealthCheckRequest(), timeout=20)
+    assert next(late).status == NOT_SERVING
+    for watch in [*watches, late]:
+        with pytest.raises(grpc.RpcError) as error:
+            next(watch)
+        assert error.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert server.process.wait(5) == 0
+    # An open Watch stream does not hold the end until the drain's deadline.
+    assert time.monotonic() - begin < 6
+
+
+def test_watches_whose_clients_went_away_do_not_stay(server):
+    """Each leaves within seconds; seen by the file descriptors of their connections."""
+    before = server.metrics()["process_open_fds"]
+    for _ in range(20):
+        channel = server.channel()
+        assert next(health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())).status == SERVING
+        channel.close()
+    wait_for(lambda: server.metrics()["process_open_fds"] <= before + 4, 10, "connections are closed")

@@ -1,0 +1,149 @@
+"""Flags, environment, addresses, the ready file, and what is said when something is wrong with them."""
+
+import json
+import os
+import re
+import socket
+
+import grpc
+import pytest
+
+from support import pb, pb_grpc, quantize, run
+
+
+@pytest.mark.parametrize(
+    "flags, environment, named",
+    [
+        (["--no_such_flag"], {}, "--no_such_flag"),
+        (["--no_such_flag=1"], {}, "--no_such_flag=1"),
+        (["stray"], {}, "stray"),
+        (["--threads=many"], {}, "threads"),
+        (["--threads=-1"], {}, "--threads"),
+        (["--threads"], {}, "--threads"),
+        (["--listen=nowhere"], {}, "--listen"),
+        (["--listen=127.0.0.1:99999"], {}, "--listen"),
+        (["--listen="], {}, "--listen"),
+        (["--http_listen=x"], {}, "--http_listen"),
+        (["--max_message_bytes=3000000000"], {}, "--max_message_bytes"),
+        (["--drain_seconds=-3"], {}, "--drain_seconds"),
+        (["--simd=mmx"], {}, "mmx"),
+        ([], {"QUANTD_THREADS": "many"}, "QUANTD_THREADS"),
+        ([], {"QUANTD_LISTEN": "nowhere"}, "nowhere"),
+        ([], {"QUANTD_SIMD": "mmx"}, "mmx"),
+        (["--listen=127.0.0.1:0", "--http_listen=", "--ready_file=/no/such/folder/ready"], {}, "/no/such/folder/ready"),
+    ],
+)
+def test_wrong_options_are_one_line_and_exit_code_2(flags, environment, named):
+    code, out, error = run(*flags, environment=environment)
+    assert code == 2
+    assert out == ""
+    lines = [line for line in error.splitlines() if not re.match(r"\d{4}-\d\d-\d\dT\S+ quantd: (config|listen|stop)", line)]
+    assert len(lines) == 1, error
+    assert lines[0].startswith("quantd: ") and named in lines[0]
+
+
+def test_an_unknown_instruction_set_lists_the_valid_ones():
+    assert "scalar" in run("--simd=mmx")[2]
+
+
+@pytest.mark.parametrize("flag", ["--listen", "--http_listen"])
+def test_a_busy_port_is_one_line_and_exit_code_2(flag):
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        address = "127.0.0.1:%d" % busy.getsockname()[1]
+        free = {"--listen": "127.0.0.1:0", "--http_listen": "127.0.0.1:0"} | {flag: address}
+        code, _, error = run(*(f"{name}={value}" for name, value in free.items()))
+    assert code == 2
+    assert len(error.splitlines()) == 1 and address in error and flag in error
+
+
+def test_a_port_of_another_quantd_is_busy(server):
+    code, _, error = run(f"--listen={server.address}", "--http_listen=")
+    assert code == 2
+    assert len(error.splitlines()) == 1 and server.address in error
+
+
+def test_help_and_version():
+    code, out, _ = run("--help")
+    assert code == 0
+    for flag in ("listen", "http_listen", "ready_file", "max_message_bytes", "threads", "simd", "drain_seconds"):
+        assert f"--{flag}" in out
+    code, out, _ = run("--version")
+    assert code == 0
+    assert re.fullmatch(r"quantd \d+\.\d+\.\d+\n", out)
+
+
+def test_the_log_has_the_configuration_and_the_addresses(server):
+    lines = server.log().splitlines()
+    assert len(lines) == 2
+    assert " configuration " in lines[0] and "max_message_bytes=67108864" in lines[0]
+    assert " listening " in lines[1] and server.address in lines[1] and server.http in lines[1]
+
+
+def test_the_ready_file(server):
+    assert set(server.ready) == {"grpc", "http", "pid"}
+    assert server.ready["pid"] == server.process.pid
+    assert re.fullmatch(r"127\.0\.0\.1:\d+", server.ready["http"])
+    assert os.listdir(server.ready_file.parent).count(server.ready_file.name) == 1
+    assert not [name for name in os.listdir(server.folder) if name.endswith(".tmp")]
+    assert json.loads(server.ready_file.read_text())["grpc"] == [server.address]
+
+
+def test_several_addresses_of_both_kinds(start, tmp_path):
+    path = f"unix:{tmp_path}/quantd.sock"
+    server = start(listen=["127.0.0.1:0,127.0.0.1:0", path])
+    assert len(server.ready["grpc"]) == 3
+    assert server.ready["grpc"][2] == path
+    for address in server.ready["grpc"]:
+        stub = pb_grpc.QuantizationServiceStub(server.channel(address))
+        assert stub.Quantize(quantize([1.0, 2.0]), timeout=10).y.raw_data == b"\x02\x04"
+
+
+def test_the_flag_wins_over_the_environment(start):
+    server = start("--max_queued_requests=7", environment={"QUANTD_MAX_QUEUED_REQUESTS": "8", "QUANTD_DRAIN_SECONDS": "9"})
+    assert "max_queued_requests=7 " in server.log()
+    assert "drain_seconds=9 " in server.log()
+
+
+def test_bool_flags(start):
+    assert "channelz=1" in start("--channelz").log()
+    assert "channelz=0" in start("--nochannelz").log()
+    assert "channelz=0" in start("--channelz=false").log()
+
+
+def test_without_http(start):
+    server = start("--http_listen=")
+    assert server.ready["http"] == ""
+    assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
+
+
+def test_info_says_what_the_flags_said(start):
+    server = start("--max_message_bytes=1048576", "--memory_budget_bytes=4194304", "--threads=1", "--simd=scalar")
+    info = server.stub.GetServerInfo(pb.GetServerInfoRequest(), timeout=10)
+    assert info.version.count(".") == 2
+    assert info.target == "scalar" and "scalar" in info.supported_targets
+    assert info.threads == 1
+    assert info.max_message_bytes == 1048576
+    assert info.memory_budget_bytes == 4194304
+    assert "stream" in info.extensions
+
+
+def test_requests_and_answers_over_the_message_limit(start):
+    server = start("--max_message_bytes=65536")
+    with pytest.raises(grpc.RpcError) as error:
+        server.stub.Quantize(quantize([0.0] * 65536), timeout=10)
+    assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    codes = pb.DequantizeRequest(x=dict(data_type=2, shape=[60000], raw_data=bytes(60000)), scale=quantize([]).scale)
+    with pytest.raises(grpc.RpcError) as error:
+        server.stub.Dequantize(codes, timeout=10)
+    assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "--max_message_bytes" in error.value.details()
+    assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
+
+
+def test_one_request_over_the_memory_budget_names_the_flag(start):
+    server = start("--memory_budget_bytes=100000")
+    with pytest.raises(grpc.RpcError) as error:
+        server.stub.Quantize(quantize([0.0] * 30000), timeout=10)
+    assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "--memory_budget_bytes" in error.value.details()
+    assert server.metrics()['quantd_rejected_total{reason="over_budget"}'] == 1
