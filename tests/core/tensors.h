@@ -3,7 +3,7 @@
 #define QUANTD_TESTS_CORE_TENSORS_H_
 
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,19 +15,24 @@
 
 namespace quantd {
 
-// Copies share the bytes.
+// The bytes live as long as the program, so that a view of a temporary is safe.
 class Tensor {
  public:
   Tensor(DataType type, Shape shape, std::vector<uint8_t> bytes)
-      : bytes_(std::make_shared<const std::vector<uint8_t>>(std::move(bytes))),
-        view_{type, std::move(shape), ByteChunks(*bytes_)} {}
+      : bytes_(Keep(std::move(bytes))), view_{type, std::move(shape), ByteChunks(bytes_)} {}
 
   operator const TensorView&() const { return view_; }  // NOLINT: meant to be implicit
   const TensorView& view() const { return view_; }
-  absl::Span<const uint8_t> bytes() const { return *bytes_; }
+  absl::Span<const uint8_t> bytes() const { return bytes_; }
 
  private:
-  std::shared_ptr<const std::vector<uint8_t>> bytes_;
+  static absl::Span<const uint8_t> Keep(std::vector<uint8_t> bytes) {
+    static std::deque<std::vector<uint8_t>> kept;
+    kept.push_back(std::move(bytes));
+    return kept.back();
+  }
+
+  absl::Span<const uint8_t> bytes_;
   TensorView view_;
 };
 

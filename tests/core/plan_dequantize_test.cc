@@ -1,0 +1,140 @@
+// PlanDequantize: every error with its text, and the scales and zero points that it makes.
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "quantd/dequantize.h"
+#include "tensors.h"
+
+namespace quantd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const Tensor kX = Zeros(DataType::kUint8, {2, 2});
+const Tensor kScale = Floats({}, {0.5f});
+
+DequantizeParameters Parameters() { return {.x = kX, .scale = kScale}; }
+
+std::string Error(const DequantizeParameters& parameters) {
+  return ErrorText(PlanDequantize(parameters).status());
+}
+
+TEST(PlanDequantize, EveryTypeOfTheTable) {
+  for (const DataTypeInfo& info : kDataTypes) {
+    const bool is_float = info.kind == DataTypeKind::kFloat;
+    const bool input = !is_float && info.type != DataType::kFloat8E8M0;
+    const bool scale = is_float || info.type == DataType::kInt32 ||
+                       info.type == DataType::kFloat8E8M0 || info.type == DataType::kFloat8E4M3Fn;
+    DequantizeParameters parameters = Parameters();
+    parameters.x = Zeros(info.type, {2, 2});
+    const absl::StatusOr<DequantizePlan> plan = PlanDequantize(parameters);
+    EXPECT_EQ(plan.ok(), input) << info.name;
+    if (input) {
+      EXPECT_EQ(plan->output_type, DataType::kFloat);
+      EXPECT_EQ(plan->output_bytes, 16u);
+      EXPECT_EQ(plan->input_bytes, ByteSize(info.type, 4));
+    }
+    parameters = Parameters();
+    parameters.output_type = DataType::kBfloat16;
+    parameters.scale = Codes(info.type, {}, {1});
+    EXPECT_EQ(PlanDequantize(parameters).ok(), scale) << info.name;
+    parameters.output_type = DataType::kUnspecified;
+    EXPECT_EQ(PlanDequantize(parameters).ok(), is_float) << info.name;
+    parameters = Parameters();
+    parameters.output_type = info.type;
+    EXPECT_EQ(PlanDequantize(parameters).ok(), is_float) << info.name;
+  }
+}
+
+TEST(PlanDequantize, Errors) {
+  DequantizeParameters parameters = Parameters();
+  parameters.scale = Codes(DataType::kFloat8E8M0, {}, {127});
+  EXPECT_EQ(Error(parameters),
+            "output_type: output_type is not set, and scale is FLOAT8E8M0, which is not a type of "
+            "y");
+  parameters = Parameters();
+  parameters.x.shape = {5};
+  EXPECT_EQ(Error(parameters), "x: x has 4 bytes, UINT8 of shape [5] takes 5");
+  parameters = Parameters();
+  parameters.scale.shape = {2};
+  EXPECT_EQ(Error(parameters), "scale: scale has 4 bytes, FLOAT of shape [2] takes 8");
+  parameters.scale.shape = {3};
+  EXPECT_EQ(Error(parameters), "scale: scale has 3 elements, x has 2 along axis 1");
+  parameters = Parameters();
+  parameters.zero_point = Zeros(DataType::kInt8, {});
+  EXPECT_EQ(Error(parameters),
+            "zero_point: zero_point is INT8, with this x Dequantize takes UINT8, INT32");
+  parameters.zero_point = Zeros(DataType::kUint8, {2});
+  EXPECT_EQ(Error(parameters), "zero_point: zero_point has shape [2], scale has []");
+  parameters.zero_point = Zeros(DataType::kUint8, {1});
+  EXPECT_EQ(Error(parameters), "OK");
+  const Tensor float8 = Zeros(DataType::kFloat8E5M2, {2, 2});
+  parameters.x = float8;
+  parameters.zero_point = Zeros(DataType::kInt32, {});
+  EXPECT_EQ(Error(parameters),
+            "zero_point: zero_point is INT32, with this x Dequantize takes FLOAT8E5M2");
+  const Tensor one = Codes(DataType::kFloat8E5M2, {}, {1});
+  parameters.zero_point = one;
+  EXPECT_EQ(Error(parameters), "zero_point: zero_point[0] is byte 1, FLOAT8E5M2 takes only 0");
+}
+
+TEST(PlanDequantize, AnyScaleValueIsAccepted) {
+  DequantizeParameters parameters = Parameters();
+  parameters.granularity.axis = 1;
+  const Tensor scale = Floats({2}, {0, std::numeric_limits<float>::infinity()});
+  parameters.scale = scale;
+  EXPECT_THAT(PlanDequantize(parameters)->scales,
+              ElementsAre(0, std::numeric_limits<float>::infinity()));
+  const Tensor nan = Codes(DataType::kFloat8E8M0, {2}, {0xFF, 0});
+  parameters.scale = nan;
+  parameters.output_type = DataType::kFloat;
+  const std::vector<float> scales = PlanDequantize(parameters)->scales;
+  EXPECT_TRUE(std::isnan(scales[0]));
+  EXPECT_EQ(scales[1], 0x1p-127f);
+}
+
+TEST(PlanDequantize, TensorScale) {
+  DequantizeParameters parameters = Parameters();
+  const Tensor scale = Codes(DataType::kFloat8E4M3Fn, {2}, {0x38, 0x7E});
+  const Tensor tensor_scale = Floats({}, {0.1f});
+  parameters.scale = scale;
+  parameters.tensor_scale = tensor_scale;
+  parameters.output_type = DataType::kFloat16;
+  EXPECT_THAT(PlanDequantize(parameters)->scales, ElementsAre(0.1f, 448.0f * 0.1f));
+  const Tensor two = Floats({2}, {1, 1});
+  parameters.tensor_scale = two;
+  EXPECT_EQ(Error(parameters), "tensor_scale: tensor_scale has 2 elements, it takes 1");
+  const Tensor half = Floats(DataType::kFloat16, {}, {1});
+  parameters.tensor_scale = half;
+  EXPECT_EQ(Error(parameters), "tensor_scale: tensor_scale is FLOAT16, Dequantize takes FLOAT");
+  parameters.tensor_scale = tensor_scale;
+  parameters.tensor_scale->bytes.Clear();
+  EXPECT_EQ(Error(parameters), "tensor_scale: tensor_scale has 0 bytes, FLOAT of shape [] takes 4");
+}
+
+TEST(PlanDequantize, ZeroPoints) {
+  DequantizeParameters parameters = Parameters();
+  const Tensor scale = Floats({2}, {1, 1});
+  parameters.scale = scale;
+  const Tensor int32 = Integers(DataType::kInt32, {2}, {INT32_MIN, 7});
+  parameters.zero_point = int32;
+  EXPECT_THAT(PlanDequantize(parameters)->zero_points, ElementsAre(INT32_MIN, 7));
+  const Tensor zeros = Zeros(DataType::kUint8, {2});
+  parameters.zero_point = zeros;
+  EXPECT_THAT(PlanDequantize(parameters)->zero_points, IsEmpty());
+  const Tensor float4 = Zeros(DataType::kFloat4E2M1, {2, 2});
+  parameters.x = float4;
+  const Tensor codes = Codes(DataType::kFloat4E2M1, {2}, {0, 8});
+  parameters.zero_point = codes;
+  EXPECT_THAT(PlanDequantize(parameters)->zero_points, ElementsAre(0, 8)) << "codes";
+  const Tensor int2 = Zeros(DataType::kInt2, {2, 2});
+  parameters.x = int2;
+  const Tensor packed = Integers(DataType::kInt2, {2}, {-2, 1});
+  parameters.zero_point = packed;
+  EXPECT_THAT(PlanDequantize(parameters)->zero_points, ElementsAre(-2, 1));
+}
+
+}  // namespace
+}  // namespace quantd
