@@ -1,0 +1,150 @@
+"""What is wrong with a request is said with the field and both numbers, and the next request is answered."""
+
+import socket
+
+import grpc
+import numpy as np
+import pytest
+from google.rpc import error_details_pb2, status_pb2
+
+from support import FLOAT, INT8, UINT8, pb, quantize, tensor, tensor_pb2
+
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
+RAW = "/quantd.v1.QuantizationService/"
+
+
+def details_of(error):
+    """BadRequest, ErrorInfo: by Google's own protos."""
+    metadata = dict(error.trailing_metadata())
+    status = status_pb2.Status.FromString(metadata["grpc-status-details-bin"])
+    assert status.code == error.code().value[0] and status.message == error.details()
+    bad, info = error_details_pb2.BadRequest(), error_details_pb2.ErrorInfo()
+    for detail in status.details:
+        detail.Unpack(bad) or detail.Unpack(info)
+    assert info.domain == "quantd" and info.reason
+    return bad, info
+
+
+def raw(shape, data, data_type=FLOAT):
+    return tensor_pb2.Tensor(data_type=data_type, shape=shape, raw_data=data)
+
+
+ONE = tensor(1.0)
+X = tensor([[1, 2, 3], [4, 5, 6]])
+Q, D, Y = pb.QuantizeRequest, pb.DequantizeRequest, pb.DynamicQuantizeRequest
+# Name, request, field, words of the text.
+CASES = [
+    ("no x", Q(scale=ONE), "x", []),
+    ("no scale", Q(x=X), "scale", []),
+    ("too few bytes", Q(x=raw([2, 3], bytes(23)), scale=ONE), "x", ["23", "24"]),
+    ("too many bytes", Q(x=raw([2, 3], bytes(25)), scale=ONE), "x", ["25", "24"]),
+    ("no bytes", Q(x=tensor_pb2.Tensor(data_type=FLOAT, shape=[2, 3]), scale=ONE), "x", ["24"]),
+    ("negative dimension", Q(x=raw([2, -3], bytes(24)), scale=ONE), "x", ["-3"]),
+    ("overflowing shape", Q(x=raw([1 << 40, 1 << 40], bytes(8)), scale=ONE), "x", []),
+    ("overflow hidden by a zero", Q(x=raw([0, 1 << 62, 1 << 62], b""), scale=ONE), "x", []),
+    ("rank 65", Q(x=raw([1] * 65, bytes(4)), scale=ONE), "x", ["65", "64"]),
+    ("no data type", Q(x=raw([1], bytes(4), 0), scale=ONE), "x", []),
+    ("unknown data type", Q(x=raw([1], bytes(4), 99), scale=ONE), "x", ["99"]),
+    ("a type that can't be quantized", Q(x=raw([4], bytes(4), UINT8), scale=ONE), "x", ["UINT8"]),
+    ("scale 0", Q(x=X, scale=tensor(0.0)), "scale", []),
+    ("scale NaN", Q(x=X, scale=tensor(np.nan)), "scale", []),
+    ("scale infinite", Q(x=X, scale=tensor(-np.inf)), "scale", []),
+    ("scale 0 at an index", Q(x=X, scale=tensor([1, 2, 0])), "scale", ["2"]),
+    ("scale of another length", Q(x=X, scale=tensor([1, 2])), "scale", ["2", "3"]),
+    ("scale of another rank", Q(x=X, scale=tensor(np.ones((1, 1, 1)))), "scale", ["3", "2"]),
+    ("axis out of range", Q(x=X, scale=tensor([1, 2, 3]), axis=2), "axis", ["2"]),
+    ("negative block", Q(x=X, scale=ONE, block_size=-1), "block_size", ["-1"]),
+    ("block_shape beside axis", Q(x=X, scale=tensor([[1]]), axis=1, block_shape=[2, 3]), "block_shape", []),
+    ("block_shape of another rank", Q(x=X, scale=tensor([[1]]), block_shape=[2]), "block_shape", ["1", "2"]),
+    ("zero point of another length", Q(x=X, scale=tensor([1, 2, 3]), zero_point=raw([2], bytes(2), UINT8)), "zero_point", []),
+    ("zero point of another type", Q(x=X, scale=ONE, zero_point=raw([], bytes(1), INT8), output_type=UINT8), "output_type", []),
+    ("unknown output type", Q(x=X, scale=ONE, output_type=77), "output_type", ["77"]),
+    ("unknown order", Q(x=X, scale=ONE, zero_point_order=9), "zero_point_order", ["9"]),
+    ("unknown encoding", Q(x=X, scale=ONE, output_encoding=9), "output_encoding", ["9"]),
+    ("float_values on INT8", D(x=dict(data_type=INT8, shape=[1], float_values=dict(values=[1])), scale=ONE), "x", ["INT8"]),
+    ("int_values on FLOAT", Q(x=dict(data_type=FLOAT, shape=[1], int_values=dict(values=[1])), scale=ONE), "x", ["FLOAT"]),
+    ("an integer out of range", D(x=dict(data_type=INT8, shape=[1], int_values=dict(values=[128])), scale=ONE), "x", ["128"]),
+    ("too few values", Q(x=dict(data_type=FLOAT, shape=[3], float_values=dict(values=[1, 2])), scale=ONE), "x", ["2", "3"]),
+    ("NaN in a dynamic range", Y(x=tensor([1, np.nan])), "x", ["1"]),
+    ("infinity in a dynamic range", Y(x=tensor([1, 2, np.inf])), "x", ["2"]),
+    ("unknown symmetry", Y(x=X, symmetry=5), "symmetry", ["5"]),
+    ("unknown non_finite", Y(x=X, non_finite=5), "non_finite", ["5"]),
+    ("a scale type that can't be one", Y(x=X, scale_type=UINT8), "scale_type", ["UINT8"]),
+    ("dequantize to an integer", D(x=raw([1], b"1", UINT8), scale=ONE, output_type=INT8), "output_type", ["INT8"]),
+]
+METHODS = {Q: "Quantize", D: "Dequantize", Y: "DynamicQuantize"}
+
+
+@pytest.mark.parametrize("request_, field, words", [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_the_field_and_the_numbers_are_named(server, request_, field, words):
+    method = getattr(server.stub, METHODS[type(request_)])
+    with pytest.raises(grpc.RpcError) as caught:
+        method(request_, timeout=10)
+    error = caught.value
+    assert error.code() == INVALID, error.details()
+    bad, _ = details_of(error)
+    assert len(bad.field_violations) == 1
+    # A part of the field, such as x.raw_data, names it as well.
+    assert bad.field_violations[0].field.split(".")[0] == field, error.details()
+    for word in words:
+        assert word in error.details(), error.details()
+    assert "\n" not in error.details()
+    assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
+
+
+def test_shared_memory_is_not_built(server):
+    x = tensor_pb2.Tensor(data_type=FLOAT, shape=[1], shared_memory=dict(region="r", byte_size=4))
+    with pytest.raises(grpc.RpcError) as caught:
+        server.stub.Quantize(Q(x=x, scale=ONE), timeout=10)
+    assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    details_of(caught.value)
+
+
+@pytest.mark.parametrize("method", ["Quantize", "Dequantize", "DynamicQuantize"])
+def test_bytes_that_are_no_message(server, method):
+    good = quantize([1.0] * 100).SerializeToString()
+    call = server.channel().unary_unary(RAW + method)
+    for message in [b"\xff", b"\x0a", b"\x0a\xff\xff\xff\xff\x0f", b"\x0b", good[: len(good) // 2], good[:-1], b"\x00\x00"]:
+        with pytest.raises(grpc.RpcError) as caught:
+            call(message, timeout=10)
+        assert caught.value.code() == INVALID, message[:10]
+
+
+def test_both_forms_at_once_mean_the_last_one(server):
+    """A oneof that occurs twice is legal protobuf: the last one counts, as in every parser."""
+    values = tensor_pb2.Tensor(data_type=FLOAT, shape=[1], float_values=dict(values=[3])).SerializeToString()
+    data = tensor_pb2.Tensor(data_type=FLOAT, raw_data=np.float32(1).tobytes()).SerializeToString()
+    both = values + data
+    message = b"\x0a" + bytes([len(both)]) + both + Q(scale=ONE).SerializeToString()
+    answer = server.channel().unary_unary(RAW + "Quantize")(message, timeout=10)
+    assert pb.QuantizeResponse.FromString(answer).y.raw_data == b"\x01"
+
+
+def test_an_empty_message(server):
+    for method in METHODS.values():
+        with pytest.raises(grpc.RpcError) as caught:
+            server.channel().unary_unary(RAW + method)(b"", timeout=10)
+        assert caught.value.code() == INVALID
+
+
+def test_unknown_methods_and_services(server):
+    before = server.metrics()
+    for name in ("/quantd.v1.QuantizationService/NoSuchMethod", "/no.such.Service/Quantize"):
+        with pytest.raises(grpc.RpcError) as caught:
+            server.channel().unary_unary(name)(b"", timeout=10)
+        assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert set(server.metrics()) == set(before)
+
+
+def test_empty_and_0d_tensors_are_no_error(server):
+    assert server.stub.Quantize(Q(x=raw([0, 5], b""), scale=ONE), timeout=10).y.raw_data == b""
+    assert server.stub.Quantize(Q(x=tensor(3.0), scale=ONE), timeout=10).y.raw_data == b"\x03"
+
+
+def test_a_broken_connection(server):
+    """Bytes that are no HTTP/2, and a connection that ends in the middle of a message."""
+    host, port = server.address.rsplit(":", 1)
+    for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 50):
+        with socket.create_connection((host, int(port)), timeout=5) as connection:
+            connection.sendall(data)
+    assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"

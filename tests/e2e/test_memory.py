@@ -1,0 +1,59 @@
+"""Resident memory: small when idle, and given back after a burst."""
+
+import time
+
+import numpy as np
+
+from support import pb, tensor, wait_for
+
+MIB = 1 << 20
+
+
+def test_idle_memory(server):
+    assert server.resident_bytes() < 30 * MIB
+
+
+def test_memory_after_a_burst_is_given_back(start):
+    server = start()
+    idle = server.resident_bytes()
+    request = pb.DynamicQuantizeRequest(x=tensor(np.linspace(-1, 1, 4 * MIB, dtype=np.float32)))
+    serialized = request.SerializeToString()
+    call = server.channel().unary_unary("/quantd.v1.QuantizationService/DynamicQuantize")
+    for _ in range(50):
+        for future in [call.future(serialized, timeout=60) for _ in range(4)]:
+            future.result()
+    busy = server.resident_bytes()
+    limit = 2 * idle + 64 * MIB
+    wait_for(lambda: server.resident_bytes() < limit, 10, f"{busy / MIB:.0f} MiB fall below {limit / MIB:.0f} MiB")
+    # What the gauge calls kept is part of what is resident, and small again.
+    metrics = server.metrics()
+    assert 0 <= metrics["quantd_pool_bytes"] <= metrics["process_resident_memory_bytes"]
+    print(f"idle {idle / MIB:.1f} MiB, busy {busy / MIB:.1f} MiB, after {server.resident_bytes() / MIB:.1f} MiB")
+
+
+def test_memory_does_not_grow(server):
+    """Rounds of mixed requests: the last rounds need what the first ones did."""
+    requests = [pb.DynamicQuantizeRequest(x=tensor(np.ones(n, np.float32))) for n in (0, 1, 1000, 30_000, 300_000)]
+
+    def one_round():
+        for _ in range(60):
+            for future in [server.stub.DynamicQuantize.future(request, timeout=60) for request in requests]:
+                future.result()
+        return server.resident_bytes()
+
+    one_round()
+    early = max(one_round() for _ in range(2))
+    late = min(one_round() for _ in range(4))
+    assert late <= early + 8 * MIB
+
+
+def test_a_header_alone_allocates_nothing(server):
+    """A shape of 2^40 elements without bytes is refused, quickly and in place."""
+    before = server.resident_bytes()
+    for _ in range(50):
+        begin = time.monotonic()
+        request = pb.DynamicQuantizeRequest(x=dict(data_type=1, shape=[1 << 40], raw_data=b"1234"))
+        error = server.stub.DynamicQuantize.future(request, timeout=10).exception()
+        assert error.code().name == "INVALID_ARGUMENT"
+        assert time.monotonic() - begin < 1
+    assert server.resident_bytes() < before + 8 * MIB
