@@ -1,0 +1,33 @@
+// A file, readable as memory. Only what is touched takes memory, and the kernel may take that back.
+//
+// Read-only and safe from any thread. The file must not shrink while it is open.
+#ifndef QUANTD_CLI_MAPPED_FILE_H_
+#define QUANTD_CLI_MAPPED_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace quantd::cli {
+
+class MappedFile {
+ public:
+  // NOT_FOUND, PERMISSION_DENIED or INVALID_ARGUMENT (a folder, a pipe), with the path in the text.
+  static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  absl::Span<const uint8_t> bytes() const { return bytes_; }
+
+ private:
+  MappedFile() = default;
+  absl::Span<const uint8_t> bytes_;
+};
+
+}  // namespace quantd::cli
+
+#endif  // QUANTD_CLI_MAPPED_FILE_H_

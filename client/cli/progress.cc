@@ -1,0 +1,48 @@
+#include "progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/time/clock.h"
+
+namespace quantd::cli {
+namespace {
+
+constexpr int kWidth = 30;
+constexpr absl::Duration kBetweenDrawings = absl::Milliseconds(100);
+
+}  // namespace
+
+Progress::Progress(bool enabled, uint64_t total_bytes)
+    : enabled_(enabled && isatty(STDERR_FILENO) != 0),
+      total_(std::max<uint64_t>(total_bytes, 1)),
+      start_(absl::Now()),
+      drawn_(start_) {}
+
+Progress::~Progress() {
+  if (enabled_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::SetLabel(const std::string& label) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  label_ = label.substr(0, 30);
+}
+
+void Progress::Add(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  done_ += bytes;
+  if (enabled_ && absl::Now() - drawn_ >= kBetweenDrawings) Draw();
+}
+
+void Progress::Draw() {
+  drawn_ = absl::Now();
+  const double part = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
+  const int full = static_cast<int>(part * kWidth);
+  const double rate = static_cast<double>(done_) / absl::ToDoubleSeconds(drawn_ - start_) / 1e6;
+  std::fprintf(stderr, "\r\033[K[%s%s] %3.0f%%  %.0f MB/s  %s", std::string(full, '#').c_str(),
+               std::string(kWidth - full, ' ').c_str(), part * 100, rate, label_.c_str());
+}
+
+}  // namespace quantd::cli
