@@ -1,0 +1,294 @@
+#include "kernels_cases.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/kernel_table.h"
+
+namespace quantd::bench {
+namespace {
+
+constexpr size_t kTile = 1024;  // elements of a tile between a conversion and a kernel
+constexpr size_t kMaxRuns = size_t{64} << 20;
+constexpr float kScale = 0.0234375f;
+
+// Scales of as many runs or elements as any case has; all the same, which no kernel knows.
+struct Scales {
+  std::vector<float> scale, limit, reciprocal, correction, zero_point;
+  std::vector<int32_t> integer_zero_point;
+
+  explicit Scales(size_t count)
+      : scale(count, kScale),
+        limit(count),
+        reciprocal(count),
+        correction(count),
+        zero_point(count, 3.0f),
+        integer_zero_point(count, 3) {
+    Kernels().make_reciprocals(scale.data(), count, limit.data(), reciprocal.data(),
+                               correction.data());
+  }
+};
+
+// Runs of 32 of 256 MiB; a scale an element is looked at in rows of 4,096.
+const Scales& SharedScales() {
+  static const Scales scales(kMaxRuns / 32 + 4096);
+  return scales;
+}
+
+struct Row {
+  const char* name;
+  Division division;
+  Encoder encoder;
+};
+constexpr Row kRows[] = {
+#define QUANTD_QUANTIZE(division, encoder) \
+  {#division " " #encoder, Division::division, Encoder::encoder},
+#include "kernels/kernels.inc"
+};
+
+// "kDivideFloat16 kFloat8E4M3Fn" -> "DivideFloat16 Float8E4M3Fn"
+std::string Plain(std::string_view name) {
+  std::string plain;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == 'k' && (i == 0 || name[i - 1] == ' ')) continue;
+    plain += name[i];
+  }
+  return plain;
+}
+
+QuantizeTile MakeTile(const Row& row, ScaleMode mode, size_t run) {
+  const Scales& scales = SharedScales();
+  QuantizeTile tile;
+  tile.scale = scales.scale.data();
+  tile.limit = scales.limit.data();
+  tile.reciprocal = scales.reciprocal.data();
+  tile.correction = scales.correction.data();
+  if (row.encoder == Encoder::kInteger8 || row.encoder == Encoder::kInteger16) {
+    tile.zero_point = scales.zero_point.data();
+  }
+  tile.maximum = row.encoder == Encoder::kInteger16 ? 65535 : 255;
+  if (mode == ScaleMode::kRuns) tile.run = run;
+  return tile;
+}
+
+// Per element: the rows of 4,096 that a tensor with a scale a column has.
+template <typename Kernel, typename Tile>
+void ByRows(Kernel kernel, Tile tile, size_t size, size_t in, size_t out) {
+  const uint8_t* x = tile.x;
+  uint8_t* y = tile.y;
+  for (size_t i = 0; i < size; i += 4096) {
+    tile.x = x + i * in;
+    tile.y = y + i * out;
+    tile.size = std::min<size_t>(4096, size - i);
+    kernel(tile);
+  }
+}
+
+Case QuantizeCase(const Row& row, ScaleMode mode, size_t run, std::string_view suffix) {
+  const size_t out = row.encoder == Encoder::kInteger16 ? 2 : 1;
+  Case c;
+  c.name = absl::StrCat("quantize ", Plain(row.name), std::string(suffix));
+  c.limit = out == 2 ? Limit::kNarrow16 : Limit::kNarrow8;
+  c.run = [=](const uint8_t* x, size_t size, uint8_t* y, bool stream) {
+    const QuantizeKernel kernel =
+        Kernels().quantize[static_cast<size_t>(row.division)][static_cast<size_t>(row.encoder)]
+                          [static_cast<size_t>(mode)];
+    QuantizeTile tile = MakeTile(row, mode, run);
+    tile.x = x;
+    tile.y = y;
+    tile.size = size;
+    tile.stream = stream;
+    if (mode == ScaleMode::kPerElement) {
+      ByRows(kernel, tile, size, sizeof(float), out);
+    } else {
+      kernel(tile);
+    }
+  };
+  return c;
+}
+
+using Convert = void (*KernelTable::*)(const uint8_t*, size_t, uint8_t*);
+
+// x of another type, converted to a tile first.
+Case FromCase(const Row& row, std::string_view type, Convert convert, size_t in) {
+  const size_t out = row.encoder == Encoder::kInteger16 ? 2 : 1;
+  Case c;
+  c.name = absl::StrCat("quantize ", std::string(type), " ", Plain(row.name));
+  c.limit = out == 2 ? Limit::kNarrow16 : Limit::kNarrow8;
+  c.one_size = true;
+  c.run = [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
+    const KernelTable& kernels = Kernels();
+    alignas(64) uint8_t floats[kTile * sizeof(float)];
+    QuantizeTile tile = MakeTile(row, ScaleMode::kRuns, SIZE_MAX);
+    tile.x = floats;
+    for (size_t i = 0; i < size; i += kTile) {
+      tile.size = std::min(kTile, size - i);
+      (kernels.*convert)(x + i * in, tile.size, floats);
+      tile.y = y + i * out;
+      kernels.quantize[static_cast<size_t>(row.division)][static_cast<size_t>(row.encoder)][0](
+          tile);
+    }
+  };
+  return c;
+}
+
+// Codes of one byte packed to 4 or 2 bits.
+Case PackedCase(const Row& row, std::string_view type, Convert pack, size_t bits) {
+  Case c;
+  c.name = absl::StrCat("quantize ", Plain(row.name), " to ", std::string(type));
+  c.limit = Limit::kNarrow8;
+  c.run = [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
+    const KernelTable& kernels = Kernels();
+    alignas(64) uint8_t codes[kTile];
+    QuantizeTile tile = MakeTile(row, ScaleMode::kRuns, SIZE_MAX);
+    tile.maximum = (1 << bits) - 1;
+    tile.y = codes;
+    for (size_t i = 0; i < size; i += kTile) {
+      tile.size = std::min(kTile, size - i);
+      tile.x = x + i * sizeof(float);
+      kernels.quantize[static_cast<size_t>(row.division)][static_cast<size_t>(row.encoder)][0](
+          tile);
+      (kernels.*pack)(codes, tile.size, y + i * bits / 8);
+    }
+  };
+  return c;
+}
+
+struct DequantizeRow {
+  const char* name;
+  Decoder decoder;
+};
+constexpr DequantizeRow kDequantizeRows[] = {
+#define QUANTD_DEQUANTIZE(decoder) {#decoder, Decoder::decoder},
+#include "kernels/kernels.inc"
+};
+
+Case DequantizeCase(const DequantizeRow& row, ScaleMode mode, size_t run, std::string_view suffix) {
+  const bool wide = row.decoder == Decoder::kUint16 || row.decoder == Decoder::kInt16;
+  const size_t in = row.decoder == Decoder::kInt32 ? 4 : wide ? 2 : 1;
+  Case c;
+  c.name = absl::StrCat("dequantize ", Plain(row.name), std::string(suffix));
+  c.limit = in == 4 ? Limit::kCopy32 : in == 2 ? Limit::kWiden16 : Limit::kWiden8;
+  c.run = [=](const uint8_t* x, size_t size, uint8_t* y, bool stream) {
+    const DequantizeKernel kernel =
+        Kernels().dequantize[static_cast<size_t>(row.decoder)][static_cast<size_t>(mode)];
+    const Scales& scales = SharedScales();
+    DequantizeTile tile;
+    tile.x = x;
+    tile.y = y;
+    tile.size = size;
+    tile.scale = scales.scale.data();
+    const bool is_float = row.decoder >= Decoder::kFloat8E4M3Fn;
+    if (!is_float) tile.zero_point = scales.integer_zero_point.data();
+    tile.run = run;
+    tile.stream = stream;
+    if (mode == ScaleMode::kPerElement) {
+      ByRows(kernel, tile, size, in, sizeof(float));
+    } else {
+      kernel(tile);
+    }
+  };
+  return c;
+}
+
+Case RangeCase(std::string_view name, NonFinite non_finite, ScaleMode mode, size_t run) {
+  Case c;
+  c.name = absl::StrCat("range ", std::string(name));
+  c.limit = Limit::kRead;
+  c.run = [=](const uint8_t* x, size_t size, uint8_t*, bool) {
+    static std::vector<float> minima(kMaxRuns / 32 + 4096), maxima(kMaxRuns / 32 + 4096);
+    RangeTile tile;
+    tile.size = size;
+    tile.run = run;
+    tile.min = minima.data();
+    tile.max = maxima.data();
+    const RangeKernel kernel = FindRange(Kernels(), non_finite, mode);
+    const size_t rows = mode == ScaleMode::kPerElement ? 4096 : size;
+    for (size_t i = 0; i < size; i += rows) {
+      tile.x = x + i * sizeof(float);
+      tile.size = std::min(rows, size - i);
+      kernel(tile);
+    }
+  };
+  return c;
+}
+
+struct ConvertRow {
+  const char* name;
+  Convert convert;
+  size_t in;
+  size_t out;
+};
+constexpr ConvertRow kConvertRows[] = {
+#define QUANTD_CONVERT(name, input_bits, output_bits) \
+  {#name, &KernelTable::name, input_bits, output_bits},
+#include "kernels/kernels.inc"
+};
+
+}  // namespace
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases;
+  for (int i = 0; i < kLimits; ++i) {
+    const Limit limit = static_cast<Limit>(i);
+    Case c;
+    c.name = LimitName(limit);
+    c.limit = limit;
+    c.is_limit = true;
+    c.run = [limit](const uint8_t* x, size_t size, uint8_t* y, bool stream) {
+      RunLimit(limit, x, size, y, stream);
+    };
+    cases.push_back(std::move(c));
+  }
+  const Row& u8 = kRows[0];  // Reciprocal Integer8
+  cases.push_back(QuantizeCase(u8, ScaleMode::kRuns, SIZE_MAX, " (f32 to u8)"));
+  cases.push_back(QuantizeCase(u8, ScaleMode::kRuns, 128, " runs of 128"));
+  cases.push_back(QuantizeCase(u8, ScaleMode::kRuns, 32, " runs of 32"));
+  cases.push_back(QuantizeCase(u8, ScaleMode::kRuns, 49, " runs of 49"));
+  cases.push_back(QuantizeCase(u8, ScaleMode::kPerElement, 0, " per column"));
+  cases.push_back(PackedCase(u8, "4 bits", &KernelTable::pack4, 4));
+  cases.push_back(PackedCase(u8, "2 bits", &KernelTable::pack2, 2));
+  for (const Row& row : kRows) {
+    if (&row == &u8) continue;
+    cases.push_back(QuantizeCase(row, ScaleMode::kRuns, SIZE_MAX, ""));
+    if (row.division == Division::kDivide && row.encoder >= Encoder::kFloat8E4M3Fn) {
+      cases.push_back(QuantizeCase(row, ScaleMode::kRuns, 32, " runs of 32"));
+      cases.push_back(QuantizeCase(row, ScaleMode::kPerElement, 0, " per column"));
+    }
+  }
+  for (const DequantizeRow& row : kDequantizeRows) {
+    cases.push_back(DequantizeCase(row, ScaleMode::kRuns, SIZE_MAX, ""));
+    if (row.decoder == Decoder::kUint8 || row.decoder == Decoder::kFloat4E2M1) {
+      cases.push_back(DequantizeCase(row, ScaleMode::kRuns, 128, " runs of 128"));
+      cases.push_back(DequantizeCase(row, ScaleMode::kRuns, 32, " runs of 32"));
+      cases.push_back(DequantizeCase(row, ScaleMode::kPerElement, 0, " per column"));
+    }
+  }
+  cases.push_back(RangeCase("of the tensor", NonFinite::kReject, ScaleMode::kRuns, SIZE_MAX));
+  cases.push_back(
+      RangeCase("of the tensor, ignoring", NonFinite::kIgnore, ScaleMode::kRuns, SIZE_MAX));
+  cases.push_back(RangeCase("runs of 128", NonFinite::kReject, ScaleMode::kRuns, 128));
+  cases.push_back(RangeCase("runs of 32", NonFinite::kReject, ScaleMode::kRuns, 32));
+  cases.push_back(RangeCase("per column", NonFinite::kReject, ScaleMode::kPerElement, 0));
+  for (const ConvertRow& row : kConvertRows) {
+    Case c;
+    c.name = absl::StrCat("convert ", row.name);
+    c.limit = row.in == 32    ? (row.out == 32 ? Limit::kCopy32 : Limit::kNarrow16)
+              : row.out == 32 ? Limit::kWiden16
+                              : Limit::kNarrow8;
+    c.one_size = true;
+    c.run = [row](const uint8_t* x, size_t size, uint8_t* y, bool) {
+      (Kernels().*row.convert)(x, size, y);
+    };
+    cases.push_back(std::move(c));
+  }
+  for (const Row& row : kRows) {
+    cases.push_back(FromCase(row, "FLOAT16", &KernelTable::float16_to_float, 2));
+    cases.push_back(FromCase(row, "BFLOAT16", &KernelTable::bfloat16_to_float, 2));
+    cases.push_back(FromCase(row, "INT32", &KernelTable::int32_to_float, 4));
+  }
+  return cases;
+}
+
+}  // namespace quantd::bench
