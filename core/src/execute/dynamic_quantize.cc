@@ -34,6 +34,18 @@ struct Scales {
   absl::InlinedVector<float, 16> values;
 };
 
+// As reference::StoreCode, for types of whole bytes and without looking the type up.
+void StoreWhole(int bits, uint8_t* to, size_t index, uint32_t code) {
+  if (bits == 32) {
+    std::memcpy(to + 4 * index, &code, 4);
+  } else if (bits == 16) {
+    const auto narrow = static_cast<uint16_t>(code);
+    std::memcpy(to + 2 * index, &narrow, 2);
+  } else {
+    to[index] = static_cast<uint8_t>(code);
+  }
+}
+
 // From the ranges: scales and zero points, for the second pass and for the answer.
 absl::Status MakeScales(const DynamicQuantizePlan& plan, const Executor& executor, Scales& scales,
                         const DynamicQuantizeOutput& output) {
@@ -50,6 +62,8 @@ absl::Status MakeScales(const DynamicQuantizePlan& plan, const Executor& executo
     std::memcpy(output.tensor_scale.data(), &tensor_scale, sizeof(tensor_scale));
   }
   std::fill(output.zero_point.begin(), output.zero_point.end(), uint8_t{0});
+  const int scale_bits = Info(plan.scale_type).bits;
+  const int zero_point_bits = Info(plan.output_type).bits;
   std::atomic<size_t> first_fault{scales.size};
   executor.ParallelFor((scales.size + kScalesPerTask - 1) / kScalesPerTask, [&](size_t task) {
     const size_t end = std::min(scales.size, (task + 1) * kScalesPerTask);
@@ -63,11 +77,14 @@ absl::Status MakeScales(const DynamicQuantizePlan& plan, const Executor& executo
       }
       scales.scale()[i] = made.scale;
       scales.zero_point()[i] = static_cast<float>(made.zero_point);
-      const auto index = static_cast<int64_t>(i);
-      reference::StoreCode(plan.scale_type, output.scale.data(), index, made.code);
-      if (plan.has_zero_point) {
-        reference::StoreCode(plan.output_type, output.zero_point.data(), index,
-                             static_cast<uint32_t>(made.zero_point));
+      StoreWhole(scale_bits, output.scale.data(), i, made.code);
+      if (!plan.has_zero_point) continue;
+      const auto zero_point = static_cast<uint32_t>(made.zero_point);
+      if (zero_point_bits >= 8) {
+        StoreWhole(zero_point_bits, output.zero_point.data(), i, zero_point);
+      } else {
+        reference::StoreCode(plan.output_type, output.zero_point.data(), static_cast<int64_t>(i),
+                             zero_point);
       }
     }
   });

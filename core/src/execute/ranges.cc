@@ -56,7 +56,7 @@ class FirstNonFinite {
 class WideRow {
  public:
   static bool Fits(const BlockWalk& walk) {
-    return ScaleCursor::ShortRows(walk) && walk.period() > 0;
+    return walk.row() < ScaleCursor::kShortRow && walk.period() > 0 && !walk.one_row();
   }
 
   WideRow(const BlockWalk& walk, int64_t begin)

@@ -8,12 +8,12 @@
 // A column is an array of one 32-bit value a scale (the scale itself, its reciprocal, a zero point,
 // ...). Long rows are one piece a row, straight from the columns:
 //
-//   ScaleMode::kRuns        blocks of two elements and more along the row
+//   ScaleMode::kRuns        long blocks along the row
 //   ScaleMode::kPerElement  blocks of one element
 //
-// Rows too short to be worth a call each (3 channels, last) have their scales copied out, one an
-// element, so that one kPerElement call covers many rows. Where every row has the same scales the
-// copy is made once a task.
+// For short rows (3 channels, last) and short blocks (channels of 7 x 7) the scales are copied out,
+// one an element, so that one kPerElement call covers many of them. Where every row has the same
+// scales and is short the copy is made once a task.
 #ifndef QUANTD_SRC_EXECUTE_SCALES_H_
 #define QUANTD_SRC_EXECUTE_SCALES_H_
 
@@ -30,10 +30,12 @@ namespace quantd {
 class ScaleCursor {
  public:
   static constexpr size_t kMaxColumns = 6;
-  // Most elements of one ForEach when rows are short.
-  static constexpr int64_t kShortWindow = 1024;
+  // Most elements of one ForEach when scales are copied out.
+  static constexpr int64_t kCopyWindow = 1024;
   // Shorter rows are not worth a call each.
   static constexpr int64_t kShortRow = 256;
+  // A kernel goes through shorter blocks piece by piece, at 60 ns each.
+  static constexpr int64_t kLongBlock = 64;
 
   using Columns = std::array<const void*, kMaxColumns>;  // null: not used
 
@@ -51,17 +53,28 @@ class ScaleCursor {
     }
   };
 
-  static bool ShortRows(const BlockWalk& walk) { return walk.row() < kShortRow && !walk.one_row(); }
+  // How the scales of a layout are handed out.
+  static bool CopiesOut(const BlockWalk& walk) {
+    const bool short_rows = walk.row() < kShortRow && !walk.one_row();
+    if (walk.block() == 1 || walk.block() == walk.row()) return short_rows;
+    // Kernels take blocks of one or two vectors (16 FLOATs each with AVX-512) as they are.
+    const bool vectors = walk.block() == 16 || walk.block() == 32;
+    return short_rows || (walk.block() < kLongBlock && !vectors);
+  }
   static ScaleMode Mode(const BlockWalk& walk) {
-    return walk.block() == 1 || ShortRows(walk) ? ScaleMode::kPerElement : ScaleMode::kRuns;
+    const bool one_each = walk.block() == 1 && walk.row() > 1;
+    return one_each || CopiesOut(walk) ? ScaleMode::kPerElement : ScaleMode::kRuns;
   }
 
   // `columns` have one entry a scale and must outlive the cursor.
   ScaleCursor(const BlockWalk& walk, const Columns& columns)
-      : walk_(walk), columns_(columns), short_rows_(ShortRows(walk)) {}
+      : walk_(walk),
+        columns_(columns),
+        copies_out_(CopiesOut(walk)),
+        one_each_(Mode(walk) == ScaleMode::kPerElement) {}
 
   // Most elements that ForEach takes, given that the caller could take `most`.
-  int64_t Most(int64_t most) const { return short_rows_ ? std::min(most, kShortWindow) : most; }
+  int64_t Most(int64_t most) const { return copies_out_ ? std::min(most, kCopyWindow) : most; }
 
   // Goes to an element of the tensor; up to `end` will be asked for.
   void Seek(int64_t element, int64_t end);
@@ -69,15 +82,14 @@ class ScaleCursor {
   // Calls body(piece) for the next `elements`, in order. REQUIRES: elements <= Most(elements).
   template <typename Body>
   void ForEach(int64_t elements, Body&& body) {
-    if (short_rows_) {
-      body(ShortRowsPiece(elements));
+    if (copies_out_) {
+      body(CopiedPiece(elements));
       return;
     }
-    const bool one_each = walk_.block() == 1;
     for (int64_t offset = 0; offset < elements;) {
       const Segment segment = walk_.Next(elements - offset);
       Piece piece{offset, static_cast<size_t>(segment.elements), 0, 1, At(segment.scale)};
-      if (!one_each) {
+      if (!one_each_) {
         piece.run = static_cast<size_t>(walk_.block());
         piece.first = static_cast<size_t>(segment.phase);
       }
@@ -94,16 +106,21 @@ class ScaleCursor {
     }
     return at;
   }
-  Piece ShortRowsPiece(int64_t elements);
+  Piece CopiedPiece(int64_t elements);
   // Copies the scales of the next elements to entries 0 to elements - 1.
   void Expand(int64_t elements);
+  // Whether one copy serves the whole task.
+  bool CopiesOnce() const { return walk_.period() > 0 && walk_.period() < kShortRow; }
 
   BlockWalk walk_;
   const Columns columns_;
-  const bool short_rows_;
+  const bool copies_out_;
+  const bool one_each_;
   int64_t phase_ = 0;  // where in the copied period the next element is
   // Not initialised: written by Expand before it is read.
-  alignas(64) std::array<std::array<uint32_t, kShortWindow + kShortRow>, kMaxColumns> expanded_;
+  static constexpr int64_t kOvershoot = 4;  // Expand writes four entries at a time
+  using Expanded = std::array<uint32_t, kCopyWindow + kShortRow + kOvershoot>;
+  alignas(64) std::array<Expanded, kMaxColumns> expanded_;
 };
 
 }  // namespace quantd
