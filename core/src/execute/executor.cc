@@ -16,13 +16,6 @@
 
 #include "execute/default_threads.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define QUANTD_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define QUANTD_TSAN 1
-#endif
-#endif
 #ifdef QUANTD_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -30,8 +23,8 @@
 namespace quantd {
 namespace {
 
-// ThreadSanitizer does not see the hand-offs inside Debian's libtbb, which is not instrumented.
-// These say what they order.
+// ThreadSanitizer does not see the hand-offs inside Debian's libtbb, which is not instrumented. So
+// this file is not either (oneTBB's templates would be reported), and says what they order.
 void HappensBefore([[maybe_unused]] void* object) {
 #ifdef QUANTD_TSAN
   __tsan_release(object);
