@@ -125,6 +125,7 @@ void Executor::Enqueue(std::function<void()> job) const {
     std::lock_guard<std::mutex> lock(arena->mutex);
     ++arena->jobs;
   }
+  HappensBefore(arena);
   struct Held {
     mutable std::function<void()> job;  // oneTBB calls through a const reference
   };

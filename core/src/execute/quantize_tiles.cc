@@ -17,7 +17,6 @@ namespace {
 
 enum Column : size_t {
   kScale,
-  kLimit,
   kReciprocal,
   kCorrection,
   kZeroPoint,
@@ -112,7 +111,6 @@ void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, E
       tile.first = piece.first;
       tile.run = piece.run;
       tile.scale = piece.floats(kScale);
-      tile.limit = piece.floats(kLimit);
       tile.reciprocal = piece.floats(kReciprocal);
       tile.correction = piece.floats(kCorrection);
       tile.zero_point = piece.floats(kZeroPoint);
@@ -153,7 +151,6 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, const 
   ScaleCursor::Columns columns{};
   if (reciprocal) {
     reciprocals.emplace(kernels, executor, work.scale, scale_count);
-    columns[kLimit] = reciprocals->limit();
     columns[kReciprocal] = reciprocals->reciprocal();
     columns[kCorrection] = reciprocals->correction();
   }

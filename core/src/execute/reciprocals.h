@@ -17,22 +17,19 @@ class Reciprocals {
               size_t size) {
     float* all = few_;
     if (size > kFew) {
-      many_ = std::make_unique_for_overwrite<float[]>(3 * size);
+      many_ = std::make_unique_for_overwrite<float[]>(2 * size);
       all = many_.get();
     }
-    limit_ = all;
-    reciprocal_ = all + size;
-    correction_ = all + 2 * size;
+    reciprocal_ = all;
+    correction_ = all + size;
     const size_t tasks = (size + kPerTask - 1) / kPerTask;
     executor.ParallelFor(tasks, [&](size_t task) {
       const size_t begin = task * kPerTask;
       const size_t count = std::min(kPerTask, size - begin);
-      kernels.make_reciprocals(scale + begin, count, all + begin, all + size + begin,
-                               all + 2 * size + begin);
+      kernels.make_reciprocals(scale + begin, count, all + begin, all + size + begin);
     });
   }
 
-  const float* limit() const { return limit_; }
   const float* reciprocal() const { return reciprocal_; }
   const float* correction() const { return correction_; }
 
@@ -40,9 +37,8 @@ class Reciprocals {
   static constexpr size_t kFew = 32;          // kept on the stack
   static constexpr size_t kPerTask = 16'384;  // some 20 us
 
-  float few_[3 * kFew];
+  float few_[2 * kFew];
   std::unique_ptr<float[]> many_;
-  const float* limit_;
   const float* reciprocal_;
   const float* correction_;
 };
