@@ -23,11 +23,22 @@ Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
 
   CallMetrics meter(backend.metrics.method(metrics::Rpc::kStream));
   absl::Status end;                // what the stream ends with
-  bool reading = true;             // a read is in flight
+  bool reading = false;            // a read is in flight
   bool writing = false;            // a write is in flight
   admission::Permit write_permit;  // of the answer that is being written
   grpc::ByteBuffer bytes_in;
-  stream.Read(&bytes_in, read.tag());
+  const auto read_next = [&] {
+    if (backend.draining.load(std::memory_order_relaxed)) {
+      end = wire::WithReason(absl::UnavailableError("the server is draining; try another one"),
+                             "DRAINING");
+      return;
+    }
+    bytes_in.Clear();
+    read.Reset();
+    stream.Read(&bytes_in, read.tag());
+    reading = true;
+  };
+  read_next();
   while (reading) {
     const bool has_item = co_await read;
     reading = false;
@@ -51,16 +62,10 @@ Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
     if (status.ok()) {
       co_await admitted;
     }
-    // Only now: what is read without a permit is never more than one item a stream.
-    if (backend.draining.load(std::memory_order_relaxed)) {
-      end = wire::WithReason(absl::UnavailableError("the server is draining; try another one"),
-                             "DRAINING");
-    } else {
-      bytes_in.Clear();
-      read.Reset();
-      stream.Read(&bytes_in, read.tag());
-      reading = true;
-    }
+    // The next read only now: what is read without a permit is never more than one item a stream.
+    // Work on the pool leaves time to read; small work is done sooner than anything arrives, and a
+    // read that is posted before the write costs a packet of its own for its window.
+    if (status.ok() && work.large()) read_next();
     if (status.ok()) status = work.Execute();
     const grpc::ByteBuffer bytes_out = work.EncodeItem(status);
 
@@ -74,6 +79,7 @@ Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
     written.Reset();
     stream.Write(bytes_out, written.tag());
     writing = true;
+    if (!reading) read_next();
   }
 
   if (writing) {

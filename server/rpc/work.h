@@ -38,6 +38,11 @@ class Work {
   absl::Status DecodeItem();
   absl::Status Plan();
 
+  // Whether the work must leave the polling thread. REQUIRES: planned.
+  bool large() const {
+    return operation_->input_bytes() + operation_->output_bytes() > backend_.inline_bytes;
+  }
+
   // Asks for the memory that the work takes. When it is OK, `admitted` completes with the permit,
   // on a thread of the pool if the work is large.
   absl::Status Admit(Event& admitted);
@@ -57,10 +62,6 @@ class Work {
  private:
   using Clock = std::chrono::steady_clock;
   absl::Status TakeSlices();
-  // Whether the work must leave the polling thread.
-  bool large() const {
-    return operation_->input_bytes() + operation_->output_bytes() > backend_.inline_bytes;
-  }
   // OK, or why the client does not wait any more.
   absl::Status Interruption() const;
 
