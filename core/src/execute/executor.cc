@@ -130,10 +130,7 @@ void Executor::Enqueue(std::function<void()> job) const {
     mutable std::function<void()> job;  // oneTBB calls through a const reference
   };
   arena->arena.enqueue([arena, held = Held{std::move(job)}] {
-    // Whoever takes the mutex next sees what the caller wrote before Enqueue.
-    {
-      std::lock_guard<std::mutex> lock(arena->mutex);
-    }
+    HappensAfter(arena);
     held.job();
     held.job = nullptr;  // what it holds goes before the pool may
     std::lock_guard<std::mutex> lock(arena->mutex);
