@@ -9,6 +9,7 @@
 #define QUANTD_DATA_TYPE_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
@@ -80,12 +81,25 @@ inline constexpr std::array<DataTypeInfo, 18> kDataTypes = {{
     {DataType::kInt2, "INT2", DataTypeKind::kInteger, 2, -2, 1, 1},
 }};
 
+namespace internal {
+
+// Where in kDataTypes a number is; -1: nowhere.
+inline constexpr auto kDataTypeRows = [] {
+  std::array<int, static_cast<size_t>(kDataTypes.back().type) + 1> rows{};
+  rows.fill(-1);
+  for (size_t i = 0; i < kDataTypes.size(); ++i) {
+    rows[static_cast<size_t>(kDataTypes[i].type)] = static_cast<int>(i);
+  }
+  return rows;
+}();
+
+}  // namespace internal
+
 // The row of a number, or nullptr when no type has it (0 included).
 constexpr const DataTypeInfo* FindDataType(int number) {
-  for (const DataTypeInfo& info : kDataTypes) {
-    if (static_cast<int>(info.type) == number) return &info;
-  }
-  return nullptr;
+  const size_t index = static_cast<size_t>(number);
+  if (index >= internal::kDataTypeRows.size() || internal::kDataTypeRows[index] < 0) return nullptr;
+  return &kDataTypes[static_cast<size_t>(internal::kDataTypeRows[index])];
 }
 
 // The row of a type. REQUIRES: type is one of kDataTypes.

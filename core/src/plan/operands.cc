@@ -1,6 +1,8 @@
 #include "plan/operands.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -18,14 +20,27 @@ constexpr DataType kQuantizedTypes[] = {
     DataType::kFloat8E4M3Fnuz, DataType::kFloat8E5M2, DataType::kFloat8E5M2Fnuz,
     DataType::kFloat4E2M1};
 
-// Calls visit(index, code) for every element.
-template <typename Visit>
-void ForEachCode(const TensorView& tensor, int64_t elements, Visit visit) {
+// The elements of a tensor as `decode` has them. Codes of up to 8 bits are decoded once each: a
+// scale every 32 elements is a lot of scales.
+template <typename Value, typename Decode>
+std::vector<Value> DecodeAll(const TensorView& tensor, int64_t elements, Decode decode) {
   std::vector<uint8_t> bytes(tensor.bytes.size());
   tensor.bytes.CopyTo(0, absl::MakeSpan(bytes));
-  for (int64_t i = 0; i < elements; ++i) {
-    visit(i, reference::LoadCode(tensor.data_type, bytes.data(), i));
+  std::vector<Value> values(static_cast<size_t>(elements));
+  const DataType type = tensor.data_type;
+  const int bits = Info(type).bits;
+  if (bits > 8 || elements < int64_t{1} << bits) {
+    for (int64_t i = 0; i < elements; ++i) {
+      values[static_cast<size_t>(i)] = decode(reference::LoadCode(type, bytes.data(), i));
+    }
+    return values;
   }
+  std::array<Value, 256> table;
+  for (uint32_t code = 0; code < 1u << bits; ++code) table[code] = decode(code);
+  for (int64_t i = 0; i < elements; ++i) {
+    values[static_cast<size_t>(i)] = table[reference::LoadCode(type, bytes.data(), i)];
+  }
+  return values;
 }
 
 // A shape with [1] for [].
@@ -81,32 +96,25 @@ absl::Status FillBase(const TensorView& x, DataType output_type, const Blocks& b
 }
 
 std::vector<float> ReadFloats(const TensorView& tensor, int64_t elements) {
-  std::vector<float> values(static_cast<size_t>(elements));
   if (tensor.data_type == DataType::kFloat && std::endian::native == std::endian::little) {
+    std::vector<float> values(static_cast<size_t>(elements));
     tensor.bytes.CopyTo(0, {reinterpret_cast<uint8_t*>(values.data()), tensor.bytes.size()});
     return values;
   }
-  ForEachCode(tensor, elements, [&](int64_t i, uint32_t code) {
-    values[static_cast<size_t>(i)] = reference::DecodeFloat(tensor.data_type, code);
+  return DecodeAll<float>(tensor, elements, [type = tensor.data_type](uint32_t code) {
+    return reference::DecodeFloat(type, code);
   });
-  return values;
 }
 
 std::vector<int32_t> ReadCodes(const TensorView& tensor, int64_t elements) {
-  std::vector<int32_t> values(static_cast<size_t>(elements));
-  ForEachCode(tensor, elements, [&](int64_t i, uint32_t code) {
-    values[static_cast<size_t>(i)] = static_cast<int32_t>(code);
-  });
-  return values;
+  return DecodeAll<int32_t>(tensor, elements,
+                            [](uint32_t code) { return static_cast<int32_t>(code); });
 }
 
 std::vector<int32_t> ReadIntegers(const TensorView& tensor, int64_t elements) {
-  std::vector<int32_t> values(static_cast<size_t>(elements));
-  ForEachCode(tensor, elements, [&](int64_t i, uint32_t code) {
-    values[static_cast<size_t>(i)] =
-        static_cast<int32_t>(reference::DecodeInteger(tensor.data_type, code));
+  return DecodeAll<int32_t>(tensor, elements, [type = tensor.data_type](uint32_t code) {
+    return static_cast<int32_t>(reference::DecodeInteger(type, code));
   });
-  return values;
 }
 
 absl::Status CheckZeroBytes(const TensorView& zero_point, int64_t elements) {

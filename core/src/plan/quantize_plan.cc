@@ -90,12 +90,14 @@ absl::Status ScaleError(size_t index, float value, absl::string_view what) {
 // Reads the scales and rounds them to the plan's precision.
 absl::Status ReadScales(const TensorView& scale, int64_t count, QuantizePlan& plan) {
   plan.scales = ReadFloats(scale, count);
+  const bool cast = plan.precision != DataType::kFloat && plan.precision != scale.data_type;
   std::vector<float> exact;
   for (size_t i = 0; i < plan.scales.size(); ++i) {
     const float value = plan.scales[i];
     if (value == 0 || !std::isfinite(value)) {
       return ScaleError(i, value, ", scales are finite and not 0");
     }
+    if (!cast) continue;
     const float rounded = reference::RoundTo(plan.precision, value);
     if (rounded == 0 || !std::isfinite(rounded)) {
       return ScaleError(i, value,

@@ -4,7 +4,7 @@
 //   EncodeFloat8(DataType::kFloat8E4M3Fn, 464, /*saturate=*/false) == 0x7E
 //
 // The specification, not the fast path: one description of each format and one encoder for all,
-// which rounds half to even on the target's grid, subnormals included, by exact double arithmetic.
+// which rounds half to even on the target's grid, subnormals included.
 #ifndef QUANTD_REFERENCE_SMALL_FLOAT_H_
 #define QUANTD_REFERENCE_SMALL_FLOAT_H_
 
@@ -76,21 +76,28 @@ inline float DecodeFormat(const FloatFormat& format, uint32_t code) {
   const int hidden = exponent == 0 ? 0 : 1 << format.mantissa_bits;
   const int mantissa = static_cast<int>(magnitude & ((1u << format.mantissa_bits) - 1)) + hidden;
   const int power = (exponent == 0 ? 1 : exponent) - format.bias - format.mantissa_bits;
-  return std::copysign(std::ldexp(static_cast<float>(mantissa), power), sign);
+  // 2^power, as a double: BFLOAT16 reaches below FLOAT's normal numbers.
+  const double unit = std::bit_cast<double>(static_cast<uint64_t>(power + 1023) << 52);
+  return sign * static_cast<float>(mantissa * unit);
 }
 
 // The magnitude of |value| rounded half to even as if exponents had no end: past format.largest
-// when it is out of range. REQUIRES: value is finite.
-inline uint32_t RoundedMagnitude(const FloatFormat& format, double value) {
-  if (value == 0) return 0;
-  const int smallest_exponent = 1 - format.bias;
-  const int exponent = std::max(std::ilogb(value), smallest_exponent);
-  // In units of the grid at this exponent: below 2^mantissa_bits for subnormals, else up to
-  // 2^(mantissa_bits + 1), which carries into the exponent by itself.
-  const double units =
-      std::nearbyint(std::ldexp(std::fabs(value), format.mantissa_bits - exponent));
-  return (static_cast<uint32_t>(exponent - smallest_exponent) << format.mantissa_bits) +
-         static_cast<uint32_t>(units);
+// when it is out of range, infinities included. REQUIRES: value is not NaN.
+inline uint32_t RoundedMagnitude(const FloatFormat& format, float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(std::fabs(value));
+  const int shift = 23 - format.mantissa_bits;  // mantissa bits that go
+  const uint32_t rebias = static_cast<uint32_t>(127 - format.bias);
+  const uint32_t smallest_normal = (rebias + 1) << 23;
+  if (bits >= smallest_normal || rebias == 0) {
+    // Add just under half of what goes, or half where that makes the last bit even. A carry moves
+    // into the exponent by itself. (BFLOAT16 has FLOAT's exponents, so its subnormals come here.)
+    const uint32_t half = (1u << (shift - 1)) - 1 + ((bits >> shift) & 1);
+    return ((bits + half) >> shift) - (rebias << format.mantissa_bits);
+  }
+  // A subnormal counts in units of 2^(1 - bias - mantissa_bits). Next to 2^23 of them a FLOAT has
+  // steps of one, so that the addition rounds.
+  const float anchor = std::bit_cast<float>((rebias + 1 + static_cast<uint32_t>(shift)) << 23);
+  return std::bit_cast<uint32_t>(std::fabs(value) + anchor) - std::bit_cast<uint32_t>(anchor);
 }
 
 // The code of a value. `saturate`: what is too large, and infinities, become the largest finite
@@ -103,7 +110,7 @@ inline uint32_t EncodeFormat(const FloatFormat& format, float value, bool satura
     if (format.nan == 0) return sign ^ sign_bit;
     return format.signed_specials ? (format.nan | sign) : format.nan;
   }
-  uint32_t magnitude = std::isinf(value) ? format.largest + 1 : RoundedMagnitude(format, value);
+  uint32_t magnitude = RoundedMagnitude(format, value);
   if (magnitude > format.largest) {
     if (!saturate) return format.signed_specials ? (format.overflow | sign) : format.overflow;
     magnitude = format.largest;
@@ -114,8 +121,7 @@ inline uint32_t EncodeFormat(const FloatFormat& format, float value, bool satura
 
 // Whether rounding takes a value past the format's largest finite value. NaN never does.
 inline bool Overflows(const FloatFormat& format, float value) {
-  if (std::isnan(value)) return false;
-  return std::isinf(value) || RoundedMagnitude(format, value) > format.largest;
+  return !std::isnan(value) && RoundedMagnitude(format, value) > format.largest;
 }
 
 inline float DecodeFloat16(uint16_t code) { return DecodeFormat(kFloat16Format, code); }
@@ -147,7 +153,7 @@ inline uint8_t EncodeFloat4(float value) {
 // FLOAT8E8M0: 2^(code - 127); 00 is 2^-127, a FLOAT denormal; FF is NaN.
 inline float DecodeE8M0(uint8_t code) {
   if (code == 0xFF) return std::numeric_limits<float>::quiet_NaN();
-  return std::ldexp(1.0f, static_cast<int>(code) - 127);
+  return std::bit_cast<float>(code == 0 ? 0x00400000u : uint32_t{code} << 23);
 }
 
 // A value rounded to FLOAT (as it is), FLOAT16 or BFLOAT16.
