@@ -25,7 +25,7 @@ absl::Status Unsupported(absl::string_view field) {
                     absl::StatusCode::kUnimplemented);
 }
 
-absl::Status Required(absl::string_view field) {
+absl::Status Missing(absl::string_view field) {
   return FieldError(field, absl::StrCat(field, " is required"));
 }
 
@@ -162,7 +162,7 @@ TensorView Converter::Tensor(TensorField field) {
   const std::string type_name = absl::StrCat(name, ".data_type");
   TensorView view;
   view.data_type = TypeOf(fields.data_type, type_name);
-  if (view.data_type == DataType::kUnspecified) Fail(wire::Required(type_name));
+  if (view.data_type == DataType::kUnspecified) Fail(Missing(type_name));
   view.shape = Dimensions(fields.shape, absl::StrCat(name, ".shape"));
   if (!status_.ok()) return view;
   switch (fields.contents) {
@@ -184,7 +184,7 @@ TensorView Converter::Tensor(TensorField field) {
 
 TensorView Converter::Required(TensorField field) {
   if (fields_.tensor(field).present) return Tensor(field);
-  Fail(wire::Required(kTensorFieldNames[static_cast<int>(field)]));
+  Fail(Missing(kTensorFieldNames[static_cast<int>(field)]));
   return {};
 }
 

@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
   using namespace quantd::wire;
   const uint64_t inputs = argc > 1 ? std::strtoull(argv[1], nullptr, 0) : 50'000;
   const uint64_t seed = TestSeed(20261121);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   uint64_t done = 0;
   for (; done < inputs && std::chrono::steady_clock::now() < end; ++done) {
     Random random(seed + done);

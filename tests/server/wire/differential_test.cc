@@ -20,7 +20,7 @@ namespace {
 using Contents = TensorFields::Contents;
 
 constexpr int kMessages = 120'000;
-constexpr std::chrono::seconds kLongest(10);  // sanitized builds are slower
+constexpr std::chrono::seconds kLongest(5);  // sanitized builds are slower
 
 std::string Hex(const std::string& bytes) {
   std::string text;
