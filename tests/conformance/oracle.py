@@ -15,6 +15,7 @@ from oracle_types import (
 )
 
 f32 = np.float32
+EMAX = {E4M3FN: 8, E5M2: 15, E2M1: 2, INT8: 6}  # OCP MX 1.0; MXINT8 counts in 1/64
 
 
 class Invalid(Exception):
@@ -98,6 +99,8 @@ def spread(small: np.ndarray, shape, block) -> np.ndarray:
     """One value an element of x out of one value a block."""
     if not shape:
         return small.reshape(())
+    if 0 in shape:
+        return np.empty(shape, small.dtype)
     grid = small.reshape([_ceil(d, b) for d, b in zip(shape, block)])
     return grid[np.ix_(*[np.arange(d) // b for d, b in zip(shape, block)])]
 
@@ -136,7 +139,7 @@ def quantize(
     before_rounding: bool = False,
     report_error: bool = False,
 ) -> Result:
-    t = output_type or (of(zero_point) if zero_point is not None else UINT8)
+    t = output_type or (of(zero_point) if zero_point is not None and of(zero_point) is not INT32 else UINT8)
     st = of(scale)
     if zero_point is not None:
         zt = of(zero_point)
@@ -147,6 +150,8 @@ def quantize(
             raise Invalid("zero_point", f"{zt.name}, the output is {t.name}")
     if before_rounding and t.kind != "int":
         raise Invalid("zero_point_order", "BEFORE_ROUNDING is for integer outputs")
+    if before_rounding and precision not in (None, FLOAT):
+        raise Invalid("precision", "BEFORE_ROUNDING divides in FLOAT")
     block = block_of(x.shape, scale.shape, axis, block_size, block_shape)
 
     s = to_float(scale)
@@ -218,7 +223,7 @@ def dequantize(
             difference = to_float(x)
         else:
             z = spread(zero_point, x.shape, block)
-            if INT32 in (xt, of(zero_point)):
+            if xt is INT32:
                 difference = (to_int(x) - to_int(z)).astype(f32)
             else:
                 difference = to_float(x) - to_float(z)
@@ -249,8 +254,11 @@ def _dynamic_block(shape, axis, block_size, block_shape):
     return [1 if d == a else max(n, 1) for d, n in enumerate(shape)], [shape[a]]
 
 
-def _per_block(values: np.ndarray, shape, block, operation, initial) -> np.ndarray:
+def _per_block(values: np.ndarray, scale_shape, block, operation, initial) -> np.ndarray:
     """Reduces the elements of every block."""
+    shape = values.shape
+    if values.size == 0:
+        return np.full(scale_shape, initial, f32)
     counts = [_ceil(d, b) for d, b in zip(shape, block)]
     flat = np.full(int(np.prod(counts)), initial, f32)
     index = spread(np.arange(flat.size).reshape(counts), shape, block)
@@ -278,21 +286,24 @@ def dynamic_quantize(
     if not ignore and not finite.all():
         raise Invalid("x", f"element {int(np.argmin(finite.reshape(-1)))} is not finite")
     counted = np.where(finite, values, f32(0))
-    low = _per_block(counted, x.shape, block, np.minimum, 0)
-    high = _per_block(counted, x.shape, block, np.maximum, 0)
+    low = _per_block(counted, scale_shape, block, np.minimum, 0)
+    high = _per_block(counted, scale_shape, block, np.maximum, 0)
     size = np.maximum(-low, high)
     zero = size == 0
     qmin = -127 if t is INT8 else t.qmin
-    symmetric = symmetric or t.kind != "int" or st in (E8M0, E4M3FN)
+    two_level = st is E4M3FN and t is E2M1  # NVFP4
+    symmetric = symmetric or t.kind != "int" or st is E8M0
+    if st is E8M0 and t not in EMAX:
+        raise Invalid("output_type", f"{t.name} is not a microscaling element")
 
     tensor_scale = None
     with np.errstate(all="ignore"):
         if st is E8M0:
             # floor(log2) exactly: frexp gives m * 2^e with m in [0.5, 1)
-            exponent = np.frexp(size)[1] - 1 - (6 if t is INT8 else {E4M3FN: 8, E5M2: 15, E2M1: 2}[t])
+            exponent = np.frexp(size)[1] - 1 - EMAX[t]
             scale = from_codes(np.where(zero, 127, np.clip(exponent + 127, 0, 254)).astype(np.uint8), E8M0)
             used = to_float(scale)
-        elif st is E4M3FN:  # NVFP4
+        elif two_level:
             whole = f32(size.max(initial=0))
             ts = f32(1) if whole == 0 else whole / f32(448 * 6)
             bs = np.maximum(to_float(encode_small(size / f32(6) / ts, E4M3FN, True, zero)[0]), f32(2.0**-9))
@@ -307,7 +318,8 @@ def dynamic_quantize(
                 raw = size / f32(t.qmax)
             else:
                 raw = (high - low) / f32(t.qmax - qmin)
-            scale = round_to(np.where(zero, f32(1), raw).astype(f32), st)
+            raw = np.where(zero, f32(1), raw).astype(f32)
+            scale = encode_small(raw, st, False, zero)[0] if st is E4M3FN else round_to(raw, st)
             used = to_float(scale)
         bad = (used == 0) | ~np.isfinite(used)
         if bad.any():

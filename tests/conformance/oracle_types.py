@@ -132,7 +132,8 @@ def from_codes(values: np.ndarray, t: Type) -> np.ndarray:
     values = np.asarray(values, f"u{t.dtype.itemsize}", order="C")
     if t.bits < 8 and t.kind == "int" and t.qmin < 0:
         sign = np.uint8(1 << (t.bits - 1))
-        values = (values ^ sign) - sign
+        with np.errstate(over="ignore"):
+            values = np.asarray((values ^ sign) - sign)
     return values.reshape(-1).view(t.dtype).reshape(values.shape)
 
 
