@@ -29,7 +29,7 @@ namespace quantd {
 
 class ScaleCursor {
  public:
-  static constexpr size_t kMaxColumns = 6;
+  static constexpr size_t kMaxColumns = 5;
   // Most elements of one ForEach when scales are copied out.
   static constexpr int64_t kCopyWindow = 1024;
   // Shorter rows are not worth a call each.
