@@ -1,7 +1,6 @@
 #include "server/wire/convert.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
