@@ -1,0 +1,11 @@
+# rpc_bench: quantd's calls beside a raw echo; rpc_echo: that echo.
+add_executable(rpc_echo rpc_echo.cc)
+target_link_libraries(rpc_echo PRIVATE quantd_build quantd::proto quantd::lifecycle absl::strings)
+set_target_properties(rpc_echo PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+
+find_package(nlohmann_json REQUIRED)
+add_executable(rpc_bench rpc_bench.cc rpc_client.cc rpc_process.cc rpc_report.cc)
+target_link_libraries(rpc_bench PRIVATE quantd_build quantd::proto nlohmann_json::nlohmann_json absl::strings absl::span)
+target_compile_definitions(rpc_bench PRIVATE
+  QUANTD_BINARY="$<TARGET_FILE:quantd>" ECHO_BINARY="$<TARGET_FILE:rpc_echo>")
+add_dependencies(rpc_bench quantd rpc_echo)

@@ -1,0 +1,40 @@
+// A server as a process of its own, and what it uses: CPU time, page faults, memory.
+#ifndef QUANTD_TESTS_BENCH_RPC_PROCESS_H_
+#define QUANTD_TESTS_BENCH_RPC_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace quantd::bench {
+
+struct Usage {
+  double cpu_seconds = 0;
+  uint64_t minor_faults = 0;
+  uint64_t resident_bytes = 0;
+};
+
+class Process {
+ public:
+  // Starts the program and waits until `ready_file` is there. Ends this process when that takes
+  // longer than 20 s.
+  Process(const std::vector<std::string>& command, const std::string& ready_file);
+  // Kills it.
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // The addresses in the ready file.
+  const std::vector<std::string>& addresses() const { return addresses_; }
+  Usage Read() const;
+
+ private:
+  pid_t pid_ = -1;
+  std::vector<std::string> addresses_;
+};
+
+}  // namespace quantd::bench
+
+#endif  // QUANTD_TESTS_BENCH_RPC_PROCESS_H_
