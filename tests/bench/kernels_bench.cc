@@ -51,8 +51,7 @@ struct Buffers {
   explicit Buffers(size_t bytes) : x(Allocate(bytes + kPad)), y(Allocate(bytes + kPad)) {
     auto* floats = reinterpret_cast<float*>(x.get());
     for (size_t i = 0; i < bytes / sizeof(float); ++i) {
-      floats[i] = static_cast<float>(static_cast<int>((i * 2654435761u) >> 8 & 0xFFFF) - 32768) *
-                  (6.0f / 65536.0f);
+      floats[i] = Value(i);
     }
     std::memset(y.get(), 0, bytes + kPad);
   }

@@ -1,6 +1,7 @@
 #include "kernels_cases.h"
 
 #include <algorithm>
+#include <memory>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -15,18 +16,16 @@ constexpr float kScale = 0.0234375f;
 
 // Scales of as many runs or elements as any case has; all the same, which no kernel knows.
 struct Scales {
-  std::vector<float> scale, limit, reciprocal, correction, zero_point;
+  std::vector<float> scale, reciprocal, correction, zero_point;
   std::vector<int32_t> integer_zero_point;
 
   explicit Scales(size_t count)
       : scale(count, kScale),
-        limit(count),
         reciprocal(count),
         correction(count),
         zero_point(count, 3.0f),
         integer_zero_point(count, 3) {
-    Kernels().make_reciprocals(scale.data(), count, limit.data(), reciprocal.data(),
-                               correction.data());
+    Kernels().make_reciprocals(scale.data(), count, reciprocal.data(), correction.data());
   }
 };
 
@@ -61,7 +60,6 @@ QuantizeTile MakeTile(const Row& row, ScaleMode mode, size_t run) {
   const Scales& scales = SharedScales();
   QuantizeTile tile;
   tile.scale = scales.scale.data();
-  tile.limit = scales.limit.data();
   tile.reciprocal = scales.reciprocal.data();
   tile.correction = scales.correction.data();
   if (row.encoder == Encoder::kInteger8 || row.encoder == Encoder::kInteger16) {
@@ -110,15 +108,33 @@ Case QuantizeCase(const Row& row, ScaleMode mode, size_t run, std::string_view s
 
 using Convert = void (*KernelTable::*)(const uint8_t*, size_t, uint8_t*);
 
+// 1 MiB's worth of elements of another type, of the values that the others have.
+std::shared_ptr<const std::vector<uint8_t>> Elements(Convert from_float, size_t bytes) {
+  constexpr size_t kSize = size_t{1} << 18;
+  std::vector<float> floats(kSize);
+  for (size_t i = 0; i < kSize; ++i) floats[i] = Value(i);
+  auto elements = std::make_shared<std::vector<uint8_t>>(kSize * bytes);
+  if (from_float != nullptr) {
+    (Kernels().*from_float)(reinterpret_cast<const uint8_t*>(floats.data()), kSize,
+                            elements->data());
+  } else {
+    auto* integers = reinterpret_cast<int32_t*>(elements->data());
+    for (size_t i = 0; i < kSize; ++i) integers[i] = static_cast<int32_t>(floats[i]);
+  }
+  return elements;
+}
+
 // x of another type, converted to a tile first.
-Case FromCase(const Row& row, std::string_view type, Convert convert, size_t in) {
+Case FromCase(const Row& row, std::string_view type, Convert convert, Convert from_float,
+              size_t in) {
   const size_t out = row.encoder == Encoder::kInteger16 ? 2 : 1;
   Case c;
   c.name = absl::StrCat("quantize ", std::string(type), " ", Plain(row.name));
   c.limit = out == 2 ? Limit::kNarrow16 : Limit::kNarrow8;
   c.one_size = true;
-  c.run = [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
+  c.run = [=, elements = Elements(from_float, in)](const uint8_t*, size_t size, uint8_t* y, bool) {
     const KernelTable& kernels = Kernels();
+    const uint8_t* x = elements->data();
     alignas(64) uint8_t floats[kTile * sizeof(float)];
     QuantizeTile tile = MakeTile(row, ScaleMode::kRuns, SIZE_MAX);
     tile.x = floats;
@@ -228,6 +244,11 @@ constexpr ConvertRow kConvertRows[] = {
 
 }  // namespace
 
+float Value(size_t index) {
+  return static_cast<float>(static_cast<int>((index * 2654435761u) >> 8 & 0xFFFF) - 32768) *
+         (6.0f / 65536.0f);
+}
+
 std::vector<Case> AllCases() {
   std::vector<Case> cases;
   for (int i = 0; i < kLimits; ++i) {
@@ -284,9 +305,11 @@ std::vector<Case> AllCases() {
     cases.push_back(std::move(c));
   }
   for (const Row& row : kRows) {
-    cases.push_back(FromCase(row, "FLOAT16", &KernelTable::float16_to_float, 2));
-    cases.push_back(FromCase(row, "BFLOAT16", &KernelTable::bfloat16_to_float, 2));
-    cases.push_back(FromCase(row, "INT32", &KernelTable::int32_to_float, 4));
+    cases.push_back(FromCase(row, "FLOAT16", &KernelTable::float16_to_float,
+                             &KernelTable::float_to_float16, 2));
+    cases.push_back(FromCase(row, "BFLOAT16", &KernelTable::bfloat16_to_float,
+                             &KernelTable::float_to_bfloat16, 2));
+    cases.push_back(FromCase(row, "INT32", &KernelTable::int32_to_float, nullptr, 4));
   }
   return cases;
 }

@@ -18,9 +18,12 @@ struct Case {
   bool is_limit = false;
   // Only at 1 MiB: the pairs that differ from another case by a conversion.
   bool one_size = false;
-  // Works on `size` elements. x is valid input of any type that the case reads.
+  // Works on `size` elements.
   std::function<void(const uint8_t* x, size_t size, uint8_t* y, bool stream)> run;
 };
+
+// Element `index` of x: -3 to 3, well mixed.
+float Value(size_t index);
 
 // In the order of the report. The limits come first.
 std::vector<Case> AllCases();

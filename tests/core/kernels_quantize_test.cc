@@ -30,7 +30,7 @@ constexpr Bounds kBounds16[] = {{0, 65535}, {-32768, 32767}};
 
 // The scales of a tile: enough entries for every element.
 struct Scales {
-  std::vector<float> scale, limit, reciprocal, correction, zero_point;
+  std::vector<float> scale, reciprocal, correction, zero_point;
 };
 
 class QuantizeKernels : public ::testing::TestWithParam<Row> {
@@ -44,11 +44,10 @@ class QuantizeKernels : public ::testing::TestWithParam<Row> {
       scales.zero_point.push_back(ZeroPoint(bounds));
     }
     if (narrow) {
-      scales.limit.resize(count);
       scales.reciprocal.resize(count);
       scales.correction.resize(count);
-      ScalarKernels().make_reciprocals(scales.scale.data(), count, scales.limit.data(),
-                                       scales.reciprocal.data(), scales.correction.data());
+      ScalarKernels().make_reciprocals(scales.scale.data(), count, scales.reciprocal.data(),
+                                       scales.correction.data());
     }
     return scales;
   }
@@ -90,8 +89,7 @@ class QuantizeKernels : public ::testing::TestWithParam<Row> {
   QuantizeTile MakeTile(const Scales& scales, Bounds bounds) {
     QuantizeTile tile;
     tile.scale = scales.scale.data();
-    if (!scales.limit.empty()) {
-      tile.limit = scales.limit.data();
+    if (!scales.reciprocal.empty()) {
       tile.reciprocal = scales.reciprocal.data();
       tile.correction = scales.correction.data();
     }
@@ -214,8 +212,8 @@ TEST_P(QuantizeKernels, EverySixteenBitFloat) {
       Bounds bounds = RandomBounds();
       Scales scales = MakeScales(1, bounds);
       scales.scale[0] = scale;
-      if (!scales.limit.empty()) {
-        ScalarKernels().make_reciprocals(&scale, 1, scales.limit.data(), scales.reciprocal.data(),
+      if (!scales.reciprocal.empty()) {
+        ScalarKernels().make_reciprocals(&scale, 1, scales.reciprocal.data(),
                                          scales.correction.data());
       }
       QuantizeTile tile = MakeTile(scales, bounds);

@@ -46,15 +46,14 @@ uint64_t CountDifferences(const KernelTable& table, uint32_t begin, uint32_t ste
   uint64_t differences = 0;
   for (uint32_t significand = begin; significand < 1u << 23; significand += step) {
     const float scale = std::bit_cast<float>(significand | 0x3F800000u) * power;
-    float limit, reciprocal, correction;
-    table.make_reciprocals(&scale, 1, &limit, &reciprocal, &correction);
+    float reciprocal, correction;
+    table.make_reciprocals(&scale, 1, &reciprocal, &correction);
     if (!with_correction) correction = 0;
     MakeTies(scale, x.data());
     QuantizeTile tile;
     tile.x = x.data();
     tile.size = kSize;
     tile.scale = &scale;
-    tile.limit = &limit;
     tile.reciprocal = &reciprocal;
     tile.correction = &correction;
     tile.minimum = 0;

@@ -146,35 +146,31 @@ struct Unpack2 {
   }
 };
 
-// limit, reciprocal and correction of N scales. 1 - s * rh is exact in one fused multiply-add, so
+// Reciprocal and correction of N scales. 1 - s * rh is exact in one fused multiply-add, so
 // the correction is 1 / s - rh rounded once.
-HWY_INLINE void ReciprocalStep(const float* scale, float* limit, float* reciprocal,
-                               float* correction) {
+HWY_INLINE void ReciprocalStep(const float* scale, float* reciprocal, float* correction) {
   const DF df;
   const V one = hn::Set(df, 1.0f);
   const V s = hn::LoadU(df, scale);
   const V high = hn::Div(one, s);
-  hn::StoreU(hn::Mul(hn::Abs(s), hn::Set(df, 600.0f)), df, limit);
   hn::StoreU(high, df, reciprocal);
   hn::StoreU(hn::Div(hn::NegMulAdd(high, s, one), s), df, correction);
 }
 
-void MakeReciprocals(const float* scale, size_t size, float* limit, float* reciprocal,
-                     float* correction) {
+void MakeReciprocals(const float* scale, size_t size, float* reciprocal, float* correction) {
   size_t i = 0;
   for (; i + N <= size; i += N) {
-    ReciprocalStep(scale + i, limit + i, reciprocal + i, correction + i);
+    ReciprocalStep(scale + i, reciprocal + i, correction + i);
   }
   const size_t rest = size - i;
   if (rest == 0) return;
   float in[N];
-  float out[3][N];
+  float out[2][N];
   std::fill_n(in, N, 1.0f);
   std::memcpy(in, scale + i, rest * sizeof(float));
-  ReciprocalStep(in, out[0], out[1], out[2]);
-  std::memcpy(limit + i, out[0], rest * sizeof(float));
-  std::memcpy(reciprocal + i, out[1], rest * sizeof(float));
-  std::memcpy(correction + i, out[2], rest * sizeof(float));
+  ReciprocalStep(in, out[0], out[1]);
+  std::memcpy(reciprocal + i, out[0], rest * sizeof(float));
+  std::memcpy(correction + i, out[1], rest * sizeof(float));
 }
 
 void FillConvert(KernelTable& table) {

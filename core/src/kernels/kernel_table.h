@@ -78,9 +78,8 @@ struct QuantizeTile {
   size_t first = 0;
   size_t run = SIZE_MAX;
   // One entry a run, or one an element. Always `scale` (in the precision of the division, and
-  // neither 0 nor NaN nor infinite); for kReciprocal the three that make_reciprocals gives as well.
+  // neither 0 nor NaN nor infinite); for kReciprocal the two that make_reciprocals gives as well.
   const float* scale = nullptr;
-  const float* limit = nullptr;
   const float* reciprocal = nullptr;
   const float* correction = nullptr;
   // Null: none. Integers with |value| <= 65535 within the output's range for the integer encoders
@@ -147,10 +146,9 @@ struct KernelTable {
   DequantizeKernel dequantize[kDecoders][kScaleModes];
   RangeKernel range[2][kScaleModes];  // [0]: NonFinite::kReject, [1]: kIgnore
 
-  // limit, reciprocal and correction of scales for Division::kReciprocal. REQUIRES: every |scale|
-  // in [2^-100, 2^76]. Outputs may not overlap the input.
-  void (*make_reciprocals)(const float* scale, size_t size, float* limit, float* reciprocal,
-                           float* correction);
+  // 1 / scale in two floats for Division::kReciprocal. REQUIRES: every |scale| in [2^-100, 2^76].
+  // Outputs may not overlap the input.
+  void (*make_reciprocals)(const float* scale, size_t size, float* reciprocal, float* correction);
 
   // Elements to floats and back, `size` of them. Rounds half to even; a NaN stays a NaN of its
   // sign.

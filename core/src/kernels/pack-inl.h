@@ -48,35 +48,25 @@ inline constexpr size_t N = HWY_LANES(float);
 HWY_INLINE V ClampNanLow(V v, V low, V high) {
   return V{QUANTD_X86(min_ps)(QUANTD_X86(max_ps)(v.raw, low.raw), high.raw)};
 }
-// low <= v <= high; a NaN v stays NaN.
-HWY_INLINE V ClampKeepNan(V v, V low, V high) {
-  return V{QUANTD_X86(max_ps)(low.raw, QUANTD_X86(min_ps)(high.raw, v.raw))};
-}
 // Whether v is smaller (larger) than what was found, NaN not.
 HWY_INLINE V MinSkipNan(V v, V found) { return V{QUANTD_X86(min_ps)(v.raw, found.raw)}; }
 HWY_INLINE V MaxSkipNan(V v, V found) { return V{QUANTD_X86(max_ps)(v.raw, found.raw)}; }
 
-// Half to even, in the default rounding mode; NaN gives INT32_MIN. Highway's NearestInt spends
+// Half to even, in the default rounding mode. What int32 can't hold, on either side, and NaN give
+// the lowest int32 (kOverflowIsLowest) on x86. Highway's NearestInt spends
 // another 30 to 47 % on values out of range, which a clamp has excluded here.
 HWY_INLINE I RoundToInt(V v) { return I{QUANTD_X86(cvtps_epi32)(v.raw)}; }
-// The same, for |v| <= 600 or NaN.
-HWY_INLINE I RoundToIntNanLow(V v) { return RoundToInt(v); }
+inline constexpr bool kOverflowIsLowest = true;
 
 #else  // NEON
 
 HWY_INLINE V ClampNanLow(V v, V low, V high) {
   return V{vminq_f32(vmaxnmq_f32(v.raw, low.raw), high.raw)};
 }
-HWY_INLINE V ClampKeepNan(V v, V low, V high) {
-  return V{vmaxq_f32(vminq_f32(v.raw, high.raw), low.raw)};
-}
 HWY_INLINE V MinSkipNan(V v, V found) { return V{vminnmq_f32(v.raw, found.raw)}; }
 HWY_INLINE V MaxSkipNan(V v, V found) { return V{vmaxnmq_f32(v.raw, found.raw)}; }
 HWY_INLINE I RoundToInt(V v) { return I{vcvtnq_s32_f32(v.raw)}; }
-// NEON's conversion gives 0 for NaN, so NaN is made a number first.
-HWY_INLINE I RoundToIntNanLow(V v) {
-  return RoundToInt(V{vmaxnmq_f32(v.raw, vdupq_n_f32(-1000.0f))});
-}
+inline constexpr bool kOverflowIsLowest = false;  // NaN gives 0, and +Inf the largest
 
 #endif
 
@@ -128,6 +118,17 @@ HWY_INLINE hn::Vec<DU16> PackLow16(U a, U b) {
 }
 
 #endif
+
+// Whether a lane is the lowest int16.
+HWY_INLINE bool AnyLowest(I16 a, I16 b) {
+#if HWY_TARGET == HWY_AVX3
+  const __m512i lowest = _mm512_set1_epi16(INT16_MIN);
+  return _mm512_cmpeq_epi16_mask(_mm512_min_epi16(a.raw, b.raw), lowest) != 0;
+#else
+  const DI16 d;
+  return !hn::AllFalse(d, hn::Eq(hn::Min(a, b), hn::Set(d, INT16_MIN)));
+#endif
+}
 
 // ---- Memory -------------------------------------------------------------------------------------
 // Elements lie at any address, so all go through byte pointers.

@@ -67,24 +67,25 @@ struct Divider {
 };
 
 // Not the rounded quotient, but on the same side of every half-integer up to 255.5 (see README.md),
-// so that it rounds to the same integer; three times faster than the division. The clamp keeps
-// infinities and overflow out of the products: Inf * rh + Inf * rl would be NaN. Beyond 600 the
-// quotient does not matter, since it is out of the range of 8 bits whatever the zero point.
+// so that it rounds to the same integer; three times faster than the division.
 template <>
 struct Divider<Division::kReciprocal> {
-  V limit;
   V reciprocal;
   V correction;
 
   template <ScaleMode kMode>
   static HWY_INLINE Divider Make(const QuantizeTile& tile, size_t k) {
-    return {Fetch<kMode>(tile.limit, k), Fetch<kMode>(tile.reciprocal, k),
-            Fetch<kMode>(tile.correction, k)};
+    return {Fetch<kMode>(tile.reciprocal, k), Fetch<kMode>(tile.correction, k)};
   }
 
-  HWY_INLINE V operator()(V x) const {
-    const V bounded = ClampKeepNan(x, hn::Neg(limit), limit);
-    return hn::MulAdd(bounded, reciprocal, hn::Mul(bounded, correction));
+  // Wrong (a NaN, or an infinity of the wrong sign) where x or a product is infinite.
+  HWY_INLINE V operator()(V x) const { return hn::MulAdd(x, reciprocal, hn::Mul(x, correction)); }
+  // Right everywhere. From 300 on one product is enough: no zero point brings it into the range of
+  // 8 bits, whose largest |quotient| is 255.
+  HWY_INLINE V Anywhere(V x) const {
+    const V product = hn::Mul(x, reciprocal);
+    const auto is_small = hn::Lt(hn::Abs(product), hn::Set(DF(), 300.0f));
+    return hn::IfThenElse(is_small, (*this)(x), product);
   }
 };
 
@@ -97,9 +98,24 @@ HWY_INLINE void QuantizeBlock(const uint8_t* x, const Divider<kDivision>& d0,
                               const Encoder& encoder, uint8_t* y) {
   const DF df;
   const float* floats = As<float>(x);
-  encoder.template Store<kStream>(d0(hn::LoadU(df, floats)), d1(hn::LoadU(df, floats + N)),
-                                  d2(hn::LoadU(df, floats + 2 * N)),
-                                  d3(hn::LoadU(df, floats + 3 * N)), points, y);
+  const V x0 = hn::LoadU(df, floats);
+  const V x1 = hn::LoadU(df, floats + N);
+  const V x2 = hn::LoadU(df, floats + 2 * N);
+  const V x3 = hn::LoadU(df, floats + 3 * N);
+  if constexpr (kDivision == Division::kReciprocal && kOverflowIsLowest) {
+    // A wrong quotient is a NaN or infinite, and so the lowest integer. Looking for one once a
+    // block costs less than a clamp of every x: 57 GB/s instead of 49 at 64 KiB.
+    const auto codes = Encoder::Round(d0(x0), d1(x1), d2(x2), d3(x3));
+    if (HWY_LIKELY(!AnyLowest(codes.ab, codes.cd))) {
+      return encoder.template StoreRounded<kStream>(codes, points, y);
+    }
+  }
+  if constexpr (kDivision == Division::kReciprocal) {
+    encoder.template Store<kStream>(d0.Anywhere(x0), d1.Anywhere(x1), d2.Anywhere(x2),
+                                    d3.Anywhere(x3), points, y);
+  } else {
+    encoder.template Store<kStream>(d0(x0), d1(x1), d2(x2), d3(x3), points, y);
+  }
 }
 
 // The zero points of four vectors at entries k0 to k3. kDivideAndAdd has added them already.
@@ -176,35 +192,39 @@ HWY_INLINE void QuantizeElementsBlock(const QuantizeTile& tile, const Encoder& e
       tile.y + i * Encoder::kCodeBytes);
 }
 
-// A copy of up to kSize entries of every array of scales that a tile has.
+// Up to kSize entries of each array of scales that a tile has.
 template <size_t kSize>
 struct ScaleBuffer {
-  float scale[kSize];
-  float limit[kSize];
-  float reciprocal[kSize];
-  float correction[kSize];
-  float zero_point[kSize];
+  // Whole vectors are written, so there is room for one more.
+  float scale[kSize + N];
+  float reciprocal[kSize + N];
+  float correction[kSize + N];
+  float zero_point[kSize + N];
   size_t size = 0;
 
   // Entry k of the tile's, `count` times.
-  void Append(const QuantizeTile& tile, size_t k, size_t count) {
-    std::fill_n(scale + size, count, tile.scale[k]);
-    if (tile.limit != nullptr) {
-      std::fill_n(limit + size, count, tile.limit[k]);
-      std::fill_n(reciprocal + size, count, tile.reciprocal[k]);
-      std::fill_n(correction + size, count, tile.correction[k]);
+  HWY_INLINE void Append(const QuantizeTile& tile, size_t k, size_t count) {
+    Fill(tile.scale, k, count, scale);
+    if (tile.reciprocal != nullptr) {
+      Fill(tile.reciprocal, k, count, reciprocal);
+      Fill(tile.correction, k, count, correction);
     }
-    if (tile.zero_point != nullptr) std::fill_n(zero_point + size, count, tile.zero_point[k]);
+    if (tile.zero_point != nullptr) Fill(tile.zero_point, k, count, zero_point);
     size += count;
   }
-  void Use(QuantizeTile& tile) const {
+  HWY_INLINE void Use(QuantizeTile& tile) const {
     tile.scale = scale;
-    if (tile.limit != nullptr) {
-      tile.limit = limit;
+    if (tile.reciprocal != nullptr) {
       tile.reciprocal = reciprocal;
       tile.correction = correction;
     }
     if (tile.zero_point != nullptr) tile.zero_point = zero_point;
+  }
+
+ private:
+  HWY_INLINE void Fill(const float* from, size_t k, size_t count, float* to) const {
+    const V value = hn::Set(DF(), from[k]);
+    for (size_t i = 0; i < count; i += N) hn::StoreU(value, DF(), to + size + i);
   }
 };
 

@@ -15,7 +15,6 @@ namespace HWY_NAMESPACE {
 
 // Integers of 8 bits or fewer, one byte a code, with any bounds. Within, codes are in [0, 255]: of
 // signed types 128 is added with the zero point and taken off at the end.
-template <bool kClamped>
 struct Integer8 {
   static constexpr size_t kCodeBytes = 1;
 
@@ -36,11 +35,19 @@ struct Integer8 {
             hn::Add(PackInt16(RoundToInt(z2), RoundToInt(z3)), bias_)};
   }
 
-  // Quotients are within 600, or NaN, which becomes the smallest int16 and so the minimum.
+  // Rounded quotients, saturated to int16. NaN is its lowest, and so gives the minimum.
+  struct Rounded {
+    I16 ab;
+    I16 cd;
+  };
+  static HWY_INLINE Rounded Round(V q0, V q1, V q2, V q3) {
+    return {PackInt16(RoundToInt(q0), RoundToInt(q1)), PackInt16(RoundToInt(q2), RoundToInt(q3))};
+  }
+
   template <bool kStream>
-  HWY_INLINE void Store(V q0, V q1, V q2, V q3, const Points& points, uint8_t* y) const {
-    const I16 ab = hn::SaturatedAdd(PackInt16(Integer(q0), Integer(q1)), points.ab);
-    const I16 cd = hn::SaturatedAdd(PackInt16(Integer(q2), Integer(q3)), points.cd);
+  HWY_INLINE void StoreRounded(Rounded rounded, const Points& points, uint8_t* y) const {
+    const I16 ab = hn::SaturatedAdd(rounded.ab, points.ab);
+    const I16 cd = hn::SaturatedAdd(rounded.cd, points.cd);
     const U8 bounded = hn::Min(hn::Max(PackBytes(ab, cd), minimum_), maximum_);
     const U8 codes = hn::Xor(bounded, sign_);
     if constexpr (kStream) {
@@ -50,12 +57,17 @@ struct Integer8 {
     }
   }
 
- private:
-  static HWY_INLINE I Integer(V q) {
-    if constexpr (kClamped) return RoundToIntNanLow(q);
-    return RoundToInt(ClampNanLow(q, hn::Set(DF(), -600.0f), hn::Set(DF(), 600.0f)));
+  // The clamp leaves what the zero point can bring into the range, which is within 255.
+  template <bool kStream>
+  HWY_INLINE void Store(V q0, V q1, V q2, V q3, const Points& points, uint8_t* y) const {
+    const V low = hn::Set(DF(), -600.0f);
+    const V high = hn::Set(DF(), 600.0f);
+    StoreRounded<kStream>(Round(ClampNanLow(q0, low, high), ClampNanLow(q1, low, high),
+                                ClampNanLow(q2, low, high), ClampNanLow(q3, low, high)),
+                          points, y);
   }
 
+ private:
   I16 bias_;
   U8 sign_;
   U8 minimum_;
@@ -107,7 +119,7 @@ namespace {
 template <Division kDivision, Encoder kEncoder>
 void Set(KernelTable& table) {
   if constexpr (kEncoder == Encoder::kInteger8) {
-    SetQuantize<kDivision, kEncoder, Integer8<kDivision == Division::kReciprocal>>(table);
+    SetQuantize<kDivision, kEncoder, Integer8>(table);
   } else if constexpr (kEncoder == Encoder::kInteger16) {
     SetQuantize<kDivision, kEncoder, Integer16>(table);
   }

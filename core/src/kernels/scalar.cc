@@ -131,10 +131,8 @@ bool Range(const RangeTile& tile) {
   return non_finite;
 }
 
-void MakeReciprocals(const float* scale, size_t size, float* limit, float* reciprocal,
-                     float* correction) {
+void MakeReciprocals(const float* scale, size_t size, float* reciprocal, float* correction) {
   for (size_t i = 0; i < size; ++i) {
-    limit[i] = 600 * std::fabs(scale[i]);
     reciprocal[i] = 1 / scale[i];
     correction[i] = std::fma(-reciprocal[i], scale[i], 1.0f) / scale[i];
   }
