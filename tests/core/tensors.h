@@ -11,7 +11,7 @@
 #include "quantd/field_error.h"
 #include "quantd/parameters.h"
 #include "quantd/values.h"
-#include "reference/elements.h"
+#include "types/codes.h"
 
 namespace quantd {
 
@@ -40,7 +40,7 @@ class Tensor {
 inline Tensor Codes(DataType type, Shape shape, const std::vector<uint32_t>& codes) {
   std::vector<uint8_t> bytes(ByteSize(type, static_cast<int64_t>(codes.size())));
   for (size_t i = 0; i < codes.size(); ++i) {
-    reference::StoreCode(type, bytes.data(), static_cast<int64_t>(i), codes[i]);
+    StoreCode(type, bytes.data(), static_cast<int64_t>(i), codes[i]);
   }
   return Tensor(type, std::move(shape), std::move(bytes));
 }

@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "quantd/quantization_error.h"
 #include "quantd/values.h"
+#include "reference/elements.h"
 #include "tensors.h"
 
 namespace quantd {
@@ -38,9 +39,9 @@ TEST(Values, EveryCodeOfEveryTypeComesBack) {
     const std::vector<float> values = UnpackFloats(info.type, count, tensor.view().bytes);
     const std::vector<uint8_t> packed = PackFloats(info.type, values, "x").value();
     for (int64_t i = 0; i < count; ++i) {
-      const uint32_t code = reference::LoadCode(info.type, packed.data(), i);
+      const uint32_t code = LoadCode(info.type, packed.data(), i);
       if (std::isnan(values[i])) {
-        EXPECT_TRUE(std::isnan(reference::DecodeFloat(info.type, code))) << info.name << " " << i;
+        EXPECT_TRUE(std::isnan(DecodeFloat(info.type, code))) << info.name << " " << i;
       } else {
         EXPECT_EQ(code, static_cast<uint32_t>(i)) << info.name;
       }

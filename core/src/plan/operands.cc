@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
 #include "quantd/shape.h"
-#include "reference/elements.h"
+#include "types/codes.h"
 
 namespace quantd {
 namespace {
@@ -31,14 +31,14 @@ std::vector<Value> DecodeAll(const TensorView& tensor, int64_t elements, Decode 
   const int bits = Info(type).bits;
   if (bits > 8 || elements < int64_t{1} << bits) {
     for (int64_t i = 0; i < elements; ++i) {
-      values[static_cast<size_t>(i)] = decode(reference::LoadCode(type, bytes.data(), i));
+      values[static_cast<size_t>(i)] = decode(LoadCode(type, bytes.data(), i));
     }
     return values;
   }
   std::array<Value, 256> table;
   for (uint32_t code = 0; code < 1u << bits; ++code) table[code] = decode(code);
   for (int64_t i = 0; i < elements; ++i) {
-    values[static_cast<size_t>(i)] = table[reference::LoadCode(type, bytes.data(), i)];
+    values[static_cast<size_t>(i)] = table[LoadCode(type, bytes.data(), i)];
   }
   return values;
 }
@@ -102,7 +102,7 @@ std::vector<float> ReadFloats(const TensorView& tensor, int64_t elements) {
     return values;
   }
   return DecodeAll<float>(tensor, elements, [type = tensor.data_type](uint32_t code) {
-    return reference::DecodeFloat(type, code);
+    return DecodeFloat(type, code);
   });
 }
 
@@ -113,7 +113,7 @@ std::vector<int32_t> ReadCodes(const TensorView& tensor, int64_t elements) {
 
 std::vector<int32_t> ReadIntegers(const TensorView& tensor, int64_t elements) {
   return DecodeAll<int32_t>(tensor, elements, [type = tensor.data_type](uint32_t code) {
-    return static_cast<int32_t>(reference::DecodeInteger(type, code));
+    return static_cast<int32_t>(DecodeInteger(type, code));
   });
 }
 

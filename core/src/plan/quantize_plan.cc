@@ -9,7 +9,7 @@
 #include "plan/operands.h"
 #include "quantd/field_error.h"
 #include "quantd/quantize.h"
-#include "reference/small_float.h"
+#include "types/small_float.h"
 
 namespace quantd {
 namespace {
@@ -98,7 +98,7 @@ absl::Status ReadScales(const TensorView& scale, int64_t count, QuantizePlan& pl
       return ScaleError(i, value, ", scales are finite and not 0");
     }
     if (!cast) continue;
-    const float rounded = reference::RoundTo(plan.precision, value);
+    const float rounded = RoundTo(plan.precision, value);
     if (rounded == 0 || !std::isfinite(rounded)) {
       return ScaleError(i, value,
                         absl::StrCat(", which becomes ", rounded, " in ", Name(plan.precision)));

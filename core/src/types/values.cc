@@ -5,7 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
 #include "quantd/shape.h"
-#include "reference/elements.h"
+#include "types/codes.h"
+#include "types/small_float.h"
 
 namespace quantd {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 uint32_t EncodeValue(DataType type, float value) {
   if (type == DataType::kFloat) return std::bit_cast<uint32_t>(value);
   if (type != DataType::kFloat8E8M0) {
-    return reference::EncodeFormat(reference::FormatOf(type), value, false);
+    return EncodeFormat(FormatOf(type), value, false);
   }
   if (!(value >= 0x1p-127f && value <= 0x1p127f)) return std::isnan(value) ? 0xFF : 0;
   return static_cast<uint32_t>(std::ilogb(value) + 127);
@@ -44,12 +45,12 @@ absl::StatusOr<std::vector<uint8_t>> PackFloats(DataType type, absl::Span<const 
   for (int64_t i = 0; i < count; ++i) {
     const float value = values[i];
     const uint32_t code = EncodeValue(type, value);
-    const float stored = reference::DecodeFloat(type, code);
+    const float stored = DecodeFloat(type, code);
     if (stored != value && !(std::isnan(stored) && std::isnan(value))) {
       return FieldError(field, absl::StrCat(field, "[", i, "] is ", value,
                                             ", which is not a value of ", Name(type)));
     }
-    reference::StoreCode(type, packed.data(), i, code);
+    StoreCode(type, packed.data(), i, code);
   }
   return packed;
 }
@@ -67,7 +68,7 @@ absl::StatusOr<std::vector<uint8_t>> PackIntegers(DataType type, absl::Span<cons
       return FieldError(field, absl::StrCat(field, "[", i, "] is ", values[i], ", ", info->name,
                                             " holds ", info->minimum, " to ", info->maximum));
     }
-    reference::StoreCode(type, packed.data(), i, static_cast<uint32_t>(values[i]));
+    StoreCode(type, packed.data(), i, static_cast<uint32_t>(values[i]));
   }
   return packed;
 }
@@ -76,7 +77,7 @@ std::vector<float> UnpackFloats(DataType type, int64_t elements, const ByteChunk
   const std::vector<uint8_t> packed = Contiguous(bytes);
   std::vector<float> values(static_cast<size_t>(elements));
   for (int64_t i = 0; i < elements; ++i) {
-    values[i] = reference::DecodeFloat(type, reference::LoadCode(type, packed.data(), i));
+    values[i] = DecodeFloat(type, LoadCode(type, packed.data(), i));
   }
   return values;
 }
@@ -85,7 +86,7 @@ std::vector<int64_t> UnpackIntegers(DataType type, int64_t elements, const ByteC
   const std::vector<uint8_t> packed = Contiguous(bytes);
   std::vector<int64_t> values(static_cast<size_t>(elements));
   for (int64_t i = 0; i < elements; ++i) {
-    values[i] = reference::DecodeInteger(type, reference::LoadCode(type, packed.data(), i));
+    values[i] = DecodeInteger(type, LoadCode(type, packed.data(), i));
   }
   return values;
 }

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "reference/small_float.h"
+#include "types/small_float.h"
 
-namespace quantd::reference {
+namespace quantd {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -203,4 +203,4 @@ TEST(SmallFloat, Bfloat16AsTheUsualBitTrick) {
 }
 
 }  // namespace
-}  // namespace quantd::reference
+}  // namespace quantd

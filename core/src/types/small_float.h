@@ -5,8 +5,8 @@
 //
 // The specification, not the fast path: one description of each format and one encoder for all,
 // which rounds half to even on the target's grid, subnormals included.
-#ifndef QUANTD_REFERENCE_SMALL_FLOAT_H_
-#define QUANTD_REFERENCE_SMALL_FLOAT_H_
+#ifndef QUANTD_TYPES_SMALL_FLOAT_H_
+#define QUANTD_TYPES_SMALL_FLOAT_H_
 
 #include <algorithm>
 #include <bit>
@@ -16,7 +16,7 @@
 
 #include "quantd/data_type.h"
 
-namespace quantd::reference {
+namespace quantd {
 
 // A sign, an exponent and a mantissa in up to 16 bits. A code without its sign bit is its
 // magnitude; larger magnitudes mean larger values, up to `largest`.
@@ -163,6 +163,6 @@ inline float RoundTo(DataType precision, float value) {
   return value;
 }
 
-}  // namespace quantd::reference
+}  // namespace quantd
 
-#endif  // QUANTD_REFERENCE_SMALL_FLOAT_H_
+#endif  // QUANTD_TYPES_SMALL_FLOAT_H_

@@ -1,0 +1,68 @@
+// The code of an element, which is its stored bits, in packed bytes, and the value of a code.
+//
+//   uint8_t bytes[2] = {0x21, 0x03};
+//   LoadCode(DataType::kUint4, bytes, 2) == 3
+//
+// Row-major and without padding, for any type: packing runs over the flattened tensor.
+#ifndef QUANTD_TYPES_CODES_H_
+#define QUANTD_TYPES_CODES_H_
+
+#include <bit>
+#include <cstdint>
+
+#include "quantd/data_type.h"
+#include "types/small_float.h"
+
+namespace quantd {
+
+// The code of element `index` in packed bytes: the stored bits, zero-extended. 4-bit: element 0 in
+// the low nibble; 2-bit: x0 | x1<<2 | x2<<4 | x3<<6; wider ones are little endian.
+inline uint32_t LoadCode(DataType type, const uint8_t* bytes, int64_t index) {
+  const int bits = Info(type).bits;
+  if (bits < 8) {
+    const int64_t bit = index * bits;
+    return (bytes[bit / 8] >> (bit % 8)) & ((1u << bits) - 1);
+  }
+  uint32_t code = 0;
+  for (int i = 0; i < bits / 8; ++i) code |= uint32_t{bytes[index * (bits / 8) + i]} << (8 * i);
+  return code;
+}
+
+// Stores a code and leaves its neighbours in the byte as they are.
+inline void StoreCode(DataType type, uint8_t* bytes, int64_t index, uint32_t code) {
+  const int bits = Info(type).bits;
+  if (bits < 8) {
+    const int64_t bit = index * bits;
+    const uint32_t mask = ((1u << bits) - 1) << (bit % 8);
+    uint8_t& byte = bytes[bit / 8];
+    byte = static_cast<uint8_t>((byte & ~mask) | ((code << (bit % 8)) & mask));
+    return;
+  }
+  for (int i = 0; i < bits / 8; ++i) {
+    bytes[index * (bits / 8) + i] = static_cast<uint8_t>(code >> (8 * i));
+  }
+}
+
+// The integer that a code of an integer type stands for.
+inline int64_t DecodeInteger(DataType type, uint32_t code) {
+  const DataTypeInfo& info = Info(type);
+  const int64_t value = code;
+  return value > info.maximum ? value - (int64_t{1} << info.bits) : value;
+}
+
+// The value of a code of any type as FLOAT (INT32 rounds).
+inline float DecodeFloat(DataType type, uint32_t code) {
+  switch (Info(type).kind) {
+    case DataTypeKind::kInteger:
+      return static_cast<float>(DecodeInteger(type, code));
+    case DataTypeKind::kExponent:
+      return DecodeE8M0(static_cast<uint8_t>(code));
+    default:
+      return type == DataType::kFloat ? std::bit_cast<float>(code)
+                                      : DecodeFormat(FormatOf(type), code);
+  }
+}
+
+}  // namespace quantd
+
+#endif  // QUANTD_TYPES_CODES_H_
