@@ -168,15 +168,18 @@ absl::Status QuantizeJob::CheckFinite(const Box& box, const Scan& scan) const {
       absl::InvalidArgumentError(absl::StrCat("x has a NaN or an infinity at index ", flat)));
 }
 
-absl::Status QuantizeJob::FindRanges(std::vector<Range>* ranges, ProgressCallback progress) const {
+absl::Status QuantizeJob::FindRanges(std::vector<Range>* ranges, std::vector<Scan>* scans,
+                                     ProgressCallback progress) const {
   const BlockGrid one = *DynamicGrid(x_->shape(), {});
   const BlockGrid& grid = strategy_ == Strategy::kTwoLevel ? one : form_.grid;
   ranges->resize(grid.scales);
+  scans->resize(plan_.pieces.size());
   std::mutex mutex;
   return RunPieces(plan_.pieces.size(), [&](size_t index) {
     const Box& box = plan_.pieces[index];
     const std::string x = x_->Read(box);
-    const Scan scan = ScanPiece(ToFloats(x_->type(), Product(box.size), x), box, grid);
+    Scan& scan = (*scans)[index];
+    scan = ScanPiece(ToFloats(x_->type(), Product(box.size), x), box, grid);
     if (absl::Status status = CheckFinite(box, scan); !status.ok()) return status;
     progress(x.size());
     // A Range is two FLOATs: copied in and out of the grid as elements of 64 bits.
@@ -193,6 +196,7 @@ absl::Status QuantizeJob::FindRanges(std::vector<Range>* ranges, ProgressCallbac
     }
     ScatterBox({reinterpret_cast<const uint8_t*>(part.data()), part.size()}, 64, grid.counts,
                blocks, all);
+    scan.ranges = {};
     return absl::OkStatus();
   });
 }
@@ -255,27 +259,27 @@ absl::StatusOr<QuantizeJob::Answer> QuantizeJob::RunDynamic(const Box& box, std:
 }
 
 absl::StatusOr<QuantizeJob::Answer> QuantizeJob::RunKnownScales(
-    const Box& box, std::string x, absl::Span<const float> values, const ScaleTensor& scale,
+    const Box& box, const std::string& x, const ScaleTensor& scale,
     const ScaleTensor& zero_point) const {
   v1::QuantizeRequest method;
   method.set_output_type(method_.dynamic->output_type());
   method.set_report_error(method_.dynamic->report_error());
   if (method_.dynamic->has_saturate()) method.set_saturate(method_.dynamic->saturate());
-  absl::StatusOr<Answer> answer = RunGiven(box, std::move(x), method, scale, zero_point);
-  if (answer.ok() && form_.y == DataType::kInt8) {
+  absl::StatusOr<Answer> answer = RunGiven(box, x, method, scale, zero_point);
+  if (answer.ok() && form_.y == DataType::kInt8 && HasSmallestInt8(answer->y)) {
     const int64_t blocks = Product(form_.grid.BlocksOf(box).size);
     std::vector<float> zero_points(blocks, 0.0f);
     if (zero_point.type != DataType::kUnspecified) {
       zero_points = ToFloats(zero_point.type, blocks, zero_point.bytes);
     }
-    RaiseSmallestInt8(values, box, form_.grid, ToFloats(scale.type, blocks, scale.bytes),
-                      zero_points, &answer->y, &answer->error);
+    RaiseSmallestInt8(ToFloats(x_->type(), Product(box.size), x), box, form_.grid,
+                      ToFloats(scale.type, blocks, scale.bytes), zero_points, &answer->y,
+                      &answer->error);
   }
   return answer;
 }
 
-absl::StatusOr<QuantizeJob::Answer> QuantizeJob::RunTwoLevel(const Box& box, std::string x,
-                                                             absl::Span<const float> values,
+absl::StatusOr<QuantizeJob::Answer> QuantizeJob::RunTwoLevel(const Box& box, const std::string& x,
                                                              const Scan& scan,
                                                              float largest) const {
   const absl::StatusOr<RangeScales> found =
@@ -287,8 +291,8 @@ absl::StatusOr<QuantizeJob::Answer> QuantizeJob::RunTwoLevel(const Box& box, std
     std::memcpy(&tensor_scale, found->tensor_scale.bytes.data(), sizeof(float));
   }
   const int64_t blocks = static_cast<int64_t>(scan.ranges.size());
-  absl::StatusOr<Answer> answer = RunKnownScales(
-      box, std::move(x), values, ToFloatScales(found->scale, blocks, tensor_scale), {});
+  absl::StatusOr<Answer> answer =
+      RunKnownScales(box, x, ToFloatScales(found->scale, blocks, tensor_scale), {});
   if (!answer.ok()) return answer;
   answer->scale = found->scale;
   answer->tensor_scale = found->tensor_scale;
@@ -297,10 +301,11 @@ absl::StatusOr<QuantizeJob::Answer> QuantizeJob::RunTwoLevel(const Box& box, std
 
 absl::StatusOr<JobReport> QuantizeJob::Run(QuantizeSink sink, ProgressCallback progress) const {
   std::vector<Range> ranges;
+  std::vector<Scan> scans;  // kRangesFirst: what the first reading found
   RangeScales known;
   float largest = 0;
   if (strategy_ == Strategy::kRangesFirst || strategy_ == Strategy::kTwoLevel) {
-    if (absl::Status status = FindRanges(&ranges, progress); !status.ok()) return status;
+    if (absl::Status status = FindRanges(&ranges, &scans, progress); !status.ok()) return status;
   }
   if (strategy_ == Strategy::kTwoLevel) largest = std::max(-ranges[0].minimum, ranges[0].maximum);
   if (strategy_ == Strategy::kRangesFirst) {
@@ -313,40 +318,24 @@ absl::StatusOr<JobReport> QuantizeJob::Run(QuantizeSink sink, ProgressCallback p
     known.scale = {form_.scale, method_.given->scale().raw_data()};
     known.zero_point = {form_.zero_point, method_.given->zero_point().raw_data()};
   }
+  const bool scan_now =
+      (strategy_ == Strategy::kPiecesAlone && (method_.report_error() || !method_.given)) ||
+      strategy_ == Strategy::kTwoLevel;
 
   std::mutex mutex;
   ErrorSums sums;            // guarded by mutex
   QuantizationError single;  // of the only piece
-  const bool scans =
-      strategy_ != Strategy::kOneRequest && (method_.report_error() || !method_.given);
   const absl::Status status = RunPieces(plan_.pieces.size(), [&](size_t index) {
     const Box& box = plan_.pieces[index];
     const std::string x = x_->Read(box);
-    std::vector<float> values;
     Scan scan;
-    if (scans) {
-      values = ToFloats(x_->type(), Product(box.size), x);
-      scan = ScanPiece(values, box, form_.grid);
+    if (scan_now) {
+      scan = ScanPiece(ToFloats(x_->type(), Product(box.size), x), box, form_.grid);
       if (absl::Status finite = CheckFinite(box, scan); !finite.ok()) return finite;
+    } else if (!scans.empty()) {
+      scan = scans[index];
     }
-    const auto cut = [&](const ScaleTensor& whole) {
-      if (whole.type == DataType::kUnspecified) return whole;
-      return ScaleTensor{whole.type, CutScales(whole, form_.grid, box)};
-    };
-    absl::StatusOr<Answer> answer = absl::InternalError("not run");
-    if (method_.given) {
-      answer = RunGiven(box, x, *method_.given, cut(known.scale), cut(known.zero_point));
-    } else if (strategy_ == Strategy::kTwoLevel) {
-      answer = RunTwoLevel(box, x, values, scan, largest);
-    } else if (strategy_ == Strategy::kRangesFirst) {
-      const ScaleTensor scale = cut(known.scale);
-      const int64_t blocks = Product(form_.grid.BlocksOf(box).size);
-      answer =
-          RunKnownScales(box, x, values, ToFloatScales(scale, blocks, 1), cut(known.zero_point));
-      if (answer.ok()) answer->scale = scale;
-    } else {
-      answer = RunDynamic(box, x);
-    }
+    absl::StatusOr<Answer> answer = RunPiece(box, x, scan, known, largest);
     if (!answer.ok()) return Failed(answer.status());
     progress(x.size());
     const std::lock_guard<std::mutex> lock(mutex);
@@ -362,6 +351,27 @@ absl::StatusOr<JobReport> QuantizeJob::Run(QuantizeSink sink, ProgressCallback p
     report.error = strategy_ == Strategy::kOneRequest ? single : sums.Finish();
   }
   return report;
+}
+
+absl::StatusOr<QuantizeJob::Answer> QuantizeJob::RunPiece(const Box& box, const std::string& x,
+                                                          const Scan& scan,
+                                                          const RangeScales& known,
+                                                          float largest) const {
+  const auto cut = [&](const ScaleTensor& whole) {
+    if (whole.type == DataType::kUnspecified) return whole;
+    return ScaleTensor{whole.type, CutScales(whole, form_.grid, box)};
+  };
+  if (method_.given) {
+    return RunGiven(box, x, *method_.given, cut(known.scale), cut(known.zero_point));
+  }
+  if (strategy_ == Strategy::kTwoLevel) return RunTwoLevel(box, x, scan, largest);
+  if (strategy_ != Strategy::kRangesFirst) return RunDynamic(box, x);
+  const ScaleTensor scale = cut(known.scale);
+  const int64_t blocks = Product(form_.grid.BlocksOf(box).size);
+  absl::StatusOr<Answer> answer =
+      RunKnownScales(box, x, ToFloatScales(scale, blocks, 1), cut(known.zero_point));
+  if (answer.ok()) answer->scale = scale;
+  return answer;
 }
 
 }  // namespace quantd::cli

@@ -23,6 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "pieces.h"
 #include "quantd/quantization_error.h"
+#include "range_scales.h"
 #include "scan.h"
 #include "server.h"
 #include "source.h"
@@ -87,15 +88,20 @@ class QuantizeJob {
   QuantizeJob() = default;
   absl::Status Probe();
   absl::Status CutPieces(const PieceLimits& limits);
+  absl::StatusOr<Answer> RunPiece(const Box& box, const std::string& x, const Scan& scan,
+                                  const RangeScales& known, float largest) const;
   absl::StatusOr<Answer> RunGiven(const Box& box, std::string x, const v1::QuantizeRequest& method,
                                   const ScaleTensor& scale, const ScaleTensor& zero_point) const;
   absl::StatusOr<Answer> RunDynamic(const Box& box, std::string x) const;
-  absl::StatusOr<Answer> RunKnownScales(const Box& box, std::string x,
-                                        absl::Span<const float> values, const ScaleTensor& scale,
+  absl::StatusOr<Answer> RunKnownScales(const Box& box, const std::string& x,
+                                        const ScaleTensor& scale,
                                         const ScaleTensor& zero_point) const;
-  absl::StatusOr<Answer> RunTwoLevel(const Box& box, std::string x, absl::Span<const float> values,
-                                     const Scan& scan, float largest) const;
-  absl::Status FindRanges(std::vector<Range>* ranges, ProgressCallback progress) const;
+  absl::StatusOr<Answer> RunTwoLevel(const Box& box, const std::string& x, const Scan& scan,
+                                     float largest) const;
+  // Reads all of x: the ranges of all blocks (two levels: of the whole), and what each piece's scan
+  // found besides.
+  absl::Status FindRanges(std::vector<Range>* ranges, std::vector<Scan>* scans,
+                          ProgressCallback progress) const;
   absl::Status CheckFinite(const Box& box, const Scan& scan) const;
   absl::Status Failed(const absl::Status& status) const;
 

@@ -35,8 +35,20 @@ std::vector<float> ToFloats(DataType type, int64_t elements, absl::string_view b
 // `values`: the elements of `box`, row-major.
 Scan ScanPiece(absl::Span<const float> values, const Box& box, const BlockGrid& grid);
 
-// Calls visit(first, count, block) for each run of elements of `box` that share a block, in order;
-// `first` counts elements of the piece, `block` the blocks that the piece touches, both row-major.
+// Elements of a piece that lie in neighbouring blocks: `run` in the first one, which is `block`, as
+// many in the next, and so on; the last may have fewer. Elements and blocks of the piece are
+// counted row-major.
+struct BlockRow {
+  int64_t first = 0, count = 0;  // elements
+  int64_t run = 0;               // elements a block
+  int64_t block = 0;
+};
+
+// Visits all elements of `box`, in order.
+void ForEachBlockRow(const Box& box, const BlockGrid& grid,
+                     absl::FunctionRef<void(const BlockRow& row)> visit);
+
+// The same a block at a time: visit(first, count, block).
 void ForEachBlockRun(const Box& box, const BlockGrid& grid,
                      absl::FunctionRef<void(int64_t first, int64_t count, int64_t block)> visit);
 

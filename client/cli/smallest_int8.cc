@@ -6,12 +6,17 @@
 #include "scan.h"
 
 namespace quantd::cli {
+namespace {
+
+constexpr char kSmallest = -128, kRaised = -127;
+
+}  // namespace
+
+bool HasSmallestInt8(absl::string_view y) { return y.find(kSmallest) != absl::string_view::npos; }
 
 void RaiseSmallestInt8(absl::Span<const float> values, const Box& box, const BlockGrid& grid,
                        absl::Span<const float> scales, absl::Span<const float> zero_points,
                        std::string* y, QuantizationError* error) {
-  constexpr char kSmallest = -128, kRaised = -127;
-  if (y->find(kSmallest) == std::string::npos) return;
   const auto finite = static_cast<double>(
       std::count_if(values.begin(), values.end(), [](float x) { return std::isfinite(x); }));
   ForEachBlockRun(box, grid, [&](int64_t first, int64_t count, int64_t block) {

@@ -8,11 +8,14 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "grid.h"
 #include "quantd/quantization_error.h"
 
 namespace quantd::cli {
+
+bool HasSmallestInt8(absl::string_view y);
 
 // Turns every -128 of `y` into -127, and `error`, which is that of y as it came, into that of y as
 // it is then. `values` are the elements of `box` before; scales and zero points are those of the
