@@ -132,7 +132,6 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, const ByteChunks& 
       .minimum = plan.minimum,
       .maximum = plan.maximum,
       .saturate = plan.saturate,
-      .backwards = true,
   };
   ErrorSums sums;
   const bool report = plan.report_error && error != nullptr;

@@ -21,7 +21,6 @@ absl::Status Quantize(const QuantizePlan& plan, const ByteChunks& x, const Execu
       .minimum = plan.minimum,
       .maximum = plan.maximum,
       .saturate = plan.saturate,
-      .backwards = false,
   };
   ErrorSums sums;
   const bool report = plan.report_error && error != nullptr;

@@ -195,8 +195,7 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, const 
     QuantizeRange(loop, 0, work.elements, watch, sums);
   } else {
     std::vector<ErrorSums> parts(report ? split.tasks() : 0);
-    executor.ParallelFor(split.tasks(), [&](size_t index) {
-      const size_t task = work.backwards ? split.tasks() - 1 - index : index;
+    executor.ParallelFor(split.tasks(), [&](size_t task) {
       QuantizeRange(loop, split.begin(task), split.end(task), watch,
                     report ? &parts[task] : nullptr);
     });

@@ -28,8 +28,6 @@ struct QuantizeWork {
   int32_t minimum;
   int32_t maximum;
   bool saturate;
-  // The caller has just read x from the front to the back: what caches still hold is its end.
-  bool backwards;
 };
 
 // Writes the packed codes of x to y. `sums` may be null: no report is made then.

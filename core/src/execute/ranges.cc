@@ -56,7 +56,7 @@ class FirstNonFinite {
 class WideRow {
  public:
   static bool Fits(const BlockWalk& walk) {
-    return walk.row() < ScaleCursor::kShortRow && walk.period() > 0 && !walk.one_row();
+    return ScaleCursor::CopiesOut(walk) && walk.period() > 0;
   }
 
   WideRow(const BlockWalk& walk, int64_t begin)
@@ -217,13 +217,17 @@ absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x,
   const int64_t scale_count = plan.layout.scale_count;
   const int64_t alone = ElementsWithoutSharedScales(plan.layout);
   const bool own_ranges = scale_count <= kFewScales || alone == plan.elements;
-  // With many scales the tasks' own ranges may take a quarter of the input's bytes.
-  const auto most_tasks =
-      scale_count <= kFewScales
-          ? SIZE_MAX
-          : std::max<size_t>(1, plan.input_bytes / 32 / static_cast<size_t>(scale_count));
+  size_t most_tasks = SIZE_MAX;
+  if (own_ranges) {
+    most_tasks = static_cast<size_t>(executor.threads()) * TaskSplit::kTasksPerThread;
+    if (scale_count > kFewScales) {
+      // They may take a quarter of the input's bytes.
+      const uint64_t fit = plan.input_bytes / 32 / static_cast<uint64_t>(scale_count);
+      most_tasks = std::clamp<uint64_t>(fit, 1, most_tasks);
+    }
+  }
   const TaskSplit split(plan.elements, plan.input_bytes, executor.threads(), own_ranges ? 1 : alone,
-                        own_ranges ? most_tasks : SIZE_MAX);
+                        most_tasks);
 
   Watch watch(interrupted);
   FirstNonFinite first(plan.elements);

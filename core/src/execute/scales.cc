@@ -5,7 +5,7 @@
 namespace quantd {
 
 void ScaleCursor::Seek(int64_t element, int64_t end) {
-  if (!copies_out_ || !CopiesOnce()) {
+  if (!CopiesOnce()) {
     walk_.Seek(element);
     return;
   }

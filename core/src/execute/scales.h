@@ -8,12 +8,12 @@
 // A column is an array of one 32-bit value a scale (the scale itself, its reciprocal, a zero point,
 // ...). Long rows are one piece a row, straight from the columns:
 //
-//   ScaleMode::kRuns        long blocks along the row
+//   ScaleMode::kRuns        blocks of two elements and more along the row
 //   ScaleMode::kPerElement  blocks of one element
 //
-// For short rows (3 channels, last) and short blocks (channels of 7 x 7) the scales are copied out,
-// one an element, so that one kPerElement call covers many of them. Where every row has the same
-// scales and is short the copy is made once a task.
+// Rows too short to be worth a call each (3 channels, last) have their scales copied out, one an
+// element, so that one kPerElement call covers many rows. Where every row has the same scales the
+// copy is made once a task.
 #ifndef QUANTD_SRC_EXECUTE_SCALES_H_
 #define QUANTD_SRC_EXECUTE_SCALES_H_
 
@@ -34,8 +34,6 @@ class ScaleCursor {
   static constexpr int64_t kCopyWindow = 1024;
   // Shorter rows are not worth a call each.
   static constexpr int64_t kShortRow = 256;
-  // A kernel goes through shorter blocks piece by piece, at 60 ns each.
-  static constexpr int64_t kLongBlock = 64;
 
   using Columns = std::array<const void*, kMaxColumns>;  // null: not used
 
@@ -53,14 +51,7 @@ class ScaleCursor {
     }
   };
 
-  // How the scales of a layout are handed out.
-  static bool CopiesOut(const BlockWalk& walk) {
-    const bool short_rows = walk.row() < kShortRow && !walk.one_row();
-    if (walk.block() == 1 || walk.block() == walk.row()) return short_rows;
-    // Kernels take blocks of one or two vectors (16 FLOATs each with AVX-512) as they are.
-    const bool vectors = walk.block() == 16 || walk.block() == 32;
-    return short_rows || (walk.block() < kLongBlock && !vectors);
-  }
+  static bool CopiesOut(const BlockWalk& walk) { return walk.row() < kShortRow && !walk.one_row(); }
   static ScaleMode Mode(const BlockWalk& walk) {
     const bool one_each = walk.block() == 1 && walk.row() > 1;
     return one_each || CopiesOut(walk) ? ScaleMode::kPerElement : ScaleMode::kRuns;
@@ -110,7 +101,7 @@ class ScaleCursor {
   // Copies the scales of the next elements to entries 0 to elements - 1.
   void Expand(int64_t elements);
   // Whether one copy serves the whole task.
-  bool CopiesOnce() const { return walk_.period() > 0 && walk_.period() < kShortRow; }
+  bool CopiesOnce() const { return copies_out_ && walk_.period() > 0; }
 
   BlockWalk walk_;
   const Columns columns_;

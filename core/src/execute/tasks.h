@@ -17,13 +17,18 @@ struct TaskSplit {
   static constexpr uint64_t kBytesPerTask = 128 * 1024;
   // More tasks than threads, so that a thread that was held up does not hold up all.
   static constexpr uint64_t kTasksPerThread = 4;
+  // Larger tasks gain nothing, and others wait for a thread until one ends.
+  static constexpr uint64_t kMostBytesPerTask = 1024 * 1024;
 
   // `bytes` is the larger of input and output. Tasks begin at multiples of `align` elements.
   TaskSplit(int64_t elements, uint64_t bytes, int threads, int64_t align,
             size_t most_tasks = SIZE_MAX)
       : elements_(elements) {
-    const uint64_t most = std::min<uint64_t>(
-        most_tasks, threads == 1 ? 1 : static_cast<uint64_t>(threads) * kTasksPerThread);
+    uint64_t most = 1;
+    if (threads > 1) {
+      most = std::max(static_cast<uint64_t>(threads) * kTasksPerThread, bytes / kMostBytesPerTask);
+    }
+    most = std::min<uint64_t>(most, most_tasks);
     const auto tasks = static_cast<int64_t>(std::clamp<uint64_t>(bytes / kBytesPerTask, 1, most));
     per_task_ = (elements + tasks - 1) / tasks;
     if (per_task_ % align != 0) per_task_ += align - per_task_ % align;
