@@ -2,16 +2,16 @@
 
 One table: each row has a name, an input that shows the difference, what they answer and what the specification asks for.
 test_differences.py shows that every row still holds, on both sides; the random tests leave out what a row's `covers`
-says, and nothing else. `python differences.py` prints the table that README.md carries.
+says, and nothing else. `python differences.py` writes the table into README.md.
 """
 
 import dataclasses
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Callable, Optional
 
 import numpy as np
 
-import oracle
 import oracle_types as ot
 
 PACKAGES = {"ONNX reference evaluator": "onnx", "ONNX Runtime": "onnxruntime", "ml_dtypes": "ml_dtypes"}
@@ -43,6 +43,8 @@ class Difference:
     why: str
     zero_point: Optional[np.ndarray] = None
     output: ot.Type = ot.UINT8
+    opset: int = 25
+    part: int = 0  # which output of the operator: 0 is y, 1 y_scale
     attributes: dict = dataclasses.field(default_factory=dict)  # of the node
     arguments: dict = dataclasses.field(default_factory=dict)  # of the oracle and the client
     covers: Callable[[Case], np.ndarray] = lambda case: np.zeros(case.v.shape, bool)
@@ -98,22 +100,28 @@ def _range(t, low, high, saturate):
 TABLE = [
     Difference(
         "reference-wraps", "ONNX reference evaluator", "QuantizeLinear",
-        x=_f(np.inf, 3e9, -3e9, np.nan), scale=_f(1)[0:1], zero_point=_codes(ot.UINT8, 0),
+        x=_f(np.inf, 3e9, -3e9, np.nan), scale=_f(1)[0], zero_point=_codes(ot.UINT8, 0)[0],
         theirs=[0, 0, 0, 0], ours=[255, 255, 0, 0],
         why="converts to int32 before the clamp; what no int32 holds becomes INT_MIN",
         covers=lambda c: _unconvertible(c.v) if c.t.kind == "int" else _none(c),
     ),
     Difference(
         "reference-wraps-around-the-zero-point", "ONNX reference evaluator", "QuantizeLinear",
-        x=_f(-np.inf, np.nan), scale=_f(1)[0:1], zero_point=_codes(ot.INT8, 0xFF), output=ot.INT8,
-        theirs=[127, 127], ours=[0x80, 0x80],
+        x=_f(-np.inf, np.nan), scale=_f(1)[0], zero_point=_codes(ot.INT8, 0xFF)[0], output=ot.INT8,
+        theirs=[127, 127], ours=[-128, -128],
         why="INT_MIN plus a negative zero point wraps to a large positive number",
     ),
     Difference(
         "reference-promotes-int32", "ONNX reference evaluator", "QuantizeLinear",
-        x=np.array([16777217], np.int32), scale=_f(2.0**18 * 2 / 3)[0:1], zero_point=None, output=ot.UINT16,
-        theirs=None, ours=None,
+        x=np.array([16777217], np.int32), scale=_f(2.0**25)[0], zero_point=None, output=ot.UINT8,
+        theirs=[1], ours=[0],
         why="without `precision`, INT32 by FLOAT is divided in float64 (numpy's promotion); the specification casts both to FLOAT",
+    ),
+    Difference(
+        "reference-promotes-mixed-floats", "ONNX reference evaluator", "QuantizeLinear",
+        x=_f(0.50001), scale=np.array(1, np.float16), zero_point=None, output=ot.UINT8,
+        theirs=[1], ours=[0],
+        why="without `precision`, FLOAT by FLOAT16 is divided in FLOAT (numpy's promotion); the specification divides in the scale's type",
     ),
     Difference(
         "runtime-wraps", "ONNX Runtime", "QuantizeLinear",
@@ -124,25 +132,31 @@ TABLE = [
         covers=_runtime_wraps,
     ),
     Difference(
+        "runtime-float16-quotient", "ONNX Runtime", "QuantizeLinear",
+        x=np.array([2.25], np.float16), scale=np.array(0.3, np.float16), zero_point=_codes(ot.UINT8, 0)[0],
+        theirs=[7], ours=[8],
+        why="does not round a FLOAT16 quotient (7.4988, 7.5 in FLOAT16) to FLOAT16; `precision` FLOAT asks the server for the same",
+    ),
+    Difference(
         "runtime-e4m3fn-overflow", "ONNX Runtime", "QuantizeLinear",
-        x=_f(464.5, 495, 496, -470), scale=_f(1)[0:1], zero_point=_codes(ot.E4M3FN, 0), output=ot.E4M3FN,
+        x=_f(480, 495, -490), scale=_f(1)[0], zero_point=_codes(ot.E4M3FN, 0)[0], output=ot.E4M3FN,
         attributes=dict(saturate=0), arguments=dict(saturate=False),
-        theirs=[0x7E, 0x7E, 0x7F, 0xFE], ours=[0x7F, 0x7F, 0x7F, 0xFF],
-        why="without saturate, values in (464, 496) become 448 instead of NaN",
-        covers=_range(ot.E4M3FN, 464.0, 496.0, False),
+        theirs=["7E", "7E", "FE"], ours=["7F", "7F", "FF"],
+        why="without saturate, values in [480, 496) become 448 instead of NaN (those in (464, 480) become NaN)",
+        covers=_range(ot.E4M3FN, 480.0, 496.0, False),
     ),
     Difference(
         "runtime-e5m2-overflow", "ONNX Runtime", "QuantizeLinear",
-        x=_f(61440, 65000, -61440, 65536), scale=_f(1)[0:1], zero_point=_codes(ot.E5M2, 0), output=ot.E5M2,
+        x=_f(61440, 65000, -61440), scale=_f(1)[0], zero_point=_codes(ot.E5M2, 0)[0], output=ot.E5M2,
         attributes=dict(saturate=0), arguments=dict(saturate=False),
-        theirs=None, ours=[0x7C, 0x7C, 0xFC, 0x7C],
+        theirs=["7F", "7F", "FF"], ours=["7C", "7C", "FC"],
         why="without saturate, values in [61440, 65536) become NaN instead of infinity",
         covers=_range(ot.E5M2, 61440.0, 65536.0, False),
     ),
     Difference(
         "runtime-e5m2-nan", "ONNX Runtime", "QuantizeLinear",
-        x=_f(np.nan, -np.nan), scale=_f(1)[0:1], zero_point=_codes(ot.E5M2, 0), output=ot.E5M2,
-        theirs=[0x7F, 0xFF], ours=[0x7E, 0xFE],
+        x=_f(np.nan, -np.nan), scale=_f(1)[0], zero_point=_codes(ot.E5M2, 0)[0], output=ot.E5M2,
+        theirs=["7F", "FF"], ours=["7E", "FE"],
         why="another of the NaN patterns; 7E is that of ml_dtypes",
         covers=lambda c: np.isnan(c.v) if c.t is ot.E5M2 else _none(c),
     ),
@@ -153,4 +167,95 @@ TABLE = [
         why="leaves a FLOAT4E2M1 zero point out; the operator's formula subtracts it",
         covers=lambda c: (c.zero_point != 0) | np.signbit(c.zero_point) if c.xt is ot.E2M1 else _none(c),
     ),
+    Difference(
+        "reference-int32-in-two-steps", "ONNX reference evaluator", "DequantizeLinear",
+        x=np.array([2**24 + 1], np.int32), scale=_f(1)[0], zero_point=np.array(1, np.int32), output=ot.FLOAT,
+        theirs=[2.0**24 - 1], ours=[2.0**24],
+        why="rounds an INT32 to FLOAT before it subtracts the zero point; the specification subtracts in integers first",
+    ),
+    Difference(
+        "runtime-int32-wraps", "ONNX Runtime", "DequantizeLinear",
+        x=np.array([2**31 - 1], np.int32), scale=_f(1)[0], zero_point=np.array(-1, np.int32), output=ot.FLOAT,
+        theirs=[-(2.0**31)], ours=[2.0**31],
+        why="subtracts the zero point in 32 bits, which wraps; the specification subtracts in 64",
+    ),
+    Difference(
+        "reference-zeros", "ONNX reference evaluator", "DynamicQuantizeLinear", part=1, opset=11, output=ot.FLOAT,
+        x=_f(0, 0), scale=None, theirs=[float(np.float32(1) / np.float32(255))], ours=[1.0],
+        why="y_scale of an all-zero x is 1/255; ONNX Runtime and the specification make it 1",
+    ),
+    Difference(
+        "reference-dynamic-nan", "ONNX reference evaluator", "DynamicQuantizeLinear", part=1, opset=11, output=ot.FLOAT,
+        x=_f(1, np.nan), scale=None, theirs=[float("nan")], ours="INVALID_ARGUMENT",
+        why="answers a NaN scale; quantd refuses, or leaves NaN out of the range with non_finite IGNORE",
+    ),
+    Difference(
+        "runtime-dynamic-infinity", "ONNX Runtime", "DynamicQuantizeLinear", part=1, opset=11, output=ot.FLOAT,
+        x=_f(1, np.inf), scale=None, theirs=[float("inf")], ours="INVALID_ARGUMENT",
+        why="answers an infinite scale, and y is all zero; quantd refuses, or leaves infinities out with non_finite IGNORE",
+    ),
+    Difference(
+        "runtime-scale-underflow", "ONNX Runtime", "DynamicQuantizeLinear", part=1, opset=11, output=ot.FLOAT,
+        x=_f(1e-45), scale=None, theirs=[0.0], ours="INVALID_ARGUMENT",
+        why="answers a scale of 0, from which nothing can be restored",
+    ),
+    Difference(
+        "runtime-zero-scale", "ONNX Runtime", "QuantizeLinear", x=_f(1, -1, 0), scale=_f(0)[0], output=ot.UINT8, opset=21,
+        theirs=[255, 0, 0], ours="INVALID_ARGUMENT", why="divides by a scale of 0; quantd refuses it and names the index",
+    ),
 ]
+
+
+def shown(answer) -> str:
+    """Values of FLOAT answers, integers of integer ones, codes of small floats."""
+    if isinstance(answer, str):
+        return answer
+    return ", ".join(v if isinstance(v, str) else _number(v) for v in answer)
+
+
+def _number(v) -> str:
+    return "-nan" if v != v and np.signbit(v) else f"{v:.9g}"
+
+
+def flat(y: np.ndarray) -> list:
+    """An answer as the table writes it: integers and values, codes in hexadecimal for what has no other name."""
+    t = ot.of(y)
+    if t.kind == "int":
+        return ot.to_int(y).reshape(-1).tolist()
+    if t.kind == "float":
+        return ot.to_float(y).astype(np.float64).reshape(-1).tolist()
+    return [f"{c:02X}" for c in ot.codes(y).reshape(-1)]
+
+
+def _operand(name: str, array: Optional[np.ndarray]) -> str:
+    if array is None:
+        return ""
+    values = shown(flat(array))
+    shape = f" {list(array.shape)}" if array.ndim > 1 else ""
+    return f"{name} {ot.of(array).name}{shape} {{{values}}}"
+
+
+def markdown() -> str:
+    """The table, one line a row."""
+    lines = ["| implementation | operator, opset | input | theirs | ours | why |", "|---|---|---|---|---|---|"]
+    for row in TABLE:
+        operands = [_operand("x", row.x), _operand("scale", row.scale), _operand("zero point", row.zero_point)]
+        if row.operator == "QuantizeLinear":
+            operands.append(f"to {row.output.name}")
+        operands += [f"{k} {v}" for k, v in row.attributes.items()]
+        lines.append(
+            f"| {row.implementation} {row.version} | {row.operator} {row.opset}{', y_scale' if row.part else ''} | "
+            f"{', '.join(o for o in operands if o)} | {shown(row.theirs)} | {shown(row.ours)} | {row.why} |")
+    return "\n".join(lines) + "\n"
+
+
+def readme_with_table(text: str) -> str:
+    """README.md with the table of this file between its two marks."""
+    head, rest = text.split("<!-- differences -->\n", 1)
+    tail = rest.split("<!-- end of differences -->", 1)[1]
+    return f"{head}<!-- differences -->\n{markdown()}<!-- end of differences -->{tail}"
+
+
+if __name__ == "__main__":
+    readme = Path(__file__).resolve().parent / "README.md"
+    readme.write_text(readme_with_table(readme.read_text()))
