@@ -20,15 +20,15 @@ namespace {
 // Scales a task makes; a multiple of 4, so that tasks share no byte of packed zero points.
 constexpr size_t kScalesPerTask = 4096;
 
-// One entry a scale.
+// Two entries a scale: first its range, then what is made of it.
 struct Scales {
-  explicit Scales(size_t count) : size(count), values(4 * count, 0.0f) {}
+  explicit Scales(size_t count) : size(count), values(2 * count, 0.0f) {}
 
   float* min() { return values.data(); }
   float* max() { return min() + size; }
-  float* scale() { return max() + size; }
-  float* zero_point() { return scale() + size; }
   reference::Range range(size_t i) { return {min()[i], max()[i]}; }
+  float* scale() { return min(); }
+  float* zero_point() { return max(); }
 
   const size_t size;
   absl::InlinedVector<float, 16> values;
@@ -73,7 +73,7 @@ absl::Status MakeScales(const DynamicQuantizePlan& plan, const Executor& executo
         size_t first = first_fault.load();
         while (i < first && !first_fault.compare_exchange_weak(first, i)) {
         }
-        return;
+        return;  // and leaves the range for the message
       }
       scales.scale()[i] = made.scale;
       scales.zero_point()[i] = static_cast<float>(made.zero_point);
