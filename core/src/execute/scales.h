@@ -81,8 +81,11 @@ class ScaleCursor {
       const Segment segment = walk_.Next(elements - offset);
       Piece piece{offset, static_cast<size_t>(segment.elements), 0, 1, At(segment.scale)};
       if (!one_each_) {
-        piece.run = static_cast<size_t>(walk_.block());
-        piece.first = static_cast<size_t>(segment.phase);
+        // A piece never leaves its row, so a block as long as the row has no end here: the kernel
+        // need not look for one.
+        const bool endless = walk_.block() == walk_.row();
+        piece.run = endless ? SIZE_MAX : static_cast<size_t>(walk_.block());
+        piece.first = endless ? 0 : static_cast<size_t>(segment.phase);
       }
       body(piece);
       offset += segment.elements;
