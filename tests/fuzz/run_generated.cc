@@ -1,11 +1,14 @@
 // Runs a fuzzer's function without libFuzzer, on generated inputs: the short run that every build
 // and every compiler can do.
 //
-//   request_fuzz_test [number of inputs]      QUANTD_TEST_SEED=... repeats a run
+//   request_fuzz_test [number of inputs [folder]]      QUANTD_TEST_SEED=... repeats a run
+//
+// With a folder it writes the inputs there as well: a corpus for libFuzzer to start from.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
 #include "message_generator.h"
@@ -56,6 +59,7 @@ int main(int argc, char** argv) {
   for (; done < inputs && std::chrono::steady_clock::now() < end; ++done) {
     Random random(seed + done);
     const std::string input = RandomInput(random);
+    if (argc > 2) std::ofstream(std::string(argv[2]) + "/" + std::to_string(seed + done)) << input;
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size());
   }
   std::printf("%llu inputs, %llu of them answered\n", static_cast<unsigned long long>(done),
