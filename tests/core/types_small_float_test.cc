@@ -178,13 +178,18 @@ TEST(SmallFloat, E8M0) {
   EXPECT_TRUE(std::isnan(DecodeE8M0(0xFF)));
 }
 
-#ifdef __FLT16_MANT_DIG__
+#if defined(__aarch64__)
+using Half = __fp16;  // g++ 12 has no _Float16 here
+#elif defined(__FLT16_MANT_DIG__)
+using Half = _Float16;
+#endif
+#if defined(__aarch64__) || defined(__FLT16_MANT_DIG__)
 // The compiler's own half precision, at every upper half of a float's bits and around every tie.
 TEST(SmallFloat, Float16AsTheCompiler) {
   for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 0xFFF) {
     const float value = std::bit_cast<float>(static_cast<uint32_t>(bits));
     if (std::isnan(value)) continue;
-    const _Float16 half = static_cast<_Float16>(value);
+    const Half half = static_cast<Half>(value);
     uint16_t code;
     std::memcpy(&code, &half, sizeof code);
     ASSERT_EQ(EncodeFloat16(value), code) << value;
