@@ -95,7 +95,9 @@ void CopyBox(const uint8_t* source, absl::Span<const int64_t> from_strides, int6
       merged.push_back(next);
     }
   }
-  if (merged.empty()) merged.push_back({1, 1, 1});
+  // Runs of packed elements lie together; those of others may have strides.
+  const bool together = !merged.empty() && merged.back().from == 1 && merged.back().to == 1;
+  if (merged.empty() || (bits < 8 && !together)) merged.push_back({1, 1, 1});
   const Dimension run = merged.back();
   merged.pop_back();
   std::vector<int64_t> index(merged.size(), 0);

@@ -2,6 +2,9 @@
 
 import concurrent.futures
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import grpc
 import ml_dtypes
@@ -186,3 +189,10 @@ def test_an_exception_cancels_the_stream(client):
     with pytest.raises(quantd.QuantdError) as caught:
         slow.result(0)
     assert caught.value.code is grpc.StatusCode.CANCELLED
+
+
+def test_the_example_runs(address):
+    example = Path(__file__).resolve().parents[1] / "examples" / "quantize_weights.py"
+    run = subprocess.run([sys.executable, example, "--address", address], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    assert "NVFP4" in run.stdout and "a wrong scale: scale: " in run.stdout

@@ -1,0 +1,226 @@
+// Tensor files: what is written is read back, and what is cut, mutated or lying is refused in
+// words, without a crash and without memory for what only a header claims.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "quantized_file.h"
+#include "tensor_file.h"
+
+namespace quantd::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::Span<const uint8_t> Bytes(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+std::string Npy(const std::string& dictionary, size_t data_bytes, char version = 1) {
+  std::string file = "\x93NUMPY";
+  file += {version, 0, static_cast<char>(dictionary.size() & 0xff),
+           static_cast<char>(dictionary.size() >> 8)};
+  if (version > 1) file += std::string(2, '\0');
+  return file + dictionary + std::string(data_bytes, 'x');
+}
+
+std::string Safetensors(const std::string& json, size_t data_bytes) {
+  std::string file;
+  for (int i = 0; i < 8; ++i) file.push_back(static_cast<char>(json.size() >> (8 * i)));
+  return file + json + std::string(data_bytes, 'x');
+}
+
+absl::Status ParseSafetensorsText(const std::string& file, TensorFile* result) {
+  return ParseSafetensors(Bytes(file), result);
+}
+
+TEST(Npy, ReadsWhatNumpyWrites) {
+  const auto tensor =
+      ParseNpy(Bytes(Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  \n", 48)));
+  ASSERT_TRUE(tensor.ok()) << tensor.status();
+  EXPECT_THAT(tensor->shape, ElementsAre(3, 4));
+  EXPECT_EQ(tensor->type->data_type, DataType::kFloat);
+  EXPECT_EQ(tensor->byte_size, 48u);
+  EXPECT_FALSE(tensor->fortran_order);
+  EXPECT_FALSE(tensor->big_endian);
+}
+
+TEST(Npy, ReadsOtherForms) {
+  for (const char version : {1, 2, 3}) {
+    const auto tensor =
+        ParseNpy(Bytes(Npy("{\"shape\": (5L,), 'fortran_order':True,'descr':'>f8'}", 40, version)));
+    ASSERT_TRUE(tensor.ok()) << tensor.status();
+    EXPECT_THAT(tensor->shape, ElementsAre(5));
+    EXPECT_TRUE(tensor->fortran_order);
+    EXPECT_TRUE(tensor->big_endian);
+    EXPECT_EQ(tensor->type->family, Family::kFloat64);
+  }
+  const auto scalar =
+      ParseNpy(Bytes(Npy("{'descr': '<V2', 'fortran_order': False, 'shape': ()}", 2)));
+  ASSERT_TRUE(scalar.ok()) << scalar.status();
+  EXPECT_TRUE(scalar->shape.empty());
+  EXPECT_EQ(scalar->type->data_type, DataType::kBfloat16);
+  const auto empty =
+      ParseNpy(Bytes(Npy("{'descr': '|i1', 'fortran_order': False, 'shape': (0, 7)}", 0)));
+  ASSERT_TRUE(empty.ok()) << empty.status();
+  EXPECT_EQ(empty->byte_size, 0u);
+}
+
+TEST(Npy, RefusesInWords) {
+  const auto text = [](const std::string& dictionary) {
+    return std::string(ParseNpy(Bytes(Npy(dictionary, 16))).status().message());
+  };
+  EXPECT_THAT(text("{'descr': '<f4', 'fortran_order': False, 'shape': (5,)}"),
+              HasSubstr("truncated: shape [5] of float takes 20 bytes, the file has 16"));
+  EXPECT_THAT(text("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}"),
+              HasSubstr("structured"));
+  EXPECT_THAT(text("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"), HasSubstr("astype"));
+  EXPECT_THAT(text("{'descr': '<f4', 'shape': (1,)}"), HasSubstr("a key is missing"));
+  EXPECT_THAT(text("{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}"),
+              HasSubstr("fortran_order"));
+  EXPECT_THAT(text("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}"), HasSubstr("shape"));
+  EXPECT_THAT(ParseNpy(Bytes("PK\x03\x04")).status().message(), HasSubstr("not a .npy file"));
+}
+
+// Sizes whose product overflows, in every form of it: nothing may be allocated or read for them.
+TEST(Npy, RefusesOverflowingShapes) {
+  for (const char* shape :
+       {"(4611686018427387904, 4)", "(9223372036854775807,)", "(99999999999999999999,)",
+        "(0, 4611686018427387904, 4611686018427387904)", "(4611686018427387903,)"}) {
+    EXPECT_FALSE(ParseNpy(Bytes(Npy(absl::StrCat("{'descr': '<f8', 'fortran_order': False, "
+                                                 "'shape': ",
+                                                 shape, "}"),
+                                    64)))
+                     .ok())
+        << shape;
+  }
+}
+
+TEST(Npy, HeaderIsReadBack) {
+  for (const Shape& shape : {Shape{}, Shape{3}, Shape{0, 2}, Shape(20, 1)}) {
+    const std::string header = NpyHeader("<f2", shape);
+    EXPECT_EQ(header.size() % 64, 0u);
+    const auto tensor = ParseNpy(Bytes(header + std::string(64, '\0')));
+    ASSERT_TRUE(tensor.ok()) << tensor.status();
+    EXPECT_EQ(tensor->shape, shape);
+    EXPECT_EQ(tensor->offset, header.size());
+  }
+}
+
+TEST(Safetensors, HeaderIsReadBack) {
+  std::vector<StoredTensor> tensors(2);
+  tensors[0] = {"a", FindBySafetensors("BF16"), {2, 3}, 0, 12};
+  tensors[1] = {"b \"quoted\" \xc3\xa9", FindBySafetensors("F8_E4M3"), {}, 12, 1};
+  const std::map<std::string, std::string> metadata = {{"format", "pt"}, {"k", "{\"x\": 1}"}};
+  const std::string file = SafetensorsHeader(tensors, metadata) + std::string(13, 'x');
+  TensorFile read;
+  const absl::Status status = ParseSafetensorsText(file, &read);
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(read.tensors.size(), 2u);
+  EXPECT_EQ(read.metadata, metadata);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(read.tensors[i].name, tensors[i].name);
+    EXPECT_EQ(read.tensors[i].type, tensors[i].type);
+    EXPECT_EQ(read.tensors[i].shape, tensors[i].shape);
+    EXPECT_EQ(read.tensors[i].offset, tensors[i].offset + file.size() - 13);
+  }
+}
+
+TEST(Safetensors, RefusesInWords) {
+  const auto text = [](const std::string& json) {
+    TensorFile file;
+    return std::string(ParseSafetensorsText(Safetensors(json, 16), &file).message());
+  };
+  const auto tensor = [](absl::string_view dtype, absl::string_view shape,
+                         absl::string_view offsets) {
+    return absl::StrCat(R"({"w": {"dtype": ")", dtype, R"(", "shape": )", shape,
+                        R"(, "data_offsets": )", offsets, "}}");
+  };
+  EXPECT_EQ(text(tensor("F32", "[4]", "[0, 16]")), "");
+  EXPECT_THAT(text(tensor("F32", "[5]", "[0, 20]")), HasSubstr("ends at 20, the file has 16"));
+  EXPECT_THAT(text(tensor("F32", "[5]", "[0, 16]")),
+              HasSubstr("shape [5] of float takes 20 bytes, data_offsets span 16"));
+  EXPECT_THAT(text(tensor("F32", "[4]", "[16, 0]")), HasSubstr("increasing"));
+  EXPECT_THAT(text(tensor("F32", "[-4]", "[0, 16]")), HasSubstr(">= 0"));
+  EXPECT_THAT(text(tensor("F32", "[4.5]", "[0, 16]")), HasSubstr(">= 0"));
+  EXPECT_THAT(text(tensor("F32", "[4611686018427387904, 4]", "[0, 16]")), HasSubstr("tensor 'w'"));
+  EXPECT_THAT(text(tensor("F33", "[4]", "[0, 16]")), HasSubstr("'F33'"));
+  EXPECT_THAT(text(R"({"w": 1})"), HasSubstr("not an object"));
+  EXPECT_THAT(text(R"({"__metadata__": {"a": 1}})"), HasSubstr("strings"));
+  EXPECT_THAT(text("[]"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(text(std::string(100000, '[')), HasSubstr("not a JSON object"));
+  TensorFile file;
+  EXPECT_THAT(ParseSafetensorsText(std::string(7, 'x'), &file).message(), HasSubstr("8 bytes"));
+  EXPECT_THAT(ParseSafetensorsText(std::string(8, '\xff'), &file).message(), HasSubstr("claims"));
+}
+
+// Every cut and many mutations of good files: parsed or refused, never read beyond the end. What is
+// accepted lies inside the file.
+TEST(Files, CutAndMutatedFilesDoNoHarm) {
+  const std::string npy = Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n", 48);
+  const std::string safetensors = Safetensors(
+      R"({"__metadata__":{"k":"v"},"w":{"dtype":"F16","shape":[2,4],"data_offsets":[0,16]}})", 16);
+  const auto check = [](const std::string& file) {
+    // A copy of exactly this size, so that a sanitizer sees a read behind it.
+    const std::vector<uint8_t> exact(file.begin(), file.end());
+    if (const auto tensor = ParseNpy(exact); tensor.ok()) {
+      EXPECT_LE(tensor->offset + tensor->byte_size, exact.size());
+    }
+    TensorFile parsed;
+    if (ParseSafetensors(exact, &parsed).ok()) {
+      for (const StoredTensor& tensor : parsed.tensors) {
+        EXPECT_LE(tensor.offset + tensor.byte_size, exact.size());
+      }
+    }
+  };
+  const uint32_t seed = std::random_device()();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937 random(seed);
+  for (const std::string& good : {npy, safetensors}) {
+    for (size_t length = 0; length <= good.size(); ++length) check(good.substr(0, length));
+    for (int i = 0; i < 20000; ++i) {
+      std::string bad = good;
+      for (int n = 1 + static_cast<int>(random() % 4); n > 0; --n) {
+        bad[random() % bad.size()] = "0123456789-{}[](),:'\"eEL\xff"[random() % 24];
+      }
+      check(bad);
+    }
+  }
+}
+
+TEST(QuantizedEntries, AreReadBack) {
+  QuantizedEntry entry;
+  entry.name = "w";
+  entry.input_type = DataType::kBfloat16;
+  entry.granularity.axis = -1;
+  entry.granularity.block_size = 32;
+  entry.granularity.block_shape = {-1, 8};
+  entry.y = {"w", DataType::kUint4, {3, 5}};
+  entry.scale = {"w_scale", DataType::kFloat8E8M0, {3, 1}};
+  entry.zero_point = Reference{"w_zero_point", DataType::kUint4, {3, 1}};
+  const auto read = QuantizedEntriesFromJson(QuantizedEntriesToJson({entry}));
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->size(), 1u);
+  EXPECT_EQ(QuantizedEntriesToJson(*read), QuantizedEntriesToJson({entry}));
+  EXPECT_EQ((*read)[0].y.type, DataType::kUint4);
+  EXPECT_FALSE((*read)[0].tensor_scale.has_value());
+}
+
+TEST(QuantizedEntries, DamagedOnesAreRefused) {
+  for (const char* text :
+       {"", "{", "[]", "{}", R"({"version": 2, "tensors": {}})", R"({"version": 1, "tensors": 3})",
+        R"({"version": 1, "tensors": {"w": {}}})",
+        R"({"version": 1, "tensors": {"w": {"input_type": "float", "y": 1, "scale": 2}}})",
+        R"({"version": 1, "tensors": {"w": {"input_type": "float",
+            "y": {"tensor": "w", "type": "int9", "shape": []},
+            "scale": {"tensor": "s", "type": "float", "shape": ["x"]}}}})"}) {
+    EXPECT_THAT(QuantizedEntriesFromJson(text).status().message(), HasSubstr("damaged")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace quantd::cli
