@@ -6,5 +6,5 @@ quantd_core_test(kernels
   kernels_quantize_test.cc
   kernels_range_test.cc)
 
-# Takes --exhaustive: every scale and every tie, about a minute.
+# Takes --exhaustive: every scale and every tie, 16 s on two cores.
 quantd_core_test(quotient quotient_test.cc)
