@@ -33,15 +33,15 @@ build protobuf-compiler
 build protobuf-compiler-grpc
 build python3 python3
 build zlib1g-dev
-test clang-19
 test clang-format-19
 test git git
-test libclang-rt-19-dev
 test libgmock-dev
 test libgtest-dev
 test procps ps
 test shellcheck shellcheck
 test python3-venv
+clang clang-19
+clang libclang-rt-19-dev
 lint clang-tidy-19
 neon g++-aarch64-linux-gnu
 neon qemu-user-static qemu-aarch64-static

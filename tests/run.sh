@@ -27,9 +27,10 @@ unit         default  release  build,test           C++ unit tests, every case o
 e2e          default  release  build,test           the real binaries: flags, ports, metrics, drain, bad input
 python       default  release  build,test           the Python client against a running server
 conformance  default  release  build,test           ONNX node tests, ONNX Runtime and ml_dtypes over the wire
-asan         default  -        build,test           the core's and the wire's unit tests under ASan and UBSan
+asan         default  -        build,test           tests of core and wire, and fuzz runs, under ASan and UBSan
 neon         default  -        build,test,neon      the core's unit tests for arm64 (cross-compiled, under qemu)
-tsan         long     -        build,test           the server's tests under ThreadSanitizer
+tsan         long     -        build,test           the e2e tests against a server under ThreadSanitizer
+fuzz         long     -        build,test,clang     a minute of libFuzzer, coverage guided
 lint         long     release  build,test,lint      clang-tidy
 image        long     release  build,test,image     the container image: built, run, probed (as root)
 TABLE
