@@ -77,15 +77,13 @@ DataType MaybeType(Random& random) {
 }
 
 // Returns whether the request made a plan.
-bool TryQuantize(Random& random) {
+bool TryQuantize(Random& random, const Shape& shape, const RandomBlocks& blocks) {
   static constexpr DataType kInputs[] = {DataType::kFloat, DataType::kFloat, DataType::kFloat16,
                                          DataType::kBfloat16, DataType::kInt32};
   static constexpr DataType kScales[] = {DataType::kFloat,   DataType::kFloat,
                                          DataType::kFloat16, DataType::kBfloat16,
                                          DataType::kInt32,   DataType::kFloat8E8M0};
   const DataType output = random.Of(kQuantizedTypes);
-  const Shape shape = RandomShape(random, SomeSize(random));
-  const RandomBlocks blocks = MakeBlocks(random, shape, false);
   const OwnedTensor scale = RandomScale(random, random.Of(kScales), blocks.scale_shape, false);
   const OwnedTensor x =
       RandomInput(random, random.Of(kInputs), shape, &scale, output, random.OneIn(2));
@@ -149,13 +147,11 @@ void MakeNansAlike(DataType type, int64_t elements, std::vector<uint8_t>& bytes)
   }
 }
 
-bool TryDequantize(Random& random) {
+bool TryDequantize(Random& random, const Shape& shape, const RandomBlocks& blocks) {
   static constexpr DataType kScales[] = {DataType::kFloat,   DataType::kFloat,
                                          DataType::kFloat16, DataType::kBfloat16,
                                          DataType::kInt32,   DataType::kFloat8E8M0};
   const DataType input = random.OneIn(12) ? DataType::kInt32 : random.Of(kQuantizedTypes);
-  const Shape shape = RandomShape(random, SomeSize(random));
-  const RandomBlocks blocks = MakeBlocks(random, shape, false);
   const OwnedTensor scale =
       RandomScale(random, random.Of(kScales), blocks.scale_shape, random.OneIn(3));
   const OwnedTensor x = RandomCodes(random, input, shape);
@@ -216,11 +212,9 @@ struct DynamicAnswer {
   }
 };
 
-bool TryDynamicQuantize(Random& random) {
+bool TryDynamicQuantize(Random& random, const Shape& shape, const RandomBlocks& blocks) {
   static constexpr DataType kMicroscaling[] = {DataType::kFloat8E4M3Fn, DataType::kFloat8E5M2,
                                                DataType::kFloat4E2M1, DataType::kInt8};
-  const Shape shape = RandomShape(random, SomeSize(random));
-  RandomBlocks blocks = MakeBlocks(random, shape, true);
   DynamicQuantizeParameters parameters;
   parameters.output_type = random.Of(kQuantizedTypes);
   parameters.scale_type = MaybeType(random);
@@ -281,8 +275,10 @@ bool TryDynamicQuantize(Random& random) {
   return wanted_status.ok();
 }
 
-// Runs `request` over and over for some seconds, each round with a seed of its own.
-void Search(const char* name, bool (*request)(Random&)) {
+using Operation = bool (*)(Random&, const Shape&, const RandomBlocks&);
+
+// Runs `operation` over and over for some seconds, each round with a seed of its own.
+void Search(const char* name, Operation operation) {
   const char* wanted_seed = std::getenv("QUANTD_TEST_SEED");
   const char* wanted_seconds = std::getenv("QUANTD_TEST_SECONDS");
   const double seconds = wanted_seconds == nullptr ? 6 : std::atof(wanted_seconds);
@@ -296,7 +292,9 @@ void Search(const char* name, bool (*request)(Random&)) {
                               : static_cast<uint32_t>(std::strtoul(wanted_seed, nullptr, 10));
     SCOPED_TRACE(absl::StrCat("QUANTD_TEST_SEED=", seed));
     Random random(seed);
-    answered += request(random) ? 1 : 0;
+    const Shape shape = RandomShape(random, SomeSize(random));
+    const bool dynamic = operation == TryDynamicQuantize;
+    answered += operation(random, shape, MakeBlocks(random, shape, dynamic)) ? 1 : 0;
     ++rounds;
   } while (!testing::Test::HasFailure() && wanted_seed == nullptr &&
            std::chrono::steady_clock::now() < end);
@@ -310,6 +308,47 @@ void Search(const char* name, bool (*request)(Random&)) {
 TEST(Operations, QuantizeIsTheReference) { Search("Quantize", TryQuantize); }
 TEST(Operations, DequantizeIsTheReference) { Search("Dequantize", TryDequantize); }
 TEST(Operations, DynamicQuantizeIsTheReference) { Search("DynamicQuantize", TryDynamicQuantize); }
+
+// Every way in which tasks share, or do not share, scales and ranges.
+TEST(Operations, TensorsOfSeveralTasks) {
+  struct Case {
+    Shape shape;
+    Shape block;
+  };
+  const Case cases[] = {
+      {{300'007}, {-1}},             // one scale
+      {{100'001, 3}, {-1, 1}},       // short rows, all alike
+      {{1200, 251}, {-1, 1}},        // the same, and no period fits a window
+      {{1200, 260}, {-1, 1}},        // rows just long enough
+      {{150, 2011}, {-1, 1}},        // more scales than tasks keep for themselves
+      {{3, 100'003}, {-1, 1}},       // so many that few tasks fit the memory
+      {{300'000}, {32}},             // neighbours; no task shares a scale
+      {{300, 1001}, {1, 32}},        // with short last blocks
+      {{601, 500}, {128, 128}},      // tiles with ragged edges
+      {{4000, 77}, {2, 5}},          // small tiles in short rows
+      {{16, 64, 300}, {-1, 1, -1}},  // an axis in the middle
+      {{2000, 3, 49}, {-1, 1, -1}},  // the same, short
+      {{30, 40, 250}, {7, -1, 3}},   // all mixed
+      {{300'000, 1}, {1, 1}},        // a scale an element
+  };
+  const uint32_t seed = std::random_device()();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  Random random(seed);
+  for (const Case& large : cases) {
+    RandomBlocks blocks;
+    blocks.granularity.block_shape = large.block;
+    for (size_t i = 0; i < large.shape.size(); ++i) {
+      const int64_t block = large.block[i] == -1 ? large.shape[i] : large.block[i];
+      blocks.scale_shape.push_back(Blocks(large.shape[i], block));
+    }
+    for (const Operation operation : {TryQuantize, TryDequantize, TryDynamicQuantize}) {
+      SCOPED_TRACE(absl::StrCat("shape ", ShapeString(large.shape), ", block_shape ",
+                                ShapeString(large.block)));
+      operation(random, large.shape, blocks);
+    }
+  }
+  EXPECT_TRUE(SelectTarget("").ok());
+}
 
 }  // namespace
 }  // namespace quantd

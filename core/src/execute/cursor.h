@@ -13,9 +13,9 @@
 //   windows  |in place   |gat|in place   |gat|in place
 //
 // A window inside one slice is used where it lies (so data may be misaligned for its type); only
-// the few elements around a cut are gathered into the caller's buffer. Every window but the last
-// starts and ends at a multiple of kGroup elements of the tensor, so it starts and ends at whole
-// bytes for 4- and 2-bit types, and its packed outputs do, too.
+// the few elements around a cut are gathered into the caller's buffer. Every window but the last is
+// a multiple of kGroup elements, so from a start at such a multiple it begins and ends at whole
+// bytes of 4- and 2-bit types, and its packed outputs do, too.
 #ifndef QUANTD_SRC_EXECUTE_CURSOR_H_
 #define QUANTD_SRC_EXECUTE_CURSOR_H_
 
@@ -46,13 +46,14 @@ class Cursor {
 
   int64_t element() const { return element_; }
 
-  // Goes to an element. REQUIRES: a multiple of kGroup, inside the tensor.
+  // Goes to an element of the tensor. REQUIRES: a multiple of kGroup, if elements are narrower than
+  // a byte.
   void Seek(int64_t element);
 
   // The next window: at most `most` elements, not beyond `end`. `buffer` has kBufferBytes and is
   // overwritten when the window is gathered.
-  // REQUIRES: element() < end <= elements of the tensor; most >= kGroup and a multiple of it; end a
-  // multiple of kGroup or the tensor's last.
+  // REQUIRES: element() < end <= elements of the tensor; most >= kGroup and a multiple of it; end
+  // as Seek's element, or the end of the tensor.
   Window Next(int64_t end, int64_t most, uint8_t* buffer);
 
  private:

@@ -226,8 +226,8 @@ absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x,
       most_tasks = std::clamp<uint64_t>(fit, 1, most_tasks);
     }
   }
-  const TaskSplit split(plan.elements, plan.input_bytes, executor.threads(), own_ranges ? 1 : alone,
-                        most_tasks);
+  const TaskSplit split(plan.elements, plan.input_bytes, executor.threads(),
+                        own_ranges ? Cursor::kGroup : alone, most_tasks);
 
   Watch watch(interrupted);
   FirstNonFinite first(plan.elements);
