@@ -27,7 +27,7 @@
 namespace quantd::server {
 namespace {
 
-v1::GetServerInfoResponse Info(const Options& options) {
+grpc::ByteBuffer Info(const Options& options) {
   v1::GetServerInfoResponse info;
   info.set_version(QUANTD_VERSION);
   info.set_target(std::string(CurrentTarget()));
@@ -36,7 +36,8 @@ v1::GetServerInfoResponse Info(const Options& options) {
   info.set_max_message_bytes(options.max_message_bytes);
   info.set_memory_budget_bytes(options.memory_budget_bytes);
   info.add_extensions("stream");
-  return info;
+  const grpc::Slice bytes(info.SerializeAsString());
+  return grpc::ByteBuffer(&bytes, 1);
 }
 
 metrics::Gauges GaugesOf(const admission::Admission& admission) {
@@ -99,6 +100,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   builder.RegisterService(&c.service);
   builder.RegisterService(&c.health);
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
+  // gRPC compares with that limit only what it has decompressed, so a message of zeros could take a
+  // thousand times its size. Tensors gain little by compression anyway.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   // What is being received is not under a permit yet; this bounds it for all connections together.
   grpc::ResourceQuota quota("quantd");
   quota.Resize(options.memory_budget_bytes + (64 << 20));
@@ -151,7 +156,7 @@ std::string Server::http_address() const {
   return components_->http == nullptr ? "" : components_->http->address();
 }
 
-std::string Server::target() const { return components_->backend.info.target(); }
+std::string Server::target() const { return std::string(CurrentTarget()); }
 
 void Server::Drain() {
   Components& c = *components_;

@@ -41,26 +41,23 @@ void Admission::Take(uint64_t bytes, Permit& permit) {
 
 absl::StatusOr<bool> Admission::Request(uint64_t bytes, Permit& permit,
                                         std::function<void()> granted) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (bytes > limits_.memory_budget_bytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the request needs ", bytes, " bytes of memory, the server allows ",
-                       limits_.memory_budget_bytes, " (--memory_budget_bytes)"));
-    }
-    if (!waiting_.empty() || !Fits(bytes)) {
-      if (static_cast<int64_t>(waiting_.size()) >= limits_.max_queued_requests) {
-        return absl::UnavailableError(
-            absl::StrCat("the server is busy: ", inflight_requests_, " requests with ",
-                         inflight_bytes_, " bytes are being worked on and ", waiting_.size(),
-                         " wait (--max_queued_requests); try again later"));
-      }
-      waiting_.push_back({bytes, &permit, std::move(granted)});
-      return false;
-    }
-    Take(bytes, permit);
+  const std::lock_guard lock(mutex_);
+  if (bytes > limits_.memory_budget_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the request needs ", bytes, " bytes of memory, the server allows ",
+                     limits_.memory_budget_bytes, " (--memory_budget_bytes)"));
   }
-  granted();
+  if (!waiting_.empty() || !Fits(bytes)) {
+    if (static_cast<int64_t>(waiting_.size()) >= limits_.max_queued_requests) {
+      return absl::UnavailableError(absl::StrCat("the server is busy: ", inflight_requests_,
+                                                 " requests with ", inflight_bytes_,
+                                                 " bytes are being worked on and ", waiting_.size(),
+                                                 " wait (--max_queued_requests); try again later"));
+    }
+    waiting_.push_back({bytes, &permit, std::move(granted)});
+    return false;
+  }
+  Take(bytes, permit);
   return true;
 }
 

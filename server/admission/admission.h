@@ -2,7 +2,7 @@
 //
 //   Permit permit;
 //   absl::StatusOr<bool> now = admission.Request(bytes, permit, [&] { admitted.Complete(true); });
-//   if (now.ok()) { const bool has_permit = co_await admitted; }
+//   if (now.ok() && !*now) co_await admitted;
 //   ...                                    // work, send the answer
 //   permit.Release();                      // or its destructor: the next one in the queue goes on
 //
@@ -51,7 +51,7 @@ class Admission {
  public:
   explicit Admission(const Limits& limits) : limits_(limits) {}
 
-  // Asks for `bytes`. True: `permit` is good and `granted` was called. False: both will happen, on
+  // Asks for `bytes`. True: `permit` is good. False: it will be, and then `granted` is called, on
   // the thread that releases another permit; `permit` must stay where it is until then, and whoever
   // holds another permit must not wait with it, or two that do so wait for each other.
   // RESOURCE_EXHAUSTED (names --memory_budget_bytes): these bytes alone are over the

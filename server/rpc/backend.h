@@ -8,20 +8,12 @@
 #include <string>
 
 #include "quantd/executor.h"
-#include "quantd/v1/quantization.grpc.pb.h"
 #include "server/admission/admission.h"
 #include "server/metrics/metrics.h"
 #include "server/rpc/call.h"
+#include "server/rpc/service.h"
 
 namespace quantd::rpc {
-
-// Tensors stay bytes: only GetServerInfo, which has none, comes as a parsed message.
-using Service = v1::QuantizationService::WithRawMethod_Quantize<
-    v1::QuantizationService::WithRawMethod_Dequantize<
-        v1::QuantizationService::WithRawMethod_DynamicQuantize<
-            v1::QuantizationService::WithRawMethod_Stream<
-                v1::QuantizationService::WithAsyncMethod_GetServerInfo<
-                    v1::QuantizationService::Service>>>>>;
 
 struct Backend {
   Calls& calls;
@@ -32,7 +24,7 @@ struct Backend {
   const Executor& inline_;  // this thread alone
   uint64_t inline_bytes;    // work up to this size runs on the polling thread
   uint64_t max_message_bytes;
-  v1::GetServerInfoResponse info;     // the answer of GetServerInfo
+  grpc::ByteBuffer info;              // the answer of GetServerInfo
   std::atomic<bool> draining{false};  // streams take no further item
 };
 

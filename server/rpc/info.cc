@@ -1,6 +1,5 @@
 // GetServerInfo, and the start of all calls.
 #include <grpcpp/server_context.h>
-#include <grpcpp/support/async_unary_call.h>
 
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/calls.h"
@@ -10,19 +9,21 @@ namespace quantd::rpc {
 
 Call ServeInfo(Calls& calls, Backend& backend, Queue& queue) {
   grpc::ServerContext context;
-  v1::GetServerInfoRequest request;
-  grpc::ServerAsyncResponseWriter<v1::GetServerInfoResponse> writer(&context);
-  Event arrived, done, finished;
+  ByteStream stream(&context);
+  Event arrived, done, read, finished;
   context.AsyncNotifyWhenDone(done.tag());
-  backend.service.RequestGetServerInfo(&context, &request, &writer, queue.get(), queue.get(),
-                                       arrived.tag());
+  backend.service.Request(metrics::Rpc::kGetServerInfo, context, stream, queue.get(),
+                          arrived.tag());
   const bool is_call = co_await arrived;
   if (!is_call) co_return;  // the server shuts down; `done` never completes
   ServeInfo(calls, backend, queue);
 
   CallMetrics meter(backend.metrics.method(metrics::Rpc::kGetServerInfo));
-  meter.Received();
-  writer.Finish(backend.info, grpc::Status::OK, finished.tag());
+  grpc::ByteBuffer request;  // has no fields
+  stream.Read(&request, read.tag());
+  const bool has_request = co_await read;
+  if (has_request) meter.Received();
+  stream.WriteAndFinish(backend.info, grpc::WriteOptions(), grpc::Status::OK, finished.tag());
   const bool sent = co_await finished;
   if (sent) meter.Sent();
   co_await done;

@@ -1,7 +1,6 @@
 // A stream of requests: while item n is computed, item n + 1 is being read and the answer to item
 // n - 1 is being written. A bad item is answered with an ItemError and the stream goes on.
 #include <grpcpp/server_context.h>
-#include <grpcpp/support/async_stream.h>
 
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/calls.h"
@@ -13,10 +12,10 @@ namespace quantd::rpc {
 
 Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
   grpc::ServerContext context;
-  grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream(&context);
+  ByteStream stream(&context);
   Event arrived, done, read, written, finished;
   context.AsyncNotifyWhenDone(done.tag());
-  backend.service.RequestStream(&context, &stream, queue.get(), queue.get(), arrived.tag());
+  backend.service.Request(metrics::Rpc::kStream, context, stream, queue.get(), arrived.tag());
   const bool is_call = co_await arrived;
   if (!is_call) co_return;  // the server shuts down; `done` never completes
   ServeStream(calls, backend, queue);

@@ -1,6 +1,5 @@
 // A call with one request and one answer, from its first byte to its last.
 #include <grpcpp/server_context.h>
-#include <grpcpp/support/async_unary_call.h>
 
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/calls.h"
@@ -9,43 +8,34 @@
 #include "server/wire/status_details.h"
 
 namespace quantd::rpc {
-namespace {
-
-using Writer = grpc::ServerAsyncResponseWriter<grpc::ByteBuffer>;
-
-void RequestCall(Service& service, wire::Method method, grpc::ServerContext& context,
-                 grpc::ByteBuffer& bytes_in, Writer& writer, Queue& queue, Event& arrived) {
-  grpc::ServerCompletionQueue* const cq = queue.get();
-  switch (method) {
-    case wire::Method::kQuantize:
-      return service.RequestQuantize(&context, &bytes_in, &writer, cq, cq, arrived.tag());
-    case wire::Method::kDequantize:
-      return service.RequestDequantize(&context, &bytes_in, &writer, cq, cq, arrived.tag());
-    case wire::Method::kDynamicQuantize:
-      return service.RequestDynamicQuantize(&context, &bytes_in, &writer, cq, cq, arrived.tag());
-  }
-}
-
-}  // namespace
 
 Call ServeUnary(Calls& calls, Backend& backend, Queue& queue, wire::Method method) {
   grpc::ServerContext context;
-  grpc::ByteBuffer bytes_in;
-  Writer writer(&context);
-  Event arrived, done, taken, admitted, finished;
+  ByteStream stream(&context);
+  Event arrived, done, read, taken, admitted, finished;
   context.AsyncNotifyWhenDone(done.tag());
-  RequestCall(backend.service, method, context, bytes_in, writer, queue, arrived);
+  const auto rpc = static_cast<metrics::Rpc>(method);
+  backend.service.Request(rpc, context, stream, queue.get(), arrived.tag());
   const bool is_call = co_await arrived;
   if (!is_call) co_return;  // the server shuts down; `done` never completes
   ServeUnary(calls, backend, queue, method);
 
-  CallMetrics meter(backend.metrics.method(static_cast<metrics::Rpc>(method)));
-  meter.Received();
+  CallMetrics meter(backend.metrics.method(rpc));
   {
+    grpc::ByteBuffer bytes_in;
+    stream.Read(&bytes_in, read.tag());
+    const bool has_request = co_await read;
     Work work(backend, context, done);
-    work.Take(std::move(bytes_in), taken);
-    co_await taken;
-    absl::Status status = work.Decode(method);
+    absl::Status status;
+    if (has_request) {
+      meter.Received();
+      work.Take(std::move(bytes_in), taken);
+      co_await taken;
+      status = work.Decode(method);
+    } else {
+      // Cancelled, too large (gRPC has told the client), or a client that sent nothing.
+      status = absl::CancelledError("the request did not arrive");
+    }
     if (status.ok()) status = work.Plan();
     if (status.ok()) status = work.Admit(admitted);
     if (status.ok()) {
@@ -53,12 +43,12 @@ Call ServeUnary(Calls& calls, Backend& backend, Queue& queue, wire::Method metho
       status = work.Execute();
     }
     const grpc::Status answer = wire::ToGrpcStatus(status);
-    if (answer.ok()) {
-      writer.Finish(work.Encode(), answer, finished.tag());
-    } else {
-      writer.FinishWithError(answer, finished.tag());
-    }
     meter.SetCode(answer.error_code());
+    if (answer.ok()) {
+      stream.WriteAndFinish(work.Encode(), grpc::WriteOptions(), answer, finished.tag());
+    } else {
+      stream.Finish(answer, finished.tag());
+    }
     const bool sent = co_await finished;
     if (sent && answer.ok()) meter.Sent();
   }  // the permit is free, the request's bytes are gone

@@ -8,10 +8,15 @@
 
 namespace quantd::rpc {
 
+void Work::MoveToPool(Event& moved) {
+  on_pool_ = true;
+  backend_.pool.Enqueue([&moved] { moved.Complete(true); });
+}
+
 void Work::Take(grpc::ByteBuffer bytes_in, Event& taken) {
   message_ = std::move(bytes_in);
   if (message_.Length() > backend_.inline_bytes) {
-    backend_.pool.Enqueue([&taken] { taken.Complete(true); });
+    MoveToPool(taken);
   } else {
     taken.Complete(true);
   }
@@ -58,13 +63,19 @@ absl::Status Work::Admit(Event& admitted) {
   const absl::StatusOr<bool> granted = backend_.admission.Request(
       slices_.size() + operation_->memory_bytes(), permit_, [this, &admitted] {
         if (large()) {
-          backend_.pool.Enqueue([&admitted] { admitted.Complete(true); });
+          MoveToPool(admitted);
         } else {
           admitted.Complete(true);
         }
       });
   if (granted.ok()) {
     queued_ = !*granted;
+    if (queued_) return absl::OkStatus();
+    if (large() && !on_pool_) {
+      MoveToPool(admitted);
+    } else {
+      admitted.Complete(true);
+    }
     return absl::OkStatus();
   }
   if (absl::IsUnavailable(granted.status())) {

@@ -61,6 +61,7 @@ class Work {
 
  private:
   using Clock = std::chrono::steady_clock;
+  void MoveToPool(Event& moved);
   absl::Status TakeSlices();
   // OK, or why the client does not wait any more.
   absl::Status Interruption() const;
@@ -75,6 +76,7 @@ class Work {
   std::optional<operations::Operation> operation_;
   Clock::time_point admit_time_;
   bool queued_ = false;
+  bool on_pool_ = false;  // or on the way to it
   admission::Permit permit_;
   std::optional<wire::Answer> answer_;
 };

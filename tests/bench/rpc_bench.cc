@@ -5,6 +5,7 @@
 //   [--quantd=FLAG]...
 //
 // --only: rows whose "call transport bytes in_flight" contains the text, such as "tcp 1048576 4".
+// --quantd: a flag for quantd; --binary: another quantd, to compare two builds.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -34,6 +35,7 @@ struct Arguments {
   double turn_seconds = 0.4;
   std::string json;
   std::string only;
+  std::string binary = QUANTD_BINARY;
   std::vector<std::string> quantd_flags;
 };
 
@@ -138,10 +140,12 @@ class Bench {
  private:
   static std::vector<std::string> QuantdCommand(const Arguments& arguments,
                                                 const std::string& folder) {
-    std::vector<std::string> command = {
-        QUANTD_BINARY, "--listen=127.0.0.1:0", "--listen=unix:" + folder + "/quantd",
-        "--http_listen=",
-                                        "--max_message_bytes=536870912", "--ready_file=" + folder + "/quantd.json"};
+    std::vector<std::string> command = {arguments.binary,
+                                        "--listen=127.0.0.1:0",
+                                        "--listen=unix:" + folder + "/quantd",
+                                        "--http_listen=",
+                                        "--max_message_bytes=536870912",
+                                        "--ready_file=" + folder + "/quantd.json"};
     command.insert(command.end(), arguments.quantd_flags.begin(), arguments.quantd_flags.end());
     return command;
   }
@@ -195,6 +199,8 @@ int Main(int argc, char** argv) {
       arguments.json = std::string(text);
     } else if (absl::ConsumePrefix(&text, "--only=")) {
       arguments.only = std::string(text);
+    } else if (absl::ConsumePrefix(&text, "--binary=")) {
+      arguments.binary = std::string(text);
     } else if (absl::ConsumePrefix(&text, "--quantd=")) {
       arguments.quantd_flags.push_back(std::string(text));
     } else {

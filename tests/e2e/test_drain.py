@@ -1,0 +1,93 @@
+"""SIGTERM and SIGINT: requests in flight finish, the exit code is 0, a second signal ends it at once."""
+
+import signal
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+
+from support import pb, quantize, wait_for
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_server_ends_at_once(start, number):
+    server = start()
+    begin = time.monotonic()
+    server.signal(number)
+    assert server.process.wait(10) == 0
+    assert time.monotonic() - begin < 2
+    assert " draining " in server.log() and " stopped" in server.log()
+
+
+def test_requests_in_flight_finish(start):
+    """Requests that have been sent when the signal comes are answered, every one, and rightly."""
+    server = start("--max_message_bytes=200000000")
+    x = np.arange(20_000_000, dtype=np.float32)
+    request = quantize(x, scale=1e6)
+    futures = [server.stub.Quantize.future(request, timeout=60) for _ in range(3)]
+    wait_for(lambda: server.metrics()["quantd_inflight_requests"] > 0 or any(f.done() for f in futures), 20, "work begins")
+    server.signal()
+    expected = np.rint(x / np.float32(1e6)).astype(np.uint8).tobytes()
+    answered = 0
+    for future in futures:
+        try:
+            assert future.result().y.raw_data == expected
+            answered += 1
+        except grpc.RpcError as error:  # had not reached the server yet
+            assert error.code() == grpc.StatusCode.UNAVAILABLE
+    assert answered >= 1
+    assert server.process.wait(20) == 0
+
+
+def test_a_busy_stream_ends_with_unavailable(start):
+    server = start("--drain_seconds=20")
+    more = threading.Event()
+
+    def items():
+        yield pb.StreamRequest(id=1, quantize=quantize([1.0]))
+        more.wait(10)
+        yield pb.StreamRequest(id=2, quantize=quantize([2.0]))
+        threading.Event().wait(3)
+
+    stream = server.stub.Stream(items(), timeout=30)
+    assert next(stream).id == 1
+    server.signal()
+    wait_for(lambda: " draining " in server.log(), 5, "the drain begins")
+    time.sleep(0.2)
+    more.set()
+    assert next(stream).id == 2
+    with pytest.raises(grpc.RpcError) as error:
+        next(stream)
+    assert error.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert server.process.wait(10) == 0
+
+
+def test_an_idle_stream_is_cut_at_the_drains_end(start):
+    server = start("--drain_seconds=1")
+    stop = threading.Event()
+
+    def items():
+        yield pb.StreamRequest(id=1, quantize=quantize([1.0]))
+        stop.wait(20)
+
+    stream = server.stub.Stream(items(), timeout=30)
+    assert next(stream).id == 1
+    begin = time.monotonic()
+    server.signal()
+    with pytest.raises(grpc.RpcError):
+        next(stream)
+    stop.set()
+    assert server.process.wait(10) == 0
+    assert 0.5 < time.monotonic() - begin < 5
+
+
+def test_a_second_signal_ends_it_at_once(start):
+    server = start("--lame_duck_seconds=30")
+    server.signal()
+    wait_for(lambda: " draining " in server.log(), 5, "the drain begins")
+    begin = time.monotonic()
+    server.signal()
+    assert server.process.wait(5) == 128 + signal.SIGTERM
+    assert time.monotonic() - begin < 1
