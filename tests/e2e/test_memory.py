@@ -2,6 +2,7 @@
 
 import time
 
+import grpc
 import numpy as np
 
 from support import pb, tensor, wait_for
@@ -56,4 +57,15 @@ def test_a_header_alone_allocates_nothing(server):
         error = server.stub.DynamicQuantize.future(request, timeout=10).exception()
         assert error.code().name == "INVALID_ARGUMENT"
         assert time.monotonic() - begin < 1
+    assert server.resident_bytes() < before + 8 * MIB
+
+
+def test_a_compressed_message_is_refused_before_it_is_large(server):
+    """gRPC limits messages only after decompressing them: 64 MiB of zeros arrive as 64 KiB."""
+    before = server.resident_bytes()
+    request = pb.DynamicQuantizeRequest(x=tensor(np.zeros(16 * MIB, np.float32)))
+    for compression in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+        error = server.stub.DynamicQuantize.future(request, compression=compression, timeout=60).exception()
+        assert error.code().name == "UNIMPLEMENTED"
+        assert "disabled" in error.details()
     assert server.resident_bytes() < before + 8 * MIB
