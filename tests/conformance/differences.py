@@ -82,10 +82,13 @@ def _none(case):
 
 
 def _runtime_wraps(case):
-    vectorized = case.xt is ot.FLOAT and (
-        case.granularity == "tensor" if case.t.bits == 4 else
-        case.granularity in ("tensor", "axis", "axis first", "blocks last") and case.t.bits > 4)
-    return _unconvertible(case.v) if case.t.kind == "int" and not vectorized else _none(case)
+    if case.t.kind != "int":
+        return _none(case)
+    if case.xt is ot.FLOAT and case.t.bits > 4 and case.granularity in ("tensor", "axis", "axis first", "blocks last"):
+        return _none(case)  # its vectorized loop clamps first
+    if case.xt is ot.FLOAT and case.t.bits == 4 and case.granularity == "tensor":
+        return _unconvertible(case.v) & (np.arange(case.v.size) >= case.v.size // 2 * 2)  # the odd one at the end
+    return _unconvertible(case.v)
 
 
 def _range(t, low, high, saturate):
@@ -128,7 +131,7 @@ TABLE = [
         x=_f(np.inf, 3e9, -np.inf, np.nan).reshape(2, 2), scale=_f(1, 1).reshape(1, 2), zero_point=_codes(ot.UINT8, 0, 0).reshape(1, 2),
         attributes=dict(axis=0, block_size=2), arguments=dict(axis=0, block_size=2),
         theirs=[0, 0, 0, 0], ours=[255, 255, 0, 0],
-        why="its scalar loop (blocks off the last axis, 4-bit per axis, 2-bit, FLOAT16) converts to int32 before the clamp",
+        why="its scalar loop (blocks off the last axis, 4-bit but for whole bytes per tensor, 2-bit, FLOAT16) converts to int32 before the clamp",
         covers=_runtime_wraps,
     ),
     Difference(

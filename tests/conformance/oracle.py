@@ -70,7 +70,7 @@ def block_of(shape, scale_shape, axis, block_size, block_shape) -> list:
         if any(b != -1 and b < 1 for b in block_shape):
             raise Invalid("block_shape", "lengths are positive or -1")
         block = [max(d, 1) if b == -1 else b for d, b in zip(shape, block_shape)]
-        if scale_shape != [_ceil(d, b) for d, b in zip(shape, block)]:
+        if scale_shape != [1 if b == -1 else _ceil(d, b) for d, b in zip(shape, block_shape)]:
             raise Invalid("scale", "shape does not follow from block_shape")
         return block
     if block_size < 0:
@@ -90,9 +90,9 @@ def block_of(shape, scale_shape, axis, block_size, block_shape) -> list:
         return [1 if d == a else max(n, 1) for d, n in enumerate(shape)]
     if len(scale_shape) != len(shape):
         raise Invalid("scale", f"rank {len(scale_shape)}, x has rank {len(shape)}")
-    if any(s == 0 or d % s for d, s in zip(shape, scale_shape)):
+    if any(d % s if s else d for d, s in zip(shape, scale_shape)):
         raise Invalid("scale", "its shape does not divide that of x")
-    return [max(d // s, 1) for d, s in zip(shape, scale_shape)]
+    return [max(d // max(s, 1), 1) for d, s in zip(shape, scale_shape)]
 
 
 def spread(small: np.ndarray, shape, block) -> np.ndarray:
@@ -235,18 +235,18 @@ def dequantize(
 
 def _dynamic_block(shape, axis, block_size, block_shape):
     """The block shape, and the shape of y_scale."""
-    if block_shape or block_size:
-        if block_shape:
-            if axis is not None or block_size:
-                raise Invalid("block_shape", "together with axis or block_size")
-            if len(block_shape) != len(shape) or any(b != -1 and b < 1 for b in block_shape):
-                raise Invalid("block_shape", "one positive length, or -1, a dimension")
-            block = [max(d, 1) if b == -1 else b for d, b in zip(shape, block_shape)]
-        else:
-            if block_size < 0:
-                raise Invalid("block_size", "is negative")
-            a = _axis(shape, axis)
-            block = [block_size if d == a else 1 for d in range(len(shape))]
+    if block_shape:
+        if axis is not None or block_size:
+            raise Invalid("block_shape", "together with axis or block_size")
+        if len(block_shape) != len(shape) or any(b != -1 and b < 1 for b in block_shape):
+            raise Invalid("block_shape", "one positive length, or -1, a dimension")
+        block = [max(d, 1) if b == -1 else b for d, b in zip(shape, block_shape)]
+        return block, [1 if b == -1 else _ceil(d, b) for d, b in zip(shape, block_shape)]
+    if block_size < 0:
+        raise Invalid("block_size", "is negative")
+    if block_size:
+        a = _axis(shape, axis)
+        block = [block_size if d == a else 1 for d in range(len(shape))]
         return block, [_ceil(d, b) for d, b in zip(shape, block)]
     if axis is None:
         return [max(d, 1) for d in shape], []
