@@ -29,8 +29,7 @@ Shape RowMajorStrides(absl::Span<const int64_t> shape);
 Shape ColumnMajorStrides(absl::Span<const int64_t> shape);
 
 // The elements of `box`, packed and row-major, of a tensor whose elements are `bits` wide and lie
-// at `strides`. REQUIRES: the box lies in the tensor; bits is 2, 4, 8, 16, 32 or 64; columns (a
-// last stride other than 1) only for whole bytes.
+// at `strides`. REQUIRES: the box lies in the tensor; bits is 2, 4, 8, 16, 32 or 64.
 std::string GatherBox(absl::Span<const uint8_t> tensor, int bits, absl::Span<const int64_t> strides,
                       const Box& box);
 

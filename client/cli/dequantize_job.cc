@@ -29,7 +29,7 @@ absl::StatusOr<DequantizeJob> DequantizeJob::Plan(Server* server, const Source* 
   cost.request_block_bits = Info(TypeOf(method.scale())).bits +
                             (method.has_zero_point() ? Info(TypeOf(method.zero_point())).bits : 0);
   cost.answer_element_bits = Info(static_cast<DataType>(method.output_type())).bits;
-  absl::StatusOr<PiecePlan> plan = CutTensor(job.grid_, Cut::kAnywhere, cost, limits);
+  absl::StatusOr<PiecePlan> plan = CutTensor(job.grid_, Cut::kAnywhere, cost, limits, true);
   if (!plan.ok()) return plan.status();
   job.plan_ = *std::move(plan);
   return job;

@@ -36,7 +36,7 @@ Sizes SizesOf(const BlockGrid& grid, const Shape& size, const PieceCost& cost) {
 }  // namespace
 
 absl::StatusOr<PiecePlan> CutTensor(const BlockGrid& grid, Cut cut, const PieceCost& cost,
-                                    const PieceLimits& limits) {
+                                    const PieceLimits& limits, bool stretch) {
   const auto within = [&](const Shape& size, uint64_t message_bytes) {
     const Sizes sizes = SizesOf(grid, size, cost);
     if (limits.budget_bytes > 0 &&
@@ -50,7 +50,7 @@ absl::StatusOr<PiecePlan> CutTensor(const BlockGrid& grid, Cut cut, const PieceC
   const uint64_t wanted = limits.wanted_bytes == 0 ? most : std::min(most, limits.wanted_bytes);
   uint64_t piece = wanted;
   if (!within(grid.shape, wanted)) piece = std::min(wanted, kPieceBytes);
-  for (const uint64_t message_bytes : {piece, wanted, most}) {
+  for (const uint64_t message_bytes : {piece, wanted, stretch ? most : wanted}) {
     std::optional<PiecePlan> plan =
         PlanPieces(grid, cut, [&](const Shape& size) { return within(size, message_bytes); });
     if (plan.has_value()) return *std::move(plan);

@@ -34,10 +34,10 @@ struct PieceCost {
 };
 
 // Cuts a tensor so that every request and answer is within the limits: one piece when the whole is,
-// else pieces of 16 MiB, or as large as the smallest possible one must be. RESOURCE_EXHAUSTED when
-// not even that fits.
+// else pieces of 16 MiB. RESOURCE_EXHAUSTED when the smallest possible piece is larger than what
+// the server allows; larger than what the user asked for it may be only if `stretch`.
 absl::StatusOr<PiecePlan> CutTensor(const BlockGrid& grid, Cut cut, const PieceCost& cost,
-                                    const PieceLimits& limits);
+                                    const PieceLimits& limits, bool stretch);
 
 // Runs work(0) to work(count - 1) on a few threads, each as soon as one is free. After a failure no
 // further one is started; the error of the smallest index is returned.

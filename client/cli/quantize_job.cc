@@ -127,19 +127,22 @@ absl::Status QuantizeJob::CutPieces(const PieceLimits& limits) {
   const PieceCost known{bits(x_->type()), std::max(32 + bits(form_.zero_point), range_bits),
                         bits(form_.y), scale_bits};
 
+  const bool two_level = form_.tensor_scale != DataType::kUnspecified;
+  const bool ranges_can_come_first = !method_.given && !two_level &&
+                                     form_.grid.scales <= kMostRanges &&
+                                     form_.scale != DataType::kFloat8E8M0;
   const Cut cut = method_.given ? Cut::kAnywhere : Cut::kBetweenBlocks;
-  absl::StatusOr<PiecePlan> plan = CutTensor(form_.grid, cut, alone, limits);
+  absl::StatusOr<PiecePlan> plan =
+      CutTensor(form_.grid, cut, alone, limits, /*stretch=*/!ranges_can_come_first);
   strategy_ =
       plan.ok() && plan->pieces.size() == 1 ? Strategy::kOneRequest : Strategy::kPiecesAlone;
-  if (!method_.given && strategy_ != Strategy::kOneRequest) {
-    if (form_.tensor_scale != DataType::kUnspecified) {
-      strategy_ = Strategy::kTwoLevel;
-      plan = CutTensor(form_.grid, Cut::kBetweenBlocks, known, limits);
-    } else if (form_.grid.scales <= kMostRanges && form_.scale != DataType::kFloat8E8M0 &&
-               (!plan.ok() || plan->run * bits(x_->type()) / 8 < kShortRunBytes)) {
-      strategy_ = Strategy::kRangesFirst;
-      plan = CutTensor(form_.grid, Cut::kAnywhere, known, limits);
-    }
+  const bool short_runs = !plan.ok() || plan->run * bits(x_->type()) / 8 < kShortRunBytes;
+  if (strategy_ == Strategy::kPiecesAlone && two_level) {
+    strategy_ = Strategy::kTwoLevel;
+    plan = CutTensor(form_.grid, Cut::kBetweenBlocks, known, limits, true);
+  } else if (strategy_ == Strategy::kPiecesAlone && ranges_can_come_first && short_runs) {
+    strategy_ = Strategy::kRangesFirst;
+    plan = CutTensor(form_.grid, Cut::kAnywhere, known, limits, true);
   }
   if (!plan.ok()) return plan.status();
   plan_ = *std::move(plan);

@@ -114,13 +114,17 @@ TEST(CutTensor, KeepsWithinTheServersLimits) {
   const BlockGrid grid = *DynamicGrid({1000, 1000}, {});
   const PieceCost cost{32, 0, 8, 0};
   const auto pieces = [&](const PieceLimits& limits) {
-    return CutTensor(grid, Cut::kAnywhere, cost, limits)->pieces.size();
+    return CutTensor(grid, Cut::kAnywhere, cost, limits, true)->pieces.size();
   };
   EXPECT_EQ(pieces({64 << 20, 0, 0}), 1u);
   EXPECT_EQ(pieces({1 << 20, 0, 0}), 4u);
   EXPECT_EQ(pieces({64 << 20, 0, 1 << 20}), 4u);
   EXPECT_EQ(pieces({64 << 20, 3 << 20, 0}), 2u);  // request and answer share the memory
-  EXPECT_THAT(CutTensor(grid, Cut::kBetweenBlocks, cost, {1 << 20, 0, 0}).status().message(),
+  // One scale for all: a piece is the whole, larger than asked for or not at all.
+  EXPECT_EQ(CutTensor(grid, Cut::kBetweenBlocks, cost, {64 << 20, 0, 1 << 20}, true)->pieces.size(),
+            1u);
+  EXPECT_FALSE(CutTensor(grid, Cut::kBetweenBlocks, cost, {64 << 20, 0, 1 << 20}, false).ok());
+  EXPECT_THAT(CutTensor(grid, Cut::kBetweenBlocks, cost, {1 << 20, 0, 0}, true).status().message(),
               HasSubstr("--max_message_bytes"));
 }
 

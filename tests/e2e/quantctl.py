@@ -1,0 +1,89 @@
+"""quantctl as a process, and tensor files read and written without it."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+from safetensors import safe_open
+from support import ROOT
+
+BINARY = ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release") / "client" / "quantctl"
+
+# What quantctl calls a type -> numpy. Types narrower than a byte are read as one element a byte.
+TYPES = {
+    "float": np.float32,
+    "uint8": np.uint8,
+    "int8": np.int8,
+    "uint16": np.uint16,
+    "int16": np.int16,
+    "uint4": ml_dtypes.uint4,
+    "int4": ml_dtypes.int4,
+    "uint2": ml_dtypes.uint2,
+    "int2": ml_dtypes.int2,
+    "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+    "float8e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "float8e5m2": ml_dtypes.float8_e5m2,
+    "float8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "float8e8m0": ml_dtypes.float8_e8m0fnu,
+    "float4e2m1": ml_dtypes.float4_e2m1fn,
+}
+BITS = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}
+
+
+def quantctl(*arguments, address=None, timeout=60):
+    """Runs quantctl: (exit code, stdout, stderr)."""
+    environment = {key: value for key, value in os.environ.items() if key != "QUANTD_ADDRESS"}
+    if address:
+        environment["QUANTD_ADDRESS"] = address
+    assert BINARY.exists(), f"{BINARY} is not there: build it, or set QUANTD_BUILD_DIR"
+    command = [str(BINARY), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
+    return done.returncode, done.stdout, done.stderr
+
+
+def unpack(raw, kind, shape):
+    """Packed bytes of a type as an array."""
+    raw = np.frombuffer(raw, np.uint8)
+    bits = BITS.get(kind)
+    if bits is None:
+        return raw.view(TYPES[kind]).reshape(shape)
+    count = int(np.prod(shape))
+    per_byte = 8 // bits
+    codes = (raw[:, None] >> (bits * np.arange(per_byte))) & (2**bits - 1)
+    codes = codes.reshape(-1)[:count].astype(np.uint8)
+    if kind in ("int4", "int2"):
+        codes = codes.astype(np.int8)
+        codes[codes >= 2 ** (bits - 1)] -= 2**bits
+        return codes.astype(TYPES[kind]).reshape(shape)
+    return (codes.view(TYPES[kind]) if kind == "float4e2m1" else codes.astype(TYPES[kind])).reshape(shape)
+
+
+def raw_tensors(path):
+    """name -> (dtype, shape, bytes) of a .safetensors, read by hand: numpy lacks some of its types."""
+    data = Path(path).read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    header.pop("__metadata__", None)
+    body = data[8 + length :]
+    return {
+        name: (entry["dtype"], entry["shape"], body[entry["data_offsets"][0] : entry["data_offsets"][1]])
+        for name, entry in header.items()
+    }
+
+
+def read_quantized(path, name="y"):
+    """The parts of a quantized tensor in a .safetensors: {"y": array, "scale": array, ...}."""
+    with safe_open(path, "numpy") as file:  # its own library must be able to open it
+        entry = json.loads(file.metadata()["quantd"])["tensors"][name]
+    stored = raw_tensors(path)
+    parts = {}
+    for role in ("y", "scale", "zero_point", "tensor_scale"):
+        if role in entry:
+            part = entry[role]
+            parts[role] = unpack(stored[part["tensor"]][2], part["type"], part["shape"])
+    return parts
