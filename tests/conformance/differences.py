@@ -208,6 +208,20 @@ TABLE = [
     ),
 ]
 
+# torchao is large and not always there: its rows are words, and each names the test of test_torchao.py that holds it.
+# (operation, input, theirs, ours, why, test)
+TORCHAO_VERSION = "0.18.0"
+TORCHAO = [
+    ("MX to_mx", "a block of zeros", "scale code 00", "scale code 7F",
+     "takes the smallest scale; the specification takes 1", "test_microscaling_of_zeros_and_denormals_differs"),
+    ("nvfp4_quantize", "x FLOAT {6.732655, 1.4026365, 0 ...}", "6, 1.5", "6, 1",
+     "multiplies by a reciprocal of the scale, which moves 1.25 off the tie; the specification divides",
+     "test_nvfp4_next_to_a_tie_differs"),
+    ("nvfp4_quantize", "x FLOAT {1000, 0 ..., 0.01, 0 ...}", "block scales 448, 2^-6", "block scales 448, 2^-8",
+     "its least block scale is E4M3FN's least normal number; the specification's is the least of all, 2^-9",
+     "test_nvfp4_of_small_blocks_differs"),
+]
+
 
 def shown(answer) -> str:
     """Values of FLOAT answers, integers of integer ones, codes of small floats."""
@@ -249,6 +263,8 @@ def markdown() -> str:
         lines.append(
             f"| {row.implementation} {row.version} | {row.operator} {row.opset}{', y_scale' if row.part else ''} | "
             f"{', '.join(o for o in operands if o)} | {shown(row.theirs)} | {shown(row.ours)} | {row.why} |")
+    for operation, given, theirs, ours, why, _ in TORCHAO:
+        lines.append(f"| torchao {TORCHAO_VERSION} | {operation} | {given} | {theirs} | {ours} | {why} |")
     return "\n".join(lines) + "\n"
 
 
