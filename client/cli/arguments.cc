@@ -26,11 +26,12 @@ constexpr std::array kCommands = {
     Command{
         "quantize", "IN -o OUT",
         "make a tensor file small: find scale and zero point in the data, or take them",
-        "IN is a .npy or .safetensors with float, float16, bfloat16 or float64 tensors (float64 "
-        "is\n"
-        "rounded to float first; int32 needs --scale). Without --axis, --block_size and\n"
-        "--block_shape there is one scale for the tensor. A .safetensors output holds y, y_scale\n"
-        "and y_zero_point (NAME, NAME_scale, NAME_zero_point) and can be given to dequantize.\n"
+        "IN is a .npy or .safetensors with float, float16, bfloat16 or float64 tensors\n"
+        "(float64 is rounded to float first; int32 tensors of a .safetensors are left\n"
+        "alone unless --scale or --tensor is given). Without --axis, --block_size and\n"
+        "--block_shape there is one scale for the tensor. A .safetensors output holds\n"
+        "y, y_scale and y_zero_point (or NAME, NAME_scale, NAME_zero_point) and all\n"
+        "that dequantize needs.\n"
         "\n"
         "  quantctl quantize embeddings.npy -o embeddings.safetensors --type=int8 --axis=0\n"
         "  quantctl quantize model.safetensors -o small.safetensors --type=mxfp4 "
