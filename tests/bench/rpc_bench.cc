@@ -4,14 +4,17 @@
 //   rpc_bench [--quick] [--turns=N] [--turn_seconds=S] [--json=FILE] [--only=TEXT]
 //   [--quantd=FLAG]...
 //
-// --only: rows whose "call transport bytes in_flight" contains the text, such as "tcp 1048576 4".
+// --only: rows whose "call transport bytes in_flight" contains the text, such as "tcp 1048576 4";
+// "beside" only the last lines.
 // --quantd: a flag for quantd; --binary: another quantd, to compare two builds.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -118,6 +121,12 @@ class Bench {
         echo_({ECHO_BINARY, folder + "/echo.json", "127.0.0.1:0", "unix:" + folder + "/echo"},
               folder + "/echo.json") {}
 
+  // quantd alone; from any thread.
+  Load RunQuantd(const Config& config, const std::string& request, double seconds) const {
+    Client client(quantd_.addresses()[0]);
+    return RunOne(client, config, false, request, seconds);
+  }
+
   Row Run(const Config& config) {
     const size_t address = config.unix_socket ? 1 : 0;
     Client quantd(quantd_.addresses()[address]);
@@ -144,7 +153,7 @@ class Bench {
                                         "--listen=127.0.0.1:0",
                                         "--listen=unix:" + folder + "/quantd",
                                         "--http_listen=",
-                                        "--max_message_bytes=536870912",
+                                        "--max_message_bytes=1073741824",
                                         "--ready_file=" + folder + "/quantd.json"};
     command.insert(command.end(), arguments.quantd_flags.begin(), arguments.quantd_flags.end());
     return command;
@@ -161,6 +170,28 @@ class Bench {
   const Process quantd_;
   const Process echo_;
 };
+
+// 4-byte calls alone, and while another client sends requests of 256 MiB without a pause: what the
+// large ones cost the small ones.
+void Beside(Bench& bench, double seconds) {
+  const Config small{"Quantize", false, 4, 1};
+  const Config large{"Quantize", false, 256 << 20, 1};
+  const std::string small_request = Request(small), large_request = Request(large);
+  const Load alone = bench.RunQuantd(small, small_request, seconds);
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> larges{0};
+  std::thread other([&] {
+    while (!stop) larges += bench.RunQuantd(large, large_request, 0.5).calls;
+  });
+  const Load beside = bench.RunQuantd(small, small_request, seconds);
+  stop = true;
+  other.join();
+  const double before = Quantile(alone.latencies, 0.99), during = Quantile(beside.latencies, 0.99);
+  std::printf(
+      "\n4 B Quantize, 1 in flight: p99 %.0f us alone, %.0f us beside 256 MiB requests (%llu of "
+      "them): %.1f times\n",
+      before * 1e6, during * 1e6, static_cast<unsigned long long>(larges), during / before);
+}
 
 std::vector<Config> Configs(const Arguments& arguments) {
   std::vector<Config> all;
@@ -221,6 +252,7 @@ int Main(int argc, char** argv) {
       rows.push_back(bench.Run(config));
       Print(rows.back());
     }
+    if (arguments.only.empty() || arguments.only == "beside") Beside(bench, 3);
   }
   std::filesystem::remove_all(folder);
   if (!arguments.json.empty() && !WriteJson(arguments.json, rows)) return 1;

@@ -9,13 +9,6 @@
 namespace quantd::bench {
 namespace {
 
-double Quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
-  const auto nth = values.begin() + static_cast<ptrdiff_t>(q * (values.size() - 1));
-  std::nth_element(values.begin(), nth, values.end());
-  return *nth;
-}
-
 std::string SizeText(size_t bytes) {
   if (bytes >= 1 << 20) return std::to_string(bytes >> 20) + " MiB";
   if (bytes >= 1 << 10) return std::to_string(bytes >> 10) + " KiB";
@@ -33,6 +26,13 @@ nlohmann::json ToJson(const Figures& figures) {
 }
 
 }  // namespace
+
+double Quantile(std::vector<double> values, double q) {
+  if (values.empty()) return 0;
+  const auto nth = values.begin() + static_cast<ptrdiff_t>(q * (values.size() - 1));
+  std::nth_element(values.begin(), nth, values.end());
+  return *nth;
+}
 
 void Turns::Add(Load load, const Usage& before, const Usage& after) {
   rates_.push_back(static_cast<double>(load.calls) / load.seconds);

@@ -46,6 +46,9 @@ struct Row {
   Figures echo;
 };
 
+// The value below which the part q of the values lies; 0 for none.
+double Quantile(std::vector<double> values, double q);
+
 void PrintHeader();
 void Print(const Row& row);
 // False when the file can't be written.
