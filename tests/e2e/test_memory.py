@@ -48,6 +48,33 @@ def test_memory_does_not_grow(server):
     assert late <= early + 8 * MIB
 
 
+def test_peak_memory_is_bounded_by_the_flags(start):
+    """Many clients upload at once ten times what the budget allows: all are answered, and memory stays in its bounds."""
+    budget = 60_000_000
+    server = start(f"--memory_budget_bytes={budget}", "--max_queued_requests=1000")
+    limit = server.resident_bytes() + 2 * budget + 64 * MIB
+    serialized = pb.DynamicQuantizeRequest(x=tensor(np.ones(4 * MIB, np.float32))).SerializeToString()
+    failed = []
+
+    def upload():
+        call = server.channel().unary_unary("/quantd.v1.QuantizationService/DynamicQuantize")
+        for _ in range(2):
+            error = call.future(serialized, timeout=60).exception()
+            if error:
+                failed.append(error.details())
+
+    clients = [threading.Thread(target=upload) for _ in range(30)]
+    for client in clients:
+        client.start()
+    peak = 0
+    while any(client.is_alive() for client in clients):
+        peak = max(peak, server.resident_bytes())
+        time.sleep(0.01)
+    assert not failed
+    assert peak < limit, f"{peak / MIB:.0f} MiB, at most {limit / MIB:.0f}"
+    print(f"peak {peak / MIB:.0f} MiB of at most {limit / MIB:.0f}")
+
+
 def test_a_header_alone_allocates_nothing(server):
     """A shape of 2^40 elements without bytes is refused, quickly and in place."""
     before = server.resident_bytes()
