@@ -25,11 +25,12 @@ constexpr absl::string_view kOperationNames[kOperations] = {"quantize", "dequant
                                                             "dynamic_quantize"};
 constexpr absl::string_view kRejectionNames[kRejections] = {"queue_full", "over_budget",
                                                             "answer_too_large"};
+// As go-grpc-prometheus has them, for whose labels dashboards and alerts are written.
 constexpr absl::string_view kCodeNames[kCodes] = {
-    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
-    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
-    "DATA_LOSS", "UNAUTHENTICATED"};
+    "OK",       "Canceled",       "Unknown",          "InvalidArgument",   "DeadlineExceeded",
+    "NotFound", "AlreadyExists",  "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
+    "Aborted",  "OutOfRange",     "Unimplemented",    "Internal",          "Unavailable",
+    "DataLoss", "Unauthenticated"};
 
 ClientMetric::Label Label(absl::string_view name, absl::string_view value) {
   ClientMetric::Label label;

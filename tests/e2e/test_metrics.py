@@ -65,7 +65,7 @@ def test_what_is_counted(start):
     expected = {
         f'grpc_server_started_total{{{labels("Quantize")}}}': 4,
         f'grpc_server_handled_total{{{labels("Quantize")},grpc_code="OK"}}': 3,
-        f'grpc_server_handled_total{{{labels("Quantize")},grpc_code="INVALID_ARGUMENT"}}': 1,
+        f'grpc_server_handled_total{{{labels("Quantize")},grpc_code="InvalidArgument"}}': 1,
         f'grpc_server_msg_received_total{{{labels("Quantize")}}}': 4,
         f'grpc_server_msg_sent_total{{{labels("Quantize")}}}': 3,
         f'grpc_server_handling_seconds_count{{{labels("Quantize")}}}': 4,

@@ -71,7 +71,7 @@ TEST(Metrics, EverySeriesIsThereFromTheStart) {
       const char* series :
       {R"(grpc_server_started_total{grpc_type="unary",grpc_service="quantd.v1.QuantizationService",grpc_method="Dequantize"} 0)",
        R"(grpc_server_msg_sent_total{grpc_type="bidi_stream",grpc_service="quantd.v1.QuantizationService",grpc_method="Stream"} 0)",
-       R"(grpc_method="GetServerInfo",grpc_code="UNAUTHENTICATED"} 0)",
+       R"(grpc_method="GetServerInfo",grpc_code="Unauthenticated"} 0)",
        R"(quantd_elements_total{operation="quantize",input_type="INT32",output_type="INT2"} 0)",
        R"(quantd_elements_total{operation="dequantize",input_type="FLOAT4E2M1",output_type="BFLOAT16"} 0)",
        R"(quantd_rejected_total{reason="queue_full"} 0)",
@@ -93,7 +93,7 @@ TEST(Metrics, CountsWhereItIsTold) {
   metrics.rejected(Rejection::kAnswerTooLarge).Add(1);
   metrics.saturated_elements().Add(9);
   const std::string text = metrics.Text();
-  EXPECT_THAT(text, HasSubstr(R"(grpc_method="Stream",grpc_code="INTERNAL"} 2)"));
+  EXPECT_THAT(text, HasSubstr(R"(grpc_method="Stream",grpc_code="Internal"} 2)"));
   EXPECT_THAT(
       text,
       HasSubstr(
