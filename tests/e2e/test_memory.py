@@ -1,5 +1,6 @@
 """Resident memory: small when idle, and given back after a burst."""
 
+import threading
 import time
 
 import grpc
