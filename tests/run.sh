@@ -22,8 +22,8 @@ suites_table() {
 arrows       default  -        test                 include arrows, coroutine dialect, file lengths, a README in every room
 format       default  -        test                 clang-format, shellcheck, Python's syntax
 proto        default  -        build,test,proto     buf lint, buf breaking against the released contract
-deploy       default  -        build,test              manifests, compose file and scrape configuration
 unit         default  release  build,test           C++ unit tests, every case of gtest a case here
+deploy       default  -        build,test              manifests, compose file and scrape configuration
 e2e          default  release  build,test           the real binaries: flags, ports, metrics, drain, bad input
 python       default  release  build,test           the Python client against a running server
 conformance  default  release  build,test           ONNX node tests, ONNX Runtime and ml_dtypes over the wire
