@@ -17,6 +17,7 @@ namespace HWY_NAMESPACE {
 // signed types 128 is added with the zero point and taken off at the end.
 struct Integer8 {
   static constexpr size_t kCodeBytes = 1;
+  static constexpr bool kIsShort = true;
 
   explicit HWY_INLINE Integer8(const QuantizeTile& tile) {
     const int32_t bias = tile.minimum < 0 ? 128 : 0;
@@ -78,6 +79,7 @@ struct Integer8 {
 // which are exact in FLOAT.
 struct Integer16 {
   static constexpr size_t kCodeBytes = 2;
+  static constexpr bool kIsShort = true;
 
   explicit HWY_INLINE Integer16(const QuantizeTile& tile)
       : minimum_(hn::Set(DF(), static_cast<float>(tile.minimum))),

@@ -17,6 +17,7 @@ namespace HWY_NAMESPACE {
 template <Encoder kEncoder>
 struct SmallFloat {
   static constexpr size_t kCodeBytes = 1;
+  static constexpr bool kIsShort = false;
   static constexpr SmallFormat kFormat = FormatOf(kEncoder);
 
   explicit HWY_INLINE SmallFloat(const QuantizeTile& tile)
@@ -27,7 +28,12 @@ struct SmallFloat {
   struct Points {
     V z0, z1, z2, z3;
   };
-  HWY_INLINE Points MakePoints(V z0, V z1, V z2, V z3) const { return {z0, z1, z2, z3}; }
+  // Without a zero point -0 is added, which changes nothing: + 0 would lose a -0.
+  HWY_INLINE Points MakePoints(V z0, V z1, V z2, V z3) const {
+    if (add_) return {z0, z1, z2, z3};
+    const V none = hn::Set(DF(), -0.0f);
+    return {none, none, none, none};
+  }
 
   template <bool kStream>
   HWY_INLINE void Store(V q0, V q1, V q2, V q3, const Points& points, uint8_t* y) const {
@@ -45,10 +51,7 @@ struct SmallFloat {
   HWY_INLINE I Code(V v, V zero_point) const {
     const DF df;
     const DU du;
-    if constexpr (kEncoder == Encoder::kFloat4E2M1) {
-      // Only a zero point that is given is added: + 0 would lose a -0.
-      if (add_) v = hn::Add(v, zero_point);
-    }
+    if constexpr (kEncoder == Encoder::kFloat4E2M1) v = hn::Add(v, zero_point);
     const V magnitude = hn::Abs(v);
     const U bits = hn::BitCast(du, magnitude);
     const U sign = hn::ShiftRight<31>(hn::BitCast(du, v));
