@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -84,8 +85,8 @@ void CopyBox(const uint8_t* source, absl::Span<const int64_t> from_strides, int6
     if (size[d] == 0) return;
     if (size[d] > 1) dimensions.push_back({size[d], from_strides[d], to_strides[d]});
   }
-  std::stable_sort(dimensions.begin(), dimensions.end(),
-                   [](const Dimension& a, const Dimension& b) { return a.from > b.from; });
+  std::sort(dimensions.begin(), dimensions.end(),
+            [](const Dimension& a, const Dimension& b) { return a.from > b.from; });
   std::vector<Dimension> merged;
   for (const Dimension& next : dimensions) {
     if (!merged.empty() && merged.back().from == next.from * next.size &&

@@ -1,6 +1,9 @@
 // quantctl quantize: which tensors, into what output, and the report.
+#include <algorithm>
 #include <cstdio>
 #include <deque>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/flags/flag.h"

@@ -44,7 +44,7 @@ std::string BytesText(uint64_t bytes) {
     value /= 1000;
     unit = larger;
   }
-  return absl::StrFormat(bytes < 1000 ? "%.0f %s" : "%.2f %s", value, unit);
+  return absl::StrFormat("%.*f %s", bytes < 1000 ? 0 : 2, value, unit);
 }
 
 std::string ToText(const TensorReport& report) {

@@ -5,6 +5,7 @@
 //    header
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -106,8 +107,9 @@ absl::Status ParseSafetensors(absl::Span<const uint8_t> file, TensorFile* result
     if (!tensor.ok()) return tensor.status();
     result->tensors.push_back(*std::move(tensor));
   }
-  std::stable_sort(result->tensors.begin(), result->tensors.end(),
-                   [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  std::sort(result->tensors.begin(), result->tensors.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.offset, a.name) < std::tie(b.offset, b.name);
+  });
   return absl::OkStatus();
 }
 

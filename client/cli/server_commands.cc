@@ -1,6 +1,7 @@
 // quantctl info and quantctl health.
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "absl/flags/flag.h"
