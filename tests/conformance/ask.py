@@ -34,7 +34,8 @@ def both(operation: str, client, *arguments, **options):
     except oracle.Invalid as invalid:
         try:
             answer = globals()[operation](client, *arguments, **options)
-        except quantd.InvalidArgumentError:
+        except quantd.InvalidArgumentError as error:
+            assert error.field, f"the server refuses without naming a field: {error}"
             return None, None
         raise AssertionError(f"the server took what the specification refuses: {invalid}; it answered {answer}")
     return globals()[operation](client, *arguments, **options), expected

@@ -146,7 +146,7 @@ def to_float(array: np.ndarray) -> np.ndarray:
         return _DECODE[t.name][codes(array)]
     if t is E8M0:
         c = codes(array).astype(np.int32)
-        return np.where(c == 255, np.float32(np.nan), np.ldexp(np.float32(1), c - 127)).astype(np.float32)
+        return np.where(c == 255, np.float32(np.nan), np.ldexp(np.float32(1), np.minimum(c, 254) - 127)).astype(np.float32)
     if t.kind == "int" and t.bits < 8:
         return to_int(array).astype(np.float32)
     return array.astype(np.float32)

@@ -103,6 +103,17 @@ def test_scales_of_every_size(client, t):
 
 
 @pytest.mark.parametrize("t", ot.OUTPUTS, ids=name)
+def test_every_e8m0_scale(client, t):
+    """2^-127, a denormal, to 2^127; code FF is NaN and refused."""
+    scale = ot.from_codes(np.arange(255), ot.E8M0)
+    for xt in XS:
+        r = rng("e8m0", t.name, xt.name)
+        x = inputs(r, (21, 255), xt, np.broadcast_to(scale, (21, 255)), t)
+        check(client, x, scale, zero_points(r, (255,), t))
+    check(client, np.ones(3, np.float32), ot.from_codes(np.array(255), ot.E8M0), output_type=t)
+
+
+@pytest.mark.parametrize("t", ot.OUTPUTS, ids=name)
 @pytest.mark.parametrize("xt", (ot.FLOAT16, ot.BFLOAT16), ids=name)
 def test_every_pattern(client, xt, t):
     """All 2^16 bit patterns of x, by scales that divide them exactly and not."""
