@@ -1,0 +1,190 @@
+// Measures the core's three operations beside ONNX Runtime's and beside what bounds them.
+//
+//   peers_kernels --library=.../libonnxruntime.so.1 --models=FOLDER [--quick] [--json=FILE]
+//
+// One FLOAT tensor, one scale, UINT8; the tensor is used again and again, so that what fits a cache
+// is in it. quantd, ONNX Runtime and the limit take turns; figures are medians over the rounds and
+// ratios are formed within a round. First, all must give the same bytes.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "peers_onnxruntime.h"
+#include "peers_operations.h"
+#include "quantd/executor.h"
+#include "quantd/targets.h"
+
+ABSL_FLAG(std::string, library, "", "ONNX Runtime's shared library");
+ABSL_FLAG(std::string, models, "", "folder that peers_models.py has written");
+ABSL_FLAG(bool, quick, false, "fewer rounds, and without 256 MiB");
+ABSL_FLAG(std::string, json, "", "write the results to this file");
+
+namespace quantd::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Result {
+  std::string operation;
+  size_t bytes = 0;  // of the FLOAT tensor
+  int threads = 1;
+  double quantd = 0, onnxruntime = 0, limit = 0;  // GB/s of FLOAT
+  double to_onnxruntime = 0, to_limit = 0;
+};
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// GB/s of FLOAT. Wall-clock time: the threads of a pool count, wherever they run.
+double Rate(const std::function<void()>& run, size_t bytes, double seconds) {
+  const size_t batch = std::max<size_t>(1, (size_t{256} << 10) / bytes);
+  run();
+  size_t passes = 0;
+  const Clock::time_point begin = Clock::now();
+  double spent;
+  do {
+    for (size_t i = 0; i < batch; ++i) run();
+    passes += batch;
+    spent = std::chrono::duration<double>(Clock::now() - begin).count();
+  } while (spent < seconds);
+  return static_cast<double>(passes * bytes) / spent / 1e9;
+}
+
+// The best of both kinds of stores, in one task and in all.
+double LimitRate(const Operation& operation, size_t bytes, int threads, double seconds) {
+  double best = 0;
+  for (const bool stream : {false, true}) {
+    for (int tasks = 1; tasks <= threads; tasks += std::max(1, threads - 1)) {
+      best = std::max(best, Rate([&] { operation.limit(tasks, stream); }, bytes, seconds));
+    }
+  }
+  return best;
+}
+
+absl::Status Check(const Operation& operation) {
+  absl::Status status = operation.quantd();
+  if (status.ok()) status = operation.onnxruntime();
+  if (status.ok() && !operation.same()) status = absl::InternalError("answers differ");
+  return status;
+}
+
+Result Measure(const Operation& operation, size_t bytes, int threads) {
+  const bool quick = absl::GetFlag(FLAGS_quick);
+  const int rounds = quick ? 5 : 9;
+  const double seconds = quick ? 0.005 : 0.02;
+  // Threads of a pool that has just worked look for more work for a while: they shall not do so on
+  // the next one's time.
+  const auto rest = [&] {
+    if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  };
+  std::vector<double> quantd, onnxruntime, limit, to_onnxruntime, to_limit;
+  for (int round = 0; round < rounds; ++round) {
+    quantd.push_back(Rate([&] { operation.quantd().IgnoreError(); }, bytes, seconds));
+    rest();
+    onnxruntime.push_back(Rate([&] { operation.onnxruntime().IgnoreError(); }, bytes, seconds));
+    rest();
+    limit.push_back(LimitRate(operation, bytes, threads, seconds));
+    to_onnxruntime.push_back(quantd.back() / onnxruntime.back());
+    to_limit.push_back(quantd.back() / limit.back());
+  }
+  return {operation.name,
+          bytes,
+          threads,
+          Median(quantd),
+          Median(onnxruntime),
+          Median(limit),
+          Median(to_onnxruntime),
+          Median(to_limit)};
+}
+
+void Print(const Result& result) {
+  const bool small = result.bytes < 1 << 20;
+  std::printf("| %s | %zu %s | %d | %.1f | %.1f | %.2f | %.1f | %.2f |\n", result.operation.c_str(),
+              small ? result.bytes >> 10 : result.bytes >> 20, small ? "KiB" : "MiB",
+              result.threads, result.quantd, result.onnxruntime, result.to_onnxruntime,
+              result.limit, result.to_limit);
+  std::fflush(stdout);
+}
+
+bool WriteJson(const std::string& path, const std::string& version,
+               const std::vector<Result>& results) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Result& result : results) {
+    rows.push_back({{"operation", result.operation},
+                    {"bytes", result.bytes},
+                    {"threads", result.threads},
+                    {"quantd_gb_per_s", result.quantd},
+                    {"onnxruntime_gb_per_s", result.onnxruntime},
+                    {"limit_gb_per_s", result.limit},
+                    {"to_onnxruntime", result.to_onnxruntime},
+                    {"to_limit", result.to_limit}});
+  }
+  std::ofstream file(path);
+  file << nlohmann::json{{"onnxruntime", version},
+                         {"target", std::string(CurrentTarget())},
+                         {"results", rows}}
+              .dump(1)
+       << "\n";
+  file.close();
+  return !file.fail();
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "peers_kernels: %s\n", status.ToString().c_str());
+  return 1;
+}
+
+int Main() {
+  const auto library = OnnxRuntime::Load(absl::GetFlag(FLAGS_library));
+  if (!library.ok()) return Fail(library.status());
+  std::vector<size_t> sizes = {size_t{64} << 10, size_t{1} << 20, size_t{16} << 20};
+  if (!absl::GetFlag(FLAGS_quick)) sizes.push_back(size_t{256} << 20);
+  std::vector<int> threads = {1};
+  if (Executor::DefaultThreads() > 1) threads.push_back(Executor::DefaultThreads());
+  std::printf(
+      "ONNX Runtime %s, quantd's target %s; GB/s of FLOAT\n\n"
+      "| operation | FLOAT | threads | quantd | ONNX Runtime | ratio | limit | ratio |\n"
+      "|---|---|---|---|---|---|---|---|\n",
+      (*library)->version().c_str(), std::string(CurrentTarget()).c_str());
+  std::vector<Result> results;
+  for (const int count : threads) {
+    const Executor executor(count);
+    for (const size_t bytes : sizes) {
+      Operations operations(**library, absl::GetFlag(FLAGS_models), bytes, executor);
+      const auto all = operations.Make();
+      if (!all.ok()) return Fail(all.status());
+      for (const Operation& operation : *all) {
+        const absl::Status status = Check(operation);
+        if (!status.ok()) {
+          return Fail(
+              absl::Status(status.code(), operation.name + ": " + std::string(status.message())));
+        }
+        results.push_back(Measure(operation, bytes, count));
+        Print(results.back());
+      }
+    }
+  }
+  const std::string path = absl::GetFlag(FLAGS_json);
+  if (!path.empty() && !WriteJson(path, (*library)->version(), results)) {
+    return Fail(absl::UnavailableError("can't write " + path));
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace quantd::bench
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  return quantd::bench::Main();
+}
