@@ -137,11 +137,38 @@ HWY_NOINLINE void DequantizeShortRuns(const DequantizeTile& tile) {
   }
 }
 
+// Whole runs of kVectors vectors from entry k. Returns how many elements are done.
+template <Decoder kDecoder, size_t kVectors>
+HWY_INLINE size_t DequantizeVectorRuns(const DequantizeTile& tile, size_t k, const uint8_t* x,
+                                       size_t size, uint8_t* y) {
+  size_t i = 0;
+  for (; i + kVectors * N <= size; i += kVectors * N, ++k) {
+    const Factors factors = FactorsAt<ScaleMode::kRuns>(tile, k);
+    for (size_t j = i; j < i + kVectors * N; j += N) {
+      hn::StoreU(DequantizeVector<kDecoder>(x + j * kCodeBytes<kDecoder>, factors), DF(),
+                 As<float>(y) + j);
+    }
+  }
+  return i;
+}
+
 template <Decoder kDecoder, bool kStream>
 HWY_INLINE void DequantizeRuns(const DequantizeTile& tile) {
   size_t left = tile.run - tile.first;
   size_t done = 0;
   for (size_t k = 0; done < tile.size; ++k) {
+    if (!kStream && left == tile.run && (tile.run == 2 * N || tile.run == 4 * N) &&
+        tile.size - done >= tile.run) {
+      const uint8_t* x = tile.x + done * kCodeBytes<kDecoder>;
+      uint8_t* y = tile.y + done * sizeof(float);
+      const size_t rest = tile.size - done;
+      const size_t some = tile.run == 2 * N
+                              ? DequantizeVectorRuns<kDecoder, 2>(tile, k, x, rest, y)
+                              : DequantizeVectorRuns<kDecoder, 4>(tile, k, x, rest, y);
+      done += some;
+      k += some / tile.run - 1;
+      continue;
+    }
     const size_t size = std::min(left, tile.size - done);
     DequantizeRun<kDecoder, kStream>(tile, k, tile.x + done * kCodeBytes<kDecoder>, size,
                                      tile.y + done * sizeof(float));

@@ -70,6 +70,32 @@ inline constexpr bool kOverflowIsLowest = false;  // NaN gives 0, and +Inf the l
 
 #endif
 
+// Looks for NaN in pairs of vectors, which is one comparison.
+struct NanWatch {
+#if HWY_TARGET == HWY_AVX3
+  __mmask16 none = 0xFFFF;  // lanes that had none yet
+  HWY_INLINE void Add(V a, V b) { none = _mm512_mask_cmp_ps_mask(none, a.raw, b.raw, _CMP_ORD_Q); }
+  HWY_INLINE void Join(const NanWatch& other) { none &= other.none; }
+  HWY_INLINE bool Any() const { return none != 0xFFFF; }
+#elif HWY_TARGET == HWY_AVX2
+  __m256 some;
+  HWY_INLINE NanWatch() { some = _mm256_setzero_ps(); }
+  HWY_INLINE void Add(V a, V b) {
+    some = _mm256_or_ps(some, _mm256_cmp_ps(a.raw, b.raw, _CMP_UNORD_Q));
+  }
+  HWY_INLINE void Join(const NanWatch& other) { some = _mm256_or_ps(some, other.some); }
+  HWY_INLINE bool Any() const { return _mm256_movemask_ps(some) != 0; }
+#else
+  uint32x4_t none;
+  HWY_INLINE NanWatch() { none = vdupq_n_u32(~0u); }
+  HWY_INLINE void Add(V a, V b) {
+    none = vandq_u32(none, vandq_u32(vceqq_f32(a.raw, a.raw), vceqq_f32(b.raw, b.raw)));
+  }
+  HWY_INLINE void Join(const NanWatch& other) { none = vandq_u32(none, other.none); }
+  HWY_INLINE bool Any() const { return vminvq_u32(none) == 0; }
+#endif
+};
+
 // ---- Narrowing ----------------------------------------------------------------------------------
 // On x86 packing works within 128-bit lanes: two int32 vectors become one int16 vector in "pack
 // order", and PackBytes puts the bytes of four of them in order at its end.

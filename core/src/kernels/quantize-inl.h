@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 
 #include "kernels/convert-inl.h"
 #include "kernels/flush_denormals.h"
@@ -355,7 +356,7 @@ HWY_INLINE void QuantizeRuns(const QuantizeTile& tile, const Encoder& encoder) {
 }
 
 template <Division kDivision, class Encoder, ScaleMode kMode>
-void Quantize(const QuantizeTile& tile) {
+HWY_NOINLINE void QuantizeWith(const QuantizeTile& tile) {
   std::optional<FlushDenormals> flush;
   if (kDivision == Division::kReciprocal) flush.emplace();
   const Encoder encoder(tile);
@@ -372,11 +373,22 @@ void Quantize(const QuantizeTile& tile) {
   }
 }
 
-template <Division kDivision, quantd::Encoder kEncoder, class EncoderType>
+// `WholeEncoder` is for tiles whose bounds are all that 8 bits hold.
+template <Division kDivision, class Encoder, class WholeEncoder, ScaleMode kMode>
+void Quantize(const QuantizeTile& tile) {
+  if (!std::is_same_v<Encoder, WholeEncoder> && tile.maximum - tile.minimum == 255) {
+    QuantizeWith<kDivision, WholeEncoder, kMode>(tile);
+  } else {
+    QuantizeWith<kDivision, Encoder, kMode>(tile);
+  }
+}
+
+template <Division kDivision, quantd::Encoder kEncoder, class EncoderType,
+          class WholeEncoderType = EncoderType>
 void SetQuantize(KernelTable& table) {
   auto& kernels = table.quantize[static_cast<size_t>(kDivision)][static_cast<size_t>(kEncoder)];
-  kernels[0] = Quantize<kDivision, EncoderType, ScaleMode::kRuns>;
-  kernels[1] = Quantize<kDivision, EncoderType, ScaleMode::kPerElement>;
+  kernels[0] = Quantize<kDivision, EncoderType, WholeEncoderType, ScaleMode::kRuns>;
+  kernels[1] = Quantize<kDivision, EncoderType, WholeEncoderType, ScaleMode::kPerElement>;
 }
 
 }  // namespace HWY_NAMESPACE
