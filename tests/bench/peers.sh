@@ -26,20 +26,24 @@ fi
 "$VENV/bin/python" tests/bench/peers_models.py "$results/models"
 library=$(ls "$VENV"/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.*)
 
+targets=(peers_rpc)
 calls=(--model="$results/models/dynamic_quantize.onnx"
   --aio_server="$here/peers_aio_server.py" --python="$VENV/bin/python")
 if [[ -f $header/onnxruntime_c_api.h ]] ||
-  (packages_install bench && cd "$QUANTD_BUILD" && go mod download "$GO_MODULE") >"$QUANTD_LOGS/bench-header.log" 2>&1; then
+  (packages_install bench && cd "$QUANTD_BUILD" && go mod download "$GO_MODULE") \
+    >"$QUANTD_LOGS/bench-header.log" 2>&1; then
   if ! grep -qxF "ONNXRUNTIME_INCLUDE_DIR:PATH=$header" build/release/CMakeCache.txt; then
     logged configure-peers "" cmake -S . -B build/release "-DONNXRUNTIME_INCLUDE_DIR=$header"
   fi
-  build_tree release peers_kernels peers_callback_server
-  heading "Operations beside ONNX Runtime"
-  "$built/peers_kernels" --library="$library" --models="$results/models" --json="$results/peers_kernels.json" "$@"
+  targets+=(peers_kernels peers_callback_server)
   calls+=(--callback_server="$built/peers_callback_server" --library="$library")
 else
-  heading "Operations beside ONNX Runtime, and a C++ server with it: left out, no header; see build/logs/bench-header.log"
+  heading "Operations, and a C++ server, with ONNX Runtime: left out, no header; see build/logs/bench-header.log"
 fi
-build_tree release peers_rpc
+build_tree release "${targets[@]}"
+if [[ ${#targets[@]} -gt 1 ]]; then
+  heading "Operations beside ONNX Runtime"
+  "$built/peers_kernels" --library="$library" --models="$results/models" --json="$results/peers_kernels.json" "$@"
+fi
 heading "Calls beside other servers: a raw echo, and what one would write with ONNX Runtime in C++ and in Python"
 "$built/peers_rpc" "${calls[@]}" --json="$results/peers_rpc.json" "$@"
