@@ -20,48 +20,54 @@ namespace HWY_NAMESPACE {
 HWY_INLINE V Infinity() { return hn::Inf(DF()); }
 
 // A range in every lane. Seen twice, an element changes nothing, so pieces may overlap.
-template <NonFinite kNonFinite>
 struct Lanes {
   V min;
   V max;
-  NanWatch nan;
-  bool infinite = false;  // kIgnore: one was left out
-
   // (Default member initializers would be compiled for the baseline.)
   HWY_INLINE Lanes() {
     min = hn::Zero(DF());
     max = hn::Zero(DF());
   }
+  HWY_INLINE void Join(const Lanes& other) {
+    min = hn::Min(min, other.min);
+    max = hn::Max(max, other.max);
+  }
+};
 
-  HWY_INLINE void Add(V a, V b) {
-    nan.Add(a, b);
+// Widens ranges and remembers whether anything was not finite.
+template <NonFinite kNonFinite>
+class Widener {
+ public:
+  HWY_INLINE Widener() {}  // (an implicit one would be compiled for the baseline, too)
+
+  HWY_INLINE void Add(V a, V b, Lanes& lanes) {
+    nan_.Add(a, b);
     if constexpr (kNonFinite == NonFinite::kIgnore) {
       const auto in_a = hn::Lt(hn::Abs(a), Infinity());
       const auto in_b = hn::Lt(hn::Abs(b), Infinity());
       if (HWY_UNLIKELY(!hn::AllTrue(DF(), hn::And(in_a, in_b)))) {
-        infinite = true;
+        infinite_ = true;
         a = hn::IfThenElseZero(in_a, a);
         b = hn::IfThenElseZero(in_b, b);
       }
     }
-    min = MinSkipNan(a, min);
-    max = MaxSkipNan(a, max);
-    min = MinSkipNan(b, min);
-    max = MaxSkipNan(b, max);
+    lanes.min = MinSkipNan(b, MinSkipNan(a, lanes.min));
+    lanes.max = MaxSkipNan(b, MaxSkipNan(a, lanes.max));
   }
-  HWY_INLINE void Join(const Lanes& other) {
-    min = hn::Min(min, other.min);
-    max = hn::Max(max, other.max);
-    nan.Join(other.nan);
-    infinite |= other.infinite;
+  // An infinity is looked for in what was found, once a run. kIgnore has left it out before.
+  HWY_INLINE void Check(const Lanes& found) {
+    if constexpr (kNonFinite == NonFinite::kReject) found_.Join(found);
   }
-  // Whether anything was NaN or infinite.
   HWY_INLINE bool NonFiniteSeen() const {
-    if (nan.Any() || infinite) return true;
-    if constexpr (kNonFinite == NonFinite::kIgnore) return false;
-    const auto finite = hn::And(hn::Lt(max, Infinity()), hn::Lt(hn::Neg(min), Infinity()));
-    return !hn::AllTrue(DF(), finite);
+    const auto finite =
+        hn::And(hn::Lt(found_.max, Infinity()), hn::Lt(hn::Neg(found_.min), Infinity()));
+    return infinite_ || nan_.Any() || !hn::AllTrue(DF(), finite);
   }
+
+ private:
+  NanWatch nan_;
+  bool infinite_ = false;
+  Lanes found_;
 };
 
 // Fewer elements than a vector.
@@ -85,48 +91,50 @@ HWY_NOINLINE bool RangeShort(const uint8_t* x, size_t size, float& low, float& h
 
 // The lanes of `size` elements. REQUIRES: size >= N.
 template <NonFinite kNonFinite>
-HWY_INLINE Lanes<kNonFinite> LanesOf(const uint8_t* x, size_t size) {
+HWY_INLINE Lanes LanesOf(const uint8_t* x, size_t size, Widener<kNonFinite>& widener) {
   const DF df;
   const float* floats = As<float>(x);
-  Lanes<kNonFinite> a;
+  Lanes a;
   size_t i = 0;
   if (size >= 8 * N) {
     // Four in flight hide the latency of min and max.
-    Lanes<kNonFinite> b, c, d;
+    Lanes b, c, d;
     for (; i + 8 * N <= size; i += 8 * N) {
-      a.Add(hn::LoadU(df, floats + i), hn::LoadU(df, floats + i + N));
-      b.Add(hn::LoadU(df, floats + i + 2 * N), hn::LoadU(df, floats + i + 3 * N));
-      c.Add(hn::LoadU(df, floats + i + 4 * N), hn::LoadU(df, floats + i + 5 * N));
-      d.Add(hn::LoadU(df, floats + i + 6 * N), hn::LoadU(df, floats + i + 7 * N));
+      widener.Add(hn::LoadU(df, floats + i), hn::LoadU(df, floats + i + N), a);
+      widener.Add(hn::LoadU(df, floats + i + 2 * N), hn::LoadU(df, floats + i + 3 * N), b);
+      widener.Add(hn::LoadU(df, floats + i + 4 * N), hn::LoadU(df, floats + i + 5 * N), c);
+      widener.Add(hn::LoadU(df, floats + i + 6 * N), hn::LoadU(df, floats + i + 7 * N), d);
     }
     a.Join(b);
     c.Join(d);
     a.Join(c);
   }
   for (; i + 2 * N <= size; i += 2 * N) {
-    a.Add(hn::LoadU(df, floats + i), hn::LoadU(df, floats + i + N));
+    widener.Add(hn::LoadU(df, floats + i), hn::LoadU(df, floats + i + N), a);
   }
   if (i != size) {
-    // The last vector may overlap, and the one before it, if there is one, may be whole.
-    a.Add(hn::LoadU(df, floats + std::min(i, size - N)), hn::LoadU(df, floats + size - N));
+    // The last vector may overlap, and so may the one before it.
+    widener.Add(hn::LoadU(df, floats + std::min(i, size - N)), hn::LoadU(df, floats + size - N), a);
   }
   return a;
 }
 
-// Elements with one range; returns whether one was not finite.
+// Elements with one range; returns whether fewer than N had one that was not finite.
 template <NonFinite kNonFinite>
-HWY_INLINE bool RangeRun(const uint8_t* x, size_t size, float& low, float& high) {
+HWY_INLINE bool RangeRun(const uint8_t* x, size_t size, float& low, float& high,
+                         Widener<kNonFinite>& widener) {
   if (size < N) return RangeShort<kNonFinite>(x, size, low, high);
-  const Lanes<kNonFinite> lanes = LanesOf<kNonFinite>(x, size);
+  const Lanes lanes = LanesOf(x, size, widener);
+  widener.Check(lanes);
   low = std::min(low, hn::GetLane(hn::MinOfLanes(DF(), lanes.min)));
   high = std::max(high, hn::GetLane(hn::MaxOfLanes(DF(), lanes.max)));
-  return lanes.NonFiniteSeen();
+  return false;
 }
 
 // Min or Max of all lanes of four vectors at once, and of the four floats at `found`: a third of
 // the work of four reductions.
 template <class Op>
-HWY_INLINE void ReduceFour(V a, V b, V c, V d, Op op, float* found) {
+HWY_INLINE V ReduceFour(V a, V b, V c, V d, Op op, float* found) {
   const DF df;
   const hn::Repartition<double, DF> d64;
   const V ab = op(hn::InterleaveLower(df, a, b), hn::InterleaveUpper(df, a, b));
@@ -142,6 +150,7 @@ HWY_INLINE void ReduceFour(V a, V b, V c, V d, Op op, float* found) {
   auto all = hn::LoadU(four, found);
   for (size_t i = 0; i < N; i += 4) all = op(all, hn::Load(four, blocks + i));
   hn::StoreU(all, four, found);
+  return abcd;
 }
 struct MinOp {
   template <class T>
@@ -156,10 +165,25 @@ struct MaxOp {
   }
 };
 
+// Four whole runs. Inlined with a constant length, the loops over it vanish.
+template <NonFinite kNonFinite>
+HWY_INLINE void RangeFour(const uint8_t* x, size_t run, float* low, float* high,
+                          Widener<kNonFinite>& widener) {
+  const size_t bytes = run * sizeof(float);
+  const Lanes a = LanesOf(x, run, widener);
+  const Lanes b = LanesOf(x + bytes, run, widener);
+  const Lanes c = LanesOf(x + 2 * bytes, run, widener);
+  const Lanes d = LanesOf(x + 3 * bytes, run, widener);
+  Lanes all;
+  all.min = ReduceFour(a.min, b.min, c.min, d.min, MinOp(), low);
+  all.max = ReduceFour(a.max, b.max, c.max, d.max, MaxOp(), high);
+  widener.Check(all);
+}
+
 template <NonFinite kNonFinite>
 HWY_INLINE bool RangeRuns(const RangeTile& tile) {
   bool non_finite = false;
-  Lanes<kNonFinite> all;
+  Widener<kNonFinite> widener;
   const size_t run = tile.run;
   size_t left = run - tile.first;
   size_t done = 0;
@@ -167,40 +191,44 @@ HWY_INLINE bool RangeRuns(const RangeTile& tile) {
     const uint8_t* x = tile.x + done * sizeof(float);
     const size_t rest = tile.size - done;
     if (left == run && run >= N && run <= rest / 4) {
-      const auto a = LanesOf<kNonFinite>(x, run);
-      const auto b = LanesOf<kNonFinite>(x + run * sizeof(float), run);
-      const auto c = LanesOf<kNonFinite>(x + 2 * run * sizeof(float), run);
-      const auto d = LanesOf<kNonFinite>(x + 3 * run * sizeof(float), run);
-      ReduceFour(a.min, b.min, c.min, d.min, MinOp(), tile.min + k);
-      ReduceFour(a.max, b.max, c.max, d.max, MaxOp(), tile.max + k);
-      for (const auto& lanes : {a, b, c, d}) all.Join(lanes);
+      if (run == 2 * N) {
+        RangeFour(x, 2 * N, tile.min + k, tile.max + k, widener);
+      } else if (run == 4 * N) {
+        RangeFour(x, 4 * N, tile.min + k, tile.max + k, widener);
+      } else {
+        RangeFour(x, run, tile.min + k, tile.max + k, widener);
+      }
       done += 4 * run;
       k += 4;
       continue;
     }
     const size_t size = std::min(left, rest);
-    non_finite |= RangeRun<kNonFinite>(x, size, tile.min[k], tile.max[k]);
+    non_finite |= RangeRun(x, size, tile.min[k], tile.max[k], widener);
     done += size;
     ++k;
     left = run;
   }
-  return non_finite || all.NonFiniteSeen();
+  return non_finite || widener.NonFiniteSeen();
 }
 
 template <NonFinite kNonFinite>
 HWY_INLINE bool RangeElements(const RangeTile& tile) {
   const DF df;
-  Lanes<kNonFinite> all;
+  Widener<kNonFinite> widener;
   size_t i = 0;
   for (; i + N <= tile.size; i += N) {
     const V x = hn::LoadU(df, As<float>(tile.x) + i);
-    Lanes<kNonFinite> lanes;
-    lanes.Add(x, x);
-    hn::StoreU(hn::Min(lanes.min, hn::LoadU(df, tile.min + i)), df, tile.min + i);
-    hn::StoreU(hn::Max(lanes.max, hn::LoadU(df, tile.max + i)), df, tile.max + i);
-    all.Join(lanes);
+    Lanes lanes;
+    lanes.min = hn::LoadU(df, tile.min + i);
+    lanes.max = hn::LoadU(df, tile.max + i);
+    widener.Add(x, x, lanes);
+    hn::StoreU(lanes.min, df, tile.min + i);
+    hn::StoreU(lanes.max, df, tile.max + i);
+    lanes.min = x;  // not what earlier tiles have found
+    lanes.max = x;
+    widener.Check(lanes);
   }
-  bool non_finite = all.NonFiniteSeen();
+  bool non_finite = widener.NonFiniteSeen();
   for (; i < tile.size; ++i) {
     non_finite |= RangeShort<kNonFinite>(tile.x + i * sizeof(float), 1, tile.min[i], tile.max[i]);
   }
@@ -214,10 +242,12 @@ bool Range(const RangeTile& tile) {
 }
 
 size_t FindNonFinite(const uint8_t* x, size_t size) {
+  constexpr size_t kStep = 8 * N;
   size_t i = 0;
-  while (i + 8 * N <= size &&
-         !LanesOf<NonFinite::kReject>(x + i * sizeof(float), 8 * N).NonFiniteSeen()) {
-    i += 8 * N;
+  for (; i + kStep <= size; i += kStep) {
+    Widener<NonFinite::kReject> widener;
+    widener.Check(LanesOf(x + i * sizeof(float), kStep, widener));
+    if (widener.NonFiniteSeen()) break;
   }
   float low = 0;
   float high = 0;

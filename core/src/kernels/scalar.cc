@@ -1,6 +1,6 @@
 // The scalar table: plain loops over reference/elements.h. What every other table is compared with,
 // and what a CPU without AVX2 or NEON runs. Written to be plainly right, not fast.
-#include <bit>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -163,7 +163,7 @@ void FloatToBfloat16(const uint8_t* x, size_t size, uint8_t* y) {
 
 template <DataType kType>
 void Pack(const uint8_t* codes, size_t size, uint8_t* packed) {
-  std::memset(packed, 0, (size * Info(kType).bits + 7) / 8);
+  std::fill_n(packed, (size * Info(kType).bits + 7) / 8, uint8_t{0});
   for (size_t i = 0; i < size; ++i) {
     reference::StoreCode(kType, packed, static_cast<int64_t>(i), codes[i]);
   }
