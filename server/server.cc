@@ -7,12 +7,16 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "quantd/executor.h"
 #include "quantd/targets.h"
 #include "server/admission/admission.h"
@@ -46,6 +50,18 @@ metrics::Gauges GaugesOf(const admission::Admission& admission) {
   gauges.inflight_bytes = [&admission] { return admission.inflight_bytes(); };
   gauges.pool_bytes = [] { return lifecycle::KeptBytes(); };
   return gauges;
+}
+
+// A call whose first byte waits behind the upload of another one on its connection looks, to its
+// client, as much in flight as that one; gRPC cancels it when it comes after the shutdown began. So
+// goes on until nothing is being answered for a moment, but not for long where calls never cease.
+void WaitForUploads(const std::atomic<int>& answering, absl::Duration at_most) {
+  const absl::Time end = absl::Now() + at_most;
+  int quiet = 0;
+  while (quiet < 2 && absl::Now() < end) {
+    quiet = answering.load() == 0 ? quiet + 1 : 0;
+    if (quiet < 2) absl::SleepFor(absl::Milliseconds(10));
+  }
 }
 
 }  // namespace
@@ -162,6 +178,7 @@ void Server::Drain() {
   Components& c = *components_;
   c.health.SetServing(false);
   std::this_thread::sleep_for(absl::ToChronoMilliseconds(c.options.lame_duck));
+  WaitForUploads(c.backend.answering, std::min(c.options.drain / 2, absl::Seconds(2)));
   c.backend.draining = true;
   c.health.EndWatches();
   c.grpc_server->Shutdown(std::chrono::system_clock::now() +

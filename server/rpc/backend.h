@@ -25,6 +25,7 @@ struct Backend {
   uint64_t inline_bytes;    // work up to this size runs on the polling thread
   uint64_t max_message_bytes;
   grpc::ByteBuffer info;              // the answer of GetServerInfo
+  std::atomic<int> answering{0};      // calls with one answer that have come and are not over
   std::atomic<bool> draining{false};  // streams take no further item
 };
 

@@ -20,6 +20,7 @@ Call ServeUnary(Calls& calls, Backend& backend, Queue& queue, wire::Method metho
   if (!is_call) co_return;  // the server shuts down; `done` never completes
   ServeUnary(calls, backend, queue, method);
 
+  ++backend.answering;
   CallMetrics meter(backend.metrics.method(rpc));
   {
     grpc::ByteBuffer bytes_in;
@@ -55,6 +56,7 @@ Call ServeUnary(Calls& calls, Backend& backend, Queue& queue, wire::Method metho
 
   co_await done;
   meter.Finish(context);
+  --backend.answering;
 }
 
 }  // namespace quantd::rpc

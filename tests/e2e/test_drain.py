@@ -8,7 +8,7 @@ import grpc
 import numpy as np
 import pytest
 
-from support import pb, quantize, wait_for
+from support import SERVICE, pb, quantize, wait_for
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -22,22 +22,17 @@ def test_an_idle_server_ends_at_once(start, number):
 
 
 def test_requests_in_flight_finish(start):
-    """Requests that have been sent when the signal comes are answered, every one, and rightly."""
+    """Requests that have been sent when the signal comes are answered, every one, and rightly: also those whose first byte
+    waits behind the upload of another one on the same connection."""
     server = start("--max_message_bytes=200000000")
-    x = np.arange(20_000_000, dtype=np.float32)
+    x = np.arange(8_000_000, dtype=np.float32)
     request = quantize(x, scale=1e6)
-    futures = [server.stub.Quantize.future(request, timeout=60) for _ in range(3)]
-    wait_for(lambda: server.metrics()["quantd_inflight_requests"] > 0 or any(f.done() for f in futures), 20, "work begins")
+    futures = [server.stub.Quantize.future(request, timeout=60) for _ in range(6)]
+    busy = f'grpc_server_started_total{{grpc_type="unary",grpc_service="{SERVICE}",grpc_method="Quantize"}}'
+    wait_for(lambda: server.metrics()[busy] > 0, 20, "work begins")
     server.signal()
     expected = np.rint(x / np.float32(1e6)).astype(np.uint8).tobytes()
-    answered = 0
-    for future in futures:
-        try:
-            assert future.result().y.raw_data == expected
-            answered += 1
-        except grpc.RpcError as error:  # had not reached the server yet
-            assert error.code() == grpc.StatusCode.UNAVAILABLE
-    assert answered >= 1
+    assert [future.result().y.raw_data == expected for future in futures] == [True] * 6
     assert server.process.wait(20) == 0
 
 
@@ -89,5 +84,5 @@ def test_a_second_signal_ends_it_at_once(start):
     wait_for(lambda: " draining " in server.log(), 5, "the drain begins")
     begin = time.monotonic()
     server.signal()
-    assert server.process.wait(5) == 128 + signal.SIGTERM
-    assert time.monotonic() - begin < 1
+    assert server.process.wait(10) == 128 + signal.SIGTERM
+    assert time.monotonic() - begin < 5
