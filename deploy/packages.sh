@@ -37,6 +37,7 @@ test clang-format-19
 test git git
 test libgmock-dev
 test libgtest-dev
+test libprotoc-dev
 test procps ps
 test shellcheck shellcheck
 test python3-venv

@@ -27,6 +27,8 @@ def _generate_stubs():
     # grpc/health would hide the grpc package if it were one: its files are imported by their own path.
     arguments = [f"-I{ROOT / 'proto'}", f"--python_out={folder.name}", f"--grpc_python_out={folder.name}", *protos]
     assert protoc.main(["protoc", *arguments]) == 0
+    # A package proper, so that it is found before the Python client, which is called quantd as well.
+    Path(folder.name, "quantd", "__init__.py").touch()
     return folder
 
 

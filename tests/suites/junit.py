@@ -31,7 +31,10 @@ def gtest_reason(case):
 
 
 def main():
-    cases = list(tree.parse(sys.argv[1]).getroot().iter("testcase"))
+    try:
+        cases = list(tree.parse(sys.argv[1]).getroot().iter("testcase"))
+    except (OSError, tree.ParseError) as error:
+        sys.exit(str(error))
     if not cases:
         sys.exit(f"{sys.argv[1]} has no case")
     for case in cases:
