@@ -47,7 +47,6 @@ lint clang-tidy-19
 neon g++-aarch64-linux-gnu
 neon qemu-user-static qemu-aarch64-static
 proto npm npm
-bench golang-go go
 image buildah
 image debootstrap
 image podman

@@ -1,6 +1,5 @@
-# What quantd is compared with. Built by peers.sh only, not with everything: ONNX Runtime's C header comes from a package
-# that peers.sh fetches, its library is loaded at run time, from the Python wheel.
-set(ONNXRUNTIME_INCLUDE_DIR "" CACHE PATH "Folder of onnxruntime_c_api.h, for the benchmarks beside ONNX Runtime")
+# What quantd is compared with. Built by peers.sh only, not with everything: ONNX Runtime's library is loaded at run time,
+# from the Python wheel.
 
 if(QUANTD_BUILD_SERVER AND QUANTD_BUILD_CLIENT)
   find_package(nlohmann_json REQUIRED)
@@ -13,11 +12,7 @@ if(QUANTD_BUILD_SERVER AND QUANTD_BUILD_CLIENT)
   add_dependencies(peers_rpc quantd rpc_echo)
 endif()
 
-if(NOT EXISTS "${ONNXRUNTIME_INCLUDE_DIR}/onnxruntime_c_api.h")
-  return()
-endif()
 add_library(peers_onnxruntime STATIC EXCLUDE_FROM_ALL peers_onnxruntime.cc)
-target_include_directories(peers_onnxruntime SYSTEM PUBLIC ${ONNXRUNTIME_INCLUDE_DIR})
 target_link_libraries(peers_onnxruntime PUBLIC absl::statusor PRIVATE quantd_build absl::strings ${CMAKE_DL_LIBS})
 
 find_package(nlohmann_json REQUIRED)

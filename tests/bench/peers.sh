@@ -2,17 +2,13 @@
 # The part of run.sh that needs ONNX Runtime: quantd's operations beside its own, and calls beside servers that use it.
 # Leaves out, and says why, what this machine can't have. Writes build/bench/peers_kernels.json and peers_rpc.json.
 #
-# The library is the Python wheel's, at the version of the conformance tests. The wheel has no C header; a Go module
-# carries it unchanged.
+# The library is the Python wheel's, at the version of the conformance tests.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/../../deploy/packages.sh"
 source "$here/../suites/lib.sh"
 source "$here/../suites/venv.sh"
 cd "$QUANTD_ROOT"
-GO_MODULE=github.com/yalue/onnxruntime_go@v1.27.0
-export GOMODCACHE=$QUANTD_BUILD/go GOFLAGS=-modcacherw
-header=$GOMODCACHE/$GO_MODULE
 built=$QUANTD_BUILD/release/tests/bench
 results=$QUANTD_BUILD/bench
 mkdir -p "$results" "$QUANTD_LOGS"
@@ -26,24 +22,10 @@ fi
 "$VENV/bin/python" tests/bench/peers_models.py "$results/models"
 library=$(ls "$VENV"/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.*)
 
-targets=(peers_rpc)
-calls=(--model="$results/models/dynamic_quantize.onnx"
-  --aio_server="$here/peers_aio_server.py" --python="$VENV/bin/python")
-if [[ -f $header/onnxruntime_c_api.h ]] ||
-  (packages_install bench && cd "$QUANTD_BUILD" && go mod download "$GO_MODULE") \
-    >"$QUANTD_LOGS/bench-header.log" 2>&1; then
-  if ! grep -qxF "ONNXRUNTIME_INCLUDE_DIR:PATH=$header" build/release/CMakeCache.txt; then
-    logged configure-peers "" cmake -S . -B build/release "-DONNXRUNTIME_INCLUDE_DIR=$header"
-  fi
-  targets+=(peers_kernels peers_callback_server)
-  calls+=(--callback_server="$built/peers_callback_server" --library="$library")
-else
-  heading "Operations, and a C++ server, with ONNX Runtime: left out, no header; see build/logs/bench-header.log"
-fi
-build_tree release "${targets[@]}"
-if [[ ${#targets[@]} -gt 1 ]]; then
-  heading "Operations beside ONNX Runtime"
-  "$built/peers_kernels" --library="$library" --models="$results/models" --json="$results/peers_kernels.json" "$@"
-fi
+build_tree release peers_rpc peers_kernels peers_callback_server
+heading "Operations beside ONNX Runtime"
+"$built/peers_kernels" --library="$library" --models="$results/models" --json="$results/peers_kernels.json" "$@"
 heading "Calls beside other servers: a raw echo, and what one would write with ONNX Runtime in C++ and in Python"
-"$built/peers_rpc" "${calls[@]}" --json="$results/peers_rpc.json" "$@"
+"$built/peers_rpc" --model="$results/models/dynamic_quantize.onnx" --aio_server="$here/peers_aio_server.py" \
+  --python="$VENV/bin/python" --callback_server="$built/peers_callback_server" --library="$library" \
+  --json="$results/peers_rpc.json" "$@"

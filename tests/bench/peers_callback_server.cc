@@ -44,7 +44,7 @@ class Service final : public v1::QuantizationService::CallbackService {
     const auto size = static_cast<int64_t>(x.size() / sizeof(float));
     *response.mutable_y()->mutable_shape() = request.x().shape();
     const OrtTensor input{
-        "x", const_cast<char*>(x.data()), x.size(), {size}, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT};
+        "x", const_cast<char*>(x.data()), x.size(), {size}, OrtElementType::kFloat};
     const auto bound = model_.Bind(
         {input},
         {Output("y", *response.mutable_y(), v1::DATA_TYPE_UINT8, {size}),
@@ -63,7 +63,7 @@ class Service final : public v1::QuantizationService::CallbackService {
     std::string& data = *tensor.mutable_raw_data();
     data.resize((shape.empty() ? 1 : static_cast<size_t>(shape[0])) * (is_float ? 4 : 1));
     return {name, data.data(), data.size(), std::move(shape),
-            is_float ? ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT : ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8};
+            is_float ? OrtElementType::kFloat : OrtElementType::kUint8};
   }
 
   const OrtModel& model_;

@@ -3,12 +3,10 @@
 //
 //   auto library = OnnxRuntime::Load("/path/libonnxruntime.so.1");
 //   auto session = (*library)->Open("quantize.onnx", 1);
-//   auto bound = (*session)->Bind({{"x", x, bytes, {n}, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT}},
+//   auto bound = (*session)->Bind({{"x", x, bytes, {n}, OrtElementType::kFloat}},
 //   ...); absl::Status status = (*bound)->Run();
 #ifndef QUANTD_TESTS_BENCH_PEERS_ONNXRUNTIME_H_
 #define QUANTD_TESTS_BENCH_PEERS_ONNXRUNTIME_H_
-
-#include <onnxruntime_c_api.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "peers_onnxruntime_api.h"
 
 namespace quantd::bench {
 
@@ -27,13 +26,13 @@ struct OrtTensor {
   void* data;
   size_t bytes;
   std::vector<int64_t> shape;
-  ONNXTensorElementDataType type;
+  OrtElementType type;
 };
 
 // A session's inputs and outputs, tied to memory: may run again and again.
 class OrtBound {
  public:
-  OrtBound(const OrtApi* api, OrtSession* session) : api_(api), session_(session) {}
+  OrtBound(const OrtApi& api, OrtSession* session) : api_(api), session_(session) {}
   ~OrtBound();
   OrtBound(const OrtBound&) = delete;
   OrtBound& operator=(const OrtBound&) = delete;
@@ -42,7 +41,7 @@ class OrtBound {
 
  private:
   friend class OrtModel;
-  const OrtApi* const api_;
+  const OrtApi api_;
   OrtSession* const session_;
   std::vector<const char*> input_names_, output_names_;
   std::vector<OrtValue*> inputs_, outputs_;
@@ -51,7 +50,7 @@ class OrtBound {
 // A model ready to run. Safe from any thread.
 class OrtModel {
  public:
-  OrtModel(const OrtApi* api, OrtSession* session) : api_(api), session_(session) {}
+  OrtModel(const OrtApi& api, OrtSession* session) : api_(api), session_(session) {}
   ~OrtModel();
   OrtModel(const OrtModel&) = delete;
   OrtModel& operator=(const OrtModel&) = delete;
@@ -61,7 +60,7 @@ class OrtModel {
                                                  const std::vector<OrtTensor>& outputs) const;
 
  private:
-  const OrtApi* const api_;
+  const OrtApi api_;
   OrtSession* const session_;
 };
 
@@ -78,10 +77,10 @@ class OnnxRuntime {
   const std::string& version() const { return version_; }
 
  private:
-  OnnxRuntime(const OrtApi* api, OrtEnv* environment, std::string version)
+  OnnxRuntime(const OrtApi& api, OrtEnv* environment, std::string version)
       : api_(api), environment_(environment), version_(std::move(version)) {}
 
-  const OrtApi* const api_;
+  const OrtApi api_;
   OrtEnv* const environment_;
   const std::string version_;
 };

@@ -52,15 +52,11 @@ Operations::Operations(const OnnxRuntime& library, const std::string& models, si
 }
 
 OrtTensor Operations::Floats(const char* name, void* data) const {
-  return {name,
-          data,
-          size_ * sizeof(float),
-          {static_cast<int64_t>(size_)},
-          ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT};
+  return {name, data, size_ * sizeof(float), {static_cast<int64_t>(size_)}, OrtElementType::kFloat};
 }
 
 OrtTensor Operations::Codes(const char* name, void* data) const {
-  return {name, data, size_, {static_cast<int64_t>(size_)}, ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8};
+  return {name, data, size_, {static_cast<int64_t>(size_)}, OrtElementType::kUint8};
 }
 
 absl::StatusOr<std::function<absl::Status()>> Operations::Bind(
@@ -98,8 +94,8 @@ absl::StatusOr<Operation> Operations::Quantize() {
   if (!plan.ok()) return plan.status();
   auto theirs = Bind("quantize",
                      {Floats("x", floats_.get()),
-                      {"scale", &scale_, sizeof(scale_), {}, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT},
-                      {"zero_point", &zero_point_, 1, {}, ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8}},
+                      {"scale", &scale_, sizeof(scale_), {}, OrtElementType::kFloat},
+                      {"zero_point", &zero_point_, 1, {}, OrtElementType::kUint8}},
                      {Codes("y", theirs_.get())});
   if (!theirs.ok()) return theirs.status();
   return Operation{"Quantize",
@@ -118,18 +114,11 @@ absl::StatusOr<Operation> Operations::DynamicQuantize() {
       DataType::kFloat, {static_cast<int64_t>(size_)}, Bytes(floats_.get(), size_ * sizeof(float))};
   auto plan = PlanDynamicQuantize(parameters);
   if (!plan.ok()) return plan.status();
-  auto theirs = Bind("dynamic_quantize", {Floats("x", floats_.get())},
-                     {Codes("y", theirs_.get()),
-                      {"y_scale",
-                       &their_parameters_.scale,
-                       sizeof(float),
-                       {},
-                       ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT},
-                      {"y_zero_point",
-                       &their_parameters_.zero_point,
-                       1,
-                       {},
-                       ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8}});
+  auto theirs =
+      Bind("dynamic_quantize", {Floats("x", floats_.get())},
+           {Codes("y", theirs_.get()),
+            {"y_scale", &their_parameters_.scale, sizeof(float), {}, OrtElementType::kFloat},
+            {"y_zero_point", &their_parameters_.zero_point, 1, {}, OrtElementType::kUint8}});
   if (!theirs.ok()) return theirs.status();
   return Operation{
       "DynamicQuantize",
@@ -163,8 +152,8 @@ absl::StatusOr<Operation> Operations::Dequantize() {
   if (!plan.ok()) return plan.status();
   auto theirs = Bind("dequantize",
                      {Codes("x", codes_.get()),
-                      {"scale", &scale_, sizeof(scale_), {}, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT},
-                      {"zero_point", &zero_point_, 1, {}, ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8}},
+                      {"scale", &scale_, sizeof(scale_), {}, OrtElementType::kFloat},
+                      {"zero_point", &zero_point_, 1, {}, OrtElementType::kUint8}},
                      {Floats("y", theirs_.get())});
   if (!theirs.ok()) return theirs.status();
   return Operation{"Dequantize",
