@@ -137,16 +137,19 @@ TEST_P(DequantizeKernels, EveryRunAndStart) {
 }
 
 TEST_P(DequantizeKernels, StreamingAtEveryMisalignment) {
-  for (size_t misalignment = 0; misalignment < 64; ++misalignment) {
-    MakeScales(8);
+  for (size_t variant = 0; variant < 256; ++variant) {
+    const size_t misalignment = variant % 2 == 0 ? 0 : variant / 2 % 64;
+    MakeScales(200);
     DequantizeTile tile;
     tile.size = 2500 + random_() % 300;
-    tile.run = random_() % 2 == 0 ? SIZE_MAX / 2 : 1024;
-    tile.first = random_() % 600;
+    constexpr size_t kRuns[] = {SIZE_MAX / 2, 1024, 128, 32, 16};
+    tile.run = kRuns[random_() % std::size(kRuns)];
+    tile.first = random_() % std::min<size_t>(tile.run, 600);
+    if (misalignment % 8 == 0) tile.first = tile.first / 16 * 16;
     tile.stream = true;
     tile.scale = scale_.data();
     tile.zero_point = zero_point_.data();
-    Bytes x(tile.size * GetParam().code_bytes(), 63 - misalignment);
+    Bytes x(tile.size * GetParam().code_bytes(), 63 - variant % 64);
     for (size_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<uint8_t>(random_());
     tile.x = x.data();
     ASSERT_NO_FATAL_FAILURE(ExpectSameAsScalar(tile, ScaleMode::kRuns, misalignment));

@@ -49,6 +49,15 @@ HWY_NOINLINE void DequantizeShort(const uint8_t* x, size_t size, const Factors& 
   std::memcpy(y, out, size * sizeof(float));
 }
 
+template <bool kStream>
+HWY_INLINE void Put(V value, float* out) {
+  if constexpr (kStream) {
+    hn::Stream(value, DF(), out);
+  } else {
+    hn::StoreU(value, DF(), out);
+  }
+}
+
 // Elements with the scale of entry k.
 template <Decoder kDecoder, bool kStream>
 HWY_INLINE void DequantizeRun(const DequantizeTile& tile, size_t k, const uint8_t* x, size_t size,
@@ -58,33 +67,27 @@ HWY_INLINE void DequantizeRun(const DequantizeTile& tile, size_t k, const uint8_
     if (size != 0) DequantizeShort<kDecoder>(x, size, factors, y);
     return;
   }
-  const DF df;
   constexpr size_t kIn = kCodeBytes<kDecoder>;
   float* out = As<float>(y);
   size_t i = 0;
   if constexpr (kStream) {
-    // One vector anyhow, then on from the next boundary, as streaming stores need it.
-    hn::StoreU(DequantizeVector<kDecoder>(x, factors), df, out);
+    // Streaming stores need a boundary: up to it one vector that overlaps the next.
     i = (N - (reinterpret_cast<uintptr_t>(y) / sizeof(float)) % N) % N;
+    if (i != 0) Put<false>(DequantizeVector<kDecoder>(x, factors), out);
   }
   for (; i + 4 * N <= size; i += 4 * N) {
     if constexpr (kStream) FetchAhead<4 * N * kIn>(x + i * kIn);
     for (size_t j = i; j < i + 4 * N; j += N) {
-      const V value = DequantizeVector<kDecoder>(x + j * kIn, factors);
-      if constexpr (kStream) {
-        hn::Stream(value, df, out + j);
-      } else {
-        hn::StoreU(value, df, out + j);
-      }
+      Put<kStream>(DequantizeVector<kDecoder>(x + j * kIn, factors), out + j);
     }
   }
   for (; i + N <= size; i += N) {
-    hn::StoreU(DequantizeVector<kDecoder>(x + i * kIn, factors), df, out + i);
+    Put<kStream>(DequantizeVector<kDecoder>(x + i * kIn, factors), out + i);
   }
   if (i == size) return;
   // The last vector overlaps the one before: the same values once more.
   i = size - N;
-  hn::StoreU(DequantizeVector<kDecoder>(x + i * kIn, factors), df, out + i);
+  Put<false>(DequantizeVector<kDecoder>(x + i * kIn, factors), out + i);
 }
 
 template <Decoder kDecoder>
@@ -138,15 +141,15 @@ HWY_NOINLINE void DequantizeShortRuns(const DequantizeTile& tile) {
 }
 
 // Whole runs of kVectors vectors from entry k. Returns how many elements are done.
-template <Decoder kDecoder, size_t kVectors>
+template <Decoder kDecoder, size_t kVectors, bool kStream>
 HWY_INLINE size_t DequantizeVectorRuns(const DequantizeTile& tile, size_t k, const uint8_t* x,
                                        size_t size, uint8_t* y) {
   size_t i = 0;
   for (; i + kVectors * N <= size; i += kVectors * N, ++k) {
     const Factors factors = FactorsAt<ScaleMode::kRuns>(tile, k);
     for (size_t j = i; j < i + kVectors * N; j += N) {
-      hn::StoreU(DequantizeVector<kDecoder>(x + j * kCodeBytes<kDecoder>, factors), DF(),
-                 As<float>(y) + j);
+      Put<kStream>(DequantizeVector<kDecoder>(x + j * kCodeBytes<kDecoder>, factors),
+                   As<float>(y) + j);
     }
   }
   return i;
@@ -157,14 +160,14 @@ HWY_INLINE void DequantizeRuns(const DequantizeTile& tile) {
   size_t left = tile.run - tile.first;
   size_t done = 0;
   for (size_t k = 0; done < tile.size; ++k) {
-    if (!kStream && left == tile.run && (tile.run == 2 * N || tile.run == 4 * N) &&
+    if (left == tile.run && (tile.run == 2 * N || tile.run == 4 * N) &&
         tile.size - done >= tile.run) {
       const uint8_t* x = tile.x + done * kCodeBytes<kDecoder>;
       uint8_t* y = tile.y + done * sizeof(float);
       const size_t rest = tile.size - done;
       const size_t some = tile.run == 2 * N
-                              ? DequantizeVectorRuns<kDecoder, 2>(tile, k, x, rest, y)
-                              : DequantizeVectorRuns<kDecoder, 4>(tile, k, x, rest, y);
+                              ? DequantizeVectorRuns<kDecoder, 2, kStream>(tile, k, x, rest, y)
+                              : DequantizeVectorRuns<kDecoder, 4, kStream>(tile, k, x, rest, y);
       done += some;
       k += some / tile.run - 1;
       continue;
@@ -177,14 +180,22 @@ HWY_INLINE void DequantizeRuns(const DequantizeTile& tile) {
   }
 }
 
+// Streaming pays where few stores are not whole vectors at a boundary: in runs that are long, or
+// all of which start at one.
+HWY_INLINE bool CanStream(const DequantizeTile& tile) {
+  const auto address = reinterpret_cast<uintptr_t>(tile.y);
+  if (address % sizeof(float) != 0) return false;
+  return tile.run >= 64 * N ||
+         (address % (N * sizeof(float)) == 0 && tile.run % N == 0 && tile.first % N == 0);
+}
+
 template <Decoder kDecoder, ScaleMode kMode>
 void Dequantize(const DequantizeTile& tile) {
   if constexpr (kMode == ScaleMode::kPerElement) {
     DequantizeElements<kDecoder>(tile);
   } else if (tile.run < N) {
     DequantizeShortRuns<kDecoder>(tile);
-  } else if (tile.stream && tile.run >= 64 * N &&
-             reinterpret_cast<uintptr_t>(tile.y) % sizeof(float) == 0) {
+  } else if (tile.stream && CanStream(tile)) {
     DequantizeRuns<kDecoder, true>(tile);
     hwy::FlushStream();
   } else {
