@@ -230,6 +230,30 @@ Case RangeCase(std::string_view name, NonFinite non_finite, ScaleMode mode, size
   return c;
 }
 
+// The error report, after Quantize: plain loops.
+Case ErrorsCase(const Row& row, size_t run, std::string_view suffix) {
+  Case c;
+  c.name = absl::StrCat("errors of ", Plain(row.name), std::string(suffix));
+  c.limit = Limit::kRead;
+  c.one_size = true;
+  c.run = [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
+    const Scales& scales = SharedScales();
+    ErrorTile tile;
+    tile.x = x;
+    tile.codes = y;
+    tile.size = size;
+    tile.run = run;
+    tile.division = row.division;
+    tile.encoder = row.encoder;
+    tile.scale = scales.scale.data();
+    tile.dequantize_scale = scales.scale.data();
+    tile.maximum = 255;
+    ErrorSums sums;
+    AddErrors(tile, sums);
+  };
+  return c;
+}
+
 struct ConvertRow {
   const char* name;
   Convert convert;
@@ -292,6 +316,10 @@ std::vector<Case> AllCases() {
   cases.push_back(RangeCase("runs of 128", NonFinite::kReject, ScaleMode::kRuns, 128));
   cases.push_back(RangeCase("runs of 32", NonFinite::kReject, ScaleMode::kRuns, 32));
   cases.push_back(RangeCase("per column", NonFinite::kReject, ScaleMode::kPerElement, 0));
+  for (const Row& row : kRows) {
+    cases.push_back(ErrorsCase(row, SIZE_MAX, ""));
+    if (&row == &u8) cases.push_back(ErrorsCase(row, 32, " runs of 32"));
+  }
   for (const ConvertRow& row : kConvertRows) {
     Case c;
     c.name = absl::StrCat("convert ", row.name);
