@@ -38,7 +38,7 @@ class Work {
   absl::Status DecodeItem();
   absl::Status Plan();
 
-  // Whether the work must leave the polling thread. REQUIRES: planned.
+  // Whether the work must leave the polling thread. REQUIRES: planned, not executed.
   bool large() const {
     return operation_->input_bytes() + operation_->output_bytes() > backend_.inline_bytes;
   }
@@ -49,7 +49,7 @@ class Work {
   // Whether it must wait for others to give theirs back. Then the caller must not hold a permit.
   bool queued() const { return queued_; }
 
-  // Runs the kernel, unless the client went away before.
+  // Runs the kernel, unless the client went away before, and lets go of the request.
   absl::Status Execute();
 
   grpc::ByteBuffer Encode() { return std::move(*answer_).Finish(); }
@@ -62,6 +62,7 @@ class Work {
  private:
   using Clock = std::chrono::steady_clock;
   void MoveToPool(Event& moved);
+  void Count(Clock::duration kernel_time);
   absl::Status TakeSlices();
   // OK, or why the client does not wait any more.
   absl::Status Interruption() const;
