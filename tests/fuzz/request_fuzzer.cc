@@ -90,8 +90,7 @@ bool IsMalformed(const absl::Status& status) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace quantd;
-  static const google::protobuf::LogSilencer* const silencer = new google::protobuf::LogSilencer;
-  (void)silencer;
+  static const google::protobuf::LogSilencer silencer;
   if (size == 0) return 0;
   const int kind = data[0] % 4;
   const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
