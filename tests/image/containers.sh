@@ -11,6 +11,13 @@ podman_here() { podman "${storage[@]}" --runtime=runc --cgroup-manager=cgroupfs 
 # podman's own defaults for these limits lie above what such a place may raise them to.
 start_here() { podman_here run --detach --ulimit=nofile=4096:4096 --ulimit=nproc=4096:4096 "$@"; }
 
+# Whether buildah can make an image at all: it unpacks layers in a mount namespace, which a plain chroot does not grant.
+can_build() {
+  local container
+  container=$(buildah_here from scratch) && buildah_here add --quiet "$container" "$QUANTD_ROOT/LICENSE" / &&
+    buildah_here commit --quiet --rm "$container" localhost/probe && buildah_here rmi localhost/probe
+}
+
 # The base image: as it is published, or, where the registry is out of reach, made with debootstrap.
 prepare_base() {
   {

@@ -15,6 +15,10 @@ run() {
   fi
   rm -rf "$files"
   mkdir -p "$files"
+  if ! can_build >"$QUANTD_LOGS/image-probe.log" 2>&1; then
+    skip "image" "buildah can't make images here: $(tail -n 1 "$QUANTD_LOGS/image-probe.log")"
+    return
+  fi
   prepare_base || { fail "base image" "neither pulled nor made with debootstrap; see build/logs/image-base.log" && return; }
   note "building the image (the whole output: build/logs/image-build.log)"
   check "build" build_image "$image"
