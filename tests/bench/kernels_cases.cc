@@ -10,7 +10,8 @@
 namespace quantd::bench {
 namespace {
 
-constexpr size_t kTile = 1024;  // elements of a tile between a conversion and a kernel
+constexpr size_t kTile = 1024;      // elements of a tile between a conversion and a kernel
+constexpr size_t kCodeTile = 4096;  // codes between a kernel and packing
 constexpr size_t kMaxRuns = size_t{64} << 20;
 constexpr float kScale = 0.0234375f;
 
@@ -156,12 +157,12 @@ Case PackedCase(const Row& row, std::string_view type, Convert pack, size_t bits
   c.limit = Limit::kNarrow8;
   c.run = [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
     const KernelTable& kernels = Kernels();
-    alignas(64) uint8_t codes[kTile];
+    alignas(64) uint8_t codes[kCodeTile];
     QuantizeTile tile = MakeTile(row, ScaleMode::kRuns, SIZE_MAX);
     tile.maximum = (1 << bits) - 1;
     tile.y = codes;
-    for (size_t i = 0; i < size; i += kTile) {
-      tile.size = std::min(kTile, size - i);
+    for (size_t i = 0; i < size; i += kCodeTile) {
+      tile.size = std::min(kCodeTile, size - i);
       tile.x = x + i * sizeof(float);
       kernels.quantize[static_cast<size_t>(row.division)][static_cast<size_t>(row.encoder)][0](
           tile);
@@ -213,7 +214,8 @@ Case RangeCase(std::string_view name, NonFinite non_finite, ScaleMode mode, size
   c.name = absl::StrCat("range ", std::string(name));
   c.limit = Limit::kRead;
   c.run = [=](const uint8_t* x, size_t size, uint8_t*, bool) {
-    static std::vector<float> minima(kMaxRuns / 32 + 4096), maxima(kMaxRuns / 32 + 4096);
+    static thread_local std::vector<float> minima(kMaxRuns / 32 + 4096),
+        maxima(kMaxRuns / 32 + 4096);
     RangeTile tile;
     tile.size = size;
     tile.run = run;

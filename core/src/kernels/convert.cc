@@ -86,29 +86,31 @@ struct FloatToBfloat16 {
   }
 };
 
-// Two codes in each 16-bit lane, the first in its lower byte: the second is moved down beside it.
+// kBits of each code, which then are digits of one number.
+template <int kBits>
+HWY_INLINE U8 LoadDigits(const uint8_t* x) {
+  return hn::And(hn::LoadU(DU8(), x), hn::Set(DU8(), (1 << kBits) - 1));
+}
+
 struct Pack4 {
-  static constexpr size_t kElements = 4 * N, kIn = 4 * N, kOut = 2 * N;
+  static constexpr size_t kElements = 8 * N, kIn = 8 * N, kOut = 4 * N;
   static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
-    const DU16 du16;
-    const hn::Rebind<uint8_t, DU16> narrow;
-    const auto pair = hn::And(hn::LoadU(du16, As<uint16_t>(x)), hn::Set(du16, 0x0F0F));
-    const auto packed = hn::And(hn::Or(pair, hn::ShiftRight<4>(pair)), hn::Set(du16, 0x00FF));
-    hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(DI16(), packed)), narrow, y);
+    const I16 a = PairSum<16>(LoadDigits<4>(x));
+    const I16 b = PairSum<16>(LoadDigits<4>(x + 4 * N));
+    hn::StoreU(PackOrderedBytes(a, b), DU8(), y);
   }
 };
 
 struct Pack2 {
-  static constexpr size_t kElements = 4 * N, kIn = 4 * N, kOut = N;
+  static constexpr size_t kElements = 16 * N, kIn = 16 * N, kOut = 4 * N;
   static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
-    const DU du;
-    const hn::Rebind<uint8_t, DU> narrow;
-    const U four = hn::And(hn::LoadU(du, As<uint32_t>(x)), hn::Set(du, 0x03030303));
-    const U packed = hn::Or(hn::Or(four, hn::ShiftRight<6>(four)),
-                            hn::Or(hn::ShiftRight<12>(four), hn::ShiftRight<18>(four)));
-    hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(DI(), hn::And(packed, hn::Set(du, 0xFF)))), narrow,
-               y);
+    hn::StoreU(PackBytes(PackInt16(Four(x), Four(x + 4 * N)),
+                         PackInt16(Four(x + 8 * N), Four(x + 12 * N))),
+               DU8(), y);
   }
+
+ private:
+  static HWY_INLINE I Four(const uint8_t* x) { return PairSum<16>(PairSum<4>(LoadDigits<2>(x))); }
 };
 
 // Codes whose sign is in bit `kBits - 1`, extended to 8 bits: (code ^ sign) - sign.
