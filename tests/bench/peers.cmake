@@ -4,9 +4,9 @@
 if(QUANTD_BUILD_SERVER AND QUANTD_BUILD_CLIENT)
   find_package(nlohmann_json REQUIRED)
   # peers_rpc: calls to quantd, to the raw echo and to the servers that a user would otherwise write.
-  add_executable(peers_rpc EXCLUDE_FROM_ALL peers_rpc.cc rpc_client.cc rpc_process.cc rpc_report.cc)
-  target_link_libraries(peers_rpc PRIVATE quantd_build quantd::proto nlohmann_json::nlohmann_json absl::flags
-    absl::flags_parse absl::strings absl::span)
+  add_executable(peers_rpc EXCLUDE_FROM_ALL peers_rpc.cc)
+  target_link_libraries(peers_rpc PRIVATE quantd_build rpc_load quantd::lifecycle absl::flags
+    absl::flags_parse)
   target_compile_definitions(peers_rpc PRIVATE
     QUANTD_BINARY="$<TARGET_FILE:quantd>" ECHO_BINARY="$<TARGET_FILE:rpc_echo>")
   add_dependencies(peers_rpc quantd rpc_echo)

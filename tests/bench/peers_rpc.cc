@@ -1,13 +1,13 @@
 // Measures DynamicQuantize by quantd, by a raw echo (rpc_echo.cc), and by the two servers that a
 // user would otherwise write: peers_callback_server.cc and peers_aio_server.py. All run at the same
-// time over TCP and take turns under the same load.
+// time over TCP and take turns under the same load. Ratios are those of neighbouring turns
+// (rpc_turns.h).
 //
 //   peers_rpc --model=.../dynamic_quantize.onnx [--callback_server=FILE
 //   --library=.../libonnxruntime.so.1]
 //             [--aio_server=FILE --python=PYTHON] [--quick] [--json=FILE]
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -23,7 +23,9 @@
 #include "quantd/v1/quantization.pb.h"
 #include "rpc_client.h"
 #include "rpc_process.h"
-#include "rpc_report.h"
+#include "rpc_requests.h"
+#include "rpc_turns.h"
+#include "server/lifecycle/memory.h"
 
 ABSL_FLAG(std::string, model, "", "of DynamicQuantizeLinear, by peers_models.py");
 ABSL_FLAG(std::string, callback_server, "", "peers_callback_server; empty: without it");
@@ -36,9 +38,6 @@ ABSL_FLAG(std::string, json, "", "write the results to this file");
 namespace quantd::bench {
 namespace {
 
-const std::string kService = "/quantd.v1.QuantizationService/";
-const std::string kMethod = kService + "DynamicQuantize";
-
 struct Server {
   std::string name;
   std::unique_ptr<Process> process;
@@ -49,17 +48,8 @@ struct Result {
   size_t bytes = 0;  // of x
   int in_flight = 0;
   Figures figures;
+  Ratios quantd_to;  // quantd's figures over this server's
 };
-
-std::string Request(size_t bytes) {
-  v1::DynamicQuantizeRequest request;
-  std::vector<float> values(bytes / sizeof(float));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
-  request.mutable_x()->set_data_type(v1::DATA_TYPE_FLOAT);
-  request.mutable_x()->add_shape(static_cast<int64_t>(values.size()));
-  request.mutable_x()->set_raw_data(values.data(), bytes);
-  return request.SerializeAsString();
-}
 
 // quantd first: the others are compared with it. Then the echo.
 std::vector<Server> Start(const std::string& folder) {
@@ -92,51 +82,48 @@ std::string Values(const std::string& answer) {
 
 // One row a server, quantd's first; empty when the servers disagree.
 std::vector<Result> Measure(const std::vector<Server>& servers, size_t bytes, int in_flight) {
-  const bool quick = absl::GetFlag(FLAGS_quick);
-  const int turns = quick ? 3 : 5;
-  const double seconds = quick ? 0.4 : 0.8;
-  const std::string request = Request(bytes);
+  const int rounds = absl::GetFlag(FLAGS_quick) ? 12 : 24;
+  constexpr double kSeconds = 0.08;
+  const std::string request = Request({"DynamicQuantize", false, bytes, in_flight, 1});
+  const Work work{Method("DynamicQuantize"), ToBuffer(request), in_flight, 0};
   std::vector<std::unique_ptr<Client>> clients;
+  std::vector<Turn> sides;
   std::string answer;
   for (const Server& server : servers) {
     clients.push_back(std::make_unique<Client>(server.process->addresses()[0]));
     Client& client = *clients.back();
     if (server.name == "echo") {
       // Tells it how long its replies are to be.
-      client.Call(kService + "Dequantize", std::to_string(answer.size()));
+      client.Call(Method("Dequantize"), absl::StrCat(request.size(), " ", answer.size()));
     } else {
-      const std::string own = client.Call(kMethod, request);
+      const std::string own = client.Call(work.method, request);
       if (answer.empty()) answer = own;
       if (Values(own).empty() || Values(own) != Values(answer)) {
         std::fprintf(stderr, "peers_rpc: %s answers otherwise than quantd\n", server.name.c_str());
         return {};
       }
     }
-    client.Unary(kMethod, request, in_flight, seconds / 2);
+    sides.push_back(
+        [&client, &work, &server] { return client.Run(work, kSeconds, *server.process); });
   }
-  std::vector<Turns> sums(servers.size());
-  for (int turn = 0; turn < turns; ++turn) {
-    for (size_t i = 0; i < servers.size(); ++i) {
-      const Usage before = servers[i].process->Read();
-      Load load = clients[i]->Unary(kMethod, request, in_flight, seconds);
-      sums[i].Add(std::move(load), before, servers[i].process->Read());
-    }
-  }
+  const std::vector<Series> all = TakeTurns(sides, rounds);
   std::vector<Result> results;
   for (size_t i = 0; i < servers.size(); ++i) {
-    results.push_back({servers[i].name, bytes, in_flight, sums[i].Sum()});
+    results.push_back({servers[i].name, bytes, in_flight, all[i].Sum(), Compare(all[0], all[i])});
   }
   return results;
 }
 
 void Print(const std::vector<Result>& results) {
-  const Figures& quantd = results[0].figures;
   for (const Result& result : results) {
     const Figures& f = result.figures;
-    std::printf("| %zu KiB | %d | %s | %.0f | %.2f | %.0f | %.0f | %.2f | %.0f | %.2f | %.0f |%s\n",
-                result.bytes >> 10, result.in_flight, result.server.c_str(), f.rate,
-                quantd.rate / f.rate, f.p50 * 1e6, f.p99 * 1e6, quantd.p99 / f.p99, f.cpu * 1e6,
-                f.faults, f.resident_bytes / (1 << 20), f.errors > 0 ? " ERRORS" : "");
+    const Ratios& to = result.quantd_to;
+    std::printf(
+        "| %s | %d | %s | %.0f | %.2f | %.2f to %.2f | %.0f | %.0f | %.2f | %.0f | %.0f | %.0f "
+        "|%s\n",
+        SizeText(result.bytes).c_str(), result.in_flight, result.server.c_str(), f.rate,
+        to.rate.median, to.rate.low, to.rate.high, f.p50 * 1e6, f.p99 * 1e6, to.p99.median,
+        f.cpu * 1e6, f.faults, f.resident_bytes / (1 << 20), f.errors > 0 ? " ERRORS" : "");
   }
   std::fflush(stdout);
 }
@@ -144,19 +131,13 @@ void Print(const std::vector<Result>& results) {
 bool WriteJson(const std::string& path, const std::vector<Result>& results) {
   nlohmann::json rows = nlohmann::json::array();
   for (const Result& result : results) {
-    const Figures& f = result.figures;
     rows.push_back({{"call", "DynamicQuantize"},
                     {"transport", "tcp"},
-                    {"server", result.server},
                     {"x_bytes", result.bytes},
                     {"in_flight", result.in_flight},
-                    {"rate", f.rate},
-                    {"p50_seconds", f.p50},
-                    {"p99_seconds", f.p99},
-                    {"cpu_seconds_per_call", f.cpu},
-                    {"faults_per_call", f.faults},
-                    {"resident_bytes", f.resident_bytes},
-                    {"errors", f.errors}});
+                    {"server", result.server},
+                    {"figures", ToJson(result.figures)},
+                    {"quantd_to", ToJson(result.quantd_to)}});
   }
   std::ofstream file(path);
   file << rows.dump(1) << "\n";
@@ -165,6 +146,8 @@ bool WriteJson(const std::string& path, const std::vector<Result>& results) {
 }
 
 int Main() {
+  // The load's own page faults would hide the servers'.
+  lifecycle::KeepFreedMemory();
   char folder[] = "/tmp/peers_rpc_XXXXXX";
   if (mkdtemp(folder) == nullptr) return 1;
   std::vector<Result> all;
@@ -172,9 +155,9 @@ int Main() {
   {
     const std::vector<Server> servers = Start(folder);
     std::printf(
-        "| x | in flight | server | calls /s | quantd's rate / its | p50 us | p99 us | quantd's "
-        "p99 "
-        "/ its | CPU us | faults | MiB |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
+        "| x | in flight | server | calls /s | quantd's rate / its | quartiles | p50 us | p99 us | "
+        "quantd's p99 / its | CPU us | faults | MiB |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
     for (const auto& [bytes, in_flight] : {std::pair<size_t, int>{64 << 10, 8}, {1 << 20, 4}}) {
       const std::vector<Result> results = Measure(servers, bytes, in_flight);
       if (results.empty()) {

@@ -1,7 +1,9 @@
 // See rpc_client.h.
 #include "rpc_client.h"
 
+#include <algorithm>
 #include <chrono>
+#include <deque>
 #include <utility>
 
 namespace quantd::bench {
@@ -10,13 +12,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using grpc::ByteBuffer;
 
-double SecondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-ByteBuffer ToBuffer(const std::string& bytes) {
-  const grpc::Slice slice(bytes);
-  return ByteBuffer(&slice, 1);
+double Seconds(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
 }
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
@@ -27,34 +24,124 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
+// The part of a turn that counts.
+class Window {
+ public:
+  Window(const Work& work, double seconds, const Process& server)
+      : server_(server),
+        lead_calls_(static_cast<uint64_t>(work.in_flight) * std::max(work.window, 1)),
+        least_calls_(8 + 2 * lead_calls_),
+        seconds_(seconds),
+        start_(Clock::now()) {}
+
+  // A call or an item that was begun then has ended now.
+  void Ended(Clock::time_point begun, bool good) {
+    if (!good) ++load_.errors;
+    if (over_) return;
+    const Clock::time_point now = Clock::now();
+    if (!counting_) {
+      counting_ = ++lead_seen_ >= lead_calls_ && Seconds(start_, now) >= seconds_ / 10;
+      if (!counting_) return;
+      before_ = server_.Read();
+      begin_ = Clock::now();
+      return;
+    }
+    ++load_.calls;
+    load_.latencies.push_back(Seconds(begun, now));
+    load_.seconds = Seconds(begin_, now);
+    over_ = load_.seconds >= seconds_ && load_.calls >= least_calls_;
+    if (over_) load_.used = server_.Read().Since(before_);
+  }
+  // Nothing new is to be begun.
+  bool over() const { return over_; }
+  // What ends without an answer, such as a stream: ends the turn when it is an error.
+  void Failed() {
+    ++load_.errors;
+    over_ = true;
+  }
+  Load Take() { return std::move(load_); }
+
+ private:
+  const Process& server_;
+  const uint64_t lead_calls_, least_calls_;
+  const double seconds_;
+  const Clock::time_point start_;
+  uint64_t lead_seen_ = 0;
+  bool counting_ = false;
+  bool over_ = false;
+  Clock::time_point begin_;
+  Usage before_;
+  Load load_;
+};
+
 struct UnarySlot {
+  grpc::GenericStub* stub = nullptr;
   std::unique_ptr<grpc::ClientContext> context;
   std::unique_ptr<grpc::ClientAsyncResponseReader<ByteBuffer>> reader;
   ByteBuffer response;
   grpc::Status status;
-  Clock::time_point begin;
+  Clock::time_point begun;
 };
 
+struct StreamSlot;
+struct Tag {
+  enum class Kind { kStart, kWrite, kRead, kHalfClose, kFinish };
+  StreamSlot* slot;
+  Kind kind;
+};
+
+// One stream: a read is always in flight, and a write while there is room in the window.
 struct StreamSlot {
-  enum class State { kStart, kWrite, kRead, kHalfClose, kFinish };
   grpc::ClientContext context;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream;
   ByteBuffer response;
   grpc::Status status;
-  Clock::time_point begin;
-  State state = State::kStart;
+  std::deque<Clock::time_point> begun;  // of what is not answered
+  bool writing = false;
+  bool closed = false;
+  Tag start{this, Tag::Kind::kStart}, write{this, Tag::Kind::kWrite}, read{this, Tag::Kind::kRead},
+      half_close{this, Tag::Kind::kHalfClose}, finish{this, Tag::Kind::kFinish};
+
+  void Advance(const Work& work, bool over) {
+    if (writing || closed) return;
+    if (!over && begun.size() < static_cast<size_t>(work.window)) {
+      begun.push_back(Clock::now());
+      writing = true;
+      stream->Write(work.request, &write);
+    } else if (over && begun.empty()) {
+      closed = true;
+      stream->WritesDone(&half_close);
+    }
+  }
 };
+
+void Drain(grpc::CompletionQueue& queue) {
+  queue.Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue.Next(&tag, &ok)) {
+  }
+}
 
 }  // namespace
 
-Client::Client(const std::string& address) : channel_(Connect(address)), stub_(channel_) {
-  channel_->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(10));
+ByteBuffer ToBuffer(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return ByteBuffer(&slice, 1);
+}
+
+Client::Client(const std::string& address, int connections) {
+  for (int i = 0; i < connections; ++i) {
+    const auto channel = Connect(address);
+    channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(10));
+    stubs_.push_back(std::make_unique<grpc::GenericStub>(channel));
+  }
 }
 
 std::string Client::Call(const std::string& method, const std::string& request) {
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
-  auto reader = stub_.PrepareUnaryCall(&context, method, ToBuffer(request), &queue);
+  auto reader = stubs_[0]->PrepareUnaryCall(&context, method, ToBuffer(request), &queue);
   reader->StartCall();
   ByteBuffer response;
   grpc::Status status;
@@ -62,9 +149,7 @@ std::string Client::Call(const std::string& method, const std::string& request) 
   void* tag = nullptr;
   bool ok = false;
   queue.Next(&tag, &ok);
-  queue.Shutdown();
-  while (queue.Next(&tag, &ok)) {
-  }
+  Drain(queue);
   std::string text;
   if (!status.ok()) return text;
   std::vector<grpc::Slice> slices;
@@ -73,113 +158,87 @@ std::string Client::Call(const std::string& method, const std::string& request) 
   return text;
 }
 
-Load Client::Unary(const std::string& method, const std::string& request, int in_flight,
-                   double seconds) {
+Load Client::Run(const Work& work, double seconds, const Process& server) {
+  return work.window > 0 ? Stream(work, seconds, server) : Unary(work, seconds, server);
+}
+
+Load Client::Unary(const Work& work, double seconds, const Process& server) {
   grpc::CompletionQueue queue;
-  const ByteBuffer message = ToBuffer(request);
-  std::vector<UnarySlot> slots(in_flight);
+  std::vector<UnarySlot> slots(work.in_flight);
   const auto start = [&](UnarySlot& slot) {
-    slot.begin = Clock::now();
+    slot.begun = Clock::now();
     slot.context = std::make_unique<grpc::ClientContext>();
-    slot.reader = stub_.PrepareUnaryCall(slot.context.get(), method, message, &queue);
+    slot.reader =
+        slot.stub->PrepareUnaryCall(slot.context.get(), work.method, work.request, &queue);
     slot.reader->StartCall();
     slot.response.Clear();
     slot.reader->Finish(&slot.response, &slot.status, &slot);
   };
-  Load load;
-  const Clock::time_point begin = Clock::now();
-  for (UnarySlot& slot : slots) start(slot);
-  int live = in_flight;
+  Window window(work, seconds, server);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    slots[i].stub = stubs_[i % stubs_.size()].get();
+    start(slots[i]);
+  }
+  size_t live = slots.size();
   void* tag = nullptr;
   bool ok = false;
   while (live > 0 && queue.Next(&tag, &ok)) {
     UnarySlot& slot = *static_cast<UnarySlot*>(tag);
-    load.latencies.push_back(SecondsSince(slot.begin));
-    ++load.calls;
-    if (!slot.status.ok()) ++load.errors;
-    if (SecondsSince(begin) < seconds) {
-      start(slot);
-    } else {
+    window.Ended(slot.begun, slot.status.ok());
+    if (window.over()) {
       --live;
+    } else {
+      start(slot);
     }
   }
-  load.seconds = SecondsSince(begin);
-  queue.Shutdown();
-  while (queue.Next(&tag, &ok)) {
-  }
-  return load;
+  Drain(queue);
+  return window.Take();
 }
 
-Load Client::Stream(const std::string& method, const std::string& request, int in_flight,
-                    double seconds) {
-  using State = StreamSlot::State;
+Load Client::Stream(const Work& work, double seconds, const Process& server) {
   grpc::CompletionQueue queue;
-  const ByteBuffer message = ToBuffer(request);
-  std::vector<StreamSlot> slots(in_flight);
-  for (StreamSlot& slot : slots) {
-    slot.stream = stub_.PrepareCall(&slot.context, method, &queue);
-    slot.stream->StartCall(&slot);
+  std::vector<StreamSlot> slots(work.in_flight);
+  Window window(work, seconds, server);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    StreamSlot& slot = slots[i];
+    slot.stream = stubs_[i % stubs_.size()]->PrepareCall(&slot.context, work.method, &queue);
+    slot.stream->StartCall(&slot.start);
   }
-  Load load;
-  const Clock::time_point begin = Clock::now();
-  const auto write = [&message](StreamSlot& slot) {
-    slot.begin = Clock::now();
-    slot.state = State::kWrite;
-    slot.stream->Write(message, &slot);
-  };
-  const auto finish = [](StreamSlot& slot) {
-    slot.state = State::kFinish;
-    slot.stream->Finish(&slot.status, &slot);
-  };
-  int live = in_flight;
-  void* tag = nullptr;
+  size_t live = slots.size();
+  void* next = nullptr;
   bool ok = false;
-  while (live > 0 && queue.Next(&tag, &ok)) {
-    StreamSlot& slot = *static_cast<StreamSlot*>(tag);
-    switch (slot.state) {
-      case State::kStart:
-        if (ok) {
-          write(slot);
-        } else {
-          finish(slot);
-        }
+  while (live > 0 && queue.Next(&next, &ok)) {
+    const Tag& tag = *static_cast<Tag*>(next);
+    StreamSlot& slot = *tag.slot;
+    switch (tag.kind) {
+      case Tag::Kind::kStart:
+        slot.stream->Read(&slot.response, &slot.read);
+        if (ok) slot.Advance(work, window.over());
         break;
-      case State::kWrite:
+      case Tag::Kind::kWrite:
+        slot.writing = !ok;  // after a failed write, never again
+        slot.Advance(work, window.over());
+        break;
+      case Tag::Kind::kRead:
         if (!ok) {
-          finish(slot);
+          slot.stream->Finish(&slot.status, &slot.finish);
           break;
         }
-        slot.state = State::kRead;
-        slot.stream->Read(&slot.response, &slot);
+        window.Ended(slot.begun.front(), true);
+        slot.begun.pop_front();
+        slot.Advance(work, window.over());
+        slot.stream->Read(&slot.response, &slot.read);
         break;
-      case State::kRead:
-        if (!ok) {
-          finish(slot);
-          break;
-        }
-        load.latencies.push_back(SecondsSince(slot.begin));
-        ++load.calls;
-        if (SecondsSince(begin) < seconds) {
-          write(slot);
-        } else {
-          slot.state = State::kHalfClose;
-          slot.stream->WritesDone(&slot);
-        }
+      case Tag::Kind::kHalfClose:
         break;
-      case State::kHalfClose:
-        finish(slot);
-        break;
-      case State::kFinish:
-        if (!slot.status.ok()) ++load.errors;
+      case Tag::Kind::kFinish:
+        if (!slot.status.ok()) window.Failed();
         --live;
         break;
     }
   }
-  load.seconds = SecondsSince(begin);
-  queue.Shutdown();
-  while (queue.Next(&tag, &ok)) {
-  }
-  return load;
+  Drain(queue);
+  return window.Take();
 }
 
 }  // namespace quantd::bench

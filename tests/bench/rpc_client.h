@@ -11,32 +11,48 @@
 #include <string>
 #include <vector>
 
+#include "rpc_process.h"
+
 namespace quantd::bench {
 
-// What a run of one configuration saw.
+// What is sent again and again.
+struct Work {
+  std::string method;  // "/service/Method"
+  grpc::ByteBuffer request;
+  int in_flight = 1;  // calls, or streams
+  int window = 0;     // items in flight on each stream; 0: not a stream
+};
+
+// What a turn saw. Only what happened between two answers counts, the first of them when the pipe
+// was full, the last before it ran empty: neither filling nor draining is in any figure.
 struct Load {
-  uint64_t calls = 0;
+  uint64_t calls = 0;  // or items
   uint64_t errors = 0;
   double seconds = 0;
-  std::vector<double> latencies;  // seconds, of each call or item
+  std::vector<double> latencies;  // seconds
+  Usage used;                     // by the server; resident_bytes: at the end
 };
 
 class Client {
  public:
-  explicit Client(const std::string& address);
+  // Connects, and stays connected. Calls go to the connections in turn.
+  explicit Client(const std::string& address, int connections = 1);
 
-  // One call of `method` ("/service/Method"): the answer's bytes, empty on an error.
+  // One call: the answer's bytes, empty on an error.
   std::string Call(const std::string& method, const std::string& request);
 
-  // For `seconds`: `in_flight` calls at a time. Sends `request` again and again.
-  Load Unary(const std::string& method, const std::string& request, int in_flight, double seconds);
-  // The same over `in_flight` streams, one item in flight on each, or `window` items.
-  Load Stream(const std::string& method, const std::string& request, int in_flight, double seconds);
+  // A turn of at least `seconds`, longer where that would be but a few calls. `server` is the
+  // process at the other end.
+  Load Run(const Work& work, double seconds, const Process& server);
 
  private:
-  std::shared_ptr<grpc::Channel> channel_;
-  grpc::GenericStub stub_;
+  Load Unary(const Work& work, double seconds, const Process& server);
+  Load Stream(const Work& work, double seconds, const Process& server);
+
+  std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
 };
+
+grpc::ByteBuffer ToBuffer(const std::string& bytes);
 
 }  // namespace quantd::bench
 

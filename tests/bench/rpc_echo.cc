@@ -5,18 +5,20 @@
 //   rpc_echo READY_FILE ADDRESS...
 //
 // Answers the methods of QuantizationService: DynamicQuantize and Stream with a reply of as many
-// bytes as Dequantize was last told (as text in its request).
+// bytes as Dequantize was last told for requests of that length (as text: "REQUEST REPLY").
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "quantd/v1/quantization.grpc.pb.h"
 #include "server/lifecycle/memory.h"
 
@@ -28,11 +30,30 @@ using Service = QuantizationService::WithRawMethod_Dequantize<
     QuantizationService::WithRawMethod_DynamicQuantize<
         QuantizationService::WithRawMethod_Stream<QuantizationService::Service>>>;
 
-size_t reply_bytes = 0;  // of the one polling thread
+// Of the one polling thread.
+std::vector<std::pair<size_t, size_t>> reply_bytes;  // newest first
 
-ByteBuffer Reply() {
-  const grpc::Slice slice(reply_bytes);
-  return ByteBuffer(&slice, 1);
+ByteBuffer Reply(const ByteBuffer& request) {
+  const size_t length = request.Length();
+  for (const auto& [of, reply] : reply_bytes) {
+    if (of != length) continue;
+    const grpc::Slice slice(reply);
+    return ByteBuffer(&slice, 1);
+  }
+  return ByteBuffer();
+}
+
+void SetReply(const ByteBuffer& request) {
+  std::vector<grpc::Slice> slices;
+  std::string text;
+  if (!request.Dump(&slices).ok()) return;
+  for (const grpc::Slice& slice : slices) text.append(slice.begin(), slice.end());
+  const std::vector<std::string> words = absl::StrSplit(text, ' ');
+  std::pair<size_t, size_t> pair;
+  if (words.size() == 2 && absl::SimpleAtoi(words[0], &pair.first) &&
+      absl::SimpleAtoi(words[1], &pair.second)) {
+    reply_bytes.insert(reply_bytes.begin(), pair);
+  }
 }
 
 struct Step {
@@ -56,16 +77,13 @@ struct Unary : Step {
     new Unary(service, queue, sets);
     finished = true;
     if (sets) {
-      std::vector<grpc::Slice> slices;
-      request.Dump(&slices);
-      std::string text;
-      for (const grpc::Slice& slice : slices) text.append(slice.begin(), slice.end());
-      if (!absl::SimpleAtoi(text, &reply_bytes)) reply_bytes = 0;
+      SetReply(request);
       request.Clear();
       writer.Finish(ByteBuffer(), grpc::Status::OK, this);
     } else {
+      const ByteBuffer reply = Reply(request);
       request.Clear();
-      writer.Finish(Reply(), grpc::Status::OK, this);
+      writer.Finish(reply, grpc::Status::OK, this);
     }
   }
   Service& service;
@@ -96,9 +114,10 @@ struct Stream : Step {
           stream.Finish(grpc::Status::OK, this);
           return;
         }
+        reply = Reply(message);
         message.Clear();
         state = State::kWrite;
-        stream.Write(Reply(), this);
+        stream.Write(reply, this);
         return;
       case State::kWrite:
         state = State::kRead;
@@ -113,7 +132,7 @@ struct Stream : Step {
   grpc::ServerCompletionQueue& queue;
   State state = State::kArrive;
   grpc::ServerContext context;
-  ByteBuffer message;
+  ByteBuffer message, reply;
   grpc::ServerAsyncReaderWriter<ByteBuffer, ByteBuffer> stream{&context};
 };
 

@@ -1,7 +1,9 @@
 // See rpc_process.h.
 #include "rpc_process.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,15 +22,30 @@
 
 namespace quantd::bench {
 
-Process::Process(const std::vector<std::string>& command, const std::string& ready_file) {
+Usage Usage::Since(const Usage& before) const {
+  return {cpu_seconds - before.cpu_seconds, minor_faults - before.minor_faults, resident_bytes};
+}
+
+Process::Process(const std::vector<std::string>& command, const std::string& ready_file,
+                 const std::vector<int>& cpus) {
   pid_ = fork();
   if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // not to stay behind when the benchmark is interrupted
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int cpu : cpus) CPU_SET(cpu, &set);
+    if (!cpus.empty()) sched_setaffinity(0, sizeof(set), &set);
+    // Its log stays out of the tables.
+    if (!ready_file.empty() && freopen((ready_file + ".log").c_str(), "w", stderr) == nullptr) {
+      _exit(127);
+    }
     std::vector<char*> argv;
     for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     execv(argv[0], argv.data());
     _exit(127);
   }
+  if (ready_file.empty()) return;
   for (int i = 0; i < 2000; ++i) {
     std::ifstream file(ready_file);
     const auto json = nlohmann::json::parse(file, nullptr, false);
@@ -38,7 +55,7 @@ Process::Process(const std::vector<std::string>& command, const std::string& rea
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  std::fprintf(stderr, "%s did not start\n", command[0].c_str());
+  std::fprintf(stderr, "%s did not start: see %s.log\n", command[0].c_str(), ready_file.c_str());
   std::exit(1);
 }
 

@@ -14,13 +14,17 @@ struct Usage {
   double cpu_seconds = 0;
   uint64_t minor_faults = 0;
   uint64_t resident_bytes = 0;
+
+  // What was used since then; resident_bytes stays.
+  Usage Since(const Usage& before) const;
 };
 
 class Process {
  public:
-  // Starts the program and waits until `ready_file` is there. Ends this process when that takes
-  // longer than 20 s.
-  Process(const std::vector<std::string>& command, const std::string& ready_file);
+  // Starts the program and waits until `ready_file` is there, unless that is empty. Ends this
+  // process when that takes longer than 20 s. `cpus`: the only ones that it may use; empty: all.
+  Process(const std::vector<std::string>& command, const std::string& ready_file,
+          const std::vector<int>& cpus = {});
   // Kills it.
   ~Process();
   Process(const Process&) = delete;

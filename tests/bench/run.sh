@@ -5,11 +5,8 @@
 set -euo pipefail
 source "$(dirname "$0")/../../deploy/packages.sh"
 cd "$QUANTD_ROOT"
-# The full run has ten times the rows: shorter turns.
-turns=(--turns=3 --turn_seconds=0.3)
 case "${1:-}" in
-  "") ;;
-  --quick) turns=() ;;
+  "" | --quick) ;;
   *)
     echo "usage: tests/bench/run.sh [--quick]" >&2
     exit 2
@@ -21,7 +18,7 @@ rm -rf build/bench && mkdir -p build/bench
 printf '\n## Kernels\n'
 build/release/tests/bench/kernels_bench "$@" --json=build/bench/kernels.json
 printf '\n## Calls\n\n'
-build/release/tests/bench/rpc_bench "${turns[@]}" "$@" --json=build/bench/rpc.json
+build/release/tests/bench/rpc_bench "$@" --json=build/bench/rpc.json
 tests/bench/peers.sh "$@"
 python3 - build/bench/*.json <<'JOIN' >build/bench/results.json
 import json, pathlib, sys
