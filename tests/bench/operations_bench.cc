@@ -1,0 +1,295 @@
+// Measures the three operations as the server runs them: a plan, then its execution.
+//
+//   operations_bench                  every case at 1 MiB; large tensors; one thread and all
+//   operations_bench --quick          shorter, and without 256 MiB
+//   operations_bench --filter="DynamicQuantize FLOAT" --threads=1 --json=out.json
+//
+// All runs on a thread of the pool, with the allocator set as the server sets it. GB/s of FLOAT:
+// four bytes an element, whatever its type is. Cases take turns in every round, so that a machine
+// that slows down slows all of them; figures are medians over the rounds, ratios are formed within
+// a round. "of" is the ratio to the same pair of types with one scale (pieces: to the same bytes in
+// one piece), or to the limit of a large tensor.
+#include <malloc.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "operations_cases.h"
+#include "operations_large.h"
+#include "quantd/executor.h"
+#include "quantd/targets.h"
+
+ABSL_FLAG(bool, quick, false, "shorter, and without 256 MiB");
+ABSL_FLAG(std::string, filter, "", "only cases whose name has this");
+ABSL_FLAG(std::string, threads, "", "such as 1,2; default: one and all");
+ABSL_FLAG(std::string, sizes, "", "MiB of the large tensors; default 16,256, or 16 with --quick");
+ABSL_FLAG(double, milliseconds, 0, "time of one measurement; default 4, or 1.5 with --quick");
+ABSL_FLAG(int, rounds, 0, "default 9, or 5 with --quick");
+ABSL_FLAG(std::string, json, "", "write the results to this file");
+
+namespace quantd::bench {
+namespace {
+
+struct Result {
+  std::string operation, input, output, variant, base;
+  size_t bytes = 0;
+  int threads = 1;
+  double rate = 0;
+  double ratio = 0;  // to the base; 0: there is none
+};
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+double Now(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+// GB/s of FLOAT. One thread is timed by the time that it was running, so that other programs cost
+// less of a figure; a pool by the clock on the wall.
+double Rate(const std::function<void()>& run, size_t bytes, int threads, double seconds) {
+  const clockid_t clock = threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+  run();
+  size_t passes = 0;
+  const double begin = Now(clock);
+  double spent;
+  do {
+    run();
+    ++passes;
+    spent = Now(clock) - begin;
+  } while (spent < seconds);
+  return static_cast<double>(passes * bytes) / spent / 1e9;
+}
+
+struct Settings {
+  int rounds;
+  double seconds;
+};
+
+std::string NameOf(const Case& c) {
+  return absl::StrCat(c.operation, " ", c.input, " -> ", c.output, ", ", c.variant);
+}
+
+absl::Status MeasureCases(const std::vector<Case>& cases, const Settings& settings,
+                          const Executor& executor, std::vector<Result>& results) {
+  // Those that are asked for, and what they are compared with.
+  std::vector<bool> wanted(cases.size()), needed(cases.size());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    wanted[i] = absl::StrContains(NameOf(cases[i]), absl::GetFlag(FLAGS_filter));
+    needed[i] = needed[i] || wanted[i];
+    if (wanted[i] && cases[i].base >= 0) needed[static_cast<size_t>(cases[i].base)] = true;
+  }
+  std::vector<std::vector<double>> rates(cases.size());
+  for (int round = 0; round < settings.rounds; ++round) {
+    for (size_t i = 0; i < cases.size(); ++i) {
+      if (!needed[i]) continue;
+      if (absl::Status status = cases[i].run(executor); !status.ok()) {
+        return absl::Status(status.code(), absl::StrCat(NameOf(cases[i]), ": ", status.message()));
+      }
+      rates[i].push_back(Rate([&] { cases[i].run(executor).IgnoreError(); },
+                              static_cast<size_t>(cases[i].elements) * sizeof(float),
+                              executor.threads(), settings.seconds));
+    }
+  }
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (!wanted[i]) continue;
+    const Case& c = cases[i];
+    Result result{c.operation,
+                  c.input,
+                  c.output,
+                  c.variant,
+                  "",
+                  static_cast<size_t>(c.elements) * sizeof(float),
+                  executor.threads(),
+                  Median(rates[i])};
+    if (c.base >= 0) {
+      const auto base = static_cast<size_t>(c.base);
+      std::vector<double> ratios;
+      for (size_t round = 0; round < rates[i].size(); ++round) {
+        ratios.push_back(rates[i][round] / rates[base][round]);
+      }
+      result.base = cases[base].variant;
+      result.ratio = Median(ratios);
+    }
+    results.push_back(result);
+  }
+  return absl::OkStatus();
+}
+
+// The fastest way, in one task and in all, with both kinds of stores; one part after the other.
+double LimitRate(const LargeCase& c, size_t bytes, const Executor& executor, double seconds) {
+  double time = 0;
+  for (const auto& limit : c.limits) {
+    double best = 0;
+    for (const bool stream : {false, true}) {
+      for (const int tasks : {executor.threads(), 8 * executor.threads()}) {
+        best = std::max(best, Rate([&] { limit(executor, tasks, stream); }, bytes,
+                                   executor.threads(), seconds));
+      }
+    }
+    time += 1 / best;
+  }
+  return 1 / time;
+}
+
+absl::Status MeasureLarge(size_t bytes, const Settings& settings, const Executor& executor,
+                          std::vector<Result>& results) {
+  for (const LargeCase& c : LargeCases(bytes)) {
+    const std::string variant = absl::StrCat(bytes >> 20, " MiB");
+    if (!absl::StrContains(absl::StrCat(c.operation, " ", variant), absl::GetFlag(FLAGS_filter))) {
+      continue;
+    }
+    std::vector<double> rates, ratios;
+    for (int round = 0; round < settings.rounds; ++round) {
+      if (absl::Status status = c.run(executor); !status.ok()) return status;
+      const double rate =
+          Rate([&] { c.run(executor).IgnoreError(); }, bytes, executor.threads(), settings.seconds);
+      rates.push_back(rate);
+      ratios.push_back(rate / LimitRate(c, bytes, executor, settings.seconds));
+    }
+    const bool widens = c.operation == "Dequantize";
+    results.push_back({c.operation, widens ? "UINT8" : "FLOAT", widens ? "FLOAT" : "UINT8", variant,
+                       c.limit_name, bytes, executor.threads(), Median(rates), Median(ratios)});
+  }
+  return absl::OkStatus();
+}
+
+void Print(const std::vector<Result>& results, const std::vector<int>& threads) {
+  std::printf("%-16s %-15s %-15s %-44s", "GB/s of FLOAT", "from", "to", "");
+  for (const int count : threads) {
+    std::printf("  %2d thread%s   of ", count, count == 1 ? " " : "s");
+  }
+  std::printf("\n");
+  const size_t rows = results.size() / threads.size();
+  for (size_t i = 0; i < rows; ++i) {
+    const Result& first = results[i];
+    std::printf("%-16s %-15s %-15s %-44s", first.operation.c_str(), first.input.c_str(),
+                first.output.c_str(), first.variant.c_str());
+    for (size_t t = 0; t < threads.size(); ++t) {
+      const Result& result = results[t * rows + i];
+      std::printf(" %10.1f", result.rate);
+      if (result.base.empty()) {
+        std::printf("       ");
+      } else {
+        std::printf("  %4.2f ", result.ratio);
+      }
+    }
+    std::printf("\n");
+  }
+}
+
+bool WriteJson(const std::vector<Result>& results, const std::string& path) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Result& r : results) {
+    nlohmann::json row = {{"operation", r.operation}, {"input", r.input}, {"output", r.output},
+                          {"variant", r.variant},     {"bytes", r.bytes}, {"threads", r.threads},
+                          {"gb_per_s", r.rate}};
+    if (!r.base.empty()) {
+      row["base"] = r.base;
+      row["ratio"] = r.ratio;
+    }
+    rows.push_back(std::move(row));
+  }
+  std::ofstream file(path);
+  file << nlohmann::json{{"target", std::string(CurrentTarget())}, {"results", rows}}.dump(1)
+       << "\n";
+  file.close();
+  return file.good();
+}
+
+// Positive numbers between commas; `text` is checked by its user.
+absl::StatusOr<std::vector<int>> Numbers(const std::string& text) {
+  std::vector<int> numbers;
+  for (const absl::string_view item : absl::StrSplit(text, ',')) {
+    int number;
+    if (!absl::SimpleAtoi(item, &number) || number < 1 || number > 4096) {
+      return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is no list such as 1,2"));
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+// Where the server works: a thread of the pool.
+absl::Status OnPool(const Executor& executor, const std::function<absl::Status()>& work) {
+  std::promise<absl::Status> done;
+  executor.Enqueue([&] { done.set_value(work()); });
+  return done.get_future().get();
+}
+
+absl::Status Run() {
+  const bool quick = absl::GetFlag(FLAGS_quick);
+  std::string threads_text = absl::GetFlag(FLAGS_threads);
+  if (threads_text.empty()) {
+    const int all = Executor::DefaultThreads();
+    threads_text = all == 1 ? "1" : absl::StrCat("1,", all);
+  }
+  std::string sizes_text = absl::GetFlag(FLAGS_sizes);
+  if (sizes_text.empty()) sizes_text = quick ? "16" : "16,256";
+  const auto threads = Numbers(threads_text);
+  if (!threads.ok()) return threads.status();
+  const auto sizes = Numbers(sizes_text);
+  if (!sizes.ok()) return sizes.status();
+  Settings settings{quick ? 5 : 9, quick ? 0.0015 : 0.004};
+  if (absl::GetFlag(FLAGS_rounds) > 0) settings.rounds = absl::GetFlag(FLAGS_rounds);
+  if (absl::GetFlag(FLAGS_milliseconds) > 0) {
+    settings.seconds = absl::GetFlag(FLAGS_milliseconds) * 1e-3;
+  }
+  if (absl::Status status = CheckEnvironmentTarget(); !status.ok()) return status;
+
+  const std::vector<Case> cases = AllCases();
+  std::vector<Result> results;
+  for (const int count : *threads) {
+    const Executor executor(count);
+    const absl::Status status = OnPool(executor, [&] {
+      absl::Status measured = MeasureCases(cases, settings, executor, results);
+      for (const int size : *sizes) {
+        if (!measured.ok()) return measured;
+        measured = MeasureLarge(static_cast<size_t>(size) << 20, settings, executor, results);
+      }
+      return measured;
+    });
+    if (!status.ok()) return status;
+  }
+  std::printf("target %s\n", std::string(CurrentTarget()).c_str());
+  Print(results, *threads);
+  const std::string path = absl::GetFlag(FLAGS_json);
+  if (!path.empty() && !WriteJson(results, path)) {
+    return absl::UnavailableError(absl::StrCat("can't write ", path));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace quantd::bench
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  mallopt(M_TOP_PAD, 8 << 20);
+  mallopt(M_ARENA_MAX, 1);
+  const absl::Status status = quantd::bench::Run();
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "operations_bench: %s\n", status.ToString().c_str());
+  return 1;
+}
