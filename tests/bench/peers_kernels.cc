@@ -50,12 +50,29 @@ double Now(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
+// Returns when no thread of this process is at work. Threads of a pool that has had work go on
+// looking for more: ONNX Runtime's for tens of milliseconds, at the cost of whoever runs next.
+void FallAsleep() {
+  const auto slice = std::chrono::milliseconds(2);
+  const double still = 0.05 * std::chrono::duration<double>(slice).count();
+  for (int i = 0; i < 500; ++i) {
+    const double before = Now(CLOCK_PROCESS_CPUTIME_ID);
+    std::this_thread::sleep_for(slice);
+    if (Now(CLOCK_PROCESS_CPUTIME_ID) - before < still) return;
+  }
+}
+
 // GB/s of FLOAT. What runs on this thread alone is timed by the time that the thread was running,
 // so that other programs cost less of a figure; a pool by the clock on the wall.
 double Rate(const std::function<void()>& run, size_t bytes, int threads, double seconds) {
   const clockid_t clock = threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   const size_t batch = std::max<size_t>(1, (size_t{256} << 10) / bytes);
-  run();
+  if (threads > 1) FallAsleep();
+  // Until the pool's threads are awake and the caches hold what they can.
+  const double start = Now(CLOCK_MONOTONIC);
+  do {
+    run();
+  } while (Now(CLOCK_MONOTONIC) - start < seconds / 10);
   size_t passes = 0;
   const double begin = Now(clock);
   double spent;
@@ -67,12 +84,14 @@ double Rate(const std::function<void()>& run, size_t bytes, int threads, double 
   return static_cast<double>(passes * bytes) / spent / 1e9;
 }
 
-// The best of both kinds of stores, in one task and in all.
+// The best of both kinds of stores, in a task a thread and in several.
 double LimitRate(const Operation& operation, size_t bytes, int threads, double seconds) {
   double best = 0;
   for (const bool stream : {false, true}) {
-    for (int tasks = 1; tasks <= threads; tasks += std::max(1, threads - 1)) {
-      best = std::max(best, Rate([&] { operation.limit(tasks, stream); }, bytes, threads, seconds));
+    for (const int tasks : {threads, threads > 1 ? 4 * threads : 0}) {
+      if (tasks == 0) continue;
+      best = std::max(best,
+                      Rate([&] { operation.limit(tasks, stream); }, bytes, threads, seconds / 2));
     }
   }
   return best;
@@ -87,21 +106,22 @@ absl::Status Check(const Operation& operation) {
 
 Result Measure(const Operation& operation, size_t bytes, int threads) {
   const bool quick = absl::GetFlag(FLAGS_quick);
-  const int rounds = quick ? 5 : 9;
-  const double seconds = quick ? 0.005 : 0.02;
-  // Threads of a pool that has just worked look for more work for a while: they shall not do so on
-  // the next one's time.
-  const auto rest = [&] {
-    if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(3));
-  };
+  const int rounds = quick ? 7 : 15;
+  const double seconds = quick ? 0.005 : 0.015;
   std::vector<double> quantd, onnxruntime, limit, to_onnxruntime, to_limit;
+  const std::function<void()> turns[] = {
+      [&] {
+        quantd.push_back(Rate([&] { operation.quantd().IgnoreError(); }, bytes, threads, seconds));
+      },
+      [&] {
+        onnxruntime.push_back(
+            Rate([&] { operation.onnxruntime().IgnoreError(); }, bytes, threads, seconds));
+      },
+      [&] { limit.push_back(LimitRate(operation, bytes, threads, seconds)); },
+  };
   for (int round = 0; round < rounds; ++round) {
-    quantd.push_back(Rate([&] { operation.quantd().IgnoreError(); }, bytes, threads, seconds));
-    rest();
-    onnxruntime.push_back(
-        Rate([&] { operation.onnxruntime().IgnoreError(); }, bytes, threads, seconds));
-    rest();
-    limit.push_back(LimitRate(operation, bytes, threads, seconds));
+    // There and back, so that a machine that slows down slows all sides.
+    for (size_t i = 0; i < 3; ++i) turns[round % 2 == 0 ? i : 2 - i]();
     to_onnxruntime.push_back(quantd.back() / onnxruntime.back());
     to_limit.push_back(quantd.back() / limit.back());
   }
