@@ -2,7 +2,7 @@
 //
 //   operations_bench                  every case at 1 MiB; large tensors; one thread and all
 //   operations_bench --quick          shorter, and without 256 MiB
-//   operations_bench --filter="DynamicQuantize FLOAT" --threads=1 --json=out.json
+//   operations_bench --filter="^Quantize FLOAT -> .*blocks" --threads=1 --json=out.json
 //
 // All runs on a thread of the pool, with the allocator set as the server sets it. GB/s of FLOAT:
 // four bytes an element, whatever its type is. Cases take turns in every round, so that a machine
@@ -19,13 +19,13 @@
 #include <functional>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -35,7 +35,7 @@
 #include "quantd/targets.h"
 
 ABSL_FLAG(bool, quick, false, "shorter, and without 256 MiB");
-ABSL_FLAG(std::string, filter, "", "only cases whose name has this");
+ABSL_FLAG(std::string, filter, "", "only cases whose name this regular expression is found in");
 ABSL_FLAG(std::string, threads, "", "such as 1,2; default: one and all");
 ABSL_FLAG(std::string, sizes, "", "MiB of the large tensors; default 16,256, or 16 with --quick");
 ABSL_FLAG(double, milliseconds, 0, "time of one measurement; default 4, or 1.5 with --quick");
@@ -83,6 +83,7 @@ double Rate(const std::function<void()>& run, size_t bytes, int threads, double 
 struct Settings {
   int rounds;
   double seconds;
+  std::regex filter;
 };
 
 std::string NameOf(const Case& c) {
@@ -94,7 +95,7 @@ absl::Status MeasureCases(const std::vector<Case>& cases, const Settings& settin
   // Those that are asked for, and what they are compared with.
   std::vector<bool> wanted(cases.size()), needed(cases.size());
   for (size_t i = 0; i < cases.size(); ++i) {
-    wanted[i] = absl::StrContains(NameOf(cases[i]), absl::GetFlag(FLAGS_filter));
+    wanted[i] = std::regex_search(NameOf(cases[i]), settings.filter);
     needed[i] = needed[i] || wanted[i];
     if (wanted[i] && cases[i].base >= 0) needed[static_cast<size_t>(cases[i].base)] = true;
   }
@@ -155,9 +156,7 @@ absl::Status MeasureLarge(size_t bytes, const Settings& settings, const Executor
                           std::vector<Result>& results) {
   for (const LargeCase& c : LargeCases(bytes)) {
     const std::string variant = absl::StrCat(bytes >> 20, " MiB");
-    if (!absl::StrContains(absl::StrCat(c.operation, " ", variant), absl::GetFlag(FLAGS_filter))) {
-      continue;
-    }
+    if (!std::regex_search(absl::StrCat(c.operation, " ", variant), settings.filter)) continue;
     std::vector<double> rates, ratios;
     for (int round = 0; round < settings.rounds; ++round) {
       if (absl::Status status = c.run(executor); !status.ok()) return status;
@@ -249,7 +248,7 @@ absl::Status Run() {
   if (!threads.ok()) return threads.status();
   const auto sizes = Numbers(sizes_text);
   if (!sizes.ok()) return sizes.status();
-  Settings settings{quick ? 5 : 9, quick ? 0.0015 : 0.004};
+  Settings settings{quick ? 5 : 9, quick ? 0.0015 : 0.004, std::regex(absl::GetFlag(FLAGS_filter))};
   if (absl::GetFlag(FLAGS_rounds) > 0) settings.rounds = absl::GetFlag(FLAGS_rounds);
   if (absl::GetFlag(FLAGS_milliseconds) > 0) {
     settings.seconds = absl::GetFlag(FLAGS_milliseconds) * 1e-3;

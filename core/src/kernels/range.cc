@@ -131,6 +131,17 @@ HWY_INLINE bool RangeRun(const uint8_t* x, size_t size, float& low, float& high,
   return false;
 }
 
+// Min or Max of the 128-bit blocks of a vector.
+template <class D, class Op>
+HWY_INLINE hn::Vec<hn::CappedTag<float, 4>> FoldBlocks(D d, hn::Vec<D> v, Op op) {
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return FoldBlocks(half, op(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), op);
+  }
+}
+
 // Min or Max of all lanes of four vectors at once, and of the four floats at `found`: a third of
 // the work of four reductions.
 template <class Op>
@@ -144,12 +155,8 @@ HWY_INLINE V ReduceFour(V a, V b, V c, V d, Op op, float* found) {
   // In every 128-bit block: a, b, c, d.
   const V abcd = op(hn::BitCast(df, hn::InterleaveLower(d64, ab64, cd64)),
                     hn::BitCast(df, hn::InterleaveUpper(d64, ab64, cd64)));
-  alignas(64) float blocks[N];
   const hn::CappedTag<float, 4> four;
-  hn::Store(abcd, df, blocks);
-  auto all = hn::LoadU(four, found);
-  for (size_t i = 0; i < N; i += 4) all = op(all, hn::Load(four, blocks + i));
-  hn::StoreU(all, four, found);
+  hn::StoreU(op(hn::LoadU(four, found), FoldBlocks(df, abcd, op)), four, found);
   return abcd;
 }
 struct MinOp {
@@ -165,15 +172,30 @@ struct MaxOp {
   }
 };
 
+// The lanes of a run. kShort is for fewer than N elements: 0, which is in every range, stands for
+// those behind them. REQUIRES: N elements can be read.
+template <bool kShort, NonFinite kNonFinite>
+HWY_INLINE Lanes LanesOfRun(const uint8_t* x, size_t run, Widener<kNonFinite>& widener) {
+  if constexpr (!kShort) {
+    return LanesOf(x, run, widener);
+  } else {
+    const V all = hn::LoadU(DF(), As<float>(x));
+    const V v = hn::IfThenElseZero(hn::FirstN(DF(), run), all);
+    Lanes lanes;
+    widener.Add(v, v, lanes);
+    return lanes;
+  }
+}
+
 // Four whole runs. Inlined with a constant length, the loops over it vanish.
-template <NonFinite kNonFinite>
+template <bool kShort, NonFinite kNonFinite>
 HWY_INLINE void RangeFour(const uint8_t* x, size_t run, float* low, float* high,
                           Widener<kNonFinite>& widener) {
   const size_t bytes = run * sizeof(float);
-  const Lanes a = LanesOf(x, run, widener);
-  const Lanes b = LanesOf(x + bytes, run, widener);
-  const Lanes c = LanesOf(x + 2 * bytes, run, widener);
-  const Lanes d = LanesOf(x + 3 * bytes, run, widener);
+  const Lanes a = LanesOfRun<kShort>(x, run, widener);
+  const Lanes b = LanesOfRun<kShort>(x + bytes, run, widener);
+  const Lanes c = LanesOfRun<kShort>(x + 2 * bytes, run, widener);
+  const Lanes d = LanesOfRun<kShort>(x + 3 * bytes, run, widener);
   Lanes all;
   all.min = ReduceFour(a.min, b.min, c.min, d.min, MinOp(), low);
   all.max = ReduceFour(a.max, b.max, c.max, d.max, MaxOp(), high);
@@ -190,13 +212,15 @@ HWY_INLINE bool RangeRuns(const RangeTile& tile) {
   for (size_t k = 0; done < tile.size;) {
     const uint8_t* x = tile.x + done * sizeof(float);
     const size_t rest = tile.size - done;
-    if (left == run && run >= N && run <= rest / 4) {
-      if (run == 2 * N) {
-        RangeFour(x, 2 * N, tile.min + k, tile.max + k, widener);
+    if (left == run && run <= rest / 4 && (run >= N || 4 * run + N <= rest)) {
+      if (run < N) {
+        RangeFour<true>(x, run, tile.min + k, tile.max + k, widener);
+      } else if (run == 2 * N) {
+        RangeFour<false>(x, 2 * N, tile.min + k, tile.max + k, widener);
       } else if (run == 4 * N) {
-        RangeFour(x, 4 * N, tile.min + k, tile.max + k, widener);
+        RangeFour<false>(x, 4 * N, tile.min + k, tile.max + k, widener);
       } else {
-        RangeFour(x, run, tile.min + k, tile.max + k, widener);
+        RangeFour<false>(x, run, tile.min + k, tile.max + k, widener);
       }
       done += 4 * run;
       k += 4;

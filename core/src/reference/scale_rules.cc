@@ -29,10 +29,6 @@ ScaleFault FaultOf(float scale) {
   return std::isfinite(scale) ? ScaleFault::kNone : ScaleFault::kOverflow;
 }
 
-constexpr float kFloat4Largest = 6;
-constexpr float kE4M3Largest = 448;
-constexpr float kE4M3Smallest = 0x1p-9f;
-
 }  // namespace
 
 ScaleMaker::ScaleMaker(const DynamicQuantizePlan& plan)
@@ -63,13 +59,12 @@ BlockScale ScaleMaker::Rounded(float scale) const {
 
 BlockScale ScaleMaker::PowerOfTwo(float largest) const {
   BlockScale result;
-  result.code = static_cast<uint32_t>(std::max(std::ilogb(largest) - max_exponent_, -127) + 127);
+  result.code = static_cast<uint32_t>(PowerOfTwoCode(std::ilogb(largest)));
   result.scale = DecodeE8M0(static_cast<uint8_t>(result.code));
   return result;
 }
 
-BlockScale ScaleMaker::TwoLevel(float largest) const {
-  const float wanted = std::max(largest / kFloat4Largest / tensor_scale_, kE4M3Smallest);
+BlockScale ScaleMaker::TwoLevel(float wanted) const {
   BlockScale result;
   result.code = EncodeFloat8(DataType::kFloat8E4M3Fn, wanted, /*saturate=*/true);
   result.scale = DecodeFloat(DataType::kFloat8E4M3Fn, result.code) * tensor_scale_;
@@ -93,17 +88,15 @@ BlockScale ScaleMaker::Make(const Range& block) const {
     case ScaleRule::kPowerOfTwo:
       return PowerOfTwo(largest);
     case ScaleRule::kTwoLevel:
-      return TwoLevel(largest);
+      return TwoLevel(Unrounded<ScaleRule::kTwoLevel>(block));
     case ScaleRule::kSymmetric:
-      return Rounded(largest / largest_);
+      return Rounded(Unrounded<ScaleRule::kSymmetric>(block));
     case ScaleRule::kRange:
       break;
   }
-  BlockScale result = Rounded((block.maximum - block.minimum) / steps_);
+  BlockScale result = Rounded(Unrounded<ScaleRule::kRange>(block));
   if (result.fault != ScaleFault::kNone) return result;
-  const float zero_point = minimum_ - block.minimum / result.scale;
-  result.zero_point =
-      static_cast<int32_t>(std::nearbyint(std::clamp(zero_point, minimum_, maximum_)));
+  result.zero_point = static_cast<int32_t>(std::nearbyint(UnroundedZeroPoint(block, result.scale)));
   return result;
 }
 

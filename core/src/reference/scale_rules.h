@@ -49,14 +49,35 @@ class ScaleMaker {
   // A block of nothing but zeros (or of nothing finite) has scale 1 and zero point 0.
   BlockScale Make(const Range& block) const;
 
+  // The steps of Make, for loops over many blocks. The scale before it is rounded to the scale
+  // type; kPowerOfTwo has none. REQUIRES: kRule is the plan's.
+  template <ScaleRule kRule>
+  float Unrounded(const Range& block) const {
+    static_assert(kRule != ScaleRule::kPowerOfTwo);
+    if constexpr (kRule == ScaleRule::kRange) return (block.maximum - block.minimum) / steps_;
+    const float largest = block.largest_magnitude();
+    if constexpr (kRule == ScaleRule::kSymmetric) return largest / largest_;
+    return std::max(largest / kFloat4Largest / tensor_scale_, kE4M3Smallest);
+  }
+  // kPowerOfTwo: the code of the scale, from an exponent such as std::ilogb gives.
+  int PowerOfTwoCode(int exponent) const { return std::max(exponent - max_exponent_, -127) + 127; }
+  // kRange: the zero point before it is rounded to an integer, half to even.
+  float UnroundedZeroPoint(const Range& block, float scale) const {
+    return std::clamp(minimum_ - block.minimum / scale, minimum_, maximum_);
+  }
+
   // The error of a fault in scale `index`, or in the tensor scale (index -1).
   absl::Status Error(int64_t index, const Range& range, ScaleFault fault) const;
 
  private:
+  static constexpr float kFloat4Largest = 6;
+  static constexpr float kE4M3Largest = 448;
+  static constexpr float kE4M3Smallest = 0x1p-9f;
+
   // Rounds to the scale type; sets scale, code and fault.
   BlockScale Rounded(float scale) const;
   BlockScale PowerOfTwo(float largest) const;
-  BlockScale TwoLevel(float largest) const;
+  BlockScale TwoLevel(float wanted) const;
 
   ScaleRule rule_;
   DataType scale_type_;

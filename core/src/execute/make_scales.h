@@ -1,0 +1,38 @@
+// Between the two passes of DynamicQuantize: scales and zero points from the ranges, for the second
+// pass and for the answer.
+#ifndef QUANTD_SRC_EXECUTE_MAKE_SCALES_H_
+#define QUANTD_SRC_EXECUTE_MAKE_SCALES_H_
+
+#include <cstddef>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "quantd/dynamic_quantize.h"
+#include "quantd/executor.h"
+#include "quantd/plan.h"
+#include "reference/scale_rules.h"
+
+namespace quantd {
+
+// Two entries a scale: first its range, then what is made of it.
+struct DynamicScales {
+  explicit DynamicScales(size_t count) : size(count), values(2 * count, 0.0f) {}
+
+  float* min() { return values.data(); }
+  float* max() { return min() + size; }
+  reference::Range range(size_t i) { return {min()[i], max()[i]}; }
+  float* scale() { return min(); }
+  float* zero_point() { return max(); }
+
+  const size_t size;
+  absl::InlinedVector<float, 16> values;
+};
+
+// As reference::ScaleMaker has it, in loops over many scales. Fills all of `output` but y.
+// INVALID_ARGUMENT (field "x") naming the first scale that underflows or overflows.
+absl::Status MakeScales(const DynamicQuantizePlan& plan, const Executor& executor,
+                        DynamicScales& scales, const DynamicQuantizeOutput& output);
+
+}  // namespace quantd
+
+#endif  // QUANTD_SRC_EXECUTE_MAKE_SCALES_H_
