@@ -3,8 +3,8 @@
 //   rpc_bench [--quick] [--only=TEXT] [--json=FILE] [--rounds=N] [--turn_seconds=S]
 //             [--binary=FILE] [--quantd=FLAG]...
 //
-// --only: a section ("table", "scaling", ...) or rows of the table whose name, "call transport
-// bytes in_flight", contains the text, such as "tcp 1048576 4".
+// --only: a section (table, stream, beside, scaling, memory) or rows of the table whose name, "call
+// transport bytes in_flight", contains the text, such as "tcp 1048576 4".
 // --binary: another quantd, to compare two builds; --quantd: a flag for it.
 #include <cstdio>
 #include <cstdlib>
@@ -25,9 +25,11 @@ namespace {
 struct Section {
   const char* name;
   nlohmann::json (*run)(const Options& options, uint64_t& errors);
+  bool quick;  // part of --quick, too
 };
 constexpr Section kSections[] = {
-    {"table", RunTable},
+    {"table", RunTable, true},      {"stream", RunStream, true}, {"beside", RunBeside, true},
+    {"scaling", RunScaling, false}, {"memory", RunMemory, true},
 };
 
 bool Parse(int argc, char** argv, Options& options) {
@@ -62,9 +64,11 @@ bool Parse(int argc, char** argv, Options& options) {
 int Main(int argc, char** argv) {
   // The load's own page faults would hide the servers'.
   lifecycle::KeepFreedMemory();
+  if (argc > 1 && absl::string_view(argv[1]) == "--flood") return Flood({argv + 2, argv + argc});
   Options options;
   options.quantd = QUANTD_BINARY;
   if (!Parse(argc, argv, options)) return 2;
+  if (options.rounds == 0) options.rounds = options.quick ? 14 : 20;
   const Section* chosen = nullptr;
   for (const Section& section : kSections) {
     if (options.only == section.name) chosen = &section;
@@ -78,7 +82,9 @@ int Main(int argc, char** argv) {
   nlohmann::json all;
   uint64_t errors = 0;
   for (const Section& section : kSections) {
-    if (chosen == nullptr || chosen == &section) all[section.name] = section.run(options, errors);
+    if (chosen == &section || (chosen == nullptr && (section.quick || !options.quick))) {
+      all[section.name] = section.run(options, errors);
+    }
   }
   std::filesystem::remove_all(folder);
   if (errors > 0) {

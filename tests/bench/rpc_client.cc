@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <deque>
+#include <thread>
 #include <utility>
 
 namespace quantd::bench {
@@ -36,6 +38,7 @@ class Window {
 
   // A call or an item that was begun then has ended now.
   void Ended(Clock::time_point begun, bool good) {
+    ++load_.total;
     if (!good) ++load_.errors;
     if (over_) return;
     const Clock::time_point now = Clock::now();
@@ -130,28 +133,33 @@ ByteBuffer ToBuffer(const std::string& bytes) {
   return ByteBuffer(&slice, 1);
 }
 
-Client::Client(const std::string& address, int connections) {
-  for (int i = 0; i < connections; ++i) {
+Client::Client(const std::string& address, int connections, int threads) : threads_(threads) {
+  for (int i = 0; i < std::max(connections, threads); ++i) {
     const auto channel = Connect(address);
     channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(10));
-    stubs_.push_back(std::make_unique<grpc::GenericStub>(channel));
+    threads_[i % threads].push_back(std::make_unique<grpc::GenericStub>(channel));
   }
 }
 
-std::string Client::Call(const std::string& method, const std::string& request) {
+grpc::Status Client::Call(const std::string& method, const ByteBuffer& request,
+                          ByteBuffer& response) {
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
-  auto reader = stubs_[0]->PrepareUnaryCall(&context, method, ToBuffer(request), &queue);
+  auto reader = threads_[0][0]->PrepareUnaryCall(&context, method, request, &queue);
   reader->StartCall();
-  ByteBuffer response;
   grpc::Status status;
   reader->Finish(&response, &status, nullptr);
   void* tag = nullptr;
   bool ok = false;
   queue.Next(&tag, &ok);
   Drain(queue);
+  return status;
+}
+
+std::string Client::Call(const std::string& method, const std::string& request) {
+  ByteBuffer response;
   std::string text;
-  if (!status.ok()) return text;
+  if (!Call(method, ToBuffer(request), response).ok()) return text;
   std::vector<grpc::Slice> slices;
   response.Dump(&slices);
   for (const grpc::Slice& slice : slices) text.append(slice.begin(), slice.end());
@@ -159,10 +167,37 @@ std::string Client::Call(const std::string& method, const std::string& request) 
 }
 
 Load Client::Run(const Work& work, double seconds, const Process& server) {
-  return work.window > 0 ? Stream(work, seconds, server) : Unary(work, seconds, server);
+  if (threads_.size() == 1) return RunOne(threads_[0], work, seconds, server);
+  const auto count = static_cast<int>(threads_.size());
+  std::vector<Load> loads(count);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) {
+    Work share = work;
+    share.in_flight = std::max(1, (work.in_flight + count - 1 - i) / count);
+    threads.emplace_back([this, i, share, seconds, &server, &loads] {
+      loads[i] = RunOne(threads_[i], share, seconds, server);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  // Their times overlap but for moments: the server's usage is that of the first one's time.
+  Load sum = std::move(loads[0]);
+  for (int i = 1; i < count; ++i) {
+    Load& load = loads[i];
+    if (load.seconds > 0) load.calls = std::llround(load.calls * sum.seconds / load.seconds);
+    sum.calls += load.calls;
+    sum.total += load.total;
+    sum.errors += load.errors;
+    sum.latencies.insert(sum.latencies.end(), load.latencies.begin(), load.latencies.end());
+  }
+  return sum;
 }
 
-Load Client::Unary(const Work& work, double seconds, const Process& server) {
+Load Client::RunOne(const Stubs& stubs, const Work& work, double seconds, const Process& server) {
+  return work.window > 0 ? Stream(stubs, work, seconds, server)
+                         : Unary(stubs, work, seconds, server);
+}
+
+Load Client::Unary(const Stubs& stubs, const Work& work, double seconds, const Process& server) {
   grpc::CompletionQueue queue;
   std::vector<UnarySlot> slots(work.in_flight);
   const auto start = [&](UnarySlot& slot) {
@@ -176,7 +211,7 @@ Load Client::Unary(const Work& work, double seconds, const Process& server) {
   };
   Window window(work, seconds, server);
   for (size_t i = 0; i < slots.size(); ++i) {
-    slots[i].stub = stubs_[i % stubs_.size()].get();
+    slots[i].stub = stubs[i % stubs.size()].get();
     start(slots[i]);
   }
   size_t live = slots.size();
@@ -195,13 +230,13 @@ Load Client::Unary(const Work& work, double seconds, const Process& server) {
   return window.Take();
 }
 
-Load Client::Stream(const Work& work, double seconds, const Process& server) {
+Load Client::Stream(const Stubs& stubs, const Work& work, double seconds, const Process& server) {
   grpc::CompletionQueue queue;
   std::vector<StreamSlot> slots(work.in_flight);
   Window window(work, seconds, server);
   for (size_t i = 0; i < slots.size(); ++i) {
     StreamSlot& slot = slots[i];
-    slot.stream = stubs_[i % stubs_.size()]->PrepareCall(&slot.context, work.method, &queue);
+    slot.stream = stubs[i % stubs.size()]->PrepareCall(&slot.context, work.method, &queue);
     slot.stream->StartCall(&slot.start);
   }
   size_t live = slots.size();

@@ -27,6 +27,7 @@ struct Work {
 // was full, the last before it ran empty: neither filling nor draining is in any figure.
 struct Load {
   uint64_t calls = 0;  // or items
+  uint64_t total = 0;  // those at both ends, too
   uint64_t errors = 0;
   double seconds = 0;
   std::vector<double> latencies;  // seconds
@@ -35,21 +36,27 @@ struct Load {
 
 class Client {
  public:
-  // Connects, and stays connected. Calls go to the connections in turn.
-  explicit Client(const std::string& address, int connections = 1);
+  // Connects, and stays connected. Calls go to the connections in turn. With several threads, each
+  // has its share of the calls and connections of its own.
+  explicit Client(const std::string& address, int connections = 1, int threads = 1);
 
   // One call: the answer's bytes, empty on an error.
   std::string Call(const std::string& method, const std::string& request);
+  // The same without a copy; from any thread.
+  grpc::Status Call(const std::string& method, const grpc::ByteBuffer& request,
+                    grpc::ByteBuffer& response);
 
   // A turn of at least `seconds`, longer where that would be but a few calls. `server` is the
   // process at the other end.
   Load Run(const Work& work, double seconds, const Process& server);
 
  private:
-  Load Unary(const Work& work, double seconds, const Process& server);
-  Load Stream(const Work& work, double seconds, const Process& server);
+  using Stubs = std::vector<std::unique_ptr<grpc::GenericStub>>;
+  static Load RunOne(const Stubs& stubs, const Work& work, double seconds, const Process& server);
+  static Load Unary(const Stubs& stubs, const Work& work, double seconds, const Process& server);
+  static Load Stream(const Stubs& stubs, const Work& work, double seconds, const Process& server);
 
-  std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
+  std::vector<Stubs> threads_;
 };
 
 grpc::ByteBuffer ToBuffer(const std::string& bytes);

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
 
 #include "rpc_servers.h"
 
@@ -12,6 +14,19 @@ namespace quantd::bench {
 
 // Every call, size and number in flight beside the echo.
 nlohmann::json RunTable(const Options& options, uint64_t& errors);
+// Small items on streams against as many unary calls.
+nlohmann::json RunStream(const Options& options, uint64_t& errors);
+// Small calls alone and beside large ones.
+nlohmann::json RunBeside(const Options& options, uint64_t& errors);
+// One core to all; one connection to many.
+nlohmann::json RunScaling(const Options& options, uint64_t& errors);
+// Resident memory after mixed requests and after a burst.
+nlohmann::json RunMemory(const Options& options, uint64_t& errors);
+
+// What a process of its own does to be in the way of others: rpc_bench --flood ADDRESS METHOD
+// OPERATION BYTES IN_FLIGHT FILE calls METHOD with OPERATION's message of BYTES until it is killed,
+// and keeps {"grpc": [], "calls": N} in FILE.
+int Flood(const std::vector<std::string>& arguments);
 
 }  // namespace quantd::bench
 

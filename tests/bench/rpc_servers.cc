@@ -41,8 +41,9 @@ Process StartEcho(const Options& options, const std::string& name, const std::ve
                  cpus);
 }
 
-Side::Side(const Process& server, const Config& config, const Process* like, int connections)
-    : server_(server), client_(Address(server, config), connections) {
+Side::Side(const Process& server, const Config& config, const Process* like, int connections,
+           int threads)
+    : server_(server), client_(Address(server, config), connections, threads) {
   const std::string request = Request(config);
   work_.request = ToBuffer(request);
   work_.in_flight = config.in_flight;

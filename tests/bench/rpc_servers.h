@@ -15,7 +15,7 @@ namespace quantd::bench {
 // What the command line says.
 struct Options {
   bool quick = false;
-  int rounds = 20;
+  int rounds = 0;  // of turns; 0: as many as there is time for
   double turn_seconds = 0.06;
   std::string only;  // text in a row's name, or a section's name
   std::string json;
@@ -34,7 +34,8 @@ Process StartEcho(const Options& options, const std::string& name,
 class Side {
  public:
   // Of the echo, `like` is quantd: it is asked how long the replies have to be. Null for quantd.
-  Side(const Process& server, const Config& config, const Process* like, int connections = 1);
+  Side(const Process& server, const Config& config, const Process* like, int connections = 1,
+       int threads = 1);
 
   Load Take(double seconds) { return client_.Run(work_, seconds, server_); }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Measures everything: tests/bench/run.sh [--quick]. Kernels beside the copy that bounds them, then calls beside a raw gRPC
-# echo, then both beside ONNX Runtime (peers.sh), always in turns within one run. Prints tables; writes JSON to build/bench/,
-# all of it together to results.json. Without the building, under 10 minutes on 2 cores, under 2 with --quick.
+# Measures everything: tests/bench/run.sh [--quick]. Kernels and operations beside the copy that bounds them, then calls beside
+# a raw gRPC echo, then both beside ONNX Runtime (peers.sh), always in turns within one run. Prints tables, and at the end what
+# they say about the project's goals; writes JSON to build/bench/, all of it together to results.json.
+# Without the building, under 10 minutes on 2 cores, under 2 with --quick.
 set -euo pipefail
 source "$(dirname "$0")/../../deploy/packages.sh"
 cd "$QUANTD_ROOT"
@@ -13,15 +14,23 @@ case "${1:-}" in
     ;;
 esac
 packages_install build test
-build_tree release kernels_bench rpc_bench quantd -- -DQUANTD_BUILD_TESTS=ON
+build_tree release kernels_bench operations_bench scaling_bench rpc_bench quantd -- -DQUANTD_BUILD_TESTS=ON
+built=build/release/tests/bench
 rm -rf build/bench && mkdir -p build/bench
+begin=$SECONDS
 printf '\n## Kernels\n'
-build/release/tests/bench/kernels_bench "$@" --json=build/bench/kernels.json
+"$built/kernels_bench" "$@" --json=build/bench/kernels.json
+printf '\n## Operations\n\n'
+"$built/operations_bench" "$@" --json=build/bench/operations.json
+printf '\n## Operations by several threads\n\n'
+"$built/scaling_bench" "$@" --json=build/bench/scaling.json
 printf '\n## Calls\n\n'
-build/release/tests/bench/rpc_bench "$@" --json=build/bench/rpc.json
+"$built/rpc_bench" "$@" --json=build/bench/rpc.json
 tests/bench/peers.sh "$@"
+printf '\n## Goals\n\n'
+python3 tests/bench/summary.py build/bench
 python3 - build/bench/*.json <<'JOIN' >build/bench/results.json
 import json, pathlib, sys
 print(json.dumps({pathlib.Path(name).stem: json.load(open(name)) for name in sys.argv[1:]}, indent=1))
 JOIN
-printf '\nAll figures: build/bench/results.json\n'
+printf '\nAll figures: build/bench/results.json; measured in %d s\n' $((SECONDS - begin))

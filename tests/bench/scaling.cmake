@@ -1,0 +1,5 @@
+# scaling_bench: the core's operations by 1 to all threads.
+find_package(nlohmann_json REQUIRED)
+add_executable(scaling_bench scaling_bench.cc)
+target_link_libraries(scaling_bench PRIVATE quantd::core quantd_build absl::flags absl::flags_parse absl::strings
+  nlohmann_json::nlohmann_json)

@@ -1,0 +1,110 @@
+"""Prints what the benchmarks say about the project's goals: a line a goal, computed from the JSON files that run.sh writes.
+
+    summary.py FOLDER
+
+A figure that needs what was not measured (--quick leaves much out; ONNX Runtime may be missing) says so.
+"""
+
+import json
+import pathlib
+import sys
+
+MIB = 1 << 20
+
+
+class Results:
+    def __init__(self, folder):
+        self.all = {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")}
+
+    def operation(self, name, size, threads, field):
+        """Of peers_kernels. threads: 1, or "all"."""
+        rows = self.all["peers_kernels"]["results"]
+        most = max(row["threads"] for row in rows)
+        wanted = most if threads == "all" else threads
+        return pick(rows, operation=name, bytes=size, threads=wanted)[field]
+
+    def call(self, call, size, in_flight, *path):
+        return follow(pick(self.all["rpc"]["table"], call=call, transport="tcp", x_bytes=size, in_flight=in_flight), path)
+
+    def peer(self, server, size, in_flight, ratio):
+        row = pick(self.all["peers_rpc"], server=server, x_bytes=size, in_flight=in_flight)
+        return row["quantd_to"][ratio]["median"]
+
+    def beside(self, server):
+        row = pick(self.all["rpc"]["beside"], server=server, large_bytes=256 * MIB)
+        return row["p99_beside_seconds"] / row["p99_alone_seconds"]
+
+    def memory(self, name):
+        return self.all["rpc"]["memory"][name] / MIB
+
+
+def pick(rows, **wanted):
+    return next(row for row in rows if all(row.get(key) == value for key, value in wanted.items()))
+
+
+def follow(value, path):
+    for key in path:
+        value = value[key]
+    return value
+
+
+def goals(r):
+    """What, the comparison, the goal, how it is computed."""
+    limit, ort = "to_limit", "to_onnxruntime"
+    sizes = ((MIB, "1 MiB"), (16 * MIB, "16 MiB"), (256 * MIB, "256 MiB"))
+    for threads in (1, "all"):
+        suffix = f", {threads} thread" + ("s" if threads == "all" else "")
+        for size, text in sizes:
+            of_copy = 0.6 if size == MIB else 0.9
+            yield f"Quantize {text}{suffix} / narrowing copy", ">=", of_copy, r.operation, "Quantize", size, threads, limit
+        yield f"Quantize 1 MiB{suffix} / ONNX Runtime", ">=", 3, r.operation, "Quantize", MIB, threads, ort
+        for size, text, to_ort in ((MIB, "1 MiB", 2.5), (256 * MIB, "256 MiB", 1.15)):
+            yield f"DynamicQuantize {text}{suffix} / ONNX Runtime", ">=", to_ort, r.operation, "DynamicQuantize", size, threads, ort
+            yield f"DynamicQuantize {text}{suffix} / read, then copy", ">=", 0.85, r.operation, "DynamicQuantize", size, threads, limit
+        for size, text in (sizes[0], sizes[2]):
+            yield f"Dequantize {text}{suffix} / ONNX Runtime", ">=", 2, r.operation, "Dequantize", size, threads, ort
+            yield f"Dequantize {text}{suffix} / widening copy", ">=", 0.85, r.operation, "Dequantize", size, threads, limit
+    calls = ("Quantize", "DynamicQuantize", "Dequantize")
+    for size, in_flight, text in ((MIB, 4, "1 MiB x 4"), (16 * MIB, 1, "16 MiB x 1")):
+        for call in calls:
+            yield f"{call} {text}: rate / echo's", ">=", 0.95, r.call, call, size, in_flight, "ratios", "rate", "median"
+            yield f"{call} {text}: server CPU / echo's", "<=", 1.1, r.call, call, size, in_flight, "ratios", "cpu", "median"
+    for call in calls:
+        yield f"{call} 4 B x 1: p50 / echo's", "<=", 1.05, r.call, call, 4, 1, "ratios", "p50", "median"
+        yield f"{call} 4 B x 32: rate / echo's", ">=", 0.95, r.call, call, 4, 32, "ratios", "rate", "median"
+    stream = ("rpc", "stream")
+    yield "Stream, 32 of 4 B, 8 items in flight / unary x 32", ">=", 1.7, follow, r.all, (*stream, "quantd", "stream_8_to_unary", "median")
+    yield "the echo's stream / its unary, for comparison", None, None, follow, r.all, (*stream, "echo", "stream_8_to_unary", "median")
+    for size, in_flight, text, rate in ((64 << 10, 8, "64 KiB x 8", 6), (MIB, 4, "1 MiB x 4", 11)):
+        yield f"{text}: rate / grpc.aio + ONNX Runtime", ">=", rate, r.peer, "aio", size, in_flight, "rate"
+        yield f"{text}: p99 / grpc.aio + ONNX Runtime", "<=", 0.2, r.peer, "aio", size, in_flight, "p99"
+        yield f"{text}: the echo's rate is quantd's times", None, None, lambda *a: 1 / r.peer(*a), "echo", size, in_flight, "rate"
+    yield "1 MiB x 4: rate / C++ callback + ONNX Runtime", ">=", 1.6, r.peer, "callback", MIB, 4, "rate"
+    for call in calls:
+        yield f"{call} 1 MiB x 4: page faults a request", "<", 3, r.call, call, MIB, 4, "quantd", "faults_per_call"
+    yield "MiB 10 s after 64 x 16 MiB, less 2 x idle", "<=", 64, lambda: r.memory("burst_rested_bytes") - 2 * r.memory("idle_bytes")
+    yield "MiB more after 20,000 mixed requests than after 2,000", "<=", 4, lambda: (
+        r.memory("mixed_20000_rested_bytes") - r.memory("mixed_2000_rested_bytes")
+    )
+    yield "4 B beside 256 MiB: p99 / alone", "<=", 5, r.beside, "quantd"
+    yield "the same at the echo, for comparison", None, None, r.beside, "echo"
+
+
+COMPARE = {">=": lambda a, b: a >= b, "<=": lambda a, b: a <= b, "<": lambda a, b: a < b}
+
+
+def main():
+    results = Results(pathlib.Path(sys.argv[1]))
+    print("| what | goal | figure | reached |\n|---|---|---|---|")
+    for text, sign, goal, compute, *arguments in goals(results):
+        wanted = f"{sign} {goal:g}" if sign else ""
+        try:
+            value = compute(*arguments)
+        except (KeyError, StopIteration, TypeError):
+            print(f"| {text} | {wanted} | not measured | |")
+            continue
+        reached = "" if sign is None else "yes" if COMPARE[sign](round(value, 2), goal) else "NO"
+        print(f"| {text} | {wanted} | {value:.2f} | {reached} |")
+
+
+main()
