@@ -1,4 +1,5 @@
 // PlanDequantize: every error with its text, and the scales and zero points that it makes.
+#include <bit>
 #include <cmath>
 
 #include "gmock/gmock.h"
@@ -45,6 +46,42 @@ TEST(PlanDequantize, EveryTypeOfTheTable) {
     parameters = Parameters();
     parameters.output_type = info.type;
     EXPECT_EQ(PlanDequantize(parameters).ok(), is_float) << info.name;
+  }
+}
+
+// Reading is written for many scales; decoding one is the specification.
+TEST(PlanDequantize, EveryCodeOfAScaleAndOfAZeroPointIsRead) {
+  for (const DataTypeInfo& info : kDataTypes) {
+    const bool integer = info.kind == DataTypeKind::kInteger;
+    std::vector<uint32_t> codes;
+    const uint32_t count = info.bits > 16 ? 65536 : 1u << info.bits;
+    for (uint32_t i = 0; i < count; ++i) codes.push_back(info.bits > 16 ? i * 65537u : i);
+    const Shape shape = {count};
+    const Tensor all = Codes(info.type, shape, codes);
+    // In one piece, and cut within an element.
+    TensorView pieces = all;
+    pieces.bytes.Clear();
+    pieces.bytes.Append(all.bytes().subspan(0, all.bytes().size() / 2 + 1));
+    pieces.bytes.Append(all.bytes().subspan(all.bytes().size() / 2 + 1));
+    for (const TensorView& tensor : {all.view(), pieces}) {
+      DequantizeParameters parameters;
+      parameters.granularity.axis = 0;
+      parameters.output_type = DataType::kFloat;
+      parameters.x = Zeros(integer ? info.type : DataType::kUint8, shape);
+      parameters.scale = integer ? Zeros(DataType::kFloat, shape).view() : tensor;
+      if (integer) parameters.zero_point = tensor;
+      const absl::StatusOr<DequantizePlan> plan = PlanDequantize(parameters);
+      if (!plan.ok()) continue;  // no type of a scale
+      for (uint32_t i = 0; i < count; ++i) {
+        if (integer) {
+          ASSERT_EQ(plan->zero_points[i], DecodeInteger(info.type, codes[i])) << info.name << i;
+        } else {
+          ASSERT_EQ(std::bit_cast<uint32_t>(plan->scales[i]),
+                    std::bit_cast<uint32_t>(DecodeFloat(info.type, codes[i])))
+              << info.name << " " << codes[i];
+        }
+      }
+    }
   }
 }
 

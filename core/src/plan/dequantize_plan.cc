@@ -1,7 +1,5 @@
 // PlanDequantize: which type comes out, and the scales (tensor_scale multiplied in) and zero
 // points.
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "plan/blocks.h"
 #include "plan/operands.h"
@@ -67,10 +65,7 @@ absl::Status ReadZeroPoints(const TensorView& zero_point, int64_t count, Dequant
     default:
       plan.zero_points = ReadIntegers(zero_point, count);
   }
-  const auto is_zero = [](int32_t value) { return value == 0; };
-  if (std::all_of(plan.zero_points.begin(), plan.zero_points.end(), is_zero)) {
-    plan.zero_points.clear();
-  }
+  if (All(plan.zero_points, [](int32_t value) { return value == 0; })) plan.zero_points.clear();
   return absl::OkStatus();
 }
 

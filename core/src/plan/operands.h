@@ -41,6 +41,14 @@ std::vector<float> ReadFloats(const TensorView& tensor, int64_t elements);
 std::vector<int32_t> ReadCodes(const TensorView& tensor, int64_t elements);
 std::vector<int32_t> ReadIntegers(const TensorView& tensor, int64_t elements);
 
+// As std::all_of, without a way out of the loop, which would keep compilers from vectorising it.
+template <typename Value, typename Predicate>
+bool All(const std::vector<Value>& values, Predicate predicate) {
+  uint32_t failures = 0;
+  for (const Value value : values) failures |= !predicate(value);
+  return failures == 0;
+}
+
 // FLOAT8 outputs and inputs take no zero point but an all-zero one. Fails naming the index of
 // another one.
 absl::Status CheckZeroBytes(const TensorView& zero_point, int64_t elements);

@@ -87,19 +87,22 @@ absl::Status ScaleError(size_t index, float value, absl::string_view what) {
   return FieldError("scale", absl::StrCat("scale[", index, "] is ", value, what));
 }
 
+bool IsDivisor(float scale) { return scale != 0 && std::fabs(scale) < INFINITY; }
+
 // Reads the scales and rounds them to the plan's precision.
 absl::Status ReadScales(const TensorView& scale, int64_t count, QuantizePlan& plan) {
   plan.scales = ReadFloats(scale, count);
   const bool cast = plan.precision != DataType::kFloat && plan.precision != scale.data_type;
+  if (!All(plan.scales, IsDivisor)) {
+    const auto wrong = std::find_if_not(plan.scales.begin(), plan.scales.end(), IsDivisor);
+    return ScaleError(static_cast<size_t>(wrong - plan.scales.begin()), *wrong,
+                      ", scales are finite and not 0");
+  }
   std::vector<float> exact;
-  for (size_t i = 0; i < plan.scales.size(); ++i) {
+  for (size_t i = 0; cast && i < plan.scales.size(); ++i) {
     const float value = plan.scales[i];
-    if (value == 0 || !std::isfinite(value)) {
-      return ScaleError(i, value, ", scales are finite and not 0");
-    }
-    if (!cast) continue;
     const float rounded = RoundTo(plan.precision, value);
-    if (rounded == 0 || !std::isfinite(rounded)) {
+    if (!IsDivisor(rounded)) {
       return ScaleError(i, value,
                         absl::StrCat(", which becomes ", rounded, " in ", Name(plan.precision)));
     }
@@ -122,10 +125,7 @@ absl::Status ReadZeroPoints(const TensorView& zero_point, int64_t count, Quantiz
       break;
   }
   plan.zero_points = ReadFloats(zero_point, count);
-  const auto is_zero = [](float value) { return value == 0; };
-  if (std::all_of(plan.zero_points.begin(), plan.zero_points.end(), is_zero)) {
-    plan.zero_points.clear();
-  }
+  if (All(plan.zero_points, [](float value) { return value == 0; })) plan.zero_points.clear();
   return absl::OkStatus();
 }
 
@@ -140,8 +140,7 @@ Quotient ChooseQuotient(const QuantizePlan& plan) {
   const auto in_range = [](float scale) {
     return std::fabs(scale) >= kReciprocalSmallest && std::fabs(scale) <= kReciprocalLargest;
   };
-  return std::all_of(plan.scales.begin(), plan.scales.end(), in_range) ? Quotient::kReciprocal
-                                                                       : Quotient::kDivide;
+  return All(plan.scales, in_range) ? Quotient::kReciprocal : Quotient::kDivide;
 }
 
 }  // namespace
