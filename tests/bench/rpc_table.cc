@@ -45,6 +45,12 @@ std::vector<Config> Configs(const Options& options) {
   return all;
 }
 
+// Of more than a hundred rows those that no goal is about get along with less.
+int Rounds(const Config& config, const Options& options) {
+  if (IsQuick(config) || !options.only.empty()) return options.rounds;
+  return std::max(1, options.rounds / (config.unix_socket ? 4 : 3));
+}
+
 void Print(const Config& config, const Figures& quantd, const Figures& echo, const Ratios& to) {
   std::printf(
       "| %s | %s | %d%s | %s | %.0f | %.0f | %.2f | %.2f to %.2f | %.1f | %.2f | %.1f | %.2f | "
@@ -73,7 +79,7 @@ nlohmann::json RunTable(const Options& options, uint64_t& errors) {
     Side ours(quantd, config, nullptr), theirs(echo, config, &quantd);
     const std::vector<Series> turns = TakeTurns({[&] { return ours.Take(options.turn_seconds); },
                                                  [&] { return theirs.Take(options.turn_seconds); }},
-                                                options.rounds);
+                                                Rounds(config, options));
     const Figures quantd_sum = turns[0].Sum(), echo_sum = turns[1].Sum();
     const Ratios ratios = Compare(turns[0], turns[1]);
     Print(config, quantd_sum, echo_sum, ratios);

@@ -23,6 +23,9 @@ class Results:
         wanted = most if threads == "all" else threads
         return pick(rows, operation=name, bytes=size, threads=wanted)[field]
 
+    def copy_to_ort(self, *row):
+        return self.operation(*row, "limit_gb_per_s") / self.operation(*row, "onnxruntime_gb_per_s")
+
     def call(self, call, size, in_flight, *path):
         return follow(pick(self.all["rpc"]["table"], call=call, transport="tcp", x_bytes=size, in_flight=in_flight), path)
 
@@ -51,6 +54,7 @@ def follow(value, path):
 def goals(r):
     """What, the comparison, the goal, how it is computed."""
     limit, ort = "to_limit", "to_onnxruntime"
+    calls = ("Quantize", "DynamicQuantize", "Dequantize")
     sizes = ((MIB, "1 MiB"), (16 * MIB, "16 MiB"), (256 * MIB, "256 MiB"))
     for threads in (1, "all"):
         suffix = f", {threads} thread" + ("s" if threads == "all" else "")
@@ -64,7 +68,10 @@ def goals(r):
         for size, text in (sizes[0], sizes[2]):
             yield f"Dequantize {text}{suffix} / ONNX Runtime", ">=", 2, r.operation, "Dequantize", size, threads, ort
             yield f"Dequantize {text}{suffix} / widening copy", ">=", 0.85, r.operation, "Dequantize", size, threads, limit
-    calls = ("Quantize", "DynamicQuantize", "Dequantize")
+        for size, text in (sizes[0], sizes[2]):
+            for name in calls:
+                text_of = f"what bounds {name} {text}{suffix} / ONNX Runtime, for comparison"
+                yield text_of, None, None, r.copy_to_ort, name, size, threads
     for size, in_flight, text in ((MIB, 4, "1 MiB x 4"), (16 * MIB, 1, "16 MiB x 1")):
         for call in calls:
             yield f"{call} {text}: rate / echo's", ">=", 0.95, r.call, call, size, in_flight, "ratios", "rate", "median"
