@@ -27,8 +27,10 @@ struct Loop {
   bool stream;
 };
 
-// Elements between two looks at the watch, when nothing passes through a tile: 64 KiB of FLOAT.
+// Elements between two looks at the watch, when nothing passes through a tile: 64 KiB of FLOAT, or
+// 1 MiB of streaming stores, which every call waits for at its end.
 constexpr int64_t kLongWindow = TaskWatch::kPeriod / 4;
+constexpr int64_t kStreamWindow = 16 * kLongWindow;
 // Unpacked codes; with their FLOATs they stay in L1.
 constexpr int64_t kCodeWindow = 4096;
 
@@ -43,6 +45,7 @@ void DequantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch)
   scales.Seek(begin, end);
   const int64_t most = scales.Most(loop.from_float != nullptr ? Cursor::kTile
                                    : loop.unpack != nullptr   ? kCodeWindow
+                                   : loop.stream              ? kStreamWindow
                                                               : kLongWindow);
   TaskWatch task_watch(watch);
   DequantizeTile tile;

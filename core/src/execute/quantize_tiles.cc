@@ -41,8 +41,10 @@ struct Loop {
   int output_bits;
 };
 
-// Elements between two looks at the watch, when x is read in place: 64 KiB of FLOAT.
+// Elements between two looks at the watch, when x is read in place: 64 KiB of FLOAT, or 1 MiB where
+// streaming stores are waited for at the end of every call.
 constexpr int64_t kLongWindow = TaskWatch::kPeriod / 4;
+constexpr int64_t kStreamWindow = 16 * kLongWindow;
 // Codes that wait for packing; with their FLOATs they stay in L1.
 constexpr int64_t kCodeWindow = 4096;
 
@@ -89,6 +91,7 @@ void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, E
   scales.Seek(begin, end);
   const int64_t most = scales.Most(loop.to_float != nullptr || sums != nullptr ? Cursor::kTile
                                    : loop.pack != nullptr                      ? kCodeWindow
+                                   : loop.tile.stream                          ? kStreamWindow
                                                                                : kLongWindow);
   TaskWatch task_watch(watch);
   QuantizeTile tile = loop.tile;
