@@ -182,17 +182,22 @@ TEST_P(QuantizeKernels, EveryRunAndStart) {
 
 // Streaming stores start at a boundary, whatever the address.
 TEST_P(QuantizeKernels, StreamingAtEveryMisalignment) {
-  for (size_t misalignment = 0; misalignment < 64; ++misalignment) {
+  for (size_t trial = 0; trial < 128; ++trial) {
+    const size_t misalignment = trial % 2 == 0 ? 0 : trial / 2;  // short runs stream from 0 only
     const size_t size = 2500 + random_() % 300;
     const Bounds bounds = RandomBounds();
-    const Scales scales = MakeScales(4, bounds);
+    constexpr size_t kRuns[] = {8, 16, 32, 64, 128, 192, 2048, SIZE_MAX / 2};
+    const size_t run = kRuns[random_() % std::size(kRuns)];
+    const Scales scales = MakeScales(size / run + 2, bounds);
     QuantizeTile tile = MakeTile(scales, bounds);
     tile.size = size;
-    tile.run = random_() % 2 == 0 ? SIZE_MAX / 2 : 2048;
-    tile.first = random_() % 600;
+    tile.run = run;
+    tile.first = random_() % 2 == 0 ? 0 : random_() % std::min<size_t>(run, 600);
     tile.stream = true;
     Bytes x(size * sizeof(float), 63 - misalignment);
-    for (size_t i = 0; i < size; ++i) x.Set(i, HardValue(random_, scales.scale[0]));
+    for (size_t i = 0; i < size; ++i) {
+      x.Set(i, HardValue(random_, scales.scale[(tile.first + i) / run]));
+    }
     tile.x = x.data();
     ASSERT_NO_FATAL_FAILURE(ExpectSameAsScalar(tile, ScaleMode::kRuns, misalignment));
   }

@@ -6,7 +6,9 @@
 //   kCodeBytes                     bytes of a code
 //   kIsShort                       whether it takes few instructions
 //   Points MakePoints(V z[0..3])   what it needs of the zero points of a block's four vectors
-//   Store<kStream>(q0..q3, points, y)
+//   V Prepare(V z)                 zero points in a form of which one can be spread at no cost, and
+//   Points MakeRunPoints<kVectors>(V p[0..3])   the same from these, `kVectors` neighbours alike
+//   Store(q0..q3, points, stream, y)
 #if defined(QUANTD_QUANTIZE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_QUANTIZE_INL_H_
 #undef QUANTD_QUANTIZE_INL_H_
@@ -93,12 +95,12 @@ struct Divider<Division::kReciprocal> {
 
 // ---- One block ----------------------------------------------------------------------------------
 
-template <Division kDivision, class Encoder, bool kStream>
+template <Division kDivision, class Encoder>
 HWY_INLINE void QuantizeBlockInline(const uint8_t* x, const Divider<kDivision>& d0,
                                     const Divider<kDivision>& d1, const Divider<kDivision>& d2,
                                     const Divider<kDivision>& d3,
                                     const typename Encoder::Points& points, const Encoder& encoder,
-                                    uint8_t* y) {
+                                    bool stream, uint8_t* y) {
   const DF df;
   const float* floats = As<float>(x);
   const V x0 = hn::LoadU(df, floats);
@@ -108,42 +110,43 @@ HWY_INLINE void QuantizeBlockInline(const uint8_t* x, const Divider<kDivision>& 
   if constexpr (kDivision == Division::kReciprocal && kOverflowIsLowest) {
     // A wrong quotient is a NaN or infinite, and so the lowest integer. Looking for one once a
     // block costs less than a clamp of every x: 57 GB/s instead of 49 at 64 KiB.
-    const auto codes = Encoder::Round(d0(x0), d1(x1), d2(x2), d3(x3));
-    if (HWY_LIKELY(!AnyLowest(codes.ab, codes.cd))) {
-      return encoder.template StoreRounded<kStream>(codes, points, y);
+    const I16 ab = PackInt16(RoundToInt(d0(x0)), RoundToInt(d1(x1)));
+    const I16 cd = PackInt16(RoundToInt(d2(x2)), RoundToInt(d3(x3)));
+    if (HWY_LIKELY(!AnyLowest(ab, cd))) {
+      return encoder.StoreRounded(ab, cd, points, stream, y);
     }
   }
   if constexpr (kDivision == Division::kReciprocal) {
-    encoder.template Store<kStream>(d0.Anywhere(x0), d1.Anywhere(x1), d2.Anywhere(x2),
-                                    d3.Anywhere(x3), points, y);
+    encoder.Store(d0.Anywhere(x0), d1.Anywhere(x1), d2.Anywhere(x2), d3.Anywhere(x3), points,
+                  stream, y);
   } else {
-    encoder.template Store<kStream>(d0(x0), d1(x1), d2(x2), d3(x3), points, y);
+    encoder.Store(d0(x0), d1(x1), d2(x2), d3(x3), points, stream, y);
   }
 }
 
-template <Division kDivision, class Encoder, bool kStream>
+template <Division kDivision, class Encoder>
 HWY_NOINLINE void QuantizeBlockCall(const uint8_t* x, const Divider<kDivision>& d0,
                                     const Divider<kDivision>& d1, const Divider<kDivision>& d2,
                                     const Divider<kDivision>& d3,
                                     const typename Encoder::Points& points, const Encoder& encoder,
-                                    uint8_t* y) {
-  QuantizeBlockInline<kDivision, Encoder, kStream>(x, d0, d1, d2, d3, points, encoder, y);
+                                    bool stream, uint8_t* y) {
+  QuantizeBlockInline<kDivision>(x, d0, d1, d2, d3, points, encoder, stream, y);
 }
 
 // A block has a dozen places where it could be inlined. Where it takes hundreds of instructions it
 // is called instead: half the code and a fifth of a sanitized build's time, for 5 to 12 % of the
 // speed.
-template <Division kDivision, class Encoder, bool kStream>
+template <Division kDivision, class Encoder>
 HWY_INLINE void QuantizeBlock(const uint8_t* x, const Divider<kDivision>& d0,
                               const Divider<kDivision>& d1, const Divider<kDivision>& d2,
                               const Divider<kDivision>& d3, const typename Encoder::Points& points,
-                              const Encoder& encoder, uint8_t* y) {
+                              const Encoder& encoder, bool stream, uint8_t* y) {
   constexpr bool kRounds =
       kDivision == Division::kDivideFloat16 || kDivision == Division::kDivideBfloat16;
   if constexpr (Encoder::kIsShort && !kRounds) {
-    QuantizeBlockInline<kDivision, Encoder, kStream>(x, d0, d1, d2, d3, points, encoder, y);
+    QuantizeBlockInline<kDivision>(x, d0, d1, d2, d3, points, encoder, stream, y);
   } else {
-    QuantizeBlockCall<kDivision, Encoder, kStream>(x, d0, d1, d2, d3, points, encoder, y);
+    QuantizeBlockCall<kDivision>(x, d0, d1, d2, d3, points, encoder, stream, y);
   }
 }
 
@@ -161,6 +164,14 @@ HWY_INLINE typename Encoder::Points PointsAt(const QuantizeTile& tile, const Enc
 
 // ---- Elements that share a scale ----------------------------------------------------------------
 
+// A block with one scale.
+template <Division kDivision, class Encoder>
+HWY_INLINE void QuantizeSame(const uint8_t* x, const Divider<kDivision>& divider,
+                             const typename Encoder::Points& points, const Encoder& encoder,
+                             bool stream, uint8_t* y) {
+  QuantizeBlock<kDivision>(x, divider, divider, divider, divider, points, encoder, stream, y);
+}
+
 // Fewer elements than a block.
 template <Division kDivision, class Encoder>
 HWY_NOINLINE void QuantizeShort(const QuantizeTile& tile, const Encoder& encoder, size_t k,
@@ -170,15 +181,14 @@ HWY_NOINLINE void QuantizeShort(const QuantizeTile& tile, const Encoder& encoder
   std::memcpy(in, x, size * sizeof(float));
   const auto divider = Divider<kDivision>::template Make<ScaleMode::kRuns>(tile, k);
   const auto points = PointsAt<kDivision, Encoder, ScaleMode::kRuns>(tile, encoder, k, k, k, k);
-  QuantizeBlock<kDivision, Encoder, false>(in, divider, divider, divider, divider, points, encoder,
-                                           out);
+  QuantizeSame<kDivision>(in, divider, points, encoder, false, out);
   std::memcpy(y, out, size * Encoder::kCodeBytes);
 }
 
 // Elements with the scale of entry k.
-template <Division kDivision, class Encoder, bool kStream>
+template <Division kDivision, class Encoder>
 HWY_INLINE void QuantizeRun(const QuantizeTile& tile, const Encoder& encoder, size_t k,
-                            const uint8_t* x, size_t size, uint8_t* y) {
+                            const uint8_t* x, size_t size, bool stream, uint8_t* y) {
   if (size < kBlock) {
     if (size != 0) QuantizeShort<kDivision>(tile, encoder, k, x, size, y);
     return;
@@ -188,23 +198,20 @@ HWY_INLINE void QuantizeRun(const QuantizeTile& tile, const Encoder& encoder, si
   constexpr size_t kIn = sizeof(float);
   constexpr size_t kOut = Encoder::kCodeBytes;
   size_t i = 0;
-  if constexpr (kStream) {
+  if (stream) {
     // Streaming stores need whole aligned vectors: one block anyhow, then on from the next
     // boundary.
-    QuantizeBlock<kDivision, Encoder, false>(x, divider, divider, divider, divider, points, encoder,
-                                             y);
+    QuantizeSame<kDivision>(x, divider, points, encoder, false, y);
     i = (kBlock - (reinterpret_cast<uintptr_t>(y) / kOut) % kBlock) % kBlock;
   }
   for (; i + kBlock <= size; i += kBlock) {
-    if constexpr (kStream) FetchAhead<kBlock * kIn>(x + i * kIn);
-    QuantizeBlock<kDivision, Encoder, kStream>(x + i * kIn, divider, divider, divider, divider,
-                                               points, encoder, y + i * kOut);
+    if (stream) FetchAhead<kBlock * kIn>(x + i * kIn);
+    QuantizeSame<kDivision>(x + i * kIn, divider, points, encoder, stream, y + i * kOut);
   }
   if (i == size) return;
   // The last block overlaps the one before: the same codes once more.
   i = size - kBlock;
-  QuantizeBlock<kDivision, Encoder, false>(x + i * kIn, divider, divider, divider, divider, points,
-                                           encoder, y + i * kOut);
+  QuantizeSame<kDivision>(x + i * kIn, divider, points, encoder, false, y + i * kOut);
 }
 
 // ---- A scale an element -------------------------------------------------------------------------
@@ -213,12 +220,12 @@ template <Division kDivision, class Encoder>
 HWY_INLINE void QuantizeElementsBlock(const QuantizeTile& tile, const Encoder& encoder, size_t i) {
   constexpr ScaleMode kMode = ScaleMode::kPerElement;
   using D = Divider<kDivision>;
-  QuantizeBlock<kDivision, Encoder, false>(
+  QuantizeBlock<kDivision>(
       tile.x + i * sizeof(float), D::template Make<kMode>(tile, i),
       D::template Make<kMode>(tile, i + N), D::template Make<kMode>(tile, i + 2 * N),
       D::template Make<kMode>(tile, i + 3 * N),
       PointsAt<kDivision, Encoder, kMode>(tile, encoder, i, i + N, i + 2 * N, i + 3 * N), encoder,
-      tile.y + i * Encoder::kCodeBytes);
+      false, tile.y + i * Encoder::kCodeBytes);
 }
 
 // Up to kSize entries of each array of scales that a tile has.
@@ -286,23 +293,55 @@ HWY_NOINLINE void QuantizeElements(const QuantizeTile& tile, const Encoder& enco
 
 // ---- Runs ---------------------------------------------------------------------------------------
 
-// Runs of one or two vectors, from the start of a run: blocks with a scale a vector.
-// Returns how many elements are done, a multiple of the run.
+// The zero points of entries k to k + count - 1, or of N if there are more, as MakeRunPoints wants
+// them.
+template <Division kDivision, class Encoder>
+HWY_INLINE void PreparePoints(const QuantizeTile& tile, const Encoder& encoder, size_t k,
+                              size_t count, float* prepared) {
+  V points = hn::Zero(DF());
+  if (kDivision != Division::kDivideAndAdd && tile.zero_point != nullptr) {
+    if (HWY_LIKELY(count >= N)) {
+      points = hn::LoadU(DF(), tile.zero_point + k);
+    } else {
+      for (size_t i = 0; i < count; ++i) prepared[i] = tile.zero_point[k + i];
+      points = hn::Load(DF(), prepared);
+    }
+  }
+  hn::Store(encoder.Prepare(points), DF(), prepared);
+}
+
+// Whole runs, from the start of one: of one vector, of two, or (kVectors = 4) of whole blocks.
+// Returns how many elements are done, a multiple of the run and of a block.
 template <Division kDivision, class Encoder, size_t kVectors>
-HWY_NOINLINE size_t QuantizeVectorRuns(const QuantizeTile& tile, const Encoder& encoder, size_t k,
-                                       const uint8_t* x, size_t size, uint8_t* y) {
+HWY_NOINLINE size_t QuantizeWholeRuns(const QuantizeTile& in_tile, const Encoder& in_encoder,
+                                      size_t k, const uint8_t* x, size_t size, bool stream,
+                                      uint8_t* y) {
+  // Copies, which no store can reach.
+  const QuantizeTile tile = in_tile;
+  const Encoder encoder = in_encoder;
   using D = Divider<kDivision>;
   constexpr ScaleMode kMode = ScaleMode::kRuns;
+  const size_t blocks = kVectors < 4 ? 1 : tile.run / kBlock;  // of a step
+  const size_t runs = size / (blocks * kBlock) * (4 / kVectors);
+  alignas(64) float prepared[N] = {};
   size_t i = 0;
-  for (; i + kBlock <= size; i += kBlock, k += 4 / kVectors) {
-    const size_t k1 = k + 1 / kVectors;
-    const size_t k2 = k + 2 / kVectors;
-    const size_t k3 = k + 3 / kVectors;
-    QuantizeBlock<kDivision, Encoder, false>(
-        x + i * sizeof(float), D::template Make<kMode>(tile, k), D::template Make<kMode>(tile, k1),
-        D::template Make<kMode>(tile, k2), D::template Make<kMode>(tile, k3),
-        PointsAt<kDivision, Encoder, kMode>(tile, encoder, k, k1, k2, k3), encoder,
-        y + i * Encoder::kCodeBytes);
+  for (size_t n = 0; n < runs; n += 4 / kVectors, k += 4 / kVectors) {
+    if (n % N == 0) PreparePoints<kDivision>(tile, encoder, k, runs - n, prepared);
+    const float* points = prepared + n % N;
+    const D d0 = D::template Make<kMode>(tile, k);
+    const D d1 = D::template Make<kMode>(tile, k + 1 / kVectors);
+    const D d2 = D::template Make<kMode>(tile, k + 2 / kVectors);
+    const D d3 = D::template Make<kMode>(tile, k + 3 / kVectors);
+    const auto run_points = encoder.template MakeRunPoints<kVectors>(
+        Fetch<kMode>(points, 0), Fetch<kMode>(points, 1 / kVectors),
+        Fetch<kMode>(points, 2 / kVectors), Fetch<kMode>(points, 3 / kVectors));
+    size_t left = blocks;
+    do {
+      if (stream) FetchAhead<kBlock * sizeof(float)>(x + i * sizeof(float));
+      QuantizeBlock<kDivision>(x + i * sizeof(float), d0, d1, d2, d3, run_points, encoder, stream,
+                               y + i * Encoder::kCodeBytes);
+      i += kBlock;
+    } while (--left != 0);
   }
   return i;
 }
@@ -329,30 +368,41 @@ HWY_NOINLINE void QuantizeShortRuns(const QuantizeTile& tile, const Encoder& enc
   }
 }
 
-template <Division kDivision, class Encoder, bool kStream>
+template <Division kDivision, class Encoder>
 HWY_INLINE void QuantizeRuns(const QuantizeTile& tile, const Encoder& encoder) {
-  if (tile.run < kBlock && tile.run != N && tile.run != 2 * N) {
-    return QuantizeShortRuns<kDivision>(tile, encoder);
-  }
+  const bool vectors = tile.run == N || tile.run == 2 * N;
+  const bool is_long = tile.run >= 16 * kBlock;
+  // What runs cost is little where a block takes hundreds of instructions.
+  const bool blocks = Encoder::kIsShort && !is_long && tile.run % kBlock == 0;
+  if (tile.run < kBlock && !vectors) return QuantizeShortRuns<kDivision>(tile, encoder);
+  const auto aligned = [](const uint8_t* y, size_t bytes) {
+    return reinterpret_cast<uintptr_t>(y) % bytes == 0;
+  };
+  const bool stream = tile.stream && is_long && aligned(tile.y, Encoder::kCodeBytes);
   size_t left = tile.run - tile.first;
   size_t done = 0;
   for (size_t k = 0; done < tile.size; ++k) {
     const uint8_t* x = tile.x + done * sizeof(float);
     uint8_t* y = tile.y + done * Encoder::kCodeBytes;
     const size_t rest = tile.size - done;
-    if (tile.run < kBlock && left == tile.run && rest >= kBlock) {
-      const size_t some =
-          tile.run == N ? QuantizeVectorRuns<kDivision, Encoder, 1>(tile, encoder, k, x, rest, y)
-                        : QuantizeVectorRuns<kDivision, Encoder, 2>(tile, encoder, k, x, rest, y);
+    if ((vectors || blocks) && left == tile.run && rest >= std::max(tile.run, kBlock)) {
+      auto whole = tile.run == N ? QuantizeWholeRuns<kDivision, Encoder, 1>
+                                 : QuantizeWholeRuns<kDivision, Encoder, 2>;
+      if constexpr (Encoder::kIsShort) {
+        if (blocks) whole = QuantizeWholeRuns<kDivision, Encoder, 4>;
+      }
+      const bool stream_blocks = tile.stream && aligned(y, 4 * N);
+      const size_t some = whole(tile, encoder, k, x, rest, stream_blocks, y);
       k += some / tile.run - 1;
       done += some;
       continue;
     }
     const size_t size = std::min(left, rest);
-    QuantizeRun<kDivision, Encoder, kStream>(tile, encoder, k, x, size, y);
+    QuantizeRun<kDivision>(tile, encoder, k, x, size, stream, y);
     done += size;
     left = tile.run;
   }
+  if (tile.stream) hwy::FlushStream();
 }
 
 template <Division kDivision, class Encoder, ScaleMode kMode>
@@ -363,13 +413,7 @@ HWY_NOINLINE void QuantizeWith(const QuantizeTile& tile) {
   if constexpr (kMode == ScaleMode::kPerElement) {
     QuantizeElements<kDivision>(tile, encoder);
   } else {
-    const bool aligned = reinterpret_cast<uintptr_t>(tile.y) % Encoder::kCodeBytes == 0;
-    if (tile.stream && aligned && tile.run >= 16 * kBlock) {
-      QuantizeRuns<kDivision, Encoder, true>(tile, encoder);
-      hwy::FlushStream();
-    } else {
-      QuantizeRuns<kDivision, Encoder, false>(tile, encoder);
-    }
+    QuantizeRuns<kDivision>(tile, encoder);
   }
 }
 

@@ -38,37 +38,43 @@ struct Integer8 {
             hn::Add(PackInt16(RoundToInt(z2), RoundToInt(z3)), bias_)};
   }
 
-  // Rounded quotients, saturated to int16. NaN is its lowest, and so gives the minimum.
-  struct Rounded {
-    I16 ab;
-    I16 cd;
-  };
-  static HWY_INLINE Rounded Round(V q0, V q1, V q2, V q3) {
-    return {PackInt16(RoundToInt(q0), RoundToInt(q1)), PackInt16(RoundToInt(q2), RoundToInt(q3))};
+  // Each is twice in its lane, as int16 and with the bias.
+  HWY_INLINE V Prepare(V z) const {
+    const U point = hn::BitCast(DU(), RoundToInt(z));
+    const U twice = hn::Or(hn::And(point, hn::Set(DU(), 0xFFFF)), hn::ShiftLeft<16>(point));
+    return hn::BitCast(DF(), hn::Add(hn::BitCast(DI16(), twice), bias_));
+  }
+  template <size_t kVectors>
+  HWY_INLINE Points MakeRunPoints(V p0, V p1, V p2, V p3) const {
+    const DI16 d16;
+    if constexpr (kVectors > 1) return {hn::BitCast(d16, p0), hn::BitCast(d16, p2)};
+    // Pack order: the lower half of 128 bits is of the first vector.
+    const hn::Repartition<double, DF> d64;
+    const auto pair = [&](V a, V b) HWY_ATTR {
+      return hn::BitCast(d16, hn::InterleaveLower(d64, hn::BitCast(d64, a), hn::BitCast(d64, b)));
+    };
+    return {pair(p0, p1), pair(p2, p3)};
   }
 
-  template <bool kStream>
-  HWY_INLINE void StoreRounded(Rounded rounded, const Points& points, uint8_t* y) const {
-    const I16 ab = hn::SaturatedAdd(rounded.ab, points.ab);
-    const I16 cd = hn::SaturatedAdd(rounded.cd, points.cd);
-    U8 codes = PackBytes(ab, cd);
+  // Of rounded quotients, saturated to int16.
+  HWY_INLINE void StoreRounded(I16 ab, I16 cd, const Points& points, bool stream,
+                               uint8_t* y) const {
+    U8 codes = PackBytes(hn::SaturatedAdd(ab, points.ab), hn::SaturatedAdd(cd, points.cd));
     if constexpr (!kWhole) codes = hn::Min(hn::Max(codes, minimum_), maximum_);
-    codes = hn::Xor(codes, sign_);
-    if constexpr (kStream) {
-      hn::Stream(codes, DU8(), y);
-    } else {
-      hn::StoreU(codes, DU8(), y);
-    }
+    Put(hn::Xor(codes, sign_), DU8(), stream, y);
   }
 
-  // The clamp leaves what the zero point can bring into the range, which is within 255.
-  template <bool kStream>
-  HWY_INLINE void Store(V q0, V q1, V q2, V q3, const Points& points, uint8_t* y) const {
-    const V low = hn::Set(DF(), -600.0f);
-    const V high = hn::Set(DF(), 600.0f);
-    StoreRounded<kStream>(Round(ClampNanLow(q0, low, high), ClampNanLow(q1, low, high),
-                                ClampNanLow(q2, low, high), ClampNanLow(q3, low, high)),
-                          points, y);
+  // The clamp leaves what the zero point can bring into the range, which is within 255. NaN gives
+  // the lowest, and so the minimum.
+  HWY_INLINE void Store(V q0, V q1, V q2, V q3, const Points& points, bool stream,
+                        uint8_t* y) const {
+    const auto round = [](V a, V b) HWY_ATTR {
+      const V low = hn::Set(DF(), -600.0f);
+      const V high = hn::Set(DF(), 600.0f);
+      return PackInt16(RoundToInt(ClampNanLow(a, low, high)),
+                       RoundToInt(ClampNanLow(b, low, high)));
+    };
+    StoreRounded(round(q0, q1), round(q2, q3), points, stream, y);
   }
 
  private:
@@ -93,19 +99,20 @@ struct Integer16 {
   };
   HWY_INLINE Points MakePoints(V z0, V z1, V z2, V z3) const { return {z0, z1, z2, z3}; }
 
-  template <bool kStream>
-  HWY_INLINE void Store(V q0, V q1, V q2, V q3, const Points& points, uint8_t* y) const {
+  HWY_INLINE V Prepare(V z) const { return z; }
+  template <size_t kVectors>
+  HWY_INLINE Points MakeRunPoints(V z0, V z1, V z2, V z3) const {
+    return {z0, z1, z2, z3};
+  }
+
+  HWY_INLINE void Store(V q0, V q1, V q2, V q3, const Points& points, bool stream,
+                        uint8_t* y) const {
     const DU16 d16;
     const auto first = PackLow16(Integer(q0, points.z0), Integer(q1, points.z1));
     const auto second = PackLow16(Integer(q2, points.z2), Integer(q3, points.z3));
     uint16_t* out = As<uint16_t>(y);
-    if constexpr (kStream) {
-      hn::Stream(first, d16, out);
-      hn::Stream(second, d16, out + 2 * N);
-    } else {
-      hn::StoreU(first, d16, out);
-      hn::StoreU(second, d16, out + 2 * N);
-    }
+    Put(first, d16, stream, out);
+    Put(second, d16, stream, out + 2 * N);
   }
 
  private:

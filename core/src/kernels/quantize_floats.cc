@@ -35,16 +35,18 @@ struct SmallFloat {
     return {none, none, none, none};
   }
 
-  template <bool kStream>
-  HWY_INLINE void Store(V q0, V q1, V q2, V q3, const Points& points, uint8_t* y) const {
+  HWY_INLINE V Prepare(V z) const { return z; }
+  template <size_t kVectors>
+  HWY_INLINE Points MakeRunPoints(V z0, V z1, V z2, V z3) const {
+    return MakePoints(z0, z1, z2, z3);
+  }
+
+  HWY_INLINE void Store(V q0, V q1, V q2, V q3, const Points& points, bool stream,
+                        uint8_t* y) const {
     const I16 ab = PackInt16(Code(q0, points.z0), Code(q1, points.z1));
     const I16 cd = PackInt16(Code(q2, points.z2), Code(q3, points.z3));
     const U8 codes = PackBytes(ab, cd);
-    if constexpr (kStream) {
-      hn::Stream(codes, DU8(), y);
-    } else {
-      hn::StoreU(codes, DU8(), y);
-    }
+    Put(codes, DU8(), stream, y);
   }
 
  private:
