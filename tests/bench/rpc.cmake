@@ -13,3 +13,6 @@ target_link_libraries(rpc_bench PRIVATE quantd_build rpc_load quantd::lifecycle)
 target_compile_definitions(rpc_bench PRIVATE
   QUANTD_BINARY="$<TARGET_FILE:quantd>" ECHO_BINARY="$<TARGET_FILE:rpc_echo>")
 add_dependencies(rpc_bench quantd rpc_echo)
+# A run of a second, so that it keeps working.
+add_test(NAME bench.rpc_smoke COMMAND rpc_bench --rounds=1 --turn_seconds=0.01 "--only=tcp 4 1")
+set_tests_properties(bench.rpc_smoke PROPERTIES LABELS unit TIMEOUT 60)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "rpc_sections.h"
 
 namespace quantd::bench {
@@ -56,10 +57,11 @@ void Print(const Config& config, const Figures& quantd, const Figures& echo, con
       "| %s | %s | %d%s | %s | %.0f | %.0f | %.2f | %.2f to %.2f | %.1f | %.2f | %.1f | %.2f | "
       "%.1f | %.2f | %.2f | %.0f |%s\n",
       config.operation.c_str(), SizeText(config.bytes).c_str(), config.in_flight,
-      config.window > 1 ? " x 8" : "", config.unix_socket ? "unix" : "tcp", quantd.rate, echo.rate,
-      to.rate.median, to.rate.low, to.rate.high, quantd.p50 * 1e6, to.p50.median, quantd.p99 * 1e6,
-      to.p99.median, quantd.cpu * 1e6, to.cpu.median, quantd.faults,
-      quantd.resident_bytes / (1 << 20), quantd.errors + echo.errors > 0 ? " ERRORS" : "");
+      config.window > 1 ? absl::StrCat(" x ", config.window).c_str() : "",
+      config.unix_socket ? "unix" : "tcp", quantd.rate, echo.rate, to.rate.median, to.rate.low,
+      to.rate.high, quantd.p50 * 1e6, to.p50.median, quantd.p99 * 1e6, to.p99.median,
+      quantd.cpu * 1e6, to.cpu.median, quantd.faults, quantd.resident_bytes / (1 << 20),
+      quantd.errors + echo.errors > 0 ? " ERRORS" : "");
   std::fflush(stdout);
 }
 
