@@ -350,5 +350,51 @@ TEST(Operations, TensorsOfSeveralTasks) {
   EXPECT_TRUE(SelectTarget("").ok());
 }
 
+// DynamicQuantize of tensors that are cut into parts, with all types.
+TEST(Operations, DynamicQuantizeInParts) {
+  static constexpr int64_t kShapes[][2] = {{200'000, 1}, {300, 701}, {2500, 83}, {70, 3000}};
+  static constexpr int64_t kBlocks[][2] = {{32, 1}, {1, 7}, {2, 5}, {3, 16}, {1, 1}, {5, 1000}};
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+  do {
+    const uint32_t seed = std::random_device()();
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Random random(seed);
+    const auto& shape = kShapes[random.Below(std::size(kShapes))];
+    const auto& block = kBlocks[random.Below(std::size(kBlocks))];
+    RandomBlocks blocks;
+    blocks.granularity.block_shape = {block[0], block[1]};
+    blocks.scale_shape = {Blocks(shape[0], block[0]), Blocks(shape[1], block[1])};
+    TryDynamicQuantize(random, {shape[0], shape[1]}, blocks);
+  } while (!testing::Test::HasFailure() && std::chrono::steady_clock::now() < end);
+  EXPECT_TRUE(SelectTarget("").ok());
+}
+
+// Whatever part finds one first, the error is that of the whole: an element that is not finite
+// before a scale that overflows, and the first of each.
+TEST(Operations, DynamicQuantizeInPartsFindsTheFirstError) {
+  OwnedTensor x(DataType::kFloat, {300'000});
+  DynamicQuantizeParameters parameters;
+  parameters.granularity = {.axis = 0, .block_size = 32};
+  const auto error = [&] {
+    parameters.x = x.View();
+    const absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(parameters);
+    DynamicAnswer answer(*plan);
+    return std::string(
+        DynamicQuantize(*plan, parameters.x.bytes, Executor(4), Never, answer.Output(), nullptr)
+            .message());
+  };
+  const auto has = [&](const std::string& text) { return error().find(text) != std::string::npos; };
+  EXPECT_EQ(error(), "");
+  for (const int64_t at : {250'000, 96}) {
+    x.Set(at, std::bit_cast<uint32_t>(3e38f));
+    x.Set(at + 1, std::bit_cast<uint32_t>(-3e38f));
+    EXPECT_TRUE(has(absl::StrCat("y_scale[", at / 32, "] overflows"))) << error();
+  }
+  for (const int64_t at : {299'999, 200'001}) {
+    x.Set(at, std::bit_cast<uint32_t>(INFINITY));
+    EXPECT_TRUE(has(absl::StrCat("x[", at, "] is inf"))) << error();
+  }
+}
+
 }  // namespace
 }  // namespace quantd

@@ -4,7 +4,8 @@
 
 namespace quantd {
 
-BlockWalk::BlockWalk(const BlockLayout& layout) {
+BlockWalk::BlockWalk(const BlockLayout& layout, int64_t first_scale)
+    : first_scale_(first_scale), base_(-first_scale) {
   if (layout.uniform() || layout.dimensions.empty()) {
     row_ = 1;
     for (const BlockLayout::Dimension& dimension : layout.dimensions) row_ *= dimension.length;
@@ -29,7 +30,7 @@ void BlockWalk::Seek(int64_t element) {
   column_ = element % row_;
   run_ = column_ / block_;
   in_run_ = column_ % block_;
-  base_ = 0;
+  base_ = -first_scale_;
   for (size_t i = outer_.size(); i-- > 0;) {
     Outer& outer = outer_[i];
     outer.index = rest % outer.length;

@@ -25,8 +25,9 @@ struct Segment {
 
 class BlockWalk {
  public:
+  // Indices of scales count from `first_scale`, which no element looked at comes before.
   // REQUIRES: the tensor is not empty.
-  explicit BlockWalk(const BlockLayout& layout);
+  explicit BlockWalk(const BlockLayout& layout, int64_t first_scale = 0);
 
   int64_t row() const { return row_; }      // elements of a row
   int64_t block() const { return block_; }  // elements of a block along the row
@@ -56,6 +57,7 @@ class BlockWalk {
   int64_t row_ = 1;
   int64_t block_ = 1;
   int64_t period_ = 0;
+  int64_t first_scale_ = 0;
   int64_t base_ = 0;    // scale of the row's first element
   int64_t column_ = 0;  // of the next element
   int64_t run_ = 0;     // column / block

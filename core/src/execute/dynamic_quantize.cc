@@ -1,25 +1,126 @@
+// Ranges, scales, codes: for all elements one after the other, or for a part at a time, while it
+// stays in the second-level cache.
 #include "quantd/dynamic_quantize.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <vector>
 
+#include "execute/cursor.h"
 #include "execute/make_scales.h"
 #include "execute/quantize_tiles.h"
 #include "execute/ranges.h"
+#include "execute/tasks.h"
 
 namespace quantd {
 namespace {
 
 // As PlanQuantize chooses for scales that arrive.
-Quotient ChooseQuotient(const DynamicQuantizePlan& plan, DynamicScales& scales) {
+Quotient ChooseQuotient(const DynamicQuantizePlan& plan, const float* scale, size_t size) {
   const DataTypeInfo& output = Info(plan.output_type);
   if (output.kind != DataTypeKind::kInteger || output.bits > 8) return Quotient::kDivide;
   // Without a way out of the loop, which keeps compilers from vectorising it.
   uint32_t beyond = 0;
-  for (size_t i = 0; i < scales.size; ++i) {
-    beyond |= !(scales.scale()[i] >= 0x1p-100f && scales.scale()[i] <= 0x1p76f);
-  }
+  for (size_t i = 0; i < size; ++i) beyond |= !(scale[i] >= 0x1p-100f && scale[i] <= 0x1p76f);
   return beyond == 0 ? Quotient::kReciprocal : Quotient::kDivide;
+}
+
+// What all parts share.
+struct Job {
+  const DynamicQuantizePlan& plan;
+  const ByteChunks& x;
+  Interrupted interrupted;
+  const DynamicQuantizeOutput& output;
+  DynamicScales& scales;
+
+  absl::Status Run(const Part& part, Workers workers, ErrorSums* sums) const {
+    if (part.elements() > 0) {
+      const absl::Status found =
+          FindRanges(plan, x, part, workers, interrupted, scales.min(), scales.max());
+      if (!found.ok()) return found;
+    }
+    const absl::Status made = MakeScales(plan, part, workers, scales, output);
+    if (!made.ok()) return made;
+    const float* scale = scales.scale() + part.first_scale;
+    const QuantizeWork work{
+        .input_type = plan.input_type,
+        .output_type = plan.output_type,
+        .part = part,
+        .input_bytes = plan.input_bytes,
+        .layout = &plan.layout,
+        .quotient = ChooseQuotient(plan, scale, part.scales),
+        .order = ZeroPointOrder::kAfterRounding,
+        .scale = scale,
+        .dequantize_scale = scale,
+        .zero_point = plan.has_zero_point ? scales.zero_point() + part.first_scale : nullptr,
+        .minimum = plan.minimum,
+        .maximum = plan.maximum,
+        .saturate = plan.saturate,
+    };
+    return QuantizeTiles(work, x, workers, interrupted, output.y, sums);
+  }
+};
+
+// Cuts a tensor into parts that share no scale, no byte of packed codes and none of packed zero
+// points.
+class PartSplit {
+ public:
+  explicit PartSplit(const DynamicQuantizePlan& plan) : plan_(plan) {
+    // NVFP4's second scale needs the range of all.
+    if (plan.elements == 0 || plan.has_tensor_scale) return;
+    const int64_t alone = ElementsWithoutSharedScales(plan.layout);
+    const int64_t scales = plan.layout.dimensions[0].scale_stride;
+    const int64_t step = std::lcm(Cursor::kGroup / std::gcd(alone, Cursor::kGroup),
+                                  kScaleGroup / std::gcd(scales, kScaleGroup));
+    if (alone > kElements / step) return;
+    const int64_t count = kElements / (alone * step) * step;
+    elements_ = count * alone;
+    scales_ = static_cast<size_t>(count * scales);
+    parts_ = static_cast<size_t>((plan.elements - 1) / elements_ + 1);
+  }
+
+  size_t parts() const { return parts_; }
+  Part all() const { return {0, plan_.elements, 0, static_cast<size_t>(plan_.layout.scale_count)}; }
+  // REQUIRES: parts() > 1.
+  Part part(size_t index) const {
+    const int64_t begin = static_cast<int64_t>(index) * elements_;
+    const size_t first = index * scales_;
+    return {begin, std::min(begin + elements_, plan_.elements), first,
+            std::min(scales_, all().scales - first)};
+  }
+
+ private:
+  static constexpr int64_t kElements = 64 * 1024;  // of a part at most: 256 KiB of FLOAT
+  static constexpr int64_t kScaleGroup = 4;        // of 2 bits in a byte
+
+  const DynamicQuantizePlan& plan_;
+  size_t parts_ = 1;
+  int64_t elements_ = 0;
+  size_t scales_ = 0;
+};
+
+absl::Status RunParts(const Job& job, const PartSplit& split, const Executor& executor,
+                      ErrorSums* sums) {
+  // As many tasks as others have, of a MiB at most.
+  const size_t most = static_cast<size_t>(executor.threads()) * TaskSplit::kTasksPerThread;
+  const size_t per_task = std::clamp<size_t>(split.parts() / most, 1, 4);
+  const size_t tasks = (split.parts() + per_task - 1) / per_task;
+  std::vector<ErrorSums> sums_of(sums == nullptr ? 0 : tasks);
+  std::vector<absl::Status> statuses(tasks);
+  executor.ParallelFor(tasks, [&](size_t task) {
+    const size_t end = std::min(split.parts(), (task + 1) * per_task);
+    for (size_t part = task * per_task; part < end && statuses[task].ok(); ++part) {
+      statuses[task] =
+          job.Run(split.part(part), nullptr, sums == nullptr ? nullptr : &sums_of[task]);
+    }
+  });
+  for (const absl::Status& status : statuses) {
+    if (!status.ok()) return status;
+  }
+  for (const ErrorSums& part : sums_of) sums->Add(part);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -28,33 +129,19 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, const ByteChunks& 
                              const Executor& executor, Interrupted interrupted,
                              const DynamicQuantizeOutput& output, QuantizationError* error) {
   DynamicScales scales(static_cast<size_t>(plan.layout.scale_count));
-  if (plan.elements > 0) {
-    const absl::Status status =
-        FindRanges(plan, x, executor, interrupted, scales.min(), scales.max());
-    if (!status.ok()) return status;
-  }
-  const absl::Status made = MakeScales(plan, executor, scales, output);
-  if (!made.ok()) return made;
-
-  const QuantizeWork work{
-      .input_type = plan.input_type,
-      .output_type = plan.output_type,
-      .elements = plan.elements,
-      .input_bytes = plan.input_bytes,
-      .layout = &plan.layout,
-      .quotient = ChooseQuotient(plan, scales),
-      .order = ZeroPointOrder::kAfterRounding,
-      .scale = scales.scale(),
-      .dequantize_scale = scales.scale(),
-      .zero_point = plan.has_zero_point ? scales.zero_point() : nullptr,
-      .minimum = plan.minimum,
-      .maximum = plan.maximum,
-      .saturate = plan.saturate,
-  };
-  ErrorSums sums;
+  const Job job{plan, x, interrupted, output, scales};
   const bool report = plan.report_error && error != nullptr;
-  const absl::Status status =
-      QuantizeTiles(work, x, executor, interrupted, output.y, report ? &sums : nullptr);
+  ErrorSums sums;
+  const PartSplit split(plan);
+  absl::Status status;
+  if (split.parts() > 1) {
+    status = RunParts(job, split, executor, report ? &sums : nullptr);
+  }
+  if (split.parts() == 1 || absl::IsInvalidArgument(status)) {
+    // Which error is the first is found in all elements.
+    if (!status.ok()) std::fill(scales.values.begin(), scales.values.end(), 0.0f);
+    status = job.Run(split.all(), &executor, report ? &sums : nullptr);
+  }
   if (status.ok() && report) *error = sums.Finish();
   return status;
 }

@@ -177,7 +177,7 @@ class Maker {
 
 }  // namespace
 
-absl::Status MakeScales(const DynamicQuantizePlan& plan, const Executor& executor,
+absl::Status MakeScales(const DynamicQuantizePlan& plan, const Part& part, Workers workers,
                         DynamicScales& scales, const DynamicQuantizeOutput& output) {
   reference::ScaleMaker maker(plan);
   if (plan.has_tensor_scale) {
@@ -193,9 +193,9 @@ absl::Status MakeScales(const DynamicQuantizePlan& plan, const Executor& executo
   }
   const Maker tiles(plan, maker, output);
   std::atomic<size_t> first_fault{scales.size};
-  executor.ParallelFor((scales.size + kScalesPerTask - 1) / kScalesPerTask, [&](size_t task) {
-    const size_t end = std::min(scales.size, (task + 1) * kScalesPerTask);
-    for (size_t begin = task * kScalesPerTask; begin < end; begin += kTile) {
+  ForEachTask(workers, (part.scales + kScalesPerTask - 1) / kScalesPerTask, [&](size_t task) {
+    const size_t end = part.first_scale + std::min(part.scales, (task + 1) * kScalesPerTask);
+    for (size_t begin = part.first_scale + task * kScalesPerTask; begin < end; begin += kTile) {
       const size_t size = std::min(kTile, end - begin);
       const size_t made = tiles.Make(scales, begin, size);
       if (made == begin + size) continue;

@@ -7,8 +7,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "execute/tasks.h"
 #include "quantd/dynamic_quantize.h"
-#include "quantd/executor.h"
 #include "quantd/plan.h"
 #include "reference/scale_rules.h"
 
@@ -28,9 +28,10 @@ struct DynamicScales {
   absl::InlinedVector<float, 16> values;
 };
 
-// As reference::ScaleMaker has it, in loops over many scales. Fills all of `output` but y.
+// As reference::ScaleMaker has it, in loops over many scales: those of a part, and their entries of
+// `output`. REQUIRES: the part is all, or has no tensor scale and begins at a multiple of 4 scales.
 // INVALID_ARGUMENT (field "x") naming the first scale that underflows or overflows.
-absl::Status MakeScales(const DynamicQuantizePlan& plan, const Executor& executor,
+absl::Status MakeScales(const DynamicQuantizePlan& plan, const Part& part, Workers workers,
                         DynamicScales& scales, const DynamicQuantizeOutput& output);
 
 }  // namespace quantd

@@ -9,7 +9,7 @@ absl::Status Quantize(const QuantizePlan& plan, const ByteChunks& x, const Execu
   const QuantizeWork work{
       .input_type = plan.input_type,
       .output_type = plan.output_type,
-      .elements = plan.elements,
+      .part = {0, plan.elements, 0, static_cast<size_t>(plan.layout.scale_count)},
       .input_bytes = plan.input_bytes,
       .layout = &plan.layout,
       .quotient = plan.quotient,
@@ -25,7 +25,7 @@ absl::Status Quantize(const QuantizePlan& plan, const ByteChunks& x, const Execu
   ErrorSums sums;
   const bool report = plan.report_error && error != nullptr;
   const absl::Status status =
-      QuantizeTiles(work, x, executor, interrupted, y, report ? &sums : nullptr);
+      QuantizeTiles(work, x, &executor, interrupted, y, report ? &sums : nullptr);
   if (status.ok() && report) *error = sums.Finish();
   return status;
 }

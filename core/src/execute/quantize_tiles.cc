@@ -141,11 +141,11 @@ void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, E
 
 }  // namespace
 
-absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, const Executor& executor,
+absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Workers workers,
                            Interrupted interrupted, absl::Span<uint8_t> y, ErrorSums* sums) {
-  if (work.elements == 0) return absl::OkStatus();
+  const Part& part = work.part;
+  if (part.elements() == 0) return absl::OkStatus();
   const KernelTable& kernels = Kernels();
-  const auto scale_count = static_cast<size_t>(work.layout->scale_count);
   const bool reciprocal =
       work.quotient == Quotient::kReciprocal && work.order == ZeroPointOrder::kAfterRounding;
   const bool report = sums != nullptr;
@@ -153,7 +153,7 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, const 
   std::optional<Reciprocals> reciprocals;
   ScaleCursor::Columns columns{};
   if (reciprocal) {
-    reciprocals.emplace(kernels, executor, work.scale, scale_count);
+    reciprocals.emplace(kernels, workers, work.scale, part.scales);
     columns[kReciprocal] = reciprocals->reciprocal();
     columns[kCorrection] = reciprocals->correction();
   }
@@ -161,7 +161,7 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, const 
   if (report) columns[kDequantizeScale] = work.dequantize_scale;
   columns[kZeroPoint] = work.zero_point;
 
-  const BlockWalk walk(*work.layout);
+  const BlockWalk walk(*work.layout, static_cast<int64_t>(part.first_scale));
   const ScaleMode mode = ScaleCursor::Mode(walk);
   const int input_bits = Info(work.input_type).bits;
   const int output_bits = Info(work.output_type).bits;
@@ -193,16 +193,16 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, const 
   loop.error_tile.maximum = work.maximum;
 
   Watch watch(interrupted);
-  const TaskSplit split(work.elements, work.input_bytes, executor.threads(), Cursor::kGroup);
+  const TaskSplit split(part.elements(), work.input_bytes, ThreadsOf(workers), Cursor::kGroup);
   if (split.tasks() == 1) {
-    QuantizeRange(loop, 0, work.elements, watch, sums);
+    QuantizeRange(loop, part.begin, part.end, watch, sums);
   } else {
     std::vector<ErrorSums> parts(report ? split.tasks() : 0);
-    executor.ParallelFor(split.tasks(), [&](size_t task) {
-      QuantizeRange(loop, split.begin(task), split.end(task), watch,
+    ForEachTask(workers, split.tasks(), [&](size_t task) {
+      QuantizeRange(loop, part.begin + split.begin(task), part.begin + split.end(task), watch,
                     report ? &parts[task] : nullptr);
     });
-    for (const ErrorSums& part : parts) sums->Add(part);
+    for (const ErrorSums& one : parts) sums->Add(one);
   }
   if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "execute/tasks.h"
 #include "quantd/executor.h"
 #include "quantd/plan.h"
 #include "quantd/quantization_error.h"
@@ -16,12 +17,12 @@ namespace quantd {
 struct QuantizeWork {
   DataType input_type;
   DataType output_type;
-  int64_t elements;
-  uint64_t input_bytes;
+  Part part;
+  uint64_t input_bytes;  // of all parts
   const BlockLayout* layout;
   Quotient quotient;
   ZeroPointOrder order;
-  // layout->scale_count entries each.
+  // One entry a scale of the part each.
   const float* scale;
   const float* dequantize_scale;  // of the error report; may be `scale`
   const float* zero_point;        // null: none
@@ -30,9 +31,9 @@ struct QuantizeWork {
   bool saturate;
 };
 
-// Writes the packed codes of x to y. `sums` may be null: no report is made then.
-// CANCELLED when interrupted.
-absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, const Executor& executor,
+// Writes the packed codes of the part's elements to y, which is that of all parts, and adds to
+// `sums`, unless that is null: no report is made then. CANCELLED when interrupted.
+absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Workers workers,
                            Interrupted interrupted, absl::Span<uint8_t> y, ErrorSums* sums);
 
 }  // namespace quantd

@@ -175,14 +175,6 @@ void RangeOfTask(const Loop& loop, int64_t begin, int64_t end, Watch& watch, Fir
 // Up to here every task has ranges of its own: 8 KiB stay in L1 beside the elements.
 constexpr int64_t kFewScales = 1024;
 
-// Tasks that begin at multiples of this many elements share no scale. The number of all elements,
-// when there is no smaller one.
-int64_t ElementsWithoutSharedScales(const BlockLayout& layout) {
-  int64_t elements = layout.dimensions[0].block;
-  for (size_t i = 1; i < layout.dimensions.size(); ++i) elements *= layout.dimensions[i].length;
-  return elements;
-}
-
 float ElementAt(const Loop& loop, int64_t index) {
   const auto bytes = static_cast<size_t>(loop.input_bits) / 8;
   std::array<uint8_t, 4> element{};
@@ -198,8 +190,14 @@ float ElementAt(const Loop& loop, int64_t index) {
 
 }  // namespace
 
-absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x,
-                        const Executor& executor, Interrupted interrupted, float* min, float* max) {
+int64_t ElementsWithoutSharedScales(const BlockLayout& layout) {
+  int64_t elements = layout.dimensions[0].block;
+  for (size_t i = 1; i < layout.dimensions.size(); ++i) elements *= layout.dimensions[i].length;
+  return elements;
+}
+
+absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x, const Part& part,
+                        Workers workers, Interrupted interrupted, float* min, float* max) {
   const KernelTable& kernels = Kernels();
   const BlockWalk walk(plan.layout);
   const ScaleMode mode =
@@ -219,26 +217,26 @@ absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x,
   const bool own_ranges = scale_count <= kFewScales || alone == plan.elements;
   size_t most_tasks = SIZE_MAX;
   if (own_ranges) {
-    most_tasks = static_cast<size_t>(executor.threads()) * TaskSplit::kTasksPerThread;
+    most_tasks = static_cast<size_t>(ThreadsOf(workers)) * TaskSplit::kTasksPerThread;
     if (scale_count > kFewScales) {
       // They may take a quarter of the input's bytes.
       const uint64_t fit = plan.input_bytes / 32 / static_cast<uint64_t>(scale_count);
       most_tasks = std::clamp<uint64_t>(fit, 1, most_tasks);
     }
   }
-  const TaskSplit split(plan.elements, plan.input_bytes, executor.threads(),
+  const TaskSplit split(part.elements(), plan.input_bytes, ThreadsOf(workers),
                         own_ranges ? Cursor::kGroup : alone, most_tasks);
 
   Watch watch(interrupted);
   FirstNonFinite first(plan.elements);
   if (split.tasks() == 1) {
-    RangeOfTask(loop, 0, plan.elements, watch, first, {min, max});
+    RangeOfTask(loop, part.begin, part.end, watch, first, {min, max});
   } else if (own_ranges) {
     const auto count = static_cast<size_t>(scale_count);
     std::vector<float> own(2 * count * split.tasks(), 0.0f);
-    executor.ParallelFor(split.tasks(), [&](size_t task) {
+    ForEachTask(workers, split.tasks(), [&](size_t task) {
       float* task_min = own.data() + 2 * count * task;
-      RangeOfTask(loop, split.begin(task), split.end(task), watch, first,
+      RangeOfTask(loop, part.begin + split.begin(task), part.begin + split.end(task), watch, first,
                   {task_min, task_min + count});
     });
     for (size_t task = 0; task < split.tasks(); ++task) {
@@ -249,8 +247,9 @@ absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x,
       }
     }
   } else {
-    executor.ParallelFor(split.tasks(), [&](size_t task) {
-      RangeOfTask(loop, split.begin(task), split.end(task), watch, first, {min, max});
+    ForEachTask(workers, split.tasks(), [&](size_t task) {
+      RangeOfTask(loop, part.begin + split.begin(task), part.begin + split.end(task), watch, first,
+                  {min, max});
     });
   }
   if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");

@@ -6,15 +6,14 @@
 #include <cstddef>
 #include <memory>
 
+#include "execute/tasks.h"
 #include "kernels/kernel_table.h"
-#include "quantd/executor.h"
 
 namespace quantd {
 
 class Reciprocals {
  public:
-  Reciprocals(const KernelTable& kernels, const Executor& executor, const float* scale,
-              size_t size) {
+  Reciprocals(const KernelTable& kernels, Workers workers, const float* scale, size_t size) {
     float* all = few_;
     if (size > kFew) {
       many_ = std::make_unique_for_overwrite<float[]>(2 * size);
@@ -23,7 +22,7 @@ class Reciprocals {
     reciprocal_ = all;
     correction_ = all + size;
     const size_t tasks = (size + kPerTask - 1) / kPerTask;
-    executor.ParallelFor(tasks, [&](size_t task) {
+    ForEachTask(workers, tasks, [&](size_t task) {
       const size_t begin = task * kPerTask;
       const size_t count = std::min(kPerTask, size - begin);
       kernels.make_reciprocals(scale + begin, count, all + begin, all + size + begin);

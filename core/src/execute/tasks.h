@@ -7,9 +7,29 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "quantd/executor.h"
 
 namespace quantd {
+
+// Where tasks run: in a pool, or (null) one after the other on this thread.
+using Workers = const Executor*;
+
+inline int ThreadsOf(Workers workers) { return workers == nullptr ? 1 : workers->threads(); }
+inline void ForEachTask(Workers workers, size_t tasks, absl::FunctionRef<void(size_t)> body) {
+  if (workers != nullptr) return workers->ParallelFor(tasks, body);
+  for (size_t task = 0; task < tasks; ++task) body(task);
+}
+
+// A part of a tensor: all, or one whose scales no other part has.
+struct Part {
+  int64_t begin;  // elements
+  int64_t end;
+  size_t first_scale;
+  size_t scales;
+
+  int64_t elements() const { return end - begin; }
+};
 
 // Equal ranges of elements, the last one maybe shorter.
 struct TaskSplit {
