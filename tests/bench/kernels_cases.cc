@@ -232,7 +232,7 @@ Case RangeCase(std::string_view name, NonFinite non_finite, ScaleMode mode, size
   return c;
 }
 
-// The error report, after Quantize: plain loops.
+// The error report, after Quantize.
 Case ErrorsCase(const Row& row, size_t run, std::string_view suffix) {
   Case c;
   c.name = absl::StrCat("errors of ", Plain(row.name), std::string(suffix));

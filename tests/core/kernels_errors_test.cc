@@ -40,12 +40,13 @@ TEST(AddErrors, FollowsTheRules) {
     rule.zero_point_order = c.order;
     rule.minimum = static_cast<int32_t>(info.minimum);
     rule.maximum = static_cast<int32_t>(info.maximum);
-    for (const size_t run : {SIZE_MAX / 2, size_t{32}, size_t{7}, size_t{0}}) {
+    for (const size_t run :
+         {SIZE_MAX / 2, size_t{32}, size_t{49}, size_t{16}, size_t{7}, size_t{1}, size_t{0}}) {
       const bool per_element = run == 0;
-      constexpr size_t kSize = 700;
-      const size_t first = per_element ? 0 : random() % 5;
-      std::vector<float> scale(kSize), zero_point(kSize);
-      for (size_t i = 0; i < kSize; ++i) {
+      const size_t size = 1 + random() % 700;
+      const size_t first = per_element ? 0 : random() % std::min<size_t>(run, 5);
+      std::vector<float> scale(size + 1), zero_point(size + 1);
+      for (size_t i = 0; i <= size; ++i) {
         scale[i] = (random() % 2 == 0 ? 0.25f : -0.3f) * static_cast<float>(1 + random() % 3);
         if (rule.precision != DataType::kFloat) scale[i] = 0.5f;
         if (is_integer) {
@@ -56,10 +57,10 @@ TEST(AddErrors, FollowsTheRules) {
         }
       }
       rule.has_zero_point = true;
-      Bytes x(kSize * sizeof(float), 1);
+      Bytes x(size * sizeof(float), 1);
       std::vector<uint8_t> codes;
       ErrorSums want;
-      for (size_t i = 0; i < kSize; ++i) {
+      for (size_t i = 0; i < size; ++i) {
         const size_t k = per_element ? i : (first + i) / run;
         float value = HardValue(random, scale[k]);
         if (std::isfinite(value)) value = std::clamp(value, -1e5f, 1e5f);
@@ -87,7 +88,7 @@ TEST(AddErrors, FollowsTheRules) {
       ErrorTile tile;
       tile.x = x.data();
       tile.codes = codes.data();
-      tile.size = kSize;
+      tile.size = size;
       tile.mode = per_element ? ScaleMode::kPerElement : ScaleMode::kRuns;
       tile.first = first;
       tile.run = per_element ? SIZE_MAX : run;
@@ -99,21 +100,30 @@ TEST(AddErrors, FollowsTheRules) {
       tile.zero_point = zero_point.data();
       tile.minimum = rule.minimum;
       tile.maximum = rule.maximum;
-      ErrorSums got;
-      AddErrors(tile, got);
-      const std::string what =
-          std::string(info.name) + " quotient " + std::to_string(static_cast<int>(c.quotient)) +
-          " order " + std::to_string(static_cast<int>(c.order)) + " run " + std::to_string(run);
-      EXPECT_EQ(got.finite_elements, want.finite_elements) << what;
-      EXPECT_EQ(got.non_finite_elements, want.non_finite_elements) << what;
-      EXPECT_EQ(got.saturated_elements, want.saturated_elements) << what;
-      if (std::isnan(want.noise)) {  // a saturate-less FLOAT8 code that is NaN
-        EXPECT_TRUE(std::isnan(got.noise)) << what;
-        continue;
+      ErrorSums scalar;
+      AddErrors(ScalarKernels(), tile, scalar);
+      for (const KernelTable* table : TablesUnderTest()) {
+        const std::string what = std::string(table->name) + " " + std::string(info.name) +
+                                 " quotient " + std::to_string(static_cast<int>(c.quotient)) +
+                                 " order " + std::to_string(static_cast<int>(c.order)) + " run " +
+                                 std::to_string(run);
+        ErrorSums got;
+        AddErrors(*table, tile, got);
+        EXPECT_EQ(got.finite_elements, want.finite_elements) << what;
+        EXPECT_EQ(got.non_finite_elements, want.non_finite_elements) << what;
+        EXPECT_EQ(got.saturated_elements, want.saturated_elements) << what;
+        if (std::isnan(want.noise)) {  // a saturate-less FLOAT8 code that is NaN
+          EXPECT_TRUE(std::isnan(got.noise)) << what;
+          EXPECT_TRUE(std::isnan(got.max_absolute_error)) << what;
+          continue;
+        }
+        EXPECT_NEAR(got.signal, want.signal, want.signal * 1e-9) << what;
+        EXPECT_NEAR(got.noise, want.noise, want.noise * 1e-9) << what;
+        EXPECT_EQ(got.max_absolute_error, want.max_absolute_error) << what;
+        // All targets add in the same order.
+        EXPECT_EQ(got.signal, scalar.signal) << what;
+        EXPECT_EQ(got.noise, scalar.noise) << what;
       }
-      EXPECT_NEAR(got.signal, want.signal, want.signal * 1e-9) << what;
-      EXPECT_NEAR(got.noise, want.noise, want.noise * 1e-9) << what;
-      EXPECT_EQ(got.max_absolute_error, want.max_absolute_error) << what;
     }
   }
 }

@@ -31,6 +31,7 @@ struct Target {
     target::FillDequantize(table);     \
     target::FillRange(table);          \
     target::FillConvert(table);        \
+    target::FillErrors(table);         \
   }
 const Target kTargets[] = {
 #if HWY_TARGETS & HWY_AVX3

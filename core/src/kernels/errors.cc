@@ -1,190 +1,184 @@
-// The error report's sums. Asked for rarely, so plain loops in double: about 1 GB/s of FLOAT.
-#include <array>
-#include <cmath>
-#include <cstring>
+// The error report's loop over a piece.
+#include "kernels/targets.h"
 
-#include "kernels/kernel_table.h"
-#include "reference/elements.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/errors.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
 
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#include "kernels/convert-inl.h"
+#include "kernels/decode-inl.h"
+#include "kernels/error_lanes.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace quantd {
-namespace {
+namespace HWY_NAMESPACE {
 
-constexpr size_t kPiece = 256;  // elements at a time; the buffers fit the first-level cache
+using D64 = hn::Repartition<double, DF>;
+using V64 = hn::Vec<D64>;
 
-// Part of a tile whose elements share a scale (stride 0) or have one each (stride 1).
-struct Piece {
-  const uint8_t* x;
-  const uint8_t* codes;
-  size_t size;  // <= kPiece
-  size_t stride;
-  const float* scale;
-  const float* dequantize_scale;
-  const float* zero_point;  // or null
-};
-
-template <typename T>
-T Load(const uint8_t* bytes, size_t index) {
-  T value;
-  std::memcpy(&value, bytes + index * sizeof(T), sizeof(T));
-  return value;
-}
-
-// Half to even. (std::nearbyint is a call where the baseline has no SSE4.1.)
-double Round(double value) {
-  constexpr double kMagic = 0x1.8p52;
-  return std::fabs(value) < 0x1p51 ? (value + kMagic) - kMagic : value;
-}
-
-DataType FloatTypeOf(Encoder encoder) {
-  switch (encoder) {
-    case Encoder::kFloat8E4M3Fn:
-      return DataType::kFloat8E4M3Fn;
-    case Encoder::kFloat8E4M3Fnuz:
-      return DataType::kFloat8E4M3Fnuz;
-    case Encoder::kFloat8E5M2:
-      return DataType::kFloat8E5M2;
-    case Encoder::kFloat8E5M2Fnuz:
-      return DataType::kFloat8E5M2Fnuz;
-    default:
-      return DataType::kFloat4E2M1;
+// Codes of a piece to floats.
+template <Decoder kDecoder>
+HWY_NOINLINE void DecodePiece(const uint8_t* codes, size_t size, float* values) {
+  for (size_t i = 0; i < size; i += N) {
+    hn::Store(Difference<kDecoder>(codes + i * kCodeBytes<kDecoder>, hn::Zero(DI())), DF(),
+              values + i);
   }
 }
 
-// The value of every code of a FLOAT8 or FLOAT4 encoder.
-const std::array<float, 256>& Values(Encoder encoder) {
-  static const auto tables = [] {
-    std::array<std::array<float, 256>, kEncoders> all = {};
-    for (size_t e = static_cast<size_t>(Encoder::kFloat8E4M3Fn); e < kEncoders; ++e) {
-      const DataType type = FloatTypeOf(static_cast<Encoder>(e));
-      const uint32_t mask = (1u << Info(type).bits) - 1;
-      for (uint32_t code = 0; code < 256; ++code) {
-        all[e][code] = reference::DecodeFloat(type, code & mask);
-      }
-    }
-    return all;
-  }();
-  return tables[static_cast<size_t>(encoder)];
-}
-
-// The smallest magnitude that rounds past the largest finite value of a FLOAT8 or FLOAT4: half a
-// step above it, or just more where the tie goes down (E4M3FN: 464 is 448).
-float OverflowsFrom(Encoder encoder) {
-  switch (encoder) {
-    case Encoder::kFloat8E4M3Fn:
-      return std::nextafter(464.0f, 1000.0f);
-    case Encoder::kFloat8E4M3Fnuz:
-      return 248.0f;
-    case Encoder::kFloat4E2M1:
-      return 7.0f;
-    default:
-      return 61440.0f;
-  }
-}
-
-// x / scale as the kernel of the division had it.
-void Quotients(Division division, const Piece& piece, float* quotients) {
-  const KernelTable& kernels = Kernels();
-  std::memcpy(quotients, piece.x, piece.size * sizeof(float));
-  auto* bytes = reinterpret_cast<uint8_t*>(quotients);
-  std::array<uint8_t, kPiece * 2> rounded;
-  const auto round = [&] {
-    if (division == Division::kDivideFloat16) {
-      kernels.float_to_float16(bytes, piece.size, rounded.data());
-      kernels.float16_to_float(rounded.data(), piece.size, bytes);
-    } else if (division == Division::kDivideBfloat16) {
-      kernels.float_to_bfloat16(bytes, piece.size, rounded.data());
-      kernels.bfloat16_to_float(rounded.data(), piece.size, bytes);
-    }
-  };
-  round();
-  for (size_t i = 0; i < piece.size; ++i) quotients[i] /= piece.scale[i * piece.stride];
-  round();
-}
-
-void Decode(const ErrorTile& tile, const Piece& piece, float* values) {
+HWY_INLINE void Decode(const ErrorTile& tile, const ErrorPiece& piece, float* values) {
   switch (tile.encoder) {
     case Encoder::kInteger8:
-      for (size_t i = 0; i < piece.size; ++i) {
-        values[i] = tile.is_signed ? static_cast<int8_t>(piece.codes[i]) : piece.codes[i];
-      }
-      break;
+      return (tile.is_signed ? DecodePiece<Decoder::kInt8>
+                             : DecodePiece<Decoder::kUint8>)(piece.codes, piece.size, values);
     case Encoder::kInteger16:
-      for (size_t i = 0; i < piece.size; ++i) {
-        values[i] = tile.is_signed ? Load<int16_t>(piece.codes, i) : Load<uint16_t>(piece.codes, i);
-      }
-      break;
-    default: {
-      const std::array<float, 256>& table = Values(tile.encoder);
-      for (size_t i = 0; i < piece.size; ++i) values[i] = table[piece.codes[i]];
-    }
+      return (tile.is_signed ? DecodePiece<Decoder::kInt16>
+                             : DecodePiece<Decoder::kUint16>)(piece.codes, piece.size, values);
+    case Encoder::kFloat8E4M3Fn:
+      return DecodePiece<Decoder::kFloat8E4M3Fn>(piece.codes, piece.size, values);
+    case Encoder::kFloat8E4M3Fnuz:
+      return DecodePiece<Decoder::kFloat8E4M3Fnuz>(piece.codes, piece.size, values);
+    case Encoder::kFloat8E5M2:
+      return DecodePiece<Decoder::kFloat8E5M2>(piece.codes, piece.size, values);
+    case Encoder::kFloat8E5M2Fnuz:
+      return DecodePiece<Decoder::kFloat8E5M2Fnuz>(piece.codes, piece.size, values);
+    case Encoder::kFloat4E2M1:
+      return DecodePiece<Decoder::kFloat4E2M1>(piece.codes, piece.size, values);
   }
 }
 
-void AddPiece(const ErrorTile& tile, const Piece& piece, ErrorSums& sums) {
-  float quotients[kPiece];
-  float values[kPiece];
-  Quotients(tile.division, piece, quotients);
+template <Division kDivision>
+HWY_INLINE V RoundFor(V v) {
+  if constexpr (kDivision == Division::kDivideFloat16) return RoundToFloat16(v);
+  if constexpr (kDivision == Division::kDivideBfloat16) return RoundToBfloat16(v);
+  return v;
+}
+
+// The sums of the doubles of half a vector: lane i of `kParts` vectors is lane i of ErrorLanes.
+inline constexpr size_t kParts = 2 * kErrorLanes / N;
+struct Sums {
+  V64 signal[kParts];
+  V64 noise[kParts];
+  V64 largest[kParts];
+
+  template <size_t kPart>
+  HWY_INLINE void Add(V64 x, V64 value, V64 zero_point, V64 scale) {
+    // No fused operation: all targets give what the plain loop gives.
+    const V64 error = hn::Sub(x, hn::Mul(hn::Sub(value, zero_point), scale));
+    signal[kPart] = hn::Add(signal[kPart], hn::Mul(x, x));
+    noise[kPart] = hn::Add(noise[kPart], hn::Mul(error, error));
+    largest[kPart] = hn::Max(hn::Abs(error), largest[kPart]);
+  }
+};
+
+// The entries of element i.
+template <size_t kStride>
+HWY_INLINE V Entries(const float* array, size_t i) {
+  if constexpr (kStride == 0) return hn::Set(DF(), array[0]);
+  return hn::LoadU(DF(), array + i);
+}
+
+// Vector kVector of a step that begins at element i.
+template <Division kDivision, size_t kStride, size_t kVector>
+HWY_INLINE void AddVector(const ErrorPiece& piece, const ErrorBounds& bounds, const float* values,
+                          size_t i, Sums& sums, ErrorLanes& counts) {
+  const DF df;
+  i += kVector * N;
+  const V x = hn::LoadU(df, As<float>(piece.x) + i);
+  const V zero_point =
+      piece.zero_point == nullptr ? hn::Zero(df) : Entries<kStride>(piece.zero_point, i);
+
+  V t = RoundFor<kDivision>(hn::Div(RoundFor<kDivision>(x), Entries<kStride>(piece.scale, i)));
+  V low = hn::Set(df, bounds.low);
+  V high = hn::Set(df, bounds.high);
+  if (bounds.adds) {
+    t = hn::Add(t, zero_point);
+  } else {
+    low = hn::Sub(low, zero_point);
+    high = hn::Sub(high, zero_point);
+  }
+  if (bounds.rounds) t = hn::Round(t);
+  counts.saturated += hn::CountTrue(df, hn::Or(hn::Lt(t, low), hn::Gt(t, high)));
+  const auto finite = hn::Lt(hn::Abs(x), hn::Inf(df));
+  counts.finite += hn::CountTrue(df, finite);
+
+  // What is not finite adds 0 - (0 - zero point) * 0.
+  const V parts[4] = {hn::IfThenElseZero(finite, x),
+                      hn::IfThenElseZero(finite, hn::Load(df, values + i)), zero_point,
+                      hn::IfThenElseZero(finite, Entries<kStride>(piece.dequantize_scale, i))};
+  const hn::Half<DF> half;
+  const D64 d64;
+  const auto lower = [&](V v) HWY_ATTR { return hn::PromoteTo(d64, hn::LowerHalf(half, v)); };
+  const auto upper = [&](V v) HWY_ATTR { return hn::PromoteTo(d64, hn::UpperHalf(half, v)); };
+  sums.template Add<(2 * kVector) % kParts>(lower(parts[0]), lower(parts[1]), lower(parts[2]),
+                                            lower(parts[3]));
+  sums.template Add<(2 * kVector + 1) % kParts>(upper(parts[0]), upper(parts[1]), upper(parts[2]),
+                                                upper(parts[3]));
+}
+
+template <Division kDivision, size_t kStride>
+HWY_NOINLINE void AddPieceOf(const ErrorTile& tile, const ErrorPiece& piece, const float* values,
+                             ErrorLanes& lanes) {
+  const D64 d64;
+  constexpr size_t kWidth = N / 2;
+  const ErrorBounds bounds = BoundsOf(tile);
+  Sums sums;
+  for (size_t part = 0; part < kParts; ++part) {
+    sums.signal[part] = hn::LoadU(d64, lanes.signal + part * kWidth);
+    sums.noise[part] = hn::LoadU(d64, lanes.noise + part * kWidth);
+    sums.largest[part] = hn::LoadU(d64, lanes.largest + part * kWidth);
+  }
+  ErrorLanes counts;
+  for (size_t i = 0; i < piece.size; i += kErrorStep) {
+    AddVector<kDivision, kStride, 0>(piece, bounds, values, i, sums, counts);
+    if constexpr (kErrorStep > N) {
+      AddVector<kDivision, kStride, 1>(piece, bounds, values, i, sums, counts);
+    }
+    if constexpr (kErrorStep > 2 * N) {
+      AddVector<kDivision, kStride, 2>(piece, bounds, values, i, sums, counts);
+      AddVector<kDivision, kStride, 3>(piece, bounds, values, i, sums, counts);
+    }
+  }
+  for (size_t part = 0; part < kParts; ++part) {
+    hn::StoreU(sums.signal[part], d64, lanes.signal + part * kWidth);
+    hn::StoreU(sums.noise[part], d64, lanes.noise + part * kWidth);
+    hn::StoreU(sums.largest[part], d64, lanes.largest + part * kWidth);
+  }
+  lanes.finite += counts.finite;
+  lanes.saturated += counts.saturated;
+}
+
+template <size_t kStride>
+HWY_INLINE void AddPieceWith(const ErrorTile& tile, const ErrorPiece& piece, const float* values,
+                             ErrorLanes& lanes) {
+  switch (tile.division) {
+    case Division::kDivideFloat16:
+      return AddPieceOf<Division::kDivideFloat16, kStride>(tile, piece, values, lanes);
+    case Division::kDivideBfloat16:
+      return AddPieceOf<Division::kDivideBfloat16, kStride>(tile, piece, values, lanes);
+    default:
+      return AddPieceOf<Division::kDivide, kStride>(tile, piece, values, lanes);
+  }
+}
+
+void AddPiece(const ErrorTile& tile, const ErrorPiece& piece, ErrorLanes& lanes) {
+  alignas(64) float values[kErrorPiece];
   Decode(tile, piece, values);
-
-  const bool is_integer = tile.encoder == Encoder::kInteger8 || tile.encoder == Encoder::kInteger16;
-  const bool add_first = tile.division == Division::kDivideAndAdd;
-  const double overflow = is_integer ? 0.0 : OverflowsFrom(tile.encoder);
-  double signal = 0;
-  double noise = 0;
-  double largest = sums.max_absolute_error;
-  uint64_t finite = 0;
-  uint64_t saturated = 0;
-  for (size_t i = 0; i < piece.size; ++i) {
-    const size_t k = i * piece.stride;
-    const double x = Load<float>(piece.x, i);
-    const float zero_point = piece.zero_point == nullptr ? 0.0f : piece.zero_point[k];
-    // A NaN compares false, so it is never saturated.
-    if (is_integer) {
-      const double value = add_first ? Round(quotients[i] + zero_point)
-                                     : Round(quotients[i]) + static_cast<double>(zero_point);
-      saturated += (value < tile.minimum) | (value > tile.maximum);
-    } else {
-      saturated += std::fabs(quotients[i] + zero_point) >= overflow;
-    }
-    if (!std::isfinite(x)) continue;
-    ++finite;
-    const double error = x - (static_cast<double>(values[i]) - static_cast<double>(zero_point)) *
-                                 static_cast<double>(piece.dequantize_scale[k]);
-    signal += x * x;
-    noise += error * error;
-    largest = std::max(largest, std::fabs(error));
-  }
-  if (std::isnan(noise)) largest = noise;  // std::max passes over a NaN
-  sums.signal += signal;
-  sums.noise += noise;
-  sums.max_absolute_error = largest;
-  sums.finite_elements += finite;
-  sums.saturated_elements += saturated;
-  sums.non_finite_elements += piece.size - finite;
-}
-
-}  // namespace
-
-void AddErrors(const ErrorTile& tile, ErrorSums& sums) {
-  const size_t code_bytes = tile.encoder == Encoder::kInteger16 ? 2 : 1;
-  const bool is_float8 =
-      code_bytes == 1 && tile.encoder != Encoder::kInteger8 && tile.encoder != Encoder::kFloat4E2M1;
-  const float* zero_point = is_float8 ? nullptr : tile.zero_point;
-  size_t done = 0;
-  while (done < tile.size) {
-    size_t size = std::min(kPiece, tile.size - done);
-    size_t k = done;
-    if (tile.mode == ScaleMode::kRuns) {
-      k = (tile.first + done) / tile.run;
-      size = std::min(size, tile.run - (tile.first + done) % tile.run);
-    }
-    AddPiece(tile,
-             {tile.x + done * sizeof(float), tile.codes + done * code_bytes, size,
-              tile.mode == ScaleMode::kRuns ? size_t{0} : size_t{1}, tile.scale + k,
-              tile.dequantize_scale + k, zero_point == nullptr ? nullptr : zero_point + k},
-             sums);
-    done += size;
+  if (piece.stride == 0) {
+    AddPieceWith<0>(tile, piece, values, lanes);
+  } else {
+    AddPieceWith<1>(tile, piece, values, lanes);
   }
 }
 
+void AddErrorsHere(const ErrorTile& tile, ErrorLanes& lanes) {
+  ForEachErrorPiece(tile, AddPiece, lanes);
+}
+
+void FillErrors(KernelTable& table) { table.add_errors = AddErrorsHere; }
+
+}  // namespace HWY_NAMESPACE
 }  // namespace quantd
+HWY_AFTER_NAMESPACE();
+#endif

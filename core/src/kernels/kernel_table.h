@@ -139,6 +139,8 @@ struct ErrorTile {
   int32_t maximum = 0;
 };
 
+struct ErrorLanes;  // error_lanes.h
+
 struct KernelTable {
   const char* name;  // as SupportedTargets() has it
   // Null where kernels.inc has no such row.
@@ -169,6 +171,9 @@ struct KernelTable {
 
   // Index of the first NaN or infinity among `size` floats, or `size`.
   size_t (*find_non_finite)(const uint8_t* x, size_t size);
+
+  // Called by AddErrors.
+  void (*add_errors)(const ErrorTile& tile, ErrorLanes& lanes);
 };
 
 // The table of CurrentTarget() (quantd/targets.h).
@@ -186,9 +191,10 @@ inline RangeKernel FindRange(const KernelTable& table, NonFinite non_finite, Sca
   return table.range[non_finite == NonFinite::kIgnore][static_cast<size_t>(mode)];
 }
 
-// Adds what a tile contributes to the error report (quantization_error.h). Plain loops on every
-// target, and the same on each.
-void AddErrors(const ErrorTile& tile, ErrorSums& sums);
+// Adds what a tile contributes to the error report (quantization_error.h); the same bits on every
+// target.
+void AddErrors(const KernelTable& table, const ErrorTile& tile, ErrorSums& sums);
+inline void AddErrors(const ErrorTile& tile, ErrorSums& sums) { AddErrors(Kernels(), tile, sums); }
 
 // The parts that FindQuantize finds a kernel by; for ErrorTile.
 Division DivisionOf(Quotient quotient, ZeroPointOrder order);

@@ -17,6 +17,7 @@
 namespace quantd {
 
 void FillScalarTable(KernelTable& table);
+void FillScalarErrors(KernelTable& table);  // a part of it
 
 #define QUANTD_DECLARE_FILL(target)            \
   namespace target {                           \
@@ -25,6 +26,7 @@ void FillScalarTable(KernelTable& table);
   void FillDequantize(KernelTable& table);     \
   void FillRange(KernelTable& table);          \
   void FillConvert(KernelTable& table);        \
+  void FillErrors(KernelTable& table);         \
   }
 QUANTD_DECLARE_FILL(N_AVX3)
 QUANTD_DECLARE_FILL(N_AVX2)
