@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
@@ -46,11 +47,25 @@ void ForEachCode(const TensorView& tensor, int64_t elements, Each each) {
   const auto walk = [&](auto load) {
     for (size_t i = 0; i < size; ++i) each(i, load(i));
   };
+  // A byte at a time, then what there is of the last one.
+  const auto walk_packed = [&](auto width) {
+    constexpr size_t kBits = decltype(width)::value;
+    constexpr size_t kCodes = 8 / kBits;
+    const auto code = [bytes](size_t byte, size_t j) {
+      return uint32_t{bytes[byte]} >> (j * kBits) & ((1u << kBits) - 1);
+    };
+    for (size_t byte = 0; byte < size / kCodes; ++byte) {
+      for (size_t j = 0; j < kCodes; ++j) each(byte * kCodes + j, code(byte, j));
+    }
+    for (size_t j = 0; j < size % kCodes; ++j) {
+      each(size / kCodes * kCodes + j, code(size / kCodes, j));
+    }
+  };
   switch (Info(tensor.data_type).bits) {
     case 2:
-      return walk([bytes](size_t i) { return uint32_t{bytes[i / 4]} >> (i % 4 * 2) & 3; });
+      return walk_packed(std::integral_constant<size_t, 2>());
     case 4:
-      return walk([bytes](size_t i) { return uint32_t{bytes[i / 2]} >> (i % 2 * 4) & 15; });
+      return walk_packed(std::integral_constant<size_t, 4>());
     case 8:
       return walk([bytes](size_t i) { return uint32_t{bytes[i]}; });
     case 16:

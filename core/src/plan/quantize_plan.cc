@@ -87,13 +87,19 @@ absl::Status ScaleError(size_t index, float value, absl::string_view what) {
   return FieldError("scale", absl::StrCat("scale[", index, "] is ", value, what));
 }
 
+// All that do are divisors: mostly one look at the scales is enough.
+bool HasReciprocal(float scale) {
+  return std::fabs(scale) >= kReciprocalSmallest && std::fabs(scale) <= kReciprocalLargest;
+}
 bool IsDivisor(float scale) { return scale != 0 && std::fabs(scale) < INFINITY; }
 
-// Reads the scales and rounds them to the plan's precision.
-absl::Status ReadScales(const TensorView& scale, int64_t count, QuantizePlan& plan) {
+// Reads the scales and rounds them to the plan's precision. Returns whether all that arrived have a
+// reciprocal.
+absl::StatusOr<bool> ReadScales(const TensorView& scale, int64_t count, QuantizePlan& plan) {
   plan.scales = ReadFloats(scale, count);
   const bool cast = plan.precision != DataType::kFloat && plan.precision != scale.data_type;
-  if (!All(plan.scales, IsDivisor)) {
+  const bool have_reciprocals = All(plan.scales, HasReciprocal);
+  if (!have_reciprocals && !All(plan.scales, IsDivisor)) {
     const auto wrong = std::find_if_not(plan.scales.begin(), plan.scales.end(), IsDivisor);
     return ScaleError(static_cast<size_t>(wrong - plan.scales.begin()), *wrong,
                       ", scales are finite and not 0");
@@ -111,7 +117,7 @@ absl::Status ReadScales(const TensorView& scale, int64_t count, QuantizePlan& pl
   }
   // `exact` was copied at the first difference: all before it were equal, all behind it untouched.
   plan.dequantize_scales = std::move(exact);
-  return absl::OkStatus();
+  return have_reciprocals;
 }
 
 absl::Status ReadZeroPoints(const TensorView& zero_point, int64_t count, QuantizePlan& plan) {
@@ -129,7 +135,7 @@ absl::Status ReadZeroPoints(const TensorView& zero_point, int64_t count, Quantiz
   return absl::OkStatus();
 }
 
-Quotient ChooseQuotient(const QuantizePlan& plan) {
+Quotient ChooseQuotient(const QuantizePlan& plan, bool have_reciprocals) {
   if (plan.precision == DataType::kFloat16) return Quotient::kGivenFloat16;
   if (plan.precision == DataType::kBfloat16) return Quotient::kGivenBfloat16;
   const DataTypeInfo& output = Info(plan.output_type);
@@ -137,10 +143,7 @@ Quotient ChooseQuotient(const QuantizePlan& plan) {
       plan.zero_point_order == ZeroPointOrder::kBeforeRounding) {
     return Quotient::kDivide;
   }
-  const auto in_range = [](float scale) {
-    return std::fabs(scale) >= kReciprocalSmallest && std::fabs(scale) <= kReciprocalLargest;
-  };
-  return All(plan.scales, in_range) ? Quotient::kReciprocal : Quotient::kDivide;
+  return have_reciprocals ? Quotient::kReciprocal : Quotient::kDivide;
 }
 
 }  // namespace
@@ -189,13 +192,13 @@ absl::StatusOr<QuantizePlan> PlanQuantize(const QuantizeParameters& parameters) 
     absl::StatusOr<int64_t> count = CheckTensor(*parameters.zero_point, "zero_point");
     if (!count.ok()) return count.status();
   }
-  status = ReadScales(parameters.scale, *scale_count, plan);
-  if (!status.ok()) return status;
+  const absl::StatusOr<bool> have_reciprocals = ReadScales(parameters.scale, *scale_count, plan);
+  if (!have_reciprocals.ok()) return have_reciprocals.status();
   if (plan.has_zero_point) {
     status = ReadZeroPoints(*parameters.zero_point, *scale_count, plan);
     if (!status.ok()) return status;
   }
-  plan.quotient = ChooseQuotient(plan);
+  plan.quotient = ChooseQuotient(plan, *have_reciprocals);
   return plan;
 }
 
