@@ -109,6 +109,7 @@ const KernelTable* FindKernels(const char* name) {
 std::vector<std::string> SupportedTargets() {
   const Tables& all = AllTables();
   std::vector<std::string> names;
+  names.reserve(all.count);
   for (size_t i = 0; i < all.count; ++i) names.emplace_back(all.tables[i].name);
   return names;
 }

@@ -62,6 +62,8 @@ struct Sums {
   V64 noise[kParts];
   V64 largest[kParts];
 
+  HWY_INLINE Sums() {}  // (an implicit one would be compiled for the baseline)
+
   template <size_t kPart>
   HWY_INLINE void Add(V64 x, V64 value, V64 zero_point, V64 scale) {
     // No fused operation: all targets give what the plain loop gives.

@@ -133,7 +133,8 @@ HWY_INLINE bool RangeRun(const uint8_t* x, size_t size, float& low, float& high,
 
 // Min or Max of the 128-bit blocks of a vector.
 template <class D, class Op>
-HWY_INLINE hn::Vec<hn::CappedTag<float, 4>> FoldBlocks(D d, hn::Vec<D> v, Op op) {
+HWY_INLINE hn::Vec<hn::CappedTag<float, 4>> FoldBlocks([[maybe_unused]] D d, hn::Vec<D> v,
+                                                       [[maybe_unused]] Op op) {
   if constexpr (hn::MaxLanes(D()) == 4) {
     return v;
   } else {
