@@ -39,7 +39,7 @@ ABSL_FLAG(std::string, filter, "", "only cases whose name this regular expressio
 ABSL_FLAG(std::string, threads, "", "such as 1,2; default: one and all");
 ABSL_FLAG(std::string, sizes, "", "MiB of the large tensors; default 16,256, or 16 with --quick");
 ABSL_FLAG(double, milliseconds, 0, "time of one measurement; default 4, or 1.5 with --quick");
-ABSL_FLAG(int, rounds, 0, "default 9, or 5 with --quick");
+ABSL_FLAG(int, rounds, 0, "default 7, or 5 with --quick");
 ABSL_FLAG(std::string, json, "", "write the results to this file");
 
 namespace quantd::bench {
@@ -270,7 +270,7 @@ absl::Status Run() {
   if (!threads.ok()) return threads.status();
   const auto sizes = Numbers(sizes_text);
   if (!sizes.ok()) return sizes.status();
-  Settings settings{quick ? 5 : 9, quick ? 0.0015 : 0.004, std::regex(absl::GetFlag(FLAGS_filter))};
+  Settings settings{quick ? 5 : 7, quick ? 0.0015 : 0.004, std::regex(absl::GetFlag(FLAGS_filter))};
   if (absl::GetFlag(FLAGS_rounds) > 0) settings.rounds = absl::GetFlag(FLAGS_rounds);
   if (absl::GetFlag(FLAGS_milliseconds) > 0) {
     settings.seconds = absl::GetFlag(FLAGS_milliseconds) * 1e-3;
