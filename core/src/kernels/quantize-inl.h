@@ -85,8 +85,8 @@ HWY_INLINE void QuantizeElementsBlock(const QuantizeTile& tile, const Encoder& e
       false, tile.y + i * Encoder::kCodeBytes);
 }
 
-// Up to kSize entries of each array of scales that a tile has.
-template <size_t kSize>
+// Up to kSize entries of each array of scales that a division needs.
+template <Division kDivision, size_t kSize>
 struct ScaleBuffer {
   // Whole vectors are written, so there is room for one more.
   float scale[kSize + N];
@@ -97,8 +97,9 @@ struct ScaleBuffer {
 
   // Entry k of the tile's, `count` times.
   HWY_INLINE void Append(const QuantizeTile& tile, size_t k, size_t count) {
-    Fill(tile.scale, k, count, scale);
-    if (tile.reciprocal != nullptr) {
+    if constexpr (kDivision != Division::kReciprocal) {
+      Fill(tile.scale, k, count, scale);
+    } else {
       Fill(tile.reciprocal, k, count, reciprocal);
       Fill(tile.correction, k, count, correction);
     }
@@ -106,8 +107,9 @@ struct ScaleBuffer {
     size += count;
   }
   HWY_INLINE void Use(QuantizeTile& tile) const {
-    tile.scale = scale;
-    if (tile.reciprocal != nullptr) {
+    if constexpr (kDivision != Division::kReciprocal) {
+      tile.scale = scale;
+    } else {
       tile.reciprocal = reciprocal;
       tile.correction = correction;
     }
@@ -116,6 +118,11 @@ struct ScaleBuffer {
 
  private:
   HWY_INLINE void Fill(const float* from, size_t k, size_t count, float* to) const {
+    const hn::CappedTag<float, 4> four;
+    if (count <= 4) {  // whole vectors would cross a cache line each
+      hn::StoreU(hn::Set(four, from[k]), four, to + size);
+      return;
+    }
     const V value = hn::Set(DF(), from[k]);
     for (size_t i = 0; i < count; i += N) hn::StoreU(value, DF(), to + size + i);
   }
@@ -137,7 +144,7 @@ HWY_NOINLINE void QuantizeElements(const QuantizeTile& tile, const Encoder& enco
   alignas(64) uint8_t in[kBlock * sizeof(float)] = {};
   alignas(64) uint8_t out[kBlock * Encoder::kCodeBytes];
   std::memcpy(in, tile.x, tile.size * sizeof(float));
-  ScaleBuffer<kBlock> scales;
+  ScaleBuffer<kDivision, kBlock> scales;
   for (size_t i = 0; i < tile.size; ++i) scales.Append(tile, i, 1);
   scales.Append(tile, tile.size - 1, kBlock - tile.size);
   QuantizeTile block = tile;
@@ -207,7 +214,7 @@ HWY_NOINLINE size_t QuantizeWholeRuns(const QuantizeTile& in_tile, const Encoder
 template <Division kDivision, class Encoder>
 HWY_NOINLINE void QuantizeShortRuns(const QuantizeTile& tile, const Encoder& encoder) {
   constexpr size_t kPiece = 256;
-  ScaleBuffer<kPiece> scales;
+  ScaleBuffer<kDivision, kPiece> scales;
   for (size_t done = 0; done < tile.size; done += scales.size) {
     scales.size = 0;
     const size_t size = std::min(kPiece, tile.size - done);
