@@ -4,28 +4,38 @@ import grpc
 import numpy as np
 from google.rpc import error_details_pb2, status_pb2
 
-from support import pb, tensor
+from support import pb, tensor, wait_for
 
 
 def test_a_full_queue_asks_to_retry(start):
-    """More requests at once than may be worked on and may wait: some are refused, none is lost."""
-    server = start("--max_inflight_requests=1", "--max_queued_requests=1", "--inline_bytes=0")
-    request = pb.DynamicQuantizeRequest(x=tensor(np.ones(2_000_000)), report_error=True)
-    futures = [server.stub.DynamicQuantize.future(request, timeout=60) for _ in range(32)]
-    codes = []
-    for future in futures:
-        error = future.exception()
-        codes.append(error.code() if error else grpc.StatusCode.OK)
-        if error:
-            details = dict(error.trailing_metadata())["grpc-status-details-bin"]
-            names = [detail.TypeName() for detail in status_pb2.Status.FromString(details).details]
-            assert error_details_pb2.RetryInfo.DESCRIPTOR.full_name in names
-            assert "--max_queued_requests" in error.details()
-    assert set(codes) == {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}
-    metrics = server.metrics()
-    assert metrics['quantd_rejected_total{reason="queue_full"}'] == codes.count(grpc.StatusCode.UNAVAILABLE)
-    assert metrics["quantd_inflight_requests"] == 0
-    assert metrics["quantd_inflight_bytes"] == 0
+    """Answers that a client does not read keep their permit: some requests wait for it, more are refused, none is lost."""
+    server = start("--max_inflight_requests=1", "--max_queued_requests=2")
+    # More than its connection takes in unread. Its next item waits, too, so that one place is left.
+    item = pb.StreamRequest(id=1, dynamic_quantize=pb.DynamicQuantizeRequest(x=tensor(np.ones(4_000_000))))
+    unread = server.stub.Stream(iter([item] * 6), timeout=60)
+    held = []
+
+    def stands_still():
+        held.append(server.metrics()["quantd_inflight_requests"])
+        return held[-10:] == [1] * 10
+
+    wait_for(stands_still, 20, "the stream keeps its permit")
+    request = pb.DynamicQuantizeRequest(x=tensor(np.ones(100)))
+    futures = [server.stub.DynamicQuantize.future(request, timeout=60) for _ in range(8)]
+    wait_for(lambda: sum(future.done() for future in futures) >= 6, 20, "six requests are refused")
+    assert [answer.id for answer in unread] == [1] * 6
+    errors = [future.exception() for future in futures]
+    refused = [error for error in errors if error is not None]
+    assert 6 <= len(refused) <= 7
+    for error in refused:
+        assert error.code() == grpc.StatusCode.UNAVAILABLE
+        details = dict(error.trailing_metadata())["grpc-status-details-bin"]
+        names = [detail.TypeName() for detail in status_pb2.Status.FromString(details).details]
+        assert error_details_pb2.RetryInfo.DESCRIPTOR.full_name in names
+        assert "--max_queued_requests" in error.details()
+    assert server.metrics()['quantd_rejected_total{reason="queue_full"}'] == len(refused)
+    wait_for(lambda: server.metrics()["quantd_inflight_requests"] == 0, 10, "all permits are free")
+    assert server.metrics()["quantd_inflight_bytes"] == 0
 
 
 def test_streams_that_need_each_others_memory_do_not_wait_for_ever(start):
