@@ -34,9 +34,11 @@ ABSL_FLAG(int64_t, threads, 0,
           "Threads for the kernels; 0: the CPUs that affinity and the container's quota allow");
 ABSL_FLAG(int64_t, queues, 0, "Completion queues; 0: one for every four CPUs");
 ABSL_FLAG(int64_t, pollers, 1, "Threads that poll each completion queue");
-ABSL_FLAG(int64_t, inline_bytes, 2 << 20,
-          "Requests up to this size (tensors in and out) run on the polling thread, larger ones on "
-          "the kernels' threads");
+ABSL_FLAG(
+    int64_t, inline_bytes, 8 << 20,
+    "Requests up to this size (tensors in and out; a report of the error counts eightfold) run "
+    "on the polling thread, larger ones and messages over a quarter of it on the kernels' "
+    "threads");
 ABSL_FLAG(
     std::string, simd, "",
     "Instruction set of the kernels, such as avx512, avx2, neon or scalar; empty: the best one");

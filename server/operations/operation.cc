@@ -17,6 +17,9 @@ constexpr uint64_t kMaxAnswerBytes = (uint64_t{1} << 31) - 1024;
 // two parts, the zero point.
 constexpr uint64_t kScratchBytesPerScale = 32;
 
+// 5 GB/s against 40 and more (tests/bench/operations_bench).
+constexpr uint64_t kReportCost = 8;
+
 absl::StatusOr<QuantizePlan> MakePlan(const QuantizeParameters& parameters) {
   return PlanQuantize(parameters);
 }
@@ -71,9 +74,17 @@ uint64_t Operation::output_bytes() const {
   return bytes;
 }
 
+uint64_t Operation::scratch_bytes() const {
+  return kScratchBytesPerScale * static_cast<uint64_t>(base().layout.scale_count);
+}
+
+uint64_t Operation::work_bytes() const {
+  const uint64_t bytes = input_bytes() + output_bytes();
+  return bytes * (layout_.report_error ? kReportCost : 1) + scratch_bytes();
+}
+
 uint64_t Operation::memory_bytes() const {
-  return wire::AnswerMemoryBytes(layout_) +
-         kScratchBytesPerScale * static_cast<uint64_t>(base().layout.scale_count);
+  return wire::AnswerMemoryBytes(layout_) + scratch_bytes();
 }
 
 absl::Status Operation::Execute(const Executor& executor, Interrupted interrupted,

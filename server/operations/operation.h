@@ -33,6 +33,10 @@ class Operation {
   uint64_t input_bytes() const { return base().input_bytes; }
   uint64_t output_bytes() const;
 
+  // How long it takes, as bytes of plain quantization: a report of the error restores and compares
+  // every element, and a scale costs what some elements do.
+  uint64_t work_bytes() const;
+
   // Bytes that the answer and the execution allocate; not those that the request holds already.
   uint64_t memory_bytes() const;
   const wire::AnswerLayout& answer_layout() const { return layout_; }
@@ -47,6 +51,7 @@ class Operation {
   friend absl::StatusOr<Operation> Plan(const wire::Request& request);
   Operation() = default;
   const PlanBase& base() const;
+  uint64_t scratch_bytes() const;
 
   std::variant<QuantizePlan, DequantizePlan, DynamicQuantizePlan> plan_;
   wire::AnswerLayout layout_;

@@ -7,6 +7,12 @@
 #include "server/wire/status_details.h"
 
 namespace quantd::rpc {
+namespace {
+
+// Reading a tensor that comes as values takes longer than quantizing it.
+constexpr uint64_t kDecodeCost = 4;
+
+}  // namespace
 
 void Work::MoveToPool(Event& moved) {
   on_pool_ = true;
@@ -15,7 +21,7 @@ void Work::MoveToPool(Event& moved) {
 
 void Work::Take(grpc::ByteBuffer bytes_in, Event& taken) {
   message_ = std::move(bytes_in);
-  if (message_.Length() > backend_.inline_bytes) {
+  if (message_.Length() > backend_.inline_bytes / kDecodeCost) {
     MoveToPool(taken);
   } else {
     taken.Complete(true);
@@ -100,7 +106,7 @@ absl::Status Work::Execute() {
   if (absl::Status status = Interruption(); !status.ok()) return status;
 
   answer_.emplace(operation_->answer_layout());
-  const Executor& executor = large() ? backend_.pool : backend_.inline_;
+  const Executor& executor = on_pool_ ? backend_.pool : backend_.inline_;
   const absl::Status status =
       operation_->Execute(executor, [this] { return done_.ready(); }, answer_->contents());
   const absl::Status end = absl::IsCancelled(status) ? Interruption() : status;

@@ -39,9 +39,7 @@ class Work {
   absl::Status Plan();
 
   // Whether the work must leave the polling thread. REQUIRES: planned, not executed.
-  bool large() const {
-    return operation_->input_bytes() + operation_->output_bytes() > backend_.inline_bytes;
-  }
+  bool large() const { return operation_->work_bytes() > backend_.inline_bytes; }
 
   // Asks for the memory that the work takes. When it is OK, `admitted` completes with the permit,
   // on a thread of the pool if the work is large.
