@@ -41,7 +41,7 @@ struct Job {
           FindRanges(plan, x, part, workers, interrupted, scales.min(), scales.max());
       if (!found.ok()) return found;
     }
-    const absl::Status made = MakeScales(plan, part, workers, scales, output);
+    absl::Status made = MakeScales(plan, part, workers, scales, output);
     if (!made.ok()) return made;
     const float* scale = scales.scale() + part.first_scale;
     const QuantizeWork work{
