@@ -46,7 +46,7 @@ Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
 
     Event taken, admitted;
     Work work(backend, context, done);
-    work.Take(std::move(bytes_in), taken);
+    work.Take(bytes_in, taken);
     co_await taken;
     absl::Status status = work.DecodeItem();
     if (status.ok()) status = work.Plan();

@@ -30,7 +30,7 @@ Call ServeUnary(Calls& calls, Backend& backend, Queue& queue, wire::Method metho
     absl::Status status;
     if (has_request) {
       meter.Received();
-      work.Take(std::move(bytes_in), taken);
+      work.Take(bytes_in, taken);
       co_await taken;
       status = work.Decode(method);
     } else {

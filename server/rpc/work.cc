@@ -19,8 +19,8 @@ void Work::MoveToPool(Event& moved) {
   backend_.pool.Enqueue([&moved] { moved.Complete(true); });
 }
 
-void Work::Take(grpc::ByteBuffer bytes_in, Event& taken) {
-  message_ = std::move(bytes_in);
+void Work::Take(grpc::ByteBuffer& bytes_in, Event& taken) {
+  message_.Swap(&bytes_in);  // it has no move: a copy would keep the slices of `bytes_in`
   if (message_.Length() > backend_.inline_bytes / kDecodeCost) {
     MoveToPool(taken);
   } else {
@@ -30,23 +30,26 @@ void Work::Take(grpc::ByteBuffer bytes_in, Event& taken) {
 
 absl::Status Work::TakeSlices() {
   absl::StatusOr<wire::SliceList> slices = wire::SliceList::Take(std::move(message_));
-  if (slices.ok()) slices_ = *std::move(slices);
-  return slices.status();
+  if (!slices.ok()) return slices.status();
+  slices_ = *std::move(slices);
+  return absl::OkStatus();
 }
 
 absl::Status Work::Decode(wire::Method method) {
   if (absl::Status status = TakeSlices(); !status.ok()) return status;
   absl::StatusOr<wire::Request> request = wire::DecodeRequest(method, slices_);
-  if (request.ok()) request_ = *std::move(request);
-  return request.status();
+  if (!request.ok()) return request.status();
+  request_ = *std::move(request);
+  return absl::OkStatus();
 }
 
 absl::Status Work::DecodeItem() {
   if (absl::Status status = TakeSlices(); !status.ok()) return status;
   wire::StreamItem item = wire::DecodeStreamItem(slices_);
   id_ = item.id;
-  if (item.request.ok()) request_ = *std::move(item.request);
-  return item.request.status();
+  if (!item.request.ok()) return item.request.status();
+  request_ = *std::move(item.request);
+  return absl::OkStatus();
 }
 
 absl::Status Work::Plan() {

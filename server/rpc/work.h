@@ -30,9 +30,10 @@ class Work {
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
-  // Takes the message. `taken` completes at once for a small one, and on a thread of the pool for a
-  // large one, because the polling thread must not be kept from other calls.
-  void Take(grpc::ByteBuffer bytes_in, Event& taken);
+  // Takes the message out of `bytes_in`, which is empty then. `taken` completes at once for a small
+  // one, and on a thread of the pool for a large one, because the polling thread must not be kept
+  // from other calls.
+  void Take(grpc::ByteBuffer& bytes_in, Event& taken);
 
   absl::Status Decode(wire::Method method);
   absl::Status DecodeItem();

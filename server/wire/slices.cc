@@ -19,7 +19,9 @@ SliceList::SliceList(std::vector<grpc::Slice> slices) : slices_(std::move(slices
   for (const grpc::Slice& slice : slices_) size_ += slice.size();
 }
 
-absl::StatusOr<SliceList> SliceList::Take(grpc::ByteBuffer buffer) {
+absl::StatusOr<SliceList> SliceList::Take(grpc::ByteBuffer&& source) {
+  grpc::ByteBuffer buffer;
+  buffer.Swap(&source);  // it has no move: a copy would keep the slices of `source`
   std::vector<grpc::Slice> slices;
   if (!buffer.Valid()) return SliceList();
   if (!buffer.Dump(&slices).ok()) {

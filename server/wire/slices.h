@@ -27,10 +27,10 @@ class SliceList {
   SliceList(const SliceList&) = delete;
   SliceList& operator=(const SliceList&) = delete;
 
-  // The slices of `buffer`. A message that came in very many tiny pieces is copied into one, so
-  // that a list of pieces never outweighs the message. INVALID_ARGUMENT when the buffer is
-  // compressed and can't be decompressed.
-  static absl::StatusOr<SliceList> Take(grpc::ByteBuffer buffer);
+  // The slices of `source`, which is empty then. A message that came in very many tiny pieces is
+  // copied into one, so that a list of pieces never outweighs the message. INVALID_ARGUMENT when
+  // the buffer is compressed and can't be decompressed.
+  static absl::StatusOr<SliceList> Take(grpc::ByteBuffer&& source);
 
   size_t size() const { return size_; }  // bytes of the message
   size_t slice_count() const { return slices_.size(); }
