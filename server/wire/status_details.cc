@@ -10,7 +10,6 @@
 #include "server/wire/status_details.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
@@ -101,7 +100,7 @@ ErrorText TextOf(const absl::Status& status) {
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  ErrorText text = TextOf(status);
+  const ErrorText text = TextOf(status);
   std::string details;
   AppendVarintField(1, static_cast<uint64_t>(status.code()), details);
   AppendBytesField(2, text.message, details);
@@ -109,8 +108,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   AppendDetail("ErrorInfo", ErrorInfo(status), details);
   if (absl::IsUnavailable(status)) AppendDetail("RetryInfo", RetryInfo(), details);
   // The numbers of absl's and gRPC's codes are the same.
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::move(text.message),
-                      std::move(details));
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), text.message, details);
 }
 
 }  // namespace quantd::wire
