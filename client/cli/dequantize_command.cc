@@ -139,7 +139,7 @@ absl::StatusOr<TensorReport> RunTask(const Task& task, const Output& output, Pro
   const absl::Time start = absl::Now();
   const auto type = static_cast<DataType>(task.method.output_type());
   progress->SetLabel(task.name);
-  const absl::Status status = task.job->Run(
+  absl::Status status = task.job->Run(
       [&](const Box& box, absl::string_view y) {
         ScatterBox({reinterpret_cast<const uint8_t*>(y.data()), y.size()}, Info(type).bits,
                    task.x.shape(), box, output.bytes(task.y));

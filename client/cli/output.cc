@@ -101,7 +101,7 @@ absl::Status Output::Create() {
   }
   const std::string header = SafetensorsHeader(stored_, metadata_);
   OutputFile& file = files_.emplace_back();
-  const absl::Status status = file.Create(path_, header.size() + size);
+  absl::Status status = file.Create(path_, header.size() + size);
   if (!status.ok()) return status;
   std::memcpy(file.bytes().data(), header.data(), header.size());
   for (const StoredTensor& tensor : stored_) {

@@ -26,7 +26,8 @@ Sizes SizesOf(const BlockGrid& grid, const Shape& size, const PieceCost& cost) {
   for (size_t d = 0; d < size.size(); ++d) {
     elements *= static_cast<double>(size[d]);
     if (grid.counts[d] != 1) {
-      blocks *= static_cast<double>((size[d] + grid.block[d] - 1) / grid.block[d]);
+      const int64_t started = (size[d] + grid.block[d] - 1) / grid.block[d];
+      blocks *= static_cast<double>(started);
     }
   }
   return {(elements * cost.request_element_bits + blocks * cost.request_block_bits) / 8,

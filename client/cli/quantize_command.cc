@@ -188,6 +188,7 @@ absl::Status RunQuantize(const std::string& input) {
     }
   }
   std::vector<size_t> copies;
+  copies.reserve(copied.size());
   for (const StoredTensor* tensor : copied) {
     copies.push_back(
         output.Add({tensor->name, "", tensor->type, tensor->shape, /*verbatim=*/true}));

@@ -328,7 +328,7 @@ absl::StatusOr<JobReport> QuantizeJob::Run(QuantizeSink sink, ProgressCallback p
   std::mutex mutex;
   ErrorSums sums;            // guarded by mutex
   QuantizationError single;  // of the only piece
-  const absl::Status status = RunPieces(plan_.pieces.size(), [&](size_t index) {
+  absl::Status status = RunPieces(plan_.pieces.size(), [&](size_t index) {
     const Box& box = plan_.pieces[index];
     const std::string x = x_->Read(box);
     Scan scan;

@@ -168,8 +168,9 @@ absl::StatusOr<std::vector<QuantizedTensor>> FindQuantizedTensors(const TensorFi
                                          std::optional<Source>* source) {
       if (!reference.has_value()) return absl::OkStatus();
       absl::StatusOr<Source> found = Locate(file, *reference);
-      if (found.ok()) *source = *std::move(found);
-      return found.status();
+      if (!found.ok()) return found.status();
+      *source = *std::move(found);
+      return absl::OkStatus();
     };
     for (const absl::Status& status : {locate_optional(entry.zero_point, &tensor.zero_point),
                                        locate_optional(entry.tensor_scale, &tensor.tensor_scale)}) {

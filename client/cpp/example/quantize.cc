@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
   }
   const auto y = result->y.Values<int8_t>();
   const auto scale = result->scale.Values<float>();
-  if (!y.ok() || !scale.ok()) return 1;
+  if (!y.ok() || !scale.ok() || !result->error.has_value()) return 1;
   for (size_t i = 0; i < y->size(); ++i) std::printf("%g -> %d\n", values[i], (*y)[i]);
   std::printf("scale %g, SQNR %.1f dB\n", scale->front(), result->error->sqnr_db());
   return 0;

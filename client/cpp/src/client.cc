@@ -57,7 +57,7 @@ absl::StatusOr<Response> Client::Attempt(Method<Request, Response> method, const
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
     Response response;
-    const absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &response));
+    absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &response));
     if (status.ok()) return response;
     // Only a server that asks for it is tried again: it is there, and busy.
     const std::optional<absl::Duration> delay = RetryDelay(status);
