@@ -104,13 +104,13 @@ struct Pack4 {
 struct Pack2 {
   static constexpr size_t kElements = 16 * N, kIn = 16 * N, kOut = 4 * N;
   static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
-    hn::StoreU(PackBytes(PackInt16(Four(x), Four(x + 4 * N)),
-                         PackInt16(Four(x + 8 * N), Four(x + 12 * N))),
-               DU8(), y);
+    const I16 ab = PairSum<16>(NarrowBytes(Two(x), Two(x + 4 * N)));
+    const I16 cd = PairSum<16>(NarrowBytes(Two(x + 8 * N), Two(x + 12 * N)));
+    hn::StoreU(PackBytes(ab, cd), DU8(), y);
   }
 
  private:
-  static HWY_INLINE I Four(const uint8_t* x) { return PairSum<16>(PairSum<4>(LoadDigits<2>(x))); }
+  static HWY_INLINE I16 Two(const uint8_t* x) { return PairSum<4>(LoadDigits<2>(x)); }
 };
 
 // Codes whose sign is in bit `kBits - 1`, extended to 8 bits: (code ^ sign) - sign.

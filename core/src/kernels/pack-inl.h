@@ -100,6 +100,15 @@ struct NanWatch {
 // On x86 packing works within 128-bit lanes: two int32 vectors become one int16 vector in "pack
 // order", and PackBytes puts the bytes of four of them in order at its end.
 
+#if HWY_ARCH_X86
+// Two int16 vectors, saturated to [0, 255], in pack order.
+HWY_INLINE U8 NarrowBytes(I16 a, I16 b) { return U8{QUANTD_X86(packus_epi16)(a.raw, b.raw)}; }
+#else
+HWY_INLINE U8 NarrowBytes(I16 a, I16 b) {
+  return U8{vcombine_u8(vqmovun_s16(a.raw), vqmovun_s16(b.raw))};
+}
+#endif
+
 #if HWY_TARGET == HWY_AVX3
 
 // Two int32 vectors, saturated to int16, in pack order.
@@ -107,12 +116,12 @@ HWY_INLINE I16 PackInt16(I a, I b) { return I16{_mm512_packs_epi32(a.raw, b.raw)
 // Two of these, saturated to [0, 255], in order.
 HWY_INLINE U8 PackBytes(I16 ab, I16 cd) {
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  return U8{_mm512_permutexvar_epi32(order, _mm512_packus_epi16(ab.raw, cd.raw))};
+  return U8{_mm512_permutexvar_epi32(order, NarrowBytes(ab, cd).raw)};
 }
 // The same of two int16 vectors in order.
 HWY_INLINE U8 PackOrderedBytes(I16 a, I16 b) {
   const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-  return U8{_mm512_permutexvar_epi64(order, _mm512_packus_epi16(a.raw, b.raw))};
+  return U8{_mm512_permutexvar_epi64(order, NarrowBytes(a, b).raw)};
 }
 // The low 16 bits of each lane of two vectors, in order.
 HWY_INLINE hn::Vec<DU16> PackLow16(U a, U b) {
@@ -127,10 +136,10 @@ HWY_INLINE hn::Vec<DU16> PackLow16(U a, U b) {
 HWY_INLINE I16 PackInt16(I a, I b) { return I16{_mm256_packs_epi32(a.raw, b.raw)}; }
 HWY_INLINE U8 PackBytes(I16 ab, I16 cd) {
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  return U8{_mm256_permutevar8x32_epi32(_mm256_packus_epi16(ab.raw, cd.raw), order)};
+  return U8{_mm256_permutevar8x32_epi32(NarrowBytes(ab, cd).raw, order)};
 }
 HWY_INLINE U8 PackOrderedBytes(I16 a, I16 b) {
-  return U8{_mm256_permute4x64_epi64(_mm256_packus_epi16(a.raw, b.raw), 0xD8)};
+  return U8{_mm256_permute4x64_epi64(NarrowBytes(a, b).raw, 0xD8)};
 }
 HWY_INLINE hn::Vec<DU16> PackLow16(U a, U b) {
   const __m256i mask = _mm256_set1_epi32(0xFFFF);
@@ -144,9 +153,7 @@ HWY_INLINE hn::Vec<DU16> PackLow16(U a, U b) {
 HWY_INLINE I16 PackInt16(I a, I b) {
   return I16{vcombine_s16(vqmovn_s32(a.raw), vqmovn_s32(b.raw))};
 }
-HWY_INLINE U8 PackBytes(I16 ab, I16 cd) {
-  return U8{vcombine_u8(vqmovun_s16(ab.raw), vqmovun_s16(cd.raw))};
-}
+HWY_INLINE U8 PackBytes(I16 ab, I16 cd) { return NarrowBytes(ab, cd); }
 HWY_INLINE U8 PackOrderedBytes(I16 a, I16 b) { return PackBytes(a, b); }
 HWY_INLINE hn::Vec<DU16> PackLow16(U a, U b) {
   return hn::Vec<DU16>{vuzp1q_u16(vreinterpretq_u16_u32(a.raw), vreinterpretq_u16_u32(b.raw))};
@@ -160,22 +167,12 @@ template <int kWeight>
 HWY_INLINE I16 PairSum(U8 codes) {
   return I16{QUANTD_X86(maddubs_epi16)(codes.raw, QUANTD_X86(set1_epi16)(kWeight << 8 | 1))};
 }
-template <int kWeight>
-HWY_INLINE I PairSum(I16 numbers) {
-  return I{QUANTD_X86(madd_epi16)(numbers.raw, QUANTD_X86(set1_epi32)(kWeight << 16 | 1))};
-}
 #else
 template <int kWeight>
 HWY_INLINE I16 PairSum(U8 codes) {
   const auto even = vandq_u16(vreinterpretq_u16_u8(codes.raw), vdupq_n_u16(0xFF));
   const auto odd = vshrq_n_u16(vreinterpretq_u16_u8(codes.raw), 8);
   return I16{vreinterpretq_s16_u16(vmlaq_n_u16(even, odd, kWeight))};
-}
-template <int kWeight>
-HWY_INLINE I PairSum(I16 numbers) {
-  const auto even = vandq_u32(vreinterpretq_u32_s16(numbers.raw), vdupq_n_u32(0xFFFF));
-  const auto odd = vshrq_n_u32(vreinterpretq_u32_s16(numbers.raw), 16);
-  return I{vreinterpretq_s32_u32(vmlaq_n_u32(even, odd, kWeight))};
 }
 #endif
 

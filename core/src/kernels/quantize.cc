@@ -13,20 +13,18 @@ HWY_BEFORE_NAMESPACE();
 namespace quantd {
 namespace HWY_NAMESPACE {
 
-// Integers of 8 bits or fewer, one byte a code, with any bounds. Within, codes are in [0, 255]: of
-// signed types 128 is added with the zero point and taken off at the end.
-// kWhole: the bounds are those of UINT8 or INT8, which packing keeps by itself.
+// Integers of 8 bits or fewer, one byte a code, with any bounds. Within, codes count from the
+// minimum: it is taken off with the zero point, so that packing keeps it by itself, and added at
+// the end. kWhole: packing keeps the maximum, too, as the bounds are those of UINT8 or INT8.
 template <bool kWhole>
 struct Integer8 {
   static constexpr size_t kCodeBytes = 1;
   static constexpr bool kIsShort = true;
 
   explicit HWY_INLINE Integer8(const QuantizeTile& tile) {
-    const int32_t bias = tile.minimum < 0 ? 128 : 0;
-    bias_ = hn::Set(DI16(), static_cast<int16_t>(bias));
-    sign_ = hn::Set(DU8(), static_cast<uint8_t>(bias));
-    minimum_ = hn::Set(DU8(), static_cast<uint8_t>(tile.minimum + bias));
-    maximum_ = hn::Set(DU8(), static_cast<uint8_t>(tile.maximum + bias));
+    bias_ = hn::Set(DI16(), static_cast<int16_t>(-tile.minimum));
+    minimum_ = hn::Set(DU8(), static_cast<uint8_t>(tile.minimum));
+    range_ = hn::Set(DU8(), static_cast<uint8_t>(tile.maximum - tile.minimum));
   }
 
   struct Points {
@@ -60,8 +58,8 @@ struct Integer8 {
   HWY_INLINE void StoreRounded(I16 ab, I16 cd, const Points& points, bool stream,
                                uint8_t* y) const {
     U8 codes = PackBytes(hn::SaturatedAdd(ab, points.ab), hn::SaturatedAdd(cd, points.cd));
-    if constexpr (!kWhole) codes = hn::Min(hn::Max(codes, minimum_), maximum_);
-    Put(hn::Xor(codes, sign_), DU8(), stream, y);
+    if constexpr (!kWhole) codes = hn::Min(codes, range_);
+    Put(hn::Add(codes, minimum_), DU8(), stream, y);
   }
 
   // The clamp leaves what the zero point can bring into the range, which is within 255. NaN gives
@@ -79,9 +77,8 @@ struct Integer8 {
 
  private:
   I16 bias_;
-  U8 sign_;
   U8 minimum_;
-  U8 maximum_;
+  U8 range_;
 };
 
 // 16-bit integers. The clamp comes before the conversion, at bounds less the zero point, all of
@@ -131,7 +128,7 @@ namespace {
 template <Division kDivision, Encoder kEncoder>
 void Set(KernelTable& table) {
   if constexpr (kEncoder == Encoder::kInteger8 && kDivision == Division::kReciprocal) {
-    // Worth a second copy of the loops: 20 instructions a block, not 22.
+    // Worth a second copy of the loops: 20 instructions a block, not 21.
     SetQuantize<kDivision, kEncoder, Integer8<false>, Integer8<true>>(table);
   } else if constexpr (kEncoder == Encoder::kInteger8) {
     SetQuantize<kDivision, kEncoder, Integer8<false>>(table);
