@@ -64,7 +64,7 @@ Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
     // The next read only now: what is read without a permit is never more than one item a stream.
     // Work on the pool leaves time to read; small work is done sooner than anything arrives, and a
     // read that is posted before the write costs a packet of its own for its window.
-    if (status.ok() && work.large()) read_next();
+    if (status.ok() && work.on_pool()) read_next();
     if (status.ok()) status = work.Execute();
     const grpc::ByteBuffer bytes_out = work.EncodeItem(status);
 

@@ -42,6 +42,9 @@ class Work {
   // Whether the work must leave the polling thread. REQUIRES: planned, not executed.
   bool large() const { return operation_->work_bytes() > backend_.inline_bytes; }
 
+  // Whether it has left it.
+  bool on_pool() const { return on_pool_; }
+
   // Asks for the memory that the work takes. When it is OK, `admitted` completes with the permit,
   // on a thread of the pool if the work is large.
   absl::Status Admit(Event& admitted);
