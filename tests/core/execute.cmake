@@ -4,6 +4,7 @@ quantd_core_test(execute
   execute_executor_test.cc
 )
 quantd_core_test(operations
+  operations_errors_test.cc
   operations_stop_test.cc
   operations_test.cc
 )

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "quantd/dynamic_quantize.h"
 #include "quantd/parameters.h"
 #include "quantd/shape.h"
 #include "reference/elements.h"
@@ -84,6 +85,24 @@ struct PiecedBytes {
       at += size;
     }
     for (const std::vector<uint8_t>& part : parts) chunks.Append(absl::MakeConstSpan(part));
+  }
+};
+
+// Room for what DynamicQuantize answers.
+struct DynamicAnswer {
+  std::vector<uint8_t> y;
+  std::vector<uint8_t> scale;
+  std::vector<uint8_t> zero_point;
+  std::vector<uint8_t> tensor_scale;
+
+  explicit DynamicAnswer(const DynamicQuantizePlan& plan)
+      : y(plan.output_bytes, 0xA5),
+        scale(plan.scale_bytes, 0xA5),
+        zero_point(plan.zero_point_bytes, 0xA5),
+        tensor_scale(plan.has_tensor_scale ? 4 : 0, 0xA5) {}
+  DynamicQuantizeOutput Output() {
+    return {absl::MakeSpan(y), absl::MakeSpan(scale), absl::MakeSpan(zero_point),
+            absl::MakeSpan(tensor_scale)};
   }
 };
 

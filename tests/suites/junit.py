@@ -22,11 +22,13 @@ def verdict(case):
 
 
 def gtest_reason(case):
-    """What a test said when it was skipped or failed: the line after 'FILE:LINE: Skipped' or '... Failure'."""
+    """What a test said when it was skipped or first failed: a failure with its values and trace, where the seed stands."""
     lines = (case.findtext("system-out") or "").splitlines()
-    for line, following in zip(lines, lines[1:]):
-        if line.endswith((": Skipped", ": Failure")):
-            return following.strip()
+    for number, line in enumerate(lines, 1):
+        if line.endswith(": Skipped"):
+            return " ".join(lines[number : number + 1])
+        if line.endswith(": Failure"):
+            return " ".join(lines[number : number + 8])
     return ""
 
 
@@ -42,7 +44,7 @@ def main():
         name = ".".join(part for part in (case.get("classname"), case.get("name")) if part)
         if case.get("classname") == case.get("name"):
             name = case.get("name")
-        print(kind, " ".join(name.split()), " ".join(reason.split())[:200], sep="\t")
+        print(kind, " ".join(name.split()), " ".join(reason.split())[:600], sep="\t")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,13 @@ struct DynamicScales {
 
   float* min() { return values.data(); }
   float* max() { return min() + size; }
-  reference::Range range(size_t i) { return {min()[i], max()[i]}; }
+  // For messages: some kernels find -0 where others find 0.
+  reference::Range range(size_t i) {
+    reference::Range range;
+    range.Include(min()[i]);
+    range.Include(max()[i]);
+    return range;
+  }
   float* scale() { return min(); }
   float* zero_point() { return max(); }
 
