@@ -5,11 +5,21 @@
 
 #include <grpcpp/completion_queue.h>
 
+#include <chrono>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
 namespace quantd::rpc {
+
+// A message that may wait a moment for the next one of its stream, to share a packet with it.
+class HeldWrite {
+ public:
+  virtual ~HeldWrite() = default;
+  // Writes it, and what gRPC keeps back of the stream with it. Called once a Hold, on any thread.
+  virtual void Write() = 0;
+};
 
 class Queue {
  public:
@@ -24,14 +34,29 @@ class Queue {
   // a queue that is shut down aborts the process.
   void Shutdown();
 
+  // Has `write` written when this thread has nothing left to do, or after kMostHold, unless it is
+  // taken back before; at once if this is no polling thread. It must live until then.
+  void Hold(HeldWrite& write);
+  // Whether it was still held. If not, it has been written or is being written now.
+  bool Take(HeldWrite& write);
+
   grpc::ServerCompletionQueue* get() const { return queue_.get(); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::microseconds kMostHold{500};
+
   void Poll();
+  bool NextEvent(void** tag, bool* ok);
+  void WriteHeld();
 
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::vector<std::thread> pollers_;
   bool shut_down_ = false;
+
+  std::mutex mutex_;
+  std::vector<HeldWrite*> held_;
+  Clock::time_point held_since_;  // of the first
 };
 
 }  // namespace quantd::rpc

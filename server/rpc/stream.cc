@@ -2,6 +2,8 @@
 // n - 1 is being written. A bad item is answered with an ItemError and the stream goes on.
 #include <grpcpp/server_context.h>
 
+#include <utility>
+
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/calls.h"
 #include "server/rpc/event.h"
@@ -9,6 +11,57 @@
 #include "server/wire/status_details.h"
 
 namespace quantd::rpc {
+namespace {
+
+// The last answer, until `written` completes. Small ones wait a moment for the next, to be sent as
+// one packet, where the client has several items in flight: where waiting was worth it the last
+// times, and one in kTry otherwise. Never the first one: it carries the headers, and gRPC keeps
+// back what it says is followed by more.
+class Answer final : public HeldWrite {
+ public:
+  Answer(ByteStream& stream, Event& written, Queue& queue)
+      : stream_(stream), written_(written), queue_(queue) {}
+
+  void Send(grpc::ByteBuffer bytes) {
+    bytes_ = std::move(bytes);
+    written_.Reset();
+    waits_ = bytes_.Length() <= kSmall && (credit_ > 0 || ++tries_ % kTry == 0);
+    if (waits_) {
+      queue_.Hold(*this);
+    } else {
+      Write();
+    }
+  }
+  // Now, if it still waits.
+  void Flush() {
+    if (waits_ && queue_.Take(*this)) Write();
+  }
+  // With the next one, which is sent as soon as this one is through.
+  void Join() {
+    if (!waits_) return;
+    if (queue_.Take(*this)) {
+      credit_ = kTry;
+      stream_.Write(bytes_, grpc::WriteOptions().set_buffer_hint(), written_.tag());
+    } else if (credit_ > 0) {
+      --credit_;
+    }
+  }
+  void Write() override { stream_.Write(bytes_, written_.tag()); }
+
+ private:
+  static constexpr size_t kSmall = 4096;  // copying these costs less than a packet
+  static constexpr int kTry = 16;
+
+  ByteStream& stream_;
+  Event& written_;
+  Queue& queue_;
+  grpc::ByteBuffer bytes_;
+  bool waits_ = false;  // or has waited and been written
+  int credit_ = 0;
+  int tries_ = 0;
+};
+
+}  // namespace
 
 Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
   grpc::ServerContext context;
@@ -25,6 +78,7 @@ Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
   bool reading = false;            // a read is in flight
   bool writing = false;            // a write is in flight
   admission::Permit write_permit;  // of the answer that is being written
+  Answer answer(stream, written, queue);
   grpc::ByteBuffer bytes_in;
   const auto read_next = [&] {
     if (backend.draining.load(std::memory_order_relaxed)) {
@@ -47,12 +101,14 @@ Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
     Event taken, admitted;
     Work work(backend, context, done);
     work.Take(bytes_in, taken);
+    if (writing && work.on_pool()) answer.Flush();
     co_await taken;
     absl::Status status = work.DecodeItem();
     if (status.ok()) status = work.Plan();
     if (status.ok()) status = work.Admit(admitted);
     if (status.ok() && work.queued() && writing) {
       // Holding one permit while waiting for another could wait for ever.
+      answer.Flush();
       writing = false;
       const bool sent = co_await written;
       if (sent) meter.Sent();
@@ -66,29 +122,30 @@ Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
     // read that is posted before the write costs a packet of its own for its window.
     if (status.ok() && work.on_pool()) read_next();
     if (status.ok()) status = work.Execute();
-    const grpc::ByteBuffer bytes_out = work.EncodeItem(status);
+    grpc::ByteBuffer bytes_out = work.EncodeItem(status);
 
     if (writing) {
+      answer.Join();
       const bool sent = co_await written;
       writing = false;
       if (!sent) break;  // the client is gone
       meter.Sent();
     }
     write_permit = work.TakePermit();
-    written.Reset();
-    stream.Write(bytes_out, written.tag());
+    answer.Send(std::move(bytes_out));
     writing = true;
     if (!reading) read_next();
   }
 
   if (writing) {
+    answer.Flush();
     const bool sent = co_await written;
     if (sent) meter.Sent();
   }
   write_permit.Release();
-  const grpc::Status answer = wire::ToGrpcStatus(end);
-  meter.SetCode(answer.error_code());
-  stream.Finish(answer, finished.tag());
+  const grpc::Status status = wire::ToGrpcStatus(end);
+  meter.SetCode(status.error_code());
+  stream.Finish(status, finished.tag());
   co_await finished;
   // A read that is still in flight ends with the call.
   if (reading) {

@@ -127,8 +127,9 @@ void OneUnary(Stub& stub, std::mt19937& random, Counts& counts) {
 void OneStream(Stub& stub, std::mt19937& random, Counts& counts) {
   grpc::ClientContext context;
   RandomDeadline(random, context);
-  const uint32_t items = random() % 12;
-  const uint32_t leave_after = random() % 4 == 0 ? random() % 12 : 1000;
+  // Long ones, so that answers are held back for their next.
+  const uint32_t items = random() % (random() % 4 == 0 ? 80 : 12);
+  const uint32_t leave_after = random() % 4 == 0 ? random() % (items + 1) : 1000;
   std::vector<Case> cases;
   for (uint32_t i = 0; i < items; ++i) cases.push_back(MakeCase(random));
   const auto stream = stub.Stream(&context);
