@@ -28,6 +28,7 @@
 #include "kernels_report.h"
 #include "quantd/executor.h"
 #include "quantd/targets.h"
+#include "timing.h"
 
 ABSL_FLAG(bool, quick, false, "shorter, and without 256 MiB");
 ABSL_FLAG(std::string, filter, "", "only cases whose name has this; the limits always run");
@@ -64,11 +65,7 @@ struct Buffers {
 };
 
 // Time that this thread was running, so that other programs on the machine cost less of a figure.
-double Seconds() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
+double Seconds() { return Now(CLOCK_THREAD_CPUTIME_ID); }
 
 // GB/s of FLOAT of all threads together.
 double Measure(const Case& c, size_t size, bool stream, std::vector<Buffers>& buffers,
@@ -98,11 +95,6 @@ double Measure(const Case& c, size_t size, bool stream, std::vector<Buffers>& bu
   double sum = 0;
   for (const double rate : rates) sum += rate;
   return sum;
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // All cases at one size and number of threads.

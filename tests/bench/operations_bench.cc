@@ -33,6 +33,7 @@
 #include "operations_large.h"
 #include "quantd/executor.h"
 #include "quantd/targets.h"
+#include "timing.h"
 
 ABSL_FLAG(bool, quick, false, "shorter, and without 256 MiB");
 ABSL_FLAG(std::string, filter, "", "only cases whose name this regular expression is found in");
@@ -52,17 +53,6 @@ struct Result {
   double rate = 0;
   double ratio = 0;  // to the base; 0: there is none
 };
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-double Now(clockid_t clock) {
-  timespec now;
-  clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 // GB/s of FLOAT. One thread is timed by the time that it was running, so that other programs cost
 // less of a figure; a pool by the clock on the wall.

@@ -22,6 +22,7 @@
 #include "peers_operations.h"
 #include "quantd/executor.h"
 #include "quantd/targets.h"
+#include "timing.h"
 
 ABSL_FLAG(std::string, library, "", "ONNX Runtime's shared library");
 ABSL_FLAG(std::string, models, "", "folder that peers_models.py has written");
@@ -38,17 +39,6 @@ struct Result {
   double quantd = 0, onnxruntime = 0, limit = 0;  // GB/s of FLOAT
   double to_onnxruntime = 0, to_limit = 0;
 };
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-double Now(clockid_t clock) {
-  timespec now;
-  clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 // Returns when no thread of this process is at work. Threads of a pool that has had work go on
 // looking for more: ONNX Runtime's for tens of milliseconds, at the cost of whoever runs next.

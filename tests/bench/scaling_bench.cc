@@ -4,7 +4,6 @@
 //   scaling_bench [--quick] [--json=FILE]
 //
 // Pools of 1, 2, 4, ... and all threads take turns; ratios to one thread are formed within a round.
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -24,6 +23,7 @@
 #include "quantd/dynamic_quantize.h"
 #include "quantd/executor.h"
 #include "quantd/quantize.h"
+#include "timing.h"
 
 ABSL_FLAG(bool, quick, false, "fewer rounds");
 ABSL_FLAG(std::string, json, "", "write the results to this file");
@@ -32,11 +32,6 @@ namespace quantd::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 // Tensors of one size, and the operations on them.
 class Tensors {
