@@ -4,7 +4,8 @@ quantd_core_test(kernels
   kernels_dispatch_test.cc
   kernels_errors_test.cc
   kernels_quantize_test.cc
-  kernels_range_test.cc)
+  kernels_range_test.cc
+  kernels_scales_test.cc)
 
 # Takes --exhaustive: every scale and every tie, 16 s on two cores.
 quantd_core_test(quotient quotient_test.cc)

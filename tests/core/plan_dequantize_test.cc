@@ -75,11 +75,13 @@ TEST(PlanDequantize, EveryCodeOfAScaleAndOfAZeroPointIsRead) {
       for (uint32_t i = 0; i < count; ++i) {
         if (integer) {
           ASSERT_EQ(plan->zero_points[i], DecodeInteger(info.type, codes[i])) << info.name << i;
-        } else {
-          ASSERT_EQ(std::bit_cast<uint32_t>(plan->scales[i]),
-                    std::bit_cast<uint32_t>(DecodeFloat(info.type, codes[i])))
-              << info.name << " " << codes[i];
+          continue;
         }
+        const float want = DecodeFloat(info.type, codes[i]);
+        const float got = plan->scales[i];
+        if (std::isnan(want) && std::isnan(got)) continue;  // some NaN
+        ASSERT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(want))
+            << info.name << " " << codes[i];
       }
     }
   }
@@ -127,7 +129,7 @@ TEST(PlanDequantize, AnyScaleValueIsAccepted) {
   const Tensor nan = Codes(DataType::kFloat8E8M0, {2}, {0xFF, 0});
   parameters.scale = nan;
   parameters.output_type = DataType::kFloat;
-  const std::vector<float> scales = PlanDequantize(parameters)->scales;
+  const FloatVector scales = PlanDequantize(parameters)->scales;
   EXPECT_TRUE(std::isnan(scales[0]));
   EXPECT_EQ(scales[1], 0x1p-127f);
 }

@@ -158,6 +158,22 @@ TEST(PlanQuantize, ScaleErrors) {
   EXPECT_EQ(Error(parameters), "scale: scale[0] is 65520, which becomes inf in FLOAT16");
 }
 
+// Whatever is wrong with each.
+TEST(PlanQuantize, OfSeveralWrongScalesTheFirstIsNamed) {
+  EXPECT_EQ(ScaleError(Floats({2}, {std::nanf(""), 0})),
+            "scale: scale[0] is nan, scales are finite and not 0");
+  QuantizeParameters parameters = Parameters();
+  const Tensor x = Zeros(DataType::kFloat, {1, 4});
+  parameters.x = x;
+  parameters.precision = DataType::kFloat16;
+  const Tensor cast_first = Floats({4}, {1, 1e-10f, 1, 0});
+  parameters.scale = cast_first;
+  EXPECT_EQ(Error(parameters), "scale: scale[1] is 1e-10, which becomes 0 in FLOAT16");
+  const Tensor cast_last = Floats({4}, {1, 1, 0, 1e-10f});
+  parameters.scale = cast_last;
+  EXPECT_EQ(Error(parameters), "scale: scale[2] is 0, scales are finite and not 0");
+}
+
 TEST(PlanQuantize, ZeroPointErrors) {
   EXPECT_EQ(ZeroPointError(Zeros(DataType::kUint8, {1})), "OK") << "[] and [1] are the same";
   EXPECT_EQ(ZeroPointError(Zeros(DataType::kUint8, {2})),

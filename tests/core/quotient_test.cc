@@ -38,30 +38,33 @@ void MakeTies(float scale, uint8_t* x) {
 // significands from `begin` in steps of `step`.
 uint64_t CountDifferences(const KernelTable& table, uint32_t begin, uint32_t step, float power,
                           float* example, bool with_correction = true) {
-  const auto kernel = [&](Division division) {
+  const auto kernel = [&](Division division, ScaleMode mode) {
     return table.quantize[static_cast<size_t>(division)][static_cast<size_t>(Encoder::kInteger8)]
-                         [static_cast<size_t>(ScaleMode::kRuns)];
+                         [static_cast<size_t>(mode)];
   };
   std::vector<uint8_t> x(kSize * sizeof(float)), fast(kSize), slow(kSize);
+  std::vector<float> reciprocals(kSize), corrections(kSize, 0.0f);
   uint64_t differences = 0;
   for (uint32_t significand = begin; significand < 1u << 23; significand += step) {
     const float scale = std::bit_cast<float>(significand | 0x3F800000u) * power;
-    float reciprocal, correction;
-    table.make_reciprocals(&scale, 1, &reciprocal, &correction);
-    if (!with_correction) correction = 0;
     MakeTies(scale, x.data());
     QuantizeTile tile;
     tile.x = x.data();
     tile.size = kSize;
     tile.scale = &scale;
-    tile.reciprocal = &reciprocal;
-    tile.correction = &correction;
     tile.minimum = 0;
     tile.maximum = 255;
-    tile.y = fast.data();
-    kernel(Division::kReciprocal)(tile);
     tile.y = slow.data();
-    kernel(Division::kDivide)(tile);
+    kernel(Division::kDivide, ScaleMode::kRuns)(tile);
+    tile.y = fast.data();
+    if (with_correction) {
+      kernel(Division::kReciprocal, ScaleMode::kRuns)(tile);
+    } else {
+      std::fill(reciprocals.begin(), reciprocals.end(), 1 / scale);
+      tile.reciprocal = reciprocals.data();
+      tile.correction = corrections.data();
+      kernel(Division::kReciprocal, ScaleMode::kPerElement)(tile);
+    }
     if (std::memcmp(fast.data(), slow.data(), kSize) == 0) continue;
     for (size_t i = 0; i < kSize; ++i) differences += fast[i] != slow[i];
     *example = scale;

@@ -11,6 +11,8 @@
 #define QUANTD_PLAN_H_
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -38,6 +40,28 @@ struct BlockLayout {
 
   bool uniform() const { return scale_count == 1; }  // one scale for all elements
 };
+
+// A vector whose resize leaves new elements as they are, for what is written right away: a scale
+// every 32 elements is a lot of scales.
+template <typename T>
+struct UninitializedAllocator : std::allocator<T> {
+  template <typename U>
+  struct rebind {
+    using other = UninitializedAllocator<U>;
+  };
+  template <typename U>
+  void construct(U* place) {
+    ::new (static_cast<void*>(place)) U;
+  }
+  template <typename U, typename... Arguments>
+  void construct(U* place, Arguments&&... arguments) {
+    ::new (static_cast<void*>(place)) U(std::forward<Arguments>(arguments)...);
+  }
+};
+template <typename T>
+using UninitializedVector = std::vector<T, UninitializedAllocator<T>>;
+using FloatVector = UninitializedVector<float>;
+using IntegerVector = UninitializedVector<int32_t>;
 
 // How x / scale is computed; see core/src/kernels for why each is exact.
 enum class Quotient : uint8_t {
@@ -73,20 +97,20 @@ struct QuantizePlan : PlanBase {
   // [-127, 127] for the INT8 of DynamicQuantize.
   int32_t minimum = 0;
   int32_t maximum = 0;
-  std::vector<float> scales;  // scale_count, cast to `precision`; neither 0 nor NaN nor infinite
-  std::vector<float> dequantize_scales;  // report_error only, when they differ from scales (a cast
-                                         // to `precision` lost bits)
-  // scale_count, or empty when all are 0. FLOAT4: filled whenever has_zero_point (adding 0 turns -0
-  // into +0, and a zero point may be -0 itself). BEFORE_ROUNDING: the INT32 ones as FLOAT.
-  std::vector<float> zero_points;
+  FloatVector scales;  // scale_count, cast to `precision`; neither 0 nor NaN nor infinite
+  FloatVector dequantize_scales;  // report_error only, when they differ from scales (a cast to
+                                  // `precision` lost bits)
+  // scale_count, or empty when all bytes are 0. FLOAT4: filled whenever has_zero_point (adding 0
+  // turns -0 into +0, and a zero point may be -0 itself). BEFORE_ROUNDING: the INT32 ones as FLOAT.
+  FloatVector zero_points;
 };
 
 // Made by PlanDequantize.
 struct DequantizePlan : PlanBase {
-  std::vector<float> scales;  // scale_count, tensor_scale multiplied in; any value
-  // scale_count, or empty when all are 0. FLOAT4: the codes, 0 to 15 (-0 is one of them). To be
-  // subtracted as float(x) - float(zero_point), but for INT32 x in 64-bit integers.
-  std::vector<int32_t> zero_points;
+  FloatVector scales;  // scale_count, tensor_scale multiplied in; any value
+  // scale_count, or empty when all bytes are 0. FLOAT4: the codes, 0 to 15 (-0 is one of them). To
+  // be subtracted as float(x) - float(zero_point), but for INT32 x in 64-bit integers.
+  IntegerVector zero_points;
 };
 
 // How the scale of a block follows from its range.

@@ -3,10 +3,10 @@
 #include <array>
 #include <cstddef>
 
-#include "execute/conversions.h"
 #include "execute/cursor.h"
 #include "execute/scales.h"
 #include "execute/tasks.h"
+#include "kernels/conversions.h"
 
 namespace quantd {
 namespace {

@@ -18,13 +18,10 @@ namespace quantd {
 namespace {
 
 // As PlanQuantize chooses for scales that arrive.
-Quotient ChooseQuotient(const DynamicQuantizePlan& plan, const float* scale, size_t size) {
+Quotient ChooseQuotient(const DynamicQuantizePlan& plan, Magnitudes scales) {
   const DataTypeInfo& output = Info(plan.output_type);
   if (output.kind != DataTypeKind::kInteger || output.bits > 8) return Quotient::kDivide;
-  // Without a way out of the loop, which keeps compilers from vectorising it.
-  uint32_t beyond = 0;
-  for (size_t i = 0; i < size; ++i) beyond |= !(scale[i] >= 0x1p-100f && scale[i] <= 0x1p76f);
-  return beyond == 0 ? Quotient::kReciprocal : Quotient::kDivide;
+  return HasReciprocal(scales) ? Quotient::kReciprocal : Quotient::kDivide;
 }
 
 // What all parts share.
@@ -41,8 +38,8 @@ struct Job {
           FindRanges(plan, x, part, workers, interrupted, scales.min(), scales.max());
       if (!found.ok()) return found;
     }
-    absl::Status made = MakeScales(plan, part, workers, scales, output);
-    if (!made.ok()) return made;
+    const absl::StatusOr<Magnitudes> made = MakeScales(plan, part, workers, scales, output);
+    if (!made.ok()) return made.status();
     const float* scale = scales.scale() + part.first_scale;
     const QuantizeWork work{
         .input_type = plan.input_type,
@@ -50,7 +47,7 @@ struct Job {
         .part = part,
         .input_bytes = plan.input_bytes,
         .layout = &plan.layout,
-        .quotient = ChooseQuotient(plan, scale, part.scales),
+        .quotient = ChooseQuotient(plan, *made),
         .order = ZeroPointOrder::kAfterRounding,
         .scale = scale,
         .dequantize_scale = scale,

@@ -1,6 +1,6 @@
-// Each rule is a few plain loops over a tile of scales, so that compilers vectorise them: the scale
-// as the rule has it, rounded to the scale type by the kernels that convert and quantize elements,
-// then the zero point. 1 to 3 ns a scale, where one by one takes 9 to 25.
+// Each rule is a few loops over a tile of scales, plain ones that compilers vectorise or kernels:
+// the scale as the rule has it, rounded to the scale type by the kernels that convert and quantize
+// elements, then the zero point. 1 to 3 ns a scale, where one by one takes 9 to 25.
 #include "execute/make_scales.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "execute/conversions.h"
+#include "kernels/conversions.h"
 #include "kernels/kernel_table.h"
 #include "reference/elements.h"
 
@@ -55,51 +55,32 @@ void PowersOfTwo(const reference::ScaleMaker& maker, const float* min, const flo
   }
 }
 
-// Half to even. Below 2^22 a sum with 1.5 * 2^23 has no room for a fraction.
-float RoundZeroPoint(float value) { return (value + 0x1.8p23f) - 0x1.8p23f; }
-
-void ZeroPoints(const reference::ScaleMaker& maker, const float* min, const float* max,
-                const float* scale, size_t size, float* zero_point) {
-  for (size_t i = 0; i < size; ++i) {
-    const reference::Range range{min[i], max[i]};
-    const float rounded = RoundZeroPoint(maker.UnroundedZeroPoint(range, scale[i]));
-    zero_point[i] = range.largest_magnitude() == 0 ? 0.0f : rounded;
-  }
-}
-
 class Maker {
  public:
   Maker(const DynamicQuantizePlan& plan, const reference::ScaleMaker& maker,
         const DynamicQuantizeOutput& output)
       : plan_(plan), maker_(maker), output_(output), kernels_(Kernels()) {}
 
-  // Makes scales [begin, begin + size) in place of their ranges. Returns the index of the first one
-  // that under- or overflows, whose range is left, or begin + size.
-  size_t Make(DynamicScales& scales, size_t begin, size_t size) const {
-    const float* min = scales.min() + begin;
-    const float* max = scales.max() + begin;
+  // Makes scales [begin, begin + size) in place of their ranges. Returns their magnitudes; where
+  // one under- or overflows, the ranges are left.
+  Magnitudes Make(DynamicScales& scales, size_t begin, size_t size) const {
+    float* min = scales.min() + begin;
+    float* max = scales.max() + begin;
     Floats scale;
     Scales(min, max, size, output_.scale.data() + begin * scale_bits_ / 8, scale.data());
-    uint32_t bad = 0;
-    for (size_t i = 0; i < size; ++i) bad |= !Good(scale[i]);
-    if (bad != 0) {
-      return begin +
-             static_cast<size_t>(std::find_if_not(scale.begin(), scale.begin() + size, Good) -
-                                 scale.begin());
-    }
+    const Magnitudes made = kernels_.magnitudes(scale.data(), size);
+    if (!IsDivisor(made)) return made;
     if (plan_.has_zero_point) {
-      Floats zero_point;
-      ZeroPoints(maker_, min, max, scale.data(), size, zero_point.data());
-      StoreZeroPoints(zero_point.data(), begin, size);
-      std::copy_n(zero_point.data(), size, scales.zero_point() + begin);
+      float* zero_point = scales.zero_point() + begin;
+      kernels_.range_zero_points(min, max, scale.data(), size, static_cast<float>(plan_.minimum),
+                                 static_cast<float>(plan_.maximum), zero_point);
+      StoreZeroPoints(zero_point, begin, size);
     }
     std::copy_n(scale.data(), size, scales.scale() + begin);
-    return begin + size;
+    return made;
   }
 
  private:
-  static bool Good(float scale) { return scale != 0 && std::fabs(scale) < INFINITY; }
-
   // Writes the codes to `codes` and what they stand for to `scale`.
   void Scales(const float* min, const float* max, size_t size, uint8_t* codes, float* scale) const {
     Floats wanted;
@@ -113,7 +94,8 @@ class Maker {
         Unrounded<ScaleRule::kSymmetric>(maker_, min, max, size, wanted.data());
         break;
       case ScaleRule::kRange:
-        Unrounded<ScaleRule::kRange>(maker_, min, max, size, wanted.data());
+        kernels_.range_scales(min, max, size, static_cast<float>(plan_.maximum - plan_.minimum),
+                              wanted.data());
         break;
     }
     if (plan_.scale_type == DataType::kFloat8E4M3Fn) {
@@ -175,10 +157,22 @@ class Maker {
   const int zero_point_bits_ = Info(plan_.output_type).bits;
 };
 
+// The index of the first of `size` scales that under- or overflows, whose ranges are there.
+size_t FirstFault(const reference::ScaleMaker& maker, DynamicScales& scales, size_t begin,
+                  size_t size) {
+  size_t i = 0;
+  while (i + 1 < size &&
+         maker.Make(scales.range(begin + i)).fault == reference::ScaleFault::kNone) {
+    ++i;
+  }
+  return begin + i;
+}
+
 }  // namespace
 
-absl::Status MakeScales(const DynamicQuantizePlan& plan, const Part& part, Workers workers,
-                        DynamicScales& scales, const DynamicQuantizeOutput& output) {
+absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan, const Part& part,
+                                      Workers workers, DynamicScales& scales,
+                                      const DynamicQuantizeOutput& output) {
   reference::ScaleMaker maker(plan);
   if (plan.has_tensor_scale) {
     reference::Range tensor;
@@ -192,23 +186,32 @@ absl::Status MakeScales(const DynamicQuantizePlan& plan, const Part& part, Worke
     std::memcpy(output.tensor_scale.data(), &tensor_scale, sizeof(tensor_scale));
   }
   const Maker tiles(plan, maker, output);
+  const size_t tasks = (part.scales + kScalesPerTask - 1) / kScalesPerTask;
+  std::vector<Magnitudes> magnitudes(tasks);
   std::atomic<size_t> first_fault{scales.size};
-  ForEachTask(workers, (part.scales + kScalesPerTask - 1) / kScalesPerTask, [&](size_t task) {
+  ForEachTask(workers, tasks, [&](size_t task) {
     const size_t end = part.first_scale + std::min(part.scales, (task + 1) * kScalesPerTask);
     for (size_t begin = part.first_scale + task * kScalesPerTask; begin < end; begin += kTile) {
       const size_t size = std::min(kTile, end - begin);
-      const size_t made = tiles.Make(scales, begin, size);
-      if (made == begin + size) continue;
-      size_t first = first_fault.load();
-      while (made < first && !first_fault.compare_exchange_weak(first, made)) {
+      const Magnitudes made = tiles.Make(scales, begin, size);
+      if (!IsDivisor(made)) {
+        const size_t fault = FirstFault(maker, scales, begin, size);
+        size_t first = first_fault.load();
+        while (fault < first && !first_fault.compare_exchange_weak(first, fault)) {
+        }
+        return;  // and leaves the range for the message
       }
-      return;  // and leaves the range for the message
+      magnitudes[task].Include(made);
     }
   });
   const size_t index = first_fault.load();
-  if (index == scales.size) return absl::OkStatus();
-  const reference::Range range = scales.range(index);
-  return maker.Error(static_cast<int64_t>(index), range, maker.Make(range).fault);
+  if (index < scales.size) {
+    const reference::Range range = scales.range(index);
+    return maker.Error(static_cast<int64_t>(index), range, maker.Make(range).fault);
+  }
+  Magnitudes all;
+  for (const Magnitudes& some : magnitudes) all.Include(some);
+  return all;
 }
 
 }  // namespace quantd

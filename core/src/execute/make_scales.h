@@ -6,8 +6,9 @@
 #include <cstddef>
 
 #include "absl/container/inlined_vector.h"
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "execute/tasks.h"
+#include "kernels/kernel_table.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/plan.h"
 #include "reference/scale_rules.h"
@@ -35,10 +36,12 @@ struct DynamicScales {
 };
 
 // As reference::ScaleMaker has it, in loops over many scales: those of a part, and their entries of
-// `output`. REQUIRES: the part is all, or has no tensor scale and begins at a multiple of 4 scales.
-// INVALID_ARGUMENT (field "x") naming the first scale that underflows or overflows.
-absl::Status MakeScales(const DynamicQuantizePlan& plan, const Part& part, Workers workers,
-                        DynamicScales& scales, const DynamicQuantizeOutput& output);
+// `output`. Returns the scales' magnitudes. REQUIRES: the part is all, or has no tensor scale and
+// begins at a multiple of 4 scales. INVALID_ARGUMENT (field "x") naming the first scale that
+// underflows or overflows.
+absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan, const Part& part,
+                                      Workers workers, DynamicScales& scales,
+                                      const DynamicQuantizeOutput& output);
 
 }  // namespace quantd
 

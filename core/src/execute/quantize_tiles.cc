@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "execute/conversions.h"
 #include "execute/cursor.h"
 #include "execute/reciprocals.h"
 #include "execute/scales.h"
 #include "execute/tasks.h"
+#include "kernels/conversions.h"
 #include "reference/elements.h"
 
 namespace quantd {
@@ -146,13 +146,14 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Worker
   const Part& part = work.part;
   if (part.elements() == 0) return absl::OkStatus();
   const KernelTable& kernels = Kernels();
-  const bool reciprocal =
-      work.quotient == Quotient::kReciprocal && work.order == ZeroPointOrder::kAfterRounding;
   const bool report = sums != nullptr;
+  const BlockWalk walk(*work.layout, static_cast<int64_t>(part.first_scale));
+  const ScaleMode mode = ScaleCursor::Mode(walk);
 
   std::optional<Reciprocals> reciprocals;
   ScaleCursor::Columns columns{};
-  if (reciprocal) {
+  if (DivisionOf(work.quotient, work.order) == Division::kReciprocal &&
+      mode == ScaleMode::kPerElement) {
     reciprocals.emplace(kernels, workers, work.scale, part.scales);
     columns[kReciprocal] = reciprocals->reciprocal();
     columns[kCorrection] = reciprocals->correction();
@@ -161,8 +162,6 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Worker
   if (report) columns[kDequantizeScale] = work.dequantize_scale;
   columns[kZeroPoint] = work.zero_point;
 
-  const BlockWalk walk(*work.layout, static_cast<int64_t>(part.first_scale));
-  const ScaleMode mode = ScaleCursor::Mode(walk);
   const int input_bits = Info(work.input_type).bits;
   const int output_bits = Info(work.output_type).bits;
   Loop loop{

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "execute/blocks.h"
-#include "execute/conversions.h"
 #include "execute/cursor.h"
 #include "execute/scales.h"
 #include "execute/tasks.h"
+#include "kernels/conversions.h"
 #include "reference/scale_rules.h"
 
 namespace quantd {

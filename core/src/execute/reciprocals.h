@@ -1,4 +1,5 @@
-// The columns of Quotient::kReciprocal, made from the scales once an operation.
+// The columns that Division::kReciprocal needs with ScaleMode::kPerElement, made from the scales
+// once an operation. (With runs the kernels make them, as they go.)
 #ifndef QUANTD_SRC_EXECUTE_RECIPROCALS_H_
 #define QUANTD_SRC_EXECUTE_RECIPROCALS_H_
 

@@ -1,6 +1,5 @@
 // Conversions: the floating-point types, packed codes, and what two fused multiply-adds need of a
 // scale.
-#include <algorithm>
 #include <cstring>
 
 #include "kernels/targets.h"
@@ -12,6 +11,7 @@
 
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #include "kernels/convert-inl.h"
+#include "kernels/reciprocal-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace quantd {
@@ -148,31 +148,8 @@ struct Unpack2 {
   }
 };
 
-// Reciprocal and correction of N scales. 1 - s * rh is exact in one fused multiply-add, so
-// the correction is 1 / s - rh rounded once.
-HWY_INLINE void ReciprocalStep(const float* scale, float* reciprocal, float* correction) {
-  const DF df;
-  const V one = hn::Set(df, 1.0f);
-  const V s = hn::LoadU(df, scale);
-  const V high = hn::Div(one, s);
-  hn::StoreU(high, df, reciprocal);
-  hn::StoreU(hn::Div(hn::NegMulAdd(high, s, one), s), df, correction);
-}
-
 void MakeReciprocals(const float* scale, size_t size, float* reciprocal, float* correction) {
-  size_t i = 0;
-  for (; i + N <= size; i += N) {
-    ReciprocalStep(scale + i, reciprocal + i, correction + i);
-  }
-  const size_t rest = size - i;
-  if (rest == 0) return;
-  float in[N];
-  float out[2][N];
-  std::fill_n(in, N, 1.0f);
-  std::memcpy(in, scale + i, rest * sizeof(float));
-  ReciprocalStep(in, out[0], out[1]);
-  std::memcpy(reciprocal + i, out[0], rest * sizeof(float));
-  std::memcpy(correction + i, out[1], rest * sizeof(float));
+  ReciprocalsOf(scale, size, reciprocal, correction);
 }
 
 void FillConvert(KernelTable& table) {

@@ -32,6 +32,7 @@ struct Target {
     target::FillRange(table);          \
     target::FillConvert(table);        \
     target::FillErrors(table);         \
+    target::FillScales(table);         \
   }
 const Target kTargets[] = {
 #if HWY_TARGETS & HWY_AVX3

@@ -15,6 +15,8 @@
 #ifndef QUANTD_SRC_KERNELS_KERNEL_TABLE_H_
 #define QUANTD_SRC_KERNELS_KERNEL_TABLE_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -77,9 +79,10 @@ struct QuantizeTile {
   // one scale is any run >= first + size. Ignored by kPerElement.
   size_t first = 0;
   size_t run = SIZE_MAX;
-  // One entry a run, or one an element. Always `scale` (in the precision of the division, and
-  // neither 0 nor NaN nor infinite); for kReciprocal the two that make_reciprocals gives as well.
+  // One entry a run, or one an element, in the precision of the division, and neither 0 nor NaN nor
+  // infinite.
   const float* scale = nullptr;
+  // What make_reciprocals gives, for kReciprocal with kPerElement.
   const float* reciprocal = nullptr;
   const float* correction = nullptr;
   // Null: none. Integers with |value| <= 65535 within the output's range for the integer encoders
@@ -141,6 +144,18 @@ struct ErrorTile {
 
 struct ErrorLanes;  // error_lanes.h
 
+// The smallest and the largest magnitude of 1 and some floats; NaN is larger than infinity.
+struct Magnitudes {
+  float smallest = 1;
+  float largest = 1;
+
+  // REQUIRES: no NaN.
+  void Include(const Magnitudes& other) {
+    smallest = std::min(smallest, other.smallest);
+    largest = std::max(largest, other.largest);
+  }
+};
+
 struct KernelTable {
   const char* name;  // as SupportedTargets() has it
   // Null where kernels.inc has no such row.
@@ -151,6 +166,17 @@ struct KernelTable {
   // 1 / scale in two floats for Division::kReciprocal. REQUIRES: every |scale| in [2^-100, 2^76].
   // Outputs may not overlap the input.
   void (*make_reciprocals)(const float* scale, size_t size, float* reciprocal, float* correction);
+
+  // What is wrong with scales shows in two of them.
+  Magnitudes (*magnitudes)(const float* x, size_t size);
+
+  // ScaleRule::kRange with a scale of FLOAT, as reference::ScaleMaker has it: (max - min) / steps,
+  // and minimum - min / scale, rounded and within the bounds. A range of nothing but 0 has scale 1
+  // and zero point 0. REQUIRES: min <= 0 <= max, finite; a zero point's scale is neither 0 nor
+  // infinite. Outputs may be inputs.
+  void (*range_scales)(const float* min, const float* max, size_t size, float steps, float* scale);
+  void (*range_zero_points)(const float* min, const float* max, const float* scale, size_t size,
+                            float minimum, float maximum, float* zero_point);
 
   // Elements to floats and back, `size` of them. Rounds half to even; a NaN stays a NaN of its
   // sign.
@@ -181,6 +207,19 @@ const KernelTable& Kernels();
 
 // The table of a target by name, or nullptr when this CPU or build has it not.
 const KernelTable* FindKernels(const char* name);
+
+// Whether Division::kReciprocal is right for a scale (README.md).
+inline bool HasReciprocal(float scale) {
+  return std::fabs(scale) >= 0x1p-100f && std::fabs(scale) <= 0x1p76f;
+}
+inline bool HasReciprocal(Magnitudes scales) {
+  return HasReciprocal(scales.smallest) && HasReciprocal(scales.largest);
+}
+// Whether a scale divides at all.
+inline bool IsDivisor(float scale) { return scale != 0 && std::fabs(scale) < INFINITY; }
+inline bool IsDivisor(Magnitudes scales) {
+  return IsDivisor(scales.smallest) && IsDivisor(scales.largest);
+}
 
 // A function of a QuantizePlan's fields. Never null for a plan that PlanQuantize made.
 QuantizeKernel FindQuantize(const KernelTable& table, Quotient quotient, ZeroPointOrder order,

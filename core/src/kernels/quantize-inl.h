@@ -188,14 +188,19 @@ HWY_NOINLINE size_t QuantizeWholeRuns(const QuantizeTile& in_tile, const Encoder
   const size_t blocks = kVectors < 4 ? 1 : tile.run / kBlock;  // of a step
   const size_t runs = size / (blocks * kBlock) * (4 / kVectors);
   alignas(64) float prepared[N] = {};
+  typename D::Neighbours dividers(tile, k, runs);
   size_t i = 0;
   for (size_t n = 0; n < runs; n += 4 / kVectors, k += 4 / kVectors) {
-    if (n % N == 0) PreparePoints<kDivision>(tile, encoder, k, runs - n, prepared);
-    const float* points = prepared + n % N;
-    const D d0 = D::template Make<kMode>(tile, k);
-    const D d1 = D::template Make<kMode>(tile, k + 1 / kVectors);
-    const D d2 = D::template Make<kMode>(tile, k + 2 / kVectors);
-    const D d3 = D::template Make<kMode>(tile, k + 3 / kVectors);
+    const size_t j = n % N;
+    if (j == 0) {
+      PreparePoints<kDivision>(tile, encoder, k, runs - n, prepared);
+      dividers.MoveTo(k, runs - n);
+    }
+    const float* points = prepared + j;
+    const D d0 = dividers.At(j);
+    const D d1 = dividers.At(j + 1 / kVectors);
+    const D d2 = dividers.At(j + 2 / kVectors);
+    const D d3 = dividers.At(j + 3 / kVectors);
     const auto run_points = encoder.template MakeRunPoints<kVectors>(
         Fetch<kMode>(points, 0), Fetch<kMode>(points, 1 / kVectors),
         Fetch<kMode>(points, 2 / kVectors), Fetch<kMode>(points, 3 / kVectors));
@@ -218,16 +223,26 @@ HWY_NOINLINE void QuantizeShortRuns(const QuantizeTile& tile, const Encoder& enc
   for (size_t done = 0; done < tile.size; done += scales.size) {
     scales.size = 0;
     const size_t size = std::min(kPiece, tile.size - done);
-    size_t left = tile.run - (tile.first + done) % tile.run;
-    for (size_t k = (tile.first + done) / tile.run; scales.size < size; ++k) {
-      scales.Append(tile, k, std::min(left, size - scales.size));
-      left = tile.run;
-    }
+    const size_t first = (tile.first + done) % tile.run;
     QuantizeTile piece = tile;
-    scales.Use(piece);
     piece.x = tile.x + done * sizeof(float);
     piece.y = tile.y + done * Encoder::kCodeBytes;
     piece.size = size;
+    const size_t k = (tile.first + done) / tile.run;
+    piece.scale = tile.scale + k;
+    if (tile.zero_point != nullptr) piece.zero_point = tile.zero_point + k;
+    [[maybe_unused]] float reciprocal[kPiece], correction[kPiece];
+    if constexpr (kDivision == Division::kReciprocal) {
+      ReciprocalsOf(piece.scale, (first + size - 1) / tile.run + 1, reciprocal, correction);
+      piece.reciprocal = reciprocal;
+      piece.correction = correction;
+    }
+    size_t left = tile.run - first;
+    for (size_t i = 0; scales.size < size; ++i) {
+      scales.Append(piece, i, std::min(left, size - scales.size));
+      left = tile.run;
+    }
+    scales.Use(piece);
     QuantizeElements<kDivision>(piece, encoder);
   }
 }

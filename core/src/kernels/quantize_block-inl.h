@@ -19,6 +19,7 @@
 #include "kernels/convert-inl.h"
 #include "kernels/kernel_table.h"
 #include "kernels/pack-inl.h"
+#include "kernels/reciprocal-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace quantd {
@@ -38,6 +39,8 @@ HWY_INLINE V Fetch(const float* array, size_t k) {
 
 // ---- Quotients ----------------------------------------------------------------------------------
 
+// Divides by one scale, or by one in each lane, those of the entries from k on. Of `count` runs,
+// one after the other, Neighbours has N dividers at a time: MoveTo(k, left) goes on to the next.
 template <Division kDivision>
 struct Divider {
   V scale;
@@ -51,6 +54,17 @@ struct Divider {
     }
     return divider;
   }
+
+  class Neighbours {
+   public:
+    HWY_INLINE Neighbours(const QuantizeTile& tile, size_t, size_t) : tile_(tile) {}
+    HWY_INLINE void MoveTo(size_t k, size_t) { k_ = k; }
+    HWY_INLINE Divider At(size_t i) const { return Make<ScaleMode::kRuns>(tile_, k_ + i); }
+
+   private:
+    const QuantizeTile& tile_;
+    size_t k_ = 0;
+  };
 
   HWY_INLINE V operator()(V x) const {
     if constexpr (kDivision == Division::kDivideFloat16) {
@@ -72,10 +86,44 @@ struct Divider<Division::kReciprocal> {
   V reciprocal;
   V correction;
 
+  // Scales of single elements are used again and again, row by row: theirs come with the tile.
   template <ScaleMode kMode>
   static HWY_INLINE Divider Make(const QuantizeTile& tile, size_t k) {
-    return {Fetch<kMode>(tile.reciprocal, k), Fetch<kMode>(tile.correction, k)};
+    if constexpr (kMode == ScaleMode::kPerElement) {
+      return {Fetch<kMode>(tile.reciprocal, k), Fetch<kMode>(tile.correction, k)};
+    }
+    float made[2];
+    ReciprocalsOf(tile.scale + k, 1, made, made + 1);
+    return {Fetch<kMode>(made, 0), Fetch<kMode>(made, 1)};
   }
+
+  // Made N ahead, so that the divisions take their time beside the multiplications.
+  class Neighbours {
+   public:
+    HWY_INLINE Neighbours(const QuantizeTile& tile, size_t k, size_t count) : scale_(tile.scale) {
+      Make(k, count, 0);
+    }
+    HWY_INLINE void MoveTo(size_t k, size_t left) {
+      at_ = next_;
+      next_ = N - next_;
+      if (left > N) Make(k + N, left - N, next_);
+    }
+    HWY_INLINE Divider At(size_t i) const {
+      return {hn::Set(DF(), reciprocal_[at_ + i]), hn::Set(DF(), correction_[at_ + i])};
+    }
+
+   private:
+    HWY_INLINE void Make(size_t k, size_t count, size_t to) {
+      ReciprocalsOf(scale_ + k, HWY_LIKELY(count >= N) ? N : count, reciprocal_ + to,
+                    correction_ + to);
+    }
+
+    const float* scale_;
+    size_t at_ = 0;
+    size_t next_ = 0;
+    alignas(64) float reciprocal_[2 * N];
+    alignas(64) float correction_[2 * N];
+  };
 
   // Wrong (a NaN, or an infinity of the wrong sign) where x or a product is infinite.
   HWY_INLINE V operator()(V x) const { return hn::MulAdd(x, reciprocal, hn::Mul(x, correction)); }

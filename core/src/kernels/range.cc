@@ -54,6 +54,18 @@ class Widener {
     lanes.min = MinSkipNan(b, MinSkipNan(a, lanes.min));
     lanes.max = MaxSkipNan(b, MaxSkipNan(a, lanes.max));
   }
+  // The lanes of two vectors alone, which need not contain 0.
+  HWY_INLINE Lanes Only(V a, V b) {
+    Lanes lanes;
+    if constexpr (kNonFinite == NonFinite::kIgnore) {
+      Add(a, b, lanes);
+    } else {
+      nan_.Add(a, b);
+      lanes.min = hn::Min(a, b);
+      lanes.max = hn::Max(a, b);
+    }
+    return lanes;
+  }
   // An infinity is looked for in what was found, once a run. kIgnore has left it out before.
   HWY_INLINE void Check(const Lanes& found) {
     if constexpr (kNonFinite == NonFinite::kReject) found_.Join(found);
@@ -178,7 +190,8 @@ struct MaxOp {
 template <bool kShort, NonFinite kNonFinite>
 HWY_INLINE Lanes LanesOfRun(const uint8_t* x, size_t run, Widener<kNonFinite>& widener) {
   if constexpr (!kShort) {
-    return LanesOf(x, run, widener);
+    if (run != 2 * N) return LanesOf(x, run, widener);
+    return widener.Only(hn::LoadU(DF(), As<float>(x)), hn::LoadU(DF(), As<float>(x) + N));
   } else {
     const V all = hn::LoadU(DF(), As<float>(x));
     const V v = hn::IfThenElseZero(hn::FirstN(DF(), run), all);

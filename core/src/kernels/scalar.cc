@@ -1,6 +1,7 @@
 // The scalar table: plain loops over reference/elements.h. What every other table is compared with,
 // and what a CPU without AVX2 or NEON runs. Written to be plainly right, not fast.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -138,6 +139,32 @@ void MakeReciprocals(const float* scale, size_t size, float* reciprocal, float* 
   }
 }
 
+Magnitudes MagnitudesOf(const float* x, size_t size) {
+  uint32_t smallest = std::bit_cast<uint32_t>(1.0f);
+  uint32_t largest = smallest;
+  for (size_t i = 0; i < size; ++i) {
+    const auto magnitude = std::bit_cast<uint32_t>(std::fabs(x[i]));
+    smallest = std::min(smallest, magnitude);
+    largest = std::max(largest, magnitude);
+  }
+  return {std::bit_cast<float>(smallest), std::bit_cast<float>(largest)};
+}
+
+void RangeScales(const float* min, const float* max, size_t size, float steps, float* scale) {
+  for (size_t i = 0; i < size; ++i) {
+    const float range = max[i] - min[i];
+    scale[i] = range == 0 ? 1 : range / steps;
+  }
+}
+
+void RangeZeroPoints(const float* min, const float* max, const float* scale, size_t size,
+                     float minimum, float maximum, float* zero_point) {
+  for (size_t i = 0; i < size; ++i) {
+    const float wanted = std::clamp(minimum - min[i] / scale[i], minimum, maximum);
+    zero_point[i] = max[i] - min[i] == 0 ? 0 : std::nearbyint(wanted);
+  }
+}
+
 size_t FindNonFinite(const uint8_t* x, size_t size) {
   for (size_t i = 0; i < size; ++i) {
     if (!std::isfinite(Load<float>(x, i))) return i;
@@ -207,6 +234,9 @@ void FillScalarTable(KernelTable& table) {
 #include "kernels/kernels.inc"
   table.make_reciprocals = MakeReciprocals;
   table.find_non_finite = FindNonFinite;
+  table.magnitudes = MagnitudesOf;
+  table.range_scales = RangeScales;
+  table.range_zero_points = RangeZeroPoints;
   table.float16_to_float = Float16ToFloat;
   table.bfloat16_to_float = Bfloat16ToFloat;
   table.int32_to_float = Int32ToFloat;

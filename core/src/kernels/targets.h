@@ -27,6 +27,7 @@ void FillScalarErrors(KernelTable& table);  // a part of it
   void FillRange(KernelTable& table);          \
   void FillConvert(KernelTable& table);        \
   void FillErrors(KernelTable& table);         \
+  void FillScales(KernelTable& table);         \
   }
 QUANTD_DECLARE_FILL(N_AVX3)
 QUANTD_DECLARE_FILL(N_AVX2)

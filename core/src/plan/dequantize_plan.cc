@@ -56,16 +56,11 @@ absl::Status CheckTensorScale(const TensorView& tensor_scale) {
 }
 
 absl::Status ReadZeroPoints(const TensorView& zero_point, int64_t count, DequantizePlan& plan) {
-  switch (Info(plan.input_type).kind) {
-    case DataTypeKind::kFloat8:
-      return CheckZeroBytes(zero_point, count);
-    case DataTypeKind::kFloat4:
-      plan.zero_points = ReadCodes(zero_point, count);
-      break;
-    default:
-      plan.zero_points = ReadIntegers(zero_point, count);
-  }
-  if (All(plan.zero_points, [](int32_t value) { return value == 0; })) plan.zero_points.clear();
+  const DataTypeKind kind = Info(plan.input_type).kind;
+  if (kind == DataTypeKind::kFloat8) return CheckZeroBytes(zero_point, count);
+  if (AllZero(zero_point.bytes)) return absl::OkStatus();
+  plan.zero_points = kind == DataTypeKind::kFloat4 ? ReadCodes(zero_point, count)
+                                                   : ReadIntegers(zero_point, count);
   return absl::OkStatus();
 }
 

@@ -1,16 +1,18 @@
 #include "plan/operands.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <string>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/conversions.h"
+#include "kernels/kernel_table.h"
 #include "quantd/field_error.h"
 #include "quantd/shape.h"
 #include "types/codes.h"
+#include "types/small_float.h"
 
 namespace quantd {
 namespace {
@@ -30,19 +32,31 @@ Code Load(const uint8_t* bytes, size_t index) {
   return code;
 }
 
-// Calls each(i, code) for the elements of a tensor. A scale every 32 elements is a lot of scales,
-// so the type is not looked at in the loop, which compilers vectorise where `each` allows it.
+// The bytes of a tensor in one piece: where they lie, or copied.
+class OnePiece {
+ public:
+  explicit OnePiece(const ByteChunks& bytes) {
+    if (bytes.chunk_count() == 1) {
+      data_ = bytes.chunk(0).data();
+      return;
+    }
+    copy_.resize(bytes.size());
+    bytes.CopyTo(0, absl::MakeSpan(copy_));
+    data_ = copy_.data();
+  }
+  const uint8_t* data() const { return data_; }
+
+ private:
+  UninitializedVector<uint8_t> copy_;
+  const uint8_t* data_;
+};
+
+// Calls each(i, code) for the elements of a tensor. The type is not looked at in the loop, which
+// compilers vectorise where `each` allows it.
 template <typename Each>
 void ForEachCode(const TensorView& tensor, int64_t elements, Each each) {
-  std::vector<uint8_t> copy;
-  const uint8_t* bytes = nullptr;
-  if (tensor.bytes.chunk_count() == 1) {
-    bytes = tensor.bytes.chunk(0).data();
-  } else {
-    copy.resize(tensor.bytes.size());
-    tensor.bytes.CopyTo(0, absl::MakeSpan(copy));
-    bytes = copy.data();
-  }
+  const OnePiece piece(tensor.bytes);
+  const uint8_t* const bytes = piece.data();
   const auto size = static_cast<size_t>(elements);
   const auto walk = [&](auto load) {
     for (size_t i = 0; i < size; ++i) each(i, load(i));
@@ -89,19 +103,16 @@ void ForEachInteger(const TensorView& tensor, int64_t elements, Each each) {
   }
 }
 
-// As DecodeFloat16, in the operations that vectors have.
-float Float16Value(uint32_t code) {
-  const uint32_t magnitude = code & 0x7FFF;
-  const float finite = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
-  const uint32_t special = magnitude > 0x7C00 ? 0x7FC00000u : 0x7F800000u;
-  const uint32_t bits = magnitude < 0x7C00 ? std::bit_cast<uint32_t>(finite) : special;
-  return std::bit_cast<float>(bits | (code & 0x8000) << 16);
-}
-
-// As DecodeBfloat16, with every NaN the quiet one of its sign.
-float Bfloat16Value(uint32_t code) {
-  const uint32_t sign = (code & 0x8000) << 16;
-  return std::bit_cast<float>((code & 0x7FFF) > 0x7F80 ? 0x7FC00000u | sign : code << 16);
+// As Dequantize with scale 1, without a zero point.
+void DecodeCodes(const KernelTable& kernels, DataType type, const uint8_t* codes, size_t size,
+                 uint8_t* floats) {
+  const float one = 1;
+  DequantizeTile tile;
+  tile.x = codes;
+  tile.y = floats;
+  tile.size = size;
+  tile.scale = &one;
+  FindDequantize(kernels, type, ScaleMode::kRuns)(tile);
 }
 
 // A shape with [1] for [].
@@ -156,47 +167,63 @@ absl::Status FillBase(const TensorView& x, DataType output_type, const Blocks& b
   return absl::OkStatus();
 }
 
-std::vector<float> ReadFloats(const TensorView& tensor, int64_t elements) {
-  std::vector<float> values(static_cast<size_t>(elements));
-  float* const to = values.data();
+FloatVector ReadFloats(const TensorView& tensor, int64_t elements) {
+  const auto size = static_cast<size_t>(elements);
+  FloatVector values(size);
+  auto* const to = reinterpret_cast<uint8_t*>(values.data());
   const DataType type = tensor.data_type;
   if (type == DataType::kFloat) {
-    ForEachCode(tensor, elements,
-                [to](size_t i, uint32_t code) { to[i] = std::bit_cast<float>(code); });
-  } else if (type == DataType::kFloat16) {
-    ForEachCode(tensor, elements, [to](size_t i, uint32_t code) { to[i] = Float16Value(code); });
-  } else if (type == DataType::kBfloat16) {
-    ForEachCode(tensor, elements, [to](size_t i, uint32_t code) { to[i] = Bfloat16Value(code); });
-  } else if (Info(type).kind == DataTypeKind::kInteger) {
-    ForEachInteger(tensor, elements,
-                   [to](size_t i, int32_t value) { to[i] = static_cast<float>(value); });
+    tensor.bytes.CopyTo(0, absl::MakeSpan(to, tensor.bytes.size()));
+    return values;
+  }
+  if (type == DataType::kFloat8E8M0) {
+    ForEachCode(tensor, elements, [&values](size_t i, uint32_t code) {
+      values[i] = DecodeE8M0(static_cast<uint8_t>(code));
+    });
+    return values;
+  }
+  const KernelTable& kernels = Kernels();
+  const OnePiece bytes(tensor.bytes);
+  if (const ConvertTile convert = ToFloat(kernels, type); convert != nullptr) {
+    convert(bytes.data(), size, to);
+  } else if (const ConvertTile unpack = Unpack(kernels, type); unpack != nullptr) {
+    UninitializedVector<uint8_t> codes(size);
+    unpack(bytes.data(), size, codes.data());
+    DecodeCodes(kernels, type, codes.data(), size, to);
   } else {
-    std::array<float, 256> table;
-    for (uint32_t code = 0; code < 1u << Info(type).bits; ++code) {
-      table[code] = DecodeFloat(type, code);
-    }
-    ForEachCode(tensor, elements, [to, &table](size_t i, uint32_t code) { to[i] = table[code]; });
+    DecodeCodes(kernels, type, bytes.data(), size, to);
   }
   return values;
 }
 
-std::vector<int32_t> ReadCodes(const TensorView& tensor, int64_t elements) {
-  std::vector<int32_t> values(static_cast<size_t>(elements));
+IntegerVector ReadCodes(const TensorView& tensor, int64_t elements) {
+  IntegerVector values(static_cast<size_t>(elements));
   ForEachCode(tensor, elements, [to = values.data()](size_t i, uint32_t code) {
     to[i] = static_cast<int32_t>(code);
   });
   return values;
 }
 
-std::vector<int32_t> ReadIntegers(const TensorView& tensor, int64_t elements) {
-  std::vector<int32_t> values(static_cast<size_t>(elements));
+IntegerVector ReadIntegers(const TensorView& tensor, int64_t elements) {
+  IntegerVector values(static_cast<size_t>(elements));
   ForEachInteger(tensor, elements,
                  [to = values.data()](size_t i, int32_t value) { to[i] = value; });
   return values;
 }
 
+bool AllZero(const ByteChunks& bytes) {
+  for (size_t chunk = 0; chunk < bytes.chunk_count(); ++chunk) {
+    // Without a way out of the loop, which would keep compilers from vectorising it.
+    uint8_t any = 0;
+    for (const uint8_t byte : bytes.chunk(chunk)) any |= byte;
+    if (any != 0) return false;
+  }
+  return true;
+}
+
 absl::Status CheckZeroBytes(const TensorView& zero_point, int64_t elements) {
-  const std::vector<int32_t> codes = ReadCodes(zero_point, elements);
+  if (AllZero(zero_point.bytes)) return absl::OkStatus();
+  const IntegerVector codes = ReadCodes(zero_point, elements);
   for (size_t i = 0; i < codes.size(); ++i) {
     if (codes[i] == 0) continue;
     return FieldError("zero_point", absl::StrCat("zero_point[", i, "] is byte ", codes[i], ", ",

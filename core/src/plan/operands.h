@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,17 +36,12 @@ absl::Status FillBase(const TensorView& x, DataType output_type, const Blocks& b
 
 // The elements of a tensor as FLOAT, or as stored (small types zero-extended), or as integers.
 // REQUIRES: CheckTensor passed with `elements`; an integer type for ReadIntegers.
-std::vector<float> ReadFloats(const TensorView& tensor, int64_t elements);
-std::vector<int32_t> ReadCodes(const TensorView& tensor, int64_t elements);
-std::vector<int32_t> ReadIntegers(const TensorView& tensor, int64_t elements);
+FloatVector ReadFloats(const TensorView& tensor, int64_t elements);
+IntegerVector ReadCodes(const TensorView& tensor, int64_t elements);
+IntegerVector ReadIntegers(const TensorView& tensor, int64_t elements);
 
-// As std::all_of, without a way out of the loop, which would keep compilers from vectorising it.
-template <typename Value, typename Predicate>
-bool All(const std::vector<Value>& values, Predicate predicate) {
-  uint32_t failures = 0;
-  for (const Value value : values) failures |= !predicate(value);
-  return failures == 0;
-}
+// Whether every byte is 0, and so every element of the types that zero points have.
+bool AllZero(const ByteChunks& bytes);
 
 // FLOAT8 outputs and inputs take no zero point but an all-zero one. Fails naming the index of
 // another one.

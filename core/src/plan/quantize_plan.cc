@@ -1,10 +1,11 @@
 // PlanQuantize: which type comes out, how x / scale is computed, and the scales and zero points as
 // the kernels want them.
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/conversions.h"
+#include "kernels/kernel_table.h"
 #include "plan/blocks.h"
 #include "plan/operands.h"
 #include "quantd/field_error.h"
@@ -19,10 +20,6 @@ constexpr DataType kInputTypes[] = {DataType::kFloat, DataType::kFloat16, DataTy
 constexpr DataType kScaleTypes[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16,
                                     DataType::kInt32, DataType::kFloat8E8M0};
 constexpr DataType kPrecisions[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16};
-
-// Two fused multiply-adds equal the rounded division for these scales; see src/kernels.
-constexpr float kReciprocalSmallest = 0x1p-100f;
-constexpr float kReciprocalLargest = 0x1p76f;
 
 bool BeforeRounding(const QuantizeParameters& parameters) {
   return parameters.zero_point_order == ZeroPointOrder::kBeforeRounding;
@@ -83,55 +80,56 @@ absl::StatusOr<DataType> Precision(const QuantizeParameters& parameters) {
   return Info(scale).kind == DataTypeKind::kFloat ? scale : DataType::kFloat;
 }
 
-absl::Status ScaleError(size_t index, float value, absl::string_view what) {
-  return FieldError("scale", absl::StrCat("scale[", index, "] is ", value, what));
+// Of the first scale that is no divisor, as it is or rounded to `precision`. REQUIRES: there is
+// one.
+absl::Status ScaleError(const FloatVector& scales, DataType precision) {
+  const auto wrong = std::find_if(scales.begin(), scales.end(), [precision](float scale) {
+    return !IsDivisor(scale) || !IsDivisor(RoundTo(precision, scale));
+  });
+  const std::string given = absl::StrCat("scale[", wrong - scales.begin(), "] is ", *wrong);
+  if (!IsDivisor(*wrong)) {
+    return FieldError("scale", absl::StrCat(given, ", scales are finite and not 0"));
+  }
+  return FieldError("scale", absl::StrCat(given, ", which becomes ", RoundTo(precision, *wrong),
+                                          " in ", Name(precision)));
 }
 
-// All that do are divisors: mostly one look at the scales is enough.
-bool HasReciprocal(float scale) {
-  return std::fabs(scale) >= kReciprocalSmallest && std::fabs(scale) <= kReciprocalLargest;
+// Each as the nearest FLOAT16 or BFLOAT16.
+FloatVector Rounded(const KernelTable& kernels, const FloatVector& floats, DataType precision) {
+  const size_t size = floats.size();
+  UninitializedVector<uint8_t> narrow(2 * size);
+  FloatVector rounded(size);
+  FromFloat(kernels, precision)(reinterpret_cast<const uint8_t*>(floats.data()), size,
+                                narrow.data());
+  ToFloat(kernels, precision)(narrow.data(), size, reinterpret_cast<uint8_t*>(rounded.data()));
+  return rounded;
 }
-bool IsDivisor(float scale) { return scale != 0 && std::fabs(scale) < INFINITY; }
 
 // Reads the scales and rounds them to the plan's precision. Returns whether all that arrived have a
 // reciprocal.
 absl::StatusOr<bool> ReadScales(const TensorView& scale, int64_t count, QuantizePlan& plan) {
+  const KernelTable& kernels = Kernels();
   plan.scales = ReadFloats(scale, count);
-  const bool cast = plan.precision != DataType::kFloat && plan.precision != scale.data_type;
-  const bool have_reciprocals = All(plan.scales, HasReciprocal);
-  if (!have_reciprocals && !All(plan.scales, IsDivisor)) {
-    const auto wrong = std::find_if_not(plan.scales.begin(), plan.scales.end(), IsDivisor);
-    return ScaleError(static_cast<size_t>(wrong - plan.scales.begin()), *wrong,
-                      ", scales are finite and not 0");
+  const Magnitudes given = kernels.magnitudes(plan.scales.data(), plan.scales.size());
+  if (!IsDivisor(given)) return ScaleError(plan.scales, plan.precision);
+  if (plan.precision == DataType::kFloat || plan.precision == scale.data_type) {
+    return HasReciprocal(given);
   }
-  std::vector<float> exact;
-  for (size_t i = 0; cast && i < plan.scales.size(); ++i) {
-    const float value = plan.scales[i];
-    const float rounded = RoundTo(plan.precision, value);
-    if (!IsDivisor(rounded)) {
-      return ScaleError(i, value,
-                        absl::StrCat(", which becomes ", rounded, " in ", Name(plan.precision)));
-    }
-    if (rounded != value && plan.report_error && exact.empty()) exact = plan.scales;
-    plan.scales[i] = rounded;
+  FloatVector rounded = Rounded(kernels, plan.scales, plan.precision);
+  if (!IsDivisor(kernels.magnitudes(rounded.data(), rounded.size()))) {
+    return ScaleError(plan.scales, plan.precision);
   }
-  // `exact` was copied at the first difference: all before it were equal, all behind it untouched.
-  plan.dequantize_scales = std::move(exact);
-  return have_reciprocals;
+  plan.scales.swap(rounded);
+  if (plan.report_error && plan.scales != rounded) plan.dequantize_scales = std::move(rounded);
+  return HasReciprocal(given);
 }
 
 absl::Status ReadZeroPoints(const TensorView& zero_point, int64_t count, QuantizePlan& plan) {
-  switch (Info(plan.output_type).kind) {
-    case DataTypeKind::kFloat8:
-      return CheckZeroBytes(zero_point, count);
-    case DataTypeKind::kFloat4:
-      plan.zero_points = ReadFloats(zero_point, count);
-      return absl::OkStatus();
-    default:
-      break;
+  const DataTypeKind kind = Info(plan.output_type).kind;
+  if (kind == DataTypeKind::kFloat8) return CheckZeroBytes(zero_point, count);
+  if (kind == DataTypeKind::kFloat4 || !AllZero(zero_point.bytes)) {
+    plan.zero_points = ReadFloats(zero_point, count);
   }
-  plan.zero_points = ReadFloats(zero_point, count);
-  if (All(plan.zero_points, [](float value) { return value == 0; })) plan.zero_points.clear();
   return absl::OkStatus();
 }
 

@@ -1,6 +1,6 @@
 // How the elements of a type get in and out of tiles.
-#ifndef QUANTD_SRC_EXECUTE_CONVERSIONS_H_
-#define QUANTD_SRC_EXECUTE_CONVERSIONS_H_
+#ifndef QUANTD_SRC_KERNELS_CONVERSIONS_H_
+#define QUANTD_SRC_KERNELS_CONVERSIONS_H_
 
 #include <unistd.h>
 
@@ -76,4 +76,4 @@ inline bool BeyondCaches(uint64_t bytes) {
 
 }  // namespace quantd
 
-#endif  // QUANTD_SRC_EXECUTE_CONVERSIONS_H_
+#endif  // QUANTD_SRC_KERNELS_CONVERSIONS_H_
