@@ -186,33 +186,34 @@ HWY_NOINLINE size_t QuantizeWholeRuns(const QuantizeTile& in_tile, const Encoder
   using D = Divider<kDivision>;
   constexpr ScaleMode kMode = ScaleMode::kRuns;
   const size_t blocks = kVectors < 4 ? 1 : tile.run / kBlock;  // of a step
-  const size_t runs = size / (blocks * kBlock) * (4 / kVectors);
+  const size_t steps = size / (blocks * kBlock);
+  constexpr size_t kRuns = 4 / kVectors;  // of a step
   alignas(64) float prepared[N] = {};
-  typename D::Neighbours dividers(tile, k, runs);
-  size_t i = 0;
-  for (size_t n = 0; n < runs; n += 4 / kVectors, k += 4 / kVectors) {
-    const size_t j = n % N;
-    if (j == 0) {
-      PreparePoints<kDivision>(tile, encoder, k, runs - n, prepared);
-      dividers.MoveTo(k, runs - n);
+  typename D::Neighbours dividers(tile, k, steps * kRuns);
+  for (size_t left = steps * kRuns; left != 0;) {
+    const size_t some = std::min(N, left);
+    PreparePoints<kDivision>(tile, encoder, k, left, prepared);
+    dividers.MoveTo(k, left);
+    k += some;
+    left -= some;
+    for (size_t j = 0; j < some; j += kRuns) {
+      const D d0 = dividers.At(j);
+      const D d1 = dividers.At(j + 1 / kVectors);
+      const D d2 = dividers.At(j + 2 / kVectors);
+      const D d3 = dividers.At(j + 3 / kVectors);
+      const auto points = encoder.template MakeRunPoints<kVectors>(
+          Fetch<kMode>(prepared, j), Fetch<kMode>(prepared, j + 1 / kVectors),
+          Fetch<kMode>(prepared, j + 2 / kVectors), Fetch<kMode>(prepared, j + 3 / kVectors));
+      size_t blocks_left = blocks;
+      do {
+        if (stream) FetchAhead<kBlock * sizeof(float)>(x);
+        QuantizeBlock<kDivision>(x, d0, d1, d2, d3, points, encoder, stream, y);
+        x += kBlock * sizeof(float);
+        y += kBlock * Encoder::kCodeBytes;
+      } while (--blocks_left != 0);
     }
-    const float* points = prepared + j;
-    const D d0 = dividers.At(j);
-    const D d1 = dividers.At(j + 1 / kVectors);
-    const D d2 = dividers.At(j + 2 / kVectors);
-    const D d3 = dividers.At(j + 3 / kVectors);
-    const auto run_points = encoder.template MakeRunPoints<kVectors>(
-        Fetch<kMode>(points, 0), Fetch<kMode>(points, 1 / kVectors),
-        Fetch<kMode>(points, 2 / kVectors), Fetch<kMode>(points, 3 / kVectors));
-    size_t left = blocks;
-    do {
-      if (stream) FetchAhead<kBlock * sizeof(float)>(x + i * sizeof(float));
-      QuantizeBlock<kDivision>(x + i * sizeof(float), d0, d1, d2, d3, run_points, encoder, stream,
-                               y + i * Encoder::kCodeBytes);
-      i += kBlock;
-    } while (--left != 0);
   }
-  return i;
+  return steps * blocks * kBlock;
 }
 
 // Runs shorter than a block that no vector fits: spread over an element each, in pieces.
