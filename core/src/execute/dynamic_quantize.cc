@@ -33,6 +33,8 @@ struct Job {
   DynamicScales& scales;
 
   absl::Status Run(const Part& part, Workers workers, ErrorSums* sums) const {
+    std::fill_n(scales.min() + part.first_scale, part.scales, 0.0f);
+    std::fill_n(scales.max() + part.first_scale, part.scales, 0.0f);
     if (part.elements() > 0) {
       const absl::Status found =
           FindRanges(plan, x, part, workers, interrupted, scales.min(), scales.max());
@@ -136,7 +138,6 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, const ByteChunks& 
   }
   if (split.parts() == 1 || absl::IsInvalidArgument(status)) {
     // Which error is the first is found in all elements.
-    if (!status.ok()) std::fill(scales.values.begin(), scales.values.end(), 0.0f);
     status = job.Run(split.all(), &executor, report ? &sums : nullptr);
   }
   if (status.ok() && report) *error = sums.Finish();

@@ -15,9 +15,9 @@
 
 namespace quantd {
 
-// Two entries a scale: first its range, then what is made of it.
+// Two entries a scale: first its range, then what is made of it. Set by who fills a part.
 struct DynamicScales {
-  explicit DynamicScales(size_t count) : size(count), values(2 * count, 0.0f) {}
+  explicit DynamicScales(size_t count) : size(count), values(2 * count) {}
 
   float* min() { return values.data(); }
   float* max() { return min() + size; }
@@ -32,7 +32,7 @@ struct DynamicScales {
   float* zero_point() { return max(); }
 
   const size_t size;
-  absl::InlinedVector<float, 16> values;
+  absl::InlinedVector<float, 16, UninitializedAllocator<float>> values;
 };
 
 // As reference::ScaleMaker has it, in loops over many scales: those of a part, and their entries of

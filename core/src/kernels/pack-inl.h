@@ -74,7 +74,7 @@ inline constexpr bool kOverflowIsLowest = false;  // NaN gives 0, and +Inf the l
 struct NanWatch {
 #if HWY_TARGET == HWY_AVX3
   __mmask16 none = 0xFFFF;  // lanes that had none yet
-  HWY_INLINE void Add(V a, V b) { none = _mm512_mask_cmp_ps_mask(none, a.raw, b.raw, _CMP_ORD_Q); }
+  HWY_INLINE void Add(V a, V b) { none &= _mm512_cmp_ps_mask(a.raw, b.raw, _CMP_ORD_Q); }
   HWY_INLINE void Join(const NanWatch& other) { none &= other.none; }
   HWY_INLINE bool Any() const { return none != 0xFFFF; }
 #elif HWY_TARGET == HWY_AVX2
