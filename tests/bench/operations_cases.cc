@@ -298,6 +298,8 @@ void AddOptions(Builder& builder) {
     for (const Options& options : {report, before, no_point}) {
       builder.Quantize(Type::kFloat, output, builder.whole(), options, quantize);
     }
+    builder.Quantize(Type::kInt32, output, builder.whole(), report,
+                     builder.PerTensor(&Builder::Quantize, Type::kInt32, output));
   }
 }
 

@@ -43,6 +43,7 @@ TEST(AddErrors, FollowsTheRules) {
     for (const size_t run :
          {SIZE_MAX / 2, size_t{32}, size_t{49}, size_t{16}, size_t{7}, size_t{1}, size_t{0}}) {
       const bool per_element = run == 0;
+      const bool is_int32 = random() % 2 == 0;
       const size_t size = 1 + random() % 700;
       const size_t first = per_element ? 0 : random() % std::min<size_t>(run, 5);
       std::vector<float> scale(size + 1), zero_point(size + 1);
@@ -58,13 +59,21 @@ TEST(AddErrors, FollowsTheRules) {
       }
       rule.has_zero_point = true;
       Bytes x(size * sizeof(float), 1);
+      Bytes int32(size * sizeof(int32_t), 3);
       std::vector<uint8_t> codes;
       ErrorSums want;
       for (size_t i = 0; i < size; ++i) {
         const size_t k = per_element ? i : (first + i) / run;
         float value = HardValue(random, scale[k]);
         if (std::isfinite(value)) value = std::clamp(value, -1e5f, 1e5f);
+        if (is_int32) {
+          const int32_t integer = static_cast<int32_t>(random()) >> random() % 32;
+          int32.Set(i, integer);
+          value = static_cast<float>(integer);
+        }
         x.Set(i, value);
+        const double exact =
+            is_int32 ? static_cast<double>(int32.Get<int32_t>(i)) : static_cast<double>(value);
         const auto element = reference::QuantizeElement(rule, value, scale[k], zero_point[k]);
         uint32_t code = element.code;
         if (is_integer && info.bits < 8) {
@@ -79,14 +88,15 @@ TEST(AddErrors, FollowsTheRules) {
         }
         const double decoded = reference::DecodeFloat(c.type, element.code);
         const double error =
-            value - (decoded - static_cast<double>(zero_point[k])) * static_cast<double>(scale[k]);
+            exact - (decoded - static_cast<double>(zero_point[k])) * static_cast<double>(scale[k]);
         ++want.finite_elements;
-        want.signal += static_cast<double>(value) * value;
+        want.signal += exact * exact;
         want.noise += error * error;
         want.max_absolute_error = std::max(want.max_absolute_error, std::fabs(error));
       }
       ErrorTile tile;
       tile.x = x.data();
+      if (is_int32) tile.int32 = int32.data();
       tile.codes = codes.data();
       tile.size = size;
       tile.mode = per_element ? ScaleMode::kPerElement : ScaleMode::kRuns;
@@ -106,7 +116,7 @@ TEST(AddErrors, FollowsTheRules) {
         const std::string what = std::string(table->name) + " " + std::string(info.name) +
                                  " quotient " + std::to_string(static_cast<int>(c.quotient)) +
                                  " order " + std::to_string(static_cast<int>(c.order)) + " run " +
-                                 std::to_string(run);
+                                 std::to_string(run) + (is_int32 ? " INT32" : "");
         ErrorSums got;
         AddErrors(*table, tile, got);
         EXPECT_EQ(got.finite_elements, want.finite_elements) << what;

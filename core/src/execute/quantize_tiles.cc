@@ -32,8 +32,7 @@ struct Loop {
   ScaleCursor::Columns columns;
   QuantizeTile tile;  // what all tiles have in common
   ErrorTile error_tile;
-  bool exact_int32;
-  reference::ElementRule rule;  // exact_int32
+  bool int32;  // is x
   QuantizeKernel quantize;
   ConvertTile to_float;
   ConvertTile pack;
@@ -47,38 +46,6 @@ constexpr int64_t kLongWindow = TaskWatch::kPeriod / 4;
 constexpr int64_t kStreamWindow = 16 * kLongWindow;
 // Codes that wait for packing; with their FLOATs they stay in L1.
 constexpr int64_t kCodeWindow = 4096;
-
-// AddErrors for INT32, which FLOAT does not hold exactly.
-void AddInt32Errors(const Loop& loop, const uint8_t* x, const QuantizeTile& tile,
-                    const float* dequantize_scale, ErrorSums& sums) {
-  const DataType type = loop.rule.output_type;
-  const uint32_t mask = (1u << loop.output_bits) - 1;
-  for (size_t i = 0; i < tile.size; ++i) {
-    const size_t entry = loop.error_tile.mode == ScaleMode::kRuns ? (tile.first + i) / tile.run : i;
-    const auto index = static_cast<int64_t>(i);
-    const float zero_point = tile.zero_point == nullptr ? 0.0f : tile.zero_point[entry];
-    const auto value = static_cast<int32_t>(reference::LoadCode(DataType::kInt32, x, index));
-    const DataType tile_type = loop.output_bits == 16 ? type : DataType::kUint8;
-    const uint32_t code = reference::LoadCode(tile_type, tile.y, index) & mask;
-    const bool saturated = reference::QuantizeElement(loop.rule, static_cast<float>(value),
-                                                      tile.scale[entry], zero_point)
-                               .saturated;
-    reference::AddElement(
-        sums, value, reference::RestoreElement(type, code, dequantize_scale[entry], zero_point),
-        saturated);
-  }
-}
-
-DataType PrecisionOf(Quotient quotient) {
-  switch (quotient) {
-    case Quotient::kGivenFloat16:
-      return DataType::kFloat16;
-    case Quotient::kGivenBfloat16:
-      return DataType::kBfloat16;
-    default:
-      return DataType::kFloat;
-  }
-}
 
 void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, ErrorSums* sums) {
   alignas(64) std::array<uint8_t, Cursor::kBufferBytes> gathered;
@@ -119,13 +86,9 @@ void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, E
       tile.zero_point = piece.floats(kZeroPoint);
       loop.quantize(tile);
       if (sums == nullptr) return;
-      if (loop.exact_int32) {
-        AddInt32Errors(loop, window.data + piece.offset * 4, tile, piece.floats(kDequantizeScale),
-                       *sums);
-        return;
-      }
       ErrorTile error = loop.error_tile;
       error.x = tile.x;
+      if (loop.int32) error.int32 = window.data + piece.offset * 4;
       error.codes = tile.y;
       error.size = tile.size;
       error.first = tile.first;
@@ -171,9 +134,7 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Worker
       .columns = columns,
       .tile = {},
       .error_tile = {},
-      .exact_int32 = work.input_type == DataType::kInt32,
-      .rule = {work.output_type, PrecisionOf(work.quotient), work.order, work.saturate,
-               work.zero_point != nullptr, work.minimum, work.maximum},
+      .int32 = work.input_type == DataType::kInt32,
       .quantize = FindQuantize(kernels, work.quotient, work.order, work.output_type, mode),
       .to_float = ToFloat(kernels, work.input_type),
       .pack = Pack(kernels, output_bits),

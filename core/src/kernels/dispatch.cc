@@ -145,23 +145,10 @@ Division DivisionOf(Quotient quotient, ZeroPointOrder order) {
 }
 
 Encoder EncoderOf(DataType output) {
-  switch (output) {
-    case DataType::kUint16:
-    case DataType::kInt16:
-      return Encoder::kInteger16;
-    case DataType::kFloat8E4M3Fn:
-      return Encoder::kFloat8E4M3Fn;
-    case DataType::kFloat8E4M3Fnuz:
-      return Encoder::kFloat8E4M3Fnuz;
-    case DataType::kFloat8E5M2:
-      return Encoder::kFloat8E5M2;
-    case DataType::kFloat8E5M2Fnuz:
-      return Encoder::kFloat8E5M2Fnuz;
-    case DataType::kFloat4E2M1:
-      return Encoder::kFloat4E2M1;
-    default:
-      return Encoder::kInteger8;
+  for (size_t e = 0; e < kEncoders; ++e) {
+    if (TypeOf(static_cast<Encoder>(e)) == output) return static_cast<Encoder>(e);
   }
+  return Info(output).bits == 16 ? Encoder::kInteger16 : Encoder::kInteger8;
 }
 
 QuantizeKernel FindQuantize(const KernelTable& table, Quotient quotient, ZeroPointOrder order,

@@ -25,6 +25,7 @@ struct ErrorLanes {
 // Elements whose scales are found alike: element i of the piece has entry i * stride.
 struct ErrorPiece {
   const uint8_t* x;      // floats
+  const uint8_t* int32;  // as in ErrorTile
   const uint8_t* codes;  // of Encoder
   size_t size;           // <= kErrorPiece, a multiple of kErrorStep
   size_t stride;         // 0 or 1

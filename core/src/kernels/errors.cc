@@ -113,9 +113,19 @@ HWY_INLINE void AddVector(const ErrorPiece& piece, const ErrorBounds& bounds, co
   const D64 d64;
   const auto lower = [&](V v) HWY_ATTR { return hn::PromoteTo(d64, hn::LowerHalf(half, v)); };
   const auto upper = [&](V v) HWY_ATTR { return hn::PromoteTo(d64, hn::UpperHalf(half, v)); };
-  sums.template Add<(2 * kVector) % kParts>(lower(parts[0]), lower(parts[1]), lower(parts[2]),
+  V64 x_lower = lower(parts[0]);
+  V64 x_upper = upper(parts[0]);
+  if (piece.int32 != nullptr) {
+    const DI di;
+    const hn::Half<DI> half_int;
+    const I exact =
+        hn::IfThenElseZero(hn::RebindMask(di, finite), hn::LoadU(di, As<int32_t>(piece.int32) + i));
+    x_lower = hn::PromoteTo(d64, hn::LowerHalf(half_int, exact));
+    x_upper = hn::PromoteTo(d64, hn::UpperHalf(half_int, exact));
+  }
+  sums.template Add<(2 * kVector) % kParts>(x_lower, lower(parts[1]), lower(parts[2]),
                                             lower(parts[3]));
-  sums.template Add<(2 * kVector + 1) % kParts>(upper(parts[0]), upper(parts[1]), upper(parts[2]),
+  sums.template Add<(2 * kVector + 1) % kParts>(x_upper, upper(parts[1]), upper(parts[2]),
                                                 upper(parts[3]));
 }
 

@@ -55,6 +55,27 @@ enum class Encoder : uint8_t {
 };
 inline constexpr size_t kEncoders = 7;
 
+// The type whose codes an encoder writes; of the integers, the one of that width which is signed.
+constexpr DataType TypeOf(Encoder encoder) {
+  switch (encoder) {
+    case Encoder::kInteger8:
+      return DataType::kInt8;
+    case Encoder::kInteger16:
+      return DataType::kInt16;
+    case Encoder::kFloat8E4M3Fn:
+      return DataType::kFloat8E4M3Fn;
+    case Encoder::kFloat8E4M3Fnuz:
+      return DataType::kFloat8E4M3Fnuz;
+    case Encoder::kFloat8E5M2:
+      return DataType::kFloat8E5M2;
+    case Encoder::kFloat8E5M2Fnuz:
+      return DataType::kFloat8E5M2Fnuz;
+    case Encoder::kFloat4E2M1:
+      return DataType::kFloat4E2M1;
+  }
+  return DataType::kUnspecified;
+}
+
 // What a code is, for Dequantize. 4- and 2-bit integers are unpacked to kUint8 or kInt8.
 enum class Decoder : uint8_t {
   kUint8,
@@ -127,6 +148,7 @@ using RangeKernel = bool (*)(const RangeTile&);
 // One call of AddErrors.
 struct ErrorTile {
   const uint8_t* x = nullptr;      // `size` floats
+  const uint8_t* int32 = nullptr;  // what x was, when it was INT32: FLOAT does not hold all of them
   const uint8_t* codes = nullptr;  // as a QuantizeKernel wrote them
   size_t size = 0;
   ScaleMode mode = ScaleMode::kRuns;

@@ -31,25 +31,6 @@ size_t ScaleIndex(const Tile& tile, size_t i) {
   return kMode == ScaleMode::kPerElement ? i : (tile.first + i) / tile.run;
 }
 
-constexpr DataType OutputType(Encoder encoder) {
-  switch (encoder) {
-    case Encoder::kInteger8:
-      return DataType::kInt8;
-    case Encoder::kInteger16:
-      return DataType::kInt16;
-    case Encoder::kFloat8E4M3Fn:
-      return DataType::kFloat8E4M3Fn;
-    case Encoder::kFloat8E4M3Fnuz:
-      return DataType::kFloat8E4M3Fnuz;
-    case Encoder::kFloat8E5M2:
-      return DataType::kFloat8E5M2;
-    case Encoder::kFloat8E5M2Fnuz:
-      return DataType::kFloat8E5M2Fnuz;
-    case Encoder::kFloat4E2M1:
-      return DataType::kFloat4E2M1;
-  }
-}
-
 constexpr DataType InputType(Decoder decoder) {
   switch (decoder) {
     case Decoder::kUint8:
@@ -79,7 +60,7 @@ constexpr DataType InputType(Decoder decoder) {
 template <Division kDivision, Encoder kEncoder, ScaleMode kMode>
 void Quantize(const QuantizeTile& tile) {
   ElementRule rule;
-  rule.output_type = OutputType(kEncoder);
+  rule.output_type = TypeOf(kEncoder);
   if (kDivision == Division::kDivideFloat16) rule.precision = DataType::kFloat16;
   if (kDivision == Division::kDivideBfloat16) rule.precision = DataType::kBfloat16;
   if (kDivision == Division::kDivideAndAdd) {

@@ -25,21 +25,6 @@ float Round(float value) {
   return std::fabs(value) < 0x1p22f ? (value + kMagic) - kMagic : value;
 }
 
-DataType FloatTypeOf(Encoder encoder) {
-  switch (encoder) {
-    case Encoder::kFloat8E4M3Fn:
-      return DataType::kFloat8E4M3Fn;
-    case Encoder::kFloat8E4M3Fnuz:
-      return DataType::kFloat8E4M3Fnuz;
-    case Encoder::kFloat8E5M2:
-      return DataType::kFloat8E5M2;
-    case Encoder::kFloat8E5M2Fnuz:
-      return DataType::kFloat8E5M2Fnuz;
-    default:
-      return DataType::kFloat4E2M1;
-  }
-}
-
 // The smallest magnitude that rounds past the largest finite value of a FLOAT8 or FLOAT4: half a
 // step above it, or just more where the tie goes down (E4M3FN: 464 is 448).
 float OverflowsFrom(Encoder encoder) {
@@ -73,7 +58,7 @@ const std::array<float, 256>& ValuesOf(Encoder encoder) {
   static const auto tables = [] {
     std::array<std::array<float, 256>, kEncoders> all = {};
     for (size_t e = static_cast<size_t>(Encoder::kFloat8E4M3Fn); e < kEncoders; ++e) {
-      const DataType type = FloatTypeOf(static_cast<Encoder>(e));
+      const DataType type = TypeOf(static_cast<Encoder>(e));
       const uint32_t mask = (1u << Info(type).bits) - 1;
       for (uint32_t code = 0; code < 256; ++code) {
         all[e][code] = reference::DecodeFloat(type, code & mask);
@@ -110,7 +95,8 @@ void AddPiece(const ErrorTile& tile, const ErrorPiece& piece, ErrorLanes& lanes)
     lanes.saturated += (t < bounds.low - less) | (t > bounds.high - less);
     if (!std::isfinite(x)) continue;
     ++lanes.finite;
-    const double wide = x;
+    const double wide = piece.int32 == nullptr ? static_cast<double>(x)
+                                               : static_cast<double>(Load<int32_t>(piece.int32, i));
     const double error =
         wide - (ValueOf(tile, floats, piece.codes, i) - static_cast<double>(zero_point)) *
                    static_cast<double>(piece.dequantize_scale[k]);
@@ -124,10 +110,12 @@ void AddPiece(const ErrorTile& tile, const ErrorPiece& piece, ErrorLanes& lanes)
 // `count` elements filled up to whole steps: x with NaN, which adds nothing.
 struct FilledPiece {
   uint8_t x[kErrorPiece * sizeof(float)];
+  uint8_t int32[kErrorPiece * sizeof(int32_t)];
   uint8_t codes[kErrorPiece * 2];
 
   void Fill(const ErrorPiece& piece, size_t code_bytes, size_t whole) {
     std::memcpy(x, piece.x, piece.size * sizeof(float));
+    if (piece.int32 != nullptr) std::memcpy(int32, piece.int32, piece.size * sizeof(int32_t));
     std::memcpy(codes, piece.codes, piece.size * code_bytes);
     const float nan = std::nanf("");
     for (size_t i = piece.size; i < whole; ++i) std::memcpy(x + i * sizeof(float), &nan, 4);
@@ -167,6 +155,7 @@ void ForEachErrorPiece(const ErrorTile& tile, AddErrorPiece add, ErrorLanes& lan
   const bool spread = runs && tile.run < kErrorStep;
   size_t left = runs ? tile.run - tile.first : tile.size;  // of the run
   ErrorPiece next = {tile.x,
+                     tile.int32,
                      tile.codes,
                      0,
                      runs ? size_t{0} : size_t{1},
@@ -180,6 +169,7 @@ void ForEachErrorPiece(const ErrorTile& tile, AddErrorPiece add, ErrorLanes& lan
   };
   for (size_t done = 0; done < tile.size; done += next.size) {
     next.x = tile.x + done * sizeof(float);
+    if (tile.int32 != nullptr) next.int32 = tile.int32 + done * sizeof(int32_t);
     next.codes = tile.codes + done * code_bytes;
     next.size = std::min(kErrorPiece, tile.size - done);
     if (!spread) next.size = std::min(next.size, left);
@@ -190,6 +180,7 @@ void ForEachErrorPiece(const ErrorTile& tile, AddErrorPiece add, ErrorLanes& lan
     if (piece.size != next.size) {
       filled.Fill(next, code_bytes, piece.size);
       piece.x = filled.x;
+      if (piece.int32 != nullptr) piece.int32 = filled.int32;
       piece.codes = filled.codes;
     }
     size_t entries = runs ? 0 : next.size;  // that are done with
