@@ -129,7 +129,7 @@ TEST(PlanDequantize, AnyScaleValueIsAccepted) {
   const Tensor nan = Codes(DataType::kFloat8E8M0, {2}, {0xFF, 0});
   parameters.scale = nan;
   parameters.output_type = DataType::kFloat;
-  const FloatVector scales = PlanDequantize(parameters)->scales;
+  const FloatColumn scales = PlanDequantize(parameters)->scales;
   EXPECT_TRUE(std::isnan(scales[0]));
   EXPECT_EQ(scales[1], 0x1p-127f);
 }

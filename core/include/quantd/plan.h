@@ -63,6 +63,30 @@ using UninitializedVector = std::vector<T, UninitializedAllocator<T>>;
 using FloatVector = UninitializedVector<float>;
 using IntegerVector = UninitializedVector<int32_t>;
 
+// Floats that a plan made, or a request's own, where they lie.
+class FloatColumn {
+ public:
+  using value_type = float;
+  using const_iterator = const float*;
+
+  FloatColumn() = default;
+  FloatColumn(FloatVector made) : made_(std::move(made)) {}  // NOLINT(google-explicit-constructor)
+  // Those at `floats`, which must outlive it. REQUIRES: not null.
+  FloatColumn(const float* floats, size_t size) : lent_(floats), lent_size_(size) {}
+
+  const float* data() const { return lent_ != nullptr ? lent_ : made_.data(); }
+  size_t size() const { return lent_ != nullptr ? lent_size_ : made_.size(); }
+  bool empty() const { return size() == 0; }
+  const float* begin() const { return data(); }
+  const float* end() const { return data() + size(); }
+  float operator[](size_t index) const { return data()[index]; }
+
+ private:
+  FloatVector made_;
+  const float* lent_ = nullptr;
+  size_t lent_size_ = 0;
+};
+
 // How x / scale is computed; see core/src/kernels for why each is exact.
 enum class Quotient : uint8_t {
   kReciprocal,     // two fused multiply-adds; integers of 8 bits or fewer, FLOAT precision, all
@@ -97,17 +121,17 @@ struct QuantizePlan : PlanBase {
   // [-127, 127] for the INT8 of DynamicQuantize.
   int32_t minimum = 0;
   int32_t maximum = 0;
-  FloatVector scales;  // scale_count, cast to `precision`; neither 0 nor NaN nor infinite
-  FloatVector dequantize_scales;  // report_error only, when they differ from scales (a cast to
+  FloatColumn scales;  // scale_count, cast to `precision`; neither 0 nor NaN nor infinite
+  FloatColumn dequantize_scales;  // report_error only, when they differ from scales (a cast to
                                   // `precision` lost bits)
   // scale_count, or empty when all bytes are 0. FLOAT4: filled whenever has_zero_point (adding 0
   // turns -0 into +0, and a zero point may be -0 itself). BEFORE_ROUNDING: the INT32 ones as FLOAT.
-  FloatVector zero_points;
+  FloatColumn zero_points;
 };
 
 // Made by PlanDequantize.
 struct DequantizePlan : PlanBase {
-  FloatVector scales;  // scale_count, tensor_scale multiplied in; any value
+  FloatColumn scales;  // scale_count, tensor_scale multiplied in; any value
   // scale_count, or empty when all bytes are 0. FLOAT4: the codes, 0 to 15 (-0 is one of them). To
   // be subtracted as float(x) - float(zero_point), but for INT32 x in 64-bit integers.
   IntegerVector zero_points;

@@ -116,7 +116,9 @@ absl::StatusOr<DequantizePlan> PlanDequantize(const DequantizeParameters& parame
   plan.scales = ReadFloats(parameters.scale, *scale_count);
   if (tensor_scale.has_value()) {
     const float factor = ReadFloats(*tensor_scale, 1)[0];
-    for (float& scale : plan.scales) scale *= factor;
+    FloatVector products(plan.scales.begin(), plan.scales.end());
+    for (float& product : products) product *= factor;
+    plan.scales = std::move(products);
   }
   if (zero_point.has_value()) {
     status = ReadZeroPoints(*zero_point, *scale_count, plan);

@@ -167,11 +167,18 @@ absl::Status FillBase(const TensorView& x, DataType output_type, const Blocks& b
   return absl::OkStatus();
 }
 
-FloatVector ReadFloats(const TensorView& tensor, int64_t elements) {
+FloatColumn ReadFloats(const TensorView& tensor, int64_t elements) {
   const auto size = static_cast<size_t>(elements);
+  const DataType type = tensor.data_type;
+  if (type == DataType::kFloat && tensor.bytes.chunk_count() == 1) {
+    // Where they lie, if a pointer to floats may point there.
+    const uint8_t* const bytes = tensor.bytes.chunk(0).data();
+    if (reinterpret_cast<uintptr_t>(bytes) % alignof(float) == 0) {
+      return FloatColumn(reinterpret_cast<const float*>(bytes), size);
+    }
+  }
   FloatVector values(size);
   auto* const to = reinterpret_cast<uint8_t*>(values.data());
-  const DataType type = tensor.data_type;
   if (type == DataType::kFloat) {
     tensor.bytes.CopyTo(0, absl::MakeSpan(to, tensor.bytes.size()));
     return values;

@@ -34,9 +34,10 @@ absl::Status CheckZeroPointShape(const Shape& zero_point, const Shape& scale);
 absl::Status FillBase(const TensorView& x, DataType output_type, const Blocks& blocks,
                       PlanBase& plan);
 
-// The elements of a tensor as FLOAT, or as stored (small types zero-extended), or as integers.
-// REQUIRES: CheckTensor passed with `elements`; an integer type for ReadIntegers.
-FloatVector ReadFloats(const TensorView& tensor, int64_t elements);
+// The elements of a tensor as FLOAT (the bytes themselves where they are, in one aligned piece), or
+// as stored (small types zero-extended), or as integers. REQUIRES: CheckTensor passed with
+// `elements`; an integer type for ReadIntegers.
+FloatColumn ReadFloats(const TensorView& tensor, int64_t elements);
 IntegerVector ReadCodes(const TensorView& tensor, int64_t elements);
 IntegerVector ReadIntegers(const TensorView& tensor, int64_t elements);
 

@@ -82,7 +82,7 @@ absl::StatusOr<DataType> Precision(const QuantizeParameters& parameters) {
 
 // Of the first scale that is no divisor, as it is or rounded to `precision`. REQUIRES: there is
 // one.
-absl::Status ScaleError(const FloatVector& scales, DataType precision) {
+absl::Status ScaleError(const FloatColumn& scales, DataType precision) {
   const auto wrong = std::find_if(scales.begin(), scales.end(), [precision](float scale) {
     return !IsDivisor(scale) || !IsDivisor(RoundTo(precision, scale));
   });
@@ -95,7 +95,7 @@ absl::Status ScaleError(const FloatVector& scales, DataType precision) {
 }
 
 // Each as the nearest FLOAT16 or BFLOAT16.
-FloatVector Rounded(const KernelTable& kernels, const FloatVector& floats, DataType precision) {
+FloatVector Rounded(const KernelTable& kernels, const FloatColumn& floats, DataType precision) {
   const size_t size = floats.size();
   UninitializedVector<uint8_t> narrow(2 * size);
   FloatVector rounded(size);
@@ -119,8 +119,10 @@ absl::StatusOr<bool> ReadScales(const TensorView& scale, int64_t count, Quantize
   if (!IsDivisor(kernels.magnitudes(rounded.data(), rounded.size()))) {
     return ScaleError(plan.scales, plan.precision);
   }
-  plan.scales.swap(rounded);
-  if (plan.report_error && plan.scales != rounded) plan.dequantize_scales = std::move(rounded);
+  if (plan.report_error && !std::equal(rounded.begin(), rounded.end(), plan.scales.begin())) {
+    plan.dequantize_scales = std::move(plan.scales);
+  }
+  plan.scales = std::move(rounded);
   return HasReciprocal(given);
 }
 

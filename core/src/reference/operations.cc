@@ -16,7 +16,7 @@ double ExactValue(DataType type, uint32_t code) {
                                   : static_cast<double>(DecodeFloat(type, code));
 }
 
-float ZeroPointAt(const FloatVector& zero_points, size_t index) {
+float ZeroPointAt(const FloatColumn& zero_points, size_t index) {
   return zero_points.empty() ? 0.0f : zero_points[index];
 }
 
@@ -46,7 +46,7 @@ void ReferenceQuantize(const QuantizePlan& plan, absl::Span<const uint8_t> x, ab
                        QuantizationError* error) {
   FillZero(y);
   const ElementRule rule = RuleOf(plan);
-  const FloatVector& restore_scales =
+  const FloatColumn& restore_scales =
       plan.dequantize_scales.empty() ? plan.scales : plan.dequantize_scales;
   const std::vector<int64_t> indexes = ScaleIndexes(plan);
   ErrorSums sums;
