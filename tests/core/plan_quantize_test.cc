@@ -1,4 +1,6 @@
 // PlanQuantize: every error with its text, every choice of type, precision and quotient.
+#include <cstring>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "quantd/quantize.h"
@@ -289,6 +291,24 @@ TEST(PlanQuantize, BeforeRounding) {
   parameters.output_type = DataType::kUint8;
   parameters.precision = DataType::kFloat16;
   EXPECT_EQ(Error(parameters), "precision: precision is FLOAT16, BEFORE_ROUNDING divides in FLOAT");
+}
+
+// In place where a pointer to floats may point; copied from an odd address, or from pieces.
+TEST(PlanQuantize, ScalesAreReadWhereTheyLie) {
+  const float scales[] = {0.5f, 2};
+  alignas(float) uint8_t bytes[sizeof(scales) + 1];
+  for (const size_t offset : {0, 1}) {
+    std::memcpy(bytes + offset, scales, sizeof(scales));
+    QuantizeParameters parameters = Parameters();
+    parameters.scale.shape = {2};
+    parameters.scale.bytes = ByteChunks({bytes + offset, sizeof(scales)});
+    const QuantizePlan plan = PlanQuantize(parameters).value();
+    EXPECT_THAT(plan.scales, ElementsAre(0.5f, 2));
+    EXPECT_EQ(reinterpret_cast<const uint8_t*>(plan.scales.data()) == bytes, offset == 0);
+    parameters.scale.bytes = ByteChunks({bytes + offset, 3});
+    parameters.scale.bytes.Append({bytes + offset + 3, sizeof(scales) - 3});
+    EXPECT_THAT(PlanQuantize(parameters)->scales, ElementsAre(0.5f, 2));
+  }
 }
 
 TEST(PlanQuantize, ScalesBeforeTheCastAreKeptForTheReport) {
