@@ -83,40 +83,36 @@ class Maker {
  private:
   // Writes the codes to `codes` and what they stand for to `scale`.
   void Scales(const float* min, const float* max, size_t size, uint8_t* codes, float* scale) const {
-    Floats wanted;
     switch (plan_.rule) {
       case ScaleRule::kPowerOfTwo:
         return PowersOfTwo(maker_, min, max, size, codes, scale);
       case ScaleRule::kTwoLevel:
-        Unrounded<ScaleRule::kTwoLevel>(maker_, min, max, size, wanted.data());
+        Unrounded<ScaleRule::kTwoLevel>(maker_, min, max, size, scale);
         break;
       case ScaleRule::kSymmetric:
-        Unrounded<ScaleRule::kSymmetric>(maker_, min, max, size, wanted.data());
+        Unrounded<ScaleRule::kSymmetric>(maker_, min, max, size, scale);
         break;
       case ScaleRule::kRange:
         kernels_.range_scales(min, max, size, static_cast<float>(plan_.maximum - plan_.minimum),
-                              wanted.data());
+                              scale);
         break;
     }
-    if (plan_.scale_type == DataType::kFloat8E4M3Fn) {
-      return RoundToFloat8(wanted.data(), size, codes, scale);
+    if (plan_.scale_type == DataType::kFloat) {
+      std::memcpy(codes, scale, size * sizeof(float));
+    } else if (plan_.scale_type == DataType::kFloat8E4M3Fn) {
+      RoundToFloat8(size, codes, scale);
+    } else {
+      FromFloat(kernels_, plan_.scale_type)(BytesOf(scale), size, codes);
+      ToFloat(kernels_, plan_.scale_type)(codes, size, BytesOf(scale));
     }
-    const ConvertTile narrow = FromFloat(kernels_, plan_.scale_type);
-    if (narrow == nullptr) {
-      std::memcpy(codes, wanted.data(), size * sizeof(float));
-      std::copy_n(wanted.data(), size, scale);
-      return;
-    }
-    narrow(BytesOf(wanted.data()), size, codes);
-    ToFloat(kernels_, plan_.scale_type)(codes, size, BytesOf(scale));
   }
 
   // Quantized with scale 1, and back with the tensor's (1 without one).
-  void RoundToFloat8(float* wanted, size_t size, uint8_t* codes, float* scale) const {
+  void RoundToFloat8(size_t size, uint8_t* codes, float* scale) const {
     const float one = 1;
     const float tensor_scale = maker_.tensor_scale();
     QuantizeTile to;
-    to.x = BytesOf(wanted);
+    to.x = BytesOf(scale);
     to.y = codes;
     to.size = size;
     to.scale = &one;
