@@ -255,7 +255,7 @@ absl::Status Run() {
     threads_text = all == 1 ? "1" : absl::StrCat("1,", all);
   }
   std::string sizes_text = absl::GetFlag(FLAGS_sizes);
-  if (sizes_text.empty()) sizes_text = quick ? "16" : "16,256";
+  if (sizes_text.empty()) sizes_text = quick ? "1,16" : "1,16,256";
   const auto threads = Numbers(threads_text);
   if (!threads.ok()) return threads.status();
   const auto sizes = Numbers(sizes_text);

@@ -1,4 +1,4 @@
-// The three operations on tensors that are larger than the caches, beside what bounds them.
+// The three operations on tensors of a MiB and more, beside what bounds them.
 #ifndef QUANTD_TESTS_BENCH_OPERATIONS_LARGE_H_
 #define QUANTD_TESTS_BENCH_OPERATIONS_LARGE_H_
 

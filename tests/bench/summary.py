@@ -10,21 +10,32 @@ import pathlib
 import sys
 
 MIB = 1 << 20
+UINT8_KERNEL = "quantize Reciprocal Integer8 (f32 to u8)"
 
 
 class Results:
     def __init__(self, folder):
         self.all = {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")}
 
-    def operation(self, name, size, threads, field):
-        """Of peers_kernels. threads: 1, or "all"."""
+    def kernel(self, name, size, threads):
+        """Of kernels_bench. threads: 1, or "all"."""
+        rows = self.all["kernels"]["results"]
+        return pick(rows, name=name, bytes=size, threads=count(rows, threads))["ratio"]
+
+    def to_copy(self, name, size, threads):
+        rows = self.all["operations"]["results"]
+        return pick(rows, operation=name, variant=f"{size // MIB} MiB", threads=count(rows, threads))["ratio"]
+
+    def peer_kernel(self, name, size, threads):
         rows = self.all["peers_kernels"]["results"]
-        most = max(row["threads"] for row in rows)
-        wanted = most if threads == "all" else threads
-        return pick(rows, operation=name, bytes=size, threads=wanted)[field]
+        return pick(rows, operation=name, bytes=size, threads=count(rows, threads))
+
+    def to_ort(self, *row):
+        return self.peer_kernel(*row)["to_onnxruntime"]
 
     def copy_to_ort(self, *row):
-        return self.operation(*row, "limit_gb_per_s") / self.operation(*row, "onnxruntime_gb_per_s")
+        measured = self.peer_kernel(*row)
+        return measured["limit_gb_per_s"] / measured["onnxruntime_gb_per_s"]
 
     def call(self, call, size, in_flight, *path):
         return follow(pick(self.all["rpc"]["table"], call=call, transport="tcp", x_bytes=size, in_flight=in_flight), path)
@@ -44,6 +55,10 @@ class Results:
         return self.all["rpc"]["memory"][name] / MIB
 
 
+def count(rows, threads):
+    return max(row["threads"] for row in rows) if threads == "all" else threads
+
+
 def pick(rows, **wanted):
     return next(row for row in rows if all(row.get(key) == value for key, value in wanted.items()))
 
@@ -56,22 +71,22 @@ def follow(value, path):
 
 def goals(r):
     """What, the comparison, the goal, how it is computed."""
-    limit, ort = "to_limit", "to_onnxruntime"
     calls = ("Quantize", "DynamicQuantize", "Dequantize")
     sizes = ((MIB, "1 MiB"), (16 * MIB, "16 MiB"), (256 * MIB, "256 MiB"))
     for threads in (1, "all"):
         suffix = f", {threads} thread" + ("s" if threads == "all" else "")
         for size, text in sizes:
             of_copy = 0.6 if size == MIB else 0.9
-            yield f"Quantize {text}{suffix} / narrowing copy", ">=", of_copy, r.operation, "Quantize", size, threads, limit
-        yield f"Quantize 1 MiB{suffix} / ONNX Runtime", ">=", 3, r.operation, "Quantize", MIB, threads, ort
+            yield f"UINT8 kernel {text}{suffix} / narrowing copy", ">=", of_copy, r.kernel, UINT8_KERNEL, size, threads
+            yield f"Quantize {text}{suffix} / narrowing copy", ">=", of_copy, r.to_copy, "Quantize", size, threads
+        yield f"Quantize 1 MiB{suffix} / ONNX Runtime", ">=", 3, r.to_ort, "Quantize", MIB, threads
         for size, text, to_ort in ((MIB, "1 MiB", 2.5), (256 * MIB, "256 MiB", 1.15)):
             row = ("DynamicQuantize", size, threads)
-            yield f"DynamicQuantize {text}{suffix} / ONNX Runtime", ">=", to_ort, r.operation, *row, ort
-            yield f"DynamicQuantize {text}{suffix} / read, then copy", ">=", 0.85, r.operation, *row, limit
+            yield f"DynamicQuantize {text}{suffix} / ONNX Runtime", ">=", to_ort, r.to_ort, *row
+            yield f"DynamicQuantize {text}{suffix} / read, then copy", ">=", 0.85, r.to_copy, *row
         for size, text in (sizes[0], sizes[2]):
-            yield f"Dequantize {text}{suffix} / ONNX Runtime", ">=", 2, r.operation, "Dequantize", size, threads, ort
-            yield f"Dequantize {text}{suffix} / widening copy", ">=", 0.85, r.operation, "Dequantize", size, threads, limit
+            yield f"Dequantize {text}{suffix} / ONNX Runtime", ">=", 2, r.to_ort, "Dequantize", size, threads
+            yield f"Dequantize {text}{suffix} / widening copy", ">=", 0.85, r.to_copy, "Dequantize", size, threads
         for size, text in (sizes[0], sizes[2]):
             for name in calls:
                 text_of = f"what bounds {name} {text}{suffix} / ONNX Runtime, for comparison"
