@@ -2,8 +2,6 @@
 // n - 1 is being written. A bad item is answered with an ItemError and the stream goes on.
 #include <grpcpp/server_context.h>
 
-#include <utility>
-
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/calls.h"
 #include "server/rpc/event.h"
@@ -22,8 +20,9 @@ class Answer final : public HeldWrite {
   Answer(ByteStream& stream, Event& written, Queue& queue)
       : stream_(stream), written_(written), queue_(queue) {}
 
-  void Send(grpc::ByteBuffer bytes) {
-    bytes_ = std::move(bytes);
+  // Leaves `bytes` empty.
+  void Send(grpc::ByteBuffer& bytes) {
+    bytes_.Swap(&bytes);
     written_.Reset();
     waits_ = bytes_.Length() <= kSmall && (credit_ > 0 || ++tries_ % kTry == 0);
     if (waits_) {
@@ -41,16 +40,23 @@ class Answer final : public HeldWrite {
     if (!waits_) return;
     if (queue_.Take(*this)) {
       credit_ = kTry;
-      stream_.Write(bytes_, grpc::WriteOptions().set_buffer_hint(), written_.tag());
+      Write(grpc::WriteOptions().set_buffer_hint());
     } else if (credit_ > 0) {
       --credit_;
     }
   }
-  void Write() override { stream_.Write(bytes_, written_.tag()); }
+  void Write() override { Write(grpc::WriteOptions()); }
 
  private:
   static constexpr size_t kSmall = 4096;  // copying these costs less than a packet
   static constexpr int kTry = 16;
+
+  // gRPC has its own hold on the slices: an idle stream keeps none.
+  void Write(grpc::WriteOptions options) {
+    grpc::ByteBuffer bytes;
+    bytes.Swap(&bytes_);
+    stream_.Write(bytes, options, written_.tag());
+  }
 
   ByteStream& stream_;
   Event& written_;
@@ -132,7 +138,7 @@ Call ServeStream(Calls& calls, Backend& backend, Queue& queue) {
       meter.Sent();
     }
     write_permit = work.TakePermit();
-    answer.Send(std::move(bytes_out));
+    answer.Send(bytes_out);
     writing = true;
     if (!reading) read_next();
   }
