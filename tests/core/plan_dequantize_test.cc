@@ -75,13 +75,11 @@ TEST(PlanDequantize, EveryCodeOfAScaleAndOfAZeroPointIsRead) {
       for (uint32_t i = 0; i < count; ++i) {
         if (integer) {
           ASSERT_EQ(plan->zero_points[i], DecodeInteger(info.type, codes[i])) << info.name << i;
-          continue;
+        } else {
+          ASSERT_EQ(std::bit_cast<uint32_t>(plan->scales[i]),
+                    std::bit_cast<uint32_t>(DecodeFloat(info.type, codes[i])))
+              << info.name << " " << codes[i];
         }
-        const float want = DecodeFloat(info.type, codes[i]);
-        const float got = plan->scales[i];
-        if (std::isnan(want) && std::isnan(got)) continue;  // some NaN
-        ASSERT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(want))
-            << info.name << " " << codes[i];
       }
     }
   }

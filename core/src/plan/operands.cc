@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -199,6 +201,10 @@ FloatColumn ReadFloats(const TensorView& tensor, int64_t elements) {
     DecodeCodes(kernels, type, codes.data(), size, to);
   } else {
     DecodeCodes(kernels, type, bytes.data(), size, to);
+  }
+  // As DecodeFloat has them: every NaN is the quiet one of its sign.
+  for (float& value : values) {
+    value = value == value ? value : std::copysign(std::numeric_limits<float>::quiet_NaN(), value);
   }
   return values;
 }
