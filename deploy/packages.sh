@@ -23,6 +23,7 @@ build libabsl-dev
 build libcpp-httplib-dev
 build libgrpc++-dev
 build libhwy-dev
+build libnghttp2-dev
 build libprotobuf-dev
 build libtbb-dev
 build ninja-build ninja

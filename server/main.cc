@@ -2,7 +2,6 @@
 //
 // Exit codes: 0 after a drain, 2 when an option is wrong or an address can't be had, 128 + n when a
 // second signal n came during the drain.
-#include <grpc/support/log.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,10 +12,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "server/lifecycle/memory.h"
-#include "server/lifecycle/ready_file.h"
-#include "server/lifecycle/signals.h"
-#include "server/options.h"
+#include "server/process/malloc.h"
+#include "server/process/ready_file.h"
+#include "server/process/signals.h"
+#include "server/options/options.h"
 #include "server/server.h"
 
 namespace {
@@ -37,11 +36,8 @@ int Refuse(const absl::Status& status) {
 }
 
 int Run(int argc, char** argv) {
-  quantd::lifecycle::KeepFreedMemory();
-  quantd::lifecycle::BlockSignals();
-  // gRPC writes several lines about a busy port; one of ours says it all. GRPC_VERBOSITY brings
-  // them back.
-  if (std::getenv("GRPC_VERBOSITY") == nullptr) setenv("GRPC_VERBOSITY", "NONE", 1);
+  quantd::process::KeepFreedMemory();
+  quantd::process::BlockSignals();
 
   absl::StatusOr<CommandLine> command_line = quantd::server::ParseCommandLine(argc, argv);
   if (!command_line.ok()) return Refuse(command_line.status());
@@ -63,14 +59,14 @@ int Run(int argc, char** argv) {
                    " http=", (*server)->http_address(), " pid=", getpid()));
   int exit_code = 0;
   if (!options.ready_file.empty()) {
-    const absl::Status status = quantd::lifecycle::WriteReadyFile(
+    const absl::Status status = quantd::process::WriteReadyFile(
         options.ready_file, (*server)->grpc_addresses(), (*server)->http_address());
     if (!status.ok()) exit_code = Refuse(status);
   }
   if (exit_code == 0) {
-    const int signal = quantd::lifecycle::WaitForSignal();
+    const int signal = quantd::process::WaitForSignal();
     Log(absl::StrCat("draining signal=", signal));
-    quantd::lifecycle::ExitAtNextSignal();
+    quantd::process::ExitAtNextSignal();
   }
   (*server)->Drain();
   Log("stopped");

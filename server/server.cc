@@ -1,98 +1,207 @@
 // See server.h.
 #include "server/server.h"
 
-#include <grpcpp/ext/channelz_service_plugin.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/resource_quota.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
+#include <nghttp2/nghttp2.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "quantd/executor.h"
 #include "quantd/targets.h"
+#include "quantd/v1/quantization.pb.h"
 #include "server/admission/admission.h"
-#include "server/lifecycle/health.h"
 #include "server/lifecycle/http.h"
-#include "server/lifecycle/memory.h"
+#include "server/loop/crew.h"
 #include "server/metrics/metrics.h"
+#include "server/process/malloc.h"
+#include "server/router.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/calls.h"
-#include "server/rpc/queue.h"
+#include "server/services/channelz.h"
+#include "server/services/health.h"
+#include "server/services/one_answer.h"
+#include "server/services/reflection.h"
+#include "server/transport/transport.h"
 
 namespace quantd::server {
 namespace {
 
-grpc::ByteBuffer Info(const Options& options) {
+using wire::Method;
+
+std::string Http2Version() {
+  return absl::StrCat("nghttp2/", nghttp2_version(0)->version_str);
+}
+
+std::string Info(const Options& options) {
   v1::GetServerInfoResponse info;
   info.set_version(QUANTD_VERSION);
   info.set_target(std::string(CurrentTarget()));
   for (const std::string& target : SupportedTargets()) info.add_supported_targets(target);
   info.set_threads(options.threads);
-  info.set_max_message_bytes(options.max_message_bytes);
-  info.set_memory_budget_bytes(options.memory_budget_bytes);
+  info.set_max_message_bytes(options.memory.max_message);
+  info.set_memory_budget_bytes(options.memory.requests);
   info.add_extensions("stream");
-  const grpc::Slice bytes(info.SerializeAsString());
-  return grpc::ByteBuffer(&bytes, 1);
+  return info.SerializeAsString();
 }
 
-metrics::Gauges GaugesOf(const admission::Admission& admission) {
-  metrics::Gauges gauges;
-  gauges.inflight_requests = [&admission] { return admission.inflight_requests(); };
-  gauges.inflight_bytes = [&admission] { return admission.inflight_bytes(); };
-  gauges.pool_bytes = [] { return lifecycle::KeptBytes(); };
-  return gauges;
+std::chrono::seconds ToSeconds(absl::Duration time) {
+  return std::chrono::seconds(absl::ToInt64Seconds(absl::Ceil(time, absl::Seconds(1))));
 }
 
-// A call whose first byte waits behind the upload of another one on its connection looks, to its
-// client, as much in flight as that one; gRPC cancels it when it comes after the shutdown began. So
-// goes on until nothing is being answered for a moment, but not for long where calls never cease.
-void WaitForUploads(const std::atomic<int>& answering, absl::Duration at_most) {
-  const absl::Time end = absl::Now() + at_most;
-  int quiet = 0;
-  while (quiet < 2 && absl::Now() < end) {
-    quiet = answering.load() == 0 ? quiet + 1 : 0;
-    if (quiet < 2) absl::SleepFor(absl::Milliseconds(10));
-  }
+transport::Limits TransportLimits(const Options& options) {
+  transport::Limits limits;
+  limits.max_message_bytes = options.memory.max_message;
+  if (options.memory.limited_by_receiving) limits.message_flag = "--receive_budget_bytes";
+  limits.max_streams = static_cast<uint32_t>(options.max_streams);
+  limits.max_calls = options.max_calls();
+  limits.max_connections = options.max_connections;
+  limits.keepalive = ToSeconds(options.keepalive);
+  limits.max_connection_age = ToSeconds(options.max_connection_age);
+  limits.max_connection_age_grace = ToSeconds(options.max_connection_age_grace);
+  limits.stall = absl::ToChronoMilliseconds(options.stall_timeout);
+  limits.queue_timeout = absl::ToChronoMilliseconds(options.queue_timeout);
+  return limits;
 }
 
 }  // namespace
 
+// In the order in which one needs the other; ends in the opposite one.
 struct Server::Components {
   explicit Components(const Options& o)
       : options(o),
-        pool(o.threads),
-        admission({o.memory_budget_bytes, o.max_inflight_requests, o.max_queued_requests}),
-        metrics(QUANTD_VERSION, std::string(CurrentTarget()), GaugesOf(admission)),
-        backend{calls,  service,         admission,      metrics,
-                pool,   inline_executor, o.inline_bytes, static_cast<uint64_t>(o.max_message_bytes),
-                Info(o)},
-        health({std::string(v1::QuantizationService::service_full_name())}),
-        memory_keeper([this] { return admission.TakePeakBytes(); }) {}
+        policy(loop::PolicyFor(o.threads, o.queues)),
+        executors(policy.cores),
+        cores(policy.cores),
+        admission({o.memory.requests, o.max_inflight_requests, o.max_queued_requests}),
+        receiving(o.memory.receiving, o.memory.window, o.max_queued_requests),
+        metrics({QUANTD_VERSION, std::string(CurrentTarget()), Http2Version()},
+                [this] { return Read(); }),
+        backend{calls,     admission,  pool,   metrics,
+                nullptr,   cores,      executors,
+                policy,    o.memory.max_message,
+                absl::ToChronoNanoseconds(o.queue_timeout)},
+        router(metrics, admission),
+        shared{router, pool, receiving, TransportLimits(o)},
+        health({std::string(wire::kServiceName)}, pool),
+        channelz(metrics, pool),
+        info(Info(o)),
+        memory_keeper([this] {
+          pool.GiveBack();
+          return pool.used_bytes() + pool.kept_bytes();
+        }) {
+    pool.Limit(o.memory.requests + o.memory.receiving);
+  }
+
+  metrics::Readings Read() const;
+  void AddRoutes();
 
   const Options options;
-  const Executor pool;
-  const Executor inline_executor{1};
+  const loop::Policy policy;
+  memory::Pool pool;
+  const rpc::Executors executors;
+  loop::Cores cores;
   admission::Admission admission;
+  admission::Receiving receiving;
   metrics::Metrics metrics;
   rpc::Calls calls;
-  rpc::Service service;
   rpc::Backend backend;
-  lifecycle::Health health;
-  lifecycle::MemoryKeeper memory_keeper;
-  std::vector<std::unique_ptr<rpc::Queue>> queues;
-  std::unique_ptr<grpc::Server> grpc_server;
+  Router router;
+  transport::Shared shared;
+  services::Health health;
+  services::Channelz channelz;
+  std::unique_ptr<services::Reflection> reflection;
+  const std::string info;
+  // What answers the calls with one small answer.
+  services::Answer answer_info, check_health;
+  std::array<services::Answer, 3> answer_channelz;
+  process::MemoryKeeper memory_keeper;
+  std::vector<std::unique_ptr<loop::Loop>> loops;
+  std::unique_ptr<transport::Transport> transport;
+  std::unique_ptr<loop::Crew> crew;
   std::vector<std::string> grpc_addresses;
   std::unique_ptr<lifecycle::HttpServer> http;
 };
+
+metrics::Readings Server::Components::Read() const {
+  const auto relaxed = [](const auto& value) {
+    return static_cast<double>(value.load(std::memory_order_relaxed));
+  };
+  const transport::Counters& counters = shared.counters;
+  metrics::Readings now;
+  now.inflight_requests = static_cast<double>(admission.inflight_requests());
+  now.inflight_bytes = static_cast<double>(admission.inflight_bytes());
+  now.queued_requests =
+      static_cast<double>(admission.queued_requests() + cores.waiting() + receiving.waiting());
+  now.receiving_bytes = static_cast<double>(receiving.held_bytes());
+  const uint64_t mapped = pool.used_bytes() + pool.kept_bytes();
+  now.pool_bytes = static_cast<double>(pool.kept_bytes() + process::KeptByMalloc(mapped));
+  now.busy_cores = cores.busy();
+  now.cores = cores.total();
+  now.calls = relaxed(counters.calls);
+  now.connections = relaxed(counters.connections);
+  now.connections_accepted = relaxed(counters.accepted);
+  static_assert(transport::kConnectionEnds == metrics::kConnectionEnds.size());
+  for (size_t i = 0; i < counters.ended.size(); ++i) {
+    now.connections_ended[i] = relaxed(counters.ended[i]);
+  }
+  now.connections_throttled = relaxed(counters.throttled);
+  now.answers_stalled = relaxed(counters.stalled_answers);
+  return now;
+}
+
+void Server::Components::AddRoutes() {
+  const auto add_one = [this](const std::string& path, const services::Answer& answer,
+                              const Method* method = nullptr) {
+    const auto counted = method == nullptr ? std::nullopt : std::optional(*method);
+    router.Add(path, [this, &answer, method](transport::Stream& stream) {
+      services::ServeOneAnswer(calls, metrics, stream, answer, method);
+    }, counted);
+  };
+  for (const wire::MethodInfo& info_of : wire::kMethods) {
+    const std::string path = absl::StrCat("/", wire::kServiceName, "/", info_of.name);
+    const Method method = info_of.method;
+    if (method == Method::kStream) {
+      router.Add(path, [this](transport::Stream& stream) {
+        rpc::ServeStream(calls, backend, stream);
+      }, method);
+    } else if (method == Method::kGetServerInfo) {
+      add_one(path, answer_info, &info_of.method);
+    } else {
+      router.Add(path, [this, method](transport::Stream& stream) {
+        rpc::ServeUnary(calls, backend, stream, method);
+      }, method);
+    }
+  }
+  answer_info = [this](const transport::Message&) -> absl::StatusOr<memory::Piece> {
+    return services::ToPiece(info, pool);
+  };
+  check_health = [this](const transport::Message& request) { return health.Check(request); };
+  add_one("/grpc.health.v1.Health/Check", check_health);
+  router.Add("/grpc.health.v1.Health/Watch", [this](transport::Stream& stream) {
+    services::Health::ServeWatch(calls, health, stream);
+  });
+  if (options.channelz) {
+    const std::string service = "/grpc.channelz.v1.Channelz/";
+    answer_channelz = {
+        [this](const transport::Message& m) { return channelz.GetTopChannels(m); },
+        [this](const transport::Message& m) { return channelz.GetServers(m); },
+        [this](const transport::Message& m) { return channelz.GetServer(m); }};
+    add_one(service + "GetTopChannels", answer_channelz[0]);
+    add_one(service + "GetServers", answer_channelz[1]);
+    add_one(service + "GetServer", answer_channelz[2]);
+  }
+  for (const char* version : {"v1", "v1alpha"}) {
+    router.Add(absl::StrCat("/grpc.reflection.", version, ".ServerReflection/ServerReflectionInfo"),
+               [this](transport::Stream& stream) {
+                 services::Reflection::Serve(calls, *reflection, stream);
+               });
+  }
+  reflection = std::make_unique<services::Reflection>(router.Services(), pool);
+}
 
 Server::Server(std::unique_ptr<Components> components) : components_(std::move(components)) {}
 
@@ -105,61 +214,33 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
   auto components = std::make_unique<Components>(options);
   Components& c = *components;
+  c.AddRoutes();
 
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  if (options.channelz) grpc::channelz::experimental::InitChannelzService();
-  grpc::ServerBuilder builder;
-  std::vector<int> ports(options.listen.size(), 0);
-  for (size_t i = 0; i < options.listen.size(); ++i) {
-    builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
+  std::vector<loop::Loop*> loops;
+  for (int i = 0; i < c.policy.loops; ++i) {
+    absl::StatusOr<std::unique_ptr<loop::Loop>> loop = loop::Loop::Create();
+    if (!loop.ok()) return loop.status();
+    loops.push_back(c.loops.emplace_back(*std::move(loop)).get());
   }
-  builder.RegisterService(&c.service);
-  builder.RegisterService(&c.health);
-  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
-  // gRPC compares with that limit only what it has decompressed, so a message of zeros could take a
-  // thousand times its size. Tensors gain little by compression anyway.
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
-  // What is being received is not under a permit yet; this bounds it for all connections together.
-  grpc::ResourceQuota quota("quantd");
-  quota.Resize(options.memory_budget_bytes + (64 << 20));
-  builder.SetResourceQuota(quota);
-  // With it a port that another process has looks free.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  for (int i = 0; i < options.queues; ++i) {
-    c.queues.push_back(std::make_unique<rpc::Queue>(builder.AddCompletionQueue()));
+  c.transport = std::make_unique<transport::Transport>(c.shared, loops);
+  for (const std::string& address : options.listen) {
+    absl::StatusOr<std::string> bound = c.transport->Listen(address);
+    if (!bound.ok()) return bound.status();
+    c.grpc_addresses.push_back(*std::move(bound));
   }
-  c.grpc_server = builder.BuildAndStart();
-  for (size_t i = 0; i < ports.size(); ++i) {
-    const std::string& address = options.listen[i];
-    if (ports[i] == 0) {
-      return absl::UnavailableError(absl::StrCat(
-          "cannot listen on ", address, ": in use, or no address of this machine (--listen)"));
-    }
-    c.grpc_addresses.push_back(
-        absl::StartsWith(address, "unix:")
-            ? address
-            : absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i]));
-  }
-  if (c.grpc_server == nullptr) return absl::UnavailableError("gRPC did not start");
-
+  c.channelz.SetAddresses(c.grpc_addresses);
   if (!options.http_listen.empty()) {
     lifecycle::HttpPages pages;
     pages.metrics = [&c] { return c.metrics.Text(); };
     pages.ready = [&c] { return c.health.serving(); };
     absl::StatusOr<std::unique_ptr<lifecycle::HttpServer>> http =
         lifecycle::HttpServer::Start(options.http_listen, std::move(pages));
-    if (!http.ok()) {
-      c.grpc_server->Shutdown();
-      return http.status();
-    }
+    if (!http.ok()) return http.status();
     c.http = *std::move(http);
   }
-  for (const std::unique_ptr<rpc::Queue>& queue : c.queues) {
-    rpc::ServeAll(c.backend, *queue);
-    lifecycle::Health::ServeWatch(c.calls, c.health, *queue);
-    queue->Start(options.pollers);
-  }
+  c.crew = std::make_unique<loop::Crew>(loops, c.policy.spare);
+  c.backend.crew = c.crew.get();
+  c.transport->Start();
   c.health.SetServing(true);
   return std::unique_ptr<Server>(new Server(std::move(components)));
 }
@@ -178,13 +259,19 @@ void Server::Drain() {
   Components& c = *components_;
   c.health.SetServing(false);
   std::this_thread::sleep_for(absl::ToChronoMilliseconds(c.options.lame_duck));
-  WaitForUploads(c.backend.answering, std::min(c.options.drain / 2, absl::Seconds(2)));
+  const auto end = std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(c.options.drain);
+  c.transport->StopListening();
+  c.transport->GoAway();
   c.backend.draining = true;
   c.health.EndWatches();
-  c.grpc_server->Shutdown(std::chrono::system_clock::now() +
-                          absl::ToChronoMilliseconds(c.options.drain));
-  c.calls.WaitForNone();
-  for (const std::unique_ptr<rpc::Queue>& queue : c.queues) queue->Shutdown();
+  if (!c.transport->WaitForConnections(end)) {
+    // Streams that wait for an item are told why they end.
+    c.transport->EndIdle(rpc::Draining());
+    c.transport->WaitForConnections(end + std::chrono::milliseconds(200));
+  }
+  c.transport->Close();
+  while (c.calls.live() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  c.crew.reset();
 }
 
 }  // namespace quantd::server

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/options.h"
+#include "server/options/options.h"
 
 namespace quantd::server {
 

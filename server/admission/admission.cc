@@ -3,97 +3,158 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 
 namespace quantd::admission {
+namespace {
 
-Permit::Permit(Permit&& other) noexcept
-    : admission_(std::exchange(other.admission_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
+// Of the budget, what large requests leave to small ones: an eighth, but what 128 small ones need is
+// enough.
+uint64_t LargeBytes(uint64_t budget) {
+  return budget - std::min<uint64_t>(budget / 8, 128 * Admission::kSmallBytes);
+}
+
+}  // namespace
+
+Permit::Permit(Permit&& other) noexcept { *this = std::move(other); }
 
 Permit& Permit::operator=(Permit&& other) noexcept {
   if (this == &other) return *this;
   Release();
   admission_ = std::exchange(other.admission_, nullptr);
   bytes_ = std::exchange(other.bytes_, 0);
+  small_ = other.small_;
+  counted_ = std::exchange(other.counted_, false);
   return *this;
+}
+
+void Permit::Shrink(uint64_t bytes) {
+  if (bytes >= bytes_) return;
+  const std::lock_guard lock(admission_->mutex_);
+  admission_->GiveBack(*this, bytes_ - bytes, false);
+}
+
+void Permit::Computed() {
+  if (!counted_) return;
+  const std::lock_guard lock(admission_->mutex_);
+  admission_->GiveBack(*this, 0, true);
 }
 
 void Permit::Release() {
   Admission* const admission = std::exchange(admission_, nullptr);
-  if (admission != nullptr) admission->Release(std::exchange(bytes_, 0));
+  if (admission == nullptr) return;
+  const std::lock_guard lock(admission->mutex_);
+  admission->GiveBack(*this, bytes_, counted_);
 }
 
-bool Admission::Fits(uint64_t bytes) const {
-  return inflight_requests_ < limits_.max_inflight_requests &&
-         bytes <= limits_.memory_budget_bytes - inflight_bytes_;
+Admission::Admission(const Limits& limits)
+    : limits_(limits),
+      large_bytes_(LargeBytes(limits.memory_budget_bytes)),
+      large_requests_(
+          std::max<int64_t>(limits.max_inflight_requests - limits.max_inflight_requests / 4, 1)) {}
+
+bool Admission::Fits(Lane lane, uint64_t bytes) const {
+  const uint64_t all_bytes = bytes_[kSmall] + bytes_[kLarge];
+  if (requests_[kSmall] + requests_[kLarge] >= limits_.max_inflight_requests) return false;
+  if (bytes > limits_.memory_budget_bytes - all_bytes) return false;
+  if (lane == kSmall) return !LargestWaits();
+  // One that is larger than the large ones' part is let in when it is the only one of them.
+  if (requests_[kLarge] == 0 && bytes_[kLarge] == 0) return true;
+  return requests_[kLarge] < large_requests_ && bytes_[kLarge] + bytes <= large_bytes_;
+}
+
+// Whether one that needs more than the large ones' part waits for nothing but small ones to end:
+// others that come meanwhile would keep it waiting for ever.
+bool Admission::LargestWaits() const {
+  const auto* first = static_cast<const Waiting*>(queues_[kLarge].First());
+  return first != nullptr && first->wish_.bytes > large_bytes_ && requests_[kLarge] == 0 &&
+         bytes_[kLarge] == 0;
 }
 
 void Admission::Take(uint64_t bytes, Permit& permit) {
-  ++inflight_requests_;
-  inflight_bytes_ += bytes;
-  peak_bytes_ = std::max(peak_bytes_, inflight_bytes_);
+  const Lane lane = LaneOf(bytes);
+  ++requests_[lane];
+  bytes_[lane] += bytes;
   permit.admission_ = this;
   permit.bytes_ = bytes;
+  permit.small_ = lane == kSmall;
+  permit.counted_ = true;
 }
 
-absl::StatusOr<bool> Admission::Request(uint64_t bytes, Permit& permit,
-                                        std::function<void()> granted) {
+absl::StatusOr<bool> Admission::Request(const Wish& wish, Waiting& waiting, Permit& permit) {
   const std::lock_guard lock(mutex_);
-  if (bytes > limits_.memory_budget_bytes) {
+  if (wish.bytes > limits_.memory_budget_bytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("the request needs ", bytes, " bytes of memory, the server allows ",
+        absl::StrCat("the request needs ", wish.bytes, " bytes of memory, the server allows ",
                      limits_.memory_budget_bytes, " (--memory_budget_bytes)"));
   }
-  if (!waiting_.empty() || !Fits(bytes)) {
-    if (static_cast<int64_t>(waiting_.size()) >= limits_.max_queued_requests) {
-      return absl::UnavailableError(absl::StrCat("the server is busy: ", inflight_requests_,
-                                                 " requests with ", inflight_bytes_,
-                                                 " bytes are being worked on and ", waiting_.size(),
-                                                 " wait (--max_queued_requests); try again later"));
-    }
-    waiting_.push_back({bytes, &permit, std::move(granted)});
-    return false;
+  const Lane lane = LaneOf(wish.bytes);
+  if (queues_[lane].empty() && Fits(lane, wish.bytes)) {
+    Take(wish.bytes, permit);
+    return true;
   }
-  Take(bytes, permit);
+  const auto queued = static_cast<int64_t>(queues_[kSmall].size() + queues_[kLarge].size());
+  if (queued >= limits_.max_queued_requests) {
+    return absl::UnavailableError(absl::StrCat(
+        "the server is busy: ", requests_[kSmall] + requests_[kLarge], " requests with ",
+        bytes_[kSmall] + bytes_[kLarge], " bytes are being worked on and ", queued,
+        " wait (--max_queued_requests); try again later"));
+  }
+  waiting.wish_ = wish;
+  waiting.permit_ = &permit;
+  queues_[lane].Push(waiting, wish.peer, wish.bytes);
+  return false;
+}
+
+bool Admission::Cancel(Waiting& waiting) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!waiting.queued()) return false;
+    queues_[LaneOf(waiting.wish_.bytes)].Remove(waiting, false);
+    GrantWaiting();  // the one behind it may be smaller
+  }
+  waiting.wish_.loop->Complete(*waiting.wish_.granted, false);
   return true;
 }
 
-void Admission::Release(uint64_t bytes) {
-  std::vector<std::function<void()>> granted;
-  {
-    const std::lock_guard lock(mutex_);
-    --inflight_requests_;
-    inflight_bytes_ -= bytes;
-    while (!waiting_.empty() && Fits(waiting_.front().bytes)) {
-      Take(waiting_.front().bytes, *waiting_.front().permit);
-      granted.push_back(std::move(waiting_.front().granted));
-      waiting_.pop_front();
+void Admission::GiveBack(Permit& permit, uint64_t bytes, bool count) {
+  const Lane lane = permit.small_ ? kSmall : kLarge;
+  permit.bytes_ -= bytes;
+  bytes_[lane] -= bytes;
+  if (count) {
+    permit.counted_ = false;
+    --requests_[lane];
+  }
+  GrantWaiting();
+}
+
+// Granted calls go on on their loops, not here: whoever gives back must not do their work.
+void Admission::GrantWaiting() {
+  for (const Lane lane : {kSmall, kLarge}) {
+    while (loop::FairQueue::Entry* const first = queues_[lane].First()) {
+      auto& next = static_cast<Waiting&>(*first);
+      if (!Fits(lane, next.wish_.bytes)) break;
+      queues_[lane].Remove(next, true);
+      Take(next.wish_.bytes, *next.permit_);
+      next.wish_.loop->Complete(*next.wish_.granted, true);
     }
   }
-  for (const std::function<void()>& resume : granted) resume();
 }
 
 int64_t Admission::inflight_requests() const {
   const std::lock_guard lock(mutex_);
-  return inflight_requests_;
+  return requests_[kSmall] + requests_[kLarge];
 }
 
 uint64_t Admission::inflight_bytes() const {
   const std::lock_guard lock(mutex_);
-  return inflight_bytes_;
+  return bytes_[kSmall] + bytes_[kLarge];
 }
 
 int64_t Admission::queued_requests() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<int64_t>(waiting_.size());
-}
-
-uint64_t Admission::TakePeakBytes() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(peak_bytes_, inflight_bytes_);
+  return static_cast<int64_t>(queues_[kSmall].size() + queues_[kLarge].size());
 }
 
 }  // namespace quantd::admission

@@ -1,22 +1,29 @@
 // Who may go on: bounds the memory and the number of the requests that are being worked on.
 //
 //   Permit permit;
-//   absl::StatusOr<bool> now = admission.Request(bytes, permit, [&] { admitted.Complete(true); });
+//   Admission::Waiting waiting;
+//   absl::StatusOr<bool> now = admission.Request({bytes, peer, &loop, &admitted}, waiting, permit);
 //   if (now.ok() && !*now) co_await admitted;
-//   ...                                    // work, send the answer
-//   permit.Release();                      // or its destructor: the next one in the queue goes on
+//   ...                                    // work
+//   permit.Computed();                     // it counts no longer, only its memory does
+//   ...                                    // send the answer
+//   permit.Release();                      // or its destructor: the next ones go on, on their loops
 //
-// First come, first served: a large request is never starved by small ones behind it. The queue is
-// bounded as well: what does not fit is refused at once, so that a client can go elsewhere.
+// Small requests have a queue of their own and a part of the memory that large ones leave alone, so
+// that they never wait behind large ones. In each queue peers take turns (loop/fair_queue.h), and a
+// peer's own are first come, first served. The queues are bounded: what does not fit is refused at
+// once, so that a client can go elsewhere.
 #ifndef QUANTD_SERVER_ADMISSION_ADMISSION_H_
 #define QUANTD_SERVER_ADMISSION_ADMISSION_H_
 
+#include <array>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <mutex>
 
 #include "absl/status/statusor.h"
+#include "server/loop/event.h"
+#include "server/loop/fair_queue.h"
+#include "server/loop/loop.h"
 
 namespace quantd::admission {
 
@@ -36,52 +43,79 @@ class Permit {
   Permit& operator=(Permit&& other) noexcept;
   ~Permit() { Release(); }
 
-  // Gives the bytes back, and lets those go on that waited for them: their `granted` run before
-  // Release returns. Does nothing on an empty permit.
+  uint64_t bytes() const { return bytes_; }
+  // Gives back all but `bytes`. Does nothing when it has no more than that.
+  void Shrink(uint64_t bytes);
+  // The work is done, only the memory is still needed: another request may be worked on.
+  void Computed();
+  // Gives everything back. Does nothing on an empty permit.
   void Release();
 
  private:
   friend class Admission;
   Admission* admission_ = nullptr;
   uint64_t bytes_ = 0;
+  bool small_ = false;
+  bool counted_ = false;
 };
 
 // Safe from any thread. Outlives its permits.
 class Admission {
  public:
-  explicit Admission(const Limits& limits) : limits_(limits) {}
+  // Requests up to this size are small.
+  static constexpr uint64_t kSmallBytes = 256 << 10;
 
-  // Asks for `bytes`. True: `permit` is good. False: it will be, and then `granted` is called, on
-  // the thread that releases another permit; `permit` must stay where it is until then, and whoever
-  // holds another permit must not wait with it, or two that do so wait for each other.
-  // RESOURCE_EXHAUSTED (names --memory_budget_bytes): these bytes alone are over the
-  // budget. UNAVAILABLE: the queue is full; worth a retry.
-  absl::StatusOr<bool> Request(uint64_t bytes, Permit& permit, std::function<void()> granted);
+  explicit Admission(const Limits& limits);
 
-  // Requests that hold a permit, their bytes, and requests that wait for one.
+  struct Wish {
+    uint64_t bytes = 0;
+    uint64_t peer = 0;             // whose turn it is
+    loop::Loop* loop = nullptr;    // where `granted` completes
+    loop::Event* granted = nullptr;
+  };
+  // A request in the queue. It and its permit stay where they are until `granted` completes.
+  class Waiting : public loop::FairQueue::Entry {
+   private:
+    friend class Admission;
+    Wish wish_;
+    Permit* permit_ = nullptr;
+  };
+
+  // Asks for memory. True: `permit` is good. False: it will be when `granted` completes with true;
+  // with false Cancel came first. Whoever holds a permit must not wait for another one, or two that
+  // do so wait for each other. RESOURCE_EXHAUSTED (names --memory_budget_bytes): these bytes alone
+  // are over the budget. UNAVAILABLE: the queue is full; worth a retry.
+  absl::StatusOr<bool> Request(const Wish& wish, Waiting& waiting, Permit& permit);
+  // Takes a request out of the queue. False, and nothing happens, when it is not in it.
+  bool Cancel(Waiting& waiting);
+
+  // Requests that are being worked on, bytes of all permits, and requests that wait.
   int64_t inflight_requests() const;
   uint64_t inflight_bytes() const;
   int64_t queued_requests() const;
-  // Most bytes in flight at any time since the last call.
-  uint64_t TakePeakBytes();
+
+  // Whether the large requests, or the small ones, wait at this moment: whether somebody would gain
+  // if a permit came back.
+  bool anyone_waits() const { return queued_requests() > 0; }
 
  private:
   friend class Permit;
-  struct Waiting {
-    uint64_t bytes;
-    Permit* permit;
-    std::function<void()> granted;
-  };
-  bool Fits(uint64_t bytes) const;  // REQUIRES: mutex_ held
+  enum Lane { kSmall, kLarge };
+  static Lane LaneOf(uint64_t bytes) { return bytes <= kSmallBytes ? kSmall : kLarge; }
+  // REQUIRES for all of these: mutex_ held.
+  bool Fits(Lane lane, uint64_t bytes) const;
+  bool LargestWaits() const;
   void Take(uint64_t bytes, Permit& permit);
-  void Release(uint64_t bytes);
+  void GiveBack(Permit& permit, uint64_t bytes, bool count);
+  void GrantWaiting();
 
   const Limits limits_;
+  const uint64_t large_bytes_;     // of large requests together
+  const int64_t large_requests_;
   mutable std::mutex mutex_;
-  std::deque<Waiting> waiting_;
-  int64_t inflight_requests_ = 0;
-  uint64_t inflight_bytes_ = 0;
-  uint64_t peak_bytes_ = 0;
+  std::array<loop::FairQueue, 2> queues_;
+  std::array<uint64_t, 2> bytes_{};
+  std::array<int64_t, 2> requests_{};
 };
 
 }  // namespace quantd::admission

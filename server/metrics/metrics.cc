@@ -17,14 +17,8 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
-constexpr absl::string_view kService = "quantd.v1.QuantizationService";
-constexpr absl::string_view kRpcNames[kRpcs] = {"Quantize", "Dequantize", "DynamicQuantize",
-                                                "Stream", "GetServerInfo"};
-constexpr absl::string_view kRpcTypes[kRpcs] = {"unary", "unary", "unary", "bidi_stream", "unary"};
-constexpr absl::string_view kOperationNames[kOperations] = {"quantize", "dequantize",
-                                                            "dynamic_quantize"};
-constexpr absl::string_view kRejectionNames[kRejections] = {"queue_full", "over_budget",
-                                                            "answer_too_large"};
+using wire::kMethods;
+using wire::kOperations;
 // As go-grpc-prometheus has them, for whose labels dashboards and alerts are written.
 constexpr absl::string_view kCodeNames[kCodes] = {
     "OK",       "Canceled",       "Unknown",          "InvalidArgument",   "DeadlineExceeded",
@@ -39,9 +33,9 @@ ClientMetric::Label Label(absl::string_view name, absl::string_view value) {
   return label;
 }
 
-Labels RpcLabels(size_t rpc) {
-  return {Label("grpc_type", kRpcTypes[rpc]), Label("grpc_service", kService),
-          Label("grpc_method", kRpcNames[rpc])};
+Labels MethodLabels(const wire::MethodInfo& method) {
+  return {Label("grpc_type", method.type), Label("grpc_service", wire::kServiceName),
+          Label("grpc_method", method.name)};
 }
 
 // The families in the order in which they are shown.
@@ -58,6 +52,15 @@ class Page {
   void AddHistogram(Labels labels, const Histogram& histogram) {
     Add(std::move(labels)).histogram = histogram.Collect();
   }
+  // Families of one series without labels.
+  void AddOneCounter(absl::string_view name, absl::string_view help, double value) {
+    Start(MetricType::Counter, name, help);
+    AddCounter({}, value);
+  }
+  void AddOneGauge(absl::string_view name, absl::string_view help, double value) {
+    Start(MetricType::Gauge, name, help);
+    AddGauge({}, value);
+  }
   const std::vector<MetricFamily>& families() const { return families_; }
 
  private:
@@ -70,7 +73,7 @@ class Page {
 };
 
 // Whether the operation has this pair of types (the tables of the contract's numerics).
-bool HasPair(Operation operation, const DataTypeInfo& input, const DataTypeInfo& output) {
+bool HasPair(Method operation, const DataTypeInfo& input, const DataTypeInfo& output) {
   const auto is_wide = [](const DataTypeInfo& type) { return type.kind == DataTypeKind::kFloat; };
   const auto is_narrow = [](const DataTypeInfo& type) {
     return type.kind == DataTypeKind::kFloat8 || type.kind == DataTypeKind::kFloat4 ||
@@ -78,14 +81,15 @@ bool HasPair(Operation operation, const DataTypeInfo& input, const DataTypeInfo&
   };
   const auto is_int32 = [](const DataTypeInfo& type) { return type.type == DataType::kInt32; };
   switch (operation) {
-    case Operation::kQuantize:
+    case Method::kQuantize:
       return (is_wide(input) || is_int32(input)) && is_narrow(output);
-    case Operation::kDequantize:
+    case Method::kDequantize:
       return (is_narrow(input) || is_int32(input)) && is_wide(output);
-    case Operation::kDynamicQuantize:
+    case Method::kDynamicQuantize:
       return is_wide(input) && is_narrow(output);
+    default:
+      return false;
   }
-  return false;
 }
 
 size_t Index(DataType type) {
@@ -94,30 +98,32 @@ size_t Index(DataType type) {
   return index;
 }
 
-void AddCalls(const std::array<MethodMetrics, kRpcs>& methods, Page& page) {
+using Methods = std::array<MethodMetrics, kMethods.size()>;
+
+void AddCalls(const Methods& methods, Page& page) {
   const auto counter = [&](absl::string_view name, absl::string_view help,
                            Counter MethodMetrics::* member) {
     page.Start(MetricType::Counter, name, help);
-    for (size_t rpc = 0; rpc < kRpcs; ++rpc) {
-      page.AddCounter(RpcLabels(rpc), (methods[rpc].*member).value());
+    for (size_t i = 0; i < kMethods.size(); ++i) {
+      page.AddCounter(MethodLabels(kMethods[i]), (methods[i].*member).value());
     }
   };
   counter("grpc_server_started_total", "Calls that reached the server.", &MethodMetrics::started);
   page.Start(MetricType::Counter, "grpc_server_handled_total",
              "Calls that are over, by status code.");
-  for (size_t rpc = 0; rpc < kRpcs; ++rpc) {
+  for (size_t i = 0; i < kMethods.size(); ++i) {
     for (size_t code = 0; code < kCodes; ++code) {
-      Labels labels = RpcLabels(rpc);
+      Labels labels = MethodLabels(kMethods[i]);
       labels.push_back(Label("grpc_code", kCodeNames[code]));
-      page.AddCounter(std::move(labels), methods[rpc].handled[code].value());
+      page.AddCounter(std::move(labels), methods[i].handled[code].value());
     }
   }
   counter("grpc_server_msg_received_total", "Messages received.", &MethodMetrics::received);
   counter("grpc_server_msg_sent_total", "Messages sent.", &MethodMetrics::sent);
   page.Start(MetricType::Histogram, "grpc_server_handling_seconds",
              "Time from a call's arrival to its end.");
-  for (size_t rpc = 0; rpc < kRpcs; ++rpc) {
-    page.AddHistogram(RpcLabels(rpc), methods[rpc].handling_seconds);
+  for (size_t i = 0; i < kMethods.size(); ++i) {
+    page.AddHistogram(MethodLabels(kMethods[i]), methods[i].handling_seconds);
   }
 }
 
@@ -127,9 +133,9 @@ void AddOperations(const std::array<OperationMetrics, kOperations>& operations, 
   for (size_t i = 0; i < kOperations; ++i) {
     for (size_t in = 0; in < kDataTypes.size(); ++in) {
       for (size_t out = 0; out < kDataTypes.size(); ++out) {
-        if (!HasPair(static_cast<Operation>(i), kDataTypes[in], kDataTypes[out])) continue;
+        if (!HasPair(kMethods[i].method, kDataTypes[in], kDataTypes[out])) continue;
         page.AddCounter(
-            {Label("operation", kOperationNames[i]), Label("input_type", kDataTypes[in].name),
+            {Label("operation", kMethods[i].operation), Label("input_type", kDataTypes[in].name),
              Label("output_type", kDataTypes[out].name)},
             operations[i].elements[in][out].value());
       }
@@ -138,65 +144,99 @@ void AddOperations(const std::array<OperationMetrics, kOperations>& operations, 
   page.Start(MetricType::Counter, "quantd_tensor_bytes_total",
              "Packed bytes of x (in) and of y and its scales (out).");
   for (size_t i = 0; i < kOperations; ++i) {
-    page.AddCounter({Label("operation", kOperationNames[i]), Label("direction", "in")},
+    page.AddCounter({Label("operation", kMethods[i].operation), Label("direction", "in")},
                     operations[i].bytes_in.value());
-    page.AddCounter({Label("operation", kOperationNames[i]), Label("direction", "out")},
+    page.AddCounter({Label("operation", kMethods[i].operation), Label("direction", "out")},
                     operations[i].bytes_out.value());
   }
   page.Start(MetricType::Histogram, "quantd_kernel_seconds",
              "Time to execute one operation, from the planned request to the written answer.");
   for (size_t i = 0; i < kOperations; ++i) {
-    page.AddHistogram({Label("operation", kOperationNames[i])}, operations[i].kernel_seconds);
+    page.AddHistogram({Label("operation", kMethods[i].operation)}, operations[i].kernel_seconds);
   }
+}
+
+void AddConnections(const Readings& now, Page& page) {
+  page.AddOneGauge("quantd_connections", "Open connections.", now.connections);
+  page.AddOneCounter("quantd_connections_accepted_total", "Connections that were taken.",
+                     now.connections_accepted);
+  page.Start(MetricType::Counter, "quantd_connections_ended_total",
+             "Connections that the server refused or ended, by reason.");
+  for (size_t i = 0; i < kConnectionEnds.size(); ++i) {
+    page.AddCounter({Label("reason", kConnectionEnds[i])}, now.connections_ended[i]);
+  }
+  page.AddOneCounter("quantd_connections_throttled_total",
+                     "Times that a connection was not read for a while, for its many frames "
+                     "without use.",
+                     now.connections_throttled);
+  page.AddOneCounter("quantd_answers_stalled_total",
+                     "Answers given up because the client did not read them while others waited.",
+                     now.answers_stalled);
+}
+
+void AddLoad(const Readings& now, Page& page) {
+  page.AddOneGauge("quantd_calls", "Open calls, Watch and reflection among them.", now.calls);
+  page.AddOneGauge("quantd_inflight_requests", "Requests that are being worked on.",
+                   now.inflight_requests);
+  page.AddOneGauge("quantd_inflight_bytes", "Memory set aside for requests and their answers.",
+                   now.inflight_bytes);
+  page.AddOneGauge("quantd_receiving_bytes", "Memory set aside for messages on their way in.",
+                   now.receiving_bytes);
+  page.AddOneGauge("quantd_queued_requests", "Requests that wait for memory or for a core.",
+                   now.queued_requests);
+  page.AddOneGauge("quantd_busy_cores", "Cores that long computations hold.", now.busy_cores);
+  page.AddOneGauge("quantd_cores", "Cores that computations may hold (--threads).", now.cores);
+  page.AddOneGauge("quantd_pool_bytes", "Bytes that are free but kept for the next requests.",
+                   now.pool_bytes);
 }
 
 }  // namespace
 
-Metrics::Metrics(std::string version, std::string target, Gauges gauges)
-    : version_(std::move(version)), target_(std::move(target)), gauges_(std::move(gauges)) {}
+Metrics::Metrics(Build build, std::function<Readings()> read)
+    : build_(std::move(build)), read_(std::move(read)) {}
 
-void Metrics::CountElements(Operation op, DataType input, DataType output, int64_t elements) {
-  operation(op).elements[Index(input)][Index(output)].Add(elements);
+void Metrics::CountRejection(absl::string_view reason) {
+  for (size_t i = 0; i < kRejections.size(); ++i) {
+    if (kRejections[i].reason == reason) rejected_[i].Add(1);
+  }
+}
+
+void Metrics::CountElements(Method method, DataType input, DataType output, int64_t elements) {
+  operation(method).elements[Index(input)][Index(output)].Add(elements);
 }
 
 std::string Metrics::Text() const {
   Page page;
-  const auto gauge = [&page](absl::string_view name, absl::string_view help, double value) {
-    page.Start(MetricType::Gauge, name, help);
-    page.AddGauge({}, value);
-  };
-  const auto counter = [&page](absl::string_view name, absl::string_view help, double value) {
-    page.Start(MetricType::Counter, name, help);
-    page.AddCounter({}, value);
-  };
+  const Readings now = read_();
   AddCalls(methods_, page);
   AddOperations(operations_, page);
   page.Start(MetricType::Histogram, "quantd_queue_seconds",
-             "Time that a request waits for its permit.");
+             "Time from the arrival of a call or item to the start of its kernel.");
   page.AddHistogram({}, queue_seconds_);
-  gauge("quantd_inflight_requests", "Requests that hold a permit.", gauges_.inflight_requests());
-  gauge("quantd_inflight_bytes", "Bytes of the permits.", gauges_.inflight_bytes());
-  gauge("quantd_pool_bytes", "Bytes that are free but kept for the next requests.",
-        gauges_.pool_bytes());
+  AddLoad(now, page);
   page.Start(MetricType::Counter, "quantd_rejected_total",
              "Requests turned away before any work, by reason.");
-  for (size_t i = 0; i < kRejections; ++i) {
-    page.AddCounter({Label("reason", kRejectionNames[i])}, rejected_[i].value());
+  for (size_t i = 0; i < kRejections.size(); ++i) {
+    page.AddCounter({Label("reason", kRejections[i].label)}, rejected_[i].value());
   }
-  counter("quantd_saturated_elements_total",
-          "Elements outside the output's range, of requests that asked for the error report.",
-          saturated_elements_.value());
+  AddConnections(now, page);
+  page.AddOneCounter("quantd_saturated_elements_total",
+                     "Elements outside the output's range, of requests that asked for the error "
+                     "report.",
+                     saturated_elements_.value());
   page.Start(MetricType::Gauge, "quantd_build_info", "1, with what is running as labels.");
-  page.AddGauge({Label("version", version_), Label("target", target_)}, 1);
+  page.AddGauge({Label("version", build_.version), Label("target", build_.target),
+                 Label("http2", build_.http2)},
+                1);
 
   const ProcessStatus process = ReadProcessStatus();
-  counter("process_cpu_seconds_total", "User and system CPU time.", process.cpu_seconds);
-  gauge("process_resident_memory_bytes", "Resident memory.", process.resident_bytes);
-  gauge("process_virtual_memory_bytes", "Virtual memory.", process.virtual_bytes);
-  gauge("process_open_fds", "Open file descriptors.", process.open_fds);
-  gauge("process_max_fds", "Most file descriptors that may be open.", process.max_fds);
-  gauge("process_threads", "Threads.", process.threads);
-  gauge("process_start_time_seconds", "When the process started, in seconds since 1970.",
+  page.AddOneCounter("process_cpu_seconds_total", "User and system CPU time.", process.cpu_seconds);
+  page.AddOneGauge("process_resident_memory_bytes", "Resident memory.", process.resident_bytes);
+  page.AddOneGauge("process_virtual_memory_bytes", "Virtual memory.", process.virtual_bytes);
+  page.AddOneGauge("process_open_fds", "Open file descriptors.", process.open_fds);
+  page.AddOneGauge("process_max_fds", "Most file descriptors that may be open.", process.max_fds);
+  page.AddOneGauge("process_threads", "Threads.", process.threads);
+  page.AddOneGauge("process_start_time_seconds", "When the process started, in seconds since 1970.",
         process.start_time_seconds);
   return prometheus::TextSerializer().Serialize(page.families());
 }

@@ -1,8 +1,8 @@
 // Everything that quantd counts. Every series exists from the start, with value 0, and no label has
 // a value that a client chooses: what a client can make up (an unknown method) is not counted.
 //
-//   metrics.method(Rpc::kQuantize).started.Add(1);
-//   metrics.operation(Operation::kQuantize).kernel_seconds.Observe(elapsed);
+//   metrics.method(Method::kQuantize).started.Add(1);
+//   metrics.operation(Method::kQuantize).kernel_seconds.Observe(elapsed);
 //   std::string page = metrics.Text();
 #ifndef QUANTD_SERVER_METRICS_METRICS_H_
 #define QUANTD_SERVER_METRICS_METRICS_H_
@@ -14,24 +14,37 @@
 
 #include "absl/strings/string_view.h"
 #include "quantd/data_type.h"
+#include "server/errors/call_status.h"
 #include "server/metrics/histogram.h"
+#include "server/wire/method.h"
 
 namespace quantd::metrics {
 
-// The remote procedures of QuantizationService.
-enum class Rpc : uint8_t { kQuantize, kDequantize, kDynamicQuantize, kStream, kGetServerInfo };
-inline constexpr size_t kRpcs = 5;
+using wire::Method;
 
-// The operations, of calls and of a stream's items alike.
-enum class Operation : uint8_t { kQuantize, kDequantize, kDynamicQuantize };
-inline constexpr size_t kOperations = 3;
+// Why a request was turned away before any work: the reason in its error (errors/reason.h), and the
+// label.
+struct Rejection {
+  absl::string_view reason;
+  absl::string_view label;
+};
+inline constexpr std::array<Rejection, 9> kRejections = {{
+    {"QUEUE_FULL", "queue_full"},
+    {"QUEUE_TIMEOUT", "queue_timeout"},
+    {"OVER_MEMORY_BUDGET", "over_budget"},
+    {"RECEIVING_FULL", "receiving_full"},
+    {"MESSAGE_TOO_LARGE", "message_too_large"},
+    {"ANSWER_TOO_LARGE", "answer_too_large"},
+    {"TOO_MANY_CALLS", "too_many_calls"},
+    {"UPLOAD_STALLED", "upload_stalled"},
+    {"DRAINING", "draining"},
+}};
 
-// Why a request was turned away before any work.
-enum class Rejection : uint8_t { kQueueFull, kOverBudget, kAnswerTooLarge };
-inline constexpr size_t kRejections = 3;
+// Why the server ended a connection, or did not take it; the order of transport::ConnectionEnd.
+inline constexpr std::array<absl::string_view, 6> kConnectionEnds = {
+    "too_many", "no_handshake", "protocol_error", "silent", "stalled", "age"};
 
-// Codes of gRPC: 0 (OK) to 16 (UNAUTHENTICATED).
-inline constexpr size_t kCodes = 17;
+inline constexpr size_t kCodes = errors::kCallCodes;
 
 struct MethodMetrics {
   Counter started;
@@ -50,40 +63,55 @@ struct OperationMetrics {
   Histogram kernel_seconds;
 };
 
-// What is read when somebody asks. Called from the HTTP threads.
-struct Gauges {
-  std::function<double()> inflight_requests;
-  std::function<double()> inflight_bytes;
-  std::function<double()> pool_bytes;
+// What others count, as it is when somebody asks.
+struct Readings {
+  double inflight_requests = 0;
+  double inflight_bytes = 0;
+  double queued_requests = 0;
+  double receiving_bytes = 0;
+  double pool_bytes = 0;
+  double busy_cores = 0;
+  double cores = 0;
+  double calls = 0;
+  double connections = 0;
+  double connections_accepted = 0;
+  std::array<double, kConnectionEnds.size()> connections_ended{};
+  double connections_throttled = 0;
+  double answers_stalled = 0;
 };
 
 // Safe from any thread.
 class Metrics {
  public:
-  // `version` and `target` (the instruction set in use) are labels of quantd_build_info.
-  Metrics(std::string version, std::string target, Gauges gauges);
+  // Labels of quantd_build_info.
+  struct Build {
+    std::string version;
+    std::string target;  // the instruction set in use
+    std::string http2;   // the library, with its version
+  };
+  // `read`: called by the thread that asks for the page.
+  Metrics(Build build, std::function<Readings()> read);
 
-  MethodMetrics& method(Rpc rpc) { return methods_[static_cast<size_t>(rpc)]; }
-  OperationMetrics& operation(Operation operation) {
-    return operations_[static_cast<size_t>(operation)];
-  }
-  Counter& rejected(Rejection reason) { return rejected_[static_cast<size_t>(reason)]; }
+  MethodMetrics& method(Method method) { return methods_[static_cast<size_t>(method)]; }
+  // REQUIRES: an operation.
+  OperationMetrics& operation(Method method) { return operations_[wire::OperationIndex(method)]; }
+  // Counts a rejection, if `reason` is one of kRejections.
+  void CountRejection(absl::string_view reason);
   Histogram& queue_seconds() { return queue_seconds_; }
   Counter& saturated_elements() { return saturated_elements_; }
 
   // Counts a finished operation.
-  void CountElements(Operation operation, DataType input, DataType output, int64_t elements);
+  void CountElements(Method method, DataType input, DataType output, int64_t elements);
 
   // The page in Prometheus' text format.
   std::string Text() const;
 
  private:
-  std::string version_;
-  std::string target_;
-  Gauges gauges_;
-  std::array<MethodMetrics, kRpcs> methods_;
-  std::array<OperationMetrics, kOperations> operations_;
-  std::array<Counter, kRejections> rejected_;
+  const Build build_;
+  const std::function<Readings()> read_;
+  std::array<MethodMetrics, wire::kMethods.size()> methods_;
+  std::array<OperationMetrics, wire::kOperations> operations_;
+  std::array<Counter, kRejections.size()> rejected_;
   Histogram queue_seconds_;
   Counter saturated_elements_;
 };

@@ -6,19 +6,13 @@
 #include "quantd/dequantize.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/quantize.h"
+#include "server/operations/scratch.h"
 
 namespace quantd::operations {
 namespace {
 
 // What a protobuf message can be at most, less some room for the envelope of a stream.
 constexpr uint64_t kMaxAnswerBytes = (uint64_t{1} << 31) - 1024;
-
-// What plan and execution keep for each scale: its range, the scale as a float, its reciprocal in
-// two parts, the zero point.
-constexpr uint64_t kScratchBytesPerScale = 32;
-
-// 5 GB/s against 40 and more (tests/bench/operations_bench).
-constexpr uint64_t kReportCost = 8;
 
 absl::StatusOr<QuantizePlan> MakePlan(const QuantizeParameters& parameters) {
   return PlanQuantize(parameters);
@@ -74,17 +68,9 @@ uint64_t Operation::output_bytes() const {
   return bytes;
 }
 
-uint64_t Operation::scratch_bytes() const {
-  return kScratchBytesPerScale * static_cast<uint64_t>(base().layout.scale_count);
-}
-
-uint64_t Operation::work_bytes() const {
-  const uint64_t bytes = input_bytes() + output_bytes();
-  return bytes * (layout_.report_error ? kReportCost : 1) + scratch_bytes();
-}
-
 uint64_t Operation::memory_bytes() const {
-  return wire::AnswerMemoryBytes(layout_) + scratch_bytes();
+  return wire::AnswerMemoryBytes(layout_) +
+         ScratchBytes(static_cast<uint64_t>(base().layout.scale_count));
 }
 
 absl::Status Operation::Execute(const Executor& executor, Interrupted interrupted,

@@ -3,7 +3,7 @@
 //
 //   absl::StatusOr<Operation> operation = Plan(request);
 //   ... admit operation->memory_bytes() ...
-//   wire::Answer answer(operation->answer_layout());
+//   wire::Answer answer(operation->answer_layout(), pool);
 //   absl::Status status = operation->Execute(executor, interrupted, answer.contents());
 #ifndef QUANTD_SERVER_OPERATIONS_OPERATION_H_
 #define QUANTD_SERVER_OPERATIONS_OPERATION_H_
@@ -33,10 +33,6 @@ class Operation {
   uint64_t input_bytes() const { return base().input_bytes; }
   uint64_t output_bytes() const;
 
-  // How long it takes, as bytes of plain quantization: a report of the error restores and compares
-  // every element, and a scale costs what some elements do.
-  uint64_t work_bytes() const;
-
   // Bytes that the answer and the execution allocate; not those that the request holds already.
   uint64_t memory_bytes() const;
   const wire::AnswerLayout& answer_layout() const { return layout_; }
@@ -51,7 +47,6 @@ class Operation {
   friend absl::StatusOr<Operation> Plan(const wire::Request& request);
   Operation() = default;
   const PlanBase& base() const;
-  uint64_t scratch_bytes() const;
 
   std::variant<QuantizePlan, DequantizePlan, DynamicQuantizePlan> plan_;
   wire::AnswerLayout layout_;

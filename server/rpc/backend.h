@@ -1,31 +1,36 @@
-// What every call needs: the service that calls are asked of, and the rooms that they walk through.
-// One for the server; outlives every call.
+// What every call needs: the rooms that it walks through. One for the server; outlives every call.
 #ifndef QUANTD_SERVER_RPC_BACKEND_H_
 #define QUANTD_SERVER_RPC_BACKEND_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
-#include <string>
 
-#include "quantd/executor.h"
 #include "server/admission/admission.h"
+#include "server/loop/cores.h"
+#include "server/loop/crew.h"
+#include "server/loop/policy.h"
+#include "server/memory/buffer.h"
 #include "server/metrics/metrics.h"
+#include "server/operations/costs.h"
 #include "server/rpc/call.h"
-#include "server/rpc/service.h"
+#include "server/rpc/executors.h"
 
 namespace quantd::rpc {
 
 struct Backend {
   Calls& calls;
-  Service& service;
   admission::Admission& admission;
+  memory::Pool& pool;
   metrics::Metrics& metrics;
-  const Executor& pool;     // the kernels' threads
-  const Executor& inline_;  // this thread alone
-  uint64_t inline_bytes;    // work up to this size runs on the polling thread
-  uint64_t max_message_bytes;
-  grpc::ByteBuffer info;              // the answer of GetServerInfo
-  std::atomic<int> answering{0};      // calls with one answer that have come and are not over
+  loop::Crew* crew = nullptr;  // set before the first call
+  loop::Cores& cores;
+  const Executors& executors;
+  const loop::Policy policy;
+  const uint64_t max_message_bytes;
+  // A request that has waited for so long for memory and a core is refused.
+  const std::chrono::nanoseconds queue_timeout;
+  operations::Costs costs = {};
   std::atomic<bool> draining{false};  // streams take no further item
 };
 

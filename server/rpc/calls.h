@@ -1,26 +1,24 @@
-// The functions that answer calls. Each waits for one call, starts its own successor when it has
-// come, and answers it. See README.md for the rules that they follow.
+// The functions that answer the calls of QuantizationService. See README.md for the rules that they
+// follow.
 #ifndef QUANTD_SERVER_RPC_CALLS_H_
 #define QUANTD_SERVER_RPC_CALLS_H_
 
+#include "absl/status/status.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
-#include "server/rpc/queue.h"
+#include "server/transport/stream.h"
 #include "server/wire/method.h"
 
 namespace quantd::rpc {
 
 // Quantize, Dequantize or DynamicQuantize. REQUIRES: &calls == &backend.calls, as in all of them.
-Call ServeUnary(Calls& calls, Backend& backend, Queue& queue, wire::Method method);
+Call ServeUnary(Calls& calls, Backend& backend, transport::Stream& stream, wire::Method method);
 
 // Stream.
-Call ServeStream(Calls& calls, Backend& backend, Queue& queue);
+Call ServeStream(Calls& calls, Backend& backend, transport::Stream& stream);
 
-// GetServerInfo.
-Call ServeInfo(Calls& calls, Backend& backend, Queue& queue);
-
-// Starts as many of each as one queue should have waiting.
-void ServeAll(Backend& backend, Queue& queue);
+// What a stream ends with when the server drains.
+absl::Status Draining();
 
 }  // namespace quantd::rpc
 

@@ -1,55 +1,187 @@
 // See work.h.
 #include "server/rpc/work.h"
 
+#include <algorithm>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/wire/status_details.h"
+#include "server/errors/reason.h"
+#include "server/operations/memory.h"
 
 namespace quantd::rpc {
 namespace {
 
-// Reading a tensor that comes as values takes longer than quantizing it.
-constexpr uint64_t kDecodeCost = 4;
+using errors::WithReason;
 
-}  // namespace
+// A core more is worth its while for so much work.
+constexpr std::chrono::microseconds kWorthACore{50};
 
-void Work::MoveToPool(Event& moved) {
-  on_pool_ = true;
-  backend_.pool.Enqueue([&moved] { moved.Complete(true); });
+// Of a request that is not decoded yet: for each byte of its tensors the widest answer to it, a
+// FLOAT for 2 bits.
+constexpr uint64_t kWidestAnswer = 18;
+
+constexpr uint64_t kSmallAnswer = 64 << 10;
+
+absl::Status NoMemory() {
+  return WithReason(absl::ResourceExhaustedError("the system has no memory left for the request"),
+                    "OUT_OF_MEMORY");
 }
 
-void Work::Take(grpc::ByteBuffer& bytes_in, Event& taken) {
-  message_.Swap(&bytes_in);  // it has no move: a copy would keep the slices of `bytes_in`
-  if (message_.Length() > backend_.inline_bytes / kDecodeCost) {
-    MoveToPool(taken);
-  } else {
-    taken.Complete(true);
+// What runs out of memory ends one call, not the process.
+template <typename Step>
+absl::Status Guarded(Step step) {
+  try {
+    return step();
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
   }
 }
 
-absl::Status Work::TakeSlices() {
-  absl::StatusOr<wire::SliceList> slices = wire::SliceList::Take(std::move(message_));
-  if (!slices.ok()) return slices.status();
-  slices_ = *std::move(slices);
-  return absl::OkStatus();
+}  // namespace
+
+Work::~Work() {
+  stream_.WaitsFor(nullptr);
+  stream_.loop().timers().Clear(*this);
 }
 
 absl::Status Work::Decode(wire::Method method) {
-  if (absl::Status status = TakeSlices(); !status.ok()) return status;
-  absl::StatusOr<wire::Request> request = wire::DecodeRequest(method, slices_);
+  method_ = method;
+  return DecodeIfLittle();
+}
+
+absl::Status Work::DecodeItem() { return DecodeIfLittle(); }
+
+absl::Status Work::DecodeIfLittle() {
+  const uint64_t memory = wire::DecodeMemoryBytes(!method_.has_value(), message_.bytes());
+  if (memory > wire::kLittleDecodeMemory) return absl::OkStatus();
+  return Guarded([this] { return DecodeNow(); });
+}
+
+absl::Status Work::DecodeNow() {
+  absl::StatusOr<wire::Request> request;
+  if (method_.has_value()) {
+    request = wire::DecodeRequest(*method_, message_.bytes());
+  } else {
+    wire::StreamItem item = wire::DecodeStreamItem(message_.bytes());
+    id_ = item.id;
+    request = std::move(item.request);
+  }
   if (!request.ok()) return request.status();
   request_ = *std::move(request);
   return absl::OkStatus();
 }
 
-absl::Status Work::DecodeItem() {
-  if (absl::Status status = TakeSlices(); !status.ok()) return status;
-  wire::StreamItem item = wire::DecodeStreamItem(slices_);
-  id_ = item.id;
-  if (!item.request.ok()) return item.request.status();
-  request_ = *std::move(item.request);
+// Only a call that waits needs a clock.
+void Work::StartWaiting() {
+  queued_ = true;
+  stream_.WaitsFor(this);
+  if (!set()) stream_.loop().timers().Set(*this, Clock::now() + backend_.queue_timeout);
+}
+
+void Work::Cancel() {
+  if (!backend_.admission.Cancel(waits_for_memory_)) backend_.cores.Cancel(waits_for_core_);
+}
+
+void Work::Fire() {
+  Cancel();
+}
+
+absl::Status Work::WhyNot() const {
+  if (stream_.interrupted()) return stream_.interruption();
+  return WithReason(
+      absl::UnavailableError(absl::StrCat(
+          "the server is busy: the request has waited for ",
+          std::chrono::duration_cast<std::chrono::milliseconds>(backend_.queue_timeout).count(),
+          " ms (--queue_timeout); try again later")),
+      "QUEUE_TIMEOUT");
+}
+
+absl::Status Work::Admit(loop::Event& admitted) {
+  uint64_t bytes = message_.size;
+  if (request_.has_value()) {
+    bytes += operations::MemoryBound(*request_);
+    cost_ = operations::KindOf(*request_);
+    estimate_ = backend_.costs.Estimate(cost_);
+  } else {
+    // Made of values, or of parts that nobody knows: what they can become at most.
+    const uint64_t decode = wire::DecodeMemoryBytes(!method_.has_value(), message_.bytes());
+    bytes += decode + std::min(kWidestAnswer * message_.size, 2 * backend_.max_message_bytes);
+    estimate_ = std::chrono::nanoseconds(decode);
+  }
+  admission::Admission::Wish wish;
+  wish.bytes = bytes;
+  wish.peer = stream_.peer();
+  wish.loop = &stream_.loop();
+  wish.granted = &admitted;
+  const absl::StatusOr<bool> granted =
+      backend_.admission.Request(wish, waits_for_memory_, permit_);
+  if (!granted.ok()) {
+    return WithReason(granted.status(), absl::IsUnavailable(granted.status())
+                                            ? "QUEUE_FULL"
+                                            : "OVER_MEMORY_BUDGET");
+  }
+  if (*granted) {
+    admitted.Complete(true);
+  } else {
+    StartWaiting();
+  }
   return absl::OkStatus();
+}
+
+absl::Status Work::Admitted(bool granted) {
+  return granted ? absl::OkStatus() : WhyNot();
+}
+
+absl::Status Work::TakeCore(loop::Event& turn) {
+  const bool alone = backend_.admission.inflight_requests() <= 1;
+  if (estimate_ <= (alone ? backend_.policy.short_work_alone : backend_.policy.short_work)) {
+    turn.Complete(true);
+    return absl::OkStatus();
+  }
+  cores_ = 1;  // by the time that it runs
+  if (backend_.cores.Take(waits_for_core_, stream_.peer(),
+                          static_cast<uint64_t>(estimate_.count()), stream_.loop(), turn)) {
+    turn.Complete(true);
+  } else {
+    StartWaiting();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Work::MayCompute(bool granted) {
+  if (!granted) {
+    cores_ = 0;
+    return WhyNot();
+  }
+  // Where nobody can take over the lead, the loop waits.
+  if (cores_ > 0 && stream_.loop().leading()) backend_.crew->HandOver();
+  return absl::OkStatus();
+}
+
+absl::Status Work::Execute() {
+  const Clock::time_point begin = Clock::now();
+  absl::Status status = stream_.interrupted() ? stream_.interruption() : Guarded([this] {
+    absl::Status planned = request_.has_value() ? absl::OkStatus() : DecodeNow();
+    if (planned.ok()) planned = Plan();
+    return planned;
+  });
+  if (status.ok()) status = Guarded([this] { return Run(); });
+  if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
+  if (status.ok()) {
+    const Clock::duration took = Clock::now() - begin;
+    Count(took);
+    if (cost_.bytes != 0) backend_.costs.Learn(cost_, took * std::max(cores_, 1));
+  }
+  if (cores_ > 0) backend_.cores.Give(std::exchange(cores_, 0));
+  // Here, not when the call ends: only the answer is needed from now on.
+  operation_.reset();
+  request_.reset();
+  message_ = transport::Message();
+  if (status.ok()) permit_.Shrink(wire::AnswerMemoryBytes(answer_->layout()));
+  // A small answer keeps its bytes, but nobody from working, even if it is never read.
+  if (permit_.bytes() <= kSmallAnswer) permit_.Computed();
+  return status;
 }
 
 absl::Status Work::Plan() {
@@ -58,72 +190,47 @@ absl::Status Work::Plan() {
   operation_ = *std::move(operation);
   const uint64_t answer_bytes = wire::MaxEncodedBytes(operation_->answer_layout());
   if (answer_bytes > backend_.max_message_bytes) {
-    backend_.metrics.rejected(metrics::Rejection::kAnswerTooLarge).Add(1);
-    return wire::WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                                "the answer takes ", answer_bytes, " bytes, the server allows ",
-                                backend_.max_message_bytes, " (--max_message_bytes)")),
-                            "ANSWER_TOO_LARGE");
+    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                          "the answer takes ", answer_bytes, " bytes, the server allows ",
+                          backend_.max_message_bytes, " (--max_message_bytes)")),
+                      "ANSWER_TOO_LARGE");
   }
+  const uint64_t memory = message_.size + operation_->memory_bytes();
+  if (memory > permit_.bytes()) {
+    // Only of a request that could not be looked at before.
+    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                          "the request needs ", memory, " bytes of memory, it was given ",
+                          permit_.bytes(), "; send its tensors as raw_data")),
+                      "OVER_MEMORY_BUDGET");
+  }
+  permit_.Shrink(memory);
   return absl::OkStatus();
 }
 
-absl::Status Work::Admit(Event& admitted) {
-  admit_time_ = Clock::now();
-  const absl::StatusOr<bool> granted = backend_.admission.Request(
-      slices_.size() + operation_->memory_bytes(), permit_, [this, &admitted] {
-        if (large()) {
-          MoveToPool(admitted);
-        } else {
-          admitted.Complete(true);
-        }
-      });
-  if (granted.ok()) {
-    queued_ = !*granted;
-    if (queued_) return absl::OkStatus();
-    if (large() && !on_pool_) {
-      MoveToPool(admitted);
-    } else {
-      admitted.Complete(true);
-    }
-    return absl::OkStatus();
+// As many cores as are idle and worth it, of a computation that has one.
+const Executor& Work::TakeCores() {
+  if (cores_ == 0) return backend_.executors.of(1);
+  const auto wanted = static_cast<int>(std::min<int64_t>(
+      estimate_ / kWorthACore, backend_.policy.cores));
+  if (wanted > 1) cores_ += backend_.cores.TakeIdle(wanted - 1);
+  const Executor& executor = backend_.executors.of(cores_);
+  if (cores_ > executor.threads()) {
+    backend_.cores.Give(cores_ - executor.threads());
+    cores_ = executor.threads();
   }
-  if (absl::IsUnavailable(granted.status())) {
-    backend_.metrics.rejected(metrics::Rejection::kQueueFull).Add(1);
-    return wire::WithReason(granted.status(), "QUEUE_FULL");
-  }
-  backend_.metrics.rejected(metrics::Rejection::kOverBudget).Add(1);
-  return wire::WithReason(granted.status(), "OVER_MEMORY_BUDGET");
+  return executor;
 }
 
-absl::Status Work::Interruption() const {
-  if (!done_.ready()) return absl::OkStatus();
-  if (std::chrono::system_clock::now() >= context_.deadline()) {
-    return absl::DeadlineExceededError("the deadline passed before the answer was ready");
-  }
-  return absl::CancelledError("the client cancelled the call");
-}
-
-absl::Status Work::Execute() {
-  const Clock::time_point begin = Clock::now();
-  backend_.metrics.queue_seconds().Observe(begin - admit_time_);
-  if (absl::Status status = Interruption(); !status.ok()) return status;
-
-  answer_.emplace(operation_->answer_layout());
-  const Executor& executor = on_pool_ ? backend_.pool : backend_.inline_;
-  const absl::Status status =
-      operation_->Execute(executor, [this] { return done_.ready(); }, answer_->contents());
-  const absl::Status end = absl::IsCancelled(status) ? Interruption() : status;
-  if (end.ok()) Count(Clock::now() - begin);
-  // Here, not when the call ends: a large message is tens of thousands of slices, and on this
-  // thread freeing them keeps no other call waiting.
-  operation_.reset();
-  request_.reset();
-  slices_ = wire::SliceList();
-  return end;
+absl::Status Work::Run() {
+  backend_.metrics.queue_seconds().Observe(Clock::now() - begin_);
+  answer_.emplace(operation_->answer_layout(), backend_.pool);
+  if (!answer_->has_memory()) return NoMemory();
+  return operation_->Execute(
+      TakeCores(), [this] { return stream_.interrupted(); }, answer_->contents());
 }
 
 void Work::Count(Clock::duration kernel_time) {
-  const auto kind = static_cast<metrics::Operation>(operation_->method());
+  const wire::Method kind = operation_->method();
   metrics::OperationMetrics& counts = backend_.metrics.operation(kind);
   counts.kernel_seconds.Observe(kernel_time);
   counts.bytes_in.Add(operation_->input_bytes());
@@ -135,8 +242,8 @@ void Work::Count(Clock::duration kernel_time) {
   }
 }
 
-grpc::ByteBuffer Work::EncodeItem(const absl::Status& status) {
-  if (!status.ok()) return wire::EncodeItemError(id_, status);
+memory::Piece Work::EncodeItem(const absl::Status& status) {
+  if (!status.ok()) return wire::EncodeItemError(id_, status, backend_.pool);
   return std::move(*answer_).FinishItem(id_);
 }
 

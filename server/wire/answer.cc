@@ -1,15 +1,13 @@
 // An answer in its one allocation:
 //
-//   | room for a stream's envelope | tensor | tensor ... | room for quantization_error |
-//                                  ^ begin              ^ end
+//   | room | room for a stream's envelope | tensor | tensor ... | room for quantization_error |
+//                                         ^ begin              ^ end
 //   tensor = tag, length, data_type, shape, tag and length of raw_data, the elements
 //
 // Everything but the envelope and the error has a size that the plan knows, so it is laid out and
 // its small fields are written before the kernels run. The other two are written when they are
-// done, to the left of begin and to the right of end, and the slice is what lies between.
+// done, to the left of begin and to the right of end, and the message is what lies between.
 #include "server/wire/answer.h"
-
-#include <grpc/slice.h>
 
 #include <cstring>
 #include <string>
@@ -78,20 +76,17 @@ void WriteError(Method method, const QuantizationError& error, Writer& writer) {
   writer.Skip(size);
 }
 
-// StreamResponse: id = 1, then the cases of the oneof in the order of the methods.
+// StreamResponse: id = 1, then the cases of the oneof.
 constexpr uint32_t kIdField = 1;
-constexpr uint32_t CaseField(Method method) { return 2 + static_cast<uint32_t>(method); }
 
-grpc::ByteBuffer ToByteBuffer(grpc_slice slice) {
-  const grpc::Slice owner(slice, grpc::Slice::STEAL_REF);
-  return grpc::ByteBuffer(&owner, 1);
-}
-
-grpc::ByteBuffer Serialize(const google::protobuf::MessageLite& message) {
-  const size_t size = message.ByteSizeLong();
-  grpc_slice slice = grpc_slice_malloc_large(size);
-  message.SerializeWithCachedSizesToArray(GRPC_SLICE_START_PTR(slice));
-  return ToByteBuffer(slice);
+memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Pool& pool) {
+  memory::Piece piece;
+  piece.size = message.ByteSizeLong();
+  piece.buffer = pool.Allocate(kRoomBefore + piece.size);
+  if (piece.buffer.data() == nullptr) return {};
+  piece.begin = piece.buffer.data() + kRoomBefore;
+  message.SerializeWithCachedSizesToArray(piece.begin);
+  return piece;
 }
 
 // For Encoding::kValues.
@@ -119,23 +114,23 @@ void FillError(const QuantizationError& error, v1::QuantizationError& message) {
 }  // namespace
 
 struct Answer::State {
-  explicit State(const AnswerLayout& wanted) : layout(wanted) {
+  State(const AnswerLayout& wanted, memory::Pool& from) : layout(wanted), pool(from) {
     layout.encoding == Encoding::kRaw ? LayOutRaw() : LayOutValues();
   }
-  ~State() { grpc_slice_unref(slice); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
   void LayOutRaw();
   void LayOutValues();
-  grpc::ByteBuffer FinishRaw(const uint64_t* id);
-  grpc::ByteBuffer FinishValues(const uint64_t* id);
+  memory::Piece FinishRaw(const uint64_t* id);
+  memory::Piece FinishValues(const uint64_t* id);
   template <typename Response>
   void FillResponse(Response& response);
 
   AnswerLayout layout;
+  memory::Pool& pool;
   AnswerContents contents;
-  grpc_slice slice = grpc_empty_slice();
+  memory::Buffer buffer;
   uint8_t* begin = nullptr;
   uint8_t* end = nullptr;
 };
@@ -146,9 +141,9 @@ void Answer::State::LayOutRaw() {
   for (const AnswerPart& part : parts) body += PartBytes(part);
   const uint64_t error = layout.report_error ? kMaxErrorBytes : 0;
   const bool align = layout.y.bytes >= kAlignFromBytes;
-  // Always a counted allocation, also when it is small: the spans must stay where they are.
-  slice = grpc_slice_malloc_large(kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body + error);
-  begin = GRPC_SLICE_START_PTR(slice) + kEnvelopeBytes;
+  buffer = pool.Allocate(kRoomBefore + kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body + error);
+  if (buffer.data() == nullptr) return;
+  begin = buffer.data() + kRoomBefore + kEnvelopeBytes;
   if (align) {
     const uint64_t header = PartBytes(parts.front()) - layout.y.bytes;
     begin += -reinterpret_cast<uintptr_t>(begin + header) % kAlignment;
@@ -158,7 +153,7 @@ void Answer::State::LayOutRaw() {
   end = writer.position();
 }
 
-grpc::ByteBuffer Answer::State::FinishRaw(const uint64_t* id) {
+memory::Piece Answer::State::FinishRaw(const uint64_t* id) {
   if (layout.report_error) {
     Writer writer(end);
     WriteError(layout.method, contents.error, writer);
@@ -168,23 +163,21 @@ grpc::ByteBuffer Answer::State::FinishRaw(const uint64_t* id) {
     uint8_t envelope[kEnvelopeBytes];
     Writer writer(envelope);
     if (*id != 0) writer.VarintField(kIdField, *id);
-    writer.BytesHeader(CaseField(layout.method), end - begin);
+    writer.BytesHeader(Info(layout.method).item_field, end - begin);
     const size_t size = writer.position() - envelope;
     begin -= size;
     std::memcpy(begin, envelope, size);
   }
-  grpc_slice answer = std::exchange(slice, grpc_empty_slice());
-  answer.data.refcounted.bytes = begin;
-  answer.data.refcounted.length = end - begin;
-  return ToByteBuffer(answer);
+  return {std::move(buffer), begin, static_cast<size_t>(end - begin)};
 }
 
 void Answer::State::LayOutValues() {
   const AnswerParts parts = PartsOf(layout);
   uint64_t bytes = 0;
   for (const AnswerPart& part : parts) bytes += part.tensor->bytes;
-  slice = grpc_slice_malloc_large(bytes);
-  uint8_t* next = GRPC_SLICE_START_PTR(slice);
+  buffer = pool.Allocate(bytes);
+  uint8_t* next = buffer.data();
+  if (next == nullptr) return;
   for (const AnswerPart& part : parts) {
     contents.*part.contents = {next, part.tensor->bytes};
     next += part.tensor->bytes;
@@ -209,13 +202,13 @@ void Answer::State::FillResponse(Response& response) {
   }
 }
 
-grpc::ByteBuffer Answer::State::FinishValues(const uint64_t* id) {
+memory::Piece Answer::State::FinishValues(const uint64_t* id) {
   v1::StreamResponse item;
   const auto finish = [&](auto& response) {
     FillResponse(response);
-    if (id == nullptr) return Serialize(response);
+    if (id == nullptr) return Serialize(response, pool);
     item.set_id(*id);
-    return Serialize(item);
+    return Serialize(item, pool);
   };
   switch (layout.method) {
     case Method::kQuantize:
@@ -227,24 +220,29 @@ grpc::ByteBuffer Answer::State::FinishValues(const uint64_t* id) {
   }
 }
 
-Answer::Answer(const AnswerLayout& layout) : state_(std::make_unique<State>(layout)) {}
+Answer::Answer(const AnswerLayout& layout, memory::Pool& pool)
+    : state_(std::make_unique<State>(layout, pool)) {}
 Answer::Answer(Answer&&) noexcept = default;
 Answer& Answer::operator=(Answer&&) noexcept = default;
 Answer::~Answer() = default;
 
+const AnswerLayout& Answer::layout() const { return state_->layout; }
+
+bool Answer::has_memory() const { return state_->buffer.data() != nullptr; }
+
 AnswerContents& Answer::contents() { return state_->contents; }
 
-grpc::ByteBuffer Answer::Finish() && {
+memory::Piece Answer::Finish() && {
   return state_->layout.encoding == Encoding::kRaw ? state_->FinishRaw(nullptr)
                                                    : state_->FinishValues(nullptr);
 }
 
-grpc::ByteBuffer Answer::FinishItem(uint64_t id) && {
+memory::Piece Answer::FinishItem(uint64_t id) && {
   return state_->layout.encoding == Encoding::kRaw ? state_->FinishRaw(&id)
                                                    : state_->FinishValues(&id);
 }
 
-grpc::ByteBuffer EncodeItemError(uint64_t id, const absl::Status& status) {
+memory::Piece EncodeItemError(uint64_t id, const absl::Status& status, memory::Pool& pool) {
   v1::StreamResponse item;
   item.set_id(id);
   v1::ItemError& error = *item.mutable_error();
@@ -256,7 +254,7 @@ grpc::ByteBuffer EncodeItemError(uint64_t id, const absl::Status& status) {
     violation.set_field(text.field);
     violation.set_description(text.message);
   }
-  return Serialize(item);
+  return Serialize(item, pool);
 }
 
 }  // namespace quantd::wire

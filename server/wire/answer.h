@@ -1,42 +1,51 @@
 // Answer -> bytes out. One allocation of the right size, in which kernels write the tensors in
 // place.
 //
-//   Answer answer(operation.answer_layout());
+//   Answer answer(operation.answer_layout(), pool);
+//   if (!answer.has_memory()) ...
 //   absl::Status status = operation.Execute(executor, interrupted, answer.contents());
-//   grpc::ByteBuffer out = std::move(answer).Finish();            // of a call
-//   grpc::ByteBuffer out = std::move(answer).FinishItem(item.id);  // of a stream
+//   memory::Piece out = std::move(answer).Finish();             // of a call
+//   memory::Piece out = std::move(answer).FinishItem(item.id);  // of a stream
+//
+// Before each message there is room for kRoomBefore bytes of whoever sends it.
 #ifndef QUANTD_SERVER_WIRE_ANSWER_H_
 #define QUANTD_SERVER_WIRE_ANSWER_H_
 
-#include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/slice.h>
-
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
+#include "server/memory/buffer.h"
 #include "server/wire/answer_layout.h"
 
 namespace quantd::wire {
+
+inline constexpr size_t kRoomBefore = 8;
 
 // Movable: contents() stay where they are. Not safe to be used from two threads, but the spans in
 // contents() may be written from any.
 class Answer {
  public:
-  // Allocates AnswerMemoryBytes(layout). REQUIRES: MaxEncodedBytes(layout) < 2 GiB.
-  explicit Answer(const AnswerLayout& layout);
+  // Allocates AnswerMemoryBytes(layout). REQUIRES: MaxEncodedBytes(layout) < 2 GiB; the pool
+  // outlives it.
+  Answer(const AnswerLayout& layout, memory::Pool& pool);
   Answer(Answer&&) noexcept;
   Answer& operator=(Answer&&) noexcept;
   ~Answer();
 
-  AnswerContents& contents();
+  // False when the system had no memory for it: then it is of no use.
+  bool has_memory() const;
 
-  // The message QuantizeResponse (or of the layout's method), in one slice, without a copy.
-  // REQUIRES: contents() are written.
-  grpc::ByteBuffer Finish() &&;
+  AnswerContents& contents();
+  const AnswerLayout& layout() const;
+
+  // The message QuantizeResponse (or of the layout's method), without a copy; an empty piece when
+  // the system had no memory to encode it as values. REQUIRES: contents() are written.
+  memory::Piece Finish() &&;
 
   // The message StreamResponse that holds it.
-  grpc::ByteBuffer FinishItem(uint64_t id) &&;
+  memory::Piece FinishItem(uint64_t id) &&;
 
  private:
   struct State;
@@ -44,7 +53,7 @@ class Answer {
 };
 
 // The message StreamResponse that says why the item `id` failed. REQUIRES: !status.ok().
-grpc::ByteBuffer EncodeItemError(uint64_t id, const absl::Status& status);
+memory::Piece EncodeItemError(uint64_t id, const absl::Status& status, memory::Pool& pool);
 
 }  // namespace quantd::wire
 

@@ -1,6 +1,5 @@
 #include "server/wire/convert.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,13 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "quantd/data_type.h"
-#include "quantd/field_error.h"
 #include "quantd/values.h"
 
 namespace quantd::wire {
 namespace {
-
-using Contents = TensorFields::Contents;
 
 absl::Status Unsupported(absl::string_view field) {
   return FieldError(field,
@@ -32,44 +28,36 @@ absl::Status Missing(absl::string_view field) {
 // so that a request reads as a list of its fields.
 class Converter {
  public:
-  explicit Converter(RequestFields& fields) : fields_(fields) {}
+  explicit Converter(const RawData& raw) : raw_(raw) {}
 
   const absl::Status& status() const { return status_; }
   std::vector<std::vector<uint8_t>> TakePacked() { return std::move(packed_); }
 
-  TensorView Required(TensorField field);
-  std::optional<TensorView> Optional(TensorField field);
-
-  DataType Type(uint32_t number, absl::string_view name) {
-    return TypeOf(static_cast<int32_t>(fields_.scalars[number]), name);
-  }
-  // The number of an enum below `end`.
-  int Enum(uint32_t number, absl::string_view name, absl::string_view enum_name, int end);
-  bool Bool(uint32_t number, bool unset) const {
-    return fields_.present[number] ? fields_.scalars[number] != 0 : unset;
-  }
-  Granularity ReadGranularity();
+  TensorView Required(TensorField field, bool present, const v1::Tensor& tensor);
+  std::optional<TensorView> Optional(TensorField field, bool present, const v1::Tensor& tensor);
+  DataType Type(int number, absl::string_view name);
+  // `number`, if it is one of an enum: below `end`.
+  int Enum(int number, absl::string_view name, absl::string_view enum_name, int end);
+  template <typename Message>
+  Granularity ReadGranularity(const Message& message);
   // Fields that every request has, and that are not for the core.
-  Encoding ReadOutput();
+  template <typename Message>
+  Encoding ReadOutput(const Message& message);
 
  private:
   void Fail(absl::Status status) {
     if (status_.ok()) status_ = std::move(status);
   }
-  DataType TypeOf(int32_t number, absl::string_view name);
-  Shape Dimensions(DimensionList& list, absl::string_view name);
-  TensorView Tensor(TensorField field);
-  ByteChunks Pack(absl::string_view tensor, const TensorView& view, const TensorFields& fields);
-  absl::StatusOr<std::vector<uint8_t>> PackIntValues(absl::string_view name,
-                                                     const DataTypeInfo& type,
-                                                     const IntegerList& list);
+  Shape Dimensions(const google::protobuf::RepeatedField<int64_t>& list, absl::string_view name);
+  TensorView Tensor(TensorField field, const v1::Tensor& tensor);
+  ByteChunks Pack(absl::string_view name, const TensorView& view, const v1::Tensor& tensor);
 
-  RequestFields& fields_;
+  const RawData& raw_;
   std::vector<std::vector<uint8_t>> packed_;
   absl::Status status_;
 };
 
-DataType Converter::TypeOf(int32_t number, absl::string_view name) {
+DataType Converter::Type(int number, absl::string_view name) {
   if (number == 0) return DataType::kUnspecified;
   const DataTypeInfo* info = FindDataType(number);
   if (info != nullptr) return info->type;
@@ -77,76 +65,52 @@ DataType Converter::TypeOf(int32_t number, absl::string_view name) {
   return DataType::kUnspecified;
 }
 
-int Converter::Enum(uint32_t number, absl::string_view name, absl::string_view enum_name, int end) {
-  const auto value = static_cast<int32_t>(fields_.scalars[number]);
-  if (value >= 0 && value < end) return value;
+int Converter::Enum(int number, absl::string_view name, absl::string_view enum_name, int end) {
+  if (number >= 0 && number < end) return number;
   Fail(FieldError(name,
-                  absl::StrCat(name, " is ", value, ", which is not a number of ", enum_name)));
+                  absl::StrCat(name, " is ", number, ", which is not a number of ", enum_name)));
   return 0;
 }
 
-Shape Converter::Dimensions(DimensionList& list, absl::string_view name) {
-  if (list.count > kMaxRank) {
-    Fail(FieldError(name, absl::StrCat(name, " has ", list.count, " dimensions, at most ", kMaxRank,
-                                       " are possible")));
+Shape Converter::Dimensions(const google::protobuf::RepeatedField<int64_t>& list,
+                            absl::string_view name) {
+  if (list.size() > kMaxRank) {
+    Fail(FieldError(name, absl::StrCat(name, " has ", list.size(), " dimensions, at most ",
+                                       kMaxRank, " are possible")));
+    return {};
   }
-  return std::move(list.dimensions);
-}
-
-// In steps, so that the values never exist as int64 all at once.
-absl::StatusOr<std::vector<uint8_t>> Converter::PackIntValues(absl::string_view name,
-                                                              const DataTypeInfo& type,
-                                                              const IntegerList& list) {
-  constexpr size_t kStep = 4096;  // a multiple of 8 bits of every type
-  std::vector<uint8_t> packed;
-  packed.reserve(ByteSize(type.type, static_cast<int64_t>(list.values.size())));
-  std::vector<int64_t> step;
-  for (size_t begin = 0; begin < list.values.size(); begin += kStep) {
-    const size_t end = std::min(begin + kStep, list.values.size());
-    step.assign(list.values.begin() + begin, list.values.begin() + end);
-    for (size_t i = 0; i < step.size(); ++i) {
-      if (step[i] >= type.minimum && step[i] <= type.maximum) continue;
-      return FieldError(name, absl::StrCat(name, "[", begin + i, "] is ", step[i], ", ", type.name,
-                                           " holds ", type.minimum, " to ", type.maximum));
-    }
-    absl::StatusOr<std::vector<uint8_t>> bytes = PackIntegers(type.type, step, name);
-    if (!bytes.ok()) return bytes.status();
-    packed.insert(packed.end(), bytes->begin(), bytes->end());
-  }
-  if (list.wide.has_value()) {
-    return FieldError(
-        name, absl::StrCat(name, "[", list.wide->index, "] is ", list.wide->value, ", ", type.name,
-                           " holds ", type.minimum, " to ", type.maximum));
-  }
-  return packed;
+  return Shape(list.begin(), list.end());
 }
 
 // Bytes of a tensor that came as values.
-ByteChunks Converter::Pack(absl::string_view tensor, const TensorView& view,
-                           const TensorFields& fields) {
-  const bool floats = fields.contents == Contents::kFloatValues;
-  const std::string name = absl::StrCat(tensor, floats ? ".float_values" : ".int_values");
+ByteChunks Converter::Pack(absl::string_view tensor_name, const TensorView& view,
+                           const v1::Tensor& tensor) {
+  const bool floats = tensor.contents_case() == v1::Tensor::kFloatValues;
+  const std::string name = absl::StrCat(tensor_name, floats ? ".float_values" : ".int_values");
   const DataTypeInfo& type = Info(view.data_type);
   if (floats == (type.kind == DataTypeKind::kInteger)) {
-    Fail(FieldError(
-        name, absl::StrCat(name, " can't hold the ", type.name, " of ", tensor, ".data_type: use ",
-                           floats ? "int_values" : "float_values", " or raw_data")));
+    Fail(FieldError(name, absl::StrCat(name, " can't hold the ", type.name, " of ", tensor_name,
+                                       ".data_type: use ", floats ? "int_values" : "float_values",
+                                       " or raw_data")));
     return {};
   }
-  const uint64_t count = floats ? fields.float_values.size() : fields.int_values.count;
-  absl::StatusOr<int64_t> elements = ElementCount(view.shape, absl::StrCat(tensor, ".shape"));
+  const int count =
+      floats ? tensor.float_values().values_size() : tensor.int_values().values_size();
+  absl::StatusOr<int64_t> elements = ElementCount(view.shape, absl::StrCat(tensor_name, ".shape"));
   if (!elements.ok()) {
     Fail(elements.status());
     return {};
   }
-  if (count != static_cast<uint64_t>(*elements)) {
-    Fail(FieldError(name, absl::StrCat(name, " has ", count, " values, ", tensor, ".shape ",
+  if (count != *elements) {
+    Fail(FieldError(name, absl::StrCat(name, " has ", count, " values, ", tensor_name, ".shape ",
                                        ShapeString(view.shape), " has ", *elements, " elements")));
     return {};
   }
+  const auto& float_values = tensor.float_values().values();
+  const auto& int_values = tensor.int_values().values();
   absl::StatusOr<std::vector<uint8_t>> packed =
-      floats ? PackFloats(type.type, fields.float_values, name)
-             : PackIntValues(name, type, fields.int_values);
+      floats ? PackFloats(type.type, {float_values.data(), static_cast<size_t>(count)}, name)
+             : PackIntegers(type.type, {int_values.data(), static_cast<size_t>(count)}, name);
   if (!packed.ok()) {
     Fail(packed.status());
     return {};
@@ -155,122 +119,124 @@ ByteChunks Converter::Pack(absl::string_view tensor, const TensorView& view,
   return ByteChunks(packed_.back());
 }
 
-TensorView Converter::Tensor(TensorField field) {
-  TensorFields& fields = fields_.tensors[static_cast<int>(field)];
-  const absl::string_view name = kTensorFieldNames[static_cast<int>(field)];
+TensorView Converter::Tensor(TensorField field, const v1::Tensor& tensor) {
+  const absl::string_view name = kTensorNames[static_cast<size_t>(field)];
   const std::string type_name = absl::StrCat(name, ".data_type");
   TensorView view;
-  view.data_type = TypeOf(fields.data_type, type_name);
+  view.data_type = Type(tensor.data_type(), type_name);
   if (view.data_type == DataType::kUnspecified) Fail(Missing(type_name));
-  view.shape = Dimensions(fields.shape, absl::StrCat(name, ".shape"));
+  view.shape = Dimensions(tensor.shape(), absl::StrCat(name, ".shape"));
   if (!status_.ok()) return view;
-  switch (fields.contents) {
-    case Contents::kNone:
+  switch (tensor.contents_case()) {
+    case v1::Tensor::CONTENTS_NOT_SET:
       break;
-    case Contents::kRawData:
-      view.bytes = std::move(fields.raw_data);
+    case v1::Tensor::kRawData:
+      view.bytes = ByteChunks(raw_[static_cast<size_t>(field)]);
       break;
-    case Contents::kFloatValues:
-    case Contents::kIntValues:
-      view.bytes = Pack(name, view, fields);
+    case v1::Tensor::kFloatValues:
+    case v1::Tensor::kIntValues:
+      view.bytes = Pack(name, view, tensor);
       break;
-    case Contents::kSharedMemory:
+    case v1::Tensor::kSharedMemory:
       Fail(Unsupported(absl::StrCat(name, ".shared_memory")));
       break;
   }
   return view;
 }
 
-TensorView Converter::Required(TensorField field) {
-  if (fields_.tensor(field).present) return Tensor(field);
-  Fail(Missing(kTensorFieldNames[static_cast<int>(field)]));
+TensorView Converter::Required(TensorField field, bool present, const v1::Tensor& tensor) {
+  if (present) return Tensor(field, tensor);
+  Fail(Missing(kTensorNames[static_cast<size_t>(field)]));
   return {};
 }
 
-std::optional<TensorView> Converter::Optional(TensorField field) {
-  if (!fields_.tensor(field).present) return std::nullopt;
-  return Tensor(field);
+std::optional<TensorView> Converter::Optional(TensorField field, bool present,
+                                              const v1::Tensor& tensor) {
+  if (!present) return std::nullopt;
+  return Tensor(field, tensor);
 }
 
-Granularity Converter::ReadGranularity() {
+template <typename Message>
+Granularity Converter::ReadGranularity(const Message& message) {
   Granularity granularity;
-  if (fields_.present[field_number::kAxis]) {
-    granularity.axis = static_cast<int64_t>(fields_.scalars[field_number::kAxis]);
-  }
-  granularity.block_size = static_cast<int64_t>(fields_.scalars[field_number::kBlockSize]);
-  granularity.block_shape = Dimensions(fields_.block_shape, "block_shape");
+  if (message.has_axis()) granularity.axis = message.axis();
+  granularity.block_size = message.block_size();
+  granularity.block_shape = Dimensions(message.block_shape(), "block_shape");
   return granularity;
 }
 
-Encoding Converter::ReadOutput() {
-  if (fields_.present[field_number::kOutput]) Fail(Unsupported("output"));
-  const int encoding = Enum(field_number::kOutputEncoding, "output_encoding", "TensorEncoding", 3);
+template <typename Message>
+Encoding Converter::ReadOutput(const Message& message) {
+  if (message.has_output()) Fail(Unsupported("output"));
+  const int encoding = Enum(message.output_encoding(), "output_encoding", "TensorEncoding", 3);
   return encoding == 2 ? Encoding::kValues : Encoding::kRaw;
 }
 
-QuantizeParameters ReadQuantize(Converter& from) {
+QuantizeParameters Read(const v1::QuantizeRequest& message, Converter& from) {
   QuantizeParameters to;
-  to.x = from.Required(TensorField::kX);
-  to.scale = from.Required(TensorField::kScale);
-  to.zero_point = from.Optional(TensorField::kZeroPoint);
-  to.output_type = from.Type(field_number::kOutputType, "output_type");
-  to.granularity = from.ReadGranularity();
-  to.saturate = from.Bool(field_number::kSaturate, true);
-  to.precision = from.Type(field_number::kPrecision, "precision");
-  const int order =
-      from.Enum(field_number::kZeroPointOrder, "zero_point_order", "ZeroPointOrder", 3);
+  to.x = from.Required(TensorField::kX, message.has_x(), message.x());
+  to.scale = from.Required(TensorField::kScale, message.has_scale(), message.scale());
+  to.zero_point =
+      from.Optional(TensorField::kZeroPoint, message.has_zero_point(), message.zero_point());
+  to.output_type = from.Type(message.output_type(), "output_type");
+  to.granularity = from.ReadGranularity(message);
+  to.saturate = !message.has_saturate() || message.saturate();
+  to.precision = from.Type(message.precision(), "precision");
+  const int order = from.Enum(message.zero_point_order(), "zero_point_order", "ZeroPointOrder", 3);
   to.zero_point_order =
       order == 2 ? ZeroPointOrder::kBeforeRounding : ZeroPointOrder::kAfterRounding;
-  to.report_error = from.Bool(field_number::kReportError, false);
+  to.report_error = message.report_error();
   return to;
 }
 
-DequantizeParameters ReadDequantize(Converter& from) {
+DequantizeParameters Read(const v1::DequantizeRequest& message, Converter& from) {
   DequantizeParameters to;
-  to.x = from.Required(TensorField::kX);
-  to.scale = from.Required(TensorField::kScale);
-  to.zero_point = from.Optional(TensorField::kZeroPoint);
-  to.tensor_scale = from.Optional(TensorField::kTensorScale);
-  to.output_type = from.Type(field_number::kOutputType, "output_type");
-  to.granularity = from.ReadGranularity();
+  to.x = from.Required(TensorField::kX, message.has_x(), message.x());
+  to.scale = from.Required(TensorField::kScale, message.has_scale(), message.scale());
+  to.zero_point =
+      from.Optional(TensorField::kZeroPoint, message.has_zero_point(), message.zero_point());
+  to.tensor_scale =
+      from.Optional(TensorField::kTensorScale, message.has_tensor_scale(), message.tensor_scale());
+  to.output_type = from.Type(message.output_type(), "output_type");
+  to.granularity = from.ReadGranularity(message);
   return to;
 }
 
-DynamicQuantizeParameters ReadDynamicQuantize(Converter& from) {
+DynamicQuantizeParameters Read(const v1::DynamicQuantizeRequest& message, Converter& from) {
   DynamicQuantizeParameters to;
-  to.x = from.Required(TensorField::kX);
-  to.output_type = from.Type(field_number::kOutputType, "output_type");
-  to.granularity = from.ReadGranularity();
-  to.saturate = from.Bool(field_number::kSaturate, true);
-  to.scale_type = from.Type(field_number::kScaleType, "scale_type");
-  to.symmetry =
-      static_cast<Symmetry>(from.Enum(field_number::kSymmetry, "symmetry", "Symmetry", 3));
-  const int non_finite = from.Enum(field_number::kNonFinite, "non_finite", "NonFinite", 3);
+  to.x = from.Required(TensorField::kX, message.has_x(), message.x());
+  to.output_type = from.Type(message.output_type(), "output_type");
+  to.granularity = from.ReadGranularity(message);
+  to.saturate = !message.has_saturate() || message.saturate();
+  to.scale_type = from.Type(message.scale_type(), "scale_type");
+  to.symmetry = static_cast<Symmetry>(from.Enum(message.symmetry(), "symmetry", "Symmetry", 3));
+  const int non_finite = from.Enum(message.non_finite(), "non_finite", "NonFinite", 3);
   to.non_finite = non_finite == 2 ? NonFinite::kIgnore : NonFinite::kReject;
-  to.report_error = from.Bool(field_number::kReportError, false);
+  to.report_error = message.report_error();
   return to;
+}
+
+template <typename Message>
+absl::StatusOr<Request> ConvertAny(const Message& message, const RawData& raw) {
+  Converter converter(raw);
+  Request request;
+  request.parameters = Read(message, converter);
+  request.output_encoding = converter.ReadOutput(message);
+  if (!converter.status().ok()) return converter.status();
+  request.packed = converter.TakePacked();
+  return request;
 }
 
 }  // namespace
 
-absl::StatusOr<Request> ConvertRequest(Method method, RequestFields fields) {
-  Converter converter(fields);
-  Request request;
-  switch (method) {
-    case Method::kQuantize:
-      request.parameters = ReadQuantize(converter);
-      break;
-    case Method::kDequantize:
-      request.parameters = ReadDequantize(converter);
-      break;
-    case Method::kDynamicQuantize:
-      request.parameters = ReadDynamicQuantize(converter);
-      break;
-  }
-  request.output_encoding = converter.ReadOutput();
-  if (!converter.status().ok()) return converter.status();
-  request.packed = converter.TakePacked();
-  return request;
+absl::StatusOr<Request> Convert(const v1::QuantizeRequest& message, const RawData& raw) {
+  return ConvertAny(message, raw);
+}
+absl::StatusOr<Request> Convert(const v1::DequantizeRequest& message, const RawData& raw) {
+  return ConvertAny(message, raw);
+}
+absl::StatusOr<Request> Convert(const v1::DynamicQuantizeRequest& message, const RawData& raw) {
+  return ConvertAny(message, raw);
 }
 
 }  // namespace quantd::wire

@@ -1,16 +1,20 @@
-// Fields as read -> the core's parameters. Whatever one field alone can have wrong is found here.
+// A parsed request, and the bytes of its tensors -> the core's parameters. Whatever one field alone
+// can have wrong is found here. Only for decode.cc.
 #ifndef QUANTD_SERVER_WIRE_CONVERT_H_
 #define QUANTD_SERVER_WIRE_CONVERT_H_
 
 #include "absl/status/statusor.h"
-#include "server/wire/fields.h"
-#include "server/wire/method.h"
+#include "quantd/field_error.h"
+#include "quantd/v1/quantization.pb.h"
 #include "server/wire/request.h"
+#include "server/wire/split.h"
 
 namespace quantd::wire {
 
-// The errors of decode.h. Takes raw tensors' views out of `fields` and packs values.
-absl::StatusOr<Request> ConvertRequest(Method method, RequestFields fields);
+// The errors of decode.h. Views `raw`; values are packed into the request.
+absl::StatusOr<Request> Convert(const v1::QuantizeRequest& message, const RawData& raw);
+absl::StatusOr<Request> Convert(const v1::DequantizeRequest& message, const RawData& raw);
+absl::StatusOr<Request> Convert(const v1::DynamicQuantizeRequest& message, const RawData& raw);
 
 }  // namespace quantd::wire
 

@@ -1,14 +1,14 @@
 #include "server/wire/decode.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "quantd/field_error.h"
+#include "quantd/v1/quantization.pb.h"
 #include "server/wire/convert.h"
-#include "server/wire/fields.h"
-#include "server/wire/scan.h"
+#include "server/wire/split.h"
 
 namespace quantd::wire {
 namespace {
@@ -18,60 +18,75 @@ absl::Status Malformed(absl::string_view message_name) {
       absl::StrCat("the message is truncated or not a quantd.v1.", message_name));
 }
 
-// StreamRequest: id = 1, and the oneof.
+template <typename Message>
+absl::StatusOr<Request> Decode(Method method, BytesView bytes) {
+  const Split split = SplitRequest(method, bytes);
+  Message message;
+  if (!message.ParseFromString(split.skeleton)) return Malformed(message.GetDescriptor()->name());
+  return Convert(message, split.raw[OperationIndex(method)]);
+}
+
+absl::StatusOr<Request> ConvertItem(const v1::StreamRequest& item, const Split& split) {
+  const auto raw = [&split](Method method) { return split.raw[OperationIndex(method)]; };
+  switch (item.request_case()) {
+    case v1::StreamRequest::kQuantize:
+      return Convert(item.quantize(), raw(Method::kQuantize));
+    case v1::StreamRequest::kDequantize:
+      return Convert(item.dequantize(), raw(Method::kDequantize));
+    case v1::StreamRequest::kDynamicQuantize:
+      return Convert(item.dynamic_quantize(), raw(Method::kDynamicQuantize));
+    case v1::StreamRequest::REQUEST_NOT_SET:
+      break;
+  }
+  return FieldError("request", "none of quantize, dequantize and dynamic_quantize is set");
+}
+
 constexpr uint32_t kIdField = 1;
-
-// The case of the oneof that a field is, if it is one of it.
-std::optional<Method> CaseOf(const Field& field) {
-  constexpr uint32_t kFirst = 2;  // quantize, dequantize, dynamic_quantize
-  if (field.type != WireType::kBytes) return std::nullopt;
-  if (field.number < kFirst || field.number >= kFirst + kMethods.size()) return std::nullopt;
-  return kMethods[field.number - kFirst];
-}
-
-// The request inside of a stream's item. The case that comes last counts.
-absl::StatusOr<Request> DecodeItemRequest(const SliceList& message) {
-  std::optional<Method> method;
-  RequestFields fields;
-  Scanner scanner(message);
-  Field field;
-  while (scanner.Next(field)) {
-    const std::optional<Method> next = CaseOf(field);
-    if (!next.has_value()) continue;
-    if (next != method) fields = RequestFields();
-    method = next;
-    if (!ReadRequest(*method, scanner.Payload(), fields)) return Malformed("StreamRequest");
-  }
-  if (!scanner.ok()) return Malformed("StreamRequest");
-  if (!method.has_value()) {
-    return FieldError("request", "none of quantize, dequantize and dynamic_quantize is set");
-  }
-  return ConvertRequest(*method, std::move(fields));
-}
 
 }  // namespace
 
-absl::StatusOr<Request> DecodeRequest(Method method, const SliceList& message) {
-  RequestFields fields;
-  if (!ReadRequest(method, Scanner(message), fields)) {
-    return Malformed(absl::StrCat(Name(method), "Request"));
+absl::StatusOr<Request> DecodeRequest(Method method, BytesView message) {
+  switch (method) {
+    case Method::kQuantize:
+      return Decode<v1::QuantizeRequest>(method, message);
+    case Method::kDequantize:
+      return Decode<v1::DequantizeRequest>(method, message);
+    default:
+      return Decode<v1::DynamicQuantizeRequest>(method, message);
   }
-  return ConvertRequest(method, std::move(fields));
 }
 
-StreamItem DecodeStreamItem(const SliceList& message) {
+StreamItem DecodeStreamItem(BytesView message) {
+  const Split split = SplitItem(message);
+  v1::StreamRequest parsed;
   StreamItem item;
-  // First what tells whose item it is, wherever in the message that stands: the error of a bad
-  // request should find its way back too.
+  if (parsed.ParseFromString(split.skeleton)) {
+    item.id = parsed.id();
+    for (size_t i = 0; i < kOperations; ++i) {
+      if (parsed.request_case() == static_cast<int>(kMethods[i].item_field)) {
+        item.method = kMethods[i].method;
+      }
+    }
+    item.request = ConvertItem(parsed, split);
+    return item;
+  }
+  // The error of a bad request should find its way back, too.
+  item.request = Malformed("StreamRequest");
   Scanner scanner(message);
   Field field;
   while (scanner.Next(field)) {
-    if (field.Is(kIdField, WireType::kVarint)) item.id = field.value;
-    const std::optional<Method> method = CaseOf(field);
-    if (method.has_value()) item.method = method;
+    if (!field.Is(kIdField, WireType::kVarint)) continue;
+    v1::StreamRequest id;
+    if (id.ParseFromArray(field.whole.data(), static_cast<int>(field.whole.size()))) {
+      item.id = id.id();
+    }
   }
-  item.request = DecodeItemRequest(message);
   return item;
+}
+
+uint64_t DecodeMemoryBytes(bool is_item, BytesView message) {
+  constexpr uint64_t kFactor = 40;  // the skeleton's copies, and the parsed values
+  return kFactor * RestBytes(is_item, message);
 }
 
 }  // namespace quantd::wire

@@ -1,5 +1,5 @@
 // Bytes in -> request. Accepts every message that a protobuf parser accepts, with the same meaning,
-// but never copies the bytes of a tensor.
+// but never copies the bytes of a tensor (split.h).
 //
 //   absl::StatusOr<Request> request = DecodeRequest(Method::kQuantize, message);   // a call
 //   StreamItem item = DecodeStreamItem(message);                                   // a stream's
@@ -15,17 +15,15 @@
 #include "absl/status/statusor.h"
 #include "server/wire/method.h"
 #include "server/wire/request.h"
-#include "server/wire/slices.h"
+#include "server/wire/scan.h"
 
 namespace quantd::wire {
 
 // INVALID_ARGUMENT: the bytes are no such message, an enum has a number that the contract does not
 // know, x (or scale, where it is required) is missing, a tensor has no data type, or its values do
 // not fit type and shape. UNIMPLEMENTED: shared memory. What depends on more than one field is left
-// to the plan. Memory: a constant factor of the message's size at worst, and nothing to speak of
-// for raw tensors.
-// The request views `message`.
-absl::StatusOr<Request> DecodeRequest(Method method, const SliceList& message);
+// to the plan. The request views `message`. REQUIRES: an operation.
+absl::StatusOr<Request> DecodeRequest(Method method, BytesView message);
 
 // One item of the call Stream.
 struct StreamItem {
@@ -33,7 +31,13 @@ struct StreamItem {
   std::optional<Method> method;  // which operation is asked for, when that could be read
   absl::StatusOr<Request> request;
 };
-StreamItem DecodeStreamItem(const SliceList& message);
+StreamItem DecodeStreamItem(BytesView message);
+
+// Most memory that decoding takes beyond the message: of what is not raw_data, which the generated
+// parser makes larger, 16 bytes for each value of a byte and twice that while its list grows. Takes
+// none itself. Below kLittle it is not worth asking for.
+uint64_t DecodeMemoryBytes(bool is_item, BytesView message);
+inline constexpr uint64_t kLittleDecodeMemory = 64 << 10;
 
 }  // namespace quantd::wire
 

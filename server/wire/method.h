@@ -1,24 +1,42 @@
-// The three operations, as the wire knows them: a call's method, or the case of a stream's item.
+// The methods of QuantizationService, in one table: what decoding, metrics, calls and a stream's
+// items know of each.
 #ifndef QUANTD_SERVER_WIRE_METHOD_H_
 #define QUANTD_SERVER_WIRE_METHOD_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
 
 namespace quantd::wire {
 
-enum class Method : uint8_t { kQuantize, kDequantize, kDynamicQuantize };
+enum class Method : uint8_t { kQuantize, kDequantize, kDynamicQuantize, kStream, kGetServerInfo };
 
-inline constexpr std::array<Method, 3> kMethods = {Method::kQuantize, Method::kDequantize,
-                                                   Method::kDynamicQuantize};
+struct MethodInfo {
+  Method method;
+  absl::string_view name;       // of the remote procedure, and the label grpc_method
+  absl::string_view type;       // the label grpc_type
+  absl::string_view operation;  // the label operation; empty: it works on no tensor itself
+  uint32_t item_field;          // of StreamRequest and StreamResponse; 0: a stream has no such item
+};
 
-// The name of the remote procedure: "Quantize", "Dequantize", "DynamicQuantize".
-constexpr absl::string_view Name(Method method) {
-  constexpr absl::string_view kNames[] = {"Quantize", "Dequantize", "DynamicQuantize"};
-  return kNames[static_cast<int>(method)];
-}
+inline constexpr std::array<MethodInfo, 5> kMethods = {{
+    {Method::kQuantize, "Quantize", "unary", "quantize", 2},
+    {Method::kDequantize, "Dequantize", "unary", "dequantize", 3},
+    {Method::kDynamicQuantize, "DynamicQuantize", "unary", "dynamic_quantize", 4},
+    {Method::kStream, "Stream", "bidi_stream", "", 0},
+    {Method::kGetServerInfo, "GetServerInfo", "unary", "", 0},
+}};
+
+inline constexpr absl::string_view kServiceName = "quantd.v1.QuantizationService";
+
+constexpr const MethodInfo& Info(Method method) { return kMethods[static_cast<size_t>(method)]; }
+constexpr absl::string_view Name(Method method) { return Info(method).name; }
+
+// The operations come first: an index into what there is one of for each.
+inline constexpr size_t kOperations = 3;
+constexpr size_t OperationIndex(Method method) { return static_cast<size_t>(method); }
 
 }  // namespace quantd::wire
 

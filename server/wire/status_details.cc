@@ -10,18 +10,17 @@
 #include "server/wire/status_details.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
+#include "server/errors/reason.h"
 #include "server/wire/utf8.h"
 #include "server/wire/writer.h"
 
 namespace quantd::wire {
 namespace {
 
-constexpr char kReasonPayload[] = "quantd/reason";
 constexpr char kDomain[] = "quantd";
 
 // When a client may try again. Long enough that those whom a full queue turned away do not come
@@ -68,7 +67,7 @@ std::string BadRequest(const ErrorText& text) {
 
 std::string ErrorInfo(const absl::Status& status) {
   std::string info;
-  AppendBytesField(1, ErrorReason(status), info);
+  AppendBytesField(1, errors::Reason(status), info);
   AppendBytesField(2, kDomain, info);
   return info;
 }
@@ -83,23 +82,12 @@ std::string RetryInfo() {
 
 }  // namespace
 
-absl::Status WithReason(absl::Status status, absl::string_view reason) {
-  status.SetPayload(kReasonPayload, absl::Cord(reason));
-  return status;
-}
-
-std::string ErrorReason(const absl::Status& status) {
-  const auto reason = status.GetPayload(kReasonPayload);
-  if (reason.has_value()) return std::string(*reason);
-  return absl::StatusCodeToString(status.code());
-}
-
 ErrorText TextOf(const absl::Status& status) {
   return {.message = Clean(status.message()), .field = Clean(ErrorField(status))};
 }
 
-grpc::Status ToGrpcStatus(const absl::Status& status) {
-  if (status.ok()) return grpc::Status::OK;
+errors::CallStatus ToCallStatus(const absl::Status& status) {
+  if (status.ok()) return {};
   const ErrorText text = TextOf(status);
   std::string details;
   AppendVarintField(1, static_cast<uint64_t>(status.code()), details);
@@ -108,7 +96,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   AppendDetail("ErrorInfo", ErrorInfo(status), details);
   if (absl::IsUnavailable(status)) AppendDetail("RetryInfo", RetryInfo(), details);
   // The numbers of absl's and gRPC's codes are the same.
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), text.message, details);
+  return {static_cast<int>(status.code()), text.message, std::move(details)};
 }
 
 }  // namespace quantd::wire

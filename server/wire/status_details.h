@@ -6,19 +6,12 @@
 #ifndef QUANTD_SERVER_WIRE_STATUS_DETAILS_H_
 #define QUANTD_SERVER_WIRE_STATUS_DETAILS_H_
 
-#include <grpcpp/support/status.h>
-
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
+#include "server/errors/call_status.h"
 
 namespace quantd::wire {
-
-// `status` with a reason for ErrorInfo: what went wrong in UPPER_SNAKE_CASE, such as "QUEUE_FULL".
-// Without one the reason is the name of the code. REQUIRES: !status.ok().
-absl::Status WithReason(absl::Status status, absl::string_view reason);
-std::string ErrorReason(const absl::Status& status);
 
 // Most bytes of text in an error, so that it fits into HTTP/2 headers along with its details.
 inline constexpr size_t kMaxErrorMessageBytes = 1024;
@@ -32,7 +25,7 @@ struct ErrorText {
 ErrorText TextOf(const absl::Status& status);
 
 // OK stays OK.
-grpc::Status ToGrpcStatus(const absl::Status& status);
+errors::CallStatus ToCallStatus(const absl::Status& status);
 
 }  // namespace quantd::wire
 

@@ -25,5 +25,5 @@ target_link_libraries(peers_kernels PRIVATE quantd_build quantd::core peers_onnx
 if(TARGET peers_rpc)
   # What a C++ programmer would write with ONNX Runtime.
   add_executable(peers_callback_server EXCLUDE_FROM_ALL peers_callback_server.cc)
-  target_link_libraries(peers_callback_server PRIVATE quantd_build quantd::proto peers_onnxruntime absl::strings)
+  target_link_libraries(peers_callback_server PRIVATE quantd_build quantd::proto_grpc peers_onnxruntime absl::strings)
 endif()

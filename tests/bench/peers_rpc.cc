@@ -25,7 +25,7 @@
 #include "rpc_process.h"
 #include "rpc_requests.h"
 #include "rpc_turns.h"
-#include "server/lifecycle/memory.h"
+#include "server/process/malloc.h"
 
 ABSL_FLAG(std::string, model, "", "of DynamicQuantizeLinear, by peers_models.py");
 ABSL_FLAG(std::string, callback_server, "", "peers_callback_server; empty: without it");
@@ -147,7 +147,7 @@ bool WriteJson(const std::string& path, const std::vector<Result>& results) {
 
 int Main() {
   // The load's own page faults would hide the servers'.
-  lifecycle::KeepFreedMemory();
+  process::KeepFreedMemory();
   char folder[] = "/tmp/peers_rpc_XXXXXX";
   if (mkdtemp(folder) == nullptr) return 1;
   std::vector<Result> all;

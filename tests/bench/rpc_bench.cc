@@ -17,7 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "rpc_sections.h"
-#include "server/lifecycle/memory.h"
+#include "server/process/malloc.h"
 
 namespace quantd::bench {
 namespace {
@@ -63,7 +63,7 @@ bool Parse(int argc, char** argv, Options& options) {
 
 int Main(int argc, char** argv) {
   // The load's own page faults would hide the servers'.
-  lifecycle::KeepFreedMemory();
+  process::KeepFreedMemory();
   if (argc > 1 && absl::string_view(argv[1]) == "--flood") return Flood({argv + 2, argv + argc});
   Options options;
   options.quantd = QUANTD_BINARY;

@@ -20,7 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "quantd/v1/quantization.grpc.pb.h"
-#include "server/lifecycle/memory.h"
+#include "server/process/malloc.h"
 
 namespace {
 
@@ -140,7 +140,7 @@ struct Stream : Step {
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
-  quantd::lifecycle::KeepFreedMemory();
+  quantd::process::KeepFreedMemory();
   grpc::ServerBuilder builder;
   std::vector<int> ports(argc);
   for (int i = 2; i < argc; ++i) {

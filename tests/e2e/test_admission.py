@@ -42,7 +42,7 @@ def test_a_full_queue_asks_to_retry(start):
 
 def test_streams_that_need_each_others_memory_do_not_wait_for_ever(start):
     """Two items of the size fit into the budget, not three; several streams send many."""
-    server = start("--memory_budget_bytes=2600000", "--inline_bytes=0")
+    server = start("--memory_budget_bytes=2600000")
     x = tensor(np.ones(200_000))
 
     def items():

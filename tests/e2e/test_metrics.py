@@ -88,7 +88,7 @@ def test_what_is_counted(start):
 
 
 def test_deadlines_and_cancellations_are_counted(start):
-    server = start("--inline_bytes=0")
+    server = start()
     big = pb.DynamicQuantizeRequest(x=tensor(np.ones(4_000_000)))
     for _ in range(5):
         assert server.stub.DynamicQuantize.future(big, timeout=0.004).exception().code() == grpc.StatusCode.DEADLINE_EXCEEDED

@@ -4,5 +4,5 @@ target_link_libraries(rpc_test PRIVATE quantd::rpc quantd_build GTest::gmock_mai
 gtest_discover_tests(rpc_test TEST_PREFIX server.rpc. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 60)
 
 add_executable(rpc_stress_test rpc/stress_test.cc)
-target_link_libraries(rpc_stress_test PRIVATE quantd::server quantd::proto quantd_build GTest::gmock_main absl::strings)
+target_link_libraries(rpc_stress_test PRIVATE quantd::server quantd::proto_grpc quantd_build GTest::gmock_main absl::strings)
 gtest_discover_tests(rpc_stress_test TEST_PREFIX server.rpc. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 120)

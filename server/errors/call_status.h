@@ -1,0 +1,22 @@
+// How a call ends, as gRPC says it: a code, a text, and details in binary.
+#ifndef QUANTD_SERVER_ERRORS_CALL_STATUS_H_
+#define QUANTD_SERVER_ERRORS_CALL_STATUS_H_
+
+#include <string>
+
+namespace quantd::errors {
+
+struct CallStatus {
+  int code = 0;         // gRPC's number, which is absl::StatusCode's; 0: OK
+  std::string message;  // grpc-message, UTF-8
+  std::string details;  // grpc-status-details-bin: a serialized google.rpc.Status; may be empty
+
+  bool ok() const { return code == 0; }
+};
+
+// gRPC's codes are 0 (OK) to 16 (UNAUTHENTICATED).
+inline constexpr int kCallCodes = 17;
+
+}  // namespace quantd::errors
+
+#endif  // QUANTD_SERVER_ERRORS_CALL_STATUS_H_

@@ -1,0 +1,81 @@
+// See crew.h.
+#include "server/loop/crew.h"
+
+#include <pthread.h>
+
+#include "server/loop/cores.h"
+
+namespace quantd::loop {
+
+Crew::Crew(const std::vector<Loop*>& loops, int spare) : loops_(loops) {
+  const size_t count = loops.size() + static_cast<size_t>(spare);
+  for (size_t i = 0; i < count; ++i) {
+    Thread& thread = *threads_.emplace_back(std::make_unique<Thread>());
+    Loop* const loop = i < loops.size() ? loops[i] : nullptr;
+    thread.thread = std::thread([this, &thread, loop] { Main(thread, loop); });
+    pthread_setname_np(thread.thread.native_handle(), "quantd-crew");
+  }
+}
+
+Crew::~Crew() {
+  std::vector<Thread*> parked;
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    parked.swap(parked_);
+  }
+  for (Thread* thread : parked) Wake(*thread, nullptr);
+  for (Loop* loop : loops_) loop->Stop();
+  for (const std::unique_ptr<Thread>& thread : threads_) thread->thread.join();
+}
+
+void Crew::Wake(Thread& thread, Loop* loop) {
+  thread.loop = loop;
+  thread.wakeups.fetch_add(1, std::memory_order_release);
+  thread.wakeups.notify_one();
+}
+
+Loop* Crew::Park(Thread& self) {
+  const uint32_t before = self.wakeups.load(std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_) return nullptr;
+    parked_.push_back(&self);
+  }
+  while (self.wakeups.load(std::memory_order_acquire) == before) self.wakeups.wait(before);
+  return self.loop;
+}
+
+bool Crew::HandOver() {
+  Loop* const loop = Loop::Here();
+  if (loop == nullptr) return false;
+  Thread* next = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (parked_.empty()) return false;
+    next = parked_.back();
+    parked_.pop_back();
+  }
+  computing_.fetch_add(1, std::memory_order_relaxed);
+  Loop::Leave();
+  Wake(*next, loop);
+  return true;
+}
+
+void Crew::Main(Thread& self, Loop* loop) {
+  Cores::ServeHere();
+  if (loop == nullptr) loop = Park(self);
+  while (loop != nullptr) {
+    loop->Lead();
+    {
+      const std::lock_guard lock(mutex_);
+      if (ending_) return;
+    }
+    // Handed over, and what was to be computed is done.
+    Cores::RunWaiting();
+    computing_.fetch_sub(1, std::memory_order_relaxed);
+    loop = Park(self);
+  }
+}
+
+}  // namespace quantd::loop

@@ -1,0 +1,144 @@
+// See loop.h.
+#include "server/loop/loop.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace quantd::loop {
+namespace {
+
+// How often a turn looks for more before it writes what it has: as long as there is more, but not
+// for ever.
+constexpr int kLooks = 4;
+constexpr int kEventsAtOnce = 64;
+
+}  // namespace
+
+thread_local Loop* Loop::led_here = nullptr;
+
+absl::StatusOr<std::unique_ptr<Loop>> Loop::Create() {
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  const int wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  // Edge triggered: every write is told once, and nobody needs to read it.
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;
+  if (epoll < 0 || wakeup < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, wakeup, &event) != 0) {
+    const int error = errno;
+    if (epoll >= 0) close(epoll);
+    if (wakeup >= 0) close(wakeup);
+    return absl::UnavailableError(absl::StrCat("no event loop: ", std::strerror(error)));
+  }
+  return std::unique_ptr<Loop>(new Loop(epoll, wakeup));
+}
+
+Loop::~Loop() {
+  close(epoll_);
+  close(wakeup_);
+}
+
+void Loop::Post(Posted& posted) {
+  if (leading()) {
+    ready_.Push(posted);
+    return;
+  }
+  inbox_.Push(posted);
+  // Either the leader sees it before it waits, or this sees that it waits.
+  if (waits_.exchange(false, std::memory_order_seq_cst)) {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(wakeup_, &one, sizeof(one));
+  }
+}
+
+void Loop::Complete(Event& event, bool ok) {
+  event.ok_ = ok;
+  Post(event);
+}
+
+void Loop::Stop() {
+  stopped_.store(true, std::memory_order_seq_cst);
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wakeup_, &one, sizeof(one));
+}
+
+bool Loop::Watch(int fd, uint32_t events, Watcher& watcher) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &watcher;
+  return epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void Loop::Rewatch(int fd, uint32_t events, Watcher& watcher) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &watcher;
+  epoll_ctl(epoll_, EPOLL_CTL_MOD, fd, &event);
+}
+
+void Loop::Unwatch(int fd) { epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr); }
+
+void Loop::Lead() {
+  led_here = this;
+  while (led_here == this && !stopped_.load(std::memory_order_relaxed)) Turn();
+  if (led_here == this) led_here = nullptr;
+}
+
+void Loop::Turn() {
+  for (int look = 0; look < kLooks; ++look) {
+    if (!RunReady()) return;
+    if (at_end_.empty()) break;
+    if (!Poll(0)) break;
+  }
+  if (!RunReady()) return;
+  ReadyList ending;
+  std::swap(ending, at_end_);
+  while (!ending.empty()) ending.Pop().Run();
+  if (!ready_.empty() || !at_end_.empty()) return;
+  Poll(Timeout());
+}
+
+// False when the lead was handed over: then nothing of the loop may be touched any more.
+bool Loop::RunReady() {
+  inbox_.MoveTo(ready_);
+  while (!ready_.empty()) {
+    ready_.Pop().Run();
+    if (!leading()) return false;
+  }
+  return true;
+}
+
+int Loop::Timeout() const {
+  if (timers_.empty()) return -1;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(timers_.next() - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 60'000));
+}
+
+bool Loop::Poll(int milliseconds) {
+  std::array<epoll_event, kEventsAtOnce> events;
+  if (milliseconds != 0) {
+    waits_.store(true, std::memory_order_seq_cst);
+    if (!inbox_.empty() || stopped_.load(std::memory_order_seq_cst)) milliseconds = 0;
+  }
+  const int count = epoll_wait(epoll_, events.data(), kEventsAtOnce, milliseconds);
+  waits_.store(false, std::memory_order_relaxed);
+  now_ = Clock::now();
+  bool any = false;
+  for (int i = 0; i < count; ++i) {
+    auto* const watcher = static_cast<Watcher*>(events[i].data.ptr);
+    if (watcher == nullptr) continue;  // the wake-up
+    any = true;
+    watcher->OnReady(events[i].events);
+  }
+  timers_.Fire(now_);
+  return any || !ready_.empty();
+}
+
+}  // namespace quantd::loop

@@ -1,0 +1,153 @@
+// See buffer.h.
+#include "server/memory/buffer.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <utility>
+
+namespace quantd::memory {
+namespace {
+
+constexpr size_t kHugePage = 2 << 20;
+
+// Kept whatever the traffic: a lone request after a pause shall not fault.
+constexpr uint64_t kAlwaysKept = 16 << 20;
+
+// From a huge page on, it starts at a multiple of one: the kernel can then back it with them.
+uint8_t* Map(size_t bytes) {
+  const size_t spare = bytes >= kHugePage ? kHugePage : 0;
+  void* const whole =
+      mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (whole == MAP_FAILED) return nullptr;
+  auto* data = static_cast<uint8_t*>(whole);
+  if (spare != 0) {
+    const size_t before = -reinterpret_cast<uintptr_t>(data) % kHugePage;
+    if (before != 0) munmap(data, before);
+    if (before != spare) munmap(data + before + bytes, spare - before);
+    data += before;
+    madvise(data, bytes, MADV_HUGEPAGE);  // where there are none this fails, and nothing is lost
+  }
+  return data;
+}
+
+template <typename Mappings>
+void Unmap(const Mappings& mappings) {
+  for (const auto& mapping : mappings) munmap(mapping.data, mapping.bytes);
+}
+
+}  // namespace
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this == &other) return *this;
+  Free();
+  data_ = std::exchange(other.data_, nullptr);
+  capacity_ = std::exchange(other.capacity_, 0);
+  pool_ = std::exchange(other.pool_, nullptr);
+  return *this;
+}
+
+void Buffer::Free() {
+  uint8_t* const data = std::exchange(data_, nullptr);
+  if (data == nullptr) return;
+  if (pool_ == nullptr) {
+    std::free(data);
+  } else {
+    pool_->Free(data, capacity_);
+  }
+}
+
+Pool::~Pool() { Unmap(TakeKept(0)); }
+
+size_t Pool::ClassOf(size_t bytes) {
+  if (bytes <= kMapped) return 0;
+  const size_t shift = std::bit_width(bytes - 1) - 3;  // bytes are over 4 << shift, at most 8 << it
+  const size_t units = (bytes + (size_t{1} << shift) - 1) >> shift;  // 5 to 8
+  return 4 * (shift - 15) + units - 4;
+}
+
+uint64_t Pool::Footprint(size_t bytes) {
+  return bytes < kMapped ? bytes : ClassBytes(ClassOf(bytes));
+}
+
+Buffer Pool::Allocate(size_t bytes) {
+  if (bytes < kMapped) {
+    auto* const data = static_cast<uint8_t*>(std::malloc(std::max<size_t>(bytes, 1)));
+    return Buffer(data, data == nullptr ? 0 : bytes, nullptr);
+  }
+  const size_t size_class = ClassOf(bytes);
+  if (size_class >= kClasses) return Buffer();
+  const size_t capacity = ClassBytes(size_class);
+  std::vector<Mapping> surplus;
+  uint8_t* data = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    used_bytes_ += capacity;
+    peaks_[0] = std::max(peaks_[0], used_bytes_);
+    if (std::vector<uint8_t*>& kept = kept_[size_class]; !kept.empty()) {
+      data = kept.back();
+      kept.pop_back();
+      kept_bytes_ -= capacity;
+      return Buffer(data, capacity, this);
+    }
+    surplus = TakeKept(limit_bytes_ - std::min(limit_bytes_, used_bytes_));
+  }
+  Unmap(surplus);
+  data = Map(capacity);
+  if (data != nullptr) return Buffer(data, capacity, this);
+  const std::lock_guard lock(mutex_);
+  used_bytes_ -= capacity;
+  return Buffer();
+}
+
+void Pool::Free(uint8_t* data, size_t capacity) {
+  const std::lock_guard lock(mutex_);
+  used_bytes_ -= capacity;
+  kept_bytes_ += capacity;
+  kept_[ClassOf(capacity)].push_back(data);
+}
+
+std::vector<Pool::Mapping> Pool::TakeKept(uint64_t bytes) {
+  std::vector<Mapping> taken;
+  for (size_t size_class = kClasses; size_class-- > 0 && kept_bytes_ > bytes;) {
+    std::vector<uint8_t*>& kept = kept_[size_class];
+    while (!kept.empty() && kept_bytes_ > bytes) {
+      taken.push_back({kept.back(), ClassBytes(size_class)});
+      kept.pop_back();
+      kept_bytes_ -= taken.back().bytes;
+    }
+  }
+  return taken;
+}
+
+uint64_t Pool::used_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return used_bytes_;
+}
+
+uint64_t Pool::kept_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return kept_bytes_;
+}
+
+void Pool::Limit(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  limit_bytes_ = bytes;
+}
+
+void Pool::GiveBack() {
+  std::vector<Mapping> surplus;
+  {
+    const std::lock_guard lock(mutex_);
+    const uint64_t peak = *std::max_element(peaks_.begin(), peaks_.end());
+    const uint64_t wanted = std::max(peak, kAlwaysKept);
+    std::rotate(peaks_.begin(), peaks_.end() - 1, peaks_.end());
+    peaks_[0] = used_bytes_;
+    surplus = TakeKept(wanted - std::min(wanted, used_bytes_));
+  }
+  Unmap(surplus);
+}
+
+}  // namespace quantd::memory

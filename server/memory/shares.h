@@ -1,0 +1,69 @@
+// How the memory that the process may take is divided. A pure function; server/README.md has it in
+// words and with its figures.
+#ifndef QUANTD_SERVER_MEMORY_SHARES_H_
+#define QUANTD_SERVER_MEMORY_SHARES_H_
+
+#include <algorithm>
+#include <cstdint>
+
+namespace quantd::memory {
+
+struct Shares {
+  uint64_t limit = 0;        // of the container, or what is taken for it
+  uint64_t idle = 0;         // the process itself, connections and calls at their most, slack
+  uint64_t requests = 0;     // requests under permits: their messages, answers and scratch
+  uint64_t receiving = 0;    // messages on their way in
+  uint64_t window = 0;       // what a stream may send unasked
+  uint64_t max_message = 0;  // the largest message that has a place
+  bool limited_by_receiving = false;  // it is smaller than what was wanted
+  // The most that the process takes: below the limit, unless flags say otherwise.
+  uint64_t most() const { return idle + requests + receiving; }
+};
+
+// What is known of each at its most, hostile peers included (tests/e2e/test_memory.py).
+inline constexpr uint64_t kProcessBytes = 24 << 20;
+inline constexpr uint64_t kThreadBytes = 192 << 10;
+inline constexpr uint64_t kConnectionBytes = 28 << 10;
+inline constexpr uint64_t kCallBytes = 10 << 10;
+
+struct Wanted {
+  uint64_t requests = 0;   // --memory_budget_bytes; 0: decide here
+  uint64_t receiving = 0;  // --receive_budget_bytes; 0: decide here
+  uint64_t max_message = 0;
+  uint64_t connections = 0;
+  uint64_t calls = 0;
+  uint64_t threads = 0;
+};
+
+constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
+  constexpr uint64_t kLeast = 4 << 20;  // even where there is nothing: one small request at a time
+  Shares shares;
+  shares.limit = limit;
+  // A sixteenth for what allocators lose between the pieces.
+  shares.idle = kProcessBytes + wanted.threads * kThreadBytes +
+                wanted.connections * kConnectionBytes + wanted.calls * kCallBytes + limit / 16;
+  const uint64_t left = limit > shares.idle ? limit - shares.idle : 0;
+  // A request needs the room of its answer, too.
+  shares.requests = wanted.requests != 0 ? wanted.requests : std::max(left / 16 * 9, kLeast);
+  const uint64_t rest = left > shares.requests ? left - shares.requests : 0;
+  shares.receiving = std::max(rest, kLeast);
+  if (wanted.requests != 0) {
+    // Whoever says how much requests may take means all that they take: as much for those that come
+    // in, and room for the largest one.
+    const uint64_t largest =
+        std::min(wanted.requests, wanted.max_message / 7 * 8) + kLeast + wanted.requests / 4;
+    shares.receiving = std::max(std::min(shares.receiving, wanted.requests), largest);
+  }
+  if (wanted.receiving != 0) shares.receiving = wanted.receiving;
+  // An eighth is for first windows.
+  shares.max_message = std::min(wanted.max_message, shares.receiving - shares.receiving / 8);
+  shares.limited_by_receiving = shares.max_message < wanted.max_message;
+  // A power of two from 64 KiB, which HTTP/2 begins with, to 256 KiB.
+  shares.window = 64 << 10;
+  while (shares.window < 256 << 10 && shares.window * 4096 < shares.receiving) shares.window *= 2;
+  return shares;
+}
+
+}  // namespace quantd::memory
+
+#endif  // QUANTD_SERVER_MEMORY_SHARES_H_

@@ -1,0 +1,183 @@
+// See listen.h.
+#include "server/net/listen.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace quantd::net {
+namespace {
+
+// Connections that wait to be accepted; the kernel takes less where net.core.somaxconn says so.
+constexpr int kBacklog = 4096;
+
+absl::Status Refusal(absl::string_view address, absl::string_view flag, absl::string_view why) {
+  return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", why, " (", flag, ")"));
+}
+
+absl::string_view Why(int error) {
+  switch (error) {
+    case EADDRINUSE: return "the address is in use";
+    case EADDRNOTAVAIL: return "no address of this machine";
+    case EACCES: return "permission denied";
+    default: return std::strerror(error);
+  }
+}
+
+int PortOf(int fd) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof(bound);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size);
+  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
+                                           : reinterpret_cast<sockaddr_in&>(bound).sin_port);
+}
+
+// A socket bound to `where` and listening; or -1 with errno.
+int Bind(const sockaddr* where, socklen_t size, bool both_families) {
+  const int fd = socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  if (where->sa_family != AF_UNIX) {
+    // Not SO_REUSEPORT: with it a port that another process has looks free.
+    const int yes = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  }
+  if (where->sa_family == AF_INET6) {
+    const int only = both_families ? 0 : 1;
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
+  }
+  if (bind(fd, where, size) == 0 && listen(fd, kBacklog) == 0) return fd;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view flag) {
+  const size_t colon = address.rfind(':');
+  int port = -1;
+  if (colon == absl::string_view::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " is '", address, "', must be HOST:PORT"));
+  }
+  const absl::string_view host_text = address.substr(0, colon);
+  absl::string_view host = host_text;
+  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  const bool any = host == "0.0.0.0" || host == "::";
+
+  addrinfo hints{};
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const std::string name = any ? "::" : std::string(host);
+  int failed = getaddrinfo(name.c_str(), "0", &hints, &found);
+  const auto free_found = absl::MakeCleanup([&found] {
+    if (found != nullptr) freeaddrinfo(found);
+  });
+  if (failed != 0) return Refusal(address, flag, gai_strerror(failed));
+
+  Listening listening;
+  int error = 0;
+  const auto bind_to = [&](sockaddr* where, socklen_t size) {
+    (where->sa_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(where)->sin6_port
+                                  : reinterpret_cast<sockaddr_in*>(where)->sin_port) =
+        htons(static_cast<uint16_t>(port));
+    const int fd = Bind(where, size, any);
+    if (fd < 0) {
+      error = errno;
+      return false;
+    }
+    port = PortOf(fd);  // all addresses of a name have one port
+    listening.listeners.emplace_back(fd, "");
+    return true;
+  };
+  for (const addrinfo* next = found; next != nullptr; next = next->ai_next) {
+    // "localhost" is often both ::1 and 127.0.0.1; a machine may lack one of them.
+    if (!bind_to(next->ai_addr, next->ai_addrlen) && error == EADDRINUSE) break;
+  }
+  if (any && listening.listeners.empty() && (error == EAFNOSUPPORT || error == EADDRNOTAVAIL)) {
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    bind_to(reinterpret_cast<sockaddr*>(&v4), sizeof(v4));
+  }
+  if (listening.listeners.empty() || error == EADDRINUSE) return Refusal(address, flag, Why(error));
+  listening.address = absl::StrCat(host_text, ":", port);
+  return listening;
+}
+
+bool SomebodyListens(const sockaddr_un& where) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const bool connected = connect(fd, reinterpret_cast<const sockaddr*>(&where), sizeof(where)) == 0;
+  const bool busy = connected || errno == EAGAIN;
+  close(fd);
+  return busy;
+}
+
+absl::StatusOr<Listening> ListenUnix(absl::string_view address, absl::string_view path_text,
+                                     absl::string_view flag) {
+  absl::ConsumePrefix(&path_text, "//");  // unix:///run/quantd.sock
+  const std::string path(path_text);
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(where.sun_path)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " is '", address, "': the path has ", path.size(), " characters, must have 1 to ",
+                     sizeof(where.sun_path) - 1));
+  }
+  std::memcpy(where.sun_path, path.data(), path.size());
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const int lock = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock < 0) return Refusal(address, flag, absl::StrCat(folder, ": ", std::strerror(errno)));
+  const auto unlock = absl::MakeCleanup([lock] { close(lock); });
+  flock(lock, LOCK_EX);
+  struct stat info {};
+  if (lstat(path.c_str(), &info) == 0) {
+    if (!S_ISSOCK(info.st_mode)) return Refusal(address, flag, "a file that is no socket is there");
+    if (SomebodyListens(where)) return Refusal(address, flag, "a living server listens there");
+    if (unlink(path.c_str()) != 0) return Refusal(address, flag, Why(errno));
+  }
+  const int fd = Bind(reinterpret_cast<const sockaddr*>(&where), sizeof(where), false);
+  if (fd < 0) return Refusal(address, flag, Why(errno));
+  Listening listening;
+  listening.address = std::string(address);
+  listening.listeners.emplace_back(fd, path);
+  return listening;
+}
+
+}  // namespace
+
+Listener::Listener(Listener&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::exchange(other.path_, "")) {}
+
+Listener::~Listener() { Close(); }
+
+void Listener::Close() {
+  if (fd_ < 0) return;
+  if (!path_.empty()) unlink(path_.c_str());
+  close(std::exchange(fd_, -1));
+}
+
+absl::StatusOr<Listening> Listen(absl::string_view address, absl::string_view flag) {
+  absl::string_view path = address;
+  if (absl::ConsumePrefix(&path, "unix:")) return ListenUnix(address, path, flag);
+  return ListenTcp(address, flag);
+}
+
+}  // namespace quantd::net

@@ -1,0 +1,47 @@
+// Sockets that listen: TCP on IPv4 and IPv6, and Unix sockets.
+//
+//   absl::StatusOr<Listening> listening = Listen("127.0.0.1:0", "--listen");
+//   listening->address == "127.0.0.1:41234"
+#ifndef QUANTD_SERVER_NET_LISTEN_H_
+#define QUANTD_SERVER_NET_LISTEN_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace quantd::net {
+
+// A socket that listens and does not block. Closes it; a Unix socket's file goes with it.
+class Listener {
+ public:
+  Listener(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  Listener(Listener&& other) noexcept;
+  Listener& operator=(Listener&&) = delete;
+  ~Listener();
+
+  int fd() const { return fd_; }
+  // Takes no more connections; those that wait in its queue are refused.
+  void Close();
+
+ private:
+  int fd_;
+  std::string path_;  // of a Unix socket
+};
+
+struct Listening {
+  std::string address;               // as it was given, with the port that was picked
+  std::vector<Listener> listeners;   // a name may stand for several addresses
+};
+
+// `address`: HOST:PORT, [IPv6]:PORT or unix:/PATH; port 0 picks one. The host 0.0.0.0 means every
+// address of the machine, IPv6 included where the machine has it; [::] means the same.
+// INVALID_ARGUMENT or UNAVAILABLE in one line, which ends with "(FLAG)", when that can't be had: in
+// use, no address of this machine, no such name, no right. A Unix socket's file that no living
+// server listens on is replaced; the folder is locked meanwhile, so of two servers one wins.
+absl::StatusOr<Listening> Listen(absl::string_view address, absl::string_view flag);
+
+}  // namespace quantd::net
+
+#endif  // QUANTD_SERVER_NET_LISTEN_H_

@@ -1,0 +1,93 @@
+#include "server/operations/costs.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace quantd::operations {
+namespace {
+
+// What is assumed of a kind that has not been seen: 4 GB/s; and of values, which are parsed, packed
+// and written one by one.
+constexpr float kUnknown = 0.25F;
+constexpr float kUnknownValues = 10;
+// A small request takes some time whatever its bytes.
+constexpr uint64_t kLeastBytes = 4096;
+// A byte of memory is not read faster than that.
+constexpr float kLeast = 0.002F;
+
+size_t Row(DataType type) {
+  const DataTypeInfo* const info = FindDataType(static_cast<int>(type));
+  return info == nullptr ? 1 : static_cast<size_t>(info - kDataTypes.data());
+}
+
+struct Traits {
+  DataType input;
+  DataType output;
+  bool report = false;
+  bool many_scales = false;  // more than one for 64 elements
+  uint64_t bytes = 0;
+};
+
+bool Many(uint64_t scale_bytes, uint64_t x_bytes) { return scale_bytes * 64 > x_bytes; }
+
+Traits TraitsOf(const QuantizeParameters& request) {
+  const DataType output =
+      request.zero_point.has_value() ? request.zero_point->data_type : request.output_type;
+  return {request.x.data_type, output, request.report_error,
+          Many(request.scale.bytes.size(), request.x.bytes.size()), request.x.bytes.size()};
+}
+Traits TraitsOf(const DequantizeParameters& request) {
+  const auto widened = static_cast<uint64_t>(32 / Info(request.x.data_type).bits);
+  return {request.x.data_type, request.output_type, false,
+          Many(request.scale.bytes.size(), request.x.bytes.size() * widened),
+          request.x.bytes.size() * (1 + widened)};
+}
+Traits TraitsOf(const DynamicQuantizeParameters& request) {
+  const Granularity& granularity = request.granularity;
+  const bool small_blocks = (granularity.block_size > 0 && granularity.block_size < 64) ||
+                            (!granularity.block_shape.empty() &&
+                             granularity.block_shape.back() > 0 && granularity.block_shape.back() < 64);
+  return {request.x.data_type, request.output_type, request.report_error, small_blocks,
+          request.x.bytes.size()};
+}
+
+}  // namespace
+
+CostKind KindOf(const wire::Request& request) {
+  const Traits traits =
+      std::visit([](const auto& parameters) { return TraitsOf(parameters); }, request.parameters);
+  const bool values = request.output_encoding == wire::Encoding::kValues || !request.packed.empty();
+  size_t index = request.parameters.index();
+  index = index * kDataTypes.size() + Row(traits.input);
+  index = index * kDataTypes.size() + Row(traits.output);
+  index = index * 2 + traits.report;
+  index = index * 2 + traits.many_scales;
+  index = index * 2 + values;
+  return {index, std::max(traits.bytes, kLeastBytes)};
+}
+
+Costs::Costs() {
+  for (size_t i = 0; i < kKinds; ++i) {
+    const bool values = i % 2 == 1;
+    const bool report = i / 4 % 2 == 1;
+    nanoseconds_a_byte_[i] = values ? kUnknownValues : report ? 4 * kUnknown : kUnknown;
+  }
+}
+
+std::chrono::nanoseconds Costs::Estimate(const CostKind& kind) const {
+  const float each = nanoseconds_a_byte_[kind.index].load(std::memory_order_relaxed);
+  return std::chrono::nanoseconds(
+      static_cast<int64_t>(static_cast<double>(each) * static_cast<double>(kind.bytes)));
+}
+
+void Costs::Learn(const CostKind& kind, std::chrono::nanoseconds took) {
+  std::atomic<float>& known = nanoseconds_a_byte_[kind.index];
+  const auto seen =
+      static_cast<float>(static_cast<double>(took.count()) / static_cast<double>(kind.bytes));
+  const float before = known.load(std::memory_order_relaxed);
+  // Up by two percent at a time, so that one quick request does not decide for ever.
+  const float next = std::max(std::min(seen, before * 1.02F), kLeast);
+  if (next != before) known.store(next, std::memory_order_relaxed);
+}
+
+}  // namespace quantd::operations

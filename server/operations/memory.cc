@@ -1,0 +1,111 @@
+#include "server/operations/memory.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "quantd/shape.h"
+#include "server/operations/scratch.h"
+#include "server/wire/answer_layout.h"
+
+namespace quantd::operations {
+namespace {
+
+using wire::AnswerLayout;
+using wire::TensorLayout;
+
+// Elements that so many bytes can hold.
+uint64_t ElementsIn(const TensorView& tensor) {
+  return tensor.bytes.size() * 8 / static_cast<uint64_t>(Info(tensor.data_type).bits);
+}
+
+// y, if x is what its shape says; else the plan refuses it.
+std::optional<TensorLayout> LayoutOf(const TensorView& x, DataType output_type) {
+  const absl::StatusOr<int64_t> elements = ElementCount(x.shape, "x.shape");
+  if (!elements.ok() || ByteSize(x.data_type, *elements) != x.bytes.size()) return std::nullopt;
+  return TensorLayout{output_type, x.shape, *elements, ByteSize(output_type, *elements)};
+}
+
+DataType Or(DataType type, DataType otherwise) {
+  return type == DataType::kUnspecified ? otherwise : type;
+}
+
+// Scales that DynamicQuantize makes: never more than elements, or than one where there are none.
+uint64_t ScaleCount(const Shape& shape, const Granularity& granularity) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  int64_t axis = granularity.axis.value_or(1);
+  if (axis < 0) axis += rank;
+  uint64_t count = 1;
+  for (int64_t i = 0; i < rank; ++i) {
+    int64_t block = shape[i];  // the whole dimension
+    if (!granularity.block_shape.empty()) {
+      if (granularity.block_shape.size() != shape.size()) return 1;  // refused
+      if (granularity.block_shape[i] > 0) block = granularity.block_shape[i];
+    } else if (granularity.block_size > 0) {
+      block = i == axis ? granularity.block_size : 1;
+    } else if (granularity.axis.has_value()) {
+      if (i == axis) block = 1;
+    }
+    block = std::max<int64_t>(block, 1);
+    count *= std::max<uint64_t>((static_cast<uint64_t>(shape[i]) + block - 1) / block, 1);
+  }
+  return count;
+}
+
+uint64_t Bound(const AnswerLayout& layout, uint64_t scales, uint64_t parameter_bytes) {
+  // A plan makes up to three columns of 4 bytes of what came as one byte at least.
+  constexpr uint64_t kColumns = 12;
+  return wire::AnswerMemoryBytes(layout) + ScratchBytes(scales) + kColumns * parameter_bytes;
+}
+
+uint64_t BoundOf(const QuantizeParameters& request, AnswerLayout layout) {
+  DataType type = Or(request.output_type, DataType::kUint8);
+  if (request.zero_point.has_value() && request.zero_point->data_type != DataType::kInt32) {
+    type = request.zero_point->data_type;
+  }
+  const std::optional<TensorLayout> y = LayoutOf(request.x, type);
+  if (!y.has_value()) return 0;
+  layout.y = *y;
+  layout.report_error = request.report_error;
+  const uint64_t zero_points = request.zero_point ? ElementsIn(*request.zero_point) : 0;
+  const uint64_t scales = ElementsIn(request.scale);
+  return Bound(layout, scales, scales + zero_points);
+}
+
+uint64_t BoundOf(const DequantizeParameters& request, AnswerLayout layout) {
+  DataType type = Or(request.output_type, request.scale.data_type);
+  if (Info(type).kind != DataTypeKind::kFloat) type = DataType::kFloat;
+  const std::optional<TensorLayout> y = LayoutOf(request.x, type);
+  if (!y.has_value()) return 0;
+  layout.y = *y;
+  const uint64_t zero_points = request.zero_point ? ElementsIn(*request.zero_point) : 0;
+  const uint64_t scales = ElementsIn(request.scale);
+  return Bound(layout, scales, scales + zero_points);
+}
+
+uint64_t BoundOf(const DynamicQuantizeParameters& request, AnswerLayout layout) {
+  const DataType type = Or(request.output_type, DataType::kUint8);
+  const std::optional<TensorLayout> y = LayoutOf(request.x, type);
+  if (!y.has_value()) return 0;
+  layout.y = *y;
+  layout.report_error = request.report_error;
+  const uint64_t count = ScaleCount(request.x.shape, request.granularity);
+  const auto scales = static_cast<int64_t>(
+      std::min<uint64_t>(count, std::max<uint64_t>(static_cast<uint64_t>(y->elements), 1 << 16)));
+  const Shape shape(request.x.shape.size(), scales);  // no dimension is longer
+  layout.y_scale = {DataType::kFloat, shape, scales, ByteSize(DataType::kFloat, scales)};
+  layout.y_zero_point = {type, shape, scales, ByteSize(type, scales)};
+  layout.y_tensor_scale = {DataType::kFloat, Shape(), 1, 4};
+  return Bound(layout, static_cast<uint64_t>(scales), 0);
+}
+
+}  // namespace
+
+uint64_t MemoryBound(const wire::Request& request) {
+  AnswerLayout layout;
+  layout.method = request.method();
+  layout.encoding = request.output_encoding;
+  return std::visit([&](const auto& parameters) { return BoundOf(parameters, layout); },
+                    request.parameters);
+}
+
+}  // namespace quantd::operations

@@ -1,0 +1,267 @@
+// The flags and what is checked about them. See options.h.
+#include "server/options/options.h"
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <limits>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "quantd/executor.h"
+#include "server/loop/policy.h"
+#include "server/memory/container.h"
+#include "server/options/flag_parser.h"
+
+namespace quantd::server {
+
+// A time as a flag: a number of seconds, or a number with a unit such as 500ms or 2m.
+struct Seconds {
+  absl::Duration value;
+};
+bool AbslParseFlag(absl::string_view text, Seconds* seconds, std::string* error) {
+  double number = 0;
+  if (absl::SimpleAtod(text, &number) && std::isfinite(number)) {
+    seconds->value = absl::Seconds(number);
+    return true;
+  }
+  if (absl::ParseDuration(text, &seconds->value)) return true;
+  *error = "must be a number of seconds, or a number with a unit: ms, s, m, h";
+  return false;
+}
+std::string AbslUnparseFlag(Seconds seconds) {
+  return absl::StrCat(absl::ToDoubleSeconds(seconds.value));
+}
+
+}  // namespace quantd::server
+
+using quantd::server::Seconds;
+
+ABSL_FLAG(std::vector<std::string>, listen, {"127.0.0.1:50051"},
+          "Addresses for gRPC: HOST:PORT (port 0 picks one) or unix:/PATH; repeat the flag or "
+          "separate by commas");
+ABSL_FLAG(std::string, http_listen, "127.0.0.1:9464",
+          "Address for /metrics, /livez and /readyz; empty: none");
+ABSL_FLAG(std::string, ready_file, "",
+          "File to write once the server serves: JSON with every bound address and the process id");
+ABSL_FLAG(int64_t, max_message_bytes, 64 << 20,
+          "Largest request and largest answer, up to 2147483647; less where the memory for "
+          "receiving is less");
+ABSL_FLAG(int64_t, memory_budget_bytes, 0,
+          "Memory for requests that are worked on, with their answers; 0: a good half of what the "
+          "container's limit leaves (of half the machine, if there is none)");
+ABSL_FLAG(int64_t, receive_budget_bytes, 0,
+          "Memory for requests that are on their way in; 0: the rest of that");
+ABSL_FLAG(int64_t, max_inflight_requests, 1024, "Requests that may be worked on at the same time");
+ABSL_FLAG(int64_t, max_queued_requests, 1024,
+          "Requests that may wait for memory; one more is refused with UNAVAILABLE");
+ABSL_FLAG(Seconds, queue_timeout, Seconds{absl::Seconds(30)},
+          "How long a request may wait for memory and for a core; then UNAVAILABLE");
+ABSL_FLAG(Seconds, stall_timeout, Seconds{absl::Seconds(5)},
+          "How long an answer may stand still, because its client does not read, while others "
+          "wait; then its call is cancelled");
+ABSL_FLAG(int64_t, max_connections, 0,
+          "Connections at a time; 0: one for each 512 KiB of the memory limit, 64 to 1024. Beyond, "
+          "the peer with the most loses one to a peer with fewer");
+ABSL_FLAG(int64_t, max_streams, 100,
+          "Calls at a time of one connection (MAX_CONCURRENT_STREAMS of HTTP/2)");
+ABSL_FLAG(Seconds, keepalive_time, Seconds{absl::Seconds(60)},
+          "A connection from which nothing came for so long is sent a ping, and closed when it does "
+          "not answer within a third of that. Clients may ping as they like");
+ABSL_FLAG(Seconds, max_connection_age, Seconds{absl::ZeroDuration()},
+          "After so long a connection is told to go elsewhere, so that clients spread over new "
+          "servers; 0: never");
+ABSL_FLAG(Seconds, max_connection_age_grace, Seconds{absl::Seconds(30)},
+          "How long the calls of such a connection may take to finish");
+ABSL_FLAG(int64_t, threads, 0,
+          "Cores for the kernels; 0: the CPUs that affinity and the container's quota allow");
+ABSL_FLAG(int64_t, queues, 0,
+          "Event loops; each connection belongs to one. 0: as many as threads, 64 at most");
+ABSL_FLAG(
+    std::string, simd, "",
+    "Instruction set of the kernels, such as avx512, avx2, neon or scalar; empty: the best one");
+ABSL_FLAG(Seconds, lame_duck_seconds, Seconds{absl::ZeroDuration()},
+          "On SIGTERM: how long to go on serving while health says NOT_SERVING");
+ABSL_FLAG(Seconds, drain_seconds, Seconds{absl::Seconds(30)},
+          "On SIGTERM, after that: how long requests in flight may take to finish");
+ABSL_FLAG(bool, channelz, false, "Serve channelz, gRPC's own debugging service");
+
+namespace quantd::server {
+namespace {
+
+// Every flag of this program, in the order of --help.
+constexpr absl::string_view kFlags[] = {"listen",
+                                        "http_listen",
+                                        "ready_file",
+                                        "max_message_bytes",
+                                        "memory_budget_bytes",
+                                        "receive_budget_bytes",
+                                        "max_inflight_requests",
+                                        "max_queued_requests",
+                                        "queue_timeout",
+                                        "stall_timeout",
+                                        "max_connections",
+                                        "max_streams",
+                                        "keepalive_time",
+                                        "max_connection_age",
+                                        "max_connection_age_grace",
+                                        "threads",
+                                        "queues",
+                                        "simd",
+                                        "lame_duck_seconds",
+                                        "drain_seconds",
+                                        "channelz"};
+
+absl::Status CheckRange(absl::string_view flag, double value, double low, double high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--", flag, " is ", value, ", must be ", absl::AlphaNum(low), " to ", absl::AlphaNum(high)));
+}
+
+// HOST:PORT, [IPv6]:PORT or unix:PATH.
+absl::Status CheckAddress(absl::string_view flag, absl::string_view address, bool unix_allowed) {
+  if (unix_allowed && absl::ConsumePrefix(&address, "unix:")) {
+    if (!address.empty()) return absl::OkStatus();
+  } else {
+    const size_t colon = address.rfind(':');
+    int port = -1;
+    if (colon != absl::string_view::npos && colon > 0 &&
+        absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= 0 && port <= 65535) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--", flag, " is '", address, "', must be HOST:PORT", unix_allowed ? " or unix:/PATH" : ""));
+}
+
+absl::Status Check() {
+  const std::vector<std::string> listen = absl::GetFlag(FLAGS_listen);
+  if (listen.empty()) return absl::InvalidArgumentError("--listen is empty, must be HOST:PORT");
+  absl::Status status;
+  for (const std::string& address : listen) status.Update(CheckAddress("listen", address, true));
+  if (const std::string http = absl::GetFlag(FLAGS_http_listen); !http.empty()) {
+    status.Update(CheckAddress("http_listen", http, false));
+  }
+  constexpr double kAny = 1LL << 50;
+  const auto count = [&status](absl::string_view flag, const absl::Flag<int64_t>& value, double low,
+                               double high) {
+    status.Update(CheckRange(flag, static_cast<double>(absl::GetFlag(value)), low, high));
+  };
+  const auto time = [&status](absl::string_view flag, const absl::Flag<Seconds>& value, double low) {
+    status.Update(
+        CheckRange(flag, absl::ToDoubleSeconds(absl::GetFlag(value).value), low, 366.0 * 86400));
+  };
+  count("max_message_bytes", FLAGS_max_message_bytes, 1024, INT_MAX);
+  count("memory_budget_bytes", FLAGS_memory_budget_bytes, 0, kAny);
+  count("receive_budget_bytes", FLAGS_receive_budget_bytes, 0, kAny);
+  count("max_inflight_requests", FLAGS_max_inflight_requests, 1, 1 << 20);
+  count("max_queued_requests", FLAGS_max_queued_requests, 0, 1 << 20);
+  time("queue_timeout", FLAGS_queue_timeout, 0);
+  time("stall_timeout", FLAGS_stall_timeout, 0.5);
+  count("max_connections", FLAGS_max_connections, 0, 1 << 20);
+  count("max_streams", FLAGS_max_streams, 1, 1 << 20);
+  time("keepalive_time", FLAGS_keepalive_time, 1);
+  time("max_connection_age", FLAGS_max_connection_age, 0);
+  time("max_connection_age_grace", FLAGS_max_connection_age_grace, 0);
+  count("threads", FLAGS_threads, 0, 1024);
+  count("queues", FLAGS_queues, 0, 1024);
+  time("lame_duck_seconds", FLAGS_lame_duck_seconds, 0);
+  time("drain_seconds", FLAGS_drain_seconds, 0);
+  return status;
+}
+
+Options Effective() {
+  Options options;
+  options.listen = absl::GetFlag(FLAGS_listen);
+  options.http_listen = absl::GetFlag(FLAGS_http_listen);
+  options.ready_file = absl::GetFlag(FLAGS_ready_file);
+  options.max_inflight_requests = absl::GetFlag(FLAGS_max_inflight_requests);
+  options.max_queued_requests = absl::GetFlag(FLAGS_max_queued_requests);
+  options.queue_timeout = absl::GetFlag(FLAGS_queue_timeout).value;
+  options.stall_timeout = absl::GetFlag(FLAGS_stall_timeout).value;
+  options.max_connections = absl::GetFlag(FLAGS_max_connections);
+  options.max_streams = absl::GetFlag(FLAGS_max_streams);
+  options.keepalive = absl::GetFlag(FLAGS_keepalive_time).value;
+  options.max_connection_age = absl::GetFlag(FLAGS_max_connection_age).value;
+  options.max_connection_age_grace = absl::GetFlag(FLAGS_max_connection_age_grace).value;
+  options.threads = static_cast<int>(absl::GetFlag(FLAGS_threads));
+  if (options.threads == 0) options.threads = Executor::DefaultThreads();
+  options.queues = static_cast<int>(absl::GetFlag(FLAGS_queues));
+  options.queues = loop::PolicyFor(options.threads, options.queues).loops;
+  options.simd = absl::GetFlag(FLAGS_simd);
+  options.lame_duck = absl::GetFlag(FLAGS_lame_duck_seconds).value;
+  options.drain = absl::GetFlag(FLAGS_drain_seconds).value;
+  options.channelz = absl::GetFlag(FLAGS_channelz);
+
+  const uint64_t limit = memory::LimitBytes();
+  if (options.max_connections == 0) {
+    options.max_connections = std::clamp<int64_t>(static_cast<int64_t>(limit >> 19), 64, 1024);
+  }
+  memory::Wanted wanted;
+  wanted.requests = absl::GetFlag(FLAGS_memory_budget_bytes);
+  wanted.receiving = absl::GetFlag(FLAGS_receive_budget_bytes);
+  wanted.max_message = absl::GetFlag(FLAGS_max_message_bytes);
+  wanted.connections = options.max_connections;
+  wanted.calls = options.max_calls();
+  wanted.threads = 2 * options.threads + options.queues;
+  options.memory = memory::Divide(limit, wanted);
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
+  CommandLine command_line;
+  absl::StatusOr<std::string> special = ParseFlags(kFlags, argc, argv);
+  if (!special.ok()) return special.status();
+  if (*special == "help") command_line.request = Request::kHelp;
+  if (*special == "version") command_line.request = Request::kVersion;
+  if (!special->empty()) return command_line;
+  if (absl::Status status = Check(); !status.ok()) return status;
+  command_line.options = Effective();
+  return command_line;
+}
+
+std::string HelpText() {
+  std::string text =
+      "quantd: quantizes tensors for any gRPC client.\n\n"
+      "Each flag --some_name can also be given as QUANTD_SOME_NAME in the environment; the flag "
+      "wins.\n\n";
+  for (const absl::string_view name : kFlags) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    absl::StrAppend(&text, "  --", name, "  (", flag->DefaultValue(), ")\n      ", flag->Help(),
+                    "\n");
+  }
+  absl::StrAppend(&text,
+                  "  --version\n      Shows the version.\n  --help\n      Shows this page.\n");
+  return text;
+}
+
+std::string Describe(const Options& options) {
+  const auto seconds = [](absl::Duration time) { return absl::ToDoubleSeconds(time); };
+  return absl::StrCat(
+      "listen=", absl::StrJoin(options.listen, ","), " http_listen=", options.http_listen,
+      " ready_file=", options.ready_file, " memory_limit_bytes=", options.memory.limit,
+      " max_message_bytes=", options.memory.max_message,
+      " memory_budget_bytes=", options.memory.requests,
+      " receive_budget_bytes=", options.memory.receiving,
+      " most_memory_bytes=", options.memory.most(),
+      " max_inflight_requests=", options.max_inflight_requests,
+      " max_queued_requests=", options.max_queued_requests,
+      " queue_timeout=", seconds(options.queue_timeout),
+      " stall_timeout=", seconds(options.stall_timeout),
+      " max_connections=", options.max_connections, " max_streams=", options.max_streams,
+      " keepalive_time=", seconds(options.keepalive),
+      " max_connection_age=", seconds(options.max_connection_age),
+      " max_connection_age_grace=", seconds(options.max_connection_age_grace),
+      " threads=", options.threads, " queues=", options.queues, " simd=", options.simd,
+      " lame_duck_seconds=", seconds(options.lame_duck),
+      " drain_seconds=", seconds(options.drain), " channelz=", options.channelz);
+}
+
+}  // namespace quantd::server

@@ -1,0 +1,62 @@
+// What the server is told by flags and by the environment: every flag --some_name has a twin
+// QUANTD_SOME_NAME, and the flag wins.
+#ifndef QUANTD_SERVER_OPTIONS_OPTIONS_H_
+#define QUANTD_SERVER_OPTIONS_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/memory/shares.h"
+
+namespace quantd::server {
+
+// Meanings and defaults: the flags in options.cc, or `quantd --help`. Everything is checked, and
+// what was 0 for "find out" is filled in.
+struct Options {
+  std::vector<std::string> listen;
+  std::string http_listen;
+  std::string ready_file;
+  memory::Shares memory;  // --max_message_bytes and the budgets among them
+  int64_t max_inflight_requests = 0;
+  int64_t max_queued_requests = 0;
+  int64_t max_connections = 0;
+  int64_t max_streams = 0;
+  absl::Duration queue_timeout;
+  absl::Duration stall_timeout;
+  absl::Duration keepalive;
+  absl::Duration max_connection_age;
+  absl::Duration max_connection_age_grace;
+  int threads = 0;
+  int queues = 0;
+  std::string simd;
+  absl::Duration lame_duck;
+  absl::Duration drain;
+  bool channelz = false;
+
+  // Calls that may be open: those that are worked on, those that wait, and a few that watch.
+  int64_t max_calls() const { return max_inflight_requests + max_queued_requests + 256; }
+};
+
+// What the command line asks for instead of a server.
+enum class Request { kServe, kHelp, kVersion };
+
+struct CommandLine {
+  Request request = Request::kServe;
+  Options options;
+};
+
+// INVALID_ARGUMENT, with the flag or the variable in a text of one line, when something is wrong.
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+// The page that --help shows.
+std::string HelpText();
+
+// name=value of every option, for the log.
+std::string Describe(const Options& options);
+
+}  // namespace quantd::server
+
+#endif  // QUANTD_SERVER_OPTIONS_OPTIONS_H_

@@ -1,0 +1,19 @@
+// SIGTERM and SIGINT as something to wait for.
+#ifndef QUANTD_SERVER_PROCESS_SIGNALS_H_
+#define QUANTD_SERVER_PROCESS_SIGNALS_H_
+
+namespace quantd::process {
+
+// Keeps SIGTERM and SIGINT from interrupting this thread and those that it starts, and ignores
+// SIGPIPE. Call before any thread starts.
+void BlockSignals();
+
+// Waits for SIGTERM or SIGINT and returns its number.
+int WaitForSignal();
+
+// From now on the next SIGTERM or SIGINT ends the process at once, with exit code 128 + its number.
+void ExitAtNextSignal();
+
+}  // namespace quantd::process
+
+#endif  // QUANTD_SERVER_PROCESS_SIGNALS_H_

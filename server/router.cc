@@ -1,0 +1,43 @@
+// See router.h.
+#include "server/router.h"
+
+#include <set>
+#include <utility>
+
+#include "server/errors/reason.h"
+#include "server/transport/stream.h"
+#include "server/wire/status_details.h"
+
+namespace quantd::server {
+
+void Router::Add(const std::string& path, Start start, std::optional<wire::Method> method) {
+  numbers_[path] = static_cast<int>(routes_.size());
+  routes_.push_back({std::move(start), method});
+}
+
+std::vector<std::string> Router::Services() const {
+  std::set<std::string> services;
+  for (const auto& [path, number] : numbers_) services.insert(path.substr(1, path.rfind('/') - 1));
+  return {services.begin(), services.end()};
+}
+
+int Router::Find(absl::string_view path) const {
+  const auto found = numbers_.find(std::string(path));
+  return found == numbers_.end() ? -1 : found->second;
+}
+
+void Router::Begin(transport::Stream& stream) { routes_[stream.method()].start(stream); }
+
+errors::CallStatus Router::Refuse(int method, const absl::Status& status) const {
+  const std::optional<wire::Method> counted =
+      method < 0 ? std::nullopt : routes_[static_cast<size_t>(method)].method;
+  if (counted.has_value()) {
+    metrics::MethodMetrics& counts = metrics_.method(*counted);
+    counts.started.Add(1);
+    counts.handled[static_cast<size_t>(status.code())].Add(1);
+    metrics_.CountRejection(errors::Reason(status));
+  }
+  return wire::ToCallStatus(status);
+}
+
+}  // namespace quantd::server

@@ -1,0 +1,50 @@
+// Which call function answers which method: one table for all services.
+#ifndef QUANTD_SERVER_ROUTER_H_
+#define QUANTD_SERVER_ROUTER_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "server/admission/admission.h"
+#include "server/metrics/metrics.h"
+#include "server/transport/shared.h"
+
+namespace quantd::server {
+
+class Router final : public transport::Service {
+ public:
+  using Start = std::function<void(transport::Stream&)>;
+
+  Router(metrics::Metrics& metrics, const admission::Admission& admission)
+      : metrics_(metrics), admission_(admission) {}
+
+  // Before the first call. `path`: "/package.Service/Method"; `method`: counted as such, also when
+  // it is refused.
+  void Add(const std::string& path, Start start,
+           std::optional<wire::Method> method = std::nullopt);
+  // The services that have a method, in the order of their names.
+  std::vector<std::string> Services() const;
+
+  // transport::Service.
+  int Find(absl::string_view path) const override;
+  void Begin(transport::Stream& stream) override;
+  errors::CallStatus Refuse(int method, const absl::Status& status) const override;
+  bool AnyoneWaits() const override { return admission_.anyone_waits(); }
+
+ private:
+  struct Route {
+    Start start;
+    std::optional<wire::Method> method;
+  };
+  metrics::Metrics& metrics_;
+  const admission::Admission& admission_;
+  std::unordered_map<std::string, int> numbers_;
+  std::vector<Route> routes_;
+};
+
+}  // namespace quantd::server
+
+#endif  // QUANTD_SERVER_ROUTER_H_

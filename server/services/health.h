@@ -1,0 +1,62 @@
+// grpc.health.v1.Health: whether the server answers requests, for probes and for clients that
+// balance load. Calls like all others, on the loops: they need no thread and no memory to speak of,
+// so that they are answered under any load.
+//
+// Watch streams are told NOT_SERVING and ended when the server drains.
+#ifndef QUANTD_SERVER_SERVICES_HEALTH_H_
+#define QUANTD_SERVER_SERVICES_HEALTH_H_
+
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "grpc/health/v1/health.pb.h"
+#include "server/memory/buffer.h"
+#include "server/rpc/call.h"
+#include "server/transport/stream.h"
+
+namespace quantd::services {
+
+// Safe from any thread. Outlives every call.
+class Health {
+ public:
+  using Status = grpc::health::v1::HealthCheckResponse::ServingStatus;
+
+  // Knows "" (the server) and these services. Not serving until told so.
+  Health(std::vector<std::string> services, memory::Pool& pool);
+
+  // Tells every watcher.
+  void SetServing(bool serving);
+  bool serving() const;
+  // Ends all Watch streams, those that are still to come as well.
+  void EndWatches();
+
+  // Check's answer; NOT_FOUND for an unknown service.
+  absl::StatusOr<memory::Piece> Check(const transport::Message& request) const;
+  static rpc::Call ServeWatch(rpc::Calls& calls, Health& health, transport::Stream& stream);
+
+ private:
+  class Watcher;
+  struct State {
+    Status status = Status{};
+    bool ended = false;
+    uint64_t version = 0;  // of everything above
+  };
+  State Get(const std::string& service) const;
+  void Change(bool serving, bool ended);
+
+  const std::set<std::string> services_;
+  memory::Pool& pool_;
+  mutable std::mutex mutex_;
+  bool serving_ = false;
+  bool ended_ = false;
+  uint64_t version_ = 0;
+  std::set<Watcher*> waiting_;
+};
+
+}  // namespace quantd::services
+
+#endif  // QUANTD_SERVER_SERVICES_HEALTH_H_

@@ -1,0 +1,48 @@
+// Small protobuf messages in and out of a stream.
+#ifndef QUANTD_SERVER_SERVICES_MESSAGES_H_
+#define QUANTD_SERVER_SERVICES_MESSAGES_H_
+
+#include <google/protobuf/message_lite.h>
+
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/memory/buffer.h"
+#include "server/transport/stream.h"
+
+namespace quantd::services {
+
+// INVALID_ARGUMENT when the bytes are no such message.
+inline absl::Status Parse(const transport::Message& from, google::protobuf::MessageLite& message) {
+  if (message.ParseFromArray(from.buffer.data(), static_cast<int>(from.size))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("the message is truncated or not a " + message.GetTypeName());
+}
+
+// Room for a message of `size` bytes.
+inline memory::Piece MakePiece(size_t size, memory::Pool& pool) {
+  memory::Piece piece;
+  piece.buffer = pool.Allocate(transport::kPrefixBytes + size);
+  if (piece.buffer.data() == nullptr) return {};
+  piece.begin = piece.buffer.data() + transport::kPrefixBytes;
+  piece.size = size;
+  return piece;
+}
+
+inline memory::Piece ToPiece(absl::string_view bytes, memory::Pool& pool) {
+  memory::Piece piece = MakePiece(bytes.size(), pool);
+  if (piece.begin != nullptr) std::memcpy(piece.begin, bytes.data(), bytes.size());
+  return piece;
+}
+
+inline memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Pool& pool) {
+  memory::Piece piece = MakePiece(message.ByteSizeLong(), pool);
+  if (piece.begin != nullptr) message.SerializeWithCachedSizesToArray(piece.begin);
+  return piece;
+}
+
+}  // namespace quantd::services
+
+#endif  // QUANTD_SERVER_SERVICES_MESSAGES_H_

@@ -1,0 +1,42 @@
+// See one_answer.h.
+#include "server/services/one_answer.h"
+
+#include <optional>
+#include <utility>
+
+#include "server/rpc/call_metrics.h"
+#include "server/wire/status_details.h"
+
+namespace quantd::services {
+
+rpc::Call ServeOneAnswer(rpc::Calls& /*calls*/, metrics::Metrics& metrics,
+                         transport::Stream& stream, const Answer& answer,
+                         const wire::Method* method) {
+  std::optional<rpc::CallMetrics> meter;
+  if (method != nullptr) meter.emplace(metrics, *method);
+  loop::Event read, written, finished;
+  transport::Message request;
+  stream.Read(request, read);
+  const bool has_request = co_await read;
+  absl::StatusOr<memory::Piece> piece = rpc::WhyNoRequest(stream);
+  if (has_request) {
+    if (meter.has_value()) meter->Received();
+    piece = answer(request);
+  }
+  if (meter.has_value()) meter->SetStatus(piece.status());
+  if (piece.ok()) {
+    stream.Write(*std::move(piece), written);
+  } else {
+    written.Complete(false);
+  }
+  stream.Finish(wire::ToCallStatus(piece.status()), finished);
+  co_await written;
+  const bool sent = co_await finished;
+  if (meter.has_value()) {
+    if (sent && piece.ok()) meter->Sent();
+    meter->Finish(stream);
+  }
+  stream.End();
+}
+
+}  // namespace quantd::services

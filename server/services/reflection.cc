@@ -1,0 +1,137 @@
+// See reflection.h.
+#include "server/services/reflection.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "server/loop/event.h"
+#include "server/rpc/calls.h"
+#include "server/services/messages.h"
+#include "server/wire/status_details.h"
+
+namespace quantd::services {
+
+using google::protobuf::Descriptor;
+using google::protobuf::DescriptorPool;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::FileDescriptor;
+using grpc::reflection::v1::ServerReflectionRequest;
+using grpc::reflection::v1::ServerReflectionResponse;
+
+namespace {
+
+// The file and all that it imports, each once, importers first.
+void AddFiles(const FileDescriptor& file, std::vector<const FileDescriptor*>& files) {
+  if (std::find(files.begin(), files.end(), &file) != files.end()) return;
+  files.push_back(&file);
+  for (int i = 0; i < file.dependency_count(); ++i) AddFiles(*file.dependency(i), files);
+}
+
+void SetError(absl::StatusCode code, std::string message, ServerReflectionResponse& response) {
+  response.mutable_error_response()->set_error_code(static_cast<int>(code));
+  response.mutable_error_response()->set_error_message(std::move(message));
+}
+
+void SetFile(const FileDescriptor* file, ServerReflectionResponse& response) {
+  if (file == nullptr) {
+    SetError(absl::StatusCode::kNotFound, "this server has no such file or symbol", response);
+    return;
+  }
+  std::vector<const FileDescriptor*> files;
+  AddFiles(*file, files);
+  for (const FileDescriptor* each : files) {
+    google::protobuf::FileDescriptorProto proto;
+    each->CopyTo(&proto);
+    response.mutable_file_descriptor_response()->add_file_descriptor_proto(
+        proto.SerializeAsString());
+  }
+}
+
+const FieldDescriptor* FindExtension(const DescriptorPool& pool, const std::string& type,
+                                     int number) {
+  const Descriptor* const message = pool.FindMessageTypeByName(type);
+  return message == nullptr ? nullptr : pool.FindExtensionByNumber(message, number);
+}
+
+void SetExtensions(const DescriptorPool& pool, const std::string& type,
+                   ServerReflectionResponse& response) {
+  const Descriptor* const message = pool.FindMessageTypeByName(type);
+  if (message == nullptr) {
+    SetError(absl::StatusCode::kNotFound, "this server has no such message", response);
+    return;
+  }
+  response.mutable_all_extension_numbers_response()->set_base_type_name(type);
+  std::vector<const FieldDescriptor*> extensions;
+  pool.FindAllExtensions(message, &extensions);
+  for (const FieldDescriptor* extension : extensions) {
+    response.mutable_all_extension_numbers_response()->add_extension_number(extension->number());
+  }
+}
+
+}  // namespace
+
+ServerReflectionResponse Reflection::Answer(const ServerReflectionRequest& request) const {
+  const DescriptorPool& pool = *DescriptorPool::generated_pool();
+  ServerReflectionResponse response;
+  response.set_valid_host(request.host());
+  *response.mutable_original_request() = request;
+  switch (request.message_request_case()) {
+    case ServerReflectionRequest::kFileByFilename:
+      SetFile(pool.FindFileByName(request.file_by_filename()), response);
+      break;
+    case ServerReflectionRequest::kFileContainingSymbol:
+      SetFile(pool.FindFileContainingSymbol(request.file_containing_symbol()), response);
+      break;
+    case ServerReflectionRequest::kFileContainingExtension: {
+      const FieldDescriptor* const extension =
+          FindExtension(pool, request.file_containing_extension().containing_type(),
+                        request.file_containing_extension().extension_number());
+      SetFile(extension == nullptr ? nullptr : extension->file(), response);
+      break;
+    }
+    case ServerReflectionRequest::kAllExtensionNumbersOfType:
+      SetExtensions(pool, request.all_extension_numbers_of_type(), response);
+      break;
+    case ServerReflectionRequest::kListServices:
+      response.mutable_list_services_response();
+      for (const std::string& service : services_) {
+        response.mutable_list_services_response()->add_service()->set_name(service);
+      }
+      break;
+    case ServerReflectionRequest::MESSAGE_REQUEST_NOT_SET:
+      SetError(absl::StatusCode::kInvalidArgument, "the request asks nothing", response);
+      break;
+  }
+  return response;
+}
+
+rpc::Call Reflection::Serve(rpc::Calls& /*calls*/, const Reflection& reflection,
+                            transport::Stream& stream) {
+  loop::Event read, written, finished;
+  absl::Status end;
+  while (end.ok()) {
+    transport::Message message;
+    read.Reset();
+    stream.Read(message, read, /*may_end=*/true);
+    const bool has_request = co_await read;
+    if (!has_request) break;
+    ServerReflectionRequest request;
+    end = Parse(message, request);
+    stream.Taken();
+    if (!end.ok()) break;
+    written.Reset();
+    stream.Write(Serialize(reflection.Answer(request), reflection.pool_), written);
+    const bool sent = co_await written;
+    if (!sent) break;
+  }
+  if (end.ok() && stream.interrupted()) end = stream.interruption();
+  stream.Finish(wire::ToCallStatus(end), finished);
+  co_await finished;
+  stream.End();
+}
+
+}  // namespace quantd::services

@@ -1,0 +1,39 @@
+// grpc.reflection.v1 (and v1alpha) ServerReflection: what services there are, and their protos, for
+// tools such as grpcurl.
+#ifndef QUANTD_SERVER_SERVICES_REFLECTION_H_
+#define QUANTD_SERVER_SERVICES_REFLECTION_H_
+
+#include <string>
+#include <vector>
+
+#include "grpc/reflection/v1/reflection.pb.h"
+#include "server/memory/buffer.h"
+#include "server/rpc/call.h"
+#include "server/transport/stream.h"
+
+namespace quantd::services {
+
+// Safe from any thread. Outlives every call.
+class Reflection {
+ public:
+  // Lists these services. Their protos, and all others, are those that are compiled into the
+  // program.
+  Reflection(std::vector<std::string> services, memory::Pool& pool)
+      : services_(std::move(services)), pool_(pool) {}
+
+  // The answer to one question.
+  grpc::reflection::v1::ServerReflectionResponse Answer(
+      const grpc::reflection::v1::ServerReflectionRequest& request) const;
+
+  // ServerReflectionInfo. The messages of both versions are the same.
+  static rpc::Call Serve(rpc::Calls& calls, const Reflection& reflection,
+                         transport::Stream& stream);
+
+ private:
+  const std::vector<std::string> services_;
+  memory::Pool& pool_;
+};
+
+}  // namespace quantd::services
+
+#endif  // QUANTD_SERVER_SERVICES_REFLECTION_H_

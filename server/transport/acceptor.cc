@@ -1,0 +1,132 @@
+// See acceptor.h.
+#include "server/transport/acceptor.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "server/transport/connection.h"
+#include "server/transport/connection_set.h"
+#include "server/transport/peer.h"
+
+namespace quantd::transport {
+namespace {
+
+constexpr int kAtOnce = 64;
+// When the system has no memory or no descriptors at all, even for this.
+constexpr std::chrono::milliseconds kRest{50};
+
+int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+// Brings a connection to its loop.
+class Arrival final : public loop::Posted {
+ public:
+  Arrival(ConnectionSet& set, int fd, Peer peer) : set_(set), fd_(fd), peer_(std::move(peer)) {}
+
+ private:
+  void Run() override {
+    Connection::Open(set_, fd_, std::move(peer_));
+    delete this;
+  }
+  ConnectionSet& set_;
+  const int fd_;
+  Peer peer_;
+};
+
+class Eviction final : public loop::Posted {
+ public:
+  Eviction(ConnectionSet& set, uint64_t peer, bool idle_only)
+      : set_(set), peer_(peer), idle_only_(idle_only) {}
+
+ private:
+  void Run() override {
+    set_.Evict(peer_, idle_only_);
+    delete this;
+  }
+  ConnectionSet& set_;
+  const uint64_t peer_;
+  const bool idle_only_;
+};
+
+}  // namespace
+
+Acceptor::Acceptor(Transport& transport, loop::Loop& loop, net::Listener listener)
+    : transport_(transport), loop_(loop), listener_(std::move(listener)), spare_(OpenSpare()) {}
+
+Acceptor::~Acceptor() {
+  loop_.timers().Clear(*this);
+  if (spare_ >= 0) close(spare_);
+}
+
+void Acceptor::Start() { watched_ = loop_.Watch(listener_.fd(), EPOLLIN, *this); }
+
+void Acceptor::Stop() {
+  if (watched_) OnReady(0);
+  if (std::exchange(watched_, false)) loop_.Unwatch(listener_.fd());
+  loop_.timers().Clear(*this);
+  listener_.Close();
+}
+
+void Acceptor::OnReady(uint32_t) {
+  for (int i = 0; i < kAtOnce; ++i) {
+    if (!AcceptOne()) return;
+  }
+}
+
+// False when there is nothing more to do now.
+bool Acceptor::AcceptOne() {
+  const int fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0) {
+    if (errno == EAGAIN) return false;
+    if (errno == EMFILE || errno == ENFILE) return RefuseOne();
+    if (errno == ENOBUFS || errno == ENOMEM) Rest();
+    return errno == EINTR || errno == ECONNABORTED;
+  }
+  Shared& shared = transport_.shared();
+  Peer peer = PeerOf(fd);
+  ConnectionSet& set = transport_.NextSet();
+  const PeerTable::Answer answer = shared.peers.Add(peer.id, set.index());
+  if (answer.someone_goes) {
+    shared.counters.CountEnd(ConnectionEnd::kTooMany);
+    ConnectionSet& from = transport_.set(answer.set);
+    from.loop().Post(*new Eviction(from, answer.peer, answer.idle_only));
+  }
+  if (!answer.may_come) {
+    close(fd);
+    return true;
+  }
+  shared.counters.accepted.fetch_add(1, std::memory_order_relaxed);
+  set.Expect();
+  set.loop().Post(*new Arrival(set, fd, std::move(peer)));
+  return true;
+}
+
+// Out of descriptors: with the spare one the connection is taken and closed at once, which tells
+// the client so; left in the queue it would make the loop turn for ever and everybody wait.
+bool Acceptor::RefuseOne() {
+  transport_.shared().counters.CountEnd(ConnectionEnd::kTooMany);
+  if (spare_ >= 0) close(std::exchange(spare_, -1));
+  const int fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd >= 0) close(fd);
+  spare_ = OpenSpare();
+  if (fd >= 0 && spare_ >= 0) return true;
+  Rest();
+  return false;
+}
+
+void Acceptor::Rest() {
+  if (std::exchange(watched_, false)) loop_.Unwatch(listener_.fd());
+  loop_.timers().Set(*this, loop::Clock::now() + kRest);
+}
+
+void Acceptor::Fire() {
+  if (spare_ < 0) spare_ = OpenSpare();
+  Start();
+}
+
+}  // namespace quantd::transport

@@ -1,0 +1,182 @@
+// One connection: a socket, HTTP/2 by nghttp2, and the streams of its calls.
+//
+// Reading: what belongs to a large message goes from the socket to its place in the message, with
+// the heads of the frames in between taken out; the rest is read into a buffer of the thread's.
+// Writing: the heads of frames are copied, messages are not.
+//
+// Everything only on the thread that leads loop().
+#ifndef QUANTD_SERVER_TRANSPORT_CONNECTION_H_
+#define QUANTD_SERVER_TRANSPORT_CONNECTION_H_
+
+#include <nghttp2/nghttp2.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "server/loop/loop.h"
+#include "server/transport/frame_credit.h"
+#include "server/transport/peer.h"
+#include "server/transport/shared.h"
+#include "server/transport/stream.h"
+
+namespace quantd::transport {
+
+class ConnectionSet;
+
+class Connection final : private loop::Watcher, private loop::Timer {
+ public:
+  // Takes over `fd`, a connected socket that does not block. When the system has no memory left it
+  // is closed again. Lives in `set` until it is closed.
+  static void Open(ConnectionSet& set, int fd, Peer peer);
+
+  loop::Loop& loop() const { return loop_; }
+  Shared& shared() const { return shared_; }
+  const Peer& peer() const { return peer_; }
+  size_t streams() const { return stream_count_; }
+  // When something came last.
+  loop::Clock::time_point heard_at() const { return heard_at_; }
+
+  // Asks the client to make no more calls here, and answers those that it had made before it knew,
+  // also those whose first byte waits behind an upload. Only when none is left, and a ping after
+  // that has brought none, the last call that is answered is named, and the connection closed.
+  void GoAway();
+  // Interrupts the calls that wait for a next message, and may end there.
+  void EndIdle(const absl::Status& status);
+  // Closes at once. The connection may be gone when it returns.
+  void Close();
+  // Looks at what time has done to it: a few times a second. `anyone_waits`: for what a peer that
+  // does not read holds. The connection may be gone when it returns.
+  void Look(loop::Clock::time_point now, bool anyone_waits);
+
+ private:
+  friend class Stream;
+  friend struct Callbacks;
+
+  // What is about to be sent: bytes of control_, or of a stream's message.
+  struct Segment {
+    Stream* stream;       // null: of control_
+    const uint8_t* data;  // null: of control_
+    size_t size;
+  };
+  class Flusher final : public loop::Posted {
+   public:
+    explicit Flusher(Connection& connection) : connection_(connection) {}
+    bool posted = false;
+
+   private:
+    void Run() override { connection_.OnTurnEnd(); }
+    Connection& connection_;
+  };
+
+  Connection(ConnectionSet& set, int fd, Peer peer);
+  ~Connection();
+  bool Begin();
+
+  // For streams.
+  void GrantWindow(Stream& stream, int64_t bytes);
+  void Send(Stream& stream);
+  void Reset(Stream& stream);
+  // The stream is closed and none of its bytes is waiting.
+  void Forget(Stream& stream);
+  // Frees a buffer, but not while bytes that were read into it still wait to be looked at.
+  void DropBuffer(Stream& stream, memory::Buffer buffer);
+
+  // Of the socket.
+  void OnReady(uint32_t events) override;
+  void Fire() override;  // the pause of a throttled connection is over
+  void OnTurnEnd();
+  bool ReadSome();
+  ssize_t ReadInPlace(size_t& capacity);
+  ssize_t ReadPlain(size_t& capacity);
+  bool Feed(const uint8_t* data, size_t size);
+  void Flush();
+  bool Pull();
+  // Whether enough is made into frames for now.
+  bool full() const;
+  void AddControl(const uint8_t* data, size_t size);
+  ssize_t WriteSegments();
+  void AfterWrite(size_t bytes);
+  void WantFlush();
+  void SetEvents();
+  void Throttle();
+  void End(ConnectionEnd why);
+  void Linger();
+  void MaybeDelete();
+  void LookAtStreams(loop::Clock::time_point now, bool anyone_waits);
+  void Leave();
+  void OnPingAnswered();
+  void SayFinalGoAway();
+
+  // Of HTTP/2.
+  int OnBeginHeaders(const nghttp2_frame& frame);
+  int OnHeader(const nghttp2_frame& frame, absl::string_view name, absl::string_view value);
+  int OnBeginFrame(const nghttp2_frame_hd& head);
+  int OnFrame(const nghttp2_frame& frame);
+  int OnData(int32_t id, const uint8_t* data, size_t size);
+  int OnFrameSent(const nghttp2_frame& frame);
+  void OnStreamClosed(int32_t id);
+  void OnCall(Stream& stream);
+  void Refuse(Stream& stream, const errors::CallStatus& status);
+  void RefuseHttp(Stream& stream, int http_status);
+  void Abandon(Stream& stream);
+  void SubmitHeaders(Stream& stream);
+  void SubmitTrailersOnly(Stream& stream, const errors::CallStatus& status);
+  void SubmitTrailers(Stream& stream);
+  Stream* Find(int32_t id) const;
+  ssize_t OnWantData(Stream& stream, size_t length, uint32_t& flags);
+  int OnSendData(Stream& stream, const uint8_t* frame_head, size_t length);
+
+  ConnectionSet& set_;
+  Shared& shared_;
+  loop::Loop& loop_;
+  const int fd_;
+  const Peer peer_;
+  nghttp2_session* session_ = nullptr;
+  Stream* streams_ = nullptr;  // a list; newest first
+  size_t stream_count_ = 0;
+
+  // The DATA frame that is being read.
+  Stream* frame_stream_ = nullptr;
+  size_t frame_left_ = 0;
+  bool feeding_ = false;
+  std::vector<memory::Buffer> dropped_;  // while feeding
+
+  std::string control_;  // heads of frames and whole small frames
+  size_t control_sent_ = 0;
+  std::deque<Segment> segments_;
+  size_t queued_ = 0;  // bytes of the segments
+  Flusher flusher_{*this};
+  bool blocked_ = false;    // the socket takes nothing more now
+  uint32_t events_ = 0;     // what the loop watches
+  bool watched_ = false;
+  bool closed_ = false;
+  bool handling_ = false;     // its own functions are under way
+  bool peer_spoke_ = false;   // its first SETTINGS are here
+  bool lingers_ = false;      // everything is said; waits for the peer to close
+
+  enum class Leaving : uint8_t {
+    kNo,
+    kAnnounced,  // the client knows, when it has answered a ping
+    kKnown,      // and finishes its calls
+    kAsked,      // none is left: a last ping, in case that one was on its way
+    kFinal,
+  };
+  Leaving leaving_ = Leaving::kNo;
+  loop::Clock::time_point leave_at_;
+
+  loop::Clock::time_point opened_at_;
+  loop::Clock::time_point heard_at_;
+  loop::Clock::time_point moved_at_;  // when bytes were written last, or nothing was to be written
+  loop::Clock::time_point pinged_at_;
+  bool pinged_ = false;
+
+  FrameCredit credit_;
+  bool throttled_ = false;
+};
+
+}  // namespace quantd::transport
+
+#endif  // QUANTD_SERVER_TRANSPORT_CONNECTION_H_

@@ -1,0 +1,409 @@
+// HTTP/2 and gRPC's use of it. See connection.h.
+//
+// A call is: request headers, messages in DATA frames, end of stream; answered by headers, messages
+// and trailers with the status, or by trailers only. What nghttp2 bounds by itself: acknowledgements
+// that wait to be sent, CONTINUATION frames, settings in a frame, frame sizes, flow control.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/errors/reason.h"
+#include "server/errors/reason.h"
+#include "server/transport/connection.h"
+#include "server/transport/connection_set.h"
+#include "server/transport/header_encoding.h"
+
+namespace quantd::transport {
+namespace {
+
+constexpr uint32_t kMaxFrameBytes = 128 << 10;
+constexpr int32_t kConnectionWindow = 1 << 30;
+
+nghttp2_nv Field(absl::string_view name, absl::string_view value, bool lasting) {
+  const auto bytes = [](absl::string_view text) {
+    return reinterpret_cast<uint8_t*>(const_cast<char*>(text.data()));
+  };
+  const uint8_t flags =
+      NGHTTP2_NV_FLAG_NO_COPY_NAME | (lasting ? NGHTTP2_NV_FLAG_NO_COPY_VALUE : 0);
+  return {bytes(name), bytes(value), name.size(), value.size(), flags};
+}
+
+using Fields = absl::InlinedVector<nghttp2_nv, 6>;
+
+// The fields of a status. The strings must live until they are submitted.
+class StatusFields {
+ public:
+  explicit StatusFields(const errors::CallStatus& status)
+      : code_(absl::StrCat(status.code)),
+        message_(PercentEncode(status.message)),
+        details_(Base64Encode(status.details)) {}
+
+  void AddTo(Fields& fields) const {
+    fields.push_back(Field("grpc-status", code_, false));
+    if (!message_.empty()) fields.push_back(Field("grpc-message", message_, false));
+    if (!details_.empty()) fields.push_back(Field("grpc-status-details-bin", details_, false));
+  }
+
+ private:
+  const std::string code_, message_, details_;
+};
+
+// The answer's first fields. Says what compression is understood: none.
+Fields Headers() {
+  return {Field(":status", "200", true), Field("content-type", "application/grpc", true),
+          Field("grpc-accept-encoding", "identity", true)};
+}
+
+bool IsRequest(const nghttp2_frame& frame) {
+  return frame.hd.type == NGHTTP2_HEADERS && frame.headers.cat == NGHTTP2_HCAT_REQUEST;
+}
+bool EndsStream(const nghttp2_frame_hd& head) {
+  return (head.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+}
+
+}  // namespace
+
+// nghttp2's callbacks, as members. An exception must not cross its C code.
+struct Callbacks {
+  static Connection& Of(void* user_data) { return *static_cast<Connection*>(user_data); }
+
+  template <typename Function>
+  static int Guarded(Function function) {
+    try {
+      return function();
+    } catch (const std::bad_alloc&) {
+      return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
+  }
+
+  static int BeginHeaders(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
+    return Guarded([&] { return Of(user_data).OnBeginHeaders(*frame); });
+  }
+  static int Header(nghttp2_session*, const nghttp2_frame* frame, const uint8_t* name,
+                    size_t name_size, const uint8_t* value, size_t value_size, uint8_t,
+                    void* user_data) {
+    return Guarded([&] {
+      return Of(user_data).OnHeader(*frame, {reinterpret_cast<const char*>(name), name_size},
+                                    {reinterpret_cast<const char*>(value), value_size});
+    });
+  }
+  static int BeginFrame(nghttp2_session*, const nghttp2_frame_hd* head, void* user_data) {
+    return Of(user_data).OnBeginFrame(*head);
+  }
+  static int Frame(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
+    return Guarded([&] { return Of(user_data).OnFrame(*frame); });
+  }
+  static int Data(nghttp2_session*, uint8_t, int32_t id, const uint8_t* data, size_t size,
+                  void* user_data) {
+    return Guarded([&] { return Of(user_data).OnData(id, data, size); });
+  }
+  static int FrameSent(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
+    return Of(user_data).OnFrameSent(*frame);
+  }
+  static int StreamClosed(nghttp2_session*, int32_t id, uint32_t, void* user_data) {
+    return Guarded([&] {
+      Of(user_data).OnStreamClosed(id);
+      return 0;
+    });
+  }
+  static ssize_t FrameSize(nghttp2_session*, uint8_t, int32_t, int32_t, int32_t,
+                           uint32_t remote_max_frame_size, void*) {
+    return std::min<uint32_t>(remote_max_frame_size, 64 << 10);
+  }
+  static ssize_t WantData(nghttp2_session*, int32_t, uint8_t*, size_t length, uint32_t* flags,
+                          nghttp2_data_source* source, void* user_data) {
+    return Of(user_data).OnWantData(*static_cast<Stream*>(source->ptr), length, *flags);
+  }
+  static int SendData(nghttp2_session*, nghttp2_frame*, const uint8_t* head, size_t length,
+                      nghttp2_data_source* source, void* user_data) {
+    return Guarded([&] {
+      return Of(user_data).OnSendData(*static_cast<Stream*>(source->ptr), head, length);
+    });
+  }
+
+  static nghttp2_session_callbacks* Make() {
+    nghttp2_session_callbacks* all = nullptr;
+    if (nghttp2_session_callbacks_new(&all) != 0) return nullptr;
+    nghttp2_session_callbacks_set_on_begin_headers_callback(all, BeginHeaders);
+    nghttp2_session_callbacks_set_on_header_callback(all, Header);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(all, BeginFrame);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(all, Frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(all, Data);
+    nghttp2_session_callbacks_set_on_frame_send_callback(all, FrameSent);
+    nghttp2_session_callbacks_set_on_stream_close_callback(all, StreamClosed);
+    nghttp2_session_callbacks_set_data_source_read_length_callback(all, FrameSize);
+    nghttp2_session_callbacks_set_send_data_callback(all, SendData);
+    return all;
+  }
+
+  static nghttp2_option* MakeOptions() {
+    nghttp2_option* options = nullptr;
+    if (nghttp2_option_new(&options) != 0) return nullptr;
+    // Windows are granted by Stream, as memory allows.
+    nghttp2_option_set_no_auto_window_update(options, 1);
+    nghttp2_option_set_no_closed_streams(options, 1);
+    // A client may cancel as much as it likes: see FrameCredit.
+    constexpr uint64_t kPlenty = uint64_t{1} << 40;
+    nghttp2_option_set_stream_reset_rate_limit(options, kPlenty, kPlenty);
+    return options;
+  }
+};
+
+bool Connection::Begin() {
+  static nghttp2_session_callbacks* const callbacks = Callbacks::Make();
+  static nghttp2_option* const options = Callbacks::MakeOptions();
+  if (callbacks == nullptr || options == nullptr ||
+      nghttp2_session_server_new2(&session_, callbacks, this, options) != 0) {
+    return false;
+  }
+  const std::array<nghttp2_settings_entry, 4> settings = {{
+      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, shared_.limits.max_streams},
+      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, static_cast<uint32_t>(shared_.receiving.window())},
+      {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, kMaxFrameBytes},
+      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, Head::kMaxBytes},
+  }};
+  return nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size()) ==
+             0 &&
+         nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, kConnectionWindow) ==
+             0;
+}
+
+// ---- What comes
+
+bool Connection::Feed(const uint8_t* data, size_t size) {
+  feeding_ = true;
+  const ssize_t used = nghttp2_session_mem_recv(session_, data, size);
+  feeding_ = false;
+  if (used == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
+    // A browser or curl by mistake: say it in their language.
+    constexpr absl::string_view kAnswer =
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 46\r\n"
+        "Connection: close\r\n\r\nThis port speaks gRPC, which is HTTP/2 only.\r\n";
+    [[maybe_unused]] const ssize_t sent = send(fd_, kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL);
+  }
+  return used >= 0;
+}
+
+Stream* Connection::Find(int32_t id) const {
+  return static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_, id));
+}
+
+int Connection::OnBeginHeaders(const nghttp2_frame& frame) {
+  if (!IsRequest(frame)) return 0;
+  auto* const stream = new Stream(*this, frame.hd.stream_id);
+  nghttp2_session_set_stream_user_data(session_, frame.hd.stream_id, stream);
+  stream->next_ = streams_;
+  if (streams_ != nullptr) streams_->previous_ = stream;
+  streams_ = stream;
+  ++stream_count_;
+  shared_.counters.calls.fetch_add(1, std::memory_order_relaxed);
+  return 0;
+}
+
+int Connection::OnHeader(const nghttp2_frame& frame, absl::string_view name,
+                         absl::string_view value) {
+  if (!IsRequest(frame)) return 0;
+  if (Stream* const stream = Find(frame.hd.stream_id)) stream->head_.Add(name, value);
+  return 0;
+}
+
+int Connection::OnBeginFrame(const nghttp2_frame_hd& head) {
+  frame_stream_ = nullptr;
+  frame_left_ = 0;
+  switch (head.type) {
+    case NGHTTP2_DATA:
+      frame_stream_ = Find(head.stream_id);
+      frame_left_ = head.length;
+      if (frame_stream_ != nullptr) frame_stream_->OnFrame(head.length, EndsStream(head));
+      if (head.length < FrameCredit::kCrumb && !EndsStream(head)) credit_.Spend(1);
+      break;
+    case NGHTTP2_HEADERS:
+      break;
+    default:
+      credit_.Spend(1);
+  }
+  return 0;
+}
+
+int Connection::OnFrame(const nghttp2_frame& frame) {
+  Stream* const stream = frame.hd.stream_id == 0 ? nullptr : Find(frame.hd.stream_id);
+  switch (frame.hd.type) {
+    case NGHTTP2_HEADERS:
+      if (stream != nullptr && IsRequest(frame)) OnCall(*stream);
+      [[fallthrough]];
+    case NGHTTP2_DATA:
+      // A refused stream is gone by now.
+      if (EndsStream(frame.hd)) {
+        if (Stream* const still = Find(frame.hd.stream_id)) still->OnRemoteEnd();
+      }
+      break;
+    case NGHTTP2_SETTINGS:
+      peer_spoke_ = true;
+      break;
+    case NGHTTP2_PING:
+      if ((frame.hd.flags & NGHTTP2_FLAG_ACK) != 0) OnPingAnswered();
+      break;
+    default:
+      break;
+  }
+  return 0;
+}
+
+int Connection::OnData(int32_t id, const uint8_t* data, size_t size) {
+  frame_left_ -= std::min(size, frame_left_);
+  // The connection's own window is no limit: the streams' are.
+  nghttp2_session_consume_connection(session_, size);
+  credit_.EarnBytes(size);
+  if (Stream* const stream = Find(id)) stream->OnData(data, size);
+  return 0;
+}
+
+void Connection::OnCall(Stream& stream) {
+  const Service& service = shared_.service;
+  if (const int error = stream.head_.HttpError(); error != 0) return RefuseHttp(stream, error);
+  const int method = service.Find(stream.head_.path());
+  absl::Status status = stream.head_.Check();
+  const int64_t calls = shared_.counters.calls.load(std::memory_order_relaxed);
+  if (method < 0) {
+    status = absl::UnimplementedError(
+        absl::StrCat("this server has no method ", stream.head_.path()));
+  } else if (calls > shared_.limits.max_calls) {
+    status = errors::WithReason(
+        absl::UnavailableError(absl::StrCat("the server is busy: it has ", calls - 1,
+                                            " calls open and allows ", shared_.limits.max_calls,
+                                            "; try again later")),
+        "TOO_MANY_CALLS");
+  }
+  if (!status.ok()) return Refuse(stream, service.Refuse(method, status));
+  stream.Begin(method, peer_.id);
+}
+
+// ---- What goes
+
+void Connection::GrantWindow(Stream& stream, int64_t bytes) {
+  nghttp2_submit_window_update(session_, NGHTTP2_FLAG_NONE, stream.id_,
+                               static_cast<int32_t>(bytes));
+  WantFlush();
+}
+
+void Connection::Reset(Stream& stream) {
+  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream.id_, NGHTTP2_CANCEL);
+  WantFlush();
+}
+
+void Connection::Send(Stream& stream) {
+  if (stream.headers_sent_) {
+    nghttp2_session_resume_data(session_, stream.id_);  // unless it goes on by itself
+  } else if (stream.sending()) {
+    SubmitHeaders(stream);
+  } else {
+    SubmitTrailersOnly(stream, stream.finish_);
+  }
+  stream.headers_sent_ = true;
+  WantFlush();
+}
+
+void Connection::SubmitHeaders(Stream& stream) {
+  const Fields fields = Headers();
+  nghttp2_data_provider provider;
+  provider.source.ptr = &stream;
+  provider.read_callback = Callbacks::WantData;
+  nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(), &provider);
+}
+
+void Connection::SubmitTrailersOnly(Stream& stream, const errors::CallStatus& status) {
+  Fields fields = Headers();
+  const StatusFields of_status(status);
+  of_status.AddTo(fields);
+  nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(), nullptr);
+}
+
+void Connection::SubmitTrailers(Stream& stream) {
+  Fields fields;
+  const StatusFields of_status(stream.finish_);
+  of_status.AddTo(fields);
+  nghttp2_submit_trailer(session_, stream.id_, fields.data(), fields.size());
+}
+
+// No call is made of it, and what it still sends is dropped.
+void Connection::Refuse(Stream& stream, const errors::CallStatus& status) {
+  SubmitTrailersOnly(stream, status);
+  Abandon(stream);
+}
+
+void Connection::RefuseHttp(Stream& stream, int http_status) {
+  const std::string code = absl::StrCat(http_status);
+  const nghttp2_nv field = Field(":status", code, false);
+  nghttp2_submit_response(session_, stream.id_, &field, 1, nullptr);
+  Abandon(stream);
+}
+
+void Connection::Abandon(Stream& stream) {
+  nghttp2_session_set_stream_user_data(session_, stream.id_, nullptr);
+  stream.http_closed_ = true;
+  stream.interrupted_ = true;
+  stream.MaybeClosed();
+}
+
+ssize_t Connection::OnWantData(Stream& stream, size_t length, uint32_t& flags) {
+  const size_t size = std::min(length, stream.unpulled());
+  const bool ends = stream.finishing_ && size == stream.unpulled() && stream.nothing_behind();
+  if (size == 0 && !ends) return NGHTTP2_ERR_DEFERRED;
+  flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+  if (ends) {
+    flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    SubmitTrailers(stream);
+  }
+  return static_cast<ssize_t>(size);
+}
+
+int Connection::OnSendData(Stream& stream, const uint8_t* frame_head, size_t length) {
+  if (full()) return NGHTTP2_ERR_WOULDBLOCK;
+  AddControl(frame_head, 9);
+  if (length == 0) return 0;
+  segments_.push_back({&stream, stream.out_.begin + stream.pulled_, length});
+  queued_ += length;
+  stream.pulled_ += length;
+  return 0;
+}
+
+int Connection::OnFrameSent(const nghttp2_frame& frame) {
+  if (frame.hd.type == NGHTTP2_GOAWAY && frame.goaway.error_code != NGHTTP2_NO_ERROR) {
+    shared_.counters.CountEnd(ConnectionEnd::kProtocolError);
+  }
+  if (frame.hd.type != NGHTTP2_HEADERS || !EndsStream(frame.hd)) return 0;
+  if (Stream* const stream = Find(frame.hd.stream_id)) {
+    stream->trailers_sent_ = true;
+    credit_.EarnMessage();
+  }
+  // A client that still sends is told that nobody listens; all is well.
+  if (nghttp2_session_get_stream_remote_close(session_, frame.hd.stream_id) == 0) {
+    nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, frame.hd.stream_id, NGHTTP2_NO_ERROR);
+  }
+  return 0;
+}
+
+void Connection::OnStreamClosed(int32_t id) {
+  Stream* const stream = Find(id);
+  if (stream == nullptr) return;
+  nghttp2_session_set_stream_user_data(session_, id, nullptr);
+  stream->OnClosed();
+}
+
+void Connection::Forget(Stream& stream) {
+  if (frame_stream_ == &stream) frame_stream_ = nullptr;
+  (stream.previous_ == nullptr ? streams_ : stream.previous_->next_) = stream.next_;
+  if (stream.next_ != nullptr) stream.next_->previous_ = stream.previous_;
+  --stream_count_;
+  shared_.counters.calls.fetch_sub(1, std::memory_order_relaxed);
+  if (!closed_) Leave();
+}
+
+}  // namespace quantd::transport

@@ -1,0 +1,60 @@
+// The connections of one loop, and the clock that looks at them.
+#ifndef QUANTD_SERVER_TRANSPORT_CONNECTION_SET_H_
+#define QUANTD_SERVER_TRANSPORT_CONNECTION_SET_H_
+
+#include <atomic>
+#include <cstddef>
+#include <set>
+
+#include "server/loop/loop.h"
+#include "server/transport/peer.h"
+#include "server/transport/shared.h"
+
+namespace quantd::transport {
+
+class Connection;
+
+// Only on the thread that leads loop(), but for size().
+class ConnectionSet final : private loop::Timer {
+ public:
+  // `index`: its number among all sets.
+  ConnectionSet(Shared& shared, loop::Loop& loop, size_t index)
+      : shared_(shared), loop_(loop), index_(index) {}
+  // REQUIRES: empty.
+  ~ConnectionSet() { loop_.timers().Clear(*this); }
+
+  Shared& shared() const { return shared_; }
+  loop::Loop& loop() const { return loop_; }
+  size_t index() const { return index_; }
+  // From any thread; counts those that are on their way here, too (Expect).
+  size_t size() const { return size_.load(std::memory_order_relaxed); }
+  void Expect() { size_.fetch_add(1, std::memory_order_relaxed); }
+
+  void Add(Connection& connection);
+  void Remove(Connection& connection);
+  // What was expected does not come.
+  void Missed(const Peer& peer);
+
+  // Has every connection say that it takes no more calls.
+  void GoAway();
+  // Interrupts their calls that wait for a next message, and may end there.
+  void EndIdle(const absl::Status& status);
+  // Closes them all.
+  void Close();
+  // Closes one of this peer's: of those with the fewest calls the one that has been quiet for
+  // longest; only one without calls if `idle_only`.
+  void Evict(uint64_t peer, bool idle_only);
+
+ private:
+  void Fire() override;
+
+  Shared& shared_;
+  loop::Loop& loop_;
+  const size_t index_;
+  std::set<Connection*> connections_;
+  std::atomic<size_t> size_{0};
+};
+
+}  // namespace quantd::transport
+
+#endif  // QUANTD_SERVER_TRANSPORT_CONNECTION_SET_H_

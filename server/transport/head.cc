@@ -1,0 +1,80 @@
+// See head.h. The names and formats are those of gRPC over HTTP/2 (PROTOCOL-HTTP2).
+#include "server/transport/head.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/errors/reason.h"
+
+namespace quantd::transport {
+namespace {
+
+// "5S", "100m": at most eight digits and a unit.
+std::optional<std::chrono::nanoseconds> ParseTimeout(absl::string_view text) {
+  if (text.size() < 2 || text.size() > 9) return std::nullopt;
+  int64_t value = 0;
+  for (const char c : text.substr(0, text.size() - 1)) {
+    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) return std::nullopt;
+    value = 10 * value + (c - '0');
+  }
+  int64_t unit = 0;  // nanoseconds
+  switch (text.back()) {
+    case 'H': unit = 3'600'000'000'000; break;
+    case 'M': unit = 60'000'000'000; break;
+    case 'S': unit = 1'000'000'000; break;
+    case 'm': unit = 1'000'000; break;
+    case 'u': unit = 1'000; break;
+    case 'n': unit = 1; break;
+    default: return std::nullopt;
+  }
+  // A deadline in a year is none; and it does not overflow.
+  constexpr int64_t kMost = 366LL * 24 * 3'600'000'000'000;
+  return std::chrono::nanoseconds(value > kMost / unit ? kMost : value * unit);
+}
+
+}  // namespace
+
+bool Head::Add(absl::string_view name, absl::string_view value) {
+  bytes_ += name.size() + value.size() + 32;
+  if (bytes_ > kMaxBytes) return false;
+  if (name == ":path") {
+    path_ = std::string(value);
+  } else if (name == ":method") {
+    is_post_ = value == "POST";
+  } else if (name == "content-type") {
+    // "application/grpc", "application/grpc+proto", "application/grpc;charset=..."
+    constexpr absl::string_view kType = "application/grpc";
+    is_grpc_ = absl::StartsWith(value, kType) &&
+               (value.size() == kType.size() || value[kType.size()] == '+' ||
+                value[kType.size()] == ';');
+  } else if (name == "grpc-timeout") {
+    timeout_ = ParseTimeout(value);
+    bad_timeout_ = !timeout_.has_value();
+  } else if (name == "grpc-encoding") {
+    encoding_ = value == "identity" ? "" : std::string(value.substr(0, 64));
+  }
+  return true;
+}
+
+absl::Status Head::Check() const {
+  if (bytes_ > kMaxBytes) {
+    return errors::WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                          "the call's metadata takes over ", kMaxBytes, " bytes, the most that is allowed")),
+                      "METADATA_TOO_LARGE");
+  }
+  if (bad_timeout_) return absl::InvalidArgumentError("grpc-timeout is not a number and a unit");
+  if (!encoding_.empty()) {
+    return absl::UnimplementedError(absl::StrCat(
+        "grpc-encoding is '", encoding_, "', which is disabled: send messages uncompressed"));
+  }
+  return absl::OkStatus();
+}
+
+int Head::HttpError() const {
+  if (!is_post_) return 405;
+  return is_grpc_ ? 0 : 415;
+}
+
+}  // namespace quantd::transport

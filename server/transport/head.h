@@ -1,0 +1,50 @@
+// The head of a call: what its HTTP/2 request headers say.
+//
+//   Head head;
+//   for each header: head.Add(name, value);
+//   absl::Status status = head.Check();   // UNIMPLEMENTED, INVALID_ARGUMENT ...
+#ifndef QUANTD_SERVER_TRANSPORT_HEAD_H_
+#define QUANTD_SERVER_TRANSPORT_HEAD_H_
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace quantd::transport {
+
+class Head {
+ public:
+  // Most bytes of names and values together, 32 for each header, as RFC 9113 counts them.
+  static constexpr size_t kMaxBytes = 16 << 10;
+
+  // Takes a header. False when they are too many: then the rest need not come.
+  bool Add(absl::string_view name, absl::string_view value);
+
+  // What is wrong with the request as a gRPC call: UNIMPLEMENTED for a compressed one,
+  // INVALID_ARGUMENT for a timeout that is none, RESOURCE_EXHAUSTED for too many headers.
+  absl::Status Check() const;
+
+  // 0, or the HTTP status of an answer to what is no gRPC call at all: 405 or 415.
+  int HttpError() const;
+
+  const std::string& path() const { return path_; }  // "/package.Service/Method"
+  // grpc-timeout, at most 8 digits of a unit; unset: none.
+  std::optional<std::chrono::nanoseconds> timeout() const { return timeout_; }
+
+ private:
+  size_t bytes_ = 0;
+  bool is_post_ = false;
+  bool is_grpc_ = false;
+  bool bad_timeout_ = false;
+  std::string path_;
+  std::string encoding_;  // of messages, when it is not "identity"
+  std::optional<std::chrono::nanoseconds> timeout_;
+};
+
+}  // namespace quantd::transport
+
+#endif  // QUANTD_SERVER_TRANSPORT_HEAD_H_

@@ -1,0 +1,57 @@
+// See peer.h.
+#include "server/transport/peer.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
+
+namespace quantd::transport {
+namespace {
+
+Peer Ipv4(const in_addr& address, uint16_t port) {
+  char text[INET_ADDRSTRLEN] = "?";
+  inet_ntop(AF_INET, &address, text, sizeof(text));
+  return {absl::HashOf(AF_INET, address.s_addr), absl::StrCat("ipv4:", text, ":", port)};
+}
+
+Peer Ipv6(const sockaddr_in6& address) {
+  const uint16_t port = ntohs(address.sin6_port);
+  if (IN6_IS_ADDR_V4MAPPED(&address.sin6_addr)) {
+    in_addr v4{};
+    std::memcpy(&v4, &address.sin6_addr.s6_addr[12], sizeof(v4));
+    return Ipv4(v4, port);
+  }
+  char text[INET6_ADDRSTRLEN] = "?";
+  inet_ntop(AF_INET6, &address.sin6_addr, text, sizeof(text));
+  uint64_t network = 0;
+  std::memcpy(&network, address.sin6_addr.s6_addr, sizeof(network));
+  return {absl::HashOf(AF_INET6, network), absl::StrCat("ipv6:[", text, "]:", port)};
+}
+
+Peer Local(int fd) {
+  ucred credentials{};
+  socklen_t size = sizeof(credentials);
+  getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size);
+  return {absl::HashOf(AF_UNIX, credentials.pid), absl::StrCat("unix:pid:", credentials.pid)};
+}
+
+}  // namespace
+
+Peer PeerOf(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return Ipv4(v4.sin_addr, ntohs(v4.sin_port));
+  }
+  if (address.ss_family == AF_INET6) return Ipv6(reinterpret_cast<const sockaddr_in6&>(address));
+  return Local(fd);
+}
+
+}  // namespace quantd::transport

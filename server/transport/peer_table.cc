@@ -1,0 +1,45 @@
+// See peer_table.h.
+#include "server/transport/peer_table.h"
+
+#include <algorithm>
+
+namespace quantd::transport {
+
+PeerTable::Answer PeerTable::Add(uint64_t peer, size_t set) {
+  const std::lock_guard lock(mutex_);
+  Answer answer;
+  answer.may_come = all_ < most_;
+  if (!answer.may_come) {
+    const auto largest =
+        std::max_element(counts_.begin(), counts_.end(),
+                         [](const auto& a, const auto& b) { return a.second.all < b.second.all; });
+    if (largest == counts_.end()) return answer;
+    const auto own = counts_.find(peer);
+    const int64_t own_count = own == counts_.end() ? 0 : own->second.all;
+    const std::vector<int64_t>& by_set = largest->second.by_set;
+    answer.someone_goes = true;
+    answer.peer = largest->first;
+    answer.set = std::max_element(by_set.begin(), by_set.end()) - by_set.begin();
+    // One more than the newcomer would have: else two peers would push each other out for ever.
+    answer.may_come = largest->second.all > own_count + 1;
+    answer.idle_only = !answer.may_come;
+    if (!answer.may_come) return answer;
+  }
+  Count& count = counts_[peer];
+  if (count.by_set.size() <= set) count.by_set.resize(set + 1);
+  ++count.all;
+  ++count.by_set[set];
+  ++all_;
+  return answer;
+}
+
+void PeerTable::Remove(uint64_t peer, size_t set) {
+  const std::lock_guard lock(mutex_);
+  const auto found = counts_.find(peer);
+  if (found == counts_.end()) return;
+  --found->second.by_set[set];
+  --all_;
+  if (--found->second.all == 0) counts_.erase(found);
+}
+
+}  // namespace quantd::transport

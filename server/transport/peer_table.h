@@ -1,0 +1,49 @@
+// How many connections each peer has in each set: who is let in when there are as many as are
+// allowed, and whose place that is. Safe from any thread.
+#ifndef QUANTD_SERVER_TRANSPORT_PEER_TABLE_H_
+#define QUANTD_SERVER_TRANSPORT_PEER_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace quantd::transport {
+
+class PeerTable {
+ public:
+  explicit PeerTable(int64_t most) : most_(most) {}
+
+  // What to do with a newcomer, which is counted if it may come in.
+  struct Answer {
+    bool may_come = false;
+    // There were too many: in this set a connection of this peer shall go, one without calls if
+    // `idle_only`.
+    bool someone_goes = false;
+    bool idle_only = false;
+    size_t set = 0;
+    uint64_t peer = 0;
+  };
+  Answer Add(uint64_t peer, size_t set);
+  void Remove(uint64_t peer, size_t set);
+
+  int64_t connections() const {
+    const std::lock_guard lock(mutex_);
+    return all_;
+  }
+
+ private:
+  struct Count {
+    int64_t all = 0;
+    std::vector<int64_t> by_set;
+  };
+  const int64_t most_;
+  mutable std::mutex mutex_;
+  std::unordered_map<uint64_t, Count> counts_;
+  int64_t all_ = 0;
+};
+
+}  // namespace quantd::transport
+
+#endif  // QUANTD_SERVER_TRANSPORT_PEER_TABLE_H_

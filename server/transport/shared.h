@@ -1,0 +1,97 @@
+// What all connections have in common: whom they serve, where their memory comes from, what is
+// allowed, and what is counted.
+#ifndef QUANTD_SERVER_TRANSPORT_SHARED_H_
+#define QUANTD_SERVER_TRANSPORT_SHARED_H_
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/admission/receiving.h"
+#include "server/memory/buffer.h"
+#include "server/transport/peer_table.h"
+#include "server/errors/call_status.h"
+
+namespace quantd::transport {
+
+class Stream;
+
+// Who answers calls. From any loop's leader, several at a time.
+class Service {
+ public:
+  // The number of the method at "/package.Service/Method"; -1: there is none.
+  virtual int Find(absl::string_view path) const = 0;
+  // A call of a known method has come: starts answering it. The stream lives until its End.
+  virtual void Begin(Stream& stream) = 0;
+  // A call is refused before it starts, and counted: what the client gets to see. `method`: what
+  // Find said.
+  virtual errors::CallStatus Refuse(int method, const absl::Status& status) const = 0;
+  // Whether others wait for what a peer that does not read its answers holds.
+  virtual bool AnyoneWaits() const = 0;
+
+ protected:
+  ~Service() = default;
+};
+
+struct Limits {
+  uint64_t max_message_bytes = 64 << 20;
+  absl::string_view message_flag = "--max_message_bytes";  // which sets it
+  // Calls at a time of one connection (HTTP/2's MAX_CONCURRENT_STREAMS), and of all. One more is
+  // refused with UNAVAILABLE.
+  uint32_t max_streams = 100;
+  int64_t max_calls = 4096;
+  int64_t max_connections = 1024;
+  // A connection from which nothing has come for so long is asked whether it still lives, and
+  // closed when it has not answered after a third of that.
+  std::chrono::seconds keepalive{60};
+  // After this age a connection takes no more calls, after the grace it is closed. 0: never.
+  std::chrono::seconds max_connection_age{0};
+  std::chrono::seconds max_connection_age_grace{30};
+  // An answer that does not move for so long is given up while others wait.
+  std::chrono::milliseconds stall{5'000};
+  // A message waits for room no longer than that.
+  std::chrono::milliseconds queue_timeout{30'000};
+};
+
+// Why a connection was not taken, or was ended by us.
+enum class ConnectionEnd : uint8_t {
+  kTooMany,        // --max_connections, or the descriptors are used up
+  kNoHandshake,    // did not say that it speaks HTTP/2
+  kProtocolError,  // broke HTTP/2's rules, floods of acknowledgements included
+  kSilent,         // did not answer a ping
+  kStalled,        // did not read while others waited
+  kAge,            // --max_connection_age
+};
+inline constexpr size_t kConnectionEnds = 6;
+
+// Relaxed: a reading is a little behind.
+struct Counters {
+  std::atomic<int64_t> connections{0};  // now
+  std::atomic<uint64_t> accepted{0};
+  std::array<std::atomic<uint64_t>, kConnectionEnds> ended{};
+  std::atomic<int64_t> calls{0};             // now
+  std::atomic<uint64_t> stalled_answers{0};  // given up
+  std::atomic<uint64_t> throttled{0};        // times that a connection was read no further for a while
+  std::atomic<int64_t> throttled_now{0};
+
+  void CountEnd(ConnectionEnd why) {
+    ended[static_cast<size_t>(why)].fetch_add(1, std::memory_order_relaxed);
+  }
+};
+
+struct Shared {
+  Service& service;
+  memory::Pool& pool;
+  admission::Receiving& receiving;
+  const Limits limits;
+  PeerTable peers{limits.max_connections};
+  Counters counters = {};
+  std::atomic<bool> draining{false};
+};
+
+}  // namespace quantd::transport
+
+#endif  // QUANTD_SERVER_TRANSPORT_SHARED_H_

@@ -1,0 +1,431 @@
+// See stream.h.
+#include "server/transport/stream.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/reason.h"
+#include "server/transport/connection.h"
+#include "server/transport/shared.h"
+
+namespace quantd::transport {
+
+using admission::Receiving;
+using errors::WithReason;
+using loop::Clock;
+
+namespace {
+
+// Messages up to this size are copied behind one that is being sent, to share its packet, until
+// there are so many bytes of them.
+constexpr size_t kSmallMessage = 4 << 10;
+constexpr size_t kMostBatched = 12 << 10;
+
+}  // namespace
+
+Stream::Stream(Connection& connection, int32_t id)
+    : connection_(&connection),
+      loop_(connection.loop()),
+      receiving_(connection.shared().receiving),
+      pool_(connection.shared().pool),
+      id_(id),
+      arrived_at_(loop_.now()),
+      window_(static_cast<int64_t>(receiving_.window())) {}
+
+void Stream::Begin(int method, uint64_t peer) {
+  method_ = method;
+  peer_ = peer;
+  has_call_ = true;
+  if (head_.timeout().has_value()) loop_.timers().Set(*this, arrived_at_ + *head_.timeout());
+  loop_.Post(starter_);
+}
+
+// A client that cancelled at once has cost nothing so far.
+void Stream::Start() {
+  if (http_closed_) return End();
+  connection_->shared().service.Begin(*this);
+}
+
+// ---- Receiving
+
+void Stream::OnFrame(size_t bytes, bool is_last) {
+  window_ -= static_cast<int64_t>(bytes);
+  frame_left_ = bytes;
+  // The last frame of a message is shorter than those before.
+  if (!is_last) frame_bytes_ = bytes;
+}
+
+absl::Span<uint8_t> Stream::Place() const {
+  if (incoming_ != Incoming::kBody || interrupted()) return {};
+  return {buffer_.data() + received_, std::min(buffer_.capacity(), total_) - received_};
+}
+
+void Stream::OnData(const uint8_t* data, size_t size) {
+  const size_t used = kept_.empty() ? Consume(data, size, frame_left_) : 0;
+  frame_left_ -= std::min(frame_left_, size - used);
+  if (used < size && !interrupted()) Keep(data + used, size - used);
+}
+
+// Up to the end of one message; returns how many bytes that were. Counts down `left`, of which they
+// are a part.
+size_t Stream::Consume(const uint8_t* data, size_t size, size_t& left) {
+  size_t used = 0;
+  while (used < size && !interrupted()) {
+    size_t taken = 1;
+    if (incoming_ == Incoming::kBody) {
+      taken = std::min(size - used, total_ - received_);
+    } else if (incoming_ != Incoming::kPrefix) {
+      break;
+    }
+    left -= std::min(left, taken);
+    if (incoming_ == Incoming::kBody) {
+      Append(data + used, taken);
+    } else {
+      prefix_[prefix_have_++] = data[used];
+      if (prefix_have_ == sizeof(prefix_)) BeginMessage();
+    }
+    used += taken;
+  }
+  return used;
+}
+
+// Bytes that may still come, those that lie here among them.
+int64_t Stream::Allowed() const {
+  return window_ + static_cast<int64_t>(frame_left_ + kept_left_);
+}
+
+void Stream::BeginMessage() {
+  prefix_have_ = 0;
+  total_ = static_cast<size_t>(prefix_[1]) << 24 | prefix_[2] << 16 | prefix_[3] << 8 | prefix_[4];
+  received_ = 0;
+  if (prefix_[0] != 0) {
+    Interrupt(absl::UnimplementedError(
+        "the message is compressed, which is disabled: send messages uncompressed"));
+    return;
+  }
+  const uint64_t limit = connection_->shared().limits.max_message_bytes;
+  if (total_ > limit) {
+    Interrupt(WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                             "the request takes ", total_, " bytes, the server allows ", limit,
+                             " (", connection_->shared().limits.message_flag, ")")),
+                         "MESSAGE_TOO_LARGE"));
+    return;
+  }
+  const Receiving::Begun begun = receiving_.Begin(*this, total_, peer_, loop_);
+  if (begun == Receiving::Begun::kRefused) {
+    Interrupt(WithReason(absl::UnavailableError("the server is busy: it receives as much as its "
+                                                "memory allows; try again later"),
+                         "RECEIVING_FULL"));
+    return;
+  }
+  const size_t room = begun == Receiving::Begun::kReserved
+                          ? total_
+                          : std::min<size_t>(total_, receiving_.window());
+  buffer_ = pool_.Allocate(room);
+  if (buffer_.data() == nullptr) {
+    Interrupt(absl::ResourceExhaustedError(absl::StrCat("the system has no ", room, " bytes")));
+    return;
+  }
+  incoming_ = Incoming::kBody;
+  if (received_ == total_) {
+    MessageComplete();
+  } else {
+    AskForMore();
+  }
+}
+
+// Takes the memory that the message has been given, if it has: what is here moves into it.
+bool Stream::MakeRoom() {
+  if (buffer_.capacity() >= total_) return true;
+  memory::Buffer whole = pool_.Allocate(total_);
+  if (whole.data() == nullptr) {
+    Interrupt(absl::ResourceExhaustedError(absl::StrCat("the system has no ", total_, " bytes")));
+    return false;
+  }
+  std::memcpy(whole.data(), buffer_.data(), received_);
+  connection_->DropBuffer(*this, std::exchange(buffer_, std::move(whole)));
+  return true;
+}
+
+// Lets the peer send more, if there is more to come and room for it.
+void Stream::AskForMore() {
+  if (Allowed() >= static_cast<int64_t>(total_ - received_)) return;
+  Receiving::Room room = {total_, true};
+  if (total_ > receiving_.window()) {
+    room = receiving_.Extend(*this, received_);
+    if (room.reserved && !MakeRoom()) return;
+    if (!room.reserved && !waits_for_room_) waits_since_ = Clock::now();
+    waits_for_room_ = !room.reserved;
+  }
+  GrantWindow(static_cast<int64_t>(room.granted - received_));
+}
+
+// Lets so many bytes come, with those that may come already.
+void Stream::GrantWindow(int64_t wanted) {
+  const int64_t more = wanted - Allowed();
+  if (more <= 0) return;
+  connection_->GrantWindow(*this, more);
+  window_ += more;
+}
+
+void Stream::Append(const uint8_t* data, size_t size) {
+  if (size > buffer_.capacity() - received_) {
+    // Flow control has let in more than it was told to.
+    Interrupt(absl::InternalError("more bytes came than there is room for"));
+    return;
+  }
+  uint8_t* const place = buffer_.data() + received_;
+  // The socket was read into its place, or else into another part of the same buffer.
+  if (place != data) std::memmove(place, data, size);
+  received_ += size;
+  if (received_ == total_) {
+    MessageComplete();
+    return;
+  }
+  if (total_ <= receiving_.window()) return;
+  Receiving::Received(*this, received_);
+  // A window is filled up again when half of it is used.
+  const uint64_t step = std::clamp<uint64_t>(received_ / 2, receiving_.window() / 2, 8 << 20);
+  if (Allowed() < static_cast<int64_t>(step)) AskForMore();
+}
+
+// What comes early stays here, as bytes: a stream sends no more than its window.
+void Stream::Keep(const uint8_t* data, size_t size) {
+  if (!receiving_.TakeFirst(size)) {
+    Interrupt(WithReason(absl::UnavailableError("the server is busy: it receives as much as its "
+                                                "memory allows; try again later"),
+                         "RECEIVING_FULL"));
+    return;
+  }
+  kept_.append(reinterpret_cast<const char*>(data), size);
+  kept_left_ += size;
+}
+
+void Stream::DropKept() {
+  receiving_.GiveFirst(kept_.size());
+  kept_ = std::string();
+  kept_left_ = 0;
+}
+
+void Stream::MessageComplete() {
+  Receiving::Received(*this, received_);
+  incoming_ = Incoming::kComplete;
+  if (read_ != nullptr) CompleteRead(true);
+}
+
+void Stream::CompleteRead(bool ok) {
+  if (ok) {
+    incoming_ = Incoming::kRead;
+    read_into_->buffer = std::move(buffer_);
+    read_into_->size = total_;
+  }
+  read_into_ = nullptr;
+  loop_.Complete(*std::exchange(read_, nullptr), ok);
+}
+
+void Stream::Read(Message& message, loop::Event& read, bool may_end) {
+  read_into_ = &message;
+  read_ = &read;
+  may_end_ = may_end;
+  if (incoming_ == Incoming::kComplete) {
+    CompleteRead(true);
+  } else if (interrupted() || remote_end_) {
+    CompleteRead(false);
+  }
+}
+
+void Stream::Taken() {
+  receiving_.Release(*this);
+  if (incoming_ != Incoming::kRead) return;
+  incoming_ = Incoming::kPrefix;
+  if (interrupted() || connection_ == nullptr) return;
+  if (!kept_.empty()) {
+    Consume(reinterpret_cast<const uint8_t*>(kept_.data()) + kept_.size() - kept_left_, kept_left_,
+            kept_left_);
+    if (kept_left_ == 0) DropKept();
+  }
+  if (remote_end_) {
+    CheckRemoteEnd();
+  } else if (incoming_ == Incoming::kPrefix && !interrupted()) {
+    // The client may send the first part of the next message.
+    const auto wanted = static_cast<int64_t>(receiving_.window());
+    if (Allowed() < wanted / 2) GrantWindow(wanted);
+  }
+}
+
+void Stream::OnRemoteEnd() {
+  remote_end_ = true;
+  CheckRemoteEnd();
+}
+
+void Stream::CheckRemoteEnd() {
+  if (incoming_ == Incoming::kBody) {
+    Interrupt(absl::InvalidArgumentError(absl::StrCat("the client's stream ends after ", received_,
+                                                      " of the message's ", total_, " bytes")));
+  } else if (incoming_ == Incoming::kPrefix && prefix_have_ != 0) {
+    Interrupt(absl::InvalidArgumentError("the client's stream ends in the length of a message"));
+  } else if (incoming_ == Incoming::kPrefix && read_ != nullptr) {
+    CompleteRead(false);
+  }
+}
+
+void Stream::EndIdle(const absl::Status& status) {
+  const bool idle = incoming_ == Incoming::kPrefix && prefix_have_ == 0;
+  if (read_ != nullptr && may_end_ && idle) Interrupt(status);
+}
+
+void Stream::OnRoom() {
+  if (connection_ != nullptr && !interrupted() && incoming_ == Incoming::kBody) AskForMore();
+  MaybeDelete();
+}
+
+void Stream::WaitedTooLong() {
+  const auto timeout = connection_->shared().limits.queue_timeout.count();
+  Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
+                           "the server is busy: a message of ", total_, " bytes has waited for ",
+                           timeout, " ms for room (--queue_timeout); try again later")),
+                       "QUEUE_TIMEOUT"));
+}
+
+void Stream::OnGivenUp() {
+  Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
+                           "the upload stood at ", received_, " of ", total_,
+                           " bytes while others waited for its memory; try again later")),
+                       "UPLOAD_STALLED"));
+  MaybeDelete();
+}
+
+void Stream::Fire() {
+  Interrupt(absl::DeadlineExceededError("the deadline passed before the answer was ready"));
+}
+
+void Stream::Interrupt(absl::Status status) {
+  if (interrupted()) return;
+  interruption_ = std::move(status);
+  interrupted_.store(true, std::memory_order_release);
+  // What comes now is dropped, and what has come is needed by nobody, unless it has been read.
+  if (incoming_ != Incoming::kRead) {
+    if (connection_ != nullptr) connection_->DropBuffer(*this, std::move(buffer_));
+    buffer_ = memory::Buffer();
+    receiving_.Release(*this);
+  }
+  DropKept();
+  // An answer that is on its way is cut off; before that the call can still say why.
+  if ((written_ != nullptr || finished_ != nullptr) && connection_ != nullptr && !http_closed_) {
+    connection_->Reset(*this);
+  }
+  if (read_ != nullptr) CompleteRead(false);
+  if (waits_for_ != nullptr) std::exchange(waits_for_, nullptr)->Cancel();
+}
+
+// ---- Sending
+
+void Stream::Write(memory::Piece message, loop::Event& written) {
+  if (connection_ == nullptr || http_closed_) {
+    written.Complete(false);
+    return;
+  }
+  message.begin -= kPrefixBytes;
+  message.begin[0] = 0;
+  for (int i = 0; i < 4; ++i) {
+    message.begin[1 + i] = static_cast<uint8_t>(message.size >> (24 - 8 * i));
+  }
+  message.size += kPrefixBytes;
+  const bool small = message.size <= kSmallMessage;
+  if (sending() && small && batch_.size() < kMostBatched) {
+    batch_.append(reinterpret_cast<const char*>(message.begin), message.size);
+  } else if (sending()) {
+    next_out_ = std::move(message);
+  } else {
+    out_ = std::move(message);
+    moved_at_ = loop_.now();
+    connection_->Send(*this);
+  }
+  if (small && next_out_.begin == nullptr) {
+    written.Complete(true);
+  } else {
+    written_ = &written;
+  }
+}
+
+// What waits behind a message that is sent.
+void Stream::StartNext() {
+  out_ = memory::Piece();
+  pulled_ = 0;
+  sent_ = 0;
+  if (!batch_.empty()) {
+    batch_sent_ = std::exchange(batch_, std::string());
+    out_.begin = reinterpret_cast<uint8_t*>(batch_sent_.data());
+    out_.size = batch_sent_.size();
+  } else {
+    batch_sent_ = std::string();
+    out_ = std::exchange(next_out_, memory::Piece());
+  }
+  if (sending() && !http_closed_) connection_->Send(*this);
+}
+
+void Stream::Finish(const errors::CallStatus& status, loop::Event& finished) {
+  finished_ = &finished;
+  if (closed_) return CompleteFinish();
+  if (http_closed_) return;  // bytes of it are still on their way
+  finish_ = status;
+  finishing_ = true;
+  connection_->Send(*this);
+}
+
+void Stream::Sent(size_t bytes) {
+  sent_ += bytes;
+  moved_at_ = loop_.now();
+  if (sent_ == out_.size) {
+    // A batch's writes have completed long ago; next_out_'s has not begun.
+    const bool of_message = batch_sent_.empty();
+    if (of_message && written_ != nullptr && next_out_.begin == nullptr) {
+      loop_.Complete(*std::exchange(written_, nullptr), true);
+    }
+    StartNext();
+  }
+  if (http_closed_) MaybeClosed();
+}
+
+void Stream::OnClosed() {
+  http_closed_ = true;
+  if (!trailers_sent_) {
+    const bool late = head_.timeout().has_value() && Clock::now() >= arrived_at_ + *head_.timeout();
+    Interrupt(late ? absl::DeadlineExceededError("the deadline passed before the answer was ready")
+                   : absl::CancelledError("the client cancelled the call"));
+  }
+  MaybeClosed();
+}
+
+// A frame whose head is on its way must be sent whole: what was made into frames stays until the
+// kernel has it, or the connection is gone.
+void Stream::MaybeClosed() {
+  if (connection_ != nullptr && sending() && sent_ < pulled_) return;
+  closed_ = true;
+  loop_.timers().Clear(*this);
+  if (connection_ != nullptr) std::exchange(connection_, nullptr)->Forget(*this);
+  out_ = memory::Piece();
+  next_out_ = memory::Piece();
+  if (written_ != nullptr) loop_.Complete(*std::exchange(written_, nullptr), false);
+  CompleteFinish();
+  MaybeDelete();
+}
+
+void Stream::CompleteFinish() {
+  if (finished_ != nullptr) loop_.Complete(*std::exchange(finished_, nullptr), trailers_sent_);
+}
+
+void Stream::End() {
+  has_call_ = false;
+  receiving_.Release(*this);
+  MaybeDelete();
+}
+
+void Stream::MaybeDelete() {
+  if (has_call_ || !closed_ || receiving_.Told(*this)) return;
+  delete this;
+}
+
+}  // namespace quantd::transport

@@ -1,0 +1,211 @@
+// One call on the wire: an HTTP/2 stream with gRPC's messages in it.
+//
+//   stream.Read(message, read);                    // a whole message, in one piece
+//   const bool has_message = co_await read;        // false: the client sends no more, or Interrupted
+//   stream.Write({std::move(buffer), begin, size}, written);
+//   stream.Finish(status, finished);               // trailers
+//   const bool sent = co_await finished;
+//   stream.End();                                  // the call is over; the stream may be gone
+//
+// A message is a length and its bytes:  | compressed: 1 byte, 0 | length: 4 bytes, big endian | ... |
+// Its memory is set aside when the length is here (admission/receiving.h), and the socket is read
+// into it in place.
+//
+// Everything but interrupted() only on the thread that leads loop(). Events complete there, too.
+#ifndef QUANTD_SERVER_TRANSPORT_STREAM_H_
+#define QUANTD_SERVER_TRANSPORT_STREAM_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "server/admission/receiving.h"
+#include "server/loop/event.h"
+#include "server/loop/loop.h"
+#include "server/loop/timers.h"
+#include "server/memory/buffer.h"
+#include "server/transport/head.h"
+#include "server/errors/call_status.h"
+
+namespace quantd::transport {
+
+class Connection;
+
+// A message that has come.
+struct Message {
+  memory::Buffer buffer;
+  size_t size = 0;
+
+  absl::Span<const uint8_t> bytes() const { return {buffer.data(), size}; }
+};
+
+// gRPC's own bytes before each message. A message to send needs as much room before its begin.
+inline constexpr size_t kPrefixBytes = 5;
+
+// What a call waits for elsewhere, so that it can be woken when there is no use in waiting.
+class Cancellable {
+ public:
+  virtual void Cancel() = 0;
+
+ protected:
+  ~Cancellable() = default;
+};
+
+class Stream final : private admission::Upload, private loop::Timer {
+ public:
+  loop::Loop& loop() const { return loop_; }
+  // Whose turn it is when peers take turns.
+  uint64_t peer() const { return peer_; }
+  const Head& head() const { return head_; }
+  int method() const { return method_; }  // what Service::Find said
+  loop::Clock::time_point arrived_at() const { return arrived_at_; }
+
+  // Completes `read` with true when the next message is in `message`. REQUIRES: no other read is
+  // under way. The memory of what has been read counts as being received until Taken. A call that
+  // may end between messages says so: then EndIdle completes it with false.
+  void Read(Message& message, loop::Event& read, bool may_end = false);
+  // The call has memory of its own for the message that it has read; the next one may come in.
+  void Taken();
+
+  // Sends a message, and completes `written` when the kernel has all of it; of a small one at once,
+  // as long as few wait here: they are sent together. REQUIRES: the write before it has completed,
+  // not finished; kPrefixBytes of room before the message.
+  void Write(memory::Piece message, loop::Event& written);
+  // Sends the status after what is being written, and completes `finished` when the stream is
+  // closed: with true if all was sent. An interrupted stream sends what is still possible.
+  void Finish(const errors::CallStatus& status, loop::Event& finished);
+  // The last thing that a call does with it.
+  void End();
+
+  // Whether the call need not go on: the client cancelled it or is gone, its deadline passed, or
+  // the transport gave it up. From any thread.
+  bool interrupted() const { return interrupted_.load(std::memory_order_acquire); }
+  // Why. REQUIRES: interrupted().
+  const absl::Status& interruption() const { return interruption_; }
+  // Whether nobody can get an answer any more.
+  bool closed() const { return closed_; }
+  // Ends the call with `status`: completes its read with false and cancels what it waits for. Does
+  // nothing when it is interrupted already.
+  void Interrupt(absl::Status status);
+  // Interrupts it with `status` if it waits for a message that has not begun, and said that it may
+  // end there.
+  void EndIdle(const absl::Status& status);
+  // What to cancel then; nullptr: nothing.
+  void WaitsFor(Cancellable* cancellable) { waits_for_ = cancellable; }
+
+ private:
+  friend class Connection;
+  friend struct Callbacks;
+
+  // Starts the call when HTTP/2 has been told all that came.
+  class Starter final : public loop::Posted {
+   public:
+    explicit Starter(Stream& stream) : stream_(stream) {}
+
+   private:
+    void Run() override { stream_.Start(); }
+    Stream& stream_;
+  };
+
+  Stream(Connection& connection, int32_t id);
+  ~Stream() = default;
+
+  // Receiving: told by the connection.
+  void Begin(int method, uint64_t peer);
+  void Start();
+  void OnFrame(size_t bytes, bool is_last);
+  void OnData(const uint8_t* data, size_t size);
+  void OnRemoteEnd();
+  void CheckRemoteEnd();
+  void OnClosed();
+  // Where the next bytes of the message belong, if its memory is there; else empty.
+  absl::Span<uint8_t> Place() const;
+  void BeginMessage();
+  bool MakeRoom();
+  void AskForMore();
+  void GrantWindow(int64_t wanted);
+  void Append(const uint8_t* data, size_t size);
+  size_t Consume(const uint8_t* data, size_t size, size_t& left);
+  int64_t Allowed() const;
+  void Keep(const uint8_t* data, size_t size);
+  void DropKept();
+  void MessageComplete();
+  void CompleteRead(bool ok);
+  void WaitedTooLong();
+  void OnRoom() override;
+  void OnGivenUp() override;
+  void Fire() override;  // the deadline
+
+  // Sending: asked by the connection.
+  bool sending() const { return out_.begin != nullptr; }
+  // Whether what is being pulled is the last there is for now.
+  bool nothing_behind() const { return batch_.empty() && next_out_.begin == nullptr; }
+  size_t unpulled() const { return out_.size - pulled_; }
+  void StartNext();
+  void Sent(size_t bytes);
+  void MaybeClosed();
+  void CompleteFinish();
+  void MaybeDelete();
+
+  Connection* connection_;  // null when it is gone
+  loop::Loop& loop_;
+  admission::Receiving& receiving_;
+  memory::Pool& pool_;
+  const int32_t id_;
+  uint64_t peer_ = 0;
+  int method_ = -1;
+  Head head_;
+  loop::Clock::time_point arrived_at_;
+  Stream* previous_ = nullptr;  // of the connection's streams
+  Stream* next_ = nullptr;
+
+  // The message that is coming in.
+  enum class Incoming : uint8_t { kPrefix, kBody, kComplete, kRead };
+  Incoming incoming_ = Incoming::kPrefix;
+  uint8_t prefix_have_ = 0;
+  uint8_t prefix_[kPrefixBytes] = {};
+  memory::Buffer buffer_;   // of capacity total_, or of the first window as long as it has no more
+  size_t total_ = 0;
+  size_t received_ = 0;
+  std::string kept_;        // what came after a message that nobody has taken yet
+  size_t kept_left_ = 0;    // of these, the bytes that are not done with: the last ones
+  int64_t window_ = 0;      // bytes that the peer may still send, in further frames
+  size_t frame_left_ = 0;   // bytes of this one that have not been looked at
+  size_t frame_bytes_ = 0;  // of the last DATA frame: the next one is likely as large
+  bool remote_end_ = false;
+  bool waits_for_room_ = false;
+  loop::Clock::time_point waits_since_;
+  Message* read_into_ = nullptr;
+  loop::Event* read_ = nullptr;
+  bool may_end_ = false;
+
+  // What is going out: a message, then small ones together, then at most one more message.
+  memory::Piece out_;
+  std::string batch_;       // small messages, with their prefixes
+  std::string batch_sent_;  // what out_ is in, when it was a batch
+  memory::Piece next_out_;
+  size_t pulled_ = 0;  // bytes that frames were made of, gRPC's prefix included
+  size_t sent_ = 0;    // of these, bytes that the kernel has
+  loop::Clock::time_point moved_at_;
+  loop::Event* written_ = nullptr;
+  errors::CallStatus finish_;
+  loop::Event* finished_ = nullptr;
+  bool finishing_ = false;
+  bool headers_sent_ = false;
+  bool trailers_sent_ = false;
+
+  absl::Status interruption_;
+  std::atomic<bool> interrupted_{false};
+  Cancellable* waits_for_ = nullptr;
+  bool http_closed_ = false;  // HTTP/2 has forgotten it
+  bool closed_ = false;       // and no byte of it is waiting to be sent
+  bool has_call_ = false;  // one that has not said End
+  Starter starter_{*this};
+};
+
+}  // namespace quantd::transport
+
+#endif  // QUANTD_SERVER_TRANSPORT_STREAM_H_

@@ -1,0 +1,71 @@
+// gRPC over HTTP/2: accepts connections, shares them among the loops, and has a Service answer
+// their calls.
+//
+//   Transport transport(shared, loops);
+//   absl::StatusOr<std::string> address = transport.Listen("127.0.0.1:0");
+//   transport.Start();                   // connections are taken from now on
+//   ...
+//   transport.GoAway();                  // drain: says so to every client
+//   transport.WaitForConnections(deadline);
+//   transport.Close();
+#ifndef QUANTD_SERVER_TRANSPORT_TRANSPORT_H_
+#define QUANTD_SERVER_TRANSPORT_TRANSPORT_H_
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/loop/loop.h"
+#include "server/transport/connection_set.h"
+#include "server/transport/shared.h"
+
+namespace quantd::transport {
+
+class Acceptor;
+
+// From one thread that leads no loop, unless said otherwise.
+class Transport {
+ public:
+  // REQUIRES: both outlive it.
+  Transport(Shared& shared, std::vector<loop::Loop*> loops);
+  // REQUIRES: closed, and the loops have stopped.
+  ~Transport();
+
+  // Binds; see net/listen.h. Returns the address with the port that was picked.
+  absl::StatusOr<std::string> Listen(absl::string_view address);
+  // Takes connections. REQUIRES: the loops are led.
+  void Start();
+
+  // Takes no more connections, but those that wait already.
+  void StopListening();
+  // Tells every client to go elsewhere; what it has sent before it knew is answered.
+  void GoAway();
+  // Interrupts every call that waits for a next message, and may end there.
+  void EndIdle(const absl::Status& status);
+  // Waits until no connection is left: each goes when its calls are over. False: the time was over.
+  bool WaitForConnections(std::chrono::steady_clock::time_point until);
+  // Closes every connection, and cancels the calls that are left.
+  void Close();
+
+ private:
+  friend class Acceptor;
+  Shared& shared() const { return shared_; }
+  // Where the next connection goes: to the loop with the fewest.
+  ConnectionSet& NextSet();
+  ConnectionSet& set(size_t index) { return *sets_[index]; }
+  // Runs on every loop, and waits until all have.
+  template <typename Function>
+  void OnEveryLoop(Function function);
+
+  Shared& shared_;
+  std::vector<std::unique_ptr<ConnectionSet>> sets_;
+  std::vector<std::unique_ptr<Acceptor>> acceptors_;
+};
+
+}  // namespace quantd::transport
+
+#endif  // QUANTD_SERVER_TRANSPORT_TRANSPORT_H_

@@ -1,0 +1,54 @@
+// A request in two parts: the bytes of its tensors, which stay where they are, and all the rest,
+// which is small and left to the generated parser.
+//
+//   QuantizeRequest { x { data_type shape raw_data: 16 MiB } scale { ... raw_data } output_type ... }
+//   ->  a skeleton, the same message with every raw_data empty, and a view of each raw_data
+//
+// So that a tensor is never copied, and everything that protobuf means by a message is protobuf's
+// own doing: fields that occur twice, members of a oneof, packed and single values, unknown fields.
+#ifndef QUANTD_SERVER_WIRE_SPLIT_H_
+#define QUANTD_SERVER_WIRE_SPLIT_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "server/wire/method.h"
+#include "server/wire/scan.h"
+
+namespace quantd::wire {
+
+// The tensors of the requests: x, scale, zero_point, tensor_scale.
+enum class TensorField : uint8_t { kX, kScale, kZeroPoint, kTensorScale };
+inline constexpr size_t kTensorFields = 4;
+inline constexpr std::array<absl::string_view, kTensorFields> kTensorNames = {
+    "x", "scale", "zero_point", "tensor_scale"};
+inline constexpr std::array<uint32_t, kTensorFields> kTensorNumbers = {1, 2, 3, 15};
+
+// The raw_data of a request's tensors: of each the one that came last, which is the one that counts
+// where the parsed tensor says that it has raw_data at all.
+using RawData = std::array<BytesView, kTensorFields>;
+
+struct Split {
+  std::string skeleton;
+  std::array<RawData, kOperations> raw;  // by method; of a call's request only its own
+
+  uint64_t raw_bytes(Method method) const {
+    uint64_t bytes = 0;
+    for (const BytesView view : raw[OperationIndex(method)]) bytes += view.size();
+    return bytes;
+  }
+};
+
+// Bytes of the message that are not raw_data of its tensors: what the skeleton and parsing it take,
+// but for a factor. Takes no memory. `is_item`: it is a StreamRequest.
+uint64_t RestBytes(bool is_item, BytesView message);
+
+// Of the message <method>Request, or of StreamRequest. Bytes that are no such message come through
+// as wrong as they are: the parser will say so.
+Split SplitRequest(Method method, BytesView message);
+Split SplitItem(BytesView message);
+
+}  // namespace quantd::wire
+
+#endif  // QUANTD_SERVER_WIRE_SPLIT_H_
