@@ -14,6 +14,7 @@
 #include <new>
 #include <utility>
 
+#include "server/errors/reason.h"
 #include "server/transport/connection_set.h"
 
 namespace quantd::transport {
@@ -378,6 +379,24 @@ void Connection::SayFinalGoAway() {
                         nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
                         nullptr, 0);
   WantFlush();
+}
+
+bool Connection::EndWaitingCall() {
+  Stream* oldest = nullptr;
+  size_t waiting = 0;
+  for (Stream* stream = streams_; stream != nullptr; stream = stream->next_) {
+    if (!stream->WaitsForRequest()) continue;
+    ++waiting;
+    oldest = stream;  // they are listed newest first
+  }
+  waiting_calls_ = waiting;
+  if (oldest == nullptr) return false;
+  --waiting_calls_;
+  oldest->Interrupt(errors::WithReason(
+      absl::UnavailableError("the call sent nothing while the server had too many calls open; try "
+                             "again later"),
+      "TOO_MANY_CALLS"));
+  return true;
 }
 
 void Connection::EndIdle(const absl::Status& status) {

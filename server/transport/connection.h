@@ -36,6 +36,10 @@ class Connection final : private loop::Watcher, private loop::Timer {
   Shared& shared() const { return shared_; }
   const Peer& peer() const { return peer_; }
   size_t streams() const { return stream_count_; }
+  // Of these, the ones of which no byte of a message has come yet, as far as is known.
+  size_t waiting_calls() const { return waiting_calls_; }
+  // Ends the one that has waited for longest. False: there is none.
+  bool EndWaitingCall();
   // When something came last.
   loop::Clock::time_point heard_at() const { return heard_at_; }
 
@@ -137,6 +141,7 @@ class Connection final : private loop::Watcher, private loop::Timer {
   nghttp2_session* session_ = nullptr;
   Stream* streams_ = nullptr;  // a list; newest first
   size_t stream_count_ = 0;
+  size_t waiting_calls_ = 0;
 
   // The DATA frame that is being read.
   Stream* frame_stream_ = nullptr;

@@ -203,6 +203,7 @@ int Connection::OnBeginHeaders(const nghttp2_frame& frame) {
   if (streams_ != nullptr) streams_->previous_ = stream;
   streams_ = stream;
   ++stream_count_;
+  ++waiting_calls_;
   shared_.counters.calls.fetch_add(1, std::memory_order_relaxed);
   return 0;
 }
@@ -274,7 +275,7 @@ void Connection::OnCall(Stream& stream) {
   if (method < 0) {
     status = absl::UnimplementedError(
         absl::StrCat("this server has no method ", stream.head_.path()));
-  } else if (calls > shared_.limits.max_calls) {
+  } else if (calls > shared_.limits.max_calls && !set_.MakeRoomFor(*this)) {
     status = errors::WithReason(
         absl::UnavailableError(absl::StrCat("the server is busy: it has ", calls - 1,
                                             " calls open and allows ", shared_.limits.max_calls,
@@ -402,6 +403,7 @@ void Connection::Forget(Stream& stream) {
   (stream.previous_ == nullptr ? streams_ : stream.previous_->next_) = stream.next_;
   if (stream.next_ != nullptr) stream.next_->previous_ = stream.previous_;
   --stream_count_;
+  if (waiting_calls_ > stream_count_) waiting_calls_ = stream_count_;
   shared_.counters.calls.fetch_sub(1, std::memory_order_relaxed);
   if (!closed_) Leave();
 }

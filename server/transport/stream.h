@@ -145,6 +145,10 @@ class Stream final : private admission::Upload, private loop::Timer {
   bool nothing_behind() const { return batch_.empty() && next_out_.begin == nullptr; }
   size_t unpulled() const { return out_.size - pulled_; }
   void StartNext();
+  // Whether not a byte of its first message, or of the next one, is here.
+  bool WaitsForRequest() const {
+    return read_ != nullptr && incoming_ == Incoming::kPrefix && prefix_have_ == 0 && !interrupted();
+  }
   void Sent(size_t bytes);
   void MaybeClosed();
   void CompleteFinish();

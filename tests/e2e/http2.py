@@ -1,0 +1,160 @@
+"""HTTP/2 by hand, for peers that gRPC's own clients can't be: hostile, slow, rude. Frames as they are; headers without
+compression or tables."""
+
+import socket
+import struct
+import time
+
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
+END_STREAM, ACK, END_HEADERS, PADDED = 1, 1, 4, 8
+MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE = 3, 4, 5
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SERVICE = "/quantd.v1.QuantizationService/"
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def integer(value, prefix_bits, first=0):
+    """HPACK's integer."""
+    limit = (1 << prefix_bits) - 1
+    if value < limit:
+        return bytes([first | value])
+    out = [first | limit]
+    value -= limit
+    while value >= 128:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def literal(name, value):
+    """A header without indexing."""
+    name, value = name.encode(), value.encode() if isinstance(value, str) else value
+    return b"\x00" + integer(len(name), 7) + name + integer(len(value), 7) + value
+
+
+def request_headers(method="DynamicQuantize", extra=(), path=None):
+    fields = [
+        (":method", "POST"), (":scheme", "http"), (":path", path or SERVICE + method), (":authority", "test"),
+        ("te", "trailers"), ("content-type", "application/grpc"), *extra,
+    ]
+    return b"".join(literal(name, value) for name, value in fields)
+
+
+def message(payload):
+    """gRPC's prefix and a message."""
+    return b"\x00" + struct.pack(">I", len(payload)) + payload
+
+
+def settings(**values):
+    numbers = {"window": INITIAL_WINDOW_SIZE, "frame": MAX_FRAME_SIZE, "streams": MAX_CONCURRENT_STREAMS}
+    return b"".join(struct.pack(">HI", numbers[name], value) for name, value in values.items())
+
+
+class Peer:
+    """A connection. Does nothing by itself: not even SETTINGS are acknowledged unless `polite`."""
+
+    def __init__(self, address, polite=True, timeout=20, receive_buffer=None, **initial_settings):
+        host, port = address.rsplit(":", 1)
+        self.socket = socket.socket()
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.settimeout(timeout)
+        self.socket.connect((host, int(port)))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.buffer = b""
+        self.stream = -1
+        self.send(PREFACE + frame(SETTINGS, 0, 0, settings(**initial_settings)))
+        if polite:
+            self.send(frame(SETTINGS, ACK, 0))
+            self.send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", (1 << 31) - 65536)))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def next_stream(self):
+        self.stream += 2
+        return self.stream
+
+    def open(self, method="DynamicQuantize", end=False, extra=()):
+        """A call's headers; returns its stream."""
+        stream = self.next_stream()
+        self.send(frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), stream, request_headers(method, extra)))
+        return stream
+
+    def call(self, payload, method="DynamicQuantize"):
+        """A whole call with a small message; returns its stream."""
+        stream = self.next_stream()
+        self.send(
+            frame(HEADERS, END_HEADERS, stream, request_headers(method))
+            + frame(DATA, END_STREAM, stream, message(payload))
+        )
+        return stream
+
+    def read_frame(self):
+        """(kind, flags, stream, payload), or None when the server has closed."""
+        while True:
+            if len(self.buffer) >= 9:
+                length = int.from_bytes(self.buffer[:3], "big")
+                if len(self.buffer) >= 9 + length:
+                    head, payload = self.buffer[:9], self.buffer[9 : 9 + length]
+                    self.buffer = self.buffer[9 + length :]
+                    return head[3], head[4], int.from_bytes(head[5:9], "big") & 0x7FFFFFFF, payload
+            try:
+                data = self.socket.recv(1 << 16)
+            except ConnectionError:
+                return None
+            if not data:
+                return None
+            self.buffer += data
+
+    def until(self, kind, stream=None, seconds=20):
+        """The next frame of a kind (of a stream); None when the server closes first."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            got = self.read_frame()
+            if got is None or (got[0] == kind and stream in (None, got[2])):
+                return got
+        raise AssertionError(f"no frame of kind {kind} within {seconds} s")
+
+    def ended(self, stream, seconds=20):
+        """Reads until the stream is over: its DATA, or None when it was reset or the server closed."""
+        data = b""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            got = self.read_frame()
+            if got is None:
+                return None
+            kind, flags, of, payload = got
+            if of != stream:
+                continue
+            if kind == DATA:
+                data += payload
+            if kind == RST_STREAM:
+                return None
+            if kind in (DATA, HEADERS) and flags & END_STREAM:
+                return data
+        raise AssertionError(f"stream {stream} did not end within {seconds} s")
+
+    def closed(self, seconds=20):
+        """Whether the server closes the connection within that time."""
+        self.socket.settimeout(seconds)
+        try:
+            while self.socket.recv(1 << 16):
+                pass
+        except ConnectionError:
+            return True
+        except TimeoutError:
+            return False
+        return True
