@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/process/descriptors.h"
 #include "server/process/malloc.h"
 #include "server/process/ready_file.h"
 #include "server/process/signals.h"
@@ -38,6 +39,7 @@ int Refuse(const absl::Status& status) {
 int Run(int argc, char** argv) {
   quantd::process::KeepFreedMemory();
   quantd::process::BlockSignals();
+  quantd::process::RaiseDescriptorLimit();
 
   absl::StatusOr<CommandLine> command_line = quantd::server::ParseCommandLine(argc, argv);
   if (!command_line.ok()) return Refuse(command_line.status());

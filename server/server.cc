@@ -17,6 +17,7 @@
 #include "server/lifecycle/http.h"
 #include "server/loop/crew.h"
 #include "server/metrics/metrics.h"
+#include "server/net/probe.h"
 #include "server/process/malloc.h"
 #include "server/router.h"
 #include "server/rpc/backend.h"
@@ -97,6 +98,10 @@ struct Server::Components {
   }
 
   metrics::Readings Read() const;
+  // Whether requests have waited without a break for longer than one may wait.
+  bool Crowded() const {
+    return admission.crowded_for() > absl::ToChronoNanoseconds(options.queue_timeout);
+  }
   void AddRoutes();
 
   const Options options;
@@ -123,6 +128,7 @@ struct Server::Components {
   std::unique_ptr<transport::Transport> transport;
   std::unique_ptr<loop::Crew> crew;
   std::vector<std::string> grpc_addresses;
+  std::unique_ptr<net::Prober> prober;  // of the first address
   std::unique_ptr<lifecycle::HttpServer> http;
 };
 
@@ -229,10 +235,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     c.grpc_addresses.push_back(*std::move(bound));
   }
   c.channelz.SetAddresses(c.grpc_addresses);
+  c.prober = std::make_unique<net::Prober>(c.grpc_addresses.front());
   if (!options.http_listen.empty()) {
     lifecycle::HttpPages pages;
     pages.metrics = [&c] { return c.metrics.Text(); };
-    pages.ready = [&c] { return c.health.serving(); };
+    pages.ready = [&c] { return c.health.serving() && !c.Crowded(); };
     absl::StatusOr<std::unique_ptr<lifecycle::HttpServer>> http =
         lifecycle::HttpServer::Start(options.http_listen, std::move(pages));
     if (!http.ok()) return http.status();

@@ -101,6 +101,7 @@ absl::StatusOr<bool> Admission::Request(const Wish& wish, Waiting& waiting, Perm
         bytes_[kSmall] + bytes_[kLarge], " bytes are being worked on and ", queued,
         " wait (--max_queued_requests); try again later"));
   }
+  if (queued == 0) crowded_since_ = loop::Clock::now();
   waiting.wish_ = wish;
   waiting.permit_ = &permit;
   queues_[lane].Push(waiting, wish.peer, wish.bytes);
@@ -150,6 +151,12 @@ int64_t Admission::inflight_requests() const {
 uint64_t Admission::inflight_bytes() const {
   const std::lock_guard lock(mutex_);
   return bytes_[kSmall] + bytes_[kLarge];
+}
+
+loop::Clock::duration Admission::crowded_for() const {
+  const std::lock_guard lock(mutex_);
+  if (queues_[kSmall].empty() && queues_[kLarge].empty()) return {};
+  return loop::Clock::now() - crowded_since_;
 }
 
 int64_t Admission::queued_requests() const {

@@ -94,9 +94,10 @@ class Admission {
   uint64_t inflight_bytes() const;
   int64_t queued_requests() const;
 
-  // Whether the large requests, or the small ones, wait at this moment: whether somebody would gain
-  // if a permit came back.
+  // Whether somebody would gain if a permit came back.
   bool anyone_waits() const { return queued_requests() > 0; }
+  // For how long somebody has been waiting without a break; 0 when nobody is.
+  loop::Clock::duration crowded_for() const;
 
  private:
   friend class Permit;
@@ -116,6 +117,7 @@ class Admission {
   std::array<loop::FairQueue, 2> queues_;
   std::array<uint64_t, 2> bytes_{};
   std::array<int64_t, 2> requests_{};
+  loop::Clock::time_point crowded_since_;
 };
 
 }  // namespace quantd::admission

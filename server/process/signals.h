@@ -5,7 +5,8 @@
 namespace quantd::process {
 
 // Keeps SIGTERM and SIGINT from interrupting this thread and those that it starts, and ignores
-// SIGPIPE. Call before any thread starts.
+// SIGPIPE, SIGHUP, SIGUSR1 and SIGUSR2, which would end the process and mean nothing here. Call
+// before any thread starts.
 void BlockSignals();
 
 // Waits for SIGTERM or SIGINT and returns its number.

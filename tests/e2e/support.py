@@ -111,6 +111,12 @@ class Server:
         samples = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
         return {name: float(value) for name, value in samples}
 
+    def status(self):
+        """Numbers of /proc/PID/status, such as VmRSS and VmHWM in KiB, and Threads."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        fields = (line.split(":", 1) for line in lines)
+        return {name: int(value.split()[0]) for name, value in fields if value.split() and value.split()[0].isdigit()}
+
     def resident_bytes(self):
         return self.metrics()["process_resident_memory_bytes"]
 

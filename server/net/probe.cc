@@ -1,0 +1,132 @@
+// See probe.h.
+#include "server/net/probe.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace quantd::net {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kOften{1};
+constexpr std::chrono::milliseconds kPatience{1'000};
+
+// The preface and an empty SETTINGS frame; the answer begins with a SETTINGS frame.
+constexpr absl::string_view kHello("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 24 + 9);
+constexpr size_t kFrameHead = 9;
+constexpr uint8_t kSettings = 4;
+
+int Connect(const sockaddr* where, socklen_t size) {
+  const int fd = socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  if (connect(fd, where, size) == 0 || errno == EINPROGRESS) return fd;
+  close(fd);
+  return -1;
+}
+
+int ConnectTo(absl::string_view address) {
+  if (absl::ConsumePrefix(&address, "unix:")) {
+    absl::ConsumePrefix(&address, "//");
+    sockaddr_un where{};
+    where.sun_family = AF_UNIX;
+    if (address.size() >= sizeof(where.sun_path)) return -1;
+    std::memcpy(where.sun_path, address.data(), address.size());
+    return Connect(reinterpret_cast<const sockaddr*>(&where), sizeof(where));
+  }
+  const size_t colon = address.rfind(':');
+  absl::string_view host = address.substr(0, colon);
+  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  if (host == "0.0.0.0") host = "127.0.0.1";
+  if (host == "::") host = "::1";
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const std::string port(address.substr(colon + 1));
+  if (getaddrinfo(std::string(host).c_str(), port.c_str(), &hints, &found) != 0) return -1;
+  int fd = -1;
+  for (const addrinfo* next = found; next != nullptr && fd < 0; next = next->ai_next) {
+    fd = Connect(next->ai_addr, next->ai_addrlen);
+  }
+  freeaddrinfo(found);
+  return fd;
+}
+
+bool WaitFor(int fd, short events, Clock::time_point until) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+  pollfd one = {fd, events, 0};
+  return left.count() > 0 && poll(&one, 1, static_cast<int>(left.count())) == 1 &&
+         (one.revents & events) != 0;
+}
+
+}  // namespace
+
+bool SpeaksHttp2(const std::string& address, std::chrono::milliseconds patience) {
+  const Clock::time_point until = Clock::now() + patience;
+  const int fd = ConnectTo(address);
+  if (fd < 0) return false;
+  const auto close_it = absl::MakeCleanup([fd] { close(fd); });
+  if (!WaitFor(fd, POLLOUT, until)) return false;
+  if (send(fd, kHello.data(), kHello.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(kHello.size())) {
+    return false;
+  }
+  std::array<uint8_t, kFrameHead> head{};
+  for (size_t have = 0; have < head.size();) {
+    if (!WaitFor(fd, POLLIN, until)) return false;
+    const ssize_t count = recv(fd, head.data() + have, head.size() - have, 0);
+    if (count <= 0) return false;
+    have += static_cast<size_t>(count);
+  }
+  return head[3] == kSettings;
+}
+
+Prober::Prober(std::string address) : address_(std::move(address)), thread_([this] { Run(); }) {
+  pthread_setname_np(thread_.native_handle(), "quantd-probe");
+}
+
+Prober::~Prober() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+bool Prober::Alive() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (Clock::now() - probed_at_ > kOften) wanted_ = true;
+  }
+  wake_.notify_all();
+  return failures_.load() < 2;
+}
+
+void Prober::Run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return wanted_ || ended_; });
+    if (ended_) return;
+    lock.unlock();
+    const bool alive = SpeaksHttp2(address_, kPatience);
+    failures_.store(alive ? 0 : failures_.load() + 1);
+    lock.lock();
+    probed_at_ = Clock::now();
+    wanted_ = false;
+  }
+}
+
+}  // namespace quantd::net

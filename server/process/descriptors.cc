@@ -1,0 +1,23 @@
+// See descriptors.h.
+#include "server/process/descriptors.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+namespace quantd::process {
+
+int64_t RaiseDescriptorLimit() {
+  // Some systems say a billion, and tables of that size are made somewhere.
+  constexpr rlim_t kEnough = 1 << 20;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
+  const rlim_t wanted = std::min(limit.rlim_max, kEnough);
+  if (limit.rlim_cur < wanted) {
+    const rlimit raised = {wanted, limit.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return static_cast<int64_t>(wanted);
+  }
+  return static_cast<int64_t>(std::min(limit.rlim_cur, kEnough));
+}
+
+}  // namespace quantd::process

@@ -1,0 +1,57 @@
+"""An honest client beside an attack: its answers must come, and soon."""
+
+import threading
+import time
+
+import grpc
+
+from support import pb_grpc, quantize
+
+
+class Bystander:
+    """Calls Quantize every few milliseconds on a connection of its own while the `with` block runs."""
+
+    def __init__(self, server):
+        self.server = server
+        self.stub = pb_grpc.QuantizationServiceStub(server.channel())
+        self.seconds = []
+        self.failures = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self._stop.wait(0.002):
+            begin = time.monotonic()
+            try:
+                self.stub.Quantize(quantize([1.0, 2.0]), timeout=10)
+            except grpc.RpcError as error:
+                self.failures.append(f"{error.code().name}: {error.details()}")
+            self.seconds.append(time.monotonic() - begin)
+
+    def __enter__(self):
+        self.stub.Quantize(quantize([1.0]), timeout=10)
+        self.before = self.server.status()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+        self.after = self.server.status()
+
+    def p99(self):
+        return sorted(self.seconds)[int(len(self.seconds) * 0.99)]
+
+    def unharmed(self, memory_mib, p99_seconds=1.0):
+        """Asserts that nothing failed, that it was answered in time, and what the server needed meanwhile."""
+        grown = (self.after["VmHWM"] - self.before["VmRSS"]) / 1024
+        print(
+            f"bystander: {len(self.seconds)} calls, p99 {1e3 * self.p99():.1f} ms; memory +{grown:.1f} MiB, "
+            f"threads {self.before['Threads']} -> {self.after['Threads']}"
+        )
+        assert self.server.process.poll() is None, f"the server died:\n{self.server.log()[-2000:]}"
+        assert self.failures == []
+        assert len(self.seconds) > 10
+        assert self.p99() < p99_seconds
+        assert grown < memory_mib
+        assert self.after["Threads"] <= self.before["Threads"] + 2
