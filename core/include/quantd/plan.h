@@ -35,8 +35,8 @@ struct BlockLayout {
   // Outermost first; never empty unless the tensor is (0-D: {1, 1}). The last dimension is
   // contiguous in memory and its blocks' scales are neighbours (scale_stride 1).
   absl::InlinedVector<Dimension, 6> dimensions;
-  int64_t scale_count =
-      0;  // product of blocks(); 1 for a 0-D tensor; of an empty tensor any number
+  // Product of blocks(); 1 for a 0-D tensor; of an empty tensor any number.
+  int64_t scale_count = 0;
 
   bool uniform() const { return scale_count == 1; }  // one scale for all elements
 };

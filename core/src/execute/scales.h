@@ -2,7 +2,8 @@
 //
 //   ScaleCursor scales(walk, columns);
 //   scales.Seek(begin);
-//   scales.ForEach(window.elements, [&](const ScaleCursor::Piece& piece) { ... one kernel call ...
+//   scales.ForEach(window.elements, [&](const ScaleCursor::Piece& piece) {
+//     ... one kernel call ...
 //   });
 //
 // A column is an array of one 32-bit value a scale (the scale itself, its reciprocal, a zero point,
