@@ -4,9 +4,9 @@
 #include <random>
 
 #include "gtest/gtest.h"
+#include "oracle.h"
 #include "plan/blocks.h"
 #include "quantd/shape.h"
-#include "reference/operations.h"
 #include "tensors.h"
 
 namespace quantd {
@@ -188,7 +188,7 @@ TEST(Blocks, MergingKeepsTheScaleOfEveryElement) {
     const RequestedBlocks requested = BlocksOfRequest(granularity, plan.shape).value();
     plan.block_shape = requested.blocks.lengths;
     plan.layout = MakeLayout(plan.shape, requested.blocks);
-    ASSERT_EQ(LayoutIndexes(plan.layout), reference::ScaleIndexes(plan))
+    ASSERT_EQ(LayoutIndexes(plan.layout), oracle::ScaleIndexes(plan))
         << "x " << ShapeString(plan.shape) << " blocks " << ShapeString(granularity.block_shape)
         << " layout " << LayoutText(plan.layout) << ", seed " << seed;
     ASSERT_EQ(plan.layout.dimensions.back().scale_stride, 1);

@@ -1,1 +1,1 @@
-quantd_core_test(reference reference_elements_test.cc reference_operations_test.cc reference_scale_rules_test.cc)
+quantd_core_test(reference reference_elements_test.cc reference_scale_rules_test.cc)

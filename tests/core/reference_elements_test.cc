@@ -130,12 +130,6 @@ TEST(Dequantize, SubtractsInFloatButInt32InIntegers) {
   EXPECT_TRUE(std::isnan(DequantizeElement(DataType::kUint8, 0, kInfinity, 0)));
 }
 
-TEST(Dequantize, RoundsOnceToTheOutput) {
-  EXPECT_EQ(EncodeOutput(DataType::kFloat, 1.5f), std::bit_cast<uint32_t>(1.5f));
-  EXPECT_EQ(EncodeOutput(DataType::kFloat16, 65520), 0x7C00u) << "Inf, never saturated";
-  EXPECT_EQ(EncodeOutput(DataType::kBfloat16, 1.00390625f), 0x3F80u) << "a tie goes to even";
-}
-
 TEST(Dequantize, UndoesQuantizeOfEveryCode) {
   for (const DataTypeInfo& info : kDataTypes) {
     if (info.bits > 16 || info.kind == DataTypeKind::kFloat) continue;

@@ -15,7 +15,6 @@
 
 #include "quantd/data_type.h"
 #include "quantd/plan.h"
-#include "quantd/quantization_error.h"
 #include "types/codes.h"
 #include "types/small_float.h"
 
@@ -46,17 +45,6 @@ struct ElementRule {
   int32_t minimum = 0;          // integers
   int32_t maximum = 255;
 };
-
-inline ElementRule RuleOf(const QuantizePlan& plan) {
-  return {plan.output_type,    plan.precision, plan.zero_point_order, plan.saturate,
-          plan.has_zero_point, plan.minimum,   plan.maximum};
-}
-
-inline ElementRule RuleOf(const DynamicQuantizePlan& plan) {
-  return {plan.output_type, DataType::kFloat,    ZeroPointOrder::kAfterRounding,
-          plan.saturate,    plan.has_zero_point, plan.minimum,
-          plan.maximum};
-}
 
 struct QuantizedElement {
   uint32_t code = 0;
@@ -114,35 +102,6 @@ inline float DequantizeElement(DataType input_type, uint32_t code, float scale,
     return static_cast<float>(difference) * scale;
   }
   return (DecodeFloat(input_type, code) - DequantizeZeroPoint(input_type, zero_point)) * scale;
-}
-
-// The code of a Dequantize result in FLOAT, FLOAT16 or BFLOAT16.
-inline uint32_t EncodeOutput(DataType output_type, float value) {
-  return output_type == DataType::kFloat ? std::bit_cast<uint32_t>(value)
-                                         : EncodeFormat(FormatOf(output_type), value, false);
-}
-
-// ---- the error report ---------------------------------------------------------------------------
-
-// x^ of the error report: as DequantizeElement, in double. `zero_point` is a value, not a code.
-inline double RestoreElement(DataType type, uint32_t code, double scale, double zero_point) {
-  return (static_cast<double>(DecodeFloat(type, code)) - zero_point) * scale;
-}
-
-// Adds one element. `x` is exact (an INT32 in double, not by way of FLOAT).
-inline void AddElement(ErrorSums& sums, double x, double restored, bool saturated) {
-  sums.saturated_elements += saturated ? 1 : 0;
-  if (!std::isfinite(x)) {
-    ++sums.non_finite_elements;
-    return;
-  }
-  const double difference = std::fabs(x - restored);
-  ErrorSums element;
-  element.signal = x * x;
-  element.noise = difference * difference;
-  element.max_absolute_error = difference;
-  element.finite_elements = 1;
-  sums.Add(element);
 }
 
 }  // namespace quantd::reference

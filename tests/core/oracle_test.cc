@@ -1,14 +1,15 @@
 // The oracle itself, against the examples of the ONNX operators' documentation and sums done by
 // hand.
+#include "oracle.h"
+
 #include <cmath>
 #include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "reference/operations.h"
 #include "tensors.h"
 
-namespace quantd::reference {
+namespace quantd::oracle {
 namespace {
 
 using ::testing::ElementsAre;
@@ -19,7 +20,7 @@ std::vector<uint8_t> RunQuantize(const QuantizeParameters& parameters, const Ten
                                  QuantizationError* error = nullptr) {
   const QuantizePlan plan = PlanQuantize(parameters).value();
   std::vector<uint8_t> y(plan.output_bytes);
-  ReferenceQuantize(plan, x.bytes(), absl::MakeSpan(y), error);
+  Quantize(plan, x.bytes(), absl::MakeSpan(y), error);
   return y;
 }
 
@@ -39,7 +40,7 @@ absl::StatusOr<DynamicAnswer> RunDynamic(const DynamicQuantizeParameters& parame
   const DynamicQuantizeOutput output = {absl::MakeSpan(answer.y), absl::MakeSpan(answer.scale),
                                         absl::MakeSpan(answer.zero_point),
                                         absl::MakeSpan(answer.tensor_scale)};
-  const absl::Status status = ReferenceDynamicQuantize(plan, x.bytes(), output, &answer.error);
+  const absl::Status status = DynamicQuantize(plan, x.bytes(), output, &answer.error);
   if (!status.ok()) return status;
   return answer;
 }
@@ -118,9 +119,15 @@ TEST(Oracle, Dequantize) {
   const DequantizePlan plan =
       PlanDequantize({.x = x, .scale = scale, .zero_point = zero_point}).value();
   std::vector<uint8_t> y(plan.output_bytes);
-  ReferenceDequantize(plan, x.bytes(), absl::MakeSpan(y));
+  Dequantize(plan, x.bytes(), absl::MakeSpan(y));
   EXPECT_THAT(UnpackFloats(DataType::kFloat, 6, ByteChunks(y)),
               ElementsAre(-8, -4, 0.5f, 1, 10, 4));
+}
+
+TEST(Oracle, DequantizeRoundsOnceToTheOutput) {
+  EXPECT_EQ(EncodeOutput(DataType::kFloat, 1.5f), std::bit_cast<uint32_t>(1.5f));
+  EXPECT_EQ(EncodeOutput(DataType::kFloat16, 65520), 0x7C00u) << "Inf, never saturated";
+  EXPECT_EQ(EncodeOutput(DataType::kBfloat16, 1.00390625f), 0x3F80u) << "a tie goes to even";
 }
 
 TEST(Oracle, OnnxDynamicQuantizeLinear) {
@@ -178,4 +185,4 @@ TEST(Oracle, MicroscalingAndNvfp4) {
 }
 
 }  // namespace
-}  // namespace quantd::reference
+}  // namespace quantd::oracle

@@ -1,4 +1,4 @@
-#include "reference/operations.h"
+#include "oracle.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,26 @@
 #include "reference/elements.h"
 #include "reference/scale_rules.h"
 
-namespace quantd::reference {
+namespace quantd::oracle {
 namespace {
+
+using reference::ElementRule;
+
+ElementRule RuleOf(const QuantizePlan& plan) {
+  return {plan.output_type,    plan.precision, plan.zero_point_order, plan.saturate,
+          plan.has_zero_point, plan.minimum,   plan.maximum};
+}
+
+ElementRule RuleOf(const DynamicQuantizePlan& plan) {
+  return {plan.output_type, DataType::kFloat,    ZeroPointOrder::kAfterRounding,
+          plan.saturate,    plan.has_zero_point, plan.minimum,
+          plan.maximum};
+}
+
+// x^ of the error report: as DequantizeElement, in double. `zero_point` is a value, not a code.
+double RestoreElement(DataType type, uint32_t code, double scale, double zero_point) {
+  return (static_cast<double>(DecodeFloat(type, code)) - zero_point) * scale;
+}
 
 // x of the error report: an INT32 exactly.
 double ExactValue(DataType type, uint32_t code) {
@@ -23,6 +41,26 @@ float ZeroPointAt(const FloatColumn& zero_points, size_t index) {
 void FillZero(absl::Span<uint8_t> bytes) { std::fill(bytes.begin(), bytes.end(), uint8_t{0}); }
 
 }  // namespace
+
+uint32_t EncodeOutput(DataType output_type, float value) {
+  return output_type == DataType::kFloat ? std::bit_cast<uint32_t>(value)
+                                         : EncodeFormat(FormatOf(output_type), value, false);
+}
+
+void AddElement(ErrorSums& sums, double x, double restored, bool saturated) {
+  sums.saturated_elements += saturated ? 1 : 0;
+  if (!std::isfinite(x)) {
+    ++sums.non_finite_elements;
+    return;
+  }
+  const double difference = std::fabs(x - restored);
+  ErrorSums element;
+  element.signal = x * x;
+  element.noise = difference * difference;
+  element.max_absolute_error = difference;
+  element.finite_elements = 1;
+  sums.Add(element);
+}
 
 std::vector<int64_t> ScaleIndexes(const PlanBase& plan) {
   std::vector<int64_t> indexes(static_cast<size_t>(plan.elements));
@@ -42,8 +80,8 @@ std::vector<int64_t> ScaleIndexes(const PlanBase& plan) {
   return indexes;
 }
 
-void ReferenceQuantize(const QuantizePlan& plan, absl::Span<const uint8_t> x, absl::Span<uint8_t> y,
-                       QuantizationError* error) {
+void Quantize(const QuantizePlan& plan, absl::Span<const uint8_t> x, absl::Span<uint8_t> y,
+              QuantizationError* error) {
   FillZero(y);
   const ElementRule rule = RuleOf(plan);
   const FloatColumn& restore_scales =
@@ -54,8 +92,8 @@ void ReferenceQuantize(const QuantizePlan& plan, absl::Span<const uint8_t> x, ab
     const size_t block = static_cast<size_t>(indexes[static_cast<size_t>(i)]);
     const uint32_t code = LoadCode(plan.input_type, x.data(), i);
     const float zero_point = ZeroPointAt(plan.zero_points, block);
-    const QuantizedElement element =
-        QuantizeElement(rule, DecodeFloat(plan.input_type, code), plan.scales[block], zero_point);
+    const reference::QuantizedElement element = reference::QuantizeElement(
+        rule, DecodeFloat(plan.input_type, code), plan.scales[block], zero_point);
     StoreCode(plan.output_type, y.data(), i, element.code);
     AddElement(sums, ExactValue(plan.input_type, code),
                RestoreElement(plan.output_type, element.code, restore_scales[block], zero_point),
@@ -64,21 +102,20 @@ void ReferenceQuantize(const QuantizePlan& plan, absl::Span<const uint8_t> x, ab
   if (error != nullptr) *error = sums.Finish();
 }
 
-void ReferenceDequantize(const DequantizePlan& plan, absl::Span<const uint8_t> x,
-                         absl::Span<uint8_t> y) {
+void Dequantize(const DequantizePlan& plan, absl::Span<const uint8_t> x, absl::Span<uint8_t> y) {
   const std::vector<int64_t> indexes = ScaleIndexes(plan);
   for (int64_t i = 0; i < plan.elements; ++i) {
     const size_t block = static_cast<size_t>(indexes[static_cast<size_t>(i)]);
     const uint32_t code = LoadCode(plan.input_type, x.data(), i);
     const int32_t zero_point = plan.zero_points.empty() ? 0 : plan.zero_points[block];
-    const float value = DequantizeElement(plan.input_type, code, plan.scales[block], zero_point);
+    const float value =
+        reference::DequantizeElement(plan.input_type, code, plan.scales[block], zero_point);
     StoreCode(plan.output_type, y.data(), i, EncodeOutput(plan.output_type, value));
   }
 }
 
-absl::Status ReferenceDynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
-                                      const DynamicQuantizeOutput& output,
-                                      QuantizationError* error) {
+absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
+                             const DynamicQuantizeOutput& output, QuantizationError* error) {
   for (absl::Span<uint8_t> bytes :
        {output.y, output.scale, output.zero_point, output.tensor_scale}) {
     FillZero(bytes);
@@ -87,31 +124,31 @@ absl::Status ReferenceDynamicQuantize(const DynamicQuantizePlan& plan, absl::Spa
   const size_t scale_count = static_cast<size_t>(plan.layout.scale_count);
 
   // The ranges of the blocks, and of all.
-  Range tensor;
-  std::vector<Range> ranges(scale_count);
+  reference::Range tensor;
+  std::vector<reference::Range> ranges(scale_count);
   for (int64_t i = 0; i < plan.elements; ++i) {
     const float value = DecodeFloat(plan.input_type, LoadCode(plan.input_type, x.data(), i));
     if (std::isfinite(value)) {
       tensor.Include(value);
       ranges[static_cast<size_t>(indexes[static_cast<size_t>(i)])].Include(value);
     } else if (plan.non_finite == NonFinite::kReject) {
-      return NonFiniteError(i, value);
+      return reference::NonFiniteError(i, value);
     }
   }
 
   // Their scales.
-  ScaleMaker maker(plan);
+  reference::ScaleMaker maker(plan);
   if (plan.has_tensor_scale) {
-    const ScaleFault fault = maker.SetTensorScale(tensor);
-    if (fault != ScaleFault::kNone) return maker.Error(-1, tensor, fault);
+    const reference::ScaleFault fault = maker.SetTensorScale(tensor);
+    if (fault != reference::ScaleFault::kNone) return maker.Error(-1, tensor, fault);
     StoreCode(DataType::kFloat, output.tensor_scale.data(), 0,
               std::bit_cast<uint32_t>(maker.tensor_scale()));
   }
-  std::vector<BlockScale> scales(scale_count);
+  std::vector<reference::BlockScale> scales(scale_count);
   for (size_t block = 0; block < scale_count; ++block) {
     const int64_t index = static_cast<int64_t>(block);
     scales[block] = maker.Make(ranges[block]);
-    if (scales[block].fault != ScaleFault::kNone) {
+    if (scales[block].fault != reference::ScaleFault::kNone) {
       return maker.Error(index, ranges[block], scales[block].fault);
     }
     StoreCode(plan.scale_type, output.scale.data(), index, scales[block].code);
@@ -125,11 +162,12 @@ absl::Status ReferenceDynamicQuantize(const DynamicQuantizePlan& plan, absl::Spa
   const ElementRule rule = RuleOf(plan);
   ErrorSums sums;
   for (int64_t i = 0; i < plan.elements; ++i) {
-    const BlockScale& block = scales[static_cast<size_t>(indexes[static_cast<size_t>(i)])];
+    const reference::BlockScale& block =
+        scales[static_cast<size_t>(indexes[static_cast<size_t>(i)])];
     const uint32_t code = LoadCode(plan.input_type, x.data(), i);
     const float zero_point = static_cast<float>(block.zero_point);
-    const QuantizedElement element =
-        QuantizeElement(rule, DecodeFloat(plan.input_type, code), block.scale, zero_point);
+    const reference::QuantizedElement element = reference::QuantizeElement(
+        rule, DecodeFloat(plan.input_type, code), block.scale, zero_point);
     StoreCode(plan.output_type, output.y.data(), i, element.code);
     AddElement(sums, ExactValue(plan.input_type, code),
                RestoreElement(plan.output_type, element.code, block.scale, zero_point),
@@ -139,4 +177,4 @@ absl::Status ReferenceDynamicQuantize(const DynamicQuantizePlan& plan, absl::Spa
   return absl::OkStatus();
 }
 
-}  // namespace quantd::reference
+}  // namespace quantd::oracle
