@@ -2,7 +2,7 @@
 #include <array>
 
 #include "kernels_test_util.h"
-#include "reference/scale_rules.h"
+#include "rules/scale_rules.h"
 
 namespace quantd {
 namespace {
@@ -61,7 +61,7 @@ TEST(RangeScales, AreThoseOfTheRule) {
       {{0, 255}, {-127, 127}, {-32768, 32767}, {-2, 1}}};
   for (size_t size = 0; size <= 130; ++size) {
     std::tie(plan.minimum, plan.maximum) = bounds[size % bounds.size()];
-    const reference::ScaleMaker maker(plan);
+    const rules::ScaleMaker maker(plan);
     std::vector<float> min(size), max(size), want_scale(size), want_point(size);
     for (size_t i = 0; i < size; ++i) {
       const auto end = [&] {
@@ -70,8 +70,8 @@ TEST(RangeScales, AreThoseOfTheRule) {
       };
       min[i] = -end();
       max[i] = end();
-      const reference::BlockScale made = maker.Make({min[i], max[i]});
-      ASSERT_EQ(made.fault, reference::ScaleFault::kNone);
+      const rules::BlockScale made = maker.Make({min[i], max[i]});
+      ASSERT_EQ(made.fault, rules::ScaleFault::kNone);
       want_scale[i] = made.scale;
       want_point[i] = static_cast<float>(made.zero_point);
     }

@@ -140,8 +140,8 @@ bool TryQuantize(Random& random, const Shape& shape, const RandomBlocks& blocks)
 // Bytes of floats where any NaN is as good as another.
 void MakeNansAlike(DataType type, int64_t elements, std::vector<uint8_t>& bytes) {
   for (int64_t i = 0; i < elements; ++i) {
-    if (std::isnan(reference::DecodeFloat(type, reference::LoadCode(type, bytes.data(), i)))) {
-      reference::StoreCode(type, bytes.data(), i, EncodeValue(type, NAN));
+    if (std::isnan(DecodeFloat(type, LoadCode(type, bytes.data(), i)))) {
+      StoreCode(type, bytes.data(), i, EncodeValue(type, NAN));
     }
   }
 }

@@ -4,13 +4,15 @@
 #include <cmath>
 #include <vector>
 
-#include "reference/elements.h"
-#include "reference/scale_rules.h"
+#include "rules/elements.h"
+#include "rules/scale_rules.h"
+#include "types/codes.h"
+#include "types/small_float.h"
 
 namespace quantd::oracle {
 namespace {
 
-using reference::ElementRule;
+using rules::ElementRule;
 
 ElementRule RuleOf(const QuantizePlan& plan) {
   return {plan.output_type,    plan.precision, plan.zero_point_order, plan.saturate,
@@ -92,7 +94,7 @@ void Quantize(const QuantizePlan& plan, absl::Span<const uint8_t> x, absl::Span<
     const size_t block = static_cast<size_t>(indexes[static_cast<size_t>(i)]);
     const uint32_t code = LoadCode(plan.input_type, x.data(), i);
     const float zero_point = ZeroPointAt(plan.zero_points, block);
-    const reference::QuantizedElement element = reference::QuantizeElement(
+    const rules::QuantizedElement element = rules::QuantizeElement(
         rule, DecodeFloat(plan.input_type, code), plan.scales[block], zero_point);
     StoreCode(plan.output_type, y.data(), i, element.code);
     AddElement(sums, ExactValue(plan.input_type, code),
@@ -109,7 +111,7 @@ void Dequantize(const DequantizePlan& plan, absl::Span<const uint8_t> x, absl::S
     const uint32_t code = LoadCode(plan.input_type, x.data(), i);
     const int32_t zero_point = plan.zero_points.empty() ? 0 : plan.zero_points[block];
     const float value =
-        reference::DequantizeElement(plan.input_type, code, plan.scales[block], zero_point);
+        rules::DequantizeElement(plan.input_type, code, plan.scales[block], zero_point);
     StoreCode(plan.output_type, y.data(), i, EncodeOutput(plan.output_type, value));
   }
 }
@@ -124,31 +126,31 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const u
   const size_t scale_count = static_cast<size_t>(plan.layout.scale_count);
 
   // The ranges of the blocks, and of all.
-  reference::Range tensor;
-  std::vector<reference::Range> ranges(scale_count);
+  rules::Range tensor;
+  std::vector<rules::Range> ranges(scale_count);
   for (int64_t i = 0; i < plan.elements; ++i) {
     const float value = DecodeFloat(plan.input_type, LoadCode(plan.input_type, x.data(), i));
     if (std::isfinite(value)) {
       tensor.Include(value);
       ranges[static_cast<size_t>(indexes[static_cast<size_t>(i)])].Include(value);
     } else if (plan.non_finite == NonFinite::kReject) {
-      return reference::NonFiniteError(i, value);
+      return rules::NonFiniteError(i, value);
     }
   }
 
   // Their scales.
-  reference::ScaleMaker maker(plan);
+  rules::ScaleMaker maker(plan);
   if (plan.has_tensor_scale) {
-    const reference::ScaleFault fault = maker.SetTensorScale(tensor);
-    if (fault != reference::ScaleFault::kNone) return maker.Error(-1, tensor, fault);
+    const rules::ScaleFault fault = maker.SetTensorScale(tensor);
+    if (fault != rules::ScaleFault::kNone) return maker.Error(-1, tensor, fault);
     StoreCode(DataType::kFloat, output.tensor_scale.data(), 0,
               std::bit_cast<uint32_t>(maker.tensor_scale()));
   }
-  std::vector<reference::BlockScale> scales(scale_count);
+  std::vector<rules::BlockScale> scales(scale_count);
   for (size_t block = 0; block < scale_count; ++block) {
     const int64_t index = static_cast<int64_t>(block);
     scales[block] = maker.Make(ranges[block]);
-    if (scales[block].fault != reference::ScaleFault::kNone) {
+    if (scales[block].fault != rules::ScaleFault::kNone) {
       return maker.Error(index, ranges[block], scales[block].fault);
     }
     StoreCode(plan.scale_type, output.scale.data(), index, scales[block].code);
@@ -162,12 +164,11 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const u
   const ElementRule rule = RuleOf(plan);
   ErrorSums sums;
   for (int64_t i = 0; i < plan.elements; ++i) {
-    const reference::BlockScale& block =
-        scales[static_cast<size_t>(indexes[static_cast<size_t>(i)])];
+    const rules::BlockScale& block = scales[static_cast<size_t>(indexes[static_cast<size_t>(i)])];
     const uint32_t code = LoadCode(plan.input_type, x.data(), i);
     const float zero_point = static_cast<float>(block.zero_point);
-    const reference::QuantizedElement element = reference::QuantizeElement(
-        rule, DecodeFloat(plan.input_type, code), block.scale, zero_point);
+    const rules::QuantizedElement element =
+        rules::QuantizeElement(rule, DecodeFloat(plan.input_type, code), block.scale, zero_point);
     StoreCode(plan.output_type, output.y.data(), i, element.code);
     AddElement(sums, ExactValue(plan.input_type, code),
                RestoreElement(plan.output_type, element.code, block.scale, zero_point),

@@ -13,10 +13,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = {
     "core/include": [],
     "core/src/types": [],
-    "core/src/reference": ["core/src/types", "core/src/plan"],
-    "core/src/kernels": ["core/src/types", "core/src/plan", "core/src/reference"],
+    "core/src/rules": ["core/src/types", "core/src/plan"],
+    "core/src/kernels": ["core/src/types", "core/src/plan", "core/src/rules"],
     "core/src/plan": ["core/src/types", "core/src/kernels"],
-    "core/src/execute": ["core/src/types", "core/src/plan", "core/src/kernels", "core/src/reference"],
+    "core/src/execute": ["core/src/types", "core/src/plan", "core/src/kernels", "core/src/rules"],
     "server/wire": ["proto"],
     "server/operations": ["server/wire", "proto"],
     "server/admission": [],

@@ -13,7 +13,6 @@
 
 #include "kernels/conversions.h"
 #include "kernels/kernel_table.h"
-#include "reference/elements.h"
 
 namespace quantd {
 namespace {
@@ -30,21 +29,21 @@ uint8_t* BytesOf(float* floats) { return reinterpret_cast<uint8_t*>(floats); }
 
 // A block of nothing but zeros has scale 1 (in the scale type) and zero point 0.
 template <ScaleRule kRule>
-void Unrounded(const reference::ScaleMaker& maker, const float* min, const float* max, size_t size,
+void Unrounded(const rules::ScaleMaker& maker, const float* min, const float* max, size_t size,
                float* scale) {
   for (size_t i = 0; i < size; ++i) {
-    const reference::Range range{min[i], max[i]};
+    const rules::Range range{min[i], max[i]};
     const float wanted = maker.Unrounded<kRule>(range);
     scale[i] = range.largest_magnitude() == 0 ? 1.0f : wanted;
   }
 }
 
 // kPowerOfTwo needs nothing but the exponent. That of a denormal is below any that counts.
-void PowersOfTwo(const reference::ScaleMaker& maker, const float* min, const float* max,
-                 size_t size, uint8_t* codes, float* scale) {
+void PowersOfTwo(const rules::ScaleMaker& maker, const float* min, const float* max, size_t size,
+                 uint8_t* codes, float* scale) {
   std::array<int32_t, kTile> code;
   for (size_t i = 0; i < size; ++i) {
-    const float largest = reference::Range{min[i], max[i]}.largest_magnitude();
+    const float largest = rules::Range{min[i], max[i]}.largest_magnitude();
     const int made = maker.PowerOfTwoCode(std::bit_cast<int32_t>(largest) / (1 << 23) - 127);
     code[i] = largest == 0 ? 127 : made;
   }
@@ -57,7 +56,7 @@ void PowersOfTwo(const reference::ScaleMaker& maker, const float* min, const flo
 
 class Maker {
  public:
-  Maker(const DynamicQuantizePlan& plan, const reference::ScaleMaker& maker,
+  Maker(const DynamicQuantizePlan& plan, const rules::ScaleMaker& maker,
         const DynamicQuantizeOutput& output)
       : plan_(plan), maker_(maker), output_(output), kernels_(Kernels()) {}
 
@@ -146,7 +145,7 @@ class Maker {
   }
 
   const DynamicQuantizePlan& plan_;
-  const reference::ScaleMaker& maker_;
+  const rules::ScaleMaker& maker_;
   const DynamicQuantizeOutput& output_;
   const KernelTable& kernels_;
   const size_t scale_bits_ = static_cast<size_t>(Info(plan_.scale_type).bits);
@@ -154,11 +153,10 @@ class Maker {
 };
 
 // The index of the first of `size` scales that under- or overflows, whose ranges are there.
-size_t FirstFault(const reference::ScaleMaker& maker, DynamicScales& scales, size_t begin,
+size_t FirstFault(const rules::ScaleMaker& maker, DynamicScales& scales, size_t begin,
                   size_t size) {
   size_t i = 0;
-  while (i + 1 < size &&
-         maker.Make(scales.range(begin + i)).fault == reference::ScaleFault::kNone) {
+  while (i + 1 < size && maker.Make(scales.range(begin + i)).fault == rules::ScaleFault::kNone) {
     ++i;
   }
   return begin + i;
@@ -169,15 +167,15 @@ size_t FirstFault(const reference::ScaleMaker& maker, DynamicScales& scales, siz
 absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan, const Part& part,
                                       Workers workers, DynamicScales& scales,
                                       const DynamicQuantizeOutput& output) {
-  reference::ScaleMaker maker(plan);
+  rules::ScaleMaker maker(plan);
   if (plan.has_tensor_scale) {
-    reference::Range tensor;
+    rules::Range tensor;
     for (size_t i = 0; i < scales.size; ++i) {
       tensor.Include(scales.min()[i]);
       tensor.Include(scales.max()[i]);
     }
-    const reference::ScaleFault fault = maker.SetTensorScale(tensor);
-    if (fault != reference::ScaleFault::kNone) return maker.Error(-1, tensor, fault);
+    const rules::ScaleFault fault = maker.SetTensorScale(tensor);
+    if (fault != rules::ScaleFault::kNone) return maker.Error(-1, tensor, fault);
     const float tensor_scale = maker.tensor_scale();
     std::memcpy(output.tensor_scale.data(), &tensor_scale, sizeof(tensor_scale));
   }
@@ -202,7 +200,7 @@ absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan, const Par
   });
   const size_t index = first_fault.load();
   if (index < scales.size) {
-    const reference::Range range = scales.range(index);
+    const rules::Range range = scales.range(index);
     return maker.Error(static_cast<int64_t>(index), range, maker.Make(range).fault);
   }
   Magnitudes all;

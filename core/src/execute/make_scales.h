@@ -11,7 +11,7 @@
 #include "kernels/kernel_table.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/plan.h"
-#include "reference/scale_rules.h"
+#include "rules/scale_rules.h"
 
 namespace quantd {
 
@@ -22,8 +22,8 @@ struct DynamicScales {
   float* min() { return values.data(); }
   float* max() { return min() + size; }
   // For messages: some kernels find -0 where others find 0.
-  reference::Range range(size_t i) {
-    reference::Range range;
+  rules::Range range(size_t i) {
+    rules::Range range;
     range.Include(min()[i]);
     range.Include(max()[i]);
     return range;
@@ -35,7 +35,7 @@ struct DynamicScales {
   absl::InlinedVector<float, 16, UninitializedAllocator<float>> values;
 };
 
-// As reference::ScaleMaker has it, in loops over many scales: those of a part, and their entries of
+// As rules::ScaleMaker has it, in loops over many scales: those of a part, and their entries of
 // `output`. Returns the scales' magnitudes. REQUIRES: the part is all, or has no tensor scale and
 // begins at a multiple of 4 scales. INVALID_ARGUMENT (field "x") naming the first scale that
 // underflows or overflows.

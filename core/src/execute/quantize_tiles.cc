@@ -10,7 +10,6 @@
 #include "execute/scales.h"
 #include "execute/tasks.h"
 #include "kernels/conversions.h"
-#include "reference/elements.h"
 
 namespace quantd {
 namespace {

@@ -13,7 +13,7 @@
 #include "execute/scales.h"
 #include "execute/tasks.h"
 #include "kernels/conversions.h"
-#include "reference/scale_rules.h"
+#include "rules/scale_rules.h"
 
 namespace quantd {
 namespace {
@@ -254,7 +254,7 @@ absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x, co
   }
   if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
   if (first.index() < plan.elements) {
-    return reference::NonFiniteError(first.index(), ElementAt(loop, first.index()));
+    return rules::NonFiniteError(first.index(), ElementAt(loop, first.index()));
   }
   return absl::OkStatus();
 }

@@ -192,7 +192,7 @@ struct KernelTable {
   // What is wrong with scales shows in two of them.
   Magnitudes (*magnitudes)(const float* x, size_t size);
 
-  // ScaleRule::kRange with a scale of FLOAT, as reference::ScaleMaker has it: (max - min) / steps,
+  // ScaleRule::kRange with a scale of FLOAT, as rules::ScaleMaker has it: (max - min) / steps,
   // and minimum - min / scale, rounded and within the bounds. A range of nothing but 0 has scale 1
   // and zero point 0. REQUIRES: min <= 0 <= max, finite; a zero point's scale is neither 0 nor
   // infinite. Outputs may be inputs.

@@ -7,7 +7,8 @@
 
 #include "kernels/error_lanes.h"
 #include "kernels/targets.h"
-#include "reference/elements.h"
+#include "types/codes.h"
+#include "types/small_float.h"
 
 namespace quantd {
 namespace {
@@ -48,8 +49,8 @@ size_t CodeBytes(Encoder encoder) { return encoder == Encoder::kInteger16 ? 2 : 
 
 // x as the division takes it.
 float Rounded(Division division, float value) {
-  if (division == Division::kDivideFloat16) return reference::RoundTo(DataType::kFloat16, value);
-  if (division == Division::kDivideBfloat16) return reference::RoundTo(DataType::kBfloat16, value);
+  if (division == Division::kDivideFloat16) return RoundTo(DataType::kFloat16, value);
+  if (division == Division::kDivideBfloat16) return RoundTo(DataType::kBfloat16, value);
   return value;
 }
 
@@ -61,7 +62,7 @@ const std::array<float, 256>& ValuesOf(Encoder encoder) {
       const DataType type = TypeOf(static_cast<Encoder>(e));
       const uint32_t mask = (1u << Info(type).bits) - 1;
       for (uint32_t code = 0; code < 256; ++code) {
-        all[e][code] = reference::DecodeFloat(type, code & mask);
+        all[e][code] = DecodeFloat(type, code & mask);
       }
     }
     return all;

@@ -4,9 +4,9 @@
 #include <random>
 
 #include "gtest/gtest.h"
-#include "reference/elements.h"
+#include "rules/elements.h"
 
-namespace quantd::reference {
+namespace quantd::rules {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -144,4 +144,4 @@ TEST(Dequantize, UndoesQuantizeOfEveryCode) {
 }
 
 }  // namespace
-}  // namespace quantd::reference
+}  // namespace quantd::rules

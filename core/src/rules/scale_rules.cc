@@ -1,12 +1,12 @@
-#include "reference/scale_rules.h"
+#include "rules/scale_rules.h"
 
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
-#include "reference/elements.h"
+#include "rules/elements.h"
 
-namespace quantd::reference {
+namespace quantd::rules {
 namespace {
 
 // The largest exponent of the element type: OCP Microscaling Formats 1.0, section 6.3. MXINT8
@@ -115,4 +115,4 @@ absl::Status NonFiniteError(int64_t index, float value) {
                                       "IGNORE"));
 }
 
-}  // namespace quantd::reference
+}  // namespace quantd::rules

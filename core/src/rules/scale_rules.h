@@ -6,8 +6,8 @@
 //   if (scale.fault != ScaleFault::kNone) return maker.Error(index, range, scale.fault);
 //
 // Everything in FLOAT and in the order that the rules give: each line is one rounding.
-#ifndef QUANTD_REFERENCE_SCALE_RULES_H_
-#define QUANTD_REFERENCE_SCALE_RULES_H_
+#ifndef QUANTD_RULES_SCALE_RULES_H_
+#define QUANTD_RULES_SCALE_RULES_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "quantd/plan.h"
 
-namespace quantd::reference {
+namespace quantd::rules {
 
 // min(0, min x) and max(0, max x) over the finite elements of a block, in FLOAT.
 struct Range {
@@ -92,6 +92,6 @@ class ScaleMaker {
 // The error of an element that is NaN or infinite, by its index in the flattened x.
 absl::Status NonFiniteError(int64_t index, float value);
 
-}  // namespace quantd::reference
+}  // namespace quantd::rules
 
-#endif  // QUANTD_REFERENCE_SCALE_RULES_H_
+#endif  // QUANTD_RULES_SCALE_RULES_H_

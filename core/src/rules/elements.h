@@ -5,8 +5,8 @@
 //
 // The fast kernels are tested against this file bit for bit, and a CPU for which there is none runs
 // it. A NaN that Dequantize gives is some quiet NaN: its sign and payload are not specified.
-#ifndef QUANTD_REFERENCE_ELEMENTS_H_
-#define QUANTD_REFERENCE_ELEMENTS_H_
+#ifndef QUANTD_RULES_ELEMENTS_H_
+#define QUANTD_RULES_ELEMENTS_H_
 
 #include <algorithm>
 #include <cmath>
@@ -18,20 +18,7 @@
 #include "types/codes.h"
 #include "types/small_float.h"
 
-namespace quantd::reference {
-
-// Codes and formats belong to ../types; this room's name works for them as well.
-using ::quantd::DecodeBfloat16;
-using ::quantd::DecodeFloat;
-using ::quantd::DecodeFloat16;
-using ::quantd::DecodeInteger;
-using ::quantd::EncodeBfloat16;
-using ::quantd::EncodeFloat16;
-using ::quantd::EncodeFormat;
-using ::quantd::FormatOf;
-using ::quantd::LoadCode;
-using ::quantd::RoundTo;
-using ::quantd::StoreCode;
+namespace quantd::rules {
 
 // ---- Quantize -----------------------------------------------------------------------------------
 
@@ -104,6 +91,6 @@ inline float DequantizeElement(DataType input_type, uint32_t code, float scale,
   return (DecodeFloat(input_type, code) - DequantizeZeroPoint(input_type, zero_point)) * scale;
 }
 
-}  // namespace quantd::reference
+}  // namespace quantd::rules
 
-#endif  // QUANTD_REFERENCE_ELEMENTS_H_
+#endif  // QUANTD_RULES_ELEMENTS_H_

@@ -3,11 +3,11 @@
 
 #include "gtest/gtest.h"
 #include "quantd/dynamic_quantize.h"
-#include "reference/elements.h"
-#include "reference/scale_rules.h"
+#include "rules/elements.h"
+#include "rules/scale_rules.h"
 #include "tensors.h"
 
-namespace quantd::reference {
+namespace quantd::rules {
 namespace {
 
 // A plan of one block.
@@ -145,4 +145,4 @@ TEST(ScaleRules, Nvfp4) {
 }
 
 }  // namespace
-}  // namespace quantd::reference
+}  // namespace quantd::rules
