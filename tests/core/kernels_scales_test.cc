@@ -55,13 +55,12 @@ TEST(RangeScales, AreThoseOfTheRule) {
   std::mt19937 random = SeededRandom(20240612);
   std::vector<const KernelTable*> tables = TablesUnderTest();
   tables.push_back(&ScalarKernels());
-  DynamicQuantizePlan plan;
-  plan.output_type = DataType::kUint8;
+  rules::BlockRule rule;
   const std::array<std::pair<int32_t, int32_t>, 4> bounds = {
       {{0, 255}, {-127, 127}, {-32768, 32767}, {-2, 1}}};
   for (size_t size = 0; size <= 130; ++size) {
-    std::tie(plan.minimum, plan.maximum) = bounds[size % bounds.size()];
-    const rules::ScaleMaker maker(plan);
+    std::tie(rule.minimum, rule.maximum) = bounds[size % bounds.size()];
+    const rules::ScaleMaker maker(rule);
     std::vector<float> min(size), max(size), want_scale(size), want_point(size);
     for (size_t i = 0; i < size; ++i) {
       const auto end = [&] {
@@ -75,14 +74,14 @@ TEST(RangeScales, AreThoseOfTheRule) {
       want_scale[i] = made.scale;
       want_point[i] = static_cast<float>(made.zero_point);
     }
-    const float steps = static_cast<float>(plan.maximum - plan.minimum);
+    const float steps = static_cast<float>(rule.maximum - rule.minimum);
     for (const KernelTable* table : tables) {
       std::vector<float> scale(size);
       std::vector<float> point = max;
       table->range_scales(min.data(), max.data(), size, steps, scale.data());
       ASSERT_EQ(scale, want_scale) << table->name;
       table->range_zero_points(min.data(), point.data(), scale.data(), size,
-                               static_cast<float>(plan.minimum), static_cast<float>(plan.maximum),
+                               static_cast<float>(rule.minimum), static_cast<float>(rule.maximum),
                                point.data());
       ASSERT_EQ(point, want_point) << table->name;
     }

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "rules/elements.h"
-#include "rules/scale_rules.h"
 #include "types/codes.h"
 #include "types/small_float.h"
 
@@ -43,6 +42,10 @@ float ZeroPointAt(const FloatColumn& zero_points, size_t index) {
 void FillZero(absl::Span<uint8_t> bytes) { std::fill(bytes.begin(), bytes.end(), uint8_t{0}); }
 
 }  // namespace
+
+rules::BlockRule BlockRuleOf(const DynamicQuantizePlan& plan) {
+  return {plan.rule, plan.scale_type, plan.output_type, plan.minimum, plan.maximum};
+}
 
 uint32_t EncodeOutput(DataType output_type, float value) {
   return output_type == DataType::kFloat ? std::bit_cast<uint32_t>(value)
@@ -139,7 +142,7 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const u
   }
 
   // Their scales.
-  rules::ScaleMaker maker(plan);
+  rules::ScaleMaker maker(BlockRuleOf(plan));
   if (plan.has_tensor_scale) {
     const rules::ScaleFault fault = maker.SetTensorScale(tensor);
     if (fault != rules::ScaleFault::kNone) return maker.Error(-1, tensor, fault);

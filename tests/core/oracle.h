@@ -10,6 +10,7 @@
 #include "quantd/dequantize.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/quantize.h"
+#include "rules/scale_rules.h"
 
 namespace quantd::oracle {
 
@@ -24,6 +25,9 @@ void Dequantize(const DequantizePlan& plan, absl::Span<const uint8_t> x, absl::S
 // Errors as DynamicQuantize's.
 absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
                              const DynamicQuantizeOutput& output, QuantizationError* error);
+
+// What a plan has rules::ScaleMaker do.
+rules::BlockRule BlockRuleOf(const DynamicQuantizePlan& plan);
 
 // The code of a Dequantize result in FLOAT, FLOAT16 or BFLOAT16.
 uint32_t EncodeOutput(DataType output_type, float value);

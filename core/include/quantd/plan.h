@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "quantd/arithmetic.h"
 #include "quantd/parameters.h"
 
 namespace quantd {
@@ -87,15 +88,6 @@ class FloatColumn {
   size_t lent_size_ = 0;
 };
 
-// How x / scale is computed; see core/src/kernels for why each is exact.
-enum class Quotient : uint8_t {
-  kReciprocal,     // two fused multiply-adds; integers of 8 bits or fewer, FLOAT precision, all
-                   // |scale| in [2^-100, 2^76]
-  kDivide,         // one IEEE division in FLOAT
-  kGivenFloat16,   // divided in FLOAT and rounded to FLOAT16
-  kGivenBfloat16,  // divided in FLOAT and rounded to BFLOAT16
-};
-
 // What all plans have.
 struct PlanBase {
   DataType input_type = DataType::kUnspecified;
@@ -135,14 +127,6 @@ struct DequantizePlan : PlanBase {
   // scale_count, or empty when all bytes are 0. FLOAT4: the codes, 0 to 15 (-0 is one of them). To
   // be subtracted as float(x) - float(zero_point), but for INT32 x in 64-bit integers.
   IntegerVector zero_points;
-};
-
-// How the scale of a block follows from its range.
-enum class ScaleRule : uint8_t {
-  kRange,       // (max - min) / (qmax - qmin), with a zero point
-  kSymmetric,   // max|x| / largest
-  kPowerOfTwo,  // OCP MX: 2^(floor(log2(max|x|)) - emax)
-  kTwoLevel,    // NVFP4: FLOAT8E4M3FN of max|x| / 6 / tensor scale
 };
 
 // Made by PlanDynamicQuantize.

@@ -167,7 +167,11 @@ size_t FirstFault(const rules::ScaleMaker& maker, DynamicScales& scales, size_t 
 absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan, const Part& part,
                                       Workers workers, DynamicScales& scales,
                                       const DynamicQuantizeOutput& output) {
-  rules::ScaleMaker maker(plan);
+  rules::ScaleMaker maker({.scale_rule = plan.rule,
+                           .scale_type = plan.scale_type,
+                           .output_type = plan.output_type,
+                           .minimum = plan.minimum,
+                           .maximum = plan.maximum});
   if (plan.has_tensor_scale) {
     rules::Range tensor;
     for (size_t i = 0; i < scales.size; ++i) {

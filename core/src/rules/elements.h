@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "quantd/arithmetic.h"
 #include "quantd/data_type.h"
-#include "quantd/plan.h"
 #include "types/codes.h"
 #include "types/small_float.h"
 
@@ -49,8 +49,7 @@ inline QuantizedElement ClampToInteger(const ElementRule& rule, double value) {
   return {code(static_cast<int32_t>(value)), false};
 }
 
-// x as FLOAT (INT32 by way of it), scale and zero_point as the plan has them; zero_point 0 where
-// there is none.
+// x as FLOAT (INT32 by way of it), scale and zero_point as FLOAT; zero_point 0 where there is none.
 inline QuantizedElement QuantizeElement(const ElementRule& rule, float x, float scale,
                                         float zero_point) {
   const DataTypeKind kind = Info(rule.output_type).kind;
@@ -75,13 +74,13 @@ inline QuantizedElement QuantizeElement(const ElementRule& rule, float x, float 
 
 // ---- Dequantize ---------------------------------------------------------------------------------
 
-// The zero point of a DequantizePlan as FLOAT: FLOAT4's are codes.
+// A zero point as FLOAT: FLOAT4's are codes.
 inline float DequantizeZeroPoint(DataType input_type, int32_t zero_point) {
   return input_type == DataType::kFloat4E2M1 ? DecodeFloat4(static_cast<uint8_t>(zero_point))
                                              : static_cast<float>(zero_point);
 }
 
-// (x - zero_point) * scale in FLOAT, for a code of a DequantizePlan's input_type.
+// (x - zero_point) * scale in FLOAT, for a code of `input_type`.
 inline float DequantizeElement(DataType input_type, uint32_t code, float scale,
                                int32_t zero_point) {
   if (input_type == DataType::kInt32) {

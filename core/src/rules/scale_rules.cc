@@ -31,14 +31,14 @@ ScaleFault FaultOf(float scale) {
 
 }  // namespace
 
-ScaleMaker::ScaleMaker(const DynamicQuantizePlan& plan)
-    : rule_(plan.rule),
-      scale_type_(plan.scale_type),
-      largest_(Info(plan.output_type).largest),
-      max_exponent_(MaxExponent(plan.output_type)),
-      minimum_(static_cast<float>(plan.minimum)),
-      maximum_(static_cast<float>(plan.maximum)),
-      steps_(static_cast<float>(plan.maximum - plan.minimum)) {}
+ScaleMaker::ScaleMaker(const BlockRule& rule)
+    : rule_(rule.scale_rule),
+      scale_type_(rule.scale_type),
+      largest_(Info(rule.output_type).largest),
+      max_exponent_(MaxExponent(rule.output_type)),
+      minimum_(static_cast<float>(rule.minimum)),
+      maximum_(static_cast<float>(rule.maximum)),
+      steps_(static_cast<float>(rule.maximum - rule.minimum)) {}
 
 ScaleFault ScaleMaker::SetTensorScale(const Range& tensor) {
   const float largest = tensor.largest_magnitude();

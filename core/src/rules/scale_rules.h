@@ -1,7 +1,6 @@
 // DynamicQuantize: the scale and the zero point of a block from its range.
 //
-//   ScaleMaker maker(plan);
-//   if (plan.has_tensor_scale) fault = maker.SetTensorScale(whole_tensor);
+//   ScaleMaker maker({.scale_rule = ScaleRule::kRange, .output_type = DataType::kInt8, ...});
 //   BlockScale scale = maker.Make(Range{minimum, maximum});
 //   if (scale.fault != ScaleFault::kNone) return maker.Error(index, range, scale.fault);
 //
@@ -13,9 +12,19 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "quantd/plan.h"
+#include "quantd/arithmetic.h"
+#include "quantd/data_type.h"
 
 namespace quantd::rules {
+
+// What is the same for all blocks of one DynamicQuantize.
+struct BlockRule {
+  ScaleRule scale_rule = ScaleRule::kRange;
+  DataType scale_type = DataType::kFloat;
+  DataType output_type = DataType::kUint8;
+  int32_t minimum = 0;  // integers
+  int32_t maximum = 255;
+};
 
 // min(0, min x) and max(0, max x) over the finite elements of a block, in FLOAT.
 struct Range {
@@ -33,14 +42,14 @@ enum class ScaleFault : uint8_t { kNone, kUnderflow, kOverflow };
 
 struct BlockScale {
   float scale = 1;         // what x is divided by; NVFP4: float(y_scale) * tensor scale
-  uint32_t code = 0;       // y_scale's element, in the plan's scale_type
+  uint32_t code = 0;       // y_scale's element, in the scale_type
   int32_t zero_point = 0;  // y_zero_point's element, a value of the output type
   ScaleFault fault = ScaleFault::kNone;
 };
 
 class ScaleMaker {
  public:
-  explicit ScaleMaker(const DynamicQuantizePlan& plan);
+  explicit ScaleMaker(const BlockRule& rule);
 
   // kTwoLevel only, before Make: the second scale from the range of the whole tensor.
   ScaleFault SetTensorScale(const Range& tensor);
@@ -50,7 +59,7 @@ class ScaleMaker {
   BlockScale Make(const Range& block) const;
 
   // The steps of Make, for loops over many blocks. The scale before it is rounded to the scale
-  // type; kPowerOfTwo has none. REQUIRES: kRule is the plan's.
+  // type; kPowerOfTwo has none. REQUIRES: kRule is the block rule's.
   template <ScaleRule kRule>
   float Unrounded(const Range& block) const {
     static_assert(kRule != ScaleRule::kPowerOfTwo);
