@@ -1,9 +1,10 @@
 // The loops over elements, as plain function pointers: one table a target (AVX-512, AVX2, NEON,
 // scalar), all with the same results bit for bit.
 //
-//   const KernelTable& kernels = Kernels();                   // once, where a plan is executed
-//   QuantizeKernel quantize = FindQuantize(kernels, plan.quotient, plan.zero_point_order,
-//                                          plan.output_type, ScaleMode::kRuns);
+//   const KernelTable& kernels = Kernels();  // once, where a plan is executed
+//   QuantizeKernel quantize = FindQuantize(kernels, Quotient::kDivide,
+//                                          ZeroPointOrder::kAfterRounding, DataType::kUint8,
+//                                          ScaleMode::kRuns);
 //   quantize(tile);
 //
 // Kernels see contiguous pieces of a tensor ("tiles") of any length, 0 included, at any alignment:
@@ -20,8 +21,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "quantd/arithmetic.h"
 #include "quantd/data_type.h"
-#include "quantd/plan.h"
 #include "quantd/quantization_error.h"
 
 namespace quantd {
@@ -33,7 +34,7 @@ enum class ScaleMode : uint8_t {
 };
 inline constexpr size_t kScaleModes = 2;
 
-// How x / scale is computed: plan.h's Quotient, and the order of the zero point.
+// How x / scale is computed: arithmetic.h's Quotient, and the order of the zero point.
 enum class Division : uint8_t {
   kReciprocal,      // two fused multiply-adds; kInteger8 only
   kDivide,          // x / scale
@@ -243,7 +244,7 @@ inline bool IsDivisor(Magnitudes scales) {
   return IsDivisor(scales.smallest) && IsDivisor(scales.largest);
 }
 
-// A function of a QuantizePlan's fields. Never null for a plan that PlanQuantize made.
+// Never null for what PlanQuantize decides together.
 QuantizeKernel FindQuantize(const KernelTable& table, Quotient quotient, ZeroPointOrder order,
                             DataType output, ScaleMode mode);
 // Of the type of x.
