@@ -5,8 +5,8 @@
 
 #include "execute/cursor.h"
 #include "execute/scales.h"
-#include "execute/tasks.h"
 #include "kernels/conversions.h"
+#include "pool/tasks.h"
 
 namespace quantd {
 namespace {

@@ -12,7 +12,7 @@
 #include "execute/make_scales.h"
 #include "execute/quantize_tiles.h"
 #include "execute/ranges.h"
-#include "execute/tasks.h"
+#include "pool/tasks.h"
 
 namespace quantd {
 namespace {

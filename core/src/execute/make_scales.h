@@ -7,8 +7,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
-#include "execute/tasks.h"
 #include "kernels/kernel_table.h"
+#include "pool/tasks.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/plan.h"
 #include "rules/scale_rules.h"

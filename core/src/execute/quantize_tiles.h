@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "execute/tasks.h"
+#include "pool/tasks.h"
 #include "quantd/executor.h"
 #include "quantd/plan.h"
 #include "quantd/quantization_error.h"

@@ -11,8 +11,8 @@
 #include "execute/blocks.h"
 #include "execute/cursor.h"
 #include "execute/scales.h"
-#include "execute/tasks.h"
 #include "kernels/conversions.h"
+#include "pool/tasks.h"
 #include "rules/scale_rules.h"
 
 namespace quantd {

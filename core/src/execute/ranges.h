@@ -3,7 +3,7 @@
 #define QUANTD_SRC_EXECUTE_RANGES_H_
 
 #include "absl/status/status.h"
-#include "execute/tasks.h"
+#include "pool/tasks.h"
 #include "quantd/executor.h"
 #include "quantd/plan.h"
 

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <memory>
 
-#include "execute/tasks.h"
 #include "kernels/kernel_table.h"
+#include "pool/tasks.h"
 
 namespace quantd {
 

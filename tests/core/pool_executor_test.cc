@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "execute/default_threads.h"
-#include "execute/tasks.h"
+#include "pool/default_threads.h"
+#include "pool/tasks.h"
 #include "quantd/executor.h"
 
 namespace quantd {

@@ -1,4 +1,4 @@
-#include "execute/default_threads.h"
+#include "pool/default_threads.h"
 
 #include <sched.h>
 

@@ -1,8 +1,8 @@
 // How many CPUs this process may use: what its affinity and its cgroup allow, not what the host
 // has. More threads than that only take turns, and a CPU quota then stops all of them at once for
 // the rest of its period.
-#ifndef QUANTD_SRC_EXECUTE_DEFAULT_THREADS_H_
-#define QUANTD_SRC_EXECUTE_DEFAULT_THREADS_H_
+#ifndef QUANTD_SRC_POOL_DEFAULT_THREADS_H_
+#define QUANTD_SRC_POOL_DEFAULT_THREADS_H_
 
 #include <string>
 
@@ -18,4 +18,4 @@ int QuotaCpus(const std::string& root);
 
 }  // namespace quantd
 
-#endif  // QUANTD_SRC_EXECUTE_DEFAULT_THREADS_H_
+#endif  // QUANTD_SRC_POOL_DEFAULT_THREADS_H_
