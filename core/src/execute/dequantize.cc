@@ -3,10 +3,10 @@
 #include <array>
 #include <cstddef>
 
-#include "execute/cursor.h"
-#include "execute/scales.h"
 #include "kernels/conversions.h"
 #include "pool/tasks.h"
+#include "walk/cursor.h"
+#include "walk/scale_cursor.h"
 
 namespace quantd {
 namespace {

@@ -8,11 +8,11 @@
 #include <numeric>
 #include <vector>
 
-#include "execute/cursor.h"
 #include "execute/make_scales.h"
 #include "execute/quantize_tiles.h"
 #include "execute/ranges.h"
 #include "pool/tasks.h"
+#include "walk/cursor.h"
 
 namespace quantd {
 namespace {

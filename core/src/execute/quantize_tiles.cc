@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "execute/cursor.h"
 #include "execute/reciprocals.h"
-#include "execute/scales.h"
 #include "kernels/conversions.h"
 #include "pool/tasks.h"
+#include "walk/cursor.h"
+#include "walk/scale_cursor.h"
 
 namespace quantd {
 namespace {

@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "execute/blocks.h"
-#include "execute/cursor.h"
-#include "execute/scales.h"
 #include "kernels/conversions.h"
 #include "pool/tasks.h"
 #include "rules/scale_rules.h"
+#include "walk/block_walk.h"
+#include "walk/cursor.h"
+#include "walk/scale_cursor.h"
 
 namespace quantd {
 namespace {

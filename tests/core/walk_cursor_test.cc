@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "execute/cursor.h"
+#include "walk/cursor.h"
 
 namespace quantd {
 namespace {

@@ -1,4 +1,4 @@
-#include "execute/blocks.h"
+#include "walk/block_walk.h"
 
 #include <algorithm>
 

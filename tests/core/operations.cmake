@@ -1,7 +1,3 @@
-quantd_core_test(execute
-  execute_blocks_test.cc
-  execute_cursor_test.cc
-)
 quantd_core_test(operations
   operations_errors_test.cc
   operations_stop_test.cc

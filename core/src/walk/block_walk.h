@@ -6,8 +6,8 @@
 //
 // A row is the layout's last dimension: its blocks follow each other in memory, and so do their
 // scales. Counters are carried along, so a step costs no division.
-#ifndef QUANTD_SRC_EXECUTE_BLOCKS_H_
-#define QUANTD_SRC_EXECUTE_BLOCKS_H_
+#ifndef QUANTD_SRC_WALK_BLOCK_WALK_H_
+#define QUANTD_SRC_WALK_BLOCK_WALK_H_
 
 #include <cstdint>
 
@@ -66,4 +66,4 @@ class BlockWalk {
 
 }  // namespace quantd
 
-#endif  // QUANTD_SRC_EXECUTE_BLOCKS_H_
+#endif  // QUANTD_SRC_WALK_BLOCK_WALK_H_

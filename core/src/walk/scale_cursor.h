@@ -15,16 +15,16 @@
 // Rows too short to be worth a call each (3 channels, last) have their scales copied out, one an
 // element, so that one kPerElement call covers many rows. Where every row has the same scales the
 // copy is made once a task.
-#ifndef QUANTD_SRC_EXECUTE_SCALES_H_
-#define QUANTD_SRC_EXECUTE_SCALES_H_
+#ifndef QUANTD_SRC_WALK_SCALE_CURSOR_H_
+#define QUANTD_SRC_WALK_SCALE_CURSOR_H_
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "execute/blocks.h"
 #include "kernels/kernel_table.h"
+#include "walk/block_walk.h"
 
 namespace quantd {
 
@@ -120,4 +120,4 @@ class ScaleCursor {
 
 }  // namespace quantd
 
-#endif  // QUANTD_SRC_EXECUTE_SCALES_H_
+#endif  // QUANTD_SRC_WALK_SCALE_CURSOR_H_

@@ -4,8 +4,8 @@
 #include <random>
 #include <vector>
 
-#include "execute/blocks.h"
-#include "execute/scales.h"
+#include "walk/block_walk.h"
+#include "walk/scale_cursor.h"
 
 namespace quantd {
 namespace {

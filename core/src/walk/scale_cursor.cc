@@ -1,4 +1,4 @@
-#include "execute/scales.h"
+#include "walk/scale_cursor.h"
 
 #include <cstring>
 

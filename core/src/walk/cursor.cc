@@ -1,4 +1,4 @@
-#include "execute/cursor.h"
+#include "walk/cursor.h"
 
 #include <algorithm>
 #include <cstring>
