@@ -173,7 +173,8 @@ FloatColumn ReadFloats(const TensorView& tensor, int64_t elements) {
   const auto size = static_cast<size_t>(elements);
   const DataType type = tensor.data_type;
   if (type == DataType::kFloat && tensor.bytes.chunk_count() == 1) {
-    // Where they lie, if a pointer to floats may point there.
+    // Where they lie, if a pointer to floats may point there: a copy is fetched from this core by
+    // all others.
     const uint8_t* const bytes = tensor.bytes.chunk(0).data();
     if (reinterpret_cast<uintptr_t>(bytes) % alignof(float) == 0) {
       return FloatColumn(reinterpret_cast<const float*>(bytes), size);

@@ -1,7 +1,7 @@
 // Between the two passes of DynamicQuantize: scales and zero points from the ranges, for the second
 // pass and for the answer.
-#ifndef QUANTD_SRC_EXECUTE_MAKE_SCALES_H_
-#define QUANTD_SRC_EXECUTE_MAKE_SCALES_H_
+#ifndef QUANTD_SRC_DYNAMIC_MAKE_SCALES_H_
+#define QUANTD_SRC_DYNAMIC_MAKE_SCALES_H_
 
 #include <cstddef>
 
@@ -45,4 +45,4 @@ absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan, const Par
 
 }  // namespace quantd
 
-#endif  // QUANTD_SRC_EXECUTE_MAKE_SCALES_H_
+#endif  // QUANTD_SRC_DYNAMIC_MAKE_SCALES_H_

@@ -1,6 +1,6 @@
 #include "quantd/quantize.h"
 
-#include "execute/quantize_tiles.h"
+#include "linear/quantize_tiles.h"
 
 namespace quantd {
 

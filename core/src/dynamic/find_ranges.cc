@@ -1,4 +1,4 @@
-#include "execute/ranges.h"
+#include "dynamic/find_ranges.h"
 
 #include <algorithm>
 #include <array>

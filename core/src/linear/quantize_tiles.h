@@ -1,6 +1,6 @@
 // The tile loop of Quantize, which is also the second pass of DynamicQuantize.
-#ifndef QUANTD_SRC_EXECUTE_QUANTIZE_TILES_H_
-#define QUANTD_SRC_EXECUTE_QUANTIZE_TILES_H_
+#ifndef QUANTD_SRC_LINEAR_QUANTIZE_TILES_H_
+#define QUANTD_SRC_LINEAR_QUANTIZE_TILES_H_
 
 #include <cstdint>
 
@@ -38,4 +38,4 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Worker
 
 }  // namespace quantd
 
-#endif  // QUANTD_SRC_EXECUTE_QUANTIZE_TILES_H_
+#endif  // QUANTD_SRC_LINEAR_QUANTIZE_TILES_H_

@@ -1,6 +1,6 @@
 // The first pass of DynamicQuantize: the range of the elements of each scale.
-#ifndef QUANTD_SRC_EXECUTE_RANGES_H_
-#define QUANTD_SRC_EXECUTE_RANGES_H_
+#ifndef QUANTD_SRC_DYNAMIC_FIND_RANGES_H_
+#define QUANTD_SRC_DYNAMIC_FIND_RANGES_H_
 
 #include "absl/status/status.h"
 #include "pool/tasks.h"
@@ -22,4 +22,4 @@ int64_t ElementsWithoutSharedScales(const BlockLayout& layout);
 
 }  // namespace quantd
 
-#endif  // QUANTD_SRC_EXECUTE_RANGES_H_
+#endif  // QUANTD_SRC_DYNAMIC_FIND_RANGES_H_
