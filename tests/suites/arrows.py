@@ -40,6 +40,7 @@ FORBIDDEN = {
     "core/src/rules": PLANS,
     "core/src/kernels": PLANS,
     "core/src/pool": PLANS,
+    "core/src/walk": PLANS,
     "server/operations": r"^grpc",
     "server/admission": r"^(grpc|google/protobuf|quantd/v1/)",
     "server/metrics": r"^(grpc|google/protobuf|quantd/v1/)",

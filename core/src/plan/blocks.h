@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "quantd/block_layout.h"
 #include "quantd/parameters.h"
-#include "quantd/plan.h"
 
 namespace quantd {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "absl/container/inlined_vector.h"
-#include "quantd/plan.h"
+#include "quantd/block_layout.h"
 
 namespace quantd {
 
