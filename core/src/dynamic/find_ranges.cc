@@ -10,6 +10,7 @@
 
 #include "kernels/conversions.h"
 #include "pool/tasks.h"
+#include "pool/watch.h"
 #include "rules/scale_rules.h"
 #include "walk/block_walk.h"
 #include "walk/cursor.h"
@@ -189,12 +190,6 @@ float ElementAt(const Loop& loop, int64_t index) {
 }
 
 }  // namespace
-
-int64_t ElementsWithoutSharedScales(const BlockLayout& layout) {
-  int64_t elements = layout.dimensions[0].block;
-  for (size_t i = 1; i < layout.dimensions.size(); ++i) elements *= layout.dimensions[i].length;
-  return elements;
-}
 
 absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x, const Part& part,
                         Workers workers, Interrupted interrupted, float* min, float* max) {

@@ -6,6 +6,7 @@
 #include "pool/tasks.h"
 #include "quantd/executor.h"
 #include "quantd/plan.h"
+#include "walk/part.h"
 
 namespace quantd {
 
@@ -15,10 +16,6 @@ namespace quantd {
 // is not empty.
 absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x, const Part& part,
                         Workers workers, Interrupted interrupted, float* min, float* max);
-
-// Parts that begin at multiples of this many elements share no scale. The number of all elements,
-// when there is no smaller one. REQUIRES: the tensor is not empty.
-int64_t ElementsWithoutSharedScales(const BlockLayout& layout);
 
 }  // namespace quantd
 

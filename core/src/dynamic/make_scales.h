@@ -12,6 +12,7 @@
 #include "quantd/dynamic_quantize.h"
 #include "quantd/plan.h"
 #include "rules/scale_rules.h"
+#include "walk/part.h"
 
 namespace quantd {
 

@@ -5,6 +5,7 @@
 
 #include "kernels/conversions.h"
 #include "pool/tasks.h"
+#include "pool/watch.h"
 #include "walk/cursor.h"
 #include "walk/scale_cursor.h"
 

@@ -10,6 +10,7 @@
 #include "quantd/executor.h"
 #include "quantd/plan.h"
 #include "quantd/quantization_error.h"
+#include "walk/part.h"
 
 namespace quantd {
 

@@ -1,9 +1,8 @@
-// How an operation is cut into tasks, and how its tasks are stopped.
+// How an operation is cut into tasks, and where they run.
 #ifndef QUANTD_SRC_POOL_TASKS_H_
 #define QUANTD_SRC_POOL_TASKS_H_
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,16 +19,6 @@ inline void ForEachTask(Workers workers, size_t tasks, absl::FunctionRef<void(si
   if (workers != nullptr) return workers->ParallelFor(tasks, body);
   for (size_t task = 0; task < tasks; ++task) body(task);
 }
-
-// A part of a tensor: all, or one whose scales no other part has.
-struct Part {
-  int64_t begin;  // elements
-  int64_t end;
-  size_t first_scale;
-  size_t scales;
-
-  int64_t elements() const { return end - begin; }
-};
 
 // Equal ranges of elements, the last one maybe shorter.
 struct TaskSplit {
@@ -66,44 +55,6 @@ struct TaskSplit {
   int64_t elements_;
   int64_t per_task_ = 0;
   size_t tasks_ = 0;
-};
-
-// Asks whether the work is still wanted, and spreads the answer to all tasks.
-class Watch {
- public:
-  explicit Watch(Interrupted interrupted) : interrupted_(interrupted) {}
-
-  bool Stopped() {
-    if (stopped_.load(std::memory_order_relaxed)) return true;
-    if (!interrupted_()) return false;
-    Stop();
-    return true;
-  }
-  bool WasStopped() const { return stopped_.load(std::memory_order_relaxed); }
-  // For reasons of the work's own.
-  void Stop() { stopped_.store(true, std::memory_order_relaxed); }
-
- private:
-  Interrupted interrupted_;
-  std::atomic<bool> stopped_{false};
-};
-
-// A task's view of the watch: asks once in kPeriod bytes of work, the first time at once.
-class TaskWatch {
- public:
-  static constexpr int64_t kPeriod = 64 * 1024;
-
-  explicit TaskWatch(Watch& watch) : watch_(watch) {}
-
-  bool StoppedBefore(int64_t bytes) {
-    const bool due = since_ >= kPeriod;
-    since_ = (due ? 0 : since_) + bytes;
-    return due && watch_.Stopped();
-  }
-
- private:
-  Watch& watch_;
-  int64_t since_ = kPeriod;
 };
 
 }  // namespace quantd
