@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "kernels/conversions.h"
+#include "linear/beyond_caches.h"
 #include "pool/tasks.h"
 #include "pool/watch.h"
 #include "walk/cursor.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/conversions.h"
+#include "linear/beyond_caches.h"
 #include "linear/reciprocals.h"
 #include "pool/tasks.h"
 #include "pool/watch.h"
