@@ -83,27 +83,25 @@ TEST(ScaleCursor, GivesKernelsTheScaleOfEveryElement) {
       one[i] = static_cast<float>(i);
       other[i] = -static_cast<int32_t>(i);
     }
-    ScaleCursor::Columns columns{};
-    columns[1] = one.data();
-    columns[4] = other.data();
     const BlockWalk walk(made.layout);
-    const ScaleMode mode = ScaleCursor::Mode(walk);
-    ScaleCursor scales(walk, columns);
+    const ScaleMode mode = ScaleModeOf(walk);
+    using Scales = ScaleCursor<float, float, int32_t>;
+    Scales scales(walk, {nullptr, one.data(), other.data()});
     const int64_t begin = round % 2 == 0 ? 0 : static_cast<int64_t>(random() % made.elements);
     scales.Seek(begin, made.elements);
     for (int64_t at = begin; at < made.elements;) {
       const int64_t wanted = 1 + static_cast<int64_t>(random() % 3000);
       const int64_t window = scales.Most(std::min(wanted, made.elements - at));
       int64_t seen = 0;
-      scales.ForEach(window, [&](const ScaleCursor::Piece& piece) {
+      scales.ForEach(window, [&](const Scales::Piece& piece) {
         EXPECT_EQ(piece.offset, seen);
         for (size_t i = 0; i < piece.size; ++i) {
           const size_t entry = mode == ScaleMode::kRuns ? (piece.first + i) / piece.run : i;
           const int64_t expected = ScaleOf(made.layout, at + seen + static_cast<int64_t>(i));
-          ASSERT_EQ(piece.floats(1)[entry], static_cast<float>(expected));
-          ASSERT_EQ(piece.ints(4)[entry], -expected);
+          ASSERT_EQ(piece.column<1>()[entry], static_cast<float>(expected));
+          ASSERT_EQ(piece.column<2>()[entry], -expected);
         }
-        EXPECT_EQ(piece.columns[0], nullptr);
+        EXPECT_EQ(piece.column<0>(), nullptr);
         seen += static_cast<int64_t>(piece.size);
       });
       ASSERT_EQ(seen, window);

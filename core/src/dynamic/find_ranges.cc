@@ -56,9 +56,7 @@ class FirstNonFinite {
 // row of kPerElement, whose entries are put together at the end.
 class WideRow {
  public:
-  static bool Fits(const BlockWalk& walk) {
-    return ScaleCursor::CopiesOut(walk) && walk.period() > 0;
-  }
+  static bool Fits(const BlockWalk& walk) { return HasShortRows(walk) && walk.period() > 0; }
 
   WideRow(const BlockWalk& walk, int64_t begin)
       : row_(walk.row()),
@@ -94,7 +92,7 @@ class WideRow {
 
  private:
   static constexpr int64_t kMost = 1024;
-  static_assert(ScaleCursor::kShortRow <= kMost);
+  static_assert(kShortRow <= kMost);
 
   const int64_t row_;
   const int64_t block_;

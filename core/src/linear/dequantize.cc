@@ -14,13 +14,14 @@ namespace quantd {
 namespace {
 
 enum Column : size_t { kScale, kZeroPoint };
+using Scales = ScaleCursor<float, int32_t>;
 
 // What all tasks of one operation share.
 struct Loop {
   const ByteChunks& x;
   uint8_t* y;
   BlockWalk walk;
-  ScaleCursor::Columns columns;
+  Scales::Columns columns;
   DequantizeKernel dequantize;
   ConvertTile unpack;
   ConvertTile from_float;
@@ -42,7 +43,7 @@ void DequantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch)
   alignas(64) std::array<uint8_t, kCodeWindow> code_tile;
 
   Cursor cursor(loop.x, loop.input_bits);
-  ScaleCursor scales(loop.walk, loop.columns);
+  Scales scales(loop.walk, loop.columns);
   cursor.Seek(begin);
   scales.Seek(begin, end);
   const int64_t most = scales.Most(loop.from_float != nullptr ? Cursor::kTile
@@ -64,14 +65,14 @@ void DequantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch)
     }
     uint8_t* y = loop.y + window.begin * loop.output_bits / 8;
     uint8_t* out = loop.from_float != nullptr ? floats.data() : y;
-    scales.ForEach(window.elements, [&](const ScaleCursor::Piece& piece) {
+    scales.ForEach(window.elements, [&](const Scales::Piece& piece) {
       tile.x = codes + piece.offset * code_bytes;
       tile.y = out + piece.offset * 4;
       tile.size = piece.size;
       tile.first = piece.first;
       tile.run = piece.run;
-      tile.scale = piece.floats(kScale);
-      tile.zero_point = piece.ints(kZeroPoint);
+      tile.scale = piece.column<kScale>();
+      tile.zero_point = piece.column<kZeroPoint>();
       loop.dequantize(tile);
     });
     if (loop.from_float != nullptr) loop.from_float(floats.data(), size, y);
@@ -85,16 +86,15 @@ absl::Status Dequantize(const DequantizePlan& plan, const ByteChunks& x, const E
   if (plan.elements == 0) return absl::OkStatus();
   const KernelTable& kernels = Kernels();
   const BlockWalk walk(plan.layout);
-  ScaleCursor::Columns columns{};
-  columns[kScale] = plan.scales.data();
-  if (!plan.zero_points.empty()) columns[kZeroPoint] = plan.zero_points.data();
+  const Scales::Columns columns(plan.scales.data(),
+                                plan.zero_points.empty() ? nullptr : plan.zero_points.data());
   const ConvertTile from_float = FromFloat(kernels, plan.output_type);
   const Loop loop{
       .x = x,
       .y = y.data(),
       .walk = walk,
       .columns = columns,
-      .dequantize = FindDequantize(kernels, plan.input_type, ScaleCursor::Mode(walk)),
+      .dequantize = FindDequantize(kernels, plan.input_type, ScaleModeOf(walk)),
       .unpack = Unpack(kernels, plan.input_type),
       .from_float = from_float,
       .input_bits = Info(plan.input_type).bits,

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "kernels/conversions.h"
@@ -23,14 +24,14 @@ enum Column : size_t {
   kZeroPoint,
   kDequantizeScale,
 };
-static_assert(kDequantizeScale < ScaleCursor::kMaxColumns);
+using Scales = ScaleCursor<float, float, float, float, float>;
 
 // What all tasks of one operation share.
 struct Loop {
   const ByteChunks& x;
   uint8_t* y;
   BlockWalk walk;
-  ScaleCursor::Columns columns;
+  Scales::Columns columns;
   QuantizeTile tile;  // what all tiles have in common
   ErrorTile error_tile;
   bool int32;  // is x
@@ -55,7 +56,7 @@ void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, E
   alignas(64) std::array<uint8_t, kCodeWindow> code_tile;
 
   Cursor cursor(loop.x, loop.input_bits);
-  ScaleCursor scales(loop.walk, loop.columns);
+  Scales scales(loop.walk, loop.columns);
   cursor.Seek(begin);
   scales.Seek(begin, end);
   const int64_t most = scales.Most(loop.to_float != nullptr || sums != nullptr ? Cursor::kTile
@@ -76,16 +77,16 @@ void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, E
     uint8_t* y = loop.y + window.begin * loop.output_bits / 8;
     uint8_t* codes = loop.pack != nullptr ? code_tile.data() : y;
     const int64_t code_bytes = loop.output_bits == 16 ? 2 : 1;
-    scales.ForEach(window.elements, [&](const ScaleCursor::Piece& piece) {
+    scales.ForEach(window.elements, [&](const Scales::Piece& piece) {
       tile.x = x + piece.offset * 4;
       tile.y = codes + piece.offset * code_bytes;
       tile.size = piece.size;
       tile.first = piece.first;
       tile.run = piece.run;
-      tile.scale = piece.floats(kScale);
-      tile.reciprocal = piece.floats(kReciprocal);
-      tile.correction = piece.floats(kCorrection);
-      tile.zero_point = piece.floats(kZeroPoint);
+      tile.scale = piece.column<kScale>();
+      tile.reciprocal = piece.column<kReciprocal>();
+      tile.correction = piece.column<kCorrection>();
+      tile.zero_point = piece.column<kZeroPoint>();
       loop.quantize(tile);
       if (sums == nullptr) return;
       ErrorTile error = loop.error_tile;
@@ -96,7 +97,7 @@ void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, E
       error.first = tile.first;
       error.run = tile.run;
       error.scale = tile.scale;
-      error.dequantize_scale = piece.floats(kDequantizeScale);
+      error.dequantize_scale = piece.column<kDequantizeScale>();
       error.zero_point = tile.zero_point;
       AddErrors(error, *sums);
     });
@@ -113,19 +114,19 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Worker
   const KernelTable& kernels = Kernels();
   const bool report = sums != nullptr;
   const BlockWalk walk(*work.layout, static_cast<int64_t>(part.first_scale));
-  const ScaleMode mode = ScaleCursor::Mode(walk);
+  const ScaleMode mode = ScaleModeOf(walk);
 
   std::optional<Reciprocals> reciprocals;
-  ScaleCursor::Columns columns{};
+  Scales::Columns columns{};
   if (DivisionOf(work.quotient, work.order) == Division::kReciprocal &&
       mode == ScaleMode::kPerElement) {
     reciprocals.emplace(kernels, workers, work.scale, part.scales);
-    columns[kReciprocal] = reciprocals->reciprocal();
-    columns[kCorrection] = reciprocals->correction();
+    std::get<kReciprocal>(columns) = reciprocals->reciprocal();
+    std::get<kCorrection>(columns) = reciprocals->correction();
   }
-  columns[kScale] = work.scale;
-  if (report) columns[kDequantizeScale] = work.dequantize_scale;
-  columns[kZeroPoint] = work.zero_point;
+  std::get<kScale>(columns) = work.scale;
+  if (report) std::get<kDequantizeScale>(columns) = work.dequantize_scale;
+  std::get<kZeroPoint>(columns) = work.zero_point;
 
   const int input_bits = Info(work.input_type).bits;
   const int output_bits = Info(work.output_type).bits;
