@@ -7,61 +7,13 @@
 #define QUANTD_PLAN_H_
 
 #include <cstdint>
-#include <memory>
-#include <utility>
-#include <vector>
 
 #include "quantd/arithmetic.h"
 #include "quantd/block_layout.h"
+#include "quantd/column.h"
 #include "quantd/parameters.h"
 
 namespace quantd {
-
-// A vector whose resize leaves new elements as they are, for what is written right away: a scale
-// every 32 elements is a lot of scales.
-template <typename T>
-struct UninitializedAllocator : std::allocator<T> {
-  template <typename U>
-  struct rebind {
-    using other = UninitializedAllocator<U>;
-  };
-  template <typename U>
-  void construct(U* place) {
-    ::new (static_cast<void*>(place)) U;
-  }
-  template <typename U, typename... Arguments>
-  void construct(U* place, Arguments&&... arguments) {
-    ::new (static_cast<void*>(place)) U(std::forward<Arguments>(arguments)...);
-  }
-};
-template <typename T>
-using UninitializedVector = std::vector<T, UninitializedAllocator<T>>;
-using FloatVector = UninitializedVector<float>;
-using IntegerVector = UninitializedVector<int32_t>;
-
-// Floats that a plan made, or a request's own, where they lie.
-class FloatColumn {
- public:
-  using value_type = float;
-  using const_iterator = const float*;
-
-  FloatColumn() = default;
-  FloatColumn(FloatVector made) : made_(std::move(made)) {}  // NOLINT(google-explicit-constructor)
-  // Those at `floats`, which must outlive it. REQUIRES: not null.
-  FloatColumn(const float* floats, size_t size) : lent_(floats), lent_size_(size) {}
-
-  const float* data() const { return lent_ != nullptr ? lent_ : made_.data(); }
-  size_t size() const { return lent_ != nullptr ? lent_size_ : made_.size(); }
-  bool empty() const { return size() == 0; }
-  const float* begin() const { return data(); }
-  const float* end() const { return data() + size(); }
-  float operator[](size_t index) const { return data()[index]; }
-
- private:
-  FloatVector made_;
-  const float* lent_ = nullptr;
-  size_t lent_size_ = 0;
-};
 
 // What all plans have.
 struct PlanBase {
@@ -101,7 +53,7 @@ struct DequantizePlan : PlanBase {
   FloatColumn scales;  // scale_count, tensor_scale multiplied in; any value
   // scale_count, or empty when all bytes are 0. FLOAT4: the codes, 0 to 15 (-0 is one of them). To
   // be subtracted as float(x) - float(zero_point), but for INT32 x in 64-bit integers.
-  IntegerVector zero_points;
+  IntegerColumn zero_points;
 };
 
 // Made by PlanDynamicQuantize.

@@ -5,13 +5,13 @@
 
 #include <cstddef>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "kernels/kernel_table.h"
 #include "pool/tasks.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/plan.h"
 #include "rules/scale_rules.h"
+#include "types/scratch.h"
 #include "walk/part.h"
 
 namespace quantd {
@@ -33,7 +33,7 @@ struct DynamicScales {
   float* zero_point() { return max(); }
 
   const size_t size;
-  absl::InlinedVector<float, 16, UninitializedAllocator<float>> values;
+  Scratch<float, 16> values;
 };
 
 // As rules::ScaleMaker has it, in loops over many scales: those of a part, and their entries of

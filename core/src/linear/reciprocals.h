@@ -7,23 +7,18 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 
 #include "kernels/kernel_table.h"
 #include "pool/tasks.h"
+#include "types/scratch.h"
 
 namespace quantd {
 
 class Reciprocals {
  public:
-  Reciprocals(const KernelTable& kernels, Workers workers, const float* scale, size_t size) {
-    float* all = few_;
-    if (size > kFew) {
-      many_ = std::make_unique_for_overwrite<float[]>(2 * size);
-      all = many_.get();
-    }
-    reciprocal_ = all;
-    correction_ = all + size;
+  Reciprocals(const KernelTable& kernels, Workers workers, const float* scale, size_t size)
+      : values_(2 * size), size_(size) {
+    float* const all = values_.data();
     const size_t tasks = (size + kPerTask - 1) / kPerTask;
     ForEachTask(workers, tasks, [&](size_t task) {
       const size_t begin = task * kPerTask;
@@ -32,17 +27,14 @@ class Reciprocals {
     });
   }
 
-  const float* reciprocal() const { return reciprocal_; }
-  const float* correction() const { return correction_; }
+  const float* reciprocal() const { return values_.data(); }
+  const float* correction() const { return values_.data() + size_; }
 
  private:
-  static constexpr size_t kFew = 32;          // kept on the stack
   static constexpr size_t kPerTask = 16'384;  // some 20 us
 
-  float few_[2 * kFew];
-  std::unique_ptr<float[]> many_;
-  const float* reciprocal_;
-  const float* correction_;
+  Scratch<float, 64> values_;
+  const size_t size_;
 };
 
 }  // namespace quantd

@@ -38,8 +38,8 @@ absl::Status FillBase(const TensorView& x, DataType output_type, const Blocks& b
 // as stored (small types zero-extended), or as integers. REQUIRES: CheckTensor passed with
 // `elements`; an integer type for ReadIntegers.
 FloatColumn ReadFloats(const TensorView& tensor, int64_t elements);
-IntegerVector ReadCodes(const TensorView& tensor, int64_t elements);
-IntegerVector ReadIntegers(const TensorView& tensor, int64_t elements);
+IntegerColumn ReadCodes(const TensorView& tensor, int64_t elements);
+IntegerColumn ReadIntegers(const TensorView& tensor, int64_t elements);
 
 // Whether every byte is 0, and so every element of the types that zero points have.
 bool AllZero(const ByteChunks& bytes);
