@@ -2,7 +2,7 @@
 // scale.
 #include <cstring>
 
-#include "kernels/targets.h"
+#include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/convert.cc"

@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/targets.h"
+#include "kernels/simd_targets.h"
 #include "quantd/targets.h"
-// After kernels/targets.h, which says what Highway may use.
+// After kernels/simd_targets.h, which says what Highway may use.
 #include "hwy/highway.h"
 
 namespace quantd {
@@ -24,15 +24,15 @@ struct Target {
   void (*fill)(KernelTable&);
 };
 
-#define QUANTD_FILL(target)            \
-  [](KernelTable& table) {             \
-    target::FillQuantize(table);       \
-    target::FillQuantizeFloats(table); \
-    target::FillDequantize(table);     \
-    target::FillRange(table);          \
-    target::FillConvert(table);        \
-    target::FillErrors(table);         \
-    target::FillScales(table);         \
+#define QUANTD_FILL(target)              \
+  [](KernelTable& table) {               \
+    target::FillQuantizeIntegers(table); \
+    target::FillQuantizeFloats(table);   \
+    target::FillDequantize(table);       \
+    target::FillRange(table);            \
+    target::FillConvert(table);          \
+    target::FillErrors(table);           \
+    target::FillScaleColumns(table);     \
   }
 const Target kTargets[] = {
 #if HWY_TARGETS & HWY_AVX3

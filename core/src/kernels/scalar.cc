@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/targets.h"
+#include "kernels/simd_targets.h"
 #include "rules/elements.h"
 #include "types/codes.h"
 #include "types/small_float.h"

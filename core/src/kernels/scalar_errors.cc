@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "kernels/error_lanes.h"
-#include "kernels/targets.h"
+#include "kernels/simd_targets.h"
 #include "types/codes.h"
 #include "types/small_float.h"
 

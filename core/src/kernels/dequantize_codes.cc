@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/targets.h"
+#include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/dequantize.cc"
+#define HWY_TARGET_INCLUDE "kernels/dequantize_codes.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 

@@ -1,7 +1,7 @@
 // One function a target that fills its table, and which SIMD targets there are. Included by the
 // files that have one body for all targets, before Highway.
-#ifndef QUANTD_SRC_KERNELS_TARGETS_H_
-#define QUANTD_SRC_KERNELS_TARGETS_H_
+#ifndef QUANTD_SRC_KERNELS_SIMD_TARGETS_H_
+#define QUANTD_SRC_KERNELS_SIMD_TARGETS_H_
 
 // Only these are worth their size: AVX-512 and AVX2 on x86, NEON on Arm. Older x86 runs the scalar
 // table; SVE vectors can't be members of a struct. HWY_SCALAR or HWY_EMU128, one of which Highway
@@ -19,15 +19,15 @@ namespace quantd {
 void FillScalarTable(KernelTable& table);
 void FillScalarErrors(KernelTable& table);  // a part of it
 
-#define QUANTD_DECLARE_FILL(target)            \
-  namespace target {                           \
-  void FillQuantize(KernelTable& table);       \
-  void FillQuantizeFloats(KernelTable& table); \
-  void FillDequantize(KernelTable& table);     \
-  void FillRange(KernelTable& table);          \
-  void FillConvert(KernelTable& table);        \
-  void FillErrors(KernelTable& table);         \
-  void FillScales(KernelTable& table);         \
+#define QUANTD_DECLARE_FILL(target)              \
+  namespace target {                             \
+  void FillQuantizeIntegers(KernelTable& table); \
+  void FillQuantizeFloats(KernelTable& table);   \
+  void FillDequantize(KernelTable& table);       \
+  void FillRange(KernelTable& table);            \
+  void FillConvert(KernelTable& table);          \
+  void FillErrors(KernelTable& table);           \
+  void FillScaleColumns(KernelTable& table);     \
   }
 QUANTD_DECLARE_FILL(N_AVX3)
 QUANTD_DECLARE_FILL(N_AVX2)
@@ -36,4 +36,4 @@ QUANTD_DECLARE_FILL(N_NEON)
 
 }  // namespace quantd
 
-#endif  // QUANTD_SRC_KERNELS_TARGETS_H_
+#endif  // QUANTD_SRC_KERNELS_SIMD_TARGETS_H_

@@ -1,8 +1,8 @@
 // Quantize to integers.
-#include "kernels/targets.h"
+#include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/quantize.cc"
+#define HWY_TARGET_INCLUDE "kernels/quantize_integers.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -139,7 +139,7 @@ void Set(KernelTable& table) {
 
 }  // namespace
 
-void FillQuantize(KernelTable& table) {
+void FillQuantizeIntegers(KernelTable& table) {
 #define QUANTD_QUANTIZE(division, encoder) Set<Division::division, Encoder::encoder>(table);
 #include "kernels/kernels.inc"
 }

@@ -1,8 +1,8 @@
 // Many scales at a time: what is wrong with those that arrive, and DynamicQuantize's own.
-#include "kernels/targets.h"
+#include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/scales.cc"
+#define HWY_TARGET_INCLUDE "kernels/scale_columns.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -60,7 +60,7 @@ void RangeZeroPoints(const float* min, const float* max, const float* scale, siz
   });
 }
 
-void FillScales(KernelTable& table) {
+void FillScaleColumns(KernelTable& table) {
   table.magnitudes = MagnitudesOf;
   table.range_scales = RangeScales;
   table.range_zero_points = RangeZeroPoints;

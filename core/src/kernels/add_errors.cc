@@ -1,8 +1,8 @@
 // The error report's loop over a piece.
-#include "kernels/targets.h"
+#include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/errors.cc"
+#define HWY_TARGET_INCLUDE "kernels/add_errors.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
