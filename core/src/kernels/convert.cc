@@ -1,5 +1,4 @@
-// Conversions: the floating-point types, packed codes, and what two fused multiply-adds need of a
-// scale.
+// Conversions: the floating-point types, packed codes.
 #include <cstring>
 
 #include "kernels/simd_targets.h"
@@ -11,7 +10,6 @@
 
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #include "kernels/convert-inl.h"
-#include "kernels/reciprocal-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace quantd {
@@ -148,12 +146,7 @@ struct Unpack2 {
   }
 };
 
-void MakeReciprocals(const float* scale, size_t size, float* reciprocal, float* correction) {
-  ReciprocalsOf(scale, size, reciprocal, correction);
-}
-
 void FillConvert(KernelTable& table) {
-  table.make_reciprocals = MakeReciprocals;
   table.float16_to_float = Convert<Float16ToFloat>;
   table.bfloat16_to_float = Convert<Bfloat16ToFloat>;
   table.int32_to_float = Convert<Int32ToFloat>;

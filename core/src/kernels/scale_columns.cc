@@ -1,4 +1,5 @@
-// Many scales at a time: what is wrong with those that arrive, and DynamicQuantize's own.
+// Many scales at a time: what is wrong with those that arrive, what two fused multiply-adds need of
+// them, and DynamicQuantize's own.
 #include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,6 +9,7 @@
 
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #include "kernels/pack-inl.h"
+#include "kernels/reciprocal-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace quantd {
@@ -39,6 +41,10 @@ Magnitudes MagnitudesOf(const float* x, size_t size) {
           hn::GetLane(hn::BitCast(DF(), hn::MaxOfLanes(d, largest)))};
 }
 
+void MakeReciprocals(const float* scale, size_t size, float* reciprocal, float* correction) {
+  ReciprocalsOf(scale, size, reciprocal, correction);
+}
+
 void RangeScales(const float* min, const float* max, size_t size, float steps, float* scale) {
   ForEachVector(size, [&](auto d, size_t i) HWY_ATTR {
     const auto range = hn::Sub(hn::LoadU(d, max + i), hn::LoadU(d, min + i));
@@ -62,6 +68,7 @@ void RangeZeroPoints(const float* min, const float* max, const float* scale, siz
 
 void FillScaleColumns(KernelTable& table) {
   table.magnitudes = MagnitudesOf;
+  table.make_reciprocals = MakeReciprocals;
   table.range_scales = RangeScales;
   table.range_zero_points = RangeZeroPoints;
 }
