@@ -1,4 +1,5 @@
 // AddErrors against the rules of the error report, one element at a time.
+#include "kernels/find_kernel.h"
 #include "kernels_test_util.h"
 #include "rules/elements.h"
 

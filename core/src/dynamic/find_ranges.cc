@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/conversions.h"
+#include "kernels/find_kernel.h"
 #include "pool/tasks.h"
 #include "pool/watch.h"
 #include "rules/scale_rules.h"

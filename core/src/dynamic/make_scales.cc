@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/conversions.h"
+#include "kernels/find_kernel.h"
 #include "kernels/kernel_table.h"
 
 namespace quantd {

@@ -2,10 +2,7 @@
 // scalar), all with the same results bit for bit.
 //
 //   const KernelTable& kernels = Kernels();  // once, where a plan is executed
-//   QuantizeKernel quantize = FindQuantize(kernels, Quotient::kDivide,
-//                                          ZeroPointOrder::kAfterRounding, DataType::kUint8,
-//                                          ScaleMode::kRuns);
-//   quantize(tile);
+//   FindQuantize(kernels, ...)(tile);        // find_kernel.h
 //
 // Kernels see contiguous pieces of a tensor ("tiles") of any length, 0 included, at any alignment:
 // pointers to elements are byte pointers. Every f32 tensor goes in as it lies in memory, in pieces
@@ -244,23 +241,10 @@ inline bool IsDivisor(Magnitudes scales) {
   return IsDivisor(scales.smallest) && IsDivisor(scales.largest);
 }
 
-// Never null for what PlanQuantize decides together.
-QuantizeKernel FindQuantize(const KernelTable& table, Quotient quotient, ZeroPointOrder order,
-                            DataType output, ScaleMode mode);
-// Of the type of x.
-DequantizeKernel FindDequantize(const KernelTable& table, DataType input, ScaleMode mode);
-inline RangeKernel FindRange(const KernelTable& table, NonFinite non_finite, ScaleMode mode) {
-  return table.range[non_finite == NonFinite::kIgnore][static_cast<size_t>(mode)];
-}
-
 // Adds what a tile contributes to the error report (quantization_error.h); the same bits on every
 // target.
 void AddErrors(const KernelTable& table, const ErrorTile& tile, ErrorSums& sums);
 inline void AddErrors(const ErrorTile& tile, ErrorSums& sums) { AddErrors(Kernels(), tile, sums); }
-
-// The parts that FindQuantize finds a kernel by; for ErrorTile.
-Division DivisionOf(Quotient quotient, ZeroPointOrder order);
-Encoder EncoderOf(DataType output);  // REQUIRES: a type that Quantize gives
 
 }  // namespace quantd
 

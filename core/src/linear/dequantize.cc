@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 
-#include "kernels/conversions.h"
+#include "kernels/find_kernel.h"
 #include "linear/beyond_caches.h"
 #include "pool/tasks.h"
 #include "pool/watch.h"

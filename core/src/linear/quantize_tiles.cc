@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/conversions.h"
+#include "kernels/find_kernel.h"
 #include "linear/beyond_caches.h"
 #include "linear/reciprocals.h"
 #include "pool/tasks.h"

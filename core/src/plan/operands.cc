@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/conversions.h"
+#include "kernels/find_kernel.h"
 #include "kernels/kernel_table.h"
 #include "quantd/field_error.h"
 #include "quantd/shape.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/conversions.h"
+#include "kernels/find_kernel.h"
 #include "kernels/kernel_table.h"
 #include "plan/blocks.h"
 #include "plan/operands.h"

@@ -1,14 +1,35 @@
-// How the elements of a type get in and out of tiles.
-#ifndef QUANTD_SRC_KERNELS_CONVERSIONS_H_
-#define QUANTD_SRC_KERNELS_CONVERSIONS_H_
+// Which function of a table it is: by the types and the arithmetic of an operation.
+//
+//   QuantizeKernel quantize = FindQuantize(kernels, Quotient::kDivide,
+//                                          ZeroPointOrder::kAfterRounding, DataType::kUint8,
+//                                          ScaleMode::kRuns);
+//   if (ConvertTile convert = ToFloat(kernels, DataType::kFloat16)) ...
+#ifndef QUANTD_SRC_KERNELS_FIND_KERNEL_H_
+#define QUANTD_SRC_KERNELS_FIND_KERNEL_H_
 
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/kernel_table.h"
+#include "quantd/arithmetic.h"
 #include "quantd/data_type.h"
 
 namespace quantd {
+
+// Never null for what PlanQuantize decides together.
+QuantizeKernel FindQuantize(const KernelTable& table, Quotient quotient, ZeroPointOrder order,
+                            DataType output, ScaleMode mode);
+// Of the type of x.
+DequantizeKernel FindDequantize(const KernelTable& table, DataType input, ScaleMode mode);
+inline RangeKernel FindRange(const KernelTable& table, NonFinite non_finite, ScaleMode mode) {
+  return table.range[non_finite == NonFinite::kIgnore][static_cast<size_t>(mode)];
+}
+
+// The parts that FindQuantize finds a kernel by; for ErrorTile.
+Division DivisionOf(Quotient quotient, ZeroPointOrder order);
+Encoder EncoderOf(DataType output);  // REQUIRES: a type that Quantize gives
+
+// ---- How elements get in and out of tiles -------------------------------------------------------
 
 // Converts `size` elements from one form to another; null where they are the same.
 using ConvertTile = void (*)(const uint8_t* from, size_t size, uint8_t* to);
@@ -61,4 +82,4 @@ inline ConvertTile Unpack(const KernelTable& kernels, DataType type) {
 
 }  // namespace quantd
 
-#endif  // QUANTD_SRC_KERNELS_CONVERSIONS_H_
+#endif  // QUANTD_SRC_KERNELS_FIND_KERNEL_H_
