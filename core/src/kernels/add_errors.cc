@@ -9,7 +9,7 @@
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #include "kernels/convert-inl.h"
 #include "kernels/decode-inl.h"
-#include "kernels/error_lanes.h"
+#include "kernels/error_pieces.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace quantd {

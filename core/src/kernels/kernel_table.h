@@ -162,7 +162,7 @@ struct ErrorTile {
   int32_t maximum = 0;
 };
 
-struct ErrorLanes;  // error_lanes.h
+struct ErrorLanes;  // error_pieces.h
 
 // The smallest and the largest magnitude of 1 and some floats; NaN is larger than infinity.
 struct Magnitudes {

@@ -1,7 +1,8 @@
-// The error report's sums while they are made: every element goes into one of eight lanes, by its
-// place, so that vectors of any width add in the same order and all targets get the same result.
-#ifndef QUANTD_SRC_KERNELS_ERROR_LANES_H_
-#define QUANTD_SRC_KERNELS_ERROR_LANES_H_
+// What the targets' loops of the error report share: how a tile is cut into pieces, what saturates,
+// and the sums while they are made. Every element goes into one of eight lanes, by its place, so that
+// vectors of any width add in the same order and all targets get the same result.
+#ifndef QUANTD_SRC_KERNELS_ERROR_PIECES_H_
+#define QUANTD_SRC_KERNELS_ERROR_PIECES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +35,10 @@ struct ErrorPiece {
   const float* zero_point;  // or null
 };
 
+inline bool IsInteger(Encoder encoder) {
+  return encoder == Encoder::kInteger8 || encoder == Encoder::kInteger16;
+}
+
 // What saturates, by encoder: with t = x / scale, + zero point where it counts before the bounds
 // do, rounded where integers are meant, all t < low and t > high (a NaN is neither).
 struct ErrorBounds {
@@ -50,4 +55,4 @@ void ForEachErrorPiece(const ErrorTile& tile, AddErrorPiece add, ErrorLanes& lan
 
 }  // namespace quantd
 
-#endif  // QUANTD_SRC_KERNELS_ERROR_LANES_H_
+#endif  // QUANTD_SRC_KERNELS_ERROR_PIECES_H_
