@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "plan/blocks.h"
+#include "plan/granularity.h"
 #include "plan/operands.h"
 #include "quantd/dequantize.h"
 #include "quantd/field_error.h"

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "plan/blocks.h"
+#include "plan/granularity.h"
 #include "quantd/parameters.h"
 #include "quantd/plan.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/find_kernel.h"
 #include "kernels/kernel_table.h"
-#include "plan/blocks.h"
+#include "plan/granularity.h"
 #include "plan/operands.h"
 #include "quantd/field_error.h"
 #include "quantd/quantize.h"

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "oracle.h"
-#include "plan/blocks.h"
+#include "plan/granularity.h"
 #include "quantd/shape.h"
 #include "tensors.h"
 

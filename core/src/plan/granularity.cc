@@ -1,4 +1,4 @@
-#include "plan/blocks.h"
+#include "plan/granularity.h"
 
 #include <algorithm>
 
