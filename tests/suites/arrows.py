@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The house rules that a machine can check: which room may include which, the coroutine dialect, file lengths, a README
-in every room. Prints lines 'pass|fail NAME WHY', tab between. Standard library only; reads what git tracks."""
+"""The house rules that a machine can check: which room may include which, the coroutine dialect, file lengths and names, a
+README in every room. Prints lines 'pass|fail NAME WHY', tab between. Standard library only; reads what git tracks."""
 
 import pathlib
 import re
@@ -123,6 +123,11 @@ def check_length(path):
     return f"{lines} lines, more than {MAX_LINES}: which two things does it do?" if lines > MAX_LINES else ""
 
 
+def check_name(path, paths):
+    twin = next((p for p in paths if p != path and p.rpartition("/")[2] == path.rpartition("/")[2]), "")
+    return f"has a twin, {twin}: which is which?" if twin else ""
+
+
 def check_unfinished(path):
     found = re.search(r"\b(TODO|FIXME|XXX|HACK)\b", (ROOT / path).read_text())
     return f"says {found.group()}" if found else ""
@@ -159,6 +164,8 @@ def main():
     report("arrows run one way", {room: check_one_way(room) for room in ROOMS})
     report("coroutine dialect", {p: check_dialect(p) for p in tracked("server/rpc/*.h", "server/rpc/*.cc")})
     report("file length", {p: check_length(p) for p in code})
+    core = [path for path in sources if path.startswith("core/")]
+    report("names told apart in core", {path: check_name(path, core) for path in core})
     report("nothing left to do", {p: check_unfinished(p) for p in code if p != "tests/suites/arrows.py"})
     report("a README in every room", {r: "" if (ROOT / r / "README.md").is_file() else "none" for r in rooms_with_files()})
 
