@@ -15,7 +15,7 @@ enum class ZeroPointOrder : uint8_t {
 // What the range of a block makes of NaN and infinities.
 enum class NonFinite : uint8_t { kReject, kIgnore };
 
-// How x / scale is computed; see core/src/kernels for why each is exact.
+// How x / scale is computed; see core/src/kernels/reciprocal-inl.h for why the first is exact.
 enum class Quotient : uint8_t {
   kReciprocal,     // two fused multiply-adds; integers of 8 bits or fewer, FLOAT precision, all
                    // |scale| in [2^-100, 2^76]

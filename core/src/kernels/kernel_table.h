@@ -228,7 +228,7 @@ const KernelTable& Kernels();
 // The table of a target by name, or nullptr when this CPU or build has it not.
 const KernelTable* FindKernels(const char* name);
 
-// Whether Division::kReciprocal is right for a scale (README.md).
+// Whether Division::kReciprocal is right for a scale (reciprocal-inl.h).
 inline bool HasReciprocal(float scale) {
   return std::fabs(scale) >= 0x1p-100f && std::fabs(scale) <= 0x1p76f;
 }
