@@ -53,6 +53,7 @@ DIALECT = [
     (r"\bawait_suspend\s*\(", r"noinline|NOINLINE", "await_suspend is noinline (llvm#56301)"),
 ]
 MAX_LINES = 400
+MAX_WIDTH = 100
 
 
 def tracked(*patterns):
@@ -123,6 +124,13 @@ def check_length(path):
     return f"{lines} lines, more than {MAX_LINES}: which two things does it do?" if lines > MAX_LINES else ""
 
 
+def check_comments(path):
+    """clang-format leaves comments as they are, so that it breaks no example, and their width to us."""
+    lines = enumerate((ROOT / path).read_text().split("\n"), 1)
+    wide = next((number for number, line in lines if len(line) > MAX_WIDTH and line.lstrip().startswith("//")), 0)
+    return f"line {wide}: more than {MAX_WIDTH} columns" if wide else ""
+
+
 def check_name(path, paths):
     twin = next((p for p in paths if p != path and p.rpartition("/")[2] == path.rpartition("/")[2]), "")
     return f"has a twin, {twin}: which is which?" if twin else ""
@@ -164,6 +172,7 @@ def main():
     report("arrows run one way", {room: check_one_way(room) for room in ROOMS})
     report("coroutine dialect", {p: check_dialect(p) for p in tracked("server/rpc/*.h", "server/rpc/*.cc")})
     report("file length", {p: check_length(p) for p in code})
+    report("width of comments", {p: check_comments(p) for p in sources})
     core = [path for path in sources if path.startswith("core/")]
     report("names told apart in core", {path: check_name(path, core) for path in core})
     report("nothing left to do", {p: check_unfinished(p) for p in code if p != "tests/suites/arrows.py"})

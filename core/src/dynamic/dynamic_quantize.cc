@@ -2,9 +2,10 @@
 // stays in the second-level cache.
 //
 // Both passes go forwards, in the same tasks: the second one from the end backwards changed nothing
-// from 1 to 128 MiB, and lost up to 40 % where each core's half fits its own cache. Tried for blocks
-// of 32 without gain: ranges by fewer shuffles and more blends, or without comparisons (x - x is 0
-// where it is finite); larger batches of reciprocals; zero points prepared a batch ahead.
+// from 1 to 128 MiB, and lost up to 40 % where each core's half fits its own cache. Tried for
+// blocks of 32 without gain: ranges by fewer shuffles and more blends, or without comparisons
+// (x - x is 0 where it is finite); larger batches of reciprocals; zero points prepared a batch
+// ahead.
 #include "quantd/dynamic_quantize.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Each rule is a few loops over a tile of scales, plain ones that compilers vectorise or kernels:
 // the scale as the rule has it, rounded to the scale type by the kernels that convert and quantize
-// elements, then the zero point. 1 to 3 ns a scale, where one by one takes 9 to 25, which with blocks
-// of 32 was half of the time.
+// elements, then the zero point. 1 to 3 ns a scale, where one by one takes 9 to 25, which with
+// blocks of 32 was half of the time.
 #include "dynamic/make_scales.h"
 
 #include <algorithm>

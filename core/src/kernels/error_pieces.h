@@ -1,6 +1,6 @@
 // What the targets' loops of the error report share: how a tile is cut into pieces, what saturates,
-// and the sums while they are made. Every element goes into one of eight lanes, by its place, so that
-// vectors of any width add in the same order and all targets get the same result.
+// and the sums while they are made. Every element goes into one of eight lanes, by its place, so
+// that vectors of any width add in the same order and all targets get the same result.
 #ifndef QUANTD_SRC_KERNELS_ERROR_PIECES_H_
 #define QUANTD_SRC_KERNELS_ERROR_PIECES_H_
 

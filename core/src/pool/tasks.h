@@ -22,8 +22,8 @@ inline void ForEachTask(Workers workers, size_t tasks, absl::FunctionRef<void(si
 
 // Equal ranges of elements, the last one maybe shorter.
 struct TaskSplit {
-  // Waking a thread and the first misses of its caches cost what this many bytes do, some 5 us. So a
-  // second thread at 1 MiB gives 1.4x (Quantize) and 1.5x (DynamicQuantize), at 4 MiB 1.7x and
+  // Waking a thread and the first misses of its caches cost what this many bytes do, some 5 us. So
+  // a second thread at 1 MiB gives 1.4x (Quantize) and 1.5x (DynamicQuantize), at 4 MiB 1.7x and
   // 1.9x, at 16 MiB 2x (AVX-512).
   static constexpr uint64_t kBytesPerTask = 128 * 1024;
   // More tasks than threads, so that a thread that was held up does not hold up all.
