@@ -1,7 +1,7 @@
 // Which elements share a scale: every granularity of the requests becomes a block shape, and a
 // block shape becomes a BlockLayout.
-#ifndef QUANTD_PLAN_GRANULARITY_H_
-#define QUANTD_PLAN_GRANULARITY_H_
+#ifndef QUANTD_SRC_PLAN_GRANULARITY_H_
+#define QUANTD_SRC_PLAN_GRANULARITY_H_
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -36,4 +36,4 @@ BlockLayout MakeLayout(absl::Span<const int64_t> shape, const Blocks& blocks);
 
 }  // namespace quantd
 
-#endif  // QUANTD_PLAN_GRANULARITY_H_
+#endif  // QUANTD_SRC_PLAN_GRANULARITY_H_

@@ -1,8 +1,8 @@
 // The tensors of a request, checked and read: types first, then shapes, then the bytes that
 // arrived. Nothing is allocated before the bytes of a tensor are known to be as many as its shape
 // says.
-#ifndef QUANTD_PLAN_OPERANDS_H_
-#define QUANTD_PLAN_OPERANDS_H_
+#ifndef QUANTD_SRC_PLAN_OPERANDS_H_
+#define QUANTD_SRC_PLAN_OPERANDS_H_
 
 #include <cstdint>
 #include <optional>
@@ -50,4 +50,4 @@ absl::Status CheckZeroBytes(const TensorView& zero_point, int64_t elements);
 
 }  // namespace quantd
 
-#endif  // QUANTD_PLAN_OPERANDS_H_
+#endif  // QUANTD_SRC_PLAN_OPERANDS_H_

@@ -5,8 +5,8 @@
 //
 // The fast kernels are tested against this file bit for bit, and a CPU for which there is none runs
 // it. A NaN that Dequantize gives is some quiet NaN: its sign and payload are not specified.
-#ifndef QUANTD_RULES_ELEMENTS_H_
-#define QUANTD_RULES_ELEMENTS_H_
+#ifndef QUANTD_SRC_RULES_ELEMENTS_H_
+#define QUANTD_SRC_RULES_ELEMENTS_H_
 
 #include <algorithm>
 #include <cmath>
@@ -92,4 +92,4 @@ inline float DequantizeElement(DataType input_type, uint32_t code, float scale,
 
 }  // namespace quantd::rules
 
-#endif  // QUANTD_RULES_ELEMENTS_H_
+#endif  // QUANTD_SRC_RULES_ELEMENTS_H_

@@ -5,8 +5,8 @@
 //   if (scale.fault != ScaleFault::kNone) return maker.Error(index, range, scale.fault);
 //
 // Everything in FLOAT and in the order that the rules give: each line is one rounding.
-#ifndef QUANTD_RULES_SCALE_RULES_H_
-#define QUANTD_RULES_SCALE_RULES_H_
+#ifndef QUANTD_SRC_RULES_SCALE_RULES_H_
+#define QUANTD_SRC_RULES_SCALE_RULES_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -103,4 +103,4 @@ absl::Status NonFiniteError(int64_t index, float value);
 
 }  // namespace quantd::rules
 
-#endif  // QUANTD_RULES_SCALE_RULES_H_
+#endif  // QUANTD_SRC_RULES_SCALE_RULES_H_

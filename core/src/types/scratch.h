@@ -2,8 +2,8 @@
 // lot of scales.
 //
 //   Scratch<float, 16> scales(count);   // up to 16 of them without an allocation
-#ifndef QUANTD_TYPES_SCRATCH_H_
-#define QUANTD_TYPES_SCRATCH_H_
+#ifndef QUANTD_SRC_TYPES_SCRATCH_H_
+#define QUANTD_SRC_TYPES_SCRATCH_H_
 
 #include <cstddef>
 #include <memory>
@@ -30,4 +30,4 @@ class Scratch {
 
 }  // namespace quantd
 
-#endif  // QUANTD_TYPES_SCRATCH_H_
+#endif  // QUANTD_SRC_TYPES_SCRATCH_H_
