@@ -32,7 +32,7 @@ ROOMS = {
 }
 # Where a quoted include may lie, besides beside its includer.
 INCLUDE_FOLDERS = ["", "core/include", "core/src", "client/cpp/include"]
-# Libraries that a room must do without, and core's public headers about requests and plans: the rooms that do the work know none.
+# Libraries that a room must do without, and core's public headers about requests and plans: only plan, linear and dynamic see those.
 PLANS = r"^quantd/(parameters|plan|quantize|dequantize|dynamic_quantize)\.h$"
 FORBIDDEN = {
     "core": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
