@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/find_kernel.h"
 #include "kernels/kernel_table.h"
 
 namespace quantd::bench {

@@ -1,6 +1,6 @@
 #include "kernels_limits.h"
 
-#include "kernels/targets.h"
+#include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels_limits.cc"

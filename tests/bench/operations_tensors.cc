@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "quantd/shape.h"
-#include "reference/elements.h"
+#include "types/codes.h"
 #include "types/small_float.h"
 
 namespace quantd::bench {
@@ -70,7 +70,7 @@ OwnedTensor MakeInput(DataType type, const Shape& shape) {
   }
   for (int64_t i = 0; i < Product(shape); ++i) {
     const float value = (static_cast<float>(Mixed(i)) / (1 << 24) - 0.5f) * (real ? 6 : 254);
-    reference::StoreCode(type, data, i, Encode(type, value));
+    StoreCode(type, data, i, Encode(type, value));
   }
   return tensor;
 }
@@ -103,7 +103,7 @@ OwnedTensor MakeScale(DataType type, const Shape& shape) {
     } else {
       code = Encode(type, 0.0234375f * (1 + static_cast<float>(i % 7) / 16));
     }
-    reference::StoreCode(type, tensor.memory->data(), i, code);
+    StoreCode(type, tensor.memory->data(), i, code);
   }
   return tensor;
 }
@@ -111,7 +111,7 @@ OwnedTensor MakeScale(DataType type, const Shape& shape) {
 OwnedTensor MakeZeroPoint(DataType type, const Shape& shape) {
   OwnedTensor tensor = Allocate(type, shape);
   for (int64_t i = 0; i < Product(shape); ++i) {
-    reference::StoreCode(type, tensor.memory->data(), i, 1);
+    StoreCode(type, tensor.memory->data(), i, 1);
   }
   return tensor;
 }

@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "gmock/gmock.h"
+#include "kernels/find_kernel.h"
 #include "kernels_test_util.h"
 
 namespace quantd {

@@ -1,6 +1,7 @@
 // AddErrors against the rules of the error report, one element at a time.
+#include "kernels/find_kernel.h"
 #include "kernels_test_util.h"
-#include "reference/elements.h"
+#include "rules/elements.h"
 
 namespace quantd {
 namespace {
@@ -33,7 +34,7 @@ TEST(AddErrors, FollowsTheRules) {
   for (const Case& c : AllCases()) {
     const DataTypeInfo& info = Info(c.type);
     const bool is_integer = info.kind == DataTypeKind::kInteger;
-    reference::ElementRule rule;
+    rules::ElementRule rule;
     rule.output_type = c.type;
     if (c.quotient == Quotient::kGivenFloat16) rule.precision = DataType::kFloat16;
     if (c.quotient == Quotient::kGivenBfloat16) rule.precision = DataType::kBfloat16;
@@ -74,10 +75,10 @@ TEST(AddErrors, FollowsTheRules) {
         x.Set(i, value);
         const double exact =
             is_int32 ? static_cast<double>(int32.Get<int32_t>(i)) : static_cast<double>(value);
-        const auto element = reference::QuantizeElement(rule, value, scale[k], zero_point[k]);
+        const auto element = rules::QuantizeElement(rule, value, scale[k], zero_point[k]);
         uint32_t code = element.code;
         if (is_integer && info.bits < 8) {
-          code = static_cast<uint32_t>(reference::DecodeInteger(c.type, code));
+          code = static_cast<uint32_t>(DecodeInteger(c.type, code));
         }
         codes.push_back(static_cast<uint8_t>(code));
         if (info.bits == 16) codes.push_back(static_cast<uint8_t>(code >> 8));
@@ -86,7 +87,7 @@ TEST(AddErrors, FollowsTheRules) {
           ++want.non_finite_elements;
           continue;
         }
-        const double decoded = reference::DecodeFloat(c.type, element.code);
+        const double decoded = DecodeFloat(c.type, element.code);
         const double error =
             exact - (decoded - static_cast<double>(zero_point[k])) * static_cast<double>(scale[k]);
         ++want.finite_elements;

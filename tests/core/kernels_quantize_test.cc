@@ -1,6 +1,6 @@
 // Every Quantize kernel of the list on every target against the scalar one, bit for bit.
 #include "kernels_test_util.h"
-#include "reference/elements.h"
+#include "types/small_float.h"
 
 namespace quantd {
 namespace {
@@ -57,9 +57,9 @@ class QuantizeKernels : public ::testing::TestWithParam<Row> {
   float InPrecision(float scale) const {
     float rounded = scale;
     if (GetParam().division == Division::kDivideFloat16) {
-      rounded = reference::RoundTo(DataType::kFloat16, scale);
+      rounded = RoundTo(DataType::kFloat16, scale);
     } else if (GetParam().division == Division::kDivideBfloat16) {
-      rounded = reference::RoundTo(DataType::kBfloat16, scale);
+      rounded = RoundTo(DataType::kBfloat16, scale);
     }
     return rounded == 0 || std::isinf(rounded) ? 0.25f : rounded;
   }

@@ -1,4 +1,5 @@
 // Every Range kernel of the list, and find_non_finite, on every target against the scalar ones.
+#include "kernels/find_kernel.h"
 #include "kernels_test_util.h"
 
 namespace quantd {

@@ -13,7 +13,8 @@
 #include "quantd/dynamic_quantize.h"
 #include "quantd/parameters.h"
 #include "quantd/shape.h"
-#include "reference/elements.h"
+#include "types/codes.h"
+#include "types/small_float.h"
 
 namespace quantd {
 
@@ -61,7 +62,7 @@ struct OwnedTensor {
     elements = *ElementCount(shape, "test");
     bytes.resize(ByteSize(type, elements));
   }
-  void Set(int64_t index, uint32_t code) { reference::StoreCode(type, bytes.data(), index, code); }
+  void Set(int64_t index, uint32_t code) { StoreCode(type, bytes.data(), index, code); }
   TensorView View() const { return {type, shape, ByteChunks(absl::MakeConstSpan(bytes))}; }
 };
 
@@ -114,7 +115,7 @@ inline uint32_t EncodeValue(DataType type, float value) {
     const double whole = std::isnan(value) ? 0 : std::nearbyint(static_cast<double>(value));
     return static_cast<uint32_t>(static_cast<int64_t>(std::clamp(whole, minimum, maximum)));
   }
-  return reference::EncodeFormat(reference::FormatOf(type), value, false);
+  return EncodeFormat(FormatOf(type), value, false);
 }
 
 // A shape of at most `most` elements or so.
@@ -213,7 +214,7 @@ inline OwnedTensor RandomScale(Random& random, DataType type, const Shape& shape
         if (type == DataType::kInt32) value = static_cast<float>(1 + random.Below(1000));
         code = EncodeValue(type, value);
       }
-      const float value = reference::DecodeFloat(type, code);
+      const float value = DecodeFloat(type, code);
       if (any_value || (value != 0 && std::isfinite(value))) break;
     }
     scale.Set(i, code);
@@ -236,9 +237,9 @@ inline OwnedTensor RandomInput(Random& random, DataType type, const Shape& shape
     float value = random.Normal() * spread * 0.6f;
     if (random.OneIn(4)) value = std::nearbyint(value) + 0.5f;
     if (scale != nullptr && scale->elements > 0) {
-      value *= reference::DecodeFloat(
-          scale->type, reference::LoadCode(scale->type, scale->bytes.data(),
-                                           random.Below(std::min<int64_t>(scale->elements, 64))));
+      value *=
+          DecodeFloat(scale->type, LoadCode(scale->type, scale->bytes.data(),
+                                            random.Below(std::min<int64_t>(scale->elements, 64))));
     }
     if (!finite && random.OneIn(20)) value = random.Of(kSpecial);
     uint32_t code = EncodeValue(type, value);
@@ -246,7 +247,7 @@ inline OwnedTensor RandomInput(Random& random, DataType type, const Shape& shape
       code = random.Bits();
       if (Info(type).bits == 16) code &= 0xFFFF;
     }
-    if (finite && !std::isfinite(reference::DecodeFloat(type, code))) code = 0;
+    if (finite && !std::isfinite(DecodeFloat(type, code))) code = 0;
     x.Set(i, code);
   }
   return x;

@@ -1,8 +1,6 @@
 // The three operations against plain loops, bit for bit: random requests of every type, granularity
 // and rule, in pieces of every kind, on every target and several thread counts. A failure prints
 // the seed; QUANTD_TEST_SEED repeats it, QUANTD_TEST_SECONDS makes the search longer.
-#include "reference/operations.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -14,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "operations_random.h"
+#include "oracle.h"
 #include "quantd/dequantize.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/field_error.h"
@@ -118,7 +117,7 @@ bool TryQuantize(Random& random, const Shape& shape, const RandomBlocks& blocks)
   }
   std::vector<uint8_t> wanted(plan->output_bytes);
   QuantizationError wanted_error;
-  reference::ReferenceQuantize(*plan, x.bytes, absl::MakeSpan(wanted), &wanted_error);
+  oracle::Quantize(*plan, x.bytes, absl::MakeSpan(wanted), &wanted_error);
   for (const std::string& target : SupportedTargets()) {
     EXPECT_TRUE(SelectTarget(target).ok());
     const PiecedBytes pieces(random, x.bytes);
@@ -141,8 +140,8 @@ bool TryQuantize(Random& random, const Shape& shape, const RandomBlocks& blocks)
 // Bytes of floats where any NaN is as good as another.
 void MakeNansAlike(DataType type, int64_t elements, std::vector<uint8_t>& bytes) {
   for (int64_t i = 0; i < elements; ++i) {
-    if (std::isnan(reference::DecodeFloat(type, reference::LoadCode(type, bytes.data(), i)))) {
-      reference::StoreCode(type, bytes.data(), i, EncodeValue(type, NAN));
+    if (std::isnan(DecodeFloat(type, LoadCode(type, bytes.data(), i)))) {
+      StoreCode(type, bytes.data(), i, EncodeValue(type, NAN));
     }
   }
 }
@@ -180,7 +179,7 @@ bool TryDequantize(Random& random, const Shape& shape, const RandomBlocks& block
   EXPECT_TRUE(plan.ok()) << plan.status();
   if (!plan.ok()) return false;
   std::vector<uint8_t> wanted(plan->output_bytes);
-  reference::ReferenceDequantize(*plan, x.bytes, absl::MakeSpan(wanted));
+  oracle::Dequantize(*plan, x.bytes, absl::MakeSpan(wanted));
   MakeNansAlike(plan->output_type, plan->elements, wanted);
   for (const std::string& target : SupportedTargets()) {
     EXPECT_TRUE(SelectTarget(target).ok());
@@ -233,7 +232,7 @@ bool TryDynamicQuantize(Random& random, const Shape& shape, const RandomBlocks& 
   DynamicAnswer wanted(*plan);
   QuantizationError wanted_error;
   const absl::Status wanted_status =
-      reference::ReferenceDynamicQuantize(*plan, x.bytes, wanted.Output(), &wanted_error);
+      oracle::DynamicQuantize(*plan, x.bytes, wanted.Output(), &wanted_error);
   for (const std::string& target : SupportedTargets()) {
     EXPECT_TRUE(SelectTarget(target).ok());
     const PiecedBytes pieces(random, x.bytes);

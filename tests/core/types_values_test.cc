@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "gtest/gtest.h"
+#include "oracle.h"
 #include "quantd/quantization_error.h"
 #include "quantd/values.h"
-#include "reference/elements.h"
 #include "tensors.h"
 
 namespace quantd {
@@ -91,11 +91,11 @@ TEST(ErrorSums, AddAndFinish) {
   ErrorSums sums;
   EXPECT_EQ(sums.Finish().sqnr_db, std::numeric_limits<double>::infinity());
   EXPECT_EQ(sums.Finish().mean_squared_error, 0);
-  reference::AddElement(sums, 10, 9, false);
+  oracle::AddElement(sums, 10, 9, false);
   ErrorSums other;
-  reference::AddElement(other, 0, 3, true);
-  reference::AddElement(other, kInfinity, 3, true);
-  reference::AddElement(other, kNan, 3, false);
+  oracle::AddElement(other, 0, 3, true);
+  oracle::AddElement(other, kInfinity, 3, true);
+  oracle::AddElement(other, kNan, 3, false);
   sums.Add(other);
   const QuantizationError error = sums.Finish();
   EXPECT_DOUBLE_EQ(error.sqnr_db, 10);  // 100 / (1 + 9)
@@ -107,11 +107,11 @@ TEST(ErrorSums, AddAndFinish) {
 
 TEST(ErrorSums, KeepANan) {
   ErrorSums sums;
-  reference::AddElement(sums, 1, kNan, false);
-  reference::AddElement(sums, 1, 0, false);
+  oracle::AddElement(sums, 1, kNan, false);
+  oracle::AddElement(sums, 1, 0, false);
   EXPECT_TRUE(std::isnan(sums.Finish().max_absolute_error));
   ErrorSums other;
-  reference::AddElement(other, 1, 0, false);
+  oracle::AddElement(other, 1, 0, false);
   other.Add(sums);
   EXPECT_TRUE(std::isnan(other.Finish().max_absolute_error));
 }

@@ -1,7 +1,7 @@
 // The element types, and one table of what is true of each.
 //
-//   const DataTypeInfo* info = FindDataType(static_cast<int>(wire_value));  // nullptr: no such
-//   type info->name == "UINT8", info->bits == 8
+//   const DataTypeInfo* info = FindDataType(2);  // nullptr: no such type
+//   info->name == "UINT8", info->bits == 8
 //
 // Numbers and names are those of ONNX TensorProto.DataType. Everything here is constant and safe
 // from any thread.

@@ -1,7 +1,6 @@
 // Errors that name the request's field.
 //
-//   return FieldError("scale", absl::StrCat("scale has ", n, " elements, x has ", d, " along axis
-//   ", a));
+//   return FieldError("scale", absl::StrCat("scale has ", n, " elements, x has ", d));
 //
 // The field travels as a payload of the status, so that whoever answers the client can pass it on.
 #ifndef QUANTD_FIELD_ERROR_H_

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "quantd/arithmetic.h"
 #include "quantd/bytes.h"
 #include "quantd/data_type.h"
 #include "quantd/shape.h"
@@ -30,18 +31,11 @@ struct Granularity {
   Shape block_shape = {};  // one length a dimension of x, -1 for the whole dimension
 };
 
-enum class ZeroPointOrder : uint8_t {
-  kAfterRounding,   // ONNX: clamp(rint(x / scale) + zero_point)
-  kBeforeRounding,  // oneDNN Graph: clamp(rint(x / scale + zero_point))
-};
-
 enum class Symmetry : uint8_t {
   kDefault,  // asymmetric for integers, symmetric for FLOAT8 and FLOAT4
   kAsymmetric,
   kSymmetric,
 };
-
-enum class NonFinite : uint8_t { kReject, kIgnore };
 
 // ONNX QuantizeLinear 10 to 25, oneDNN Graph Quantize.
 struct QuantizeParameters {

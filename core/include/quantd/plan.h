@@ -3,98 +3,17 @@
 // A plan is made once from the parameters (everything that can be wrong with them is found there),
 // is immutable, and can be executed from any thread. It views the parameters' bytes: they must
 // outlive it.
-//
-// Every granularity is one idea, a block shape over a row-major tensor: per tensor is one block of
-// the whole shape, per axis has length 1 on the axis and the whole length elsewhere, ONNX blocks
-// have B on the axis and 1 elsewhere, groups and tiles are as given.
 #ifndef QUANTD_PLAN_H_
 #define QUANTD_PLAN_H_
 
 #include <cstdint>
-#include <memory>
-#include <utility>
-#include <vector>
 
-#include "absl/container/inlined_vector.h"
+#include "quantd/arithmetic.h"
+#include "quantd/block_layout.h"
+#include "quantd/column.h"
 #include "quantd/parameters.h"
 
 namespace quantd {
-
-// The block shape, with adjacent dimensions merged where that changes nothing: dimensions of length
-// 1 vanish; a dimension is merged into the one before it when one block covers it whole, or when
-// the one before has blocks of length 1 and this one's blocks divide it. So per tensor is one
-// dimension {N, N}, per last axis is {rows, rows}, {C, 1}, per axis in the middle is {outer,
-// outer}, {C * inner, inner}, and blocks along the last axis without a short one are {N, B}.
-struct BlockLayout {
-  struct Dimension {
-    int64_t length;        // >= 1
-    int64_t block;         // 1 <= block <= length; the last block may be short
-    int64_t scale_stride;  // distance in scales from one block to the next along this dimension
-    int64_t blocks() const { return (length + block - 1) / block; }
-  };
-  // Outermost first; never empty unless the tensor is (0-D: {1, 1}). The last dimension is
-  // contiguous in memory and its blocks' scales are neighbours (scale_stride 1).
-  absl::InlinedVector<Dimension, 6> dimensions;
-  int64_t scale_count =
-      0;  // product of blocks(); 1 for a 0-D tensor; of an empty tensor any number
-
-  bool uniform() const { return scale_count == 1; }  // one scale for all elements
-};
-
-// A vector whose resize leaves new elements as they are, for what is written right away: a scale
-// every 32 elements is a lot of scales.
-template <typename T>
-struct UninitializedAllocator : std::allocator<T> {
-  template <typename U>
-  struct rebind {
-    using other = UninitializedAllocator<U>;
-  };
-  template <typename U>
-  void construct(U* place) {
-    ::new (static_cast<void*>(place)) U;
-  }
-  template <typename U, typename... Arguments>
-  void construct(U* place, Arguments&&... arguments) {
-    ::new (static_cast<void*>(place)) U(std::forward<Arguments>(arguments)...);
-  }
-};
-template <typename T>
-using UninitializedVector = std::vector<T, UninitializedAllocator<T>>;
-using FloatVector = UninitializedVector<float>;
-using IntegerVector = UninitializedVector<int32_t>;
-
-// Floats that a plan made, or a request's own, where they lie.
-class FloatColumn {
- public:
-  using value_type = float;
-  using const_iterator = const float*;
-
-  FloatColumn() = default;
-  FloatColumn(FloatVector made) : made_(std::move(made)) {}  // NOLINT(google-explicit-constructor)
-  // Those at `floats`, which must outlive it. REQUIRES: not null.
-  FloatColumn(const float* floats, size_t size) : lent_(floats), lent_size_(size) {}
-
-  const float* data() const { return lent_ != nullptr ? lent_ : made_.data(); }
-  size_t size() const { return lent_ != nullptr ? lent_size_ : made_.size(); }
-  bool empty() const { return size() == 0; }
-  const float* begin() const { return data(); }
-  const float* end() const { return data() + size(); }
-  float operator[](size_t index) const { return data()[index]; }
-
- private:
-  FloatVector made_;
-  const float* lent_ = nullptr;
-  size_t lent_size_ = 0;
-};
-
-// How x / scale is computed; see core/src/kernels for why each is exact.
-enum class Quotient : uint8_t {
-  kReciprocal,     // two fused multiply-adds; integers of 8 bits or fewer, FLOAT precision, all
-                   // |scale| in [2^-100, 2^76]
-  kDivide,         // one IEEE division in FLOAT
-  kGivenFloat16,   // divided in FLOAT and rounded to FLOAT16
-  kGivenBfloat16,  // divided in FLOAT and rounded to BFLOAT16
-};
 
 // What all plans have.
 struct PlanBase {
@@ -134,15 +53,7 @@ struct DequantizePlan : PlanBase {
   FloatColumn scales;  // scale_count, tensor_scale multiplied in; any value
   // scale_count, or empty when all bytes are 0. FLOAT4: the codes, 0 to 15 (-0 is one of them). To
   // be subtracted as float(x) - float(zero_point), but for INT32 x in 64-bit integers.
-  IntegerVector zero_points;
-};
-
-// How the scale of a block follows from its range.
-enum class ScaleRule : uint8_t {
-  kRange,       // (max - min) / (qmax - qmin), with a zero point
-  kSymmetric,   // max|x| / largest
-  kPowerOfTwo,  // OCP MX: 2^(floor(log2(max|x|)) - emax)
-  kTwoLevel,    // NVFP4: FLOAT8E4M3FN of max|x| / 6 / tensor scale
+  IntegerColumn zero_points;
 };
 
 // Made by PlanDynamicQuantize.

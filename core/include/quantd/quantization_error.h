@@ -10,11 +10,10 @@ namespace quantd {
 // elements has errors 0 and sqnr_db +Infinity. Where a FLOAT8 without saturation overflows, x^ is
 // NaN or infinite, and with it the errors.
 struct QuantizationError {
-  double sqnr_db = 0;             // 10 log10(sum x^2 / sum (x - x^)^2); +Infinity when exact
-  double mean_squared_error = 0;  // mean((x - x^)^2)
-  double max_absolute_error = 0;  // max |x - x^|
-  uint64_t saturated_elements =
-      0;  // the value before the clamp lies outside the output's range; NaN never
+  double sqnr_db = 0;                // 10 log10(sum x^2 / sum (x - x^)^2); +Infinity when exact
+  double mean_squared_error = 0;     // mean((x - x^)^2)
+  double max_absolute_error = 0;     // max |x - x^|
+  uint64_t saturated_elements = 0;   // value before the clamp outside the output's range; NaN never
   uint64_t non_finite_elements = 0;  // NaN and infinities in x
 };
 

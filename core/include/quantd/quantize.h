@@ -3,7 +3,7 @@
 //   absl::StatusOr<QuantizePlan> plan = PlanQuantize(parameters);
 //   std::vector<uint8_t> y(plan->output_bytes);
 //   absl::Status status = Quantize(*plan, parameters.x.bytes, executor, interrupted,
-//   absl::MakeSpan(y), nullptr);
+//                                  absl::MakeSpan(y), nullptr);
 #ifndef QUANTD_QUANTIZE_H_
 #define QUANTD_QUANTIZE_H_
 

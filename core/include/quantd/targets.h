@@ -1,8 +1,8 @@
 // Which instruction set the kernels use.
 //
 // The best one that the CPU has is chosen once, at the first use. QUANTD_SIMD in the environment,
-// or SelectTarget, forces another one. Names: "avx512", "avx2", "neon", "scalar" (the plain loops
-// of src/reference, on every machine).
+// or SelectTarget, forces another one. Names: "avx512", "avx2", "neon", "scalar" (plain loops, on
+// every machine).
 #ifndef QUANTD_TARGETS_H_
 #define QUANTD_TARGETS_H_
 

@@ -1,10 +1,8 @@
 // The loops over elements, as plain function pointers: one table a target (AVX-512, AVX2, NEON,
 // scalar), all with the same results bit for bit.
 //
-//   const KernelTable& kernels = Kernels();                   // once, where a plan is executed
-//   QuantizeKernel quantize = FindQuantize(kernels, plan.quotient, plan.zero_point_order,
-//                                          plan.output_type, ScaleMode::kRuns);
-//   quantize(tile);
+//   const KernelTable& kernels = Kernels();  // once, where a plan is executed
+//   FindQuantize(kernels, ...)(tile);        // find_kernel.h
 //
 // Kernels see contiguous pieces of a tensor ("tiles") of any length, 0 included, at any alignment:
 // pointers to elements are byte pointers. Every f32 tensor goes in as it lies in memory, in pieces
@@ -20,8 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "quantd/arithmetic.h"
 #include "quantd/data_type.h"
-#include "quantd/plan.h"
 #include "quantd/quantization_error.h"
 
 namespace quantd {
@@ -33,7 +31,7 @@ enum class ScaleMode : uint8_t {
 };
 inline constexpr size_t kScaleModes = 2;
 
-// How x / scale is computed: plan.h's Quotient, and the order of the zero point.
+// How x / scale is computed: arithmetic.h's Quotient, and the order of the zero point.
 enum class Division : uint8_t {
   kReciprocal,      // two fused multiply-adds; kInteger8 only
   kDivide,          // x / scale
@@ -164,7 +162,7 @@ struct ErrorTile {
   int32_t maximum = 0;
 };
 
-struct ErrorLanes;  // error_lanes.h
+struct ErrorLanes;  // error_pieces.h
 
 // The smallest and the largest magnitude of 1 and some floats; NaN is larger than infinity.
 struct Magnitudes {
@@ -192,7 +190,7 @@ struct KernelTable {
   // What is wrong with scales shows in two of them.
   Magnitudes (*magnitudes)(const float* x, size_t size);
 
-  // ScaleRule::kRange with a scale of FLOAT, as reference::ScaleMaker has it: (max - min) / steps,
+  // ScaleRule::kRange with a scale of FLOAT, as rules::ScaleMaker has it: (max - min) / steps,
   // and minimum - min / scale, rounded and within the bounds. A range of nothing but 0 has scale 1
   // and zero point 0. REQUIRES: min <= 0 <= max, finite; a zero point's scale is neither 0 nor
   // infinite. Outputs may be inputs.
@@ -230,7 +228,7 @@ const KernelTable& Kernels();
 // The table of a target by name, or nullptr when this CPU or build has it not.
 const KernelTable* FindKernels(const char* name);
 
-// Whether Division::kReciprocal is right for a scale (README.md).
+// Whether Division::kReciprocal is right for a scale (reciprocal-inl.h).
 inline bool HasReciprocal(float scale) {
   return std::fabs(scale) >= 0x1p-100f && std::fabs(scale) <= 0x1p76f;
 }
@@ -243,23 +241,10 @@ inline bool IsDivisor(Magnitudes scales) {
   return IsDivisor(scales.smallest) && IsDivisor(scales.largest);
 }
 
-// A function of a QuantizePlan's fields. Never null for a plan that PlanQuantize made.
-QuantizeKernel FindQuantize(const KernelTable& table, Quotient quotient, ZeroPointOrder order,
-                            DataType output, ScaleMode mode);
-// Of the type of x.
-DequantizeKernel FindDequantize(const KernelTable& table, DataType input, ScaleMode mode);
-inline RangeKernel FindRange(const KernelTable& table, NonFinite non_finite, ScaleMode mode) {
-  return table.range[non_finite == NonFinite::kIgnore][static_cast<size_t>(mode)];
-}
-
 // Adds what a tile contributes to the error report (quantization_error.h); the same bits on every
 // target.
 void AddErrors(const KernelTable& table, const ErrorTile& tile, ErrorSums& sums);
 inline void AddErrors(const ErrorTile& tile, ErrorSums& sums) { AddErrors(Kernels(), tile, sums); }
-
-// The parts that FindQuantize finds a kernel by; for ErrorTile.
-Division DivisionOf(Quotient quotient, ZeroPointOrder order);
-Encoder EncoderOf(DataType output);  // REQUIRES: a type that Quantize gives
 
 }  // namespace quantd
 

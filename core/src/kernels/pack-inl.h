@@ -53,8 +53,8 @@ HWY_INLINE V MinSkipNan(V v, V found) { return V{QUANTD_X86(min_ps)(v.raw, found
 HWY_INLINE V MaxSkipNan(V v, V found) { return V{QUANTD_X86(max_ps)(v.raw, found.raw)}; }
 
 // Half to even, in the default rounding mode. What int32 can't hold, on either side, and NaN give
-// the lowest int32 (kOverflowIsLowest) on x86. Highway's NearestInt spends
-// another 30 to 47 % on values out of range, which a clamp has excluded here.
+// the lowest int32 (kOverflowIsLowest) on x86. Highway's NearestInt spends another 30 to 47 % on
+// values out of range, which a clamp has excluded here.
 HWY_INLINE I RoundToInt(V v) { return I{QUANTD_X86(cvtps_epi32)(v.raw)}; }
 inline constexpr bool kOverflowIsLowest = true;
 
@@ -209,8 +209,8 @@ HWY_INLINE void Put(hn::Vec<D> v, D d, bool stream, hn::TFromD<D>* out) {
   }
 }
 
-// Fetches the cache lines of `kBytes` of input, 4 KiB ahead, into the second-level cache: worth 14
-// % at 256 MiB. Past the end of the input it does nothing.
+// Fetches the cache lines of `kBytes` of input, 4 KiB ahead, into the second-level cache: worth
+// 14 % at 256 MiB. Past the end of the input it does nothing.
 template <size_t kBytes>
 HWY_INLINE void FetchAhead(const uint8_t* x) {
 #pragma GCC unroll 4

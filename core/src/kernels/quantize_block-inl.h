@@ -79,8 +79,8 @@ struct Divider {
   }
 };
 
-// Not the rounded quotient, but on the same side of every half-integer up to 255.5 (see README.md),
-// so that it rounds to the same integer; three times faster than the division.
+// Not the rounded quotient, but on the same side of every half-integer up to 255.5
+// (reciprocal-inl.h), so that it rounds to the same integer; three times faster than the division.
 template <>
 struct Divider<Division::kReciprocal> {
   V reciprocal;

@@ -1,5 +1,5 @@
 // Quantize to FLOAT8 and FLOAT4.
-#include "kernels/targets.h"
+#include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/quantize_floats.cc"
@@ -104,7 +104,7 @@ struct SmallFloat {
 
 namespace {
 
-// Rows of the list with an integer encoder are in quantize.cc.
+// Rows of the list with an integer encoder are in quantize_integers.cc.
 template <Division kDivision, Encoder kEncoder>
 void Set(KernelTable& table) {
   if constexpr (kEncoder != Encoder::kInteger8 && kEncoder != Encoder::kInteger16) {

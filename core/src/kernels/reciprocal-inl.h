@@ -1,5 +1,14 @@
-// 1 / scale in two floats, which is what two fused multiply-adds need of a scale (README.md).
-// Included once a target.
+// 1 / scale in two floats, which is what two fused multiply-adds need of a scale. Included once a
+// target.
+//
+// Why two fused multiply-adds are a division: with rh = 1/s rounded and rl = 1/s - rh rounded,
+// fma(x, rh, x * rl) is within little more than half an ulp of x / s (Brisebarre, Muller, Raina,
+// IEEE TC 53(8), 2004), so it can only be on the wrong side of a tie when x / s is within that of
+// one; tests/core/quotient_test.cc tries all significands of s against all ties up to 255.5 and the
+// floats around them. So it rounds to the right integer of 8 bits or fewer, for 2^-100 <= |s| <=
+// 2^76 (no denormal, no overflow). It is not the rounded quotient: not for FLOAT8 and FLOAT4 (it
+// loses -0, too), 16-bit integers, a quotient that is rounded to FLOAT16 or BFLOAT16, or a zero
+// point that is added first.
 #if defined(QUANTD_RECIPROCAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_RECIPROCAL_INL_H_
 #undef QUANTD_RECIPROCAL_INL_H_

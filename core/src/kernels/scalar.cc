@@ -1,17 +1,19 @@
-// The scalar table: plain loops over reference/elements.h. What every other table is compared with,
+// The scalar table: plain loops over rules/elements.h. What every other table is compared with,
 // and what a CPU without AVX2 or NEON runs. Written to be plainly right, not fast.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
-#include "kernels/targets.h"
-#include "reference/elements.h"
+#include "kernels/simd_targets.h"
+#include "rules/elements.h"
+#include "types/codes.h"
+#include "types/small_float.h"
 
 namespace quantd {
 namespace {
 
-using reference::ElementRule;
+using rules::ElementRule;
 
 template <typename T>
 T Load(const uint8_t* bytes, size_t index) {
@@ -74,7 +76,7 @@ void Quantize(const QuantizeTile& tile) {
     const size_t k = ScaleIndex<kMode>(tile, i);
     const float zero_point = tile.zero_point == nullptr ? 0.0f : tile.zero_point[k];
     const uint32_t code =
-        reference::QuantizeElement(rule, Load<float>(tile.x, i), tile.scale[k], zero_point).code;
+        rules::QuantizeElement(rule, Load<float>(tile.x, i), tile.scale[k], zero_point).code;
     if constexpr (kEncoder == Encoder::kInteger16) {
       Store(static_cast<uint16_t>(code), tile.y, i);
     } else {
@@ -90,10 +92,9 @@ void Dequantize(const DequantizeTile& tile) {
     const size_t k = ScaleIndex<kMode>(tile, i);
     const int32_t zero_point = tile.zero_point == nullptr ? 0 : tile.zero_point[k];
     // One byte a code, also where the type is packed.
-    const uint32_t code = Info(kType).bits < 8
-                              ? tile.x[i]
-                              : reference::LoadCode(kType, tile.x, static_cast<int64_t>(i));
-    Store(reference::DequantizeElement(kType, code, tile.scale[k], zero_point), tile.y, i);
+    const uint32_t code =
+        Info(kType).bits < 8 ? tile.x[i] : LoadCode(kType, tile.x, static_cast<int64_t>(i));
+    Store(rules::DequantizeElement(kType, code, tile.scale[k], zero_point), tile.y, i);
   }
 }
 
@@ -154,34 +155,34 @@ size_t FindNonFinite(const uint8_t* x, size_t size) {
 }
 
 void Float16ToFloat(const uint8_t* x, size_t size, uint8_t* y) {
-  for (size_t i = 0; i < size; ++i) Store(reference::DecodeFloat16(Load<uint16_t>(x, i)), y, i);
+  for (size_t i = 0; i < size; ++i) Store(DecodeFloat16(Load<uint16_t>(x, i)), y, i);
 }
 void Bfloat16ToFloat(const uint8_t* x, size_t size, uint8_t* y) {
-  for (size_t i = 0; i < size; ++i) Store(reference::DecodeBfloat16(Load<uint16_t>(x, i)), y, i);
+  for (size_t i = 0; i < size; ++i) Store(DecodeBfloat16(Load<uint16_t>(x, i)), y, i);
 }
 void Int32ToFloat(const uint8_t* x, size_t size, uint8_t* y) {
   for (size_t i = 0; i < size; ++i) Store(static_cast<float>(Load<int32_t>(x, i)), y, i);
 }
 void FloatToFloat16(const uint8_t* x, size_t size, uint8_t* y) {
-  for (size_t i = 0; i < size; ++i) Store(reference::EncodeFloat16(Load<float>(x, i)), y, i);
+  for (size_t i = 0; i < size; ++i) Store(EncodeFloat16(Load<float>(x, i)), y, i);
 }
 void FloatToBfloat16(const uint8_t* x, size_t size, uint8_t* y) {
-  for (size_t i = 0; i < size; ++i) Store(reference::EncodeBfloat16(Load<float>(x, i)), y, i);
+  for (size_t i = 0; i < size; ++i) Store(EncodeBfloat16(Load<float>(x, i)), y, i);
 }
 
 template <DataType kType>
 void Pack(const uint8_t* codes, size_t size, uint8_t* packed) {
   std::fill_n(packed, (size * Info(kType).bits + 7) / 8, uint8_t{0});
   for (size_t i = 0; i < size; ++i) {
-    reference::StoreCode(kType, packed, static_cast<int64_t>(i), codes[i]);
+    StoreCode(kType, packed, static_cast<int64_t>(i), codes[i]);
   }
 }
 
 template <DataType kType>
 void Unpack(const uint8_t* packed, size_t size, uint8_t* codes) {
   for (size_t i = 0; i < size; ++i) {
-    const uint32_t code = reference::LoadCode(kType, packed, static_cast<int64_t>(i));
-    codes[i] = static_cast<uint8_t>(reference::DecodeInteger(kType, code));
+    const uint32_t code = LoadCode(kType, packed, static_cast<int64_t>(i));
+    codes[i] = static_cast<uint8_t>(DecodeInteger(kType, code));
   }
 }
 

@@ -1,4 +1,4 @@
-// FLOAT8 and FLOAT4 in numbers, for vector code. (reference/small_float.h says the same in its own
+// FLOAT8 and FLOAT4 in numbers, for vector code. (types/small_float.h says the same in its own
 // words; the tests compare the two.)
 #ifndef QUANTD_SRC_KERNELS_SMALL_FORMAT_H_
 #define QUANTD_SRC_KERNELS_SMALL_FORMAT_H_

@@ -1,7 +1,11 @@
 // PlanDequantize: which type comes out, and the scales (tensor_scale multiplied in) and zero
 // points.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
-#include "plan/blocks.h"
+#include "plan/granularity.h"
 #include "plan/operands.h"
 #include "quantd/dequantize.h"
 #include "quantd/field_error.h"
@@ -116,9 +120,11 @@ absl::StatusOr<DequantizePlan> PlanDequantize(const DequantizeParameters& parame
   plan.scales = ReadFloats(parameters.scale, *scale_count);
   if (tensor_scale.has_value()) {
     const float factor = ReadFloats(*tensor_scale, 1)[0];
-    FloatVector products(plan.scales.begin(), plan.scales.end());
-    for (float& product : products) product *= factor;
-    plan.scales = std::move(products);
+    const size_t size = plan.scales.size();
+    std::shared_ptr<float[]> products = std::make_shared_for_overwrite<float[]>(size);
+    std::transform(plan.scales.begin(), plan.scales.end(), products.get(),
+                   [factor](float scale) { return scale * factor; });
+    plan.scales = FloatColumn(std::move(products), size);
   }
   if (zero_point.has_value()) {
     status = ReadZeroPoints(*zero_point, *scale_count, plan);

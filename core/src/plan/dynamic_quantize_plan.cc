@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "plan/blocks.h"
+#include "plan/granularity.h"
 #include "plan/operands.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/field_error.h"

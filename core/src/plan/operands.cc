@@ -5,11 +5,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/conversions.h"
+#include "kernels/find_kernel.h"
 #include "kernels/kernel_table.h"
 #include "quantd/field_error.h"
 #include "quantd/shape.h"
@@ -42,14 +44,14 @@ class OnePiece {
       data_ = bytes.chunk(0).data();
       return;
     }
-    copy_.resize(bytes.size());
-    bytes.CopyTo(0, absl::MakeSpan(copy_));
-    data_ = copy_.data();
+    copy_ = std::make_unique_for_overwrite<uint8_t[]>(bytes.size());
+    bytes.CopyTo(0, absl::MakeSpan(copy_.get(), bytes.size()));
+    data_ = copy_.get();
   }
   const uint8_t* data() const { return data_; }
 
  private:
-  UninitializedVector<uint8_t> copy_;
+  std::unique_ptr<uint8_t[]> copy_;
   const uint8_t* data_;
 };
 
@@ -173,55 +175,56 @@ FloatColumn ReadFloats(const TensorView& tensor, int64_t elements) {
   const auto size = static_cast<size_t>(elements);
   const DataType type = tensor.data_type;
   if (type == DataType::kFloat && tensor.bytes.chunk_count() == 1) {
-    // Where they lie, if a pointer to floats may point there.
+    // Where they lie, if a pointer to floats may point there: a copy is fetched from this core by
+    // all others.
     const uint8_t* const bytes = tensor.bytes.chunk(0).data();
     if (reinterpret_cast<uintptr_t>(bytes) % alignof(float) == 0) {
       return FloatColumn(reinterpret_cast<const float*>(bytes), size);
     }
   }
-  FloatVector values(size);
-  auto* const to = reinterpret_cast<uint8_t*>(values.data());
+  std::shared_ptr<float[]> values = std::make_shared_for_overwrite<float[]>(size);
+  auto* const to = reinterpret_cast<uint8_t*>(values.get());
   if (type == DataType::kFloat) {
     tensor.bytes.CopyTo(0, absl::MakeSpan(to, tensor.bytes.size()));
-    return values;
+    return FloatColumn(std::move(values), size);
   }
   if (type == DataType::kFloat8E8M0) {
-    ForEachCode(tensor, elements, [&values](size_t i, uint32_t code) {
-      values[i] = DecodeE8M0(static_cast<uint8_t>(code));
+    ForEachCode(tensor, elements, [to = values.get()](size_t i, uint32_t code) {
+      to[i] = DecodeE8M0(static_cast<uint8_t>(code));
     });
-    return values;
+    return FloatColumn(std::move(values), size);
   }
   const KernelTable& kernels = Kernels();
   const OnePiece bytes(tensor.bytes);
   if (const ConvertTile convert = ToFloat(kernels, type); convert != nullptr) {
     convert(bytes.data(), size, to);
   } else if (const ConvertTile unpack = Unpack(kernels, type); unpack != nullptr) {
-    UninitializedVector<uint8_t> codes(size);
-    unpack(bytes.data(), size, codes.data());
-    DecodeCodes(kernels, type, codes.data(), size, to);
+    const auto codes = std::make_unique_for_overwrite<uint8_t[]>(size);
+    unpack(bytes.data(), size, codes.get());
+    DecodeCodes(kernels, type, codes.get(), size, to);
   } else {
     DecodeCodes(kernels, type, bytes.data(), size, to);
   }
   // As DecodeFloat has them: every NaN is the quiet one of its sign.
-  for (float& value : values) {
+  for (float& value : absl::MakeSpan(values.get(), size)) {
     value = value == value ? value : std::copysign(std::numeric_limits<float>::quiet_NaN(), value);
   }
-  return values;
+  return FloatColumn(std::move(values), size);
 }
 
-IntegerVector ReadCodes(const TensorView& tensor, int64_t elements) {
-  IntegerVector values(static_cast<size_t>(elements));
-  ForEachCode(tensor, elements, [to = values.data()](size_t i, uint32_t code) {
-    to[i] = static_cast<int32_t>(code);
-  });
-  return values;
+IntegerColumn ReadCodes(const TensorView& tensor, int64_t elements) {
+  const auto size = static_cast<size_t>(elements);
+  std::shared_ptr<int32_t[]> values = std::make_shared_for_overwrite<int32_t[]>(size);
+  ForEachCode(tensor, elements,
+              [to = values.get()](size_t i, uint32_t code) { to[i] = static_cast<int32_t>(code); });
+  return IntegerColumn(std::move(values), size);
 }
 
-IntegerVector ReadIntegers(const TensorView& tensor, int64_t elements) {
-  IntegerVector values(static_cast<size_t>(elements));
-  ForEachInteger(tensor, elements,
-                 [to = values.data()](size_t i, int32_t value) { to[i] = value; });
-  return values;
+IntegerColumn ReadIntegers(const TensorView& tensor, int64_t elements) {
+  const auto size = static_cast<size_t>(elements);
+  std::shared_ptr<int32_t[]> values = std::make_shared_for_overwrite<int32_t[]>(size);
+  ForEachInteger(tensor, elements, [to = values.get()](size_t i, int32_t value) { to[i] = value; });
+  return IntegerColumn(std::move(values), size);
 }
 
 bool AllZero(const ByteChunks& bytes) {
@@ -236,7 +239,7 @@ bool AllZero(const ByteChunks& bytes) {
 
 absl::Status CheckZeroBytes(const TensorView& zero_point, int64_t elements) {
   if (AllZero(zero_point.bytes)) return absl::OkStatus();
-  const IntegerVector codes = ReadCodes(zero_point, elements);
+  const IntegerColumn codes = ReadCodes(zero_point, elements);
   for (size_t i = 0; i < codes.size(); ++i) {
     if (codes[i] == 0) continue;
     return FieldError("zero_point", absl::StrCat("zero_point[", i, "] is byte ", codes[i], ", ",

@@ -1,8 +1,8 @@
 // The tensors of a request, checked and read: types first, then shapes, then the bytes that
 // arrived. Nothing is allocated before the bytes of a tensor are known to be as many as its shape
 // says.
-#ifndef QUANTD_PLAN_OPERANDS_H_
-#define QUANTD_PLAN_OPERANDS_H_
+#ifndef QUANTD_SRC_PLAN_OPERANDS_H_
+#define QUANTD_SRC_PLAN_OPERANDS_H_
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "plan/blocks.h"
+#include "plan/granularity.h"
 #include "quantd/parameters.h"
 #include "quantd/plan.h"
 
@@ -38,8 +38,8 @@ absl::Status FillBase(const TensorView& x, DataType output_type, const Blocks& b
 // as stored (small types zero-extended), or as integers. REQUIRES: CheckTensor passed with
 // `elements`; an integer type for ReadIntegers.
 FloatColumn ReadFloats(const TensorView& tensor, int64_t elements);
-IntegerVector ReadCodes(const TensorView& tensor, int64_t elements);
-IntegerVector ReadIntegers(const TensorView& tensor, int64_t elements);
+IntegerColumn ReadCodes(const TensorView& tensor, int64_t elements);
+IntegerColumn ReadIntegers(const TensorView& tensor, int64_t elements);
 
 // Whether every byte is 0, and so every element of the types that zero points have.
 bool AllZero(const ByteChunks& bytes);
@@ -50,4 +50,4 @@ absl::Status CheckZeroBytes(const TensorView& zero_point, int64_t elements);
 
 }  // namespace quantd
 
-#endif  // QUANTD_PLAN_OPERANDS_H_
+#endif  // QUANTD_SRC_PLAN_OPERANDS_H_

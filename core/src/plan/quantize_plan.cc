@@ -1,12 +1,14 @@
 // PlanQuantize: which type comes out, how x / scale is computed, and the scales and zero points as
 // the kernels want them.
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/conversions.h"
+#include "kernels/find_kernel.h"
 #include "kernels/kernel_table.h"
-#include "plan/blocks.h"
+#include "plan/granularity.h"
 #include "plan/operands.h"
 #include "quantd/field_error.h"
 #include "quantd/quantize.h"
@@ -95,14 +97,14 @@ absl::Status ScaleError(const FloatColumn& scales, DataType precision) {
 }
 
 // Each as the nearest FLOAT16 or BFLOAT16.
-FloatVector Rounded(const KernelTable& kernels, const FloatColumn& floats, DataType precision) {
+FloatColumn Rounded(const KernelTable& kernels, const FloatColumn& floats, DataType precision) {
   const size_t size = floats.size();
-  UninitializedVector<uint8_t> narrow(2 * size);
-  FloatVector rounded(size);
+  const auto narrow = std::make_unique_for_overwrite<uint8_t[]>(2 * size);
+  std::shared_ptr<float[]> rounded = std::make_shared_for_overwrite<float[]>(size);
   FromFloat(kernels, precision)(reinterpret_cast<const uint8_t*>(floats.data()), size,
-                                narrow.data());
-  ToFloat(kernels, precision)(narrow.data(), size, reinterpret_cast<uint8_t*>(rounded.data()));
-  return rounded;
+                                narrow.get());
+  ToFloat(kernels, precision)(narrow.get(), size, reinterpret_cast<uint8_t*>(rounded.get()));
+  return FloatColumn(std::move(rounded), size);
 }
 
 // Reads the scales and rounds them to the plan's precision. Returns whether all that arrived have a
@@ -115,7 +117,7 @@ absl::StatusOr<bool> ReadScales(const TensorView& scale, int64_t count, Quantize
   if (plan.precision == DataType::kFloat || plan.precision == scale.data_type) {
     return HasReciprocal(given);
   }
-  FloatVector rounded = Rounded(kernels, plan.scales, plan.precision);
+  FloatColumn rounded = Rounded(kernels, plan.scales, plan.precision);
   if (!IsDivisor(kernels.magnitudes(rounded.data(), rounded.size()))) {
     return ScaleError(plan.scales, plan.precision);
   }

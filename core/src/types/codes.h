@@ -4,8 +4,8 @@
 //   LoadCode(DataType::kUint4, bytes, 2) == 3
 //
 // Row-major and without padding, for any type: packing runs over the flattened tensor.
-#ifndef QUANTD_TYPES_CODES_H_
-#define QUANTD_TYPES_CODES_H_
+#ifndef QUANTD_SRC_TYPES_CODES_H_
+#define QUANTD_SRC_TYPES_CODES_H_
 
 #include <bit>
 #include <cstdint>
@@ -65,4 +65,4 @@ inline float DecodeFloat(DataType type, uint32_t code) {
 
 }  // namespace quantd
 
-#endif  // QUANTD_TYPES_CODES_H_
+#endif  // QUANTD_SRC_TYPES_CODES_H_

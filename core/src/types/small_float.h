@@ -5,8 +5,8 @@
 //
 // The specification, not the fast path: one description of each format and one encoder for all,
 // which rounds half to even on the target's grid, subnormals included.
-#ifndef QUANTD_TYPES_SMALL_FLOAT_H_
-#define QUANTD_TYPES_SMALL_FLOAT_H_
+#ifndef QUANTD_SRC_TYPES_SMALL_FLOAT_H_
+#define QUANTD_SRC_TYPES_SMALL_FLOAT_H_
 
 #include <algorithm>
 #include <bit>
@@ -165,4 +165,4 @@ inline float RoundTo(DataType precision, float value) {
 
 }  // namespace quantd
 
-#endif  // QUANTD_TYPES_SMALL_FLOAT_H_
+#endif  // QUANTD_SRC_TYPES_SMALL_FLOAT_H_

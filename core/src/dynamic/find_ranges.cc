@@ -1,0 +1,255 @@
+#include "dynamic/find_ranges.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/find_kernel.h"
+#include "pool/tasks.h"
+#include "pool/watch.h"
+#include "rules/scale_rules.h"
+#include "walk/block_walk.h"
+#include "walk/cursor.h"
+#include "walk/scale_cursor.h"
+
+namespace quantd {
+namespace {
+
+// What all tasks share.
+struct Loop {
+  const ByteChunks& x;
+  BlockWalk walk;
+  RangeKernel range;
+  ConvertTile to_float;
+  size_t (*find_non_finite)(const uint8_t* x, size_t size);
+  int input_bits;
+  bool rejects;  // elements that are not finite
+};
+
+// Where a task's ranges go: one entry a scale.
+struct Destination {
+  float* min;
+  float* max;
+};
+
+// The first element that is not finite. Tasks beyond it may stop, those before it must go on.
+class FirstNonFinite {
+ public:
+  explicit FirstNonFinite(int64_t none) : first_(none) {}
+
+  int64_t index() const { return first_.load(std::memory_order_relaxed); }
+  void Found(int64_t index) {
+    int64_t first = first_.load(std::memory_order_relaxed);
+    while (index < first && !first_.compare_exchange_weak(first, index)) {
+    }
+  }
+
+ private:
+  std::atomic<int64_t> first_;
+};
+
+// Rows that are too short for a call each, all with the same scales: as many as fit are one wide
+// row of kPerElement, whose entries are put together at the end.
+class WideRow {
+ public:
+  static bool Fits(const BlockWalk& walk) { return HasShortRows(walk) && walk.period() > 0; }
+
+  WideRow(const BlockWalk& walk, int64_t begin)
+      : row_(walk.row()),
+        block_(walk.block()),
+        width_(kMost / walk.row() * walk.row()),
+        at_(begin % walk.row()) {
+    std::fill_n(min_.data(), width_, 0.0f);
+    std::fill_n(max_.data(), width_, 0.0f);
+  }
+
+  template <typename Body>
+  bool ForEach(int64_t elements, Body&& body) {
+    for (int64_t offset = 0; offset < elements;) {
+      const int64_t size = std::min(elements - offset, width_ - at_);
+      RangeTile tile;
+      tile.size = static_cast<size_t>(size);
+      tile.min = min_.data() + at_;
+      tile.max = max_.data() + at_;
+      if (!body(offset, tile)) return false;
+      offset += size;
+      at_ = at_ + size == width_ ? 0 : at_ + size;
+    }
+    return true;
+  }
+
+  void AddTo(const Destination& to) const {
+    for (int64_t i = 0; i < width_; ++i) {
+      const int64_t scale = i % row_ / block_;
+      to.min[scale] = std::min(to.min[scale], min_[i]);
+      to.max[scale] = std::max(to.max[scale], max_[i]);
+    }
+  }
+
+ private:
+  static constexpr int64_t kMost = 1024;
+  static_assert(kShortRow <= kMost);
+
+  const int64_t row_;
+  const int64_t block_;
+  const int64_t width_;
+  int64_t at_;
+  alignas(64) std::array<float, kMost> min_;  // set up to width_
+  alignas(64) std::array<float, kMost> max_;
+};
+
+// Rows straight into the destination.
+class LongRows {
+ public:
+  LongRows(const BlockWalk& walk, int64_t begin, const Destination& to) : walk_(walk), to_(to) {
+    walk_.Seek(begin);
+  }
+
+  template <typename Body>
+  bool ForEach(int64_t elements, Body&& body) {
+    for (int64_t offset = 0; offset < elements;) {
+      const Segment segment = walk_.Next(elements - offset);
+      RangeTile tile;
+      tile.size = static_cast<size_t>(segment.elements);
+      tile.first = static_cast<size_t>(segment.phase);
+      tile.run = static_cast<size_t>(walk_.block());
+      tile.min = to_.min + segment.scale;
+      tile.max = to_.max + segment.scale;
+      if (!body(offset, tile)) return false;
+      offset += segment.elements;
+    }
+    return true;
+  }
+
+ private:
+  BlockWalk walk_;
+  const Destination to_;
+};
+
+// `rows` is a WideRow or LongRows that stands at `begin`.
+template <typename Rows>
+void RangeOfElements(const Loop& loop, int64_t begin, int64_t end, Watch& watch,
+                     FirstNonFinite& first, Rows& rows) {
+  alignas(64) std::array<uint8_t, Cursor::kBufferBytes> gathered;
+  alignas(64) std::array<uint8_t, Cursor::kTile * 4> floats;
+  const int64_t most = loop.to_float != nullptr ? Cursor::kTile : TaskWatch::kPeriod / 4;
+  Cursor cursor(loop.x, loop.input_bits);
+  cursor.Seek(begin);
+  TaskWatch task_watch(watch);
+  while (cursor.element() < end) {
+    const Cursor::Window window = cursor.Next(end, most, gathered.data());
+    if (task_watch.StoppedBefore(window.elements * 4) || window.begin > first.index()) return;
+    const uint8_t* x = window.data;
+    if (loop.to_float != nullptr) {
+      loop.to_float(window.data, static_cast<size_t>(window.elements), floats.data());
+      x = floats.data();
+    }
+    const bool go_on = rows.ForEach(window.elements, [&](int64_t offset, RangeTile& tile) {
+      tile.x = x + offset * 4;
+      if (!loop.range(tile) || !loop.rejects) return true;
+      const size_t found = loop.find_non_finite(tile.x, tile.size);
+      first.Found(window.begin + offset + static_cast<int64_t>(found));
+      return false;
+    });
+    if (!go_on) return;
+  }
+}
+
+void RangeOfTask(const Loop& loop, int64_t begin, int64_t end, Watch& watch, FirstNonFinite& first,
+                 const Destination& to) {
+  if (WideRow::Fits(loop.walk)) {
+    WideRow rows(loop.walk, begin);
+    RangeOfElements(loop, begin, end, watch, first, rows);
+    rows.AddTo(to);
+  } else {
+    LongRows rows(loop.walk, begin, to);
+    RangeOfElements(loop, begin, end, watch, first, rows);
+  }
+}
+
+// Up to here every task has ranges of its own: 8 KiB stay in L1 beside the elements.
+constexpr int64_t kFewScales = 1024;
+
+float ElementAt(const Loop& loop, int64_t index) {
+  const auto bytes = static_cast<size_t>(loop.input_bits) / 8;
+  std::array<uint8_t, 4> element{};
+  std::array<uint8_t, 4> wide{};
+  loop.x.CopyTo(static_cast<size_t>(index) * bytes, absl::MakeSpan(element.data(), bytes));
+  if (loop.to_float != nullptr) {
+    loop.to_float(element.data(), 1, wide.data());
+  } else {
+    wide = element;
+  }
+  return std::bit_cast<float>(wide);
+}
+
+}  // namespace
+
+absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x, const Part& part,
+                        Workers workers, Interrupted interrupted, float* min, float* max) {
+  const KernelTable& kernels = Kernels();
+  const BlockWalk walk(plan.layout);
+  const ScaleMode mode =
+      walk.block() == 1 || WideRow::Fits(walk) ? ScaleMode::kPerElement : ScaleMode::kRuns;
+  const Loop loop{
+      .x = x,
+      .walk = walk,
+      .range = FindRange(kernels, plan.non_finite, mode),
+      .to_float = ToFloat(kernels, plan.input_type),
+      .find_non_finite = kernels.find_non_finite,
+      .input_bits = Info(plan.input_type).bits,
+      .rejects = plan.non_finite == NonFinite::kReject,
+  };
+
+  const int64_t scale_count = plan.layout.scale_count;
+  const int64_t alone = ElementsWithoutSharedScales(plan.layout);
+  const bool own_ranges = scale_count <= kFewScales || alone == plan.elements;
+  size_t most_tasks = SIZE_MAX;
+  if (own_ranges) {
+    most_tasks = static_cast<size_t>(ThreadsOf(workers)) * TaskSplit::kTasksPerThread;
+    if (scale_count > kFewScales) {
+      // They may take a quarter of the input's bytes.
+      const uint64_t fit = plan.input_bytes / 32 / static_cast<uint64_t>(scale_count);
+      most_tasks = std::clamp<uint64_t>(fit, 1, most_tasks);
+    }
+  }
+  const TaskSplit split(part.elements(), plan.input_bytes, ThreadsOf(workers),
+                        own_ranges ? Cursor::kGroup : alone, most_tasks);
+
+  Watch watch(interrupted);
+  FirstNonFinite first(plan.elements);
+  if (split.tasks() == 1) {
+    RangeOfTask(loop, part.begin, part.end, watch, first, {min, max});
+  } else if (own_ranges) {
+    const auto count = static_cast<size_t>(scale_count);
+    std::vector<float> own(2 * count * split.tasks(), 0.0f);
+    ForEachTask(workers, split.tasks(), [&](size_t task) {
+      float* task_min = own.data() + 2 * count * task;
+      RangeOfTask(loop, part.begin + split.begin(task), part.begin + split.end(task), watch, first,
+                  {task_min, task_min + count});
+    });
+    for (size_t task = 0; task < split.tasks(); ++task) {
+      const float* task_min = own.data() + 2 * count * task;
+      for (size_t i = 0; i < count; ++i) {
+        min[i] = std::min(min[i], task_min[i]);
+        max[i] = std::max(max[i], task_min[count + i]);
+      }
+    }
+  } else {
+    ForEachTask(workers, split.tasks(), [&](size_t task) {
+      RangeOfTask(loop, part.begin + split.begin(task), part.begin + split.end(task), watch, first,
+                  {min, max});
+    });
+  }
+  if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
+  if (first.index() < plan.elements) {
+    return rules::NonFiniteError(first.index(), ElementAt(loop, first.index()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quantd

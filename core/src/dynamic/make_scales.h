@@ -1,0 +1,49 @@
+// Between the two passes of DynamicQuantize: scales and zero points from the ranges, for the second
+// pass and for the answer.
+#ifndef QUANTD_SRC_DYNAMIC_MAKE_SCALES_H_
+#define QUANTD_SRC_DYNAMIC_MAKE_SCALES_H_
+
+#include <cstddef>
+
+#include "absl/status/statusor.h"
+#include "kernels/kernel_table.h"
+#include "pool/tasks.h"
+#include "quantd/dynamic_quantize.h"
+#include "quantd/plan.h"
+#include "rules/scale_rules.h"
+#include "types/scratch.h"
+#include "walk/part.h"
+
+namespace quantd {
+
+// Two entries a scale: first its range, then what is made of it. Set by who fills a part.
+struct DynamicScales {
+  explicit DynamicScales(size_t count) : size(count), values(2 * count) {}
+
+  float* min() { return values.data(); }
+  float* max() { return min() + size; }
+  // For messages: some kernels find -0 where others find 0.
+  rules::Range range(size_t i) {
+    rules::Range range;
+    range.Include(min()[i]);
+    range.Include(max()[i]);
+    return range;
+  }
+  float* scale() { return min(); }
+  float* zero_point() { return max(); }
+
+  const size_t size;
+  Scratch<float, 16> values;
+};
+
+// As rules::ScaleMaker has it, in loops over many scales: those of a part, and their entries of
+// `output`. Returns the scales' magnitudes. REQUIRES: the part is all, or has no tensor scale and
+// begins at a multiple of 4 scales. INVALID_ARGUMENT (field "x") naming the first scale that
+// underflows or overflows.
+absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan, const Part& part,
+                                      Workers workers, DynamicScales& scales,
+                                      const DynamicQuantizeOutput& output);
+
+}  // namespace quantd
+
+#endif  // QUANTD_SRC_DYNAMIC_MAKE_SCALES_H_

@@ -1,0 +1,85 @@
+// Which function of a table it is: by the types and the arithmetic of an operation.
+//
+//   QuantizeKernel quantize = FindQuantize(kernels, Quotient::kDivide,
+//                                          ZeroPointOrder::kAfterRounding, DataType::kUint8,
+//                                          ScaleMode::kRuns);
+//   if (ConvertTile convert = ToFloat(kernels, DataType::kFloat16)) ...
+#ifndef QUANTD_SRC_KERNELS_FIND_KERNEL_H_
+#define QUANTD_SRC_KERNELS_FIND_KERNEL_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/kernel_table.h"
+#include "quantd/arithmetic.h"
+#include "quantd/data_type.h"
+
+namespace quantd {
+
+// Never null for what PlanQuantize decides together.
+QuantizeKernel FindQuantize(const KernelTable& table, Quotient quotient, ZeroPointOrder order,
+                            DataType output, ScaleMode mode);
+// Of the type of x.
+DequantizeKernel FindDequantize(const KernelTable& table, DataType input, ScaleMode mode);
+inline RangeKernel FindRange(const KernelTable& table, NonFinite non_finite, ScaleMode mode) {
+  return table.range[non_finite == NonFinite::kIgnore][static_cast<size_t>(mode)];
+}
+
+// The parts that FindQuantize finds a kernel by; for ErrorTile.
+Division DivisionOf(Quotient quotient, ZeroPointOrder order);
+Encoder EncoderOf(DataType output);  // REQUIRES: a type that Quantize gives
+
+// ---- How elements get in and out of tiles -------------------------------------------------------
+
+// Converts `size` elements from one form to another; null where they are the same.
+using ConvertTile = void (*)(const uint8_t* from, size_t size, uint8_t* to);
+
+inline ConvertTile ToFloat(const KernelTable& kernels, DataType type) {
+  switch (type) {
+    case DataType::kFloat16:
+      return kernels.float16_to_float;
+    case DataType::kBfloat16:
+      return kernels.bfloat16_to_float;
+    case DataType::kInt32:
+      return kernels.int32_to_float;
+    default:
+      return nullptr;
+  }
+}
+
+inline ConvertTile FromFloat(const KernelTable& kernels, DataType type) {
+  switch (type) {
+    case DataType::kFloat16:
+      return kernels.float_to_float16;
+    case DataType::kBfloat16:
+      return kernels.float_to_bfloat16;
+    default:
+      return nullptr;
+  }
+}
+
+// From one byte a code.
+inline ConvertTile Pack(const KernelTable& kernels, int bits) {
+  return bits == 4 ? kernels.pack4 : bits == 2 ? kernels.pack2 : nullptr;
+}
+
+// To one byte a code.
+inline ConvertTile Unpack(const KernelTable& kernels, DataType type) {
+  switch (type) {
+    case DataType::kUint4:
+    case DataType::kFloat4E2M1:
+      return kernels.unpack_uint4;
+    case DataType::kInt4:
+      return kernels.unpack_int4;
+    case DataType::kUint2:
+      return kernels.unpack_uint2;
+    case DataType::kInt2:
+      return kernels.unpack_int2;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace quantd
+
+#endif  // QUANTD_SRC_KERNELS_FIND_KERNEL_H_

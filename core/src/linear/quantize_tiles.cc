@@ -1,0 +1,174 @@
+#include "linear/quantize_tiles.h"
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "kernels/find_kernel.h"
+#include "linear/beyond_caches.h"
+#include "linear/reciprocals.h"
+#include "pool/tasks.h"
+#include "pool/watch.h"
+#include "walk/cursor.h"
+#include "walk/scale_cursor.h"
+
+namespace quantd {
+namespace {
+
+enum Column : size_t {
+  kScale,
+  kReciprocal,
+  kCorrection,
+  kZeroPoint,
+  kDequantizeScale,
+};
+using Scales = ScaleCursor<float, float, float, float, float>;
+
+// What all tasks of one operation share.
+struct Loop {
+  const ByteChunks& x;
+  uint8_t* y;
+  BlockWalk walk;
+  Scales::Columns columns;
+  QuantizeTile tile;  // what all tiles have in common
+  ErrorTile error_tile;
+  bool int32;  // is x
+  QuantizeKernel quantize;
+  ConvertTile to_float;
+  ConvertTile pack;
+  int input_bits;
+  int output_bits;
+};
+
+// Elements between two looks at the watch, when x is read in place: 64 KiB of FLOAT, or 1 MiB where
+// streaming stores are waited for at the end of every call. Windows of 64 KiB cost 2 % against one
+// call for the whole tensor, those of a tile, which others pass through, 16 %: hence two sizes.
+constexpr int64_t kLongWindow = TaskWatch::kPeriod / 4;
+constexpr int64_t kStreamWindow = 16 * kLongWindow;
+// Codes that wait for packing; with their FLOATs they stay in L1.
+constexpr int64_t kCodeWindow = 4096;
+
+void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, ErrorSums* sums) {
+  alignas(64) std::array<uint8_t, Cursor::kBufferBytes> gathered;
+  alignas(64) std::array<uint8_t, Cursor::kTile * 4> floats;
+  alignas(64) std::array<uint8_t, kCodeWindow> code_tile;
+
+  Cursor cursor(loop.x, loop.input_bits);
+  Scales scales(loop.walk, loop.columns);
+  cursor.Seek(begin);
+  scales.Seek(begin, end);
+  const int64_t most = scales.Most(loop.to_float != nullptr || sums != nullptr ? Cursor::kTile
+                                   : loop.pack != nullptr                      ? kCodeWindow
+                                   : loop.tile.stream                          ? kStreamWindow
+                                                                               : kLongWindow);
+  TaskWatch task_watch(watch);
+  QuantizeTile tile = loop.tile;
+  while (cursor.element() < end) {
+    const Cursor::Window window = cursor.Next(end, most, gathered.data());
+    const auto size = static_cast<size_t>(window.elements);
+    if (task_watch.StoppedBefore(window.elements * 4)) return;
+    const uint8_t* x = window.data;
+    if (loop.to_float != nullptr) {
+      loop.to_float(window.data, size, floats.data());
+      x = floats.data();
+    }
+    uint8_t* y = loop.y + window.begin * loop.output_bits / 8;
+    uint8_t* codes = loop.pack != nullptr ? code_tile.data() : y;
+    const int64_t code_bytes = loop.output_bits == 16 ? 2 : 1;
+    scales.ForEach(window.elements, [&](const Scales::Piece& piece) {
+      tile.x = x + piece.offset * 4;
+      tile.y = codes + piece.offset * code_bytes;
+      tile.size = piece.size;
+      tile.first = piece.first;
+      tile.run = piece.run;
+      tile.scale = piece.column<kScale>();
+      tile.reciprocal = piece.column<kReciprocal>();
+      tile.correction = piece.column<kCorrection>();
+      tile.zero_point = piece.column<kZeroPoint>();
+      loop.quantize(tile);
+      if (sums == nullptr) return;
+      ErrorTile error = loop.error_tile;
+      error.x = tile.x;
+      if (loop.int32) error.int32 = window.data + piece.offset * 4;
+      error.codes = tile.y;
+      error.size = tile.size;
+      error.first = tile.first;
+      error.run = tile.run;
+      error.scale = tile.scale;
+      error.dequantize_scale = piece.column<kDequantizeScale>();
+      error.zero_point = tile.zero_point;
+      AddErrors(error, *sums);
+    });
+    if (loop.pack != nullptr) loop.pack(codes, size, y);
+  }
+}
+
+}  // namespace
+
+absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Workers workers,
+                           Interrupted interrupted, absl::Span<uint8_t> y, ErrorSums* sums) {
+  const Part& part = work.part;
+  if (part.elements() == 0) return absl::OkStatus();
+  const KernelTable& kernels = Kernels();
+  const bool report = sums != nullptr;
+  const BlockWalk walk(*work.layout, static_cast<int64_t>(part.first_scale));
+  const ScaleMode mode = ScaleModeOf(walk);
+
+  std::optional<Reciprocals> reciprocals;
+  Scales::Columns columns{};
+  if (DivisionOf(work.quotient, work.order) == Division::kReciprocal &&
+      mode == ScaleMode::kPerElement) {
+    reciprocals.emplace(kernels, workers, work.scale, part.scales);
+    std::get<kReciprocal>(columns) = reciprocals->reciprocal();
+    std::get<kCorrection>(columns) = reciprocals->correction();
+  }
+  std::get<kScale>(columns) = work.scale;
+  if (report) std::get<kDequantizeScale>(columns) = work.dequantize_scale;
+  std::get<kZeroPoint>(columns) = work.zero_point;
+
+  const int input_bits = Info(work.input_type).bits;
+  const int output_bits = Info(work.output_type).bits;
+  Loop loop{
+      .x = x,
+      .y = y.data(),
+      .walk = walk,
+      .columns = columns,
+      .tile = {},
+      .error_tile = {},
+      .int32 = work.input_type == DataType::kInt32,
+      .quantize = FindQuantize(kernels, work.quotient, work.order, work.output_type, mode),
+      .to_float = ToFloat(kernels, work.input_type),
+      .pack = Pack(kernels, output_bits),
+      .input_bits = input_bits,
+      .output_bits = output_bits,
+  };
+  loop.tile.minimum = work.minimum;
+  loop.tile.maximum = work.maximum;
+  loop.tile.saturate = work.saturate;
+  loop.tile.stream = !report && loop.pack == nullptr && BeyondCaches(work.input_bytes + y.size());
+  loop.error_tile.mode = mode;
+  loop.error_tile.division = DivisionOf(work.quotient, work.order);
+  loop.error_tile.encoder = EncoderOf(work.output_type);
+  loop.error_tile.is_signed = Info(work.output_type).minimum < 0;
+  loop.error_tile.minimum = work.minimum;
+  loop.error_tile.maximum = work.maximum;
+
+  Watch watch(interrupted);
+  const TaskSplit split(part.elements(), work.input_bytes, ThreadsOf(workers), Cursor::kGroup);
+  if (split.tasks() == 1) {
+    QuantizeRange(loop, part.begin, part.end, watch, sums);
+  } else {
+    std::vector<ErrorSums> parts(report ? split.tasks() : 0);
+    ForEachTask(workers, split.tasks(), [&](size_t task) {
+      QuantizeRange(loop, part.begin + split.begin(task), part.begin + split.end(task), watch,
+                    report ? &parts[task] : nullptr);
+    });
+    for (const ErrorSums& one : parts) sums->Add(one);
+  }
+  if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
+  return absl::OkStatus();
+}
+
+}  // namespace quantd

@@ -1,0 +1,42 @@
+// The tile loop of Quantize, which is also the second pass of DynamicQuantize.
+#ifndef QUANTD_SRC_LINEAR_QUANTIZE_TILES_H_
+#define QUANTD_SRC_LINEAR_QUANTIZE_TILES_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "pool/tasks.h"
+#include "quantd/executor.h"
+#include "quantd/plan.h"
+#include "quantd/quantization_error.h"
+#include "walk/part.h"
+
+namespace quantd {
+
+// All that the elements' results follow from.
+struct QuantizeWork {
+  DataType input_type;
+  DataType output_type;
+  Part part;
+  uint64_t input_bytes;  // of all parts
+  const BlockLayout* layout;
+  Quotient quotient;
+  ZeroPointOrder order;
+  // One entry a scale of the part each.
+  const float* scale;
+  const float* dequantize_scale;  // of the error report; may be `scale`
+  const float* zero_point;        // null: none
+  int32_t minimum;
+  int32_t maximum;
+  bool saturate;
+};
+
+// Writes the packed codes of the part's elements to y, which is that of all parts, and adds to
+// `sums`, unless that is null: no report is made then. CANCELLED when interrupted.
+absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Workers workers,
+                           Interrupted interrupted, absl::Span<uint8_t> y, ErrorSums* sums);
+
+}  // namespace quantd
+
+#endif  // QUANTD_SRC_LINEAR_QUANTIZE_TILES_H_

@@ -1,0 +1,100 @@
+#include "pool/default_threads.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace quantd {
+namespace {
+
+// First line of a small file, "" when it can't be read.
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// CPUs, rounded up; 0 when either is not a positive number ("max" and -1 are no limit).
+int Cpus(std::string_view quota, std::string_view period) {
+  int64_t quota_us = 0;
+  int64_t period_us = 0;
+  if (!absl::SimpleAtoi(absl::string_view(quota.data(), quota.size()), &quota_us) ||
+      !absl::SimpleAtoi(absl::string_view(period.data(), period.size()), &period_us) ||
+      quota_us <= 0 || period_us <= 0) {
+    return 0;
+  }
+  const int64_t cpus = quota_us / period_us + (quota_us % period_us != 0);
+  return static_cast<int>(std::min<int64_t>(cpus, 1 << 20));
+}
+
+int CpusOfDirectory(const std::string& directory) {
+  const std::vector<std::string> max =
+      absl::StrSplit(FirstLine(absl::StrCat(directory, "/cpu.max")), ' ', absl::SkipEmpty());
+  if (max.size() == 2) return Cpus(max[0], max[1]);
+  return Cpus(FirstLine(absl::StrCat(directory, "/cpu.cfs_quota_us")),
+              FirstLine(absl::StrCat(directory, "/cpu.cfs_period_us")));
+}
+
+void Limit(int cpus, int& smallest) {
+  if (cpus > 0 && (smallest == 0 || cpus < smallest)) smallest = cpus;
+}
+
+}  // namespace
+
+int AffinityCpus() {
+  // The kernel refuses a mask that is smaller than its own, so grow until it fits.
+  for (int cpus = 1024; cpus <= (1 << 20); cpus *= 4) {
+    cpu_set_t* set = CPU_ALLOC(cpus);
+    if (set == nullptr) break;
+    const size_t bytes = CPU_ALLOC_SIZE(cpus);
+    const bool known = sched_getaffinity(0, bytes, set) == 0;
+    const bool too_small = !known && errno == EINVAL;
+    const int count = known ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (known) return std::max(count, 1);
+    if (!too_small) break;
+  }
+  return 1;
+}
+
+int QuotaCpus(const std::string& root) {
+  int smallest = 0;
+  std::ifstream memberships(absl::StrCat(root, "/proc/self/cgroup"));
+  std::string line;
+  while (std::getline(memberships, line)) {
+    // "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1).
+    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (fields.size() != 3) continue;
+    std::vector<std::string> mounts;
+    if (fields[1].empty()) {
+      mounts = {"", "/unified"};
+    } else {
+      const std::vector<std::string> controllers = absl::StrSplit(fields[1], ',');
+      if (std::find(controllers.begin(), controllers.end(), "cpu") == controllers.end()) continue;
+      mounts = {"/cpu", absl::StrCat("/", fields[1])};
+    }
+    for (const std::string& mount : mounts) {
+      const std::string top = absl::StrCat(root, "/sys/fs/cgroup", mount);
+      // Every ancestor may have a quota of its own. In a container the path may be the host's while
+      // the mount shows the container's own group at its top: then only the last round finds files.
+      for (std::string path = fields[2];; path.resize(path.rfind('/'))) {
+        Limit(CpusOfDirectory(absl::StrCat(top, path)), smallest);
+        if (path.rfind('/') == std::string::npos) break;
+      }
+    }
+  }
+  return smallest;
+}
+
+}  // namespace quantd

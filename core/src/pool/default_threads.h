@@ -1,0 +1,21 @@
+// How many CPUs this process may use: what its affinity and its cgroup allow, not what the host
+// has. More threads than that only take turns, and a CPU quota then stops all of them at once for
+// the rest of its period.
+#ifndef QUANTD_SRC_POOL_DEFAULT_THREADS_H_
+#define QUANTD_SRC_POOL_DEFAULT_THREADS_H_
+
+#include <string>
+
+namespace quantd {
+
+// CPUs in the affinity mask of this thread; at least 1.
+int AffinityCpus();
+
+// CPUs that the cgroup's quota (v2 cpu.max, v1 cpu.cfs_quota_us) is worth, rounded up, the smallest
+// along the path to the root; 0 when nothing limits. Files are looked up under `root` ("" outside
+// of tests): root/proc/self/cgroup and root/sys/fs/cgroup.
+int QuotaCpus(const std::string& root);
+
+}  // namespace quantd
+
+#endif  // QUANTD_SRC_POOL_DEFAULT_THREADS_H_

@@ -1,0 +1,52 @@
+// How the tasks of an operation are stopped, all of them, when one learns that nobody waits.
+#ifndef QUANTD_SRC_POOL_WATCH_H_
+#define QUANTD_SRC_POOL_WATCH_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "quantd/executor.h"
+
+namespace quantd {
+
+// Asks whether the work is still wanted, and spreads the answer to all tasks.
+class Watch {
+ public:
+  explicit Watch(Interrupted interrupted) : interrupted_(interrupted) {}
+
+  bool Stopped() {
+    if (stopped_.load(std::memory_order_relaxed)) return true;
+    if (!interrupted_()) return false;
+    Stop();
+    return true;
+  }
+  bool WasStopped() const { return stopped_.load(std::memory_order_relaxed); }
+  // For reasons of the work's own.
+  void Stop() { stopped_.store(true, std::memory_order_relaxed); }
+
+ private:
+  Interrupted interrupted_;
+  std::atomic<bool> stopped_{false};
+};
+
+// A task's view of the watch: asks once in kPeriod bytes of work, the first time at once.
+class TaskWatch {
+ public:
+  static constexpr int64_t kPeriod = 64 * 1024;
+
+  explicit TaskWatch(Watch& watch) : watch_(watch) {}
+
+  bool StoppedBefore(int64_t bytes) {
+    const bool due = since_ >= kPeriod;
+    since_ = (due ? 0 : since_) + bytes;
+    return due && watch_.Stopped();
+  }
+
+ private:
+  Watch& watch_;
+  int64_t since_ = kPeriod;
+};
+
+}  // namespace quantd
+
+#endif  // QUANTD_SRC_POOL_WATCH_H_

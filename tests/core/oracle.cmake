@@ -1,0 +1,1 @@
+quantd_core_test(oracle oracle_test.cc)

@@ -1,0 +1,1 @@
+quantd_core_test(pool pool_executor_test.cc)

@@ -1,1 +1,0 @@
-quantd_core_test(reference reference_elements_test.cc reference_operations_test.cc reference_scale_rules_test.cc)

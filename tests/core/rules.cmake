@@ -1,0 +1,1 @@
+quantd_core_test(rules rules_elements_test.cc rules_scale_rules_test.cc)
