@@ -86,11 +86,11 @@ void Connection::Open(ConnectionSet& set, int fd, Peer peer) {
   set.Add(*connection);
   set.shared().counters.connections.fetch_add(1, std::memory_order_relaxed);
   connection->SetEvents();
-  if (connection->watched_ && connection->Begin()) {
-    connection->WantFlush();
-    if (set.shared().draining) connection->GoAway();
-  } else {
+  // Our first words wait for the client's: who speaks another language is answered in that.
+  if (!connection->watched_ || !connection->Begin()) {
     connection->Close();
+  } else if (set.shared().draining) {
+    connection->GoAway();
   }
 }
 

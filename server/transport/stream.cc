@@ -131,9 +131,10 @@ void Stream::BeginMessage() {
   incoming_ = Incoming::kBody;
   if (received_ == total_) {
     MessageComplete();
-  } else {
+  } else if (begun == Receiving::Begun::kReserved) {
     AskForMore();
   }
+  // Else it asks when half of its first window is used: who sends nothing asks for nothing.
 }
 
 // Takes the memory that the message has been given, if it has: what is here moves into it.

@@ -35,6 +35,7 @@ class Bystander:
         return self
 
     def __exit__(self, *_):
+        time.sleep(0.3)  # where the server ended the attack at once
         self._stop.set()
         self._thread.join()
         self.after = self.server.status()

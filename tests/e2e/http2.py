@@ -5,6 +5,8 @@ import socket
 import struct
 import time
 
+import hpack
+
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 END_STREAM, ACK, END_HEADERS, PADDED = 1, 1, 4, 8
 MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE = 3, 4, 5
@@ -56,16 +58,24 @@ def settings(**values):
 class Peer:
     """A connection. Does nothing by itself: not even SETTINGS are acknowledged unless `polite`."""
 
-    def __init__(self, address, polite=True, timeout=20, receive_buffer=None, **initial_settings):
+    def __init__(self, address, polite=True, timeout=20, receive_buffer=None, source=None, **initial_settings):
         host, port = address.rsplit(":", 1)
         self.socket = socket.socket()
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(timeout)
+        if source:
+            self.socket.bind((source, 0))
         self.socket.connect((host, int(port)))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
         self.stream = -1
+        self.decoder = hpack.Decoder()
+        self.headers = {}  # of each stream, trailers included
+        self.initial_window = 65535  # what the server lets a stream send unasked
+        self.windows = {}  # what more it has let each send
+        self.data = {}  # what came on each stream
+        self.over = {}  # streams that have ended: whether well
         self.send(PREFACE + frame(SETTINGS, 0, 0, settings(**initial_settings)))
         if polite:
             self.send(frame(SETTINGS, ACK, 0))
@@ -102,6 +112,21 @@ class Peer:
         )
         return stream
 
+    def upload(self, payload, method="DynamicQuantize"):
+        """A whole call with a message of any size, sent as the server lets it; returns its stream."""
+        stream = self.open(method)
+        data = message(payload)
+        sent = 0
+        while sent < len(data):
+            room = self.initial_window + self.windows.get(stream, 0) - sent
+            if room <= 0:
+                assert self.read_frame(), "the server closed"
+                continue
+            size = min(room, 16384, len(data) - sent)
+            self.send(frame(DATA, END_STREAM if sent + size == len(data) else 0, stream, data[sent : sent + size]))
+            sent += size
+        return stream
+
     def read_frame(self):
         """(kind, flags, stream, payload), or None when the server has closed."""
         while True:
@@ -110,7 +135,23 @@ class Peer:
                 if len(self.buffer) >= 9 + length:
                     head, payload = self.buffer[:9], self.buffer[9 : 9 + length]
                     self.buffer = self.buffer[9 + length :]
-                    return head[3], head[4], int.from_bytes(head[5:9], "big") & 0x7FFFFFFF, payload
+                    stream = int.from_bytes(head[5:9], "big") & 0x7FFFFFFF
+                    if head[3] == WINDOW_UPDATE:
+                        self.windows[stream] = self.windows.get(stream, 0) + int.from_bytes(payload, "big")
+                    if head[3] == SETTINGS:
+                        for at in range(0, len(payload), 6):
+                            number, value = struct.unpack(">HI", payload[at : at + 6])
+                            if number == INITIAL_WINDOW_SIZE:
+                                self.initial_window = value
+                    if head[3] == DATA:
+                        self.data[stream] = self.data.get(stream, b"") + payload
+                    if head[3] in (DATA, HEADERS) and head[4] & END_STREAM:
+                        self.over.setdefault(stream, True)
+                    if head[3] == RST_STREAM:
+                        self.over.setdefault(stream, False)
+                    if head[3] == HEADERS:
+                        self.headers.setdefault(stream, {}).update(self.decoder.decode(payload))
+                    return head[3], head[4], stream, payload
             try:
                 data = self.socket.recv(1 << 16)
             except ConnectionError:
@@ -130,22 +171,13 @@ class Peer:
 
     def ended(self, stream, seconds=20):
         """Reads until the stream is over: its DATA, or None when it was reset or the server closed."""
-        data = b""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            got = self.read_frame()
-            if got is None:
+        while stream not in self.over:
+            assert time.monotonic() < deadline, f"stream {stream} did not end within {seconds} s"
+            if self.read_frame() is None:
                 return None
-            kind, flags, of, payload = got
-            if of != stream:
-                continue
-            if kind == DATA:
-                data += payload
-            if kind == RST_STREAM:
-                return None
-            if kind in (DATA, HEADERS) and flags & END_STREAM:
-                return data
-        raise AssertionError(f"stream {stream} did not end within {seconds} s")
+        data = self.data.pop(stream, b"")
+        return data if self.over[stream] else None
 
     def closed(self, seconds=20):
         """Whether the server closes the connection within that time."""

@@ -141,7 +141,7 @@ def test_a_flood_slows_down_only_itself(server, attack):
     with Bystander(server) as bystander:
         with Peer(server.address, polite=polite) as peer:
             attack(peer)
-    bystander.unharmed(memory_mib=16)
+    bystander.unharmed(memory_mib=32)
     wait_for(lambda: server.metrics()["quantd_calls"] == 0, 10, "nothing is left of the attack")
 
 

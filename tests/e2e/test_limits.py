@@ -1,0 +1,225 @@
+"""What a server allows: connections, descriptors, message sizes, memory. Beyond it says so, and goes on."""
+
+import resource
+import signal
+import socket
+import struct
+import time
+
+import grpc
+import numpy as np
+import pytest
+
+from http2 import DATA, HEADERS, PING, Peer, frame
+from support import SERVICE, Server, pb, pb_grpc, quantize, tensor, wait_for
+
+MIB = 1 << 20
+
+
+def handled(metrics, method, code):
+    kind = "bidi_stream" if method == "Stream" else "unary"
+    return metrics[f'grpc_server_handled_total{{grpc_type="{kind}",grpc_service="{SERVICE}",grpc_method="{method}",grpc_code="{code}"}}']
+
+
+def connect(server):
+    host, port = server.address.rsplit(":", 1)
+    return socket.create_connection((host, int(port)), timeout=5)
+
+
+def test_out_of_descriptors_it_is_not_deaf(tmp_path_factory, monkeypatch):
+    """More connections than descriptors: those that are taken work, the others are told, and afterwards all is well."""
+    monkeypatch.setattr("support.subprocess.Popen", with_limit(resource.RLIMIT_NOFILE, 100))
+    server = Server(tmp_path_factory.mktemp("server"))
+    try:
+        old = server.stub.Quantize(quantize([1.0]), timeout=5)
+        connections = [connect(server) for _ in range(200)]
+        assert server.stub.Quantize(quantize([1.0]), timeout=5) == old
+        assert server.metrics()['quantd_connections_ended_total{reason="too_many"}'] > 0
+        for connection in connections:
+            connection.close()
+        for _ in range(5):
+            fresh = pb_grpc.QuantizationServiceStub(server.channel())
+            assert fresh.Quantize(quantize([1.0]), timeout=5, wait_for_ready=True) == old
+        assert server.get("/livez")[0] == 200
+    finally:
+        assert server.stop() == 0
+
+
+def with_limit(which, value):
+    """Popen, with a resource limit for quantd."""
+    import subprocess
+
+    real = subprocess.Popen
+
+    def popen(command, **arguments):
+        return real(command, preexec_fn=lambda: resource.setrlimit(which, (value, value)), **arguments)
+
+    return popen
+
+
+def test_the_soft_limit_of_descriptors_is_raised(server):
+    limits = open(f"/proc/{server.process.pid}/limits").read()
+    line = next(line for line in limits.splitlines() if line.startswith("Max open files"))
+    soft, hard = line.split()[3:5]
+    assert soft == hard or int(soft) >= 1 << 20
+
+
+def test_one_peer_does_not_lock_out_others(start):
+    """All places are taken from one address: another one gets in, in the place of an idle connection."""
+    server = start("--max_connections=20", "--queues=2")
+    port = int(server.address.rsplit(":", 1)[1])
+    greedy = [socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.2", 0), timeout=5) for _ in range(40)]
+    time.sleep(0.3)
+    assert server.metrics()["quantd_connections"] <= 21
+    assert server.stub.Quantize(quantize([1.0]), timeout=5, wait_for_ready=True).y.raw_data == b"\x02"
+    assert server.metrics()['quantd_connections_ended_total{reason="too_many"}'] >= 10
+    for connection in greedy:
+        connection.close()
+
+
+def test_a_message_over_the_limit_is_refused_at_its_length(start):
+    """Unary and in a stream: refused by name before its bytes are here, counted, and the connection goes on."""
+    server = start("--max_message_bytes=1000000")
+    with Peer(server.address) as peer:
+        for method in ("DynamicQuantize", "Stream"):
+            stream = peer.open(method)
+            peer.send(frame(DATA, 0, stream, b"\x00" + struct.pack(">I", 999 * MIB) + bytes(1000)))
+            assert peer.until(HEADERS, stream)[1] & 1  # trailers only: the call is over
+            assert peer.headers[stream]["grpc-status"] == str(grpc.StatusCode.RESOURCE_EXHAUSTED.value[0])
+            text = peer.headers[stream]["grpc-message"]
+            assert "1047527424" in text and "1000000" in text and "--max_message_bytes" in text
+    metrics = server.metrics()
+    assert metrics['quantd_rejected_total{reason="message_too_large"}'] == 2
+    assert handled(metrics, "DynamicQuantize", "ResourceExhausted") == 1
+    assert handled(metrics, "Stream", "ResourceExhausted") == 1
+    error = server.stub.DynamicQuantize.future(pb.DynamicQuantizeRequest(x=tensor(np.ones(300_000))), timeout=10).exception()
+    assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "1200" in error.details() and "1000000" in error.details()
+    assert len(server.stub.DynamicQuantize(pb.DynamicQuantizeRequest(x=tensor([1.0])), timeout=5).y.raw_data) == 1
+
+
+def test_values_are_decoded_under_a_permit(start):
+    """A byte of the wire becomes eight and more: where that is over the budget it is refused before it is done."""
+    server = start("--memory_budget_bytes=100000000", "--max_message_bytes=20000000")
+    x = pb.DynamicQuantizeRequest().x
+    x.data_type = 6
+    x.shape.append(8_000_000)
+    x.int_values.values.extend([1] * 8_000_000)
+    before = server.status()["VmHWM"]
+    error = server.stub.DynamicQuantize.future(pb.DynamicQuantizeRequest(x=x), timeout=20).exception()
+    assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "--memory_budget_bytes" in error.details()
+    assert server.status()["VmHWM"] - before < 24 * 1024  # the message itself, 8 MB
+    few = pb.DynamicQuantizeRequest(x=dict(data_type=6, shape=[3], int_values=dict(values=[1, 2, 3])))
+    assert len(server.stub.DynamicQuantize(few, timeout=5).y.raw_data) == 3
+
+
+def test_out_of_memory_ends_a_call_not_the_process(tmp_path_factory, monkeypatch):
+    """The system has less than the flags promise."""
+    monkeypatch.setattr("support.subprocess.Popen", with_limit(resource.RLIMIT_AS, 900 * MIB))
+    server = Server(tmp_path_factory.mktemp("server"), "--max_message_bytes=1000000000")
+    try:
+        request = pb.DequantizeRequest(
+            x=dict(data_type=2, shape=[200 * MIB], raw_data=bytes(200 * MIB)), scale=tensor(1.0), output_type=1
+        )
+        for _ in range(3):
+            error = server.stub.Dequantize.future(request, timeout=60).exception()
+            assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, error.details()
+        assert server.stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
+    finally:
+        assert server.stop() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGPIPE])
+def test_other_signals_do_not_end_it(start, number):
+    server = start()
+    server.signal(number)
+    time.sleep(0.1)
+    assert server.stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
+
+
+def test_clients_may_ping_as_often_as_they_like(start):
+    """What gRPC's own server answers with "too many pings"."""
+    server = start()
+    options = [("grpc.keepalive_time_ms", 1000), ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0)]
+    channel = grpc.insecure_channel(server.address, options=[*options, ("grpc.use_local_subchannel_pool", 1)])
+    stub = pb_grpc.QuantizationServiceStub(channel)
+    stub.Quantize(quantize([1.0]), timeout=5)
+    with Peer(server.address) as peer:
+        for _ in range(50):
+            peer.send(frame(PING, 0, 0, b"12345678"))
+            assert peer.until(PING)[1] == 1
+            time.sleep(0.05)
+    stub.Quantize(quantize([1.0]), timeout=5)
+    channel.close()
+    assert server.metrics()["quantd_connections_accepted_total"] == 2
+
+
+def test_a_silent_connection_is_asked_and_closed(start):
+    server = start("--keepalive_time=1")
+    with Peer(server.address) as silent, Peer(server.address) as answering:
+        answering.until(PING, seconds=5)
+        answering.send(frame(PING, 1, 0, bytes(8)))
+        assert silent.closed(5)
+        assert server.metrics()['quantd_connections_ended_total{reason="silent"}'] == 1
+        stream = answering.call(pb.DynamicQuantizeRequest(x=tensor([1.0])).SerializeToString())
+        assert answering.ended(stream)
+
+
+def test_an_old_connection_is_sent_elsewhere(start):
+    """Calls go on without an error: the client connects again."""
+    server = start("--max_connection_age=1", "--max_connection_age_grace=5")
+    end = time.monotonic() + 4
+    while time.monotonic() < end:
+        server.stub.Quantize(quantize([1.0]), timeout=5)
+        time.sleep(0.005)
+    assert server.metrics()['quantd_connections_ended_total{reason="age"}'] >= 2
+
+
+def test_who_says_nothing_is_let_go(start):
+    server = start()
+    connection = connect(server)
+    connection.settimeout(15)
+    begin = time.monotonic()
+    assert connection.recv(1) == b""
+    assert 8 < time.monotonic() - begin < 14
+    assert server.metrics()['quantd_connections_ended_total{reason="no_handshake"}'] == 1
+
+
+class TestUnixSockets:
+    def test_a_living_one_is_not_stolen(self, start, tmp_path):
+        path = tmp_path / "quantd.sock"
+        server = start(listen=(f"unix:{path}",))
+        from support import run
+
+        code, _, error = run(f"--listen=unix:{path}", "--http_listen=")
+        assert code == 2 and "living" in error and str(path) in error
+        assert server.stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
+
+    def test_a_dead_ones_file_is_replaced(self, start, tmp_path):
+        path = tmp_path / "quantd.sock"
+        left = socket.socket(socket.AF_UNIX)
+        left.bind(str(path))
+        left.close()
+        server = start(listen=(f"unix:{path}",))
+        assert server.stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
+        assert server.stop() == 0
+        assert not path.exists()
+
+    def test_a_file_that_is_no_socket_stays(self, tmp_path):
+        from support import run
+
+        path = tmp_path / "precious"
+        path.write_text("data")
+        code, _, error = run(f"--listen=unix:{path}", "--http_listen=")
+        assert code == 2 and "no socket" in error
+        assert path.read_text() == "data"
+
+
+def test_livez_asks_the_grpc_port_itself(start):
+    """When the process stands still, so does its port; and a port that answers is alive whatever else is."""
+    server = start()
+    for _ in range(3):
+        assert server.get("/livez")[0] == 200
+        time.sleep(1.1)
+    assert server.metrics()["quantd_connections_accepted_total"] >= 1

@@ -1,0 +1,172 @@
+"""More than the server can do, and clients that do not take or do not send what they began: the others go on, in turn."""
+
+import statistics
+import struct
+import threading
+import time
+
+import grpc
+import numpy as np
+
+from bystander import Bystander
+from http2 import DATA, RST_STREAM, Peer, frame
+from support import pb, pb_grpc, tensor, wait_for
+
+MIB = 1 << 20
+CANCEL = struct.pack(">I", 8)
+
+
+def dynamic(elements):
+    return pb.DynamicQuantizeRequest(x=tensor(np.linspace(-1, 1, elements, dtype=np.float32)))
+
+
+def test_tiny_answers_that_nobody_reads_hold_nobody_up(start):
+    """1,100 calls with a window of 0, more than requests may be in flight: permits come back all the same."""
+    server = start("--stall_timeout=1")
+    payload = dynamic(2).SerializeToString()
+    with Bystander(server) as bystander:
+        peers = [Peer(server.address, window=0) for _ in range(11)]
+        for peer in peers:
+            for _ in range(100):
+                peer.call(payload)
+        wait_for(lambda: server.metrics()["quantd_calls"] >= 1100, 10, "all have come")
+        time.sleep(1)
+        assert server.metrics()["quantd_inflight_requests"] <= 2
+        for peer in peers:
+            peer.close()
+    bystander.unharmed(memory_mib=48)
+
+
+def test_slow_readers_lose_their_answers_when_others_wait(start):
+    """They hold all of the memory; when somebody needs it they have had their time."""
+    server = start("--memory_budget_bytes=20000000", "--stall_timeout=1")
+    payload = dynamic(2 * MIB).SerializeToString()
+    peers = [Peer(server.address, window=0) for _ in range(40)]
+    for peer in peers:
+        stream = peer.open()
+        peer.send(frame(DATA, 0, stream, b"\x00" + struct.pack(">I", len(payload))))
+        threading.Thread(target=send_slowly_enough, args=(peer, stream, payload), daemon=True).start()
+    wait_for(lambda: server.metrics()["quantd_queued_requests"] > 0, 20, "all memory is held")
+    begin = time.monotonic()
+    for _ in range(3):
+        server.stub.DynamicQuantize(dynamic(2 * MIB), timeout=30)
+    assert time.monotonic() - begin < 20
+    assert server.metrics()["quantd_answers_stalled_total"] > 0
+    for peer in peers:
+        peer.close()
+    wait_for(lambda: server.metrics()["quantd_inflight_bytes"] == 0, 10, "all permits are free")
+    assert server.metrics()["quantd_receiving_bytes"] == 0
+
+
+def send_slowly_enough(peer, stream, payload):
+    """The client's own window updates are the server's matter; here just as much as it takes."""
+    try:
+        for at in range(0, len(payload), 16000):
+            last = at + 16000 >= len(payload)
+            peer.send(frame(DATA, 1 if last else 0, stream, payload[at : at + 16000]))
+            time.sleep(0.0005)
+    except OSError:
+        pass
+
+
+def test_calls_that_are_cancelled_while_they_wait_are_never_computed(start):
+    """And give their place in the queue back at once."""
+    server = start("--memory_budget_bytes=20000000", "--threads=1", "--max_queued_requests=100")
+    holder = Peer(server.address, window=0)
+    stream = holder.next_stream()
+    payload = dynamic(3 * MIB).SerializeToString()  # with its answer most of the budget
+    holder.stream = -1
+    stream = holder.open()
+    holder.send(frame(DATA, 0, stream, b"\x00" + struct.pack(">I", len(payload))))
+    send_slowly_enough(holder, stream, payload)
+    wait_for(lambda: server.metrics()["quantd_kernel_seconds_count{operation=\"dynamic_quantize\"}"] == 1, 20, "it is computed")
+    futures = [server.stub.DynamicQuantize.future(dynamic(3 * MIB), timeout=60) for _ in range(4)]
+    wait_for(lambda: server.metrics()["quantd_queued_requests"] >= 1, 20, "others wait")
+    late = [server.stub.DynamicQuantize.future(dynamic(3 * MIB), timeout=0.5) for _ in range(3)]
+    for future in futures:
+        future.cancel()
+    for future in late:
+        assert future.exception().code() in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE)
+    wait_for(lambda: server.metrics()["quantd_queued_requests"] == 0, 5, "nobody waits any more")
+    holder.close()
+    wait_for(lambda: server.metrics()["quantd_inflight_bytes"] == 0, 5, "all permits are free")
+    assert server.metrics()["quantd_kernel_seconds_count{operation=\"dynamic_quantize\"}"] == 1
+    server.stub.DynamicQuantize(dynamic(MIB), timeout=10)
+
+
+def test_uploads_that_drip_keep_nobody_waiting(start):
+    """64 clients announce 50 MB each, of which 80 MB have room, and send a byte now and then."""
+    server = start("--memory_budget_bytes=80000000")
+    peers = [Peer(server.address) for _ in range(64)]
+    for peer in peers:
+        stream = peer.open()
+        peer.send(frame(DATA, 0, stream, b"\x00" + struct.pack(">I", 50_000_000)))
+    stop = threading.Event()
+
+    def drip():
+        while not stop.wait(0.2):
+            for peer in peers:
+                peer.send(frame(DATA, 0, 1, b"x"))
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    try:
+        with Bystander(server) as bystander:
+            begin = time.monotonic()
+            for _ in range(5):
+                server.stub.DynamicQuantize(dynamic(4 * MIB), timeout=30)
+            seconds = time.monotonic() - begin
+        print(f"5 uploads of 16 MiB took {seconds:.1f} s")
+        assert seconds < 10
+    finally:
+        stop.set()
+        dripping.join()
+        for peer in peers:
+            peer.close()
+    bystander.unharmed(memory_mib=200)
+
+
+def test_ten_times_what_it_can_do(start):
+    """Short calls come through beside it, what is admitted is answered, the rest is told to come back."""
+    server = start("--memory_budget_bytes=100000000", "--max_queued_requests=30", "--queue_timeout=1")
+    request = dynamic(2 * MIB).SerializeToString()
+    codes, seconds = [], []
+
+    def client():
+        call = server.channel().unary_unary("/quantd.v1.QuantizationService/DynamicQuantize")
+        for _ in range(4):
+            begin = time.monotonic()
+            error = call.future(request, timeout=60).exception()
+            codes.append(error.code() if error else grpc.StatusCode.OK)
+            if error is None:
+                seconds.append(time.monotonic() - begin)
+            else:
+                assert b"RetryInfo" in dict(error.trailing_metadata())["grpc-status-details-bin"]
+
+    server.stub.DynamicQuantize(dynamic(2 * MIB), timeout=10)
+    with Bystander(server) as bystander:
+        clients = [threading.Thread(target=client) for _ in range(60)]
+        for each in clients:
+            each.start()
+        for each in clients:
+            each.join()
+    ok = codes.count(grpc.StatusCode.OK)
+    print(f"{ok} of {len(codes)} answered, median {statistics.median(seconds):.2f} s, longest {max(seconds):.2f} s")
+    assert set(codes) <= {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}
+    assert ok >= 30
+    bystander.unharmed(memory_mib=260)
+
+
+def test_many_cancelled_uploads_leave_nothing(start):
+    """Half of a large message, then a reset, a thousand times."""
+    server = start()
+    with Peer(server.address) as peer:
+        for _ in range(1000):
+            stream = peer.open()
+            peer.send(frame(DATA, 0, stream, b"\x00" + struct.pack(">I", 10_000_000) + bytes(16000)) + frame(RST_STREAM, 0, stream, CANCEL))
+        assert pb_grpc  # the connection is still good for a call
+        assert peer.ended(peer.call(dynamic(2).SerializeToString())) is not None
+    wait_for(lambda: server.metrics()["quantd_calls"] == 0, 10, "all calls are over")
+    metrics = server.metrics()
+    assert metrics["quantd_receiving_bytes"] == 0 and metrics["quantd_inflight_bytes"] == 0
+    assert server.resident_bytes() < 80 * MIB
