@@ -58,7 +58,7 @@ def settings(**values):
 class Peer:
     """A connection. Does nothing by itself: not even SETTINGS are acknowledged unless `polite`."""
 
-    def __init__(self, address, polite=True, timeout=20, receive_buffer=None, source=None, **initial_settings):
+    def __init__(self, address, polite=True, timeout=20, receive_buffer=None, source=None, tls=None, **initial_settings):
         host, port = address.rsplit(":", 1)
         self.socket = socket.socket()
         if receive_buffer:
@@ -68,6 +68,8 @@ class Peer:
             self.socket.bind((source, 0))
         self.socket.connect((host, int(port)))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         self.buffer = b""
         self.stream = -1
         self.decoder = hpack.Decoder()

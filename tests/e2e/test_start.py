@@ -8,7 +8,7 @@ import socket
 import grpc
 import pytest
 
-from support import pb, pb_grpc, quantize, run
+from support import ROOT, pb, pb_grpc, quantize, run
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,21 @@ def test_help_and_version():
     code, out, _ = run("--version")
     assert code == 0
     assert re.fullmatch(r"quantd \d+\.\d+\.\d+\n", out)
+
+
+def test_the_readme_explains_every_flag(request):
+    """The table in server/README.md is made of --help."""
+    rows = re.findall(r"  --(\w+)  \((.*)\)\n      (.*)", run("--help")[1])
+    assert len(rows) > 15
+    table = "| flag | default | |\n|---|---|---|\n" + "".join(f"| `--{n}` | {d and f'`{d}`'} | {t} |\n" for n, d, t in rows)
+    readme = ROOT / "server" / "README.md"
+    begin, end = "<!-- flags: pytest tests/e2e/test_start.py --update -->\n", "<!-- end of flags -->\n"
+    before, rest = readme.read_text().split(begin)
+    old, after = rest.split(end)
+    if request.config.getoption("--update"):
+        readme.write_text(before + begin + table + end + after)
+    else:
+        assert old == table
 
 
 def test_the_log_has_the_configuration_and_the_addresses(server):

@@ -8,6 +8,10 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
+SERVER_ROOMS_BELOW_RPC = [
+    "server/" + room for room in ("admission", "errors", "loop", "memory", "metrics", "net", "operations", "transport", "wire")
+]
+SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "rpc", "services")]
 # A room, and the rooms that it may include besides itself and core's public headers. Rooms that are not listed (the tests)
 # may include anything. The most specific room counts.
 ROOMS = {
@@ -20,13 +24,21 @@ ROOMS = {
     "core/src/walk": ["core/src/kernels"],
     "core/src/linear": ["core/src/types", "core/src/kernels", "core/src/pool", "core/src/walk"],
     "core/src/dynamic": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool", "core/src/walk", "core/src/linear"],
-    "server/wire": ["proto"],
-    "server/operations": ["server/wire", "proto"],
-    "server/admission": [],
-    "server/metrics": ["server/wire"],
-    "server/lifecycle": ["server/metrics", "server/rpc", "proto"],
-    "server/rpc": ["server/wire", "server/operations", "server/admission", "server/metrics", "proto"],
-    "server": ["server/" + room for room in ("wire", "operations", "admission", "metrics", "lifecycle", "rpc")] + ["proto"],
+    "server/errors": [],
+    "server/loop": [],
+    "server/memory": [],
+    "server/net": [],
+    "server/process": [],
+    "server/http": [],
+    "server/options": ["server/loop", "server/memory"],
+    "server/admission": ["server/loop", "server/memory"],
+    "server/wire": ["server/errors", "server/memory", "proto"],
+    "server/operations": ["server/wire"],
+    "server/metrics": ["server/errors", "server/wire"],
+    "server/transport": ["server/admission", "server/errors", "server/loop", "server/memory", "server/net"],
+    "server/rpc": SERVER_ROOMS_BELOW_RPC,
+    "server/services": [*SERVER_ROOMS_BELOW_RPC, "server/rpc", "proto"],
+    "server": [*SERVER_ROOMS_BELOW_RPC, *SERVER_ROOMS_ABOVE, "proto"],
     "client/cpp": ["proto"],
     "client/cli": ["client/cpp", "proto"],
 }
@@ -41,11 +53,14 @@ FORBIDDEN = {
     "core/src/kernels": PLANS,
     "core/src/pool": PLANS,
     "core/src/walk": PLANS,
-    "server/operations": r"^grpc",
-    "server/admission": r"^(grpc|google/protobuf|quantd/v1/)",
-    "server/metrics": r"^(grpc|google/protobuf|quantd/v1/)",
+    "server": r"^grpc(pp)?/(?!(health|reflection|channelz)/)",
+    "server/operations": r"^(google/protobuf|quantd/v1/|nghttp2)",
+    "server/transport": r"^(google/protobuf|quantd/v1/)",
+    "server/admission": r"^(google/protobuf|quantd/v1/|nghttp2)",
+    "server/loop": r"^(google/protobuf|quantd/|nghttp2)",
+    "server/metrics": r"^(google/protobuf|quantd/v1/|nghttp2)",
 }
-# What a coroutine of server/rpc must not contain, and why.
+# What the coroutines of server/rpc and server/services must not contain, and why.
 DIALECT = [
     (r"\bco_await\b", r"^\s*(co_await [^;]*;|(const )?bool \w+ = co_await [^;]*;)\s*(//.*)?$", "co_await stands alone or fills a named bool"),
     (r"\bauto\s*&?&?\s*\[", r"(?!)", "no structured bindings: g++ 12 destroys their temporaries early"),
@@ -70,7 +85,7 @@ def room_of(path, rooms):
 
 def resolve(name, includer):
     """The path in the repository that an include names, or None when it is a library's."""
-    if re.match(r"(quantd/v1|grpc/health)/.*\.pb\.h$", name):
+    if re.match(r"(quantd/v1|grpc/(health|reflection|channelz))/.*\.pb\.h$", name):
         return "proto/" + name
     folders = [str(pathlib.PurePosixPath(includer).parent), *INCLUDE_FOLDERS]
     for folder in folders:
@@ -170,7 +185,7 @@ def main():
     for room in [*ROOMS, "tests"]:
         report(f"include arrows of {room}", {p: check_arrows(p) for p in sources if room_of(p, [*ROOMS, "tests"]) == room})
     report("arrows run one way", {room: check_one_way(room) for room in ROOMS})
-    report("coroutine dialect", {p: check_dialect(p) for p in tracked("server/rpc/*.h", "server/rpc/*.cc")})
+    report("coroutine dialect", {p: check_dialect(p) for p in tracked("server/rpc/*.h", "server/rpc/*.cc", "server/services/*.h", "server/services/*.cc")})
     report("file length", {p: check_length(p) for p in code})
     report("width of comments", {p: check_comments(p) for p in sources})
     core = [path for path in sources if path.startswith("core/")]

@@ -1,0 +1,108 @@
+"""The front that deploy/front has for networks that nobody vouches for: honest calls come through it, attacks do not."""
+
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+
+import grpc
+import numpy as np
+import pytest
+
+from http2 import DATA, END_HEADERS, HEADERS, Peer, frame, request_headers
+from support import ROOT, pb, pb_grpc, quantize, tensor, wait_for
+from test_hostile import ATTACKS, streams_before_the_acknowledgement
+
+HAPROXY = os.environ.get("QUANTD_HAPROXY") or shutil.which("haproxy") or "/usr/sbin/haproxy"
+
+pytestmark = pytest.mark.skipif(not os.path.exists(HAPROXY), reason="haproxy is not installed")
+
+
+@pytest.fixture(scope="module")
+def front(server, tmp_path_factory):
+    """Address and certificate of a running HAProxy before `server`."""
+    folder = tmp_path_factory.mktemp("front")
+    key, certificate = folder / "key", folder / "certificate"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+         "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    both = folder / "front.pem"
+    both.write_text(certificate.read_text() + key.read_text())
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    environment = {**os.environ, "LISTEN": f"127.0.0.1:{port}", "QUANTD": server.address, "CERTIFICATE": str(both)}
+    with open(folder / "log", "w") as log:
+        process = subprocess.Popen([HAPROXY, "-f", ROOT / "deploy/front/haproxy.cfg"], env=environment, stdout=log, stderr=log)
+
+    def listens():
+        assert process.poll() is None, (folder / "log").read_text()
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_for(listens, 10, "haproxy listens")
+    yield f"localhost:{port}", certificate.read_bytes()
+    process.terminate()
+    process.wait(10)
+
+
+def context():
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.check_hostname = False
+    tls.verify_mode = ssl.CERT_NONE
+    tls.set_alpn_protocols(["h2"])
+    return tls
+
+
+def honest(front):
+    address, certificate = front
+    credentials = grpc.ssl_channel_credentials(certificate)
+    options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+    return pb_grpc.QuantizationServiceStub(grpc.secure_channel(address, credentials, options=options))
+
+
+def test_honest_calls_come_through(front):
+    stub = honest(front)
+    assert stub.Quantize(quantize([1.0, 2.0]), timeout=10).y.raw_data == b"\x02\x04"
+    large = stub.DynamicQuantize(pb.DynamicQuantizeRequest(x=tensor(np.linspace(-1, 1, 4 << 20))), timeout=30)
+    assert len(large.y.raw_data) == 4 << 20
+    items = (pb.StreamRequest(id=i, quantize=quantize([float(i)], scale=1.0)) for i in range(1, 50))
+    assert [answer.id for answer in stub.Stream(items, timeout=10)] == list(range(1, 50))
+    error = stub.Quantize.future(pb.QuantizeRequest(), timeout=10).exception()
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT and "x is required" in error.details()
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+def test_attacks_end_at_the_front(front, server, attack):
+    stub = honest(front)
+    stub.Quantize(quantize([1.0]), timeout=10)
+    before = server.status()
+    address = front[0].replace("localhost", "127.0.0.1")
+    try:
+        with Peer(address, polite=attack is not streams_before_the_acknowledgement, source="127.0.0.9", tls=context()) as peer:
+            attack(peer)
+    except OSError:
+        pass  # cut off
+    begin = time.monotonic()
+    stub.Quantize(quantize([1.0]), timeout=10)
+    assert time.monotonic() - begin < 2
+    assert server.process.poll() is None
+    assert server.status()["VmRSS"] - before["VmRSS"] < 32 * 1024
+
+
+def test_who_sends_no_headers_is_let_go(front):
+    with Peer(front[0].replace("localhost", "127.0.0.1"), tls=context()) as peer:
+        peer.send(frame(HEADERS, 0, 1, request_headers()[:20]))
+        assert peer.closed(30)
+
+
+def test_what_is_no_call_is_refused(front):
+    with Peer(front[0].replace("localhost", "127.0.0.1"), tls=context()) as peer:
+        stream = peer.next_stream()
+        headers = request_headers().replace(b"POST", b"BREW")
+        peer.send(frame(HEADERS, END_HEADERS, stream, headers) + frame(DATA, 1, stream))
+        peer.ended(stream)
+        assert peer.headers[stream][":status"] == "405"

@@ -1,0 +1,143 @@
+"""Restarts under load: nobody loses a call."""
+
+import collections
+import json
+import signal
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+
+from support import Server, pb, pb_grpc, quantize, tensor
+
+# What the README tells clients to use.
+SERVICE_CONFIG = json.dumps(
+    {
+        "loadBalancingConfig": [{"round_robin": {}}],
+        "methodConfig": [
+            {
+                "name": [{"service": "quantd.v1.QuantizationService"}],
+                "retryPolicy": {
+                    "maxAttempts": 5,
+                    "initialBackoff": "0.05s",
+                    "maxBackoff": "1s",
+                    "backoffMultiplier": 2,
+                    "retryableStatusCodes": ["UNAVAILABLE"],
+                },
+            }
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_what_was_sent_before_the_client_knew_is_answered(start, number):
+    """Small calls from many threads on many connections: none is cancelled, whatever the moment of the signal."""
+    server = start()
+    codes = collections.Counter()
+    stop = threading.Event()
+
+    def client():
+        # A client that does not wait and does not try again, and so sees every call that is lost.
+        options = [("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
+        with grpc.insecure_channel(server.address, options=options) as channel:
+            stub = pb_grpc.QuantizationServiceStub(channel)
+            while not stop.is_set():
+                error = stub.Quantize.future(quantize([1.0]), timeout=10).exception()
+                if error is None:
+                    codes["answered"] += 1
+                    continue
+                refused = error.code() == grpc.StatusCode.UNAVAILABLE and "failed to connect" in error.details().lower()
+                codes["no server any more" if refused else f"{error.code().name}: {error.details()}"] += 1
+                return
+
+    clients = [threading.Thread(target=client) for _ in range(8)]
+    for each in clients:
+        each.start()
+    time.sleep(0.7)
+    server.signal(number)
+    assert server.process.wait(20) == 0
+    stop.set()
+    for each in clients:
+        each.join()
+    print(dict(codes))
+    assert set(codes) <= {"answered", "no server any more"}
+    assert codes["answered"] > 100
+
+
+def test_streams_under_load_end_with_every_accepted_item_answered(start):
+    server = start("--drain_seconds=10")
+    x = tensor(np.ones(1000))
+    results = []
+
+    def client():
+        sent, answered = [], []
+
+        def items():
+            for number in range(1, 1_000_000):
+                sent.append(number)
+                yield pb.StreamRequest(id=number, dynamic_quantize=pb.DynamicQuantizeRequest(x=x))
+                if server.process.poll() is not None:
+                    return
+
+        stream = pb_grpc.QuantizationServiceStub(server.channel()).Stream(items(), timeout=60)
+        try:
+            for answer in stream:
+                answered.append(answer.id)
+            results.append("ended")
+        except grpc.RpcError as error:
+            results.append(error.code().name)
+        assert answered == list(range(1, len(answered) + 1))
+
+    clients = [threading.Thread(target=client) for _ in range(4)]
+    for each in clients:
+        each.start()
+    time.sleep(1)
+    begin = time.monotonic()
+    server.signal()
+    assert server.process.wait(20) == 0
+    assert time.monotonic() - begin < 11
+    for each in clients:
+        each.join()
+    assert set(results) <= {"UNAVAILABLE"}
+
+
+def test_a_rolling_restart_of_three_servers_loses_nothing(tmp_path_factory):
+    """10,000 calls by clients with the documented service config, while each server is replaced."""
+
+    def begin(address="127.0.0.1:0"):
+        return Server(tmp_path_factory.mktemp("server"), "--lame_duck_seconds=0.3", listen=(address,))
+
+    servers = [begin() for _ in range(3)]
+    addresses = [server.address for server in servers]
+    failed, answered = [], [0] * 4
+
+    def client(index):
+        options = [("grpc.service_config", SERVICE_CONFIG), ("grpc.enable_retries", 1), ("grpc.use_local_subchannel_pool", 1)]
+        with grpc.insecure_channel("ipv4:" + ",".join(addresses), options=options) as channel:
+            stub = pb_grpc.QuantizationServiceStub(channel)
+            for _ in range(2500):
+                try:
+                    stub.Quantize(quantize([1.0]), timeout=20, wait_for_ready=True)
+                    answered[index] += 1
+                except grpc.RpcError as error:
+                    failed.append(f"{error.code().name}: {error.details()}")
+                time.sleep(0.001)
+
+    clients = [threading.Thread(target=client, args=(index,)) for index in range(4)]
+    for each in clients:
+        each.start()
+    try:
+        for index, address in enumerate(addresses):
+            time.sleep(0.8)
+            assert servers[index].stop() == 0
+            servers[index] = begin(address)
+        for each in clients:
+            each.join()
+    finally:
+        for server in servers:
+            server.stop()
+    assert failed == []
+    assert sum(answered) == 10_000
