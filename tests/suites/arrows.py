@@ -21,9 +21,10 @@ ROOMS = {
     "server/operations": ["server/wire", "proto"],
     "server/admission": [],
     "server/metrics": ["server/wire"],
+    "server/http": [],
     "server/lifecycle": ["server/metrics", "server/rpc", "proto"],
     "server/rpc": ["server/wire", "server/operations", "server/admission", "server/metrics", "proto"],
-    "server": ["server/" + room for room in ("wire", "operations", "admission", "metrics", "lifecycle", "rpc")] + ["proto"],
+    "server": ["server/" + room for room in ("wire", "operations", "admission", "metrics", "http", "lifecycle", "rpc")] + ["proto"],
     "client/cpp": ["proto"],
     "client/cli": ["client/cpp", "proto"],
 }
@@ -35,6 +36,7 @@ FORBIDDEN = {
     "server/operations": r"^grpc",
     "server/admission": r"^(grpc|google/protobuf|quantd/v1/)",
     "server/metrics": r"^(grpc|google/protobuf|quantd/v1/)",
+    "server/http": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
 }
 # What a coroutine of server/rpc must not contain, and why.
 DIALECT = [
