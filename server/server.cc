@@ -20,8 +20,8 @@
 #include "quantd/executor.h"
 #include "quantd/targets.h"
 #include "server/admission/admission.h"
+#include "server/http/http.h"
 #include "server/lifecycle/health.h"
-#include "server/lifecycle/http.h"
 #include "server/lifecycle/memory.h"
 #include "server/metrics/metrics.h"
 #include "server/rpc/backend.h"
@@ -91,7 +91,7 @@ struct Server::Components {
   std::vector<std::unique_ptr<rpc::Queue>> queues;
   std::unique_ptr<grpc::Server> grpc_server;
   std::vector<std::string> grpc_addresses;
-  std::unique_ptr<lifecycle::HttpServer> http;
+  std::unique_ptr<http::HttpServer> http;
 };
 
 Server::Server(std::unique_ptr<Components> components) : components_(std::move(components)) {}
@@ -144,11 +144,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   if (c.grpc_server == nullptr) return absl::UnavailableError("gRPC did not start");
 
   if (!options.http_listen.empty()) {
-    lifecycle::HttpPages pages;
+    http::HttpPages pages;
     pages.metrics = [&c] { return c.metrics.Text(); };
+    pages.live = [] { return true; };
     pages.ready = [&c] { return c.health.serving(); };
-    absl::StatusOr<std::unique_ptr<lifecycle::HttpServer>> http =
-        lifecycle::HttpServer::Start(options.http_listen, std::move(pages));
+    absl::StatusOr<std::unique_ptr<http::HttpServer>> http =
+        http::HttpServer::Start(options.http_listen, std::move(pages));
     if (!http.ok()) {
       c.grpc_server->Shutdown();
       return http.status();
