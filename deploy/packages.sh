@@ -20,7 +20,6 @@ build cmake cmake
 build curl curl
 build g++
 build libabsl-dev
-build libcpp-httplib-dev
 build libgrpc++-dev
 build libhwy-dev
 build libnghttp2-dev

@@ -14,7 +14,7 @@
 #include "quantd/targets.h"
 #include "quantd/v1/quantization.pb.h"
 #include "server/admission/admission.h"
-#include "server/lifecycle/http.h"
+#include "server/http/http.h"
 #include "server/loop/crew.h"
 #include "server/metrics/metrics.h"
 #include "server/net/probe.h"
@@ -129,7 +129,7 @@ struct Server::Components {
   std::unique_ptr<loop::Crew> crew;
   std::vector<std::string> grpc_addresses;
   std::unique_ptr<net::Prober> prober;  // of the first address
-  std::unique_ptr<lifecycle::HttpServer> http;
+  std::unique_ptr<http::HttpServer> http;
 };
 
 metrics::Readings Server::Components::Read() const {
@@ -237,11 +237,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   c.channelz.SetAddresses(c.grpc_addresses);
   c.prober = std::make_unique<net::Prober>(c.grpc_addresses.front());
   if (!options.http_listen.empty()) {
-    lifecycle::HttpPages pages;
+    http::HttpPages pages;
     pages.metrics = [&c] { return c.metrics.Text(); };
+    pages.live = [&c] { return c.prober->Alive(); };
     pages.ready = [&c] { return c.health.serving() && !c.Crowded(); };
-    absl::StatusOr<std::unique_ptr<lifecycle::HttpServer>> http =
-        lifecycle::HttpServer::Start(options.http_listen, std::move(pages));
+    absl::StatusOr<std::unique_ptr<http::HttpServer>> http =
+        http::HttpServer::Start(options.http_listen, std::move(pages));
     if (!http.ok()) return http.status();
     c.http = *std::move(http);
   }

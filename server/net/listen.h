@@ -6,6 +6,7 @@
 #define QUANTD_SERVER_NET_LISTEN_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,6 +23,8 @@ class Listener {
   ~Listener();
 
   int fd() const { return fd_; }
+  // Gives the socket away. REQUIRES: not a Unix socket.
+  int Release() { return std::exchange(fd_, -1); }
   // Takes no more connections; those that wait in its queue are refused.
   void Close();
 

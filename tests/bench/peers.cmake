@@ -5,7 +5,7 @@ if(QUANTD_BUILD_SERVER AND QUANTD_BUILD_CLIENT)
   find_package(nlohmann_json REQUIRED)
   # peers_rpc: calls to quantd, to the raw echo and to the servers that a user would otherwise write.
   add_executable(peers_rpc EXCLUDE_FROM_ALL peers_rpc.cc)
-  target_link_libraries(peers_rpc PRIVATE quantd_build rpc_load quantd::lifecycle absl::flags
+  target_link_libraries(peers_rpc PRIVATE quantd_build rpc_load quantd::process absl::flags
     absl::flags_parse)
   target_compile_definitions(peers_rpc PRIVATE
     QUANTD_BINARY="$<TARGET_FILE:quantd>" ECHO_BINARY="$<TARGET_FILE:rpc_echo>")

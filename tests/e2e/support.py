@@ -57,12 +57,14 @@ def quantize(array, scale=0.5, **fields):
 class Server:
     """A running quantd on ports that it picks."""
 
-    def __init__(self, folder, *flags, listen=("127.0.0.1:0",), environment=None):
+    def __init__(self, folder, *flags, listen=("127.0.0.1:0",), environment=None, descriptors=None):
         self.folder = Path(folder)
         self.ready_file = self.folder / "ready.json"
         self.log_file = self.folder / "log"
         addresses = [f"--listen={address}" for address in listen]
         command = [str(BINARY), *addresses, "--http_listen=127.0.0.1:0", f"--ready_file={self.ready_file}", *flags]
+        if descriptors is not None:
+            command = ["prlimit", f"--nofile={descriptors}:{descriptors}", *command]
         assert BINARY.exists(), f"{BINARY} is not there: build it, or set QUANTD_BUILD_DIR"
         with open(self.log_file, "w") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **(environment or {})})

@@ -29,7 +29,7 @@ ROOMS = {
     "server/memory": [],
     "server/net": [],
     "server/process": [],
-    "server/http": [],
+    "server/http": ["server/net"],
     "server/options": ["server/loop", "server/memory"],
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
@@ -59,6 +59,7 @@ FORBIDDEN = {
     "server/admission": r"^(google/protobuf|quantd/v1/|nghttp2)",
     "server/loop": r"^(google/protobuf|quantd/|nghttp2)",
     "server/metrics": r"^(google/protobuf|quantd/v1/|nghttp2)",
+    "server/http": r"^(google/protobuf|prometheus|quantd/|nghttp2)",
 }
 # What the coroutines of server/rpc and server/services must not contain, and why.
 DIALECT = [

@@ -1,0 +1,52 @@
+// See answer.h.
+#include "server/http/answer.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace quantd::http {
+namespace {
+
+struct Status {
+  int code;
+  absl::string_view reason;       // of the status line
+  absl::string_view explanation;  // for a person at a terminal
+};
+
+constexpr Status kStatuses[] = {
+    {200, "OK", ""},
+    {400, "Bad Request", "this is no HTTP request\n"},
+    {404, "Not Found", "not found: there are /metrics, /livez and /readyz\n"},
+    {405, "Method Not Allowed", "only GET and HEAD\n"},
+    {408, "Request Timeout", "the request took too long\n"},
+    {413, "Content Too Large", "a request has no body here\n"},
+    {414, "URI Too Long", "the request is too long\n"},
+    {431, "Request Header Fields Too Large", "the request is too long\n"},
+    {503, "Service Unavailable", ""},
+    {505, "HTTP Version Not Supported", "only HTTP/1.0 and HTTP/1.1\n"},
+};
+
+const Status& StatusOf(int code) {
+  for (const Status& status : kStatuses) {
+    if (status.code == code) return status;
+  }
+  return kStatuses[1];
+}
+
+}  // namespace
+
+std::string Answer(int status, absl::string_view content_type, absl::string_view body, bool head) {
+  return absl::StrCat(
+      "HTTP/1.1 ", status, " ", StatusOf(status).reason,
+      "\r\nDate: ", absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", absl::Now(), absl::UTCTimeZone()),
+      // RFC 9110: 405 names the methods that there are.
+      status == 405 ? "\r\nAllow: GET, HEAD" : "", "\r\nContent-Type: ", content_type,
+      "\r\nContent-Length: ", body.size(), "\r\nConnection: close\r\n\r\n", head ? "" : body);
+}
+
+std::string ErrorAnswer(int status, bool head) {
+  return Answer(status, kPlainText, StatusOf(status).explanation, head);
+}
+
+}  // namespace quantd::http

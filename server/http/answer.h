@@ -1,0 +1,24 @@
+// An answer as the bytes that go over the wire.
+#ifndef QUANTD_SERVER_HTTP_ANSWER_H_
+#define QUANTD_SERVER_HTTP_ANSWER_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace quantd::http {
+
+inline constexpr absl::string_view kPlainText = "text/plain";
+// What Prometheus sends and expects: https://prometheus.io/docs/instrumenting/exposition_formats/
+inline constexpr absl::string_view kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
+
+// `head`: the headers that GET would have had, without the body. Every answer is the last one of
+// its connection.
+std::string Answer(int status, absl::string_view content_type, absl::string_view body, bool head);
+
+// An answer that says in its body what was wrong.
+std::string ErrorAnswer(int status, bool head);
+
+}  // namespace quantd::http
+
+#endif  // QUANTD_SERVER_HTTP_ANSWER_H_

@@ -1,0 +1,72 @@
+// The pages, and the thread that serves them. See http.h.
+#include "server/http/http.h"
+
+#include <thread>
+#include <utility>
+
+#include "server/http/answer.h"
+#include "server/http/loop.h"
+#include "server/http/request.h"
+#include "server/net/listen.h"
+
+namespace quantd::http {
+namespace {
+
+std::string AnswerTo(const HttpPages& pages, const RequestReader& request) {
+  const bool head = request.head();
+  if (request.status() != 200) return ErrorAnswer(request.status(), head);
+  if (request.path() == "/metrics") return Answer(200, kPrometheusText, pages.metrics(), head);
+  if (request.path() == "/livez") {
+    return pages.live() ? Answer(200, kPlainText, "ok\n", head)
+                        : Answer(503, kPlainText, "not live\n", head);
+  }
+  if (request.path() == "/readyz") {
+    return pages.ready() ? Answer(200, kPlainText, "ok\n", head)
+                         : Answer(503, kPlainText, "not serving\n", head);
+  }
+  return ErrorAnswer(404, head);
+}
+
+}  // namespace
+
+class HttpServer::Thread {
+ public:
+  Thread(Descriptor listener, HttpPages pages, const HttpLimits& limits)
+      : pages_(std::move(pages)),
+        loop_(std::move(listener), limits,
+              [this](const RequestReader& request) { return AnswerTo(pages_, request); }) {}
+  ~Thread() {
+    loop_.Stop();
+    if (thread_.joinable()) thread_.join();
+  }
+  absl::Status Start() {
+    if (absl::Status status = loop_.Open(); !status.ok()) return status;
+    thread_ = std::thread([this] { loop_.Run(); });
+    return absl::OkStatus();
+  }
+
+ private:
+  const HttpPages pages_;
+  Loop loop_;
+  std::thread thread_;
+};
+
+HttpServer::HttpServer(std::string address, std::unique_ptr<Thread> thread)
+    : address_(std::move(address)), thread_(std::move(thread)) {}
+
+HttpServer::~HttpServer() = default;
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(absl::string_view address,
+                                                              HttpPages pages,
+                                                              const HttpLimits& limits) {
+  absl::StatusOr<net::Listening> listening = net::Listen(address, "--http_listen");
+  if (!listening.ok()) return listening.status();
+  // Of a name that stands for several addresses the first one that the machine has.
+  Descriptor listener(listening->listeners.front().Release());
+  auto thread = std::make_unique<Thread>(std::move(listener), std::move(pages), limits);
+  if (absl::Status status = thread->Start(); !status.ok()) return status;
+  return std::unique_ptr<HttpServer>(
+      new HttpServer(std::move(listening->address), std::move(thread)));
+}
+
+}  // namespace quantd::http

@@ -1,0 +1,261 @@
+"""The HTTP side among peers that mean harm: what they get, and that /livez answers and memory stays where it was."""
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from http_attacks import GET_LIVEZ, GET_METRICS, Crowd, Growth
+from http_attacks import ask, connect, gzip_bomb, latencies, pour, read_to_end, status_of
+
+from support import quantize, wait_for
+
+MIB = 1 << 20
+# What an attack may cost. Pages come and go, and the allocator's heap grows by 8 MiB at a time.
+MAX_GROWTH = 16 * MIB
+# /livez is to answer within 50 ms; a machine that is busy with something else takes longer now and then.
+MAX_LATENCY = 0.25
+
+
+def livez_answers(server, count=5):
+    """Every time, and in time as a rule."""
+    seconds = latencies(server.http, count, pause=0.01)
+    return len(seconds) == count and seconds[-1] < 5 and seconds[count // 2] < MAX_LATENCY
+
+
+@pytest.fixture(autouse=True)
+def livez_answers_afterwards(server):
+    yield
+    assert livez_answers(server)
+
+
+def open_descriptors(server):
+    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+
+
+def cpu_seconds(server):
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def ending_sockets(address):
+    """Sockets of the server's port that wait for their peers to take the last bytes: FIN_WAIT1 is state 4."""
+    port = ":%04X" % int(address.rsplit(":", 1)[1])
+    sockets = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    return [fields for fields in sockets if fields[1].endswith(port) and fields[3] == "04"]
+
+
+CHUNKED = b"POST /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffff\r\n"
+# Name, how it begins, what follows for as long as it is taken, the status.
+ENDLESS = [
+    ("request line", b"GET /", b"a" * 65536, 414),
+    ("empty lines", b"", b"\r\n" * 32768, 414),
+    ("header", GET_LIVEZ[:-2] + b"X: ", b"a" * 65536, 431),
+    ("header lines", GET_LIVEZ[:-2], b"X: aaaaaaaaaaaaaa\r\n" * 3000, 431),
+    ("chunk", CHUNKED, b"a" * 65536, 405),
+    ("chunk of a GET", b"GET" + CHUNKED[4:], b"a" * 65536, 413),
+    ("body", b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", b"a" * 65536, 413),
+    ("garbage behind a request", GET_LIVEZ, bytes(65536), 200),
+]
+
+
+@pytest.mark.parametrize("begin, piece, status", [case[1:] for case in ENDLESS], ids=[case[0] for case in ENDLESS])
+def test_what_never_ends_is_cut(server, begin, piece, status):
+    with Growth(server.process.pid) as growth:
+        sent, answer = pour(server.http, begin, piece, 64 * MIB, 5)
+    print(f"{sent} bytes were taken, resident memory grew by {growth.bytes / MIB:.1f} MiB")
+    # A reset may overtake the answer.
+    assert status_of(answer) in (status, 0)
+    assert sent < 32 * MIB
+    assert growth.bytes < MAX_GROWTH
+
+
+def test_a_gzip_bomb_is_not_unpacked(server):
+    with Growth(server.process.pid) as growth:
+        assert status_of(ask(server.http, gzip_bomb(64))) == 405
+        assert status_of(ask(server.http, gzip_bomb(64).replace(b"POST", b"GET", 1))) == 413
+    print(f"resident memory grew by {growth.bytes / MIB:.1f} MiB")
+    assert growth.bytes < MAX_GROWTH
+
+
+def test_2000_ranges_are_no_reason_to_send_more_than_the_page(server):
+    ranges = b"Range: bytes=" + b",".join([b"0-"] * 2000) + b"\r\n\r\n"
+    page = len(ask(server.http, GET_METRICS))
+    with Growth(server.process.pid) as growth:
+        answers = [ask(server.http, GET_METRICS[:-2] + ranges) for _ in range(4)]
+    print(f"resident memory grew by {growth.bytes / MIB:.1f} MiB")
+    assert [status_of(answer) for answer in answers] == [200] * 4
+    assert max(len(answer) for answer in answers) < 2 * page
+    assert growth.bytes < MAX_GROWTH
+
+
+def test_livez_among_1000_idle_and_64_dripping_connections(server):
+    with Growth(server.process.pid) as growth, Crowd(server.http, idle=1000, dripping=64) as crowd:
+        time.sleep(1)
+        seconds = latencies(server.http, 200, pause=0.01)
+    median, p99, slowest = seconds[len(seconds) // 2], seconds[len(seconds) * 99 // 100], seconds[-1]
+    print(f"/livez: median {median * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms, slowest {slowest * 1e3:.1f} ms")
+    print(f"resident memory grew by {growth.bytes / MIB:.1f} MiB; {crowd.cut} connections were cut and came again")
+    assert p99 < MAX_LATENCY and slowest < 2
+    assert growth.bytes < MAX_GROWTH
+
+
+def test_a_request_has_two_seconds_however_it_drips(server):
+    begin = time.monotonic()
+    with connect(server.http, 10) as connection:
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() - begin < 10:
+                connection.send(b"GET /livez HTTP/1.1\r\n"[:1])
+                time.sleep(0.2)
+        seconds = time.monotonic() - begin
+    assert 1.5 < seconds < 4
+
+
+def test_readers_that_do_not_read_are_cut_after_five_seconds(server):
+    time.sleep(0.1)  # for the connections before
+    before = open_descriptors(server)
+    begin = time.monotonic()
+    with Growth(server.process.pid) as growth, contextlib.ExitStack() as held:
+        for _ in range(200):
+            connection = held.enter_context(connect(server.http, receive_buffer=2048))
+            connection.sendall(GET_METRICS)
+        wait_for(lambda: open_descriptors(server) > before + 190, 5, "they are there")
+        assert livez_answers(server, 20)
+        wait_for(lambda: open_descriptors(server) <= before + 1, 12, "all of them are cut")
+        seconds = time.monotonic() - begin
+        # Nor does the kernel go on for minutes to offer them what they did not take.
+        wait_for(lambda: not ending_sockets(server.http), 2, "the kernel keeps nothing for them")
+    print(f"cut after {seconds:.1f} s; resident memory grew by {growth.bytes / MIB:.1f} MiB")
+    assert seconds < 9
+    assert growth.bytes < MAX_GROWTH
+
+
+# Name, request, status.
+REQUESTS = [
+    ("GET", GET_LIVEZ, 200),
+    ("a query", b"GET /livez?verbose=1 HTTP/1.1\r\nHost: x\r\n\r\n", 200),
+    ("HTTP/1.0", b"GET /livez HTTP/1.0\r\n\r\n", 200),
+    ("absolute form", b"GET http://x:9464/livez HTTP/1.1\r\nHost: x\r\n\r\n", 200),
+    ("a page that is not there", b"GET /etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+    ("no Host", b"GET /livez HTTP/1.1\r\n\r\n", 400),
+    ("two Hosts", b"GET /livez HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
+    ("POST", b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 405),
+    ("PUT", b"PUT /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 405),
+    ("CONNECT", b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+    ("a GET with a body", b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 413),
+    ("a chunked GET", b"GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 413),
+    ("HTTP/0.9", b"GET /livez\r\n", 400),
+    ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+    ("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+    ("NUL in the path", b"GET /livez\0 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    ("NUL in a header", b"GET /livez HTTP/1.1\r\nHost: x\r\nX: \0\r\n\r\n", 400),
+    ("NUL alone", b"\0", 400),
+    ("a folded header", b"GET /livez HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n", 400),
+    ("a space before the colon", b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length : 3\r\n\r\n", 400),
+    ("a carriage return alone", b"GET /livez HTTP/1.1\r\nHost: x\r\nX: a\rb\r\n\r\n", 400),
+]
+
+
+@pytest.mark.parametrize("request_, status", [case[1:] for case in REQUESTS], ids=[case[0] for case in REQUESTS])
+def test_odd_requests(server, request_, status):
+    begin = time.monotonic()
+    answer = ask(server.http, request_)
+    assert status_of(answer) == status, answer
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"\r\nContent-Length: %d\r\n" % len(body) in head and b"\r\nConnection: close" in head
+    assert (b"\r\nAllow: GET, HEAD\r\n" in head) == (status == 405)
+    assert time.monotonic() - begin < 1, "it was known at once"
+
+
+def test_the_pages_are_what_prometheus_expects(server):
+    get, head = ask(server.http, GET_METRICS), ask(server.http, GET_METRICS.replace(b"GET", b"HEAD"))
+    assert b"\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n" in get
+    assert get.endswith(b"\n") and b"\nquantd_build_info{" in get
+    assert status_of(head) == 200 and head.endswith(b"\r\n\r\n") and b"\r\nContent-Length: " in head
+
+
+def test_pipelined_garbage_is_not_answered(server):
+    for follows in (GET_LIVEZ * 100, b"\0" * 5000, b"GET", b"\r\n" * 5000):
+        answer = ask(server.http, GET_LIVEZ + follows)
+        assert status_of(answer) == 200 and answer.count(b"HTTP/1.1") == 1 and answer.endswith(b"\r\n\r\nok\n")
+
+
+def test_peers_that_close_their_half(server):
+    with connect(server.http) as connection:
+        connection.sendall(GET_METRICS)
+        connection.shutdown(socket.SHUT_WR)
+        answer = read_to_end(connection)
+        assert status_of(answer) == 200 and answer.endswith(b"\n")
+    before = cpu_seconds(server)
+    with contextlib.ExitStack() as held:
+        for _ in range(100):
+            connection = held.enter_context(connect(server.http))
+            connection.sendall(b"GET /livez HTTP/1.1\r\n")
+            connection.shutdown(socket.SHUT_WR)
+        begin = time.monotonic()
+        read_to_end(connection)
+        assert time.monotonic() - begin < 1, "no more can come, so there is nothing to wait for"
+    assert cpu_seconds(server) - before < 0.5
+
+
+def test_connections_beyond_the_descriptors(start):
+    """Of 80 descriptors HTTP takes a quarter; /livez gets in all the time, gRPC has the others, and nothing spins."""
+    server = start(descriptors=80)
+    with contextlib.ExitStack() as held:
+        for _ in range(300):
+            held.enter_context(connect(server.http))
+        assert open_descriptors(server) < 60
+        before = cpu_seconds(server)
+        assert livez_answers(server, 50)
+        time.sleep(0.5)
+        assert cpu_seconds(server) - before < 0.5
+        assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
+    assert livez_answers(server)
+    assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
+
+
+def test_livez_when_others_have_taken_all_descriptors(start):
+    server = start(descriptors=80)
+    with contextlib.ExitStack() as held:
+        for _ in range(150):
+            with contextlib.suppress(OSError):
+                held.enter_context(connect(server.address, 0.5))
+        wait_for(lambda: open_descriptors(server) == 80, 5, "there are no descriptors left")
+        before = cpu_seconds(server)
+        assert livez_answers(server, 50)
+        # Some that are idle in between do not hold the few that are kept for HTTP.
+        for _ in range(20):
+            held.enter_context(connect(server.http))
+        assert livez_answers(server, 20)
+        time.sleep(0.5)
+        assert cpu_seconds(server) - before < 0.5
+    assert livez_answers(server)
+
+
+def test_probes_at_the_same_time(server):
+    """Eight at once, some with /metrics: each gets its answer."""
+    bad = []
+
+    def probe(request_):
+        for _ in range(50):
+            if status_of(ask(server.http, request_)) != 200:
+                bad.append(request_)
+
+    threads = [threading.Thread(target=probe, args=(request_,)) for request_ in [GET_LIVEZ, GET_METRICS] * 4]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not bad
+
+
+def test_a_stop_does_not_wait_for_peers(start):
+    server = start()
+    with Crowd(server.http, idle=50, dripping=8):
+        time.sleep(0.5)
+        begin = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - begin < 2

@@ -1,0 +1,334 @@
+// A server in this process: its pages, its addresses, and peers that take too much or too long.
+#include "server/http/http.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "peer.h"
+
+namespace quantd::http {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+using std::chrono::milliseconds;
+
+constexpr absl::string_view kGetLivez = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+constexpr absl::string_view kGetMetrics = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+// Nothing runs out of time.
+constexpr HttpLimits kPatient = {.request_time = milliseconds(60'000),
+                                 .answer_time = milliseconds(60'000)};
+
+HttpPages Pages(size_t metrics_bytes = 10) {
+  return {.metrics = [=] { return std::string(metrics_bytes, 'm'); },
+          .live = [] { return true; },
+          .ready = [] { return true; }};
+}
+
+std::unique_ptr<HttpServer> Start(const HttpLimits& limits = {}, HttpPages pages = Pages(),
+                                  absl::string_view address = "127.0.0.1:0") {
+  return HttpServer::Start(address, std::move(pages), limits).value();
+}
+
+MATCHER(IsOk, "") { return absl::StartsWith(arg, "HTTP/1.1 200 OK\r\n"); }
+
+TEST(Http, Pages) {
+  bool good = true;
+  HttpPages pages = Pages();
+  pages.live = pages.ready = [&] { return good; };
+  const auto server = Start({}, pages);
+  const auto get = [&](absl::string_view path) {
+    return Ask(server->address(), absl::StrCat("GET ", path, " HTTP/1.0\r\n\r\n"));
+  };
+  EXPECT_THAT(
+      get("/metrics?x=1"),
+      AllOf(IsOk(), HasSubstr("\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"),
+            HasSubstr("\r\nContent-Length: 10\r\n"), HasSubstr("\r\nConnection: close\r\n"),
+            EndsWith("\r\n\r\nmmmmmmmmmm")));
+  EXPECT_THAT(get("/livez"), AllOf(IsOk(), EndsWith("\r\n\r\nok\n")));
+  EXPECT_THAT(get("/readyz"), AllOf(IsOk(), EndsWith("\r\n\r\nok\n")));
+  EXPECT_THAT(get("/"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(get("/livez/"), StartsWith("HTTP/1.1 404 "));
+  good = false;
+  EXPECT_THAT(get("/livez"), AllOf(StartsWith("HTTP/1.1 503 "), EndsWith("\r\n\r\nnot live\n")));
+  EXPECT_THAT(get("/readyz"),
+              AllOf(StartsWith("HTTP/1.1 503 "), EndsWith("\r\n\r\nnot serving\n")));
+}
+
+TEST(Http, HeadHasNoBody) {
+  const auto server = Start();
+  EXPECT_THAT(Ask(server->address(), "HEAD /metrics HTTP/1.0\r\n\r\n"),
+              AllOf(IsOk(), HasSubstr("\r\nContent-Length: 10\r\n"), EndsWith("\r\n\r\n")));
+  EXPECT_THAT(Ask(server->address(), "HEAD /nothing HTTP/1.0\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 404 "), EndsWith("\r\n\r\n")));
+}
+
+TEST(Http, OtherMethodsAreToldWhichThereAre) {
+  const auto server = Start();
+  EXPECT_THAT(Ask(server->address(), "DELETE /metrics HTTP/1.0\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("\r\nAllow: GET, HEAD\r\n")));
+}
+
+TEST(Http, AnAnswerIsSeenWhateverFollowsTheRequest) {
+  const auto server = Start(kPatient);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(Ask(server->address(), absl::StrCat(kGetLivez, std::string(100'000, '\0'))),
+                AllOf(IsOk(), EndsWith("ok\n")));
+    EXPECT_THAT(Ask(server->address(),
+                    absl::StrCat("POST /livez HTTP/1.1\r\nContent-Length: 100000\r\n\r\n",
+                                 std::string(100'000, 'a'))),
+                AllOf(StartsWith("HTTP/1.1 405 "), EndsWith("only GET and HEAD\n")));
+  }
+}
+
+TEST(Http, AnAnswerOnItsWayIsNotLostToWhatFollowsTheRequest) {
+  const auto server = Start(kPatient, Pages(200'000));
+  const Peer peer(server->address(), 4096);
+  peer.Send(absl::StrCat(kGetMetrics, std::string(40'000, 'a')));
+  EXPECT_THAT(Ask(server->address(), kGetLivez), IsOk());  // so that the other one has been written
+  EXPECT_GT(peer.ReadToEnd().size(), 200'000u);
+}
+
+TEST(Http, WhoNeverStopsSendingIsCut) {
+  const auto server = Start(kPatient);
+  const Peer peer(server->address());
+  peer.Send(kGetLivez);
+  const std::string more(64 << 10, 'a');
+  int sent = 0;
+  while (sent < 1000 && peer.Send(more)) ++sent;
+  EXPECT_LT(sent, 1000);
+}
+
+TEST(Http, ARequestHasItsTimeHoweverItDrips) {
+  const auto server = Start({.request_time = milliseconds(300)});
+  const Peer peer(server->address());
+  const auto begin = std::chrono::steady_clock::now();
+  peer.Send("GET /livez HTTP/1.1\r\n");
+  while (peer.Send("X") && std::chrono::steady_clock::now() - begin < std::chrono::seconds(10)) {
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  const auto taken = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(taken, milliseconds(290));
+  EXPECT_LT(taken, milliseconds(2000));
+  EXPECT_THAT(peer.ReadToEnd(), StartsWith("HTTP/1.1 408 "));
+}
+
+TEST(Http, WhoSaysNothingIsClosedWithoutAWord) {
+  const auto server = Start({.request_time = milliseconds(100)});
+  EXPECT_THAT(Peer(server->address()).ReadToEnd(), IsEmpty());
+}
+
+TEST(Http, OneMoreConnectionClosesTheOldest) {
+  HttpLimits limits = kPatient;
+  limits.connections = 4;
+  const auto server = Start(limits);
+  const Peer first(server->address()), second(server->address()), third(server->address()),
+      fourth(server->address());
+  EXPECT_THAT(Ask(server->address(), kGetLivez), IsOk());
+  EXPECT_TRUE(first.EndsWithin(5000));
+  // The others are still welcome.
+  fourth.Send(kGetLivez);
+  EXPECT_THAT(fourth.ReadToEnd(), IsOk());
+  second.Send(kGetLivez);
+  EXPECT_THAT(second.ReadToEnd(), IsOk());
+}
+
+TEST(Http, AnAnswerHasItsTime) {
+  constexpr size_t kPage = 64 << 20;
+  HttpLimits limits = {.answer_time = milliseconds(300)};
+  const auto server = Start(limits, Pages(kPage));
+  const Peer peer(server->address(), 4096);
+  peer.Send(kGetMetrics);
+  std::this_thread::sleep_for(milliseconds(1000));
+  const std::string received = peer.ReadToEnd();
+  EXPECT_THAT(received.substr(0, 20), IsOk());
+  EXPECT_LT(received.size(), kPage);
+  // It is the peer that was slow, not the page that was too large.
+  limits.answer_time = milliseconds(60'000);
+  const auto patient = Start(limits, Pages(kPage));
+  EXPECT_GT(Ask(patient->address(), kGetMetrics).size(), kPage);
+}
+
+TEST(Http, AnswersThatNobodyTakesAreBoundedTogether) {
+  constexpr size_t kPage = 16 << 20;  // more than the kernel takes for a connection
+  HttpLimits limits = kPatient;
+  limits.answer_bytes = 2 * kPage + kPage / 2;
+  const auto server = Start(limits, Pages(kPage));
+  std::vector<Peer> peers;
+  for (int i = 0; i < 4; ++i) {
+    peers.emplace_back(server->address(), 4096).Send(kGetMetrics);
+    EXPECT_THAT(Ask(server->address(), kGetLivez), IsOk());  // so that it has been made
+  }
+  EXPECT_LT(peers[0].ReadToEnd().size(), kPage);
+  EXPECT_LT(peers[1].ReadToEnd().size(), kPage);
+  EXPECT_GT(peers[3].ReadToEnd().size(), kPage);
+  EXPECT_GT(peers[2].ReadToEnd().size(), kPage);
+}
+
+TEST(Http, PeersThatEndTheirHalf) {
+  const auto server = Start(kPatient, Pages(100'000));
+  const Peer whole(server->address(), 4096);
+  whole.Send(kGetMetrics);
+  whole.EndSending();
+  EXPECT_GT(whole.ReadToEnd().size(), 100'000u);
+  const Peer half(server->address());
+  half.Send("GET /livez HTTP/1.1\r\n");
+  half.EndSending();
+  EXPECT_THAT(half.ReadToEnd(), IsEmpty());
+}
+
+TEST(Http, StopsWithoutWaitingForPeers) {
+  auto server = Start(kPatient, Pages(16 << 20));
+  const Peer idle(server->address()), dripping(server->address()), reader(server->address(), 4096);
+  dripping.Send("GET /");
+  reader.Send(kGetMetrics);
+  EXPECT_THAT(Ask(server->address(), kGetLivez), IsOk());
+  const auto begin = std::chrono::steady_clock::now();
+  server.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_TRUE(idle.EndsWithin(1000));
+  EXPECT_TRUE(dripping.EndsWithin(1000));
+}
+
+// Descriptors of this process and whether they are closed on exec.
+std::map<int, bool> Descriptors() {
+  std::map<int, bool> found;
+  for (int number = 0; number < 1024; ++number) {
+    const int flags = fcntl(number, F_GETFD);
+    if (flags >= 0) found[number] = (flags & FD_CLOEXEC) != 0;
+  }
+  return found;
+}
+
+TEST(Http, DescriptorsAreClosedOnExecAndAtTheEnd) {
+  const std::map<int, bool> before = Descriptors();
+  {
+    const auto server = Start(kPatient);
+    const Peer idle(server->address());
+    EXPECT_THAT(Ask(server->address(), kGetLivez), IsOk());
+    for (const auto& [number, closed_on_exec] : Descriptors()) {
+      EXPECT_TRUE(closed_on_exec || before.contains(number)) << number;
+    }
+  }
+  EXPECT_EQ(Descriptors(), before);
+}
+
+TEST(Http, AnswersWhenTheProcessHasNoDescriptorsLeft) {
+  rlimit limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit low = {.rlim_cur = 64, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  {
+    const auto server = Start(kPatient);
+    std::vector<Descriptor> taken;
+    while (taken.empty() || taken.back().open()) taken.emplace_back(fcntl(0, F_DUPFD_CLOEXEC, 0));
+    taken.pop_back();  // that was none
+    for (int i = 0; i < 20; ++i) {
+      taken.pop_back();
+      // One is free now, for the peer; unless the server, in this process as well, is just closing
+      // the connection before and has two at the moment.
+      std::optional<Peer> peer;
+      while (!peer.has_value() || !peer->connected()) peer.emplace(server->address());
+      peer->Send(kGetLivez);
+      EXPECT_THAT(peer->ReadToEnd(), IsOk()) << i;
+      peer.reset();
+      taken.emplace_back(fcntl(0, F_DUPFD_CLOEXEC, 0));
+    }
+  }
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+TEST(Http, TakesAQuarterOfTheDescriptorsAtMost) {
+  rlimit limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit low = {.rlim_cur = 200, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  const auto server = Start(kPatient);
+  setrlimit(RLIMIT_NOFILE, &limit);
+  std::vector<Peer> peers;
+  for (int i = 0; i < 51; ++i) peers.emplace_back(server->address());
+  EXPECT_TRUE(peers[0].EndsWithin(5000));
+  peers[1].Send(kGetLivez);
+  EXPECT_THAT(peers[1].ReadToEnd(), IsOk());
+}
+
+std::string Failure(absl::string_view address) {
+  const auto server = HttpServer::Start(address, Pages());
+  return server.ok() ? "" : std::string(server.status().ToString());
+}
+
+TEST(Http, WrongAddressesAreSaidInOneLine) {
+  for (const absl::string_view address : {"", "x", ":1", "127.0.0.1", "127.0.0.1:",
+                                          "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:http"}) {
+    EXPECT_THAT(Failure(address),
+                AllOf(StartsWith("INVALID_ARGUMENT: "), HasSubstr("--http_listen"),
+                      HasSubstr(absl::StrCat("'", address, "'"))));
+  }
+  for (const absl::string_view address : {"no.such.host.invalid:0", "192.0.2.1:0"}) {
+    EXPECT_THAT(Failure(address),
+                AllOf(StartsWith(absl::StrCat("UNAVAILABLE: cannot listen on ", address, ": ")),
+                      EndsWith(" (--http_listen)"), Not(HasSubstr("\n"))));
+  }
+}
+
+TEST(Http, ABusyPortIsBusyForAnotherServer) {
+  const auto server = Start();
+  EXPECT_EQ(Failure(server->address()),
+            absl::StrCat("UNAVAILABLE: cannot listen on ", server->address(),
+                         ": the address is in use (--http_listen)"));
+}
+
+TEST(Http, APortIsFreeAsSoonAsItsServerStopped) {
+  std::string address;
+  {
+    const auto server = Start();
+    address = server->address();
+    EXPECT_THAT(Ask(address, kGetLivez), IsOk());  // leaves a TIME_WAIT
+  }
+  EXPECT_EQ(Failure(address), "");
+}
+
+TEST(Http, Addresses) {
+  const auto works = [](absl::string_view address) {
+    return absl::StartsWith(Ask(address, kGetLivez), "HTTP/1.1 200 OK\r\n");
+  };
+  const auto port = [](const HttpServer& server) {
+    return server.address().substr(server.address().rfind(':'));
+  };
+  const auto localhost = Start({}, Pages(), "localhost:0");
+  EXPECT_THAT(localhost->address(), StartsWith("localhost:"));
+  EXPECT_TRUE(works("127.0.0.1" + port(*localhost)) || works("[::1]" + port(*localhost)));
+  const auto any4 = Start({}, Pages(), "0.0.0.0:0");
+  EXPECT_THAT(any4->address(), StartsWith("0.0.0.0:"));
+  EXPECT_TRUE(works("127.0.0.1" + port(*any4)));
+  if (Failure("[::1]:0") != "") GTEST_SKIP() << "this machine has no IPv6";
+  EXPECT_TRUE(works("[::1]" + port(*any4)));  // every address: both families
+  const auto any = Start({}, Pages(), "[::]:0");
+  EXPECT_THAT(any->address(), StartsWith("[::]:"));
+  EXPECT_TRUE(works("127.0.0.1" + port(*any)));
+  EXPECT_TRUE(works("[::1]" + port(*any)));
+  const auto loopback = Start({}, Pages(), "[::1]:0");
+  EXPECT_TRUE(works("[::1]" + port(*loopback)));
+  EXPECT_FALSE(works("127.0.0.1" + port(*loopback)));
+}
+
+}  // namespace
+}  // namespace quantd::http

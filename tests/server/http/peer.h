@@ -1,0 +1,38 @@
+// A client for tests that says exactly the bytes that it is told to, and as slowly.
+#ifndef QUANTD_TESTS_SERVER_HTTP_PEER_H_
+#define QUANTD_TESTS_SERVER_HTTP_PEER_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "server/http/descriptor.h"
+
+namespace quantd::http {
+
+class Peer {
+ public:
+  // Connects to an address as HttpServer::address() gives it, IPv4 or [IPv6]. receive_bytes: the
+  // size of its receive buffer, 0 for the system's.
+  explicit Peer(absl::string_view address, int receive_bytes = 0);
+
+  bool connected() const { return connected_; }
+  // False when the server has closed the connection.
+  bool Send(absl::string_view bytes) const;
+  // No more will come from here.
+  void EndSending() const;
+  // What comes until the server ends the connection; at most 20 s.
+  std::string ReadToEnd() const;
+  // Whether the server ends the connection within a time, whatever it says before.
+  bool EndsWithin(int milliseconds) const;
+
+ private:
+  Descriptor socket_;
+  bool connected_ = false;
+};
+
+// The answer to these bytes, on a connection of their own.
+std::string Ask(absl::string_view address, absl::string_view bytes);
+
+}  // namespace quantd::http
+
+#endif  // QUANTD_TESTS_SERVER_HTTP_PEER_H_
