@@ -30,6 +30,7 @@ conformance  default  release  build,test           ONNX node tests, ONNX Runtim
 asan         default  -        build,test           tests of core and wire, and fuzz runs, under ASan and UBSan
 neon         default  -        build,test,neon      the core's unit tests for arm64 (cross-compiled, under qemu)
 tsan         long     -        build,test           the e2e tests against a server under ThreadSanitizer
+soak         long     release  build,test           clients of all kinds at once, for minutes (QUANTD_SOAK_SECONDS)
 fuzz         long     -        build,test,clang     a minute of libFuzzer, coverage guided
 lint         long     release  build,test,lint      clang-tidy
 image        long     release  build,test,image     the container image: built, run, probed (as root)

@@ -421,6 +421,7 @@ void Stream::CompleteFinish() {
 void Stream::End() {
   has_call_ = false;
   receiving_.Release(*this);
+  DropKept();
   MaybeDelete();
 }
 
