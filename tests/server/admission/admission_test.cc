@@ -294,6 +294,19 @@ TEST(Admission, TheLargestIsWaitedForByTheSmallOnesThatComeAfterIt) {
   EXPECT_TRUE(last.got());
 }
 
+TEST(Admission, SmallOnesGoOnBesideTheLargestOnceItIsIn) {
+  LedLoop loop;
+  Admission admission({8 * kMiB, 100, 100});
+  Asker early, largest, late;
+  EXPECT_TRUE(early.Ask(admission, loop, kSmall));
+  EXPECT_FALSE(largest.Ask(admission, loop, 8 * kMiB - kSmall / 2));
+  EXPECT_FALSE(late.Ask(admission, loop, kSmall / 4));
+  early.permit.Release();
+  Deliver(loop);
+  EXPECT_TRUE(largest.got());
+  EXPECT_TRUE(late.got()) << "it fits, and waits for nobody";
+}
+
 TEST(Admission, SmallOnesGoOnWhenTheLargestIsCancelled) {
   LedLoop loop;
   Admission admission({8 * kMiB, 100, 100});
