@@ -170,10 +170,13 @@ void Receiving::Look(loop::Clock::time_point now) {
   if (queue_.empty()) return;
   bool moves = false;
   for (Upload* upload : large_) {
-    if (upload->state_ != Upload::State::kReserved) continue;
     const uint64_t received = upload->received_.load(std::memory_order_relaxed);
-    const bool complete = received == upload->total_;
-    if (complete || received - upload->seen_ >= kMoved) {
+    if (received == upload->total_) {
+      moves = true;  // its memory comes back without its client
+      continue;
+    }
+    if (upload->state_ != Upload::State::kReserved) continue;
+    if (received - upload->seen_ >= kMoved) {
       upload->seen_ = received;
       upload->moved_at_ = now;
     } else if (now - upload->moved_at_ > kPatience) {

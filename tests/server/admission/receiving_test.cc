@@ -255,6 +255,33 @@ TEST_F(ReceivingTest, AnUploadThatMovesKeepsItsPlace) {
   Release(waits);
 }
 
+TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
+  TestUpload complete, was_stopped, waits;
+  Reserve(was_stopped, 2 * kMiB);
+  EXPECT_EQ(receiving_.Extend(was_stopped, kMiB).granted, 2 * kMiB);
+  Reserve(complete, 8 * kMiB);
+  Receiving::Received(complete, 8 * kMiB);
+  Begin(waits, 13 * kMiB);
+  EXPECT_FALSE(Extend(waits, kWindow));
+  Look(milliseconds(100));
+  Look(milliseconds(1000));
+  // It may send all of it, and so loses nothing; now it does.
+  Receiving::Received(was_stopped, 2 * kMiB);
+  EXPECT_EQ(receiving_.given_up(), 0u);
+  for (int i = 2; i < 10; ++i) Look(milliseconds(1000 * i));
+  EXPECT_EQ(receiving_.held_bytes(), 10 * kMiB + kWindow);
+  // The first one has been taken: only the one that was stopped, and is complete now, is left.
+  Release(complete);
+  for (int i = 10; i < 20; ++i) Look(milliseconds(1000 * i));
+  Deliver();
+  EXPECT_FALSE(was_stopped.given_up) << "its memory comes back without its client";
+  EXPECT_EQ(receiving_.given_up(), 0u);
+  Release(was_stopped);
+  Deliver();
+  EXPECT_EQ(waits.rooms, 1);
+  Release(waits);
+}
+
 TEST_F(ReceivingTest, DrippersDoNotKeepAFastUploadWaiting) {
   std::deque<TestUpload> drippers(20);
   for (TestUpload& upload : drippers) {
