@@ -134,13 +134,17 @@ bool Receiving::Told(const Upload& upload) const {
   return upload.posted_;
 }
 
-void Receiving::GrantWaiting() {
+// Whether somebody can go on who could not.
+bool Receiving::GrantWaiting() {
+  bool any = false;
   while (loop::FairQueue::Entry* const first = queue_.First()) {
     auto& upload = static_cast<Upload&>(*first);
-    if (!Reserve(upload)) return;
+    if (!Reserve(upload)) break;
     queue_.Remove(upload, true);
     Tell(upload);
+    any = true;
   }
+  return any;
 }
 
 // It keeps what has come and what it has been told that it may send.
@@ -185,7 +189,7 @@ void Receiving::Look(loop::Clock::time_point now) {
     }
     moves = true;
   }
-  GrantWaiting();
+  if (GrantWaiting()) moves = true;
   if (!moves && !queue_.empty()) GiveUpOne();
 }
 

@@ -127,7 +127,7 @@ class Receiving {
   friend class Upload;
   // REQUIRES for all of these: mutex_ held.
   bool Reserve(Upload& upload);
-  void GrantWaiting();
+  bool GrantWaiting();
   void Stop(Upload& upload);
   void GiveUpOne();
   static void Tell(Upload& upload);

@@ -282,6 +282,22 @@ TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
   Release(waits);
 }
 
+TEST_F(ReceivingTest, NobodyIsGivenUpWhenOneThatWaitedCanGoOn) {
+  TestUpload stands, next, last;
+  Reserve(stands, 12 * kMiB);
+  Begin(next, 10 * kMiB);
+  EXPECT_FALSE(Extend(next, kWindow));
+  Begin(last, 10 * kMiB);
+  EXPECT_FALSE(Extend(last, kWindow));
+  Look(milliseconds(100));
+  Look(milliseconds(1000));  // stops the first, lets in the second
+  Deliver();
+  EXPECT_EQ(next.rooms, 1);
+  EXPECT_EQ(receiving_.waiting(), 1);
+  EXPECT_EQ(receiving_.given_up(), 0u);
+  for (TestUpload* upload : {&stands, &next, &last}) Release(*upload);
+}
+
 TEST_F(ReceivingTest, DrippersDoNotKeepAFastUploadWaiting) {
   std::deque<TestUpload> drippers(20);
   for (TestUpload& upload : drippers) {
