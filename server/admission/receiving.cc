@@ -158,9 +158,10 @@ void Receiving::Stop(Upload& upload) {
 void Receiving::GiveUpOne() {
   Upload* longest = nullptr;
   for (Upload* upload : large_) {
+    if (upload->given_up_) return;  // its memory is on its way back
     const bool stands = upload->state_ == Upload::State::kStopped ||
                         (upload->state_ == Upload::State::kWaiting && upload != queue_.First());
-    if (!stands || upload->given_up_ || upload->held_ == 0) continue;
+    if (!stands || upload->held_ == 0) continue;
     if (longest == nullptr || upload->moved_at_ < longest->moved_at_) longest = upload;
   }
   if (longest == nullptr) return;

@@ -282,6 +282,39 @@ TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
   Release(waits);
 }
 
+TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
+  TestUpload older, newer, waits;
+  Reserve(older, 6 * kMiB);
+  receiving_.Extend(older, 4 * kMiB);  // may send all of it, and so keeps all of it
+  Reserve(newer, 6 * kMiB);
+  receiving_.Extend(newer, 4 * kMiB);
+  Begin(waits, 6 * kMiB);
+  EXPECT_FALSE(Extend(waits, kWindow));
+  Receiving::Received(newer, 5 * kMiB);
+  Look(milliseconds(400));
+  EXPECT_EQ(receiving_.given_up(), 0u);
+  Look(milliseconds(1000));
+  Deliver();
+  EXPECT_EQ(receiving_.given_up(), 1u);
+  EXPECT_TRUE(older.given_up);
+  EXPECT_FALSE(newer.given_up);
+  // Its memory is on its way: nobody else has to go, however often somebody looks.
+  for (int i = 0; i < 10; ++i) Look(milliseconds(1000 + i));
+  Deliver();
+  EXPECT_EQ(receiving_.given_up(), 1u);
+  EXPECT_FALSE(newer.given_up);
+  Release(older);
+  Deliver();
+  EXPECT_EQ(waits.rooms, 1);
+  Release(newer);
+  Release(waits);
+  // Given up is not for ever.
+  older.given_up = false;
+  EXPECT_EQ(Begin(older, 2 * kMiB), Begun::kReserved);
+  Release(older);
+  EXPECT_EQ(receiving_.held_bytes(), 0u);
+}
+
 TEST_F(ReceivingTest, NobodyIsGivenUpWhenOneThatWaitedCanGoOn) {
   TestUpload stands, next, last;
   Reserve(stands, 12 * kMiB);
