@@ -57,6 +57,7 @@ Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer,
   upload.received_.store(0, std::memory_order_relaxed);
   if (total > window_ && queue_.empty() && large_held_ + total <= large_budget_ / 2 &&
       Reserve(upload)) {
+    upload.holds_ = true;
     return Begun::kReserved;
   }
   const bool crowded = total > window_ && static_cast<int64_t>(queue_.size()) >= max_waiting_;
@@ -64,6 +65,7 @@ Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer,
   upload.held_first_ = upload.granted_;
   first_held_ += upload.held_first_;
   upload.state_ = Upload::State::kFirst;
+  upload.holds_ = true;
   return Begun::kFirst;
 }
 
@@ -119,7 +121,7 @@ void Receiving::GiveFirst(uint64_t bytes) {
 
 void Receiving::Release(Upload& upload) {
   using State = Upload::State;
-  if (upload.state_ == State::kNone) return;  // only its own loop changes that
+  if (!std::exchange(upload.holds_, false)) return;
   const std::lock_guard lock(mutex_);
   if (upload.queued()) queue_.Remove(upload, false);
   if (upload.state_ != State::kFirst) large_.erase(upload.place_);
