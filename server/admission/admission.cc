@@ -132,7 +132,8 @@ void Admission::GiveBack(Permit& permit, uint64_t bytes, bool count) {
 
 // Granted calls go on on their loops, not here: whoever gives back must not do their work.
 void Admission::GrantWaiting() {
-  for (const Lane lane : {kSmall, kLarge}) {
+  // Small ones once more: they may have waited for the largest to be let in.
+  for (const Lane lane : {kSmall, kLarge, kSmall}) {
     while (loop::FairQueue::Entry* const first = queues_[lane].First()) {
       auto& next = static_cast<Waiting&>(*first);
       if (!Fits(lane, next.wish_.bytes)) break;

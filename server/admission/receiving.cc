@@ -57,6 +57,7 @@ Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer,
   upload.received_.store(0, std::memory_order_relaxed);
   if (total > window_ && queue_.empty() && large_held_ + total <= large_budget_ / 2 &&
       Reserve(upload)) {
+    upload.holds_ = true;
     return Begun::kReserved;
   }
   const bool crowded = total > window_ && static_cast<int64_t>(queue_.size()) >= max_waiting_;
@@ -64,6 +65,7 @@ Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer,
   upload.held_first_ = upload.granted_;
   first_held_ += upload.held_first_;
   upload.state_ = Upload::State::kFirst;
+  upload.holds_ = true;
   return Begun::kFirst;
 }
 
@@ -119,7 +121,7 @@ void Receiving::GiveFirst(uint64_t bytes) {
 
 void Receiving::Release(Upload& upload) {
   using State = Upload::State;
-  if (upload.state_ == State::kNone) return;  // only its own loop changes that
+  if (!std::exchange(upload.holds_, false)) return;
   const std::lock_guard lock(mutex_);
   if (upload.queued()) queue_.Remove(upload, false);
   if (upload.state_ != State::kFirst) large_.erase(upload.place_);
@@ -134,13 +136,17 @@ bool Receiving::Told(const Upload& upload) const {
   return upload.posted_;
 }
 
-void Receiving::GrantWaiting() {
+// Whether somebody can go on who could not.
+bool Receiving::GrantWaiting() {
+  bool any = false;
   while (loop::FairQueue::Entry* const first = queue_.First()) {
     auto& upload = static_cast<Upload&>(*first);
-    if (!Reserve(upload)) return;
+    if (!Reserve(upload)) break;
     queue_.Remove(upload, true);
     Tell(upload);
+    any = true;
   }
+  return any;
 }
 
 // It keeps what has come and what it has been told that it may send.
@@ -154,9 +160,10 @@ void Receiving::Stop(Upload& upload) {
 void Receiving::GiveUpOne() {
   Upload* longest = nullptr;
   for (Upload* upload : large_) {
+    if (upload->given_up_) return;  // its memory is on its way back
     const bool stands = upload->state_ == Upload::State::kStopped ||
                         (upload->state_ == Upload::State::kWaiting && upload != queue_.First());
-    if (!stands || upload->given_up_ || upload->held_ == 0) continue;
+    if (!stands || upload->held_ == 0) continue;
     if (longest == nullptr || upload->moved_at_ < longest->moved_at_) longest = upload;
   }
   if (longest == nullptr) return;
@@ -170,10 +177,13 @@ void Receiving::Look(loop::Clock::time_point now) {
   if (queue_.empty()) return;
   bool moves = false;
   for (Upload* upload : large_) {
-    if (upload->state_ != Upload::State::kReserved) continue;
     const uint64_t received = upload->received_.load(std::memory_order_relaxed);
-    const bool complete = received == upload->total_;
-    if (complete || received - upload->seen_ >= kMoved) {
+    if (received == upload->total_) {
+      moves = true;  // its memory comes back without its client
+      continue;
+    }
+    if (upload->state_ != Upload::State::kReserved) continue;
+    if (received - upload->seen_ >= kMoved) {
       upload->seen_ = received;
       upload->moved_at_ = now;
     } else if (now - upload->moved_at_ > kPatience) {
@@ -182,7 +192,7 @@ void Receiving::Look(loop::Clock::time_point now) {
     }
     moves = true;
   }
-  GrantWaiting();
+  if (GrantWaiting()) moves = true;
   if (!moves && !queue_.empty()) GiveUpOne();
 }
 

@@ -31,7 +31,7 @@ class Receiving;
 // One message on its way in; of the loop of its connection. What it is told comes on that loop.
 class Upload : private loop::FairQueue::Entry, private loop::Posted {
  public:
-  bool holds() const { return state_ != State::kNone; }
+  bool holds() const { return holds_; }
 
  protected:
   Upload() = default;
@@ -55,6 +55,7 @@ class Upload : private loop::FairQueue::Entry, private loop::Posted {
 
   loop::Loop* loop_ = nullptr;
   Receiving* receiving_ = nullptr;
+  bool holds_ = false;  // touched by its loop only
   // The rest under Receiving's mutex.
   State state_ = State::kNone;
   uint64_t peer_ = 0;
@@ -127,7 +128,7 @@ class Receiving {
   friend class Upload;
   // REQUIRES for all of these: mutex_ held.
   bool Reserve(Upload& upload);
-  void GrantWaiting();
+  bool GrantWaiting();
   void Stop(Upload& upload);
   void GiveUpOne();
   static void Tell(Upload& upload);

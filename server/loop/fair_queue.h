@@ -6,7 +6,9 @@
 //   while (FairQueue::Entry* next = queue.First()) { ...; queue.Remove(*next, true); }
 //
 // Start-time fair queueing: a peer's clock goes on by the cost of what it is given; the peer whose
-// clock shows the least is next; one that comes (back) starts where the last one served was.
+// clock shows the least is next, of two the one that came first; one that comes (back) starts where
+// the last one served was. A clock that is ahead of that is kept: who always asks for one thing at
+// a time, and so is not in the queue when it has got it, would otherwise always be next.
 #ifndef QUANTD_SERVER_LOOP_FAIR_QUEUE_H_
 #define QUANTD_SERVER_LOOP_FAIR_QUEUE_H_
 
@@ -43,54 +45,74 @@ class FairQueue {
 
   // `cost`: bytes or nanoseconds, the same unit for all.
   void Push(Entry& entry, uint64_t peer, uint64_t cost) {
-    const auto [place, is_new] = lines_.try_emplace(peer);
-    Line& line = place->second;
-    if (is_new) line.peer = peer;
+    Line& line = lines_.try_emplace(peer).first->second;
     entry.line_ = &line;
     entry.cost_ = std::max<uint64_t>(cost, 1);
     entry.previous_ = line.last;
     entry.next_ = nullptr;
     (line.last == nullptr ? line.first : line.last->next_) = &entry;
     line.last = &entry;
-    if (line.first == &entry) {
-      line.clock = clock_;
-      order_.insert({line.clock, &line});
-    }
     ++size_;
+    if (line.first != &entry) return;
+    resting_.erase(&line);
+    line.peer = peer;
+    line.clock = std::max(line.clock, clock_);
+    line.turn = ++turn_;
+    order_.insert(&line);
   }
 
   // The next one, nullptr when there is none. It stays in the queue.
-  Entry* First() const { return order_.empty() ? nullptr : order_.begin()->second->first; }
+  Entry* First() const { return order_.empty() ? nullptr : (*order_.begin())->first; }
 
   // Takes an entry out; `served`: it got what it waited for, so its peer's clock goes on.
   void Remove(Entry& entry, bool served) {
     Line& line = *std::exchange(entry.line_, nullptr);
-    order_.erase({line.clock, &line});
+    order_.erase(&line);
     (entry.previous_ == nullptr ? line.first : entry.previous_->next_) = entry.next_;
     (entry.next_ == nullptr ? line.last : entry.next_->previous_) = entry.previous_;
     --size_;
     if (served) {
       clock_ = std::max(clock_, line.clock);
       line.clock += entry.cost_;
+      line.turn = ++turn_;
     }
-    if (line.first != nullptr) {
-      order_.insert({line.clock, &line});
-    } else {
-      lines_.erase(line.peer);
-    }
+    (line.first != nullptr ? order_ : resting_).insert(&line);
+    Forget();
   }
 
  private:
   struct Line {
     uint64_t peer = 0;
     uint64_t clock = 0;
+    uint64_t turn = 0;  // which of two even ones came first
     Entry* first = nullptr;
     Entry* last = nullptr;
   };
+  struct Earlier {
+    bool operator()(const Line* a, const Line* b) const {
+      return a->clock != b->clock ? a->clock < b->clock : a->turn < b->turn;
+    }
+  };
+  using Order = std::set<Line*, Earlier>;
 
-  std::map<uint64_t, Line> lines_;              // of those who wait
-  std::set<std::pair<uint64_t, Line*>> order_;  // by clock
-  uint64_t clock_ = 0;                          // of the last one served
+  // Clocks of peers that do not wait, at most.
+  static constexpr size_t kMostResting = 4096;
+
+  // The clocks that mean nothing any more: the others have caught up, or nobody waits.
+  void Forget() {
+    while (!resting_.empty()) {
+      Line* const first = *resting_.begin();
+      if (size_ != 0 && first->clock > clock_ && resting_.size() <= kMostResting) return;
+      resting_.erase(resting_.begin());
+      lines_.erase(first->peer);
+    }
+  }
+
+  std::map<uint64_t, Line> lines_;
+  Order order_;    // those who wait, by clock
+  Order resting_;  // those who do not, and whose clocks are ahead
+  uint64_t turn_ = 0;
+  uint64_t clock_ = 0;  // of the last one served
   size_t size_ = 0;
 };
 

@@ -1,154 +1,350 @@
-// Permits: bounds, order, and that none is lost under contention.
+// Permits: bounds, order and lanes.
 #include "server/admission/admission.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
-#include <random>
+#include <deque>
+#include <future>
 #include <string>
-#include <thread>
 #include <utility>
-#include <vector>
+
+#include "../loop/loop_testing.h"
 
 namespace quantd::admission {
 namespace {
 
-using ::testing::ElementsAre;
+using loop::LedLoop;
 using ::testing::HasSubstr;
 
-const Limits kLimits = {
-    .memory_budget_bytes = 100, .max_inflight_requests = 3, .max_queued_requests = 2};
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kSmall = Admission::kSmallBytes;
 
-void NotCalled() { FAIL() << "granted was called for a permit that was given at once"; }
+// A request, and what became of it.
+class Asker {
+ public:
+  Asker() = default;
+  Asker(const Asker&) = delete;
+  // The loop may be about to complete its event, or does so now that it gives up.
+  ~Asker() {
+    if (loop_ == nullptr) return;
+    admission_->Cancel(waiting_);
+    permit.Release();
+    RunOn(*loop_, [] {});
+  }
+
+  // Whether it was given its permit at once.
+  bool Ask(Admission& admission, LedLoop& loop, uint64_t bytes, uint64_t peer = 1) {
+    admission_ = &admission;
+    loop_ = loop.get();
+    const absl::StatusOr<bool> now = admission.Request(Wish(loop, bytes, peer), waiting_, permit);
+    EXPECT_TRUE(now.ok()) << now.status();
+    return now.value_or(false);
+  }
+  absl::Status Refusal(Admission& admission, LedLoop& loop, uint64_t bytes) {
+    return admission.Request(Wish(loop, bytes, 1), waiting_, permit).status();
+  }
+  bool Cancel(Admission& admission) { return admission.Cancel(waiting_); }
+  // The loop has been told; see Deliver.
+  bool got() const { return granted_.ready() && granted_.await_resume(); }
+  bool cancelled() const { return granted_.ready() && !granted_.await_resume(); }
+
+  Permit permit;
+
+ private:
+  Admission::Wish Wish(LedLoop& loop, uint64_t bytes, uint64_t peer) {
+    Admission::Wish wish;
+    wish.bytes = bytes;
+    wish.peer = peer;
+    wish.loop = loop.get();
+    wish.granted = &granted_;
+    return wish;
+  }
+
+  Admission* admission_ = nullptr;
+  loop::Loop* loop_ = nullptr;
+  Admission::Waiting waiting_;
+  loop::Event granted_;
+};
+
+// Waits until the loop has run what was posted to it so far.
+void Deliver(LedLoop& loop) {
+  RunOn(*loop, [] {});
+}
 
 TEST(Admission, GrantsWhatFits) {
-  Admission admission(kLimits);
-  Permit a, b;
-  EXPECT_TRUE(admission.Request(60, a, NotCalled).value());
-  EXPECT_TRUE(admission.Request(40, b, NotCalled).value());
+  LedLoop loop;
+  Admission admission({100, 3, 2});
+  Asker a, b;
+  EXPECT_TRUE(a.Ask(admission, loop, 60));
+  EXPECT_TRUE(b.Ask(admission, loop, 40));
+  EXPECT_EQ(a.permit.bytes(), 60u);
   EXPECT_EQ(admission.inflight_requests(), 2);
   EXPECT_EQ(admission.inflight_bytes(), 100u);
-  a.Release();
-  a.Release();  // does nothing
+  a.permit.Release();
+  a.permit.Release();  // does nothing
   EXPECT_EQ(admission.inflight_bytes(), 40u);
-  b.Release();
+  EXPECT_EQ(a.permit.bytes(), 0u);
+  {
+    const Permit dies = std::move(b.permit);
+  }
   EXPECT_EQ(admission.inflight_requests(), 0);
   EXPECT_EQ(admission.inflight_bytes(), 0u);
 }
 
 TEST(Admission, RefusesForGoodWhatIsOverTheBudgetAlone) {
-  Admission admission(kLimits);
-  Permit permit;
-  const absl::StatusOr<bool> granted = admission.Request(101, permit, NotCalled);
-  EXPECT_EQ(granted.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(granted.status().message()), HasSubstr("--memory_budget_bytes"));
-  EXPECT_THAT(std::string(granted.status().message()), HasSubstr("101"));
+  LedLoop loop;
+  Admission admission({100, 3, 2});
+  Asker asker;
+  const absl::Status refusal = asker.Refusal(admission, loop, 101);
+  EXPECT_EQ(refusal.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refusal.message()), HasSubstr("--memory_budget_bytes"));
+  EXPECT_THAT(std::string(refusal.message()), HasSubstr("101"));
   EXPECT_EQ(admission.inflight_requests(), 0);
+  EXPECT_EQ(admission.queued_requests(), 0);
 }
 
-TEST(Admission, BoundsTheNumberOfRequests) {
-  Admission admission(kLimits);
-  Permit a, b, c, d;
-  for (Permit* permit : {&a, &b, &c}) EXPECT_TRUE(admission.Request(0, *permit, NotCalled).value());
-  bool granted = false;
-  EXPECT_FALSE(admission.Request(0, d, [&] { granted = true; }).value());
+TEST(Admission, RefusesForNowWhatTheQueueHasNoPlaceFor) {
+  LedLoop loop;
+  Admission admission({4 * kMiB, 8, 2});
+  Asker holder, small, large, refused;
+  EXPECT_TRUE(holder.Ask(admission, loop, 4 * kMiB));
+  EXPECT_FALSE(admission.anyone_waits());
+  EXPECT_FALSE(small.Ask(admission, loop, 1));
+  EXPECT_FALSE(large.Ask(admission, loop, kMiB));
+  EXPECT_TRUE(admission.anyone_waits());
+  const absl::Status refusal = refused.Refusal(admission, loop, 1);
+  EXPECT_EQ(refusal.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(refusal.message()), HasSubstr("--max_queued_requests"));
+  EXPECT_EQ(admission.queued_requests(), 2);
+  holder.permit.Release();
+  Deliver(loop);
+  EXPECT_TRUE(small.got());
+  EXPECT_TRUE(large.got());
+  EXPECT_EQ(refused.permit.bytes(), 0u);
+}
+
+TEST(Admission, BoundsTheNumberOfRequestsUntilTheyAreComputed) {
+  LedLoop loop;
+  Admission admission({100, 2, 5});
+  Asker a, b, c, d;
+  EXPECT_TRUE(a.Ask(admission, loop, 10));
+  EXPECT_TRUE(b.Ask(admission, loop, 10));
+  EXPECT_FALSE(c.Ask(admission, loop, 10));
+  EXPECT_FALSE(d.Ask(admission, loop, 10));
+  a.permit.Computed();
+  a.permit.Computed();  // does nothing
+  EXPECT_EQ(admission.inflight_requests(), 2) << "the next one is worked on";
+  EXPECT_EQ(admission.inflight_bytes(), 30u) << "its memory is still in use";
   EXPECT_EQ(admission.queued_requests(), 1);
-  EXPECT_FALSE(granted);
-  b.Release();
-  EXPECT_TRUE(granted);
-  EXPECT_EQ(admission.queued_requests(), 0);
+  a.permit.Release();
+  EXPECT_EQ(admission.inflight_requests(), 2) << "it was not counted any more";
+  EXPECT_EQ(admission.inflight_bytes(), 20u);
+  b.permit.Release();
+  Deliver(loop);
+  EXPECT_TRUE(c.got());
+  EXPECT_TRUE(d.got());
 }
 
-TEST(Admission, RefusesForNowWhenTheQueueIsFull) {
-  Admission admission(kLimits);
-  Permit a, b, c, d;
-  EXPECT_TRUE(admission.Request(100, a, NotCalled).value());
-  EXPECT_FALSE(admission.Request(1, b, [] {}).value());
-  EXPECT_FALSE(admission.Request(1, c, [] {}).value());
-  const absl::StatusOr<bool> granted = admission.Request(1, d, NotCalled);
-  EXPECT_EQ(granted.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(granted.status().message()), HasSubstr("--max_queued_requests"));
-}
-
-TEST(Admission, FirstComeFirstServedAlsoWhenALaterOneWouldFit) {
-  Admission admission(kLimits);
-  std::vector<std::string> order;
-  Permit a, big, small;
-  EXPECT_TRUE(admission.Request(60, a, NotCalled).value());
-  EXPECT_FALSE(admission.Request(90, big, [&] { order.push_back("big"); }).value());
-  EXPECT_FALSE(admission.Request(10, small, [&] { order.push_back("small"); }).value());
-  a.Release();
-  EXPECT_THAT(order, ElementsAre("big", "small"));
+TEST(Admission, TakesBackPartOfAPermit) {
+  LedLoop loop;
+  Admission admission({100, 5, 5});
+  Asker holder, other;
+  EXPECT_TRUE(holder.Ask(admission, loop, 90));
+  EXPECT_FALSE(other.Ask(admission, loop, 60));
+  holder.permit.Shrink(95);  // it has less than that
+  holder.permit.Shrink(50);
+  EXPECT_EQ(admission.inflight_bytes(), 50u);
+  holder.permit.Shrink(40);
+  EXPECT_EQ(holder.permit.bytes(), 40u);
   EXPECT_EQ(admission.inflight_bytes(), 100u);
+  EXPECT_EQ(admission.inflight_requests(), 2);
+  Deliver(loop);
+  EXPECT_TRUE(other.got());
+  EXPECT_EQ(other.permit.bytes(), 60u);
+  holder.permit.Shrink(0);
+  EXPECT_EQ(admission.inflight_requests(), 2) << "it is still worked on";
 }
 
-TEST(Admission, APermitMoves) {
-  Admission admission(kLimits);
-  Permit a, c;
-  ASSERT_TRUE(admission.Request(30, a, NotCalled).value());
-  Permit b = std::move(a);
-  a.Release();
+TEST(Admission, APermitMovesWithItsBytesAndGivesUpWhatItHad) {
+  LedLoop loop;
+  Admission admission({100, 5, 5});
+  Asker a, b;
+  EXPECT_TRUE(a.Ask(admission, loop, 60));
+  EXPECT_TRUE(b.Ask(admission, loop, 30));
+  a.permit = std::move(b.permit);
   EXPECT_EQ(admission.inflight_bytes(), 30u);
-  ASSERT_TRUE(admission.Request(50, c, NotCalled).value());
-  c = std::move(b);  // gives the 50 back
+  EXPECT_EQ(a.permit.bytes(), 30u);
+  EXPECT_EQ(b.permit.bytes(), 0u);
+  b.permit.Computed();  // nothing
+  EXPECT_EQ(admission.inflight_requests(), 1);
+  Permit& same = a.permit;
+  a.permit = std::move(same);
   EXPECT_EQ(admission.inflight_bytes(), 30u);
-  {
-    const Permit last = std::move(c);
-  }
-  EXPECT_EQ(admission.inflight_bytes(), 0u);
-}
-
-TEST(Admission, RemembersThePeak) {
-  Admission admission(kLimits);
-  {
-    Permit a, b;
-    ASSERT_TRUE(admission.Request(30, a, NotCalled).value());
-    ASSERT_TRUE(admission.Request(50, b, NotCalled).value());
-  }
-  EXPECT_EQ(admission.TakePeakBytes(), 80u);
-  EXPECT_EQ(admission.TakePeakBytes(), 0u);
-}
-
-TEST(Admission, ManyThreadsNeverExceedTheLimitsAndAllAreServed) {
-  const uint32_t seed = std::random_device{}();
-  RecordProperty("seed", std::to_string(seed));
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  Admission admission({1000, 4, 1000});
-  std::atomic<int> served{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 6; ++t) {
-    threads.emplace_back([&, t] {
-      std::mt19937 random(seed + t);
-      for (int i = 0; i < 2000; ++i) {
-        std::mutex mutex;
-        std::condition_variable changed;
-        bool granted = false;
-        Permit permit;
-        const uint64_t bytes = random() % 600;
-        const absl::StatusOr<bool> now = admission.Request(bytes, permit, [&] {
-          const std::lock_guard lock(mutex);
-          granted = true;
-          changed.notify_one();
-        });
-        ASSERT_TRUE(now.ok());
-        if (!*now) {
-          std::unique_lock lock(mutex);
-          changed.wait(lock, [&] { return granted; });
-        }
-        ASSERT_LE(admission.inflight_bytes(), 1000u);
-        ASSERT_LE(admission.inflight_requests(), 4);
-        ++served;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(served, 12000);
+  a.permit.Computed();
   EXPECT_EQ(admission.inflight_requests(), 0);
+}
+
+TEST(Admission, TellsOnTheLoopOfTheRequest) {
+  LedLoop loop;
+  Admission admission({100, 5, 5});
+  Asker holder;
+  EXPECT_TRUE(holder.Ask(admission, loop, 100));
+  std::promise<bool> told;
+  struct Waiter {
+    static loop::Detached Wait(loop::Event& granted, loop::Loop& where,
+                               std::promise<bool>& result) {
+      const bool ok = co_await granted;
+      result.set_value(ok && where.leading());
+    }
+  };
+  loop::Event granted;
+  Admission::Waiting waiting;
+  Permit permit;
+  Admission::Wish wish;
+  wish.bytes = 1;
+  wish.loop = loop.get();
+  wish.granted = &granted;
+  EXPECT_FALSE(admission.Request(wish, waiting, permit).value());
+  Waiter::Wait(granted, *loop, told);
+  holder.permit.Release();  // on this thread
+  EXPECT_TRUE(told.get_future().get());
+}
+
+TEST(Admission, TakesARequestOutOfTheQueueOnce) {
+  LedLoop loop;
+  Admission admission({8 * kMiB, 5, 5});
+  Asker holder, big, little;
+  EXPECT_TRUE(holder.Ask(admission, loop, 4 * kMiB));
+  EXPECT_FALSE(holder.Cancel(admission)) << "it did not wait";
+  EXPECT_FALSE(big.Ask(admission, loop, 6 * kMiB));
+  EXPECT_FALSE(little.Ask(admission, loop, 2 * kMiB)) << "behind the one that came first";
+  EXPECT_TRUE(big.Cancel(admission));
+  EXPECT_FALSE(big.Cancel(admission));
+  Deliver(loop);
+  EXPECT_TRUE(big.cancelled());
+  EXPECT_EQ(big.permit.bytes(), 0u);
+  EXPECT_TRUE(little.got()) << "what is left is enough for it";
+  EXPECT_FALSE(little.Cancel(admission)) << "it has its permit";
+  EXPECT_EQ(admission.inflight_bytes(), 6 * kMiB);
+}
+
+TEST(Admission, SmallOnesNeverWaitBehindLargeOnes) {
+  LedLoop loop;
+  Admission admission({8 * kMiB, 100, 100});
+  // The large ones have 7 MiB of these.
+  std::deque<Asker> large(10), small(4);
+  for (size_t i = 0; i < 7; ++i) EXPECT_TRUE(large[i].Ask(admission, loop, kMiB)) << i;
+  for (size_t i = 7; i < 10; ++i) EXPECT_FALSE(large[i].Ask(admission, loop, kMiB)) << i;
+  for (Asker& asker : small) EXPECT_TRUE(asker.Ask(admission, loop, kSmall));
+  EXPECT_EQ(admission.inflight_bytes(), 8 * kMiB);
+  EXPECT_EQ(admission.queued_requests(), 3);
+  // And what a small one gives back is for small ones.
+  small[0].permit.Release();
+  Deliver(loop);
+  EXPECT_FALSE(large[7].got());
+  large[0].permit.Release();
+  Deliver(loop);
+  EXPECT_TRUE(large[7].got());
+}
+
+TEST(Admission, LargeOnesLeaveAQuarterOfTheNumberToSmallOnes) {
+  LedLoop loop;
+  Admission admission({1000 * kMiB, 8, 100});
+  std::deque<Asker> large(8), small(3);
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(large[i].Ask(admission, loop, kMiB), i < 6) << i;
+  EXPECT_TRUE(small[0].Ask(admission, loop, 1));
+  EXPECT_TRUE(small[1].Ask(admission, loop, 1));
+  EXPECT_FALSE(small[2].Ask(admission, loop, 1));
+  EXPECT_EQ(admission.inflight_requests(), 8);
+}
+
+TEST(Admission, OneThatIsLargerThanTheLargeOnesPartIsLetInAlone) {
+  LedLoop loop;
+  Admission admission({8 * kMiB, 100, 100});
+  Asker whole, next, small;
+  EXPECT_TRUE(whole.Ask(admission, loop, 8 * kMiB));
+  EXPECT_FALSE(next.Ask(admission, loop, 8 * kMiB));
+  EXPECT_FALSE(small.Ask(admission, loop, 1));
+  whole.permit.Shrink(7 * kMiB);
+  Deliver(loop);
+  EXPECT_TRUE(small.got()) << "the next one waits for a large one, not for small ones";
+  whole.permit.Release();
+  small.permit.Release();
+  Deliver(loop);
+  EXPECT_TRUE(next.got());
+}
+
+// Else small ones that keep coming would keep it out for ever.
+TEST(Admission, TheLargestIsWaitedForByTheSmallOnesThatComeAfterIt) {
+  LedLoop loop;
+  Admission admission({8 * kMiB, 100, 100});
+  Asker early, largest, late, last;
+  EXPECT_TRUE(early.Ask(admission, loop, kSmall));
+  EXPECT_FALSE(largest.Ask(admission, loop, 7 * kMiB + 900 * 1024));
+  EXPECT_FALSE(late.Ask(admission, loop, kSmall));
+  EXPECT_FALSE(last.Ask(admission, loop, 1024));
+  early.permit.Release();
+  Deliver(loop);
+  EXPECT_TRUE(largest.got());
+  EXPECT_FALSE(late.got()) << "there is no room for it beside the largest one";
+  largest.permit.Release();
+  Deliver(loop);
+  EXPECT_TRUE(late.got());
+  EXPECT_TRUE(last.got());
+}
+
+TEST(Admission, SmallOnesGoOnBesideTheLargestOnceItIsIn) {
+  LedLoop loop;
+  Admission admission({8 * kMiB, 100, 100});
+  Asker early, largest, late;
+  EXPECT_TRUE(early.Ask(admission, loop, kSmall));
+  EXPECT_FALSE(largest.Ask(admission, loop, 8 * kMiB - kSmall / 2));
+  EXPECT_FALSE(late.Ask(admission, loop, kSmall / 4));
+  early.permit.Release();
+  Deliver(loop);
+  EXPECT_TRUE(largest.got());
+  EXPECT_TRUE(late.got()) << "it fits, and waits for nobody";
+}
+
+TEST(Admission, SmallOnesGoOnWhenTheLargestIsCancelled) {
+  LedLoop loop;
+  Admission admission({8 * kMiB, 100, 100});
+  Asker early, largest, late;
+  EXPECT_TRUE(early.Ask(admission, loop, kSmall));
+  EXPECT_FALSE(largest.Ask(admission, loop, 8 * kMiB));
+  EXPECT_FALSE(late.Ask(admission, loop, kSmall));
+  EXPECT_TRUE(largest.Cancel(admission));
+  Deliver(loop);
+  EXPECT_TRUE(late.got());
+}
+
+TEST(Admission, PeersTakeTurnsAndAPeersOwnKeepTheirOrder) {
+  LedLoop loop;
+  Admission admission({kMiB, 1, 1000});
+  std::deque<Asker> greedy(64), modest(4);
+  Asker holder;
+  EXPECT_TRUE(holder.Ask(admission, loop, 1, 3));
+  for (Asker& asker : greedy) EXPECT_FALSE(asker.Ask(admission, loop, 1000, 1));
+  for (Asker& asker : modest) EXPECT_FALSE(asker.Ask(admission, loop, 1000, 2));
+  holder.permit.Release();
+  size_t of_greedy = 0, of_modest = 0;
+  for (int i = 0; i < 8; ++i) {
+    Deliver(loop);
+    const bool is_greedy = greedy[of_greedy].got();
+    const bool is_modest = of_modest < modest.size() && modest[of_modest].got();
+    ASSERT_NE(is_greedy, is_modest);
+    (is_greedy ? greedy[of_greedy++] : modest[of_modest++]).permit.Release();
+  }
+  EXPECT_EQ(of_greedy, 4u);
+  EXPECT_EQ(of_modest, 4u);
+  Deliver(loop);
+  while (of_greedy < greedy.size()) {
+    ASSERT_TRUE(greedy[of_greedy].got());
+    greedy[of_greedy++].permit.Release();
+    Deliver(loop);
+  }
   EXPECT_EQ(admission.inflight_bytes(), 0u);
-  EXPECT_EQ(admission.queued_requests(), 0);
 }
 
 }  // namespace

@@ -1,0 +1,198 @@
+// Uploads at random, on one loop and on two: within the budget at every moment, nothing is lost,
+// and everybody who goes on gets to the end.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <latch>
+#include <memory>
+#include <vector>
+
+#include "receiving_testing.h"
+#include "server/loop/crew.h"
+
+namespace quantd::admission {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kWindow = 64 << 10;
+constexpr uint64_t kBudget = 16 * kMiB;
+
+// The uploads of one loop. Plays some steps at a time, and goes on after what was posted meanwhile.
+class Player final : private loop::Posted {
+ public:
+  Player(Receiving& receiving, loop::Loop& loop, uint64_t seed, std::latch& over)
+      : receiving_(receiving), loop_(loop), random_(seed), over_(over) {}
+
+  void Start(int steps) {
+    steps_ = steps;
+    loop_.Post(*this);
+  }
+
+  uint64_t completed = 0, refused = 0, given_up = 0, told = 0;
+
+ private:
+  struct Client {
+    TestUpload upload;
+    bool active = false;
+    uint64_t total = 0;
+    uint64_t received = 0;
+    uint64_t granted = 0;
+  };
+
+  void Run() override {
+    if (steps_ > 0) {
+      for (int i = 0; i < 20; ++i) Step();
+      steps_ -= 20;
+    } else {
+      FinishAll();
+      if (std::none_of(clients_.begin(), clients_.end(),
+                       [](const Client& c) { return c.active; })) {
+        receiving_.GiveFirst(std::exchange(kept_, 0));
+        return over_.count_down();
+      }
+      ASSERT_LT(++rounds_, 100'000) << "somebody never gets to the end";
+    }
+    loop_.AtTurnEnd(*this);
+  }
+
+  void Step() {
+    // Not at every step: it takes the lock, and so would hide who forgot to.
+    if (loop::OneIn(random_, 50)) CheckHeld();
+    Client& client = clients_[loop::Below(random_, clients_.size())];
+    if (loop::OneIn(random_, 10)) Look(milliseconds(loop::Below(random_, 400)));
+    if (loop::OneIn(random_, 10)) Keep();
+    if (!client.active) {
+      Begin(client);
+    } else if (loop::OneIn(random_, 30)) {
+      Release(client);  // cancelled
+    } else if (client.received == client.total) {
+      Complete(client);
+    } else {
+      Receive(client, loop::Below(random_, client.granted - client.received + 1));
+    }
+  }
+
+  void CheckHeld() const { EXPECT_LE(receiving_.held_bytes(), kBudget); }
+
+  // From now on everybody sends what it may.
+  void FinishAll() {
+    for (Client& client : clients_) {
+      if (!client.active) continue;
+      Receive(client, client.granted - client.received);
+      if (client.received == client.total) Complete(client);
+    }
+    Look(milliseconds(100));
+  }
+
+  void Look(milliseconds later) {
+    later_ += later;
+    receiving_.Look(loop::Clock::now() + later_);
+  }
+
+  void Keep() {
+    if (kept_ != 0) return receiving_.GiveFirst(std::exchange(kept_, 0));
+    const uint64_t bytes = loop::Below(random_, kWindow);
+    if (receiving_.TakeFirst(bytes)) kept_ = bytes;
+  }
+
+  void Begin(Client& client) {
+    const bool small = loop::OneIn(random_, 2);
+    client.total = loop::Below(random_, small ? kWindow + 1 : receiving_.largest() + 1);
+    client.received = 0;
+    client.granted = std::min(client.total, kWindow);
+    client.upload.on_told = [this, &client] { OnTold(client); };
+    const Receiving::Begun begun =
+        receiving_.Begin(client.upload, client.total, loop::Below(random_, 4), loop_);
+    client.active = begun != Receiving::Begun::kRefused;
+    refused += client.active ? 0 : 1;
+    EXPECT_EQ(client.upload.holds(), client.active);
+  }
+
+  void Receive(Client& client, uint64_t bytes) {
+    client.received += bytes;
+    Receiving::Received(client.upload, client.received);
+    if (client.received + kWindow / 2 >= client.granted) Extend(client);
+  }
+
+  void Extend(Client& client) {
+    if (client.total <= kWindow) return;
+    const Receiving::Room room = receiving_.Extend(client.upload, client.received);
+    EXPECT_GE(room.granted, client.granted);
+    EXPECT_LE(room.granted, client.total);
+    client.granted = room.granted;
+  }
+
+  void OnTold(Client& client) {
+    ++told;
+    if (!client.active) return;
+    if (client.upload.given_up.exchange(false)) {
+      // It came to its end just now: then there is nothing to give up.
+      if (client.received == client.total) return;
+      ++given_up;
+      return Release(client);
+    }
+    Extend(client);
+  }
+
+  void Complete(Client& client) {
+    ++completed;
+    Release(client);
+  }
+  void Release(Client& client) {
+    receiving_.Release(client.upload);
+    client.active = false;
+  }
+
+  Receiving& receiving_;
+  loop::Loop& loop_;
+  loop::Random random_;
+  std::latch& over_;
+  int steps_ = 0;
+  int rounds_ = 0;
+  milliseconds later_{0};  // beyond the clock: nobody wants to wait
+  uint64_t kept_ = 0;
+  std::deque<Client> clients_{std::deque<Client>(80)};
+};
+
+void Play(int loop_count, int steps) {
+  const uint64_t seed = loop::TestSeed();
+  Receiving receiving(kBudget, kWindow, 25);
+  std::latch over(loop_count);
+  std::vector<std::unique_ptr<loop::Loop>> loops;
+  std::vector<loop::Loop*> all;
+  std::deque<Player> players;
+  for (int i = 0; i < loop_count; ++i) {
+    all.push_back(loops.emplace_back(loop::NewLoop()).get());
+    players.emplace_back(receiving, *all.back(), seed + static_cast<uint64_t>(i), over);
+  }
+  {
+    loop::Crew crew(all, 0);
+    for (Player& player : players) player.Start(steps);
+    over.wait();
+    // What was told last is told.
+    for (loop::Loop* loop : all) RunOn(*loop, [] {});
+  }
+  EXPECT_EQ(receiving.held_bytes(), 0u);
+  EXPECT_EQ(receiving.waiting(), 0);
+  uint64_t given_up = 0, refused = 0, told = 0;
+  for (const Player& player : players) {
+    EXPECT_GT(player.completed, 0u);
+    refused += player.refused;
+    told += player.told;
+    given_up += player.given_up;
+  }
+  EXPECT_GE(receiving.given_up(), given_up);
+  // All of it happened.
+  EXPECT_GT(refused, 0u);
+  EXPECT_GT(told, 0u);
+}
+
+TEST(ReceivingStress, LosesNothingWhateverHappens) { Play(1, 40'000); }
+
+TEST(ReceivingStress, LosesNothingWhateverHappensOnTwoLoops) { Play(2, 20'000); }
+
+}  // namespace
+}  // namespace quantd::admission

@@ -1,0 +1,82 @@
+// A call that goes back to the thread that leads, from wherever it computed.
+#include "server/loop/lead.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "loop_testing.h"
+#include "server/loop/crew.h"
+
+namespace quantd::loop {
+namespace {
+
+Detached Stay(Loop& loop, std::promise<bool>& stayed) {
+  Lead lead(loop);
+  const std::thread::id before = std::this_thread::get_id();
+  co_await lead;
+  co_await lead;
+  stayed.set_value(std::this_thread::get_id() == before && loop.leading());
+}
+
+TEST(Lead, StaysWhereItLeads) {
+  LedLoop loop;
+  std::promise<bool> stayed;
+  bool at_once = false;
+  RunOn(*loop, [&] {
+    std::future<bool> result = stayed.get_future();
+    Stay(*loop, stayed);
+    // Not by way of the loop: it went on at once.
+    at_once = result.wait_for(std::chrono::seconds(0)) == std::future_status::ready && result.get();
+  });
+  EXPECT_TRUE(at_once);
+}
+
+Detached Travel(Loop& first, Loop& second, std::promise<int>& done) {
+  Lead to_first(first);
+  Lead to_second(second);
+  int arrived = 0;
+  for (int i = 0; i < 1000; ++i) {
+    co_await to_first;
+    arrived += first.leading() && !second.leading() ? 1 : 0;
+    co_await to_second;
+    arrived += second.leading() && !first.leading() ? 1 : 0;
+  }
+  done.set_value(arrived);
+}
+
+TEST(Lead, GoesToTheThreadThatLeadsAsOftenAsItLikes) {
+  // Both threads end before a loop does: one may still be about to wake the other.
+  const std::unique_ptr<Loop> first = NewLoop();
+  const std::unique_ptr<Loop> second = NewLoop();
+  Crew crew({first.get(), second.get()}, 0);
+  std::promise<int> done;
+  Travel(*first, *second, done);
+  EXPECT_EQ(done.get_future().get(), 2000);
+}
+
+Detached ComputeAndReturn(Loop& loop, Crew& crew, std::promise<bool>& returned) {
+  Lead lead(loop);
+  bool there = true;
+  for (int i = 0; i < 200; ++i) {
+    co_await lead;
+    there = there && loop.leading();
+    // No thread may be parked yet: then it computes where it is.
+    const bool handed_over = crew.HandOver();
+    there = there && loop.leading() != handed_over;
+  }
+  co_await lead;
+  returned.set_value(there);
+}
+
+TEST(Lead, ComesBackFromAComputation) {
+  const std::unique_ptr<Loop> loop = NewLoop();
+  std::promise<bool> returned;
+  Crew crew({loop.get()}, 2);
+  RunOn(*loop, [&] { ComputeAndReturn(*loop, crew, returned); });
+  EXPECT_TRUE(returned.get_future().get());
+}
+
+}  // namespace
+}  // namespace quantd::loop

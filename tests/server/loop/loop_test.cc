@@ -1,0 +1,353 @@
+// A loop's turns: what is posted, completed, watched and set, in which order and on which thread.
+#include "server/loop/loop.h"
+
+#include <gtest/gtest.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "loop_testing.h"
+
+namespace quantd::loop {
+namespace {
+
+using std::chrono::milliseconds;
+
+class Pipe {
+ public:
+  Pipe() { EXPECT_EQ(pipe(ends_), 0); }
+  ~Pipe() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  int out() const { return ends_[0]; }
+  void Put(char c) const { EXPECT_EQ(write(ends_[1], &c, 1), 1); }
+  char Get() const {
+    char c = '\0';
+    EXPECT_EQ(read(ends_[0], &c, 1), 1);
+    return c;
+  }
+
+ private:
+  int ends_[2];
+};
+
+class FunctionWatcher final : public Watcher {
+ public:
+  explicit FunctionWatcher(std::function<void(uint32_t)> on_ready)
+      : on_ready_(std::move(on_ready)) {}
+  void OnReady(uint32_t events) override { on_ready_(events); }
+
+ private:
+  const std::function<void(uint32_t)> on_ready_;
+};
+
+class FunctionTimer final : public Timer {
+ public:
+  explicit FunctionTimer(std::function<void()> fire) : fire_(std::move(fire)) {}
+
+ private:
+  void Fire() override { fire_(); }
+  const std::function<void()> fire_;
+};
+
+// Leads the loop on this thread until `last` is posted and run.
+void LeadUntil(Loop& loop, Job& first) {
+  loop.Post(first);
+  loop.Lead();
+}
+
+TEST(Loop, APostFromAnotherThreadWakesAWaitingLoop) {
+  LedLoop loop;
+  EXPECT_FALSE(loop->leading());
+  EXPECT_EQ(Loop::Here(), nullptr);
+  // One at a time, so that the loop is about to wait, or does, whenever the next one comes.
+  for (int i = 0; i < 5'000; ++i) {
+    bool ran = false;
+    RunOn(*loop, [&] { ran = loop->leading() && Loop::Here() == loop.get(); });
+    ASSERT_TRUE(ran);
+  }
+}
+
+TEST(Loop, RunsWhatManyThreadsPostInTheOrderOfEach) {
+  constexpr size_t kThreads = 4;
+  constexpr size_t kPosts = 5'000;
+  LedLoop loop;
+  std::latch all(kThreads * kPosts);
+  std::vector<std::thread> threads;
+  std::vector<std::vector<std::unique_ptr<Job>>> jobs(kThreads);
+  std::vector<size_t> next(kThreads, 0);
+  for (size_t t = 0; t < kThreads; ++t) {
+    for (size_t i = 0; i < kPosts; ++i) {
+      jobs[t].push_back(std::make_unique<Job>([&next, &all, t, i] {
+        EXPECT_EQ(next[t]++, i);
+        all.count_down();
+      }));
+    }
+  }
+  for (size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (const auto& job : jobs[t]) loop->Post(*job);
+    });
+  }
+  all.wait();
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Loop, RunsWhatWasPostedBeforeItWasLedAndStopsWhenTold) {
+  const std::unique_ptr<Loop> loop = NewLoop();
+  int ran = 0;
+  Job first([&] { ++ran; });
+  Job second([&] {
+    ++ran;
+    loop->Stop();
+  });
+  loop->Post(first);
+  loop->Post(second);
+  loop->Lead();
+  EXPECT_EQ(ran, 2);
+  EXPECT_FALSE(loop->leading());
+}
+
+Detached Await(Event& event, std::function<void(bool)> resumed) {
+  const bool ok = co_await event;
+  resumed(ok);
+}
+
+TEST(Loop, CompleteResumesACallOnTheThreadThatLeads) {
+  LedLoop loop;
+  for (const bool wanted : {true, false}) {
+    for (const bool from_leader : {true, false}) {
+      Event event;
+      std::promise<bool> resumed;
+      bool in_the_middle = false;
+      RunOn(*loop, [&] {
+        Await(event, [&](bool ok) {
+          EXPECT_TRUE(loop->leading());
+          EXPECT_FALSE(in_the_middle) << "resumed inside of Complete";
+          resumed.set_value(ok);
+        });
+        if (!from_leader) return;
+        in_the_middle = true;
+        loop->Complete(event, wanted);
+        in_the_middle = false;
+      });
+      if (!from_leader) loop->Complete(event, wanted);
+      EXPECT_EQ(resumed.get_future().get(), wanted);
+    }
+  }
+}
+
+TEST(Loop, TellsAWatcherWhatIsReadyUntilItIsUnwatched) {
+  LedLoop loop;
+  Pipe pipe;
+  std::string got;
+  std::promise<void> got_three;
+  FunctionWatcher watcher([&](uint32_t events) {
+    EXPECT_EQ(events, uint32_t{EPOLLIN});
+    got += pipe.Get();  // one at a time: level triggered
+    if (got.size() == 3) got_three.set_value();
+  });
+  RunOn(*loop, [&] { EXPECT_TRUE(loop->Watch(pipe.out(), EPOLLIN, watcher)); });
+  pipe.Put('a');
+  pipe.Put('b');
+  pipe.Put('c');
+  got_three.get_future().wait();
+
+  RunOn(*loop, [&] { loop->Rewatch(pipe.out(), 0, watcher); });
+  pipe.Put('d');
+  // Two turns, each of which would have told it.
+  RunOn(*loop, [] {});
+  RunOn(*loop, [] {});
+  RunOn(*loop, [&] {
+    EXPECT_EQ(got, "abc");
+    loop->Rewatch(pipe.out(), EPOLLIN, watcher);
+  });
+  while (true) {
+    size_t size = 0;
+    RunOn(*loop, [&] { size = got.size(); });
+    if (size == 4) break;
+  }
+  RunOn(*loop, [&] { loop->Unwatch(pipe.out()); });
+  pipe.Put('e');
+  RunOn(*loop, [] {});
+  RunOn(*loop, [&] {
+    EXPECT_EQ(got, "abcd");
+    EXPECT_FALSE(loop->Watch(-1, EPOLLIN, watcher));
+  });
+}
+
+TEST(Loop, AWatcherMayUnwatchAndDestroyItself) {
+  LedLoop loop;
+  Pipe pipe, other;
+  std::promise<void> gone;
+  std::promise<void> other_told;
+  std::unique_ptr<FunctionWatcher> watcher;
+  watcher = std::make_unique<FunctionWatcher>([&](uint32_t) {
+    loop->Unwatch(pipe.out());
+    // A copy of the function: the one that runs dies with the watcher.
+    const auto done = [&gone] { gone.set_value(); };
+    watcher.reset();
+    done();
+  });
+  FunctionWatcher other_watcher([&](uint32_t) {
+    other.Get();
+    other_told.set_value();
+  });
+  RunOn(*loop, [&] {
+    loop->Watch(pipe.out(), EPOLLIN, *watcher);
+    loop->Watch(other.out(), EPOLLIN, other_watcher);
+    pipe.Put('a');
+    other.Put('b');  // in the same look
+  });
+  gone.get_future().wait();
+  other_told.get_future().wait();
+  RunOn(*loop, [&] { loop->Unwatch(other.out()); });
+}
+
+TEST(Loop, FiresTimersInOrderAndNotEarly) {
+  LedLoop loop;
+  std::string fired;
+  std::promise<void> all;
+  const Clock::time_point begin = Clock::now();
+  FunctionTimer first([&] {
+    EXPECT_GE(Clock::now(), begin + milliseconds(5));
+    EXPECT_GE(loop->now(), begin + milliseconds(5));
+    fired += '1';
+  });
+  FunctionTimer second([&] {
+    EXPECT_GE(Clock::now(), begin + milliseconds(15));
+    fired += '2';
+    all.set_value();
+  });
+  FunctionTimer never([&] { fired += 'n'; });
+  RunOn(*loop, [&] {
+    loop->timers().Set(second, begin + milliseconds(15));
+    loop->timers().Set(first, begin + milliseconds(5));
+    loop->timers().Set(never, begin + milliseconds(10));
+  });
+  RunOn(*loop, [&] { loop->timers().Clear(never); });
+  all.get_future().wait();
+  EXPECT_EQ(fired, "12");
+}
+
+TEST(Loop, WhatATimerPostsIsRunBeforeItWaits) {
+  LedLoop loop;
+  std::promise<void> ran;
+  Job posted([&] { ran.set_value(); });
+  FunctionTimer timer([&] { loop->Post(posted); });
+  RunOn(*loop, [&] { loop->timers().Set(timer, Clock::now()); });
+  EXPECT_EQ(ran.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+}
+
+// What is at the end of a turn is after all that is ready, whatever that posts in its turn.
+TEST(Loop, EndsATurnOnceEverythingThatIsReadyHasRun) {
+  const std::unique_ptr<Loop> loop = NewLoop();
+  std::string order;
+  int posts = 0;
+  Job stop([&] { loop->Stop(); });
+  Job end([&] {
+    order += 'e';
+    loop->Post(stop);
+  });
+  Job* chained = nullptr;
+  Job chain([&] {
+    order += 'p';
+    if (++posts < 100) loop->Post(*chained);
+  });
+  chained = &chain;
+  Job begin([&] {
+    loop->AtTurnEnd(end);
+    order += 'b';
+    loop->Post(chain);
+  });
+  LeadUntil(*loop, begin);
+  EXPECT_EQ(order, "b" + std::string(100, 'p') + "e");
+}
+
+// So that answers to all that has come share system calls.
+TEST(Loop, LooksWhatElseHasComeBeforeItEndsATurn) {
+  const std::unique_ptr<Loop> loop = NewLoop();
+  Pipe pipe;
+  std::string order;
+  Job stop([&] { loop->Stop(); });
+  Job end([&] {
+    order += 'e';
+    loop->Post(stop);
+  });
+  Job woken([&] { order += 'w'; });
+  FunctionWatcher watcher([&](uint32_t) {
+    order += pipe.Get();
+    loop->Post(woken);
+  });
+  Job begin([&] {
+    loop->Watch(pipe.out(), EPOLLIN, watcher);
+    pipe.Put('r');
+    loop->AtTurnEnd(end);
+    order += 'b';
+  });
+  LeadUntil(*loop, begin);
+  EXPECT_EQ(order, "brwe");
+}
+
+// One that puts itself at the end again is run once a turn, sockets have their turn in between, and
+// the loop does not wait meanwhile.
+TEST(Loop, WhatIsAtTheEndAgainWaitsForTheNextTurn) {
+  const std::unique_ptr<Loop> loop = NewLoop();
+  Pipe pipe;
+  pipe.Put('a');
+  int ends = 0;
+  int looks = 0;
+  FunctionWatcher watcher([&](uint32_t) { ++looks; });  // leaves it readable
+  Job* again = nullptr;
+  Job end([&] {
+    EXPECT_GT(looks, ends) << "no look at the sockets since the end before this one";
+    looks = ++ends;
+    if (ends == 50) {
+      loop->Stop();
+    } else {
+      loop->AtTurnEnd(*again);
+    }
+  });
+  again = &end;
+  Job begin([&] {
+    loop->Watch(pipe.out(), EPOLLIN, watcher);
+    loop->AtTurnEnd(end);
+  });
+  LeadUntil(*loop, begin);
+  EXPECT_EQ(ends, 50);
+
+  // Nothing to wait for, nothing that wakes it: it goes on by itself.
+  const std::unique_ptr<Loop> quiet = NewLoop();
+  int rounds = 0;
+  Job round([&] {
+    if (++rounds == 50) return quiet->Stop();
+    quiet->AtTurnEnd(*again);
+  });
+  again = &round;
+  Job start([&] { quiet->AtTurnEnd(round); });
+  LeadUntil(*quiet, start);
+  EXPECT_EQ(rounds, 50);
+}
+
+TEST(Loop, SaysWhenTheSystemHasNoDescriptors) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  setrlimit(RLIMIT_NOFILE, &none);
+  const absl::StatusOr<std::unique_ptr<Loop>> loop = Loop::Create();
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(loop.status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace quantd::loop
