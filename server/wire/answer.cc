@@ -141,7 +141,8 @@ void Answer::State::LayOutRaw() {
   for (const AnswerPart& part : parts) body += PartBytes(part);
   const uint64_t error = layout.report_error ? kMaxErrorBytes : 0;
   const bool align = layout.y.bytes >= kAlignFromBytes;
-  buffer = pool.Allocate(kRoomBefore + kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body + error);
+  buffer =
+      pool.Allocate(kRoomBefore + kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body + error);
   if (buffer.data() == nullptr) return;
   begin = buffer.data() + kRoomBefore + kEnvelopeBytes;
   if (align) {

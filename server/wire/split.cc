@@ -11,7 +11,8 @@ void Append(BytesView bytes, std::string& out) {
   out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-// Copies a message's fields, but of those that are messages to look into what `inner` makes of them.
+// Copies a message's fields, but of those that are messages to look into what `inner` makes of
+// them.
 template <typename Inner>
 void CopyFields(BytesView message, uint32_t last, std::string& out, Inner inner) {
   Scanner scanner(message);
