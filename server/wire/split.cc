@@ -14,8 +14,8 @@ void Append(BytesView bytes, std::string& out) {
 // Copies a message's fields, but of those that are messages to look into what `inner` makes of
 // them.
 template <typename Inner>
-void CopyFields(BytesView message, uint32_t last, std::string& out, Inner inner) {
-  Scanner scanner(message);
+void CopyFields(BytesView message, int depth, uint32_t last, std::string& out, Inner inner) {
+  Scanner scanner(message, depth);
   Field field;
   while (scanner.Next(field)) {
     if (field.number > last) continue;
@@ -25,8 +25,8 @@ void CopyFields(BytesView message, uint32_t last, std::string& out, Inner inner)
 }
 
 template <typename Visit>
-void ForEachMessage(BytesView message, Visit visit) {
-  Scanner scanner(message);
+void ForEachMessage(BytesView message, int depth, Visit visit) {
+  Scanner scanner(message, depth);
   Field field;
   while (scanner.Next(field)) {
     if (field.type == WireType::kBytes) visit(field);
@@ -50,9 +50,9 @@ const uint32_t* FindTensor(uint32_t number) {
   return std::find(kTensorNumbers.begin(), kTensorNumbers.end(), number);
 }
 
-std::string SplitTensor(BytesView tensor, BytesView& raw) {
+std::string SplitTensor(BytesView tensor, int depth, BytesView& raw) {
   std::string skeleton;
-  CopyFields(tensor, kLastTensorField, skeleton, [&](const Field& field) {
+  CopyFields(tensor, depth, kLastTensorField, skeleton, [&](const Field& field) {
     if (field.number != kRawDataField) return false;
     raw = field.payload;
     AppendBytesField(kRawDataField, {}, skeleton);
@@ -61,13 +61,13 @@ std::string SplitTensor(BytesView tensor, BytesView& raw) {
   return skeleton;
 }
 
-std::string SplitFields(BytesView request, RawData& raw) {
+std::string SplitFields(BytesView request, int depth, RawData& raw) {
   std::string skeleton;
-  CopyFields(request, kLastRequestField, skeleton, [&](const Field& field) {
+  CopyFields(request, depth, kLastRequestField, skeleton, [&](const Field& field) {
     const uint32_t* const found = FindTensor(field.number);
     if (found == kTensorNumbers.end()) return false;
     BytesView& of_tensor = raw[found - kTensorNumbers.begin()];
-    AppendBytesField(field.number, SplitTensor(field.payload, of_tensor), skeleton);
+    AppendBytesField(field.number, SplitTensor(field.payload, depth + 1, of_tensor), skeleton);
     return true;
   });
   return skeleton;
@@ -77,16 +77,16 @@ std::string SplitFields(BytesView request, RawData& raw) {
 
 Split SplitRequest(Method method, BytesView message) {
   Split split;
-  split.skeleton = SplitFields(message, split.raw[OperationIndex(method)]);
+  split.skeleton = SplitFields(message, 0, split.raw[OperationIndex(method)]);
   return split;
 }
 
 Split SplitItem(BytesView message) {
   Split split;
-  CopyFields(message, kLastRequestField, split.skeleton, [&](const Field& field) {
+  CopyFields(message, 0, kLastRequestField, split.skeleton, [&](const Field& field) {
     const size_t operation = OperationOfItem(field.number);
     if (operation == kOperations) return false;
-    AppendBytesField(field.number, SplitFields(field.payload, split.raw[operation]),
+    AppendBytesField(field.number, SplitFields(field.payload, 1, split.raw[operation]),
                      split.skeleton);
     return true;
   });
@@ -98,16 +98,19 @@ uint64_t RestBytes(bool is_item, BytesView message) {
   const auto tensor = [&raw](const Field& field) {
     if (field.number == kRawDataField) raw += field.payload.size();
   };
-  const auto request = [&tensor](const Field& field) {
-    if (FindTensor(field.number) != kTensorNumbers.end()) ForEachMessage(field.payload, tensor);
+  const int depth = is_item ? 1 : 0;  // of the request
+  const auto request = [&](const Field& field) {
+    if (FindTensor(field.number) == kTensorNumbers.end()) return;
+    ForEachMessage(field.payload, depth + 1, tensor);
   };
-  const auto item = [&request](const Field& field) {
-    if (OperationOfItem(field.number) != kOperations) ForEachMessage(field.payload, request);
+  const auto item = [&](const Field& field) {
+    if (OperationOfItem(field.number) == kOperations) return;
+    ForEachMessage(field.payload, depth, request);
   };
   if (is_item) {
-    ForEachMessage(message, item);
+    ForEachMessage(message, 0, item);
   } else {
-    ForEachMessage(message, request);
+    ForEachMessage(message, depth, request);
   }
   return message.size() - raw;
 }

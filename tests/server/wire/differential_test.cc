@@ -143,6 +143,9 @@ TEST(DifferentialTest, StreamItems) {
     const StreamItem item = DecodeStreamItem(bytes);
     if (!accepted) {
       ASSERT_EQ(item.request.status().code(), absl::StatusCode::kInvalidArgument);
+      ASSERT_EQ(item.request.status().message(),
+                "the message is truncated or not a quantd.v1.StreamRequest");
+      ASSERT_FALSE(item.method.has_value());
       return;
     }
     ASSERT_EQ(item.id, message.id());
