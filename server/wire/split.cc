@@ -12,16 +12,16 @@ void Append(BytesView bytes, std::string& out) {
 }
 
 // Copies a message's fields, but of those that are messages to look into what `inner` makes of
-// them.
+// them. False when the bytes are wrong.
 template <typename Inner>
-void CopyFields(BytesView message, int depth, uint32_t last, std::string& out, Inner inner) {
+bool CopyFields(BytesView message, int depth, uint32_t last, std::string& out, Inner inner) {
   Scanner scanner(message, depth);
   Field field;
   while (scanner.Next(field)) {
     if (field.number > last) continue;
     if (field.type != WireType::kBytes || !inner(field)) Append(field.whole, out);
   }
-  Append(scanner.rest(), out);  // nothing, or what is wrong
+  return scanner.ok();
 }
 
 template <typename Visit>
@@ -37,6 +37,9 @@ constexpr uint32_t kRawDataField = 3;
 // What lies beyond these is unknown to this version, and left out: it may be large.
 constexpr uint32_t kLastTensorField = 6;
 constexpr uint32_t kLastRequestField = 16;
+// How many of kTensorNumbers a request has, by method. Of another number a field may hold any
+// bytes.
+constexpr std::array<size_t, kOperations> kTensors = {3, 4, 1};
 
 // kOperations: none.
 size_t OperationOfItem(uint32_t number) {
@@ -50,46 +53,51 @@ const uint32_t* FindTensor(uint32_t number) {
   return std::find(kTensorNumbers.begin(), kTensorNumbers.end(), number);
 }
 
-std::string SplitTensor(BytesView tensor, int depth, BytesView& raw) {
-  std::string skeleton;
-  CopyFields(tensor, depth, kLastTensorField, skeleton, [&](const Field& field) {
+bool SplitTensor(BytesView tensor, int depth, std::string& skeleton, BytesView& raw) {
+  return CopyFields(tensor, depth, kLastTensorField, skeleton, [&](const Field& field) {
     if (field.number != kRawDataField) return false;
     raw = field.payload;
     AppendBytesField(kRawDataField, {}, skeleton);
     return true;
   });
-  return skeleton;
 }
 
-std::string SplitFields(BytesView request, int depth, RawData& raw) {
-  std::string skeleton;
-  CopyFields(request, depth, kLastRequestField, skeleton, [&](const Field& field) {
-    const uint32_t* const found = FindTensor(field.number);
-    if (found == kTensorNumbers.end()) return false;
-    BytesView& of_tensor = raw[found - kTensorNumbers.begin()];
-    AppendBytesField(field.number, SplitTensor(field.payload, depth + 1, of_tensor), skeleton);
+bool SplitFields(size_t operation, BytesView request, int depth, std::string& skeleton,
+                 RawData& raw) {
+  bool tensors_ok = true;
+  const bool ok = CopyFields(request, depth, kLastRequestField, skeleton, [&](const Field& field) {
+    const size_t tensor = FindTensor(field.number) - kTensorNumbers.begin();
+    if (tensor == kTensorFields) return false;
+    if (tensor >= kTensors[operation]) return true;  // unknown to this request: left out
+    std::string inner;
+    tensors_ok &= SplitTensor(field.payload, depth + 1, inner, raw[tensor]);
+    AppendBytesField(field.number, inner, skeleton);
     return true;
   });
-  return skeleton;
+  return ok && tensors_ok;
 }
 
 }  // namespace
 
 Split SplitRequest(Method method, BytesView message) {
   Split split;
-  split.skeleton = SplitFields(message, 0, split.raw[OperationIndex(method)]);
+  const size_t operation = OperationIndex(method);
+  split.ok = SplitFields(operation, message, 0, split.skeleton, split.raw[operation]);
   return split;
 }
 
 Split SplitItem(BytesView message) {
   Split split;
-  CopyFields(message, 0, kLastRequestField, split.skeleton, [&](const Field& field) {
+  bool requests_ok = true;
+  split.ok = CopyFields(message, 0, kLastRequestField, split.skeleton, [&](const Field& field) {
     const size_t operation = OperationOfItem(field.number);
     if (operation == kOperations) return false;
-    AppendBytesField(field.number, SplitFields(field.payload, 1, split.raw[operation]),
-                     split.skeleton);
+    std::string inner;
+    requests_ok &= SplitFields(operation, field.payload, 1, inner, split.raw[operation]);
+    AppendBytesField(field.number, inner, split.skeleton);
     return true;
   });
+  split.ok &= requests_ok;
   return split;
 }
 

@@ -135,6 +135,19 @@ TEST(WireMemoryTest, SayingItTakesNoMemory) {
   }
 }
 
+TEST(WireMemoryTest, RandomMessagesTakeNoMoreThanSaid) {
+  for (const Subject& subject : kSubjects) {
+    ForManyMessages(subject, 30'000, [&](const std::string& message, bool& accepted) {
+      accepted =
+          subject.is_item
+              ? DecodeStreamItem(View(message)).method.has_value()
+              : DecodeRequest(subject.method, View(message)).status().message().find("truncated") ==
+                    std::string::npos;
+      ASSERT_LE(Decode(subject, message).peak_bytes, Said(subject, message) + kFixed);
+    });
+  }
+}
+
 // What somebody would send who wants the most memory for the fewest bytes: one piece of a message,
 // as often as it takes, in the message that holds it.
 struct Attack {
@@ -203,6 +216,30 @@ TEST(WireMemoryTest, AttackersGetNoMoreThanSaid) {
             << static_cast<double>(used.peak_bytes) / static_cast<double>(message.size())
             << " for each byte";
       }
+    }
+  }
+}
+
+// The parser makes room for what a length promises, up to 50 MB, where the message around it has
+// promised as much. None of it is there.
+TEST(WireMemoryTest, LyingLengthsGetNothing) {
+  const std::string promise = "\x80\x80\x80\x40";     // a length of 2^27
+  const std::string bytes = "\x1a\x80\xe1\xeb\x17";   // raw_data of 50 MB
+  const std::string region = "\x0a\x80\xe1\xeb\x17";  // a region's name
+  const std::string unknown = "\x6a\x80\xe1\xeb\x17";
+  const std::string padding(64, 'x');
+  for (const std::string& start :
+       {"\x0a" + promise + bytes, "\x0a" + promise + unknown, "\x5a" + promise + region,
+        "\x0a" + promise + "\x32" + promise + region,
+        "\x0a" + promise + "\x22" + promise + unknown}) {
+    for (const std::string& message : {start, start + padding}) {
+      const std::string in_item = "\x12" + promise + message;
+      const std::string whole_item = Field(2, message);
+      Decode(kQuantize, message);  // whatever the first one takes
+      EXPECT_LT(Decode(kQuantize, message).peak_bytes, kFixed) << Hex(message);
+      Decode(kItem, in_item);
+      EXPECT_LT(Decode(kItem, in_item).peak_bytes, kFixed) << Hex(in_item);
+      EXPECT_LT(Decode(kItem, whole_item).peak_bytes, kFixed) << Hex(whole_item);
     }
   }
 }
