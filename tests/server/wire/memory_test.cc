@@ -192,12 +192,16 @@ std::vector<Attack> Attacks() {
       {"an output's region", kQuantize, "?"s, {1, 11}},
       {"unknown numbers", kQuantize, "\x68\x00"s, {}},
       {"unknown 4 bytes", kQuantize, "\x6d????"s, {}},
+      {"unknown empty bytes", kQuantize, "\x6a\x00"s, {}},
+      {"unknown empty bytes of an item", kItem, "\x12\x00"s, {4}},
       {"unknown single bytes", kQuantize, "\x6a\x01?"s, {}},
       {"unknown bytes", kQuantize, "\x6a\x10????????????????"s, {}},
       {"unknown groups", kQuantize, "\x6b\x6c"s, {}},
       {"unknown groups of an item's tensor", kItem, "\x0b\x0c"s, {1, 2}},
       {"unknown groups in each other", kQuantize, nested, {}},
+      {"types as bytes", kQuantize, "\x0a\x00"s, {1}},
       {"values as groups", kQuantize, "\x0b\x0c"s, {4, 1}},
+      {"values as empty bytes", kItem, "\x12\x00"s, {5, 1, 2}},
       {"unknown fields of large numbers", kQuantize, "\xfa\xff\xff\xff\x0f\x00"s, {}},
   };
 }
