@@ -148,7 +148,7 @@ void TestAnswer(const AnswerLayout& layout, const QuantizationError& error, uint
     ASSERT_EQ(contents.y_tensor_scale.size(), layout.y_tensor_scale ? 4 : 0);
     FillAll(contents);
     contents.error = error;
-    if (layout.encoding == Encoding::kRaw && layout.y.bytes >= 4096) {
+    if (layout.y.bytes >= 4096) {
       ASSERT_EQ(reinterpret_cast<uintptr_t>(contents.y.data()) % 64, 0);
     }
   }
