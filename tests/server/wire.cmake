@@ -9,6 +9,10 @@ add_executable(wire_test
 target_link_libraries(wire_test PRIVATE wire_testing quantd_build GTest::gmock_main)
 gtest_discover_tests(wire_test TEST_PREFIX server.wire. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 300)
 
+add_library(counted_memory STATIC wire/counted_memory.cc)
+target_include_directories(counted_memory PUBLIC wire)
+target_link_libraries(counted_memory PRIVATE quantd_build)
+
 add_executable(wire_memory_test wire/memory_test.cc)
-target_link_libraries(wire_memory_test PRIVATE wire_testing quantd_build GTest::gmock_main)
+target_link_libraries(wire_memory_test PRIVATE counted_memory wire_testing quantd_build GTest::gmock_main)
 gtest_discover_tests(wire_memory_test TEST_PREFIX server.wire. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 120)

@@ -1,15 +1,12 @@
 // What decoding and answering allocate: next to nothing for raw tensors, and never more than they
-// say beforehand. Counts every operator new of this program, so it is a program of its own.
+// say beforehand.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "counted_memory.h"
 #include "many_messages.h"
 #include "server/wire/answer.h"
 #include "server/wire/decode.h"
@@ -17,52 +14,10 @@
 #include "server/wire/writer.h"
 #include "wire_testing.h"
 
-namespace {
-
-std::atomic<size_t> live{0};
-std::atomic<size_t> peak{0};
-std::atomic<size_t> allocations{0};
-
-// With what malloc rounds up and puts before it.
-size_t Cost(void* block) { return malloc_usable_size(block) + sizeof(size_t); }
-
-}  // namespace
-
-void* operator new(size_t size) {
-  void* const block = std::malloc(size);
-  if (block == nullptr) std::abort();
-  const size_t now = live += Cost(block);
-  size_t before = peak.load();
-  while (before < now && !peak.compare_exchange_weak(before, now)) {
-  }
-  ++allocations;
-  return block;
-}
-void operator delete(void* block) noexcept {
-  if (block == nullptr) return;
-  live -= Cost(block);
-  std::free(block);
-}
-void operator delete(void* block, size_t) noexcept { operator delete(block); }
-
 namespace quantd::wire {
 namespace {
 
-struct Used {
-  size_t peak_bytes;
-  size_t allocations;
-};
-
-template <typename Work>
-Used Measure(Work work) {
-  const size_t live_before = live;
-  const size_t allocations_before = allocations;
-  peak = live_before;
-  work();
-  return {peak - live_before, allocations - allocations_before};
-}
-
-Used Decode(const Subject& subject, const std::string& message) {
+MemoryUsed Decode(const Subject& subject, const std::string& message) {
   return Measure([&] {
     if (subject.is_item) {
       DecodeStreamItem(View(message));
@@ -110,7 +65,7 @@ TEST(WireMemoryTest, TensorBytesAreNotCopied) {
 
 TEST(WireMemoryTest, ASmallRequestAllocatesNextToNothing) {
   const std::string message = Request(1).SerializeAsString();
-  const Used used = Decode(kQuantize, message);
+  const MemoryUsed used = Decode(kQuantize, message);
   EXPECT_LT(used.peak_bytes, 1024U);
   EXPECT_LE(used.allocations, 6U);
 }
@@ -125,7 +80,7 @@ TEST(WireMemoryTest, SayingItTakesNoMemory) {
               : DecodeRequest(subject.method, View(message)).status().message().find("truncated") ==
                     std::string::npos;
       uint64_t rest = 0;
-      const Used used = Measure([&] {
+      const MemoryUsed used = Measure([&] {
         Said(subject, message);
         rest = RestBytes(subject.is_item, View(message));
       });
@@ -214,7 +169,7 @@ TEST(WireMemoryTest, AttackersGetNoMoreThanSaid) {
       std::string message = Repeat(attack.piece, pieces);
       for (const uint32_t number : attack.inside) message = Field(number, message);
       for (const char* const end : {"", "\x0a"}) {  // cut off, it is refused when it is parsed
-        const Used used = Decode(attack.subject, message + end);
+        const MemoryUsed used = Decode(attack.subject, message + end);
         EXPECT_LE(used.peak_bytes, Said(attack.subject, message + end) + kFixed)
             << attack.name << ", " << pieces << " times: "
             << static_cast<double>(used.peak_bytes) / static_cast<double>(message.size())
@@ -299,7 +254,7 @@ TEST(WireMemoryTest, AnswersAreNotCopied) {
   AnswerLayout layout;
   layout.y = {DataType::kUint8, {64 << 20}, 64 << 20, 64 << 20};
   memory::Pool pool;
-  const Used used = Measure([&] {
+  const MemoryUsed used = Measure([&] {
     Answer answer(layout, pool);
     const memory::Piece piece = std::move(answer).FinishItem(1);
     EXPECT_EQ(pool.used_bytes(), memory::Pool::Footprint((64 << 20) + 1));
@@ -316,7 +271,7 @@ TEST(WireMemoryTest, AnswersOfValuesTakeNoMoreThanSaid) {
       layout.y = {type.type, {elements}, elements, ByteSize(type.type, elements)};
       memory::Pool pool;
       size_t pieces = 0;
-      const Used used = Measure([&] {
+      const MemoryUsed used = Measure([&] {
         Answer answer(layout, pool);
         for (uint8_t& byte : answer.contents().y) byte = 0xff;  // the longest integers
         const memory::Piece piece = std::move(answer).FinishItem(~uint64_t{0});
