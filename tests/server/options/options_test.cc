@@ -176,6 +176,19 @@ TEST(Options, WhatIsOutOfRangeIsNamed) {
   ASSERT_TRUE(Parse({"--listen=a:1", "--max_connections=0", "--max_message_bytes=1048576"}).ok());
 }
 
+// In full: 2.14748e+09 is both the largest that may be and the first that may not.
+TEST(Options, WhatIsPossibleIsSaid) {
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"--max_message_bytes=2147483648", "is 2147483648, must be 1024 to 2147483647",
+       "--max_message_bytes=1048576"},
+      {"--stall_timeout=100ms", "is 100ms, must be 500ms to 8784h", "--stall_timeout=5"},
+      {"--queue_timeout=inf", "is inf, must be 0 to 8784h", "--queue_timeout=30"}};
+  for (const auto& [bad, text, good] : cases) {
+    EXPECT_THAT(std::string(Parse({"--listen=a:1", bad}).status().message()), HasSubstr(text));
+    ASSERT_TRUE(Parse({"--listen=a:1", good}).ok());
+  }
+}
+
 TEST(Options, BoolFlags) {
   EXPECT_TRUE(Parse({"--listen=a:1", "--channelz"})->options.channelz);
   EXPECT_FALSE(Parse({"--listen=a:1", "--nochannelz"})->options.channelz);
