@@ -10,7 +10,7 @@ namespace quantd::operations {
 
 // Most bytes that plan, execution and answer of the request allocate: at least what the planned
 // operation's memory_bytes() says. Of a request that a plan refuses any number: no more is
-// allocated for it than that. Takes no memory itself.
+// allocated for it than that. Takes next to no memory itself.
 uint64_t MemoryBound(const wire::Request& request);
 
 }  // namespace quantd::operations

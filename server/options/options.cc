@@ -70,9 +70,10 @@ ABSL_FLAG(int64_t, max_connections, 0,
           "the peer with the most loses one to a peer with fewer");
 ABSL_FLAG(int64_t, max_streams, 100,
           "Calls at a time of one connection (MAX_CONCURRENT_STREAMS of HTTP/2)");
-ABSL_FLAG(Seconds, keepalive_time, Seconds{absl::Seconds(60)},
-          "A connection from which nothing came for so long is sent a ping, and closed when it does "
-          "not answer within a third of that. Clients may ping as they like");
+ABSL_FLAG(
+    Seconds, keepalive_time, Seconds{absl::Seconds(60)},
+    "A connection from which nothing came for so long is sent a ping, and closed when it does "
+    "not answer within a third of that. Clients may ping as they like");
 ABSL_FLAG(Seconds, max_connection_age, Seconds{absl::ZeroDuration()},
           "After so long a connection is told to go elsewhere, so that clients spread over new "
           "servers; 0: never");
@@ -117,10 +118,12 @@ constexpr absl::string_view kFlags[] = {"listen",
                                         "drain_seconds",
                                         "channelz"};
 
-absl::Status CheckRange(absl::string_view flag, double value, double low, double high) {
+// `Text`: of a value, for a person.
+template <typename Value, typename Text>
+absl::Status CheckRange(absl::string_view flag, Value value, Value low, Value high, Text text) {
   if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--", flag, " is ", value, ", must be ", absl::AlphaNum(low), " to ", absl::AlphaNum(high)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, " is ", text(value), ", must be ", text(low), " to ", text(high)));
 }
 
 // HOST:PORT, [IPv6]:PORT or unix:PATH.
@@ -147,31 +150,33 @@ absl::Status Check() {
   if (const std::string http = absl::GetFlag(FLAGS_http_listen); !http.empty()) {
     status.Update(CheckAddress("http_listen", http, false));
   }
-  constexpr double kAny = 1LL << 50;
-  const auto count = [&status](absl::string_view flag, const absl::Flag<int64_t>& value, double low,
-                               double high) {
-    status.Update(CheckRange(flag, static_cast<double>(absl::GetFlag(value)), low, high));
+  constexpr int64_t kAny = int64_t{1} << 50;
+  const auto count = [&status](absl::string_view flag, const absl::Flag<int64_t>& value,
+                               int64_t low, int64_t high) {
+    const auto text = [](int64_t number) { return absl::StrCat(number); };
+    status.Update(CheckRange(flag, absl::GetFlag(value), low, high, text));
   };
-  const auto time = [&status](absl::string_view flag, const absl::Flag<Seconds>& value, double low) {
-    status.Update(
-        CheckRange(flag, absl::ToDoubleSeconds(absl::GetFlag(value).value), low, 366.0 * 86400));
+  const auto time = [&status](absl::string_view flag, const absl::Flag<Seconds>& value,
+                              absl::Duration low) {
+    status.Update(CheckRange(flag, absl::GetFlag(value).value, low, 366 * absl::Hours(24),
+                             absl::FormatDuration));
   };
   count("max_message_bytes", FLAGS_max_message_bytes, 1024, INT_MAX);
   count("memory_budget_bytes", FLAGS_memory_budget_bytes, 0, kAny);
   count("receive_budget_bytes", FLAGS_receive_budget_bytes, 0, kAny);
   count("max_inflight_requests", FLAGS_max_inflight_requests, 1, 1 << 20);
   count("max_queued_requests", FLAGS_max_queued_requests, 0, 1 << 20);
-  time("queue_timeout", FLAGS_queue_timeout, 0);
-  time("stall_timeout", FLAGS_stall_timeout, 0.5);
+  time("queue_timeout", FLAGS_queue_timeout, absl::ZeroDuration());
+  time("stall_timeout", FLAGS_stall_timeout, absl::Milliseconds(500));
   count("max_connections", FLAGS_max_connections, 0, 1 << 20);
   count("max_streams", FLAGS_max_streams, 1, 1 << 20);
-  time("keepalive_time", FLAGS_keepalive_time, 1);
-  time("max_connection_age", FLAGS_max_connection_age, 0);
-  time("max_connection_age_grace", FLAGS_max_connection_age_grace, 0);
+  time("keepalive_time", FLAGS_keepalive_time, absl::Seconds(1));
+  time("max_connection_age", FLAGS_max_connection_age, absl::ZeroDuration());
+  time("max_connection_age_grace", FLAGS_max_connection_age_grace, absl::ZeroDuration());
   count("threads", FLAGS_threads, 0, 1024);
   count("queues", FLAGS_queues, 0, 1024);
-  time("lame_duck_seconds", FLAGS_lame_duck_seconds, 0);
-  time("drain_seconds", FLAGS_drain_seconds, 0);
+  time("lame_duck_seconds", FLAGS_lame_duck_seconds, absl::ZeroDuration());
+  time("drain_seconds", FLAGS_drain_seconds, absl::ZeroDuration());
   return status;
 }
 
@@ -260,8 +265,8 @@ std::string Describe(const Options& options) {
       " max_connection_age=", seconds(options.max_connection_age),
       " max_connection_age_grace=", seconds(options.max_connection_age_grace),
       " threads=", options.threads, " queues=", options.queues, " simd=", options.simd,
-      " lame_duck_seconds=", seconds(options.lame_duck),
-      " drain_seconds=", seconds(options.drain), " channelz=", options.channelz);
+      " lame_duck_seconds=", seconds(options.lame_duck), " drain_seconds=", seconds(options.drain),
+      " channelz=", options.channelz);
 }
 
 }  // namespace quantd::server

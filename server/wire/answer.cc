@@ -27,6 +27,11 @@ namespace {
 // Below this a kernel gains nothing from an aligned start.
 constexpr uint64_t kAlignFromBytes = 4096;
 
+// Bytes from `place` to where elements may start.
+uint64_t ToAligned(const uint8_t* place) {
+  return -reinterpret_cast<uintptr_t>(place) % kAlignment;
+}
+
 // data_type, and shape unless it is empty.
 uint64_t TypeAndShapeBytes(const TensorLayout& tensor) {
   const uint64_t shape = ShapeBytes(tensor.shape);
@@ -141,12 +146,13 @@ void Answer::State::LayOutRaw() {
   for (const AnswerPart& part : parts) body += PartBytes(part);
   const uint64_t error = layout.report_error ? kMaxErrorBytes : 0;
   const bool align = layout.y.bytes >= kAlignFromBytes;
-  buffer = pool.Allocate(kRoomBefore + kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body + error);
+  buffer =
+      pool.Allocate(kRoomBefore + kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body + error);
   if (buffer.data() == nullptr) return;
   begin = buffer.data() + kRoomBefore + kEnvelopeBytes;
   if (align) {
     const uint64_t header = PartBytes(parts.front()) - layout.y.bytes;
-    begin += -reinterpret_cast<uintptr_t>(begin + header) % kAlignment;
+    begin += ToAligned(begin + header);
   }
   Writer writer(begin);
   for (const AnswerPart& part : parts) contents.*part.contents = WritePart(part, writer);
@@ -175,9 +181,10 @@ void Answer::State::LayOutValues() {
   const AnswerParts parts = PartsOf(layout);
   uint64_t bytes = 0;
   for (const AnswerPart& part : parts) bytes += part.tensor->bytes;
-  buffer = pool.Allocate(bytes);
+  buffer = pool.Allocate(kAlignment - 1 + bytes);
   uint8_t* next = buffer.data();
   if (next == nullptr) return;
+  next += ToAligned(next);
   for (const AnswerPart& part : parts) {
     contents.*part.contents = {next, part.tensor->bytes};
     next += part.tensor->bytes;

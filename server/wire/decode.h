@@ -33,8 +33,8 @@ struct StreamItem {
 };
 StreamItem DecodeStreamItem(BytesView message);
 
-// Most memory that decoding takes beyond the message: of what is not raw_data, which the generated
-// parser makes larger, 16 bytes for each value of a byte and twice that while its list grows. Takes
+// Most memory that decoding takes beyond the message, but for a few KiB: of what is not raw_data,
+// which the generated parser makes larger, values of a byte and most of all unknown fields. Takes
 // none itself. Below kLittle it is not worth asking for.
 uint64_t DecodeMemoryBytes(bool is_item, BytesView message);
 inline constexpr uint64_t kLittleDecodeMemory = 64 << 10;

@@ -10,7 +10,7 @@ constexpr int kMaxVarintBytes = 10;
 constexpr int kMaxLengthBytes = 5;
 // protobuf keeps lengths in an int and 16 bytes of slack.
 constexpr uint64_t kMaxLength = INT32_MAX - 16;
-constexpr int kMaxDepth = 100;  // of groups in each other; protobuf's default for messages
+constexpr int kMaxDepth = 100;  // of groups and messages in each other; protobuf's default
 
 }  // namespace
 
@@ -53,6 +53,7 @@ const uint8_t* Scanner::ReadValue(const uint8_t* at, Field& field) const {
 // The fields of a group and its end. A loop and not a recursion: the depth is the client's choice.
 const uint8_t* Scanner::SkipGroup(const uint8_t* at, uint32_t number) const {
   std::array<uint32_t, kMaxDepth> open;  // numbers of the groups that are not ended yet
+  const int most = kMaxDepth - depth_;
   int depth = 0;
   open[depth++] = number;
   while (depth != 0) {
@@ -66,7 +67,7 @@ const uint8_t* Scanner::SkipGroup(const uint8_t* at, uint32_t number) const {
     if (field.type == WireType::kEndGroup) {
       if (field.number != open[--depth]) return nullptr;
     } else if (field.type == WireType::kStartGroup) {
-      if (depth == kMaxDepth) return nullptr;
+      if (depth >= most) return nullptr;
       open[depth++] = field.number;
     } else {
       at = ReadValue(at, field);

@@ -12,8 +12,9 @@
 //   }
 //   if (!scanner.ok()) ...
 //
-// What is accepted is what protobuf's own parser accepts at this level: over-long varints, bits past
-// the 64th dropped, fields in any order. No message of the contract has groups: they are passed by.
+// What is accepted is what protobuf's own parser accepts at this level: over-long varints, bits
+// past the 64th dropped, fields in any order. No message of the contract has groups: they are
+// passed by.
 #ifndef QUANTD_SERVER_WIRE_SCAN_H_
 #define QUANTD_SERVER_WIRE_SCAN_H_
 
@@ -49,7 +50,8 @@ struct Field {
 // A view: the message must outlive it.
 class Scanner {
  public:
-  explicit Scanner(BytesView message) : rest_(message) {}
+  // `depth`: messages that this one lies in. The parser counts them with the groups.
+  explicit Scanner(BytesView message, int depth = 0) : rest_(message), depth_(depth) {}
 
   // Reads a field. A group is one field. False at the end, and when the bytes are wrong.
   bool Next(Field& field);
@@ -64,6 +66,7 @@ class Scanner {
   const uint8_t* SkipGroup(const uint8_t* at, uint32_t number) const;
 
   BytesView rest_;
+  int depth_;
   bool ok_ = true;
 };
 

@@ -11,21 +11,22 @@ void Append(BytesView bytes, std::string& out) {
   out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-// Copies a message's fields, but of those that are messages to look into what `inner` makes of them.
+// Copies a message's fields, but of those that are messages to look into what `inner` makes of
+// them. False when the bytes are wrong.
 template <typename Inner>
-void CopyFields(BytesView message, uint32_t last, std::string& out, Inner inner) {
-  Scanner scanner(message);
+bool CopyFields(BytesView message, int depth, uint32_t last, std::string& out, Inner inner) {
+  Scanner scanner(message, depth);
   Field field;
   while (scanner.Next(field)) {
     if (field.number > last) continue;
     if (field.type != WireType::kBytes || !inner(field)) Append(field.whole, out);
   }
-  Append(scanner.rest(), out);  // nothing, or what is wrong
+  return scanner.ok();
 }
 
 template <typename Visit>
-void ForEachMessage(BytesView message, Visit visit) {
-  Scanner scanner(message);
+void ForEachMessage(BytesView message, int depth, Visit visit) {
+  Scanner scanner(message, depth);
   Field field;
   while (scanner.Next(field)) {
     if (field.type == WireType::kBytes) visit(field);
@@ -36,6 +37,9 @@ constexpr uint32_t kRawDataField = 3;
 // What lies beyond these is unknown to this version, and left out: it may be large.
 constexpr uint32_t kLastTensorField = 6;
 constexpr uint32_t kLastRequestField = 16;
+// How many of kTensorNumbers a request has, by method. Of another number a field may hold any
+// bytes.
+constexpr std::array<size_t, kOperations> kTensors = {3, 4, 1};
 
 // kOperations: none.
 size_t OperationOfItem(uint32_t number) {
@@ -49,46 +53,51 @@ const uint32_t* FindTensor(uint32_t number) {
   return std::find(kTensorNumbers.begin(), kTensorNumbers.end(), number);
 }
 
-std::string SplitTensor(BytesView tensor, BytesView& raw) {
-  std::string skeleton;
-  CopyFields(tensor, kLastTensorField, skeleton, [&](const Field& field) {
+bool SplitTensor(BytesView tensor, int depth, std::string& skeleton, BytesView& raw) {
+  return CopyFields(tensor, depth, kLastTensorField, skeleton, [&](const Field& field) {
     if (field.number != kRawDataField) return false;
     raw = field.payload;
     AppendBytesField(kRawDataField, {}, skeleton);
     return true;
   });
-  return skeleton;
 }
 
-std::string SplitFields(BytesView request, RawData& raw) {
-  std::string skeleton;
-  CopyFields(request, kLastRequestField, skeleton, [&](const Field& field) {
-    const uint32_t* const found = FindTensor(field.number);
-    if (found == kTensorNumbers.end()) return false;
-    BytesView& of_tensor = raw[found - kTensorNumbers.begin()];
-    AppendBytesField(field.number, SplitTensor(field.payload, of_tensor), skeleton);
+bool SplitFields(size_t operation, BytesView request, int depth, std::string& skeleton,
+                 RawData& raw) {
+  bool tensors_ok = true;
+  const bool ok = CopyFields(request, depth, kLastRequestField, skeleton, [&](const Field& field) {
+    const size_t tensor = FindTensor(field.number) - kTensorNumbers.begin();
+    if (tensor == kTensorFields) return false;
+    if (tensor >= kTensors[operation]) return true;  // unknown to this request: left out
+    std::string inner;
+    tensors_ok &= SplitTensor(field.payload, depth + 1, inner, raw[tensor]);
+    AppendBytesField(field.number, inner, skeleton);
     return true;
   });
-  return skeleton;
+  return ok && tensors_ok;
 }
 
 }  // namespace
 
 Split SplitRequest(Method method, BytesView message) {
   Split split;
-  split.skeleton = SplitFields(message, split.raw[OperationIndex(method)]);
+  const size_t operation = OperationIndex(method);
+  split.ok = SplitFields(operation, message, 0, split.skeleton, split.raw[operation]);
   return split;
 }
 
 Split SplitItem(BytesView message) {
   Split split;
-  CopyFields(message, kLastRequestField, split.skeleton, [&](const Field& field) {
+  bool requests_ok = true;
+  split.ok = CopyFields(message, 0, kLastRequestField, split.skeleton, [&](const Field& field) {
     const size_t operation = OperationOfItem(field.number);
     if (operation == kOperations) return false;
-    AppendBytesField(field.number, SplitFields(field.payload, split.raw[operation]),
-                     split.skeleton);
+    std::string inner;
+    requests_ok &= SplitFields(operation, field.payload, 1, inner, split.raw[operation]);
+    AppendBytesField(field.number, inner, split.skeleton);
     return true;
   });
+  split.ok &= requests_ok;
   return split;
 }
 
@@ -97,16 +106,19 @@ uint64_t RestBytes(bool is_item, BytesView message) {
   const auto tensor = [&raw](const Field& field) {
     if (field.number == kRawDataField) raw += field.payload.size();
   };
-  const auto request = [&tensor](const Field& field) {
-    if (FindTensor(field.number) != kTensorNumbers.end()) ForEachMessage(field.payload, tensor);
+  const int depth = is_item ? 1 : 0;  // of the request
+  const auto request = [&](const Field& field) {
+    if (FindTensor(field.number) == kTensorNumbers.end()) return;
+    ForEachMessage(field.payload, depth + 1, tensor);
   };
-  const auto item = [&request](const Field& field) {
-    if (OperationOfItem(field.number) != kOperations) ForEachMessage(field.payload, request);
+  const auto item = [&](const Field& field) {
+    if (OperationOfItem(field.number) == kOperations) return;
+    ForEachMessage(field.payload, depth, request);
   };
   if (is_item) {
-    ForEachMessage(message, item);
+    ForEachMessage(message, 0, item);
   } else {
-    ForEachMessage(message, request);
+    ForEachMessage(message, depth, request);
   }
   return message.size() - raw;
 }

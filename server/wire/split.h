@@ -1,7 +1,8 @@
 // A request in two parts: the bytes of its tensors, which stay where they are, and all the rest,
 // which is small and left to the generated parser.
 //
-//   QuantizeRequest { x { data_type shape raw_data: 16 MiB } scale { ... raw_data } output_type ... }
+//   QuantizeRequest { x { data_type shape raw_data: 16 MiB } scale { ... raw_data } output_type ...
+//   }
 //   ->  a skeleton, the same message with every raw_data empty, and a view of each raw_data
 //
 // So that a tensor is never copied, and everything that protobuf means by a message is protobuf's
@@ -30,6 +31,10 @@ inline constexpr std::array<uint32_t, kTensorFields> kTensorNumbers = {1, 2, 3, 
 using RawData = std::array<BytesView, kTensorFields>;
 
 struct Split {
+  // False when the bytes are no such message, as far as they were looked into: then the rest is of
+  // no use. The parser must not see them: it believes the length of a message until it is at its
+  // end, and allocates up to 50 MB for what is said to be in it.
+  bool ok = false;
   std::string skeleton;
   std::array<RawData, kOperations> raw;  // by method; of a call's request only its own
 
@@ -44,8 +49,7 @@ struct Split {
 // but for a factor. Takes no memory. `is_item`: it is a StreamRequest.
 uint64_t RestBytes(bool is_item, BytesView message);
 
-// Of the message <method>Request, or of StreamRequest. Bytes that are no such message come through
-// as wrong as they are: the parser will say so.
+// Of the message <method>Request, or of StreamRequest.
 Split SplitRequest(Method method, BytesView message);
 Split SplitItem(BytesView message);
 

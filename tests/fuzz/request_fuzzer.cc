@@ -1,19 +1,25 @@
 // Any bytes as a request, through everything that a server does with them: decode, plan, execute,
-// answer. The first byte chooses the method (or a stream's item) and where the slices end.
+// answer. The first byte chooses the method, or a stream's item.
 //
 // Held to: no crash and no sanitizer's complaint; accepted exactly when protobuf's parser accepts;
-// an answer that parses, within the memory that the plan said.
+// an answer that parses, within the memory that was told before the plan, and by it.
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "server/memory/buffer.h"
+#include "server/operations/costs.h"
+#include "server/operations/memory.h"
 #include "server/operations/operation.h"
 #include "server/wire/answer.h"
 #include "server/wire/decode.h"
+#include "server/wire/split.h"
 #include "server/wire/status_details.h"
 #include "wire_testing.h"
 
@@ -34,8 +40,16 @@ void Require(bool condition, const char* what) {
   std::abort();
 }
 
+memory::Pool& Pool() {
+  static auto* const pool = new memory::Pool;
+  return *pool;
+}
+
 template <typename Response>
-void RequireParses(const grpc::ByteBuffer& answer) {
+void RequireParses(const memory::Piece& answer) {
+  Require(answer.begin >= answer.buffer.data() + wire::kRoomBefore &&
+              answer.begin + answer.size <= answer.buffer.data() + answer.buffer.capacity(),
+          "the answer lies in its buffer, with room before it");
   Response response;
   Require(response.ParseFromString(wire::ToString(answer)), "the answer parses");
 }
@@ -60,23 +74,28 @@ bool ProtobufAccepts(int kind, const std::string& bytes) {
 
 absl::Status Serve(const wire::Request& request, const uint64_t* id) {
   static const Executor* const executor = new Executor(1);
+  static auto* const costs = new operations::Costs;
+  const uint64_t bound = operations::MemoryBound(request);
+  Require(costs->Estimate(operations::KindOf(request)).count() > 0, "it takes some time");
   const absl::StatusOr<operations::Operation> operation = operations::Plan(request);
   if (!operation.ok()) return operation.status();
-  if (operation->memory_bytes() > kBudgetBytes) return absl::ResourceExhaustedError("budget");
-  wire::Answer answer(operation->answer_layout());
+  Require(operation->memory_bytes() <= bound, "the plan takes no more than was told before it");
+  if (bound > kBudgetBytes) return absl::ResourceExhaustedError("budget");
+  wire::Answer answer(operation->answer_layout(), Pool());
+  Require(answer.has_memory(), "there is memory for an answer within the budget");
   const absl::Status status =
       operation->Execute(*executor, [] { return false; }, answer.contents());
   if (!status.ok()) return status;
-  const grpc::ByteBuffer bytes =
+  const memory::Piece piece =
       id != nullptr ? std::move(answer).FinishItem(*id) : std::move(answer).Finish();
-  Require(bytes.Length() <= wire::MaxEncodedBytes(operation->answer_layout()),
+  Require(piece.size <= wire::MaxEncodedBytes(operation->answer_layout()),
           "the answer is as long as the plan said at most");
   if (id != nullptr) {
-    RequireParses<v1::StreamResponse>(bytes);
+    RequireParses<v1::StreamResponse>(piece);
   } else if (request.method() == wire::Method::kDynamicQuantize) {
-    RequireParses<v1::DynamicQuantizeResponse>(bytes);
+    RequireParses<v1::DynamicQuantizeResponse>(piece);
   } else {
-    RequireParses<v1::QuantizeResponse>(bytes);  // DequantizeResponse is a part of it
+    RequireParses<v1::QuantizeResponse>(piece);  // DequantizeResponse is a part of it
   }
   return absl::OkStatus();
 }
@@ -93,23 +112,29 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const google::protobuf::LogSilencer silencer;
   if (size == 0) return 0;
   const int kind = data[0] % 4;
-  const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  wire::Random random(data[0] / 4);
-  const wire::SliceList message(wire::Cut(bytes, random));
+  const std::vector<uint8_t> message(data + 1, data + size);
+  Require(wire::DecodeMemoryBytes(kind == 3, message) >= wire::RestBytes(kind == 3, message),
+          "what is copied is told before");
   absl::Status status;
   if (kind < 3) {
     const absl::StatusOr<wire::Request> request =
-        wire::DecodeRequest(wire::kMethods[kind], message);
+        wire::DecodeRequest(wire::kMethods[kind].method, message);
+    Require(!request.ok() || request->method() == wire::kMethods[kind].method,
+            "the request is of its method");
     status = request.ok() ? Serve(*request, nullptr) : request.status();
   } else {
     const wire::StreamItem item = wire::DecodeStreamItem(message);
     status = item.request.ok() ? Serve(*item.request, &item.id) : item.request.status();
-    if (!status.ok()) RequireParses<v1::StreamResponse>(wire::EncodeItemError(item.id, status));
+    if (!status.ok()) {
+      RequireParses<v1::StreamResponse>(wire::EncodeItemError(item.id, status, Pool()));
+    }
   }
+  const std::string bytes = wire::ToString(message);
   Require(ProtobufAccepts(kind, bytes) == !IsMalformed(status),
           "protobuf's parser and the scanner agree");
-  const grpc::Status answer = wire::ToGrpcStatus(status);
-  Require(status.ok() || !answer.error_message().empty(), "an error says what is wrong");
+  const errors::CallStatus answer = wire::ToCallStatus(status);
+  Require(answer.code == static_cast<int>(status.code()), "the code is the status's");
+  Require(status.ok() || !answer.message.empty(), "an error says what is wrong");
   switch (status.code()) {
     case absl::StatusCode::kOk:
       ++served_requests;

@@ -31,17 +31,13 @@ std::string RandomInput(Random& random) {
         v1::QuantizeRequest::descriptor(), v1::DequantizeRequest::descriptor(),
         v1::DynamicQuantizeRequest::descriptor(), v1::StreamRequest::descriptor()};
     message = RandomMessage(*types[kind], random);
-  } else if (kind < kMethods.size()) {
-    message = RandomRequest(kMethods[kind], random);
+  } else if (kind < kOperations) {
+    message = RandomRequest(kMethods[kind].method, random);
   } else {
-    v1::StreamRequest item;
-    item.set_id(random());
-    item.mutable_quantize()->ParseFromString(RandomRequest(Method::kQuantize, random));
-    if (OneIn(random, 2)) {
-      item.mutable_dynamic_quantize()->ParseFromString(
-          RandomRequest(Method::kDynamicQuantize, random));
-    }
-    message = item.SerializeAsString();
+    do {  // of two operations in one item the last counts
+      const Method method = kMethods[Below(random, kOperations)].method;
+      message += MakeItem(random(), method, RandomRequest(method, random)).SerializeAsString();
+    } while (OneIn(random, 4));
   }
   if (OneIn(random, 4)) message = Mutate(std::move(message), random);
   return static_cast<char>(kind + 4 * Below(random, 64)) + message;

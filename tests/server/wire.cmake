@@ -3,10 +3,16 @@ add_library(wire_testing STATIC wire/message_generator.cc wire/request_generator
 target_include_directories(wire_testing PUBLIC wire)
 target_link_libraries(wire_testing PUBLIC quantd::wire PRIVATE quantd_build)
 
-add_executable(wire_test wire/answer_test.cc wire/decode_test.cc wire/differential_test.cc wire/status_details_test.cc)
+add_executable(wire_test
+  wire/answer_test.cc wire/decode_test.cc wire/differential_test.cc wire/scan_test.cc wire/split_test.cc
+  wire/status_details_test.cc)
 target_link_libraries(wire_test PRIVATE wire_testing quantd_build GTest::gmock_main)
 gtest_discover_tests(wire_test TEST_PREFIX server.wire. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 300)
 
+add_library(counted_memory STATIC wire/counted_memory.cc)
+target_include_directories(counted_memory PUBLIC wire)
+target_link_libraries(counted_memory PRIVATE quantd_build)
+
 add_executable(wire_memory_test wire/memory_test.cc)
-target_link_libraries(wire_memory_test PRIVATE wire_testing quantd_build GTest::gmock_main)
+target_link_libraries(wire_memory_test PRIVATE counted_memory wire_testing quantd_build GTest::gmock_main)
 gtest_discover_tests(wire_memory_test TEST_PREFIX server.wire. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 120)

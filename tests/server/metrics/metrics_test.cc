@@ -5,9 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/wire/method.h"
 
 namespace quantd::metrics {
 namespace {
@@ -15,6 +20,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -57,50 +63,142 @@ TEST(Histogram, LosesNothingUnderContention) {
   EXPECT_EQ(histogram.Collect().sample_count, 200'000u);
 }
 
-Metrics Make() {
-  Gauges gauges;
-  gauges.inflight_requests = [] { return 3.0; };
-  gauges.inflight_bytes = [] { return 4e9; };
-  gauges.pool_bytes = [] { return 5.0; };
-  return Metrics("1.2.3", "avx2", gauges);
+Readings Now() {
+  Readings now;
+  now.inflight_requests = 3;
+  now.inflight_bytes = 4e9;
+  now.queued_requests = 5;
+  now.receiving_bytes = 6;
+  now.pool_bytes = 7;
+  now.busy_cores = 8;
+  now.cores = 9;
+  now.calls = 10;
+  now.connections = 11;
+  now.connections_accepted = 12;
+  for (size_t i = 0; i < kConnectionEnds.size(); ++i) {
+    now.connections_ended[i] = 20 + static_cast<double>(i);
+  }
+  now.connections_throttled = 13;
+  now.answers_stalled = 14;
+  return now;
 }
 
+const Metrics::Build kBuild = {"1.2.3", "avx2", "nghttp2 1.52.0"};
+
+std::vector<std::string> Lines(const std::string& page) { return absl::StrSplit(page, '\n'); }
+
 TEST(Metrics, EverySeriesIsThereFromTheStart) {
-  const std::string text = Make().Text();
+  const std::string text = Metrics(kBuild, Now).Text();
   for (
       const char* series :
       {R"(grpc_server_started_total{grpc_type="unary",grpc_service="quantd.v1.QuantizationService",grpc_method="Dequantize"} 0)",
        R"(grpc_server_msg_sent_total{grpc_type="bidi_stream",grpc_service="quantd.v1.QuantizationService",grpc_method="Stream"} 0)",
-       R"(grpc_method="GetServerInfo",grpc_code="Unauthenticated"} 0)",
+       R"(grpc_server_handled_total{grpc_type="unary",grpc_service="quantd.v1.QuantizationService",grpc_method="GetServerInfo",grpc_code="Unauthenticated"} 0)",
        R"(quantd_elements_total{operation="quantize",input_type="INT32",output_type="INT2"} 0)",
        R"(quantd_elements_total{operation="dequantize",input_type="FLOAT4E2M1",output_type="BFLOAT16"} 0)",
        R"(quantd_rejected_total{reason="queue_full"} 0)",
-       R"(quantd_build_info{version="1.2.3",target="avx2"} 1)", "quantd_inflight_requests 3",
-       "quantd_inflight_bytes 4000000000", "quantd_pool_bytes 5"}) {
-    EXPECT_THAT(text, HasSubstr(series));
+       R"(quantd_build_info{version="1.2.3",target="avx2",http2="nghttp2 1.52.0"} 1)"}) {
+    EXPECT_THAT(Lines(text), Contains(series));
   }
   // No operation has these pairs.
   EXPECT_THAT(text, Not(HasSubstr(R"(output_type="INT32")")));
   EXPECT_THAT(text, Not(HasSubstr(R"(input_type="FLOAT8E8M0")")));
 }
 
+TEST(Metrics, ShowsWhatOthersCount) {
+  const std::string text = Metrics(kBuild, Now).Text();
+  for (const char* series :
+       {"quantd_inflight_requests 3", "quantd_inflight_bytes 4000000000",
+        "quantd_queued_requests 5", "quantd_receiving_bytes 6", "quantd_pool_bytes 7",
+        "quantd_busy_cores 8", "quantd_cores 9", "quantd_calls 10", "quantd_connections 11",
+        "quantd_connections_accepted_total 12", "quantd_connections_throttled_total 13",
+        "quantd_answers_stalled_total 14",
+        R"(quantd_connections_ended_total{reason="too_many"} 20)",
+        R"(quantd_connections_ended_total{reason="no_handshake"} 21)",
+        R"(quantd_connections_ended_total{reason="protocol_error"} 22)",
+        R"(quantd_connections_ended_total{reason="silent"} 23)",
+        R"(quantd_connections_ended_total{reason="stalled"} 24)",
+        R"(quantd_connections_ended_total{reason="age"} 25)"}) {
+    EXPECT_THAT(Lines(text), Contains(series));
+  }
+}
+
+// They are asked each time, and once: the numbers of a page belong together.
+TEST(Metrics, AsksOnceForAPage) {
+  int asked = 0;
+  const Metrics metrics(kBuild, [&asked] {
+    Readings now;
+    now.calls = ++asked;
+    return now;
+  });
+  EXPECT_THAT(Lines(metrics.Text()), Contains("quantd_calls 1"));
+  EXPECT_THAT(Lines(metrics.Text()), Contains("quantd_calls 2"));
+  EXPECT_EQ(asked, 2);
+}
+
 TEST(Metrics, CountsWhereItIsTold) {
-  Metrics metrics = Make();
-  metrics.method(Rpc::kStream).handled[13].Add(2);
-  metrics.CountElements(Operation::kDynamicQuantize, DataType::kBfloat16, DataType::kFloat8E5M2,
+  Metrics metrics(kBuild, Now);
+  metrics.method(Method::kStream).handled[13].Add(2);
+  metrics.CountElements(Method::kDynamicQuantize, DataType::kBfloat16, DataType::kFloat8E5M2,
                         1'000'000'000'000);
-  metrics.operation(Operation::kDynamicQuantize).bytes_out.Add(7);
-  metrics.rejected(Rejection::kAnswerTooLarge).Add(1);
+  metrics.operation(Method::kDynamicQuantize).bytes_out.Add(7);
   metrics.saturated_elements().Add(9);
+  metrics.queue_seconds().Observe(microseconds(30));
+  const std::vector<std::string> lines = Lines(metrics.Text());
+  for (
+      const char* series :
+      {R"(grpc_server_handled_total{grpc_type="bidi_stream",grpc_service="quantd.v1.QuantizationService",grpc_method="Stream",grpc_code="Internal"} 2)",
+       R"(quantd_elements_total{operation="dynamic_quantize",input_type="BFLOAT16",output_type="FLOAT8E5M2"} 1000000000000)",
+       R"(quantd_tensor_bytes_total{operation="dynamic_quantize",direction="out"} 7)",
+       "quantd_saturated_elements_total 9", R"(quantd_queue_seconds_bucket{le="2.5e-05"} 0)",
+       R"(quantd_queue_seconds_bucket{le="5e-05"} 1)"}) {
+    EXPECT_THAT(lines, Contains(series));
+  }
+}
+
+// The methods' table of the wire is the metrics' too: a row of each is in each family.
+TEST(Metrics, EveryMethodIsCountedByItself) {
+  Metrics metrics(kBuild, Now);
+  uint64_t n = 0;
+  for (const wire::MethodInfo& info : wire::kMethods) {
+    metrics.method(info.method).started.Add(++n);
+    metrics.method(info.method).received.Add(100 + n);
+    metrics.method(info.method).sent.Add(200 + n);
+    metrics.method(info.method).handled[0].Add(300 + n);
+  }
+  const std::vector<std::string> lines = Lines(metrics.Text());
+  n = 0;
+  for (const wire::MethodInfo& info : wire::kMethods) {
+    const std::string labels =
+        absl::StrCat("{grpc_type=\"", info.type, "\",grpc_service=\"", wire::kServiceName,
+                     "\",grpc_method=\"", info.name, "\"");
+    ++n;
+    EXPECT_THAT(lines, Contains(absl::StrCat("grpc_server_started_total", labels, "} ", n)));
+    EXPECT_THAT(lines,
+                Contains(absl::StrCat("grpc_server_msg_received_total", labels, "} ", 100 + n)));
+    EXPECT_THAT(lines, Contains(absl::StrCat("grpc_server_msg_sent_total", labels, "} ", 200 + n)));
+    EXPECT_THAT(lines, Contains(absl::StrCat("grpc_server_handled_total", labels,
+                                             ",grpc_code=\"OK\"} ", 300 + n)));
+  }
+}
+
+TEST(Metrics, RejectionsAreCountedByTheirReason) {
+  Metrics metrics(kBuild, Now);
+  uint64_t n = 0;
+  for (const Rejection& rejection : kRejections) {
+    ++n;
+    for (uint64_t i = 0; i < n; ++i) metrics.CountRejection(rejection.reason);
+  }
+  // A client's own mistakes are none, nor is what nobody has heard of.
+  metrics.CountRejection("INVALID_ARGUMENT");
+  metrics.CountRejection("queue_full");
+  metrics.CountRejection("");
   const std::string text = metrics.Text();
-  EXPECT_THAT(text, HasSubstr(R"(grpc_method="Stream",grpc_code="Internal"} 2)"));
-  EXPECT_THAT(
-      text,
-      HasSubstr(
-          R"({operation="dynamic_quantize",input_type="BFLOAT16",output_type="FLOAT8E5M2"} 1000000000000)"));
-  EXPECT_THAT(text, HasSubstr(R"({operation="dynamic_quantize",direction="out"} 7)"));
-  EXPECT_THAT(text, HasSubstr(R"(quantd_rejected_total{reason="answer_too_large"} 1)"));
-  EXPECT_THAT(text, HasSubstr("quantd_saturated_elements_total 9"));
+  n = 0;
+  for (const Rejection& rejection : kRejections) {
+    EXPECT_THAT(Lines(text), Contains(absl::StrCat("quantd_rejected_total{reason=\"",
+                                                   rejection.label, "\"} ", ++n)));
+  }
 }
 
 }  // namespace

@@ -7,10 +7,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
+#include "server/memory/buffer.h"
+#include "server/operations/memory.h"
 #include "server/wire/answer.h"
 #include "server/wire/decode.h"
+#include "server/wire/writer.h"
 #include "wire_testing.h"
 
 namespace quantd::operations {
@@ -27,24 +29,27 @@ const Executor& TestExecutor() {
 }
 
 // The lines of the server's calls.
-absl::StatusOr<std::string> Serve(wire::Method method, const wire::SliceList& message,
+absl::StatusOr<std::string> Serve(wire::Method method, const std::string& message,
                                   bool interrupted = false) {
-  const absl::StatusOr<wire::Request> request = wire::DecodeRequest(method, message);
+  const std::vector<uint8_t> bytes = wire::ToBytes(message);
+  const absl::StatusOr<wire::Request> request = wire::DecodeRequest(method, bytes);
   if (!request.ok()) return request.status();
   const absl::StatusOr<Operation> operation = Plan(*request);
   if (!operation.ok()) return operation.status();
   EXPECT_EQ(operation->method(), method);
-  wire::Answer answer(operation->answer_layout());
+  EXPECT_LE(operation->memory_bytes(), MemoryBound(*request));
+  memory::Pool pool;
+  wire::Answer answer(operation->answer_layout(), pool);
+  EXPECT_TRUE(answer.has_memory());
   const absl::Status status =
       operation->Execute(TestExecutor(), [&] { return interrupted; }, answer.contents());
   if (!status.ok()) return status;
-  std::string bytes = wire::ToString(std::move(answer).Finish());
-  EXPECT_LE(bytes.size(), operation->memory_bytes());
-  return bytes;
+  const memory::Piece piece = std::move(answer).Finish();
+  EXPECT_LE(piece.size, operation->memory_bytes());
+  return wire::ToString(piece);
 }
 absl::StatusOr<std::string> Serve(wire::Method method, const google::protobuf::Message& request) {
-  wire::Random random(1);
-  return Serve(method, wire::SliceList(wire::Cut(request.SerializeAsString(), random)));
+  return Serve(method, request.SerializeAsString());
 }
 
 template <typename Response>
@@ -130,8 +135,8 @@ TEST(OperationTest, SaysWhatMetricsWant) {
   *message.mutable_x() = MakeTensor(v1::DATA_TYPE_FLOAT16, {3, 5}, std::string(30, '\0'));
   message.set_output_type(v1::DATA_TYPE_INT4);
   message.set_axis(0);
-  const wire::SliceList slices = wire::OneSlice(message.SerializeAsString());
-  const auto request = wire::DecodeRequest(wire::Method::kDynamicQuantize, slices);
+  const std::vector<uint8_t> bytes = wire::ToBytes(message.SerializeAsString());
+  const auto request = wire::DecodeRequest(wire::Method::kDynamicQuantize, bytes);
   ASSERT_TRUE(request.ok());
   const auto operation = Plan(*request);
   ASSERT_TRUE(operation.ok()) << operation.status();
@@ -158,35 +163,35 @@ TEST(OperationTest, InterruptedWorkIsCancelled) {
   v1::QuantizeRequest request;
   *request.mutable_x() = Floats({1 << 20}, std::vector<float>(1 << 20));
   *request.mutable_scale() = Floats({}, {1});
-  const wire::SliceList message = wire::OneSlice(request.SerializeAsString());
-  EXPECT_EQ(Serve(wire::Method::kQuantize, message, true).status().code(),
+  EXPECT_EQ(Serve(wire::Method::kQuantize, request.SerializeAsString(), true).status().code(),
             absl::StatusCode::kCancelled);
 }
 
-// 256 MiB of 2-bit elements make 4 GiB of FLOAT, more than a protobuf message holds.
+// 256 MiB of 2-bit elements make 4 GiB of FLOAT, more than a protobuf message holds. Their pages
+// are never touched.
 TEST(OperationTest, AnAnswerThatNoMessageHoldsIsRefused) {
-  static const std::string megabyte(1 << 20, '\0');
-  v1::DequantizeRequest head;
-  *head.mutable_scale() = Floats({}, {1});
+  constexpr uint64_t kBytes = 1 << 28;
   v1::Tensor x;
   x.set_data_type(v1::DATA_TYPE_UINT2);
   x.add_shape(int64_t{1} << 30);
-  const std::string small = x.SerializeAsString();
-  const auto varint = [](uint64_t value) {
-    std::string bytes;
-    for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<char>(value | 0x80));
-    bytes.push_back(static_cast<char>(value));
-    return bytes;
-  };
-  const std::string raw_header = absl::StrCat("\x1a", varint(1 << 28));
-  const uint64_t length = small.size() + raw_header.size() + (1 << 28);
-  std::vector<grpc::Slice> slices;
-  slices.emplace_back(
-      absl::StrCat(head.SerializeAsString(), "\x0a", varint(length), small, raw_header));
-  for (int i = 0; i < 256; ++i) {
-    slices.emplace_back(megabyte.data(), megabyte.size(), grpc::Slice::STATIC_SLICE);
-  }
-  const wire::SliceList message(std::move(slices));
+  uint8_t raw_header[16];
+  wire::Writer raw(raw_header);
+  raw.BytesHeader(3, kBytes);
+  const std::string tensor = x.SerializeAsString() + wire::ToString(wire::BytesView(
+                                                         raw_header, raw.position() - raw_header));
+  v1::DequantizeRequest head;
+  *head.mutable_scale() = Floats({}, {1});
+  const std::string scale = head.SerializeAsString();
+
+  memory::Pool pool;
+  const memory::Buffer buffer = pool.Allocate(kBytes + 1000);
+  ASSERT_NE(buffer.data(), nullptr);
+  std::memcpy(buffer.data(), scale.data(), scale.size());
+  wire::Writer writer(buffer.data() + scale.size());
+  writer.BytesHeader(1, tensor.size() + kBytes);
+  std::memcpy(writer.position(), tensor.data(), tensor.size());
+  writer.Skip(tensor.size() + kBytes);
+  const wire::BytesView message(buffer.data(), writer.position() - buffer.data());
   const auto request = wire::DecodeRequest(wire::Method::kDequantize, message);
   ASSERT_TRUE(request.ok()) << request.status();
   const absl::Status status = Plan(*request).status();

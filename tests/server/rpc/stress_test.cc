@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "quantd/v1/quantization.grpc.pb.h"
-#include "server/options.h"
+#include "server/options/options.h"
 #include "server/server.h"
 
 namespace quantd::server {
@@ -34,8 +34,6 @@ Options SmallOptions() {
   options.max_queued_requests = 12;
   options.threads = 2;
   options.queues = 2;
-  options.pollers = 2;
-  options.inline_bytes = 64 << 10;
   options.lame_duck = absl::ZeroDuration();
   options.drain = absl::Seconds(20);
   return options;

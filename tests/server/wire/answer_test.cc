@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <utility>
 
 #include "quantd/field_error.h"
+#include "quantd/values.h"
 #include "wire_testing.h"
 
 namespace quantd::wire {
@@ -35,26 +38,130 @@ void FillAll(AnswerContents& contents) {
   Fill(contents.y_tensor_scale, 4);
 }
 
-void ExpectTensor(const v1::Tensor& tensor, const TensorLayout& layout, int start) {
-  EXPECT_EQ(static_cast<int>(tensor.data_type()), static_cast<int>(layout.data_type));
-  ASSERT_EQ(tensor.shape_size(), static_cast<int>(layout.shape.size()));
-  for (int i = 0; i < tensor.shape_size(); ++i) EXPECT_EQ(tensor.shape(i), layout.shape[i]);
-  ASSERT_EQ(tensor.contents_case(), v1::Tensor::kRawData);
-  EXPECT_EQ(tensor.raw_data(), Filled(layout.bytes, start));
+v1::Tensor Expected(const AnswerLayout& layout, const TensorLayout& tensor, int start) {
+  v1::Tensor expected;
+  expected.set_data_type(static_cast<v1::DataType>(tensor.data_type));
+  expected.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
+  const std::string bytes = Filled(tensor.bytes, start);
+  if (layout.encoding == Encoding::kRaw) {
+    expected.set_raw_data(bytes);
+    return expected;
+  }
+  const ByteChunks chunks(View(bytes));
+  if (Info(tensor.data_type).kind == DataTypeKind::kInteger) {
+    const auto values = UnpackIntegers(tensor.data_type, tensor.elements, chunks);
+    expected.mutable_int_values()->mutable_values()->Add(values.begin(), values.end());
+  } else {
+    const auto values = UnpackFloats(tensor.data_type, tensor.elements, chunks);
+    expected.mutable_float_values()->mutable_values()->Add(values.begin(), values.end());
+  }
+  return expected;
 }
 
-// What comes out is in one slice, whose bytes are what protobuf itself would write.
+// The response as a program with generated messages would make it, of what FillAll wrote.
+template <typename Response>
+std::string Expected(const AnswerLayout& layout, const QuantizationError& error) {
+  Response response;
+  *response.mutable_y() = Expected(layout, layout.y, 1);
+  if constexpr (std::is_same_v<Response, v1::DynamicQuantizeResponse>) {
+    if (layout.y_scale) *response.mutable_y_scale() = Expected(layout, *layout.y_scale, 2);
+    if (layout.y_zero_point) {
+      *response.mutable_y_zero_point() = Expected(layout, *layout.y_zero_point, 3);
+    }
+    if (layout.y_tensor_scale) {
+      *response.mutable_y_tensor_scale() = Expected(layout, *layout.y_tensor_scale, 4);
+    }
+  }
+  if constexpr (!std::is_same_v<Response, v1::DequantizeResponse>) {
+    if (layout.report_error) {
+      v1::QuantizationError& report = *response.mutable_quantization_error();
+      report.set_sqnr_db(error.sqnr_db);
+      report.set_mean_squared_error(error.mean_squared_error);
+      report.set_max_absolute_error(error.max_absolute_error);
+      report.set_saturated_elements(error.saturated_elements);
+      report.set_non_finite_elements(error.non_finite_elements);
+    }
+  }
+  return response.SerializeAsString();
+}
+std::string Expected(const AnswerLayout& layout, const QuantizationError& error) {
+  switch (layout.method) {
+    case Method::kQuantize:
+      return Expected<v1::QuantizeResponse>(layout, error);
+    case Method::kDequantize:
+      return Expected<v1::DequantizeResponse>(layout, error);
+    default:
+      return Expected<v1::DynamicQuantizeResponse>(layout, error);
+  }
+}
+std::string ExpectedItem(const AnswerLayout& layout, const std::string& response, uint64_t id) {
+  const auto number = static_cast<int>(Info(layout.method).item_field);
+  v1::StreamResponse item;
+  item.set_id(id);
+  const auto* const field = v1::StreamResponse::descriptor()->FindFieldByNumber(number);
+  EXPECT_TRUE(item.GetReflection()->MutableMessage(&item, field)->ParseFromString(response));
+  return item.SerializeAsString();
+}
+
+// The field quantization_error of DynamicQuantize is written behind y_tensor_scale, whose number is
+// higher: it is known last. All else has the order that protobuf gives it.
+bool InProtobufsOrder(const AnswerLayout& layout) {
+  return !layout.report_error || !layout.y_tensor_scale.has_value();
+}
+
+// Room for whoever sends it, and all of it inside of its buffer.
+void ExpectRoom(const memory::Piece& piece) {
+  ASSERT_NE(piece.buffer.data(), nullptr);
+  ASSERT_GE(piece.begin, piece.buffer.data() + kRoomBefore);
+  ASSERT_LE(piece.begin + piece.size, piece.buffer.data() + piece.buffer.capacity());
+  std::memset(piece.begin - kRoomBefore, 0xee, kRoomBefore);  // a sanitizer would see
+}
+
 template <typename Message>
-Message ParseCanonical(const grpc::ByteBuffer& buffer, uint64_t most) {
-  std::vector<grpc::Slice> slices;
-  EXPECT_TRUE(buffer.Dump(&slices).ok());
-  EXPECT_EQ(slices.size(), 1u);
-  const std::string bytes = ToString(buffer);
-  EXPECT_LE(bytes.size(), most);
+void ExpectSame(const memory::Piece& piece, const std::string& expected,
+                const AnswerLayout& layout) {
+  ExpectRoom(piece);
+  EXPECT_LE(piece.size, MaxEncodedBytes(layout));
+  EXPECT_LE(piece.buffer.capacity(), memory::Pool::Footprint(AnswerMemoryBytes(layout)));
+  const std::string bytes = ToString(piece);
+  if (InProtobufsOrder(layout)) {
+    ASSERT_TRUE(bytes == expected) << Hex(bytes.substr(0, 1000));
+    return;
+  }
   Message message;
-  EXPECT_TRUE(message.ParseFromString(bytes));
-  EXPECT_EQ(message.ByteSizeLong(), bytes.size());
-  return message;
+  ASSERT_TRUE(message.ParseFromString(bytes));
+  ASSERT_EQ(bytes.size(), expected.size());
+  ASSERT_TRUE(message.SerializeAsString() == expected) << Hex(bytes.substr(0, 1000));
+}
+
+// An answer as call and as item, filled and compared.
+void TestAnswer(const AnswerLayout& layout, const QuantizationError& error, uint64_t id) {
+  memory::Pool pool;
+  Answer call(layout, pool);
+  Answer item(layout, pool);
+  ASSERT_TRUE(call.has_memory() && item.has_memory());
+  for (Answer* answer : {&call, &item}) {
+    AnswerContents& contents = answer->contents();
+    ASSERT_EQ(contents.y.size(), layout.y.bytes);
+    ASSERT_EQ(contents.y_scale.size(), layout.y_scale ? layout.y_scale->bytes : 0);
+    ASSERT_EQ(contents.y_zero_point.size(), layout.y_zero_point ? layout.y_zero_point->bytes : 0);
+    ASSERT_EQ(contents.y_tensor_scale.size(), layout.y_tensor_scale ? 4 : 0);
+    FillAll(contents);
+    contents.error = error;
+    if (layout.y.bytes >= 4096) {
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(contents.y.data()) % 64, 0);
+    }
+  }
+  const uint8_t* const places[] = {call.contents().y.data(), item.contents().y.data()};
+  const memory::Piece pieces[] = {std::move(call).Finish(), std::move(item).FinishItem(id)};
+  const std::string expected = Expected(layout, error);
+  ExpectSame<v1::DynamicQuantizeResponse>(pieces[0], expected, layout);
+  ExpectSame<v1::StreamResponse>(pieces[1], ExpectedItem(layout, expected, id), layout);
+  // Kernels write into what is sent.
+  for (int i = 0; i < 2 && layout.encoding == Encoding::kRaw; ++i) {
+    EXPECT_GE(places[i], pieces[i].begin);
+    EXPECT_LE(places[i] + layout.y.bytes, pieces[i].begin + pieces[i].size);
+  }
 }
 
 TEST(AnswerTest, QuantizeOfEverySize) {
@@ -62,19 +169,7 @@ TEST(AnswerTest, QuantizeOfEverySize) {
     for (uint64_t id : {uint64_t{0}, uint64_t{5}, ~uint64_t{0}}) {
       AnswerLayout layout;
       layout.y = Layout(DataType::kUint8, {size});
-      Answer call(layout);
-      Answer item(layout);
-      FillAll(call.contents());
-      FillAll(item.contents());
-      const auto response =
-          ParseCanonical<v1::QuantizeResponse>(std::move(call).Finish(), MaxEncodedBytes(layout));
-      ExpectTensor(response.y(), layout.y, 1);
-      EXPECT_FALSE(response.has_quantization_error());
-      const auto item_response = ParseCanonical<v1::StreamResponse>(std::move(item).FinishItem(id),
-                                                                    MaxEncodedBytes(layout));
-      EXPECT_EQ(item_response.id(), id);
-      ASSERT_EQ(item_response.response_case(), v1::StreamResponse::kQuantize);
-      EXPECT_EQ(item_response.quantize().SerializeAsString(), response.SerializeAsString());
+      TestAnswer(layout, {}, id);
     }
   }
 }
@@ -87,32 +182,48 @@ TEST(AnswerTest, DynamicQuantizeWithEveryTensor) {
   layout.y_zero_point = Layout(DataType::kFloat4E2M1, {3, 1024, 1});
   layout.y_tensor_scale = Layout(DataType::kFloat, {});
   layout.report_error = true;
-  for (bool item : {false, true}) {
-    Answer answer(layout);
-    FillAll(answer.contents());
-    answer.contents().error = {.sqnr_db = 30.5,
-                               .mean_squared_error = 0,
-                               .max_absolute_error = -0.0,
-                               .saturated_elements = ~uint64_t{0},
-                               .non_finite_elements = 300};
-    v1::DynamicQuantizeResponse response;
-    if (item) {
-      response = ParseCanonical<v1::StreamResponse>(std::move(answer).FinishItem(9),
-                                                    MaxEncodedBytes(layout))
-                     .dynamic_quantize();
-    } else {
-      response = ParseCanonical<v1::DynamicQuantizeResponse>(std::move(answer).Finish(),
-                                                             MaxEncodedBytes(layout));
+  // -0.0 is a number that is there, 0 is one that is left out.
+  TestAnswer(layout,
+             {.sqnr_db = 30.5,
+              .mean_squared_error = 0,
+              .max_absolute_error = -0.0,
+              .saturated_elements = ~uint64_t{0},
+              .non_finite_elements = 300},
+             9);
+  TestAnswer(layout, {}, 9);
+}
+
+// Everything that a plan can say, in both encodings.
+TEST(AnswerTest, RandomLayoutsAreWhatProtobufWouldWrite) {
+  const uint64_t seed = TestSeed(20261123);
+  for (int i = 0; i < 4'000; ++i) {
+    Random random(seed + i);
+    const auto tensor = [&random](int most) {
+      Shape shape(Below(random, 4));
+      for (int64_t& dimension : shape) dimension = static_cast<int64_t>(Below(random, most));
+      return Layout(kDataTypes[Below(random, kDataTypes.size())].type, shape);
+    };
+    AnswerLayout layout;
+    layout.method = kMethods[Below(random, kOperations)].method;
+    layout.encoding = OneIn(random, 2) ? Encoding::kRaw : Encoding::kValues;
+    layout.y = tensor(30);
+    if (layout.method == Method::kDynamicQuantize) {
+      if (!OneIn(random, 4)) layout.y_scale = tensor(10);
+      if (OneIn(random, 2)) layout.y_zero_point = tensor(10);
+      if (OneIn(random, 2)) layout.y_tensor_scale = Layout(DataType::kFloat, {});
     }
-    ExpectTensor(response.y(), layout.y, 1);
-    ExpectTensor(response.y_scale(), *layout.y_scale, 2);
-    ExpectTensor(response.y_zero_point(), *layout.y_zero_point, 3);
-    ExpectTensor(response.y_tensor_scale(), *layout.y_tensor_scale, 4);
-    EXPECT_EQ(response.quantization_error().sqnr_db(), 30.5);
-    EXPECT_EQ(response.quantization_error().mean_squared_error(), 0);
-    EXPECT_TRUE(std::signbit(response.quantization_error().max_absolute_error()));
-    EXPECT_EQ(response.quantization_error().saturated_elements(), ~uint64_t{0});
-    EXPECT_EQ(response.quantization_error().non_finite_elements(), 300u);
+    QuantizationError error;
+    if (layout.method != Method::kDequantize && OneIn(random, 2)) {
+      layout.report_error = true;
+      const double values[] = {0, -0.0, 1.5, std::numeric_limits<double>::infinity(), 1e-300};
+      error = {.sqnr_db = values[Below(random, 5)],
+               .mean_squared_error = values[Below(random, 5)],
+               .max_absolute_error = values[Below(random, 5)],
+               .saturated_elements = random() >> Below(random, 64),
+               .non_finite_elements = Below(random, 3)};
+    }
+    TestAnswer(layout, error, random() >> Below(random, 65) % 64);
+    if (HasFailure()) FAIL() << "QUANTD_TEST_SEED=" << seed + i << ", answer 0 of it";
   }
 }
 
@@ -120,10 +231,11 @@ TEST(AnswerTest, AnErrorReportOfZerosIsThere) {
   AnswerLayout layout;
   layout.y = Layout(DataType::kInt8, {4});
   layout.report_error = true;
-  Answer answer(layout);
+  memory::Pool pool;
+  Answer answer(layout, pool);
   FillAll(answer.contents());
-  const auto response =
-      ParseCanonical<v1::QuantizeResponse>(std::move(answer).Finish(), MaxEncodedBytes(layout));
+  v1::QuantizeResponse response;
+  ASSERT_TRUE(response.ParseFromString(ToString(std::move(answer).Finish())));
   EXPECT_TRUE(response.has_quantization_error());
 }
 
@@ -132,34 +244,37 @@ TEST(AnswerTest, AnErrorReportOfZerosIsThere) {
 TEST(AnswerTest, EachTensorIsWrittenOnce) {
   AnswerLayout layout;
   layout.y = Layout(DataType::kUint8, {2, 3});
-  Answer answer(layout);
+  memory::Pool pool;
+  Answer answer(layout, pool);
   FillAll(answer.contents());
   const std::string tensor = std::string("\x08\x02\x12\x02\x02\x03\x1a\x06", 8) + Filled(6, 1);
   EXPECT_EQ(ToString(std::move(answer).Finish()), std::string("\x0a\x0e", 2) + tensor);
 }
 
-TEST(AnswerTest, KernelsWriteIntoTheSliceThatIsSent) {
+TEST(AnswerTest, KernelsWriteIntoThePieceThatIsSent) {
   AnswerLayout layout;
   layout.method = Method::kDequantize;
   layout.y = Layout(DataType::kFloat, {1 << 20});
-  Answer answer(layout);
+  memory::Pool pool;
+  Answer answer(layout, pool);
   const uint8_t* y = answer.contents().y.data();
   EXPECT_EQ(reinterpret_cast<uintptr_t>(y) % 64, 0u);
   Answer moved(std::move(answer));
   EXPECT_EQ(moved.contents().y.data(), y);
-  const grpc::ByteBuffer buffer = std::move(moved).FinishItem(3);
-  std::vector<grpc::Slice> slices;
-  ASSERT_TRUE(buffer.Dump(&slices).ok());
-  ASSERT_EQ(slices.size(), 1u);
-  EXPECT_EQ(slices[0].end(), y + layout.y.bytes);
-  EXPECT_GT(y, slices[0].begin());
-  EXPECT_LT(y - slices[0].begin(), 64);
+  const uint64_t used = pool.used_bytes();
+  EXPECT_EQ(used, memory::Pool::Footprint(layout.y.bytes + 1));
+  const memory::Piece piece = std::move(moved).FinishItem(3);
+  EXPECT_EQ(pool.used_bytes(), used);
+  EXPECT_EQ(piece.begin + piece.size, y + layout.y.bytes);
+  EXPECT_GT(y, piece.begin);
+  EXPECT_LT(y - piece.begin, 64);
 }
 
 TEST(AnswerTest, SmallAnswersStayInPlaceToo) {
   AnswerLayout layout;
   layout.y = Layout(DataType::kUint8, {});
-  Answer answer(layout);
+  memory::Pool pool;
+  Answer answer(layout, pool);
   answer.contents().y[0] = 42;
   Answer moved(std::move(answer));
   v1::QuantizeResponse response;
@@ -167,10 +282,32 @@ TEST(AnswerTest, SmallAnswersStayInPlaceToo) {
   EXPECT_EQ(response.y().raw_data(), "*");
 }
 
-TEST(AnswerTest, AnAnswerThatIsNotFinishedIsFreed) {
+TEST(AnswerTest, AnAnswerThatIsNotFinishedIsGivenBack) {
   AnswerLayout layout;
   layout.y = Layout(DataType::kUint8, {1 << 20});
-  for (int i = 0; i < 1000; ++i) Answer answer(layout);  // the sanitized build looks for leaks
+  memory::Pool pool;
+  for (int i = 0; i < 1000; ++i) Answer answer(layout, pool);
+  EXPECT_EQ(pool.used_bytes(), 0u);
+  EXPECT_EQ(pool.kept_bytes(), memory::Pool::Footprint((1 << 20) + 1));  // the same one, each time
+}
+
+// More than a pool has in one piece: what an answer sees when the system has no memory left.
+TEST(AnswerTest, WithoutMemoryItSaysSo) {
+  AnswerLayout layout;
+  layout.y = Layout(DataType::kUint8, {int64_t{1} << 40});
+  memory::Pool pool;
+  EXPECT_FALSE(Answer(layout, pool).has_memory());
+  layout.encoding = Encoding::kValues;
+  EXPECT_FALSE(Answer(layout, pool).has_memory());
+  EXPECT_EQ(pool.used_bytes(), 0u);
+}
+
+TEST(AnswerTest, AnEmptyAnswerOfValuesHasItsMemory) {
+  AnswerLayout layout;
+  layout.encoding = Encoding::kValues;
+  layout.y = Layout(DataType::kUint8, {0});
+  memory::Pool pool;
+  EXPECT_TRUE(Answer(layout, pool).has_memory());
 }
 
 TEST(AnswerTest, Values) {
@@ -182,7 +319,8 @@ TEST(AnswerTest, Values) {
   layout.y_zero_point = Layout(DataType::kInt4, {1});
   layout.report_error = true;
   for (bool item : {false, true}) {
-    Answer answer(layout);
+    memory::Pool pool;
+    Answer answer(layout, pool);
     AnswerContents& contents = answer.contents();
     ASSERT_EQ(contents.y.size(), 2u);
     contents.y[0] = 0x7f;  // -1, 7
@@ -193,12 +331,12 @@ TEST(AnswerTest, Values) {
     contents.error.sqnr_db = std::numeric_limits<double>::infinity();
     v1::DynamicQuantizeResponse response;
     if (item) {
-      response = ParseCanonical<v1::StreamResponse>(std::move(answer).FinishItem(9),
-                                                    MaxEncodedBytes(layout))
-                     .dynamic_quantize();
+      v1::StreamResponse message;
+      ASSERT_TRUE(message.ParseFromString(ToString(std::move(answer).FinishItem(9))));
+      EXPECT_EQ(message.id(), 9u);
+      response = message.dynamic_quantize();
     } else {
-      response = ParseCanonical<v1::DynamicQuantizeResponse>(std::move(answer).Finish(),
-                                                             MaxEncodedBytes(layout));
+      ASSERT_TRUE(response.ParseFromString(ToString(std::move(answer).Finish())));
     }
     EXPECT_THAT(response.y().int_values().values(), testing::ElementsAre(-1, 7, -8));
     EXPECT_THAT(response.y().shape(), testing::ElementsAre(3));
@@ -221,10 +359,12 @@ TEST(AnswerTest, SizesDoNotOverflow) {
 }
 
 TEST(EncodeItemErrorTest, NamesTheField) {
-  const grpc::ByteBuffer buffer =
-      EncodeItemError(12, FieldError("scale", "scale has 3 elements, x has 4 along axis 1"));
+  memory::Pool pool;
+  const memory::Piece piece =
+      EncodeItemError(12, FieldError("scale", "scale has 3 elements, x has 4 along axis 1"), pool);
+  ExpectRoom(piece);
   v1::StreamResponse item;
-  ASSERT_TRUE(item.ParseFromString(ToString(buffer)));
+  ASSERT_TRUE(item.ParseFromString(ToString(piece)));
   EXPECT_EQ(item.id(), 12u);
   EXPECT_EQ(item.error().code(), 3);
   EXPECT_EQ(item.error().message(), "scale has 3 elements, x has 4 along axis 1");
@@ -234,8 +374,11 @@ TEST(EncodeItemErrorTest, NamesTheField) {
 }
 
 TEST(EncodeItemErrorTest, WithoutField) {
+  memory::Pool pool;
+  const memory::Piece piece = EncodeItemError(0, absl::UnavailableError("full"), pool);
+  ExpectRoom(piece);
   v1::StreamResponse item;
-  ASSERT_TRUE(item.ParseFromString(ToString(EncodeItemError(0, absl::UnavailableError("full")))));
+  ASSERT_TRUE(item.ParseFromString(ToString(piece)));
   EXPECT_EQ(item.error().code(), 14);
   EXPECT_EQ(item.error().field_violations_size(), 0);
 }

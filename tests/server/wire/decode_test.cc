@@ -24,9 +24,9 @@ v1::QuantizeRequest GoodQuantize() {
 // Keeps the message alive for the views of the request.
 struct Decoded {
   Decoded(Method method, const std::string& bytes)
-      : message(OneSlice(bytes)), request(DecodeRequest(method, message)) {}
+      : message(ToBytes(bytes)), request(DecodeRequest(method, message)) {}
 
-  SliceList message;
+  std::vector<uint8_t> message;
   absl::StatusOr<Request> request;
 };
 Decoded Decode(Method method, const std::string& bytes) { return Decoded(method, bytes); }
@@ -132,16 +132,19 @@ TEST(DecodeTest, DynamicQuantizeWithEveryField) {
   EXPECT_TRUE(parameters.report_error);
 }
 
-TEST(DecodeTest, RawBytesAreViewsIntoTheSlices) {
-  const std::string bytes = GoodQuantize().SerializeAsString();
+TEST(DecodeTest, RawBytesAreViewsIntoTheMessage) {
+  const v1::QuantizeRequest request = GoodQuantize();
+  const std::string bytes = request.SerializeAsString();
   const Decoded decoded = Decode(Method::kQuantize, bytes);
   ASSERT_TRUE(decoded.request.ok());
-  const absl::Span<const uint8_t> slice = decoded.message.slice(0);
-  for (const TensorView* tensor : {&Quantize(decoded).x, &Quantize(decoded).scale}) {
-    ASSERT_EQ(tensor->bytes.chunk_count(), 1u);
-    EXPECT_GE(tensor->bytes.chunk(0).data(), slice.data());
-    EXPECT_LE(tensor->bytes.chunk(0).data(), slice.data() + slice.size());
-  }
+  const uint8_t* const message = decoded.message.data();
+  const auto expect_at = [&](const TensorView& tensor, const std::string& raw_data) {
+    ASSERT_EQ(tensor.bytes.chunk_count(), 1u);
+    EXPECT_EQ(tensor.bytes.chunk(0).data(), message + bytes.find(raw_data));
+    EXPECT_EQ(tensor.bytes.size(), raw_data.size());
+  };
+  expect_at(Quantize(decoded).x, request.x().raw_data());
+  expect_at(Quantize(decoded).scale, request.scale().raw_data());
 }
 
 TEST(DecodeTest, ValuesBecomePackedBytes) {
@@ -300,11 +303,8 @@ TEST(DecodeTest, GarbageIsRefused) {
   }
 }
 
-StreamItem DecodeItem(const std::string& bytes) {
-  static SliceList* const message = new SliceList;
-  *message = OneSlice(bytes);
-  return DecodeStreamItem(*message);
-}
+// Good as long as nobody asks for the bytes of its tensors.
+StreamItem DecodeItem(const std::string& bytes) { return DecodeStreamItem(ToBytes(bytes)); }
 
 TEST(DecodeStreamItemTest, Good) {
   v1::StreamRequest message;
@@ -339,31 +339,36 @@ TEST(DecodeStreamItemTest, TheIdOfABadItemIsKnown) {
   ExpectError(item.request, "", "quantd.v1.StreamRequest");
 }
 
-TEST(SliceListTest, TinyPiecesAreJoined) {
-  const std::string bytes(5'000, 'q');
-  std::vector<grpc::Slice> pieces;
-  for (char byte : bytes) pieces.emplace_back(&byte, 1);
-  const absl::StatusOr<SliceList> list =
-      SliceList::Take(grpc::ByteBuffer(pieces.data(), pieces.size()));
-  ASSERT_TRUE(list.ok());
-  EXPECT_EQ(list->slice_count(), 1u);
-  EXPECT_EQ(list->size(), bytes.size());
-}
+// The oneof: of two operations the later one counts, and none of the earlier one's tensors.
+TEST(DecodeStreamItemTest, OfTwoOperationsTheLastCounts) {
+  const std::string quantize =
+      MakeItem(1, Method::kQuantize, GoodQuantize().SerializeAsString()).SerializeAsString();
+  v1::DequantizeRequest request;
+  request.mutable_x()->set_data_type(v1::DATA_TYPE_UINT8);
+  request.mutable_x()->add_shape(0);
+  *request.mutable_scale() = GoodQuantize().scale();
+  const std::string dequantize =
+      MakeItem(2, Method::kDequantize, request.SerializeAsString()).SerializeAsString();
 
-TEST(SliceListTest, LargePiecesStayWhereTheyAre) {
-  std::vector<grpc::Slice> pieces;
-  for (int i = 0; i < 100; ++i) pieces.emplace_back(std::string(8192, static_cast<char>(i)));
-  const absl::StatusOr<SliceList> list =
-      SliceList::Take(grpc::ByteBuffer(pieces.data(), pieces.size()));
-  ASSERT_TRUE(list.ok());
-  ASSERT_EQ(list->slice_count(), 100u);
-  for (size_t i = 0; i < 100; ++i) EXPECT_EQ(list->slice(i).data(), pieces[i].begin());
-}
+  const std::vector<uint8_t> message = ToBytes(quantize + dequantize);
+  const StreamItem item = DecodeStreamItem(message);
+  EXPECT_EQ(item.id, 2u);
+  EXPECT_EQ(item.method, Method::kDequantize);
+  ASSERT_TRUE(item.request.ok()) << item.request.status();
+  const auto& parameters = std::get<DequantizeParameters>(item.request->parameters);
+  EXPECT_EQ(parameters.x.bytes.size(), 0u);
+  EXPECT_EQ(ToString(parameters.scale.bytes), request.scale().raw_data());
 
-TEST(SliceListTest, NothingIsAMessage) {
-  EXPECT_EQ(SliceList::Take(grpc::ByteBuffer())->size(), 0u);
-  const grpc::Slice empty;
-  EXPECT_EQ(SliceList::Take(grpc::ByteBuffer(&empty, 1))->size(), 0u);
+  // Back to the first kind, this time without raw_data.
+  v1::QuantizeRequest empty;
+  empty.mutable_x()->set_data_type(v1::DATA_TYPE_FLOAT);
+  *empty.mutable_scale() = GoodQuantize().scale();
+  const std::vector<uint8_t> again =
+      ToBytes(quantize + dequantize +
+              MakeItem(3, Method::kQuantize, empty.SerializeAsString()).SerializeAsString());
+  const StreamItem third = DecodeStreamItem(again);
+  ASSERT_TRUE(third.request.ok()) << third.request.status();
+  EXPECT_EQ(std::get<QuantizeParameters>(third.request->parameters).x.bytes.size(), 0u);
 }
 
 }  // namespace

@@ -1,69 +1,41 @@
-// What decoding and answering allocate: next to nothing for raw tensors, and never much more than
-// what arrived. Counts every operator new of this program, so it is a program of its own.
+// What decoding and answering allocate: next to nothing for raw tensors, and never more than they
+// say beforehand.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cstdlib>
-#include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "counted_memory.h"
+#include "many_messages.h"
 #include "server/wire/answer.h"
 #include "server/wire/decode.h"
+#include "server/wire/split.h"
 #include "server/wire/writer.h"
 #include "wire_testing.h"
-
-namespace {
-
-std::atomic<size_t> live{0};
-std::atomic<size_t> peak{0};
-std::atomic<size_t> allocations{0};
-
-constexpr size_t kHeader = alignof(std::max_align_t);
-
-}  // namespace
-
-void* operator new(size_t size) {
-  auto* block = static_cast<char*>(std::malloc(size + kHeader));
-  if (block == nullptr) std::abort();
-  *reinterpret_cast<size_t*>(block) = size;
-  const size_t now = live += size;
-  size_t before = peak.load();
-  while (before < now && !peak.compare_exchange_weak(before, now)) {
-  }
-  ++allocations;
-  return block + kHeader;
-}
-void operator delete(void* pointer) noexcept {
-  if (pointer == nullptr) return;
-  char* const block = static_cast<char*>(pointer) - kHeader;
-  live -= *reinterpret_cast<size_t*>(block);
-  std::free(block);
-}
-void operator delete(void* pointer, size_t) noexcept { operator delete(pointer); }
 
 namespace quantd::wire {
 namespace {
 
-struct Cost {
-  size_t peak_bytes;
-  size_t allocations;
-};
-
-template <typename Work>
-Cost Measure(Work work) {
-  const size_t live_before = live;
-  const size_t allocations_before = allocations;
-  peak = live_before;
-  work();
-  return {peak - live_before, allocations - allocations_before};
-}
-
-Cost CostOfDecoding(const SliceList& message, bool ok) {
+MemoryUsed Decode(const Subject& subject, const std::string& message) {
   return Measure([&] {
-    const absl::StatusOr<Request> request = DecodeRequest(Method::kQuantize, message);
-    EXPECT_EQ(request.ok(), ok) << request.status();
+    if (subject.is_item) {
+      DecodeStreamItem(View(message));
+    } else {
+      DecodeRequest(subject.method, View(message)).IgnoreError();
+    }
   });
 }
+
+uint64_t Said(const Subject& subject, const std::string& message) {
+  return DecodeMemoryBytes(subject.is_item, View(message));
+}
+
+// Beside what a message's bytes become: the messages that hold them, and the text of an error.
+constexpr size_t kFixed = 4096;
+
+constexpr Subject kQuantize = {false, Method::kQuantize};
+constexpr Subject kItem = {true};
 
 v1::QuantizeRequest Request(int64_t elements) {
   v1::QuantizeRequest request;
@@ -71,14 +43,6 @@ v1::QuantizeRequest Request(int64_t elements) {
       MakeTensor(v1::DATA_TYPE_FLOAT, {elements}, std::string(4 * elements, 'a'));
   *request.mutable_scale() = MakeTensor(v1::DATA_TYPE_FLOAT, {}, "abcd");
   return request;
-}
-
-SliceList Slices(const std::string& message, size_t length) {
-  std::vector<grpc::Slice> slices;
-  for (size_t at = 0; at < message.size(); at += length) {
-    slices.emplace_back(message.data() + at, std::min(length, message.size() - at));
-  }
-  return SliceList(std::move(slices));
 }
 
 // A field of bytes, as on the wire.
@@ -89,73 +53,235 @@ std::string Field(uint32_t number, const std::string& bytes) {
 }
 
 TEST(WireMemoryTest, TensorBytesAreNotCopied) {
-  const SliceList message = Slices(Request(16 << 20).SerializeAsString(), 8192);
-  EXPECT_EQ(message.slice_count(), 8193u);
-  const Cost cost = CostOfDecoding(message, true);
-  EXPECT_LT(cost.peak_bytes, 2u << 20);  // the list of 8193 views while it grows; x is 64 MiB
+  const std::string request = Request(16 << 20).SerializeAsString();  // x is 64 MiB
+  const std::string item = MakeItem(1, Method::kQuantize, request).SerializeAsString();
+  EXPECT_LT(Decode(kQuantize, request).peak_bytes, 4096U);
+  EXPECT_LT(Decode(kItem, item).peak_bytes, 4096U);
+  EXPECT_TRUE(DecodeRequest(Method::kQuantize, View(request)).ok());
+  EXPECT_TRUE(DecodeStreamItem(View(item)).request.ok());
+  EXPECT_LT(Said(kQuantize, request), kLittleDecodeMemory);
+  EXPECT_LT(Said(kItem, item), kLittleDecodeMemory);
 }
 
 TEST(WireMemoryTest, ASmallRequestAllocatesNextToNothing) {
-  const SliceList message = Slices(Request(1).SerializeAsString(), 8192);
-  const Cost cost = CostOfDecoding(message, true);
-  EXPECT_LT(cost.peak_bytes, 4096u);
-  EXPECT_LE(cost.allocations, 2u);
+  const std::string message = Request(1).SerializeAsString();
+  const MemoryUsed used = Decode(kQuantize, message);
+  EXPECT_LT(used.peak_bytes, 1024U);
+  EXPECT_LE(used.allocations, 6U);
 }
 
-// One byte a dimension on the wire, eight in a list.
-TEST(WireMemoryTest, AHugeShapeTakesNoMemory) {
-  v1::QuantizeRequest request = Request(1);
-  for (int i = 0; i < (1 << 20); ++i) request.mutable_x()->add_shape(1);
-  for (int i = 0; i < (1 << 20); ++i) request.add_block_shape(1);
-  const Cost cost = CostOfDecoding(Slices(request.SerializeAsString(), 8192), false);
-  EXPECT_LT(cost.peak_bytes, 16u << 10);
+// Told before anything is allocated.
+TEST(WireMemoryTest, SayingItTakesNoMemory) {
+  for (const Subject& subject : kSubjects) {
+    ForManyMessages(subject, 3'000, [&](const std::string& message, bool& accepted) {
+      accepted =
+          subject.is_item
+              ? DecodeStreamItem(View(message)).method.has_value()
+              : DecodeRequest(subject.method, View(message)).status().message().find("truncated") ==
+                    std::string::npos;
+      uint64_t rest = 0;
+      const MemoryUsed used = Measure([&] {
+        Said(subject, message);
+        rest = RestBytes(subject.is_item, View(message));
+      });
+      ASSERT_EQ(used.allocations, 0U);
+      ASSERT_LE(rest, message.size());
+    });
+  }
 }
 
-TEST(WireMemoryTest, IntegerValuesTakeAFewTimesTheirBytes) {
-  v1::QuantizeRequest request = Request(1);
-  v1::Tensor& zero_point = *request.mutable_zero_point();
-  zero_point.set_data_type(v1::DATA_TYPE_UINT8);
-  zero_point.add_shape(1 << 20);
-  for (int i = 0; i < (1 << 20); ++i) zero_point.mutable_int_values()->add_values(i % 100);
-  const std::string bytes = request.SerializeAsString();
-  EXPECT_LT(CostOfDecoding(Slices(bytes, 8192), true).peak_bytes, 6 * bytes.size());
-  // In as many pieces as a writer can make of them: 2 bytes of an unpacked value.
-  std::string pieces;
-  for (int i = 0; i < (1 << 20); ++i) pieces += "\x08\x01";
-  zero_point.clear_int_values();
-  const std::string message =
-      request.SerializeAsString() + Field(3, Field(5, pieces));  // zero_point.int_values
-  EXPECT_LT(CostOfDecoding(Slices(message, 8192), true).peak_bytes, 10 * message.size());
+TEST(WireMemoryTest, RandomMessagesTakeNoMoreThanSaid) {
+  for (const Subject& subject : kSubjects) {
+    ForManyMessages(subject, 30'000, [&](const std::string& message, bool& accepted) {
+      accepted =
+          subject.is_item
+              ? DecodeStreamItem(View(message)).method.has_value()
+              : DecodeRequest(subject.method, View(message)).status().message().find("truncated") ==
+                    std::string::npos;
+      ASSERT_LE(Decode(subject, message).peak_bytes, Said(subject, message) + kFixed);
+    });
+  }
 }
 
-// The same few bytes of contents, again and again.
-TEST(WireMemoryTest, RepeatedContentsTakeNoMemory) {
+// What somebody would send who wants the most memory for the fewest bytes: one piece of a message,
+// as often as it takes, in the message that holds it.
+struct Attack {
+  const char* name;
+  Subject subject;
+  std::string piece;
+  std::vector<uint32_t> inside;  // numbers of the fields around the pieces, innermost first
+};
+
+std::string Repeat(const std::string& piece, size_t times) {
+  std::string message;
+  message.reserve(piece.size() * times);
+  for (size_t i = 0; i < times; ++i) message += piece;
+  return message;
+}
+
+std::vector<Attack> Attacks() {
+  using std::string_literals::operator""s;
+  std::string nested;
+  for (int i = 0; i < 97; ++i) nested = "\x6b" + nested + "\x6c";
+  return {
+      {"dimensions one by one", kQuantize, "\x10\x01"s, {1}},
+      {"packed dimensions", kQuantize, "\x01"s, {2, 1}},
+      {"packed dimensions of 2 bytes", kQuantize, "\x80\x00"s, {2, 1}},
+      {"dimensions of blocks one by one", kQuantize, "\x70\x01"s, {}},
+      {"packed dimensions of blocks", kQuantize, "\x01"s, {14}},
+      {"lists of one dimension", kQuantize, "\x12\x01\x01"s, {1}},
+      {"floats one by one", kQuantize, "\x0d????"s, {4, 1}},
+      {"packed floats", kQuantize, "????"s, {1, 4, 1}},
+      {"integers one by one", kQuantize, "\x08\x01"s, {5, 1}},
+      {"packed integers", kQuantize, "\x01"s, {1, 5, 1}},
+      {"packed integers of an item", kItem, "\x01"s, {1, 5, 2, 2}},
+      {"lists of one integer", kQuantize, "\x2a\x03\x0a\x01\x01"s, {1}},
+      {"empty tensors", kQuantize, "\x0a\x00"s, {}},
+      {"empty tensors of an item", kItem, "\x0a\x00\x12\x00\x1a\x00\x7a\x00"s, {3}},
+      {"contents of every kind", kQuantize, "\x1a\x00\x22\x00\x2a\x00\x32\x00"s, {1}},
+      {"raw_data of a byte", kQuantize, "\x1a\x01?"s, {1}},
+      {"operations of every kind", kItem, "\x12\x00\x1a\x00\x22\x00"s, {}},
+      {"operations with tensors", kItem, "\x12\x02\x0a\x00\x1a\x02\x0a\x00"s, {}},
+      {"ids", kItem, "\x08\x01"s, {}},
+      {"a region's name", kQuantize, "?"s, {1, 6, 1}},
+      {"an output's region", kQuantize, "?"s, {1, 11}},
+      {"unknown numbers", kQuantize, "\x68\x00"s, {}},
+      {"unknown 4 bytes", kQuantize, "\x6d????"s, {}},
+      {"unknown empty bytes", kQuantize, "\x6a\x00"s, {}},
+      {"unknown empty bytes of an item", kItem, "\x12\x00"s, {4}},
+      {"unknown single bytes", kQuantize, "\x6a\x01?"s, {}},
+      {"unknown bytes", kQuantize, "\x6a\x10????????????????"s, {}},
+      {"unknown groups", kQuantize, "\x6b\x6c"s, {}},
+      {"unknown groups of an item's tensor", kItem, "\x0b\x0c"s, {1, 2}},
+      {"unknown groups in each other", kQuantize, nested, {}},
+      {"types as bytes", kQuantize, "\x0a\x00"s, {1}},
+      {"values as groups", kQuantize, "\x0b\x0c"s, {4, 1}},
+      {"values as empty bytes", kItem, "\x12\x00"s, {5, 1, 2}},
+      {"unknown fields of large numbers", kQuantize, "\xfa\xff\xff\xff\x0f\x00"s, {}},
+  };
+}
+
+TEST(WireMemoryTest, AttackersGetNoMoreThanSaid) {
+  for (const Attack& attack : Attacks()) {
+    // Lists double: one value more than a power of two has the old list beside the new one.
+    for (const size_t pieces : {100U, 1000U, 4097U, 16385U, 65536U, 65537U, 131073U}) {
+      if (pieces * attack.piece.size() > (4 << 20)) continue;
+      std::string message = Repeat(attack.piece, pieces);
+      for (const uint32_t number : attack.inside) message = Field(number, message);
+      for (const char* const end : {"", "\x0a"}) {  // cut off, it is refused when it is parsed
+        const MemoryUsed used = Decode(attack.subject, message + end);
+        EXPECT_LE(used.peak_bytes, Said(attack.subject, message + end) + kFixed)
+            << attack.name << ", " << pieces << " times: "
+            << static_cast<double>(used.peak_bytes) / static_cast<double>(message.size())
+            << " for each byte";
+      }
+    }
+  }
+}
+
+// The parser makes room for what a length promises, up to 50 MB, where the message around it has
+// promised as much. None of it is there.
+TEST(WireMemoryTest, LyingLengthsGetNothing) {
+  const std::string promise = "\x80\x80\x80\x40";     // a length of 2^27
+  const std::string bytes = "\x1a\x80\xe1\xeb\x17";   // raw_data of 50 MB
+  const std::string region = "\x0a\x80\xe1\xeb\x17";  // a region's name
+  const std::string unknown = "\x6a\x80\xe1\xeb\x17";
+  const std::string padding(64, 'x');
+  for (const std::string& start :
+       {"\x0a" + promise + bytes, "\x0a" + promise + unknown, "\x5a" + promise + region,
+        "\x0a" + promise + "\x32" + promise + region,
+        "\x0a" + promise + "\x22" + promise + unknown}) {
+    for (const std::string& message : {start, start + padding}) {
+      const std::string in_item = "\x12" + promise + message;
+      const std::string whole_item = Field(2, message);
+      Decode(kQuantize, message);  // whatever the first one takes
+      EXPECT_LT(Decode(kQuantize, message).peak_bytes, kFixed) << Hex(message);
+      Decode(kItem, in_item);
+      EXPECT_LT(Decode(kItem, in_item).peak_bytes, kFixed) << Hex(in_item);
+      EXPECT_LT(Decode(kItem, whole_item).peak_bytes, kFixed) << Hex(whole_item);
+    }
+  }
+}
+
+// Integers that are good take more than those that are refused: they are packed as well.
+TEST(WireMemoryTest, GoodValuesTakeNoMoreThanSaid) {
+  for (const int count : {1000, 65536, 65537, 131073}) {
+    for (const v1::DataType type :
+         {v1::DATA_TYPE_UINT2, v1::DATA_TYPE_INT8, v1::DATA_TYPE_INT32, v1::DATA_TYPE_FLOAT}) {
+      v1::QuantizeRequest request = Request(1);
+      v1::Tensor& zero_point = *request.mutable_zero_point();
+      zero_point.set_data_type(type);
+      zero_point.add_shape(count);
+      std::string one_by_one;
+      for (int i = 0; i < count; ++i) {
+        if (type == v1::DATA_TYPE_FLOAT) {
+          zero_point.mutable_float_values()->add_values(1);
+        } else {
+          zero_point.mutable_int_values()->add_values(1);
+          one_by_one += "\x08\x01";
+        }
+      }
+      const std::string packed = request.SerializeAsString();
+      ASSERT_TRUE(DecodeRequest(Method::kQuantize, View(packed)).ok());
+      EXPECT_LE(Decode(kQuantize, packed).peak_bytes, Said(kQuantize, packed) + kFixed);
+      if (one_by_one.empty()) continue;
+      zero_point.clear_int_values();
+      const std::string message = request.SerializeAsString() + Field(3, Field(5, one_by_one));
+      ASSERT_TRUE(DecodeRequest(Method::kQuantize, View(message)).ok());
+      EXPECT_LE(Decode(kQuantize, message).peak_bytes, Said(kQuantize, message) + kFixed);
+    }
+  }
+}
+
+// The same few bytes of contents, again and again: the last ones alone are kept.
+TEST(WireMemoryTest, RepeatedContentsTakeAFewTimesTheirBytes) {
   std::string message = Request(1).SerializeAsString();
   const std::string raw("\x0a\x06\x1a\x04zzzz", 8);
   const std::string floats("\x0a\x08\x22\x06\x0a\x04zzzz", 10);
   const std::string integers("\x0a\x05\x2a\x03\x0a\x01z", 7);
   for (int i = 0; i < 100'000; ++i) message += floats + integers + raw;
-  const Cost cost = CostOfDecoding(Slices(message, 8192), true);
-  EXPECT_LT(cost.peak_bytes, 64u << 10);
+  EXPECT_TRUE(DecodeRequest(Method::kQuantize, View(message)).ok());
+  EXPECT_LT(Decode(kQuantize, message).peak_bytes, 4 * message.size());
 }
 
-TEST(WireMemoryTest, TinySlicesAreJoined) {
-  const std::string bytes = Request(1 << 16).SerializeAsString();
-  std::vector<grpc::Slice> slices;
-  for (char byte : bytes) slices.emplace_back(&byte, 1);
-  const absl::StatusOr<SliceList> message =
-      SliceList::Take(grpc::ByteBuffer(slices.data(), slices.size()));
-  EXPECT_LT(CostOfDecoding(*message, true).peak_bytes, 16u << 10);
+// What a later version may add to the contract costs no more than it did on its way in.
+TEST(WireMemoryTest, UnknownFieldsOfLargeNumbersTakeNoMemory) {
+  const std::string message = Request(1).SerializeAsString() + Field(17, std::string(1 << 20, '?'));
+  EXPECT_LT(Decode(kQuantize, message).peak_bytes, 4096U);
 }
 
 TEST(WireMemoryTest, AnswersAreNotCopied) {
   AnswerLayout layout;
   layout.y = {DataType::kUint8, {64 << 20}, 64 << 20, 64 << 20};
-  const Cost cost = Measure([&] {
-    Answer answer(layout);
-    const grpc::ByteBuffer buffer = std::move(answer).FinishItem(1);
+  memory::Pool pool;
+  const MemoryUsed used = Measure([&] {
+    Answer answer(layout, pool);
+    const memory::Piece piece = std::move(answer).FinishItem(1);
+    EXPECT_EQ(pool.used_bytes(), memory::Pool::Footprint((64 << 20) + 1));
+    EXPECT_EQ(pool.kept_bytes(), 0U);
   });
-  EXPECT_LT(cost.peak_bytes, layout.y.bytes + 8192);
+  EXPECT_LT(used.peak_bytes, 8192U);
+}
+
+TEST(WireMemoryTest, AnswersOfValuesTakeNoMoreThanSaid) {
+  for (const DataTypeInfo& type : kDataTypes) {
+    for (const int64_t elements : {0, 1, 1000, 1 << 20}) {
+      AnswerLayout layout;
+      layout.encoding = Encoding::kValues;
+      layout.y = {type.type, {elements}, elements, ByteSize(type.type, elements)};
+      memory::Pool pool;
+      size_t pieces = 0;
+      const MemoryUsed used = Measure([&] {
+        Answer answer(layout, pool);
+        for (uint8_t& byte : answer.contents().y) byte = 0xff;  // the longest integers
+        const memory::Piece piece = std::move(answer).FinishItem(~uint64_t{0});
+        pieces = layout.y.bytes + piece.size;  // at the same time at the end
+        ASSERT_GT(piece.size, static_cast<size_t>(elements));
+      });
+      EXPECT_LE(used.peak_bytes + pieces, AnswerMemoryBytes(layout) + kFixed)
+          << type.name << ", " << elements;
+    }
+  }
 }
 
 }  // namespace

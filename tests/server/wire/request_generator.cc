@@ -3,8 +3,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "quantd/bytes.h"
 #include "quantd/data_type.h"
 #include "quantd/shape.h"
+#include "quantd/values.h"
 
 namespace quantd::wire {
 namespace {
@@ -44,12 +46,28 @@ std::string RandomElements(DataType type, uint64_t size, Random& random) {
   return bytes;
 }
 
+// The same elements in their other form.
+void UseValues(DataType type, int64_t elements, v1::Tensor& tensor) {
+  const std::string bytes = tensor.raw_data();
+  const ByteChunks chunks(View(bytes));
+  if (Info(type).kind == DataTypeKind::kInteger) {
+    const auto values = UnpackIntegers(type, elements, chunks);
+    tensor.mutable_int_values()->mutable_values()->Add(values.begin(), values.end());
+  } else {
+    const auto values = UnpackFloats(type, elements, chunks);
+    tensor.mutable_float_values()->mutable_values()->Add(values.begin(), values.end());
+  }
+}
+
 v1::Tensor RandomTensor(DataType type, const Dimensions& shape, Random& random) {
   int64_t elements = 1;
   for (int64_t dimension : shape) elements *= dimension;
-  uint64_t size = ByteSize(type, elements);
-  if (OneIn(random, 40)) size += 1;
-  return MakeTensor(static_cast<v1::DataType>(type), shape, RandomElements(type, size, random));
+  const uint64_t right = ByteSize(type, elements);
+  const uint64_t size = OneIn(random, 40) ? right + 1 : right;
+  v1::Tensor tensor =
+      MakeTensor(static_cast<v1::DataType>(type), shape, RandomElements(type, size, random));
+  if (size == right && OneIn(random, 10)) UseValues(type, elements, tensor);
+  return tensor;
 }
 
 // A type and values that are mostly legal.
@@ -57,7 +75,7 @@ v1::Tensor RandomScale(const Dimensions& shape, Random& random) {
   constexpr DataType kTypes[] = {DataType::kFloat,    DataType::kFloat, DataType::kFloat16,
                                  DataType::kBfloat16, DataType::kInt32, DataType::kFloat8E8M0};
   v1::Tensor scale = RandomTensor(OneOf(kTypes, random), shape, random);
-  if (scale.data_type() == v1::DATA_TYPE_FLOAT) {
+  if (scale.data_type() == v1::DATA_TYPE_FLOAT && scale.has_raw_data()) {
     for (size_t i = 0; i + 4 <= scale.raw_data().size(); i += 4) {
       const float value = std::ldexp(1.f + static_cast<float>(Below(random, 100)) / 100.f,
                                      static_cast<int>(Below(random, 20)) - 10);

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
+#include "server/errors/reason.h"
 #include "server/wire/utf8.h"
 
 namespace quantd::wire {
@@ -79,26 +80,28 @@ class GoogleRpc {
 };
 
 TEST(StatusDetailsTest, OkHasNone) {
-  const grpc::Status status = ToGrpcStatus(absl::OkStatus());
+  const errors::CallStatus status = ToCallStatus(absl::OkStatus());
   EXPECT_TRUE(status.ok());
-  EXPECT_EQ(status.error_details(), "");
+  EXPECT_EQ(status.code, 0);
+  EXPECT_EQ(status.message, "");
+  EXPECT_EQ(status.details, "");
 }
 
 TEST(StatusDetailsTest, AFieldError) {
-  const grpc::Status status = ToGrpcStatus(FieldError("x.shape", "x.shape is bad"));
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(status.error_message(), "x.shape is bad");
-  EXPECT_EQ(GoogleRpc().Text(status.error_details()),
+  const errors::CallStatus status = ToCallStatus(FieldError("x.shape", "x.shape is bad"));
+  EXPECT_EQ(status.code, 3);
+  EXPECT_EQ(status.message, "x.shape is bad");
+  EXPECT_EQ(GoogleRpc().Text(status.details),
             "code: 3 message: \"x.shape is bad\""
             " | BadRequest: field_violations { field: \"x.shape\" description: \"x.shape is bad\" }"
             " | ErrorInfo: reason: \"INVALID_ARGUMENT\" domain: \"quantd\"");
 }
 
 TEST(StatusDetailsTest, UnavailableSaysWhenToRetry) {
-  const grpc::Status status =
-      ToGrpcStatus(WithReason(absl::UnavailableError("the queue is full"), "QUEUE_FULL"));
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(GoogleRpc().Text(status.error_details()),
+  const errors::CallStatus status =
+      ToCallStatus(errors::WithReason(absl::UnavailableError("the queue is full"), "QUEUE_FULL"));
+  EXPECT_EQ(status.code, 14);
+  EXPECT_EQ(GoogleRpc().Text(status.details),
             "code: 14 message: \"the queue is full\""
             " | ErrorInfo: reason: \"QUEUE_FULL\" domain: \"quantd\""
             " | RetryInfo: retry_delay { nanos: 100000000 }");
@@ -107,7 +110,12 @@ TEST(StatusDetailsTest, UnavailableSaysWhenToRetry) {
 TEST(StatusDetailsTest, EveryCodeIsTheSameNumber) {
   for (int code = 1; code <= 16; ++code) {
     const absl::Status status(static_cast<absl::StatusCode>(code), "text");
-    EXPECT_EQ(static_cast<int>(ToGrpcStatus(status).error_code()), code);
+    const errors::CallStatus call = ToCallStatus(status);
+    EXPECT_FALSE(call.ok());
+    EXPECT_EQ(call.code, code);
+    EXPECT_LT(call.code, errors::kCallCodes);
+    EXPECT_THAT(GoogleRpc().Text(call.details),
+                testing::HasSubstr(absl::StrCat("code: ", code, " message: \"text\"")));
   }
 }
 
@@ -115,12 +123,12 @@ TEST(StatusDetailsTest, TextIsShortAndValid) {
   const std::string euro = "\xe2\x82\xac";
   std::string text = "a\xff";
   for (int i = 0; i < 10'000; ++i) text += euro;
-  const grpc::Status status = ToGrpcStatus(absl::InvalidArgumentError(text));
-  EXPECT_TRUE(IsValidUtf8(status.error_message()));
-  EXPECT_LE(status.error_message().size(), kMaxErrorMessageBytes);
-  EXPECT_GT(status.error_message().size(), kMaxErrorMessageBytes - 3);
-  EXPECT_EQ(status.error_message().substr(0, 5), "a?" + euro);
-  EXPECT_LT(status.error_details().size(), 4096u);
+  const errors::CallStatus status = ToCallStatus(absl::InvalidArgumentError(text));
+  EXPECT_TRUE(IsValidUtf8(status.message));
+  EXPECT_LE(status.message.size(), kMaxErrorMessageBytes);
+  EXPECT_GT(status.message.size(), kMaxErrorMessageBytes - 3);
+  EXPECT_EQ(status.message.substr(0, 5), "a?" + euro);
+  EXPECT_LT(status.details.size(), 4096u);
   EXPECT_EQ(TextOf(absl::InvalidArgumentError(std::string(9, '\x80'))).message, "?????????");
 }
 

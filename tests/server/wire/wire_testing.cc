@@ -1,9 +1,10 @@
 #include "wire_testing.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
+
+#include "server/wire/writer.h"
 
 namespace quantd::wire {
 
@@ -14,37 +15,31 @@ uint64_t TestSeed(uint64_t otherwise) {
   return seed;
 }
 
-std::vector<grpc::Slice> Cut(const std::string& message, Random& random) {
-  const uint64_t longest = uint64_t{1} << Below(random, 10);
-  std::vector<grpc::Slice> slices;
-  for (size_t at = 0; at < message.size();) {
-    const size_t length = std::min(message.size() - at, Below(random, longest + 1));
-    slices.emplace_back(message.data() + at, length);
-    at += length;
-  }
-  if (OneIn(random, 8)) slices.emplace_back();
-  return slices;
+std::vector<uint8_t> ToBytes(const std::string& bytes) { return {bytes.begin(), bytes.end()}; }
+
+BytesView View(const std::string& bytes) {
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
 }
 
-SliceList OneSlice(const std::string& message) {
-  std::vector<grpc::Slice> slices;
-  slices.emplace_back(message.data(), message.size());
-  return SliceList(std::move(slices));
-}
+std::string ToString(BytesView bytes) { return {bytes.begin(), bytes.end()}; }
 
-std::string ToString(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  if (!buffer.Dump(&slices).ok()) return "not a buffer";
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return bytes;
+std::string ToString(const memory::Piece& piece) {
+  return ToString(BytesView(piece.begin, piece.size));
 }
 
 std::string ToString(const ByteChunks& bytes) {
   std::string text(bytes.size(), '\0');
   bytes.CopyTo(0, absl::MakeSpan(reinterpret_cast<uint8_t*>(text.data()), text.size()));
+  return text;
+}
+
+std::string Hex(const std::string& bytes) {
+  std::string text;
+  for (unsigned char byte : bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof(digits), "%02x", byte);
+    text += digits;
+  }
   return text;
 }
 
@@ -54,6 +49,15 @@ v1::Tensor MakeTensor(v1::DataType type, const std::vector<int64_t>& shape, std:
   tensor.mutable_shape()->Add(shape.begin(), shape.end());
   tensor.set_raw_data(std::move(raw_data));
   return tensor;
+}
+
+v1::StreamRequest MakeItem(uint64_t id, Method method, const std::string& request) {
+  std::string bytes;
+  AppendBytesField(Info(method).item_field, request, bytes);
+  v1::StreamRequest item;
+  if (!item.ParseFromString(bytes)) std::abort();
+  item.set_id(id);
+  return item;
 }
 
 }  // namespace quantd::wire

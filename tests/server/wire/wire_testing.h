@@ -1,8 +1,6 @@
-// What the tests of the wire share: seeds, messages cut into slices, buffers as strings.
+// What the tests of the wire share: seeds, messages as bytes, answers as strings.
 #ifndef QUANTD_TESTS_SERVER_WIRE_WIRE_TESTING_H_
 #define QUANTD_TESTS_SERVER_WIRE_WIRE_TESTING_H_
-
-#include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
 #include <random>
@@ -11,7 +9,9 @@
 
 #include "quantd/bytes.h"
 #include "quantd/v1/quantization.pb.h"
-#include "server/wire/slices.h"
+#include "server/memory/buffer.h"
+#include "server/wire/method.h"
+#include "server/wire/scan.h"
 
 namespace quantd::wire {
 
@@ -24,13 +24,17 @@ inline bool OneIn(Random& random, uint64_t n) { return Below(random, n) == 0; }
 // QUANTD_TEST_SEED, or `otherwise`; printed, so that a failure can be repeated.
 uint64_t TestSeed(uint64_t otherwise);
 
-// The message in pieces that end anywhere, empty ones among them.
-std::vector<grpc::Slice> Cut(const std::string& message, Random& random);
-// In one piece.
-SliceList OneSlice(const std::string& message);
+// The bytes in an allocation that ends where they end, so that a sanitizer sees whoever reads on.
+std::vector<uint8_t> ToBytes(const std::string& bytes);
+// The same bytes, where they are.
+BytesView View(const std::string& bytes);
 
-std::string ToString(const grpc::ByteBuffer& buffer);
+std::string ToString(BytesView bytes);
+std::string ToString(const memory::Piece& piece);
 std::string ToString(const ByteChunks& bytes);
+
+// "0a1f...": what a failure shows of a message.
+std::string Hex(const std::string& bytes);
 
 // As the bytes of elements.
 template <typename T>
@@ -39,6 +43,9 @@ std::string Bytes(const std::vector<T>& values) {
 }
 
 v1::Tensor MakeTensor(v1::DataType type, const std::vector<int64_t>& shape, std::string raw_data);
+
+// The request of an operation as the item of a stream. REQUIRES: `request` is one of the method's.
+v1::StreamRequest MakeItem(uint64_t id, Method method, const std::string& request);
 
 }  // namespace quantd::wire
 

@@ -1,19 +1,24 @@
-// Events and calls without gRPC: completed before, while and after they are awaited, from this
-// thread and from others.
-#include "server/rpc/event.h"
+// Events and the calls that await them: completed before, while and after they are awaited, from
+// this thread and from others.
+#include "server/loop/event.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <random>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "server/rpc/call.h"
 
-namespace quantd::rpc {
+namespace quantd::loop {
 namespace {
+
+using rpc::Call;
+using rpc::Calls;
+
+void WaitForNone(const Calls& calls) {
+  while (calls.live() != 0) std::this_thread::yield();
+}
 
 Call AwaitOne(Calls& /*calls*/, Event& event, int& result) {
   const bool ok = co_await event;
@@ -39,7 +44,7 @@ TEST(Event, CompletedWhileItIsAwaited) {
   AwaitOne(calls, event, result);
   EXPECT_EQ(result, -1);
   EXPECT_EQ(calls.live(), 1);
-  Event::FromTag(event.tag())->Complete(false);
+  event.Complete(false);
   EXPECT_EQ(result, 0);
   EXPECT_EQ(calls.live(), 0);
 }
@@ -87,11 +92,12 @@ TEST(Event, ThreadsRaceToCompleteIt) {
     one.join();
     two.join();
   }
-  calls.WaitForNone();
+  WaitForNone(calls);
   EXPECT_EQ(sum, 2 * kRounds);
 }
 
-// A chain of hand-offs between two threads, as a call walks from a poller to the pool and back.
+// A chain of hand-offs between two threads, as a call walks from a loop to where it is computed and
+// back.
 class Worker {
  public:
   Worker() : thread_([this] { Run(); }) {}
@@ -144,11 +150,11 @@ TEST(Call, WandersBetweenThreads) {
   {
     Worker left, right;
     for (int i = 0; i < 50; ++i) Wander(calls, left, right, 100, finished);
-    calls.WaitForNone();
+    WaitForNone(calls);
   }
   EXPECT_EQ(finished, 50);
   EXPECT_EQ(calls.live(), 0);
 }
 
 }  // namespace
-}  // namespace quantd::rpc
+}  // namespace quantd::loop

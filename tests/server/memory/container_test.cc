@@ -1,0 +1,168 @@
+// Limits of cgroups, read from folders that look like those of containers.
+#include "server/memory/container.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace quantd::memory {
+namespace {
+
+constexpr char kV2[] = "/sys/fs/cgroup";
+constexpr char kV1[] = "/sys/fs/cgroup/memory";
+
+// A root folder of its own, gone with the test.
+class Root {
+ public:
+  Root() {
+    std::string name = testing::TempDir() + "/container_test.XXXXXX";
+    path_ = mkdtemp(name.data());
+  }
+  ~Root() { std::filesystem::remove_all(path_); }
+
+  void Write(const std::string& file, const std::string& text) const {
+    const std::filesystem::path whole = path_ + file;
+    std::filesystem::create_directories(whole.parent_path());
+    std::ofstream(whole) << text;
+  }
+  // The groups that the process belongs to: /proc/self/cgroup.
+  void Member(const std::string& text) const { Write("/proc/self/cgroup", text); }
+  uint64_t Limit() const { return CgroupLimitBytes(path_); }
+
+ private:
+  std::string path_;
+};
+
+TEST(CgroupLimitTest, NoneWhereThereIsNothing) {
+  const Root root;
+  EXPECT_EQ(root.Limit(), 0U);
+  root.Member("0::/\n");
+  EXPECT_EQ(root.Limit(), 0U);
+}
+
+// A container sees its own group as the root.
+TEST(CgroupLimitTest, Version2InAContainer) {
+  const Root root;
+  root.Member("0::/\n");
+  root.Write(std::string(kV2) + "/memory.max", "536870912\n");
+  EXPECT_EQ(root.Limit(), 536870912U);
+}
+
+TEST(CgroupLimitTest, Version2OfItsOwnGroup) {
+  const Root root;
+  root.Member("0::/kubepods.slice/pod1/quantd\n");
+  root.Write(std::string(kV2) + "/kubepods.slice/pod1/quantd/memory.max", "1000000\n");
+  root.Write(std::string(kV2) + "/kubepods.slice/pod1/memory.max", "2000000\n");
+  root.Write(std::string(kV2) + "/kubepods.slice/memory.max", "max\n");
+  // Not those beside it or below it.
+  root.Write(std::string(kV2) + "/kubepods.slice/pod2/memory.max", "10\n");
+  root.Write(std::string(kV2) + "/kubepods.slice/pod1/quantd/child/memory.max", "20\n");
+  EXPECT_EQ(root.Limit(), 1000000U);
+}
+
+// A pod's limit holds for each of its containers.
+TEST(CgroupLimitTest, Version2OfAGroupAroundIt) {
+  for (const char* const group :
+       {"/kubepods.slice/pod1", "/kubepods.slice", "", "/kubepods.slice/pod1/quantd"}) {
+    const Root root;
+    root.Member("0::/kubepods.slice/pod1/quantd\n");
+    root.Write(std::string(kV2) + "/kubepods.slice/pod1/quantd/memory.max", "2000000\n");
+    root.Write(std::string(kV2) + group + "/memory.max", "1000000\n");
+    EXPECT_EQ(root.Limit(), 1000000U) << group;
+  }
+}
+
+TEST(CgroupLimitTest, MaxIsNone) {
+  const Root root;
+  root.Member("0::/a/b\n");
+  root.Write(std::string(kV2) + "/a/b/memory.max", "max\n");
+  root.Write(std::string(kV2) + "/a/memory.max", "max\n");
+  EXPECT_EQ(root.Limit(), 0U);
+}
+
+// The path is that of the host, and only the container's own group is mounted.
+TEST(CgroupLimitTest, AHostsPathWithTheContainersMount) {
+  const Root root;
+  root.Member("0::/system.slice/docker-0123.scope\n");
+  root.Write(std::string(kV2) + "/memory.max", "300000000\n");
+  EXPECT_EQ(root.Limit(), 300000000U);
+}
+
+TEST(CgroupLimitTest, Version1) {
+  const Root root;
+  root.Member(
+      "12:cpu,cpuacct:/docker/0123\n"
+      "5:memory:/docker/0123\n"
+      "1:name=systemd:/docker/0123\n");
+  root.Write(std::string(kV1) + "/docker/0123/memory.limit_in_bytes", "400000000\n");
+  root.Write("/sys/fs/cgroup/cpu,cpuacct/docker/0123/memory.limit_in_bytes", "1\n");
+  EXPECT_EQ(root.Limit(), 400000000U);
+  root.Write(std::string(kV1) + "/docker/memory.limit_in_bytes", "350000000\n");
+  EXPECT_EQ(root.Limit(), 350000000U);
+}
+
+TEST(CgroupLimitTest, Version1SaysNoneByANumber) {
+  const Root root;
+  root.Member("5:memory:/docker/0123\n");
+  root.Write(std::string(kV1) + "/docker/0123/memory.limit_in_bytes", "9223372036854771712\n");
+  root.Write(std::string(kV1) + "/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(root.Limit(), 0U);
+}
+
+TEST(CgroupLimitTest, Version1AmongOthersInOneHierarchy) {
+  const Root root;
+  root.Member("3:hugetlb,memory,pids:/a\n");
+  root.Write(std::string(kV1) + "/a/memory.limit_in_bytes", "5000000\n");
+  EXPECT_EQ(root.Limit(), 5000000U);
+}
+
+// Both at a time: version 2 has no memory controller then, or version 1 has none.
+TEST(CgroupLimitTest, Hybrid) {
+  const Root root;
+  root.Member(
+      "5:memory:/a\n"
+      "0::/b\n");
+  root.Write(std::string(kV1) + "/a/memory.limit_in_bytes", "5000000\n");
+  EXPECT_EQ(root.Limit(), 5000000U);
+  root.Write("/sys/fs/cgroup/unified/b/memory.max", "4000000\n");
+  EXPECT_EQ(root.Limit(), 4000000U);
+}
+
+TEST(CgroupLimitTest, WhatIsNoNumberIsNone) {
+  for (const char* const text : {"", "\n", "0\n", "lots\n", "-1\n", "99999999999999999999999\n"}) {
+    const Root root;
+    root.Member("0::/\n");
+    root.Write(std::string(kV2) + "/memory.max", text);
+    EXPECT_EQ(root.Limit(), 0U) << text;
+  }
+}
+
+TEST(CgroupLimitTest, WhatIsNoMembershipIsPassedBy) {
+  const Root root;
+  root.Member(
+      "\n"
+      "nonsense\n"
+      "0:\n"
+      "1:memory\n"
+      "0::/a:b\n");
+  root.Write(std::string(kV2) + "/a:b/memory.max", "7000000\n");
+  EXPECT_EQ(root.Limit(), 7000000U);
+}
+
+TEST(LimitBytesTest, IsNoMoreThanTheMachineHas) {
+  const uint64_t machine =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t container = CgroupLimitBytes("");
+  EXPECT_GT(LimitBytes(), 0U);
+  EXPECT_LE(LimitBytes(), machine);
+  EXPECT_EQ(LimitBytes(), container == 0 ? machine / 2 : std::min(container, machine));
+}
+
+}  // namespace
+}  // namespace quantd::memory

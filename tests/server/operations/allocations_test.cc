@@ -1,0 +1,85 @@
+// What planning, executing and answering allocate, against what was said before any of it.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "counted_memory.h"
+#include "quantd/executor.h"
+#include "random_parameters.h"
+#include "server/memory/buffer.h"
+#include "server/operations/memory.h"
+#include "server/operations/operation.h"
+#include "server/wire/answer.h"
+#include "wire_testing.h"
+
+namespace quantd::operations {
+namespace {
+
+using wire::kMethods;
+using wire::kOperations;
+using wire::Random;
+
+// The text of an error, and the objects that own what is large.
+constexpr uint64_t kFixed = 4096;
+
+struct Served {
+  bool answered = false;
+  uint64_t peak_bytes = 0;  // of operator new, and of the answer's own pieces
+};
+
+Served Serve(const wire::Request& request, const Executor& executor) {
+  Served served;
+  memory::Pool pool;
+  uint64_t pieces = 0;
+  const wire::MemoryUsed used = wire::Measure([&] {
+    const absl::StatusOr<Operation> operation = Plan(request);
+    if (!operation.ok()) return;
+    wire::Answer answer(operation->answer_layout(), pool);
+    const wire::AnswerContents& contents = answer.contents();
+    pieces = contents.y.size() + contents.y_scale.size() + contents.y_zero_point.size();
+    if (!operation->Execute(executor, [] { return false; }, answer.contents()).ok()) return;
+    const memory::Piece piece = std::move(answer).FinishItem(~uint64_t{0});
+    // As values the packed bytes are beside the encoded ones, else they are among them.
+    if (request.output_encoding == wire::Encoding::kRaw) pieces = 0;
+    pieces += piece.size;
+    served.answered = true;
+  });
+  served.peak_bytes = used.peak_bytes + pieces;
+  return served;
+}
+
+TEST(MemoryBoundTest, IsNeverLessThanWhatIsTaken) {
+  const uint64_t seed = wire::TestSeed(20261126);
+  const Executor executor(1);
+  for (size_t i = 0; i < kOperations; ++i) {
+    int answered = 0;
+    constexpr int kRequests = 3'000;
+    for (int j = 0; j < kRequests; ++j) {
+      Random random(seed + j);
+      const wire::Request request = RandomParameters(kMethods[i].method, random);
+      if (j == 0) Serve(request, executor);  // whatever the first one makes for all
+      const Served served = Serve(request, executor);
+      answered += served.answered ? 1 : 0;
+      ASSERT_LE(served.peak_bytes, MemoryBound(request) + kFixed)
+          << "QUANTD_TEST_SEED=" << seed + j << ", " << Name(kMethods[i].method);
+    }
+    EXPECT_GT(answered, kRequests / 10) << Name(kMethods[i].method);
+  }
+}
+
+TEST(MemoryBoundTest, TakesNextToNoMemoryItself) {
+  const uint64_t seed = wire::TestSeed(20261127);
+  for (size_t i = 0; i < kOperations; ++i) {
+    for (int j = 0; j < 3'000; ++j) {
+      Random random(seed + j);
+      const wire::Request request = RandomParameters(kMethods[i].method, random);
+      const wire::MemoryUsed used = wire::Measure([&] { MemoryBound(request); });
+      ASSERT_LE(used.peak_bytes, 1024U) << "QUANTD_TEST_SEED=" << seed + j;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quantd::operations

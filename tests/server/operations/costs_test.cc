@@ -1,0 +1,209 @@
+// Kinds of requests, and what is learned of each.
+#include "server/operations/costs.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "random_parameters.h"
+
+namespace quantd::operations {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr int64_t kElements = 1 << 16;
+
+template <typename Parameters>
+CostKind Kind(Parameters parameters, wire::Encoding encoding = wire::Encoding::kRaw) {
+  wire::Request request;
+  request.parameters = std::move(parameters);
+  request.output_encoding = encoding;
+  return KindOf(request);
+}
+
+QuantizeParameters Quantize(DataType x, DataType y) {
+  return {.x = MakeView(x, {kElements}), .scale = MakeView(DataType::kFloat, {}), .output_type = y};
+}
+DequantizeParameters Dequantize(DataType x, DataType y) {
+  return {.x = MakeView(x, {kElements}), .scale = MakeView(DataType::kFloat, {}), .output_type = y};
+}
+DynamicQuantizeParameters DynamicQuantize(DataType x, DataType y) {
+  return {.x = MakeView(x, {kElements}), .output_type = y};
+}
+
+CostKind Plain() { return Kind(Quantize(DataType::kFloat, DataType::kUint8)); }
+
+TEST(CostKindTest, EveryKindHasANumberOfItsOwn) {
+  std::set<size_t> kinds;
+  size_t count = 0;
+  Costs costs;  // a sanitizer would see a number past its end
+  const auto add = [&](const CostKind& kind) {
+    EXPECT_TRUE(kinds.insert(kind.index).second);
+    EXPECT_GT(costs.Estimate(kind).count(), 0);
+    ++count;
+  };
+  for (const DataTypeInfo& x : kDataTypes) {
+    for (const DataTypeInfo& y : kDataTypes) {
+      for (const wire::Encoding encoding : {wire::Encoding::kRaw, wire::Encoding::kValues}) {
+        for (const bool many : {false, true}) {
+          DequantizeParameters dequantize = Dequantize(x.type, y.type);
+          if (many) dequantize.scale = MakeView(DataType::kFloat, {kElements / 2});
+          add(Kind(dequantize, encoding));
+          for (const bool report : {false, true}) {
+            QuantizeParameters quantize = Quantize(x.type, y.type);
+            if (many) quantize.scale = MakeView(DataType::kFloat, {kElements / 2});
+            quantize.report_error = report;
+            add(Kind(quantize, encoding));
+            DynamicQuantizeParameters dynamic = DynamicQuantize(x.type, y.type);
+            if (many) dynamic.granularity.block_size = 32;
+            dynamic.report_error = report;
+            add(Kind(dynamic, encoding));
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(kinds.size(), count);
+  EXPECT_EQ(count, 18U * 18 * 2 * 2 * 5);
+}
+
+// What does not change how long it takes does not make another kind, or nothing would be learned.
+TEST(CostKindTest, TheSizeIsNoKind) {
+  QuantizeParameters small = Quantize(DataType::kFloat, DataType::kUint8);
+  small.x = MakeView(DataType::kFloat, {100, 100});
+  EXPECT_EQ(Kind(small).index, Plain().index);
+  EXPECT_EQ(Kind(small).bytes, 40'000U);
+}
+
+TEST(CostKindTest, TheZeroPointSaysTheType) {
+  QuantizeParameters request = Quantize(DataType::kFloat, DataType::kUnspecified);
+  request.zero_point = MakeView(DataType::kInt8, {});
+  EXPECT_EQ(Kind(request).index, Kind(Quantize(DataType::kFloat, DataType::kInt8)).index);
+}
+
+TEST(CostKindTest, ManyScalesAreMoreThanOneFor64Elements) {
+  const size_t plain = Plain().index;
+  QuantizeParameters request = Quantize(DataType::kFloat, DataType::kUint8);
+  request.scale = MakeView(DataType::kFloat, {kElements / 64});
+  EXPECT_EQ(Kind(request).index, plain);
+  request.scale = MakeView(DataType::kFloat, {kElements / 63});
+  EXPECT_NE(Kind(request).index, plain);
+
+  const size_t dynamic = Kind(DynamicQuantize(DataType::kFloat, DataType::kInt8)).index;
+  DynamicQuantizeParameters blocked = DynamicQuantize(DataType::kFloat, DataType::kInt8);
+  blocked.granularity.block_size = 64;
+  EXPECT_EQ(Kind(blocked).index, dynamic);
+  blocked.granularity.block_size = 63;
+  EXPECT_NE(Kind(blocked).index, dynamic);
+  blocked.granularity = {.block_shape = {32}};
+  EXPECT_NE(Kind(blocked).index, dynamic);
+  blocked.granularity = {.block_shape = {-1}};
+  EXPECT_EQ(Kind(blocked).index, dynamic);
+}
+
+TEST(CostKindTest, ValuesOnTheirWayInAreAKindToo) {
+  wire::Request request;
+  request.parameters = Quantize(DataType::kFloat, DataType::kUint8);
+  request.packed.emplace_back(4);
+  EXPECT_EQ(KindOf(request).index,
+            Kind(Quantize(DataType::kFloat, DataType::kUint8), wire::Encoding::kValues).index);
+}
+
+TEST(CostKindTest, BytesAreThoseThatAreReadAndWritten) {
+  EXPECT_EQ(Plain().bytes, 4U * kElements);
+  EXPECT_EQ(Kind(Dequantize(DataType::kUint8, DataType::kFloat)).bytes, 5U * kElements);
+  EXPECT_EQ(Kind(Dequantize(DataType::kInt2, DataType::kFloat)).bytes, 17U * kElements / 4);
+  EXPECT_EQ(Kind(DynamicQuantize(DataType::kFloat16, DataType::kInt8)).bytes, 2U * kElements);
+  // The least that is assumed of any: it takes some time to begin.
+  QuantizeParameters request = Quantize(DataType::kFloat, DataType::kUint8);
+  request.x = MakeView(DataType::kFloat, {1});
+  EXPECT_EQ(Kind(request).bytes, 4096U);
+}
+
+TEST(CostsTest, WhatIsUnknownIsGuessedByWhatIsAsked) {
+  const Costs costs;
+  QuantizeParameters request = Quantize(DataType::kFloat, DataType::kUint8);
+  const nanoseconds plain = costs.Estimate(Kind(request));
+  const nanoseconds values = costs.Estimate(Kind(request, wire::Encoding::kValues));
+  request.report_error = true;
+  const nanoseconds report = costs.Estimate(Kind(request));
+  EXPECT_NEAR(static_cast<double>(plain.count()), kElements, 1);  // 4 GB/s
+  EXPECT_GT(report, plain);
+  EXPECT_GT(values, report);
+}
+
+TEST(CostsTest, TheEstimateScalesWithTheBytes) {
+  Costs costs;
+  CostKind kind = Plain();
+  kind.bytes = 1'000'000;
+  costs.Learn(kind, microseconds(100));
+  EXPECT_NEAR(static_cast<double>(costs.Estimate(kind).count()), 100'000, 10);
+  kind.bytes *= 1000;
+  EXPECT_NEAR(static_cast<double>(costs.Estimate(kind).count()), 100'000'000, 10'000);
+  kind.bytes = 4096;
+  EXPECT_NEAR(static_cast<double>(costs.Estimate(kind).count()), 410, 1);
+}
+
+TEST(CostsTest, LearnsTheFastestAtOnce) {
+  Costs costs;
+  const CostKind kind = {Plain().index, 1'000'000};
+  const CostKind other = Kind(Quantize(DataType::kFloat, DataType::kInt8));
+  const nanoseconds of_other = costs.Estimate(other);
+  costs.Learn(kind, microseconds(50));
+  costs.Learn(kind, microseconds(40));
+  EXPECT_NEAR(static_cast<double>(costs.Estimate(kind).count()), 40'000, 10);
+  EXPECT_EQ(costs.Estimate(other), of_other);
+}
+
+// One that was disturbed says little; if all of them are slow, that is how it is.
+TEST(CostsTest, RecoversByTwoPercentAtATime) {
+  Costs costs;
+  const CostKind kind = {Plain().index, 1'000'000};
+  costs.Learn(kind, microseconds(40));
+  double expected = 40'000;
+  for (int i = 0; i < 100; ++i) {
+    costs.Learn(kind, milliseconds(10));
+    expected *= 1.02;
+    ASSERT_NEAR(static_cast<double>(costs.Estimate(kind).count()), expected, expected / 1000);
+  }
+  // No further than what was seen.
+  for (int i = 0; i < 1000; ++i) costs.Learn(kind, microseconds(500));
+  EXPECT_NEAR(static_cast<double>(costs.Estimate(kind).count()), 500'000, 100);
+}
+
+// A clock that stood still, or went back, must not make a kind free for ever.
+TEST(CostsTest, NothingIsFree) {
+  Costs costs;
+  const CostKind kind = {Plain().index, 1'000'000};
+  for (const nanoseconds took : {nanoseconds(0), nanoseconds(-1'000'000)}) {
+    costs.Learn(kind, took);
+    EXPECT_NEAR(static_cast<double>(costs.Estimate(kind).count()), 2000, 1);
+  }
+  for (int i = 0; i < 1000; ++i) costs.Learn(kind, microseconds(100));
+  EXPECT_NEAR(static_cast<double>(costs.Estimate(kind).count()), 100'000, 100);
+}
+
+TEST(CostsTest, ThreadsMayLearnAtOnce) {
+  Costs costs;
+  const CostKind kind = {Plain().index, 1'000'000};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&costs, &kind] {
+      for (int i = 0; i < 20'000; ++i) costs.Learn(kind, microseconds(60 + i % 7));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GE(costs.Estimate(kind), nanoseconds(59'990));
+  EXPECT_LE(costs.Estimate(kind), nanoseconds(66'010));
+}
+
+}  // namespace
+}  // namespace quantd::operations

@@ -1,0 +1,137 @@
+// What is said of a request before it is planned, against what the plan says.
+#include "server/operations/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "random_parameters.h"
+#include "request_generator.h"
+#include "server/operations/operation.h"
+#include "server/wire/decode.h"
+#include "wire_testing.h"
+
+namespace quantd::operations {
+namespace {
+
+using wire::kMethods;
+using wire::kOperations;
+using wire::Method;
+using wire::Random;
+
+template <typename Parameters>
+wire::Request Of(Parameters parameters) {
+  wire::Request request;
+  request.parameters = std::move(parameters);
+  return request;
+}
+
+// Calls check(request, operation) for many requests that a plan takes.
+template <typename Check>
+void ForManyPlans(Method method, int requests, Check check) {
+  const uint64_t seed = wire::TestSeed(20261124);
+  int planned = 0;
+  for (int i = 0; i < requests; ++i) {
+    Random random(seed + i);
+    const wire::Request request = RandomParameters(method, random);
+    const absl::StatusOr<Operation> operation = Plan(request);
+    if (!operation.ok()) continue;
+    ++planned;
+    check(request, *operation);
+    if (testing::Test::HasFailure()) FAIL() << "QUANTD_TEST_SEED=" << seed + i;
+  }
+  std::printf("%s: %d of %d requests planned\n", std::string(Name(method)).c_str(), planned,
+              requests);
+  EXPECT_GT(planned, requests / 10);
+}
+
+TEST(MemoryBoundTest, IsWhatThePlanSaysAndLittleMore) {
+  for (size_t i = 0; i < kOperations; ++i) {
+    ForManyPlans(kMethods[i].method, 30'000, [](const auto& request, const Operation& operation) {
+      const uint64_t bound = MemoryBound(request);
+      ASSERT_GE(bound, operation.memory_bytes());
+      // An empty tensor may have scales, some MiB of them, and mostly has none.
+      const uint64_t of_empty = operation.elements() == 0 ? 8 << 20 : 0;
+      ASSERT_LE(bound, 3 * operation.memory_bytes() + of_empty);
+    });
+  }
+}
+
+// What most requests are: the bound must not make them wait for memory that they never take.
+TEST(MemoryBoundTest, IsExactForPlainRequests) {
+  const Shape shape = {1000, 999};
+  int compared = 0;
+  for (const DataTypeInfo& wide : kDataTypes) {
+    if (wide.kind != DataTypeKind::kFloat) continue;
+    for (const DataTypeInfo& narrow : kDataTypes) {
+      if (narrow.kind == DataTypeKind::kExponent || narrow.kind == DataTypeKind::kFloat ||
+          narrow.type == DataType::kInt32) {
+        continue;
+      }
+      const wire::Request requests[] = {
+          Of(QuantizeParameters{.x = MakeView(wide.type, shape),
+                                .scale = MakeView(DataType::kFloat, {}),
+                                .zero_point = MakeView(narrow.type, {}, true)}),
+          Of(DequantizeParameters{.x = MakeView(narrow.type, shape),
+                                  .scale = MakeView(wide.type, {})}),
+          Of(DynamicQuantizeParameters{
+              .x = MakeView(wide.type, shape), .output_type = narrow.type, .report_error = true}),
+      };
+      for (const wire::Request& request : requests) {
+        const absl::StatusOr<Operation> operation = Plan(request);
+        ASSERT_TRUE(operation.ok()) << operation.status();
+        EXPECT_GE(MemoryBound(request), operation->memory_bytes());
+        EXPECT_LE(MemoryBound(request), operation->memory_bytes() + 256)
+            << Name(request.method()) << ' ' << wide.name << ' ' << narrow.name;
+        // The packed answer, 32 bytes a scale, and what is the same for the smallest request.
+        EXPECT_LE(operation->memory_bytes(), operation->output_bytes() + (65U << 10));
+        ++compared;
+      }
+    }
+  }
+  EXPECT_EQ(compared, 3 * 13 * 3);
+}
+
+// A plan refuses these; told before, the bound may be anything that is not taken.
+TEST(MemoryBoundTest, OfAnythingItIsANumber) {
+  const Shape huge = {int64_t{1} << 40, int64_t{1} << 40};
+  const Shape empty = {0, int64_t{1} << 61};
+  for (const Shape& shape : {huge, empty, Shape{-1}, Shape(64, 2)}) {
+    for (const int64_t axis : {int64_t{0}, int64_t{1}, int64_t{-2}, INT64_MAX, INT64_MIN}) {
+      for (const int64_t block : {int64_t{0}, int64_t{1}, INT64_MAX, INT64_MIN}) {
+        DynamicQuantizeParameters request;
+        request.x = MakeView(DataType::kFloat, shape);
+        request.granularity.axis = axis;
+        request.granularity.block_size = block;
+        EXPECT_LE(MemoryBound(Of(request)), 8U << 20);
+        request.granularity = {.block_shape = Shape(shape.size(), block)};
+        EXPECT_LE(MemoryBound(Of(request)), 8U << 20);
+      }
+    }
+  }
+}
+
+// As they come over the wire, with values, tiny shapes and whatever else the generator thinks of.
+TEST(MemoryBoundTest, IsNeverLessThanThePlanSaysOfMessages) {
+  const uint64_t seed = wire::TestSeed(20261125);
+  for (size_t i = 0; i < kOperations; ++i) {
+    int planned = 0;
+    for (int j = 0; j < 10'000; ++j) {
+      Random random(seed + j);
+      const std::string message = wire::RandomRequest(kMethods[i].method, random);
+      const auto request = wire::DecodeRequest(kMethods[i].method, wire::View(message));
+      if (!request.ok()) continue;
+      const uint64_t bound = MemoryBound(*request);
+      const auto operation = Plan(*request);
+      if (!operation.ok()) continue;
+      ++planned;
+      ASSERT_GE(bound, operation->memory_bytes()) << "QUANTD_TEST_SEED=" << seed + j;
+    }
+    EXPECT_GT(planned, 4'000) << Name(kMethods[i].method);
+  }
+}
+
+}  // namespace
+}  // namespace quantd::operations

@@ -1,0 +1,251 @@
+// Flags, their twins in the environment, and what is said about wrong ones. The command line as a
+// whole is tested from outside (tests/e2e/test_start.py); Abseil's flags keep their values, so each
+// test here gives every flag that it looks at.
+#include "server/options/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <initializer_list>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/memory/container.h"
+#include "server/memory/shares.h"
+
+namespace quantd::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+absl::StatusOr<CommandLine> Parse(std::initializer_list<const char*> flags) {
+  std::vector<const char*> argv = {"quantd"};
+  argv.insert(argv.end(), flags);
+  return ParseCommandLine(static_cast<int>(argv.size()), argv.data());
+}
+
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+TEST(Options, ARepeatedListFlagAddsUp) {
+  const auto parsed = Parse({"--listen=127.0.0.1:1", "--listen", "[::1]:2,unix:/x"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_THAT(parsed->options.listen, ElementsAre("127.0.0.1:1", "[::1]:2", "unix:/x"));
+}
+
+TEST(Options, TheLastOfOtherRepeatedFlagsWins) {
+  const auto parsed = Parse({"--listen=a:1", "--threads=3", "--threads=2"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->options.threads, 2);
+}
+
+TEST(Options, TheFlagWinsOverTheEnvironment) {
+  const Variable threads("QUANTD_THREADS", "7");
+  const Variable queues("QUANTD_QUEUES", "5");
+  const auto parsed = Parse({"--listen=a:1", "--queues=6"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->options.threads, 7);
+  EXPECT_EQ(parsed->options.queues, 6);
+}
+
+TEST(Options, ZeroMeansFindOut) {
+  const auto parsed =
+      Parse({"--listen=a:1", "--threads=0", "--queues=0", "--max_connections=0",
+             "--memory_budget_bytes=0", "--receive_budget_bytes=0", "--max_message_bytes=1048576"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Options& options = parsed->options;
+  EXPECT_GE(options.threads, 1);
+  EXPECT_GE(options.queues, 1);
+  EXPECT_LE(options.queues, 64);
+  EXPECT_GE(options.max_connections, 64);
+  EXPECT_LE(options.max_connections, 1024);
+  EXPECT_EQ(options.memory.limit, memory::LimitBytes());
+  // This machine is none of the smallest.
+  EXPECT_GT(options.memory.requests, 4U << 20);
+  EXPECT_GT(options.memory.receiving, 4U << 20);
+  EXPECT_LE(options.memory.most(), options.memory.limit);
+  EXPECT_EQ(options.memory.max_message, 1U << 20);
+  EXPECT_FALSE(options.memory.limited_by_receiving);
+}
+
+TEST(Options, MemoryIsDividedAsItIsTold) {
+  const auto parsed = Parse({"--listen=a:1", "--threads=2", "--queues=3", "--max_connections=100",
+                             "--max_inflight_requests=10", "--max_queued_requests=20",
+                             "--memory_budget_bytes=30000000", "--receive_budget_bytes=8000000",
+                             "--max_message_bytes=67108864"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Options& options = parsed->options;
+  EXPECT_EQ(options.max_calls(), 10 + 20 + 256);
+  EXPECT_EQ(options.memory.requests, 30'000'000U);
+  EXPECT_EQ(options.memory.receiving, 8'000'000U);
+  EXPECT_EQ(options.memory.max_message, 7'000'000U);
+  EXPECT_TRUE(options.memory.limited_by_receiving);
+  // What is known of threads, connections and calls is left for them.
+  const uint64_t limit = memory::LimitBytes();
+  EXPECT_EQ(options.memory.idle, memory::kProcessBytes + 7 * memory::kThreadBytes +
+                                     100 * memory::kConnectionBytes + 286 * memory::kCallBytes +
+                                     limit / 16);
+  ASSERT_TRUE(Parse({"--listen=a:1", "--memory_budget_bytes=0", "--receive_budget_bytes=0"}).ok());
+}
+
+TEST(Options, CountsAreTakenAsTheyAre) {
+  const auto parsed = Parse({"--listen=a:1", "--max_connections=7", "--max_streams", "9"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->options.max_connections, 7);
+  EXPECT_EQ(parsed->options.max_streams, 9);
+}
+
+TEST(Options, TimesAreSecondsOrHaveAUnit) {
+  const std::tuple<const char*, absl::Duration> cases[] = {{"2", absl::Seconds(2)},
+                                                           {"0.5", absl::Milliseconds(500)},
+                                                           {"500ms", absl::Milliseconds(500)},
+                                                           {"1m", absl::Minutes(1)},
+                                                           {"1h", absl::Hours(1)},
+                                                           {"1m30s", absl::Seconds(90)},
+                                                           {"2.5s", absl::Milliseconds(2500)},
+                                                           {"1e1", absl::Seconds(10)}};
+  for (const auto& [text, time] : cases) {
+    const auto parsed = Parse({"--listen=a:1", "--queue_timeout", text});
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(parsed->options.queue_timeout, time) << text;
+  }
+  const Variable grace("QUANTD_MAX_CONNECTION_AGE_GRACE", "1500ms");
+  const auto parsed =
+      Parse({"--listen=a:1", "--queue_timeout=0", "--stall_timeout=500ms", "--keepalive_time=1m",
+             "--max_connection_age=2h", "--lame_duck_seconds=3", "--drain_seconds=1m"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->options.queue_timeout, absl::ZeroDuration());
+  EXPECT_EQ(parsed->options.stall_timeout, absl::Milliseconds(500));
+  EXPECT_EQ(parsed->options.keepalive, absl::Minutes(1));
+  EXPECT_EQ(parsed->options.max_connection_age, absl::Hours(2));
+  EXPECT_EQ(parsed->options.max_connection_age_grace, absl::Milliseconds(1500));
+  EXPECT_EQ(parsed->options.lame_duck, absl::Seconds(3));
+  EXPECT_EQ(parsed->options.drain, absl::Minutes(1));
+}
+
+// Each is refused by its name, and nothing of what was wrong stays for the next one.
+TEST(Options, WhatIsOutOfRangeIsNamed) {
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"max_message_bytes", "1023", "1024"},
+      {"max_message_bytes", "2147483648", "1048576"},
+      {"memory_budget_bytes", "-1", "0"},
+      {"receive_budget_bytes", "-1", "0"},
+      {"receive_budget_bytes", "1125899906842625", "0"},
+      {"max_inflight_requests", "0", "1"},
+      {"max_queued_requests", "-1", "0"},
+      {"queue_timeout", "-1ms", "0"},
+      {"queue_timeout", "inf", "30"},
+      {"queue_timeout", "8785h", "8784h"},
+      {"stall_timeout", "499ms", "0.5"},
+      {"stall_timeout", "nan", "5"},
+      {"stall_timeout", "5 seconds", "5"},
+      {"stall_timeout", "", "5"},
+      {"max_connections", "-1", "0"},
+      {"max_connections", "1048577", "1048576"},
+      {"max_streams", "0", "100"},
+      {"keepalive_time", "0", "60"},
+      {"keepalive_time", "999ms", "1s"},
+      {"max_connection_age", "-5", "0"},
+      {"max_connection_age_grace", "1d", "30"},
+      {"threads", "1025", "0"},
+      {"queues", "-1", "0"},
+      {"lame_duck_seconds", "-1", "0"},
+      {"drain_seconds", "1e300", "30"}};
+  for (const auto& [flag, bad, good] : cases) {
+    const std::string wrong = absl::StrCat("--", flag, "=", bad);
+    const auto refused = Parse({"--listen=a:1", wrong.c_str()});
+    EXPECT_FALSE(refused.ok()) << wrong;
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr(absl::StrCat("--", flag)));
+    EXPECT_THAT(std::string(refused.status().message()), Not(HasSubstr("\n")));
+    const auto parsed = Parse({"--listen=a:1", absl::StrCat("--", flag, "=", good).c_str()});
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+  }
+  ASSERT_TRUE(Parse({"--listen=a:1", "--max_connections=0", "--max_message_bytes=1048576"}).ok());
+}
+
+// In full: 2.14748e+09 is both the largest that may be and the first that may not.
+TEST(Options, WhatIsPossibleIsSaid) {
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"--max_message_bytes=2147483648", "is 2147483648, must be 1024 to 2147483647",
+       "--max_message_bytes=1048576"},
+      {"--stall_timeout=100ms", "is 100ms, must be 500ms to 8784h", "--stall_timeout=5"},
+      {"--queue_timeout=inf", "is inf, must be 0 to 8784h", "--queue_timeout=30"}};
+  for (const auto& [bad, text, good] : cases) {
+    EXPECT_THAT(std::string(Parse({"--listen=a:1", bad}).status().message()), HasSubstr(text));
+    ASSERT_TRUE(Parse({"--listen=a:1", good}).ok());
+  }
+}
+
+TEST(Options, BoolFlags) {
+  EXPECT_TRUE(Parse({"--listen=a:1", "--channelz"})->options.channelz);
+  EXPECT_FALSE(Parse({"--listen=a:1", "--nochannelz"})->options.channelz);
+  EXPECT_TRUE(Parse({"--listen=a:1", "--channelz=true"})->options.channelz);
+  EXPECT_FALSE(Parse({"--listen=a:1", "--nolisten"}).ok());
+}
+
+TEST(Options, HelpAndVersion) {
+  EXPECT_EQ(Parse({"--help"})->request, Request::kHelp);
+  EXPECT_EQ(Parse({"--version"})->request, Request::kVersion);
+  for (const char* line :
+       {"--max_message_bytes  (67108864)", "--memory_budget_bytes  (0)",
+        "--receive_budget_bytes  (0)", "--queue_timeout  (30)", "--stall_timeout  (5)",
+        "--max_connections  (0)", "--max_streams  (100)", "--keepalive_time  (60)",
+        "--max_connection_age  (0)", "--max_connection_age_grace  (30)", "--lame_duck_seconds  (0)",
+        "--drain_seconds  (30)"}) {
+    EXPECT_THAT(HelpText(), HasSubstr(line));
+  }
+}
+
+// So that the log of a server says what it was told.
+TEST(Options, EveryFlagIsDescribed) {
+  const auto parsed = Parse({"--listen=a:1,unix:/x", "--stall_timeout=700ms"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const std::string described = absl::StrCat(" ", Describe(parsed->options));
+  int flags = 0;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(HelpText(), '\n'))) {
+    if (!absl::StartsWith(line, "  --") || !absl::StrContains(line, "  (")) continue;
+    ++flags;
+    const std::string flag = line.substr(4, line.find("  (") - 4);
+    EXPECT_THAT(described, HasSubstr(absl::StrCat(" ", flag, "=")));
+  }
+  EXPECT_GE(flags, 20);
+  EXPECT_THAT(described, HasSubstr(" listen=a:1,unix:/x "));
+  EXPECT_THAT(described, HasSubstr(" stall_timeout=0.7 "));
+}
+
+TEST(Options, EverythingWrongIsOneLine) {
+  for (const std::initializer_list<const char*>& flags :
+       std::initializer_list<std::initializer_list<const char*>>{
+           {"--nothing"},
+           {"-listen=a:1"},
+           {"--"},
+           {"x"},
+           {"--threads"},
+           {"--listen=a:1", "--threads=x"},
+           {"--listen=a"},
+           {"--listen=a:1", "--listen=:2"},
+           {"--listen=unix:"},
+           {"--listen=a:1", "--http_listen=unix:/x"}}) {
+    const auto parsed = Parse(flags);
+    ASSERT_FALSE(parsed.ok()) << *flags.begin();
+    EXPECT_THAT(std::string(parsed.status().message()), Not(HasSubstr("\n")));
+    // For the tests after this one.
+    ASSERT_TRUE(Parse({"--listen=a:1", "--threads=0", "--http_listen="}).ok());
+  }
+}
+
+}  // namespace
+}  // namespace quantd::server

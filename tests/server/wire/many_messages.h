@@ -1,0 +1,87 @@
+// A test's check, called for many messages of a type: random ones, ones that make sense, mutated
+// ones.
+#ifndef QUANTD_TESTS_SERVER_WIRE_MANY_MESSAGES_H_
+#define QUANTD_TESTS_SERVER_WIRE_MANY_MESSAGES_H_
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/stubs/logging.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "message_generator.h"
+#include "request_generator.h"
+#include "wire_testing.h"
+
+namespace quantd::wire {
+
+// What a message is of: a request of one of the operations, or a stream's item.
+struct Subject {
+  bool is_item = false;
+  Method method = Method::kQuantize;
+};
+inline constexpr Subject kSubjects[] = {{false, Method::kQuantize},
+                                        {false, Method::kDequantize},
+                                        {false, Method::kDynamicQuantize},
+                                        {true}};
+
+inline const google::protobuf::Descriptor& DescriptorOf(const Subject& subject) {
+  if (subject.is_item) return *v1::StreamRequest::descriptor();
+  switch (subject.method) {
+    case Method::kQuantize:
+      return *v1::QuantizeRequest::descriptor();
+    case Method::kDequantize:
+      return *v1::DequantizeRequest::descriptor();
+    default:
+      return *v1::DynamicQuantizeRequest::descriptor();
+  }
+}
+
+inline std::string SensibleMessage(const Subject& subject, Random& random) {
+  if (!subject.is_item) return RandomRequest(subject.method, random);
+  const Method method = kMethods[Below(random, kOperations)].method;
+  return MakeItem(random(), method, RandomRequest(method, random)).SerializeAsString();
+}
+
+// A message of the subject, or almost.
+inline std::string AnyMessage(const Subject& subject, Random& random) {
+  std::string message;
+  do {  // a message behind another one is merged with it
+    message += OneIn(random, 4) ? SensibleMessage(subject, random)
+                                : RandomMessage(DescriptorOf(subject), random);
+  } while (OneIn(random, 8));
+  if (OneIn(random, 3)) message = Mutate(std::move(message), random);
+  return message;
+}
+
+// Calls check(message), which says whether the message was accepted, for AnyMessage of seed after
+// seed, for five seconds at most: sanitized builds are slower. Both sides of the border between the
+// accepted and the rejected ones are to be walked.
+template <typename Check>
+void ForManyMessages(const Subject& subject, int messages, Check check) {
+  const uint64_t seed = TestSeed(20261121);
+  const google::protobuf::LogSilencer silencer;  // the parser prints each bad string
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  int accepted = 0;
+  int rejected = 0;
+  for (int i = 0; i < messages && std::chrono::steady_clock::now() < end; ++i) {
+    Random random(seed + i);
+    const std::string message = AnyMessage(subject, random);
+    bool ok = false;
+    check(message, ok);
+    ++(ok ? accepted : rejected);
+    if (testing::Test::HasFailure()) {
+      FAIL() << "QUANTD_TEST_SEED=" << seed + i << ", message 0 of it: " << Hex(message);
+    }
+  }
+  std::printf("%d messages accepted, %d rejected\n", accepted, rejected);
+  EXPECT_GT(accepted, rejected / 4);
+  EXPECT_GT(rejected, accepted / 20);
+}
+
+}  // namespace quantd::wire
+
+#endif  // QUANTD_TESTS_SERVER_WIRE_MANY_MESSAGES_H_

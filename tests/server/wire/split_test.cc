@@ -1,0 +1,194 @@
+// A split request is the request: its skeleton, with the bytes put back, parses to the same
+// message.
+#include "server/wire/split.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "many_messages.h"
+#include "server/wire/writer.h"
+#include "wire_testing.h"
+
+namespace quantd::wire {
+namespace {
+
+using google::protobuf::Message;
+
+// Puts the views where the parsed skeleton has an empty raw_data.
+void PutBack(const RawData& raw, Message& request) {
+  const auto* const reflection = request.GetReflection();
+  for (size_t i = 0; i < kTensorFields; ++i) {
+    const auto* const field =
+        request.GetDescriptor()->FindFieldByNumber(static_cast<int>(kTensorNumbers[i]));
+    if (field == nullptr || !reflection->HasField(request, field)) continue;
+    ASSERT_EQ(field->name(), kTensorNames[i]);
+    auto& tensor = dynamic_cast<v1::Tensor&>(*reflection->MutableMessage(&request, field));
+    if (!tensor.has_raw_data()) continue;
+    ASSERT_EQ(tensor.raw_data(), "");
+    tensor.set_raw_data(ToString(raw[i]));
+  }
+}
+
+// The operation that the item asks for, or null.
+Message* OperationOf(v1::StreamRequest& item, Method& method) {
+  for (size_t i = 0; i < kOperations; ++i) {
+    const auto* const field = v1::StreamRequest::descriptor()->FindFieldByNumber(
+        static_cast<int>(kMethods[i].item_field));
+    if (!item.GetReflection()->HasField(item, field)) continue;
+    method = kMethods[i].method;
+    return item.GetReflection()->MutableMessage(&item, field);
+  }
+  return nullptr;
+}
+
+std::string WithoutUnknownFields(Message& message) {
+  message.DiscardUnknownFields();
+  return message.SerializeAsString();
+}
+
+// Where a view points: into the message, or nowhere.
+void ExpectInside(const std::vector<uint8_t>& bytes, const RawData& raw) {
+  for (const BytesView view : raw) {
+    if (view.empty()) continue;
+    ASSERT_GE(view.data(), bytes.data());
+    ASSERT_LE(view.data() + view.size(), bytes.data() + bytes.size());
+  }
+}
+
+class SplitTest : public testing::TestWithParam<Subject> {};
+
+TEST_P(SplitTest, PutTogetherItIsTheSameMessage) {
+  const Subject subject = GetParam();
+  const Message& prototype =
+      *google::protobuf::MessageFactory::generated_factory()->GetPrototype(&DescriptorOf(subject));
+  ForManyMessages(subject, 60'000, [&](const std::string& text, bool& accepted) {
+    const std::unique_ptr<Message> whole(prototype.New());
+    accepted = whole->ParseFromString(text);
+    const std::vector<uint8_t> bytes = ToBytes(text);
+    const Split split = subject.is_item ? SplitItem(bytes) : SplitRequest(subject.method, bytes);
+    for (const RawData& raw : split.raw) ExpectInside(bytes, raw);
+    ASSERT_LE(split.skeleton.size(), RestBytes(subject.is_item, bytes));
+    const std::unique_ptr<Message> parsed(prototype.New());
+    ASSERT_EQ(split.ok && parsed->ParseFromString(split.skeleton), accepted);
+    if (!accepted) return;
+    Method method = subject.method;
+    Message* const request = subject.is_item
+                                 ? OperationOf(dynamic_cast<v1::StreamRequest&>(*parsed), method)
+                                 : parsed.get();
+    if (request != nullptr) PutBack(split.raw[OperationIndex(method)], *request);
+    ASSERT_EQ(WithoutUnknownFields(*parsed), WithoutUnknownFields(*whole));
+  });
+}
+
+std::string SubjectName(const testing::TestParamInfo<Subject>& info) {
+  return info.param.is_item ? std::string("StreamItem") : std::string(Name(info.param.method));
+}
+INSTANTIATE_TEST_SUITE_P(Every, SplitTest, testing::ValuesIn(kSubjects), SubjectName);
+
+v1::QuantizeRequest TwoTensors() {
+  v1::QuantizeRequest request;
+  *request.mutable_x() = MakeTensor(v1::DATA_TYPE_UINT8, {5000}, std::string(5000, 'x'));
+  *request.mutable_scale() = MakeTensor(v1::DATA_TYPE_FLOAT, {}, "scal");
+  request.set_axis(3);
+  return request;
+}
+
+TEST(SplitRequestTest, LeavesTheBytesOfTensorsOut) {
+  const std::string text = TwoTensors().SerializeAsString();
+  const Split split = SplitRequest(Method::kQuantize, View(text));
+  v1::QuantizeRequest skeleton = TwoTensors();
+  skeleton.mutable_x()->set_raw_data("");
+  skeleton.mutable_scale()->set_raw_data("");
+  EXPECT_EQ(split.skeleton, skeleton.SerializeAsString());
+  const RawData& raw = split.raw[OperationIndex(Method::kQuantize)];
+  EXPECT_EQ(raw[0].data(), View(text).data() + text.find("xxxx"));
+  EXPECT_EQ(raw[0].size(), 5000u);
+  EXPECT_EQ(ToString(raw[1]), "scal");
+  EXPECT_TRUE(raw[2].empty() && raw[3].empty());
+  EXPECT_EQ(split.raw_bytes(Method::kQuantize), 5004u);
+  EXPECT_EQ(split.raw_bytes(Method::kDequantize), 0u);
+  EXPECT_EQ(RestBytes(false, View(text)), text.size() - 5004);
+}
+
+// What a later version of the contract may have added, however large it is.
+TEST(SplitRequestTest, LeavesUnknownFieldsOut) {
+  std::string tensor = MakeTensor(v1::DATA_TYPE_UINT8, {1}, "x").SerializeAsString();
+  AppendBytesField(9, std::string(1000, 't'), tensor);
+  std::string text;
+  AppendBytesField(1, tensor, text);
+  AppendBytesField(200, std::string(1000, 'r'), text);
+  const Split split = SplitRequest(Method::kQuantize, View(text));
+  EXPECT_LT(split.skeleton.size(), 20u);
+  EXPECT_EQ(ToString(split.raw[0][0]), "x");
+}
+
+// A field with the number of another request's tensor may hold anything.
+TEST(SplitRequestTest, LooksIntoItsOwnTensorsOnly) {
+  for (const auto& [method, number, is_tensor] :
+       {std::tuple(Method::kQuantize, 3, true), std::tuple(Method::kQuantize, 15, false),
+        std::tuple(Method::kDequantize, 15, true), std::tuple(Method::kDynamicQuantize, 1, true),
+        std::tuple(Method::kDynamicQuantize, 2, false)}) {
+    std::string text;
+    AppendBytesField(number, "\x0a\x05\x08", text);  // cut off, if it is a message
+    EXPECT_EQ(SplitRequest(method, View(text)).ok, !is_tensor) << Name(method) << ", " << number;
+  }
+}
+
+TEST(SplitItemTest, KeepsTheTensorsOfOperationsApart) {
+  v1::DequantizeRequest other;
+  *other.mutable_x() = MakeTensor(v1::DATA_TYPE_UINT8, {3}, "abc");
+  *other.mutable_tensor_scale() = MakeTensor(v1::DATA_TYPE_FLOAT, {}, "tens");
+  const std::string text =
+      MakeItem(1, Method::kQuantize, TwoTensors().SerializeAsString()).SerializeAsString() +
+      MakeItem(2, Method::kDequantize, other.SerializeAsString()).SerializeAsString();
+  const Split split = SplitItem(View(text));
+  EXPECT_EQ(split.raw_bytes(Method::kQuantize), 5004u);
+  EXPECT_EQ(ToString(split.raw[OperationIndex(Method::kDequantize)][0]), "abc");
+  EXPECT_EQ(ToString(split.raw[OperationIndex(Method::kDequantize)][3]), "tens");
+  EXPECT_EQ(split.raw_bytes(Method::kDynamicQuantize), 0u);
+  EXPECT_EQ(RestBytes(true, View(text)), text.size() - 5004 - 7);
+}
+
+// The parser counts the messages around a group, so the same group is good or bad by where it lies;
+// also one of a number that is left out.
+TEST(SplitDepthTest, GroupsAndMessagesShareTheDepth) {
+  for (const char* const tags : {"\x0b\x0c", "\xa3\x06\xa4\x06"}) {  // numbers 1 and 100
+    const std::string start(tags, strlen(tags) / 2);
+    const std::string end(tags + start.size());
+    for (int depth = 95; depth <= 101; ++depth) {
+      std::string groups;
+      for (int i = 0; i < depth; ++i) groups += start;
+      for (int i = 0; i < depth; ++i) groups += end;
+      std::string x;
+      AppendBytesField(1, groups, x);
+      std::string item;
+      AppendBytesField(2, x, item);
+      EXPECT_EQ(SplitItem(View(item)).ok, depth <= 98) << depth;
+      EXPECT_EQ(v1::StreamRequest().ParseFromString(item), depth <= 98) << depth;
+      EXPECT_EQ(SplitRequest(Method::kQuantize, View(x)).ok, depth <= 99) << depth;
+      EXPECT_EQ(SplitRequest(Method::kQuantize, View(groups)).ok, depth <= 100) << depth;
+    }
+  }
+}
+
+// Of a tensor that comes in pieces the last raw_data counts, which may be an empty one.
+TEST(SplitRequestTest, TheLastBytesCount) {
+  v1::QuantizeRequest more;
+  more.mutable_x()->set_raw_data("later");
+  const std::string first = TwoTensors().SerializeAsString();
+  const std::string text = first + more.SerializeAsString();
+  EXPECT_EQ(ToString(SplitRequest(Method::kQuantize, View(text)).raw[0][0]), "later");
+  EXPECT_EQ(RestBytes(false, View(text)), text.size() - 5004 - 5);
+  more.mutable_x()->set_raw_data("");
+  const std::string last = text + more.SerializeAsString();
+  EXPECT_EQ(ToString(SplitRequest(Method::kQuantize, View(last)).raw[0][0]), "");
+}
+
+}  // namespace
+}  // namespace quantd::wire
