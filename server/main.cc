@@ -12,11 +12,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/options/options.h"
 #include "server/process/descriptors.h"
 #include "server/process/malloc.h"
 #include "server/process/ready_file.h"
 #include "server/process/signals.h"
-#include "server/options/options.h"
 #include "server/server.h"
 
 namespace {

@@ -23,8 +23,7 @@ class Router final : public transport::Service {
 
   // Before the first call. `path`: "/package.Service/Method"; `method`: counted as such, also when
   // it is refused.
-  void Add(const std::string& path, Start start,
-           std::optional<wire::Method> method = std::nullopt);
+  void Add(const std::string& path, Start start, std::optional<wire::Method> method = std::nullopt);
   // The services that have a method, in the order of their names.
   std::vector<std::string> Services() const;
 

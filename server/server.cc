@@ -33,9 +33,7 @@ namespace {
 
 using wire::Method;
 
-std::string Http2Version() {
-  return absl::StrCat("nghttp2/", nghttp2_version(0)->version_str);
-}
+std::string Http2Version() { return absl::StrCat("nghttp2/", nghttp2_version(0)->version_str); }
 
 std::string Info(const Options& options) {
   v1::GetServerInfoResponse info;
@@ -81,9 +79,15 @@ struct Server::Components {
         receiving(o.memory.receiving, o.memory.window, o.max_queued_requests),
         metrics({QUANTD_VERSION, std::string(CurrentTarget()), Http2Version()},
                 [this] { return Read(); }),
-        backend{calls,     admission,  pool,   metrics,
-                nullptr,   cores,      executors,
-                policy,    o.memory.max_message,
+        backend{calls,
+                admission,
+                pool,
+                metrics,
+                nullptr,
+                cores,
+                executors,
+                policy,
+                o.memory.max_message,
                 absl::ToChronoNanoseconds(o.queue_timeout)},
         router(metrics, admission),
         shared{router, pool, receiving, TransportLimits(o)},
@@ -163,23 +167,29 @@ void Server::Components::AddRoutes() {
   const auto add_one = [this](const std::string& path, const services::Answer& answer,
                               const Method* method = nullptr) {
     const auto counted = method == nullptr ? std::nullopt : std::optional(*method);
-    router.Add(path, [this, &answer, method](transport::Stream& stream) {
-      services::ServeOneAnswer(calls, metrics, stream, answer, method);
-    }, counted);
+    router.Add(
+        path,
+        [this, &answer, method](transport::Stream& stream) {
+          services::ServeOneAnswer(calls, metrics, stream, answer, method);
+        },
+        counted);
   };
   for (const wire::MethodInfo& info_of : wire::kMethods) {
     const std::string path = absl::StrCat("/", wire::kServiceName, "/", info_of.name);
     const Method method = info_of.method;
     if (method == Method::kStream) {
-      router.Add(path, [this](transport::Stream& stream) {
-        rpc::ServeStream(calls, backend, stream);
-      }, method);
+      router.Add(
+          path, [this](transport::Stream& stream) { rpc::ServeStream(calls, backend, stream); },
+          method);
     } else if (method == Method::kGetServerInfo) {
       add_one(path, answer_info, &info_of.method);
     } else {
-      router.Add(path, [this, method](transport::Stream& stream) {
-        rpc::ServeUnary(calls, backend, stream, method);
-      }, method);
+      router.Add(
+          path,
+          [this, method](transport::Stream& stream) {
+            rpc::ServeUnary(calls, backend, stream, method);
+          },
+          method);
     }
   }
   answer_info = [this](const transport::Message&) -> absl::StatusOr<memory::Piece> {
@@ -192,10 +202,9 @@ void Server::Components::AddRoutes() {
   });
   if (options.channelz) {
     const std::string service = "/grpc.channelz.v1.Channelz/";
-    answer_channelz = {
-        [this](const transport::Message& m) { return channelz.GetTopChannels(m); },
-        [this](const transport::Message& m) { return channelz.GetServers(m); },
-        [this](const transport::Message& m) { return channelz.GetServer(m); }};
+    answer_channelz = {[this](const transport::Message& m) { return channelz.GetTopChannels(m); },
+                       [this](const transport::Message& m) { return channelz.GetServers(m); },
+                       [this](const transport::Message& m) { return channelz.GetServer(m); }};
     add_one(service + "GetTopChannels", answer_channelz[0]);
     add_one(service + "GetServers", answer_channelz[1]);
     add_one(service + "GetServer", answer_channelz[2]);

@@ -9,7 +9,7 @@
 namespace quantd::admission {
 namespace {
 
-// Of the budget, what large requests leave to small ones: an eighth, but what 128 small ones need is
+// What is not left to small ones: these get an eighth of the budget; what 128 of them need is
 // enough.
 uint64_t LargeBytes(uint64_t budget) {
   return budget - std::min<uint64_t>(budget / 8, 128 * Admission::kSmallBytes);

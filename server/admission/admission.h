@@ -7,7 +7,7 @@
 //   ...                                    // work
 //   permit.Computed();                     // it counts no longer, only its memory does
 //   ...                                    // send the answer
-//   permit.Release();                      // or its destructor: the next ones go on, on their loops
+//   permit.Release();                      // or its destructor: the next go on, on their loops
 //
 // Small requests have a queue of their own and a part of the memory that large ones leave alone, so
 // that they never wait behind large ones. In each queue peers take turns (loop/fair_queue.h), and a
@@ -69,8 +69,8 @@ class Admission {
 
   struct Wish {
     uint64_t bytes = 0;
-    uint64_t peer = 0;             // whose turn it is
-    loop::Loop* loop = nullptr;    // where `granted` completes
+    uint64_t peer = 0;           // whose turn it is
+    loop::Loop* loop = nullptr;  // where `granted` completes
     loop::Event* granted = nullptr;
   };
   // A request in the queue. It and its permit stay where they are until `granted` completes.
@@ -111,7 +111,7 @@ class Admission {
   void GrantWaiting();
 
   const Limits limits_;
-  const uint64_t large_bytes_;     // of large requests together
+  const uint64_t large_bytes_;  // of large requests together
   const int64_t large_requests_;
   mutable std::mutex mutex_;
   std::array<loop::FairQueue, 2> queues_;

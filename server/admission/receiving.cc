@@ -45,8 +45,7 @@ void Receiving::Tell(Upload& upload) {
   upload.loop_->Post(upload);
 }
 
-Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer,
-                                  loop::Loop& loop) {
+Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer, loop::Loop& loop) {
   const std::lock_guard lock(mutex_);
   upload.loop_ = &loop;
   upload.receiving_ = this;

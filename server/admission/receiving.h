@@ -113,7 +113,7 @@ class Receiving {
   // Whether the loop is about to tell it something, so that it must live until then.
   bool Told(const Upload& upload) const;
 
-  // Sets memory aside for bytes that came early, of what is for first windows. False: there is none.
+  // Sets memory aside for bytes that came early, of what first windows have. False: there is none.
   bool TakeFirst(uint64_t bytes);
   void GiveFirst(uint64_t bytes);
 

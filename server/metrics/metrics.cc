@@ -237,7 +237,7 @@ std::string Metrics::Text() const {
   page.AddOneGauge("process_max_fds", "Most file descriptors that may be open.", process.max_fds);
   page.AddOneGauge("process_threads", "Threads.", process.threads);
   page.AddOneGauge("process_start_time_seconds", "When the process started, in seconds since 1970.",
-        process.start_time_seconds);
+                   process.start_time_seconds);
   return prometheus::TextSerializer().Serialize(page.families());
 }
 

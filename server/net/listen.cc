@@ -27,15 +27,20 @@ namespace {
 constexpr int kBacklog = 4096;
 
 absl::Status Refusal(absl::string_view address, absl::string_view flag, absl::string_view why) {
-  return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", why, " (", flag, ")"));
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", address, ": ", why, " (", flag, ")"));
 }
 
 absl::string_view Why(int error) {
   switch (error) {
-    case EADDRINUSE: return "the address is in use";
-    case EADDRNOTAVAIL: return "no address of this machine";
-    case EACCES: return "permission denied";
-    default: return std::strerror(error);
+    case EADDRINUSE:
+      return "the address is in use";
+    case EADDRNOTAVAIL:
+      return "no address of this machine";
+    case EACCES:
+      return "permission denied";
+    default:
+      return std::strerror(error);
   }
 }
 
@@ -72,8 +77,7 @@ absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view
   int port = -1;
   if (colon == absl::string_view::npos || colon == 0 ||
       !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, " is '", address, "', must be HOST:PORT"));
+    return absl::InvalidArgumentError(absl::StrCat(flag, " is '", address, "', must be HOST:PORT"));
   }
   const absl::string_view host_text = address.substr(0, colon);
   absl::string_view host = host_text;
@@ -136,9 +140,9 @@ absl::StatusOr<Listening> ListenUnix(absl::string_view address, absl::string_vie
   sockaddr_un where{};
   where.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(where.sun_path)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, " is '", address, "': the path has ", path.size(), " characters, must have 1 to ",
-                     sizeof(where.sun_path) - 1));
+    return absl::InvalidArgumentError(absl::StrCat(flag, " is '", address, "': the path has ",
+                                                   path.size(), " characters, must have 1 to ",
+                                                   sizeof(where.sun_path) - 1));
   }
   std::memcpy(where.sun_path, path.data(), path.size());
   const size_t slash = path.rfind('/');
@@ -147,7 +151,7 @@ absl::StatusOr<Listening> ListenUnix(absl::string_view address, absl::string_vie
   if (lock < 0) return Refusal(address, flag, absl::StrCat(folder, ": ", std::strerror(errno)));
   const auto unlock = absl::MakeCleanup([lock] { close(lock); });
   flock(lock, LOCK_EX);
-  struct stat info {};
+  struct stat info{};
   if (lstat(path.c_str(), &info) == 0) {
     if (!S_ISSOCK(info.st_mode)) return Refusal(address, flag, "a file that is no socket is there");
     if (SomebodyListens(where)) return Refusal(address, flag, "a living server listens there");

@@ -34,8 +34,8 @@ class Listener {
 };
 
 struct Listening {
-  std::string address;               // as it was given, with the port that was picked
-  std::vector<Listener> listeners;   // a name may stand for several addresses
+  std::string address;              // as it was given, with the port that was picked
+  std::vector<Listener> listeners;  // a name may stand for several addresses
 };
 
 // `address`: HOST:PORT, [IPv6]:PORT or unix:/PATH; port 0 picks one. The host 0.0.0.0 means every

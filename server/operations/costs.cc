@@ -44,9 +44,10 @@ Traits TraitsOf(const DequantizeParameters& request) {
 }
 Traits TraitsOf(const DynamicQuantizeParameters& request) {
   const Granularity& granularity = request.granularity;
-  const bool small_blocks = (granularity.block_size > 0 && granularity.block_size < 64) ||
-                            (!granularity.block_shape.empty() &&
-                             granularity.block_shape.back() > 0 && granularity.block_shape.back() < 64);
+  const bool small_blocks =
+      (granularity.block_size > 0 && granularity.block_size < 64) ||
+      (!granularity.block_shape.empty() && granularity.block_shape.back() > 0 &&
+       granularity.block_shape.back() < 64);
   return {request.x.data_type, request.output_type, request.report_error, small_blocks,
           request.x.bytes.size()};
 }

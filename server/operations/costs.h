@@ -1,6 +1,7 @@
 // How long requests take to compute, learned from those that came before: so that short work runs
-// where it was read and long work leaves its loop. In time and not in bytes, because a report of the
-// error, values in place of bytes, or a scale for every other element cost many times a plain byte.
+// where it was read and long work leaves its loop. In time and not in bytes, because a report of
+// the error, values in place of bytes, or a scale for every other element cost many times a plain
+// byte.
 #ifndef QUANTD_SERVER_OPERATIONS_COSTS_H_
 #define QUANTD_SERVER_OPERATIONS_COSTS_H_
 

@@ -7,7 +7,8 @@
 
 namespace quantd::rpc {
 
-Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::Stream& stream, wire::Method method) {
+Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::Stream& stream,
+                wire::Method method) {
   CallMetrics meter(backend.metrics, method);
   loop::Lead lead(stream.loop());
   loop::Event read, admitted, turn, written, finished;

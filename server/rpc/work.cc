@@ -83,9 +83,7 @@ void Work::Cancel() {
   if (!backend_.admission.Cancel(waits_for_memory_)) backend_.cores.Cancel(waits_for_core_);
 }
 
-void Work::Fire() {
-  Cancel();
-}
+void Work::Fire() { Cancel(); }
 
 absl::Status Work::WhyNot() const {
   if (stream_.interrupted()) return stream_.interruption();
@@ -114,12 +112,10 @@ absl::Status Work::Admit(loop::Event& admitted) {
   wish.peer = stream_.peer();
   wish.loop = &stream_.loop();
   wish.granted = &admitted;
-  const absl::StatusOr<bool> granted =
-      backend_.admission.Request(wish, waits_for_memory_, permit_);
+  const absl::StatusOr<bool> granted = backend_.admission.Request(wish, waits_for_memory_, permit_);
   if (!granted.ok()) {
-    return WithReason(granted.status(), absl::IsUnavailable(granted.status())
-                                            ? "QUEUE_FULL"
-                                            : "OVER_MEMORY_BUDGET");
+    return WithReason(granted.status(),
+                      absl::IsUnavailable(granted.status()) ? "QUEUE_FULL" : "OVER_MEMORY_BUDGET");
   }
   if (*granted) {
     admitted.Complete(true);
@@ -129,9 +125,7 @@ absl::Status Work::Admit(loop::Event& admitted) {
   return absl::OkStatus();
 }
 
-absl::Status Work::Admitted(bool granted) {
-  return granted ? absl::OkStatus() : WhyNot();
-}
+absl::Status Work::Admitted(bool granted) { return granted ? absl::OkStatus() : WhyNot(); }
 
 absl::Status Work::TakeCore(loop::Event& turn) {
   const bool alone = backend_.admission.inflight_requests() <= 1;
@@ -140,8 +134,8 @@ absl::Status Work::TakeCore(loop::Event& turn) {
     return absl::OkStatus();
   }
   cores_ = 1;  // by the time that it runs
-  if (backend_.cores.Take(waits_for_core_, stream_.peer(),
-                          static_cast<uint64_t>(estimate_.count()), stream_.loop(), turn)) {
+  if (backend_.cores.Take(waits_for_core_, stream_.peer(), static_cast<uint64_t>(estimate_.count()),
+                          stream_.loop(), turn)) {
     turn.Complete(true);
   } else {
     StartWaiting();
@@ -210,8 +204,8 @@ absl::Status Work::Plan() {
 // As many cores as are idle and worth it, of a computation that has one.
 const Executor& Work::TakeCores() {
   if (cores_ == 0) return backend_.executors.of(1);
-  const auto wanted = static_cast<int>(std::min<int64_t>(
-      estimate_ / kWorthACore, backend_.policy.cores));
+  const auto wanted =
+      static_cast<int>(std::min<int64_t>(estimate_ / kWorthACore, backend_.policy.cores));
   if (wanted > 1) cores_ += backend_.cores.TakeIdle(wanted - 1);
   const Executor& executor = backend_.executors.of(cores_);
   if (cores_ > executor.threads()) {

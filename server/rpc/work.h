@@ -42,8 +42,8 @@ class Work final : private transport::Cancellable, private loop::Timer {
   // Whether it must wait for others to give theirs back. Then the caller must not hold a permit.
   bool queued() const { return queued_; }
   absl::Status Admitted(bool granted);
-  // Asks for a core, unless the work is short. When it is OK, `turn` completes, on this thread or on
-  // another one: what with is for MayCompute to say.
+  // Asks for a core, unless the work is short. When it is OK, `turn` completes, on this thread or
+  // on another one: what with is for MayCompute to say.
   absl::Status TakeCore(loop::Event& turn);
 
   // On whatever thread `turn` completed. Gives up the lead of the loop, if it is this thread's and

@@ -130,7 +130,9 @@ class Connection final : private loop::Watcher, private loop::Timer {
   void SubmitTrailersOnly(Stream& stream, const errors::CallStatus& status);
   void SubmitTrailers(Stream& stream);
   Stream* Find(int32_t id) const;
-  ssize_t OnWantData(Stream& stream, size_t length, uint32_t& flags);
+  // nghttp2's question for a stream's next frame.
+  static ssize_t WantData(nghttp2_session*, int32_t, uint8_t*, size_t length, uint32_t* flags,
+                          nghttp2_data_source* source, void* user_data);
   int OnSendData(Stream& stream, const uint8_t* frame_head, size_t length);
 
   ConnectionSet& set_;
@@ -154,13 +156,13 @@ class Connection final : private loop::Watcher, private loop::Timer {
   std::deque<Segment> segments_;
   size_t queued_ = 0;  // bytes of the segments
   Flusher flusher_{*this};
-  bool blocked_ = false;    // the socket takes nothing more now
-  uint32_t events_ = 0;     // what the loop watches
+  bool blocked_ = false;  // the socket takes nothing more now
+  uint32_t events_ = 0;   // what the loop watches
   bool watched_ = false;
   bool closed_ = false;
-  bool handling_ = false;     // its own functions are under way
-  bool peer_spoke_ = false;   // its first SETTINGS are here
-  bool lingers_ = false;      // everything is said; waits for the peer to close
+  bool handling_ = false;    // its own functions are under way
+  bool peer_spoke_ = false;  // its first SETTINGS are here
+  bool lingers_ = false;     // everything is said; waits for the peer to close
 
   enum class Leaving : uint8_t {
     kNo,

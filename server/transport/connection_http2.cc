@@ -1,13 +1,12 @@
 // HTTP/2 and gRPC's use of it. See connection.h.
 //
 // A call is: request headers, messages in DATA frames, end of stream; answered by headers, messages
-// and trailers with the status, or by trailers only. What nghttp2 bounds by itself: acknowledgements
-// that wait to be sent, CONTINUATION frames, settings in a frame, frame sizes, flow control.
+// and trailers with the status, or by trailers only. What nghttp2 bounds by itself:
+// acknowledgements that wait to be sent, CONTINUATION frames, settings in a frame, frame sizes,
+// flow control.
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -15,16 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/errors/reason.h"
-#include "server/errors/reason.h"
 #include "server/transport/connection.h"
 #include "server/transport/connection_set.h"
 #include "server/transport/header_encoding.h"
 
 namespace quantd::transport {
 namespace {
-
-constexpr uint32_t kMaxFrameBytes = 128 << 10;
-constexpr int32_t kConnectionWindow = 1 << 30;
 
 nghttp2_nv Field(absl::string_view name, absl::string_view value, bool lasting) {
   const auto bytes = [](absl::string_view text) {
@@ -69,111 +64,6 @@ bool EndsStream(const nghttp2_frame_hd& head) {
 }
 
 }  // namespace
-
-// nghttp2's callbacks, as members. An exception must not cross its C code.
-struct Callbacks {
-  static Connection& Of(void* user_data) { return *static_cast<Connection*>(user_data); }
-
-  template <typename Function>
-  static int Guarded(Function function) {
-    try {
-      return function();
-    } catch (const std::bad_alloc&) {
-      return NGHTTP2_ERR_CALLBACK_FAILURE;
-    }
-  }
-
-  static int BeginHeaders(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
-    return Guarded([&] { return Of(user_data).OnBeginHeaders(*frame); });
-  }
-  static int Header(nghttp2_session*, const nghttp2_frame* frame, const uint8_t* name,
-                    size_t name_size, const uint8_t* value, size_t value_size, uint8_t,
-                    void* user_data) {
-    return Guarded([&] {
-      return Of(user_data).OnHeader(*frame, {reinterpret_cast<const char*>(name), name_size},
-                                    {reinterpret_cast<const char*>(value), value_size});
-    });
-  }
-  static int BeginFrame(nghttp2_session*, const nghttp2_frame_hd* head, void* user_data) {
-    return Of(user_data).OnBeginFrame(*head);
-  }
-  static int Frame(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
-    return Guarded([&] { return Of(user_data).OnFrame(*frame); });
-  }
-  static int Data(nghttp2_session*, uint8_t, int32_t id, const uint8_t* data, size_t size,
-                  void* user_data) {
-    return Guarded([&] { return Of(user_data).OnData(id, data, size); });
-  }
-  static int FrameSent(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
-    return Of(user_data).OnFrameSent(*frame);
-  }
-  static int StreamClosed(nghttp2_session*, int32_t id, uint32_t, void* user_data) {
-    return Guarded([&] {
-      Of(user_data).OnStreamClosed(id);
-      return 0;
-    });
-  }
-  static ssize_t FrameSize(nghttp2_session*, uint8_t, int32_t, int32_t, int32_t,
-                           uint32_t remote_max_frame_size, void*) {
-    return std::min<uint32_t>(remote_max_frame_size, 64 << 10);
-  }
-  static ssize_t WantData(nghttp2_session*, int32_t, uint8_t*, size_t length, uint32_t* flags,
-                          nghttp2_data_source* source, void* user_data) {
-    return Of(user_data).OnWantData(*static_cast<Stream*>(source->ptr), length, *flags);
-  }
-  static int SendData(nghttp2_session*, nghttp2_frame*, const uint8_t* head, size_t length,
-                      nghttp2_data_source* source, void* user_data) {
-    return Guarded([&] {
-      return Of(user_data).OnSendData(*static_cast<Stream*>(source->ptr), head, length);
-    });
-  }
-
-  static nghttp2_session_callbacks* Make() {
-    nghttp2_session_callbacks* all = nullptr;
-    if (nghttp2_session_callbacks_new(&all) != 0) return nullptr;
-    nghttp2_session_callbacks_set_on_begin_headers_callback(all, BeginHeaders);
-    nghttp2_session_callbacks_set_on_header_callback(all, Header);
-    nghttp2_session_callbacks_set_on_begin_frame_callback(all, BeginFrame);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(all, Frame);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(all, Data);
-    nghttp2_session_callbacks_set_on_frame_send_callback(all, FrameSent);
-    nghttp2_session_callbacks_set_on_stream_close_callback(all, StreamClosed);
-    nghttp2_session_callbacks_set_data_source_read_length_callback(all, FrameSize);
-    nghttp2_session_callbacks_set_send_data_callback(all, SendData);
-    return all;
-  }
-
-  static nghttp2_option* MakeOptions() {
-    nghttp2_option* options = nullptr;
-    if (nghttp2_option_new(&options) != 0) return nullptr;
-    // Windows are granted by Stream, as memory allows.
-    nghttp2_option_set_no_auto_window_update(options, 1);
-    nghttp2_option_set_no_closed_streams(options, 1);
-    // A client may cancel as much as it likes: see FrameCredit.
-    constexpr uint64_t kPlenty = uint64_t{1} << 40;
-    nghttp2_option_set_stream_reset_rate_limit(options, kPlenty, kPlenty);
-    return options;
-  }
-};
-
-bool Connection::Begin() {
-  static nghttp2_session_callbacks* const callbacks = Callbacks::Make();
-  static nghttp2_option* const options = Callbacks::MakeOptions();
-  if (callbacks == nullptr || options == nullptr ||
-      nghttp2_session_server_new2(&session_, callbacks, this, options) != 0) {
-    return false;
-  }
-  const std::array<nghttp2_settings_entry, 4> settings = {{
-      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, shared_.limits.max_streams},
-      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, static_cast<uint32_t>(shared_.receiving.window())},
-      {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, kMaxFrameBytes},
-      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, Head::kMaxBytes},
-  }};
-  return nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size()) ==
-             0 &&
-         nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, kConnectionWindow) ==
-             0;
-}
 
 // ---- What comes
 
@@ -273,14 +163,14 @@ void Connection::OnCall(Stream& stream) {
   absl::Status status = stream.head_.Check();
   const int64_t calls = shared_.counters.calls.load(std::memory_order_relaxed);
   if (method < 0) {
-    status = absl::UnimplementedError(
-        absl::StrCat("this server has no method ", stream.head_.path()));
+    status =
+        absl::UnimplementedError(absl::StrCat("this server has no method ", stream.head_.path()));
   } else if (calls > shared_.limits.max_calls && !set_.MakeRoomFor(*this)) {
-    status = errors::WithReason(
-        absl::UnavailableError(absl::StrCat("the server is busy: it has ", calls - 1,
-                                            " calls open and allows ", shared_.limits.max_calls,
-                                            "; try again later")),
-        "TOO_MANY_CALLS");
+    status =
+        errors::WithReason(absl::UnavailableError(absl::StrCat(
+                               "the server is busy: it has ", calls - 1, " calls open and allows ",
+                               shared_.limits.max_calls, "; try again later")),
+                           "TOO_MANY_CALLS");
   }
   if (!status.ok()) return Refuse(stream, service.Refuse(method, status));
   stream.Begin(method, peer_.id);
@@ -315,7 +205,7 @@ void Connection::SubmitHeaders(Stream& stream) {
   const Fields fields = Headers();
   nghttp2_data_provider provider;
   provider.source.ptr = &stream;
-  provider.read_callback = Callbacks::WantData;
+  provider.read_callback = WantData;
   nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(), &provider);
 }
 
@@ -353,14 +243,16 @@ void Connection::Abandon(Stream& stream) {
   stream.MaybeClosed();
 }
 
-ssize_t Connection::OnWantData(Stream& stream, size_t length, uint32_t& flags) {
+ssize_t Connection::WantData(nghttp2_session*, int32_t, uint8_t*, size_t length, uint32_t* flags,
+                             nghttp2_data_source* source, void* user_data) {
+  Stream& stream = *static_cast<Stream*>(source->ptr);
   const size_t size = std::min(length, stream.unpulled());
   const bool ends = stream.finishing_ && size == stream.unpulled() && stream.nothing_behind();
   if (size == 0 && !ends) return NGHTTP2_ERR_DEFERRED;
-  flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+  *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
   if (ends) {
-    flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-    SubmitTrailers(stream);
+    *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    static_cast<Connection*>(user_data)->SubmitTrailers(stream);
   }
   return static_cast<ssize_t>(size);
 }

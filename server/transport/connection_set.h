@@ -41,8 +41,8 @@ class ConnectionSet final : private loop::Timer {
   void EndIdle(const absl::Status& status);
   // Closes them all.
   void Close();
-  // Ends a call for one of `newcomer`: one that waits for its request, of the connection that has the
-  // most of these here. False: that has no more than the newcomer's.
+  // Ends a call for one of `newcomer`: one that waits for its request, of the connection that has
+  // the most of these here. False: that has no more than the newcomer's.
   bool MakeRoomFor(const Connection& newcomer);
   // Closes one of this peer's: of those with the fewest calls the one that has been quiet for
   // longest; only one without calls if `idle_only`.

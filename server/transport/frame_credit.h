@@ -22,8 +22,8 @@ class FrameCredit {
   static constexpr double kMost = 4'000;
   static constexpr double kEachSecond = 10'000;  // of all connections that have spent theirs
   static constexpr double kOfMessage = 4;
-  static constexpr double kBytes = 16 << 10;     // earn one
-  static constexpr size_t kCrumb = 64;           // DATA frames below this are counted
+  static constexpr double kBytes = 16 << 10;  // earn one
+  static constexpr size_t kCrumb = 64;        // DATA frames below this are counted
 
   explicit FrameCredit(Clock::time_point now) : at_(now) {}
 
@@ -42,7 +42,8 @@ class FrameCredit {
   std::chrono::milliseconds Pause(int64_t sharers) const {
     const double rate = kEachSecond / static_cast<double>(std::max<int64_t>(sharers, 1));
     const double seconds = (kMost / 8 - credit_) / rate;
-    return std::chrono::milliseconds(std::clamp<int64_t>(static_cast<int64_t>(seconds * 1e3), 5, 5'000));
+    return std::chrono::milliseconds(
+        std::clamp<int64_t>(static_cast<int64_t>(seconds * 1e3), 5, 5'000));
   }
 
  private:

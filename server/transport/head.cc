@@ -21,13 +21,26 @@ std::optional<std::chrono::nanoseconds> ParseTimeout(absl::string_view text) {
   }
   int64_t unit = 0;  // nanoseconds
   switch (text.back()) {
-    case 'H': unit = 3'600'000'000'000; break;
-    case 'M': unit = 60'000'000'000; break;
-    case 'S': unit = 1'000'000'000; break;
-    case 'm': unit = 1'000'000; break;
-    case 'u': unit = 1'000; break;
-    case 'n': unit = 1; break;
-    default: return std::nullopt;
+    case 'H':
+      unit = 3'600'000'000'000;
+      break;
+    case 'M':
+      unit = 60'000'000'000;
+      break;
+    case 'S':
+      unit = 1'000'000'000;
+      break;
+    case 'm':
+      unit = 1'000'000;
+      break;
+    case 'u':
+      unit = 1'000;
+      break;
+    case 'n':
+      unit = 1;
+      break;
+    default:
+      return std::nullopt;
   }
   // A deadline in a year is none; and it does not overflow.
   constexpr int64_t kMost = 366LL * 24 * 3'600'000'000'000;
@@ -46,9 +59,9 @@ bool Head::Add(absl::string_view name, absl::string_view value) {
   } else if (name == "content-type") {
     // "application/grpc", "application/grpc+proto", "application/grpc;charset=..."
     constexpr absl::string_view kType = "application/grpc";
-    is_grpc_ = absl::StartsWith(value, kType) &&
-               (value.size() == kType.size() || value[kType.size()] == '+' ||
-                value[kType.size()] == ';');
+    is_grpc_ =
+        absl::StartsWith(value, kType) &&
+        (value.size() == kType.size() || value[kType.size()] == '+' || value[kType.size()] == ';');
   } else if (name == "grpc-timeout") {
     timeout_ = ParseTimeout(value);
     bad_timeout_ = !timeout_.has_value();
@@ -60,9 +73,10 @@ bool Head::Add(absl::string_view name, absl::string_view value) {
 
 absl::Status Head::Check() const {
   if (bytes_ > kMaxBytes) {
-    return errors::WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                          "the call's metadata takes over ", kMaxBytes, " bytes, the most that is allowed")),
-                      "METADATA_TOO_LARGE");
+    return errors::WithReason(
+        absl::ResourceExhaustedError(absl::StrCat("the call's metadata takes over ", kMaxBytes,
+                                                  " bytes, the most that is allowed")),
+        "METADATA_TOO_LARGE");
   }
   if (bad_timeout_) return absl::InvalidArgumentError("grpc-timeout is not a number and a unit");
   if (!encoding_.empty()) {

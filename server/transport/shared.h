@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/admission/receiving.h"
+#include "server/errors/call_status.h"
 #include "server/memory/buffer.h"
 #include "server/transport/peer_table.h"
-#include "server/errors/call_status.h"
 
 namespace quantd::transport {
 
@@ -74,7 +74,7 @@ struct Counters {
   std::array<std::atomic<uint64_t>, kConnectionEnds> ended{};
   std::atomic<int64_t> calls{0};             // now
   std::atomic<uint64_t> stalled_answers{0};  // given up
-  std::atomic<uint64_t> throttled{0};        // times that a connection was read no further for a while
+  std::atomic<uint64_t> throttled{0};  // times that a connection was read no further for a while
   std::atomic<int64_t> throttled_now{0};
 
   void CountEnd(ConnectionEnd why) {

@@ -1,13 +1,13 @@
 // One call on the wire: an HTTP/2 stream with gRPC's messages in it.
 //
 //   stream.Read(message, read);                    // a whole message, in one piece
-//   const bool has_message = co_await read;        // false: the client sends no more, or Interrupted
+//   const bool has_message = co_await read;  // false: the client sends no more, or Interrupted
 //   stream.Write({std::move(buffer), begin, size}, written);
 //   stream.Finish(status, finished);               // trailers
 //   const bool sent = co_await finished;
 //   stream.End();                                  // the call is over; the stream may be gone
 //
-// A message is a length and its bytes:  | compressed: 1 byte, 0 | length: 4 bytes, big endian | ... |
+// A message is | compressed: 1 byte, 0 | length: 4 bytes, big endian | its bytes |.
 // Its memory is set aside when the length is here (admission/receiving.h), and the socket is read
 // into it in place.
 //
@@ -23,12 +23,12 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "server/admission/receiving.h"
+#include "server/errors/call_status.h"
 #include "server/loop/event.h"
 #include "server/loop/loop.h"
 #include "server/loop/timers.h"
 #include "server/memory/buffer.h"
 #include "server/transport/head.h"
-#include "server/errors/call_status.h"
 
 namespace quantd::transport {
 
@@ -98,7 +98,6 @@ class Stream final : private admission::Upload, private loop::Timer {
 
  private:
   friend class Connection;
-  friend struct Callbacks;
 
   // Starts the call when HTTP/2 has been told all that came.
   class Starter final : public loop::Posted {
@@ -147,7 +146,8 @@ class Stream final : private admission::Upload, private loop::Timer {
   void StartNext();
   // Whether not a byte of its first message, or of the next one, is here.
   bool WaitsForRequest() const {
-    return read_ != nullptr && incoming_ == Incoming::kPrefix && prefix_have_ == 0 && !interrupted();
+    return read_ != nullptr && incoming_ == Incoming::kPrefix && prefix_have_ == 0 &&
+           !interrupted();
   }
   void Sent(size_t bytes);
   void MaybeClosed();
@@ -171,7 +171,7 @@ class Stream final : private admission::Upload, private loop::Timer {
   Incoming incoming_ = Incoming::kPrefix;
   uint8_t prefix_have_ = 0;
   uint8_t prefix_[kPrefixBytes] = {};
-  memory::Buffer buffer_;   // of capacity total_, or of the first window as long as it has no more
+  memory::Buffer buffer_;  // of capacity total_, or of the first window as long as it has no more
   size_t total_ = 0;
   size_t received_ = 0;
   std::string kept_;        // what came after a message that nobody has taken yet
@@ -206,7 +206,7 @@ class Stream final : private admission::Upload, private loop::Timer {
   Cancellable* waits_for_ = nullptr;
   bool http_closed_ = false;  // HTTP/2 has forgotten it
   bool closed_ = false;       // and no byte of it is waiting to be sent
-  bool has_call_ = false;  // one that has not said End
+  bool has_call_ = false;     // one that has not said End
   Starter starter_{*this};
 };
 

@@ -24,19 +24,20 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Stub = v1::QuantizationService::Stub;
 
+// As the command line makes it; so little that requests wait for each other, and some are refused.
 Options SmallOptions() {
-  Options options;
-  options.listen = {"127.0.0.1:0"};
-  options.max_message_bytes = 8 << 20;
-  // So little that requests wait for each other, and some are refused.
-  options.memory_budget_bytes = 4 << 20;
-  options.max_inflight_requests = 6;
-  options.max_queued_requests = 12;
-  options.threads = 2;
-  options.queues = 2;
-  options.lame_duck = absl::ZeroDuration();
-  options.drain = absl::Seconds(20);
-  return options;
+  constexpr const char* kArguments[] = {"quantd",
+                                        "--listen=127.0.0.1:0",
+                                        "--http_listen=",
+                                        "--max_message_bytes=8388608",
+                                        "--memory_budget_bytes=4194304",
+                                        "--max_inflight_requests=6",
+                                        "--max_queued_requests=12",
+                                        "--threads=2",
+                                        "--queues=2",
+                                        "--lame_duck_seconds=0",
+                                        "--drain_seconds=20"};
+  return ParseCommandLine(static_cast<int>(std::size(kArguments)), kArguments)->options;
 }
 
 double Seconds() {

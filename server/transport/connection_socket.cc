@@ -1,0 +1,297 @@
+// The socket: what is read and written, and when. See connection.h.
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "server/transport/connection.h"
+
+namespace quantd::transport {
+namespace {
+
+// What a connection may read, and write, before it is another one's turn.
+constexpr size_t kReadAtATurn = 256 << 10;
+constexpr size_t kWriteAtATurn = 1 << 20;
+// Read at once, beyond what goes to its place.
+constexpr size_t kPlainBytes = 64 << 10;
+// Made into frames before they are written.
+constexpr size_t kPullBytes = 256 << 10;
+// Rests of messages that are worth a place of their own in a read.
+constexpr size_t kInPlaceFrom = 16 << 10;
+constexpr int kMostPieces = 64;
+constexpr size_t kFrameHead = 9;
+
+// What is read plainly: one buffer a thread, used up within one function.
+std::array<uint8_t, kPlainBytes + kMostPieces * kFrameHead>& Plain() {
+  thread_local std::array<uint8_t, kPlainBytes + kMostPieces * kFrameHead> bytes;
+  return bytes;
+}
+
+// The first `size` bytes of the pieces, in one.
+void CopyPieces(absl::Span<const iovec> pieces, size_t size, std::vector<uint8_t>& copied) {
+  copied.reserve(size);
+  for (const iovec& piece : pieces) {
+    const auto* const begin = static_cast<const uint8_t*>(piece.iov_base);
+    const size_t taken = std::min(size - copied.size(), piece.iov_len);
+    copied.insert(copied.end(), begin, begin + taken);
+  }
+}
+
+}  // namespace
+
+void Connection::SetEvents() {
+  const uint32_t wanted = (throttled_ ? 0U : EPOLLIN) | (blocked_ ? EPOLLOUT : 0U);
+  if (watched_ && wanted == events_) return;
+  events_ = wanted;
+  if (watched_) {
+    loop_.Rewatch(fd_, wanted, *this);
+  } else {
+    watched_ = loop_.Watch(fd_, wanted, *this);
+  }
+}
+
+void Connection::OnReady(uint32_t events) {
+  handling_ = true;
+  try {
+    if ((events & EPOLLOUT) != 0) {
+      blocked_ = false;
+      SetEvents();
+      Flush();
+    }
+    if (!closed_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !throttled_) {
+      if (ReadSome()) {
+        WantFlush();
+      } else {
+        Close();
+      }
+    } else if (!closed_ && (events & (EPOLLHUP | EPOLLERR)) != 0) {
+      Close();  // a throttled one that is gone
+    }
+  } catch (const std::bad_alloc&) {
+    Close();  // the end of one connection, not of the process
+  }
+  handling_ = false;
+  MaybeDelete();
+}
+
+// False when the connection is over.
+bool Connection::ReadSome() {
+  for (size_t total = 0; total < kReadAtATurn;) {
+    size_t capacity = 0;
+    const bool in_place = frame_stream_ != nullptr && frame_left_ != 0 &&
+                          frame_stream_->Place().size() >= kInPlaceFrom;
+    const ssize_t count = in_place ? ReadInPlace(capacity) : ReadPlain(capacity);
+    dropped_.clear();
+    if (count == 0) return false;
+    if (count < 0) return errno == EAGAIN || errno == EINTR;
+    heard_at_ = loop_.now();
+    pinged_ = false;
+    if (closed_) return false;
+    total += static_cast<size_t>(count);
+    if (credit_.spent()) {
+      Throttle();
+      return true;
+    }
+    if (static_cast<size_t>(count) < capacity) break;
+  }
+  return true;
+}
+
+ssize_t Connection::ReadPlain(size_t& capacity) {
+  auto& plain = Plain();
+  capacity = kPlainBytes;
+  const ssize_t count = read(fd_, plain.data(), kPlainBytes);
+  if (count > 0 && !lingers_ && !Feed(plain.data(), static_cast<size_t>(count))) {
+    End(ConnectionEnd::kProtocolError);
+  }
+  return count;
+}
+
+// Reads the rest of a frame to its place in the message, and after it what will be, if the client
+// goes on as it has begun, head after head and frame after frame. As soon as a head says otherwise,
+// what is behind it is copied and looked at there: moved to its place from where it came to lie, it
+// could overwrite what comes after it.
+ssize_t Connection::ReadInPlace(size_t& capacity) {
+  auto& plain = Plain();
+  Stream* const stream = frame_stream_;
+  absl::Span<uint8_t> place = stream->Place().first(std::min(stream->Place().size(), kReadAtATurn));
+  std::array<iovec, kMostPieces + 2> pieces;
+  size_t count = 0;
+  size_t heads = 0;
+  const auto add = [&](void* data, size_t size) {
+    pieces[count++] = {data, size};
+    capacity += size;
+  };
+  size_t frame = frame_left_;
+  for (;;) {
+    const size_t taken = std::min(frame, place.size());
+    add(place.data(), taken);
+    place.remove_prefix(taken);
+    frame = stream->frame_bytes_;
+    if (place.empty() || frame < kInPlaceFrom / 4 || count >= kMostPieces) break;
+    add(plain.data() + heads, kFrameHead);
+    heads += kFrameHead;
+  }
+  // And something behind it: the end of a message is often the end of what there is.
+  add(plain.data() + heads, kFrameHead * kMostPieces);
+
+  const ssize_t read_bytes = readv(fd_, pieces.data(), static_cast<int>(count));
+  size_t left = read_bytes > 0 ? static_cast<size_t>(read_bytes) : 0;
+  std::vector<uint8_t> copied;
+  for (size_t i = 0; i < count && left != 0; ++i) {
+    const bool in_place = i % 2 == 0 && i + 1 < count;
+    const bool as_expected = frame_stream_ == stream && frame_left_ == pieces[i].iov_len;
+    if (in_place && i > 0 && !as_expected) {
+      CopyPieces({pieces.data() + i, count - i}, left, copied);
+      if (!Feed(copied.data(), copied.size())) End(ConnectionEnd::kProtocolError);
+      break;
+    }
+    const size_t size = std::min(left, pieces[i].iov_len);
+    if (!Feed(static_cast<const uint8_t*>(pieces[i].iov_base), size)) {
+      End(ConnectionEnd::kProtocolError);
+      break;
+    }
+    left -= size;
+  }
+  return read_bytes;
+}
+
+void Connection::DropBuffer(Stream& stream, memory::Buffer buffer) {
+  if (feeding_ && frame_stream_ == &stream) dropped_.push_back(std::move(buffer));
+}
+
+// Not read for a while: what it sends waits in its own socket.
+void Connection::Throttle() {
+  throttled_ = true;
+  shared_.counters.throttled.fetch_add(1, std::memory_order_relaxed);
+  const int64_t sharers = shared_.counters.throttled_now.fetch_add(1) + 1;
+  SetEvents();
+  loop_.timers().Set(*this, loop_.now() + credit_.Pause(sharers));
+}
+
+void Connection::Fire() {
+  const int64_t sharers = shared_.counters.throttled_now.fetch_sub(1);
+  credit_.Refill(loop::Clock::now(), sharers);
+  throttled_ = false;
+  SetEvents();
+}
+
+// ---- Writing
+
+void Connection::WantFlush() {
+  if (flusher_.posted || blocked_ || closed_) return;
+  flusher_.posted = true;
+  loop_.AtTurnEnd(flusher_);
+}
+
+void Connection::OnTurnEnd() {
+  flusher_.posted = false;
+  handling_ = true;
+  try {
+    Flush();
+  } catch (const std::bad_alloc&) {
+    Close();
+  }
+  handling_ = false;
+  MaybeDelete();
+}
+
+void Connection::Flush() {
+  for (size_t total = 0; !closed_;) {
+    if (!Pull()) return End(ConnectionEnd::kProtocolError);
+    if (segments_.empty()) break;
+    if (total >= kWriteAtATurn) {
+      // The others first; and the loop does not wait while this is posted.
+      flusher_.posted = true;
+      loop_.Post(flusher_);
+      return;
+    }
+    const ssize_t count = WriteSegments();
+    if (count < 0) {
+      if (errno != EAGAIN && errno != EINTR) return Close();
+      blocked_ = true;
+      SetEvents();
+      return;
+    }
+    total += static_cast<size_t>(count);
+    AfterWrite(static_cast<size_t>(count));
+  }
+  moved_at_ = loop_.now();
+  if (closed_ || lingers_) return;
+  if (nghttp2_session_want_read(session_) == 0 && nghttp2_session_want_write(session_) == 0)
+    Linger();
+}
+
+bool Connection::Pull() {
+  while (queued_ < kPullBytes) {
+    const uint8_t* data = nullptr;
+    const ssize_t size = nghttp2_session_mem_send(session_, &data);
+    if (size < 0) return false;
+    if (size == 0) return true;
+    AddControl(data, static_cast<size_t>(size));
+  }
+  return true;
+}
+
+bool Connection::full() const { return queued_ >= kPullBytes; }
+
+void Connection::AddControl(const uint8_t* data, size_t size) {
+  control_.append(reinterpret_cast<const char*>(data), size);
+  if (segments_.empty() || segments_.back().stream != nullptr) {
+    segments_.push_back({nullptr, nullptr, 0});
+  }
+  segments_.back().size += size;
+  queued_ += size;
+}
+
+ssize_t Connection::WriteSegments() {
+  std::array<iovec, 2 * kMostPieces> pieces;
+  size_t count = 0;
+  size_t control = control_sent_;
+  for (const Segment& segment : segments_) {
+    if (count == pieces.size()) break;
+    const void* data = segment.data;
+    if (segment.stream == nullptr) {
+      data = control_.data() + control;
+      control += segment.size;
+    }
+    pieces[count++] = {const_cast<void*>(data), segment.size};
+  }
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = count;
+  return sendmsg(fd_, &message, MSG_NOSIGNAL);
+}
+
+void Connection::AfterWrite(size_t bytes) {
+  moved_at_ = loop_.now();
+  credit_.EarnBytes(bytes);
+  while (bytes != 0) {
+    Segment& segment = segments_.front();
+    const size_t size = std::min(bytes, segment.size);
+    bytes -= size;
+    queued_ -= size;
+    segment.size -= size;
+    Stream* const stream = segment.stream;
+    if (stream == nullptr) {
+      control_sent_ += size;
+    } else {
+      segment.data += size;
+    }
+    if (segment.size == 0) segments_.pop_front();
+    if (stream != nullptr) stream->Sent(size);
+  }
+  if (control_sent_ == control_.size()) {
+    control_.clear();
+    control_sent_ = 0;
+  }
+}
+
+}  // namespace quantd::transport

@@ -1,0 +1,258 @@
+// Messages on their way in: from frames to the memory that is set aside for them. See stream.h.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/reason.h"
+#include "server/transport/connection.h"
+#include "server/transport/shared.h"
+#include "server/transport/stream.h"
+
+namespace quantd::transport {
+
+using admission::Receiving;
+using errors::WithReason;
+using loop::Clock;
+
+void Stream::OnFrame(size_t bytes, bool is_last) {
+  window_ -= static_cast<int64_t>(bytes);
+  frame_left_ = bytes;
+  // The last frame of a message is shorter than those before.
+  if (!is_last) frame_bytes_ = bytes;
+}
+
+absl::Span<uint8_t> Stream::Place() const {
+  if (incoming_ != Incoming::kBody || interrupted()) return {};
+  return {buffer_.data() + received_, std::min(buffer_.capacity(), total_) - received_};
+}
+
+void Stream::OnData(const uint8_t* data, size_t size) {
+  const size_t used = kept_.empty() ? Consume(data, size, frame_left_) : 0;
+  frame_left_ -= std::min(frame_left_, size - used);
+  if (used < size && !interrupted()) Keep(data + used, size - used);
+}
+
+// Up to the end of one message; returns how many bytes that were. Counts down `left`, of which they
+// are a part.
+size_t Stream::Consume(const uint8_t* data, size_t size, size_t& left) {
+  size_t used = 0;
+  while (used < size && !interrupted()) {
+    size_t taken = 1;
+    if (incoming_ == Incoming::kBody) {
+      taken = std::min(size - used, total_ - received_);
+    } else if (incoming_ != Incoming::kPrefix) {
+      break;
+    }
+    left -= std::min(left, taken);
+    if (incoming_ == Incoming::kBody) {
+      Append(data + used, taken);
+    } else {
+      prefix_[prefix_have_++] = data[used];
+      if (prefix_have_ == sizeof(prefix_)) BeginMessage();
+    }
+    used += taken;
+  }
+  return used;
+}
+
+// Bytes that may still come, those that lie here among them.
+int64_t Stream::Allowed() const { return window_ + static_cast<int64_t>(frame_left_ + kept_left_); }
+
+void Stream::BeginMessage() {
+  prefix_have_ = 0;
+  total_ = static_cast<size_t>(prefix_[1]) << 24 | prefix_[2] << 16 | prefix_[3] << 8 | prefix_[4];
+  received_ = 0;
+  if (prefix_[0] != 0) {
+    Interrupt(absl::UnimplementedError(
+        "the message is compressed, which is disabled: send messages uncompressed"));
+    return;
+  }
+  const uint64_t limit = connection_->shared().limits.max_message_bytes;
+  if (total_ > limit) {
+    Interrupt(WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                             "the request takes ", total_, " bytes, the server allows ", limit,
+                             " (", connection_->shared().limits.message_flag, ")")),
+                         "MESSAGE_TOO_LARGE"));
+    return;
+  }
+  const Receiving::Begun begun = receiving_.Begin(*this, total_, peer_, loop_);
+  if (begun == Receiving::Begun::kRefused) {
+    Interrupt(WithReason(absl::UnavailableError("the server is busy: it receives as much as its "
+                                                "memory allows; try again later"),
+                         "RECEIVING_FULL"));
+    return;
+  }
+  const size_t room =
+      begun == Receiving::Begun::kReserved ? total_ : std::min<size_t>(total_, receiving_.window());
+  buffer_ = pool_.Allocate(room);
+  if (buffer_.data() == nullptr) {
+    Interrupt(absl::ResourceExhaustedError(absl::StrCat("the system has no ", room, " bytes")));
+    return;
+  }
+  incoming_ = Incoming::kBody;
+  if (received_ == total_) {
+    MessageComplete();
+  } else if (begun == Receiving::Begun::kReserved) {
+    AskForMore();
+  }
+  // Else it asks when half of its first window is used: who sends nothing asks for nothing.
+}
+
+// Takes the memory that the message has been given, if it has: what is here moves into it.
+bool Stream::MakeRoom() {
+  if (buffer_.capacity() >= total_) return true;
+  memory::Buffer whole = pool_.Allocate(total_);
+  if (whole.data() == nullptr) {
+    Interrupt(absl::ResourceExhaustedError(absl::StrCat("the system has no ", total_, " bytes")));
+    return false;
+  }
+  std::memcpy(whole.data(), buffer_.data(), received_);
+  connection_->DropBuffer(*this, std::exchange(buffer_, std::move(whole)));
+  return true;
+}
+
+// Lets the peer send more, if there is more to come and room for it.
+void Stream::AskForMore() {
+  if (Allowed() >= static_cast<int64_t>(total_ - received_)) return;
+  Receiving::Room room = {total_, true};
+  if (total_ > receiving_.window()) {
+    room = receiving_.Extend(*this, received_);
+    if (room.reserved && !MakeRoom()) return;
+    if (!room.reserved && !waits_for_room_) waits_since_ = Clock::now();
+    waits_for_room_ = !room.reserved;
+  }
+  GrantWindow(static_cast<int64_t>(room.granted - received_));
+}
+
+// Lets so many bytes come, with those that may come already.
+void Stream::GrantWindow(int64_t wanted) {
+  const int64_t more = wanted - Allowed();
+  if (more <= 0) return;
+  connection_->GrantWindow(*this, more);
+  window_ += more;
+}
+
+void Stream::Append(const uint8_t* data, size_t size) {
+  if (size > buffer_.capacity() - received_) {
+    // Flow control has let in more than it was told to.
+    Interrupt(absl::InternalError("more bytes came than there is room for"));
+    return;
+  }
+  uint8_t* const place = buffer_.data() + received_;
+  // The socket was read into its place, or else into another part of the same buffer.
+  if (place != data) std::memmove(place, data, size);
+  received_ += size;
+  if (received_ == total_) {
+    MessageComplete();
+    return;
+  }
+  if (total_ <= receiving_.window()) return;
+  Receiving::Received(*this, received_);
+  // A window is filled up again when half of it is used.
+  const uint64_t step = std::clamp<uint64_t>(received_ / 2, receiving_.window() / 2, 8 << 20);
+  if (Allowed() < static_cast<int64_t>(step)) AskForMore();
+}
+
+// What comes early stays here, as bytes: a stream sends no more than its window.
+void Stream::Keep(const uint8_t* data, size_t size) {
+  if (!receiving_.TakeFirst(size)) {
+    Interrupt(WithReason(absl::UnavailableError("the server is busy: it receives as much as its "
+                                                "memory allows; try again later"),
+                         "RECEIVING_FULL"));
+    return;
+  }
+  kept_.append(reinterpret_cast<const char*>(data), size);
+  kept_left_ += size;
+}
+
+void Stream::DropKept() {
+  receiving_.GiveFirst(kept_.size());
+  kept_ = std::string();
+  kept_left_ = 0;
+}
+
+void Stream::MessageComplete() {
+  Receiving::Received(*this, received_);
+  incoming_ = Incoming::kComplete;
+  if (read_ != nullptr) CompleteRead(true);
+}
+
+void Stream::CompleteRead(bool ok) {
+  if (ok) {
+    incoming_ = Incoming::kRead;
+    read_into_->buffer = std::move(buffer_);
+    read_into_->size = total_;
+  }
+  read_into_ = nullptr;
+  loop_.Complete(*std::exchange(read_, nullptr), ok);
+}
+
+void Stream::Read(Message& message, loop::Event& read, bool may_end) {
+  read_into_ = &message;
+  read_ = &read;
+  may_end_ = may_end;
+  if (incoming_ == Incoming::kComplete) {
+    CompleteRead(true);
+  } else if (interrupted() || remote_end_) {
+    CompleteRead(false);
+  }
+}
+
+void Stream::Taken() {
+  receiving_.Release(*this);
+  if (incoming_ != Incoming::kRead) return;
+  incoming_ = Incoming::kPrefix;
+  if (interrupted() || connection_ == nullptr) return;
+  if (!kept_.empty()) {
+    Consume(reinterpret_cast<const uint8_t*>(kept_.data()) + kept_.size() - kept_left_, kept_left_,
+            kept_left_);
+    if (kept_left_ == 0) DropKept();
+  }
+  if (remote_end_) {
+    CheckRemoteEnd();
+  } else if (incoming_ == Incoming::kPrefix && !interrupted()) {
+    // The client may send the first part of the next message.
+    const auto wanted = static_cast<int64_t>(receiving_.window());
+    if (Allowed() < wanted / 2) GrantWindow(wanted);
+  }
+}
+
+void Stream::OnRemoteEnd() {
+  remote_end_ = true;
+  CheckRemoteEnd();
+}
+
+void Stream::CheckRemoteEnd() {
+  if (incoming_ == Incoming::kBody) {
+    Interrupt(absl::InvalidArgumentError(absl::StrCat("the client's stream ends after ", received_,
+                                                      " of the message's ", total_, " bytes")));
+  } else if (incoming_ == Incoming::kPrefix && prefix_have_ != 0) {
+    Interrupt(absl::InvalidArgumentError("the client's stream ends in the length of a message"));
+  } else if (incoming_ == Incoming::kPrefix && read_ != nullptr) {
+    CompleteRead(false);
+  }
+}
+
+void Stream::OnRoom() {
+  if (connection_ != nullptr && !interrupted() && incoming_ == Incoming::kBody) AskForMore();
+  MaybeDelete();
+}
+
+void Stream::WaitedTooLong() {
+  const auto timeout = connection_->shared().limits.queue_timeout.count();
+  Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
+                           "the server is busy: a message of ", total_, " bytes has waited for ",
+                           timeout, " ms for room (--queue_timeout); try again later")),
+                       "QUEUE_TIMEOUT"));
+}
+
+void Stream::OnGivenUp() {
+  Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
+                           "the upload stood at ", received_, " of ", total_,
+                           " bytes while others waited for its memory; try again later")),
+                       "UPLOAD_STALLED"));
+  MaybeDelete();
+}
+
+}  // namespace quantd::transport
