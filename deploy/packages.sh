@@ -81,9 +81,22 @@ as_root() {
   fi
 }
 
+# A fresh machine runs an apt of its own at boot. DPkg::Lock::Timeout waits for dpkg's lock only, not for those of the
+# lists and of the archives: so apt is asked again as long as somebody else has one, for PACKAGES_WAIT seconds at most.
 packages_apt() {
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
-    -o Acquire::Retries=3 "$@"
+  local said deadline=$((SECONDS + ${PACKAGES_WAIT:-600})) told=false status=0
+  said=$(mktemp)
+  while :; do
+    as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
+      -o Acquire::Retries=3 "$@" 2>&1 | tee "$said"
+    status=${PIPESTATUS[0]}
+    if [[ $status -eq 0 || $SECONDS -ge $deadline ]] || ! grep -q 'Could not get lock\|Unable to lock' "$said"; then break; fi
+    $told || echo "    waiting for another apt on this machine to end" >&3
+    told=true
+    sleep 2
+  done
+  rm -f "$said"
+  return "$status"
 }
 
 packages_install() {
@@ -92,6 +105,7 @@ packages_install() {
   mapfile -t missing < <(packages_missing "$@")
   [[ ${#missing[@]} -eq 0 ]] && return 0
   step "Installing packages: ${missing[*]}"
+  exec 3>&1  # what a user should see of a logged command
   logged apt-update "" packages_apt update
   count=$(apt-get install --simulate --no-install-recommends "${missing[@]}" | grep -c '^Inst') ||
     die "apt does not know all of: ${missing[*]}"

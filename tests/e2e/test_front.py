@@ -1,6 +1,8 @@
 """The front that deploy/front has for networks that nobody vouches for: honest calls come through it, attacks do not."""
 
 import os
+import pathlib
+import platform
 import shutil
 import socket
 import ssl
@@ -15,9 +17,9 @@ from http2 import DATA, END_HEADERS, HEADERS, Peer, frame, request_headers
 from support import ROOT, pb, pb_grpc, quantize, tensor, wait_for
 from test_hostile import ATTACKS, streams_before_the_acknowledgement
 
-HAPROXY = os.environ.get("QUANTD_HAPROXY") or shutil.which("haproxy") or "/usr/sbin/haproxy"
+HAPROXY = pathlib.Path(shutil.which("haproxy") or "/usr/sbin/haproxy")
 
-pytestmark = pytest.mark.skipif(not os.path.exists(HAPROXY), reason="haproxy is not installed")
+pytestmark = pytest.mark.skipif(not HAPROXY.exists(), reason="haproxy is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,9 @@ def front(server, tmp_path_factory):
     both.write_text(certificate.read_text() + key.read_text())
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    environment = {**os.environ, "LISTEN": f"127.0.0.1:{port}", "QUANTD": server.address, "CERTIFICATE": str(both)}
+    # The libraries of a haproxy that is unpacked and not installed.
+    libraries = HAPROXY.parents[1] / "lib" / f"{platform.machine()}-linux-gnu"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries), "LISTEN": f"127.0.0.1:{port}", "QUANTD": server.address, "CERTIFICATE": str(both)}
     with open(folder / "log", "w") as log:
         process = subprocess.Popen([HAPROXY, "-f", ROOT / "deploy/front/haproxy.cfg"], env=environment, stdout=log, stderr=log)
 

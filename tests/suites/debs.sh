@@ -33,4 +33,8 @@ unpack_debs() {
 unpack_program() {
   command -v "$1" >/dev/null || unpack_debs "$(dpkg --print-architecture)" "$3" "$2"
 }
-debs_path() { PATH=$PATH:$(debs_root "$(dpkg --print-architecture)")/usr/bin; }
+debs_path() {
+  local root
+  root=$(debs_root "$(dpkg --print-architecture)")
+  PATH=$PATH:$root/usr/bin:$root/usr/sbin
+}
