@@ -28,7 +28,7 @@ def packages_apt(folder, error, busy, wait):
         (folder / name).chmod(0o755)
     calls = folder / "calls"
     environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "CALLS": str(calls), "BUSY": str(busy), "ERROR": error}
-    script = f"set -euo pipefail; source {ROOT}/deploy/packages.sh; PACKAGES_WAIT={wait}; exec 3>&1; packages_apt update"
+    script = f"set -euo pipefail; source {ROOT}/deploy/packages.sh; PACKAGES_WAIT={wait}; exec 3>&1; packages_apt update || exit"
     done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout, len(calls.read_text().split())
 
