@@ -27,6 +27,7 @@ def ctl(server, tmp_path, monkeypatch):
             return err
         return json.loads(out) if "--json" in arguments else out
 
+    run.address = server.address
     return run
 
 
@@ -101,6 +102,27 @@ def same_error(one, other):
         assert other[key] == (value if value is None else pytest.approx(value, rel=2e-6, abs=1e-300)), key
 
 
+def has_no_scale(ctl, flags):
+    """Whether x.npy is refused because a small block's range, over up to 65535 codes, is no number of FLOAT16."""
+    if "--scale_type=float16" not in flags:
+        return False
+    code, _, err = quantctl("quantize", "x.npy", "-o", "tried.safetensors", *flags, address=ctl.address)
+    assert code == 0 or "underflows to 0 in FLOAT16" in err, err
+    return code != 0
+
+
+@pytest.mark.parametrize("kind", ["uint16", "int16"])
+@pytest.mark.parametrize("pieces", [[], ["--piece_bytes=5000"]], ids=["whole", "pieces"])
+def test_a_scale_that_its_type_cannot_hold_is_refused(ctl, kind, pieces):
+    """A range of 0.001 over 65535 codes is a scale of 1.5e-8, and FLOAT16 ends at 6e-8."""
+    x = np.ones(4000, np.float32)
+    x[2000] = 0.001
+    flags = [f"--type={kind}", "--axis=0", "--block_size=1", "--scale_type=float16", *pieces]
+    error = ctl("quantize", save("x.npy", x), "-o", "y.safetensors", *flags, code=1)
+    assert "underflows to 0 in FLOAT16" in error and "0.001" in error
+    ctl("quantize", "x.npy", "-o", "y.safetensors", *flags[:3], *pieces)
+
+
 @pytest.mark.parametrize("part", range(6))
 def test_pieces_give_the_same_bytes(ctl, part):
     """Random shapes, types, blocks: whole and in pieces, quantized and back."""
@@ -120,6 +142,9 @@ def test_pieces_give_the_same_bytes(ctl, part):
             flags += ["--non_finite=ignore"]
         save("x.npy", x)
         pieces = f"--piece_bytes={4096 + rnd.choice(SMALL_PIECES)}"
+        if has_no_scale(ctl, flags):
+            assert "underflows to 0 in FLOAT16" in ctl("quantize", "x.npy", "-o", "no.safetensors", pieces, *flags, code=1)
+            continue
         whole = ctl("quantize", "x.npy", "-o", "whole.safetensors", "--json", *flags)["tensors"][0]
         cut = ctl("quantize", "x.npy", "-o", "cut.safetensors", "--json", pieces, *flags)["tensors"][0]
         case = (shape, x.dtype, flags, pieces)
