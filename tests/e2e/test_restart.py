@@ -1,7 +1,6 @@
 """Restarts under load: nobody loses a call."""
 
 import collections
-import json
 import signal
 import threading
 import time
@@ -10,26 +9,10 @@ import grpc
 import numpy as np
 import pytest
 
-from support import Server, pb, pb_grpc, quantize, tensor
+from support import ROOT, Server, pb, pb_grpc, quantize, tensor
 
 # What the README tells clients to use.
-SERVICE_CONFIG = json.dumps(
-    {
-        "loadBalancingConfig": [{"round_robin": {}}],
-        "methodConfig": [
-            {
-                "name": [{"service": "quantd.v1.QuantizationService"}],
-                "retryPolicy": {
-                    "maxAttempts": 5,
-                    "initialBackoff": "0.05s",
-                    "maxBackoff": "1s",
-                    "backoffMultiplier": 2,
-                    "retryableStatusCodes": ["UNAVAILABLE"],
-                },
-            }
-        ],
-    }
-)
+SERVICE_CONFIG = (ROOT / "deploy/service_config.json").read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
