@@ -1,8 +1,7 @@
 // A request in two parts: the bytes of its tensors, which stay where they are, and all the rest,
 // which is small and left to the generated parser.
 //
-//   QuantizeRequest { x { data_type shape raw_data: 16 MiB } scale { ... raw_data } output_type ...
-//   }
+//   QuantizeRequest { x { data_type shape raw_data: 16 MiB } scale { ... raw_data } ... }
 //   ->  a skeleton, the same message with every raw_data empty, and a view of each raw_data
 //
 // So that a tensor is never copied, and everything that protobuf means by a message is protobuf's

