@@ -57,12 +57,18 @@ uint64_t Bound(const AnswerLayout& layout, uint64_t scales, uint64_t parameter_b
   return wire::AnswerMemoryBytes(layout) + ScratchBytes(scales) + kColumns * parameter_bytes;
 }
 
-uint64_t BoundOf(const QuantizeParameters& request, AnswerLayout layout) {
-  DataType type = Or(request.output_type, DataType::kUint8);
+// Of those that the plan may take.
+DataType OutputType(const QuantizeParameters& request) {
+  const bool is_free = request.zero_point_order == ZeroPointOrder::kBeforeRounding;
+  if (is_free && request.output_type != DataType::kUnspecified) return request.output_type;
   if (request.zero_point.has_value() && request.zero_point->data_type != DataType::kInt32) {
-    type = request.zero_point->data_type;
+    return request.zero_point->data_type;
   }
-  const std::optional<TensorLayout> y = LayoutOf(request.x, type);
+  return Or(request.output_type, DataType::kUint8);
+}
+
+uint64_t BoundOf(const QuantizeParameters& request, AnswerLayout layout) {
+  const std::optional<TensorLayout> y = LayoutOf(request.x, OutputType(request));
   if (!y.has_value()) return 0;
   layout.y = *y;
   layout.report_error = request.report_error;

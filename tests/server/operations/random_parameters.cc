@@ -24,6 +24,7 @@ constexpr DataType kScales[] = {DataType::kFloat, DataType::kFloat16, DataType::
 constexpr DataType kDynamicScales[] = {DataType::kUnspecified, DataType::kFloat,
                                        DataType::kFloat16,     DataType::kBfloat16,
                                        DataType::kFloat8E8M0,  DataType::kFloat8E4M3Fn};
+constexpr DataType kFreeZeroPoints[] = {DataType::kInt8, DataType::kUint8, DataType::kInt32};
 
 template <size_t n>
 DataType OneOf(const DataType (&types)[n], Random& random) {
@@ -110,14 +111,17 @@ QuantizeParameters RandomQuantize(Random& random) {
   request.granularity = RandomGranularity(shape, random, scale);
   request.scale = MakeView(OneIn(random, 20) ? AnyType(random) : OneOf(kScales, random), scale);
   request.output_type = AnyTypeOrNone(random);
+  if (OneIn(random, 3)) request.zero_point_order = ZeroPointOrder::kBeforeRounding;
   if (OneIn(random, 2)) {
     DataType type = request.output_type;
     if (type == DataType::kUnspecified || OneIn(random, 10)) type = AnyType(random);
+    // Before rounding these go with every output.
+    const bool before = request.zero_point_order == ZeroPointOrder::kBeforeRounding;
+    if (before && OneIn(random, 2)) type = OneOf(kFreeZeroPoints, random);
     request.zero_point = MakeView(type, scale, OneIn(random, 2));
   }
   request.saturate = OneIn(random, 2);
   if (OneIn(random, 3)) request.precision = OneOf(kWide, random);
-  if (OneIn(random, 3)) request.zero_point_order = ZeroPointOrder::kBeforeRounding;
   request.report_error = OneIn(random, 2);
   return request;
 }
