@@ -1,6 +1,7 @@
 #include "server/operations/costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 namespace quantd::operations {
@@ -71,12 +72,12 @@ Costs::Costs() {
   for (size_t i = 0; i < kKinds; ++i) {
     const bool values = i % 2 == 1;
     const bool report = i / 4 % 2 == 1;
-    nanoseconds_a_byte_[i] = values ? kUnknownValues : report ? 4 * kUnknown : kUnknown;
+    nanoseconds_a_byte_[i] = -(values ? kUnknownValues : report ? 4 * kUnknown : kUnknown);
   }
 }
 
 std::chrono::nanoseconds Costs::Estimate(const CostKind& kind) const {
-  const float each = nanoseconds_a_byte_[kind.index].load(std::memory_order_relaxed);
+  const float each = std::abs(nanoseconds_a_byte_[kind.index].load(std::memory_order_relaxed));
   return std::chrono::nanoseconds(
       static_cast<int64_t>(static_cast<double>(each) * static_cast<double>(kind.bytes)));
 }
@@ -86,8 +87,10 @@ void Costs::Learn(const CostKind& kind, std::chrono::nanoseconds took) {
   const auto seen =
       static_cast<float>(static_cast<double>(took.count()) / static_cast<double>(kind.bytes));
   const float before = known.load(std::memory_order_relaxed);
-  // Up by two percent at a time, so that one quick request does not decide for ever.
-  const float next = std::max(std::min(seen, before * 1.02F), kLeast);
+  // Up by two percent at a time, so that one quick request does not decide for ever; what was only
+  // assumed counts for nothing.
+  const float most = before < 0 ? seen : before * 1.02F;
+  const float next = std::max(std::min(seen, most), kLeast);
   if (next != before) known.store(next, std::memory_order_relaxed);
 }
 

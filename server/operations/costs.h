@@ -34,6 +34,7 @@ class Costs {
 
  private:
   static constexpr size_t kKinds = size_t{3} * 18 * 18 * 8;
+  // Negative as long as it is assumed, and not learned.
   std::array<std::atomic<float>, kKinds> nanoseconds_a_byte_;
 };
 

@@ -219,6 +219,7 @@ absl::Status Work::Run() {
   backend_.metrics.queue_seconds().Observe(Clock::now() - begin_);
   answer_.emplace(operation_->answer_layout(), backend_.pool);
   if (!answer_->has_memory()) return NoMemory();
+  if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
   return operation_->Execute(
       TakeCores(), [this] { return stream_.interrupted(); }, answer_->contents());
 }

@@ -6,6 +6,7 @@
 #ifndef QUANTD_SERVER_RPC_WORK_H_
 #define QUANTD_SERVER_RPC_WORK_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -18,6 +19,9 @@
 #include "server/wire/decode.h"
 
 namespace quantd::rpc {
+
+// For tests: called before every kernel, on its thread. Null in a server.
+inline std::atomic<void (*)()> before_kernel_for_testing{nullptr};
 
 class Work final : private transport::Cancellable, private loop::Timer {
  public:

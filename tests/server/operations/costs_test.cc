@@ -163,6 +163,16 @@ TEST(CostsTest, LearnsTheFastestAtOnce) {
   EXPECT_EQ(costs.Estimate(other), of_other);
 }
 
+// An assumption far off, on a slow machine, must not take hundreds of requests to be corrected.
+TEST(CostsTest, TheFirstOneSaysMoreThanAnAssumption) {
+  Costs costs;
+  const CostKind kind = {Plain().index, 4096};
+  costs.Learn(kind, milliseconds(5));
+  EXPECT_NEAR(static_cast<double>(costs.Estimate(kind).count()), 5'000'000, 10);
+  costs.Learn(kind, milliseconds(1));
+  EXPECT_NEAR(static_cast<double>(costs.Estimate(kind).count()), 1'000'000, 10);
+}
+
 // One that was disturbed says little; if all of them are slow, that is how it is.
 TEST(CostsTest, RecoversByTwoPercentAtATime) {
   Costs costs;
