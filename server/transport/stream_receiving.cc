@@ -93,7 +93,9 @@ void Stream::BeginMessage() {
   incoming_ = Incoming::kBody;
   if (received_ == total_) {
     MessageComplete();
-  } else if (begun == Receiving::Begun::kReserved) {
+  } else if (begun == Receiving::Begun::kReserved || total_ <= receiving_.window() ||
+             Allowed() < static_cast<int64_t>(receiving_.window() / 2)) {
+    // Of this stream's window the messages before may have left little, or nothing.
     AskForMore();
   }
   // Else it asks when half of its first window is used: who sends nothing asks for nothing.

@@ -117,8 +117,19 @@ class Peer:
     def upload(self, payload, method="DynamicQuantize"):
         """A whole call with a message of any size, sent as the server lets it; returns its stream."""
         stream = self.open(method)
-        data = message(payload)
+        self.upload_on(stream, message(payload))
+        return stream
+
+    def upload_on(self, stream, data, at_once=False):
+        """Bytes of messages, as the server lets them come, and the end of the stream. `at_once`: what the window lets
+        come lies in the server's socket before it has looked at any of it, as far as that can be done."""
         sent = 0
+        if at_once:
+            first = data[: self.initial_window + self.windows.get(stream, 0)]
+            end = END_STREAM if len(first) == len(data) else 0
+            frames = [first[at : at + 16384] for at in range(0, len(first), 16384)]
+            self.send(b"".join(frame(DATA, end if each is frames[-1] else 0, stream, each) for each in frames))
+            sent = len(first)
         while sent < len(data):
             room = self.initial_window + self.windows.get(stream, 0) - sent
             if room <= 0:
@@ -127,7 +138,6 @@ class Peer:
             size = min(room, 16384, len(data) - sent)
             self.send(frame(DATA, END_STREAM if sent + size == len(data) else 0, stream, data[sent : sent + size]))
             sent += size
-        return stream
 
     def read_frame(self):
         """(kind, flags, stream, payload), or None when the server has closed."""

@@ -7,6 +7,7 @@ import grpc
 import numpy as np
 import pytest
 
+from http2 import SETTINGS, Peer, message
 from support import FLOAT, pb, quantize, tensor, tensor_pb2, wait_for
 
 
@@ -68,6 +69,36 @@ def test_a_large_item_among_small_ones(server):
     assert len(answers) == 20
     assert len({answers[i].y.raw_data for i in range(0, 20, 5)}) == 1
     assert all(len(answers[i].y.raw_data) == 3_000_000 for i in range(0, 20, 5))
+
+
+@pytest.mark.parametrize("of_the_next", [0, 1, 4, 5, 6, 1000, 40_000])
+@pytest.mark.parametrize("next_elements", [10, 30_000, 200_000])
+def test_what_a_stream_may_send_unasked_ends_within_the_next_message(server, of_the_next, next_elements):
+    """All that the window allows at once: an item, and of the next one so many bytes. The rest comes when it may."""
+
+    def item(number, elements):
+        x = tensor(np.full(elements, 1, np.float32))
+        return message(pb.StreamRequest(id=number, quantize=pb.QuantizeRequest(x=x, scale=tensor(0.5))).SerializeToString())
+
+    with Peer(server.address, window=8 << 20) as peer:
+        peer.until(SETTINGS)
+        second = item(2, next_elements)
+        wanted = peer.initial_window - min(of_the_next, len(second))
+        # As many elements as fit, and a few bytes of an unknown field.
+        elements = (wanted - 80) // 4
+        pad = wanted - len(item(1, elements)) - 3
+        first = message(item(1, elements)[5:] + b"\xfa\x01" + bytes([pad]) + bytes(pad))
+        assert len(first) == wanted
+        stream = peer.open("Stream")
+        peer.upload_on(stream, first + second, at_once=True)
+        answers = peer.ended(stream, seconds=10)
+        assert answers is not None and peer.headers[stream]["grpc-status"] == "0"
+        sizes = []
+        while answers:
+            size = int.from_bytes(answers[1:5], "big")
+            sizes.append(len(pb.StreamResponse.FromString(answers[5 : 5 + size]).quantize.y.raw_data))
+            answers = answers[5 + size :]
+        assert sizes == [elements, next_elements]
 
 
 def test_many_streams_at_once(server):
