@@ -5,7 +5,7 @@ import time
 
 import grpc
 
-from support import pb_grpc, quantize
+from support import SANITIZED, pb_grpc, quantize
 
 
 class Bystander:
@@ -54,5 +54,5 @@ class Bystander:
         assert self.failures == []
         assert len(self.seconds) > 10
         assert self.p99() < p99_seconds
-        assert grown < memory_mib
+        assert grown < memory_mib or SANITIZED
         assert self.after["Threads"] <= self.before["Threads"] + 2

@@ -16,6 +16,8 @@ import numpy as np
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parents[2]
+# A sanitizer's build: its memory is not the server's.
+SANITIZED = "san" in os.environ.get("QUANTD_BUILD_DIR", "")
 BINARY = ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release") / "server" / "quantd"
 SERVICE = "quantd.v1.QuantizationService"
 
