@@ -9,8 +9,6 @@
 namespace quantd::admission {
 namespace {
 
-// What a window grows by at least.
-constexpr uint64_t kStep = 1 << 20;
 // Less than this in kPatience is no movement.
 constexpr uint64_t kMoved = 16 << 10;
 constexpr std::chrono::milliseconds kPatience{500};
@@ -98,7 +96,7 @@ Receiving::Room Receiving::Extend(Upload& upload, uint64_t received) {
       }
     }
     if (upload.state_ == State::kReserved) {
-      const uint64_t wanted = received + std::max(kStep, received);
+      const uint64_t wanted = received + std::max<uint64_t>(kStep, received);
       upload.granted_ = std::max(upload.granted_, std::min(upload.total_, wanted));
     }
   }

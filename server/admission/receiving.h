@@ -75,6 +75,9 @@ class Upload : private loop::FairQueue::Entry, private loop::Posted {
 // Safe from any thread.
 class Receiving {
  public:
+  // What a window grows by at least: for a tensor of 1 MiB, and what stands around it, at once.
+  static constexpr uint64_t kStep = (1 << 20) + (64 << 10);
+
   // `window`: the most that a stream may send unasked. When `max_waiting` wait for room, no other
   // large message is let in. REQUIRES: budget_bytes >= 2 * window.
   Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting);

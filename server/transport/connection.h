@@ -156,8 +156,9 @@ class Connection final : private loop::Watcher, private loop::Timer {
   std::deque<Segment> segments_;
   size_t queued_ = 0;  // bytes of the segments
   Flusher flusher_{*this};
-  bool blocked_ = false;  // the socket takes nothing more now
-  uint32_t events_ = 0;   // what the loop watches
+  bool has_grants_ = false;  // windows that should be told at once
+  bool blocked_ = false;     // the socket takes nothing more now
+  uint32_t events_ = 0;      // what the loop watches
   bool watched_ = false;
   bool closed_ = false;
   bool handling_ = false;    // its own functions are under way

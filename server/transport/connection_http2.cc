@@ -181,6 +181,7 @@ void Connection::OnCall(Stream& stream) {
 void Connection::GrantWindow(Stream& stream, int64_t bytes) {
   nghttp2_submit_window_update(session_, NGHTTP2_FLAG_NONE, stream.id_,
                                static_cast<int32_t>(bytes));
+  has_grants_ = true;
   WantFlush();
 }
 

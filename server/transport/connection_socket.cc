@@ -22,7 +22,7 @@ constexpr size_t kWriteAtATurn = 1 << 20;
 // Read at once, beyond what goes to its place.
 constexpr size_t kPlainBytes = 64 << 10;
 // Made into frames before they are written.
-constexpr size_t kPullBytes = 256 << 10;
+constexpr size_t kPullBytes = 512 << 10;
 // Rests of messages that are worth a place of their own in a read.
 constexpr size_t kInPlaceFrom = 16 << 10;
 constexpr int kMostPieces = 64;
@@ -93,6 +93,8 @@ bool Connection::ReadSome() {
     if (count < 0) return errno == EAGAIN || errno == EINTR;
     heard_at_ = loop_.now();
     pinged_ = false;
+    // Who has been let go on should not stand still until all that is here has been read.
+    if (std::exchange(has_grants_, false)) Flush();
     if (closed_) return false;
     total += static_cast<size_t>(count);
     if (credit_.spent()) {

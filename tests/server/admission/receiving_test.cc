@@ -115,8 +115,8 @@ TEST_F(ReceivingTest, WindowsGrowWithWhatHasCome) {
     EXPECT_TRUE(room.reserved);
     return room.granted;
   };
-  EXPECT_EQ(granted(0), kMiB);
-  EXPECT_EQ(granted(kMiB / 2), 3 * kMiB / 2);
+  EXPECT_EQ(granted(0), Receiving::kStep);
+  EXPECT_EQ(granted(kMiB / 2), kMiB / 2 + Receiving::kStep);
   EXPECT_EQ(granted(2 * kMiB), 4 * kMiB);
   EXPECT_EQ(granted(kMiB), 4 * kMiB) << "never less than the time before";
   EXPECT_EQ(granted(3 * kMiB), 6 * kMiB);
