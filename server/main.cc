@@ -32,7 +32,7 @@ void Log(const std::string& text) {
 }
 
 int Refuse(const absl::Status& status) {
-  std::fprintf(stderr, "quantd: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "quantd: %s\n", quantd::server::OneLine(status.message()).c_str());
   return 2;
 }
 
