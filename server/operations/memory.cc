@@ -59,7 +59,11 @@ uint64_t Bound(const AnswerLayout& layout, uint64_t scales, uint64_t parameter_b
 
 uint64_t BoundOf(const QuantizeParameters& request, AnswerLayout layout) {
   DataType type = Or(request.output_type, DataType::kUint8);
-  if (request.zero_point.has_value() && request.zero_point->data_type != DataType::kInt32) {
+  // The zero point's type decides, but with BEFORE_ROUNDING only where output_type does not.
+  const bool decided = request.zero_point_order == ZeroPointOrder::kBeforeRounding &&
+                       request.output_type != DataType::kUnspecified;
+  if (request.zero_point.has_value() && request.zero_point->data_type != DataType::kInt32 &&
+      !decided) {
     type = request.zero_point->data_type;
   }
   const std::optional<TensorLayout> y = LayoutOf(request.x, type);
