@@ -16,7 +16,7 @@
 namespace quantd::cli {
 namespace {
 
-// To be read: finds a name among many. The other one keeps the order, and looks for names one by one.
+// To be read: finds a name among many. The other keeps the order, and looks at one by one.
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
