@@ -36,7 +36,7 @@ std::string RandomInput(Random& random) {
 namespace {
 
 // A tensor that claims more has no bytes, and a plan refuses it.
-constexpr uint64_t kMostBytes = 256 << 10;
+constexpr uint64_t kMostBytes = 128 << 10;
 constexpr uint64_t kMostAnswer = 1 << 20;
 // The text of an error, and the objects that own what is large.
 constexpr uint64_t kFixed = 4096;
