@@ -3,14 +3,15 @@
 # quantizes two tensor files with quantctl, shows error and metrics, stops the server.
 #
 #   ./deploy/quickstart.sh            leaves nothing running; the files stay in build/quickstart
-#   ./deploy/quickstart.sh --serve    the same on the default ports; the server stays until Ctrl-C
+#   ./deploy/quickstart.sh --serve    the same on the default ports (or QUANTD_LISTEN, QUANTD_HTTP_LISTEN); the server
+#                                     stays until Ctrl-C
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
 
 case ${1:-} in
-  "") serve=false grpc_port=0 http_port=0 ;;
-  --serve) serve=true grpc_port=50051 http_port=9464 ;;
+  "") serve=false listen=127.0.0.1:0 http_listen=127.0.0.1:0 ;;
+  --serve) serve=true listen=${QUANTD_LISTEN:-127.0.0.1:50051} http_listen=${QUANTD_HTTP_LISTEN:-127.0.0.1:9464} ;;
   *) die "usage: $0 [--serve]" ;;
 esac
 quantd=$QUANTD_BUILD/release/server/quantd
@@ -28,11 +29,12 @@ stop_server() {
   return "$status"
 }
 
-# Starts quantd and waits until it says, in its ready file, which ports it got.
+# Starts quantd and waits until it says, in its ready file, which ports it got. In a session of its own: Ctrl-C goes to
+# every process of the terminal's group, and quantd would take it and this script's SIGTERM for two, and not drain.
 start_server() {
   local deadline=$((SECONDS + 30))
   rm -f "$files/ready.json"
-  "$quantd" --listen="127.0.0.1:$grpc_port" --http_listen="127.0.0.1:$http_port" --ready_file="$files/ready.json" \
+  setsid "$quantd" --listen="$listen" --http_listen="$http_listen" --ready_file="$files/ready.json" \
     >"$files/quantd.log" 2>&1 &
   server=$!
   trap 'stop_server || true' EXIT
@@ -87,14 +89,15 @@ curl --silent --show-error --fail --noproxy '*' "http://$http_address/metrics" |
 if $serve; then
   step "Serving on $grpc_address until Ctrl-C"
   note "${quantctl#"$QUANTD_ROOT"/} quantize FILE.npy -o OUT.safetensors --type=int8"
-  tail --lines=+1 --follow --pid="$server" "$files/quantd.log" &
-  # Ctrl-C reaches this script only; a second one makes the server end at once. wait returns at each signal.
-  trap 'kill -TERM "$server"' INT TERM
+  tail --lines=+1 --follow --sleep-interval=0.1 --pid="$server" "$files/quantd.log" &
+  # A second signal makes the server end at once. wait returns at each.
+  trap 'kill -TERM "$server" 2>/dev/null || true' INT TERM HUP
   while kill -0 "$server" 2>/dev/null; do
     wait "$server" || true
   done
   status=0 && wait "$server" || status=$?
   trap - EXIT
+  wait || true # for tail, which shows the last lines
   exit "$status"
 fi
 

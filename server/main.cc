@@ -1,7 +1,7 @@
 // quantd: reads the options, starts the server, waits for a signal, drains, ends.
 //
-// Exit codes: 0 after a drain, 2 when an option is wrong or an address can't be had, 128 + n when a
-// second signal n came during the drain.
+// Exit codes: 0 after a drain, 2 when an option is wrong or an address, the ready file or threads
+// can't be had, 128 + n when a second signal n came during the drain.
 #include <unistd.h>
 
 #include <cstdio>
@@ -32,11 +32,12 @@ void Log(const std::string& text) {
 }
 
 int Refuse(const absl::Status& status) {
-  std::fprintf(stderr, "quantd: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "quantd: %s\n", quantd::server::OneLine(status.message()).c_str());
   return 2;
 }
 
 int Run(int argc, char** argv) {
+  quantd::process::OpenStandardDescriptors();
   quantd::process::KeepFreedMemory();
   quantd::process::BlockSignals();
   quantd::process::RaiseDescriptorLimit();

@@ -19,6 +19,7 @@
 #include "server/metrics/metrics.h"
 #include "server/net/probe.h"
 #include "server/process/malloc.h"
+#include "server/process/threads.h"
 #include "server/router.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/calls.h"
@@ -227,9 +228,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     return status;
   }
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
+  const loop::Policy policy = loop::PolicyFor(options.threads, options.queues);
+  // Loops and their spare threads, the kernels', and those of memory, probe and HTTP.
+  const int threads = policy.loops + policy.spare + policy.cores + 3;
+  if (absl::Status status = process::TryThreads(threads); !status.ok()) return status;
   auto components = std::make_unique<Components>(options);
   Components& c = *components;
   c.AddRoutes();
+  c.executors.of(policy.cores).StartThreads();
 
   std::vector<loop::Loop*> loops;
   for (int i = 0; i < c.policy.loops; ++i) {

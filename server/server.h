@@ -13,7 +13,7 @@ namespace quantd::server {
 
 class Server {
  public:
-  // Serves when it returns. UNAVAILABLE, in one line, when an address can't be had;
+  // Serves when it returns. UNAVAILABLE, in one line, when an address or threads can't be had;
   // INVALID_ARGUMENT when the instruction set is unknown.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options);
   // REQUIRES: Drain has been called.

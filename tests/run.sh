@@ -31,7 +31,7 @@ asan         default  -        build,test           tests of core and wire, and 
 neon         default  -        build,test,neon      the core's unit tests for arm64 (cross-compiled, under qemu)
 tsan         long     -        build,test           the e2e tests against a server under ThreadSanitizer
 soak         long     release  build,test           clients of all kinds at once, for minutes (QUANTD_SOAK_SECONDS)
-fuzz         long     -        build,test,clang     a minute of libFuzzer, coverage guided
+fuzz         long     -        build,test,clang     libFuzzer, coverage guided: a minute for all targets (QUANTD_FUZZ_SECONDS, QUANTD_FUZZ_RUNS)
 lint         long     release  build,test,lint      clang-tidy
 image        long     release  build,test,image     the container image: built, run, probed (as root)
 TABLE

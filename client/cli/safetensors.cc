@@ -16,7 +16,9 @@
 namespace quantd::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+// To be read: finds a name among many. The other keeps the order, and looks at one by one.
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
 
 // As the format's own library: no header is longer.
 constexpr uint64_t kMaxHeader = 100'000'000;
@@ -115,7 +117,7 @@ absl::Status ParseSafetensors(absl::Span<const uint8_t> file, TensorFile* result
 
 std::string SafetensorsHeader(const std::vector<StoredTensor>& tensors,
                               const std::map<std::string, std::string>& metadata) {
-  Json header = Json::object();
+  OrderedJson header = OrderedJson::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   for (const StoredTensor& tensor : tensors) {
     header[tensor.name] = {
@@ -125,7 +127,7 @@ std::string SafetensorsHeader(const std::vector<StoredTensor>& tensors,
   }
   // Bytes that are not UTF-8 are replaced rather than thrown over; elements start at a multiple
   // of 8.
-  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = header.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   text.append((8 - text.size() % 8) % 8, ' ');
   std::string result;
   for (int i = 0; i < 8; ++i) result.push_back(static_cast<char>(text.size() >> (8 * i)));

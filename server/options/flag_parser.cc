@@ -54,8 +54,10 @@ absl::StatusOr<std::string> ParseFlags(absl::Span<const absl::string_view> names
     if (name == "help" || name == "version") return std::string(name);
     std::string value;
     if (equals != absl::string_view::npos) value = std::string(text.substr(equals + 1));
-    if (!is_flag(name) && equals == absl::string_view::npos && absl::ConsumePrefix(&name, "no") &&
-        is_flag(name) && is_bool(name)) {
+    absl::string_view positive = name;
+    if (equals == absl::string_view::npos && absl::ConsumePrefix(&positive, "no") &&
+        is_flag(positive) && is_bool(positive)) {
+      name = positive;
       value = "false";
     } else if (!is_flag(name)) {
       return absl::InvalidArgumentError(absl::StrCat("unknown flag '", argv[i], "'; see --help"));

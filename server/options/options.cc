@@ -8,6 +8,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -223,11 +224,13 @@ Options Effective() {
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
   CommandLine command_line;
   absl::StatusOr<std::string> special = ParseFlags(kFlags, argc, argv);
-  if (!special.ok()) return special.status();
+  if (!special.ok()) return absl::InvalidArgumentError(OneLine(special.status().message()));
   if (*special == "help") command_line.request = Request::kHelp;
   if (*special == "version") command_line.request = Request::kVersion;
   if (!special->empty()) return command_line;
-  if (absl::Status status = Check(); !status.ok()) return status;
+  if (absl::Status status = Check(); !status.ok()) {
+    return absl::InvalidArgumentError(OneLine(status.message()));
+  }
   command_line.options = Effective();
   return command_line;
 }
@@ -247,26 +250,35 @@ std::string HelpText() {
   return text;
 }
 
+std::string OneLine(absl::string_view text) {
+  std::string line;
+  for (const char byte : text) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(byte))) {
+      absl::StrAppend(&line, "\\x", absl::Hex(static_cast<unsigned char>(byte), absl::kZeroPad2));
+    } else {
+      line.push_back(byte);
+    }
+  }
+  return line;
+}
+
 std::string Describe(const Options& options) {
   const auto seconds = [](absl::Duration time) { return absl::ToDoubleSeconds(time); };
-  return absl::StrCat(
+  return OneLine(absl::StrCat(
       "listen=", absl::StrJoin(options.listen, ","), " http_listen=", options.http_listen,
       " ready_file=", options.ready_file, " memory_limit_bytes=", options.memory.limit,
-      " max_message_bytes=", options.memory.max_message,
-      " memory_budget_bytes=", options.memory.requests,
-      " receive_budget_bytes=", options.memory.receiving,
-      " most_memory_bytes=", options.memory.most(),
-      " max_inflight_requests=", options.max_inflight_requests,
-      " max_queued_requests=", options.max_queued_requests,
-      " queue_timeout=", seconds(options.queue_timeout),
-      " stall_timeout=", seconds(options.stall_timeout),
-      " max_connections=", options.max_connections, " max_streams=", options.max_streams,
-      " keepalive_time=", seconds(options.keepalive),
+      " max_message_bytes=", options.memory.max_message, " memory_budget_bytes=",
+      options.memory.requests, " receive_budget_bytes=", options.memory.receiving,
+      " most_memory_bytes=", options.memory.most(), " max_inflight_requests=",
+      options.max_inflight_requests, " max_queued_requests=", options.max_queued_requests,
+      " queue_timeout=", seconds(options.queue_timeout), " stall_timeout=",
+      seconds(options.stall_timeout), " max_connections=", options.max_connections,
+      " max_streams=", options.max_streams, " keepalive_time=", seconds(options.keepalive),
       " max_connection_age=", seconds(options.max_connection_age),
       " max_connection_age_grace=", seconds(options.max_connection_age_grace),
       " threads=", options.threads, " queues=", options.queues, " simd=", options.simd,
       " lame_duck_seconds=", seconds(options.lame_duck), " drain_seconds=", seconds(options.drain),
-      " channelz=", options.channelz);
+      " channelz=", options.channelz));
 }
 
 }  // namespace quantd::server

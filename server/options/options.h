@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/memory/shares.h"
 
@@ -53,6 +54,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 // The page that --help shows.
 std::string HelpText();
+
+// A text with what others wrote in it, as one line: control characters are escaped.
+std::string OneLine(absl::string_view text);
 
 // name=value of every option, for the log.
 std::string Describe(const Options& options);

@@ -1,7 +1,9 @@
 // See descriptors.h.
 #include "server/process/descriptors.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -18,6 +20,12 @@ int64_t RaiseDescriptorLimit() {
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return static_cast<int64_t>(wanted);
   }
   return static_cast<int64_t>(std::min(limit.rlim_cur, kEnough));
+}
+
+void OpenStandardDescriptors() {
+  int opened = open("/dev/null", O_RDWR);  // the lowest number that is free
+  while (opened >= 0 && opened <= STDERR_FILENO) opened = open("/dev/null", O_RDWR);
+  if (opened >= 0) close(opened);
 }
 
 }  // namespace quantd::process

@@ -22,8 +22,10 @@ absl::Status WriteReadyFile(const std::string& path, const std::vector<std::stri
     file << ready.dump() << "\n";
     file.close();
     if (file.fail()) {
+      const int error = errno;
+      std::remove(temporary.c_str());
       return absl::UnavailableError(
-          absl::StrCat("cannot write --ready_file ", path, ": ", std::strerror(errno)));
+          absl::StrCat("cannot write --ready_file ", path, ": ", std::strerror(error)));
     }
   }
   if (std::rename(temporary.c_str(), path.c_str()) != 0) {

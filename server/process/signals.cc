@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <thread>
+#include <initializer_list>
 
 namespace quantd::process {
 namespace {
@@ -23,7 +23,7 @@ sigset_t TerminationSignals() {
 void BlockSignals() {
   const sigset_t signals = TerminationSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  for (const int ignored : {SIGPIPE, SIGHUP, SIGUSR1, SIGUSR2}) signal(ignored, SIG_IGN);
+  for (const int ignored : {SIGPIPE, SIGXFSZ, SIGHUP, SIGUSR1, SIGUSR2}) signal(ignored, SIG_IGN);
 }
 
 int WaitForSignal() {
@@ -35,7 +35,11 @@ int WaitForSignal() {
 }
 
 void ExitAtNextSignal() {
-  std::thread([] { _exit(128 + WaitForSignal()); }).detach();
+  struct sigaction action{};
+  action.sa_handler = [](int number) { _exit(128 + number); };
+  const sigset_t signals = TerminationSignals();
+  for (const int number : {SIGTERM, SIGINT}) sigaction(number, &action, nullptr);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
 }  // namespace quantd::process

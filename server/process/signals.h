@@ -5,14 +5,15 @@
 namespace quantd::process {
 
 // Keeps SIGTERM and SIGINT from interrupting this thread and those that it starts, and ignores
-// SIGPIPE, SIGHUP, SIGUSR1 and SIGUSR2, which would end the process and mean nothing here. Call
-// before any thread starts.
+// SIGPIPE and SIGXFSZ (a write fails, too), SIGHUP, SIGUSR1 and SIGUSR2, which would end the
+// process and mean nothing here. Call before any thread starts.
 void BlockSignals();
 
 // Waits for SIGTERM or SIGINT and returns its number.
 int WaitForSignal();
 
 // From now on the next SIGTERM or SIGINT ends the process at once, with exit code 128 + its number.
+// It interrupts this thread; there may be no other one to be had for it.
 void ExitAtNextSignal();
 
 }  // namespace quantd::process

@@ -194,10 +194,10 @@ void Stream::Read(Message& message, loop::Event& read, bool may_end) {
   read_into_ = &message;
   read_ = &read;
   may_end_ = may_end;
-  if (incoming_ == Incoming::kComplete) {
+  if (incoming_ == Incoming::kComplete && !interrupted()) {
     CompleteRead(true);
   } else if (interrupted() || remote_end_) {
-    CompleteRead(false);
+    CompleteRead(false);  // of an interrupted one the message is gone, even if it was whole
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <random>
 #include <string>
 
@@ -109,6 +110,20 @@ TEST(Npy, HeaderIsReadBack) {
     EXPECT_EQ(tensor->shape, shape);
     EXPECT_EQ(tensor->offset, header.size());
   }
+}
+
+TEST(Safetensors, ManyTensorsTakeNoLongerEach) {
+  // Names that are looked for one after the other took 84 s.
+  std::string json = "{";
+  for (int i = 0; i < 200'000; ++i) {
+    absl::StrAppend(&json, i == 0 ? "" : ",", "\"layer.", i,
+                    R"(": {"dtype": "I8", "shape": [0], "data_offsets": [0, 0]})");
+  }
+  TensorFile file;
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(ParseSafetensorsText(Safetensors(json + "}", 0), &file).ok());
+  EXPECT_EQ(file.tensors.size(), 200'000u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 TEST(Safetensors, HeaderIsReadBack) {

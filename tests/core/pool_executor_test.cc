@@ -76,6 +76,16 @@ TEST(Executor, UsesAllThreads) {
   EXPECT_GE(seen.size(), 5u);
 }
 
+TEST(Executor, StartsItsThreadsWhenItIsTold) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const Executor executor(6);
+  executor.StartThreads();
+  EXPECT_GE(threads(), 6 + 1);
+}
+
 TEST(Executor, RunsEnqueuedJobsEvenWithOneThread) {
   for (int threads : {1, 2}) {
     std::atomic<int> done{0};

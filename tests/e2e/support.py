@@ -59,17 +59,18 @@ def quantize(array, scale=0.5, **fields):
 class Server:
     """A running quantd on ports that it picks."""
 
-    def __init__(self, folder, *flags, listen=("127.0.0.1:0",), environment=None, descriptors=None):
+    def __init__(self, folder, *flags, listen=("127.0.0.1:0",), environment=None, descriptors=None, before=()):
+        """`before`: a command that ends in starting the one after it, such as `prlimit --nofile=80`."""
         self.folder = Path(folder)
         self.ready_file = self.folder / "ready.json"
         self.log_file = self.folder / "log"
         addresses = [f"--listen={address}" for address in listen]
         command = [str(BINARY), *addresses, "--http_listen=127.0.0.1:0", f"--ready_file={self.ready_file}", *flags]
         if descriptors is not None:
-            command = ["prlimit", f"--nofile={descriptors}:{descriptors}", *command]
+            before = ["prlimit", f"--nofile={descriptors}:{descriptors}", *before]
         assert BINARY.exists(), f"{BINARY} is not there: build it, or set QUANTD_BUILD_DIR"
         with open(self.log_file, "w") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **(environment or {})})
+            self.process = subprocess.Popen([*before, *command], stdout=log, stderr=log, env={**os.environ, **(environment or {})})
         self.channels = []
         self._wait_until_ready()
         self.address = self.ready["grpc"][0]
@@ -141,10 +142,10 @@ class Server:
             raise
 
 
-def run(*flags, environment=None, timeout=10):
+def run(*flags, environment=None, timeout=10, before=()):
     """Runs quantd until it ends: (exit code, stdout, stderr)."""
     done = subprocess.run(
-        [str(BINARY), *flags], capture_output=True, text=True, timeout=timeout, env={**os.environ, **(environment or {})}
+        [*before, str(BINARY), *flags], capture_output=True, text=True, timeout=timeout, env={**os.environ, **(environment or {})}
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -217,6 +217,19 @@ def test_a_client_that_cancels_all_day_is_served(server):
     assert server.process.poll() is None
 
 
+@pytest.mark.parametrize("timeout", ["0n", "1n", "1u"])
+def test_a_deadline_that_has_passed_before_its_call_starts(server, timeout):
+    """The message is whole and given up before anybody has read it; reading it then ended the server."""
+    headers = request_headers(extra=[("grpc-timeout", timeout)])
+    with Peer(server.address) as peer:
+        for _ in range(50):
+            stream = peer.next_stream()
+            peer.send(frame(HEADERS, END_HEADERS, stream, headers) + frame(DATA, 1, stream, message(SMALL)))
+            peer.ended(stream)
+            assert peer.headers.get(stream, {"grpc-status": "4"})["grpc-status"] in ("0", "4")
+    assert server.process.poll() is None, server.log()[-2000:]
+
+
 def test_what_is_not_http2_is_told_so(server):
     import socket
 

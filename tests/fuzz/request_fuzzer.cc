@@ -6,13 +6,14 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "fuzzing.h"
+#include "message_generator.h"
+#include "request_generator.h"
 #include "server/memory/buffer.h"
 #include "server/operations/costs.h"
 #include "server/operations/memory.h"
@@ -21,24 +22,42 @@
 #include "server/wire/decode.h"
 #include "server/wire/split.h"
 #include "server/wire/status_details.h"
-#include "wire_testing.h"
 
 namespace quantd {
+namespace fuzz {
 
-// How many inputs came through to an answer; see run_generated.cc.
-uint64_t served_requests = 0;
+uint64_t useful_inputs = 0;
+
+std::string RandomInput(Random& random) {
+  const uint64_t kind = Below(random, 4);
+  std::string message;
+  if (OneIn(random, 8)) {
+    const google::protobuf::Descriptor* const types[] = {
+        v1::QuantizeRequest::descriptor(), v1::DequantizeRequest::descriptor(),
+        v1::DynamicQuantizeRequest::descriptor(), v1::StreamRequest::descriptor()};
+    message = wire::RandomMessage(*types[kind], random);
+  } else if (kind < wire::kOperations) {
+    message = wire::RandomRequest(wire::kMethods[kind].method, random);
+  } else {
+    do {  // of two operations in one item the last counts
+      const wire::Method method = wire::kMethods[Below(random, wire::kOperations)].method;
+      const std::string request = wire::RandomRequest(method, random);
+      message += wire::MakeItem(random(), method, request).SerializeAsString();
+    } while (OneIn(random, 4));
+  }
+  if (OneIn(random, 4)) message = wire::Mutate(std::move(message), random);
+  return static_cast<char>(kind + 4 * Below(random, 64)) + message;
+}
+
+}  // namespace fuzz
 
 namespace {
+
+using fuzz::Require;
 
 // What a server's memory budget would do; an input of a fuzzer is small, and its answer as well
 // unless a shape lies.
 constexpr uint64_t kBudgetBytes = uint64_t{64} << 20;
-
-void Require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "not so: %s\n", what);
-  std::abort();
-}
 
 memory::Pool& Pool() {
   static auto* const pool = new memory::Pool;
@@ -137,7 +156,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Require(status.ok() || !answer.message.empty(), "an error says what is wrong");
   switch (status.code()) {
     case absl::StatusCode::kOk:
-      ++served_requests;
+      ++fuzz::useful_inputs;
       return 0;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kUnimplemented:

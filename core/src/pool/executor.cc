@@ -12,6 +12,7 @@
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -134,6 +135,27 @@ void Executor::ParallelFor(size_t tasks, absl::FunctionRef<void(size_t)> body) c
         oneapi::tbb::simple_partitioner());
   });
   HappensAfter(&order);
+}
+
+void Executor::StartThreads() const {
+  if (threads_ == 1) return;  // ParallelFor needs none
+  struct Meeting {
+    std::mutex mutex;
+    std::condition_variable complete;
+    int missing;
+  };
+  const auto meeting = std::make_shared<Meeting>();
+  meeting->missing = threads_;
+  const auto meet = [meeting](int arriving) {
+    std::unique_lock<std::mutex> lock(meeting->mutex);
+    meeting->missing -= arriving;
+    if (meeting->missing == 0) meeting->complete.notify_all();
+    meeting->complete.wait_for(lock, std::chrono::seconds(1),
+                               [&meeting] { return meeting->missing == 0; });
+  };
+  // None goes before all are there, so each has a thread of its own.
+  for (int i = 0; i < threads_; ++i) Enqueue([meet] { meet(1); });
+  meet(0);
 }
 
 void Executor::Enqueue(std::function<void()> job) const {

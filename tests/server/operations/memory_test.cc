@@ -95,6 +95,23 @@ TEST(MemoryBoundTest, IsExactForPlainRequests) {
 }
 
 // A plan refuses these; told before, the bound may be anything that is not taken.
+// With BEFORE_ROUNDING the zero point may be of a narrower type than the answer.
+TEST(MemoryBoundTest, IsOfTheAnswersTypeBeforeRounding) {
+  for (const DataType type : {DataType::kUint16, DataType::kUint8, DataType::kUint4}) {
+    for (const DataType of_zero_point : {DataType::kUint8, DataType::kInt8, DataType::kInt32}) {
+      QuantizeParameters request;
+      request.x = MakeView(DataType::kFloat, {1000, 100});
+      request.scale = MakeView(DataType::kFloat, {});
+      request.zero_point = MakeView(of_zero_point, {});
+      request.output_type = type;
+      request.zero_point_order = ZeroPointOrder::kBeforeRounding;
+      const absl::StatusOr<Operation> operation = Plan(Of(request));
+      ASSERT_TRUE(operation.ok()) << operation.status();
+      EXPECT_GE(MemoryBound(Of(request)), operation->memory_bytes()) << Name(type);
+    }
+  }
+}
+
 TEST(MemoryBoundTest, OfAnythingItIsANumber) {
   const Shape huge = {int64_t{1} << 40, int64_t{1} << 40};
   const Shape empty = {0, int64_t{1} << 61};

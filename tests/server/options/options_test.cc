@@ -52,6 +52,23 @@ TEST(Options, TheLastOfOtherRepeatedFlagsWins) {
   EXPECT_EQ(parsed->options.threads, 2);
 }
 
+TEST(Options, NoIsForFlagsThatAreTrueOrFalse) {
+  EXPECT_THAT(Parse({"--nothreads", "5"}).status().message(), HasSubstr("'--nothreads'"));
+  EXPECT_THAT(Parse({"--nolisten=a:1"}).status().message(), HasSubstr("'--nolisten=a:1'"));
+  EXPECT_TRUE(Parse({"--listen=a:1", "--nochannelz"}).ok());
+}
+
+TEST(Options, AnErrorIsOneLineWhateverIsInTheValue) {
+  for (const char* flag : {"--threads=1\n2", "stray\n", "--listen=a\tb", "--\r"}) {
+    const std::string message(Parse({flag}).status().message());
+    EXPECT_THAT(message, HasSubstr("\\x0")) << message;
+    EXPECT_EQ(message.find_first_of("\n\t\r"), std::string::npos) << message;
+  }
+  const auto parsed = Parse({"--listen=a:1", "--ready_file=/x\ny"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_THAT(Describe(parsed->options), HasSubstr("ready_file=/x\\x0ay "));
+}
+
 TEST(Options, TheFlagWinsOverTheEnvironment) {
   const Variable threads("QUANTD_THREADS", "7");
   const Variable queues("QUANTD_QUEUES", "5");

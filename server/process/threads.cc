@@ -1,0 +1,29 @@
+// See threads.h.
+#include "server/process/threads.h"
+
+#include <latch>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace quantd::process {
+
+absl::Status TryThreads(int count) {
+  std::latch ended(1);
+  std::vector<std::thread> threads;
+  absl::Status status;
+  try {
+    while (static_cast<int>(threads.size()) < count) threads.emplace_back([&] { ended.wait(); });
+  } catch (const std::system_error& error) {
+    status = absl::UnavailableError(absl::StrCat(
+        "cannot start ", count, " threads, as --threads and --queues want, but ", threads.size(),
+        ": ", error.code().message(), " (the container or the user may have no more)"));
+  }
+  ended.count_down();
+  for (std::thread& thread : threads) thread.join();
+  return status;
+}
+
+}  // namespace quantd::process

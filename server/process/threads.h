@@ -1,0 +1,16 @@
+// Whether the process can have its threads.
+#ifndef QUANTD_SERVER_PROCESS_THREADS_H_
+#define QUANTD_SERVER_PROCESS_THREADS_H_
+
+#include "absl/status/status.h"
+
+namespace quantd::process {
+
+// Starts `count` threads that do nothing, has them live at the same time, and ends them: 40 us
+// each. UNAVAILABLE, in one line that names the flags, when there are fewer to be had: a thread
+// that cannot be started later ends the process.
+absl::Status TryThreads(int count);
+
+}  // namespace quantd::process
+
+#endif  // QUANTD_SERVER_PROCESS_THREADS_H_
