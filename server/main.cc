@@ -61,17 +61,21 @@ int Run(int argc, char** argv) {
   Log(absl::StrCat("listening grpc=", absl::StrJoin((*server)->grpc_addresses(), ","),
                    " http=", (*server)->http_address(), " pid=", getpid()));
   int exit_code = 0;
+  absl::Duration lame_duck = options.lame_duck;
   if (!options.ready_file.empty()) {
     const absl::Status status = quantd::process::WriteReadyFile(
         options.ready_file, (*server)->grpc_addresses(), (*server)->http_address());
-    if (!status.ok()) exit_code = Refuse(status);
+    if (!status.ok()) {
+      exit_code = Refuse(status);
+      lame_duck = absl::ZeroDuration();  // nobody has heard of it
+    }
   }
   if (exit_code == 0) {
     const int signal = quantd::process::WaitForSignal();
     Log(absl::StrCat("draining signal=", signal));
     quantd::process::ExitAtNextSignal();
   }
-  (*server)->Drain();
+  (*server)->Drain(lame_duck);
   Log("stopped");
   return exit_code;
 }

@@ -278,10 +278,10 @@ std::string Server::http_address() const {
 
 std::string Server::target() const { return std::string(CurrentTarget()); }
 
-void Server::Drain() {
+void Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
   c.health.SetServing(false);
-  std::this_thread::sleep_for(absl::ToChronoMilliseconds(c.options.lame_duck));
+  std::this_thread::sleep_for(absl::ToChronoMilliseconds(lame_duck));
   const auto end = std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(c.options.drain);
   c.transport->StopListening();
   c.transport->GoAway();

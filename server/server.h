@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/options/options.h"
 
 namespace quantd::server {
@@ -25,9 +26,9 @@ class Server {
   // The instruction set of the kernels.
   std::string target() const;
 
-  // Says NOT_SERVING, goes on for the lame-duck time, takes no more calls, lets those in flight
-  // finish (at the end of the drain time they are cancelled), and stops everything. Call once.
-  void Drain();
+  // Says NOT_SERVING, goes on for `lame_duck`, takes no more calls, lets those in flight finish (at
+  // the end of the drain time they are cancelled), and stops everything. Call once.
+  void Drain(absl::Duration lame_duck);
 
  private:
   struct Components;

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -133,6 +135,15 @@ bool SomebodyListens(const sockaddr_un& where) {
   return busy;
 }
 
+// Another server that starts has the lock for a moment; somebody else could have it for ever.
+bool Lock(int folder) {
+  for (int i = 0; i < 100; ++i) {
+    if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
 absl::StatusOr<Listening> ListenUnix(absl::string_view address, absl::string_view path_text,
                                      absl::string_view flag) {
   absl::ConsumePrefix(&path_text, "//");  // unix:///run/quantd.sock
@@ -150,7 +161,7 @@ absl::StatusOr<Listening> ListenUnix(absl::string_view address, absl::string_vie
   const int lock = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock < 0) return Refusal(address, flag, absl::StrCat(folder, ": ", std::strerror(errno)));
   const auto unlock = absl::MakeCleanup([lock] { close(lock); });
-  flock(lock, LOCK_EX);
+  if (!Lock(lock)) return Refusal(address, flag, "somebody holds a lock on its folder");
   struct stat info{};
   if (lstat(path.c_str(), &info) == 0) {
     if (!S_ISSOCK(info.st_mode)) return Refusal(address, flag, "a file that is no socket is there");

@@ -211,8 +211,7 @@ void Connection::Flush() {
     if (segments_.empty()) break;
     if (total >= kWriteAtATurn) {
       // The others first; and the loop does not wait while this is posted.
-      flusher_.posted = true;
-      loop_.Post(flusher_);
+      if (!std::exchange(flusher_.posted, true)) loop_.Post(flusher_);
       return;
     }
     const ssize_t count = WriteSegments();

@@ -2,6 +2,7 @@
 line why not and ends with exit code 2."""
 
 import datetime
+import fcntl
 import os
 import re
 import shutil
@@ -73,6 +74,21 @@ def test_a_folder_that_takes_no_file(tmp_path, flags, mount, why):
 def test_a_folder_in_which_nobody_may_make_a_file(flags):
     """The same where nothing can be mounted; not even root can make a file here."""
     assert "/proc/self/net" in refused(flags("/proc/self/net"))
+
+
+def test_a_folder_that_somebody_has_locked(tmp_path):
+    folder = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    try:
+        assert "somebody holds a lock on its folder" in refused(unix_socket(tmp_path))
+    finally:
+        os.close(folder)
+
+
+def test_without_a_ready_file_nobody_waits_for_a_lame_duck():
+    begin = time.monotonic()
+    refused([*ready_file("/proc"), "--lame_duck_seconds=30"])
+    assert time.monotonic() - begin < 20
 
 
 def test_a_disk_without_room_for_the_ready_file(tmp_path):

@@ -76,7 +76,7 @@ class CoresTest : public testing::TestWithParam<int> {
   ~CoresTest() override {
     rpc::before_kernel_for_testing = nullptr;
     stubs_.clear();
-    server_->Drain();
+    server_->Drain(absl::ZeroDuration());
   }
 
   struct Pending {

@@ -191,7 +191,7 @@ TEST(Stress, RandomDeadlinesCancelsAndOverlappedStreams) {
   EXPECT_GT(counts.right, 0);
   std::printf("right %d, excused %d\n", counts.right.load(), counts.excused.load());
   // Waits until no call lives; a leaked frame would hold it for ever.
-  (*server)->Drain();
+  (*server)->Drain(absl::ZeroDuration());
 }
 
 TEST(Stress, DrainUnderLoad) {
@@ -219,7 +219,7 @@ TEST(Stress, DrainUnderLoad) {
       });
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50 + 50 * round));
-    (*server)->Drain();
+    (*server)->Drain(absl::ZeroDuration());
     stop = true;
     for (std::thread& client : clients) client.join();
     EXPECT_EQ(counts.wrong, 0);
