@@ -59,6 +59,9 @@ Fields Headers() {
 bool IsRequest(const nghttp2_frame& frame) {
   return frame.hd.type == NGHTTP2_HEADERS && frame.headers.cat == NGHTTP2_HCAT_REQUEST;
 }
+bool IsPaddedData(const nghttp2_frame& frame) {
+  return frame.hd.type == NGHTTP2_DATA && (frame.hd.flags & NGHTTP2_FLAG_PADDED) != 0;
+}
 bool EndsStream(const nghttp2_frame_hd& head) {
   return (head.flags & NGHTTP2_FLAG_END_STREAM) != 0;
 }
@@ -111,7 +114,8 @@ int Connection::OnBeginFrame(const nghttp2_frame_hd& head) {
   switch (head.type) {
     case NGHTTP2_DATA:
       frame_stream_ = Find(head.stream_id);
-      frame_left_ = head.length;
+      // Where a padded frame's bytes end is known only as they come: it is not read in place.
+      frame_left_ = (head.flags & NGHTTP2_FLAG_PADDED) != 0 ? 0 : head.length;
       if (frame_stream_ != nullptr) frame_stream_->OnFrame(head.length, EndsStream(head));
       if (head.length < FrameCredit::kCrumb && !EndsStream(head)) credit_.Spend(1);
       break;
@@ -130,6 +134,9 @@ int Connection::OnFrame(const nghttp2_frame& frame) {
       if (stream != nullptr && IsRequest(frame)) OnCall(*stream);
       [[fallthrough]];
     case NGHTTP2_DATA:
+      if (stream != nullptr && IsPaddedData(frame)) {
+        stream->OnPadding(nghttp2_session_get_stream_local_window_size(session_, stream->id_));
+      }
       // A refused stream is gone by now.
       if (EndsStream(frame.hd)) {
         if (Stream* const still = Find(frame.hd.stream_id)) still->OnRemoteEnd();

@@ -57,7 +57,7 @@ void Stream::Interrupt(absl::Status status) {
   interrupted_.store(true, std::memory_order_release);
   // What comes now is dropped, and what has come is needed by nobody, unless it has been read.
   if (incoming_ != Incoming::kRead) {
-    if (connection_ != nullptr) connection_->DropBuffer(*this, std::move(buffer_));
+    if (connection_ != nullptr) connection_->DropBuffer(std::move(buffer_));
     buffer_ = memory::Buffer();
     receiving_.Release(*this);
   }
