@@ -197,7 +197,10 @@ void Connection::Reset(Stream& stream) {
 }
 
 void Connection::Send(Stream& stream) {
-  if (stream.headers_sent_) {
+  const bool only_trailers = stream.finishing_ && stream.unpulled() == 0 && stream.nothing_behind();
+  if (stream.headers_sent_ && only_trailers) {
+    SubmitTrailers(stream);  // not behind a data frame: that would need a window
+  } else if (stream.headers_sent_) {
     nghttp2_session_resume_data(session_, stream.id_);  // unless it goes on by itself
   } else if (stream.sending()) {
     SubmitHeaders(stream);
@@ -224,6 +227,7 @@ void Connection::SubmitTrailersOnly(Stream& stream, const errors::CallStatus& st
 }
 
 void Connection::SubmitTrailers(Stream& stream) {
+  if (std::exchange(stream.trailers_submitted_, true)) return;
   Fields fields;
   const StatusFields of_status(stream.finish_);
   of_status.AddTo(fields);
@@ -254,7 +258,8 @@ ssize_t Connection::WantData(nghttp2_session*, int32_t, uint8_t*, size_t length,
                              nghttp2_data_source* source, void* user_data) {
   Stream& stream = *static_cast<Stream*>(source->ptr);
   const size_t size = std::min(length, stream.unpulled());
-  const bool ends = stream.finishing_ && size == stream.unpulled() && stream.nothing_behind();
+  const bool ends = stream.finishing_ && !stream.trailers_submitted_ && size == stream.unpulled() &&
+                    stream.nothing_behind();
   if (size == 0 && !ends) return NGHTTP2_ERR_DEFERRED;
   *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
   if (ends) {

@@ -63,11 +63,14 @@ void Stream::Interrupt(absl::Status status) {
   }
   DropKept();
   // An answer that is on its way is cut off; before that the call can still say why.
-  if ((written_ != nullptr || finished_ != nullptr) && connection_ != nullptr && !http_closed_) {
-    connection_->Reset(*this);
-  }
+  if (written_ != nullptr || finished_ != nullptr) CutOff();
   if (read_ != nullptr) CompleteRead(false);
   if (waits_for_ != nullptr) std::exchange(waits_for_, nullptr)->Cancel();
+}
+
+void Stream::CutOff() {
+  if (connection_ == nullptr || http_closed_ || std::exchange(cut_off_, true)) return;
+  connection_->Reset(*this);
 }
 
 // ---- Sending

@@ -152,6 +152,8 @@ class Stream final : private admission::Upload, private loop::Timer {
     return read_ != nullptr && incoming_ == Incoming::kPrefix && prefix_have_ == 0 &&
            !interrupted();
   }
+  // Nothing more is sent of its answer.
+  void CutOff();
   void Sent(size_t bytes);
   void MaybeClosed();
   void CompleteFinish();
@@ -203,7 +205,9 @@ class Stream final : private admission::Upload, private loop::Timer {
   loop::Event* finished_ = nullptr;
   bool finishing_ = false;
   bool headers_sent_ = false;
+  bool trailers_submitted_ = false;
   bool trailers_sent_ = false;
+  bool cut_off_ = false;
 
   absl::Status interruption_;
   std::atomic<bool> interrupted_{false};

@@ -283,10 +283,12 @@ void Stream::WaitedTooLong() {
 }
 
 void Stream::OnGivenUp() {
-  Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
-                           "the upload stood at ", received_, " of ", total_,
-                           " bytes while others waited for its memory; try again later")),
-                       "UPLOAD_STALLED"));
+  // Unless all of it has come meanwhile.
+  if (incoming_ == Incoming::kBody)
+    Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
+                             "the upload stood at ", received_, " of ", total_,
+                             " bytes while others waited for its memory; try again later")),
+                         "UPLOAD_STALLED"));
   MaybeDelete();
 }
 

@@ -11,6 +11,7 @@ namespace quantd::transport {
 namespace {
 
 constexpr size_t kSize = 600'000;
+constexpr size_t kSmallSize = 125'000;  // malloc's, so that AddressSanitizer sees who is late
 constexpr size_t kFrame = 16'384;
 
 // A world in which a whole message may come at once.
@@ -38,12 +39,14 @@ void SayAtOnce(World& world, Client& client, const std::string& bytes) {
 
 class InPlace : public testing::Test {
  protected:
+  explicit InPlace(size_t size = kSize) : message_(Pattern(1, size)) {}
   // Begins the call: its message's place is there when this returns, and the whole of it may come.
   void SetUp() override {
     ASSERT_TRUE(client_.Heard());  // what frames may be
     client_.Say(CallHead(1, "/t/Collect/a") + Data(1, Prefixed(message_).substr(0, 40'000)));
     ASSERT_TRUE(client_.Heard());
     left_ = Prefixed(message_).substr(40'000);
+    if (message_.size() < kSize) return;
     ASSERT_TRUE(client_.Until([&] { return client_.stream(1).granted > 300'000; }));
   }
   std::string Take(size_t size) {
@@ -73,7 +76,7 @@ class InPlace : public testing::Test {
 
   World world_{Wide()};
   Client client_{world_.Connect()};
-  const std::string message_ = Pattern(1, kSize);
+  const std::string message_;
   std::string left_;
 };
 
@@ -143,8 +146,13 @@ TEST_F(InPlace, PaddedFramesThatComeInPieces) {
   Finish();
 }
 
+class InSmallPlace : public InPlace {
+ protected:
+  InSmallPlace() : InPlace(kSmallSize) {}
+};
+
 // The place is let go of while what was read into it has not been looked at.
-TEST_F(InPlace, ResetBehindAPaddedFrame) {
+TEST_F(InSmallPlace, ResetBehindAPaddedFrame) {
   client_.Say(Data(1, Take(kFrame), false, 255));
   ASSERT_TRUE(client_.Heard());
   std::string bytes = Rst(1);
@@ -155,7 +163,7 @@ TEST_F(InPlace, ResetBehindAPaddedFrame) {
   EXPECT_EQ(client_.pongs().size(), 24U);  // with those of Heard
 }
 
-class Ends : public InPlace, public testing::WithParamInterface<int> {};
+class Ends : public InSmallPlace, public testing::WithParamInterface<int> {};
 
 // After every number of whole frames, and in the middle of one: each way to end a call, with more
 // behind it that is for others.
@@ -205,7 +213,7 @@ TEST_P(Ends, InTheMiddleOfAMessage) {
             way == 0 ? absl::StatusCode::kCancelled : absl::StatusCode::kInvalidArgument);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Ends, testing::Range(0, 24));
+INSTANTIATE_TEST_SUITE_P(Ways, Ends, testing::Range(0, 18));
 
 // Two uploads frame by frame, so that every expectation is wrong.
 TEST(InPlaceTwo, Interleaved) {
