@@ -197,10 +197,12 @@ void Connection::LookAtStreams(Clock::time_point now, bool anyone_waits) {
     Stream* const next = stream->next_;
     if (stream->waits_for_room_ && now - stream->waits_since_ > limits.queue_timeout) {
       stream->WaitedTooLong();
-    } else if (anyone_waits && stream->sending() && now - stream->moved_at_ > limits.stall) {
+    } else if (anyone_waits && stream->sending() && !stream->cut_off_ &&
+               now - stream->moved_at_ > limits.stall) {
       shared_.counters.stalled_answers.fetch_add(1, std::memory_order_relaxed);
       stream->Interrupt(
           absl::CancelledError("the client did not read its answer while others waited"));
+      stream->CutOff();  // also one that was interrupted before, and could not say so
     }
     stream = next;
   }

@@ -86,7 +86,7 @@ class Connection final : private loop::Watcher, private loop::Timer {
   // The stream is closed and none of its bytes is waiting.
   void Forget(Stream& stream);
   // Frees a buffer, but not while bytes that were read into it still wait to be looked at.
-  void DropBuffer(Stream& stream, memory::Buffer buffer);
+  void DropBuffer(memory::Buffer buffer);
 
   // Of the socket.
   void OnReady(uint32_t events) override;

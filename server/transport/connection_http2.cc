@@ -59,6 +59,9 @@ Fields Headers() {
 bool IsRequest(const nghttp2_frame& frame) {
   return frame.hd.type == NGHTTP2_HEADERS && frame.headers.cat == NGHTTP2_HCAT_REQUEST;
 }
+bool IsPaddedData(const nghttp2_frame& frame) {
+  return frame.hd.type == NGHTTP2_DATA && (frame.hd.flags & NGHTTP2_FLAG_PADDED) != 0;
+}
 bool EndsStream(const nghttp2_frame_hd& head) {
   return (head.flags & NGHTTP2_FLAG_END_STREAM) != 0;
 }
@@ -111,7 +114,8 @@ int Connection::OnBeginFrame(const nghttp2_frame_hd& head) {
   switch (head.type) {
     case NGHTTP2_DATA:
       frame_stream_ = Find(head.stream_id);
-      frame_left_ = head.length;
+      // Where a padded frame's bytes end is known only as they come: it is not read in place.
+      frame_left_ = (head.flags & NGHTTP2_FLAG_PADDED) != 0 ? 0 : head.length;
       if (frame_stream_ != nullptr) frame_stream_->OnFrame(head.length, EndsStream(head));
       if (head.length < FrameCredit::kCrumb && !EndsStream(head)) credit_.Spend(1);
       break;
@@ -130,6 +134,9 @@ int Connection::OnFrame(const nghttp2_frame& frame) {
       if (stream != nullptr && IsRequest(frame)) OnCall(*stream);
       [[fallthrough]];
     case NGHTTP2_DATA:
+      if (stream != nullptr && IsPaddedData(frame)) {
+        stream->OnPadding(nghttp2_session_get_stream_local_window_size(session_, stream->id_));
+      }
       // A refused stream is gone by now.
       if (EndsStream(frame.hd)) {
         if (Stream* const still = Find(frame.hd.stream_id)) still->OnRemoteEnd();
@@ -191,7 +198,10 @@ void Connection::Reset(Stream& stream) {
 }
 
 void Connection::Send(Stream& stream) {
-  if (stream.headers_sent_) {
+  const bool only_trailers = stream.finishing_ && stream.unpulled() == 0 && stream.nothing_behind();
+  if (stream.headers_sent_ && only_trailers) {
+    SubmitTrailers(stream);  // not behind a data frame: that would need a window
+  } else if (stream.headers_sent_) {
     nghttp2_session_resume_data(session_, stream.id_);  // unless it goes on by itself
   } else if (stream.sending()) {
     SubmitHeaders(stream);
@@ -218,6 +228,7 @@ void Connection::SubmitTrailersOnly(Stream& stream, const errors::CallStatus& st
 }
 
 void Connection::SubmitTrailers(Stream& stream) {
+  if (std::exchange(stream.trailers_submitted_, true)) return;
   Fields fields;
   const StatusFields of_status(stream.finish_);
   of_status.AddTo(fields);
@@ -248,7 +259,8 @@ ssize_t Connection::WantData(nghttp2_session*, int32_t, uint8_t*, size_t length,
                              nghttp2_data_source* source, void* user_data) {
   Stream& stream = *static_cast<Stream*>(source->ptr);
   const size_t size = std::min(length, stream.unpulled());
-  const bool ends = stream.finishing_ && size == stream.unpulled() && stream.nothing_behind();
+  const bool ends = stream.finishing_ && !stream.trailers_submitted_ && size == stream.unpulled() &&
+                    stream.nothing_behind();
   if (size == 0 && !ends) return NGHTTP2_ERR_DEFERRED;
   *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
   if (ends) {

@@ -165,8 +165,8 @@ ssize_t Connection::ReadInPlace(size_t& capacity) {
   return read_bytes;
 }
 
-void Connection::DropBuffer(Stream& stream, memory::Buffer buffer) {
-  if (feeding_ && frame_stream_ == &stream) dropped_.push_back(std::move(buffer));
+void Connection::DropBuffer(memory::Buffer buffer) {
+  if (feeding_) dropped_.push_back(std::move(buffer));
 }
 
 // Not read for a while: what it sends waits in its own socket.

@@ -57,17 +57,20 @@ void Stream::Interrupt(absl::Status status) {
   interrupted_.store(true, std::memory_order_release);
   // What comes now is dropped, and what has come is needed by nobody, unless it has been read.
   if (incoming_ != Incoming::kRead) {
-    if (connection_ != nullptr) connection_->DropBuffer(*this, std::move(buffer_));
+    if (connection_ != nullptr) connection_->DropBuffer(std::move(buffer_));
     buffer_ = memory::Buffer();
     receiving_.Release(*this);
   }
   DropKept();
   // An answer that is on its way is cut off; before that the call can still say why.
-  if ((written_ != nullptr || finished_ != nullptr) && connection_ != nullptr && !http_closed_) {
-    connection_->Reset(*this);
-  }
+  if (written_ != nullptr || finished_ != nullptr) CutOff();
   if (read_ != nullptr) CompleteRead(false);
   if (waits_for_ != nullptr) std::exchange(waits_for_, nullptr)->Cancel();
+}
+
+void Stream::CutOff() {
+  if (connection_ == nullptr || http_closed_ || std::exchange(cut_off_, true)) return;
+  connection_->Reset(*this);
 }
 
 // ---- Sending

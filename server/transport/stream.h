@@ -117,6 +117,7 @@ class Stream final : private admission::Upload, private loop::Timer {
   void Start();
   void OnFrame(size_t bytes, bool is_last);
   void OnData(const uint8_t* data, size_t size);
+  void OnPadding(int64_t window);
   void OnRemoteEnd();
   void CheckRemoteEnd();
   void OnClosed();
@@ -125,6 +126,8 @@ class Stream final : private admission::Upload, private loop::Timer {
   void BeginMessage();
   bool MakeRoom();
   void AskForMore();
+  void AskInTime();
+  void GrantFirstWindow();
   void GrantWindow(int64_t wanted);
   void Append(const uint8_t* data, size_t size);
   size_t Consume(const uint8_t* data, size_t size, size_t& left);
@@ -149,6 +152,8 @@ class Stream final : private admission::Upload, private loop::Timer {
     return read_ != nullptr && incoming_ == Incoming::kPrefix && prefix_have_ == 0 &&
            !interrupted();
   }
+  // Nothing more is sent of its answer.
+  void CutOff();
   void Sent(size_t bytes);
   void MaybeClosed();
   void CompleteFinish();
@@ -174,11 +179,12 @@ class Stream final : private admission::Upload, private loop::Timer {
   memory::Buffer buffer_;  // of capacity total_, or of the first window as long as it has no more
   size_t total_ = 0;
   size_t received_ = 0;
-  std::string kept_;        // what came after a message that nobody has taken yet
-  size_t kept_left_ = 0;    // of these, the bytes that are not done with: the last ones
-  int64_t window_ = 0;      // bytes that the peer may still send, in further frames
-  size_t frame_left_ = 0;   // bytes of this one that have not been looked at
-  size_t frame_bytes_ = 0;  // of the last DATA frame: the next one is likely as large
+  std::string kept_;         // what came after a message that nobody has taken yet
+  size_t kept_left_ = 0;     // of these, the bytes that are not done with: the last ones
+  int64_t window_ = 0;       // bytes that the peer may still send, in further frames
+  int64_t for_padding_ = 0;  // granted beyond a message, once the peer has padded a frame
+  size_t frame_left_ = 0;    // bytes of this one that have not been looked at
+  size_t frame_bytes_ = 0;   // of the last DATA frame: the next one is likely as large
   bool remote_end_ = false;
   bool waits_for_room_ = false;
   loop::Clock::time_point waits_since_;
@@ -199,7 +205,9 @@ class Stream final : private admission::Upload, private loop::Timer {
   loop::Event* finished_ = nullptr;
   bool finishing_ = false;
   bool headers_sent_ = false;
+  bool trailers_submitted_ = false;
   bool trailers_sent_ = false;
+  bool cut_off_ = false;
 
   absl::Status interruption_;
   std::atomic<bool> interrupted_{false};

@@ -15,6 +15,13 @@ using admission::Receiving;
 using errors::WithReason;
 using loop::Clock;
 
+namespace {
+
+// With the byte that says how much it is.
+constexpr int64_t kMostPadding = 256;
+
+}  // namespace
+
 void Stream::OnFrame(size_t bytes, bool is_last) {
   window_ -= static_cast<int64_t>(bytes);
   frame_left_ = bytes;
@@ -31,6 +38,20 @@ void Stream::OnData(const uint8_t* data, size_t size) {
   const size_t used = kept_.empty() ? Consume(data, size, frame_left_) : 0;
   frame_left_ -= std::min(frame_left_, size - used);
   if (used < size && !interrupted()) Keep(data + used, size - used);
+}
+
+// A padded frame is over: its padding took of the window, and is given back as if it were data.
+// `window`: what HTTP/2 says that the peer may still send.
+void Stream::OnPadding(int64_t window) {
+  frame_left_ = 0;
+  window_ = std::max(window_, window);
+  for_padding_ = kMostPadding;
+  if (interrupted()) return;
+  if (incoming_ == Incoming::kBody) {
+    AskInTime();
+  } else if (incoming_ == Incoming::kPrefix) {
+    GrantFirstWindow();
+  }
 }
 
 // Up to the end of one message; returns how many bytes that were. Counts down `left`, of which they
@@ -93,12 +114,12 @@ void Stream::BeginMessage() {
   incoming_ = Incoming::kBody;
   if (received_ == total_) {
     MessageComplete();
-  } else if (begun == Receiving::Begun::kReserved || total_ <= receiving_.window() ||
-             Allowed() < static_cast<int64_t>(receiving_.window() / 2)) {
-    // Of this stream's window the messages before may have left little, or nothing.
+  } else if (begun == Receiving::Begun::kReserved || total_ <= receiving_.window()) {
     AskForMore();
+  } else {
+    // It asks when half of its first window is used: who sends nothing asks for nothing.
+    GrantFirstWindow();
   }
-  // Else it asks when half of its first window is used: who sends nothing asks for nothing.
 }
 
 // Takes the memory that the message has been given, if it has: what is here moves into it.
@@ -110,21 +131,35 @@ bool Stream::MakeRoom() {
     return false;
   }
   std::memcpy(whole.data(), buffer_.data(), received_);
-  connection_->DropBuffer(*this, std::exchange(buffer_, std::move(whole)));
+  connection_->DropBuffer(std::exchange(buffer_, std::move(whole)));
   return true;
 }
 
 // Lets the peer send more, if there is more to come and room for it.
 void Stream::AskForMore() {
-  if (Allowed() >= static_cast<int64_t>(total_ - received_)) return;
-  Receiving::Room room = {total_, true};
-  if (total_ > receiving_.window()) {
-    room = receiving_.Extend(*this, received_);
-    if (room.reserved && !MakeRoom()) return;
-    if (!room.reserved && !waits_for_room_) waits_since_ = Clock::now();
-    waits_for_room_ = !room.reserved;
+  if (Allowed() >= static_cast<int64_t>(total_ - received_) + for_padding_) return;
+  if (total_ <= receiving_.window()) {
+    GrantWindow(static_cast<int64_t>(receiving_.window()) + for_padding_);
+    return;
   }
-  GrantWindow(static_cast<int64_t>(room.granted - received_));
+  const Receiving::Room room = receiving_.Extend(*this, received_);
+  if (room.reserved && !MakeRoom()) return;
+  if (!room.reserved && !waits_for_room_) waits_since_ = Clock::now();
+  waits_for_room_ = !room.reserved;
+  // A client that pads its last frame, too, shall be able to send it.
+  GrantWindow(static_cast<int64_t>(room.granted - received_) + (room.reserved ? for_padding_ : 0));
+}
+
+// Asks when half of the window is used.
+void Stream::AskInTime() {
+  const uint64_t step = std::clamp<uint64_t>(received_ / 2, receiving_.window() / 2, 8 << 20);
+  if (total_ <= receiving_.window() || Allowed() < static_cast<int64_t>(step)) AskForMore();
+}
+
+// What a message may send before it has asked for anything.
+void Stream::GrantFirstWindow() {
+  const auto wanted = static_cast<int64_t>(receiving_.window());
+  if (Allowed() < wanted / 2) GrantWindow(wanted);
 }
 
 // Lets so many bytes come, with those that may come already.
@@ -151,9 +186,7 @@ void Stream::Append(const uint8_t* data, size_t size) {
   }
   if (total_ <= receiving_.window()) return;
   Receiving::Received(*this, received_);
-  // A window is filled up again when half of it is used.
-  const uint64_t step = std::clamp<uint64_t>(received_ / 2, receiving_.window() / 2, 8 << 20);
-  if (Allowed() < static_cast<int64_t>(step)) AskForMore();
+  AskInTime();
 }
 
 // What comes early stays here, as bytes: a stream sends no more than its window.
@@ -194,10 +227,12 @@ void Stream::Read(Message& message, loop::Event& read, bool may_end) {
   read_into_ = &message;
   read_ = &read;
   may_end_ = may_end;
-  if (incoming_ == Incoming::kComplete && !interrupted()) {
+  if (interrupted()) {
+    CompleteRead(false);  // the message that was here is gone
+  } else if (incoming_ == Incoming::kComplete) {
     CompleteRead(true);
-  } else if (interrupted() || remote_end_) {
-    CompleteRead(false);  // of an interrupted one the message is gone, even if it was whole
+  } else if (remote_end_) {
+    CompleteRead(false);
   }
 }
 
@@ -214,9 +249,7 @@ void Stream::Taken() {
   if (remote_end_) {
     CheckRemoteEnd();
   } else if (incoming_ == Incoming::kPrefix && !interrupted()) {
-    // The client may send the first part of the next message.
-    const auto wanted = static_cast<int64_t>(receiving_.window());
-    if (Allowed() < wanted / 2) GrantWindow(wanted);
+    GrantFirstWindow();
   }
 }
 
@@ -250,10 +283,13 @@ void Stream::WaitedTooLong() {
 }
 
 void Stream::OnGivenUp() {
-  Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
-                           "the upload stood at ", received_, " of ", total_,
-                           " bytes while others waited for its memory; try again later")),
-                       "UPLOAD_STALLED"));
+  // Unless all of it has come meanwhile.
+  if (incoming_ == Incoming::kBody) {
+    Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
+                             "the upload stood at ", received_, " of ", total_,
+                             " bytes while others waited for its memory; try again later")),
+                         "UPLOAD_STALLED"));
+  }
   MaybeDelete();
 }
 

@@ -1,0 +1,268 @@
+// How calls and connections end: drains, half-closed streams, deadlines, floods, broken rules.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "world.h"
+
+namespace quantd::transport {
+namespace {
+
+TEST(Ending, RefusesWhatIsNoCall) {
+  World world;
+  Client client(world.Connect());
+  Fields no_post = CallFields("/t/Collect/a");
+  no_post[0].second = "GET";
+  Fields no_grpc = CallFields("/t/Collect/a");
+  no_grpc[4].second = "application/json";
+  client.Say(Headers(1, no_post, true) + Headers(3, no_grpc, true) + CallHead(5, "/no", true) +
+             Headers(7, CallFields("/t/Collect/a", {{"grpc-encoding", "gzip"}}), true) +
+             Headers(9, CallFields("/t/Collect/a", {{"grpc-timeout", "1x"}}), true) +
+             CallHead(13, "/t/Collect/b", true));
+  EXPECT_EQ(client.Status(13), 0);
+  EXPECT_EQ(client.Status(1), -1);
+  EXPECT_EQ(client.stream(1).Trailer(":status"), "405");
+  EXPECT_EQ(client.Status(3), -1);
+  EXPECT_EQ(client.stream(3).Trailer(":status"), "415");
+  EXPECT_EQ(client.Status(5), 12);
+  EXPECT_EQ(client.Status(7), 12);
+  EXPECT_EQ(client.Status(9), 3);
+}
+
+// Refused while its upload goes on: what comes is dropped, and others go on.
+TEST(Ending, WhatARefusedCallStillSendsIsDropped) {
+  World world;
+  Client client(world.Connect());
+  ASSERT_TRUE(client.Heard());
+  std::string bytes;
+  for (int32_t id = 1; id < 60; id += 2) {
+    bytes += CallHead(id, "/no") + DataFrames(id, Prefixed(Pattern(1, 30'000)), 7'000) +
+             (id % 4 == 1 ? Data(id, "", true) : Rst(id));
+  }
+  bytes += CallHead(61, "/t/Echo/a") + Data(61, Prefixed("x"), true);
+  client.Say(bytes);
+  EXPECT_EQ(client.Status(61), 0);
+  for (int32_t id = 1; id < 60; id += 4) EXPECT_EQ(client.Status(id), 12);
+}
+
+TEST(Ending, TheLastStreamIdIsServed) {
+  World world;
+  Client client(world.Connect());
+  const int32_t last = 0x7FFFFFFF;
+  client.Say(CallHead(last, "/t/Echo/a") + Data(last, Prefixed("x"), true));
+  EXPECT_EQ(client.Status(last), 0);
+  client.Say(CallHead(5, "/t/Echo/b", true));  // the numbers only rise: this is a call of the past
+  EXPECT_TRUE(client.Heard());
+  EXPECT_FALSE(client.stream(5).ended);
+}
+
+TEST(Ending, BrokenRulesEndTheConnectionOnce) {
+  const std::vector<std::string> broken = {
+      Data(103, "no such stream"),
+      Frame(kHeadersFrame, kEndHeaders, 103, "\xFF\xFF\xFF\xFF\xFF\xFF"),
+      Frame(kPingFrame, 0, 0, "short"),
+      Frame(kSettingsFrame, 0, 0, "12345"),
+      WindowUpdate(0, 0),
+      Frame(kDataFrame, kPadded, 101, "\xFFtoo little"),
+      Frame(kContinuationFrame, 0, 1, ""),
+      BigEndian(0xFFFFFF, 3) + std::string(6, '\0'),
+      WindowUpdate(0, 0x7FFFFFFF) + WindowUpdate(0, 0x7FFFFFFF),
+      CallHead(2, "/t/Echo/a"),
+  };
+  for (size_t i = 0; i < broken.size(); ++i) {
+    World world;
+    Client client(world.Connect());
+    client.Say(CallHead(101, "/t/Wait/a") + Data(101, Prefixed("x")));
+    ASSERT_TRUE(client.Heard());
+    world.When("/t/Wait/a", [](const Seen& seen) { return seen.messages.size() == 1; });
+    client.Say(broken[i]);
+    EXPECT_TRUE(client.Until([&] { return client.closed(); })) << i;
+    shutdown(client.fd(), SHUT_RDWR);
+    EXPECT_EQ(world.Over("/t/Wait/a").interruption.code(), absl::StatusCode::kCancelled);
+    EXPECT_EQ(world.shared().counters.ended[static_cast<size_t>(ConnectionEnd::kProtocolError)], 1U)
+        << i;
+  }
+}
+
+TEST(Ending, AnHttp1ClientIsToldSo) {
+  World world;
+  const int fd = world.Connect();
+  {
+    Client client(fd);
+    EXPECT_TRUE(client.Heard());
+  }
+  const int other = world.Connect();
+  const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n";
+  EXPECT_EQ(write(other, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  std::string answer(1'000, '\0');
+  for (int i = 0; i < 1'000; ++i) {
+    const ssize_t size = read(other, answer.data(), answer.size());
+    if (size >= 0) {
+      answer.resize(static_cast<size_t>(size));
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(answer.substr(0, 24), "HTTP/1.1 400 Bad Request");
+  close(other);
+}
+
+// Calls that were made before the client knew are answered; the connection closes after the last.
+TEST(Ending, ADrainLosesNoCall) {
+  World world;
+  Client client(world.Connect());
+  client.answers_pings = false;
+  client.Say(CallHead(1, "/t/Collect/a"));
+  ASSERT_TRUE(client.Heard());
+  world.Run([&] { world.set().GoAway(); });
+  ASSERT_TRUE(client.Until([&] { return client.gone_away().size() == 1; }));
+  EXPECT_EQ(client.gone_away()[0].last, 0x7FFFFFFFU);
+  // It has made these before it read that.
+  client.Say(CallHead(3, "/t/Echo/b") + Data(3, Prefixed("x")));
+  client.answers_pings = true;
+  client.Say(Frame(kPingFrame, kAck, 0, std::string(8, '\0')));
+  ASSERT_TRUE(client.Heard());
+  EXPECT_EQ(client.gone_away().size(), 1U);
+  // And this one after it has; it is answered, too, as long as another one is under way.
+  client.Say(CallHead(5, "/t/Echo/c") + Data(5, Prefixed("y"), true));
+  EXPECT_EQ(client.Status(5), 0);
+  client.Say(Data(1, Prefixed("z"), true));
+  EXPECT_EQ(client.Status(1), 0);
+  ASSERT_TRUE(client.Heard());
+  EXPECT_FALSE(client.closed());
+  client.Say(Data(3, "", true));
+  EXPECT_EQ(client.Status(3), 0);
+  EXPECT_TRUE(client.Until([&] { return client.closed(); }));
+  ASSERT_EQ(client.gone_away().size(), 2U);
+  EXPECT_EQ(client.gone_away()[1].last, 5U);
+  EXPECT_EQ(client.gone_away()[1].code, 0U);
+}
+
+TEST(Ending, ADrainDoesNotWaitForAClientThatDoesNotAnswerPings) {
+  World world;
+  Client client(world.Connect());
+  client.answers_pings = false;
+  ASSERT_TRUE(client.Heard());
+  world.Run([&] { world.set().GoAway(); });
+  EXPECT_TRUE(client.Until([&] { return client.closed(); }));
+  EXPECT_EQ(client.gone_away().size(), 2U);
+}
+
+TEST(Ending, EndIdleEndsWhatWaitsBetweenMessages) {
+  World world;
+  Client client(world.Connect());
+  client.Say(CallHead(1, "/t/Idle/a") + Data(1, Prefixed("x")) +     // between messages
+             CallHead(3, "/t/Idle/b") + Data(3, "\0") +              // in a message's length
+             CallHead(5, "/t/Collect/c") + Data(5, Prefixed("x")) +  // must not end here
+             CallHead(7, "/t/Idle/d"));
+  client.Say(Data(3, std::string(2, '\0')));
+  ASSERT_TRUE(client.Heard());
+  world.When("/t/Idle/a", [](const Seen& seen) { return seen.messages.size() == 1; });
+  world.When("/t/Collect/c", [](const Seen& seen) { return seen.messages.size() == 1; });
+  world.Run([] {});
+  world.Run([&] { world.set().EndIdle(absl::UnavailableError("go")); });
+  EXPECT_EQ(client.Status(1), 14);
+  EXPECT_EQ(client.Status(7), 14);
+  ASSERT_TRUE(client.Heard());
+  EXPECT_FALSE(client.stream(3).ended);
+  EXPECT_FALSE(client.stream(5).ended);
+  client.Say(Data(3, std::string(3, '\0'), true) + Data(5, "", true));
+  EXPECT_EQ(client.Status(3), 0);
+  EXPECT_EQ(client.Status(5), 0);
+}
+
+TEST(Ending, DeadlinesEndCallsThatWait) {
+  World world;
+  Client client(world.Connect());
+  client.Say(Headers(1, CallFields("/t/Collect/a", {{"grpc-timeout", "50m"}})) +
+             Headers(3, CallFields("/t/Wait/b", {{"grpc-timeout", "50000u"}})) +
+             Data(3, Prefixed("x")));
+  EXPECT_EQ(client.Status(1), 4);
+  EXPECT_EQ(client.Status(3), 4);
+  EXPECT_EQ(world.Over("/t/Collect/a").interruption.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(world.Over("/t/Wait/b").interruption.code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+// The server ends the call first, in each state of the client's half.
+TEST(Ending, HalfClosedInEveryOrder) {
+  World world;
+  Client client(world.Connect());
+  client.Say(CallHead(1, "/t/Send/1x10/a"));  // the client's half stays open: it is told to stop
+  EXPECT_EQ(client.Status(1), 0);
+  ASSERT_TRUE(client.Until([&] { return client.stream(1).reset.has_value(); }));
+  EXPECT_EQ(client.stream(1).reset, 0U);
+  client.Say(Data(1, "late") + Data(1, "later", true) + Rst(1));
+  client.Say(CallHead(3, "/t/Collect/b") + Headers(3, {{"trailer", "x"}}, true));
+  EXPECT_EQ(client.Status(3), 0);
+  EXPECT_TRUE(client.Heard());
+  EXPECT_FALSE(client.closed());
+}
+
+TEST(Ending, CancelsAtOnceCostNoCall) {
+  World world;
+  Client client(world.Connect());
+  std::string bytes;
+  for (int32_t id = 1; id < 1'000; id += 2) bytes += CallHead(id, "/t/Wait/a") + Rst(id);
+  {
+    const World::Pause pause(world);
+    client.Say(bytes);
+    ASSERT_TRUE(client.Written());
+  }
+  ASSERT_TRUE(client.Heard());
+  client.Say(CallHead(1'001, "/t/Echo/b", true));
+  EXPECT_EQ(client.Status(1'001), 0);
+  EXPECT_EQ(world.When("/t/Wait/a", [](const Seen&) { return true; }).begun, 0);
+}
+
+TEST(Ending, AFloodIsReadMoreSlowlyAndLosesNothing) {
+  World world;
+  Client flood(world.Connect());
+  Client other(world.Connect());
+  std::string bytes;
+  for (int i = 0; i < 12'000; ++i) bytes += Frame(kPriorityFrame, 0, 3, BigEndian(0, 5));
+  flood.Say(bytes + Ping(1));
+  flood.Until([&] { return world.shared().counters.throttled > 0; });
+  EXPECT_GE(world.shared().counters.throttled, 1U);
+  other.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
+  EXPECT_EQ(other.Status(1), 0);
+  EXPECT_TRUE(flood.Until([&] { return flood.pongs().size() == 1; }));
+}
+
+TEST(Ending, CallsBeyondTheMostTakeThePlaceOfThoseThatWait) {
+  World::Options options;
+  options.limits.max_calls = 10;
+  World world(options);
+  Client greedy(world.Connect());
+  Client modest(world.Connect());
+  for (int32_t id = 1; id < 20; id += 2) greedy.Say(CallHead(id, "/t/Collect/greedy"));
+  ASSERT_TRUE(greedy.Heard());
+  modest.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
+  EXPECT_EQ(modest.Status(1), 0);
+  EXPECT_EQ(greedy.Status(1), 14);  // the one that has waited for longest
+  // With as many of its own it pushes out nobody.
+  greedy.Say(CallHead(21, "/t/Collect/greedy"));
+  ASSERT_TRUE(greedy.Heard());
+  greedy.Say(CallHead(23, "/t/Collect/greedy"));
+  EXPECT_EQ(greedy.Status(23), 14);
+}
+
+TEST(Ending, ASilentConnectionIsAskedAndClosed) {
+  World::Options options;
+  options.limits.keepalive = std::chrono::seconds(1);
+  World world(options);
+  Client silent(world.Connect());
+  Client alive(world.Connect());
+  silent.answers_pings = false;
+  EXPECT_TRUE(silent.Until([&] {
+    alive.Pump(std::chrono::milliseconds(0));
+    return silent.closed();
+  }));
+  EXPECT_FALSE(alive.closed());
+  EXPECT_EQ(world.shared().counters.ended[static_cast<size_t>(ConnectionEnd::kSilent)], 1U);
+}
+
+}  // namespace
+}  // namespace quantd::transport

@@ -1,0 +1,244 @@
+// Large messages, which the socket is read into: what comes otherwise than the last frame said.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <string>
+#include <vector>
+
+#include "world.h"
+
+namespace quantd::transport {
+namespace {
+
+constexpr size_t kSize = 600'000;
+constexpr size_t kSmallSize = 125'000;  // malloc's, so that AddressSanitizer sees who is late
+constexpr size_t kFrame = 16'384;
+
+// A world in which a whole message may come at once.
+World::Options Wide() {
+  World::Options options;
+  options.window = 256 << 10;
+  options.budget = 128 << 20;
+  return options;
+}
+
+// One after the other: operands of + may be evaluated in any order.
+std::string Join(std::initializer_list<std::string> parts) {
+  std::string all;
+  for (const std::string& part : parts) all += part;
+  return all;
+}
+
+// Says everything while nobody reads, so that it is read in as few pieces as possible.
+void SayAtOnce(World& world, Client& client, const std::string& bytes) {
+  ASSERT_LT(bytes.size(), 400U << 10) << "more than a socket takes";
+  const World::Pause pause(world);
+  client.Say(bytes);
+  ASSERT_TRUE(client.Written());
+}
+
+class InPlace : public testing::Test {
+ protected:
+  explicit InPlace(size_t size = kSize) : message_(Pattern(1, size)) {}
+  // Begins the call: its message's place is there when this returns, and the whole of it may come.
+  void SetUp() override {
+    ASSERT_TRUE(client_.Heard());  // what frames may be
+    client_.Say(CallHead(1, "/t/Collect/a") + Data(1, Prefixed(message_).substr(0, 40'000)));
+    ASSERT_TRUE(client_.Heard());
+    left_ = Prefixed(message_).substr(40'000);
+    if (message_.size() < kSize) return;
+    ASSERT_TRUE(client_.Until([&] { return client_.stream(1).granted > 300'000; }));
+  }
+  std::string Take(size_t size) {
+    const std::string part = left_.substr(0, size);
+    left_.erase(0, size);
+    return part;
+  }
+  // Frames of the size that the next read expects.
+  std::string Regular(int frames) {
+    std::string bytes;
+    for (int i = 0; i < frames; ++i) bytes += Data(1, Take(kFrame));
+    return bytes;
+  }
+  // The rest, in one frame after another; and what came is what was said.
+  void Finish() {
+    ASSERT_TRUE(client_.Heard());
+    while (!left_.empty()) {
+      const std::string part = Take(100'000);
+      client_.Say(Data(1, part, left_.empty()));
+      ASSERT_TRUE(client_.Written());
+    }
+    EXPECT_EQ(client_.Status(1), 0);
+    const Seen seen = world_.Over("/t/Collect/a");
+    ASSERT_EQ(seen.messages.size(), 1U);
+    EXPECT_TRUE(seen.messages[0] == message_);
+  }
+
+  World world_{Wide()};
+  Client client_{world_.Connect()};
+  const std::string message_;
+  std::string left_;
+};
+
+TEST_F(InPlace, FramesAsExpected) {
+  SayAtOnce(world_, client_, Regular(16));
+  Finish();
+}
+
+TEST_F(InPlace, FramesThatChangeTheirSize) {
+  std::string bytes = Regular(3);
+  for (const size_t size : {1, 16'383, 16'385, 9, 0, 8, 4'095, 4'096, 30'000, 16'384, 60'000}) {
+    bytes += Join({Data(1, Take(size)), Regular(1)});
+  }
+  SayAtOnce(world_, client_, bytes);
+  Finish();
+}
+
+TEST_F(InPlace, OtherFramesBetween) {
+  SayAtOnce(world_, client_,
+            Join({Regular(3), Ping(1), Regular(1), WindowUpdate(1, 10), Regular(2),
+                  WindowUpdate(0, 10), Regular(1), Frame(200, 0, 0, "unknown"), Regular(2),
+                  Frame(kPriorityFrame, 0, 1, BigEndian(0, 5)), Regular(3)}));
+  Finish();
+  EXPECT_FALSE(client_.closed());
+}
+
+TEST_F(InPlace, OtherCallsBetween) {
+  const std::string other = Pattern(2, 150'000);
+  std::string rest = Prefixed(other);
+  std::string bytes = Regular(2) + CallHead(3, "/t/Collect/b");
+  const std::vector<size_t> sizes = {5, 20'000, 16'384, 1, 0, 16'384};
+  for (const size_t size : sizes) {
+    bytes += Data(3, rest.substr(0, size)) + Regular(2);
+    rest.erase(0, size);
+  }
+  SayAtOnce(world_, client_, bytes);
+  ASSERT_TRUE(client_.Heard());
+  client_.Say(Data(3, rest, true));
+  EXPECT_EQ(client_.Status(3), 0);
+  EXPECT_TRUE(world_.Over("/t/Collect/b").messages[0] == other);
+  Finish();
+}
+
+TEST_F(InPlace, PaddedFramesBetween) {
+  for (const int padding : {0, 1, 8, 9, 255}) {
+    const size_t less = kFrame - 1 - static_cast<size_t>(padding);
+    const std::string bytes =
+        Join({Regular(1), Data(1, Take(kFrame), false, padding), Regular(1),
+              Data(1, Take(less), false, padding), Data(1, "", false, padding), Regular(1)});
+    SayAtOnce(world_, client_, bytes);
+  }
+  Finish();
+}
+
+// A padded frame, and whatever comes behind it, in pieces of every size.
+TEST_F(InPlace, PaddedFramesThatComeInPieces) {
+  for (const size_t piece : {1'000, 16'000, 16'383, 16'394, 16'500, 16'640, 16'649}) {
+    const std::string bytes =
+        Join({Data(1, Take(kFrame), false, 255), Ping(1), Data(1, Take(500), false, 255)});
+    client_.Say(bytes.substr(0, piece));
+    ASSERT_TRUE(client_.Written());
+    world_.Run([] {});
+    world_.Run([] {});
+    client_.Say(bytes.substr(std::min(piece, bytes.size())));
+    ASSERT_TRUE(client_.Heard());
+  }
+  Finish();
+}
+
+class InSmallPlace : public InPlace {
+ protected:
+  InSmallPlace() : InPlace(kSmallSize) {}
+};
+
+// The place is let go of while what was read into it has not been looked at.
+TEST_F(InSmallPlace, ResetBehindAPaddedFrame) {
+  client_.Say(Data(1, Take(kFrame), false, 255));
+  ASSERT_TRUE(client_.Heard());
+  std::string bytes = Rst(1);
+  for (uint64_t i = 0; i < 20; ++i) bytes += Ping(i);
+  SayAtOnce(world_, client_, bytes);
+  ASSERT_TRUE(client_.Heard());
+  EXPECT_EQ(world_.Over("/t/Collect/a").interruption.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(client_.pongs().size(), 24U);  // with those of Heard
+}
+
+class Ends : public InSmallPlace, public testing::WithParamInterface<int> {};
+
+// After every number of whole frames, and in the middle of one: each way to end a call, with more
+// behind it that is for others.
+TEST_P(Ends, InTheMiddleOfAMessage) {
+  const int way = GetParam() % 6;
+  std::string bytes = Regular(GetParam() / 6 + 1);
+  // An empty block of trailers is as long as the head of a frame, which is what is expected there.
+  const std::string trailers = Frame(kHeadersFrame, kEndHeaders | kEndStream, 1, "");
+  switch (way) {
+    case 0:
+      bytes += Rst(1);
+      break;
+    case 1:
+      bytes += Data(1, "", true);
+      break;
+    case 2:
+      bytes += trailers;
+      break;
+    case 3:
+      bytes += Data(1, Take(kFrame), true);
+      break;
+    case 4:
+      bytes += Data(1, Take(77), true);
+      break;
+    case 5:
+      bytes += Frame(kDataFrame, 0, 1, Take(kFrame)).substr(0, 9'000);
+      break;
+    default:
+      break;
+  }
+  if (way == 5) {
+    // The connection ends in the middle of a frame.
+    SayAtOnce(world_, client_, bytes);
+    shutdown(client_.fd(), SHUT_WR);
+    EXPECT_EQ(world_.Over("/t/Collect/a").interruption.code(), absl::StatusCode::kCancelled);
+    return;
+  }
+  const std::string other = Pattern(5, 100'000);
+  bytes += CallHead(3, "/t/Collect/b") + DataFrames(3, Prefixed(other), kFrame, true);
+  for (uint64_t i = 0; i < 50; ++i) bytes += Ping(i);
+  SayAtOnce(world_, client_, bytes);
+  EXPECT_EQ(client_.Status(3), 0);
+  const Seen seen = world_.Over("/t/Collect/b");
+  ASSERT_EQ(seen.messages.size(), 1U);
+  EXPECT_TRUE(seen.messages[0] == other);
+  EXPECT_EQ(world_.Over("/t/Collect/a").interruption.code(),
+            way == 0 ? absl::StatusCode::kCancelled : absl::StatusCode::kInvalidArgument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Ends, testing::Range(0, 18));
+
+// Two uploads frame by frame, so that every expectation is wrong.
+TEST(InPlaceTwo, Interleaved) {
+  World world(Wide());
+  Client client(world.Connect());
+  const std::string first = Pattern(1, 3 << 20);
+  const std::string second = Pattern(2, (3 << 20) + 12'345);
+  client.Say(CallHead(1, "/t/Collect/a") + CallHead(3, "/t/Collect/b"));
+  ASSERT_TRUE(client.Heard());
+  std::string left = Prefixed(first);
+  std::string right = Prefixed(second);
+  while (!left.empty() || !right.empty()) {
+    for (auto& [id, rest] : {std::pair<int, std::string&>(1, left), {3, right}}) {
+      if (rest.empty()) continue;
+      const size_t size = std::min<size_t>(rest.size(), id == 1 ? 40'000 : 65'536);
+      ASSERT_TRUE(client.SayFrames(id, rest.substr(0, size), id == 1 ? 16'384 : 30'000,
+                                   size == rest.size()));
+      rest.erase(0, size);
+    }
+  }
+  EXPECT_EQ(client.Status(1), 0);
+  EXPECT_EQ(client.Status(3), 0);
+  EXPECT_TRUE(world.Over("/t/Collect/a").messages[0] == first);
+  EXPECT_TRUE(world.Over("/t/Collect/b").messages[0] == second);
+}
+
+}  // namespace
+}  // namespace quantd::transport

@@ -1,0 +1,258 @@
+// Messages on their way in: in every split, through every window, byte for byte.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "world.h"
+
+namespace quantd::transport {
+namespace {
+
+constexpr size_t kWindow = 64 << 10;
+
+std::string Path(absl::string_view method, size_t n) {
+  return "/t/" + std::string(method) + "/" + std::to_string(n);
+}
+
+TEST(ReceivingStream, SmallMessagesInOneFrame) {
+  World world;
+  Client client(world.Connect());
+  std::vector<std::string> messages;
+  std::string bytes;
+  for (size_t i = 0; i < 500; ++i) {
+    messages.push_back(Pattern(i, i % 5 == 0 ? 0 : i % 40));
+    bytes += Prefixed(messages.back());
+  }
+  client.Say(CallHead(1, "/t/Collect/a") + Data(1, bytes, true));
+  EXPECT_EQ(client.Status(1), 0);
+  EXPECT_EQ(world.Over("/t/Collect/a").messages, messages);
+}
+
+TEST(ReceivingStream, OneByteAFrame) {
+  World world;
+  Client client(world.Connect());
+  const std::string first = Pattern(1, 300);
+  const std::string bytes = Prefixed(first) + Prefixed("") + Prefixed("x");
+  client.Say(CallHead(1, "/t/Collect/a") + DataFrames(1, bytes, 1, true));
+  EXPECT_EQ(client.Status(1), 0);
+  EXPECT_EQ(world.Over("/t/Collect/a").messages, (std::vector<std::string>{first, "", "x"}));
+}
+
+// One message, of sizes around every boundary, in frames of every size, with and without padding.
+TEST(ReceivingStream, EveryFrameSize) {
+  World world;
+  Client client(world.Connect());
+  int32_t id = 1;
+  for (const size_t size : {kWindow - 6, kWindow - 5, kWindow - 4, kWindow, kWindow + 1,
+                            2 * kWindow - 5, size_t{300'001}, size_t{3 << 20}}) {
+    const std::string message = Pattern(size, size);
+    for (const size_t frame : {100, 1'000, 4'095, 16'383, 16'384, 65'535, 65'536, 130'000}) {
+      if (size / frame > 3'000) continue;
+      for (const int padding : {-1, 0, 1, 255}) {
+        const std::string path = Path("Collect", static_cast<size_t>(id));
+        client.Say(CallHead(id, path));
+        ASSERT_TRUE(client.SayFrames(id, Prefixed(message), frame, true, padding))
+            << "a message of " << size << " bytes in frames of " << frame << " padded with "
+            << padding << " stands still";
+        ASSERT_EQ(client.Status(id), 0)
+            << size << " in " << frame << " padded with " << padding << ": reset "
+            << client.stream(id).reset.value_or(0) << (client.closed() ? " closed" : "");
+        const Seen seen = world.Over(path);
+        ASSERT_EQ(seen.messages.size(), 1U);
+        ASSERT_TRUE(seen.messages[0] == message) << size << " in " << frame << " pad " << padding;
+        id += 2;
+      }
+    }
+  }
+}
+
+// What is left of the window after one message is less than the next one takes.
+TEST(ReceivingStream, MessagesOfNearlyAWindowGoOn) {
+  World world;
+  Client client(world.Connect());
+  int32_t id = 1;
+  for (const size_t first :
+       {size_t{0}, kWindow / 2 - 100, kWindow / 2 - 5, kWindow / 2, kWindow - 10}) {
+    for (const size_t second :
+         {kWindow / 2, kWindow / 2 + 100, kWindow - 5, kWindow, kWindow + 1}) {
+      const std::vector<std::string> messages = {Pattern(1, first), Pattern(2, second),
+                                                 Pattern(3, first), Pattern(4, second)};
+      std::string bytes;
+      for (const std::string& message : messages) bytes += Prefixed(message);
+      const std::string path = Path("Collect", static_cast<size_t>(id));
+      client.Say(CallHead(id, path));
+      ASSERT_TRUE(client.SayFrames(id, bytes, 16'384, true))
+          << first << " then " << second << " bytes stand still";
+      ASSERT_EQ(client.Status(id), 0);
+      ASSERT_EQ(world.Over(path).messages, messages);
+      id += 2;
+    }
+  }
+}
+
+// The same while the call is late to take what is there: the next message waits as bytes.
+TEST(ReceivingStream, MessagesThatComeEarlyGoOn) {
+  World world;
+  Client client(world.Connect());
+  int32_t id = 1;
+  for (const size_t size :
+       {size_t{10}, size_t{5'000}, kWindow / 2, kWindow - 5, kWindow, 3 * kWindow}) {
+    for (const size_t frame : {size_t{777}, size_t{16'384}}) {
+      std::vector<std::string> messages;
+      std::string bytes;
+      for (size_t i = 0; i < 9; ++i) bytes += Prefixed(messages.emplace_back(Pattern(i, size)));
+      const std::string path = Path("Late", static_cast<size_t>(id));
+      client.Say(CallHead(id, path));
+      client.SayFrames(id, bytes.substr(0, kWindow), frame, false);
+      client.Heard();
+      world.Release(path, 9);
+      if (bytes.size() > kWindow) {
+        ASSERT_TRUE(client.SayFrames(id, bytes.substr(kWindow), frame, true))
+            << size << " bytes in frames of " << frame << " stand still";
+      } else {
+        client.Say(Data(id, "", true));
+      }
+      ASSERT_EQ(client.Status(id), 0);
+      ASSERT_EQ(world.Over(path).messages, messages);
+      id += 2;
+    }
+  }
+}
+
+// A client that is always ahead, and a call that is never quick: what waits stays within a window.
+TEST(ReceivingStream, AClientThatIsAlwaysAheadTakesNoMoreThanItsWindow) {
+  World::Options options;
+  options.budget = 8 << 20;  // of which first windows have 1 MiB
+  World world(options);
+  Client client(world.Connect());
+  const std::string path = "/t/Late/a";
+  client.Say(CallHead(1, path));
+  ASSERT_TRUE(client.Heard());
+  const std::string message = Prefixed(Pattern(1, 1'000));
+  std::string bytes;
+  while (bytes.size() < (3 << 20)) bytes += message;
+  uint64_t most = 0;
+  const size_t step = 8 << 10;
+  size_t said = 0;
+  size_t released = 0;
+  while (said < bytes.size()) {
+    // As far as the window goes, then one message is taken.
+    const Client::Answer& answer = client.stream(1);
+    ASSERT_FALSE(answer.ended || client.closed())
+        << answer.Trailer("grpc-message") << " after " << said;
+    const auto room = [&] {
+      return static_cast<int64_t>(kWindow) + answer.granted - static_cast<int64_t>(said);
+    };
+    if (room() > 0) {
+      const std::string part = bytes.substr(said, std::min(step, static_cast<size_t>(room())));
+      client.Say(Data(1, part));
+      said += part.size();
+      ASSERT_TRUE(client.Written());
+    } else {
+      released += 8;
+      world.Release(path, 8);
+      world.When(path, [&](const Seen& seen) {
+        return seen.over || seen.messages.size() >= std::min(released, said / message.size());
+      });
+      ASSERT_TRUE(client.Heard());
+    }
+    most = std::max(most, world.receiving().held_bytes());
+  }
+  EXPECT_LE(most, 4 * kWindow);
+  world.Release(path, 100'000);
+  client.Say(Data(1, "", true));
+  EXPECT_EQ(client.Status(1), 0);
+  EXPECT_EQ(world.Over(path).messages.size(), bytes.size() / message.size());
+}
+
+TEST(ReceivingStream, RefusesWhatIsNoMessage) {
+  World::Options options;
+  options.limits.max_message_bytes = 1'000;
+  World world(options);
+  Client client(world.Connect());
+  const std::string good = Prefixed("good");
+  struct Case {
+    std::string bytes;
+    int status;
+  };
+  std::string compressed = good;
+  compressed[0] = 1;
+  std::string other = good;
+  other[0] = static_cast<char>(0x80);
+  const std::vector<Case> cases = {
+      {compressed, 12},
+      {other, 12},
+      {Prefixed(Pattern(1, 1'001)), 8},
+      {std::string("\0\xFF\xFF\xFF\xFF", 5), 8},
+      {good.substr(0, 3), 3},
+      {good.substr(0, 7), 3},
+      {good.substr(0, 5), 3},
+      {Prefixed(Pattern(1, 1'000)), 0},
+      {"", 0},
+  };
+  int32_t id = 1;
+  for (const Case& one : cases) {
+    for (const bool after_another : {false, true}) {
+      for (const size_t frame : {1, 4, 2'000}) {
+        const std::string path = Path("Collect", static_cast<size_t>(id));
+        const std::string bytes = (after_another ? good : "") + one.bytes;
+        client.Say(CallHead(id, path) + DataFrames(id, bytes, frame, true));
+        EXPECT_EQ(client.Status(id), one.status) << absl::string_view(one.bytes).substr(0, 10);
+        const Seen seen = world.Over(path);
+        EXPECT_EQ(static_cast<int>(seen.interruption.code()), one.status);
+        if (one.status == 0 && after_another) {
+          EXPECT_EQ(seen.messages[0], "good");
+        }
+        id += 2;
+      }
+    }
+  }
+}
+
+// A deadline that has passed when the call begins, with its whole message there.
+TEST(ReceivingStream, NoMessageIsReadFromAnInterruptedCall) {
+  World world;
+  Client client(world.Connect());
+  int32_t id = 1;
+  for (const char* timeout : {"0n", "0S", "1n", "1u", "50u"}) {
+    for (const size_t size : {10, 50'000}) {
+      const std::string path = Path("Collect", static_cast<size_t>(id));
+      const std::string message = Pattern(3, size);
+      client.Say(Headers(id, CallFields(path, {{"grpc-timeout", timeout}})) +
+                 DataFrames(id, Prefixed(message), 16'384, true));
+      const int status = client.Status(id);
+      EXPECT_TRUE(status == 4 || status == 0 || client.stream(id).reset.has_value()) << status;
+      for (const std::string& seen : world.Over(path).messages) EXPECT_TRUE(seen == message);
+      id += 2;
+    }
+  }
+}
+
+TEST(ReceivingStream, TakesNoMoreThanItsBudget) {
+  World::Options options;
+  options.budget = 1 << 20;
+  options.window = 64 << 10;
+  options.max_waiting = 2;
+  options.limits.max_message_bytes = 800 << 10;
+  World world(options);
+  Client client(world.Connect());
+  // Each says that it will send much, and sends little.
+  int32_t id = 1;
+  for (; id < 100; id += 2) {
+    const std::string message = Prefixed(Pattern(1, 700 << 10));
+    client.Say(CallHead(id, Path("Collect", static_cast<size_t>(id))));
+    client.Say(DataFrames(id, message.substr(0, 40'000), 16'384));
+    ASSERT_TRUE(client.Heard());
+    EXPECT_LE(world.receiving().held_bytes(), options.budget);
+  }
+  int refused = 0;
+  for (int32_t i = 1; i < id; i += 2) refused += client.stream(i).status() == 14 ? 1 : 0;
+  EXPECT_GT(refused, 40);
+  for (int32_t i = 1; i < id; i += 2) client.Say(Rst(i));
+  ASSERT_TRUE(client.Heard());
+  EXPECT_EQ(world.receiving().held_bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace quantd::transport

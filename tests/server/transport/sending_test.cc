@@ -1,0 +1,223 @@
+// Answers: large and small ones, through windows of every size, and to clients that do not read.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <string>
+#include <vector>
+
+#include "world.h"
+
+namespace quantd::transport {
+namespace {
+
+constexpr uint16_t kInitialWindow = 4;
+constexpr uint16_t kMaxFrame = 5;
+
+std::vector<std::string> Patterns(int count, size_t size) {
+  std::vector<std::string> all;
+  for (int i = 0; i < count; ++i) all.push_back(Pattern(static_cast<uint64_t>(i), size));
+  return all;
+}
+
+TEST(SendingStream, AnswersOfEverySize) {
+  World world;
+  Client client(world.Connect());
+  int32_t id = 1;
+  for (const size_t size : {0, 1, 4'090, 4'091, 4'092, 12'288, 16'379, 16'384, 65'530, 65'531,
+                            262'144, 1'000'003, 5 << 20}) {
+    for (const int count : {1, 2, 5}) {
+      const std::string path =
+          "/t/Send/" + std::to_string(count) + "x" + std::to_string(size) + "/a";
+      client.Say(CallHead(id, path, true));
+      ASSERT_EQ(client.Status(id), 0) << path;
+      ASSERT_EQ(client.stream(id).Messages(), Patterns(count, size)) << path;
+      EXPECT_TRUE(world.Over(path).sent);
+      EXPECT_EQ(world.Over(path).written, count);
+      id += 2;
+    }
+  }
+}
+
+TEST(SendingStream, ThousandsOfSmallAnswers) {
+  World world;
+  Client client(world.Connect());
+  client.Say(CallHead(1, "/t/Small/5000x100/a", true));
+  ASSERT_EQ(client.Status(1), 0);
+  const auto messages = client.stream(1).Messages();
+  ASSERT_TRUE(messages.has_value());
+  ASSERT_EQ(messages->size(), 5'000U);
+  for (size_t i = 0; i < messages->size(); ++i) ASSERT_EQ((*messages)[i], Pattern(i, 3 + i % 7));
+}
+
+// Windows that let through a few bytes at a time, and those that end where a message does.
+TEST(SendingStream, WindowsOfEverySize) {
+  for (const uint32_t window : {1, 2, 5, 6, 105, 210, 1'000, 65'535}) {
+    World world;
+    Client client(world.Connect(), {{kInitialWindow, window}});
+    client.Say(CallHead(1, "/t/Send/2x100/a", true));
+    ASSERT_EQ(client.Status(1), 0) << window;
+    EXPECT_EQ(client.stream(1).Messages(), Patterns(2, 100));
+  }
+}
+
+// Trailers need no window: they come when all the messages are sent.
+TEST(SendingStream, TrailersNeedNoWindow) {
+  for (const char* path : {"/t/Send/1x100/a", "/t/Send/3x30/a", "/t/Small/3x1/a"}) {
+    World world;
+    Client client(world.Connect(),
+                  {{kInitialWindow, path[3] == 'S' && path[4] == 'm' ? 18U : 105U}});
+    client.grants = false;
+    client.Say(CallHead(1, path, true));
+    EXPECT_EQ(client.Status(1), 0) << path;
+    EXPECT_EQ(client.stream(1).data.size(), path[4] == 'm' ? 18U : 105U);
+  }
+}
+
+TEST(SendingStream, TrailersThatComeLaterNeedNoWindow) {
+  World world;
+  Client client(world.Connect(), {{kInitialWindow, 105}});
+  client.grants = false;
+  client.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed(Pattern(1, 100))));
+  ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() == 105; }));
+  client.Say(Data(1, "", true));
+  EXPECT_EQ(client.Status(1), 0);
+}
+
+TEST(SendingStream, NoWindowAtAll) {
+  World world;
+  Client client(world.Connect(), {{kInitialWindow, 0}});
+  client.Say(CallHead(1, "/t/Collect/none", true) + CallHead(3, "/t/Send/1x10/a", true) +
+             CallHead(5, "/no/such", true));
+  EXPECT_EQ(client.Status(1), 0);
+  EXPECT_EQ(client.Status(5), 12);
+  ASSERT_TRUE(client.Heard());
+  EXPECT_FALSE(client.stream(3).ended);
+  EXPECT_EQ(client.stream(3).data, "");
+  // Opened and shut again by settings.
+  client.Say(Settings({{kInitialWindow, 7}}));
+  ASSERT_TRUE(client.Until([&] { return client.stream(3).data.size() == 7; }));
+  client.grants = false;
+  client.Say(Settings({{kInitialWindow, 3}}) + WindowUpdate(3, 4));
+  ASSERT_TRUE(client.Heard());
+  client.Say(WindowUpdate(3, 1'000));
+  EXPECT_EQ(client.Status(3), 0);
+  EXPECT_EQ(client.stream(3).Messages(), Patterns(1, 10));
+}
+
+TEST(SendingStream, FramesAsLargeAsThePeerTakes) {
+  for (const uint32_t frame : {16'384, 20'000, 65'536, 1'000'000}) {
+    World world;
+    Client client(world.Connect(), {{kInitialWindow, 4 << 20}, {kMaxFrame, frame}});
+    client.Say(WindowUpdate(0, 4 << 20) + CallHead(1, "/t/Send/1x3000000/a", true));
+    ASSERT_EQ(client.Status(1), 0);
+    EXPECT_TRUE(client.stream(1).Messages() == Patterns(1, 3'000'000));
+  }
+}
+
+TEST(SendingStream, ManyCallsShareAConnection) {
+  World world;
+  Client client(world.Connect());
+  for (int32_t id = 1; id < 100; id += 2) {
+    client.Say(CallHead(id, "/t/Send/3x" + std::to_string(1'000 * id) + "/a", true));
+  }
+  for (int32_t id = 1; id < 100; id += 2) {
+    ASSERT_EQ(client.Status(id), 0);
+    ASSERT_TRUE(client.stream(id).Messages() == Patterns(3, 1'000 * static_cast<size_t>(id)));
+  }
+}
+
+// The client cancels in the middle of its answer, for any number of bytes that it has read.
+TEST(SendingStream, CancelledInTheMiddle) {
+  World world;
+  Client client(world.Connect());
+  int32_t id = 1;
+  for (const size_t after : {1, 10, 100'000, 400'000, 1'000'000}) {
+    for (const bool half_closed : {false, true}) {
+      const std::string path = "/t/Send/3x900000/" + std::to_string(id);
+      client.Say(CallHead(id, path, half_closed));
+      ASSERT_TRUE(client.Until([&] { return client.stream(id).data.size() >= after; }));
+      client.Say(Rst(id));
+      ASSERT_TRUE(client.Heard());
+      const Seen seen = world.Over(path);
+      EXPECT_EQ(seen.interruption.code(), absl::StatusCode::kCancelled);
+      EXPECT_FALSE(seen.sent);
+      id += 2;
+    }
+  }
+  client.Say(CallHead(id, "/t/Send/2x70000/last", true));
+  EXPECT_EQ(client.Status(id), 0);
+  EXPECT_TRUE(client.stream(id).Messages() == Patterns(2, 70'000));
+}
+
+// A client that reads nothing: while others wait, its answers are given up, and it goes at last.
+TEST(SendingStream, AnswersThatStandStill) {
+  World::Options options;
+  options.limits.stall = std::chrono::milliseconds(300);
+  World world(options);
+  Client client(world.Connect(), {{kInitialWindow, 10}});
+  client.grants = false;
+  client.Say(CallHead(1, "/t/Send/1x100000/a", true));  // stuck at its window
+  client.Say(CallHead(3, "/t/Small/9x100/b", true));    // has written all that it has
+  ASSERT_TRUE(client.Heard());
+  world.anyone_waits = true;
+  EXPECT_EQ(client.Status(1), -1);
+  EXPECT_EQ(client.Status(3), -1);
+  EXPECT_EQ(world.Over("/t/Send/1x100000/a").sent, false);
+  EXPECT_EQ(world.Over("/t/Small/9x100/b").sent, false);
+}
+
+// The deadline passes when the call has written small messages that can't be sent: they and the
+// status stand still, and that ends, too.
+TEST(SendingStream, AnInterruptedCallThatStandsStillIsGivenUp) {
+  World::Options options;
+  options.limits.stall = std::chrono::milliseconds(300);
+  World world(options);
+  Client client(world.Connect(), {{kInitialWindow, 3}});
+  client.grants = false;
+  client.Say(Headers(1, CallFields("/t/Echo/a", {{"grpc-timeout", "200m"}})));
+  client.Say(Data(1, Prefixed("abc")));
+  ASSERT_TRUE(client.Heard());
+  const Seen seen = world.When("/t/Echo/a", [](const Seen& now) { return now.written == 1; });
+  EXPECT_FALSE(seen.over);
+  world.anyone_waits = true;
+  EXPECT_EQ(client.Status(1), -1);
+  EXPECT_TRUE(client.stream(1).reset.has_value());
+  EXPECT_FALSE(world.Over("/t/Echo/a").sent);
+}
+
+TEST(SendingStream, ClosedInTheMiddleOfWriting) {
+  for (const int way : {0, 1, 2}) {
+    World world;
+    {
+      Client client(world.Connect(), {{kInitialWindow, 1 << 30}});
+      client.Say(WindowUpdate(0, 1 << 30) + CallHead(1, "/t/Send/40x1000000/a", true) +
+                 CallHead(3, "/t/Echo/b") + Data(3, Prefixed("x")));
+      ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() > 100'000; }));
+      client.deaf = true;
+      client.Pump();
+      if (way == 1) shutdown(client.fd(), SHUT_RDWR);
+      if (way == 2) world.Run([&] { world.set().Close(); });
+    }
+    EXPECT_FALSE(world.Over("/t/Send/40x1000000/a").sent);
+    EXPECT_FALSE(world.Over("/t/Echo/b").sent);
+    EXPECT_TRUE(world.Empty());
+  }
+}
+
+TEST(SendingStream, EchoesWhatCameInTime) {
+  World world;
+  Client client(world.Connect());
+  int32_t id = 1;
+  for (const size_t size : {0, 10, 5'000, 100'000}) {
+    std::string bytes;
+    for (uint64_t i = 0; i < 30; ++i) bytes += Prefixed(Pattern(i, size));
+    client.Say(CallHead(id, "/t/Echo/" + std::to_string(id)));
+    ASSERT_TRUE(client.SayFrames(id, bytes, 10'000, true));
+    ASSERT_EQ(client.Status(id), 0);
+    EXPECT_TRUE(client.stream(id).data == bytes) << size;
+    id += 2;
+  }
+}
+
+}  // namespace
+}  // namespace quantd::transport

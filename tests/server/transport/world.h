@@ -1,0 +1,122 @@
+// A transport with everything that it stands on, and calls that note what they see.
+//
+//   World world;
+//   Client client(world.Connect());
+//   client.Say(CallHead(1, "/t/Collect/x") + Data(1, Prefixed("abc"), true));
+//   EXPECT_EQ(client.Status(1), 0);
+//   EXPECT_EQ(world.Over("/t/Collect/x").messages.front(), "abc");
+//
+// A path is "/t/METHOD/NAME"; the name makes it one call's:
+//   Collect  reads every message until there are no more, then says OK.
+//   Late     the same, but takes a message only after Release.
+//   Echo     answers each message with the same bytes.
+//   Send     "/t/Send/3x100/NAME": answers with 3 messages of 100 bytes, Pattern(i, 100), unasked.
+//   Small    the same, 3 + i % 7 bytes of 100 at most, with nobody waiting in between.
+//   Wait     reads one message, then waits until it is interrupted.
+//   Idle     like Collect, and may end between messages.
+#ifndef QUANTD_TESTS_SERVER_TRANSPORT_WORLD_H_
+#define QUANTD_TESTS_SERVER_TRANSPORT_WORLD_H_
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../loop/loop_testing.h"
+#include "client.h"
+#include "server/admission/receiving.h"
+#include "server/memory/buffer.h"
+#include "server/transport/connection_set.h"
+#include "server/transport/shared.h"
+#include "server/transport/stream.h"
+
+namespace quantd::transport {
+
+// What a call saw.
+struct Seen {
+  int begun = 0;  // how many calls of this path there were
+  std::vector<std::string> messages;
+  bool over = false;  // said End
+  bool sent = false;  // what finished completed with
+  int written = 0;    // writes that completed with true
+  absl::Status interruption;
+};
+
+class World final : public Service {
+ public:
+  struct Options {
+    Limits limits = {};
+    uint64_t budget = 64 << 20;
+    uint64_t window = 64 << 10;
+    int64_t max_waiting = 100;
+  };
+
+  World() : World(Options()) {}
+  explicit World(const Options& options);
+  ~World();
+
+  // A connection's other end.
+  int Connect();
+  // Stops the loop while it lives, so that what is said meanwhile is read at once.
+  class Pause {
+   public:
+    explicit Pause(World& world);
+    ~Pause();
+
+   private:
+    std::latch paused_{1};
+    std::latch over_{1};
+    loop::Job job_;
+    std::latch done_{1};
+  };
+
+  // Waits for the end of a call, and says what it saw.
+  Seen Over(const std::string& path);
+  // What it has seen so far, once `so`.
+  Seen When(const std::string& path, const std::function<bool(const Seen&)>& so);
+  // Lets a Late call take `messages` more.
+  void Release(const std::string& path, int messages = 1);
+  // Waits until no call and no connection is left.
+  bool Empty();
+  void Run(std::function<void()> function) { loop::RunOn(*loop_, std::move(function)); }
+
+  ConnectionSet& set() { return *set_; }
+  Shared& shared() { return shared_; }
+  memory::Pool& pool() { return pool_; }
+  admission::Receiving& receiving() { return receiving_; }
+  loop::Loop& loop() { return *loop_; }
+
+  std::atomic<bool> anyone_waits{false};
+
+  // Service.
+  int Find(absl::string_view path) const override;
+  void Begin(Stream& stream) override;
+  errors::CallStatus Refuse(int method, const absl::Status& status) const override;
+  bool AnyoneWaits() const override { return anyone_waits; }
+
+ private:
+  loop::Detached Serve(Stream& stream);
+  void Note(const std::string& path, const std::function<void(Seen&)>& what);
+  int Releases(const std::string& path);
+
+  memory::Pool pool_;
+  admission::Receiving receiving_;
+  Shared shared_;
+  const std::unique_ptr<loop::Loop> loop_;
+  std::unique_ptr<ConnectionSet> set_;
+  std::thread thread_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Seen> seen_;
+  std::map<std::string, int> released_;
+  std::atomic<int> live_{0};
+};
+
+}  // namespace quantd::transport
+
+#endif  // QUANTD_TESTS_SERVER_TRANSPORT_WORLD_H_
