@@ -102,20 +102,23 @@ int Client::Status(int32_t id) {
   return streams_[id].status();
 }
 
+int64_t Client::Room(int32_t id) {
+  return std::min(initial_window_ + streams_[id].granted - sent_[id],
+                  connection_granted_ - connection_sent_);
+}
+
 bool Client::SayFrames(int32_t id, absl::string_view bytes, size_t frame, bool ends, int padding) {
-  const size_t extra = padding < 0 ? 0 : 1 + static_cast<size_t>(padding);
   do {
     const Answer& answer = streams_[id];
-    const auto room = [&] {
-      return std::min(initial_window_ + answer.granted - sent_[id],
-                      connection_granted_ - connection_sent_);
-    };
-    const auto least = static_cast<int64_t>(extra + (bytes.empty() ? 0 : 1));
     const auto over = [&] { return answer.ended || answer.reset.has_value() || closed_; };
-    if (!Until([&] { return over() || room() >= least; })) return false;
+    const int64_t payload = bytes.empty() ? 0 : 1;
+    const int64_t least = pads_always && padding >= 0 ? payload + 1 + padding : payload;
+    if (!Until([&] { return over() || Room(id) >= least; })) return false;
     if (over()) return true;
-    const size_t size = std::min({frame, bytes.size(), static_cast<size_t>(room()) - extra});
-    Say(Data(id, bytes.substr(0, size), ends && size == bytes.size(), padding));
+    const int pad = Room(id) < payload + 1 + padding ? -1 : padding;
+    const size_t extra = pad < 0 ? 0 : 1 + static_cast<size_t>(pad);
+    const size_t size = std::min({frame, bytes.size(), static_cast<size_t>(Room(id)) - extra});
+    Say(Data(id, bytes.substr(0, size), ends && size == bytes.size(), pad));
     bytes.remove_prefix(size);
     sent_[id] += static_cast<int64_t>(size + extra);
     connection_sent_ += static_cast<int64_t>(size + extra);

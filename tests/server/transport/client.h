@@ -59,6 +59,9 @@ class Client {
   // Says it, as far as the server's windows let it, and waits for those. False: they stay shut.
   bool SayFrames(int32_t id, absl::string_view bytes, size_t frame, bool ends, int padding = -1);
 
+  // What the server's windows still let through.
+  int64_t Room(int32_t id);
+
   Answer& stream(int32_t id) { return streams_[id]; }
   // What the server allows to be sent, before anything was.
   int64_t initial_window() const { return initial_window_; }
@@ -71,6 +74,8 @@ class Client {
   // Gives back windows for what has come; answers pings and settings.
   bool grants = true;
   bool answers_pings = true;
+  // Waits for a window in which padding has room, too.
+  bool pads_always = false;
   // Reads nothing.
   bool deaf = false;
   // Bytes that are written at once, at most.

@@ -43,6 +43,7 @@ TEST(ReceivingStream, OneByteAFrame) {
 TEST(ReceivingStream, EveryFrameSize) {
   World world;
   Client client(world.Connect());
+  client.pads_always = true;
   int32_t id = 1;
   for (const size_t size : {kWindow - 6, kWindow - 5, kWindow - 4, kWindow, kWindow + 1,
                             2 * kWindow - 5, size_t{300'001}, size_t{3 << 20}}) {
