@@ -27,9 +27,10 @@ deploy       default  -        build,test              manifests, compose file a
 e2e          default  release  build,test           the real binaries: flags, ports, metrics, drain, bad input
 python       default  release  build,test           the Python client against a running server
 conformance  default  release  build,test           ONNX node tests, ONNX Runtime and ml_dtypes over the wire
-asan         default  -        build,test           tests of core and wire, and fuzz runs, under ASan and UBSan
+asan         default  -        build,test           tests of core and server, fuzz runs, attacks and load, under ASan and UBSan
+tsan         default  -        build,test           the rooms with threads, attacks and load, under ThreadSanitizer
 neon         default  -        build,test,neon      the core's unit tests for arm64 (cross-compiled, under qemu)
-tsan         long     -        build,test           the e2e tests against a server under ThreadSanitizer
+tsan_e2e     long     -        build,test           all e2e tests against a server under ThreadSanitizer
 soak         long     release  build,test           clients of all kinds at once, for minutes (QUANTD_SOAK_SECONDS)
 fuzz         long     -        build,test,clang     libFuzzer, coverage guided: a minute for all targets (QUANTD_FUZZ_SECONDS, QUANTD_FUZZ_RUNS)
 lint         long     release  build,test,lint      clang-tidy

@@ -1,19 +1,21 @@
 # shellcheck shell=bash
-# The server's threads meet in calls from outside, so it is the e2e tests that run: against a server under ThreadSanitizer,
-# which ends with exit code 66 when it saw a race, and so fails the test that started it.
+# Where threads meet: the rooms that have them, a whole server in the test's process, and a server under load and under attack. A
+# server in which ThreadSanitizer saw a race ends with exit code 66, and so fails the test that started it.
 source "$SUITES/e2e.sh"
 
-run() {
+rooms=(loop memory admission transport http metrics)
+
+tsan_tree() {
   # -Wno-tsan: Abseil's flags use a fence, which ThreadSanitizer does not follow.
-  build_tree tsan quantd quantctl client_example -- "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1 -Wno-tsan"
-  debs_path
+  build_tree tsan "$@" -- "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1 -Wno-tsan"
   # Debian's libraries (nghttp2, oneTBB, protobuf) are not instrumented: what happens inside them can't be seen, only what we
   # do with what they hand over.
   export TSAN_OPTIONS="ignore_noninstrumented_modules=1 suppressions=$SUITES/tsan.supp"
-  # Memory, addresses and times are not those of a real build.
-  local deselected=() name
-  for name in memory.py memory_limits.py faults.py::test_{the_clock_jumps,256_mib,little_room_for_addresses}; do
-    deselected+=(--deselect "tests/e2e/test_$name")
-  done
-  QUANTD_BUILD_DIR=build/tsan pytest_suite tsan tests/e2e "${deselected[@]}"
+}
+
+run() {
+  tsan_tree quantd rpc_stress_test rpc_cores_test "${rooms[@]/%/_test}"
+  ctest_tree tsan --tests-regex "^server\.(rpc|$(IFS='|' && echo "${rooms[*]}"))\."
+  debs_path
+  QUANTD_BUILD_DIR=build/tsan pytest_suite tsan tests/e2e/test_{hostile,overload,restart,stream}.py
 }

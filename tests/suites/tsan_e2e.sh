@@ -1,0 +1,14 @@
+# shellcheck shell=bash
+# All e2e tests against a server under ThreadSanitizer.
+source "$SUITES/tsan.sh"
+
+run() {
+  tsan_tree quantd quantctl client_example
+  debs_path
+  # Memory, addresses and times are not those of a real build.
+  local deselected=() name
+  for name in memory.py memory_limits.py faults.py::test_{the_clock_jumps,256_mib,little_room_for_addresses}; do
+    deselected+=(--deselect "tests/e2e/test_$name")
+  done
+  QUANTD_BUILD_DIR=build/tsan pytest_suite tsan_e2e tests/e2e "${deselected[@]}"
+}
