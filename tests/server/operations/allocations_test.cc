@@ -50,7 +50,7 @@ Served Serve(const wire::Request& request, const Executor& executor) {
   return served;
 }
 
-TEST(MemoryBoundTest, IsNeverLessThanWhatIsTaken) {
+TEST(AllocationsTest, IsNeverLessThanWhatIsTaken) {
   const uint64_t seed = wire::TestSeed(20261126);
   const Executor executor(1);
   for (size_t i = 0; i < kOperations; ++i) {
@@ -69,7 +69,7 @@ TEST(MemoryBoundTest, IsNeverLessThanWhatIsTaken) {
   }
 }
 
-TEST(MemoryBoundTest, TakesNextToNoMemoryItself) {
+TEST(AllocationsTest, TakesNextToNoMemoryItself) {
   const uint64_t seed = wire::TestSeed(20261127);
   for (size_t i = 0; i < kOperations; ++i) {
     for (int j = 0; j < 3'000; ++j) {
