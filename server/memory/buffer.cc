@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 namespace quantd::memory {
@@ -31,11 +32,6 @@ uint8_t* Map(size_t bytes) {
     madvise(data, bytes, MADV_HUGEPAGE);  // where there are none this fails, and nothing is lost
   }
   return data;
-}
-
-template <typename Mappings>
-void Unmap(const Mappings& mappings) {
-  for (const auto& mapping : mappings) munmap(mapping.data, mapping.bytes);
 }
 
 }  // namespace
@@ -80,22 +76,28 @@ Buffer Pool::Allocate(size_t bytes) {
   const size_t size_class = ClassOf(bytes);
   if (size_class >= kClasses) return Buffer();
   const size_t capacity = ClassBytes(size_class);
-  std::vector<Mapping> surplus;
-  uint8_t* data = nullptr;
+  Kept* surplus = nullptr;
   {
     const std::lock_guard lock(mutex_);
     used_bytes_ += capacity;
     peaks_[0] = std::max(peaks_[0], used_bytes_);
-    if (std::vector<uint8_t*>& kept = kept_[size_class]; !kept.empty()) {
-      data = kept.back();
-      kept.pop_back();
+    if (Kept* const kept = kept_[size_class]; kept != nullptr) {
+      kept_[size_class] = kept->next;
       kept_bytes_ -= capacity;
-      return Buffer(data, capacity, this);
+      return Buffer(reinterpret_cast<uint8_t*>(kept), capacity, this);
     }
     surplus = TakeKept(limit_bytes_ - std::min(limit_bytes_, used_bytes_));
   }
   Unmap(surplus);
-  data = Map(capacity);
+  uint8_t* data = Map(capacity);
+  if (data == nullptr) {
+    {
+      const std::lock_guard lock(mutex_);
+      surplus = TakeKept(0);
+    }
+    Unmap(surplus);
+    data = Map(capacity);
+  }
   if (data != nullptr) return Buffer(data, capacity, this);
   const std::lock_guard lock(mutex_);
   used_bytes_ -= capacity;
@@ -106,20 +108,29 @@ void Pool::Free(uint8_t* data, size_t capacity) {
   const std::lock_guard lock(mutex_);
   used_bytes_ -= capacity;
   kept_bytes_ += capacity;
-  kept_[ClassOf(capacity)].push_back(data);
+  Kept*& first = kept_[ClassOf(capacity)];
+  first = new (data) Kept{first, capacity};
 }
 
-std::vector<Pool::Mapping> Pool::TakeKept(uint64_t bytes) {
-  std::vector<Mapping> taken;
+Pool::Kept* Pool::TakeKept(uint64_t bytes) {
+  Kept* taken = nullptr;
   for (size_t size_class = kClasses; size_class-- > 0 && kept_bytes_ > bytes;) {
-    std::vector<uint8_t*>& kept = kept_[size_class];
-    while (!kept.empty() && kept_bytes_ > bytes) {
-      taken.push_back({kept.back(), ClassBytes(size_class)});
-      kept.pop_back();
-      kept_bytes_ -= taken.back().bytes;
+    Kept*& first = kept_[size_class];
+    while (first != nullptr && kept_bytes_ > bytes) {
+      kept_bytes_ -= first->bytes;
+      Kept* const kept = std::exchange(first, first->next);
+      kept->next = std::exchange(taken, kept);
     }
   }
   return taken;
+}
+
+void Pool::Unmap(Kept* mappings) {
+  while (mappings != nullptr) {
+    Kept* const next = mappings->next;
+    munmap(mappings, mappings->bytes);
+    mappings = next;
+  }
 }
 
 uint64_t Pool::used_bytes() const {
@@ -138,7 +149,7 @@ void Pool::Limit(uint64_t bytes) {
 }
 
 void Pool::GiveBack() {
-  std::vector<Mapping> surplus;
+  Kept* surplus = nullptr;
   {
     const std::lock_guard lock(mutex_);
     const uint64_t peak = *std::max_element(peaks_.begin(), peaks_.end());

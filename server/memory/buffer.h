@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 namespace quantd::memory {
 
@@ -64,7 +63,7 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // An empty buffer when the system has no memory left.
+  // An empty buffer when the system has no memory left, even without what is kept.
   Buffer Allocate(size_t bytes);
 
   // What a buffer for `bytes` takes at most: sizes are rounded up, by a quarter at most from
@@ -85,8 +84,9 @@ class Pool {
 
  private:
   friend class Buffer;
-  struct Mapping {
-    uint8_t* data;
+  // A kept mapping, in its own first bytes: giving a buffer back takes no memory.
+  struct Kept {
+    Kept* next;
     size_t bytes;
   };
   // Sizes: (4 + c % 4) << (15 + c / 4), so four to each power of two, from 128 KiB to over 4 GiB.
@@ -98,10 +98,11 @@ class Pool {
   void Free(uint8_t* data, size_t capacity);
   // Takes kept mappings, the largest ones first, until at most `bytes` are kept. REQUIRES: mutex_
   // held. To be unmapped without it: that takes a millisecond for some.
-  std::vector<Mapping> TakeKept(uint64_t bytes);
+  Kept* TakeKept(uint64_t bytes);
+  static void Unmap(Kept* mappings);
 
   mutable std::mutex mutex_;
-  std::array<std::vector<uint8_t*>, kClasses> kept_;
+  std::array<Kept*, kClasses> kept_{};  // lists
   uint64_t used_bytes_ = 0;
   uint64_t kept_bytes_ = 0;
   uint64_t limit_bytes_ = UINT64_MAX;

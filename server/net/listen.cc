@@ -27,6 +27,9 @@ namespace {
 
 // Connections that wait to be accepted; the kernel takes less where net.core.somaxconn says so.
 constexpr int kBacklog = 4096;
+// How long a Unix socket's folder may be locked by others: 5 s.
+constexpr int kLockAttempts = 100;
+constexpr std::chrono::milliseconds kLockPause{50};
 
 absl::Status Refusal(absl::string_view address, absl::string_view flag, absl::string_view why) {
   return absl::UnavailableError(
@@ -126,20 +129,21 @@ absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view
   return listening;
 }
 
-bool SomebodyListens(const sockaddr_un& where) {
+// Only a refusal says that nobody does: who can't ask must not take the place.
+bool NobodyListens(const sockaddr_un& where) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
-  const bool connected = connect(fd, reinterpret_cast<const sockaddr*>(&where), sizeof(where)) == 0;
-  const bool busy = connected || errno == EAGAIN;
+  const bool refused = connect(fd, reinterpret_cast<const sockaddr*>(&where), sizeof(where)) != 0 &&
+                       errno == ECONNREFUSED;
   close(fd);
-  return busy;
+  return refused;
 }
 
-// Another server that starts has the lock for a moment; somebody else could have it for ever.
-bool Lock(int folder) {
-  for (int i = 0; i < 100; ++i) {
+// Anybody may lock a folder that he can read, for as long as he likes.
+bool LockFolder(int folder) {
+  for (int i = 0; i < kLockAttempts; ++i) {
     if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::this_thread::sleep_for(kLockPause);
   }
   return false;
 }
@@ -161,11 +165,13 @@ absl::StatusOr<Listening> ListenUnix(absl::string_view address, absl::string_vie
   const int lock = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock < 0) return Refusal(address, flag, absl::StrCat(folder, ": ", std::strerror(errno)));
   const auto unlock = absl::MakeCleanup([lock] { close(lock); });
-  if (!Lock(lock)) return Refusal(address, flag, "somebody holds a lock on its folder");
+  if (!LockFolder(lock)) {
+    return Refusal(address, flag, absl::StrCat(folder, " is locked by another process"));
+  }
   struct stat info{};
   if (lstat(path.c_str(), &info) == 0) {
     if (!S_ISSOCK(info.st_mode)) return Refusal(address, flag, "a file that is no socket is there");
-    if (SomebodyListens(where)) return Refusal(address, flag, "a living server listens there");
+    if (!NobodyListens(where)) return Refusal(address, flag, "a living server listens there");
     if (unlink(path.c_str()) != 0) return Refusal(address, flag, Why(errno));
   }
   const int fd = Bind(reinterpret_cast<const sockaddr*>(&where), sizeof(where), false);
@@ -179,13 +185,27 @@ absl::StatusOr<Listening> ListenUnix(absl::string_view address, absl::string_vie
 }  // namespace
 
 Listener::Listener(Listener&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), path_(std::exchange(other.path_, "")) {}
+    : fd_(std::exchange(other.fd_, -1)),
+      path_(std::exchange(other.path_, "")),
+      device_(other.device_),
+      inode_(other.inode_) {}
+
+Listener::Listener(int fd, std::string path) : fd_(fd), path_(std::move(path)) {
+  struct stat info{};
+  if (path_.empty() || lstat(path_.c_str(), &info) != 0) return;
+  device_ = info.st_dev;
+  inode_ = info.st_ino;
+}
 
 Listener::~Listener() { Close(); }
 
 void Listener::Close() {
   if (fd_ < 0) return;
-  if (!path_.empty()) unlink(path_.c_str());
+  struct stat info{};
+  if (!path_.empty() && lstat(path_.c_str(), &info) == 0 && info.st_dev == device_ &&
+      info.st_ino == inode_) {
+    unlink(path_.c_str());
+  }
   close(std::exchange(fd_, -1));
 }
 

@@ -5,6 +5,8 @@
 #ifndef QUANTD_SERVER_NET_LISTEN_H_
 #define QUANTD_SERVER_NET_LISTEN_H_
 
+#include <sys/types.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,10 +16,11 @@
 
 namespace quantd::net {
 
-// A socket that listens and does not block. Closes it; a Unix socket's file goes with it.
+// A socket that listens and does not block. Closes it; a Unix socket's file goes with it, unless
+// another one has taken its place meanwhile.
 class Listener {
  public:
-  Listener(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  Listener(int fd, std::string path);
   Listener(Listener&& other) noexcept;
   Listener& operator=(Listener&&) = delete;
   ~Listener();
@@ -31,6 +34,8 @@ class Listener {
  private:
   int fd_;
   std::string path_;  // of a Unix socket
+  dev_t device_ = 0;  // of its file
+  ino_t inode_ = 0;
 };
 
 struct Listening {
@@ -42,7 +47,8 @@ struct Listening {
 // address of the machine, IPv6 included where the machine has it; [::] means the same.
 // INVALID_ARGUMENT or UNAVAILABLE in one line, which ends with "(FLAG)", when that can't be had: in
 // use, no address of this machine, no such name, no right. A Unix socket's file that no living
-// server listens on is replaced; the folder is locked meanwhile, so of two servers one wins.
+// server listens on is replaced; the folder is locked meanwhile, so of two servers one wins. Takes
+// 5 s at most.
 absl::StatusOr<Listening> Listen(absl::string_view address, absl::string_view flag);
 
 }  // namespace quantd::net

@@ -49,8 +49,8 @@ int ConnectTo(absl::string_view address) {
   const size_t colon = address.rfind(':');
   absl::string_view host = address.substr(0, colon);
   if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
-  if (host == "0.0.0.0") host = "127.0.0.1";
-  if (host == "::") host = "::1";
+  // Both mean every address, and a machine may have no IPv6.
+  if (host == "0.0.0.0" || host == "::") host = "127.0.0.1";
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;

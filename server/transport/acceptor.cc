@@ -18,6 +18,7 @@ namespace quantd::transport {
 namespace {
 
 constexpr int kAtOnce = 64;
+constexpr int kMostWaiting = 4096;  // what net/listen.cc asks for
 // When the system has no memory or no descriptors at all, even for this.
 constexpr std::chrono::milliseconds kRest{50};
 
@@ -66,7 +67,10 @@ Acceptor::~Acceptor() {
 void Acceptor::Start() { watched_ = loop_.Watch(listener_.fd(), EPOLLIN, *this); }
 
 void Acceptor::Stop() {
-  if (watched_) OnReady(0);
+  // All that wait already: closing the socket would refuse them. Those that come meanwhile wait, too.
+  for (int i = 0; i < kMostWaiting && listener_.fd() >= 0; ++i) {
+    if (!AcceptOne()) break;
+  }
   if (std::exchange(watched_, false)) loop_.Unwatch(listener_.fd());
   loop_.timers().Clear(*this);
   listener_.Close();

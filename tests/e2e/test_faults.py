@@ -80,7 +80,7 @@ def test_a_folder_that_somebody_has_locked(tmp_path):
     folder = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
     try:
-        assert "somebody holds a lock on its folder" in refused(unix_socket(tmp_path))
+        assert f"{tmp_path}/ is locked by another process" in refused(unix_socket(tmp_path))
     finally:
         os.close(folder)
 

@@ -1,0 +1,311 @@
+// Sockets that listen: what can be had, what can't, and why not, in one line.
+#include "server/net/listen.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace quantd::net {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class Folder {
+ public:
+  Folder() : path_(testing::TempDir() + "quantd-net-XXXXXX") {
+    EXPECT_NE(mkdtemp(path_.data()), nullptr);
+  }
+  ~Folder() { EXPECT_EQ(rmdir(path_.c_str()), 0) << "something was left in " << path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+bool Exists(const std::string& path) {
+  struct stat info{};
+  return lstat(path.c_str(), &info) == 0;
+}
+
+sockaddr_un UnixAddress(const std::string& path) {
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  std::memcpy(where.sun_path, path.data(), path.size());
+  return where;
+}
+
+// A socket of any type that is bound there, and listens if it can.
+int BindUnix(const std::string& path, int type) {
+  const int fd = socket(AF_UNIX, type, 0);
+  const sockaddr_un where = UnixAddress(path);
+  EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&where), sizeof(where)), 0);
+  if (type != SOCK_DGRAM) {
+    EXPECT_EQ(listen(fd, 4), 0);
+  }
+  return fd;
+}
+
+bool ConnectsUnix(const std::string& path) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  const sockaddr_un where = UnixAddress(path);
+  const bool ok = connect(fd, reinterpret_cast<const sockaddr*>(&where), sizeof(where)) == 0;
+  close(fd);
+  return ok;
+}
+
+bool ConnectsTcp(int family, int port) {
+  const int fd = socket(family, SOCK_STREAM, 0);
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = htons(static_cast<uint16_t>(port));
+  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = htons(static_cast<uint16_t>(port));
+  v6.sin6_addr = in6addr_loopback;
+  const bool ok = family == AF_INET
+                      ? connect(fd, reinterpret_cast<const sockaddr*>(&v4), sizeof(v4)) == 0
+                      : connect(fd, reinterpret_cast<const sockaddr*>(&v6), sizeof(v6)) == 0;
+  close(fd);
+  return ok;
+}
+
+int PortOf(const std::string& address) {
+  return std::atoi(address.substr(address.rfind(':') + 1).c_str());
+}
+
+bool HasIpv6() {
+  const int fd = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 where{};
+  where.sin6_family = AF_INET6;
+  where.sin6_addr = in6addr_loopback;
+  const bool has =
+      fd >= 0 && bind(fd, reinterpret_cast<const sockaddr*>(&where), sizeof(where)) == 0;
+  if (fd >= 0) close(fd);
+  return has;
+}
+
+TEST(ListenTcp, PicksAPortAndSaysWhich) {
+  absl::StatusOr<Listening> listening = Listen("127.0.0.1:0", "--listen");
+  ASSERT_TRUE(listening.ok()) << listening.status();
+  EXPECT_EQ(listening->address.rfind("127.0.0.1:", 0), 0U);
+  ASSERT_EQ(listening->listeners.size(), 1U);
+  EXPECT_NE(fcntl(listening->listeners[0].fd(), F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_NE(fcntl(listening->listeners[0].fd(), F_GETFD) & FD_CLOEXEC, 0);
+  const int port = PortOf(listening->address);
+  EXPECT_TRUE(ConnectsTcp(AF_INET, port));
+  const absl::StatusOr<Listening> again = Listen(listening->address, "--listen");
+  EXPECT_EQ(again.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(again.status().message()), HasSubstr("in use (--listen)"));
+  listening->listeners.clear();
+  EXPECT_FALSE(ConnectsTcp(AF_INET, port));
+  // Connections of before do not keep the port.
+  EXPECT_TRUE(Listen("127.0.0.1:" + std::to_string(port), "--listen").ok());
+}
+
+TEST(ListenTcp, AnyMeansBothFamilies) {
+  for (const char* address : {"0.0.0.0:0", "[::]:0"}) {
+    const absl::StatusOr<Listening> listening = Listen(address, "--listen");
+    ASSERT_TRUE(listening.ok()) << listening.status();
+    EXPECT_TRUE(ConnectsTcp(AF_INET, PortOf(listening->address)));
+    if (HasIpv6()) {
+      EXPECT_TRUE(ConnectsTcp(AF_INET6, PortOf(listening->address)));
+    }
+    EXPECT_FALSE(Listen("127.0.0.1:" + std::to_string(PortOf(listening->address)), "x").ok());
+  }
+}
+
+TEST(ListenTcp, OneFamilyMeansThatOne) {
+  if (!HasIpv6()) GTEST_SKIP() << "no IPv6 here";
+  const absl::StatusOr<Listening> listening = Listen("[::1]:0", "--listen");
+  ASSERT_TRUE(listening.ok()) << listening.status();
+  EXPECT_EQ(listening->address.rfind("[::1]:", 0), 0U);
+  EXPECT_TRUE(ConnectsTcp(AF_INET6, PortOf(listening->address)));
+  EXPECT_FALSE(ConnectsTcp(AF_INET, PortOf(listening->address)));
+}
+
+TEST(ListenTcp, AllAddressesOfANameHaveOnePort) {
+  const absl::StatusOr<Listening> listening = Listen("localhost:0", "--listen");
+  ASSERT_TRUE(listening.ok()) << listening.status();
+  EXPECT_TRUE(ConnectsTcp(AF_INET, PortOf(listening->address)) ||
+              ConnectsTcp(AF_INET6, PortOf(listening->address)));
+}
+
+TEST(Listen, SaysInOneLineWhatIsWrong) {
+  for (const char* address :
+       {"", ":", ":1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:-1", "127.0.0.1:65536",
+        "127.0.0.1:99999999999999999999", "no.such.host.invalid:1", "192.0.2.1:1", "[]:1", "[::1",
+        "unix:", "unix://", "unix:/no/such/folder/socket", "unix:/"}) {
+    const absl::StatusOr<Listening> listening = Listen(address, "--listen");
+    ASSERT_FALSE(listening.ok()) << address;
+    const std::string message(listening.status().message());
+    EXPECT_THAT(message, HasSubstr("--listen"));
+    EXPECT_THAT(message, Not(HasSubstr("\n")));
+  }
+}
+
+TEST(ListenUnix, TheFileComesAndGoes) {
+  const Folder folder;
+  const std::string path = folder / "socket";
+  for (const std::string& address : {"unix:" + path, "unix://" + path}) {
+    {
+      absl::StatusOr<Listening> listening = Listen(address, "--listen");
+      ASSERT_TRUE(listening.ok()) << listening.status();
+      EXPECT_EQ(listening->address, address);
+      EXPECT_TRUE(ConnectsUnix(path));
+      const absl::StatusOr<Listening> second = Listen(address, "--listen");
+      EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+      EXPECT_THAT(std::string(second.status().message()), HasSubstr("a living server"));
+      EXPECT_TRUE(ConnectsUnix(path));
+      const Listener moved = std::move(listening->listeners[0]);
+      listening->listeners.clear();
+      EXPECT_TRUE(ConnectsUnix(path));
+    }
+    EXPECT_FALSE(Exists(path));
+  }
+}
+
+TEST(ListenUnix, PathsOfEveryLength) {
+  const Folder folder;
+  const size_t most = sizeof(sockaddr_un{}.sun_path) - 1;
+  const std::string name(most - folder.path().size() - 1, 'n');
+  EXPECT_TRUE(Listen("unix:" + (folder / name), "--listen").ok());
+  const absl::StatusOr<Listening> longer = Listen("unix:" + (folder / (name + "n")), "--listen");
+  EXPECT_EQ(longer.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(Listen("unix:" + std::string(5'000, 'x'), "--listen").ok());
+}
+
+TEST(ListenUnix, TakesTheDeadOnesPlace) {
+  const Folder folder;
+  const std::string path = folder / "socket";
+  close(BindUnix(path, SOCK_STREAM));
+  ASSERT_TRUE(Exists(path));
+  const absl::StatusOr<Listening> listening = Listen("unix:" + path, "--listen");
+  ASSERT_TRUE(listening.ok()) << listening.status();
+  EXPECT_TRUE(ConnectsUnix(path));
+}
+
+// Whatever lives there, and however busy it is.
+TEST(ListenUnix, StealsFromNobody) {
+  const Folder folder;
+  const std::string path = folder / "socket";
+  for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
+    const int fd = BindUnix(path, type);
+    EXPECT_FALSE(Listen("unix:" + path, "--listen").ok()) << type;
+    EXPECT_TRUE(Exists(path)) << type;
+    close(fd);
+    unlink(path.c_str());
+  }
+  // Its queue is full.
+  const int busy = BindUnix(path, SOCK_STREAM);
+  std::vector<int> waiting;
+  for (int i = 0; i < 20; ++i) {
+    waiting.push_back(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    const sockaddr_un where = UnixAddress(path);
+    if (connect(waiting.back(), reinterpret_cast<const sockaddr*>(&where), sizeof(where)) != 0) {
+      break;
+    }
+  }
+  EXPECT_FALSE(Listen("unix:" + path, "--listen").ok());
+  EXPECT_TRUE(Exists(path));
+  for (const int fd : waiting) close(fd);
+  close(busy);
+  unlink(path.c_str());
+  std::ofstream(path) << "a file";
+  EXPECT_FALSE(Listen("unix:" + path, "--listen").ok());
+  EXPECT_TRUE(Exists(path));
+  unlink(path.c_str());
+  EXPECT_EQ(symlink("nowhere", path.c_str()), 0);
+  EXPECT_FALSE(Listen("unix:" + path, "--listen").ok());
+  EXPECT_TRUE(Exists(path));
+  unlink(path.c_str());
+}
+
+// Who can't ask whether somebody listens must not say that nobody does.
+TEST(ListenUnix, StealsFromNobodyWhenThereAreNoDescriptors) {
+  const Folder folder;
+  const std::string path = folder / "socket";
+  const int living = BindUnix(path, SOCK_STREAM);
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  for (int free = 0; free < 4; ++free) {
+    // All descriptors below the limit are taken, but for so many.
+    std::vector<int> taken;
+    rlimit few = before;
+    few.rlim_cur = 100;
+    setrlimit(RLIMIT_NOFILE, &few);
+    for (int fd = 0; (fd = dup(living)) >= 0;) taken.push_back(fd);
+    for (int i = 0; i < free; ++i) {
+      close(taken.back());
+      taken.pop_back();
+    }
+    EXPECT_FALSE(Listen("unix:" + path, "--listen").ok());
+    EXPECT_TRUE(Exists(path)) << free;
+    for (const int fd : taken) close(fd);
+    setrlimit(RLIMIT_NOFILE, &before);
+  }
+  close(living);
+  unlink(path.c_str());
+}
+
+// The file was removed by hand, and another server has its place.
+TEST(ListenUnix, LeavesAnothersFile) {
+  const Folder folder;
+  const std::string path = folder / "socket";
+  absl::StatusOr<Listening> first = Listen("unix:" + path, "--listen");
+  ASSERT_TRUE(first.ok());
+  unlink(path.c_str());
+  absl::StatusOr<Listening> second = Listen("unix:" + path, "--listen");
+  ASSERT_TRUE(second.ok());
+  first->listeners.clear();
+  EXPECT_TRUE(ConnectsUnix(path));
+}
+
+TEST(ListenUnix, ALockedFolderIsNotWaitedForInEternity) {
+  const Folder folder;
+  const int lock = open(folder.path().c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  const absl::StatusOr<Listening> listening = Listen("unix:" + (folder / "socket"), "--listen");
+  EXPECT_EQ(listening.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(listening.status().message()), HasSubstr("locked"));
+  close(lock);
+}
+
+TEST(ListenUnix, OfManyAtATimeOneWins) {
+  const Folder folder;
+  const std::string address = "unix:" + (folder / "socket");
+  for (int round = 0; round < 20; ++round) {
+    std::array<std::unique_ptr<absl::StatusOr<Listening>>, 8> all;
+    std::vector<std::thread> threads;
+    for (auto& one : all) {
+      threads.emplace_back(
+          [&] { one = std::make_unique<absl::StatusOr<Listening>>(Listen(address, "--listen")); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    int won = 0;
+    for (const auto& one : all) won += one->ok() ? 1 : 0;
+    EXPECT_EQ(won, 1);
+  }
+}
+
+}  // namespace
+}  // namespace quantd::net

@@ -1,0 +1,117 @@
+// A probe's view of servers that speak HTTP/2, of others, and of none.
+#include "server/net/probe.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "server/net/listen.h"
+
+namespace quantd::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Answers every connection with the same bytes, one at a time, `pause` before each.
+class Speaker {
+ public:
+  Speaker(const std::string& address, std::string answer, milliseconds pause = milliseconds(0))
+      : listening_(Listen(address, "--listen").value()), answer_(std::move(answer)), pause_(pause) {
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~Speaker() {
+    ended_ = true;
+    thread_.join();
+  }
+  const std::string& address() const { return listening_.address; }
+
+ private:
+  void Run() {
+    while (!ended_) {
+      const int fd = accept(listening_.listeners[0].fd(), nullptr, nullptr);
+      if (fd < 0) {
+        std::this_thread::sleep_for(milliseconds(1));
+        continue;
+      }
+      for (const char c : answer_) {
+        std::this_thread::sleep_for(pause_);
+        send(fd, &c, 1, MSG_NOSIGNAL);
+      }
+      while (!ended_ && recv(fd, nullptr, 0, MSG_DONTWAIT | MSG_PEEK) != 0 && answer_.empty()) {
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+      std::this_thread::sleep_for(milliseconds(5));
+      close(fd);
+    }
+  }
+  Listening listening_;
+  const std::string answer_;
+  const milliseconds pause_;
+  std::atomic<bool> ended_{false};
+  std::thread thread_;
+};
+
+const std::string kSettings("\0\0\0\4\0\0\0\0\0", 9);
+
+TEST(Probe, KnowsWhoSpeaksHttp2) {
+  const Speaker good("127.0.0.1:0", kSettings);
+  EXPECT_TRUE(SpeaksHttp2(good.address(), milliseconds(5'000)));
+  const Speaker slow("127.0.0.1:0", kSettings, milliseconds(5));
+  EXPECT_TRUE(SpeaksHttp2(slow.address(), milliseconds(5'000)));
+  const Speaker other("127.0.0.1:0", "HTTP/1.1 400 Bad Request\r\n\r\n");
+  EXPECT_FALSE(SpeaksHttp2(other.address(), milliseconds(5'000)));
+  const Speaker little("127.0.0.1:0", kSettings.substr(0, 5));
+  EXPECT_FALSE(SpeaksHttp2(little.address(), milliseconds(5'000)));
+}
+
+TEST(Probe, FindsAServerOnEveryAddress) {
+  for (const char* address : {"0.0.0.0:0", "[::]:0", "localhost:0"}) {
+    const Speaker speaker(address, kSettings);
+    EXPECT_TRUE(SpeaksHttp2(speaker.address(), milliseconds(5'000))) << address;
+  }
+  const std::string path = testing::TempDir() + "quantd-probe-" + std::to_string(getpid());
+  const Speaker local("unix:" + path, kSettings);
+  EXPECT_TRUE(SpeaksHttp2("unix:" + path, milliseconds(5'000)));
+  EXPECT_TRUE(SpeaksHttp2("unix://" + path, milliseconds(5'000)));
+}
+
+TEST(Probe, FindsNobodyAndDoesNotWaitForLong) {
+  EXPECT_FALSE(SpeaksHttp2("127.0.0.1:1", milliseconds(5'000)));
+  EXPECT_FALSE(SpeaksHttp2("unix:/no/such/socket", milliseconds(5'000)));
+  EXPECT_FALSE(SpeaksHttp2("unix:" + std::string(1'000, 'x'), milliseconds(5'000)));
+  EXPECT_FALSE(SpeaksHttp2("", milliseconds(5'000)));
+  EXPECT_FALSE(SpeaksHttp2("nonsense", milliseconds(5'000)));
+  const Speaker silent("127.0.0.1:0", "");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(SpeaksHttp2(silent.address(), milliseconds(100)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(2'000));
+}
+
+// Alive until two probes have failed, alive again after one that has not.
+TEST(Prober, BelievesTwoFailures) {
+  auto speaker = std::make_unique<Speaker>("127.0.0.1:0", kSettings);
+  const std::string address = speaker->address();
+  Prober prober(address);
+  EXPECT_TRUE(prober.Alive());
+  const auto wait_for = [&](bool alive) {
+    for (int i = 0; i < 400 && prober.Alive() != alive; ++i) {
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+    return prober.Alive() == alive;
+  };
+  speaker.reset();
+  EXPECT_TRUE(prober.Alive());
+  EXPECT_TRUE(wait_for(false));
+  speaker = std::make_unique<Speaker>(address, kSettings);
+  EXPECT_TRUE(wait_for(true));
+}
+
+}  // namespace
+}  // namespace quantd::net

@@ -1,0 +1,239 @@
+// The transport's small parts: heads of calls, headers' text, frames' credit, peers.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "../loop/loop_testing.h"
+#include "absl/strings/escaping.h"
+#include "server/transport/frame_credit.h"
+#include "server/transport/head.h"
+#include "server/transport/header_encoding.h"
+#include "server/transport/peer.h"
+#include "server/transport/peer_table.h"
+
+namespace quantd::transport {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::nanoseconds;
+
+Head Good() {
+  Head head;
+  head.Add(":method", "POST");
+  head.Add(":path", "/a/B");
+  head.Add("content-type", "application/grpc");
+  head.Add("te", "trailers");
+  return head;
+}
+
+TEST(Head, TimeoutsOfEveryUnit) {
+  const nanoseconds most = hours(366 * 24);
+  const std::vector<std::pair<std::string, nanoseconds>> good = {
+      {"0n", nanoseconds(0)},
+      {"1n", nanoseconds(1)},
+      {"99999999n", nanoseconds(99'999'999)},
+      {"7u", std::chrono::microseconds(7)},
+      {"99999999u", std::chrono::microseconds(99'999'999)},
+      {"250m", std::chrono::milliseconds(250)},
+      {"00000001S", std::chrono::seconds(1)},
+      {"31622400S", most},
+      {"31622401S", most},
+      {"99999999S", most},
+      {"5M", std::chrono::minutes(5)},
+      {"99999999M", most},
+      {"1H", hours(1)},
+      {"8784H", most},
+      {"99999999H", most},
+  };
+  for (const auto& [text, time] : good) {
+    Head head = Good();
+    head.Add("grpc-timeout", text);
+    EXPECT_TRUE(head.Check().ok()) << text;
+    EXPECT_EQ(head.timeout(), time) << text;
+  }
+  for (const char* text : {"", "n", "1", "1x", "-1n", "+1n", " 1n", "1 n", "1n ", "1.5S", "1ns",
+                           "100000000n", "0x1n", "1s", "1h", "\xB2n", "1\xC0"}) {
+    Head head = Good();
+    head.Add("grpc-timeout", text);
+    EXPECT_EQ(head.Check().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_FALSE(head.timeout().has_value());
+  }
+}
+
+TEST(Head, ContentTypesAndMethods) {
+  for (const char* type : {"application/grpc", "application/grpc+proto", "application/grpc+json",
+                           "application/grpc;charset=utf-8"}) {
+    Head head = Good();
+    head.Add("content-type", type);
+    EXPECT_EQ(head.HttpError(), 0) << type;
+  }
+  for (const char* type : {"", "application/grpcx", "application/grpc-web", "application/grp",
+                           "text/html", " application/grpc"}) {
+    Head head = Good();
+    head.Add("content-type", type);
+    EXPECT_EQ(head.HttpError(), 415) << type;
+  }
+  for (const char* method : {"GET", "post", "", "POSTS", "PUT"}) {
+    Head head = Good();
+    head.Add(":method", method);
+    EXPECT_EQ(head.HttpError(), 405) << method;
+  }
+  EXPECT_EQ(Head().HttpError(), 405);
+}
+
+TEST(Head, CompressionIsRefused) {
+  Head head = Good();
+  head.Add("grpc-encoding", "identity");
+  EXPECT_TRUE(head.Check().ok());
+  head.Add("grpc-encoding", "gzip" + std::string(10'000, 'x'));
+  EXPECT_EQ(head.Check().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_LT(head.Check().message().size(), 200U);
+}
+
+TEST(Head, IsOfSoManyBytesAndNoMore) {
+  Head full;
+  const size_t left = Head::kMaxBytes - 5 - 6 - 32;  // ":path", "/a/B/c"
+  EXPECT_TRUE(full.Add(":path", "/a/B/c"));
+  EXPECT_TRUE(full.Add("x", std::string(left - 33, 'v')));
+  EXPECT_NE(full.Check().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(full.Add("", ""));
+  EXPECT_EQ(full.Check().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(full.Add(":path", "/other"));
+  EXPECT_EQ(full.path(), "/a/B/c");
+}
+
+TEST(HeaderEncoding, PercentComesBackAndIsPrintable) {
+  EXPECT_EQ(PercentEncode(""), "");
+  EXPECT_EQ(PercentEncode("100 %\n\xC3\xA4~ \x7F"), "100 %25%0A%C3%A4~ %7F");
+  EXPECT_EQ(PercentEncode(std::string(1, '\0')), "%00");
+  loop::Random random(loop::TestSeed());
+  for (int round = 0; round < 2'000; ++round) {
+    std::string text(loop::Below(random, 100), '\0');
+    for (char& c : text) c = static_cast<char>(random());
+    const std::string encoded = PercentEncode(text);
+    std::string decoded;
+    for (size_t i = 0; i < encoded.size(); ++i) {
+      ASSERT_TRUE(encoded[i] >= ' ' && encoded[i] <= '~');
+      if (encoded[i] == '%') {
+        decoded += static_cast<char>(std::stoi(encoded.substr(i + 1, 2), nullptr, 16));
+        i += 2;
+      } else {
+        decoded += encoded[i];
+      }
+    }
+    ASSERT_EQ(decoded, text);
+    std::string back;
+    const std::string binary = Base64Encode(text);
+    ASSERT_EQ(binary.find_first_of("=\n"), std::string::npos);
+    ASSERT_TRUE(absl::Base64Unescape(binary, &back));
+    ASSERT_EQ(back, text);
+  }
+}
+
+TEST(FrameCredit, SpendsEarnsAndWaits) {
+  const FrameCredit::Clock::time_point start{};
+  FrameCredit credit(start);
+  credit.EarnMessage();  // there is no more than kMost
+  credit.Spend(FrameCredit::kMost);
+  EXPECT_FALSE(credit.spent());
+  credit.Spend(1);
+  EXPECT_TRUE(credit.spent());
+  credit.EarnBytes(16 << 10);
+  EXPECT_FALSE(credit.spent());
+  credit.Spend(FrameCredit::kOfMessage + 1);
+  EXPECT_TRUE(credit.spent());
+  credit.EarnMessage();
+  EXPECT_TRUE(credit.spent());
+  // After the pause there is some again, however many share.
+  for (const int64_t sharers : {-1, 0, 1, 2, 10}) {
+    FrameCredit flood(start);
+    flood.Spend(2 * FrameCredit::kMost);
+    const auto pause = flood.Pause(sharers);
+    EXPECT_GE(pause, std::chrono::milliseconds(5));
+    EXPECT_LE(pause, std::chrono::milliseconds(5'000));
+    flood.Refill(start + pause, sharers);
+    EXPECT_EQ(flood.spent(), pause == std::chrono::milliseconds(5'000)) << sharers;
+  }
+  // Its rate, over 10 s: 10,000 a second.
+  FrameCredit steady(start);
+  int frames = 0;
+  for (int i = 1; i <= 10'000; ++i) {
+    steady.Refill(start + std::chrono::milliseconds(i), 1);
+    for (; !steady.spent(); ++frames) steady.Spend(1);
+  }
+  EXPECT_NEAR(frames, 100'000 + FrameCredit::kMost, 100);
+  EXPECT_EQ(FrameCredit(start).Pause(1'000'000).count(), 5);
+}
+
+TEST(Peer, OfALocalSocketIsItsProcess) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  const Peer peer = PeerOf(ends[0]);
+  EXPECT_EQ(peer.name, "unix:pid:" + std::to_string(getpid()));
+  EXPECT_EQ(peer.id, PeerOf(ends[1]).id);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+// Against a model, in which whoever may come in does, and whoever shall go does.
+TEST(PeerTable, NobodyLocksOutTheOthers) {
+  loop::Random random(loop::TestSeed());
+  for (int round = 0; round < 50; ++round) {
+    const auto most = static_cast<int64_t>(1 + loop::Below(random, 30));
+    const size_t sets = 1 + loop::Below(random, 4);
+    PeerTable table(most);
+    std::map<uint64_t, std::vector<size_t>> model;  // the sets of a peer's connections
+    int64_t all = 0;
+    const auto remove = [&](uint64_t peer, size_t at) {
+      std::vector<size_t>& of = model[peer];
+      table.Remove(peer, of[at]);
+      of.erase(of.begin() + static_cast<int64_t>(at));
+      if (of.empty()) model.erase(peer);
+      --all;
+    };
+    for (int step = 0; step < 400; ++step) {
+      const uint64_t peer = loop::Below(random, 8);
+      if (loop::OneIn(random, 3) && model.count(peer) != 0) {
+        remove(peer, loop::Below(random, model[peer].size()));
+      } else {
+        const size_t set = loop::Below(random, sets);
+        size_t largest = 0;
+        for (const auto& [who, of] : model) largest = std::max(largest, of.size());
+        const size_t own = model.count(peer) == 0 ? 0 : model[peer].size();
+        const PeerTable::Answer answer = table.Add(peer, set);
+        ASSERT_EQ(answer.someone_goes, all >= most);
+        ASSERT_EQ(answer.may_come, all < most || largest > own + 1);
+        if (answer.may_come) {
+          model[peer].push_back(set);
+          ++all;
+        }
+        if (answer.someone_goes) {
+          ASSERT_EQ(answer.idle_only, !answer.may_come);
+          std::vector<size_t>& of = model[answer.peer];
+          const auto found = std::find(of.begin(), of.end(), answer.set);
+          ASSERT_NE(found, of.end()) << "there is none of this peer in that set";
+          if (answer.may_come) {
+            ASSERT_EQ(of.size(), largest);
+            remove(answer.peer, static_cast<size_t>(found - of.begin()));
+          }
+        }
+      }
+      ASSERT_EQ(table.connections(), all);
+      ASSERT_LE(all, most);
+    }
+  }
+  PeerTable none(0);
+  EXPECT_FALSE(none.Add(1, 0).may_come);
+  none.Remove(1, 0);  // never counted
+  EXPECT_EQ(none.connections(), 0);
+}
+
+}  // namespace
+}  // namespace quantd::transport
