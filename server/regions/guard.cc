@@ -14,7 +14,7 @@ namespace quantd::regions {
 namespace {
 
 // Read by the signal handler while others change it, so it is all atomics. The slot of whoever
-// faults stands still, for its range is in use; of all the others a torn range must not be believed.
+// faults stands still, for its range is in use; of the others a torn range must not be believed.
 struct Slot {
   std::atomic<bool> taken{false};
   std::atomic<bool> damaged{false};
