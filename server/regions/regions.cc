@@ -18,6 +18,7 @@ namespace quantd::regions {
 namespace {
 
 constexpr uint64_t kSweepsALook = 60;
+constexpr uint64_t kWorthPreparing = 64 << 10;
 
 absl::Status RegionError(absl::string_view field, absl::string_view name, absl::string_view what,
                          absl::StatusCode code) {
@@ -60,6 +61,11 @@ bool Place::Overlaps(uint64_t size, const Place& other) const {
   size = std::min<uint64_t>(size, bytes_.size());
   return size > 0 && !other.bytes_.empty() && mine < others + other.bytes_.size() &&
          others < mine + size;
+}
+
+void Place::Prepare(uint64_t size, absl::FunctionRef<bool()> stop) const {
+  if (mapping_ == nullptr || size < kWorthPreparing) return;
+  mapping_->Prepare(static_cast<size_t>(bytes_.data() - mapping_->data()), size, stop);
 }
 
 absl::StatusOr<std::unique_ptr<Regions>> Regions::Open(const std::string& directory,

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -50,6 +51,9 @@ class Place {
   // for that.
   absl::Span<uint8_t> bytes() const { return bytes_; }
   bool damaged() const { return mapping_ != nullptr && mapping_->damaged(); }
+  // Call it before the first `size` bytes are written, where they are many: it saves page faults.
+  // Goes on until `stop` says so.
+  void Prepare(uint64_t size, absl::FunctionRef<bool()> stop) const;
   // Whether the first `size` bytes of this one are some of the other's as well, under whatever
   // name.
   bool Overlaps(uint64_t size, const Place& other) const;

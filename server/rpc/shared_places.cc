@@ -76,8 +76,11 @@ absl::Status SharedPlaces::CheckOutput(uint64_t bytes) const {
   return absl::OkStatus();
 }
 
-absl::Span<uint8_t> SharedPlaces::output() const {
-  return output_.has_value() ? output_->place.bytes() : absl::Span<uint8_t>();
+absl::Span<uint8_t> SharedPlaces::PrepareOutput(uint64_t bytes,
+                                                absl::FunctionRef<bool()> stop) const {
+  if (!output_.has_value()) return {};
+  output_->place.Prepare(bytes, stop);
+  return output_->place.bytes().first(bytes);
 }
 
 bool SharedPlaces::damaged() const {

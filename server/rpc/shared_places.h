@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "server/regions/regions.h"
@@ -30,10 +31,11 @@ class SharedPlaces {
   // Scales and zero points out of shared memory: they decide which kernel runs, and more. x stays.
   absl::Status Copy(wire::Request& request);
 
-  // Where y goes: empty when that is the answer. INVALID_ARGUMENT when its `bytes` are also some of
-  // a tensor of the request, all or in part: kernels read in pieces, and some of them twice.
+  // Where y goes. INVALID_ARGUMENT when its `bytes` are also some of a tensor of the request, all or
+  // in part: kernels read in pieces, and some of them twice.
   absl::Status CheckOutput(uint64_t bytes) const;
-  absl::Span<uint8_t> output() const;
+  // Its first `bytes`, ready to be written. Goes on until `stop` says so.
+  absl::Span<uint8_t> PrepareOutput(uint64_t bytes, absl::FunctionRef<bool()> stop) const;
 
   // Whether a region was cut short under this request: it is to stop, and fails with Damage().
   bool damaged() const;

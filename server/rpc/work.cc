@@ -228,9 +228,11 @@ absl::Status Work::Run() {
   if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
   wire::AnswerContents& contents = answer_->contents();
   const wire::AnswerLayout& layout = operation_->answer_layout();
-  if (layout.output.has_value()) contents.y = places_.output().first(layout.y.bytes);
-  return operation_->Execute(
-      TakeCores(), [this] { return stream_.interrupted() || places_.damaged(); }, contents);
+  const auto interrupted = [this] { return stream_.interrupted() || places_.damaged(); };
+  if (layout.output.has_value()) {
+    contents.y = places_.PrepareOutput(layout.y.bytes, interrupted);
+  }
+  return operation_->Execute(TakeCores(), interrupted, contents);
 }
 
 void Work::Count(Clock::duration kernel_time) {
