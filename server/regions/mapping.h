@@ -39,8 +39,8 @@ class Mapping {
   const Identity& identity() const { return identity_; }
   bool damaged() const { return IsDamaged(slot_); }
 
-  // Maps the pages of a span that is going to be written, in bulk, the first time that it is. One by
-  // one they cost four to ten times as much, for a page that is written brings no neighbours along.
+  // Maps the pages of a span that is going to be written, in bulk, the first time that it is. One
+  // by one they cost four to ten times as much: a page that is written brings no neighbours along.
   void Prepare(size_t offset, size_t size, absl::FunctionRef<bool()> stop);
 
   // Whether this is still what there is to be mapped. A file's number is its own as long as it is

@@ -31,8 +31,8 @@ class SharedPlaces {
   // Scales and zero points out of shared memory: they decide which kernel runs, and more. x stays.
   absl::Status Copy(wire::Request& request);
 
-  // Where y goes. INVALID_ARGUMENT when its `bytes` are also some of a tensor of the request, all or
-  // in part: kernels read in pieces, and some of them twice.
+  // Where y goes. INVALID_ARGUMENT when its `bytes` are also some of a tensor of the request, all
+  // or in part: kernels read in pieces, and some of them twice.
   absl::Status CheckOutput(uint64_t bytes) const;
   // Its first `bytes`, ready to be written. Goes on until `stop` says so.
   absl::Span<uint8_t> PrepareOutput(uint64_t bytes, absl::FunctionRef<bool()> stop) const;

@@ -277,51 +277,6 @@ TEST(DecodeTest, ValuesThatDoNotFitTheShapeAreRefused) {
   ExpectError(Decode(message).request, "zero_point.shape", "");
 }
 
-TEST(DecodeTest, TensorsInSharedMemory) {
-  v1::QuantizeRequest message = GoodQuantize();
-  for (v1::Tensor* tensor : {message.mutable_x(), message.mutable_scale()}) {
-    tensor->mutable_shared_memory()->set_region("r");
-    tensor->mutable_shared_memory()->set_offset(7);
-  }
-  message.mutable_x()->mutable_shared_memory()->set_byte_size(16);
-  message.mutable_scale()->mutable_shared_memory()->set_byte_size(4);
-  message.mutable_output()->set_region("y");
-  message.mutable_output()->set_offset(UINT64_MAX);
-  message.mutable_output()->set_byte_size(3);
-  Decoded decoded = Decode(message);
-  ASSERT_TRUE(decoded.request.ok()) << decoded.request.status();
-  Request& request = *decoded.request;
-  ASSERT_EQ(request.shared.size(), 2);
-  EXPECT_TRUE(request.x_is_shared());
-  EXPECT_EQ(request.shared[0].field, TensorField::kX);
-  EXPECT_EQ(request.shared[0].reference.region, "r");
-  EXPECT_EQ(request.shared[0].reference.offset, 7);
-  EXPECT_EQ(request.shared[0].reference.byte_size, 16);
-  EXPECT_EQ(request.shared[1].field, TensorField::kScale);
-  EXPECT_EQ(request.shared[1].reference.byte_size, 4);
-  EXPECT_EQ(&TensorOf(request, TensorField::kX), &Quantize(decoded).x);
-  EXPECT_EQ(&TensorOf(request, TensorField::kScale), &Quantize(decoded).scale);
-  EXPECT_EQ(Quantize(decoded).x.bytes.size(), 0);
-  ASSERT_TRUE(request.output.has_value());
-  EXPECT_EQ(request.output->region, "y");
-  EXPECT_EQ(request.output->offset, UINT64_MAX);
-  EXPECT_EQ(request.output->byte_size, 3);
-}
-
-TEST(DecodeTest, SharedMemoryOfAnotherSize) {
-  v1::QuantizeRequest message = GoodQuantize();
-  message.mutable_x()->mutable_shared_memory()->set_region("r");
-  message.mutable_x()->mutable_shared_memory()->set_byte_size(15);
-  ExpectError(Decode(message).request, "x.shared_memory.byte_size",
-              "x.shared_memory.byte_size is 15, FLOAT of shape [2, 2] takes 16");
-  message.mutable_x()->set_shape(0, -2);
-  ExpectError(Decode(message).request, "x.shape", "");
-  message = GoodQuantize();
-  message.mutable_output()->set_region("y");
-  message.set_output_encoding(v1::TENSOR_ENCODING_VALUES);
-  ExpectError(Decode(message).request, "output_encoding", "VALUES");
-}
-
 TEST(DecodeTest, TooManyDimensionsAreCounted) {
   v1::QuantizeRequest message = GoodQuantize();
   for (int i = 0; i < 1'000'000; ++i) message.mutable_x()->add_shape(1);
