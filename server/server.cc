@@ -155,6 +155,10 @@ metrics::Readings Server::Components::Read() const {
   now.receiving_bytes = static_cast<double>(receiving.held_bytes());
   const uint64_t mapped = pool.used_bytes() + pool.kept_bytes();
   now.pool_bytes = static_cast<double>(pool.kept_bytes() + process::KeptByMalloc(mapped));
+  if (regions != nullptr) {
+    now.regions = static_cast<double>(regions->mappings());
+    now.region_bytes = static_cast<double>(regions->mapped_bytes());
+  }
   now.busy_cores = cores.busy();
   now.cores = cores.total();
   now.calls = relaxed(counters.calls);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -78,6 +79,12 @@ absl::StatusOr<std::unique_ptr<Regions>> Regions::Open(const std::string& direct
   }
   InstallGuard();
   struct statfs system;
+  // Pages of those could not be replaced one by one (guard.cc).
+  if (fstatfs(opened, &system) == 0 && system.f_type == HUGETLBFS_MAGIC) {
+    close(opened);
+    return absl::InvalidArgumentError(
+        absl::StrCat("--shared_memory_dir is '", directory, "', on hugetlbfs: use tmpfs"));
+  }
   const bool is_tmpfs = fstatfs(opened, &system) == 0 && system.f_type == TMPFS_MAGIC;
   RemoveLeftovers(opened);
   return std::unique_ptr<Regions>(new Regions(opened, is_tmpfs, limits));

@@ -198,7 +198,10 @@ def test_what_is_idle_is_unmapped(server, folder):
     works(server)
     assert code_of(server.stub.Quantize, shared_quantize()) == CODE.OK
     assert mapped(server, folder) >= 1
+    metrics = server.metrics()
+    assert metrics["quantd_regions"] >= 1 and metrics["quantd_region_bytes"] >= 64
     wait_for(lambda: mapped(server, folder) == 0, 10, "it is unmapped after some seconds")
+    assert server.metrics()["quantd_region_bytes"] == 0
 
 
 def test_cancelled_calls_let_go(server, folder):
