@@ -4,6 +4,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "server/net/probe.h"
 #include "server/process/malloc.h"
 #include "server/process/threads.h"
+#include "server/regions/regions.h"
 #include "server/router.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/calls.h"
@@ -45,6 +47,7 @@ std::string Info(const Options& options) {
   info.set_max_message_bytes(options.memory.max_message);
   info.set_memory_budget_bytes(options.memory.requests);
   info.add_extensions("stream");
+  if (!options.shared_memory_dir.empty()) info.add_extensions("shared_memory");
   return info.SerializeAsString();
 }
 
@@ -97,6 +100,7 @@ struct Server::Components {
         info(Info(o)),
         memory_keeper([this] {
           pool.GiveBack();
+          if (regions::Regions* const some = swept) some->Sweep();
           return pool.used_bytes() + pool.kept_bytes();
         }) {
     pool.Limit(o.memory.requests + o.memory.receiving);
@@ -117,6 +121,8 @@ struct Server::Components {
   admission::Admission admission;
   admission::Receiving receiving;
   metrics::Metrics metrics;
+  std::unique_ptr<regions::Regions> regions;
+  std::atomic<regions::Regions*> swept{nullptr};  // the same, once it is there
   rpc::Calls calls;
   rpc::Backend backend;
   Router router;
@@ -150,6 +156,10 @@ metrics::Readings Server::Components::Read() const {
   now.receiving_bytes = static_cast<double>(receiving.held_bytes());
   const uint64_t mapped = pool.used_bytes() + pool.kept_bytes();
   now.pool_bytes = static_cast<double>(pool.kept_bytes() + process::KeptByMalloc(mapped));
+  if (regions != nullptr) {
+    now.regions = static_cast<double>(regions->mappings());
+    now.region_bytes = static_cast<double>(regions->mapped_bytes());
+  }
   now.busy_cores = cores.busy();
   now.cores = cores.total();
   now.calls = relaxed(counters.calls);
@@ -234,6 +244,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   if (absl::Status status = process::TryThreads(threads); !status.ok()) return status;
   auto components = std::make_unique<Components>(options);
   Components& c = *components;
+  if (!options.shared_memory_dir.empty()) {
+    regions::Limits limits;
+    // So what says where the pages are takes no more than a 32nd of it.
+    limits.bytes = 16 * options.memory.limit;
+    auto regions = regions::Regions::Open(options.shared_memory_dir, limits);
+    if (!regions.ok()) return regions.status();
+    c.regions = *std::move(regions);
+    c.backend.regions = c.regions.get();
+    c.swept = c.regions.get();
+  }
   c.AddRoutes();
   c.executors.of(policy.cores).StartThreads();
 

@@ -188,6 +188,9 @@ void AddLoad(const Readings& now, Page& page) {
   page.AddOneGauge("quantd_cores", "Cores that computations may hold (--threads).", now.cores);
   page.AddOneGauge("quantd_pool_bytes", "Bytes that are free but kept for the next requests.",
                    now.pool_bytes);
+  page.AddOneGauge("quantd_regions", "Files of shared memory that are mapped.", now.regions);
+  page.AddOneGauge("quantd_region_bytes", "Bytes of those files: not the server's own.",
+                   now.region_bytes);
 }
 
 }  // namespace

@@ -70,6 +70,8 @@ struct Readings {
   double queued_requests = 0;
   double receiving_bytes = 0;
   double pool_bytes = 0;
+  double regions = 0;
+  double region_bytes = 0;
   double busy_cores = 0;
   double cores = 0;
   double calls = 0;

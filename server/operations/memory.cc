@@ -110,8 +110,13 @@ uint64_t MemoryBound(const wire::Request& request) {
   AnswerLayout layout;
   layout.method = request.method();
   layout.encoding = request.output_encoding;
-  return std::visit([&](const auto& parameters) { return BoundOf(parameters, layout); },
-                    request.parameters);
+  layout.output = request.output;
+  const uint64_t bound = std::visit(
+      [&](const auto& parameters) { return BoundOf(parameters, layout); }, request.parameters);
+  const auto* dynamic = std::get_if<DynamicQuantizeParameters>(&request.parameters);
+  if (bound == 0 || dynamic == nullptr || !request.x_is_shared()) return bound;
+  return bound + OwnRangesBytes(ScaleCount(dynamic->x.shape, dynamic->granularity),
+                                dynamic->x.bytes.size());
 }
 
 }  // namespace quantd::operations

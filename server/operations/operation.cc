@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "quantd/dequantize.h"
 #include "quantd/dynamic_quantize.h"
+#include "quantd/field_error.h"
 #include "quantd/quantize.h"
 #include "server/operations/scratch.h"
 
@@ -70,7 +71,7 @@ uint64_t Operation::output_bytes() const {
 
 uint64_t Operation::memory_bytes() const {
   return wire::AnswerMemoryBytes(layout_) +
-         ScratchBytes(static_cast<uint64_t>(base().layout.scale_count));
+         ScratchBytes(static_cast<uint64_t>(base().layout.scale_count)) + own_ranges_bytes_;
 }
 
 absl::Status Operation::Execute(const Executor& executor, Interrupted interrupted,
@@ -90,7 +91,20 @@ absl::StatusOr<Operation> Plan(const wire::Request& request) {
         layout.encoding = request.output_encoding;
         layout.y = {plan->output_type, plan->shape, plan->elements, plan->output_bytes};
         AddParts(*plan, layout);
+        if (request.output.has_value()) {
+          layout.output = request.output;
+          if (request.output->byte_size < layout.y.bytes) {
+            return FieldError("output.byte_size",
+                              absl::StrCat("output.byte_size is ", request.output->byte_size,
+                                           ", y takes ", layout.y.bytes, " bytes"));
+          }
+          layout.output->byte_size = layout.y.bytes;
+        }
         operation.x_ = &parameters.x.bytes;
+        if (request.method() == wire::Method::kDynamicQuantize && request.x_is_shared()) {
+          operation.own_ranges_bytes_ = OwnRangesBytes(
+              static_cast<uint64_t>(plan->layout.scale_count), parameters.x.bytes.size());
+        }
         operation.plan_ = *std::move(plan);
         const uint64_t bytes = wire::MaxEncodedBytes(layout);
         if (bytes > kMaxAnswerBytes) {

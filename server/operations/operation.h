@@ -51,10 +51,12 @@ class Operation {
   std::variant<QuantizePlan, DequantizePlan, DynamicQuantizePlan> plan_;
   wire::AnswerLayout layout_;
   const ByteChunks* x_ = nullptr;
+  uint64_t own_ranges_bytes_ = 0;  // beside an x that is in no message
 };
 
 // Checks everything about the request but the elements of x. The operation views `request`, which
-// must outlive it and stay where it is. INVALID_ARGUMENT as the core's plans say;
+// must outlive it and stay where it is. INVALID_ARGUMENT as the core's plans say, and when y does
+// not fit where it shall go;
 // RESOURCE_EXHAUSTED when the answer would be 2 GiB or more, which no protobuf message can be.
 absl::StatusOr<Operation> Plan(const wire::Request& request);
 

@@ -87,6 +87,9 @@ ABSL_FLAG(int64_t, queues, 0,
 ABSL_FLAG(
     std::string, simd, "",
     "Instruction set of the kernels, such as avx512, avx2, neon or scalar; empty: the best one");
+ABSL_FLAG(std::string, shared_memory_dir, "",
+          "Directory, on tmpfs, whose files clients on this node may name as tensors "
+          "(SharedMemoryReference); empty: none");
 ABSL_FLAG(Seconds, lame_duck_seconds, Seconds{absl::ZeroDuration()},
           "On SIGTERM: how long to go on serving while health says NOT_SERVING");
 ABSL_FLAG(Seconds, drain_seconds, Seconds{absl::Seconds(30)},
@@ -115,6 +118,7 @@ constexpr absl::string_view kFlags[] = {"listen",
                                         "threads",
                                         "queues",
                                         "simd",
+                                        "shared_memory_dir",
                                         "lame_duck_seconds",
                                         "drain_seconds",
                                         "channelz"};
@@ -200,6 +204,7 @@ Options Effective() {
   options.queues = static_cast<int>(absl::GetFlag(FLAGS_queues));
   options.queues = loop::PolicyFor(options.threads, options.queues).loops;
   options.simd = absl::GetFlag(FLAGS_simd);
+  options.shared_memory_dir = absl::GetFlag(FLAGS_shared_memory_dir);
   options.lame_duck = absl::GetFlag(FLAGS_lame_duck_seconds).value;
   options.drain = absl::GetFlag(FLAGS_drain_seconds).value;
   options.channelz = absl::GetFlag(FLAGS_channelz);
@@ -277,6 +282,7 @@ std::string Describe(const Options& options) {
       " max_connection_age=", seconds(options.max_connection_age),
       " max_connection_age_grace=", seconds(options.max_connection_age_grace),
       " threads=", options.threads, " queues=", options.queues, " simd=", options.simd,
+      " shared_memory_dir=", options.shared_memory_dir,
       " lame_duck_seconds=", seconds(options.lame_duck), " drain_seconds=", seconds(options.drain),
       " channelz=", options.channelz));
 }

@@ -33,6 +33,7 @@ struct Options {
   int threads = 0;
   int queues = 0;
   std::string simd;
+  std::string shared_memory_dir;
   absl::Duration lame_duck;
   absl::Duration drain;
   bool channelz = false;

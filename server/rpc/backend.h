@@ -13,6 +13,7 @@
 #include "server/memory/buffer.h"
 #include "server/metrics/metrics.h"
 #include "server/operations/costs.h"
+#include "server/regions/regions.h"
 #include "server/rpc/call.h"
 #include "server/rpc/executors.h"
 
@@ -32,6 +33,8 @@ struct Backend {
   const std::chrono::nanoseconds queue_timeout;
   operations::Costs costs = {};
   std::atomic<bool> draining{false};  // streams take no further item
+  // Shared memory; null: none. Set before the first call.
+  regions::Regions* regions = nullptr;
 };
 
 }  // namespace quantd::rpc

@@ -69,7 +69,7 @@ absl::Status Work::DecodeNow() {
   }
   if (!request.ok()) return request.status();
   request_ = *std::move(request);
-  return absl::OkStatus();
+  return places_.Find(backend_.regions, *request_);
 }
 
 // Only a call that waits needs a clock.
@@ -98,7 +98,8 @@ absl::Status Work::WhyNot() const {
 absl::Status Work::Admit(loop::Event& admitted) {
   uint64_t bytes = message_.size;
   if (request_.has_value()) {
-    bytes += operations::MemoryBound(*request_);
+    // What lies in shared memory is not the server's.
+    bytes += operations::MemoryBound(*request_) + places_.copied_bytes();
     cost_ = operations::KindOf(*request_);
     estimate_ = backend_.costs.Estimate(cost_);
   } else {
@@ -161,6 +162,7 @@ absl::Status Work::Execute() {
     return planned;
   });
   if (status.ok()) status = Guarded([this] { return Run(); });
+  if (places_.damaged()) status = places_.Damage();
   if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
   if (status.ok()) {
     const Clock::duration took = Clock::now() - begin;
@@ -171,6 +173,7 @@ absl::Status Work::Execute() {
   // Here, not when the call ends: only the answer is needed from now on.
   operation_.reset();
   request_.reset();
+  places_ = {};
   message_ = transport::Message();
   if (status.ok()) permit_.Shrink(wire::AnswerMemoryBytes(answer_->layout()));
   // A small answer keeps its bytes, but nobody from working, even if it is never read.
@@ -179,17 +182,20 @@ absl::Status Work::Execute() {
 }
 
 absl::Status Work::Plan() {
+  if (absl::Status copied = places_.Copy(*request_); !copied.ok()) return copied;
   absl::StatusOr<operations::Operation> operation = operations::Plan(*request_);
   if (!operation.ok()) return operation.status();
   operation_ = *std::move(operation);
-  const uint64_t answer_bytes = wire::MaxEncodedBytes(operation_->answer_layout());
+  const wire::AnswerLayout& layout = operation_->answer_layout();
+  if (absl::Status good = places_.CheckOutput(layout.y.bytes); !good.ok()) return good;
+  const uint64_t answer_bytes = wire::MaxEncodedBytes(layout);
   if (answer_bytes > backend_.max_message_bytes) {
     return WithReason(absl::ResourceExhaustedError(absl::StrCat(
                           "the answer takes ", answer_bytes, " bytes, the server allows ",
                           backend_.max_message_bytes, " (--max_message_bytes)")),
                       "ANSWER_TOO_LARGE");
   }
-  const uint64_t memory = message_.size + operation_->memory_bytes();
+  const uint64_t memory = message_.size + places_.copied_bytes() + operation_->memory_bytes();
   if (memory > permit_.bytes()) {
     // Only of a request that could not be looked at before.
     return WithReason(absl::ResourceExhaustedError(absl::StrCat(
@@ -220,8 +226,13 @@ absl::Status Work::Run() {
   answer_.emplace(operation_->answer_layout(), backend_.pool);
   if (!answer_->has_memory()) return NoMemory();
   if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
-  return operation_->Execute(
-      TakeCores(), [this] { return stream_.interrupted(); }, answer_->contents());
+  wire::AnswerContents& contents = answer_->contents();
+  const wire::AnswerLayout& layout = operation_->answer_layout();
+  const auto interrupted = [this] { return stream_.interrupted() || places_.damaged(); };
+  if (layout.output.has_value()) {
+    contents.y = places_.PrepareOutput(layout.y.bytes, interrupted);
+  }
+  return operation_->Execute(TakeCores(), interrupted, contents);
 }
 
 void Work::Count(Clock::duration kernel_time) {

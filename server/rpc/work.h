@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "server/operations/operation.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/shared_places.h"
 #include "server/transport/stream.h"
 #include "server/wire/answer.h"
 #include "server/wire/decode.h"
@@ -82,6 +83,7 @@ class Work final : private transport::Cancellable, private loop::Timer {
   std::optional<wire::Method> method_;  // of a call; unset: an item
   uint64_t id_ = 0;
   std::optional<wire::Request> request_;
+  SharedPlaces places_;  // of the request
   std::optional<operations::Operation> operation_;
   operations::CostKind cost_;
   std::chrono::nanoseconds estimate_{};

@@ -7,6 +7,7 @@
 // Everything but the envelope and the error has a size that the plan knows, so it is laid out and
 // its small fields are written before the kernels run. The other two are written when they are
 // done, to the left of begin and to the right of end, and the message is what lies between.
+// Of a y in shared memory there is the place instead of the elements.
 #include "server/wire/answer.h"
 
 #include <cstring>
@@ -38,27 +39,52 @@ uint64_t TypeAndShapeBytes(const TensorLayout& tensor) {
   return 2 + (shape == 0 ? 0 : 1 + VarintSize(shape) + shape);
 }
 
+// The fields of Tensor that hold the elements, or say where they are.
+constexpr uint32_t kRawDataField = 3;
+constexpr uint32_t kSharedMemoryField = 6;
+
+// The SharedMemoryReference message, without the members that are zero. It always has a region.
+uint64_t ReferenceBytes(const SharedReference& place) {
+  const auto number = [](uint64_t value) { return value == 0 ? 0 : 1 + VarintSize(value); };
+  return 1 + VarintSize(place.region.size()) + place.region.size() + number(place.offset) +
+         number(place.byte_size);
+}
+
 // The Tensor message.
-uint64_t TensorBytes(const TensorLayout& tensor) {
-  return TypeAndShapeBytes(tensor) + 1 + VarintSize(tensor.bytes) + tensor.bytes;
+uint64_t TensorBytes(const AnswerPart& part) {
+  const uint64_t bytes = part.place == nullptr ? part.tensor->bytes : ReferenceBytes(*part.place);
+  return TypeAndShapeBytes(*part.tensor) + 1 + VarintSize(bytes) + bytes;
 }
 
 // The field that holds it.
 uint64_t PartBytes(const AnswerPart& part) {
-  const uint64_t bytes = TensorBytes(*part.tensor);
+  const uint64_t bytes = TensorBytes(part);
   return 1 + VarintSize(bytes) + bytes;
+}
+
+void WriteReference(const SharedReference& place, Writer& writer) {
+  writer.BytesHeader(kSharedMemoryField, ReferenceBytes(place));
+  writer.BytesHeader(1, place.region.size());
+  std::memcpy(writer.position(), place.region.data(), place.region.size());
+  writer.Skip(place.region.size());
+  if (place.offset != 0) writer.VarintField(2, place.offset);
+  if (place.byte_size != 0) writer.VarintField(3, place.byte_size);
 }
 
 // Writes all but the elements, and says where those go.
 absl::Span<uint8_t> WritePart(const AnswerPart& part, Writer& writer) {
   const TensorLayout& tensor = *part.tensor;
-  writer.BytesHeader(part.field_number, TensorBytes(tensor));
+  writer.BytesHeader(part.field_number, TensorBytes(part));
   writer.VarintField(1, static_cast<uint64_t>(tensor.data_type));
   if (!tensor.shape.empty()) {
     writer.BytesHeader(2, ShapeBytes(tensor.shape));
     for (int64_t dimension : tensor.shape) writer.Varint(static_cast<uint64_t>(dimension));
   }
-  writer.BytesHeader(3, tensor.bytes);
+  if (part.place != nullptr) {
+    WriteReference(*part.place, writer);
+    return {};
+  }
+  writer.BytesHeader(kRawDataField, tensor.bytes);
   const absl::Span<uint8_t> elements(writer.position(), tensor.bytes);
   writer.Skip(tensor.bytes);
   return elements;
@@ -145,7 +171,7 @@ void Answer::State::LayOutRaw() {
   uint64_t body = 0;
   for (const AnswerPart& part : parts) body += PartBytes(part);
   const uint64_t error = layout.report_error ? kMaxErrorBytes : 0;
-  const bool align = layout.y.bytes >= kAlignFromBytes;
+  const bool align = layout.y.bytes >= kAlignFromBytes && !layout.output.has_value();
   buffer =
       pool.Allocate(kRoomBefore + kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body + error);
   if (buffer.data() == nullptr) return;

@@ -25,10 +25,13 @@ uint64_t ValueBytes(DataType type) {
 uint64_t MaxEncodedBytes(const AnswerLayout& layout) {
   uint64_t bytes = kEnvelopeBytes + (layout.report_error ? kMaxErrorBytes : 0);
   for (const AnswerPart& part : PartsOf(layout)) {
-    const uint64_t payload = layout.encoding == Encoding::kRaw
-                                 ? part.tensor->bytes
-                                 : Multiply(static_cast<uint64_t>(part.tensor->elements),
-                                            ValueBytes(part.tensor->data_type));
+    uint64_t payload = part.tensor->bytes;
+    if (part.place != nullptr) {
+      payload = MaxReferenceBytes(*part.place);
+    } else if (layout.encoding == Encoding::kValues) {
+      payload = Multiply(static_cast<uint64_t>(part.tensor->elements),
+                         ValueBytes(part.tensor->data_type));
+    }
     bytes = Add(bytes, Add(payload, MaxTensorHeaderBytes(*part.tensor)));
   }
   return bytes;

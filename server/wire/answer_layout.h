@@ -31,6 +31,8 @@ struct AnswerLayout {
   std::optional<TensorLayout> y_zero_point;
   std::optional<TensorLayout> y_tensor_scale;
   bool report_error = false;
+  // Where y is, and so not in the answer, which names this place: y's bytes, no more.
+  std::optional<SharedReference> output;
 };
 
 // Most bytes that the answer takes on the wire, a stream's envelope included.
@@ -40,8 +42,9 @@ uint64_t MaxEncodedBytes(const AnswerLayout& layout);
 uint64_t AnswerMemoryBytes(const AnswerLayout& layout);
 
 // Where an operation writes: packed bytes, exactly as many as the layout says (empty where there is
-// no such tensor). Every byte must be written: nothing is initialised. y starts at a multiple of 64
-// when it is large.
+// no such tensor, and y that goes to shared memory until it is given its place there). Every byte
+// must be written: nothing is initialised. y in the answer starts at a multiple of 64 when it is
+// large.
 struct AnswerContents {
   absl::Span<uint8_t> y;
   absl::Span<uint8_t> y_scale;

@@ -30,11 +30,13 @@ struct AnswerPart {
   uint32_t field_number;
   const TensorLayout* tensor;
   absl::Span<uint8_t> AnswerContents::* contents;
+  const SharedReference* place = nullptr;  // of elements that are not in the answer
 };
 using AnswerParts = absl::InlinedVector<AnswerPart, 4>;
 
 inline AnswerParts PartsOf(const AnswerLayout& layout) {
-  AnswerParts parts = {{1, &layout.y, &AnswerContents::y}};
+  const SharedReference* const place = layout.output ? &*layout.output : nullptr;
+  AnswerParts parts = {{1, &layout.y, &AnswerContents::y, place}};
   if (layout.y_scale) parts.push_back({2, &*layout.y_scale, &AnswerContents::y_scale});
   if (layout.y_zero_point) {
     parts.push_back({3, &*layout.y_zero_point, &AnswerContents::y_zero_point});
@@ -50,6 +52,11 @@ inline uint64_t ShapeBytes(const Shape& shape) {
   uint64_t bytes = 0;
   for (int64_t dimension : shape) bytes += VarintSize(static_cast<uint64_t>(dimension));
   return bytes;
+}
+
+// What a SharedMemoryReference takes, at most.
+inline uint64_t MaxReferenceBytes(const SharedReference& place) {
+  return 3 * (1 + kMaxVarintSize) + place.region.size();
 }
 
 // What stands before a tensor's elements, at most: tags and lengths of the field, of shape and of

@@ -14,12 +14,6 @@
 namespace quantd::wire {
 namespace {
 
-absl::Status Unsupported(absl::string_view field) {
-  return FieldError(field,
-                    absl::StrCat(field, " is set: shared memory is not built in this version"),
-                    absl::StatusCode::kUnimplemented);
-}
-
 absl::Status Missing(absl::string_view field) {
   return FieldError(field, absl::StrCat(field, " is required"));
 }
@@ -31,7 +25,12 @@ class Converter {
   explicit Converter(const RawData& raw) : raw_(raw) {}
 
   const absl::Status& status() const { return status_; }
-  std::vector<std::vector<uint8_t>> TakePacked() { return std::move(packed_); }
+  // Beside the parameters, what the request holds: call it when all is read.
+  void TakeRest(Request& request) {
+    request.packed = std::move(packed_);
+    request.shared = std::move(shared_);
+    request.output = std::move(output_);
+  }
 
   TensorView Required(TensorField field, bool present, const v1::Tensor& tensor);
   std::optional<TensorView> Optional(TensorField field, bool present, const v1::Tensor& tensor);
@@ -51,9 +50,12 @@ class Converter {
   Shape Dimensions(const google::protobuf::RepeatedField<int64_t>& list, absl::string_view name);
   TensorView Tensor(TensorField field, const v1::Tensor& tensor);
   ByteChunks Pack(absl::string_view name, const TensorView& view, const v1::Tensor& tensor);
+  void Share(TensorField field, const TensorView& view, const v1::SharedMemoryReference& reference);
 
   const RawData& raw_;
   std::vector<std::vector<uint8_t>> packed_;
+  std::vector<SharedTensor> shared_;
+  std::optional<SharedReference> output_;
   absl::Status status_;
 };
 
@@ -119,6 +121,25 @@ ByteChunks Converter::Pack(absl::string_view tensor_name, const TensorView& view
   return ByteChunks(packed_.back());
 }
 
+SharedReference Read(const v1::SharedMemoryReference& message) {
+  return {message.region(), message.offset(), message.byte_size()};
+}
+
+void Converter::Share(TensorField field, const TensorView& view,
+                      const v1::SharedMemoryReference& reference) {
+  const absl::string_view tensor = kTensorNames[static_cast<size_t>(field)];
+  absl::StatusOr<int64_t> elements = ElementCount(view.shape, absl::StrCat(tensor, ".shape"));
+  if (!elements.ok()) return Fail(elements.status());
+  const uint64_t bytes = ByteSize(view.data_type, *elements);
+  if (reference.byte_size() != bytes) {
+    const std::string name = absl::StrCat(tensor, ".shared_memory.byte_size");
+    return Fail(FieldError(
+        name, absl::StrCat(name, " is ", reference.byte_size(), ", ", Name(view.data_type),
+                           " of shape ", ShapeString(view.shape), " takes ", bytes)));
+  }
+  shared_.push_back({field, Read(reference)});
+}
+
 TensorView Converter::Tensor(TensorField field, const v1::Tensor& tensor) {
   const absl::string_view name = kTensorNames[static_cast<size_t>(field)];
   const std::string type_name = absl::StrCat(name, ".data_type");
@@ -138,7 +159,7 @@ TensorView Converter::Tensor(TensorField field, const v1::Tensor& tensor) {
       view.bytes = Pack(name, view, tensor);
       break;
     case v1::Tensor::kSharedMemory:
-      Fail(Unsupported(absl::StrCat(name, ".shared_memory")));
+      Share(field, view, tensor.shared_memory());
       break;
   }
   return view;
@@ -167,8 +188,14 @@ Granularity Converter::ReadGranularity(const Message& message) {
 
 template <typename Message>
 Encoding Converter::ReadOutput(const Message& message) {
-  if (message.has_output()) Fail(Unsupported("output"));
   const int encoding = Enum(message.output_encoding(), "output_encoding", "TensorEncoding", 3);
+  if (message.has_output()) {
+    if (encoding == 2) {
+      Fail(FieldError("output_encoding",
+                      "output_encoding is VALUES, but y goes to output, which holds packed bytes"));
+    }
+    output_ = Read(message.output());
+  }
   return encoding == 2 ? Encoding::kValues : Encoding::kRaw;
 }
 
@@ -223,7 +250,7 @@ absl::StatusOr<Request> ConvertAny(const Message& message, const RawData& raw) {
   request.parameters = Read(message, converter);
   request.output_encoding = converter.ReadOutput(message);
   if (!converter.status().ok()) return converter.status();
-  request.packed = converter.TakePacked();
+  converter.TakeRest(request);
   return request;
 }
 

@@ -20,9 +20,9 @@
 namespace quantd::wire {
 
 // INVALID_ARGUMENT: the bytes are no such message, an enum has a number that the contract does not
-// know, x (or scale, where it is required) is missing, a tensor has no data type, or its values do
-// not fit type and shape. UNIMPLEMENTED: shared memory. What depends on more than one field is left
-// to the plan. The request views `message`. REQUIRES: an operation.
+// know, x (or scale, where it is required) is missing, a tensor has no data type, or its values
+// (or its place in shared memory) do not fit type and shape. What depends on more than one field is
+// left to the plan. The request views `message`. REQUIRES: an operation.
 absl::StatusOr<Request> DecodeRequest(Method method, BytesView message);
 
 // One item of the call Stream.

@@ -3,19 +3,40 @@
 #ifndef QUANTD_SERVER_WIRE_REQUEST_H_
 #define QUANTD_SERVER_WIRE_REQUEST_H_
 
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "quantd/parameters.h"
 #include "server/wire/method.h"
 
 namespace quantd::wire {
 
+// The tensors of the requests: x, scale, zero_point, tensor_scale.
+enum class TensorField : uint8_t { kX, kScale, kZeroPoint, kTensorScale };
+inline constexpr size_t kTensorFields = 4;
+inline constexpr std::array<absl::string_view, kTensorFields> kTensorNames = {
+    "x", "scale", "zero_point", "tensor_scale"};
+
 // How tensors are written into the answer.
 enum class Encoding : uint8_t {
   kRaw,     // raw_data; the fast path
   kValues,  // float_values or int_values, by the type of the tensor
+};
+
+// A span of shared memory, as the client says it.
+struct SharedReference {
+  std::string region;
+  uint64_t offset = 0;
+  uint64_t byte_size = 0;
+};
+struct SharedTensor {
+  TensorField field;
+  SharedReference reference;  // byte_size is what type and shape say
 };
 
 // Movable. The tensors in `parameters` view the message's slices, which must outlive it, or
@@ -26,9 +47,18 @@ struct Request {
   Encoding output_encoding = Encoding::kRaw;
   // Bytes of tensors that came as values, one vector each.
   std::vector<std::vector<uint8_t>> packed;
+  // Tensors in shared memory: without bytes until somebody who has it sets them (TensorOf).
+  std::vector<SharedTensor> shared;
+  // Where y goes, of up to byte_size bytes; unset: into the answer.
+  std::optional<SharedReference> output;
 
   Method method() const { return static_cast<Method>(parameters.index()); }
+  // x is the first field that is read.
+  bool x_is_shared() const { return !shared.empty() && shared.front().field == TensorField::kX; }
 };
+
+// REQUIRES: the request has that tensor.
+TensorView& TensorOf(Request& request, TensorField field);
 
 }  // namespace quantd::wire
 

@@ -14,15 +14,11 @@
 #include <string>
 
 #include "server/wire/method.h"
+#include "server/wire/request.h"
 #include "server/wire/scan.h"
 
 namespace quantd::wire {
 
-// The tensors of the requests: x, scale, zero_point, tensor_scale.
-enum class TensorField : uint8_t { kX, kScale, kZeroPoint, kTensorScale };
-inline constexpr size_t kTensorFields = 4;
-inline constexpr std::array<absl::string_view, kTensorFields> kTensorNames = {
-    "x", "scale", "zero_point", "tensor_scale"};
 inline constexpr std::array<uint32_t, kTensorFields> kTensorNumbers = {1, 2, 3, 15};
 
 // The raw_data of a request's tensors: of each the one that came last, which is the one that counts

@@ -20,6 +20,8 @@ nlohmann::json RunStream(const Options& options, uint64_t& errors);
 nlohmann::json RunBeside(const Options& options, uint64_t& errors);
 // One core to all; one connection to many.
 nlohmann::json RunScaling(const Options& options, uint64_t& errors);
+// Tensors in shared memory, in messages over TCP, and in this process without a server.
+nlohmann::json RunShared(const Options& options, uint64_t& errors);
 // Resident memory after mixed requests and after a burst.
 nlohmann::json RunMemory(const Options& options, uint64_t& errors);
 

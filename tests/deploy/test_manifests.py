@@ -123,10 +123,22 @@ def test_sidecar_shares_the_socket_by_a_memory_volume_and_one_user():
     folder = str(pathlib.PurePosixPath(socket.removeprefix("unix:")).parent)
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     for container in (quantd, application):
-        (mount,) = container["volumeMounts"]
-        assert mount["mountPath"] == folder
+        (mount,) = [mount for mount in container["volumeMounts"] if mount["mountPath"] == folder]
         assert "emptyDir" in volumes[mount["name"]]
     assert quantd["restartPolicy"] == "Always"
+
+
+def test_sidecar_shares_tensors_by_a_memory_volume_that_the_application_can_pay_for():
+    (pod,) = pod_specs(render("overlays/sidecar"))
+    (application,) = pod["containers"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    for container in (quantd_container(pod), application):
+        folder = environment(container)["QUANTD_SHARED_MEMORY_DIR"]
+        (mount,) = [mount for mount in container["volumeMounts"] if mount["mountPath"] == folder]
+        volume = volumes[mount["name"]]["emptyDir"]
+        assert volume["medium"] == "Memory"
+    mebibytes = [int(size.removesuffix("Mi")) for size in (volume["sizeLimit"], application["resources"]["limits"]["memory"])]
+    assert mebibytes[0] < mebibytes[1]
 
 
 def test_compose_publishes_on_loopback_only_and_writes_nothing():

@@ -92,12 +92,6 @@ def test_the_field_and_the_numbers_are_named(server, request_, field, words):
     assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
 
 
-def test_shared_memory_is_not_built(server):
-    x = tensor_pb2.Tensor(data_type=FLOAT, shape=[1], shared_memory=dict(region="r", byte_size=4))
-    with pytest.raises(grpc.RpcError) as caught:
-        server.stub.Quantize(Q(x=x, scale=ONE), timeout=10)
-    assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
-    details_of(caught.value)
 
 
 @pytest.mark.parametrize("method", ["Quantize", "Dequantize", "DynamicQuantize"])

@@ -9,7 +9,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SERVER_ROOMS_BELOW_RPC = [
-    "server/" + room for room in ("admission", "errors", "loop", "memory", "metrics", "net", "operations", "transport", "wire")
+    "server/" + room for room in ("admission", "errors", "loop", "memory", "metrics", "net", "operations", "regions", "transport", "wire")
 ]
 SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "rpc", "services")]
 # A room, and the rooms that it may include besides itself and core's public headers. Rooms that are not listed (the tests)
@@ -28,6 +28,7 @@ ROOMS = {
     "server/loop": [],
     "server/memory": [],
     "server/net": [],
+    "server/regions": [],
     "server/process": [],
     "server/http": ["server/net"],
     "server/options": ["server/loop", "server/memory"],
@@ -59,6 +60,7 @@ FORBIDDEN = {
     "server/admission": r"^(google/protobuf|quantd/v1/|nghttp2)",
     "server/loop": r"^(google/protobuf|quantd/|nghttp2)",
     "server/metrics": r"^(google/protobuf|quantd/v1/|nghttp2)",
+    "server/regions": r"^(google/protobuf|quantd/v1/|nghttp2)",
     "server/http": r"^(google/protobuf|prometheus|quantd/|nghttp2)",
 }
 # What the coroutines of server/rpc and server/services must not contain, and why.

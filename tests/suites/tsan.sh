@@ -3,7 +3,7 @@
 # server in which ThreadSanitizer saw a race ends with exit code 66, and so fails the test that started it.
 source "$SUITES/e2e.sh"
 
-rooms=(loop memory admission transport http metrics)
+rooms=(loop memory regions admission transport http metrics)
 
 tsan_tree() {
   # -Wno-tsan: Abseil's flags use a fence, which ThreadSanitizer does not follow.

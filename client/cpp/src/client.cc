@@ -22,16 +22,31 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
+void Set(const SharedSpan& from, v1::SharedMemoryReference* to) {
+  to->set_region(from.region);
+  to->set_offset(from.offset);
+  to->set_byte_size(from.byte_size);
+}
+
 void Set(const Tensor& from, v1::Tensor* to) {
   to->set_data_type(from.data_type);
   to->mutable_shape()->Add(from.shape.begin(), from.shape.end());
-  to->set_raw_data(from.data);
+  if (from.shared.has_value()) {
+    Set(*from.shared, to->mutable_shared_memory());
+  } else {
+    to->set_raw_data(from.data);
+  }
 }
 
 Tensor Take(v1::Tensor&& from) {
-  return {from.data_type(),
-          {from.shape().begin(), from.shape().end()},
-          std::move(*from.mutable_raw_data())};
+  Tensor to{from.data_type(), {from.shape().begin(), from.shape().end()}, {}};
+  if (from.has_shared_memory()) {
+    const v1::SharedMemoryReference& place = from.shared_memory();
+    to.shared = {place.region(), place.offset(), place.byte_size()};
+  } else {
+    to.data = std::move(*from.mutable_raw_data());
+  }
+  return to;
 }
 
 template <typename Request>
@@ -102,6 +117,7 @@ absl::StatusOr<Quantized> Client::Quantize(const Tensor& x, const Tensor& scale,
   request.set_precision(options.precision);
   request.set_zero_point_order(options.zero_point_order);
   request.set_report_error(options.report_error);
+  if (options.output.has_value()) Set(*options.output, request.mutable_output());
   absl::StatusOr<v1::QuantizeResponse> response = Call(request);
   if (!response.ok()) return response.status();
   Quantized result{Take(std::move(*response->mutable_y())), scale, zero_point, {}, {}};
@@ -121,6 +137,7 @@ absl::StatusOr<Tensor> Client::Dequantize(const Tensor& x, const Tensor& scale,
   if (options.tensor_scale.has_value()) {
     Set(*options.tensor_scale, request.mutable_tensor_scale());
   }
+  if (options.output.has_value()) Set(*options.output, request.mutable_output());
   absl::StatusOr<v1::DequantizeResponse> response = Call(request);
   if (!response.ok()) return response.status();
   return Take(std::move(*response->mutable_y()));
@@ -137,6 +154,7 @@ absl::StatusOr<Quantized> Client::DynamicQuantize(const Tensor& x,
   request.set_symmetry(options.symmetry);
   request.set_non_finite(options.non_finite);
   request.set_report_error(options.report_error);
+  if (options.output.has_value()) Set(*options.output, request.mutable_output());
   absl::StatusOr<v1::DynamicQuantizeResponse> response = Call(request);
   if (!response.ok()) return response.status();
   Quantized result{Take(std::move(*response->mutable_y())),

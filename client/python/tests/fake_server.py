@@ -4,6 +4,7 @@ It is for the client's unit tests, which need an answer and not a server; run as
 prints its address (the conformance suite can then be developed against it).
 """
 
+import os
 import sys
 import time
 from concurrent import futures
@@ -33,13 +34,37 @@ def _options(request, names):
     return options
 
 
+def _file(reference):
+    return Path(os.environ["QUANTD_SHARED_MEMORY_DIR"], reference.region)
+
+
+def _in_a_message(tensor):
+    """The tensor itself, of one in shared memory."""
+    if tensor.WhichOneof("contents") == "shared_memory":
+        place = tensor.shared_memory
+        tensor.raw_data = _file(place).read_bytes()[place.offset : place.offset + place.byte_size]
+    return tensor
+
+
+def _in_its_place(request, answer):
+    """The answer, with y where the request wants it."""
+    if request.HasField("output"):
+        raw = answer.y.raw_data
+        with open(_file(request.output), "r+b") as file:
+            file.seek(request.output.offset)
+            file.write(raw)
+        answer.y.shared_memory.CopyFrom(request.output)
+        answer.y.shared_memory.byte_size = len(raw)
+    return answer
+
+
 def _array(request, name):
     if not request.HasField(name):
         if name in ("x", "scale"):
             raise oracle.Invalid(name, "is required")
         return None
     try:
-        return from_message(getattr(request, name))
+        return from_message(_in_a_message(getattr(request, name)))
     except ValueError as error:
         raise oracle.Invalid(f"{name}.raw_data", str(error)) from None
 
@@ -122,7 +147,7 @@ def _abort(context, error):
 def _unary(operation):
     def call(request, context):
         try:
-            return operation(request)
+            return _in_its_place(request, operation(request))
         except oracle.Invalid as error:
             _abort(context, error)
 
@@ -134,7 +159,8 @@ def _stream(requests, context):
         kind = item.WhichOneof("request")
         answer = messages.StreamResponse(id=item.id)
         try:
-            getattr(answer, kind).CopyFrom(_OPERATIONS[kind](getattr(item, kind)))
+            request = getattr(item, kind)
+            getattr(answer, kind).CopyFrom(_in_its_place(request, _OPERATIONS[kind](request)))
         except oracle.Invalid as error:
             answer.error.code, answer.error.message = 3, str(error)
             answer.error.field_violations.add(field=error.field, description=str(error))

@@ -174,6 +174,8 @@ void RangeOfTask(const Loop& loop, int64_t begin, int64_t end, Watch& watch, Fir
 // Up to here every task has ranges of its own: 8 KiB stay in L1 beside the elements.
 constexpr int64_t kFewScales = 1024;
 
+constexpr uint64_t kMostCounted = 256 << 20;
+
 float ElementAt(const Loop& loop, int64_t index) {
   const auto bytes = static_cast<size_t>(loop.input_bits) / 8;
   std::array<uint8_t, 4> element{};
@@ -212,8 +214,9 @@ absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x, co
   if (own_ranges) {
     most_tasks = static_cast<size_t>(ThreadsOf(workers)) * TaskSplit::kTasksPerThread;
     if (scale_count > kFewScales) {
-      // They may take a quarter of the input's bytes.
-      const uint64_t fit = plan.input_bytes / 32 / static_cast<uint64_t>(scale_count);
+      // They may take a quarter of the input's bytes, and 64 MiB.
+      const uint64_t bytes = std::min(plan.input_bytes, kMostCounted);
+      const uint64_t fit = bytes / 32 / static_cast<uint64_t>(scale_count);
       most_tasks = std::clamp<uint64_t>(fit, 1, most_tasks);
     }
   }

@@ -70,6 +70,8 @@ Readings Now() {
   now.queued_requests = 5;
   now.receiving_bytes = 6;
   now.pool_bytes = 7;
+  now.regions = 16;
+  now.region_bytes = 17;
   now.busy_cores = 8;
   now.cores = 9;
   now.calls = 10;
@@ -107,18 +109,26 @@ TEST(Metrics, EverySeriesIsThereFromTheStart) {
 
 TEST(Metrics, ShowsWhatOthersCount) {
   const std::string text = Metrics(kBuild, Now).Text();
-  for (const char* series :
-       {"quantd_inflight_requests 3", "quantd_inflight_bytes 4000000000",
-        "quantd_queued_requests 5", "quantd_receiving_bytes 6", "quantd_pool_bytes 7",
-        "quantd_busy_cores 8", "quantd_cores 9", "quantd_calls 10", "quantd_connections 11",
-        "quantd_connections_accepted_total 12", "quantd_connections_throttled_total 13",
-        "quantd_answers_stalled_total 14",
-        R"(quantd_connections_ended_total{reason="too_many"} 20)",
-        R"(quantd_connections_ended_total{reason="no_handshake"} 21)",
-        R"(quantd_connections_ended_total{reason="protocol_error"} 22)",
-        R"(quantd_connections_ended_total{reason="silent"} 23)",
-        R"(quantd_connections_ended_total{reason="stalled"} 24)",
-        R"(quantd_connections_ended_total{reason="age"} 25)"}) {
+  for (const char* series : {"quantd_inflight_requests 3",
+                             "quantd_inflight_bytes 4000000000",
+                             "quantd_queued_requests 5",
+                             "quantd_receiving_bytes 6",
+                             "quantd_pool_bytes 7",
+                             "quantd_regions 16",
+                             "quantd_region_bytes 17",
+                             "quantd_busy_cores 8",
+                             "quantd_cores 9",
+                             "quantd_calls 10",
+                             "quantd_connections 11",
+                             "quantd_connections_accepted_total 12",
+                             "quantd_connections_throttled_total 13",
+                             "quantd_answers_stalled_total 14",
+                             R"(quantd_connections_ended_total{reason="too_many"} 20)",
+                             R"(quantd_connections_ended_total{reason="no_handshake"} 21)",
+                             R"(quantd_connections_ended_total{reason="protocol_error"} 22)",
+                             R"(quantd_connections_ended_total{reason="silent"} 23)",
+                             R"(quantd_connections_ended_total{reason="stalled"} 24)",
+                             R"(quantd_connections_ended_total{reason="age"} 25)"}) {
     EXPECT_THAT(Lines(text), Contains(series));
   }
 }

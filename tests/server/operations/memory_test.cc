@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "quantd/field_error.h"
 #include "random_parameters.h"
 #include "request_generator.h"
 #include "server/operations/operation.h"
@@ -55,6 +56,29 @@ TEST(MemoryBoundTest, IsWhatThePlanSaysAndLittleMore) {
       // An empty tensor may have scales, some MiB of them, and mostly has none.
       const uint64_t of_empty = operation.elements() == 0 ? 8 << 20 : 0;
       ASSERT_LE(bound, 3 * operation.memory_bytes() + of_empty);
+    });
+  }
+}
+
+// What lies in shared memory is not the server's own.
+TEST(MemoryBoundTest, OfTensorsInSharedMemoryThereIsTheRest) {
+  for (size_t i = 0; i < kOperations; ++i) {
+    ForManyPlans(kMethods[i].method, 10'000, [](const auto& request, const Operation& operation) {
+      if (request.output_encoding == wire::Encoding::kValues) return;
+      wire::Request shared = request;
+      shared.shared.push_back({wire::TensorField::kX, {"x", 0, operation.input_bytes()}});
+      shared.output = {"y", 0, operation.answer_layout().y.bytes};
+      const absl::StatusOr<Operation> planned = Plan(shared);
+      ASSERT_TRUE(planned.ok()) << planned.status();
+      ASSERT_EQ(planned->output_bytes(), operation.output_bytes());
+      ASSERT_GE(MemoryBound(shared), planned->memory_bytes());
+      const uint64_t ranges = std::min<uint64_t>(operation.input_bytes() / 4, 64 << 20);
+      ASSERT_LE(planned->memory_bytes() + operation.answer_layout().y.bytes,
+                operation.memory_bytes() + ranges + 1024);
+      if (shared.output->byte_size == 0) return;
+      --shared.output->byte_size;
+      const absl::Status small = Plan(shared).status();
+      ASSERT_EQ(ErrorField(small), "output.byte_size") << small;
     });
   }
 }

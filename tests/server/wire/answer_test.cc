@@ -42,6 +42,13 @@ v1::Tensor Expected(const AnswerLayout& layout, const TensorLayout& tensor, int 
   v1::Tensor expected;
   expected.set_data_type(static_cast<v1::DataType>(tensor.data_type));
   expected.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
+  if (layout.output.has_value() && &tensor == &layout.y) {
+    v1::SharedMemoryReference& place = *expected.mutable_shared_memory();
+    place.set_region(layout.output->region);
+    place.set_offset(layout.output->offset);
+    place.set_byte_size(layout.output->byte_size);
+    return expected;
+  }
   const std::string bytes = Filled(tensor.bytes, start);
   if (layout.encoding == Encoding::kRaw) {
     expected.set_raw_data(bytes);
@@ -142,13 +149,13 @@ void TestAnswer(const AnswerLayout& layout, const QuantizationError& error, uint
   ASSERT_TRUE(call.has_memory() && item.has_memory());
   for (Answer* answer : {&call, &item}) {
     AnswerContents& contents = answer->contents();
-    ASSERT_EQ(contents.y.size(), layout.y.bytes);
+    ASSERT_EQ(contents.y.size(), layout.output ? 0 : layout.y.bytes);
     ASSERT_EQ(contents.y_scale.size(), layout.y_scale ? layout.y_scale->bytes : 0);
     ASSERT_EQ(contents.y_zero_point.size(), layout.y_zero_point ? layout.y_zero_point->bytes : 0);
     ASSERT_EQ(contents.y_tensor_scale.size(), layout.y_tensor_scale ? 4 : 0);
     FillAll(contents);
     contents.error = error;
-    if (layout.y.bytes >= 4096) {
+    if (contents.y.size() >= 4096) {
       ASSERT_EQ(reinterpret_cast<uintptr_t>(contents.y.data()) % 64, 0);
     }
   }
@@ -158,7 +165,7 @@ void TestAnswer(const AnswerLayout& layout, const QuantizationError& error, uint
   ExpectSame<v1::DynamicQuantizeResponse>(pieces[0], expected, layout);
   ExpectSame<v1::StreamResponse>(pieces[1], ExpectedItem(layout, expected, id), layout);
   // Kernels write into what is sent.
-  for (int i = 0; i < 2 && layout.encoding == Encoding::kRaw; ++i) {
+  for (int i = 0; i < 2 && layout.encoding == Encoding::kRaw && !layout.output; ++i) {
     EXPECT_GE(places[i], pieces[i].begin);
     EXPECT_LE(places[i] + layout.y.bytes, pieces[i].begin + pieces[i].size);
   }
@@ -207,6 +214,10 @@ TEST(AnswerTest, RandomLayoutsAreWhatProtobufWouldWrite) {
     layout.method = kMethods[Below(random, kOperations)].method;
     layout.encoding = OneIn(random, 2) ? Encoding::kRaw : Encoding::kValues;
     layout.y = tensor(30);
+    if (layout.encoding == Encoding::kRaw && OneIn(random, 3)) {
+      layout.output = {std::string(1 + Below(random, 255), 'r'), random() >> Below(random, 65) % 64,
+                       layout.y.bytes};
+    }
     if (layout.method == Method::kDynamicQuantize) {
       if (!OneIn(random, 4)) layout.y_scale = tensor(10);
       if (OneIn(random, 2)) layout.y_zero_point = tensor(10);

@@ -277,16 +277,6 @@ TEST(DecodeTest, ValuesThatDoNotFitTheShapeAreRefused) {
   ExpectError(Decode(message).request, "zero_point.shape", "");
 }
 
-TEST(DecodeTest, SharedMemoryIsNotBuilt) {
-  v1::QuantizeRequest message = GoodQuantize();
-  message.mutable_x()->mutable_shared_memory()->set_region("r");
-  ExpectError(Decode(message).request, "x.shared_memory", "x.shared_memory",
-              absl::StatusCode::kUnimplemented);
-  message = GoodQuantize();
-  message.mutable_output();
-  ExpectError(Decode(message).request, "output", "output", absl::StatusCode::kUnimplemented);
-}
-
 TEST(DecodeTest, TooManyDimensionsAreCounted) {
   v1::QuantizeRequest message = GoodQuantize();
   for (int i = 0; i < 1'000'000; ++i) message.mutable_x()->add_shape(1);

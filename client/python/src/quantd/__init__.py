@@ -17,6 +17,7 @@ from .errors import (
     UnavailableError,
 )
 from .results import Dequantized, DynamicQuantized, QuantizationError, Quantized, ServerInfo
+from .shared import SharedTensor
 from .stream import Stream
 from .types import DataType, data_type, pack, unpack
 
@@ -35,6 +36,7 @@ __all__ = [
     "Quantized",
     "ResourceExhaustedError",
     "ServerInfo",
+    "SharedTensor",
     "Stream",
     "UnavailableError",
     "data_type",

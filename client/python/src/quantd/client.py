@@ -6,6 +6,7 @@ import grpc
 
 from . import messages, requests, results
 from .errors import from_rpc_error
+from .shared import SharedTensor, directory, shared
 from .stream import Stream
 from .types import DataTypeLike
 
@@ -20,6 +21,8 @@ class Client:
     timeout: seconds that a call may take when it names no timeout of its own; None waits for ever.
     credentials: gRPC channel credentials for TLS; None speaks plain text.
     options: more gRPC channel options, as (name, value) pairs.
+    shared_memory_dir: the directory that the server was given as --shared_memory_dir, for shared and shared_empty;
+    None: that of QUANTD_SHARED_MEMORY_DIR.
 
     Every call raises QuantdError (see quantd.errors) when it fails, and TypeError or ValueError for arguments that
     have no form on the wire. Arrays are returned in their logical shape, with ml_dtypes for what numpy lacks.
@@ -32,8 +35,10 @@ class Client:
         timeout: Optional[float] = None,
         credentials: Optional[grpc.ChannelCredentials] = None,
         options: Sequence = (),
+        shared_memory_dir: Optional[str] = None,
     ):
         self.address = address
+        self._shared_memory_dir = shared_memory_dir
         self._timeout = timeout
         options = _CHANNEL_OPTIONS + list(options)
         if credentials is None:
@@ -94,6 +99,7 @@ class Client:
         precision: Optional[DataTypeLike] = None,
         zero_point_order: Optional[str] = None,
         report_error: bool = False,
+        out: Optional[SharedTensor] = None,
         timeout: Optional[float] = None,
     ) -> results.Quantized:
         """y = clamp(rint(x / scale) + zero_point), as ONNX QuantizeLinear.
@@ -107,6 +113,7 @@ class Client:
         precision: type of the division, when not that of scale.
         zero_point_order: "after_rounding" (ONNX, the default) or "before_rounding" (oneDNN Graph).
         report_error: whether the result carries .error.
+        out: a SharedTensor for y, which must be large enough and none of the arguments; y is then a view of it.
         """
         request = requests.quantize(
             x,
@@ -120,8 +127,9 @@ class Client:
             precision=precision,
             zero_point_order=zero_point_order,
             report_error=report_error,
+            out=out,
         )
-        return results.quantized(self._call(self._quantize, request, timeout))
+        return results.quantized(self._call(self._quantize, request, timeout), out)
 
     def dequantize(
         self,
@@ -134,13 +142,14 @@ class Client:
         block_size: int = 0,
         block_shape: Optional[Sequence[int]] = None,
         tensor_scale: Any = None,
+        out: Optional[SharedTensor] = None,
         timeout: Optional[float] = None,
     ) -> results.Dequantized:
         """y = (x - zero_point) * scale, as ONNX DequantizeLinear.
 
         x: any output type of quantize, or int32. zero_point: x's type, or int32. output_type: float32, float16 or
         bfloat16; without it scale's type. tensor_scale: one float32 that every scale is multiplied by (NVFP4).
-        axis, block_size and block_shape as in quantize.
+        axis, block_size, block_shape and out as in quantize.
         """
         request = requests.dequantize(
             x,
@@ -151,8 +160,9 @@ class Client:
             block_size=block_size,
             block_shape=block_shape,
             tensor_scale=tensor_scale,
+            out=out,
         )
-        return results.dequantized(self._call(self._dequantize, request, timeout))
+        return results.dequantized(self._call(self._dequantize, request, timeout), out)
 
     def dynamic_quantize(
         self,
@@ -167,6 +177,7 @@ class Client:
         symmetry: Optional[str] = None,
         non_finite: Optional[str] = None,
         report_error: bool = False,
+        out: Optional[SharedTensor] = None,
         timeout: Optional[float] = None,
     ) -> results.DynamicQuantized:
         """Finds scale and zero point in x, then quantizes; DynamicQuantizeLinear for uint8.
@@ -175,6 +186,7 @@ class Client:
         scale_type: float32 (default), float16, bfloat16; float8_e8m0fnu gives the OCP microscaling formats with
         block_size=32, float8_e4m3fn gives NVFP4 with block_size=16.
         symmetry: "asymmetric" (default for integers) or "symmetric". non_finite: "reject" (default) or "ignore".
+        out as in quantize.
         """
         request = requests.dynamic_quantize(
             x,
@@ -187,8 +199,17 @@ class Client:
             symmetry=symmetry,
             non_finite=non_finite,
             report_error=report_error,
+            out=out,
         )
-        return results.dynamic_quantized(self._call(self._dynamic_quantize, request, timeout))
+        return results.dynamic_quantized(self._call(self._dynamic_quantize, request, timeout), out)
+
+    def shared(self, x: Any) -> SharedTensor:
+        """The array, in memory that the server can read as well: no call with it sends its bytes. See SharedTensor."""
+        return shared(directory(self._shared_memory_dir), x)
+
+    def shared_empty(self, shape: Sequence[int], dtype: DataTypeLike) -> SharedTensor:
+        """Shared memory for an answer of that shape and type, or of as many bytes. See SharedTensor."""
+        return SharedTensor(directory(self._shared_memory_dir), shape, dtype)
 
     def stream(self, *, max_in_flight: int = 16, timeout: Optional[float] = None) -> Stream:
         """Opens a stream of many calls; see Stream. timeout is for the whole stream, None for none at all."""

@@ -3,6 +3,7 @@
 from typing import Any, Optional, Sequence
 
 from . import messages
+from .shared import SharedTensor
 from .types import DataType, DataTypeLike, as_array, data_type, to_message
 
 ZERO_POINT_ORDERS = {"after_rounding": 1, "before_rounding": 2}
@@ -30,8 +31,22 @@ def _granularity(request, axis: Optional[int], block_size: int, block_shape: Opt
         request.block_shape.extend(block_shape)
 
 
-def _put(field, array) -> None:
+def _put(field, value: Any, name: str, default: DataType) -> DataType:
+    """Sets a tensor of the request; the type that it has."""
+    if isinstance(value, SharedTensor):
+        field.CopyFrom(value._message())
+        return value.data_type
+    array = as_array(value, name, default)
     field.CopyFrom(to_message(messages.Tensor, array))
+    return data_type(array.dtype)
+
+
+def _put_output(request, out: Optional[SharedTensor]) -> None:
+    if out is None:
+        return
+    if not isinstance(out, SharedTensor):
+        raise TypeError(f"out is {type(out).__name__}, must be what shared or shared_empty of Client returned")
+    request.output.CopyFrom(out._reference())
 
 
 def quantize(
@@ -47,6 +62,7 @@ def quantize(
     precision: Optional[DataTypeLike] = None,
     zero_point_order: Optional[str] = None,
     report_error: bool = False,
+    out: Optional[SharedTensor] = None,
 ):
     """The QuantizeRequest of these arguments; see Client.quantize."""
     request = messages.QuantizeRequest(
@@ -55,14 +71,15 @@ def quantize(
         zero_point_order=_choice(zero_point_order, ZERO_POINT_ORDERS, "zero_point_order"),
         report_error=report_error,
     )
-    _put(request.x, as_array(x, "x", DataType.FLOAT))
-    _put(request.scale, as_array(scale, "scale", DataType.FLOAT))
+    _put(request.x, x, "x", DataType.FLOAT)
+    _put(request.scale, scale, "scale", DataType.FLOAT)
     if zero_point is not None:
         default = DataType(request.output_type or DataType.UINT8)
-        _put(request.zero_point, as_array(zero_point, "zero_point", default))
+        _put(request.zero_point, zero_point, "zero_point", default)
     if not saturate:
         request.saturate = False
     _granularity(request, axis, block_size, block_shape)
+    _put_output(request, out)
     return request
 
 
@@ -76,17 +93,18 @@ def dequantize(
     block_size: int = 0,
     block_shape: Optional[Sequence[int]] = None,
     tensor_scale: Any = None,
+    out: Optional[SharedTensor] = None,
 ):
     """The DequantizeRequest of these arguments; see Client.dequantize."""
     request = messages.DequantizeRequest(output_type=_type(output_type))
-    array = as_array(x, "x", DataType.UINT8)
-    _put(request.x, array)
-    _put(request.scale, as_array(scale, "scale", DataType.FLOAT))
+    x_type = _put(request.x, x, "x", DataType.UINT8)
+    _put(request.scale, scale, "scale", DataType.FLOAT)
     if zero_point is not None:
-        _put(request.zero_point, as_array(zero_point, "zero_point", data_type(array.dtype)))
+        _put(request.zero_point, zero_point, "zero_point", x_type)
     if tensor_scale is not None:
-        _put(request.tensor_scale, as_array(tensor_scale, "tensor_scale", DataType.FLOAT))
+        _put(request.tensor_scale, tensor_scale, "tensor_scale", DataType.FLOAT)
     _granularity(request, axis, block_size, block_shape)
+    _put_output(request, out)
     return request
 
 
@@ -102,6 +120,7 @@ def dynamic_quantize(
     symmetry: Optional[str] = None,
     non_finite: Optional[str] = None,
     report_error: bool = False,
+    out: Optional[SharedTensor] = None,
 ):
     """The DynamicQuantizeRequest of these arguments; see Client.dynamic_quantize."""
     request = messages.DynamicQuantizeRequest(
@@ -111,8 +130,9 @@ def dynamic_quantize(
         non_finite=_choice(non_finite, NON_FINITES, "non_finite"),
         report_error=report_error,
     )
-    _put(request.x, as_array(x, "x", DataType.FLOAT))
+    _put(request.x, x, "x", DataType.FLOAT)
     if not saturate:
         request.saturate = False
     _granularity(request, axis, block_size, block_shape)
+    _put_output(request, out)
     return request

@@ -5,7 +5,8 @@ from typing import Optional, Tuple
 
 import numpy as np
 
-from .types import from_message
+from .shared import SharedTensor
+from .types import DataType, from_message
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,13 @@ def _optional(message, field: str) -> Optional[np.ndarray]:
     return from_message(getattr(message, field)) if message.HasField(field) else None
 
 
+def _y(message, out: Optional[SharedTensor]) -> np.ndarray:
+    """y of an answer: where it lies in shared memory, a view of that, of types narrower than a byte a copy."""
+    if message.y.WhichOneof("contents") != "shared_memory":
+        return from_message(message.y)
+    return out._view(DataType(message.y.data_type), message.y.shape)
+
+
 def _error(message) -> Optional[QuantizationError]:
     if not message.HasField("quantization_error"):
         return None
@@ -75,17 +83,17 @@ def _error(message) -> Optional[QuantizationError]:
     )
 
 
-def quantized(message) -> Quantized:
-    return Quantized(y=from_message(message.y), error=_error(message))
+def quantized(message, out: Optional[SharedTensor] = None) -> Quantized:
+    return Quantized(y=_y(message, out), error=_error(message))
 
 
-def dequantized(message) -> Dequantized:
-    return Dequantized(y=from_message(message.y))
+def dequantized(message, out: Optional[SharedTensor] = None) -> Dequantized:
+    return Dequantized(y=_y(message, out))
 
 
-def dynamic_quantized(message) -> DynamicQuantized:
+def dynamic_quantized(message, out: Optional[SharedTensor] = None) -> DynamicQuantized:
     return DynamicQuantized(
-        y=from_message(message.y),
+        y=_y(message, out),
         scale=from_message(message.y_scale),
         zero_point=_optional(message, "y_zero_point"),
         tensor_scale=_optional(message, "y_tensor_scale"),

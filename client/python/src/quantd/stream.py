@@ -3,12 +3,13 @@
 import queue
 import threading
 from concurrent.futures import Future
-from typing import Dict, Optional
+from typing import Dict, Optional, Tuple
 
 import grpc
 
 from . import messages, requests, results
 from .errors import QuantdError, from_item_error, from_rpc_error
+from .shared import SharedTensor
 
 _PARSERS = {
     "quantize": results.quantized,
@@ -34,7 +35,7 @@ class Stream:
             raise ValueError(f"max_in_flight is {max_in_flight}, must be 1 or more")
         self._permits = threading.Semaphore(max_in_flight)
         self._lock = threading.Lock()
-        self._pending: Dict[int, Future] = {}
+        self._pending: Dict[int, Tuple[Future, Optional[SharedTensor]]] = {}
         self._next_id = 0
         self._ended: Optional[Exception] = None
         self._outbox: "queue.Queue" = queue.Queue()
@@ -43,13 +44,13 @@ class Stream:
         self._reader.start()
 
     def quantize(self, *arguments, **options) -> "Future[results.Quantized]":
-        return self._submit("quantize", requests.quantize(*arguments, **options))
+        return self._submit("quantize", requests.quantize(*arguments, **options), options.get("out"))
 
     def dequantize(self, *arguments, **options) -> "Future[results.Dequantized]":
-        return self._submit("dequantize", requests.dequantize(*arguments, **options))
+        return self._submit("dequantize", requests.dequantize(*arguments, **options), options.get("out"))
 
     def dynamic_quantize(self, *arguments, **options) -> "Future[results.DynamicQuantized]":
-        return self._submit("dynamic_quantize", requests.dynamic_quantize(*arguments, **options))
+        return self._submit("dynamic_quantize", requests.dynamic_quantize(*arguments, **options), options.get("out"))
 
     def close(self) -> None:
         """Says that no more calls come, and waits for the answers still open."""
@@ -75,7 +76,7 @@ class Stream:
         with self._lock:
             self._ended = self._ended or reason
 
-    def _submit(self, kind: str, request) -> Future:
+    def _submit(self, kind: str, request, out: Optional[SharedTensor]) -> Future:
         self._permits.acquire()
         future: Future = Future()
         future.set_running_or_notify_cancel()
@@ -85,7 +86,7 @@ class Stream:
                 raise self._ended
             item = messages.StreamRequest(id=self._next_id)
             getattr(item, kind).CopyFrom(request)
-            self._pending[self._next_id] = future
+            self._pending[self._next_id] = future, out
             self._next_id += 1
             self._outbox.put(item)
         return future
@@ -95,28 +96,28 @@ class Stream:
         try:
             for answer in self._call:
                 with self._lock:
-                    future = self._pending.pop(answer.id, None)
-                if future is None:
+                    pending = self._pending.pop(answer.id, None)
+                if pending is None:
                     continue
                 self._permits.release()
-                self._settle(future, answer)
+                self._settle(*pending, answer)
         except grpc.RpcError as error:
             failure = from_rpc_error(error)
         self._end(failure)
         self._outbox.put(None)
         with self._lock:
             left, self._pending = self._pending, {}
-        for future in left.values():
+        for future, _ in left.values():
             self._permits.release()
             future.set_exception(failure)
 
     @staticmethod
-    def _settle(future: Future, answer) -> None:
+    def _settle(future: Future, out: Optional[SharedTensor], answer) -> None:
         kind = answer.WhichOneof("response")
         try:
             if kind == "error":
                 raise from_item_error(answer.error)
-            result = _PARSERS[kind](getattr(answer, kind))
+            result = _PARSERS[kind](getattr(answer, kind), out)
         except Exception as error:
             future.set_exception(error)
         else:

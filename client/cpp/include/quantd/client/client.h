@@ -49,6 +49,7 @@ struct QuantizeOptions {
   v1::DataType precision = v1::DATA_TYPE_UNSPECIFIED;
   v1::ZeroPointOrder zero_point_order = v1::ZERO_POINT_ORDER_UNSPECIFIED;
   bool report_error = false;
+  std::optional<SharedSpan> output = {};  // where y goes: room for it, and no part of an argument
 };
 
 struct DynamicQuantizeOptions {
@@ -59,12 +60,14 @@ struct DynamicQuantizeOptions {
   v1::Symmetry symmetry = v1::SYMMETRY_UNSPECIFIED;
   v1::NonFinite non_finite = v1::NON_FINITE_UNSPECIFIED;
   bool report_error = false;
+  std::optional<SharedSpan> output = {};
 };
 
 struct DequantizeOptions {
   v1::DataType output_type = v1::DATA_TYPE_UNSPECIFIED;  // unset: scale's type
   Granularity granularity = {};
   std::optional<Tensor> tensor_scale = {};  // NVFP4's second scale
+  std::optional<SharedSpan> output = {};
 };
 
 // A quantized tensor with all that is needed to dequantize it.

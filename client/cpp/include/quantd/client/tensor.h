@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -19,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "quantd/client/shared_region.h"
 #include "quantd/v1/tensor.pb.h"
 
 namespace quantd::client {
@@ -42,6 +44,7 @@ struct Tensor {
   v1::DataType data_type = v1::DATA_TYPE_UNSPECIFIED;
   std::vector<int64_t> shape;  // outermost first; empty: 0-D, one element
   std::string data;  // little endian, row-major, packed: what quantd.v1.Tensor.raw_data holds
+  std::optional<SharedSpan> shared = {};  // where the bytes are instead, as `data` would hold them
 
   // A tensor of `values`, row-major. Whether their number fits the shape is for the server to
   // check.
@@ -52,15 +55,24 @@ struct Tensor {
     if (!values.empty()) std::memcpy(result.data.data(), values.data(), values.size_bytes());
     return result;
   }
+  // A tensor in shared memory, in the server's and in this process's: of as many bytes as type and
+  // shape say.
+  static Tensor In(SharedSpan span, v1::DataType type, std::vector<int64_t> tensor_shape) {
+    return {type, std::move(tensor_shape), {}, std::move(span)};
+  }
   // A 0-D tensor, such as one scale for a whole tensor.
   template <typename T>
   static Tensor Scalar(T value) {
     return Of<T>(std::span<const T>(&value, 1), {});
   }
 
-  // The elements. INVALID_ARGUMENT when the tensor is of another type.
+  // The elements. INVALID_ARGUMENT when the tensor is of another type, or in shared memory.
   template <typename T>
   absl::StatusOr<std::vector<T>> Values() const {
+    if (shared.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the tensor lies in the region ", shared->region, ": read it there"));
+    }
     if (data_type != DataTypeOf<T>() || data.size() % sizeof(T) != 0) {
       return absl::InvalidArgumentError(absl::StrCat("the tensor holds ",
                                                      v1::DataType_Name(data_type), ", asked for ",

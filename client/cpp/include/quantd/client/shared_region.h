@@ -1,0 +1,62 @@
+// Memory that client and server on one node have both mapped: tensors in it are not sent.
+//
+//   absl::StatusOr<SharedRegion> region = SharedRegion::Create(x_bytes + y_bytes);
+//   ... write x to region->span() ...
+//   Tensor x = Tensor::In(region->At(0, x_bytes), v1::DATA_TYPE_FLOAT, {rows, columns});
+//   auto result = client.Quantize(x, scale, {}, {.output = region->At(x_bytes, y_bytes)});
+//   ... y is in region->span().subspan(x_bytes) ...
+//
+// A region is a file in a directory in memory (tmpfs) that the server was given as
+// --shared_memory_dir. It is named quantd-<pid>-<random>, all of it is allocated at once, so that
+// its pages are on this process's account and not on the server's, and locked as long as it lives:
+// the server removes what a killed client left.
+#ifndef QUANTD_CLIENT_SHARED_REGION_H_
+#define QUANTD_CLIENT_SHARED_REGION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace quantd::client {
+
+// Where a tensor lies.
+struct SharedSpan {
+  std::string region;
+  uint64_t offset = 0;
+  uint64_t byte_size = 0;
+};
+
+// Owns the file and its mapping; both go with it. Movable. Who writes while a call reads gets
+// answers to no question, but harms nobody.
+class SharedRegion {
+ public:
+  // `directory`: empty means that of QUANTD_SHARED_MEMORY_DIR. INVALID_ARGUMENT without any;
+  // otherwise what the system said, such as RESOURCE_EXHAUSTED when there is no room.
+  // REQUIRES: bytes > 0.
+  static absl::StatusOr<SharedRegion> Create(size_t bytes, std::string directory = "");
+  SharedRegion(SharedRegion&& other) noexcept;
+  SharedRegion& operator=(SharedRegion&& other) noexcept;
+  ~SharedRegion();
+
+  const std::string& name() const { return name_; }
+  // All of it, zeros at first. Aligned to a page.
+  std::span<uint8_t> span() const { return {data_, size_}; }
+  // A part of it, for a request. A tensor may start at any offset.
+  SharedSpan At(uint64_t offset, uint64_t byte_size) const { return {name_, offset, byte_size}; }
+
+ private:
+  SharedRegion() = default;
+
+  std::string path_;
+  std::string name_;
+  int file_ = -1;
+  uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace quantd::client
+
+#endif  // QUANTD_CLIENT_SHARED_REGION_H_

@@ -1,0 +1,135 @@
+"""SharedTensor: a tensor in a file that client and server on one node have both mapped, so that no byte is sent.
+
+The file lies in a directory in memory (tmpfs) that the server was given as --shared_memory_dir. It is named
+quantd-<pid>-<random>, all of it is allocated at once, so that its pages are on this process's account and not on the
+server's, and it is locked (flock) as long as it is in use: the server removes what a killed client left.
+"""
+
+import fcntl
+import mmap
+import os
+import secrets
+import weakref
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+from . import messages
+from .types import DataType, DataTypeLike, as_array, data_type, pack, unpack
+
+_VARIABLE = "QUANTD_SHARED_MEMORY_DIR"
+
+
+def directory(given: Optional[str]) -> str:
+    """The directory that was given, or the environment's."""
+    found = given or os.environ.get(_VARIABLE)
+    if not found:
+        raise ValueError(f"no directory for shared memory: give Client shared_memory_dir=, or set {_VARIABLE}")
+    return found
+
+
+def _create(folder: str, size: int) -> "tuple[str, mmap.mmap]":
+    path = os.path.join(folder, f"quantd-{os.getpid()}-{secrets.token_hex(8)}")
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o660)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The server may run as another user of the directory's group, whatever the umask here says.
+        os.fchmod(file, 0o660)
+        os.posix_fallocate(file, 0, size)
+        return path, mmap.mmap(file, size)  # which keeps the file, and so its lock
+    except BaseException:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(file)
+
+
+def _remove(path: str, process: int) -> None:
+    if os.getpid() != process:  # a child has inherited the object, not the file
+        return
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+class SharedTensor:
+    """A tensor in shared memory: Client.shared makes one of an array, Client.shared_empty an empty one.
+
+        with client.shared(x) as shared_x, client.shared_empty(x.shape, "uint8") as shared_y:
+            y = client.quantize(shared_x, 0.5, out=shared_y).y
+
+    Takes the place of an array in calls, and of the answer's memory as their `out`; by one call at a time. Its file goes
+    with the `with` block, with close(), or with the process. Arrays that are views of it stay valid.
+    """
+
+    def __init__(self, folder: str, shape: Sequence[int], dtype: DataTypeLike):
+        self.shape = tuple(int(n) for n in shape)
+        self.data_type: DataType = data_type(dtype)
+        self.byte_size = self.data_type.byte_size(int(np.prod(self.shape, dtype=np.int64)))
+        path, self._memory = _create(folder, max(self.byte_size, 1))
+        self.region = os.path.basename(path)
+        self._finalizer = weakref.finalize(self, _remove, path, os.getpid())
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.data_type.dtype
+
+    def array(self) -> np.ndarray:
+        """The elements: a view, what is written to it is there for the next call. Of types narrower than a byte a copy."""
+        return self._view(self.data_type, self.shape)
+
+    def write(self, values: Any) -> None:
+        """Replaces the elements by an array of this shape and type."""
+        array = as_array(values, "values", self.data_type)
+        if array.shape != self.shape or data_type(array.dtype) != self.data_type:
+            raise ValueError(f"values are {array.dtype} {array.shape}, this tensor is {self.dtype} {self.shape}")
+        if self.data_type.bits >= 8:
+            np.copyto(self.array(), array)
+        else:
+            self._open()[: self.byte_size] = pack(array)
+
+    def close(self) -> None:
+        """Removes the file. Its memory is free once no array is a view of it."""
+        self._finalizer()
+        try:
+            self._memory.close()
+        except BufferError:
+            pass  # views: they keep it
+
+    def __enter__(self) -> "SharedTensor":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def _open(self) -> mmap.mmap:
+        if not self._finalizer.alive:
+            raise ValueError(f"the shared tensor {self.region} is closed")
+        return self._memory
+
+    def _view(self, kind: DataType, shape: Sequence[int]) -> np.ndarray:
+        count = int(np.prod(shape, dtype=np.int64))
+        memory = self._open()
+        if kind.bits < 8:
+            return unpack(memory[: kind.byte_size(count)], kind, shape)
+        return (np.frombuffer(memory, kind.dtype, count) if count else np.empty(0, kind.dtype)).reshape(shape)
+
+    def _reference(self):
+        self._open()
+        return messages.SharedMemoryReference(region=self.region, byte_size=self.byte_size)
+
+    def _message(self):
+        return messages.Tensor(data_type=int(self.data_type), shape=self.shape, shared_memory=self._reference())
+
+
+def shared(folder: str, x: Any) -> SharedTensor:
+    """A SharedTensor of an array; Python numbers are float32."""
+    array = as_array(x, "x", DataType.FLOAT)
+    tensor = SharedTensor(folder, array.shape, array.dtype)
+    try:
+        tensor.write(array)
+    except BaseException:
+        tensor.close()
+        raise
+    return tensor

@@ -1,0 +1,104 @@
+// See guard.h.
+#include "server/regions/guard.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+
+namespace quantd::regions {
+namespace {
+
+// Read by the signal handler while others change it, so it is all atomics. The slot of whoever
+// faults stands still, for its range is in use; of the others a torn range must not be believed.
+struct Slot {
+  std::atomic<bool> taken{false};
+  std::atomic<bool> damaged{false};
+  std::atomic<uint32_t> version{0};  // odd: begin and end are being changed
+  std::atomic<uintptr_t> begin{0};
+  std::atomic<uintptr_t> end{0};
+};
+static_assert(std::atomic<uintptr_t>::is_always_lock_free);
+constinit std::array<Slot, kMaxGuarded> slots;
+
+uintptr_t page_size = 4096;
+struct sigaction before;
+
+void SetRange(Slot& slot, uintptr_t begin, uintptr_t end) {
+  slot.version.fetch_add(1);
+  slot.begin.store(begin);
+  slot.end.store(end);
+  slot.version.fetch_add(1);
+}
+
+// Replaces the pages from the address to the end of its range. They take memory only as they are
+// written to, and kernels are stopped by then (IsDamaged).
+bool Replace(uintptr_t address) {
+  for (Slot& slot : slots) {
+    const uint32_t version = slot.version.load();
+    const uintptr_t begin = slot.begin.load();
+    const uintptr_t end = slot.end.load();
+    if (version % 2 != 0 || address < begin || address >= end) continue;
+    if (slot.version.load() != version) continue;
+    slot.damaged.store(true);
+    const uintptr_t page = address / page_size * page_size;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    return mmap(reinterpret_cast<void*>(page), end - page, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+  }
+  return false;
+}
+
+void OnBusError(int /*number*/, siginfo_t* info, void* /*context*/) {
+  const int error = errno;
+  const bool sent = info->si_code <= 0;  // by a process, not by an access
+  if (!sent && Replace(reinterpret_cast<uintptr_t>(info->si_addr))) {
+    errno = error;
+    return;
+  }
+  // Not ours. The access is repeated when this returns, and meets what was there before.
+  sigaction(SIGBUS, &before, nullptr);
+  if (sent) raise(SIGBUS);
+  errno = error;
+}
+
+}  // namespace
+
+void InstallGuard() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    page_size = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    struct sigaction action = {};
+    action.sa_sigaction = OnBusError;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, &before);
+  });
+}
+
+int Guard(uint8_t* data, size_t size) {
+  for (size_t i = 0; i < slots.size(); ++i) {
+    Slot& slot = slots[i];
+    if (slot.taken.load(std::memory_order_relaxed) || slot.taken.exchange(true)) continue;
+    slot.damaged.store(false);
+    // Up to the end of the last page: its bytes are the mapping's, too.
+    const auto begin = reinterpret_cast<uintptr_t>(data);
+    SetRange(slot, begin, begin + (size + page_size - 1) / page_size * page_size);
+    return static_cast<int>(i);
+  }
+  return -1;
+}
+
+bool IsDamaged(int slot) { return slots[static_cast<size_t>(slot)].damaged.load(); }
+
+void Unguard(int slot) {
+  Slot& free = slots[static_cast<size_t>(slot)];
+  SetRange(free, 0, 0);
+  free.taken.store(false);
+}
+
+}  // namespace quantd::regions

@@ -1,0 +1,64 @@
+// See leftovers.h.
+#include "server/regions/leftovers.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "server/regions/open.h"
+
+namespace quantd::regions {
+namespace {
+
+constexpr char kPrefix[] = "quantd-";
+
+std::chrono::nanoseconds Nanoseconds(const timespec& time) {
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+bool IsOldFile(const struct stat& status, std::chrono::nanoseconds age) {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return S_ISREG(status.st_mode) && Nanoseconds(now) - Nanoseconds(status.st_ctim) > age;
+}
+
+bool RemoveIfLeft(int directory, const std::string& name, std::chrono::nanoseconds age) {
+  struct stat named, opened;
+  if (fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (!IsOldFile(named, age)) return false;
+  const Descriptor file(OpenBeneath(directory, name, O_RDONLY));
+  if (file.get() < 0 || flock(file.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  // Under the lock once more: the name may be another file's by now.
+  if (fstat(file.get(), &opened) != 0 || !IsOldFile(opened, age)) return false;
+  if (fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (named.st_dev != opened.st_dev || named.st_ino != opened.st_ino) return false;
+  return unlinkat(directory, name.c_str(), 0) == 0;
+}
+
+}  // namespace
+
+size_t RemoveLeftovers(int directory, std::chrono::nanoseconds age) {
+  const int list = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (list < 0) return 0;
+  DIR* const entries = fdopendir(list);
+  if (entries == nullptr) {
+    close(list);
+    return 0;
+  }
+  const std::unique_ptr<DIR, int (*)(DIR*)> close_entries(entries, closedir);
+  size_t removed = 0;
+  while (const dirent* const entry = readdir(entries)) {
+    if (!absl::StartsWith(entry->d_name, kPrefix) || !WhyNoName(entry->d_name).empty()) continue;
+    removed += RemoveIfLeft(directory, entry->d_name, age);
+  }
+  return removed;
+}
+
+}  // namespace quantd::regions

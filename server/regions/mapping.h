@@ -1,0 +1,70 @@
+// A file that is mapped, whole, shared with its client, under guard. Only for regions.cc.
+#ifndef QUANTD_SERVER_REGIONS_MAPPING_H_
+#define QUANTD_SERVER_REGIONS_MAPPING_H_
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "server/regions/guard.h"
+
+namespace quantd::regions {
+
+// A file, whatever its name.
+struct Identity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const Identity&) const = default;
+};
+
+class Mapping {
+ public:
+  // `file` is open for reading, and for writing if `writable`; its descriptor is not needed
+  // afterwards. RESOURCE_EXHAUSTED when the system or the guard has no room. REQUIRES: size > 0.
+  static absl::StatusOr<std::shared_ptr<Mapping>> Map(int file, const struct stat& status,
+                                                      bool writable);
+  ~Mapping();
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+  bool writable() const { return writable_; }
+  const Identity& identity() const { return identity_; }
+  bool damaged() const { return IsDamaged(slot_); }
+
+  // Maps the pages of a span that is going to be written, in bulk, the first time that it is. One
+  // by one they cost four to ten times as much: a page that is written brings no neighbours along.
+  void Prepare(size_t offset, size_t size, absl::FunctionRef<bool()> stop);
+
+  // Whether this is still what there is to be mapped. A file's number is its own as long as it is
+  // mapped somewhere, so it is never that of another one.
+  bool Shows(const struct stat& status) const {
+    return identity_ == Identity{status.st_dev, status.st_ino} &&
+           size_ == static_cast<uint64_t>(status.st_size) && !damaged();
+  }
+
+  // When it was last asked for. The owner's to guard.
+  std::chrono::steady_clock::time_point last_use;
+
+ private:
+  static constexpr size_t kPiece = 1 << 20;
+  Mapping(uint8_t* data, const struct stat& status, bool writable, int slot);
+
+  uint8_t* const data_;
+  const size_t size_;
+  const Identity identity_;
+  const bool writable_;
+  const int slot_;
+  std::unique_ptr<std::atomic<bool>[]> prepared_;  // by kPiece
+};
+
+}  // namespace quantd::regions
+
+#endif  // QUANTD_SERVER_REGIONS_MAPPING_H_

@@ -1,0 +1,268 @@
+// See regions.h.
+#include "server/regions/regions.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "quantd/field_error.h"
+#include "server/regions/leftovers.h"
+
+namespace quantd::regions {
+namespace {
+
+constexpr uint64_t kSweepsALook = 60;
+constexpr uint64_t kWorthPreparing = 64 << 10;
+
+absl::Status RegionError(absl::string_view field, absl::string_view name, absl::string_view what,
+                         absl::StatusCode code) {
+  return FieldError(absl::StrCat(field, ".region"),
+                    absl::StrCat(field, ".region '", name, "' ", what), code);
+}
+
+absl::Status OpenError(absl::string_view field, absl::string_view name, int error) {
+  switch (error) {
+    case ENOENT:
+      return RegionError(field, name, "is not in --shared_memory_dir", absl::StatusCode::kNotFound);
+    case ELOOP:
+    case EXDEV:
+    case ENXIO:
+    case ENODEV:
+      return RegionError(field, name, "is not a regular file", absl::StatusCode::kNotFound);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return RegionError(field, name, absl::StrCat("can't be opened: ", std::strerror(error)),
+                         absl::StatusCode::kPermissionDenied);
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      return RegionError(field, name, absl::StrCat("can't be opened: ", std::strerror(error)),
+                         absl::StatusCode::kResourceExhausted);
+    default:
+      return RegionError(field, name, absl::StrCat("can't be opened: ", std::strerror(error)),
+                         absl::StatusCode::kFailedPrecondition);
+  }
+}
+
+}  // namespace
+
+bool Place::Overlaps(uint64_t size, const Place& other) const {
+  if (mapping_ == nullptr || other.mapping_ == nullptr) return false;
+  if (mapping_->identity() != other.mapping_->identity()) return false;
+  const auto mine = static_cast<uint64_t>(bytes_.data() - mapping_->data());
+  const auto others = static_cast<uint64_t>(other.bytes_.data() - other.mapping_->data());
+  size = std::min<uint64_t>(size, bytes_.size());
+  return size > 0 && !other.bytes_.empty() && mine < others + other.bytes_.size() &&
+         others < mine + size;
+}
+
+void Place::Prepare(uint64_t size, absl::FunctionRef<bool()> stop) const {
+  if (mapping_ == nullptr || size < kWorthPreparing) return;
+  mapping_->Prepare(static_cast<size_t>(bytes_.data() - mapping_->data()), size, stop);
+}
+
+absl::StatusOr<std::unique_ptr<Regions>> Regions::Open(const std::string& directory,
+                                                       const Limits& limits) {
+  const int opened = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (opened < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--shared_memory_dir is '", directory,
+                     "', which is no directory that can be opened: ", std::strerror(errno)));
+  }
+  InstallGuard();
+  struct statfs system;
+  // Pages of those could not be replaced one by one (guard.cc).
+  if (fstatfs(opened, &system) == 0 && system.f_type == HUGETLBFS_MAGIC) {
+    close(opened);
+    return absl::InvalidArgumentError(
+        absl::StrCat("--shared_memory_dir is '", directory, "', on hugetlbfs: use tmpfs"));
+  }
+  const bool is_tmpfs = fstatfs(opened, &system) == 0 && system.f_type == TMPFS_MAGIC;
+  RemoveLeftovers(opened);
+  return std::unique_ptr<Regions>(new Regions(opened, is_tmpfs, limits));
+}
+
+absl::StatusOr<struct stat> Regions::Look(absl::string_view field, const std::string& name) const {
+  struct stat status;
+  if (fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    return OpenError(field, name, errno);
+  }
+  if (!S_ISREG(status.st_mode)) return OpenError(field, name, ENODEV);
+  return status;
+}
+
+absl::Status Regions::Check(absl::string_view field, const std::string& name,
+                            const struct stat& status, uint64_t offset, uint64_t size) const {
+  const auto bytes = static_cast<uint64_t>(status.st_size);
+  if (offset > bytes || size > bytes - offset) {
+    return FieldError(field, absl::StrCat(field, " is ", size, " bytes from offset ", offset,
+                                          ", region '", name, "' has ", bytes, " bytes"));
+  }
+  // Whoever touches a page first pays for it. That shall not be the server, which knows no limit
+  // for it.
+  if (counts_blocks_ && static_cast<uint64_t>(status.st_blocks) * 512 < bytes) {
+    return RegionError(field, name,
+                       absl::StrCat("has ", bytes, " bytes, of which ", status.st_blocks * 512,
+                                    " are allocated: allocate all of them, with posix_fallocate"),
+                       absl::StatusCode::kFailedPrecondition);
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Mapping> Regions::Known(const std::string& name, const struct stat& status,
+                                        Access access) {
+  const std::lock_guard lock(mutex_);
+  const auto found = current_.find(name);
+  if (found == current_.end() || !found->second->Shows(status)) return nullptr;
+  if (access == Access::kWrite && !found->second->writable()) return nullptr;
+  found->second->last_use = Clock::now();
+  return found->second;
+}
+
+absl::StatusOr<Place> Regions::Find(absl::string_view field, absl::string_view region,
+                                    uint64_t offset, uint64_t size, Access access) {
+  if (const std::string why = WhyNoName(region); !why.empty()) {
+    const std::string place = absl::StrCat(field, ".region");
+    return FieldError(place, absl::StrCat(place, " ", why));
+  }
+  const std::string name(region);
+  const absl::StatusOr<struct stat> status = Look(field, name);
+  if (!status.ok()) return status.status();
+  if (absl::Status good = Check(field, name, *status, offset, size); !good.ok()) return good;
+  Place place;
+  if (size == 0) return place;
+  place.mapping_ = Known(name, *status, access);
+  if (place.mapping_ == nullptr) {
+    absl::StatusOr<std::shared_ptr<Mapping>> mapped = Map(field, name, access, offset, size);
+    if (!mapped.ok()) return mapped.status();
+    place.mapping_ = *std::move(mapped);
+  }
+  place.bytes_ = {place.mapping_->data() + offset, size};
+  return place;
+}
+
+absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
+                                                      const std::string& name, Access access,
+                                                      uint64_t offset, uint64_t size) {
+  int opened = OpenBeneath(directory_.get(), name, O_RDWR);
+  const bool writable = opened >= 0;
+  if (!writable && (errno == EACCES || errno == EPERM || errno == EROFS) &&
+      access == Access::kRead) {
+    opened = OpenBeneath(directory_.get(), name, O_RDONLY);
+  }
+  if (opened < 0) return OpenError(field, name, errno);
+  const Descriptor file(opened);
+  // Once more, of what was opened: the name may be another file's by now.
+  struct stat status;
+  if (fstat(file.get(), &status) != 0) return OpenError(field, name, errno);
+  if (!S_ISREG(status.st_mode)) return OpenError(field, name, ENODEV);
+  if (absl::Status good = Check(field, name, status, offset, size); !good.ok()) return good;
+
+  const auto bytes = static_cast<uint64_t>(status.st_size);
+  MappingList unmapped;
+  const std::lock_guard lock(mutex_);
+  // Of two that come at once the second one need not.
+  const auto found = current_.find(name);
+  if (found != current_.end() && found->second->Shows(status) &&
+      (access == Access::kRead || found->second->writable())) {
+    return found->second;
+  }
+  if (!MakeRoom(bytes, unmapped)) {
+    return RegionError(field, name,
+                       absl::StrCat("has ", bytes, " bytes; ", current_.size() + replaced_.size(),
+                                    " mappings of ", bytes_, " bytes are in use, at most ",
+                                    limits_.mappings, " of ", limits_.bytes, " can be"),
+                       absl::StatusCode::kResourceExhausted);
+  }
+  absl::StatusOr<std::shared_ptr<Mapping>> mapped = Mapping::Map(file.get(), status, writable);
+  if (!mapped.ok()) {
+    return RegionError(field, name, mapped.status().message(), mapped.status().code());
+  }
+  (*mapped)->last_use = Clock::now();
+  Replace(name, *mapped);
+  return mapped;
+}
+
+void Regions::Replace(const std::string& name, std::shared_ptr<Mapping> mapping) {
+  bytes_ += mapping->size();
+  std::shared_ptr<Mapping>& place = current_[name];
+  if (place != nullptr) replaced_.push_back(std::move(place));
+  place = std::move(mapping);
+}
+
+bool Regions::MakeRoom(uint64_t size, MappingList& out) {
+  if (size > limits_.bytes) return false;
+  while (current_.size() + replaced_.size() >= limits_.mappings || bytes_ > limits_.bytes - size) {
+    auto oldest = current_.end();
+    for (auto it = current_.begin(); it != current_.end(); ++it) {
+      if (!IsIdle(it->second)) continue;
+      if (oldest == current_.end() || it->second->last_use < oldest->second->last_use) oldest = it;
+    }
+    const auto idle = std::find_if(replaced_.begin(), replaced_.end(), IsIdle);
+    if (idle != replaced_.end()) {
+      out.push_back(std::move(*idle));
+      replaced_.erase(idle);
+    } else if (oldest != current_.end()) {
+      out.push_back(std::move(oldest->second));
+      current_.erase(oldest);
+    } else {
+      return false;
+    }
+    bytes_ -= out.back()->size();
+  }
+  return true;
+}
+
+void Regions::Sweep() {
+  // Which names show something else by now is asked without the mutex.
+  std::vector<std::string> names;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, mapping] : current_) names.push_back(name);
+  }
+  std::vector<std::pair<std::string, struct stat>> seen;
+  for (std::string& name : names) {
+    struct stat status = {};
+    if (fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) status = {};
+    seen.emplace_back(std::move(name), status);
+  }
+  MappingList unmapped;
+  {
+    const std::lock_guard lock(mutex_);
+    const Clock::time_point now = Clock::now();
+    for (const auto& [name, status] : seen) {
+      const auto found = current_.find(name);
+      if (found == current_.end()) continue;
+      const bool idle = IsIdle(found->second) && now - found->second->last_use >= limits_.idle;
+      if (!idle && found->second->Shows(status)) continue;
+      replaced_.push_back(std::move(found->second));
+      current_.erase(found);
+    }
+    const auto in_use = std::stable_partition(replaced_.begin(), replaced_.end(), IsIdle);
+    std::move(replaced_.begin(), in_use, std::back_inserter(unmapped));
+    replaced_.erase(replaced_.begin(), in_use);
+    for (const auto& mapping : unmapped) bytes_ -= mapping->size();
+  }
+  unmapped.clear();
+  if (++sweeps_ % kSweepsALook == 0) RemoveLeftovers(directory_.get());
+}
+
+size_t Regions::mappings() const {
+  const std::lock_guard lock(mutex_);
+  return current_.size() + replaced_.size();
+}
+
+uint64_t Regions::mapped_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+}  // namespace quantd::regions

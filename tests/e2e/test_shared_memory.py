@@ -1,0 +1,287 @@
+"""Tensors in shared memory: the same bytes as in a message, and what is wrong with a reference is said."""
+
+import os
+import socket
+
+import grpc
+import numpy as np
+import pytest
+from shared import Folder, reference, shared_quantize, shared_tensor
+from support import FLOAT, UINT8, Server, pb, quantize, run, tensor, tensor_pb2
+from test_bad_input import details_of
+
+CODE = grpc.StatusCode
+INT8, UINT16, INT32, FLOAT16, FP8, INT4, FP4, UINT2 = 3, 4, 6, 10, 17, 22, 23, 25
+BITS = {FLOAT: 32, UINT8: 8, INT8: 8, UINT16: 16, INT32: 32, FLOAT16: 16, FP8: 8, INT4: 4, FP4: 4, UINT2: 2}
+RANDOM = np.random.default_rng(7)
+
+
+@pytest.fixture(scope="module")
+def folder():
+    made = Folder()
+    yield made
+    made.remove()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, folder):
+    running = Server(tmp_path_factory.mktemp("server"), folder.flag)
+    yield running
+    assert running.process.poll() is None, f"the server died:\n{running.log()[-4000:]}"
+    assert running.stop() == 0, f"no clean end:\n{running.log()[-4000:]}"
+
+
+def size_of(data_type, elements):
+    return (elements * BITS[data_type] + 7) // 8
+
+
+def refused(call, request, code, *words):
+    with pytest.raises(grpc.RpcError) as caught:
+        call(request, timeout=10)
+    assert caught.value.code() == code, caught.value.details()
+    bad, info = details_of(caught.value)
+    for word in words:
+        assert str(word) in caught.value.details(), caught.value.details()
+    return bad.field_violations[0].field if bad.field_violations else "", info.reason
+
+
+def move(folder, request, offset, y_size):
+    """The request with x in shared memory, and its y to be written there."""
+    moved = type(request)()
+    moved.CopyFrom(request)
+    for name in ("x", "scale", "zero_point", "tensor_scale"):
+        if name not in moved.DESCRIPTOR.fields_by_name or not moved.HasField(name):
+            continue
+        field = getattr(moved, name)
+        raw = field.raw_data
+        folder.file(name, raw, offset=offset)
+        field.shared_memory.CopyFrom(reference(name, len(raw), offset))
+    folder.file("y", b"\xa5" * (y_size + 2 * offset + 64))
+    moved.output.CopyFrom(reference("y", y_size + 16, offset))
+    return moved
+
+
+def same(folder, server, request, offset):
+    """Compares the answer in a message with the one in shared memory, and what lies around that."""
+    name = type(request).__name__.removesuffix("Request")
+    call = getattr(server.stub, name)
+    want = call(request, timeout=60)
+    raw = want.y.raw_data
+    got = call(move(folder, request, offset, len(raw)), timeout=60)
+    assert got.y.shared_memory == reference("y", len(raw), offset)
+    assert got.y.shape == want.y.shape and got.y.data_type == want.y.data_type and not got.y.raw_data
+    around = folder.read("y")
+    assert around[offset : offset + len(raw)] == raw
+    assert around[:offset] == b"\xa5" * offset and set(around[offset + len(raw) :]) <= {0xA5}
+    want.y.Clear(), got.y.Clear()
+    assert got == want
+
+
+def floats(shape, data_type=FLOAT):
+    values = RANDOM.standard_normal(shape).astype(np.float32)
+    raw = values.astype(np.float16).tobytes() if data_type == FLOAT16 else values.tobytes()
+    if data_type == INT32:
+        raw = RANDOM.integers(-1000, 1000, shape, np.int32).tobytes()
+    return tensor_pb2.Tensor(data_type=data_type, shape=shape, raw_data=raw)
+
+
+OFFSETS = [0, 1, 3, 4096]
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("output", [UINT8, INT8, UINT16, FP8, INT4, FP4, UINT2])
+def test_quantize_gives_the_same_bytes(server, folder, output, offset):
+    for x in (floats([37, 53]), floats([300, 1001], FLOAT16), floats([3, 5], INT32)):
+        blocks = [x.shape[0], -(-x.shape[1] // 8)]
+        for fields, shape in (({}, []), ({"axis": 1}, [x.shape[1]]), ({"axis": 1, "block_size": 8}, blocks)):
+            scale = tensor(RANDOM.uniform(0.01, 0.1, shape))
+            same(folder, server, pb.QuantizeRequest(x=x, scale=scale, output_type=output, **fields), offset)
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("data_type", [UINT8, INT8, UINT16, FP8, INT4, FP4, UINT2])
+def test_dequantize_gives_the_same_bytes(server, folder, data_type, offset):
+    for shape in ([37, 53], [100, 4001]):
+        x = tensor_pb2.Tensor(data_type=data_type, shape=shape, raw_data=RANDOM.bytes(size_of(data_type, shape[0] * shape[1])))
+        for output in (FLOAT, FLOAT16):
+            scale = tensor(RANDOM.uniform(0.01, 0.1, shape[1]))
+            same(folder, server, pb.DequantizeRequest(x=x, scale=scale, output_type=output, axis=1), offset)
+            zero = tensor_pb2.Tensor(data_type=data_type, raw_data=b"\1" * size_of(data_type, 1))
+            integer = data_type not in (FP8, FP4)
+            same(folder, server, pb.DequantizeRequest(x=x, scale=tensor(0.3), zero_point=zero if integer else None, output_type=output), offset)
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("output", [UINT8, INT8, FP8, INT4, FP4, UINT2])
+def test_dynamic_quantize_gives_the_same_bytes(server, folder, output, offset):
+    for x in (floats([64, 96]), floats([1500, 256], FLOAT16)):
+        for fields in ({}, {"axis": 0}, {"axis": 1, "block_size": 32}, {"report_error": True}):
+            same(folder, server, pb.DynamicQuantizeRequest(x=x, output_type=output, **fields), offset)
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2, 3, 16])
+def test_large_tensors_at_any_offset(server, folder, offset):
+    """Beyond the caches, where kernels write past them."""
+    x = floats([(9 << 20) + 5])
+    same(folder, server, pb.QuantizeRequest(x=x, scale=tensor(0.1)), offset)
+    same(folder, server, pb.QuantizeRequest(x=x, scale=tensor(0.1), output_type=UINT16), offset)
+    codes = tensor_pb2.Tensor(data_type=UINT8, shape=[(9 << 20) + 5], raw_data=RANDOM.bytes((9 << 20) + 5))
+    same(folder, server, pb.DequantizeRequest(x=codes, scale=tensor(0.1)), offset)
+
+
+def test_more_than_a_message_can_be(start, folder):
+    small = start(folder.flag, "--max_message_bytes=65536", "--memory_budget_bytes=1048576")
+    assert "shared_memory" in small.stub.GetServerInfo(pb.GetServerInfoRequest()).extensions
+    x = floats([16 << 20])
+    folder.file("large", x.raw_data)
+    folder.file("large_y", bytes(16 << 20))
+    answer = small.stub.Quantize(shared_quantize("large", 16 << 20, "large_y"), timeout=60)
+    assert answer.y.shared_memory.byte_size == 16 << 20
+    want = np.clip(np.rint(np.frombuffer(x.raw_data, np.float32) / 0.5), 0, 255).astype(np.uint8)
+    assert folder.read("large_y") == want.tobytes()
+    # An answer in a message is still too large for one.
+    refused(small.stub.Quantize, shared_quantize("large", 16 << 20), CODE.RESOURCE_EXHAUSTED)
+    for name in ("large", "large_y"):
+        os.unlink(folder.path / name)
+
+
+def test_items_of_a_stream(server, folder):
+    folder.file("x", np.float32([1, 2, 3, 4]).tobytes())
+    folder.file("y", bytes(64))
+    items = [
+        pb.StreamRequest(id=1, quantize=shared_quantize(output="y")),
+        pb.StreamRequest(id=2, quantize=shared_quantize("missing")),
+        pb.StreamRequest(id=3, dynamic_quantize=pb.DynamicQuantizeRequest(x=shared_tensor("x", [4], 16))),
+        pb.StreamRequest(id=4, quantize=shared_quantize(offset=2)),
+        pb.StreamRequest(id=5, quantize=quantize([1.0])),
+    ]
+    answers = {answer.id: answer for answer in server.stub.Stream(iter(items), timeout=10)}
+    assert answers[1].quantize.y.shared_memory == reference("y", 4) and folder.read("y", 0, 4) == bytes([2, 4, 6, 8])
+    assert answers[2].error.code == CODE.NOT_FOUND.value[0] and answers[2].error.field_violations[0].field == "x.shared_memory.region"
+    assert answers[3].dynamic_quantize.y.raw_data == bytes([64, 127, 191, 255])
+    assert answers[4].error.code == CODE.INVALID_ARGUMENT.value[0]
+    assert answers[5].quantize.y.raw_data == b"\2"
+
+
+def test_only_one_side_in_shared_memory(server, folder):
+    folder.file("x", np.float32([1, 2, 3, 4]).tobytes())
+    folder.file("y", bytes(64))
+    assert server.stub.Quantize(shared_quantize(), timeout=10).y.raw_data == bytes([2, 4, 6, 8])
+    server.stub.Quantize(quantize([1, 2], output=reference("y", 2, 7)), timeout=10)
+    assert folder.read("y", 7, 2) == bytes([2, 4])
+
+
+def test_tensors_without_elements(server, folder):
+    folder.file("x", bytes(16))
+    empty = shared_tensor("x", [0, 3], 0, 16)
+    answer = server.stub.Quantize(pb.QuantizeRequest(x=empty, scale=tensor(1), output=reference("x", 0)), timeout=10)
+    assert answer.y.shared_memory == reference("x", 0) and list(answer.y.shape) == [0, 3]
+
+
+def test_a_changed_file_is_seen(server, folder):
+    folder.file("x", np.float32([1, 2, 3, 4]).tobytes())
+    call = lambda elements: server.stub.Quantize(shared_quantize(elements=elements), timeout=10).y.raw_data  # noqa: E731
+    assert call(4) == bytes([2, 4, 6, 8])
+    folder.file("x", np.float32([5]).tobytes(), keep=True)
+    assert call(4) == bytes([10, 4, 6, 8])
+    folder.file("x", np.float32([9]).tobytes(), offset=16, keep=True)
+    assert call(5) == bytes([10, 4, 6, 8, 18])
+    folder.file("new", np.float32([7, 7]).tobytes())
+    os.rename(folder.path / "new", folder.path / "x")
+    assert call(2) == bytes([14, 14])
+    refused(server.stub.Quantize, shared_quantize(elements=5), CODE.INVALID_ARGUMENT, 20, 8)
+    os.unlink(folder.path / "x")
+    refused(server.stub.Quantize, shared_quantize(elements=2), CODE.NOT_FOUND, "x")
+
+
+def test_sizes_and_offsets(server, folder):
+    folder.file("x", bytes(100))
+    folder.file("y", bytes(100))
+    call, bad = server.stub.Quantize, CODE.INVALID_ARGUMENT
+    most = (1 << 64) - 1
+    for offset in (85, 100, 101, 1 << 40, most - 15, most, 1 << 63):
+        field, _ = refused(call, shared_quantize(offset=offset), bad, offset, 100, 16)
+        assert field == "x.shared_memory"
+    for size in (0, 15, 17, most, 1 << 63):
+        request = shared_quantize()
+        request.x.shared_memory.byte_size = size
+        assert refused(call, request, bad, size, 16)[0] == "x.shared_memory.byte_size"
+        request = shared_quantize(output="y")
+        request.output.byte_size = size
+        if size == 0:
+            assert refused(call, request, bad, 0, 4)[0] == "output.byte_size"
+        elif size > 100:
+            assert refused(call, request, bad, size, 100)[0] == "output"
+    assert refused(call, shared_quantize(elements=101 // 4 + 1), bad)[0] == "x.shared_memory"
+    short = shared_quantize(output="y")
+    short.output.byte_size = 3
+    assert refused(call, short, bad, 3, 4)[0] == "output.byte_size"
+    huge = pb.QuantizeRequest(x=shared_tensor("x", [1 << 40, 1 << 40], most), scale=tensor(1))
+    assert refused(call, huge, bad)[0].startswith("x")
+    values = shared_quantize(output="y", output_encoding=2)
+    assert refused(call, values, bad)[0] == "output_encoding"
+
+
+def test_output_over_an_input(server, folder):
+    """Refused, whole or in part, under whatever name: kernels read in pieces, and DynamicQuantize twice."""
+    folder.file("x", np.float32([1, 2, 3, 4]).tobytes() + bytes(84))
+    os.link(folder.path / "x", folder.path / "twin")
+    for region in ("x", "twin"):
+        for offset in (0, 1, 12, 15):
+            request = shared_quantize(output=region)
+            request.output.offset = offset
+            assert refused(server.stub.Quantize, request, CODE.INVALID_ARGUMENT, "overlaps", 4, 16)[0] == "output"
+            dynamic = pb.DynamicQuantizeRequest(x=request.x, output=request.output)
+            refused(server.stub.DynamicQuantize, dynamic, CODE.INVALID_ARGUMENT, "overlaps")
+    request = shared_quantize(output="x")
+    request.output.offset = 16
+    server.stub.Quantize(request, timeout=10)
+    # What is only room behind y is not y.
+    request.x.shared_memory.offset, request.output.offset, request.output.byte_size = 20, 16, 60
+    server.stub.Quantize(request, timeout=10)
+    over_scale = quantize([1.0], output=reference("x", 1))
+    over_scale.scale.CopyFrom(shared_tensor("x", [], 4))
+    assert refused(server.stub.Quantize, over_scale, CODE.INVALID_ARGUMENT, "scale")[0] == "output"
+    os.unlink(folder.path / "twin")
+
+
+def test_names_that_are_none(server, folder):
+    folder.file("x", bytes(100))
+    (folder.path / "folder").mkdir()
+    (folder.path / "folder" / "x").write_bytes(bytes(100))
+    os.symlink("/etc/passwd", folder.path / "passwd")
+    os.symlink("x", folder.path / "link")
+    os.symlink("folder", folder.path / "linked_folder")
+    os.mkfifo(folder.path / "pipe")
+    socket.socket(socket.AF_UNIX).bind(str(folder.path / "socket"))
+    bad = ["", ".", "..", "../x", "/etc/passwd", "a/b", "folder/x", "linked_folder/x", "x/", "./x", "x\0", "\0", "x" * 256, "x" * 300]
+    bad += [".x", "x y", "x\n", "ü", "~", "%2e%2e", "x;y"]
+    for name in bad:
+        field, _ = refused(server.stub.Quantize, shared_quantize(name), CODE.INVALID_ARGUMENT)
+        assert field == "x.shared_memory.region", name
+        refused(server.stub.Quantize, quantize([1.0], output=reference(name, 1)), CODE.INVALID_ARGUMENT)
+    for name in ["passwd", "link", "linked_folder", "folder", "pipe", "socket"]:
+        refused(server.stub.Quantize, shared_quantize(name), CODE.NOT_FOUND, name, "not a regular file")
+    for name in ["missing", "x" * 255, "-", "..x"[2:] + "1"]:
+        assert refused(server.stub.Quantize, shared_quantize(name), CODE.NOT_FOUND, name)[0] == "x.shared_memory.region"
+    assert "root:" not in server.log()
+
+
+def test_a_file_with_holes_is_refused(server, folder):
+    folder.file("holes", bytes(16))
+    os.truncate(folder.path / "holes", 1 << 30)
+    refused(server.stub.Quantize, shared_quantize("holes"), CODE.FAILED_PRECONDITION, "posix_fallocate", 1 << 30)
+
+
+def test_without_a_directory(start):
+    without = start()
+    assert "shared_memory" not in without.stub.GetServerInfo(pb.GetServerInfoRequest()).extensions
+    field, reason = refused(without.stub.Quantize, shared_quantize(), CODE.UNIMPLEMENTED, "--shared_memory_dir")
+    assert (field, reason) == ("x.shared_memory", "NO_SHARED_MEMORY")
+    refused(without.stub.Quantize, quantize([1.0], output=reference("y", 1)), CODE.UNIMPLEMENTED, "output")
+
+
+@pytest.mark.parametrize("path", ["/no/such/folder", "/etc/passwd"])
+def test_a_directory_that_is_none_is_one_line_and_exit_code_2(path):
+    code, out, error = run("--listen=127.0.0.1:0", "--http_listen=", f"--shared_memory_dir={path}")
+    assert (code, out) == (2, "") and len(error.splitlines()) == 1 and path in error and "--shared_memory_dir" in error

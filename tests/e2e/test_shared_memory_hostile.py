@@ -1,0 +1,291 @@
+"""Clients that cut, grow, change and remove what the server is working on, leave it behind, or bring more than there may be."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+from shared import Folder, reference, shared_quantize, shared_tensor
+from support import UINT8, Server, pb, quantize, tensor, wait_for
+
+CODE = grpc.StatusCode
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def folder():
+    made = Folder()
+    yield made
+    made.remove()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, folder):
+    running = Server(tmp_path_factory.mktemp("server"), folder.flag)
+    yield running
+    assert running.process.poll() is None, f"the server died:\n{running.log()[-4000:]}"
+    assert running.stop() == 0, f"no clean end:\n{running.log()[-4000:]}"
+
+
+def descriptors(server):
+    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+
+
+def mapped(server, folder):
+    with open(f"/proc/{server.process.pid}/maps") as maps:
+        return sum(str(folder.path) in line for line in maps)
+
+
+def code_of(call, request):
+    try:
+        call(request, timeout=30)
+        return CODE.OK
+    except grpc.RpcError as error:
+        return error.code()
+
+
+def works(server):
+    assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\2"
+
+
+def requests_of(size, output="y"):
+    """Each operation, with x of so many bytes in region x and y in that of output: one for calls at the same time."""
+    x, y = shared_tensor("x", [size // 4], size), reference(output, size)
+    codes = shared_tensor("x", [size // 4], size // 4, data_type=UINT8)
+    return [
+        ("Quantize", pb.QuantizeRequest(x=x, scale=tensor(0.5), output=y)),
+        ("Quantize", pb.QuantizeRequest(x=x, scale=tensor(0.5))),
+        ("DynamicQuantize", pb.DynamicQuantizeRequest(x=x, output=y, report_error=True)),
+        ("DynamicQuantize", pb.DynamicQuantizeRequest(x=x, axis=0, block_size=32)),
+        ("Dequantize", pb.DequantizeRequest(x=codes, scale=tensor(0.5), output=y)),
+    ]
+
+
+@pytest.mark.parametrize("victim", ["x", "y"])
+def test_files_that_are_cut_and_grow_during_calls(server, folder, victim):
+    """Every call ends with an answer or a clear error, and only that call."""
+    size = 8 * MIB
+    for name in "xy":
+        folder.file(name, size=size)
+    over = threading.Event()
+
+    def cut():
+        random = np.random.default_rng(3)
+        file = os.open(folder.path / victim, os.O_RDWR)
+        while not over.is_set():
+            os.truncate(file, int(random.integers(0, size)))
+            time.sleep(float(random.uniform(0, 0.002)))
+            os.posix_fallocate(file, 0, size)
+            time.sleep(float(random.uniform(0, 0.006)))
+        os.close(file)
+
+    thread = threading.Thread(target=cut)
+    thread.start()
+    seen, texts = {}, set()
+    try:
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            for method, request in requests_of(size):
+                try:
+                    getattr(server.stub, method)(request, timeout=30)
+                    code = CODE.OK
+                except grpc.RpcError as error:
+                    code = error.code()
+                    texts.add(error.details().split("'")[-1])
+                seen[code] = seen.get(code, 0) + 1
+            works(server)
+    finally:
+        over.set()
+        thread.join()
+    print(victim, seen, texts)
+    assert set(seen) <= {CODE.OK, CODE.FAILED_PRECONDITION, CODE.INVALID_ARGUMENT}
+    assert seen[CODE.OK] > 0 and any("cut short" in text for text in texts)
+    folder.file(victim, size=size)
+    for method, request in requests_of(size):
+        assert code_of(getattr(server.stub, method), request) == CODE.OK
+
+
+def test_a_cut_costs_no_memory(server, folder):
+    """Pages that are gone are not replaced by the server's own, but for those of a moment."""
+    size = 256 * MIB
+    folder.file("x", bytes(size // 16))
+    folder.file("y", size=size // 4)
+    dequantize = pb.DequantizeRequest(
+        x=shared_tensor("x", [size // 16], size // 16, data_type=UINT8), scale=tensor(0.5), output=reference("y", size // 4)
+    )
+    works(server)
+    before = server.status()["RssAnon"]
+    peak = 0
+    for _ in range(5):
+        folder.file("y", size=size // 4)
+        assert code_of(server.stub.Dequantize, dequantize) == CODE.OK
+        call = server.stub.Dequantize.future(dequantize, timeout=30)
+        os.truncate(folder.path / "y", 0)
+        while not call.done():
+            peak = max(peak, server.status()["RssAnon"])
+        assert call.code() in (CODE.OK, CODE.FAILED_PRECONDITION, CODE.INVALID_ARGUMENT), call.details()
+    assert peak - before < 16 * 1024, (before, peak)
+
+
+def test_bytes_that_change_during_calls(server, folder):
+    """Scales that become zero or NaN behind the checks, tensors that hold NaN the second time that they are read."""
+    size = MIB
+    folder.file("x", np.ones(size // 4, np.float32).tobytes())
+    folder.file("y", size=size)
+    folder.file("scale", np.ones(size // 4, np.float32).tobytes())
+    over = threading.Event()
+
+    def change():
+        random = np.random.default_rng(5)
+        x = np.memmap(folder.path / "x", np.float32)
+        scale = np.memmap(folder.path / "scale", np.float32)
+        values = np.float32([1, 0, -0.0, np.nan, np.inf, -np.inf, 1e-45, 3e38, -1, 1e-30])
+        while not over.is_set():
+            x[random.integers(0, x.size, 1000)] = random.choice(values)
+            scale[random.integers(0, scale.size, 100)] = random.choice(values)
+            x[:] = 1
+            scale[:] = 1
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    seen = {}
+    try:
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            for method, request in requests_of(size):
+                if method != "DynamicQuantize":
+                    request.scale.CopyFrom(shared_tensor("scale", [size // 4], size))
+                    request.axis = 0
+                code = code_of(getattr(server.stub, method), request)
+                seen[code] = seen.get(code, 0) + 1
+    finally:
+        over.set()
+        thread.join()
+    assert set(seen) <= {CODE.OK, CODE.INVALID_ARGUMENT} and seen[CODE.OK] > 0, seen
+    works(server)
+
+
+def test_a_thousand_regions_leave_nothing(server, folder):
+    def round_of(count):
+        for i in range(count):
+            folder.file(f"many{i}", size=64 * 1024)
+            assert code_of(server.stub.Quantize, shared_quantize(f"many{i}", 8 * 1024)) == CODE.OK
+
+    def clean():
+        for file in folder.path.glob("many*"):
+            file.unlink()
+        wait_for(lambda: mapped(server, folder) == 0, 15, "nothing is mapped")
+
+    clean()
+    round_of(100)
+    clean()
+    memory, files = server.status()["VmRSS"], descriptors(server)
+    round_of(1500)
+    assert descriptors(server) <= files + 2
+    assert mapped(server, folder) <= 1100
+    clean()
+    assert descriptors(server) <= files + 2
+    assert server.status()["VmRSS"] - memory < 4 * 1024
+
+
+def test_what_is_idle_is_unmapped(server, folder):
+    folder.file("x", bytes(64))
+    works(server)
+    assert code_of(server.stub.Quantize, shared_quantize()) == CODE.OK
+    assert mapped(server, folder) >= 1
+    metrics = server.metrics()
+    assert metrics["quantd_regions"] >= 1 and metrics["quantd_region_bytes"] >= 64
+    wait_for(lambda: mapped(server, folder) == 0, 10, "it is unmapped after some seconds")
+    assert server.metrics()["quantd_region_bytes"] == 0
+
+
+def test_cancelled_calls_let_go(server, folder):
+    size = 32 * MIB
+    for name in "xy":
+        folder.file(name, size=size)
+    before = server.metrics()["quantd_inflight_requests"]
+    for method, request in requests_of(size) * 6:
+        call = getattr(server.stub, method).future(request)
+        time.sleep(0.003)
+        call.cancel()
+        wait_for(lambda: server.metrics()["quantd_inflight_requests"] == before, 10, "the call is over")
+    for name in "xy":
+        os.unlink(folder.path / name)
+    wait_for(lambda: mapped(server, folder) == 0, 10, "their regions are unmapped")
+    works(server)
+
+
+def test_a_region_does_not_count_as_the_servers_memory(start, folder):
+    """A tensor of 64 MiB under a budget of 4: what the server takes is next to nothing."""
+    size = 64 * MIB
+    for name in "xy":
+        folder.file(name, size=size)
+    small = start(folder.flag, "--memory_budget_bytes=4194304")
+    for method, request in requests_of(size):
+        if request.HasField("output"):
+            assert code_of(getattr(small.stub, method), request) == CODE.OK
+    # Scales are copied, and count.
+    request = pb.DequantizeRequest(
+        x=shared_tensor("x", [size // 4], size // 4, data_type=UINT8), scale=shared_tensor("y", [size // 4], size), axis=0
+    )
+    assert code_of(small.stub.Dequantize, request) == CODE.RESOURCE_EXHAUSTED
+
+
+def test_a_drain_with_a_region_in_use(start, folder):
+    size = 128 * MIB
+    for name in ("x", "y0", "y1"):
+        folder.file(name, size=size)
+    server = start(folder.flag)
+    works(server)
+    calls = []
+    for output in ("y0", "y1"):
+        method, request = requests_of(size, output)[int(output[1]) * 2]
+        calls.append(getattr(server.stub, method).future(request, timeout=30))
+    time.sleep(0.03)
+    server.signal()
+    codes = [call.code() for call in calls]
+    assert server.process.wait(20) == 0
+    assert set(codes) <= {CODE.OK, CODE.UNAVAILABLE} and CODE.OK in codes
+
+
+HOLDER = """
+import fcntl, os, sys, time
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(file, fcntl.LOCK_EX)
+print("ready", flush=True)
+time.sleep(100)
+"""
+
+
+def test_files_of_dead_clients_go_at_the_start(start, folder):
+    """The age that a file must have is ten seconds; the server looks when it starts and once a minute."""
+    folder.file("quantd-1-dead", b"1")
+    folder.file("other-1", b"1")
+    holders = []
+    for name in ("quantd-2-alive", "quantd-3-killed"):
+        command = [sys.executable, "-c", HOLDER, str(folder.path / name)]
+        holders.append(subprocess.Popen(command, stdout=subprocess.PIPE))
+        holders[-1].stdout.readline()
+    young = start(folder.flag)
+    assert young.stop() == 0 and (folder.path / "quantd-1-dead").exists()
+    holders[1].send_signal(signal.SIGKILL)
+    holders[1].wait()
+    time.sleep(10.5)
+    start(folder.flag)
+    left = {file.name for file in folder.path.glob("*-*")}
+    for holder in holders:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+    assert left == {"quantd-2-alive", "other-1"}
+
+
+def test_a_bus_error_from_outside_is_still_the_end(start, folder):
+    server = start(folder.flag)
+    server.signal(signal.SIGBUS)
+    assert server.process.wait(10) != 0

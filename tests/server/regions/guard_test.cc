@@ -1,0 +1,179 @@
+// SIGBUS: of guarded memory it is a mark, of any other the end.
+#include "server/regions/guard.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "regions_testing.h"
+
+namespace quantd::regions {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+class Mapped {
+ public:
+  Mapped(int file, size_t size) : size_(size) {
+    data_ = static_cast<uint8_t*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    EXPECT_NE(data_, MAP_FAILED);
+  }
+  ~Mapped() { munmap(data_, size_); }
+  Mapped(const Mapped&) = delete;
+  Mapped& operator=(const Mapped&) = delete;
+  volatile uint8_t* at(size_t offset) const { return data_ + offset; }
+  uint8_t* data() const { return data_; }
+
+ private:
+  uint8_t* data_;
+  size_t size_;
+};
+
+class GuardTest : public testing::Test {
+ protected:
+  GuardTest() { InstallGuard(); }
+  Folder folder_;
+};
+
+TEST_F(GuardTest, WhatIsCutShortReadsAsZerosAndIsDamaged) {
+  const int file = folder_.Create("a", 8 * kPage, 'x');
+  const Mapped mapped(file, 8 * kPage);
+  const int slot = Guard(mapped.data(), 8 * kPage);
+  ASSERT_GE(slot, 0);
+  EXPECT_EQ(*mapped.at(7 * kPage), 'x');
+  EXPECT_EQ(ftruncate(file, 2 * kPage), 0);
+  EXPECT_FALSE(IsDamaged(slot));
+  EXPECT_EQ(*mapped.at(kPage), 'x');
+  EXPECT_FALSE(IsDamaged(slot));
+  EXPECT_EQ(*mapped.at(4 * kPage + 17), 0);
+  EXPECT_TRUE(IsDamaged(slot));
+  // A page before it is found missing later.
+  EXPECT_EQ(*mapped.at(3 * kPage), 0);
+  *mapped.at(8 * kPage - 1) = 'y';
+  EXPECT_EQ(*mapped.at(8 * kPage - 1), 'y');
+  EXPECT_EQ(*mapped.at(kPage), 'x');
+  // Nothing of it gets into a file that grows again.
+  EXPECT_EQ(ftruncate(file, 8 * kPage), 0);
+  char last = 'z';
+  EXPECT_EQ(pread(file, &last, 1, 8 * kPage - 1), 1);
+  EXPECT_EQ(last, 0);
+  Unguard(slot);
+  close(file);
+}
+
+TEST_F(GuardTest, AWriteIsCaughtToo) {
+  const int file = folder_.Create("a", 4 * kPage);
+  const Mapped mapped(file, 4 * kPage);
+  const int slot = Guard(mapped.data(), 4 * kPage);
+  EXPECT_EQ(ftruncate(file, 0), 0);
+  *mapped.at(0) = 1;
+  EXPECT_TRUE(IsDamaged(slot));
+  Unguard(slot);
+  close(file);
+}
+
+TEST_F(GuardTest, ASlotThatIsTakenAgainIsUndamaged) {
+  const int file = folder_.Create("a", kPage);
+  for (int i = 0; i < 3 * static_cast<int>(kMaxGuarded); ++i) {
+    EXPECT_EQ(ftruncate(file, kPage), 0);
+    const Mapped mapped(file, kPage);
+    const int slot = Guard(mapped.data(), kPage);
+    ASSERT_GE(slot, 0);
+    EXPECT_FALSE(IsDamaged(slot));
+    EXPECT_EQ(ftruncate(file, 0), 0);
+    *mapped.at(0) = 1;
+    EXPECT_TRUE(IsDamaged(slot));
+    Unguard(slot);
+  }
+  close(file);
+}
+
+TEST_F(GuardTest, AllSlotsTaken) {
+  std::vector<int> slots;
+  const int file = folder_.Create("a", kPage);
+  const Mapped mapped(file, kPage);
+  for (size_t i = 0; i < kMaxGuarded; ++i) slots.push_back(Guard(mapped.data(), kPage));
+  EXPECT_EQ(Guard(mapped.data(), kPage), -1);
+  for (const int slot : slots) {
+    EXPECT_GE(slot, 0);
+    Unguard(slot);
+  }
+  close(file);
+}
+
+TEST_F(GuardTest, OnEveryThreadAtOnce) {
+  const int file = folder_.Create("a", 64 * kPage, 'x');
+  for (int round = 0; round < 50; ++round) {
+    EXPECT_EQ(ftruncate(file, 64 * kPage), 0);
+    const Mapped mapped(file, 64 * kPage);
+    const int slot = Guard(mapped.data(), 64 * kPage);
+    EXPECT_EQ(ftruncate(file, kPage), 0);
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < 8; ++i) {
+      threads.emplace_back([&, i] {
+        for (size_t page = 1; page < 64; ++page) {
+          volatile uint8_t* const byte = mapped.at((page + i) % 63 * kPage + kPage + i);
+          *byte = static_cast<uint8_t>(*byte + 1);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_TRUE(IsDamaged(slot));
+    Unguard(slot);
+  }
+  close(file);
+}
+
+// Others take and free slots while one faults: a torn range must not be believed.
+TEST_F(GuardTest, WhileOthersComeAndGo) {
+  std::atomic<bool> over{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2; ++i) {
+    others.emplace_back([&, i] {
+      const int file = folder_.Create(absl::StrCat("other", i), 16 * kPage, 'o');
+      while (!over) {
+        const Mapped mapped(file, 16 * kPage);
+        const int slot = Guard(mapped.data(), 16 * kPage);
+        for (size_t page = 0; page < 16; ++page) EXPECT_EQ(*mapped.at(page * kPage), 'o');
+        EXPECT_FALSE(IsDamaged(slot));
+        Unguard(slot);
+      }
+      close(file);
+    });
+  }
+  const int file = folder_.Create("a", 16 * kPage);
+  for (int round = 0; round < 2000; ++round) {
+    EXPECT_EQ(ftruncate(file, 16 * kPage), 0);
+    const Mapped mapped(file, 16 * kPage);
+    const int slot = Guard(mapped.data(), 16 * kPage);
+    EXPECT_EQ(ftruncate(file, 0), 0);
+    *mapped.at(round % 16 * kPage) = 1;
+    EXPECT_TRUE(IsDamaged(slot));
+    Unguard(slot);
+  }
+  over = true;
+  for (std::thread& other : others) other.join();
+  close(file);
+}
+
+using GuardDeathTest = GuardTest;
+
+TEST_F(GuardDeathTest, ElsewhereItEndsTheProcess) {
+  const int file = folder_.Create("a", 2 * kPage);
+  const Mapped mapped(file, 2 * kPage);
+  const int slot = Guard(mapped.data(), kPage);  // the first page only
+  EXPECT_EQ(ftruncate(file, 0), 0);
+  EXPECT_DEATH(*mapped.at(kPage) = 1, "");
+  Unguard(slot);
+  EXPECT_DEATH(*mapped.at(0) = 1, "");
+  EXPECT_DEATH(raise(SIGBUS), "");
+  EXPECT_DEATH(kill(getpid(), SIGBUS), "");
+  close(file);
+}
+
+}  // namespace
+}  // namespace quantd::regions

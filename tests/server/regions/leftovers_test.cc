@@ -1,0 +1,82 @@
+// What dead clients left goes, and nothing else.
+#include "server/regions/leftovers.h"
+
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "regions_testing.h"
+
+namespace quantd::regions {
+namespace {
+
+using std::chrono::milliseconds;
+
+void Wait() { std::this_thread::sleep_for(milliseconds(60)); }
+constexpr milliseconds kAge{50};
+
+TEST(LeftoversTest, OnlyOldFilesOfThePrefixThatNobodyHolds) {
+  const Folder folder;
+  folder.Make("quantd-1-left", 10);
+  folder.Make("quantd-", 10);
+  folder.Make("mine", 10);
+  folder.Make("Quantd-1", 10);
+  folder.Make(".quantd-1", 10);
+  folder.Make("xquantd-1", 10);
+  folder.Make("quantd-bad name", 10);
+  std::filesystem::create_directory(folder / "quantd-folder");
+  EXPECT_EQ(symlink("mine", (folder / "quantd-link").c_str()), 0);
+  EXPECT_EQ(mkfifo((folder / "quantd-pipe").c_str(), 0600), 0);
+  const int held = folder.Create("quantd-1-held", 10);
+  EXPECT_EQ(flock(held, LOCK_EX), 0);
+  const int shared = folder.Create("quantd-1-shared", 10);
+  EXPECT_EQ(flock(shared, LOCK_SH), 0);
+  Wait();
+  folder.Make("quantd-1-young", 10);
+  EXPECT_EQ(RemoveLeftovers(folder.descriptor(), kAge), 2);
+  EXPECT_FALSE(folder.Has("quantd-1-left"));
+  EXPECT_FALSE(folder.Has("quantd-"));
+  for (const char* name :
+       {"mine", "Quantd-1", ".quantd-1", "xquantd-1", "quantd-bad name", "quantd-folder",
+        "quantd-link", "quantd-pipe", "quantd-1-held", "quantd-1-shared", "quantd-1-young"}) {
+    EXPECT_TRUE(folder.Has(name)) << name;
+  }
+  close(held);
+  close(shared);
+  Wait();
+  EXPECT_EQ(RemoveLeftovers(folder.descriptor(), kAge), 3);
+  EXPECT_TRUE(folder.Has("mine"));
+}
+
+TEST(LeftoversTest, AClientThatIsKilled) {
+  const Folder folder;
+  const pid_t client = fork();
+  if (client == 0) {
+    const int file = open((folder / "quantd-2-child").c_str(), O_RDWR | O_CREAT, 0600);
+    if (file < 0 || flock(file, LOCK_EX | LOCK_NB) != 0) _exit(1);
+    pause();
+    _exit(0);
+  }
+  while (!folder.Has("quantd-2-child")) Wait();
+  Wait();
+  Wait();
+  EXPECT_EQ(RemoveLeftovers(folder.descriptor(), kAge), 0);
+  kill(client, SIGKILL);
+  EXPECT_EQ(waitpid(client, nullptr, 0), client);
+  EXPECT_EQ(RemoveLeftovers(folder.descriptor(), kAge), 1);
+  EXPECT_FALSE(folder.Has("quantd-2-child"));
+}
+
+TEST(LeftoversTest, Thousands) {
+  const Folder folder;
+  for (int i = 0; i < 3000; ++i) folder.Make(absl::StrCat("quantd-", i), 1);
+  Wait();
+  EXPECT_EQ(RemoveLeftovers(folder.descriptor(), kAge), 3000);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+}  // namespace
+}  // namespace quantd::regions

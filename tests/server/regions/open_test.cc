@@ -1,0 +1,77 @@
+// Names, and what lies behind them.
+#include "server/regions/open.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "regions_testing.h"
+
+namespace quantd::regions {
+namespace {
+
+TEST(OpenTest, GoodNames) {
+  for (const char* name : {"a", "quantd-123-abc", "A.b_c-9", "0", "-", "_", "a..b"}) {
+    EXPECT_EQ(WhyNoName(name), "") << name;
+  }
+  EXPECT_EQ(WhyNoName(std::string(255, 'x')), "");
+}
+
+TEST(OpenTest, NoNames) {
+  for (const char* name : {"", ".", "..", ".hidden", "/", "/etc/passwd", "../x", "a/b", "a/../b",
+                           "a b", "a\n", "\xc3\xa4", "%2e", "a\\b", "~", "$HOME", "*"}) {
+    EXPECT_NE(WhyNoName(name), "") << name;
+  }
+  EXPECT_NE(WhyNoName(std::string("a\0b", 3)), "");
+  EXPECT_NE(WhyNoName(std::string("\0", 1)), "");
+  EXPECT_THAT(WhyNoName(std::string(256, 'x')), testing::HasSubstr("256"));
+}
+
+TEST(OpenTest, EveryByteIsAllowedOrNot) {
+  const std::string allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  for (int c = 0; c < 256; ++c) {
+    const std::string name = {'x', static_cast<char>(c)};
+    EXPECT_EQ(WhyNoName(name).empty(), allowed.find(static_cast<char>(c)) != std::string::npos)
+        << c;
+  }
+}
+
+TEST(OpenTest, LinksAreNotFollowed) {
+  const Folder folder;
+  folder.Make("file", 10);
+  EXPECT_EQ(symlink("/etc/passwd", (folder / "out").c_str()), 0);
+  EXPECT_EQ(symlink("file", (folder / "in").c_str()), 0);
+  EXPECT_EQ(symlink("nowhere", (folder / "dangling").c_str()), 0);
+  EXPECT_EQ(symlink("/proc/self/fd/0", (folder / "magic").c_str()), 0);
+  for (const char* name : {"out", "in", "dangling", "magic"}) {
+    EXPECT_EQ(OpenBeneath(folder.descriptor(), name, O_RDONLY), -1) << name;
+    EXPECT_EQ(errno, ELOOP) << name;
+  }
+  const Descriptor file(OpenBeneath(folder.descriptor(), "file", O_RDWR));
+  EXPECT_GE(file.get(), 0);
+  EXPECT_EQ(fcntl(file.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+}
+
+TEST(OpenTest, PipesAndSocketsDoNotKeepAnybodyWaiting) {
+  const Folder folder;
+  EXPECT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const Descriptor pipe(OpenBeneath(folder.descriptor(), "pipe", O_RDONLY));
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  std::strncpy(address.sun_path, (folder / "socket").c_str(), sizeof(address.sun_path) - 1);
+  const Descriptor socket_file(socket(AF_UNIX, SOCK_STREAM, 0));
+  ASSERT_EQ(bind(socket_file.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  EXPECT_EQ(OpenBeneath(folder.descriptor(), "socket", O_RDONLY), -1);
+  EXPECT_EQ(errno, ENXIO);
+}
+
+TEST(OpenTest, WhatIsNotThere) {
+  const Folder folder;
+  EXPECT_EQ(OpenBeneath(folder.descriptor(), "nothing", O_RDWR), -1);
+  EXPECT_EQ(errno, ENOENT);
+}
+
+}  // namespace
+}  // namespace quantd::regions

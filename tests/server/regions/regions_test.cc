@@ -1,0 +1,275 @@
+// Regions by name, while their files come, change and go.
+#include "server/regions/regions.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "quantd/field_error.h"
+#include "regions_testing.h"
+
+namespace quantd::regions {
+namespace {
+
+using absl::StatusCode;
+using testing::HasSubstr;
+
+constexpr uint64_t kPage = 4096;
+const auto never = [] { return false; };
+
+size_t OpenDescriptors() {
+  const std::filesystem::directory_iterator list("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(list), end(list)));
+}
+
+class RegionsTest : public testing::Test {
+ protected:
+  RegionsTest() { Start({}); }
+  void Start(const Limits& limits) { regions_ = *Regions::Open(folder_.path(), limits); }
+
+  absl::StatusOr<Place> Find(const std::string& name, uint64_t offset, uint64_t size,
+                             Access access = Access::kRead) {
+    return regions_->Find("x.shared_memory", name, offset, size, access);
+  }
+  std::string Text(const std::string& name, uint64_t offset, uint64_t size) {
+    const absl::StatusOr<Place> place = Find(name, offset, size);
+    if (!place.ok()) return place.status().ToString();
+    return {place->bytes().begin(), place->bytes().end()};
+  }
+  void ExpectError(const absl::StatusOr<Place>& place, StatusCode code, const std::string& text,
+                   const std::string& field = "x.shared_memory.region") {
+    EXPECT_EQ(place.status().code(), code) << place.status();
+    EXPECT_THAT(std::string(place.status().message()), HasSubstr(text));
+    EXPECT_EQ(ErrorField(place.status()), field);
+  }
+
+  Folder folder_;
+  std::unique_ptr<Regions> regions_;
+};
+
+TEST_F(RegionsTest, ASpanOfAFile) {
+  const int file = folder_.Create("a", 10);
+  EXPECT_EQ(pwrite(file, "0123456789", 10, 0), 10);
+  EXPECT_EQ(Text("a", 0, 10), "0123456789");
+  EXPECT_EQ(Text("a", 3, 4), "3456");
+  EXPECT_EQ(Text("a", 10, 0), "");
+  EXPECT_EQ(pwrite(file, "ab", 2, 3), 2);
+  EXPECT_EQ(Text("a", 2, 4), "2ab5");
+  EXPECT_EQ(regions_->mappings(), 1);
+  const absl::StatusOr<Place> place = Find("a", 1, 3, Access::kWrite);
+  place->bytes()[2] = 'z';
+  char byte = 0;
+  EXPECT_EQ(pread(file, &byte, 1, 3), 1);
+  EXPECT_EQ(byte, 'z');
+  EXPECT_EQ(regions_->mappings(), 1);
+  close(file);
+}
+
+TEST_F(RegionsTest, SpansBeyondTheFile) {
+  folder_.Make("a", 100);
+  const std::string field = "x.shared_memory";
+  const auto bad = StatusCode::kInvalidArgument;
+  ExpectError(Find("a", 0, 101), bad, "101 bytes from offset 0, region 'a' has 100 bytes", field);
+  ExpectError(Find("a", 100, 1), bad, "region 'a' has 100", field);
+  ExpectError(Find("a", 101, 0), bad, "offset 101", field);
+  ExpectError(Find("a", UINT64_MAX, 1), bad, "offset 18446744073709551615", field);
+  ExpectError(Find("a", UINT64_MAX, UINT64_MAX), bad, "", field);
+  ExpectError(Find("a", 1, UINT64_MAX), bad, "", field);
+  ExpectError(Find("a", UINT64_MAX - 10, 20), bad, "", field);
+  ExpectError(Find("a", uint64_t{1} << 63, uint64_t{1} << 63), bad, "", field);
+  EXPECT_TRUE(Find("a", 100, 0).ok());
+  folder_.Make("empty", 0);
+  EXPECT_TRUE(Find("empty", 0, 0).ok());
+  ExpectError(Find("empty", 0, 1), bad, "has 0 bytes", field);
+}
+
+TEST_F(RegionsTest, WhatIsNoRegion) {
+  folder_.Make("file", 100);
+  std::filesystem::create_directory(folder_ / "folder");
+  EXPECT_EQ(symlink("/etc/passwd", (folder_ / "passwd").c_str()), 0);
+  EXPECT_EQ(symlink("file", (folder_ / "link").c_str()), 0);
+  EXPECT_EQ(symlink("/etc", (folder_ / "etc").c_str()), 0);
+  EXPECT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  if (mknod((folder_ / "device").c_str(), S_IFCHR | 0600, makedev(1, 5)) == 0) {
+    ExpectError(Find("device", 0, 1), StatusCode::kNotFound, "not a regular file");
+  }
+  for (const char* name : {"folder", "passwd", "link", "etc", "pipe"}) {
+    ExpectError(Find(name, 0, 1), StatusCode::kNotFound, "not a regular file");
+    ExpectError(Find(name, 0, 0), StatusCode::kNotFound, name);
+  }
+  ExpectError(Find("nothing", 0, 1), StatusCode::kNotFound, "'nothing' is not in");
+  for (const char* name : {"", "../x", "a/b", "etc/passwd", ".", ".."}) {
+    ExpectError(Find(name, 0, 1), StatusCode::kInvalidArgument, "region is");
+  }
+  EXPECT_EQ(regions_->mappings(), 0);
+}
+
+TEST_F(RegionsTest, AHoleIsRefused) {
+  const int file = folder_.Create("a", kPage);
+  EXPECT_EQ(ftruncate(file, 3 * kPage), 0);
+  ExpectError(Find("a", 0, kPage), StatusCode::kFailedPrecondition, "posix_fallocate");
+  EXPECT_EQ(posix_fallocate(file, 0, 3 * kPage), 0);
+  EXPECT_TRUE(Find("a", 0, 3 * kPage).ok());
+  close(file);
+}
+
+TEST_F(RegionsTest, FilesThatMayOnlyBeRead) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everything";
+  close(folder_.Create("a", 10, 'x', 0400));
+  EXPECT_EQ(Text("a", 0, 2), "xx");
+  ExpectError(Find("a", 0, 2, Access::kWrite), StatusCode::kPermissionDenied, "can't be opened");
+  EXPECT_EQ(chmod((folder_ / "a").c_str(), 0600), 0);
+  EXPECT_TRUE(Find("a", 0, 2, Access::kWrite).ok());
+}
+
+TEST_F(RegionsTest, AReplacedFileIsSeen) {
+  folder_.Make("a", 10, 'x');
+  const absl::StatusOr<Place> before = Find("a", 0, 3);
+  folder_.Make("b", 10, 'y');
+  std::filesystem::rename(folder_ / "b", folder_ / "a");
+  EXPECT_EQ(Text("a", 0, 3), "yyy");
+  EXPECT_EQ(before->bytes()[0], 'x');
+  EXPECT_FALSE(before->damaged());
+  std::filesystem::remove(folder_ / "a");
+  ExpectError(Find("a", 0, 3), StatusCode::kNotFound, "'a'");
+  EXPECT_EQ(before->bytes()[2], 'x');
+}
+
+TEST_F(RegionsTest, AGrownFileIsSeen) {
+  const int file = folder_.Create("a", 10, 'x');
+  EXPECT_EQ(Text("a", 0, 10), std::string(10, 'x'));
+  EXPECT_EQ(posix_fallocate(file, 0, 3 * kPage), 0);
+  EXPECT_EQ(pwrite(file, "end", 3, 3 * kPage - 3), 3);
+  EXPECT_EQ(Text("a", 3 * kPage - 3, 3), "end");
+  EXPECT_EQ(ftruncate(file, 5), 0);
+  EXPECT_EQ(Text("a", 0, 5), "xxxxx");
+  EXPECT_FALSE(Find("a", 0, 6).ok());
+  close(file);
+}
+
+TEST_F(RegionsTest, ATruncatedOneIsDamagedAndNotUsedAgain) {
+  const int file = folder_.Create("a", 4 * kPage, 'x');
+  const absl::StatusOr<Place> place = Find("a", 0, 4 * kPage);
+  const absl::StatusOr<Place> other = Find("a", 0, 1);
+  EXPECT_EQ(ftruncate(file, 0), 0);
+  EXPECT_FALSE(place->damaged());
+  volatile const uint8_t* bytes = place->bytes().data();
+  EXPECT_EQ(bytes[2 * kPage], 0);
+  EXPECT_TRUE(place->damaged());
+  EXPECT_TRUE(other->damaged());
+  // The same file in the same size, but another mapping.
+  EXPECT_EQ(posix_fallocate(file, 0, 4 * kPage), 0);
+  const absl::StatusOr<Place> again = Find("a", 0, 4 * kPage);
+  EXPECT_NE(again->bytes().data(), place->bytes().data());
+  EXPECT_FALSE(again->damaged());
+  close(file);
+}
+
+TEST_F(RegionsTest, Overlaps) {
+  folder_.Make("a", 100);
+  folder_.Make("b", 100);
+  EXPECT_EQ(link((folder_ / "a").c_str(), (folder_ / "same").c_str()), 0);
+  const Place x = *Find("a", 10, 20);
+  EXPECT_TRUE(Find("a", 10, 20)->Overlaps(20, x));
+  EXPECT_TRUE(Find("a", 29, 10)->Overlaps(10, x));
+  EXPECT_FALSE(Find("a", 30, 10)->Overlaps(10, x));
+  EXPECT_TRUE(Find("a", 0, 11)->Overlaps(11, x));
+  EXPECT_FALSE(Find("a", 0, 11)->Overlaps(10, x));
+  EXPECT_FALSE(Find("a", 0, 10)->Overlaps(10, x));
+  EXPECT_TRUE(Find("a", 0, 100)->Overlaps(100, x));
+  EXPECT_FALSE(Find("a", 15, 0)->Overlaps(0, x));
+  EXPECT_FALSE(Find("b", 10, 20)->Overlaps(20, x));
+  EXPECT_TRUE(Find("same", 12, 2)->Overlaps(2, x));
+}
+
+TEST_F(RegionsTest, WhatIsIdleIsUnmapped) {
+  Start({.idle = std::chrono::milliseconds(50)});
+  folder_.Make("used", 10);
+  folder_.Make("idle", 10);
+  const absl::StatusOr<Place> used = Find("used", 0, 10);
+  EXPECT_TRUE(Find("idle", 0, 10).ok());
+  EXPECT_EQ(regions_->mapped_bytes(), 20);
+  regions_->Sweep();
+  EXPECT_EQ(regions_->mappings(), 2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  regions_->Sweep();
+  EXPECT_EQ(regions_->mappings(), 1);
+  EXPECT_EQ(used->bytes()[0], 0);
+}
+
+TEST_F(RegionsTest, WhatIsRemovedIsUnmappedByTheNextSweep) {
+  folder_.Make("a", 10);
+  folder_.Make("b", 10);
+  std::optional<Place> place = *Find("a", 0, 10);
+  EXPECT_TRUE(Find("b", 0, 10).ok());
+  std::filesystem::remove(folder_ / "a");
+  std::filesystem::remove(folder_ / "b");
+  regions_->Sweep();
+  EXPECT_EQ(regions_->mappings(), 1);
+  place.reset();
+  regions_->Sweep();
+  EXPECT_EQ(regions_->mappings(), 0);
+  EXPECT_EQ(regions_->mapped_bytes(), 0);
+}
+
+TEST_F(RegionsTest, ThousandsOfFiles) {
+  Start({.mappings = 100});
+  const size_t descriptors = OpenDescriptors();
+  for (int i = 0; i < 3000; ++i) {
+    const std::string name = absl::StrCat("r", i);
+    folder_.Make(name, 10, static_cast<char>(i));
+    EXPECT_EQ(Text(name, 0, 1), std::string(1, static_cast<char>(i)));
+    EXPECT_LE(regions_->mappings(), 100);
+  }
+  EXPECT_EQ(OpenDescriptors(), descriptors);
+}
+
+TEST_F(RegionsTest, MoreThanCanBe) {
+  Start({.mappings = 2, .bytes = 3 * kPage});
+  for (const char* name : {"a", "b", "c"}) folder_.Make(name, kPage);
+  folder_.Make("large", 4 * kPage);
+  ExpectError(Find("large", 0, 1), StatusCode::kResourceExhausted, "'large' has 16384 bytes");
+  std::optional<Place> a = *Find("a", 0, 1);
+  std::optional<Place> b = *Find("b", 0, 1);
+  ExpectError(Find("c", 0, 1), StatusCode::kResourceExhausted, "2 mappings");
+  a.reset();
+  EXPECT_TRUE(Find("c", 0, 1).ok());
+  EXPECT_EQ(regions_->mappings(), 2);
+  folder_.Make("half", 2 * kPage);
+  EXPECT_TRUE(Find("half", 0, 1).ok());
+  folder_.Make("whole", 3 * kPage);
+  ExpectError(Find("whole", 0, 1), StatusCode::kResourceExhausted, "in use");
+  b.reset();
+  EXPECT_TRUE(Find("whole", 0, 1).ok());
+  EXPECT_EQ(regions_->mapped_bytes(), 3 * kPage);
+}
+
+TEST_F(RegionsTest, PreparingChangesNothing) {
+  const int file = folder_.Create("a", 3 << 20, 'x');
+  const absl::StatusOr<Place> place = Find("a", 5, (3 << 20) - 5, Access::kWrite);
+  place->Prepare(place->bytes().size(), never);
+  place->Prepare(place->bytes().size(), never);
+  EXPECT_EQ(std::count(place->bytes().begin(), place->bytes().end(), 'x'), (3 << 20) - 5);
+  close(file);
+  const int gone = folder_.Create("gone", 3 << 20, 'x');
+  const absl::StatusOr<Place> lost = Find("gone", 0, 3 << 20, Access::kWrite);
+  EXPECT_EQ(ftruncate(gone, 1 << 20), 0);
+  lost->Prepare(lost->bytes().size(), never);
+  EXPECT_FALSE(lost->damaged());
+  close(gone);
+}
+
+TEST_F(RegionsTest, DirectoriesThatAreNone) {
+  for (const std::string& path : {folder_ / "missing", folder_ / "file", std::string("")}) {
+    folder_.Make("file", 1);
+    const auto regions = Regions::Open(path, {});
+    EXPECT_EQ(regions.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(regions.status().message()), HasSubstr("--shared_memory_dir"));
+    EXPECT_THAT(std::string(regions.status().message()), testing::Not(HasSubstr("\n")));
+  }
+}
+
+}  // namespace
+}  // namespace quantd::regions
