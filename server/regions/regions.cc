@@ -246,7 +246,7 @@ void Regions::Sweep() {
       replaced_.push_back(std::move(found->second));
       current_.erase(found);
     }
-    const auto in_use = std::stable_partition(replaced_.begin(), replaced_.end(), IsIdle);
+    const auto in_use = std::partition(replaced_.begin(), replaced_.end(), IsIdle);
     std::move(replaced_.begin(), in_use, std::back_inserter(unmapped));
     replaced_.erase(replaced_.begin(), in_use);
     for (const auto& mapping : unmapped) bytes_ -= mapping->size();
