@@ -182,7 +182,7 @@ TEST(Random, CallsSeeWhatWasSent) {
   const uint64_t seed = loop::TestSeed();
   const char* const text = std::getenv("QUANTD_RANDOM_SECONDS");
   const auto until =
-      loop::Clock::now() + std::chrono::seconds(text == nullptr ? 4 : std::atoi(text));
+      loop::Clock::now() + std::chrono::seconds(text == nullptr ? 3 : std::atoi(text));
   uint64_t scripts = 0;
   do {
     OneScript(seed + scripts);

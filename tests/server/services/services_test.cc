@@ -1,0 +1,228 @@
+// gRPC's own services and the router, over a connection to a whole server in this process.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../transport/client.h"
+#include "google/protobuf/descriptor.pb.h"
+#include "grpc/channelz/v1/channelz.pb.h"
+#include "grpc/health/v1/health.pb.h"
+#include "grpc/reflection/v1/reflection.pb.h"
+#include "server/options/options.h"
+#include "server/server.h"
+
+namespace quantd::services {
+namespace {
+
+using grpc::channelz::v1::GetServersResponse;
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+using grpc::reflection::v1::ServerReflectionRequest;
+using grpc::reflection::v1::ServerReflectionResponse;
+using transport::CallHead;
+using transport::Client;
+using transport::Data;
+using transport::Prefixed;
+
+constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
+constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
+constexpr char kReflect[] = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+constexpr char kQuantize[] = "/quantd.v1.QuantizationService/Quantize";
+
+class Services : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* const flags[] = {
+        "quantd",      "--listen=127.0.0.1:0", "--http_listen=",  "--channelz",
+        "--threads=2", "--drain_seconds=5",    "--max_streams=50"};
+    absl::StatusOr<server::CommandLine> line =
+        server::ParseCommandLine(static_cast<int>(std::size(flags)), flags);
+    ASSERT_TRUE(line.ok()) << line.status();
+    absl::StatusOr<std::unique_ptr<server::Server>> server = server::Server::Start(line->options);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    client_ = std::make_unique<Client>(Connect());
+  }
+  void TearDown() override {
+    client_.reset();
+    server_->Drain();
+  }
+
+  int Connect() const {
+    const std::string& address = server_->grpc_addresses()[0];
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_port =
+        htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&where), sizeof(where)), 0);
+    return fd;
+  }
+  // The status of a call with this one message; its answers are in client_->stream(id).
+  int Call(int32_t id, absl::string_view path, const std::string& message) {
+    client_->Say(CallHead(id, path) + Data(id, Prefixed(message), true));
+    return client_->Status(id);
+  }
+  template <typename Message>
+  Message AnswerOf(int32_t id, size_t which = 0) {
+    Message message;
+    const auto messages = client_->stream(id).Messages();
+    EXPECT_TRUE(messages.has_value() && messages->size() > which);
+    if (messages.has_value() && messages->size() > which) {
+      EXPECT_TRUE(message.ParseFromString((*messages)[which]));
+    }
+    return message;
+  }
+  size_t AnswersOn(int32_t id) { return client_->stream(id).Messages().value_or(Strings()).size(); }
+
+  using Strings = std::vector<std::string>;
+  std::unique_ptr<server::Server> server_;
+  std::unique_ptr<Client> client_;
+};
+
+std::string Check(const std::string& service) {
+  HealthCheckRequest request;
+  request.set_service(service);
+  return request.SerializeAsString();
+}
+
+TEST_F(Services, HealthChecks) {
+  int32_t id = 1;
+  for (const char* known : {"", "quantd.v1.QuantizationService"}) {
+    ASSERT_EQ(Call(id, kCheck, Check(known)), 0);
+    EXPECT_EQ(AnswerOf<HealthCheckResponse>(id).status(), HealthCheckResponse::SERVING);
+    id += 2;
+  }
+  for (const std::string& unknown : {std::string("no"), std::string(10'000, 'x')}) {
+    EXPECT_EQ(Call(id, kCheck, Check(unknown)), 5);
+    id += 2;
+  }
+  EXPECT_EQ(Call(id, kCheck, "\xFF\xFF no protobuf"), 3);
+  client_->Say(CallHead(id + 2, kCheck, true));  // no request
+  EXPECT_EQ(client_->Status(id + 2), 3);
+}
+
+// Thousands of watchers that come and go, in every way.
+TEST_F(Services, HealthIsWatched) {
+  client_->Say(CallHead(1, kWatch) + Data(1, Prefixed(Check(""))) + CallHead(3, kWatch) +
+               Data(3, Prefixed(Check("no")), true));
+  ASSERT_TRUE(client_->Until([&] { return AnswersOn(1) == 1 && AnswersOn(3) == 1; }));
+  EXPECT_EQ(AnswerOf<HealthCheckResponse>(1).status(), HealthCheckResponse::SERVING);
+  EXPECT_EQ(AnswerOf<HealthCheckResponse>(3).status(), HealthCheckResponse::SERVICE_UNKNOWN);
+  int32_t id = 5;
+  for (int i = 0; i < 2'000; ++i, id += 2) {
+    client_->Say(CallHead(id, kWatch) + Data(id, Prefixed(Check("")), i % 2 == 0));
+    if (i % 3 == 0) client_->Pump(std::chrono::milliseconds(0));
+    if (i % 10 == 5) client_->Say(Data(id, "x"));
+    client_->Say(transport::Rst(id));
+  }
+  ASSERT_TRUE(client_->Heard());
+  client_->Say(CallHead(id, kWatch) + Data(id, Prefixed("\xFF")));
+  EXPECT_EQ(client_->Status(id), 3);
+  client_->Say(CallHead(id + 2, kWatch, true));
+  EXPECT_EQ(client_->Status(id + 2), 3);
+
+  // A drain tells those that are left, and ends them.
+  std::thread drain([this] { server_->Drain(); });
+  EXPECT_EQ(client_->Status(1), 14);
+  EXPECT_EQ(client_->Status(3), 14);
+  EXPECT_EQ(AnswerOf<HealthCheckResponse>(1, 1).status(), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(AnswersOn(3), 1U);
+  client_->Until([&] { return client_->closed(); });
+  drain.join();
+  SetUp();
+}
+
+TEST_F(Services, ReflectionAnswersEveryQuestion) {
+  std::vector<ServerReflectionRequest> questions(9);
+  questions[0].set_list_services("");
+  questions[1].set_file_containing_symbol("quantd.v1.QuantizationService");
+  questions[2].set_file_by_filename("quantd/v1/quantization.proto");
+  questions[3].set_file_by_filename("no.proto");
+  questions[4].set_file_containing_symbol(std::string(100'000, 'x'));
+  questions[5].set_all_extension_numbers_of_type("google.protobuf.FieldOptions");
+  questions[6].set_all_extension_numbers_of_type("quantd.v1");
+  questions[7].mutable_file_containing_extension()->set_containing_type("no");
+  questions[8].set_host("asks nothing");
+  std::string bytes;
+  for (const auto& question : questions) bytes += Prefixed(question.SerializeAsString());
+  client_->Say(CallHead(1, kReflect));
+  ASSERT_TRUE(client_->SayFrames(1, bytes, 1'000, true));
+  ASSERT_EQ(client_->Status(1), 0);
+  ASSERT_EQ(AnswersOn(1), questions.size());
+  const auto answer = [this](size_t i) { return AnswerOf<ServerReflectionResponse>(1, i); };
+  EXPECT_EQ(answer(0).list_services_response().service_size(), 5);
+  for (const size_t file : {1, 2}) {
+    ASSERT_GT(answer(file).file_descriptor_response().file_descriptor_proto_size(), 0);
+    google::protobuf::FileDescriptorProto proto;
+    ASSERT_TRUE(
+        proto.ParseFromString(answer(file).file_descriptor_response().file_descriptor_proto(0)));
+    EXPECT_EQ(proto.name(), "quantd/v1/quantization.proto");
+  }
+  for (const size_t unknown : {3, 4, 6, 7}) {
+    EXPECT_EQ(answer(unknown).error_response().error_code(), 5) << unknown;
+  }
+  EXPECT_EQ(answer(5).all_extension_numbers_response().base_type_name(),
+            "google.protobuf.FieldOptions");
+  EXPECT_EQ(answer(8).error_response().error_code(), 3);
+  EXPECT_EQ(answer(8).original_request().host(), "asks nothing");
+  EXPECT_EQ(Call(3, kReflect, "\xFF"), 3);
+}
+
+TEST_F(Services, ChannelzCountsCalls) {
+  const std::string service = "/grpc.channelz.v1.Channelz/";
+  EXPECT_NE(Call(1, kQuantize, "\xFF"), 0);
+  ASSERT_EQ(Call(3, service + "GetServers", ""), 0);
+  const auto servers = AnswerOf<GetServersResponse>(3);
+  ASSERT_EQ(servers.server_size(), 1);
+  EXPECT_EQ(servers.server(0).data().calls_started(), 1);
+  EXPECT_EQ(servers.server(0).data().calls_failed(), 1);
+  EXPECT_EQ(servers.server(0).listen_socket_size(), 1);
+  EXPECT_EQ(Call(5, service + "GetTopChannels", ""), 0);
+  EXPECT_EQ(Call(7, service + "GetServer", "\x08\x01"), 0);
+  EXPECT_EQ(Call(9, service + "GetServer", "\x08\x02"), 5);
+  EXPECT_EQ(Call(11, service + "GetServer", "\x08"), 3);
+  EXPECT_EQ(Call(13, service + "GetSockets", ""), 12);
+}
+
+TEST_F(Services, WhatIsNoMethodIsUnimplemented) {
+  int32_t id = 1;
+  for (const std::string& path : {std::string("/"), std::string("/quantd.v1.QuantizationService"),
+                                  std::string("/quantd.v1.QuantizationService/"),
+                                  std::string("/quantd.v1.QuantizationService/quantize"),
+                                  std::string("/quantd.v1.QuantizationService/Quantize/"),
+                                  std::string("//Quantize"), "/" + std::string(10'000, 'x')}) {
+    EXPECT_EQ(Call(id, path, ""), 12) << path.substr(0, 50);
+    id += 2;
+  }
+  EXPECT_EQ(Call(id, "/grpc.health.v1.Health/Check", ""), 0);
+}
+
+// A deadline that is over when the call begins, for every method.
+TEST_F(Services, DeadlinesThatAreOver) {
+  int32_t id = 1;
+  for (const char* path :
+       {kCheck, kWatch, kReflect, kQuantize, "/quantd.v1.QuantizationService/Stream",
+        "/quantd.v1.QuantizationService/GetServerInfo", "/grpc.channelz.v1.Channelz/GetServers"}) {
+    for (const char* timeout : {"0n", "1n", "1u"}) {
+      client_->Say(
+          transport::Headers(id, transport::CallFields(path, {{"grpc-timeout", timeout}})) +
+          Data(id, Prefixed(Check("abc")), true));
+      client_->Status(id);
+      id += 2;
+    }
+  }
+  EXPECT_EQ(Call(id, kCheck, ""), 0);
+}
+
+}  // namespace
+}  // namespace quantd::services
