@@ -138,6 +138,8 @@ TEST(Pool, KeptOnesMakeRoom) {
   EXPECT_EQ(pool.kept_bytes(), 0U);
 }
 
+// Not under sanitizers, which need address space of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 uint64_t AddressSpace() {
   uint64_t pages = 0;
   std::FILE* const file = std::fopen("/proc/self/statm", "r");
@@ -153,7 +155,6 @@ void LeaveOnly(uint64_t bytes) {
 }
 
 // What is kept of another size is no reason to have no memory. In a process of its own.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(PoolDeathTest, WhatIsKeptIsGivenBackBeforeMemoryIsRefused) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto run = [] {

@@ -1,7 +1,9 @@
 // See client.h.
 #include "client.h"
 
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -89,6 +91,13 @@ bool Client::Until(const std::function<bool()>& so, std::chrono::milliseconds pa
 
 bool Client::Written() {
   return Until([this] { return out_.empty(); });
+}
+
+bool Client::Taken() {
+  return Until([this] {
+    int left = 0;
+    return out_.empty() && ioctl(fd_, SIOCOUTQ, &left) == 0 && left == 0;
+  });
 }
 
 bool Client::Heard() {

@@ -52,6 +52,8 @@ class Client {
              std::chrono::milliseconds patience = std::chrono::seconds(20));
   // Until all that was said is written.
   bool Written();
+  // Until all that was said is off the socket, a local one.
+  bool Taken();
   // Until all that was said has been read and looked at: a ping is answered.
   bool Heard();
   // Until the stream is over; its grpc-status, or -1.
