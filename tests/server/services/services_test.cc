@@ -53,7 +53,7 @@ class Services : public testing::Test {
   }
   void TearDown() override {
     client_.reset();
-    server_->Drain();
+    server_->Drain(absl::ZeroDuration());
   }
 
   int Connect() const {
@@ -132,7 +132,7 @@ TEST_F(Services, HealthIsWatched) {
   EXPECT_EQ(client_->Status(id + 2), 3);
 
   // A drain tells those that are left, and ends them.
-  std::thread drain([this] { server_->Drain(); });
+  std::thread drain([this] { server_->Drain(absl::ZeroDuration()); });
   EXPECT_EQ(client_->Status(1), 14);
   EXPECT_EQ(client_->Status(3), 14);
   EXPECT_EQ(AnswerOf<HealthCheckResponse>(1, 1).status(), HealthCheckResponse::NOT_SERVING);
