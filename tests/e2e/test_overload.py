@@ -56,6 +56,35 @@ def test_slow_readers_lose_their_answers_when_others_wait(start):
     assert server.metrics()["quantd_receiving_bytes"] == 0
 
 
+def test_who_is_full_for_longer_than_calls_may_wait_is_not_ready(start):
+    """Health's queries are answered meanwhile, and it is ready again when there is room."""
+    server = start("--memory_budget_bytes=20000000", "--stall_timeout=60", "--queue_timeout=1")
+    payload = dynamic(2 * MIB).SerializeToString()
+    peers = [Peer(server.address, window=0) for _ in range(12)]
+    for peer in peers:
+        threading.Thread(target=upload_somehow, args=(peer, payload), daemon=True).start()
+    wait_for(lambda: server.metrics()["quantd_queued_requests"] > 0, 20, "all memory is held")
+    over = threading.Event()
+
+    def client():
+        while not over.is_set():
+            server.stub.DynamicQuantize.future(dynamic(2 * MIB), timeout=30).exception()
+
+    clients = [threading.Thread(target=client) for _ in range(3)]
+    for each in clients:
+        each.start()
+    try:
+        wait_for(lambda: server.get("/readyz")[0] == 503, 15, "it is not ready")
+        assert server.get("/livez")[0] == 200
+    finally:
+        for peer in peers:
+            peer.close()
+        over.set()
+        for each in clients:
+            each.join()
+    wait_for(lambda: server.get("/readyz")[0] == 200, 10, "it is ready again")
+
+
 def upload_somehow(peer, payload):
     try:
         peer.upload(payload)
