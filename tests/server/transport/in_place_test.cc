@@ -33,8 +33,8 @@ std::string Join(std::initializer_list<std::string> parts) {
 class InPlace : public testing::Test {
  protected:
   explicit InPlace(size_t size = kSize) : message_(Pattern(1, size)) {}
-  // Begins the call: its message's place is there when this returns, the whole of it may come, and a
-  // frame of it has begun, the rest of which is read to its place.
+  // Begins the call: its message's place is there when this returns, the whole of it may come, and
+  // a frame of it has begun, the rest of which is read to its place.
   void SetUp() override {
     ASSERT_TRUE(client_.Heard());  // what frames may be
     left_ = Prefixed(message_);
