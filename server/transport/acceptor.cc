@@ -67,7 +67,7 @@ Acceptor::~Acceptor() {
 void Acceptor::Start() { watched_ = loop_.Watch(listener_.fd(), EPOLLIN, *this); }
 
 void Acceptor::Stop() {
-  // All that wait already: closing the socket would refuse them. So do those that come meanwhile.
+  // All that wait already: closing the socket would refuse them.
   for (int i = 0; i < kMostWaiting && listener_.fd() >= 0; ++i) {
     if (!AcceptOne()) break;
   }
