@@ -43,6 +43,11 @@ PROGRAMS = {
 }
 
 
+def interruptible():
+    """A shell that ignores SIGINT since its birth, as those in the background do, cannot trap it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Quickstart:
     """quickstart.sh --serve, at the head of a process group as in a terminal."""
 
@@ -64,7 +69,7 @@ class Quickstart:
         with open(self.output, "w") as output:
             self.process = subprocess.Popen(
                 [folder / "deploy" / "quickstart.sh", "--serve"], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output,
-                stderr=output, process_group=0,
+                stderr=output, process_group=0, preexec_fn=interruptible,
             )
         self.wait_for("listening 127.0.0.1:61 127.0.0.1:62")
 
