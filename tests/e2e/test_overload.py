@@ -10,7 +10,7 @@ import numpy as np
 
 from bystander import Bystander
 from http2 import DATA, RST_STREAM, Peer, frame
-from support import pb, tensor, wait_for
+from support import SANITIZED, pb, tensor, wait_for
 
 MIB = 1 << 20
 CANCEL = struct.pack(">I", 8)
@@ -187,4 +187,4 @@ def test_many_cancelled_uploads_leave_nothing(start):
     wait_for(lambda: server.metrics()["quantd_calls"] == 0, 10, "all calls are over")
     metrics = server.metrics()
     assert metrics["quantd_receiving_bytes"] == 0 and metrics["quantd_inflight_bytes"] == 0
-    assert server.resident_bytes() < 80 * MIB
+    assert server.resident_bytes() < 80 * MIB or SANITIZED
