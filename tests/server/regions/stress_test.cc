@@ -36,9 +36,13 @@ TEST(RegionsStressTest, FilesChangeUnderThreads) {
         }
         ++found;
         uint64_t sum = 0;
-        for (volatile uint8_t& byte : place->bytes()) {
-          if (access == Access::kWrite) byte = static_cast<uint8_t>(seed);
-          sum += byte;
+        for (uint8_t& one : place->bytes()) {
+          // Others have the same file.
+          const std::atomic_ref<uint8_t> byte(one);
+          if (access == Access::kWrite) {
+            byte.store(static_cast<uint8_t>(seed), std::memory_order_relaxed);
+          }
+          sum += byte.load(std::memory_order_relaxed);
         }
         damaged += place->damaged();
         EXPECT_LE(sum, 255 * size);
