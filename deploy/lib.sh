@@ -45,14 +45,17 @@ show_progress() {
 }
 
 # build_tree PRESET TARGETS... [-- CMAKE_OPTIONS...]: configures build/PRESET when it is new (or its options changed) and
-# builds the targets. A tree that is up to date takes ninja's look at the files and no more.
+# builds the targets. A tree that is up to date takes ninja's look at the files and no more. Of two for one tree the second waits.
 build_tree() {
-  local preset=$1 targets=() options=() tree stamp start=$SECONDS
+  local preset=$1 targets=() options=() tree stamp start=$SECONDS lock
   shift
   while [[ $# -gt 0 && $1 != -- ]]; do targets+=("$1") && shift; done
   [[ $# -gt 0 ]] && shift && options=("$@")
   tree=$QUANTD_BUILD/$preset
   stamp=$tree/.configured
+  mkdir -p "$QUANTD_BUILD"
+  exec {lock}>"$tree.lock"
+  flock "$lock"
   if [[ -f $tree/CMakeCache.txt ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$QUANTD_ROOT" "$tree/CMakeCache.txt"; then
     note "build/$preset was made for another folder: starting it afresh"
     rm -rf "$tree"
@@ -69,4 +72,5 @@ build_tree() {
     logged "build-$preset" ninja ninja -C "$tree" "${targets[@]}"
     note "built in $((SECONDS - start)) s"
   fi
+  exec {lock}>&-
 }

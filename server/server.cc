@@ -248,6 +248,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     regions::Limits limits;
     // So what says where the pages are takes no more than a 32nd of it.
     limits.bytes = 16 * options.memory.limit;
+    limits.holes = options.memory.region_holes;
     auto regions = regions::Regions::Open(options.shared_memory_dir, limits);
     if (!regions.ok()) return regions.status();
     c.regions = *std::move(regions);

@@ -1,2 +1,2 @@
-// What there is to compile for a target that is there for its precompiled headers (precompiled.cmake).
+// What there is to compile for a target that is there for its headers (precompiled.cmake).
 int main() { return 0; }

@@ -9,15 +9,16 @@
 namespace quantd::memory {
 
 struct Shares {
-  uint64_t limit = 0;        // of the container, or what is taken for it
-  uint64_t idle = 0;         // the process itself, connections and calls at their most, slack
-  uint64_t requests = 0;     // requests under permits: their messages, answers and scratch
-  uint64_t receiving = 0;    // messages on their way in
-  uint64_t window = 0;       // what a stream may send unasked
-  uint64_t max_message = 0;  // the largest message that has a place
+  uint64_t limit = 0;         // of the container, or what is taken for it
+  uint64_t idle = 0;          // the process itself, connections and calls at their most, slack
+  uint64_t requests = 0;      // requests under permits: their messages, answers and scratch
+  uint64_t receiving = 0;     // messages on their way in
+  uint64_t region_holes = 0;  // pages of shared memory that the server is the first to touch
+  uint64_t window = 0;        // what a stream may send unasked
+  uint64_t max_message = 0;   // the largest message that has a place
   bool limited_by_receiving = false;  // it is smaller than what was wanted
   // The most that the process takes: below the limit, unless flags say otherwise.
-  uint64_t most() const { return idle + requests + receiving; }
+  uint64_t most() const { return idle + requests + receiving + region_holes; }
 };
 
 // What is known of each at its most, hostile peers included (tests/e2e/test_memory.py).
@@ -33,6 +34,7 @@ struct Wanted {
   uint64_t connections = 0;
   uint64_t calls = 0;
   uint64_t threads = 0;
+  bool shared_memory = false;  // --shared_memory_dir is given
 };
 
 constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
@@ -42,7 +44,9 @@ constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
   // A sixteenth for what allocators lose between the pieces.
   shares.idle = kProcessBytes + wanted.threads * kThreadBytes +
                 wanted.connections * kConnectionBytes + wanted.calls * kCallBytes + limit / 16;
-  const uint64_t left = limit > shares.idle ? limit - shares.idle : 0;
+  uint64_t left = limit > shares.idle ? limit - shares.idle : 0;
+  if (wanted.shared_memory) shares.region_holes = left / 4;
+  left -= shares.region_holes;
   // A request needs the room of its answer, too.
   shares.requests = wanted.requests != 0 ? wanted.requests : std::max(left / 16 * 9, kLeast);
   const uint64_t rest = left > shares.requests ? left - shares.requests : 0;

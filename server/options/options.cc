@@ -220,6 +220,7 @@ Options Effective() {
   wanted.connections = options.max_connections;
   wanted.calls = options.max_calls();
   wanted.threads = 2 * options.threads + options.queues;
+  wanted.shared_memory = !options.shared_memory_dir.empty();
   options.memory = memory::Divide(limit, wanted);
   return options;
 }
@@ -274,6 +275,7 @@ std::string Describe(const Options& options) {
       " ready_file=", options.ready_file, " memory_limit_bytes=", options.memory.limit,
       " max_message_bytes=", options.memory.max_message, " memory_budget_bytes=",
       options.memory.requests, " receive_budget_bytes=", options.memory.receiving,
+      " region_hole_bytes=", options.memory.region_holes,
       " most_memory_bytes=", options.memory.most(), " max_inflight_requests=",
       options.max_inflight_requests, " max_queued_requests=", options.max_queued_requests,
       " queue_timeout=", seconds(options.queue_timeout), " stall_timeout=",

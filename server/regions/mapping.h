@@ -46,12 +46,16 @@ class Mapping {
   // Whether this is still what there is to be mapped. A file's number is its own as long as it is
   // mapped somewhere, so it is never that of another one.
   bool Shows(const struct stat& status) const {
-    return identity_ == Identity{status.st_dev, status.st_ino} &&
-           size_ == static_cast<uint64_t>(status.st_size) && !damaged();
+    return IsOf(status) && size_ == static_cast<uint64_t>(status.st_size) && !damaged();
+  }
+  bool IsOf(const struct stat& status) const {
+    return identity_ == Identity{status.st_dev, status.st_ino};
   }
 
-  // When it was last asked for. The owner's to guard.
+  // The owner's to guard: when it was last asked for, and how many bytes of its file the server may
+  // have been the first to touch.
   std::chrono::steady_clock::time_point last_use;
+  uint64_t holes = 0;
 
  private:
   static constexpr size_t kPiece = 1 << 20;

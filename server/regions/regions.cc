@@ -52,6 +52,21 @@ absl::Status OpenError(absl::string_view field, absl::string_view name, int erro
   }
 }
 
+absl::Status CheckSpan(absl::string_view field, const std::string& name, const struct stat& status,
+                       uint64_t offset, uint64_t size) {
+  const auto bytes = static_cast<uint64_t>(status.st_size);
+  if (offset > bytes || size > bytes - offset) {
+    return FieldError(field, absl::StrCat(field, " is ", size, " bytes from offset ", offset,
+                                          ", region '", name, "' has ", bytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+uint64_t AllocatedBytes(const struct stat& status) {
+  return std::min(static_cast<uint64_t>(status.st_blocks) * 512,
+                  static_cast<uint64_t>(status.st_size));
+}
+
 }  // namespace
 
 bool Place::Overlaps(uint64_t size, const Place& other) const {
@@ -99,30 +114,38 @@ absl::StatusOr<struct stat> Regions::Look(absl::string_view field, const std::st
   return status;
 }
 
-absl::Status Regions::Check(absl::string_view field, const std::string& name,
-                            const struct stat& status, uint64_t offset, uint64_t size) const {
-  const auto bytes = static_cast<uint64_t>(status.st_size);
-  if (offset > bytes || size > bytes - offset) {
-    return FieldError(field, absl::StrCat(field, " is ", size, " bytes from offset ", offset,
-                                          ", region '", name, "' has ", bytes, " bytes"));
+uint64_t Regions::HolesOf(const struct stat& status) const {
+  return is_tmpfs_ ? static_cast<uint64_t>(status.st_size) - AllocatedBytes(status) : 0;
+}
+
+absl::Status Regions::SetHoles(absl::string_view field, const std::string& name, Mapping& mapping,
+                               uint64_t holes) {
+  const uint64_t left = limits_.holes - (holes_ - mapping.holes);
+  const bool another = mapping.holes == 0 && holes > 0;
+  if (holes > left || (another && with_holes_ >= limits_.mappings / 2)) {
+    return RegionError(
+        field, name,
+        absl::StrCat("has ", mapping.size(), " bytes, of which ", mapping.size() - holes,
+                     " are allocated, and the server allocates ", left - mapping.holes,
+                     " more at most: allocate all of them, with posix_fallocate"),
+        absl::StatusCode::kFailedPrecondition);
   }
-  // Whoever touches a page first pays for it. That shall not be the server, which knows no limit
-  // for it.
-  if (counts_blocks_ && static_cast<uint64_t>(status.st_blocks) * 512 < bytes) {
-    return RegionError(field, name,
-                       absl::StrCat("has ", bytes, " bytes, of which ", status.st_blocks * 512,
-                                    " are allocated: allocate all of them, with posix_fallocate"),
-                       absl::StatusCode::kFailedPrecondition);
-  }
+  with_holes_ += (holes > 0 ? 1 : 0) - (mapping.holes > 0 ? 1 : 0);
+  holes_ += holes - mapping.holes;
+  mapping.holes = holes;
   return absl::OkStatus();
 }
 
-std::shared_ptr<Mapping> Regions::Known(const std::string& name, const struct stat& status,
-                                        Access access) {
+absl::StatusOr<std::shared_ptr<Mapping>> Regions::Known(absl::string_view field,
+                                                        const std::string& name,
+                                                        const struct stat& status, Access access) {
   const std::lock_guard lock(mutex_);
   const auto found = current_.find(name);
   if (found == current_.end() || !found->second->Shows(status)) return nullptr;
   if (access == Access::kWrite && !found->second->writable()) return nullptr;
+  Mapping& mapping = *found->second;
+  const uint64_t holes = std::max(mapping.holes, HolesOf(status));
+  if (absl::Status room = SetHoles(field, name, mapping, holes); !room.ok()) return room;
   found->second->last_use = Clock::now();
   return found->second;
 }
@@ -136,15 +159,21 @@ absl::StatusOr<Place> Regions::Find(absl::string_view field, absl::string_view r
   const std::string name(region);
   const absl::StatusOr<struct stat> status = Look(field, name);
   if (!status.ok()) return status.status();
-  if (absl::Status good = Check(field, name, *status, offset, size); !good.ok()) return good;
+  if (absl::Status good = CheckSpan(field, name, *status, offset, size); !good.ok()) return good;
   Place place;
   if (size == 0) return place;
-  place.mapping_ = Known(name, *status, access);
-  if (place.mapping_ == nullptr) {
-    absl::StatusOr<std::shared_ptr<Mapping>> mapped = Map(field, name, access, offset, size);
-    if (!mapped.ok()) return mapped.status();
-    place.mapping_ = *std::move(mapped);
+  const auto get = [&]() -> absl::StatusOr<std::shared_ptr<Mapping>> {
+    absl::StatusOr<std::shared_ptr<Mapping>> known = Known(field, name, *status, access);
+    if (!known.ok() || *known != nullptr) return known;
+    return Map(field, name, access, offset, size);
+  };
+  absl::StatusOr<std::shared_ptr<Mapping>> mapping = get();
+  if (absl::IsFailedPrecondition(mapping.status()) && hole_bytes() > 0) {
+    Unmap();  // files with holes that are gone by now
+    mapping = get();
   }
+  if (!mapping.ok()) return mapping.status();
+  place.mapping_ = *std::move(mapping);
   place.bytes_ = {place.mapping_->data() + offset, size};
   return place;
 }
@@ -164,7 +193,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
   struct stat status;
   if (fstat(file.get(), &status) != 0) return OpenError(field, name, errno);
   if (!S_ISREG(status.st_mode)) return OpenError(field, name, ENODEV);
-  if (absl::Status good = Check(field, name, status, offset, size); !good.ok()) return good;
+  if (absl::Status good = CheckSpan(field, name, status, offset, size); !good.ok()) return good;
 
   const auto bytes = static_cast<uint64_t>(status.st_size);
   MappingList unmapped;
@@ -186,6 +215,15 @@ absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
   if (!mapped.ok()) {
     return RegionError(field, name, mapped.status().message(), mapped.status().code());
   }
+  // What was a hole of this file when it had another size may be the server's page by now.
+  const auto before = current_.find(name);
+  const bool resized = before != current_.end() && before->second->IsOf(status);
+  if (resized) std::swap((*mapped)->holes, before->second->holes);
+  const uint64_t holes = std::min((*mapped)->holes, AllocatedBytes(status)) + HolesOf(status);
+  if (absl::Status room = SetHoles(field, name, **mapped, holes); !room.ok()) {
+    if (resized) std::swap((*mapped)->holes, before->second->holes);
+    return room;
+  }
   (*mapped)->last_use = Clock::now();
   Replace(name, *mapped);
   return mapped;
@@ -198,12 +236,18 @@ void Regions::Replace(const std::string& name, std::shared_ptr<Mapping> mapping)
   place = std::move(mapping);
 }
 
+void Regions::Forget(const Mapping& mapping) {
+  bytes_ -= mapping.size();
+  holes_ -= mapping.holes;
+  with_holes_ -= mapping.holes > 0 ? 1 : 0;
+}
+
 bool Regions::MakeRoom(uint64_t size, MappingList& out) {
   if (size > limits_.bytes) return false;
   while (current_.size() + replaced_.size() >= limits_.mappings || bytes_ > limits_.bytes - size) {
     auto oldest = current_.end();
     for (auto it = current_.begin(); it != current_.end(); ++it) {
-      if (!IsIdle(it->second)) continue;
+      if (!IsIdle(it->second) || it->second->holes > 0) continue;
       if (oldest == current_.end() || it->second->last_use < oldest->second->last_use) oldest = it;
     }
     const auto idle = std::find_if(replaced_.begin(), replaced_.end(), IsIdle);
@@ -216,12 +260,17 @@ bool Regions::MakeRoom(uint64_t size, MappingList& out) {
     } else {
       return false;
     }
-    bytes_ -= out.back()->size();
+    Forget(*out.back());
   }
   return true;
 }
 
 void Regions::Sweep() {
+  Unmap();
+  if (++sweeps_ % kSweepsALook == 0) RemoveLeftovers(directory_.get());
+}
+
+void Regions::Unmap() {
   // Which names show something else by now is asked without the mutex.
   std::vector<std::string> names;
   {
@@ -242,17 +291,18 @@ void Regions::Sweep() {
       const auto found = current_.find(name);
       if (found == current_.end()) continue;
       const bool idle = IsIdle(found->second) && now - found->second->last_use >= limits_.idle;
-      if (!idle && found->second->Shows(status)) continue;
+      if (found->second->holes > 0 ? found->second->IsOf(status)
+                                   : !idle && found->second->Shows(status)) {
+        continue;
+      }
       replaced_.push_back(std::move(found->second));
       current_.erase(found);
     }
     const auto in_use = std::partition(replaced_.begin(), replaced_.end(), IsIdle);
     std::move(replaced_.begin(), in_use, std::back_inserter(unmapped));
     replaced_.erase(replaced_.begin(), in_use);
-    for (const auto& mapping : unmapped) bytes_ -= mapping->size();
+    for (const auto& mapping : unmapped) Forget(*mapping);
   }
-  unmapped.clear();
-  if (++sweeps_ % kSweepsALook == 0) RemoveLeftovers(directory_.get());
 }
 
 size_t Regions::mappings() const {
@@ -263,6 +313,11 @@ size_t Regions::mappings() const {
 uint64_t Regions::mapped_bytes() const {
   const std::lock_guard lock(mutex_);
   return bytes_;
+}
+
+uint64_t Regions::hole_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return holes_;
 }
 
 }  // namespace quantd::regions

@@ -37,6 +37,9 @@ struct Limits {
   // Of all mappings together. Pages of a region are not this process's memory, but what says where
   // they are is: a 512th.
   uint64_t bytes = uint64_t{1} << 40;
+  // Parts of files that nobody has written yet: whoever touches a page first pays for it until the
+  // file is gone. Counted where the file system is tmpfs; at most half of the mappings have some.
+  uint64_t holes = 0;
   std::chrono::nanoseconds idle = std::chrono::seconds(5);
 };
 
@@ -76,45 +79,56 @@ class Regions {
 
   // `field` is what the request calls the reference, for errors. INVALID_ARGUMENT: a bad name, or a
   // span that is not all in the region. NOT_FOUND: no such region, or it is not a regular file.
-  // PERMISSION_DENIED: the file's mode. FAILED_PRECONDITION: parts of it are not there yet.
-  // RESOURCE_EXHAUSTED: too much is mapped and in use.
+  // PERMISSION_DENIED: the file's mode. FAILED_PRECONDITION: more of it is not there yet than
+  // `Limits.holes` leaves. RESOURCE_EXHAUSTED: too much is mapped and in use.
   absl::StatusOr<Place> Find(absl::string_view field, absl::string_view name, uint64_t offset,
                              uint64_t size, Access access);
 
   // Unmaps what is idle, or gone from the directory, and removes what dead clients left there once
-  // a minute. Call it every second.
+  // a minute. Call it every second. What had holes stays mapped as long as its file is there: so
+  // are the pages counted that this process pays for.
   void Sweep();
 
   size_t mappings() const;
   uint64_t mapped_bytes() const;
+  uint64_t hole_bytes() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   using MappingList = std::vector<std::shared_ptr<Mapping>>;
-  Regions(int directory, bool counts_blocks, const Limits& limits)
-      : directory_(directory), counts_blocks_(counts_blocks), limits_(limits) {}
+  Regions(int directory, bool is_tmpfs, const Limits& limits)
+      : directory_(directory), is_tmpfs_(is_tmpfs), limits_(limits) {}
 
   absl::StatusOr<struct stat> Look(absl::string_view field, const std::string& name) const;
-  absl::Status Check(absl::string_view field, const std::string& name, const struct stat& status,
-                     uint64_t offset, uint64_t size) const;
-  std::shared_ptr<Mapping> Known(const std::string& name, const struct stat& status, Access access);
+  void Unmap();
+  uint64_t HolesOf(const struct stat& status) const;
+  // Null: it must be mapped.
+  absl::StatusOr<std::shared_ptr<Mapping>> Known(absl::string_view field, const std::string& name,
+                                                 const struct stat& status, Access access);
   absl::StatusOr<std::shared_ptr<Mapping>> Map(absl::string_view field, const std::string& name,
                                                Access access, uint64_t offset, uint64_t size);
 
-  // These three with mutex_ held. Nobody else can get at a mapping whose only owner is this.
+  // These with mutex_ held. Nobody else can get at a mapping whose only owner is this.
   static bool IsIdle(const std::shared_ptr<Mapping>& mapping) { return mapping.use_count() == 1; }
+  // FAILED_PRECONDITION when so many bytes of holes are too many.
+  absl::Status SetHoles(absl::string_view field, const std::string& name, Mapping& mapping,
+                        uint64_t holes);
   void Replace(const std::string& name, std::shared_ptr<Mapping> mapping);
+  void Forget(const Mapping& mapping);
   // Takes idle mappings, the longest idle first, until another one of `size` fits. False when it
   // can't. To be unmapped without the mutex: that takes a millisecond for some.
   bool MakeRoom(uint64_t size, MappingList& out);
 
   const Descriptor directory_;
-  const bool counts_blocks_;  // the file system says how much of a file there is
+  const bool is_tmpfs_;
   const Limits limits_;
   mutable std::mutex mutex_;
   absl::flat_hash_map<std::string, std::shared_ptr<Mapping>> current_;
   MappingList replaced_;  // in use, perhaps, but not to be found any more
-  uint64_t bytes_ = 0;    // of both
+  // Of both.
+  uint64_t bytes_ = 0;
+  uint64_t holes_ = 0;
+  size_t with_holes_ = 0;
   uint64_t sweeps_ = 0;
 };
 

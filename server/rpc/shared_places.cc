@@ -98,7 +98,8 @@ absl::Status SharedPlaces::Damage() const {
   return errors::WithReason(
       FieldError(
           absl::StrCat(field, ".region"),
-          absl::StrCat(field, ".region '", region, "' was cut short while the server was using it"),
+          absl::StrCat(field, ".region '", region,
+                       "' was cut short while the server was using it, or its volume is full"),
           absl::StatusCode::kFailedPrecondition),
       "REGION_DAMAGED");
 }

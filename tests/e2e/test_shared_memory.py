@@ -1,6 +1,7 @@
 """Tensors in shared memory: the same bytes as in a message, and what is wrong with a reference is said."""
 
 import os
+import re
 import socket
 
 import grpc
@@ -127,6 +128,25 @@ def test_large_tensors_at_any_offset(server, folder, offset):
     same(folder, server, pb.QuantizeRequest(x=x, scale=tensor(0.1), output_type=UINT16), offset)
     codes = tensor_pb2.Tensor(data_type=UINT8, shape=[(9 << 20) + 5], raw_data=RANDOM.bytes((9 << 20) + 5))
     same(folder, server, pb.DequantizeRequest(x=codes, scale=tensor(0.1)), offset)
+
+
+def test_files_with_holes(server, folder):
+    """As ftruncate leaves them; zeros where x has some."""
+    x = np.zeros(1 << 20, np.float32)
+    x[500_000:500_100] = np.arange(100)
+    folder.file("x", x[500_000:500_100].tobytes(), 4 << 20, 2_000_000, allocate=False)
+    folder.file("y", size=1 << 20, allocate=False)
+    assert folder.allocated("y") == 0 and folder.allocated("x") < 1 << 20
+    server.stub.Quantize(shared_quantize("x", 1 << 20, "y", 1.0), timeout=30)
+    assert folder.read("y") == x.astype(np.uint8).tobytes()
+    assert folder.allocated("y") == 1 << 20
+    # More of them than the server would pay for.
+    size = int(re.search(r"region_hole_bytes=(\d+)", server.log())[1]) + 4096
+    folder.file("x", size=size, allocate=False)
+    field, _ = refused(server.stub.Quantize, shared_quantize("x", 1), CODE.FAILED_PRECONDITION, size, "posix_fallocate")
+    assert field == "x.shared_memory.region"
+    folder.file("x", bytes(16))
+    server.stub.Quantize(shared_quantize("x", 4), timeout=10)
 
 
 def test_more_than_a_message_can_be(start, folder):
@@ -265,12 +285,6 @@ def test_names_that_are_none(server, folder):
     for name in ["missing", "x" * 255, "-", "..x"[2:] + "1"]:
         assert refused(server.stub.Quantize, shared_quantize(name), CODE.NOT_FOUND, name)[0] == "x.shared_memory.region"
     assert "root:" not in server.log()
-
-
-def test_a_file_with_holes_is_refused(server, folder):
-    folder.file("holes", bytes(16))
-    os.truncate(folder.path / "holes", 1 << 30)
-    refused(server.stub.Quantize, shared_quantize("holes"), CODE.FAILED_PRECONDITION, "posix_fallocate", 1 << 30)
 
 
 def test_without_a_directory(start):

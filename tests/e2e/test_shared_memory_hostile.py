@@ -11,6 +11,7 @@ import grpc
 import numpy as np
 import pytest
 from shared import Folder, reference, shared_quantize, shared_tensor
+from small_machine import mounted
 from support import UINT8, Server, pb, quantize, tensor, wait_for
 
 CODE = grpc.StatusCode
@@ -289,3 +290,21 @@ def test_a_bus_error_from_outside_is_still_the_end(start, folder):
     server = start(folder.flag)
     server.signal(signal.SIGBUS)
     assert server.process.wait(10) != 0
+
+
+@pytest.mark.parametrize("victim", ["x", "y"])
+def test_a_volume_without_room_for_what_is_missing(start, tmp_path, victim):
+    """Pages that the volume has no room for end the call that wanted them."""
+    other = "y" if victim == "x" else "x"
+    volume = mounted(
+        tmp_path,
+        'mount -t tmpfs -o size=8200k none "$0"',
+        f'truncate -s 4M "$0/{victim}"',
+        f'head -c 4M /dev/zero >"$0/{other}"',
+        'head -c 4M /dev/zero >"$0/rest"',
+    )
+    server = start(f"--shared_memory_dir={tmp_path}", before=volume)
+    for method, request in requests_of(4 * MIB):
+        if victim == "x" or request.HasField("output"):
+            assert code_of(getattr(server.stub, method), request) == CODE.FAILED_PRECONDITION
+    works(server)

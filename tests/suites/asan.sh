@@ -5,9 +5,13 @@ source "$SUITES/e2e.sh"
 
 rooms=(loop memory net regions wire operations admission http transport)
 
-run() {
+build() {
   build_tree asan tests/core/all "${rooms[@]/%/_test}" request_fuzz_test http2_fuzz_test quantd -- \
     "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1"
+}
+
+run() {
+  build
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 ASAN_OPTIONS=detect_stack_use_after_return=1
   # The excluded ones count every operator new, and the sanitizer has its own; or they leave no descriptor, and UBSan opens a pipe to
   # look at an object.

@@ -61,12 +61,13 @@ pytest_suite() {
   junit "pytest $name" "$report"
 }
 
-# suite_call NAME prepare|run: in a shell of its own, so that a suite's variables and exits stay its own. A suite defines
-# run, and prepare when it needs something downloaded.
+# suite_call NAME prepare|build|run: in a shell of its own, so that a suite's variables and exits stay its own. A suite defines
+# run; prepare when it needs something downloaded, and build when it has a tree of its own, which its run builds first.
 suite_call() {
   local RESULT_SUITE=$1 function=$2
   (
     prepare() { :; }
+    build() { :; }
     # shellcheck source=/dev/null
     source "$SUITES/$RESULT_SUITE.sh"
     "$function"

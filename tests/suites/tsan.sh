@@ -13,8 +13,10 @@ tsan_tree() {
   export TSAN_OPTIONS="ignore_noninstrumented_modules=1 suppressions=$SUITES/tsan.supp"
 }
 
+build() { tsan_tree quantd rpc_stress_test rpc_cores_test "${rooms[@]/%/_test}"; }
+
 run() {
-  tsan_tree quantd rpc_stress_test rpc_cores_test "${rooms[@]/%/_test}"
+  build
   ctest_tree tsan --tests-regex "^server\.(rpc|$(IFS='|' && echo "${rooms[*]}"))\."
   debs_path
   QUANTD_BUILD_DIR=build/tsan pytest_suite tsan tests/e2e/test_{hostile,overload,restart,stream}.py

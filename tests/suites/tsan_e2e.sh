@@ -2,8 +2,10 @@
 # All e2e tests against a server under ThreadSanitizer.
 source "$SUITES/tsan.sh"
 
+build() { tsan_tree quantd quantctl client_example client_shared_memory_example; }
+
 run() {
-  tsan_tree quantd quantctl client_example client_shared_memory_example
+  build
   debs_path
   # Memory, addresses and times are not those of a real build.
   local deselected=() name

@@ -128,6 +128,17 @@ TEST(SharesTest, ABudgetForReceivingIsTaken) {
   EXPECT_EQ(shares.receiving, 16 * kMiB);
 }
 
+TEST(SharesTest, SharedMemoryTakesAQuarterForHoles) {
+  Wanted wanted = Default(kGiB, 2);
+  const Shares without = Divide(kGiB, wanted);
+  EXPECT_EQ(without.region_holes, 0);
+  wanted.shared_memory = true;
+  const Shares with = Divide(kGiB, wanted);
+  EXPECT_EQ(with.region_holes, (kGiB - with.idle) / 4);
+  EXPECT_LT(with.requests, without.requests);
+  EXPECT_LE(with.most(), kGiB);
+}
+
 // Windows of 4096 streams are a part of what there is to receive in.
 TEST(SharesTest, WindowsGrowWithTheMemoryToReceiveIn) {
   Wanted wanted = Default(kGiB, 2);
@@ -151,6 +162,7 @@ TEST(SharesTest, WhateverIsWantedItHangsTogether) {
     wanted.connections = any(20);
     wanted.calls = any(22);
     wanted.threads = any(12);
+    wanted.shared_memory = random() % 2 == 0;
     const uint64_t limit = any(44);
     const Shares shares = Divide(limit, wanted);
     SCOPED_TRACE(i);

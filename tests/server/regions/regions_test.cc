@@ -106,13 +106,90 @@ TEST_F(RegionsTest, WhatIsNoRegion) {
   EXPECT_EQ(regions_->mappings(), 0);
 }
 
-TEST_F(RegionsTest, AHoleIsRefused) {
+TEST_F(RegionsTest, AHoleIsRefusedWhereNoneMayBe) {
   const int file = folder_.Create("a", kPage);
   EXPECT_EQ(ftruncate(file, 3 * kPage), 0);
-  ExpectError(Find("a", 0, kPage), StatusCode::kFailedPrecondition, "posix_fallocate");
+  ExpectError(Find("a", 0, kPage), StatusCode::kFailedPrecondition,
+              "has 12288 bytes, of which 4096 are allocated, and the server allocates 0 more");
   EXPECT_EQ(posix_fallocate(file, 0, 3 * kPage), 0);
   EXPECT_TRUE(Find("a", 0, 3 * kPage).ok());
   close(file);
+}
+
+TEST_F(RegionsTest, HolesCountUntilTheirFileIsGone) {
+  Start({.holes = 4 * kPage, .idle = {}});
+  const auto sparse = [this](const std::string& name, uint64_t pages) {
+    const int file = folder_.Create(name, 0);
+    EXPECT_EQ(ftruncate(file, static_cast<off_t>(pages * kPage)), 0);
+    close(file);
+  };
+  sparse("a", 3);
+  std::optional<Place> a = *Find("a", 0, 3 * kPage, Access::kWrite);
+  std::fill(a->bytes().begin(), a->bytes().end(), 7);
+  EXPECT_EQ(regions_->hole_bytes(), 3 * kPage);
+  EXPECT_TRUE(Find("a", 0, 1).ok());
+  EXPECT_EQ(regions_->hole_bytes(), 3 * kPage);
+
+  sparse("b", 2);
+  const std::string text =
+      "has 8192 bytes, of which 0 are allocated, and the server allocates 4096 more";
+  ExpectError(Find("b", 0, 1), StatusCode::kFailedPrecondition, text);
+  // The server's pages are still there when nobody uses them.
+  a.reset();
+  regions_->Sweep();
+  ExpectError(Find("b", 0, 1), StatusCode::kFailedPrecondition, text);
+  EXPECT_EQ(regions_->mappings(), 1);
+  // Files without holes have nothing to do with it.
+  folder_.Make("full", 9 * kPage);
+  EXPECT_TRUE(Find("full", 0, 1).ok());
+
+  // With the file they go, at the latest when their room is wanted.
+  std::filesystem::remove(folder_ / "a");
+  EXPECT_TRUE(Find("b", 0, 1).ok());
+  EXPECT_EQ(regions_->hole_bytes(), 2 * kPage);
+  std::filesystem::remove(folder_ / "b");
+  regions_->Sweep();
+  EXPECT_EQ(regions_->hole_bytes(), 0);
+}
+
+TEST_F(RegionsTest, HolesOfAFileThatGrows) {
+  Start({.holes = 4 * kPage});
+  const int file = folder_.Create("a", 0);
+  for (int pages = 1; pages <= 4; ++pages) {
+    EXPECT_EQ(ftruncate(file, pages * kPage), 0);
+    const absl::StatusOr<Place> place = Find("a", 0, pages * kPage, Access::kWrite);
+    ASSERT_TRUE(place.ok()) << place.status();
+    place->bytes()[(pages - 1) * kPage] = 1;
+    EXPECT_EQ(regions_->hole_bytes() % kPage, 0);
+  }
+  regions_->Sweep();
+  EXPECT_EQ(regions_->hole_bytes(), 4 * kPage);
+  EXPECT_EQ(ftruncate(file, 5 * kPage), 0);
+  ExpectError(Find("a", 0, 1), StatusCode::kFailedPrecondition, "posix_fallocate");
+  // Cut down, it has given its pages back.
+  EXPECT_EQ(ftruncate(file, 0), 0);
+  EXPECT_EQ(ftruncate(file, 2 * kPage), 0);
+  EXPECT_TRUE(Find("a", 0, 1).ok());
+  regions_->Sweep();
+  EXPECT_EQ(regions_->hole_bytes(), 2 * kPage);
+  close(file);
+}
+
+TEST_F(RegionsTest, HolesTakeHalfOfTheMappingsAtMost) {
+  Start({.mappings = 4, .holes = 100 * kPage, .idle = {}});
+  for (const char* name : {"a", "b", "c"}) {
+    const int file = folder_.Create(name, 0);
+    EXPECT_EQ(ftruncate(file, kPage), 0);
+    close(file);
+  }
+  EXPECT_TRUE(Find("a", 0, 1).ok());
+  EXPECT_TRUE(Find("b", 0, 1).ok());
+  ExpectError(Find("c", 0, 1), StatusCode::kFailedPrecondition, "posix_fallocate");
+  for (int i = 0; i < 8; ++i) {
+    folder_.Make(std::to_string(i), kPage);
+    EXPECT_TRUE(Find(std::to_string(i), 0, 1).ok()) << i;
+  }
+  EXPECT_TRUE(Find("a", 0, 1).ok());
 }
 
 TEST_F(RegionsTest, FilesThatMayOnlyBeRead) {
