@@ -2,6 +2,7 @@
 every permit, a thread each or the listener of a server that trusted its HTTP/2 library to bound it."""
 
 import struct
+import sys
 import time
 
 import pytest
@@ -17,6 +18,15 @@ SECONDS = 1.5
 CANCEL = struct.pack(">I", 8)
 SMALL = pb.DynamicQuantizeRequest(x=tensor([1.0, 2.0])).SerializeToString()
 HUGE_PREFIX = b"\x00" + struct.pack(">I", 60 << 20)
+
+
+@pytest.fixture(autouse=True)
+def interpreter_in_turns():
+    """Attacker and bystander share one, which changes hands every 5 ms by itself: the server is to be measured."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.0001)
+    yield
+    sys.setswitchinterval(before)
 
 
 def flood(peer, make):
