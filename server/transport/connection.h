@@ -82,6 +82,7 @@ class Connection final : private loop::Watcher, private loop::Timer {
   // For streams.
   void GrantWindow(Stream& stream, int64_t bytes);
   void Send(Stream& stream);
+  void OnAnswer() { credit_.EarnMessage(); }
   void Reset(Stream& stream);
   // The stream is closed and none of its bytes is waiting.
   void Forget(Stream& stream);

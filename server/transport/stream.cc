@@ -80,6 +80,7 @@ void Stream::Write(memory::Piece message, loop::Event& written) {
     written.Complete(false);
     return;
   }
+  connection_->OnAnswer();
   message.begin -= kPrefixBytes;
   message.begin[0] = 0;
   for (int i = 0; i < 4; ++i) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "server/transport/frame_credit.h"
 #include "world.h"
 
 namespace quantd::transport {
@@ -229,6 +230,24 @@ TEST(Ending, AFloodIsReadMoreSlowlyAndLosesNothing) {
   other.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
   EXPECT_EQ(other.Status(1), 0);
   EXPECT_TRUE(flood.Until([&] { return flood.pongs().size() == 1; }));
+}
+
+TEST(Ending, SmallMessagesThatAreAnsweredAreNoFlood) {
+  World world;
+  Client client(world.Connect());
+  client.Say(CallHead(1, "/t/Echo/a"));
+  constexpr int kMessages = 5 * static_cast<int>(FrameCredit::kMost);
+  constexpr int kAtOnce = 100;
+  for (int sent = 0; sent < kMessages; sent += kAtOnce) {
+    std::string bytes;
+    for (int i = 0; i < kAtOnce; ++i) bytes += Data(1, Prefixed("x"), false);
+    client.Say(bytes);
+    const size_t answers = (sent + kAtOnce) * Prefixed("x").size();
+    ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() == answers; })) << sent;
+  }
+  EXPECT_EQ(world.shared().counters.throttled, 0U);
+  client.Say(Data(1, "", true));
+  EXPECT_EQ(client.Status(1), 0);
 }
 
 TEST(Ending, CallsBeyondTheMostTakeThePlaceOfThoseThatWait) {
