@@ -1,10 +1,10 @@
 // Keeps a connection's frames in relation to what is done for it. Memory is bounded elsewhere; this
 // bounds the time that frames without use take: pings, resets, settings, crumbs of data.
 //
-// Every such frame costs one, every answer, every end of a call and every 16 KiB that pass earn
-// some, and time gives the rest. Who has spent everything is not read from for a while, and loses nothing: its frames
-// wait in its own socket. So a client that cancels all day is served, and a flood only slows itself
-// down.
+// Every such frame costs one; every answer, every end of a call and every 16 KiB that pass earn
+// some, and time gives the rest. Who has spent everything is not read from for a while, and loses
+// nothing: its frames wait in its own socket. So a client that cancels all day is served, and a
+// flood only slows itself down.
 #ifndef QUANTD_SERVER_TRANSPORT_FRAME_CREDIT_H_
 #define QUANTD_SERVER_TRANSPORT_FRAME_CREDIT_H_
 
