@@ -56,7 +56,7 @@ class Cores {
   const int cores_;
   mutable std::mutex mutex_;
   int free_;
-  FairQueue queue_;
+  FairQueue queue_{true};
 };
 
 }  // namespace quantd::loop

@@ -1,5 +1,6 @@
 // Who waits, and who is next: peers take turns, by what they have been given so far, and each
-// peer's own are first come, first served. So a peer with many requests waits behind itself.
+// peer's own are first come, first served; or, if it is so made, what is short passes what is much
+// longer, which lets a number of others pass. So a peer with many requests waits behind itself.
 //
 //   struct Waiting : FairQueue::Entry { ... };
 //   queue.Push(waiting, peer, cost);
@@ -38,7 +39,14 @@ class FairQueue {
     Entry* previous_ = nullptr;
     Entry* next_ = nullptr;
     uint64_t cost_ = 0;
+    int passed_ = 0;
   };
+
+  // An entry that costs so many times another one's lets that one pass, and so many of them.
+  static constexpr uint64_t kMuchLonger = 4;
+  static constexpr int kMostPassed = 16;
+
+  explicit FairQueue(bool short_ones_pass = false) : short_ones_pass_(short_ones_pass) {}
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
@@ -48,12 +56,15 @@ class FairQueue {
     Line& line = lines_.try_emplace(peer).first->second;
     entry.line_ = &line;
     entry.cost_ = std::max<uint64_t>(cost, 1);
+    entry.passed_ = 0;
+    const bool waits_already = line.last != nullptr;
     entry.previous_ = line.last;
-    entry.next_ = nullptr;
-    (line.last == nullptr ? line.first : line.last->next_) = &entry;
-    line.last = &entry;
+    if (short_ones_pass_) PassLongerOnes(entry);
+    entry.next_ = entry.previous_ == nullptr ? line.first : entry.previous_->next_;
+    (entry.previous_ == nullptr ? line.first : entry.previous_->next_) = &entry;
+    (entry.next_ == nullptr ? line.last : entry.next_->previous_) = &entry;
     ++size_;
-    if (line.first != &entry) return;
+    if (waits_already) return;
     resting_.erase(&line);
     line.peer = peer;
     line.clock = std::max(line.clock, clock_);
@@ -98,6 +109,14 @@ class FairQueue {
   // Clocks of peers that do not wait, at most.
   static constexpr size_t kMostResting = 4096;
 
+  static void PassLongerOnes(Entry& entry) {
+    for (Entry* other = entry.previous_; other != nullptr; other = other->previous_) {
+      if (other->cost_ / kMuchLonger < entry.cost_ || other->passed_ == kMostPassed) return;
+      ++other->passed_;
+      entry.previous_ = other->previous_;
+    }
+  }
+
   // The clocks that mean nothing any more: the others have caught up, or nobody waits.
   void Forget() {
     while (!resting_.empty()) {
@@ -108,6 +127,7 @@ class FairQueue {
     }
   }
 
+  const bool short_ones_pass_;
   std::map<uint64_t, Line> lines_;
   Order order_;    // those who wait, by clock
   Order resting_;  // those who do not, and whose clocks are ahead

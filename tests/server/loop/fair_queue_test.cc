@@ -228,5 +228,42 @@ TEST(FairQueue, KeepsEveryPeersOrderWhateverIsRemoved) {
   EXPECT_EQ(size, 0u);
 }
 
+TEST(FairQueue, ShortOnesPassMuchLongerOnesOfTheirPeer) {
+  FairQueue queue(true);
+  std::deque<Request> all;
+  const auto push = [&](uint64_t peer, uint64_t cost) {
+    Request& request = all.emplace_back();
+    request.cost = cost;
+    queue.Push(request, peer, cost);
+  };
+  const auto served = [&] {
+    std::vector<uint64_t> costs;
+    while (FairQueue::Entry* const next = queue.First()) {
+      costs.push_back(static_cast<Request*>(next)->cost);
+      queue.Remove(*next, true);
+    }
+    return costs;
+  };
+  for (const uint64_t cost : {100, 26, 400, 25, 1, 100, 5}) push(7, cost);
+  EXPECT_EQ(served(), (std::vector<uint64_t>{1, 5, 100, 26, 25, 100, 400}));
+
+  // Among a peer's own only, and nothing waits for ever.
+  push(7, 1000);
+  for (int i = 0; i < 2 * FairQueue::kMostPassed; ++i) push(7, 10);
+  std::vector<uint64_t> want(FairQueue::kMostPassed, 10);
+  want.push_back(1000);
+  want.resize(2 * FairQueue::kMostPassed + 1, 10);
+  EXPECT_EQ(served(), want);
+
+  FairQueue in_turn;
+  for (const uint64_t cost : {100, 1}) {
+    Request& request = all.emplace_back();
+    request.cost = cost;
+    in_turn.Push(request, 7, cost);
+  }
+  EXPECT_EQ(static_cast<Request*>(in_turn.First())->cost, 100);
+  while (FairQueue::Entry* const next = in_turn.First()) in_turn.Remove(*next, true);
+}
+
 }  // namespace
 }  // namespace quantd::loop
