@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs the test suites and ends with one line: N passed, N failed.
 #
-#   ./tests/run.sh                 every suite that does not take minutes by itself
+#   ./tests/run.sh                 every suite that the table below does not call long
 #   ./tests/run.sh unit e2e        these suites
 #   ./tests/run.sh --all           the long ones, too
 #   ./tests/run.sh --list          what there is
