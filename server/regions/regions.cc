@@ -272,24 +272,27 @@ void Regions::Sweep() {
 
 void Regions::Unmap() {
   // Which names show something else by now is asked without the mutex.
-  std::vector<std::string> names;
+  struct Seen {
+    std::string name;
+    Identity mapped;
+    struct stat status;
+  };
+  std::vector<Seen> seen;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [name, mapping] : current_) names.push_back(name);
+    for (const auto& [name, mapping] : current_) seen.push_back({name, mapping->identity(), {}});
   }
-  std::vector<std::pair<std::string, struct stat>> seen;
-  for (std::string& name : names) {
-    struct stat status = {};
+  for (auto& [name, mapped, status] : seen) {
     if (fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) status = {};
-    seen.emplace_back(std::move(name), status);
   }
   MappingList unmapped;
   {
     const std::lock_guard lock(mutex_);
     const Clock::time_point now = Clock::now();
-    for (const auto& [name, status] : seen) {
+    for (const auto& [name, mapped, status] : seen) {
       const auto found = current_.find(name);
-      if (found == current_.end()) continue;
+      // Another file's by now: it has just been looked at.
+      if (found == current_.end() || found->second->identity() != mapped) continue;
       const bool idle = IsIdle(found->second) && now - found->second->last_use >= limits_.idle;
       if (found->second->holes > 0 ? found->second->IsOf(status)
                                    : !idle && found->second->Shows(status)) {
