@@ -14,8 +14,11 @@ namespace {
 
 using errors::WithReason;
 
-// A core more is worth its while for so much work.
-constexpr std::chrono::microseconds kWorthACore{50};
+// A core more is worth its while for so much work. oneTBB's threads look for more for a millisecond
+// after they have worked, when the answer is sent and its receiver, often on the same machine, wants
+// that core: below 2 ms that costs more than it gives. Tensors in shared memory are not sent.
+constexpr std::chrono::microseconds kWorthACore{2000};
+constexpr std::chrono::microseconds kWorthACoreShared{50};
 
 // Of a request that is not decoded yet: for each byte of its tensors the widest answer to it, a
 // FLOAT for 2 bits.
@@ -210,8 +213,9 @@ absl::Status Work::Plan() {
 // As many cores as are idle and worth it, of a computation that has one.
 const Executor& Work::TakeCores() {
   if (cores_ == 0) return backend_.executors.of(1);
-  const auto wanted =
-      static_cast<int>(std::min<int64_t>(estimate_ / kWorthACore, backend_.policy.cores));
+  const auto worth =
+      operation_->answer_layout().output.has_value() ? kWorthACoreShared : kWorthACore;
+  const auto wanted = static_cast<int>(std::min<int64_t>(estimate_ / worth, backend_.policy.cores));
   if (wanted > 1) cores_ += backend_.cores.TakeIdle(wanted - 1);
   const Executor& executor = backend_.executors.of(cores_);
   if (cores_ > executor.threads()) {

@@ -34,12 +34,15 @@ std::array<uint8_t, kPlainBytes + kMostPieces * kFrameHead>& Plain() {
   return bytes;
 }
 
-// The first `size` bytes of the pieces, in one.
-void CopyPieces(absl::Span<const iovec> pieces, size_t size, std::vector<uint8_t>& copied) {
+// `size` bytes of the pieces, in one, without the first `skipped`.
+void CopyPieces(absl::Span<const iovec> pieces, size_t skipped, size_t size,
+                std::vector<uint8_t>& copied) {
   copied.reserve(size);
   for (const iovec& piece : pieces) {
-    const auto* const begin = static_cast<const uint8_t*>(piece.iov_base);
-    const size_t taken = std::min(size - copied.size(), piece.iov_len);
+    const size_t passed = std::min(skipped, piece.iov_len);
+    skipped -= passed;
+    const auto* const begin = static_cast<const uint8_t*>(piece.iov_base) + passed;
+    const size_t taken = std::min(size - copied.size(), piece.iov_len - passed);
     copied.insert(copied.end(), begin, begin + taken);
   }
 }
@@ -149,17 +152,20 @@ ssize_t Connection::ReadInPlace(size_t& capacity) {
   std::vector<uint8_t> copied;
   for (size_t i = 0; i < count && left != 0; ++i) {
     const bool in_place = i % 2 == 0 && i + 1 < count;
+    size_t size = std::min(left, pieces[i].iov_len);
     const bool as_expected = frame_stream_ == stream && frame_left_ == pieces[i].iov_len;
     if (in_place && i > 0 && !as_expected) {
-      CopyPieces({pieces.data() + i, count - i}, left, copied);
-      if (!Feed(copied.data(), copied.size())) End(ConnectionEnd::kProtocolError);
-      break;
+      // As much of it as belongs to the frame is where it belongs.
+      size = frame_stream_ == stream ? std::min(frame_left_, size) : 0;
+      CopyPieces({pieces.data() + i, count - i}, size, left - size, copied);
     }
-    const size_t size = std::min(left, pieces[i].iov_len);
-    if (!Feed(static_cast<const uint8_t*>(pieces[i].iov_base), size)) {
+    const auto* const data = static_cast<const uint8_t*>(pieces[i].iov_base);
+    if ((size != 0 && !Feed(data, size)) ||
+        (!copied.empty() && !Feed(copied.data(), copied.size()))) {
       End(ConnectionEnd::kProtocolError);
       break;
     }
+    if (!copied.empty()) break;
     left -= size;
   }
   return read_bytes;
