@@ -8,8 +8,8 @@ find_package(nlohmann_json REQUIRED)
 add_library(rpc_load STATIC EXCLUDE_FROM_ALL rpc_client.cc rpc_process.cc rpc_requests.cc rpc_turns.cc)
 target_link_libraries(rpc_load PUBLIC quantd::proto_grpc nlohmann_json::nlohmann_json absl::strings PRIVATE quantd_build)
 
-add_executable(rpc_bench rpc_bench.cc rpc_servers.cc rpc_table.cc rpc_stream.cc rpc_beside.cc rpc_scaling.cc rpc_shared.cc
-  rpc_memory.cc)
+add_executable(rpc_bench rpc_bench.cc rpc_servers.cc rpc_table.cc rpc_stream.cc rpc_beside.cc rpc_fair.cc rpc_flood.cc
+  rpc_scaling.cc rpc_shared.cc rpc_memory.cc)
 target_link_libraries(rpc_bench PRIVATE quantd_build rpc_load quantd::core quantd::process)
 target_compile_definitions(rpc_bench PRIVATE
   QUANTD_BINARY="$<TARGET_FILE:quantd>" ECHO_BINARY="$<TARGET_FILE:rpc_echo>")

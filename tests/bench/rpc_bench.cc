@@ -3,7 +3,7 @@
 //   rpc_bench [--quick] [--only=TEXT] [--json=FILE] [--rounds=N] [--turn_seconds=S]
 //             [--binary=FILE] [--quantd=FLAG]...
 //
-// --only: a section (table, stream, beside, scaling, shared, memory) or rows of the table whose
+// --only: a section (table, stream, beside, fair, scaling, shared, memory) or rows of the table whose
 // name, "call transport bytes in_flight", contains the text, such as "tcp 1048576 4".
 // --binary: another quantd, to compare two builds; --quantd: a flag for it.
 #include <cstdio>
@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "rpc_flood.h"
 #include "rpc_sections.h"
 #include "server/process/malloc.h"
 
@@ -28,8 +29,9 @@ struct Section {
   bool quick;  // part of --quick, too
 };
 constexpr Section kSections[] = {
-    {"table", RunTable, true},      {"stream", RunStream, true}, {"beside", RunBeside, true},
-    {"scaling", RunScaling, false}, {"shared", RunShared, true}, {"memory", RunMemory, true},
+    {"table", RunTable, true},   {"stream", RunStream, true},    {"beside", RunBeside, true},
+    {"fair", RunFair, true},     {"scaling", RunScaling, false}, {"shared", RunShared, true},
+    {"memory", RunMemory, true},
 };
 
 bool Parse(int argc, char** argv, Options& options) {
@@ -64,7 +66,7 @@ bool Parse(int argc, char** argv, Options& options) {
 int Main(int argc, char** argv) {
   // The load's own page faults would hide the servers'.
   process::KeepFreedMemory();
-  if (argc > 1 && absl::string_view(argv[1]) == "--flood") return Flood({argv + 2, argv + argc});
+  if (argc > 1 && absl::string_view(argv[1]) == "--flood") return RunFlood({argv + 2, argv + argc});
   Options options;
   options.quantd = QUANTD_BINARY;
   if (!Parse(argc, argv, options)) return 2;

@@ -142,10 +142,12 @@ Client::Client(const std::string& address, int connections, int threads) : threa
 }
 
 grpc::Status Client::Call(const std::string& method, const ByteBuffer& request,
-                          ByteBuffer& response) {
+                          ByteBuffer& response, int connection) {
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
-  auto reader = threads_[0][0]->PrepareUnaryCall(&context, method, request, &queue);
+  const Stubs& stubs = threads_[0];
+  auto reader = stubs[static_cast<size_t>(connection) % stubs.size()]->PrepareUnaryCall(
+      &context, method, request, &queue);
   reader->StartCall();
   grpc::Status status;
   reader->Finish(&response, &status, nullptr);

@@ -42,9 +42,9 @@ class Client {
 
   // One call: the answer's bytes, empty on an error.
   std::string Call(const std::string& method, const std::string& request);
-  // The same without a copy; from any thread.
+  // The same without a copy, over one of the connections; from any thread.
   grpc::Status Call(const std::string& method, const grpc::ByteBuffer& request,
-                    grpc::ByteBuffer& response);
+                    grpc::ByteBuffer& response, int connection = 0);
 
   // A turn of at least `seconds`, longer where that would be but a few calls. `server` is the
   // process at the other end.

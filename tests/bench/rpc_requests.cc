@@ -46,6 +46,7 @@ std::string Request(const Config& config) {
     v1::QuantizeRequest request;
     *request.mutable_x() = Values(config.bytes);
     *request.mutable_scale() = Scale();
+    request.set_report_error(config.report_error);
     return request.SerializeAsString();
   }
   if (config.operation == "Dequantize") {

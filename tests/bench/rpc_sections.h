@@ -5,8 +5,6 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
-#include <string>
-#include <vector>
 
 #include "rpc_servers.h"
 
@@ -16,19 +14,16 @@ namespace quantd::bench {
 nlohmann::json RunTable(const Options& options, uint64_t& errors);
 // Small items on streams against as many unary calls.
 nlohmann::json RunStream(const Options& options, uint64_t& errors);
-// Small calls alone and beside large ones.
+// Small calls alone, and beside large and heavy ones.
 nlohmann::json RunBeside(const Options& options, uint64_t& errors);
+// The shares of two clients.
+nlohmann::json RunFair(const Options& options, uint64_t& errors);
 // One core to all; one connection to many.
 nlohmann::json RunScaling(const Options& options, uint64_t& errors);
 // Tensors in shared memory, in messages over TCP, and in this process without a server.
 nlohmann::json RunShared(const Options& options, uint64_t& errors);
 // Resident memory after mixed requests and after a burst.
 nlohmann::json RunMemory(const Options& options, uint64_t& errors);
-
-// What a process of its own does to be in the way of others: rpc_bench --flood ADDRESS METHOD
-// OPERATION BYTES IN_FLIGHT FILE calls METHOD with OPERATION's message of BYTES until it is killed,
-// and keeps {"grpc": [], "calls": N} in FILE.
-int Flood(const std::vector<std::string>& arguments);
 
 }  // namespace quantd::bench
 

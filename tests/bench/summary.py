@@ -48,7 +48,7 @@ class Results:
         return self.all["rpc"]["stream"][server]["stream_8_to_unary"]["median"]
 
     def beside(self, server):
-        row = pick(self.all["rpc"]["beside"], server=server, large_bytes=256 * MIB)
+        row = pick(self.all["rpc"]["beside"], server=server, large_bytes=256 * MIB, in_flight=1)
         return row["p99_beside_seconds"] / row["p99_alone_seconds"]
 
     def memory(self, name):
