@@ -1,6 +1,5 @@
 #include "c_error.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -20,8 +19,7 @@ static_assert(QUANTD_INTERNAL == static_cast<int>(absl::StatusCode::kInternal));
 
 template <size_t kSize>
 void Copy(absl::string_view text, char (&to)[kSize]) {
-  const size_t size = std::min(text.size(), kSize - 1);
-  std::memcpy(to, text.data(), size);
+  const size_t size = text.copy(to, kSize - 1);
   std::memset(to + size, 0, kSize - size);
 }
 

@@ -1,6 +1,6 @@
-// libquantd_core.so against the core that is linked here: random requests of every type, granularity
-// and rule give the same bytes and the same errors. A failure prints the seed; QUANTD_TEST_SEED
-// repeats it.
+// libquantd_core.so against the core that is linked here: random requests of every type,
+// granularity and rule give the same bytes and the same errors. A failure prints the seed;
+// QUANTD_TEST_SEED repeats it.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
