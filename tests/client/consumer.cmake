@@ -13,8 +13,7 @@ add_test(NAME client.consumer.installed
     --test-command consumer)
 set_tests_properties(client.consumer.installed PROPERTIES FIXTURES_REQUIRED client_installed LABELS unit TIMEOUT 300)
 
-# Taken in: configured, and the consumer compiled. It is not linked, as the libraries would have to be compiled once more; that
-# they are the same as those that were installed, only the names say.
+# Taken in: configured, and the consumer compiled. It is not linked: all libraries would be compiled once more for that.
 add_test(NAME client.consumer.subdirectory.configure
   COMMAND ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_SOURCE_DIR}/consumer -B ${CMAKE_CURRENT_BINARY_DIR}/consumer_subdirectory
     -G ${CMAKE_GENERATOR} -DQUANTD_SOURCE=${PROJECT_SOURCE_DIR} ${compiler})
