@@ -1,5 +1,6 @@
-// A key and the certificate that it signed for itself, of localhost and 127.0.0.1, until 2126: for tests
-// and nothing else. Made by: openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes
+// A key and the certificate that it signed for itself, of localhost and 127.0.0.1, until 2126: for
+// tests and nothing else. Made by: openssl req -x509 -newkey ec -pkeyopt
+// ec_paramgen_curve:prime256v1 -nodes
 // -days 36500 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1
 #ifndef QUANTD_TESTS_CLIENT_CERTIFICATE_H_
 #define QUANTD_TESTS_CLIENT_CERTIFICATE_H_

@@ -1,5 +1,5 @@
-// The three operations behind the contract's messages, in process and with limits: what the client's
-// pieces are sent to.
+// The three operations behind the contract's messages, in process and with limits: what the
+// client's pieces are sent to.
 #ifndef QUANTD_TESTS_CLIENT_FAKE_SERVER_H_
 #define QUANTD_TESTS_CLIENT_FAKE_SERVER_H_
 

@@ -1,5 +1,6 @@
-// Tensors in pieces against the same in one call: random requests of every type and granularity over
-// messages of many sizes give the same bytes. A failure prints the seed; QUANTD_TEST_SEED repeats it.
+// Tensors in pieces against the same in one call: random requests of every type and granularity
+// over messages of many sizes give the same bytes. A failure prints the seed; QUANTD_TEST_SEED
+// repeats it.
 #include "split/split.h"
 
 #include <gmock/gmock.h>

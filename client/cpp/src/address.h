@@ -8,8 +8,8 @@
 
 namespace quantd::client {
 
-// `given`, else that of QUANTD_ADDRESS, else 127.0.0.1:50051. A host without a port gets 50051, other
-// targets (unix:, dns:, ...) stay as they are. INVALID_ARGUMENT for what cannot be one.
+// `given`, else that of QUANTD_ADDRESS, else 127.0.0.1:50051. A host without a port gets 50051,
+// other targets (unix:, dns:, ...) stay as they are. INVALID_ARGUMENT for what cannot be one.
 absl::StatusOr<std::string> TargetOf(const std::string& given);
 
 // Whether it is this very machine, as far as its name says.

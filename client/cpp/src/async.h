@@ -1,4 +1,5 @@
-// Calls that are started: over gRPC's callbacks, or, where several messages are needed, on a thread.
+// Calls that are started: over gRPC's callbacks, or, where several messages are needed, on a
+// thread.
 #ifndef QUANTD_CLIENT_CPP_ASYNC_H_
 #define QUANTD_CLIENT_CPP_ASYNC_H_
 
@@ -35,8 +36,8 @@ inline void StartRpc(v1::QuantizationService::Stub& stub, grpc::ClientContext* c
   stub.async()->DynamicQuantize(context, request, response, std::move(done));
 }
 
-// One call. Owned by its callbacks: gRPC's, or those of the alarm between two attempts. `Owned` holds
-// the arguments: its View() is what operations.h takes.
+// One call. Owned by its callbacks: gRPC's, or those of the alarm between two attempts. `Owned`
+// holds the arguments: its View() is what operations.h takes.
 template <typename Owned>
 class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>> {
  public:
@@ -62,8 +63,8 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
   }
 
  private:
-  // Where several messages are needed they are sent, and waited for, by a thread of its own: it costs
-  // nothing beside a tensor of that size.
+  // Where several messages are needed they are sent, and waited for, by a thread of its own: it
+  // costs nothing beside a tensor of that size.
   void RunOnThread() {
     try {
       connection_.Start([self = this->shared_from_this()] {
@@ -88,7 +89,8 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
 
   void Answered(const absl::Status& status) {
     if (status.ok()) return Finish(ResultOf(owned_.View(), std::move(response_)));
-    // It may be a small one for a server that takes even less: that is looked at where one can wait.
+    // It may be a small one for a server that takes even less: that is looked at where one can
+    // wait.
     if (absl::IsResourceExhausted(status)) return RunOnThread();
     const std::optional<absl::Duration> wait = connection_.WaitAfter(status, ++attempts_);
     if (!wait.has_value()) return Finish(status);

@@ -13,18 +13,15 @@ namespace {
 using Stub = v1::QuantizationService::Stub;
 
 // Arguments that live as long as a started call.
-struct OwnedQuantize {
+template <typename Arguments, typename Options>
+struct OwnedWithScale {
   Tensor x, scale;
   std::optional<Tensor> zero_point;
-  QuantizeOptions options;
-  QuantizeArguments View() const { return {x, scale, zero_point, options}; }
+  Options options;
+  Arguments View() const { return {x, scale, zero_point, options}; }
 };
-struct OwnedDequantize {
-  Tensor x, scale;
-  std::optional<Tensor> zero_point;
-  DequantizeOptions options;
-  DequantizeArguments View() const { return {x, scale, zero_point, options}; }
-};
+using OwnedQuantize = OwnedWithScale<QuantizeArguments, QuantizeOptions>;
+using OwnedDequantize = OwnedWithScale<DequantizeArguments, DequantizeOptions>;
 struct OwnedDynamicQuantize {
   Tensor x;
   DynamicQuantizeOptions options;

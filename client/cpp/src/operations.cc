@@ -34,10 +34,8 @@ auto MethodOf(const QuantizeArguments&) { return &Stub::Quantize; }
 auto MethodOf(const DequantizeArguments&) { return &Stub::Dequantize; }
 auto MethodOf(const DynamicQuantizeArguments&) { return &Stub::DynamicQuantize; }
 
-split::MessageSizes SizesOf(const QuantizeArguments& a) {
-  return split::SizesOf(a.x, a.scale, a.zero_point, a.options);
-}
-split::MessageSizes SizesOf(const DequantizeArguments& a) {
+template <typename Arguments>
+split::MessageSizes SizesOf(const Arguments& a) {
   return split::SizesOf(a.x, a.scale, a.zero_point, a.options);
 }
 split::MessageSizes SizesOf(const DynamicQuantizeArguments& a) {
@@ -67,10 +65,8 @@ absl::StatusOr<Quantized> Split(const split::Sender& sender, const DynamicQuanti
 }
 
 bool InMemory(const Tensor& tensor) { return !tensor.shared.has_value(); }
-bool AllInMemory(const QuantizeArguments& a) {
-  return InMemory(a.scale) && (!a.zero_point.has_value() || InMemory(*a.zero_point));
-}
-bool AllInMemory(const DequantizeArguments& a) {
+template <typename Arguments>
+bool AllInMemory(const Arguments& a) {
   return InMemory(a.scale) && (!a.zero_point.has_value() || InMemory(*a.zero_point));
 }
 bool AllInMemory(const DynamicQuantizeArguments&) { return true; }
@@ -82,25 +78,20 @@ bool CanBeSplit(const Connection& connection, const Arguments& arguments) {
          !arguments.options.output.has_value() && AllInMemory(arguments);
 }
 
+template <typename Arguments>
+typename Arguments::Request WithScale(const Arguments& a) {
+  typename Arguments::Request request = RequestOf(a.options);
+  SetTensor(a.x, request.mutable_x());
+  SetTensor(a.scale, request.mutable_scale());
+  if (a.zero_point.has_value()) SetTensor(*a.zero_point, request.mutable_zero_point());
+  if (a.options.output.has_value()) SetPlace(*a.options.output, request.mutable_output());
+  return request;
+}
+
 }  // namespace
 
-v1::QuantizeRequest RequestOf(const QuantizeArguments& a) {
-  v1::QuantizeRequest request = RequestOf(a.options);
-  SetTensor(a.x, request.mutable_x());
-  SetTensor(a.scale, request.mutable_scale());
-  if (a.zero_point.has_value()) SetTensor(*a.zero_point, request.mutable_zero_point());
-  if (a.options.output.has_value()) SetPlace(*a.options.output, request.mutable_output());
-  return request;
-}
-
-v1::DequantizeRequest RequestOf(const DequantizeArguments& a) {
-  v1::DequantizeRequest request = RequestOf(a.options);
-  SetTensor(a.x, request.mutable_x());
-  SetTensor(a.scale, request.mutable_scale());
-  if (a.zero_point.has_value()) SetTensor(*a.zero_point, request.mutable_zero_point());
-  if (a.options.output.has_value()) SetPlace(*a.options.output, request.mutable_output());
-  return request;
-}
+v1::QuantizeRequest RequestOf(const QuantizeArguments& a) { return WithScale(a); }
+v1::DequantizeRequest RequestOf(const DequantizeArguments& a) { return WithScale(a); }
 
 v1::DynamicQuantizeRequest RequestOf(const DynamicQuantizeArguments& a) {
   v1::DynamicQuantizeRequest request = RequestOf(a.options);

@@ -10,28 +10,25 @@
 
 namespace quantd::client {
 
-// From here on a server is asked what it takes before it gets a request; smaller ones it may refuse.
+// From here on a server is asked what it takes before it gets a request; smaller ones it may
+// refuse.
 inline constexpr uint64_t kAskFromBytes = 1 << 20;
 
 // The arguments of a call, which outlive it.
-struct QuantizeArguments {
-  using Request = v1::QuantizeRequest;
-  using Response = v1::QuantizeResponse;
-  using Result = Quantized;
+template <typename TheRequest, typename TheResponse, typename TheResult, typename Options>
+struct ArgumentsWithScale {
+  using Request = TheRequest;
+  using Response = TheResponse;
+  using Result = TheResult;
   const Tensor& x;
   const Tensor& scale;
   const std::optional<Tensor>& zero_point;
-  const QuantizeOptions& options;
+  const Options& options;
 };
-struct DequantizeArguments {
-  using Request = v1::DequantizeRequest;
-  using Response = v1::DequantizeResponse;
-  using Result = Tensor;
-  const Tensor& x;
-  const Tensor& scale;
-  const std::optional<Tensor>& zero_point;
-  const DequantizeOptions& options;
-};
+using QuantizeArguments =
+    ArgumentsWithScale<v1::QuantizeRequest, v1::QuantizeResponse, Quantized, QuantizeOptions>;
+using DequantizeArguments =
+    ArgumentsWithScale<v1::DequantizeRequest, v1::DequantizeResponse, Tensor, DequantizeOptions>;
 struct DynamicQuantizeArguments {
   using Request = v1::DynamicQuantizeRequest;
   using Response = v1::DynamicQuantizeResponse;

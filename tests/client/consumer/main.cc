@@ -1,5 +1,6 @@
 // Uses an installed quantd::client from C++17:  consumer [ADDRESS]
-// With an address it quantizes and comes back; without, the error of a server that is not there is right.
+// With an address it quantizes and comes back; without, the error of a server that is not there is
+// right.
 #include <cstdio>
 #include <future>
 #include <optional>
@@ -20,9 +21,8 @@ int main(int argc, char** argv) {
   options.output_type = quantd::v1::DATA_TYPE_INT8;
   const Tensor x = Tensor::Of<float>(values, {2, 2});
   std::promise<absl::StatusOr<Quantized>> done;
-  client.DynamicQuantizeAsync(x, options, [&done](absl::StatusOr<Quantized> result) {
-    done.set_value(std::move(result));
-  });
+  client.DynamicQuantizeAsync(
+      x, options, [&done](absl::StatusOr<Quantized> result) { done.set_value(std::move(result)); });
   const absl::StatusOr<Quantized> result = done.get_future().get();
   if (argc < 2) return absl::IsUnavailable(result.status()) ? 0 : 1;
   if (!result.ok()) {

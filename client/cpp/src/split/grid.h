@@ -51,9 +51,9 @@ absl::StatusOr<Grid> ScaleGrid(const Dimensions& shape, const Dimensions& scale_
 // piece's scales can still be said (the scales are known).
 enum class Cut : uint8_t { kBetweenBlocks, kAnywhere };
 
-// Cuts a tensor into the largest boxes for which fits(elements, scales) is true, along the outermost
-// dimension that must be cut, in the order of their first elements. `fits` is false for whatever is
-// larger than what it is false for. Nothing when even the smallest box does not fit.
+// Cuts a tensor into the largest boxes for which fits(elements, scales) is true, along the
+// outermost dimension that must be cut, in the order of their first elements. `fits` is false for
+// whatever is larger than what it is false for. Nothing when even the smallest box does not fit.
 std::optional<std::vector<Box>> CutIntoBoxes(const Grid& grid, Cut cut,
                                              const std::function<bool(int64_t, int64_t)>& fits);
 

@@ -9,8 +9,8 @@
 namespace quantd::client::split {
 
 // The sums that a report is made of. Means and decibels cannot be added, these can: the mean times
-// the finite elements is the noise. Over pieces they are added in another order than in one call, so
-// a report may differ in the last bits; counts do not.
+// the finite elements is the noise. Over pieces they are added in another order than in one call,
+// so a report may differ in the last bits; counts do not.
 struct Sums {
   double signal = 0;  // sum x^2
   double noise = 0;   // sum (x - x^)^2

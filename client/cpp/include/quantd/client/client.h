@@ -37,7 +37,8 @@ class Connection;
 // A call that was started. May be copied, and dropped: the call goes on.
 class AsyncCall {
  public:
-  // Ends the call soon, with CANCELLED, unless it is done. Safe from any thread, any number of times.
+  // Ends the call soon, with CANCELLED, unless it is done. Safe from any thread, any number of
+  // times.
   void Cancel() const;
 
  private:
@@ -64,14 +65,14 @@ class Client {
                                     const DequantizeOptions& options = {});
   absl::StatusOr<Quantized> DynamicQuantize(const Tensor& x,
                                             const DynamicQuantizeOptions& options = {});
-  // Of a result, with its granularity and tensor scale, to its original type (of INT32: to scale's);
-  // what `options` set comes first.
+  // Of a result, with its granularity and tensor scale, to its original type (of INT32: to
+  // scale's); what `options` set comes first.
   absl::StatusOr<Tensor> Dequantize(const Quantized& quantized,
                                     const DequantizeOptions& options = {});
   absl::StatusOr<v1::GetServerInfoResponse> GetServerInfo();
 
-  // The same, started: `done` is called once, from a thread of gRPC's, with what the call above would
-  // have returned. It should be quick, and may start other calls.
+  // The same, started: `done` is called once, from a thread of gRPC's, with what the call above
+  // would have returned. It should be quick, and may start other calls.
   AsyncCall QuantizeAsync(Tensor x, Tensor scale, std::optional<Tensor> zero_point,
                           QuantizeOptions options,
                           std::function<void(absl::StatusOr<Quantized>)> done);

@@ -1,5 +1,5 @@
-// How a client behaves, and what its calls can be asked for. What the fields mean in full is written
-// in proto/quantd/v1.
+// How a client behaves, and what its calls can be asked for. What the fields mean in full is
+// written in proto/quantd/v1.
 #ifndef QUANTD_CLIENT_OPTIONS_H_
 #define QUANTD_CLIENT_OPTIONS_H_
 
