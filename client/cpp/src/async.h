@@ -83,6 +83,9 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
     StartRpc(connection_.stub(), &*context_, &request_, &response_,
              [self = this->shared_from_this()](const grpc::Status& status) {
                self->cancellation_->Remove(&*self->context_);
+               // It holds the channel, whose last owner must not be one of gRPC's own threads: it
+               // would wait for itself. So it goes while the client still waits for this job.
+               self->context_.reset();
                self->Answered(self->connection_.Explain(status));
              });
   }
