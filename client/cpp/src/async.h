@@ -99,10 +99,13 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
     if (!wait.has_value()) return Finish(status);
     alarm_.emplace();
     alarm_->Set(absl::ToChronoTime(absl::Now() + *wait), [self = this->shared_from_this()](bool) {
-      if (self->cancellation_->cancelled()) {
-        self->Finish(absl::CancelledError("cancelled"));
+      // An alarm keeps its callback, and with it this operation, as long as it lives.
+      const std::shared_ptr<AsyncOperation> operation = self;
+      operation->alarm_.reset();
+      if (operation->cancellation_->cancelled()) {
+        operation->Finish(absl::CancelledError("cancelled"));
       } else {
-        self->Attempt();
+        operation->Attempt();
       }
     });
   }
