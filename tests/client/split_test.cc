@@ -13,6 +13,7 @@
 #include <random>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "fake_server.h"
 #include "messages.h"
 #include "operations_random.h"
