@@ -1,16 +1,27 @@
-"""The example of the C++ client, against a running server and none."""
+"""The C++ client against running servers, one that takes little among them, and against none."""
 
 import os
+import signal
 import subprocess
+import time
 
-from support import ROOT
+from support import ROOT, wait_for
 
-EXAMPLE = ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release") / "client" / "cpp" / "client_example"
+BUILD = ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release")
+EXAMPLE = BUILD / "client" / "cpp" / "client_example"
+SPLIT = BUILD / "tests" / "client" / "split_against_servers"
+SMALL = "--max_message_bytes=1048576"
 
 
-def run(address):
-    done = subprocess.run([str(EXAMPLE), address], capture_output=True, text=True, timeout=30)
+def run(address, environment=None):
+    command = [str(EXAMPLE)] + ([address] if address else [])
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, env={**os.environ, **(environment or {})})
     return done.returncode, done.stdout, done.stderr
+
+
+def started(server):
+    """Calls that reached a server."""
+    return sum(value for name, value in server.metrics().items() if name.startswith("grpc_server_started_total"))
 
 
 def test_the_example_quantizes(server):
@@ -24,3 +35,37 @@ def test_the_example_quantizes(server):
 def test_the_example_says_why_not():
     code, out, err = run("127.0.0.1:1")
     assert (code, out) == (1, "") and "UNAVAILABLE" in err
+
+
+def test_the_environment_names_the_server(server):
+    assert run(None, {"QUANTD_ADDRESS": server.address})[0] == 0
+    code, out, err = run(None, {"QUANTD_ADDRESS": "http://" + server.address})
+    assert (code, out) == (1, "") and "INVALID_ARGUMENT" in err and "quantd speaks gRPC" in err
+
+
+def test_a_plain_server_is_no_server_with_tls(server):
+    code, out, err = run(server.address, {"QUANTD_TLS_CA": str(ROOT / "tests/e2e/test_cpp_client.py")})
+    assert (code, out) == (1, "") and "is no PEM file" in err
+    roots = "/etc/ssl/certs/ca-certificates.crt"
+    code, out, err = run(server.address, {"QUANTD_TLS_CA": roots})
+    assert (code, out) == (1, "") and "UNAVAILABLE" in err and "this client uses TLS" in err
+
+
+def test_pieces_are_the_whole(server, start):
+    small = start(SMALL)
+    done = subprocess.run([str(SPLIT), "compare", server.address, small.address], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(done.stdout.splitlines()) == 9
+    # Each of the 9 MiB tensors took more than nine calls, three times.
+    assert started(small) > 9 * 9 * 2
+
+
+def test_a_server_that_dies_between_pieces_is_an_error(start):
+    small = start(SMALL)
+    process = subprocess.Popen([str(SPLIT), "large", small.address], stdout=subprocess.PIPE, text=True)
+    wait_for(lambda: started(small) > 5, 30, "the first pieces")
+    small.signal(signal.SIGKILL)
+    killed = time.monotonic()
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 1 and out.startswith("UNAVAILABLE")
+    assert time.monotonic() - killed < 10

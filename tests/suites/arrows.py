@@ -16,6 +16,7 @@ SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process"
 # may include anything. The most specific room counts.
 ROOMS = {
     "core/include": [],
+    "core/c": [],
     "core/src/types": [],
     "core/src/rules": ["core/src/types"],
     "core/src/kernels": ["core/src/types", "core/src/rules"],
@@ -44,7 +45,7 @@ ROOMS = {
     "client/cli": ["client/cpp", "proto"],
 }
 # Where a quoted include may lie, besides beside its includer.
-INCLUDE_FOLDERS = ["", "core/include", "core/src", "client/cpp/include"]
+INCLUDE_FOLDERS = ["", "core/include", "core/src", "core/c/include", "client/cpp/include"]
 # Libraries that a room must do without, and core's public headers about requests and plans: only plan, linear and dynamic see those.
 PLANS = r"^quantd/(parameters|plan|quantize|dequantize|dynamic_quantize)\.h$"
 FORBIDDEN = {
@@ -183,7 +184,7 @@ def report(rule, findings):
 
 
 def main():
-    sources = tracked("*.h", "*.cc", "*.inc")
+    sources = tracked("*.h", "*.cc", "*.c", "*.inc")
     code = sources + tracked("*.py", "*.sh", "*.go", "*.ts", "*.java", "*.rs", "*.cmake", "*CMakeLists.txt", "*.proto")
     for room in [*ROOMS, "tests"]:
         report(f"include arrows of {room}", {p: check_arrows(p) for p in sources if room_of(p, [*ROOMS, "tests"]) == room})

@@ -2,7 +2,7 @@
 # All e2e tests against a server under ThreadSanitizer.
 source "$SUITES/tsan.sh"
 
-build() { tsan_tree quantd quantctl client_example client_shared_memory_example; }
+build() { tsan_tree quantd quantctl client_example client_shared_memory_example split_against_servers; }
 
 run() {
   build

@@ -1,4 +1,5 @@
 // Quantizes a few numbers and shows what came back:  client_example [ADDRESS]
+// Without an address: that of QUANTD_ADDRESS, else 127.0.0.1:50051.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@ using quantd::client::FieldViolation;
 using quantd::client::Tensor;
 
 int main(int argc, char** argv) {
-  Client client(argc > 1 ? argv[1] : "127.0.0.1:50051");
+  Client client(argc > 1 ? argv[1] : "");
   const std::vector<float> values = {-1.5f, 0.0f, 0.25f, 3.0f};
   const auto result = client.DynamicQuantize(
       Tensor::Of<float>(values, {2, 2}), {.output_type = v1::DATA_TYPE_INT8, .report_error = true});

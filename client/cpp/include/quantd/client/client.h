@@ -1,24 +1,27 @@
-// quantd from C++: a connection, and the calls over std types.
+// quantd from C++: a connection, and the calls over std types. C++17.
 //
-//   quantd::client::Client client("127.0.0.1:50051");
-//   DynamicQuantizeOptions options{.output_type = v1::DATA_TYPE_INT8, .report_error = true};
+//   quantd::client::Client client;  // QUANTD_ADDRESS, else 127.0.0.1:50051
+//   DynamicQuantizeOptions options;
+//   options.output_type = v1::DATA_TYPE_INT8;
 //   absl::StatusOr<Quantized> result =
 //       client.DynamicQuantize(Tensor::Of<float>(values, {rows, columns}), options);
+//   absl::StatusOr<Tensor> back = client.Dequantize(*result);
 //
-// A thin layer over the generated stubs: it raises gRPC's 4 MiB limit on messages, sets deadlines,
-// tries again when the server says that it is overloaded, and turns errors into absl::Status that
-// name the field (status.h). What the fields mean is written in proto/quantd/v1.
+// A layer over the generated stubs: it sets deadlines, tries again when the server says that it is
+// overloaded, cuts tensors that are larger than the server's messages into several calls whose
+// answers together are that of one, and turns errors into absl::Status that name the field
+// (status.h). What the fields mean is written in proto/quantd/v1.
 #ifndef QUANTD_CLIENT_CLIENT_H_
 #define QUANTD_CLIENT_CLIENT_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "quantd/client/options.h"
 #include "quantd/client/tensor.h"
 #include "quantd/v1/quantization.grpc.pb.h"
 
@@ -28,62 +31,30 @@ class Channel;
 
 namespace quantd::client {
 
-// How a client behaves.
-struct ClientOptions {
-  absl::Duration timeout = absl::Minutes(5);  // deadline of each attempt
-  int max_attempts = 5;                       // tries when the server is overloaded; 1: no retry
-};
+class Cancellation;
+class Connection;
 
-// Which scale belongs to which element; all unset: one for the tensor (or by the scale's shape).
-struct Granularity {
-  std::optional<int64_t> axis;  // in [-rank, rank - 1]
-  int64_t block_size = 0;       // elements a block along axis; 0: not blocked
-  std::vector<int64_t>
-      block_shape;  // one length a dimension, -1 for the whole; without axis, block_size
-};
+// A call that was started. May be copied, and dropped: the call goes on.
+class AsyncCall {
+ public:
+  // Ends the call soon, with CANCELLED, unless it is done. Safe from any thread, any number of
+  // times.
+  void Cancel() const;
 
-struct QuantizeOptions {
-  v1::DataType output_type = v1::DATA_TYPE_UNSPECIFIED;  // unset: zero_point's type, else UINT8
-  Granularity granularity = {};
-  bool saturate = true;  // FLOAT8 only
-  v1::DataType precision = v1::DATA_TYPE_UNSPECIFIED;
-  v1::ZeroPointOrder zero_point_order = v1::ZERO_POINT_ORDER_UNSPECIFIED;
-  bool report_error = false;
-  std::optional<SharedSpan> output = {};  // where y goes: room for it, and no part of an argument
-};
-
-struct DynamicQuantizeOptions {
-  v1::DataType output_type = v1::DATA_TYPE_UNSPECIFIED;  // unset: UINT8
-  Granularity granularity = {};
-  bool saturate = true;  // FLOAT8 only
-  v1::DataType scale_type = v1::DATA_TYPE_UNSPECIFIED;
-  v1::Symmetry symmetry = v1::SYMMETRY_UNSPECIFIED;
-  v1::NonFinite non_finite = v1::NON_FINITE_UNSPECIFIED;
-  bool report_error = false;
-  std::optional<SharedSpan> output = {};
-};
-
-struct DequantizeOptions {
-  v1::DataType output_type = v1::DATA_TYPE_UNSPECIFIED;  // unset: scale's type
-  Granularity granularity = {};
-  std::optional<Tensor> tensor_scale = {};  // NVFP4's second scale
-  std::optional<SharedSpan> output = {};
-};
-
-// A quantized tensor with all that is needed to dequantize it.
-struct Quantized {
-  Tensor y;                                    // of x's shape
-  Tensor scale;                                // Quantize: as given
-  std::optional<Tensor> zero_point;            // of scale's shape
-  std::optional<Tensor> tensor_scale;          // NVFP4 only
-  std::optional<v1::QuantizationError> error;  // set if report_error
+ private:
+  friend class Client;
+  explicit AsyncCall(std::shared_ptr<Cancellation> cancellation);
+  std::shared_ptr<Cancellation> cancellation_;
 };
 
 // A connection to a server. Thread safe: calls may be made from any number of threads at once.
 class Client {
  public:
-  // `address`: host:port, or unix:/path. Does not block; the connection is made by the first call.
-  explicit Client(const std::string& address, const ClientOptions& options = {});
+  // `address`: host:port, host (port 50051), unix:/path or any other target of gRPC; empty: that of
+  // QUANTD_ADDRESS, else 127.0.0.1:50051. Does not block; the connection is made by the first call.
+  // An address or a file of TLS that is wrong is the error, INVALID_ARGUMENT, of every call.
+  explicit Client(const std::string& address = "", const ClientOptions& options = {});
+  // Waits for the callbacks of all calls that were started. Not from within one.
   ~Client();
 
   absl::StatusOr<Quantized> Quantize(const Tensor& x, const Tensor& scale,
@@ -94,26 +65,33 @@ class Client {
                                     const DequantizeOptions& options = {});
   absl::StatusOr<Quantized> DynamicQuantize(const Tensor& x,
                                             const DynamicQuantizeOptions& options = {});
+  // Of a result, with its granularity and tensor scale, to its original type (of INT32: to
+  // scale's); what `options` set comes first.
+  absl::StatusOr<Tensor> Dequantize(const Quantized& quantized,
+                                    const DequantizeOptions& options = {});
   absl::StatusOr<v1::GetServerInfoResponse> GetServerInfo();
 
-  // The same calls over the messages of the contract.
+  // The same, started: `done` is called once, from a thread of gRPC's, with what the call above
+  // would have returned. It should be quick, and may start other calls.
+  AsyncCall QuantizeAsync(Tensor x, Tensor scale, std::optional<Tensor> zero_point,
+                          QuantizeOptions options,
+                          std::function<void(absl::StatusOr<Quantized>)> done);
+  AsyncCall DequantizeAsync(Tensor x, Tensor scale, std::optional<Tensor> zero_point,
+                            DequantizeOptions options,
+                            std::function<void(absl::StatusOr<Tensor>)> done);
+  AsyncCall DynamicQuantizeAsync(Tensor x, DynamicQuantizeOptions options,
+                                 std::function<void(absl::StatusOr<Quantized>)> done);
+
+  // The same calls over the messages of the contract, each one call, whatever its size.
   absl::StatusOr<v1::QuantizeResponse> Call(const v1::QuantizeRequest& request);
   absl::StatusOr<v1::DequantizeResponse> Call(const v1::DequantizeRequest& request);
   absl::StatusOr<v1::DynamicQuantizeResponse> Call(const v1::DynamicQuantizeRequest& request);
 
   // For calls that are not above: Stream, health, reflection.
-  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  const std::shared_ptr<grpc::Channel>& channel() const;
 
  private:
-  template <typename Request, typename Response>
-  using Method = grpc::Status (v1::QuantizationService::Stub::*)(grpc::ClientContext*,
-                                                                 const Request&, Response*);
-  template <typename Request, typename Response>
-  absl::StatusOr<Response> Attempt(Method<Request, Response> method, const Request& request);
-
-  const ClientOptions options_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<v1::QuantizationService::Stub> stub_;
+  std::unique_ptr<Connection> connection_;
 };
 
 }  // namespace quantd::client

@@ -15,10 +15,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 namespace quantd::client {
 
@@ -43,7 +43,7 @@ class SharedRegion {
 
   const std::string& name() const { return name_; }
   // All of it, zeros at first. Aligned to a page.
-  std::span<uint8_t> span() const { return {data_, size_}; }
+  absl::Span<uint8_t> span() const { return {data_, size_}; }
   // A part of it, for a request. A tensor may start at any offset.
   SharedSpan At(uint64_t offset, uint64_t byte_size) const { return {name_, offset, byte_size}; }
 

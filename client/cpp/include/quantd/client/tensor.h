@@ -7,11 +7,9 @@
 #ifndef QUANTD_CLIENT_TENSOR_H_
 #define QUANTD_CLIENT_TENSOR_H_
 
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -20,12 +18,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "quantd/client/shared_region.h"
 #include "quantd/v1/tensor.pb.h"
 
 namespace quantd::client {
 
-static_assert(std::endian::native == std::endian::little, "the wire format is little endian");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire format is little endian");
 
 // The wire's type of a C++ type: float and the integers of 8, 16 and 32 bits that the service
 // knows. Every other type (FLOAT16, FLOAT8, the packed ones) travels as bytes in Tensor::data.
@@ -49,10 +48,11 @@ struct Tensor {
   // A tensor of `values`, row-major. Whether their number fits the shape is for the server to
   // check.
   template <typename T>
-  static Tensor Of(std::span<const T> values, std::vector<int64_t> tensor_shape) {
+  static Tensor Of(absl::Span<const T> values, std::vector<int64_t> tensor_shape) {
     static_assert(DataTypeOf<T>() != v1::DATA_TYPE_UNSPECIFIED, "no such type on the wire");
-    Tensor result{DataTypeOf<T>(), std::move(tensor_shape), std::string(values.size_bytes(), '\0')};
-    if (!values.empty()) std::memcpy(result.data.data(), values.data(), values.size_bytes());
+    const size_t bytes = values.size() * sizeof(T);
+    Tensor result{DataTypeOf<T>(), std::move(tensor_shape), std::string(bytes, '\0')};
+    if (!values.empty()) std::memcpy(result.data.data(), values.data(), bytes);
     return result;
   }
   // A tensor in shared memory, in the server's and in this process's: of as many bytes as type and
@@ -63,7 +63,7 @@ struct Tensor {
   // A 0-D tensor, such as one scale for a whole tensor.
   template <typename T>
   static Tensor Scalar(T value) {
-    return Of<T>(std::span<const T>(&value, 1), {});
+    return Of<T>(absl::Span<const T>(&value, 1), {});
   }
 
   // The elements. INVALID_ARGUMENT when the tensor is of another type, or in shared memory.

@@ -1,0 +1,82 @@
+// How a client behaves, and what its calls can be asked for. What the fields mean in full is
+// written in proto/quantd/v1.
+#ifndef QUANTD_CLIENT_OPTIONS_H_
+#define QUANTD_CLIENT_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "quantd/client/shared_region.h"
+#include "quantd/client/tensor.h"
+#include "quantd/v1/quantization.pb.h"
+
+namespace quantd::client {
+
+// PEM files. An empty one is that of QUANTD_TLS_CA, QUANTD_TLS_CERT or QUANTD_TLS_KEY; with none of
+// the three, here or in the environment, the connection is plain text.
+struct TlsOptions {
+  std::string ca_file;  // who signs servers; empty beside the others: those that gRPC knows
+  std::string certificate_file;  // the client's own, with its key; both or none
+  std::string key_file;
+};
+
+struct ClientOptions {
+  absl::Duration timeout = absl::Minutes(5);  // deadline of each attempt, of each piece
+  int max_attempts = 5;  // tries when the server is overloaded and says how long to wait; 1: one
+  TlsOptions tls = {};
+  bool split = true;  // tensors over the server's limit go in several calls; false: they fail
+};
+
+// Which scale belongs to which element; all unset: one for the tensor (or by the scale's shape).
+struct Granularity {
+  std::optional<int64_t> axis;  // in [-rank, rank - 1]
+  int64_t block_size = 0;       // elements a block along axis; 0: not blocked
+  std::vector<int64_t>
+      block_shape;  // one length a dimension, -1 for the whole; without axis, block_size
+};
+
+struct QuantizeOptions {
+  v1::DataType output_type = v1::DATA_TYPE_UNSPECIFIED;  // unset: zero_point's type, else UINT8
+  Granularity granularity = {};
+  bool saturate = true;  // FLOAT8 only
+  v1::DataType precision = v1::DATA_TYPE_UNSPECIFIED;
+  v1::ZeroPointOrder zero_point_order = v1::ZERO_POINT_ORDER_UNSPECIFIED;
+  bool report_error = false;
+  std::optional<SharedSpan> output = {};  // where y goes: room for it, and no part of an argument
+};
+
+struct DynamicQuantizeOptions {
+  v1::DataType output_type = v1::DATA_TYPE_UNSPECIFIED;  // unset: UINT8
+  Granularity granularity = {};
+  bool saturate = true;  // FLOAT8 only
+  v1::DataType scale_type = v1::DATA_TYPE_UNSPECIFIED;
+  v1::Symmetry symmetry = v1::SYMMETRY_UNSPECIFIED;
+  v1::NonFinite non_finite = v1::NON_FINITE_UNSPECIFIED;
+  bool report_error = false;
+  std::optional<SharedSpan> output = {};
+};
+
+struct DequantizeOptions {
+  v1::DataType output_type = v1::DATA_TYPE_UNSPECIFIED;  // unset: scale's type
+  Granularity granularity = {};
+  std::optional<Tensor> tensor_scale = {};  // NVFP4's second scale
+  std::optional<SharedSpan> output = {};
+};
+
+// A quantized tensor with all that is needed to dequantize it.
+struct Quantized {
+  Tensor y;                                                // of x's shape
+  Tensor scale;                                            // Quantize: as given
+  std::optional<Tensor> zero_point;                        // of scale's shape
+  std::optional<Tensor> tensor_scale;                      // NVFP4 only
+  std::optional<v1::QuantizationError> error;              // set if report_error
+  Granularity granularity = {};                            // as asked for
+  v1::DataType original_type = v1::DATA_TYPE_UNSPECIFIED;  // x's
+};
+
+}  // namespace quantd::client
+
+#endif  // QUANTD_CLIENT_OPTIONS_H_

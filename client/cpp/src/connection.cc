@@ -1,0 +1,103 @@
+#include "connection.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "address.h"
+#include "credentials.h"
+
+namespace quantd::client {
+
+Connection::Connection(const std::string& address, const ClientOptions& options)
+    : options_(options) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  const absl::StatusOr<std::string> target = TargetOf(address);
+  const absl::StatusOr<Credentials> credentials = CredentialsOf(options.tls);
+  status_ = target.ok() ? credentials.status() : target.status();
+  // gRPC follows http_proxy even to this very machine, where no proxy can help.
+  if (target.ok() && IsLocal(*target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Without credentials it is a channel on which every call fails.
+  channel_ = grpc::CreateCustomChannel(
+      target.value_or(address), status_.ok() ? credentials->credentials : nullptr, arguments);
+  tls_ = status_.ok() && credentials->tls;
+  stub_ = v1::QuantizationService::NewStub(channel_);
+}
+
+Connection::~Connection() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  idle_.wait(lock, [this] { return jobs_ == 0; });
+}
+
+void Connection::Prepare(grpc::ClientContext& context) const {
+  context.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
+}
+
+absl::Status Connection::Explain(const grpc::Status& status) const {
+  absl::Status result = FromGrpc(status);
+  if (!tls_ || !absl::IsUnavailable(result) || RetryDelay(result).has_value()) return result;
+  return absl::Status(
+      result.code(),
+      absl::StrCat(
+          result.message(),
+          " (this client uses TLS, as its options or QUANTD_TLS_CA, QUANTD_TLS_CERT and "
+          "QUANTD_TLS_KEY say: the server must, too, with a certificate for this address)"));
+}
+
+std::optional<absl::Duration> Connection::WaitAfter(const absl::Status& status, int attempt) const {
+  if (!absl::IsUnavailable(status) || attempt >= options_.max_attempts) return std::nullopt;
+  const std::optional<absl::Duration> delay = RetryDelay(status);
+  if (!delay.has_value()) return std::nullopt;
+  const absl::Duration wait = std::max(*delay * attempt, absl::ZeroDuration());
+  if (wait > options_.timeout) return std::nullopt;
+  return wait;
+}
+
+absl::StatusOr<ServerLimits> Connection::Limits(bool refresh, Cancellation* cancellation) {
+  if (const std::optional<ServerLimits> known = KnownLimits(); known.has_value() && !refresh) {
+    return *known;
+  }
+  const absl::StatusOr<v1::GetServerInfoResponse> info =
+      Call<v1::GetServerInfoRequest, v1::GetServerInfoResponse>(
+          &v1::QuantizationService::Stub::GetServerInfo, v1::GetServerInfoRequest(), cancellation);
+  ServerLimits limits;
+  if (info.ok()) {
+    if (info->max_message_bytes() > 0) limits.message_bytes = info->max_message_bytes();
+    if (info->memory_budget_bytes() > 0) limits.budget_bytes = info->memory_budget_bytes();
+  } else if (!absl::IsUnimplemented(info.status())) {
+    return info.status();
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  limits_ = limits;
+  return limits;
+}
+
+std::optional<ServerLimits> Connection::KnownLimits() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return limits_;
+}
+
+void Connection::Start(std::function<void()> job) {
+  JobBegan();
+  std::thread([this, job = std::move(job)]() mutable {
+    job();
+    job = nullptr;  // what it holds goes before the connection may
+    JobEnded();
+  }).detach();
+}
+
+void Connection::JobBegan() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++jobs_;
+}
+
+void Connection::JobEnded() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (--jobs_ == 0) idle_.notify_all();
+}
+
+}  // namespace quantd::client

@@ -1,0 +1,104 @@
+// A channel, and single calls over it: deadlines, retries, cancelling, what the server allows.
+#ifndef QUANTD_CLIENT_CPP_CONNECTION_H_
+#define QUANTD_CLIENT_CPP_CONNECTION_H_
+
+#include <grpcpp/client_context.h>
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "cancellation.h"
+#include "quantd/client/options.h"
+#include "quantd/client/status.h"
+#include "quantd/v1/quantization.grpc.pb.h"
+
+namespace quantd::client {
+
+// What a server takes.
+struct ServerLimits {
+  uint64_t message_bytes = UINT64_MAX;  // of a request, and of an answer
+  uint64_t budget_bytes = UINT64_MAX;   // of both together
+  bool operator==(const ServerLimits& other) const {
+    return message_bytes == other.message_bytes && budget_bytes == other.budget_bytes;
+  }
+};
+
+// Thread safe.
+class Connection {
+ public:
+  template <typename Request, typename Response>
+  using Method = grpc::Status (v1::QuantizationService::Stub::*)(grpc::ClientContext*,
+                                                                 const Request&, Response*);
+
+  Connection(const std::string& address, const ClientOptions& options);
+  // Waits for the jobs.
+  ~Connection();
+
+  const ClientOptions& options() const { return options_; }
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  v1::QuantizationService::Stub& stub() { return *stub_; }
+  // What is wrong with the address or the files: nothing can be called.
+  const absl::Status& status() const { return status_; }
+
+  // One call, made again while the server asks for it. `cancellation` may be null.
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(Method<Request, Response> method, const Request& request,
+                                Cancellation* cancellation) {
+    if (!status_.ok()) return status_;
+    for (int attempt = 1;; ++attempt) {
+      grpc::ClientContext context;
+      Prepare(context);
+      if (cancellation != nullptr) cancellation->Add(&context);
+      Response response;
+      const absl::Status status = Explain((stub_.get()->*method)(&context, request, &response));
+      if (cancellation != nullptr) cancellation->Remove(&context);
+      if (status.ok()) return response;
+      const std::optional<absl::Duration> wait = WaitAfter(status, attempt);
+      if (!wait.has_value()) return status;
+      absl::SleepFor(*wait);
+    }
+  }
+
+  void Prepare(grpc::ClientContext& context) const;
+  // gRPC's status as ours, with what else may be wrong.
+  absl::Status Explain(const grpc::Status& status) const;
+  // How long to wait before the next attempt; nothing when there shall be none. Only a server that
+  // asks for it is tried again (it is there, and busy), and not one that wants more than a timeout.
+  std::optional<absl::Duration> WaitAfter(const absl::Status& status, int attempt) const;
+
+  // What the server allows: asked for once, and again when `refresh`. A server that cannot say it
+  // allows everything.
+  absl::StatusOr<ServerLimits> Limits(bool refresh, Cancellation* cancellation);
+  // What is known of it without asking.
+  std::optional<ServerLimits> KnownLimits() const;
+
+  // Runs a job on a thread of its own.
+  void Start(std::function<void()> job);
+  // A job that runs elsewhere began, and ended.
+  void JobBegan();
+  void JobEnded();
+
+ private:
+  const ClientOptions options_;
+  bool tls_ = false;
+  absl::Status status_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::QuantizationService::Stub> stub_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  std::optional<ServerLimits> limits_;  // guarded by mutex_, as the next
+  size_t jobs_ = 0;
+};
+
+}  // namespace quantd::client
+
+#endif  // QUANTD_CLIENT_CPP_CONNECTION_H_

@@ -1,0 +1,64 @@
+#include "credentials.h"
+
+#include <grpcpp/security/credentials.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace quantd::client {
+namespace {
+
+std::string PathOf(const std::string& given, const char* variable) {
+  const char* const found = std::getenv(variable);
+  return given.empty() && found != nullptr ? found : given;
+}
+
+// Empty for no path.
+absl::StatusOr<std::string> ReadPem(const std::string& path, const char* name) {
+  if (path.empty()) return std::string();
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": can't read ", path, ": ", std::strerror(errno)));
+  }
+  std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!absl::StrContains(content, "-----BEGIN ")) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": ", path, " is no PEM file"));
+  }
+  return content;
+}
+
+}  // namespace
+
+absl::StatusOr<Credentials> CredentialsOf(const TlsOptions& tls) {
+  const std::string ca = PathOf(tls.ca_file, "QUANTD_TLS_CA");
+  const std::string certificate = PathOf(tls.certificate_file, "QUANTD_TLS_CERT");
+  const std::string key = PathOf(tls.key_file, "QUANTD_TLS_KEY");
+  if (ca.empty() && certificate.empty() && key.empty()) {
+    return Credentials{grpc::InsecureChannelCredentials(), false};
+  }
+  if (certificate.empty() != key.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("certificate_file is \"", certificate,
+                                                   "\", key_file is \"", key,
+                                                   "\": a client's certificate needs both"));
+  }
+  const absl::StatusOr<std::string> roots = ReadPem(ca, "ca_file");
+  if (!roots.ok()) return roots.status();
+  const absl::StatusOr<std::string> chain = ReadPem(certificate, "certificate_file");
+  if (!chain.ok()) return chain.status();
+  const absl::StatusOr<std::string> private_key = ReadPem(key, "key_file");
+  if (!private_key.ok()) return private_key.status();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = *roots;
+  options.pem_cert_chain = *chain;
+  options.pem_private_key = *private_key;
+  return Credentials{grpc::SslCredentials(options), true};
+}
+
+}  // namespace quantd::client

@@ -1,0 +1,27 @@
+// The program's tensors and options as the contract's messages, and back.
+#ifndef QUANTD_CLIENT_CPP_MESSAGES_H_
+#define QUANTD_CLIENT_CPP_MESSAGES_H_
+
+#include <optional>
+
+#include "quantd/client/options.h"
+#include "quantd/client/tensor.h"
+#include "quantd/v1/quantization.pb.h"
+
+namespace quantd::client {
+
+// Requests without x and y's place: a request for a piece has its own.
+v1::QuantizeRequest RequestOf(const QuantizeOptions& options);
+v1::DequantizeRequest RequestOf(const DequantizeOptions& options);
+v1::DynamicQuantizeRequest RequestOf(const DynamicQuantizeOptions& options);
+
+void SetTensor(const Tensor& from, v1::Tensor* to);
+void SetPlace(const SharedSpan& from, v1::SharedMemoryReference* to);
+Tensor TakeTensor(v1::Tensor&& from);
+
+Quantized TakeResult(v1::QuantizeResponse&& response);  // y and error
+Quantized TakeResult(v1::DynamicQuantizeResponse&& response);
+
+}  // namespace quantd::client
+
+#endif  // QUANTD_CLIENT_CPP_MESSAGES_H_

@@ -1,0 +1,164 @@
+#include "operations.h"
+
+#include <utility>
+
+#include "messages.h"
+#include "split/split.h"
+
+namespace quantd::client {
+namespace {
+
+using Stub = v1::QuantizationService::Stub;
+
+split::Sender SenderOf(Connection& connection, const ServerLimits& limits,
+                       Cancellation* cancellation) {
+  const auto send = [&connection, cancellation](auto method, const auto& request, auto* response) {
+    using Response = std::remove_pointer_t<decltype(response)>;
+    using Request = std::decay_t<decltype(request)>;
+    return connection.Call<Request, Response>(method, request, cancellation);
+  };
+  return {limits,
+          [send](const v1::QuantizeRequest& request) {
+            return send(&Stub::Quantize, request, static_cast<v1::QuantizeResponse*>(nullptr));
+          },
+          [send](const v1::DequantizeRequest& request) {
+            return send(&Stub::Dequantize, request, static_cast<v1::DequantizeResponse*>(nullptr));
+          },
+          [send](const v1::DynamicQuantizeRequest& request) {
+            return send(&Stub::DynamicQuantize, request,
+                        static_cast<v1::DynamicQuantizeResponse*>(nullptr));
+          }};
+}
+
+auto MethodOf(const QuantizeArguments&) { return &Stub::Quantize; }
+auto MethodOf(const DequantizeArguments&) { return &Stub::Dequantize; }
+auto MethodOf(const DynamicQuantizeArguments&) { return &Stub::DynamicQuantize; }
+
+template <typename Arguments>
+split::MessageSizes SizesOf(const Arguments& a) {
+  return split::SizesOf(a.x, a.scale, a.zero_point, a.options);
+}
+split::MessageSizes SizesOf(const DynamicQuantizeArguments& a) {
+  return split::SizesOf(a.x, a.options);
+}
+
+void Remember(const Tensor& x, const Granularity& granularity, Quantized& result) {
+  result.granularity = granularity;
+  result.original_type = x.data_type;
+}
+
+absl::StatusOr<Quantized> Split(const split::Sender& sender, const QuantizeArguments& a) {
+  absl::StatusOr<Quantized> result = split::Quantize(sender, a.x, a.scale, a.zero_point, a.options);
+  if (!result.ok()) return result;
+  result->scale = a.scale;
+  result->zero_point = a.zero_point;
+  Remember(a.x, a.options.granularity, *result);
+  return result;
+}
+absl::StatusOr<Tensor> Split(const split::Sender& sender, const DequantizeArguments& a) {
+  return split::Dequantize(sender, a.x, a.scale, a.zero_point, a.options);
+}
+absl::StatusOr<Quantized> Split(const split::Sender& sender, const DynamicQuantizeArguments& a) {
+  absl::StatusOr<Quantized> result = split::DynamicQuantize(sender, a.x, a.options);
+  if (result.ok()) Remember(a.x, a.options.granularity, *result);
+  return result;
+}
+
+bool InMemory(const Tensor& tensor) { return !tensor.shared.has_value(); }
+template <typename Arguments>
+bool AllInMemory(const Arguments& a) {
+  return InMemory(a.scale) && (!a.zero_point.has_value() || InMemory(*a.zero_point));
+}
+bool AllInMemory(const DynamicQuantizeArguments&) { return true; }
+
+// Tensors in shared memory are not sent, whatever their size.
+template <typename Arguments>
+bool CanBeSplit(const Connection& connection, const Arguments& arguments) {
+  return connection.options().split && InMemory(arguments.x) && !arguments.x.data.empty() &&
+         !arguments.options.output.has_value() && AllInMemory(arguments);
+}
+
+template <typename Arguments>
+typename Arguments::Request WithScale(const Arguments& a) {
+  typename Arguments::Request request = RequestOf(a.options);
+  SetTensor(a.x, request.mutable_x());
+  SetTensor(a.scale, request.mutable_scale());
+  if (a.zero_point.has_value()) SetTensor(*a.zero_point, request.mutable_zero_point());
+  if (a.options.output.has_value()) SetPlace(*a.options.output, request.mutable_output());
+  return request;
+}
+
+}  // namespace
+
+v1::QuantizeRequest RequestOf(const QuantizeArguments& a) { return WithScale(a); }
+v1::DequantizeRequest RequestOf(const DequantizeArguments& a) { return WithScale(a); }
+
+v1::DynamicQuantizeRequest RequestOf(const DynamicQuantizeArguments& a) {
+  v1::DynamicQuantizeRequest request = RequestOf(a.options);
+  SetTensor(a.x, request.mutable_x());
+  if (a.options.output.has_value()) SetPlace(*a.options.output, request.mutable_output());
+  return request;
+}
+
+Quantized ResultOf(const QuantizeArguments& a, v1::QuantizeResponse&& response) {
+  Quantized result = TakeResult(std::move(response));
+  result.scale = a.scale;
+  result.zero_point = a.zero_point;
+  Remember(a.x, a.options.granularity, result);
+  return result;
+}
+
+Tensor ResultOf(const DequantizeArguments&, v1::DequantizeResponse&& response) {
+  return TakeTensor(std::move(*response.mutable_y()));
+}
+
+Quantized ResultOf(const DynamicQuantizeArguments& a, v1::DynamicQuantizeResponse&& response) {
+  Quantized result = TakeResult(std::move(response));
+  Remember(a.x, a.options.granularity, result);
+  return result;
+}
+
+template <typename Arguments>
+bool MayBeTooLarge(Connection& connection, const Arguments& arguments) {
+  if (!CanBeSplit(connection, arguments)) return false;
+  const split::MessageSizes sizes = SizesOf(arguments);
+  const std::optional<ServerLimits> known = connection.KnownLimits();
+  return known.has_value() ? !sizes.Fit(*known)
+                           : sizes.request >= kAskFromBytes || sizes.answer >= kAskFromBytes;
+}
+
+template <typename Arguments>
+absl::StatusOr<typename Arguments::Result> Run(Connection& connection, const Arguments& arguments,
+                                               Cancellation* cancellation) {
+  std::optional<ServerLimits> limits = connection.KnownLimits();
+  if (MayBeTooLarge(connection, arguments)) {
+    const absl::StatusOr<ServerLimits> asked = connection.Limits(false, cancellation);
+    if (!asked.ok()) return asked.status();
+    limits = *asked;
+    if (!SizesOf(arguments).Fit(*limits)) {
+      return Split(SenderOf(connection, *limits, cancellation), arguments);
+    }
+  }
+  absl::StatusOr<typename Arguments::Response> response =
+      connection.Call<typename Arguments::Request, typename Arguments::Response>(
+          MethodOf(arguments), RequestOf(arguments), cancellation);
+  if (response.ok()) return ResultOf(arguments, *std::move(response));
+  if (!absl::IsResourceExhausted(response.status()) || !CanBeSplit(connection, arguments)) {
+    return response.status();
+  }
+  // A small one, for a server that takes even less; or another server is there by now.
+  const absl::StatusOr<ServerLimits> asked = connection.Limits(true, cancellation);
+  if (!asked.ok() || (limits.has_value() && *asked == *limits) || SizesOf(arguments).Fit(*asked)) {
+    return response.status();
+  }
+  return Split(SenderOf(connection, *asked, cancellation), arguments);
+}
+
+template bool MayBeTooLarge(Connection&, const QuantizeArguments&);
+template bool MayBeTooLarge(Connection&, const DequantizeArguments&);
+template bool MayBeTooLarge(Connection&, const DynamicQuantizeArguments&);
+template absl::StatusOr<Quantized> Run(Connection&, const QuantizeArguments&, Cancellation*);
+template absl::StatusOr<Tensor> Run(Connection&, const DequantizeArguments&, Cancellation*);
+template absl::StatusOr<Quantized> Run(Connection&, const DynamicQuantizeArguments&, Cancellation*);
+
+}  // namespace quantd::client

@@ -1,0 +1,61 @@
+// The three calls over the program's tensors: one message, or several.
+#ifndef QUANTD_CLIENT_CPP_OPERATIONS_H_
+#define QUANTD_CLIENT_CPP_OPERATIONS_H_
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "connection.h"
+#include "quantd/client/options.h"
+
+namespace quantd::client {
+
+// From here on a server is asked what it takes before it gets a request; smaller ones it may
+// refuse.
+inline constexpr uint64_t kAskFromBytes = 1 << 20;
+
+// The arguments of a call, which outlive it.
+template <typename TheRequest, typename TheResponse, typename TheResult, typename Options>
+struct ArgumentsWithScale {
+  using Request = TheRequest;
+  using Response = TheResponse;
+  using Result = TheResult;
+  const Tensor& x;
+  const Tensor& scale;
+  const std::optional<Tensor>& zero_point;
+  const Options& options;
+};
+using QuantizeArguments =
+    ArgumentsWithScale<v1::QuantizeRequest, v1::QuantizeResponse, Quantized, QuantizeOptions>;
+using DequantizeArguments =
+    ArgumentsWithScale<v1::DequantizeRequest, v1::DequantizeResponse, Tensor, DequantizeOptions>;
+struct DynamicQuantizeArguments {
+  using Request = v1::DynamicQuantizeRequest;
+  using Response = v1::DynamicQuantizeResponse;
+  using Result = Quantized;
+  const Tensor& x;
+  const DynamicQuantizeOptions& options;
+};
+
+// The one message, and what its answer means.
+v1::QuantizeRequest RequestOf(const QuantizeArguments& arguments);
+v1::DequantizeRequest RequestOf(const DequantizeArguments& arguments);
+v1::DynamicQuantizeRequest RequestOf(const DynamicQuantizeArguments& arguments);
+Quantized ResultOf(const QuantizeArguments& arguments, v1::QuantizeResponse&& response);
+Tensor ResultOf(const DequantizeArguments& arguments, v1::DequantizeResponse&& response);
+Quantized ResultOf(const DynamicQuantizeArguments& arguments,
+                   v1::DynamicQuantizeResponse&& response);
+
+// Whether it may turn out to be too large for one message: it is large, or larger than what the
+// server is known to take.
+template <typename Arguments>
+bool MayBeTooLarge(Connection& connection, const Arguments& arguments);
+
+// The whole call. `cancellation` may be null.
+template <typename Arguments>
+absl::StatusOr<typename Arguments::Result> Run(Connection& connection, const Arguments& arguments,
+                                               Cancellation* cancellation);
+
+}  // namespace quantd::client
+
+#endif  // QUANTD_CLIENT_CPP_OPERATIONS_H_

@@ -1,0 +1,46 @@
+// Boxes of a tensor, and copying them in and out of it.
+//
+// A box is an index range along each dimension. A piece of a tensor that is sent on its own is a
+// box; so are the scales that belong to it. Elements may be packed (2 and 4 bits): then offsets are
+// counted in bits, lowest bits of a byte first.
+#ifndef QUANTD_CLIENT_CPP_SPLIT_BOXES_H_
+#define QUANTD_CLIENT_CPP_SPLIT_BOXES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace quantd::client::split {
+
+using Dimensions = std::vector<int64_t>;
+
+struct Box {
+  Dimensions begin;
+  Dimensions size;
+};
+
+// Product of the lengths. REQUIRES: it fits.
+int64_t Product(const Dimensions& lengths);
+
+// Distance in elements from one index to the next along each dimension.
+Dimensions Strides(const Dimensions& shape);
+
+// Bytes of packed elements.
+int64_t BytesOf(int64_t elements, int bits);
+
+// The elements of `box`, packed and row-major, of a row-major tensor of `shape` whose elements are
+// `bits` wide. REQUIRES: the box lies in the tensor; bits is 2, 4, 8, 16 or 32.
+std::string GatherBox(const std::string& tensor, int bits, const Dimensions& shape, const Box& box);
+
+// The opposite. `packed` has at least the bytes that GatherBox would give. Writes no bit outside of
+// the box, but whole bytes at its edges: two boxes that share a byte must not be written at once.
+void ScatterBox(const std::string& packed, int bits, const Dimensions& shape, const Box& box,
+                std::string& tensor);
+
+// Copies `count` elements from element `from` of source to element `to` of destination.
+void CopyElements(const std::string& source, int64_t from, std::string& destination, int64_t to,
+                  int64_t count, int bits);
+
+}  // namespace quantd::client::split
+
+#endif  // QUANTD_CLIENT_CPP_SPLIT_BOXES_H_

@@ -1,0 +1,153 @@
+#include "elements.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace quantd::client::split {
+namespace {
+
+constexpr int64_t kTile = 1024;
+
+template <typename T>
+T Load(const std::string& data, int64_t index) {
+  T value;
+  std::memcpy(&value, data.data() + static_cast<size_t>(index) * sizeof(T), sizeof(T));
+  return value;
+}
+
+float FromBits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+float FromFloat16(uint16_t half) {
+  const uint32_t sign = uint32_t{half} >> 15 << 31;
+  const int exponent = half >> 10 & 31;
+  const uint32_t fraction = half & 1023u;
+  if (exponent == 31) return FromBits(sign | 0x7F800000u | fraction << 13);
+  if (exponent == 0)
+    return std::copysign(std::ldexp(static_cast<float>(fraction), -24), sign != 0 ? -1.0f : 1.0f);
+  return FromBits(sign | static_cast<uint32_t>(exponent + 112) << 23 | fraction << 13);
+}
+
+bool IsFinite(float value) { return std::fabs(value) <= std::numeric_limits<float>::max(); }
+
+// Adds a tile whose elements are all finite, as nearly every one is; loops that compilers make
+// vector code of, with sums that do not wait for each other.
+bool AddFiniteTile(const float* values, int64_t count, float* minimum, float* maximum,
+                   double* signal) {
+  std::array<float, 8> low{}, high{};
+  std::array<double, 8> squares{};
+  int bad = 0;
+  const auto add = [&](int64_t i, size_t lane) {
+    const float value = values[i];
+    low[lane] = value < low[lane] ? value : low[lane];
+    high[lane] = value > high[lane] ? value : high[lane];
+    squares[lane] += static_cast<double>(value) * value;
+    bad |= !IsFinite(value);
+  };
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    for (size_t lane = 0; lane < 8; ++lane) add(i + static_cast<int64_t>(lane), lane);
+  }
+  for (; i < count; ++i) add(i, 0);
+  if (bad != 0) return false;
+  *minimum = *std::min_element(low.begin(), low.end());
+  *maximum = *std::max_element(high.begin(), high.end());
+  for (const double square : squares) *signal += square;
+  return true;
+}
+
+}  // namespace
+
+int BitsOf(v1::DataType type) {
+  switch (type) {
+    case v1::DATA_TYPE_FLOAT:
+    case v1::DATA_TYPE_INT32:
+      return 32;
+    case v1::DATA_TYPE_UINT16:
+    case v1::DATA_TYPE_INT16:
+    case v1::DATA_TYPE_FLOAT16:
+    case v1::DATA_TYPE_BFLOAT16:
+      return 16;
+    case v1::DATA_TYPE_UINT8:
+    case v1::DATA_TYPE_INT8:
+    case v1::DATA_TYPE_FLOAT8E4M3FN:
+    case v1::DATA_TYPE_FLOAT8E4M3FNUZ:
+    case v1::DATA_TYPE_FLOAT8E5M2:
+    case v1::DATA_TYPE_FLOAT8E5M2FNUZ:
+    case v1::DATA_TYPE_FLOAT8E8M0:
+      return 8;
+    case v1::DATA_TYPE_UINT4:
+    case v1::DATA_TYPE_INT4:
+    case v1::DATA_TYPE_FLOAT4E2M1:
+      return 4;
+    case v1::DATA_TYPE_UINT2:
+    case v1::DATA_TYPE_INT2:
+      return 2;
+    default:
+      return 0;
+  }
+}
+
+bool IsInputType(v1::DataType type) {
+  return type == v1::DATA_TYPE_FLOAT || type == v1::DATA_TYPE_FLOAT16 ||
+         type == v1::DATA_TYPE_BFLOAT16 || type == v1::DATA_TYPE_INT32;
+}
+
+float ValueAt(v1::DataType type, const std::string& data, int64_t index) {
+  switch (type) {
+    case v1::DATA_TYPE_FLOAT16:
+      return FromFloat16(Load<uint16_t>(data, index));
+    case v1::DATA_TYPE_BFLOAT16:
+      return FromBits(uint32_t{Load<uint16_t>(data, index)} << 16);
+    case v1::DATA_TYPE_INT32:
+      return static_cast<float>(Load<int32_t>(data, index));
+    default:
+      return Load<float>(data, index);
+  }
+}
+
+Scan ScanElements(v1::DataType type, const std::string& data, int64_t begin, int64_t count) {
+  Scan scan;
+  const auto include = [&scan](float value, int64_t index) {
+    if (value < scan.minimum) {
+      scan.minimum = value;
+      scan.smallest = index;
+    }
+    if (value > scan.maximum) {
+      scan.maximum = value;
+      scan.largest = index;
+    }
+  };
+  std::array<float, kTile> values;
+  for (int64_t tile = begin; tile < begin + count; tile += kTile) {
+    const int64_t size = std::min(kTile, begin + count - tile);
+    for (int64_t i = 0; i < size; ++i)
+      values[static_cast<size_t>(i)] = ValueAt(type, data, tile + i);
+    float minimum = 0, maximum = 0;
+    if (AddFiniteTile(values.data(), size, &minimum, &maximum, &scan.signal)) {
+      scan.finite += size;
+      if (minimum >= scan.minimum && maximum <= scan.maximum) continue;
+      for (int64_t i = 0; i < size; ++i) include(values[static_cast<size_t>(i)], tile + i);
+      continue;
+    }
+    for (int64_t i = 0; i < size; ++i) {
+      const float value = values[static_cast<size_t>(i)];
+      if (!IsFinite(value)) {
+        if (scan.first_non_finite < 0) scan.first_non_finite = tile + i;
+        continue;
+      }
+      include(value, tile + i);
+      scan.signal += static_cast<double>(value) * value;
+      ++scan.finite;
+    }
+  }
+  return scan;
+}
+
+}  // namespace quantd::client::split

@@ -1,0 +1,62 @@
+// Which scale belongs to which element, and how a tensor is cut into pieces that respect it.
+//
+// Every granularity is one idea: blocks of a fixed length along each dimension, the last one may be
+// short. One scale for the tensor is one block; one an index along an axis is length 1 on the axis
+// and the whole length elsewhere. A piece is a box of x that either holds whole blocks along a
+// dimension or lies within one; so its scales are a box of the grid of scales, and a request for it
+// says the same with block_shape about fewer elements.
+#ifndef QUANTD_CLIENT_CPP_SPLIT_GRID_H_
+#define QUANTD_CLIENT_CPP_SPLIT_GRID_H_
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "boxes.h"
+#include "quantd/client/options.h"
+
+namespace quantd::client::split {
+
+struct Grid {
+  Dimensions shape;        // of x; no length is 0
+  Dimensions block;        // length of a block along each dimension
+  Dimensions counts;       // blocks along each dimension
+  Dimensions scale_shape;  // of the scale tensor: [], [N] or counts
+  int64_t scales = 1;
+
+  // The blocks that `box` touches, as a box of the grid.
+  Box BlocksOf(const Box& box) const;
+  // block_shape for a request that holds only `box`.
+  Dimensions PieceBlockShape(const Box& box) const;
+  // The elements of the block with this row-major number.
+  Box BlockAt(int64_t number) const;
+};
+
+// INVALID_ARGUMENT that names the field, as the server's would.
+absl::Status FieldError(absl::string_view field, absl::string_view message);
+
+// The number of x's elements, checked: its shape and its bytes belong together, and there is one at
+// least.
+absl::StatusOr<int64_t> CheckTensor(const Tensor& tensor, absl::string_view field);
+
+// The grid of a request that finds its scales, and of one that brings them. INVALID_ARGUMENT as the
+// server would say it. REQUIRES: x's shape was checked, and has no 0.
+absl::StatusOr<Grid> DynamicGrid(const Dimensions& shape, const Granularity& granularity);
+absl::StatusOr<Grid> ScaleGrid(const Dimensions& shape, const Dimensions& scale_shape,
+                               const Granularity& granularity);
+
+// Where pieces may be cut: only between blocks (a piece finds its own scales), or anywhere that a
+// piece's scales can still be said (the scales are known).
+enum class Cut : uint8_t { kBetweenBlocks, kAnywhere };
+
+// Cuts a tensor into the largest boxes for which fits(elements, scales) is true, along the
+// outermost dimension that must be cut, in the order of their first elements. `fits` is false for
+// whatever is larger than what it is false for. Nothing when even the smallest box does not fit.
+std::optional<std::vector<Box>> CutIntoBoxes(const Grid& grid, Cut cut,
+                                             const std::function<bool(int64_t, int64_t)>& fits);
+
+}  // namespace quantd::client::split
+
+#endif  // QUANTD_CLIENT_CPP_SPLIT_GRID_H_

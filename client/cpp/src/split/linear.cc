@@ -1,0 +1,161 @@
+// Quantize and Dequantize in pieces.
+//
+// Why the bits are the same: y[i] follows from x[i], the scale and zero point of its block, and the
+// options. A piece is a box whose elements are sent with the scales of the blocks that it touches,
+// as types and values that they have in the whole, and block_shape says which belongs to which, as
+// the granularity of the whole did. So every element meets the same scale. Types that an unset
+// field means follow from the scale's and the zero point's, which are sent as they are.
+#include <mutex>
+#include <utility>
+
+#include "messages.h"
+#include "pieces.h"
+#include "sums.h"
+
+namespace quantd::client::split {
+namespace {
+
+v1::DataType DequantizedType(const Tensor& scale, const DequantizeOptions& options) {
+  return options.output_type == v1::DATA_TYPE_UNSPECIFIED ? scale.data_type : options.output_type;
+}
+
+// What both requests have: x, and the scales that its piece needs.
+template <typename Request>
+void SetPiece(const Tensor& x, const Tensor& scale, const std::optional<Tensor>& zero_point,
+              const Grid& grid, const Box& box, Request* request) {
+  SetMessage(x.data_type, box.size, GatherBox(x.data, BitsOf(x.data_type), x.shape, box),
+             request->mutable_x());
+  const Box blocks = grid.BlocksOf(box);
+  const bool one = grid.scale_shape.empty();
+  const auto set = [&](const Tensor& whole, v1::Tensor* to) {
+    SetMessage(whole.data_type, one ? Dimensions() : blocks.size,
+               GatherBox(whole.data, BitsOf(whole.data_type), grid.counts, blocks), to);
+  };
+  set(scale, request->mutable_scale());
+  if (zero_point.has_value()) set(*zero_point, request->mutable_zero_point());
+  SetBlockShape(one ? Dimensions() : grid.PieceBlockShape(box), request);
+}
+
+struct Plan {
+  Grid grid;
+  std::vector<Box> boxes;
+};
+
+absl::StatusOr<Plan> PlanOf(const Sender& sender, const Tensor& x, const Tensor& scale,
+                            const std::optional<Tensor>& zero_point, const Granularity& granularity,
+                            v1::DataType output) {
+  const absl::StatusOr<int64_t> elements = CheckTensor(x, "x");
+  if (!elements.ok()) return elements.status();
+  const absl::StatusOr<int64_t> scales = CheckTensor(scale, "scale");
+  if (!scales.ok()) return scales.status();
+  int block_bits = BitsOf(scale.data_type);
+  if (zero_point.has_value()) {
+    const absl::StatusOr<int64_t> zero_points = CheckTensor(*zero_point, "zero_point");
+    if (!zero_points.ok()) return zero_points.status();
+    if (*zero_points != *scales) {
+      return FieldError("zero_point", absl::StrCat("zero_point has ", *zero_points,
+                                                   " elements, scale has ", *scales));
+    }
+    block_bits += BitsOf(zero_point->data_type);
+  }
+  absl::StatusOr<Grid> grid = ScaleGrid(x.shape, scale.shape, granularity);
+  if (!grid.ok()) return grid.status();
+  const PieceCost cost{BitsOf(x.data_type), block_bits, BitsOf(output), 0};
+  std::optional<std::vector<Box>> boxes =
+      CutIntoBoxes(*grid, Cut::kAnywhere, [&](int64_t box_elements, int64_t blocks) {
+        return cost.Of(box_elements, blocks).Fit(sender.limits);
+      });
+  if (!boxes.has_value()) return TooLarge(*grid, sender.limits);
+  return Plan{*std::move(grid), *std::move(boxes)};
+}
+
+}  // namespace
+
+MessageSizes SizesOf(const Tensor& x, const Tensor& scale, const std::optional<Tensor>& zero_point,
+                     const QuantizeOptions& options) {
+  const int bits = BitsOf(x.data_type);
+  const uint64_t elements = bits == 0 ? 0 : x.data.size() * 8 / static_cast<uint64_t>(bits);
+  const int y_bits = BitsOf(OutputType(options.output_type, zero_point));
+  return {x.data.size() + scale.data.size() + (zero_point ? zero_point->data.size() : 0) +
+              kEnvelopeBytes,
+          elements * static_cast<uint64_t>(y_bits) / 8 + kEnvelopeBytes};
+}
+
+MessageSizes SizesOf(const Tensor& x, const Tensor& scale, const std::optional<Tensor>& zero_point,
+                     const DequantizeOptions& options) {
+  const int bits = BitsOf(x.data_type);
+  const uint64_t elements = bits == 0 ? 0 : x.data.size() * 8 / static_cast<uint64_t>(bits);
+  const int y_bits = BitsOf(DequantizedType(scale, options));
+  return {x.data.size() + scale.data.size() + (zero_point ? zero_point->data.size() : 0) +
+              kEnvelopeBytes,
+          elements * static_cast<uint64_t>(y_bits) / 8 + kEnvelopeBytes};
+}
+
+absl::StatusOr<Quantized> Quantize(const Sender& sender, const Tensor& x, const Tensor& scale,
+                                   const std::optional<Tensor>& zero_point,
+                                   const QuantizeOptions& options) {
+  if (!IsInputType(x.data_type)) {
+    return FieldError("x", absl::StrCat("x is ", v1::DataType_Name(x.data_type),
+                                        ", Quantize takes FLOAT, FLOAT16, BFLOAT16, INT32"));
+  }
+  const v1::DataType output = OutputType(options.output_type, zero_point);
+  const absl::StatusOr<Plan> plan =
+      PlanOf(sender, x, scale, zero_point, options.granularity, output);
+  if (!plan.ok()) return plan.status();
+  const int bits = BitsOf(output);
+  if (bits == 0) return FieldError("output_type", absl::StrCat("output_type is ", output));
+  Quantized result;
+  result.y = {output, x.shape,
+              std::string(static_cast<size_t>(BytesOf(Product(x.shape), bits)), '\0')};
+  std::mutex mutex;
+  Sums sums;  // guarded by mutex, as is y
+  const absl::Status status = RunPieces(plan->boxes.size(), [&](size_t index) {
+    const Box& box = plan->boxes[index];
+    v1::QuantizeRequest request = RequestOf(options);
+    SetPiece(x, scale, zero_point, plan->grid, box, &request);
+    const int64_t elements = Product(box.size);
+    const absl::StatusOr<v1::QuantizeResponse> response = sender.quantize(request);
+    if (!response.ok()) return OfPiece(response.status(), plan->grid, box);
+    if (absl::Status right = CheckAnswer(response->y(), "y", output, elements); !right.ok()) {
+      return right;
+    }
+    Scan scan;
+    if (options.report_error) {
+      scan = ScanElements(x.data_type, request.x().raw_data(), 0, elements);
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (options.report_error) sums.Add(response->quantization_error(), scan.signal, scan.finite);
+    ScatterBox(response->y().raw_data(), bits, x.shape, box, result.y.data);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  if (options.report_error) result.error = sums.Finish();
+  return result;
+}
+
+absl::StatusOr<Tensor> Dequantize(const Sender& sender, const Tensor& x, const Tensor& scale,
+                                  const std::optional<Tensor>& zero_point,
+                                  const DequantizeOptions& options) {
+  const v1::DataType output = DequantizedType(scale, options);
+  const absl::StatusOr<Plan> plan =
+      PlanOf(sender, x, scale, zero_point, options.granularity, output);
+  if (!plan.ok()) return plan.status();
+  const int bits = BitsOf(output);
+  Tensor result{output, x.shape,
+                std::string(static_cast<size_t>(BytesOf(Product(x.shape), bits)), '\0')};
+  const absl::Status status = RunPieces(plan->boxes.size(), [&](size_t index) {
+    const Box& box = plan->boxes[index];
+    v1::DequantizeRequest request = RequestOf(options);
+    SetPiece(x, scale, zero_point, plan->grid, box, &request);
+    const absl::StatusOr<v1::DequantizeResponse> response = sender.dequantize(request);
+    if (!response.ok()) return OfPiece(response.status(), plan->grid, box);
+    absl::Status right = CheckAnswer(response->y(), "y", output, Product(box.size));
+    // The elements of y are whole bytes: pieces do not meet.
+    if (right.ok()) ScatterBox(response->y().raw_data(), bits, x.shape, box, result.data);
+    return right;
+  });
+  if (!status.ok()) return status;
+  return result;
+}
+
+}  // namespace quantd::client::split

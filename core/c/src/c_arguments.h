@@ -1,0 +1,56 @@
+// The caller's structs, checked and read as the core's.
+#ifndef QUANTD_CORE_C_C_ARGUMENTS_H_
+#define QUANTD_CORE_C_C_ARGUMENTS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "quantd/bytes.h"
+#include "quantd/core.h"
+#include "quantd/field_error.h"
+#include "quantd/parameters.h"
+
+namespace quantd::c {
+
+// More than any struct will ever have: what says so was never set.
+inline constexpr uint32_t kMostStructSize = 4096;
+
+// A copy of the caller's struct. INVALID_ARGUMENT, naming it, when it is null, of no sane size, or
+// says something that this library does not know. A struct that has grown must still be read from
+// callers that have its first form.
+template <typename Struct>
+absl::StatusOr<Struct> ReadStruct(const Struct* given, absl::string_view name) {
+  if (given == nullptr) return FieldError(name, absl::StrCat(name, " is NULL"));
+  if (given->struct_size < sizeof(Struct) || given->struct_size > kMostStructSize) {
+    return FieldError("struct_size", absl::StrCat(name, ".struct_size is ", given->struct_size,
+                                                  ", this library's is ", sizeof(Struct)));
+  }
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(given);
+  for (uint32_t i = sizeof(Struct); i < given->struct_size; ++i) {
+    if (bytes[i] == 0) continue;
+    return FieldError("struct_size",
+                      absl::StrCat(name, " has ", given->struct_size, " bytes, byte ", i,
+                                   " is not 0: this library knows the first ", sizeof(Struct)));
+  }
+  return *given;
+}
+
+// The caller's bytes. INVALID_ARGUMENT when there are none at NULL, or when they would lie over the
+// end of the address space.
+absl::StatusOr<absl::Span<uint8_t>> BytesAt(const void* data, uint64_t size,
+                                            absl::string_view field);
+
+// What the parameters say, for the operation that they are made for. The views are those of the
+// caller's memory; x has the bytes that its type and shape say, at no address.
+absl::StatusOr<QuantizeParameters> ToQuantize(const quantd_parameters& parameters);
+absl::StatusOr<DequantizeParameters> ToDequantize(const quantd_parameters& parameters);
+absl::StatusOr<DynamicQuantizeParameters> ToDynamicQuantize(const quantd_parameters& parameters);
+
+}  // namespace quantd::c
+
+#endif  // QUANTD_CORE_C_C_ARGUMENTS_H_

@@ -1,0 +1,58 @@
+// What a user may write as an address, and the environment.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "address.h"
+
+namespace quantd::client {
+namespace {
+
+std::string Target(const std::string& given) {
+  const absl::StatusOr<std::string> target = TargetOf(given);
+  return target.ok() ? *target : std::string(absl::StatusCodeToString(target.status().code()));
+}
+
+TEST(Address, HostsWithoutAPortGet50051) {
+  EXPECT_EQ(Target("localhost"), "localhost:50051");
+  EXPECT_EQ(Target("localhost:"), "localhost:50051");
+  EXPECT_EQ(Target("localhost:7"), "localhost:7");
+  EXPECT_EQ(Target(" quantd.models.svc \n"), "quantd.models.svc:50051");
+  EXPECT_EQ(Target("[::1]"), "[::1]:50051");
+  EXPECT_EQ(Target("[::1]:7"), "[::1]:7");
+  EXPECT_EQ(Target("fe80::1"), "[fe80::1]:50051");
+}
+
+TEST(Address, OtherTargetsStayAsTheyAre) {
+  for (const char* target :
+       {"unix:/run/quantd.sock", "unix:///run/quantd.sock", "dns:///quantd:50051",
+        "unix-abstract:quantd", "ipv4:10.0.0.1:7,10.0.0.2:7", "xds:///quantd"}) {
+    EXPECT_EQ(Target(target), target);
+  }
+}
+
+TEST(Address, WhatIsNoneIsSaid) {
+  for (const char* target : {"http://quantd", "https://quantd:443", ":50051", "[::1"}) {
+    EXPECT_EQ(Target(target), "INVALID_ARGUMENT") << target;
+  }
+}
+
+TEST(Address, TheEnvironmentIsAskedWhenNoneIsGiven) {
+  ASSERT_EQ(unsetenv("QUANTD_ADDRESS"), 0);
+  EXPECT_EQ(Target(""), "127.0.0.1:50051");
+  ASSERT_EQ(setenv("QUANTD_ADDRESS", "far", 1), 0);
+  EXPECT_EQ(Target(""), "far:50051");
+  EXPECT_EQ(Target("near"), "near:50051");
+  ASSERT_EQ(setenv("QUANTD_ADDRESS", "", 1), 0);
+  EXPECT_EQ(Target(""), "127.0.0.1:50051");
+  ASSERT_EQ(unsetenv("QUANTD_ADDRESS"), 0);
+}
+
+TEST(Address, ThisMachineNeedsNoProxy) {
+  EXPECT_TRUE(IsLocal("unix:/run/quantd.sock"));
+  EXPECT_TRUE(IsLocal("127.0.0.1:50051"));
+  EXPECT_FALSE(IsLocal("quantd:50051"));
+}
+
+}  // namespace
+}  // namespace quantd::client

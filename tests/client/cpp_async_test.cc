@@ -1,0 +1,112 @@
+// Calls that are started: many at once, cancelled, late, chained; and a server that goes away.
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
+
+#include "cpp_connection.h"
+
+namespace quantd::client {
+namespace {
+
+TEST_F(ConnectionTest, AThousandCallsAtOnce) {
+  Client client(Serve());
+  std::mutex mutex;
+  std::condition_variable all;
+  int answered = 0, right = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const float first = static_cast<float>(i);
+    client.QuantizeAsync(Tensor::Of<float>(std::vector<float>{first, 3}, {2}), Tensor::Scalar(8.0f),
+                         {}, {}, [&, i](const absl::StatusOr<Quantized>& result) {
+                           const std::lock_guard<std::mutex> lock(mutex);
+                           const int wanted = std::min(255, static_cast<int>(std::rint(i / 8.0)));
+                           right += result.ok() &&
+                                    static_cast<uint8_t>(result->y.data[0]) == wanted &&
+                                    result->original_type == v1::DATA_TYPE_FLOAT;
+                           if (++answered == 1000) all.notify_all();
+                         });
+  }
+  std::unique_lock<std::mutex> lock(mutex);
+  ASSERT_TRUE(all.wait_for(lock, std::chrono::seconds(60), [&] { return answered == 1000; }));
+  EXPECT_EQ(right, 1000);
+}
+
+TEST_F(ConnectionTest, AStartedCallCanBeCancelled) {
+  Client client(Serve(1 << 20));
+  for (const int from : {0, 3}) {  // a small one, and one that is under way in pieces
+    service_->calls = 0;
+    service_->hang_from = from;
+    std::promise<absl::Status> done;
+    const AsyncCall call = client.DynamicQuantizeAsync(
+        from == 0 ? Small() : Large(), {},
+        [&](const absl::StatusOr<Quantized>& result) { done.set_value(result.status()); });
+    while (service_->calls <= from) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    call.Cancel();
+    call.Cancel();
+    EXPECT_TRUE(absl::IsCancelled(done.get_future().get()));
+    call.Cancel();  // after its end
+  }
+  // While it waits to try again, and before it began.
+  service_->hang_from = 1 << 30;
+  service_->retry_after = absl::Milliseconds(300);
+  service_->refuse = 100;
+  service_->calls = 0;
+  std::promise<absl::Status> done;
+  const AsyncCall call = client.DynamicQuantizeAsync(
+      Small(), {},
+      [&](const absl::StatusOr<Quantized>& result) { done.set_value(result.status()); });
+  while (service_->calls == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  call.Cancel();
+  EXPECT_TRUE(absl::IsCancelled(done.get_future().get()));
+  EXPECT_LE(service_->calls, 2);
+}
+
+TEST_F(ConnectionTest, AStartedCallHasADeadline) {
+  ClientOptions options;
+  options.timeout = absl::Milliseconds(100);
+  Client client(Serve(), options);
+  service_->hang_from = 0;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(AsyncCallOf(client)));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(CallOf(client)));
+}
+
+TEST_F(ConnectionTest, TheClientsEndWaitsForItsCallbacks) {
+  const std::string address = Serve();
+  for (int turn = 0; turn < 20; ++turn) {
+    std::atomic<int> answered{0};
+    {
+      Client client(address);
+      for (int i = 0; i < 20; ++i) {
+        client.DynamicQuantizeAsync(Small(), {},
+                                    [&](const absl::StatusOr<Quantized>&) { ++answered; });
+      }
+    }
+    EXPECT_EQ(answered, 20);
+  }
+}
+
+TEST_F(ConnectionTest, ACallbackMayStartTheNextCall) {
+  Client client(Serve());
+  std::promise<absl::Status> done;
+  client.DynamicQuantizeAsync(Small(), {}, [&](absl::StatusOr<Quantized> first) {
+    ASSERT_TRUE(first.ok()) << first.status();
+    client.DequantizeAsync(
+        first->y, first->scale, first->zero_point, {},
+        [&](const absl::StatusOr<Tensor>& back) { done.set_value(back.status()); });
+  });
+  EXPECT_EQ(done.get_future().get(), absl::OkStatus());
+}
+
+TEST_F(ConnectionTest, AServerThatGoesAwayBetweenPiecesIsAnError) {
+  Client client(Serve(1 << 20));
+  service_->hang_from = 3;
+  std::thread end([&] {
+    while (service_->calls <= 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    server_->Shutdown(std::chrono::system_clock::now());
+  });
+  const absl::Status status = client.DynamicQuantize(Large()).status();
+  end.join();
+  EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsCancelled(status)) << status;
+}
+
+}  // namespace
+}  // namespace quantd::client

@@ -1,0 +1,179 @@
+// The C++ client over real connections: TLS, retries, results that remember, servers that take
+// little.
+#include "cpp_connection.h"
+
+#include <gmock/gmock.h>
+
+namespace quantd::client {
+namespace {
+
+using testing::HasSubstr;
+
+TEST_F(ConnectionTest, AServerWithACertificateIsTrustedByItsSigner) {
+  const std::string address = Serve(64 << 20, ServerTls(false));
+  ClientOptions options;
+  options.tls.ca_file = File("ca.pem", kTestCertificate);
+  Client client(address, options);
+  EXPECT_EQ(CallOf(client), absl::OkStatus());
+  // By the environment alone, the address too.
+  setenv("QUANTD_TLS_CA", options.tls.ca_file.c_str(), 1);
+  setenv("QUANTD_ADDRESS", address.c_str(), 1);
+  Client other;
+  EXPECT_EQ(AsyncCallOf(other), absl::OkStatus());
+}
+
+TEST_F(ConnectionTest, BothSidesMayHaveCertificates) {
+  const std::string address = Serve(64 << 20, ServerTls(true));
+  ClientOptions options;
+  options.tls.ca_file = File("ca.pem", kTestCertificate);
+  Client stranger(address, options);
+  EXPECT_TRUE(absl::IsUnavailable(CallOf(stranger)));
+  options.tls.certificate_file = options.tls.ca_file;
+  setenv("QUANTD_TLS_KEY", File("key.pem", kTestKey).c_str(), 1);
+  Client known(address, options);
+  EXPECT_EQ(CallOf(known), absl::OkStatus());
+}
+
+TEST_F(ConnectionTest, AServerInPlainTextIsRefusedAndItSaysWhy) {
+  ClientOptions options;
+  options.tls.ca_file = File("ca.pem", kTestCertificate);
+  Client client(Serve(), options);
+  for (const absl::Status& status : {CallOf(client), AsyncCallOf(client)}) {
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("this client uses TLS"));
+  }
+  EXPECT_EQ(service_->calls, 0);
+}
+
+TEST_F(ConnectionTest, WrongFilesAreTheErrorOfEveryCall) {
+  const std::string address = Serve();
+  const auto message = [&](const TlsOptions& tls) {
+    ClientOptions options;
+    options.tls = tls;
+    Client client(address, options);
+    EXPECT_EQ(CallOf(client), AsyncCallOf(client));
+    EXPECT_EQ(client.GetServerInfo().status(), CallOf(client));
+    EXPECT_TRUE(absl::IsInvalidArgument(CallOf(client))) << CallOf(client);
+    return std::string(CallOf(client).message());
+  };
+  EXPECT_THAT(message({"/nowhere/ca.pem", "", ""}),
+              HasSubstr("ca_file: can't read /nowhere/ca.pem"));
+  EXPECT_THAT(message({File("no.pem", "text"), "", ""}), HasSubstr("is no PEM file"));
+  EXPECT_THAT(message({"", File("cert.pem", kTestCertificate), ""}), HasSubstr("needs both"));
+  EXPECT_EQ(service_->calls, 0);
+  Client nowhere("http://quantd");
+  EXPECT_THAT(std::string(CallOf(nowhere).message()), HasSubstr("quantd speaks gRPC"));
+}
+
+TEST_F(ConnectionTest, ABusyServerIsAskedAgainWhenItSaysWhen) {
+  Client client(Serve());
+  service_->retry_after = absl::Milliseconds(20);
+  for (const auto call : {CallOf, AsyncCallOf}) {
+    service_->refuse = 2;
+    service_->calls = 0;
+    const absl::Time begin = absl::Now();
+    EXPECT_EQ(call(client), absl::OkStatus());
+    EXPECT_EQ(service_->calls, 3);
+    EXPECT_GE(absl::Now() - begin, absl::Milliseconds(60));  // 20, and twice 20
+  }
+}
+
+TEST_F(ConnectionTest, RetriesEnd) {
+  const std::string address = Serve();
+  ClientOptions once, brief;
+  once.max_attempts = 1;
+  brief.timeout = absl::Seconds(2);
+  Client client(address), no_retries(address, once), in_a_hurry(address, brief);
+  for (const auto call : {CallOf, AsyncCallOf}) {
+    const auto calls = [&](Client& by) {
+      service_->refuse = 100;
+      service_->calls = 0;
+      EXPECT_TRUE(absl::IsUnavailable(call(by)));
+      return service_->calls.load();
+    };
+    service_->with_retry_info = true;
+    service_->retry_after = absl::Milliseconds(1);
+    EXPECT_EQ(calls(client), 5);
+    EXPECT_EQ(calls(no_retries), 1);
+    service_->retry_after = absl::Hours(1000);  // nobody waits for that
+    EXPECT_EQ(calls(in_a_hurry), 1);
+    service_->retry_after = -absl::Hours(1000);
+    EXPECT_EQ(calls(client), 5);
+    service_->with_retry_info = false;
+    EXPECT_EQ(calls(client), 1);
+  }
+}
+
+TEST_F(ConnectionTest, AServerThatTakesLittleGetsPieces) {
+  for (const size_t limit : {size_t{1} << 20, size_t{20'000}}) {
+    Client client(Serve(limit));
+    std::vector<float> values(40'000);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 101);
+    const Tensor x = limit > 100'000 ? Large() : Tensor::Of<float>(values, {40'000});
+    DynamicQuantizeOptions options;
+    options.output_type = v1::DATA_TYPE_INT8;
+    const auto result = client.DynamicQuantize(x, options);
+    ASSERT_TRUE(result.ok()) << result.status();
+    const auto back = client.Dequantize(*result);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(back->data.size(), x.data.size());
+    EXPECT_LE(service_->asked, 2);
+    EXPECT_GT(service_->calls, 4);
+    // The one-call way says what the server says.
+    ClientOptions whole;
+    whole.split = false;
+    server_->Shutdown();
+    Client refused(Serve(limit), whole);
+    EXPECT_TRUE(absl::IsResourceExhausted(refused.DynamicQuantize(x, options).status()));
+    server_->Shutdown();
+  }
+}
+
+TEST_F(ConnectionTest, ResultsRememberWhatTheyAreOf) {
+  Client client(Serve());
+  DynamicQuantizeOptions options;
+  options.output_type = v1::DATA_TYPE_INT8;
+  options.granularity.axis = 0;
+  const Tensor x{v1::DATA_TYPE_FLOAT16, {2, 2}, std::string("\x00\x3c\x00\x40\x00\xbc\x00\x44", 8)};
+  const auto result = client.DynamicQuantize(x, options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->granularity.axis, 0);
+  EXPECT_EQ(result->original_type, v1::DATA_TYPE_FLOAT16);
+  const auto back = client.Dequantize(*result);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->data_type, v1::DATA_TYPE_FLOAT16);
+  DequantizeOptions same;
+  same.granularity = options.granularity;
+  same.output_type = v1::DATA_TYPE_FLOAT16;
+  const auto wanted = client.Dequantize(result->y, result->scale, result->zero_point, same);
+  ASSERT_TRUE(wanted.ok()) << wanted.status();
+  EXPECT_EQ(back->data, wanted->data);
+  // What is asked for comes first; of INT32 it is the scale's type.
+  DequantizeOptions wide;
+  wide.output_type = v1::DATA_TYPE_FLOAT;
+  EXPECT_EQ(client.Dequantize(*result, wide)->data_type, v1::DATA_TYPE_FLOAT);
+  const auto whole = client.DynamicQuantize(Tensor::Of<int32_t>(std::vector<int32_t>{1, -7}, {2}));
+  EXPECT_EQ(client.Dequantize(*whole)->data_type, v1::DATA_TYPE_FLOAT);
+  // NVFP4's second scale.
+  DynamicQuantizeOptions nvfp4;
+  nvfp4.output_type = v1::DATA_TYPE_FLOAT4E2M1;
+  nvfp4.scale_type = v1::DATA_TYPE_FLOAT8E4M3FN;
+  nvfp4.granularity.block_size = 16;
+  const auto small =
+      client.DynamicQuantize(Tensor::Of<float>(std::vector<float>(32, 300.0f), {1, 32}), nvfp4);
+  ASSERT_TRUE(small.ok()) << small.status();
+  ASSERT_TRUE(small->tensor_scale.has_value());
+  EXPECT_EQ(client.Dequantize(*small)->Values<float>()->front(), 300.0f);
+  // Given scales, along axis 0 as well.
+  QuantizeOptions given;
+  given.granularity.axis = 0;
+  const Tensor rows = Tensor::Of<float>(std::vector<float>{0.5f, 2}, {2});
+  const auto quantized = client.Quantize(
+      Tensor::Of<float>(std::vector<float>{1, 2, 4, 8, 16, 32}, {2, 3}), rows, {}, given);
+  ASSERT_TRUE(quantized.ok()) << quantized.status();
+  EXPECT_EQ(client.Dequantize(*quantized)->Values<float>().value(),
+            (std::vector<float>{1, 2, 4, 8, 16, 32}));
+}
+
+}  // namespace
+}  // namespace quantd::client

@@ -1,0 +1,336 @@
+// Tensors in pieces against the same in one call: random requests of every type and granularity
+// over messages of many sizes give the same bytes. A failure prints the seed; QUANTD_TEST_SEED
+// repeats it.
+#include "split/split.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "fake_server.h"
+#include "messages.h"
+#include "operations_random.h"
+#include "quantd/client/status.h"
+#include "split/pieces.h"
+
+namespace quantd::client {
+namespace {
+
+using testing::HasSubstr;
+
+Tensor TensorOf(const OwnedTensor& owned) {
+  return {static_cast<v1::DataType>(owned.type),
+          {owned.shape.begin(), owned.shape.end()},
+          std::string(owned.bytes.begin(), owned.bytes.end())};
+}
+
+Granularity GranularityOf(const quantd::Granularity& from) {
+  return {from.axis, from.block_size, {from.block_shape.begin(), from.block_shape.end()}};
+}
+
+split::Sender SenderTo(FakeServer& server, uint64_t message_bytes) {
+  split::Sender sender;
+  sender.limits.message_bytes = message_bytes;
+  sender.quantize = [&](const v1::QuantizeRequest& r) { return server.Quantize(r); };
+  sender.dequantize = [&](const v1::DequantizeRequest& r) { return server.Dequantize(r); };
+  sender.dynamic_quantize = [&](const v1::DynamicQuantizeRequest& r) {
+    return server.DynamicQuantize(r);
+  };
+  return sender;
+}
+
+void ExpectSame(const Tensor& got, const Tensor& wanted) {
+  EXPECT_EQ(got.data_type, wanted.data_type);
+  EXPECT_EQ(got.shape, wanted.shape);
+  ASSERT_EQ(got.data.size(), wanted.data.size());
+  for (size_t i = 0; i < got.data.size(); ++i) {
+    ASSERT_EQ(got.data[i], wanted.data[i]) << "byte " << i << " of " << got.data.size();
+  }
+}
+
+void ExpectSame(const std::optional<Tensor>& got, const std::optional<Tensor>& wanted) {
+  ASSERT_EQ(got.has_value(), wanted.has_value());
+  if (got.has_value()) ExpectSame(*got, *wanted);
+}
+
+bool Near(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= 1e-9 * std::fabs(b);
+}
+
+void ExpectSame(const std::optional<v1::QuantizationError>& got,
+                const std::optional<v1::QuantizationError>& wanted) {
+  ASSERT_EQ(got.has_value(), wanted.has_value());
+  if (!got.has_value()) return;
+  EXPECT_EQ(got->saturated_elements(), wanted->saturated_elements());
+  EXPECT_EQ(got->non_finite_elements(), wanted->non_finite_elements());
+  EXPECT_TRUE(Near(got->max_absolute_error(), wanted->max_absolute_error()))
+      << got->max_absolute_error() << " " << wanted->max_absolute_error();
+  // The noise of a few elements is taken off that of many.
+  EXPECT_TRUE(Near(got->mean_squared_error(), wanted->mean_squared_error()))
+      << got->mean_squared_error() << " " << wanted->mean_squared_error();
+  EXPECT_TRUE(Near(got->sqnr_db(), wanted->sqnr_db()) ||
+              std::fabs(got->sqnr_db() - wanted->sqnr_db()) < 1e-6)
+      << got->sqnr_db() << " " << wanted->sqnr_db();
+}
+
+class SplitTest : public testing::Test {
+ protected:
+  SplitTest() : random_(Seed()) {}
+
+  uint32_t Seed() {
+    const char* const seed = std::getenv("QUANTD_TEST_SEED");
+    seed_ = seed != nullptr ? static_cast<uint32_t>(std::strtoul(seed, nullptr, 10))
+                            : std::random_device()();
+    return seed_;
+  }
+  // Room for so many bytes beside what is reckoned for the rest of a message.
+  uint64_t Limit() {
+    static constexpr int64_t kBytes[] = {64, 128, 200, 500, 1000, 4000, 16'000};
+    return split::kEnvelopeBytes + static_cast<uint64_t>(random_.Of(kBytes));
+  }
+  Shape SomeShape() {
+    for (;;) {
+      const Shape shape = RandomShape(random_, 6000);
+      if (*ElementCount(shape, "x") > 0 && !shape.empty()) return shape;
+    }
+  }
+
+  void QuantizeOnce();
+  void DequantizeOnce();
+  void DynamicQuantizeOnce();
+
+  uint32_t seed_ = 0;
+  Random random_;
+  FakeServer all_{std::numeric_limits<int>::max()};
+  int split_ = 0, too_large_ = 0;
+};
+
+constexpr DataType kInputs[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16,
+                                DataType::kInt32};
+
+void SplitTest::QuantizeOnce() {
+  const Shape shape = SomeShape();
+  const DataType output = random_.Of(kQuantizedTypes);
+  const RandomBlocks blocks = MakeBlocks(random_, shape, false);
+  const OwnedTensor owned =
+      RandomScale(random_, random_.Of(kFloatTypes), blocks.scale_shape, false);
+  const Tensor scale = TensorOf(owned);
+  const Tensor x =
+      TensorOf(RandomInput(random_, random_.Of(kInputs), shape, &owned, output, false));
+  std::optional<Tensor> zero_point;
+  if (random_.OneIn(2) && Info(output).kind != DataTypeKind::kFloat8) {
+    zero_point = TensorOf(RandomCodes(random_, output, blocks.scale_shape));
+  }
+  QuantizeOptions options;
+  if (!zero_point.has_value() || random_.OneIn(2)) {
+    options.output_type = static_cast<v1::DataType>(output);
+  }
+  options.granularity = GranularityOf(blocks.granularity);
+  options.saturate = random_.OneIn(2);
+  options.precision = static_cast<v1::DataType>(random_.OneIn(2) ? DataType::kUnspecified
+                                                                 : random_.Of(kFloatTypes));
+  options.report_error = random_.OneIn(2);
+  const uint64_t limit = Limit();
+  FakeServer server(limit);
+
+  v1::QuantizeRequest request = RequestOf(options);
+  SetTensor(x, request.mutable_x());
+  SetTensor(scale, request.mutable_scale());
+  if (zero_point.has_value()) SetTensor(*zero_point, request.mutable_zero_point());
+  absl::StatusOr<v1::QuantizeResponse> whole = all_.Quantize(request);
+  const absl::StatusOr<Quantized> got =
+      split::Quantize(SenderTo(server, limit), x, scale, zero_point, options);
+  if (absl::IsResourceExhausted(got.status())) {
+    ++too_large_;
+    return;
+  }
+  ASSERT_EQ(got.status().code(), whole.status().code()) << got.status() << whole.status();
+  if (!whole.ok()) return;
+  split_ += server.calls() > 1;
+  const Quantized wanted = TakeResult(*std::move(whole));
+  ExpectSame(got->y, wanted.y);
+  ExpectSame(got->error, wanted.error);
+}
+
+void SplitTest::DequantizeOnce() {
+  const Shape shape = SomeShape();
+  const DataType type = random_.Of(kQuantizedTypes);
+  const RandomBlocks blocks = MakeBlocks(random_, shape, false);
+  OwnedTensor owned = RandomScale(random_, random_.Of(kFloatTypes), blocks.scale_shape, true);
+  // Of two NaN that are multiplied IEEE 754 does not say which sign comes out.
+  for (int64_t i = 0; i < owned.elements; ++i) {
+    const uint32_t code = LoadCode(owned.type, owned.bytes.data(), i);
+    if (std::isnan(DecodeFloat(owned.type, code))) owned.Set(i, EncodeValue(owned.type, 1));
+  }
+  const Tensor scale = TensorOf(owned);
+  const Tensor x = TensorOf(RandomCodes(random_, type, shape));
+  std::optional<Tensor> zero_point;
+  if (random_.OneIn(2) && Info(type).kind != DataTypeKind::kFloat8) {
+    zero_point = TensorOf(RandomCodes(random_, type, blocks.scale_shape));
+  }
+  DequantizeOptions options;
+  if (random_.OneIn(2)) options.output_type = static_cast<v1::DataType>(random_.Of(kFloatTypes));
+  options.granularity = GranularityOf(blocks.granularity);
+  if (random_.OneIn(2)) options.tensor_scale = Tensor::Scalar<float>(0.75f);
+  const uint64_t limit = Limit();
+  FakeServer server(limit);
+
+  v1::DequantizeRequest request = RequestOf(options);
+  SetTensor(x, request.mutable_x());
+  SetTensor(scale, request.mutable_scale());
+  if (zero_point.has_value()) SetTensor(*zero_point, request.mutable_zero_point());
+  absl::StatusOr<v1::DequantizeResponse> whole = all_.Dequantize(request);
+  const absl::StatusOr<Tensor> got =
+      split::Dequantize(SenderTo(server, limit), x, scale, zero_point, options);
+  ASSERT_TRUE(whole.ok() && got.ok()) << got.status() << whole.status();
+  split_ += server.calls() > 1;
+  ExpectSame(*got, TakeTensor(std::move(*whole->mutable_y())));
+}
+
+void SplitTest::DynamicQuantizeOnce() {
+  const Shape shape = SomeShape();
+  const DataType output = random_.OneIn(3) ? DataType::kFloat4E2M1 : random_.Of(kQuantizedTypes);
+  const RandomBlocks blocks = MakeBlocks(random_, shape, true);
+  const Tensor x = TensorOf(
+      RandomInput(random_, random_.Of(kInputs), shape, nullptr, output, !random_.OneIn(3)));
+  static constexpr DataType kScaleTypes[] = {DataType::kUnspecified, DataType::kFloat16,
+                                             DataType::kBfloat16, DataType::kFloat8E8M0,
+                                             DataType::kFloat8E4M3Fn};
+  DynamicQuantizeOptions options;
+  options.output_type = static_cast<v1::DataType>(output);
+  options.granularity = GranularityOf(blocks.granularity);
+  options.saturate = random_.OneIn(2);
+  options.scale_type = static_cast<v1::DataType>(random_.Of(kScaleTypes));
+  options.symmetry = static_cast<v1::Symmetry>(random_.Below(3));
+  options.non_finite = static_cast<v1::NonFinite>(random_.Below(3));
+  options.report_error = random_.OneIn(2);
+  const uint64_t limit = Limit();
+  FakeServer server(limit);
+
+  v1::DynamicQuantizeRequest request = RequestOf(options);
+  SetTensor(x, request.mutable_x());
+  absl::StatusOr<v1::DynamicQuantizeResponse> whole = all_.DynamicQuantize(request);
+  const absl::StatusOr<Quantized> got = split::DynamicQuantize(SenderTo(server, limit), x, options);
+  if (absl::IsResourceExhausted(got.status())) {
+    ++too_large_;
+    return;
+  }
+  ASSERT_EQ(got.status().code(), whole.status().code()) << got.status() << whole.status();
+  if (!whole.ok()) {
+    // Which element is not finite is told as of the whole.
+    if (absl::StrContains(whole.status().message(), "takes finite values")) {
+      EXPECT_EQ(got.status().message(), whole.status().message());
+    }
+    return;
+  }
+  split_ += server.calls() > 1;
+  const Quantized wanted = TakeResult(*std::move(whole));
+  ExpectSame(got->y, wanted.y);
+  ExpectSame(got->scale, wanted.scale);
+  ExpectSame(got->zero_point, wanted.zero_point);
+  ExpectSame(got->tensor_scale, wanted.tensor_scale);
+  ExpectSame(got->error, wanted.error);
+}
+
+TEST_F(SplitTest, PiecesOfQuantizeAreTheWhole) {
+  SCOPED_TRACE("QUANTD_TEST_SEED=" + std::to_string(seed_));
+  for (int i = 0; i < 1500 && !HasFailure(); ++i) QuantizeOnce();
+  EXPECT_GT(split_, 700);
+  EXPECT_EQ(too_large_, 0);
+}
+
+TEST_F(SplitTest, PiecesOfDequantizeAreTheWhole) {
+  SCOPED_TRACE("QUANTD_TEST_SEED=" + std::to_string(seed_));
+  for (int i = 0; i < 1500 && !HasFailure(); ++i) DequantizeOnce();
+  EXPECT_GT(split_, 700);
+}
+
+TEST_F(SplitTest, PiecesOfDynamicQuantizeAreTheWhole) {
+  SCOPED_TRACE("QUANTD_TEST_SEED=" + std::to_string(seed_));
+  for (int i = 0; i < 3000 && !HasFailure(); ++i) DynamicQuantizeOnce();
+  EXPECT_GT(split_, 1000);
+  EXPECT_LT(too_large_, 300);  // two rows of eight elements and their extremes are the least
+}
+
+TEST_F(SplitTest, WhatIsWrongWithTheWholeIsToldBeforeAnyPieceIsSent) {
+  FakeServer server(5000);
+  const split::Sender sender = SenderTo(server, 5000);
+  Tensor x{v1::DATA_TYPE_FLOAT, {3000}, std::string(12'000, '\0')};
+  const Tensor scale = Tensor::Scalar<float>(1);
+  const auto field = [](const absl::Status& status) {
+    const auto violations = FieldViolations(status);
+    return violations.empty() ? std::string() : violations[0].field;
+  };
+  x.shape = {2999};
+  absl::Status status = split::Quantize(sender, x, scale, {}, {}).status();
+  EXPECT_EQ(field(status), "x");
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("x has 12000 bytes, DATA_TYPE_FLOAT of shape [2999] takes 11996"));
+  for (const int64_t length : {int64_t{-1}, int64_t{0}, std::numeric_limits<int64_t>::max()}) {
+    x.shape = {length, 3000};
+    EXPECT_EQ(field(split::Quantize(sender, x, scale, {}, {}).status()), "x");
+    EXPECT_EQ(field(split::DynamicQuantize(sender, x, {}).status()), "x");
+  }
+  x.shape = {3000};
+  EXPECT_EQ(
+      field(split::Quantize(sender, x, Tensor::Of<float>(std::vector<float>(7, 1), {7}), {}, {})
+                .status()),
+      "axis");
+  DynamicQuantizeOptions options;
+  options.granularity.axis = 1;
+  EXPECT_EQ(field(split::DynamicQuantize(sender, x, options).status()), "axis");
+  options.granularity = {{}, -5, {}};
+  EXPECT_EQ(field(split::DynamicQuantize(sender, x, options).status()), "block_size");
+  options.granularity = {{}, 0, {10, 10}};
+  EXPECT_EQ(field(split::DynamicQuantize(sender, x, options).status()), "block_shape");
+  EXPECT_EQ(server.calls(), 0);
+}
+
+TEST_F(SplitTest, NothingIsStartedAfterAFailure) {
+  FakeServer server(5000);
+  split::Sender sender = SenderTo(server, 5000);
+  std::atomic<int> calls{0};
+  sender.quantize =
+      [&](const v1::QuantizeRequest& request) -> absl::StatusOr<v1::QuantizeResponse> {
+    if (++calls > 5) return absl::UnavailableError("gone");
+    return server.Quantize(request);
+  };
+  const Tensor x{v1::DATA_TYPE_FLOAT, {100'000}, std::string(400'000, '\0')};
+  const absl::Status status = split::Quantize(sender, x, Tensor::Scalar<float>(1), {}, {}).status();
+  EXPECT_EQ(status, absl::UnavailableError("gone"));
+  EXPECT_LT(calls, 10);  // of 443
+}
+
+TEST_F(SplitTest, AnAnswerThatIsNoneIsNotBelieved) {
+  FakeServer server(5000);
+  split::Sender sender = SenderTo(server, 5000);
+  const Tensor x{v1::DATA_TYPE_FLOAT, {3000}, std::string(12'000, '\0')};
+  sender.quantize = [](const v1::QuantizeRequest&) { return v1::QuantizeResponse(); };
+  sender.dynamic_quantize = [&](const v1::DynamicQuantizeRequest& request) {
+    auto response = server.DynamicQuantize(request);
+    response->mutable_y_scale()->clear_raw_data();
+    return response;
+  };
+  EXPECT_TRUE(
+      absl::IsInternal(split::Quantize(sender, x, Tensor::Scalar<float>(1), {}, {}).status()));
+  EXPECT_TRUE(absl::IsInternal(split::DynamicQuantize(sender, x, {}).status()));
+}
+
+TEST_F(SplitTest, AMessageThatNothingFitsIntoIsSaid) {
+  FakeServer server(100);
+  const Tensor x{v1::DATA_TYPE_FLOAT, {3000}, std::string(12'000, '\0')};
+  const absl::Status status = split::DynamicQuantize(SenderTo(server, 100), x, {}).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("100 bytes"));
+  EXPECT_EQ(server.calls(), 0);
+}
+
+}  // namespace
+}  // namespace quantd::client

@@ -1,0 +1,27 @@
+# libquantd_core.so: against the core with random requests; from Python, with every argument wrong; installed, from C.
+quantd_core_test(c c/c_test.cc)
+target_link_libraries(core_c_test PRIVATE quantd::core_c)
+
+# No interpreter of the target's is there in a cross build, and none that a ThreadSanitizer could be put into.
+if(NOT CMAKE_CROSSCOMPILING AND NOT QUANTD_SANITIZE STREQUAL "thread")
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  add_test(NAME core.c.hostile
+    COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/c/hostile.py $<TARGET_FILE:quantd_core_c>)
+  set_tests_properties(core.c.hostile PROPERTIES LABELS unit TIMEOUT 300)
+  if(QUANTD_SANITIZE STREQUAL "address")
+    # The interpreter is no sanitized program: the runtime is loaded before it, and what Python leaves behind is not looked at.
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libasan.so
+      OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
+    set_tests_properties(core.c.hostile PROPERTIES
+      ENVIRONMENT "LD_PRELOAD=${runtime};ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
+  endif()
+endif()
+if(NOT CMAKE_CROSSCOMPILING AND QUANTD_SANITIZE STREQUAL "")
+  set(c_installed ${CMAKE_CURRENT_BINARY_DIR}/c_installed)
+  add_test(NAME core.c.install
+    COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --component core-c --prefix ${c_installed})
+  set_tests_properties(core.c.install PROPERTIES FIXTURES_SETUP core_c_installed LABELS unit)
+  add_test(NAME core.c.consumer
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/c/consumer.sh ${c_installed} ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/c_consumer)
+  set_tests_properties(core.c.consumer PROPERTIES FIXTURES_REQUIRED core_c_installed LABELS unit TIMEOUT 120)
+endif()
