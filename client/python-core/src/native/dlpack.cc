@@ -88,6 +88,13 @@ void CheckDevice(int64_t type, int64_t id, const std::string& name) {
                       ", the host's memory: copy it there first, for example with .cpu()"));
 }
 
+int64_t ToInteger(const nb::object& value) {
+  const nb::object integer = Stolen(PyNumber_Index(value.ptr()));
+  const int64_t number = PyLong_AsLongLong(integer.ptr());
+  if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return number;
+}
+
 nb::object AskForCapsule(nb::handle tensor) {
   const nb::object method = tensor.attr("__dlpack__");
   try {
@@ -175,7 +182,7 @@ nb::object ArrayOf(const Tensor& tensor, DataType type, const nb::object& owner,
 nb::object FromDlpack(nb::handle tensor, const std::string& name) {
   // The tensor may be of a library that would have to copy it from its device: ask before.
   const nb::object device = tensor.attr("__dlpack_device__")();
-  CheckDevice(nb::cast<int64_t>(nb::int_(device[0])), nb::cast<int64_t>(nb::int_(device[1])), name);
+  CheckDevice(ToInteger(device[0]), ToInteger(device[1]), name);
   const nb::object capsule = AskForCapsule(tensor);
   nb::object owner;
   const Tensor* view = nullptr;
