@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from support import floats, same
-from quantd_core import DataType, Engine, InvalidArgumentError
+from quantd_core import DataType, Engine
 
 engine = Engine(threads=2)
 
@@ -143,11 +143,11 @@ def test_the_tensor_lives_as_long_as_its_array():
 def test_other_devices_are_refused_before_they_copy():
     for device in ((2, 0), (2, 3), (4, 0), (8, 0), (10, 1), (14, 0)):
         exporter = Exporter(np.zeros(3, np.float32), device=device)
-        with pytest.raises(ValueError, match=rf"x is on DLPack device {device[0]}, number {device[1]}, .*\.cpu\(\)"):
+        with pytest.raises(TypeError, match=rf"x is on DLPack device {device[0]}, number {device[1]}, .*\.cpu\(\)"):
             engine.quantize(exporter, 0.5)
         assert exporter.exported == 0
     # One that says it is here, and hands over a pointer to another device.
-    with pytest.raises(ValueError, match="scale is on DLPack device 2"):
+    with pytest.raises(TypeError, match="scale is on DLPack device 2"):
         engine.quantize(np.float32([1]), Exporter(np.ones((), np.float32), device_type=2))
     assert engine.quantize(Exporter(np.float32([1]), device=(3, 0)), 0.5).y.tolist() == [2]  # pinned host memory
 
@@ -170,13 +170,13 @@ def test_lies_are_refused():
         (dict(capsule=b"used_dltensor_versioned"), "no DLPack capsule"),
     ):
         exporter = Exporter(array, **fields)
-        with pytest.raises((ValueError, InvalidArgumentError), match=text):
+        with pytest.raises(TypeError, match=text):
             engine.quantize(exporter, 0.5)
         gc.collect()
         assert exporter.released == ("capsule" not in fields), fields
-    with pytest.raises(ValueError, match="4 bits that share bytes"):
+    with pytest.raises(TypeError, match="4 bits that share bytes"):
         engine.dequantize(Exporter(np.zeros(4, ml_dtypes.int4), flags=0), 0.5)
-    with pytest.raises(ValueError, match="4 bits that share bytes"):
+    with pytest.raises(TypeError, match="4 bits that share bytes"):
         engine.dequantize(Exporter(np.zeros(4, ml_dtypes.float4_e2m1fn), lanes=2), 0.5)
 
 
@@ -219,8 +219,7 @@ def test_torch():
         array = x.numpy().astype(getattr(ml_dtypes, name, name))
         same(engine.dynamic_quantize(tensor).y, engine.dynamic_quantize(array).y)
         same(engine.dynamic_quantize(tensor.T).y, engine.dynamic_quantize(array.T).y)
-    with pytest.raises((BufferError, RuntimeError), match="grad"):
-        engine.quantize(torch.ones(3, requires_grad=True), 0.5)
+    assert engine.quantize(torch.ones(3, requires_grad=True), 0.5).y.tolist() == [2, 2, 2]
     with pytest.raises(TypeError, match="float64"):
         engine.quantize(torch.ones(3, dtype=torch.float64), 0.5)
 

@@ -79,7 +79,7 @@ std::optional<DataType> TypeOf(const Type& type) {
   return std::nullopt;
 }
 
-[[noreturn]] void Refuse(const std::string& text) { throw nb::value_error(text.c_str()); }
+[[noreturn]] void Refuse(const std::string& text) { throw nb::type_error(text.c_str()); }
 
 void CheckDevice(int64_t type, int64_t id, const std::string& name) {
   if (IsHost(type)) return;

@@ -9,7 +9,7 @@
 namespace quantd::python {
 
 // An array that is a view of a tensor's memory and keeps it, or None when its elements are of a
-// type that quantd lacks. Throws ValueError, naming the argument, for tensors that are not in this
+// type that quantd lacks. Throws TypeError, naming the argument, for tensors that are not in this
 // host's memory, that are packed, or that contradict themselves.
 nb::object FromDlpack(nb::handle tensor, const std::string& name);
 

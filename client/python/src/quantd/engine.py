@@ -81,6 +81,8 @@ class Engine:
         if hasattr(type(value), "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
             from quantd_core import _native
 
+            if hasattr(value, "detach"):  # of torch: the numbers are what is wanted, not their gradient
+                value = value.detach()
             array = _native.from_dlpack(value, name)
             if array is not None:
                 return array
@@ -149,7 +151,7 @@ class Engine:
     def dequantize(
         self,
         x: Any,
-        scale: Any,
+        scale: Any = None,
         zero_point: Any = None,
         *,
         output_type: Optional[DataTypeLike] = None,
@@ -165,6 +167,15 @@ class Engine:
 
         Arguments and result are those of Client.dequantize; `out` and `threads` as in quantize.
         """
+        if hasattr(x, "dequantize_arguments"):  # a result, which brings them
+            known = dict(scale=scale, zero_point=zero_point, axis=axis, block_size=block_size or None, block_shape=block_shape,
+                         tensor_scale=tensor_scale)
+            twice = [name for name, value in known.items() if value is not None]
+            if twice:
+                raise TypeError(f"x is a {type(x).__name__}, which has its own {' and '.join(twice)}; to use others, pass x.y")
+            return self.dequantize(x.y, **x.dequantize_arguments(output_type), out=out, timeout=timeout, threads=threads)
+        if scale is None:
+            raise TypeError("scale is missing: only a result of quantize or dynamic_quantize is dequantized without one")
         y = self._native.dequantize(
             x,
             scale,
