@@ -185,7 +185,7 @@ def test_types_that_quantd_lacks():
     with pytest.raises(TypeError):
         engine.quantize(exporter, 0.5)
     gc.collect()
-    assert exporter.released == 1
+    assert exporter.released == exporter.exported > 0
 
     class Raises:
         def __dlpack_device__(self):
