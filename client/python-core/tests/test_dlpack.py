@@ -82,11 +82,9 @@ class Exporter:
         return new_capsule(ctypes.addressof(self.managed), name, None)
 
 
-@pytest.mark.parametrize("versioned", [True, False])
-@pytest.mark.parametrize("name", CODES)
+# Types narrower than a byte have a form of their own, an element a byte, since version 1.
+@pytest.mark.parametrize("name, versioned", [(n, v) for n in CODES for v in (True, False) if v or CODES[n][1] >= 8])
 def test_every_type(name, versioned):
-    if not versioned and CODES[name][1] < 8:
-        pytest.skip("narrow types have a form in version 1 only")
     array = floats((6, 40)).astype(getattr(ml_dtypes, name, name))
     exporter = Exporter(array, versioned=versioned)
     if name in ("float32", "float16", "bfloat16", "int32"):
