@@ -35,6 +35,10 @@ def test_in_place_of_arrays(local, t):
             assert stream.dynamic_quantize(sx, output_type=t.number, out=sy).result().y.tobytes() == expected.y.tobytes()
 
 
+def test_what_a_program_asks_before_it_shares(local):
+    assert {"stream", "shared_memory"} <= set(local.info().extensions)
+
+
 def test_memory_of_another_type_and_more_of_it(local):
     with local.shared_empty((100,), "float32") as memory:
         assert local.quantize(X, 0.5, output_type="int8", out=memory).y.tolist() == [[-2, 0, 1], [2, 4, 127]]

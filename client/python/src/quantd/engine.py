@@ -59,6 +59,8 @@ class Engine:
     TypeError and ValueError. An `out` that can't take y is a ValueError.
     """
 
+    _extensions: Tuple[str, ...] = ("stream",)
+
     def __init__(self, threads: Optional[int] = None, *, timeout: Optional[float] = None):
         from quantd_core import _native
 
@@ -262,7 +264,7 @@ class Engine:
             threads=self._threads,
             max_message_bytes=sys.maxsize,
             memory_budget_bytes=sys.maxsize,
-            extensions=("stream",),
+            extensions=self._extensions,
         )
 
     def health(self, service: str = "", *, timeout: Optional[float] = None) -> str:
