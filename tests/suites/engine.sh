@@ -55,5 +55,6 @@ run() {
   VENV=$layered
   pytest_suite core client/python-core/tests
   pytest_suite server tests/conformance/test_local.py tests/conformance/test_local_shared.py
-  pytest_suite conformance tests/conformance --engine=local --ignore=tests/conformance/test_local_shared.py
+  pytest_suite conformance tests/conformance --engine=local --ignore=tests/conformance/test_local.py \
+    --ignore=tests/conformance/test_local_shared.py
 }
