@@ -40,6 +40,7 @@ test libgtest-dev
 test libprotoc-dev
 test procps ps
 test shellcheck shellcheck
+test python3-dev python3-config
 test python3-venv
 clang clang-19
 clang libclang-rt-19-dev

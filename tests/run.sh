@@ -27,6 +27,7 @@ deploy       default  -        build,test              manifests, compose file a
 e2e          default  release  build,test           the real binaries: flags, ports, metrics, drain, bad input
 python       default  release  build,test           the Python client against a running server
 conformance  default  release  build,test           ONNX node tests, ONNX Runtime and ml_dtypes over the wire
+engine       default  release  build,test           the engine in the process: its wheel, its tests, conformance over it
 asan         default  -        build,test           tests of core and server, fuzz runs, attacks and load, under ASan and UBSan
 tsan         default  -        build,test           the rooms with threads, attacks and load, under ThreadSanitizer
 neon         default  -        build,test,neon      the core's unit tests for arm64 (cross-compiled, under qemu)

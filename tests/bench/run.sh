@@ -27,6 +27,7 @@ printf '\n## Operations by several threads\n\n'
 printf '\n## Calls\n\n'
 "$built/rpc_bench" "$@" --json=build/bench/rpc.json
 tests/bench/peers.sh "$@"
+tests/bench/engine.sh "$@"
 printf '\n## Goals\n\n'
 python3 tests/bench/summary.py build/bench
 python3 - build/bench/*.json <<'JOIN' >build/bench/results.json

@@ -51,6 +51,12 @@ class Results:
         row = pick(self.all["rpc"]["beside"], server=server, large_bytes=256 * MIB, in_flight=1)
         return row["p99_beside_seconds"] / row["p99_alone_seconds"]
 
+    def engine(self, over, under):
+        return pick(self.all["engine"]["large"]["ratios"], ratio=f"{over} / {under}")["median"]
+
+    def engine_over_the_core(self, memory):
+        return self.all["engine"]["small"]["over_the_core"][memory]
+
     def memory(self, name):
         return self.all["rpc"]["memory"][name] / MIB
 
@@ -115,6 +121,11 @@ def goals(r):
     )
     yield "4 B beside 256 MiB: p99 / alone", "<=", 5, r.beside, "quantd"
     yield "the same at the echo, for comparison", None, None, r.beside, "echo"
+    for memory, core in (("new", "new"), ("out=", "reused")):
+        ours = f"quantd_core, {memory}"
+        yield f"Python, 64 MiB DynamicQuantize, {memory}: time / the C++ core's", "<=", 1.1, r.engine, ours, f"core, {core}"
+        yield f"Python, 64 MiB DynamicQuantize, {memory}: ONNX Runtime's time / ours", ">=", 3, r.engine, "ONNX Runtime", ours
+        yield f"Python, 1,024 floats, {memory}: us over the C++ core", "<=", 5, r.engine_over_the_core, memory
 
 
 COMPARE = {">=": lambda a, b: a >= b, "<=": lambda a, b: a <= b, "<": lambda a, b: a < b}

@@ -1,7 +1,8 @@
 """Starts the server under test, hands out clients, and ends the run with a summary by source.
 
 The server is QUANTD_BUILD_DIR's server/quantd (default build/release), on ports that it picks; QUANTD_ADDRESS names a
-running one instead. QUANTD_SEED repeats a run's random tensors.
+running one instead. With --engine=local there is no server: everything is asked of quantd.local(), the engine in this
+process. QUANTD_SEED repeats a run's random tensors.
 """
 
 import json
@@ -20,8 +21,18 @@ import generate  # noqa: E402
 import quantd  # noqa: E402
 
 
+def pytest_addoption(parser):
+    parser.addoption("--engine", choices=("server", "local"), default="server", help="who answers: a server, or this process")
+
+
+def is_local(config):
+    return config.getoption("--engine") == "local"
+
+
 @pytest.fixture(scope="session")
-def address(tmp_path_factory):
+def address(request, tmp_path_factory):
+    if is_local(request.config):
+        pytest.skip("is about messages, of which the engine in the process has none")
     if "QUANTD_ADDRESS" in os.environ:
         yield os.environ["QUANTD_ADDRESS"]
         return
@@ -56,13 +67,17 @@ def address(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def client(address):
-    with quantd.Client(address, timeout=60) as c:
+def client(request):
+    if is_local(request.config):
+        with quantd.local(timeout=60) as c:
+            yield c
+        return
+    with quantd.Client(request.getfixturevalue("address"), timeout=60) as c:
         yield c
 
 
 def pytest_report_header(config):
-    return f"quantd conformance: QUANTD_SEED={generate.SEED}"
+    return f"quantd conformance: QUANTD_SEED={generate.SEED}, engine: {config.getoption('--engine')}"
 
 
 def pytest_terminal_summary(terminalreporter):

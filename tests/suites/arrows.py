@@ -43,6 +43,7 @@ ROOMS = {
     "server": [*SERVER_ROOMS_BELOW_RPC, *SERVER_ROOMS_ABOVE, "proto"],
     "client/cpp": ["proto"],
     "client/cli": ["client/cpp", "proto"],
+    "client/python-core": [],
 }
 # Where a quoted include may lie, besides beside its includer.
 INCLUDE_FOLDERS = ["", "core/include", "core/src", "core/c/include", "client/cpp/include"]
@@ -50,6 +51,7 @@ INCLUDE_FOLDERS = ["", "core/include", "core/src", "core/c/include", "client/cpp
 PLANS = r"^quantd/(parameters|plan|quantize|dequantize|dynamic_quantize)\.h$"
 FORBIDDEN = {
     "core": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
+    "client/python-core": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
     "core/src/types": PLANS,
     "core/src/rules": PLANS,
     "core/src/kernels": PLANS,

@@ -16,6 +16,7 @@ from .errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from .local import Local, local
 from .results import Dequantized, DynamicQuantized, QuantizationError, Quantized, ServerInfo
 from .shared import SharedTensor
 from .stream import Stream
@@ -31,6 +32,7 @@ __all__ = [
     "DynamicQuantized",
     "FieldViolation",
     "InvalidArgumentError",
+    "Local",
     "QuantdError",
     "QuantizationError",
     "Quantized",
@@ -40,6 +42,7 @@ __all__ = [
     "Stream",
     "UnavailableError",
     "data_type",
+    "local",
     "pack",
     "unpack",
 ]

@@ -1,12 +1,14 @@
 """What calls return: small dataclasses of numpy arrays, and the way from the wire's messages to them."""
 
 from dataclasses import dataclass
-from typing import Optional, Tuple
+from typing import TYPE_CHECKING, Optional, Tuple
 
 import numpy as np
 
-from .shared import SharedTensor
 from .types import DataType, from_message
+
+if TYPE_CHECKING:
+    from .shared import SharedTensor
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def _optional(message, field: str) -> Optional[np.ndarray]:
     return from_message(getattr(message, field)) if message.HasField(field) else None
 
 
-def _y(message, out: Optional[SharedTensor]) -> np.ndarray:
+def _y(message, out: "Optional[SharedTensor]") -> np.ndarray:
     """y of an answer: where it lies in shared memory, a view of that, of types narrower than a byte a copy."""
     if message.y.WhichOneof("contents") != "shared_memory":
         return from_message(message.y)
@@ -83,15 +85,15 @@ def _error(message) -> Optional[QuantizationError]:
     )
 
 
-def quantized(message, out: Optional[SharedTensor] = None) -> Quantized:
+def quantized(message, out: "Optional[SharedTensor]" = None) -> Quantized:
     return Quantized(y=_y(message, out), error=_error(message))
 
 
-def dequantized(message, out: Optional[SharedTensor] = None) -> Dequantized:
+def dequantized(message, out: "Optional[SharedTensor]" = None) -> Dequantized:
     return Dequantized(y=_y(message, out))
 
 
-def dynamic_quantized(message, out: Optional[SharedTensor] = None) -> DynamicQuantized:
+def dynamic_quantized(message, out: "Optional[SharedTensor]" = None) -> DynamicQuantized:
     return DynamicQuantized(
         y=_y(message, out),
         scale=from_message(message.y_scale),

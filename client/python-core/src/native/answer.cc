@@ -1,0 +1,131 @@
+#include "answer.h"
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "dtypes.h"
+#include "packing.h"
+#include "quantd/field_error.h"
+#include "quantd/shape.h"
+
+namespace quantd::python {
+namespace {
+
+// Of new memory, or at `data`, which is `owner`'s.
+nb::object NewArray(DataType type, const Shape& shape, void* data = nullptr,
+                    nb::handle owner = {}) {
+  static_assert(sizeof(npy_intp) == sizeof(int64_t));
+  nb::object array =
+      Stolen(PyArray_NewFromDescr(&PyArray_Type, NewDtype(type), static_cast<int>(shape.size()),
+                                  reinterpret_cast<const npy_intp*>(shape.data()), nullptr, data,
+                                  data == nullptr ? 0 : NPY_ARRAY_CARRAY, nullptr));
+  if (data != nullptr &&
+      PyArray_SetBaseObject(AsArray(array), nb::borrow(owner).release().ptr()) < 0) {
+    throw nb::python_error();
+  }
+  return array;
+}
+
+uint8_t* DataOf(nb::handle array) { return static_cast<uint8_t*>(PyArray_DATA(AsArray(array))); }
+
+uint64_t BytesOf(DataType type, nb::handle array) {
+  return ByteSize(type, PyArray_SIZE(AsArray(array)));
+}
+
+std::string DtypeName(nb::handle dtype) { return nb::cast<std::string>(nb::str(dtype)); }
+
+std::string DtypeName(DataType type) {
+  return DtypeName(nb::steal(reinterpret_cast<PyObject*>(NewDtype(type))));
+}
+
+[[noreturn]] void RaiseValueError(const std::string& text) { throw nb::value_error(text.c_str()); }
+
+}  // namespace
+
+Output::Output(nb::handle out, nb::handle place) : given_(!out.is_none()), array_(nb::borrow(out)) {
+  if (!given_ || PyArray_Check(out.ptr())) return;
+  const nb::object found = place(out);
+  array_ = found[0];
+  region_ = nb::cast<std::string>(found[1]);
+}
+
+absl::Status Output::Check(DataType type, const Shape& shape, uint64_t bytes) const {
+  if (!given_) return absl::OkStatus();
+  PyArrayObject* const array = AsArray(array_);
+  if (is_packed()) {
+    const auto room = static_cast<uint64_t>(PyArray_NBYTES(array));
+    if (room >= bytes) return absl::OkStatus();
+    return FieldError("output.byte_size",
+                      absl::StrCat("output.byte_size is ", room, ", y takes ", bytes, " bytes"));
+  }
+  if (TypeOf(array) != type) {
+    const nb::object dtype = array_.attr("dtype");
+    RaiseValueError(absl::StrCat("out is ", DtypeName(dtype), ", y is ", DtypeName(type)));
+  }
+  if (ShapeOf(array) != shape) {
+    RaiseValueError(absl::StrCat("out has shape ", ShapeString(ShapeOf(array)), ", y has shape ",
+                                 ShapeString(shape)));
+  }
+  if (!PyArray_ISWRITEABLE(array)) RaiseValueError("out is read-only");
+  return absl::OkStatus();
+}
+
+absl::Status Output::CheckOverlap(const Operand& operand, uint64_t bytes) const {
+  if (!given_ || bytes == 0) return absl::OkStatus();
+  Extent extent = ExtentOf(AsArray(array_));
+  if (is_packed()) extent.end = extent.begin + bytes;
+  const Extent& other = operand.extent();
+  if (!extent.Overlaps(other)) return absl::OkStatus();
+  if (is_packed()) {
+    return FieldError(
+        "output", absl::StrCat("output, ", bytes, " bytes of region '", region_, "', overlaps the ",
+                               other.end - other.begin, " bytes of ", operand.name()));
+  }
+  RaiseValueError(absl::StrCat("out, the ", extent.end - extent.begin, " bytes at 0x",
+                               absl::Hex(extent.begin), ", overlaps ", operand.name(), ", the ",
+                               other.end - other.begin, " bytes at 0x", absl::Hex(other.begin)));
+}
+
+void Answer::Allocate(const Shape& shape) { target_ = NewArray(type_, shape); }
+
+Answer::Answer(DataType type, const Shape& shape) : type_(type) {
+  Allocate(shape);
+  const uint64_t size = BytesOf(type, target_);
+  if (IsPacked(type)) packed_ = std::make_unique_for_overwrite<uint8_t[]>(size);
+  bytes_ = {IsPacked(type) ? packed_.get() : DataOf(target_), static_cast<size_t>(size)};
+}
+
+Answer::Answer(DataType type, const Shape& shape, const Output& output) : type_(type) {
+  const nb::object& out = output.array();
+  if (output.given() && output.is_packed() && !IsPacked(type)) {
+    target_ = NewArray(type, shape, DataOf(out), out);
+  } else if (output.given() && !output.is_packed() && PyArray_ISCARRAY(AsArray(out))) {
+    target_ = out;
+  } else {
+    Allocate(shape);
+    if (output.given() && !output.is_packed()) returned_ = out;
+  }
+  const auto size = static_cast<size_t>(BytesOf(type, target_));
+  if (!IsPacked(type)) {
+    bytes_ = {DataOf(target_), size};
+  } else if (output.given() && output.is_packed()) {
+    bytes_ = {DataOf(out), size};
+  } else {
+    packed_ = std::make_unique_for_overwrite<uint8_t[]>(size);
+    bytes_ = {packed_.get(), size};
+  }
+}
+
+void Answer::Unpack(const Executor& executor) const {
+  if (!IsPacked(type_)) return;
+  python::Unpack(type_, bytes_.data(), PyArray_SIZE(AsArray(target_)), executor, DataOf(target_));
+}
+
+nb::object Answer::Take() {
+  if (!returned_.is_valid()) return std::move(target_);
+  if (PyArray_CopyInto(AsArray(returned_), AsArray(target_)) < 0) throw nb::python_error();
+  return std::move(returned_);
+}
+
+}  // namespace quantd::python

@@ -1,0 +1,68 @@
+// Arrays that the core writes an answer into: new ones, or the caller's.
+#ifndef QUANTD_PYTHON_CORE_ANSWER_H_
+#define QUANTD_PYTHON_CORE_ANSWER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "numpy_api.h"
+#include "operand.h"
+#include "quantd/executor.h"
+#include "quantd/parameters.h"
+
+namespace quantd::python {
+
+// Where the caller wants y.
+//   None: in new memory.
+//   An array: of y's shape and type, in it.
+//   Else what place(out), a Python function, returns: an array of packed bytes, and the name of the
+//   region of memory that they are.
+class Output {
+ public:
+  Output(nb::handle out, nb::handle place);
+
+  bool given() const { return given_; }
+  bool is_packed() const { return !region_.empty(); }
+  const nb::object& array() const { return array_; }
+  // Throws ValueError when it is an array that y can't go to. INVALID_ARGUMENT with the server's
+  // text when packed bytes are too few, or overlap an argument.
+  absl::Status Check(DataType type, const Shape& shape, uint64_t bytes) const;
+  absl::Status CheckOverlap(const Operand& operand, uint64_t bytes) const;
+
+ private:
+  bool given_;
+  nb::object array_;
+  std::string region_;
+};
+
+// A tensor of an answer.
+class Answer {
+ public:
+  // Of new memory.
+  Answer(DataType type, const Shape& shape);
+  // Where the output is, if it is given. REQUIRES: its checks have passed.
+  Answer(DataType type, const Shape& shape, const Output& output);
+
+  // What the core fills: packed bytes.
+  absl::Span<uint8_t> bytes() const { return bytes_; }
+  // Elements out of the packed bytes, where numpy has them another way. Needs no GIL.
+  void Unpack(const Executor& executor) const;
+  // The array, with the answer in it. Needs the GIL.
+  nb::object Take();
+
+ private:
+  void Allocate(const Shape& shape);
+
+  DataType type_;
+  nb::object target_;    // that the bytes, or the elements unpacked from them, are written into
+  nb::object returned_;  // when it is another: strided, or not aligned
+  std::unique_ptr<uint8_t[]> packed_;
+  absl::Span<uint8_t> bytes_;
+};
+
+}  // namespace quantd::python
+
+#endif  // QUANTD_PYTHON_CORE_ANSWER_H_

@@ -1,0 +1,48 @@
+// The three operations, from Python's arguments to tuples of arrays. Private to quantd's Python
+// code (engine.py), which makes types and choices of what a person writes.
+#ifndef QUANTD_PYTHON_CORE_ENGINE_H_
+#define QUANTD_PYTHON_CORE_ENGINE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "numpy_api.h"
+#include "quantd/parameters.h"
+
+namespace quantd::python {
+
+// Safe from any thread. Types are numbers of DataType, 0 for none; `threads` 0 is the engine's own.
+class Engine {
+ public:
+  // convert(value, name, type) and place(out) are as operand.h and answer.h say; fail(code,
+  // message, field) makes an exception.
+  Engine(nb::object convert, nb::object place, nb::object fail);
+
+  // (y, error, scale and zero_point as they were, type of x)
+  nb::object Quantize(nb::handle x, nb::handle scale, nb::handle zero_point, int output_type,
+                      nb::handle axis, nb::handle block_size, nb::handle block_shape,
+                      nb::handle saturate, int precision, bool before_rounding,
+                      nb::handle report_error, nb::handle out, nb::handle timeout, int threads);
+  // y
+  nb::object Dequantize(nb::handle x, nb::handle scale, nb::handle zero_point, int output_type,
+                        nb::handle axis, nb::handle block_size, nb::handle block_shape,
+                        nb::handle tensor_scale, nb::handle out, nb::handle timeout, int threads);
+  // (y, scale, zero_point, tensor_scale, error, type of x)
+  nb::object DynamicQuantize(nb::handle x, int output_type, nb::handle axis, nb::handle block_size,
+                             nb::handle block_shape, nb::handle saturate, int scale_type,
+                             int symmetry, bool ignore_non_finite, nb::handle report_error,
+                             nb::handle out, nb::handle timeout, int threads);
+
+ private:
+  Granularity ReadGranularity(nb::handle axis, nb::handle block_size, nb::handle block_shape) const;
+  // Throws the exception of a status that is not OK.
+  void Check(const absl::Status& status) const;
+
+  nb::object convert_;
+  nb::object place_;
+  nb::object fail_;
+};
+
+}  // namespace quantd::python
+
+#endif  // QUANTD_PYTHON_CORE_ENGINE_H_

@@ -1,0 +1,58 @@
+// The module quantd_core._native.
+
+#include <string>
+
+#define QUANTD_LOADS_NUMPY
+#include "dlpack.h"
+#include "dtypes.h"
+#include "engine.h"
+#include "numpy_api.h"
+#include "pools.h"
+#include "quantd/executor.h"
+#include "quantd/targets.h"
+
+namespace quantd::python {
+namespace {
+
+nb::list Targets() {
+  nb::list names;
+  for (const std::string& name : SupportedTargets()) names.append(nb::str(name.c_str()));
+  return names;
+}
+
+std::string Target() { return std::string(CurrentTarget()); }
+
+// Why QUANTD_SIMD can't be used; empty when it can.
+std::string TargetError() { return std::string(CheckEnvironmentTarget().message()); }
+
+void Define(nb::module_& module) {
+  if (_import_array() < 0) throw nb::python_error();
+  InitPools();
+  module.attr("MOST_THREADS") = kMostThreads;
+  module.def("default_threads", &Executor::DefaultThreads);
+  module.def("targets", &Targets);
+  module.def("target", &Target);
+  module.def("target_error", &TargetError);
+  module.def("set_dtypes", &SetDtypes);
+  module.def("from_dlpack", &FromDlpack);
+  using namespace nanobind::literals;
+  // What may be None.
+  const auto any = [](const char* name) { return nb::arg(name).none(); };
+  nb::class_<Engine>(module, "Engine")
+      .def(nb::init<nb::object, nb::object, nb::object>())
+      .def("quantize", &Engine::Quantize, any("x"), any("scale"), any("zero_point"),
+           "output_type"_a, any("axis"), any("block_size"), any("block_shape"), any("saturate"),
+           "precision"_a, "before_rounding"_a, any("report_error"), any("out"), any("timeout"),
+           "threads"_a)
+      .def("dequantize", &Engine::Dequantize, any("x"), any("scale"), any("zero_point"),
+           "output_type"_a, any("axis"), any("block_size"), any("block_shape"), any("tensor_scale"),
+           any("out"), any("timeout"), "threads"_a)
+      .def("dynamic_quantize", &Engine::DynamicQuantize, any("x"), "output_type"_a, any("axis"),
+           any("block_size"), any("block_shape"), any("saturate"), "scale_type"_a, "symmetry"_a,
+           "ignore_non_finite"_a, any("report_error"), any("out"), any("timeout"), "threads"_a);
+}
+
+}  // namespace
+}  // namespace quantd::python
+
+NB_MODULE(_native, module) { quantd::python::Define(module); }

@@ -1,0 +1,58 @@
+"""quantd_core: quantize numpy arrays in this process, bit-exact to the ONNX operators.
+
+    import numpy, quantd_core
+
+    answer = quantd_core.dynamic_quantize(numpy.random.randn(4, 8).astype(numpy.float32))
+    print(answer.y, answer.scale, answer.zero_point)
+
+The functions are methods of an Engine that is made when one is first called, with QUANTD_THREADS or all CPUs.
+"""
+
+import functools as _functools
+
+from .engine import Engine
+from .engine_stream import EngineStream
+from .errors import DeadlineExceededError, FieldViolation, InvalidArgumentError, QuantdError
+from .results import Dequantized, DynamicQuantized, QuantizationError, Quantized
+from .status import StatusCode
+from .types import DataType, data_type, pack, unpack
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DataType",
+    "DeadlineExceededError",
+    "Dequantized",
+    "DynamicQuantized",
+    "Engine",
+    "EngineStream",
+    "FieldViolation",
+    "InvalidArgumentError",
+    "QuantdError",
+    "QuantizationError",
+    "Quantized",
+    "StatusCode",
+    "data_type",
+    "dequantize",
+    "dynamic_quantize",
+    "info",
+    "pack",
+    "quantize",
+    "unpack",
+]
+
+
+@_functools.lru_cache(maxsize=None)
+def _engine() -> Engine:
+    return Engine()
+
+
+_METHODS = ("quantize", "dequantize", "dynamic_quantize", "info")
+
+
+def __getattr__(name: str):
+    # The methods themselves, with their signatures and without a call between.
+    if name not in _METHODS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    method = globals()[name] = getattr(_engine(), name)
+    return method

@@ -1,0 +1,143 @@
+"""Arrays of every kind and strangeness as arguments: each is read right or refused with a text."""
+
+import mmap
+
+import numpy as np
+import pytest
+
+import quantd_core
+from support import FLOATS, OUTPUTS, codes, floats, same
+from quantd_core import Engine
+
+engine = Engine(threads=2)
+
+
+def misaligned(array):
+    """The same elements, one byte off."""
+    memory = np.empty(array.nbytes + 1, np.uint8)
+    view = memory[1:].view(array.dtype).reshape(array.shape) if array.dtype.itemsize == 1 else np.ndarray(
+        array.shape, array.dtype, memory, 1)
+    view[...] = array
+    return view
+
+
+VIEWS = {
+    "negative strides": lambda a: np.ascontiguousarray(a[::-1, ::-1])[::-1, ::-1],
+    "transposed": lambda a: np.ascontiguousarray(a.T).T,
+    "every other": lambda a: np.repeat(a, 2, axis=1)[:, ::2],
+    "a column of more": lambda a: np.stack([a, a], axis=-1)[..., 0],
+    "misaligned": misaligned,
+    "misaligned and strided": lambda a: misaligned(np.repeat(a, 2, axis=1))[:, ::2],
+    "read-only": lambda a: np.frombuffer(a.tobytes(), a.dtype).reshape(a.shape),
+    "a subclass": lambda a: a.view(np.matrix),
+    "mapped": lambda a: np.frombuffer(mapped(a.tobytes()), a.dtype, a.size).reshape(a.shape),
+    "masked": lambda a: np.ma.masked_array(a, mask=False),
+}
+
+
+def mapped(raw):
+    memory = mmap.mmap(-1, len(raw))
+    memory[:] = raw
+    return memory
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_x_lies_anywhere(view, dtype):
+    x = floats((37, 129), dtype)
+    same(engine.quantize(VIEWS[view](x), 0.5, 3).y, engine.quantize(x, 0.5, 3).y)
+    ours, expected = engine.dynamic_quantize(VIEWS[view](x), axis=0), engine.dynamic_quantize(x, axis=0)
+    same(ours.y, expected.y)
+    same(ours.scale, expected.scale)
+    same(ours.zero_point, expected.zero_point)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("kind", OUTPUTS, ids=lambda kind: kind.name)
+def test_codes_scales_and_zero_points_lie_anywhere(view, kind):
+    x, scale = codes((36, 128), kind), floats((36, 8), "float32", 1)
+    zero_point = np.zeros((36, 8), kind.dtype) if kind.name.startswith("FLOAT8") else codes((36, 8), kind, 1)
+    options = dict(axis=1, block_size=16)
+    expected = engine.dequantize(x, scale, zero_point, **options).y
+    place = VIEWS[view]
+    same(engine.dequantize(place(x), place(scale), place(zero_point), **options).y, expected)
+
+
+def test_swapped_byte_order():
+    for dtype in ("float32", "float16", "int32"):
+        x = floats((5, 7), dtype)
+        same(engine.quantize(x.astype(x.dtype.newbyteorder(">")), 0.5).y, engine.quantize(x, 0.5).y)
+    scale = np.float32([0.5, 0.25])
+    x = floats((2, 3))
+    same(engine.quantize(x, scale.astype(">f4"), axis=0).y, engine.quantize(x, scale, axis=0).y)
+
+
+def test_nothing_and_a_single_element():
+    for shape in ((0,), (0, 3), (3, 0, 2)):
+        x = np.empty(shape, np.float32)
+        assert engine.quantize(x, 1.0).y.shape == shape
+        assert engine.dynamic_quantize(x, output_type="int4").y.shape == shape
+        assert engine.dequantize(np.empty(shape, np.uint8), 1.0).y.shape == shape
+    assert engine.quantize(np.float32(3), 0.5).y == 6 and engine.quantize(np.float32(3), 0.5).y.shape == ()
+    assert engine.quantize(3.0, 0.5).y.shape == () and engine.quantize([[3.0]], 0.5).y.shape == (1, 1)
+    deep = np.zeros((1,) * 32, np.float32)
+    assert engine.dynamic_quantize(deep).y.shape == deep.shape
+
+
+def test_claimed_shapes_are_refused_before_they_are_copied():
+    """A broadcast array of a terabyte: what is wrong with the call is said, and no memory is taken for it."""
+    huge = np.broadcast_to(np.float32(1), (1 << 20, 1 << 18))
+    for wrong in (dict(axis=5), dict(block_shape=[1]), dict(block_size=-1)):
+        with pytest.raises(quantd_core.InvalidArgumentError):
+            engine.quantize(huge, [1.0, 2.0], **wrong)
+        with pytest.raises(quantd_core.InvalidArgumentError):
+            engine.dynamic_quantize(huge, **wrong)
+    with pytest.raises(ValueError, match="out has shape"):
+        engine.quantize(huge, 1.0, out=np.empty(3, np.uint8))
+    with pytest.raises(MemoryError):
+        engine.quantize(np.broadcast_to(np.float32(1), (1 << 30, 1 << 20)), 1.0)
+    with pytest.raises(MemoryError):
+        engine.quantize(np.broadcast_to(np.float32(1), (1 << 30, 1 << 20)), 1.0, output_type="int4")
+    strided = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (1 << 15, 1 << 15), (0, 0), writeable=False)
+    assert engine.quantize(strided[:100], 1.0).y.shape == (100, 1 << 15)
+
+
+def test_what_is_no_tensor():
+    for wrong in (np.array([1, "a"], object), np.array(["a"]), np.zeros(3, "f4,i4"), np.zeros(3, complex), np.zeros(2, "M8[s]"),
+                  np.zeros(3, bool), np.zeros(3, np.int64), np.array([None]), object(), "1.5", None, [1, "b"], {1: 2}):
+        with pytest.raises((TypeError, ValueError)):
+            engine.quantize(wrong, 1.0)
+        with pytest.raises((TypeError, ValueError)):
+            engine.dequantize(np.zeros(3, np.uint8), wrong)
+        with pytest.raises((TypeError, ValueError)):
+            engine.dynamic_quantize(wrong)
+
+    class Liar:
+        dtype = np.dtype(np.float32)
+
+        def __array__(self, dtype=None, copy=None):
+            return np.array([object()])
+
+    with pytest.raises(TypeError):
+        engine.quantize(Liar(), 1.0)
+    with pytest.raises(ValueError):
+        engine.quantize([[1.0], [1.0, 2.0]], 1.0)  # ragged
+
+
+def test_an_argument_that_raises_is_heard():
+    class Bad:
+        def __index__(self):
+            raise ZeroDivisionError
+
+        def __bool__(self):
+            raise ZeroDivisionError
+
+        def __iter__(self):
+            raise ZeroDivisionError
+
+    for wrong in (dict(axis=Bad()), dict(block_size=Bad()), dict(block_shape=Bad()), dict(saturate=Bad()),
+                  dict(report_error=Bad())):
+        with pytest.raises(ZeroDivisionError):
+            engine.quantize(np.float32([1]), 1.0, **wrong)
+    with pytest.raises(quantd_core.InvalidArgumentError, match="100000 dimensions, at most 64"):
+        engine.quantize(np.float32([1]), 1.0, block_shape=range(1, 100001))

@@ -1,0 +1,63 @@
+"""local(): quantd in this process, in place of a server and a Client of it."""
+
+from typing import Any, Optional, Sequence, Tuple
+
+import numpy as np
+
+from .engine import Engine
+from .shared import SharedTensor, directory, shared
+from .types import DataTypeLike
+
+
+class Local(Engine):
+    """What local() returns: an Engine that takes shared tensors as well, as arguments and as `out`."""
+
+    _extensions = ("stream", "shared_memory")
+
+    def __init__(self, threads: Optional[int], *, timeout: Optional[float], shared_memory_dir: Optional[str]):
+        super().__init__(threads, timeout=timeout)
+        self._shared_memory_dir = shared_memory_dir
+
+    @staticmethod
+    def _operand(value: Any, name: str, default: int) -> np.ndarray:
+        return value.array() if isinstance(value, SharedTensor) else Engine._operand(value, name, default)
+
+    @staticmethod
+    def _place(out: Any) -> Tuple[np.ndarray, str]:
+        if not isinstance(out, SharedTensor):
+            return Engine._place(out)
+        return np.frombuffer(out._open(), np.uint8)[: out.byte_size], out.region
+
+    def shared(self, x: Any) -> SharedTensor:
+        """As Client.shared; in the process it saves nothing, and changes nothing."""
+        return shared(directory(self._shared_memory_dir), x)
+
+    def shared_empty(self, shape: Sequence[int], dtype: DataTypeLike) -> SharedTensor:
+        """As Client.shared_empty."""
+        return SharedTensor(directory(self._shared_memory_dir), shape, dtype)
+
+
+def local(
+    threads: Optional[int] = None, *, timeout: Optional[float] = None, shared_memory_dir: Optional[str] = None
+) -> Local:
+    """quantd in this process: an object with Client's methods, that gives the same bits and raises the same errors.
+
+        client = quantd.local()  # in place of quantd.Client(address)
+
+    Needs the package quantd-core. threads, timeout: see quantd.engine.Engine. shared_memory_dir: as Client's.
+    """
+    from . import __version__
+
+    try:
+        import quantd_core
+    except ImportError as error:
+        raise ImportError(
+            f"quantd.local() needs the package quantd-core: pip install ./client/python-core in a clone of quantd ({error})",
+            name=error.name,
+        ) from error
+    if quantd_core.__version__ != __version__:
+        raise ImportError(
+            f"quantd.local() of quantd {__version__} needs quantd-core {__version__}, found {quantd_core.__version__}",
+            name="quantd_core",
+        )
+    return Local(threads, timeout=timeout, shared_memory_dir=shared_memory_dir)

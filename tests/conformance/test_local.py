@@ -1,0 +1,187 @@
+"""quantd.local() beside a running server: the same bits, and of what is wrong the same error, text and fields."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import ask
+import oracle_types as ot
+import quantd
+import test_dynamic
+import test_random
+from compare import count
+from generate import any_codes, inputs, rng, scales, zero_points
+from test_random import a_granularity, a_request, a_shape, pick
+
+pytest.importorskip("quantd_core", reason="quantd-core is not installed: ./tests/run.sh engine builds it")
+
+
+@pytest.fixture(scope="module")
+def server(address):
+    with quantd.Client(address, timeout=60) as c:
+        yield c
+
+
+@pytest.fixture(scope="module")
+def local():
+    with quantd.local(timeout=60) as c:
+        yield c
+
+
+def outcome(client, operation, *arguments, **options):
+    """Everything that a call gave, as values that can be compared: arrays by type, shape and bytes."""
+    try:
+        result = getattr(ask, operation)(client, *arguments, **options)
+    except quantd.QuantdError as error:
+        assert type(error).__module__ == "quantd.errors"
+        return type(error), error.code, error.message, error.field_violations, error.reason, error.metadata, str(error)
+    except Exception as error:
+        return type(error), str(error)
+    parts = {field.name: getattr(result, field.name) for field in dataclasses.fields(result) if field.name != "engine"}
+    return {name: (v.dtype, v.shape, v.tobytes()) if isinstance(v, np.ndarray) else repr(v) for name, v in parts.items()}
+
+
+def alike(server, local, operation, *arguments, **options):
+    theirs = outcome(server, operation, *arguments, **options)
+    ours = outcome(local, operation, *arguments, **options)
+    assert ours == theirs, f"{operation}: {options}"
+    return theirs
+
+
+@pytest.mark.parametrize("chunk", range(5))
+def test_random_calls(server, local, chunk):
+    """Every type and granularity, right calls and wrong ones."""
+    refused = 0
+    for i in range(chunk * 80, (chunk + 1) * 80):
+        r = rng("local", i)
+        shape, options, scale_shape = a_request(r)
+        xt, t, st = pick(r, test_random.XS), pick(r, ot.OUTPUTS), pick(r, test_random.SCALES)
+        scale = scales(r, scale_shape, st)
+        if scale.size and r.random() < 0.05 and st.kind == "float":
+            scale.reshape(-1)[int(r.integers(scale.size))] = pick(r, [0.0, np.nan, np.inf])
+        zero = zero_points(r, scale_shape, t) if r.random() < 0.6 else None
+        x = inputs(r, shape, xt, scales(r, shape, ot.FLOAT), t)
+        extra = dict(saturate=bool(r.random() < 0.6), report_error=bool(r.random() < 0.5))
+        if r.random() < 0.2:
+            extra["precision"] = pick(r, ot.FLOATS)
+        if r.random() < 0.2:
+            extra["before_rounding"] = True
+        results = [alike(server, local, "quantize", x, scale, zero, output_type=pick(r, (None, t, t)), **options, **extra)]
+        output = pick(r, (None, *ot.FLOATS))
+        codes = any_codes(r, shape, pick(r, ot.OUTPUTS + (ot.INT32,)))
+        results.append(alike(server, local, "dequantize", codes, scale, zero, output_type=output, **options))
+        data = test_dynamic.data(r, shape, pick(r, ot.FLOATS), pick(r, test_dynamic.KINDS)).copy()
+        if data.size and r.random() < 0.2:
+            data.reshape(-1)[int(r.integers(data.size))] = pick(r, [np.nan, np.inf])
+        results.append(alike(
+            server, local, "dynamic_quantize", data, output_type=t, scale_type=pick(r, ot.FLOATS * 2 + (ot.E8M0, ot.E4M3FN)),
+            symmetric=bool(r.random() < 0.4), ignore=bool(r.random() < 0.5), report_error=bool(r.random() < 0.5), **options))
+        refused += sum(isinstance(found, tuple) for found in results)
+        count("the server, quantd.local()", 3 * x.size, 3)
+    assert 20 < refused < 200  # of 240: neither all right nor all wrong
+
+
+@pytest.mark.parametrize("t", ot.OUTPUTS, ids=lambda t: t.name)
+def test_large_tensors(server, local, t):
+    """Several tasks and threads. Sums of errors are added in another order by another number of threads: not compared."""
+    r = rng("local large", t.name)
+    x = (r.standard_normal((1100, 1003)) * 50).astype(np.float32)
+    scale = np.abs(r.standard_normal(1003)).astype(np.float32) + 0.1
+    theirs = alike(server, local, "quantize", x, scale, output_type=t)
+    codes = np.frombuffer(theirs["y"][2], t.dtype).reshape(x.shape)
+    alike(server, local, "dequantize", codes, scale, output_type=ot.FLOAT)
+    alike(server, local, "dynamic_quantize", x, output_type=t, axis=0)
+    alike(server, local, "dynamic_quantize", x, output_type=t, axis=1, block_size=32, scale_type=ot.E8M0)
+
+
+X = np.ones((4, 6), np.float32)
+U8 = np.zeros((4, 6), np.uint8)
+BAD = {
+    "scale length": ("quantize", (X, np.ones(3, np.float32)), {}),
+    "scale rank": ("quantize", (X, np.ones((1, 2, 3), np.float32)), {}),
+    "scale groups": ("quantize", (X, np.ones((3, 6), np.float32)), {}),
+    "scale is 0": ("quantize", (X, [1.0, 0.0, 1.0, 1.0]), dict(axis=0)),
+    "scale is NaN": ("quantize", (X, np.nan), {}),
+    "scale is infinite": ("quantize", (X, np.inf), {}),
+    "scale is 0 in float16": ("quantize", (X, 1e-12), dict(precision=ot.FLOAT16)),
+    "scale type": ("quantize", (X, np.ones((), np.uint8)), {}),
+    "scale of no elements": ("quantize", (X, np.ones(0, np.float32)), {}),
+    "x type": ("quantize", (U8, 1.0), {}),
+    "x type back": ("dequantize", (X, 1.0), {}),
+    "x type dynamic": ("dynamic_quantize", (U8,), {}),
+    "axis": ("quantize", (X, np.ones(6, np.float32)), dict(axis=2)),
+    "axis of a 0-D": ("quantize", (np.float32(1), np.ones(6, np.float32)), {}),
+    "axis default": ("quantize", (np.ones(6, np.float32), np.ones(6, np.float32)), {}),
+    "axis dynamic": ("dynamic_quantize", (X,), dict(axis=-3)),
+    "axis is far": ("dynamic_quantize", (X,), dict(axis=-(2**63))),
+    "block_size": ("quantize", (X, 1.0), dict(block_size=-1)),
+    "block_size and scale": ("quantize", (X, np.ones((4, 2), np.float32)), dict(block_size=2)),
+    "block_shape length": ("dynamic_quantize", (X,), dict(block_shape=[1])),
+    "block_shape 0": ("dynamic_quantize", (X,), dict(block_shape=[0, 1])),
+    "block_shape -2": ("dynamic_quantize", (X,), dict(block_shape=[1, -2])),
+    "block_shape of many": ("dynamic_quantize", (X,), dict(block_shape=[1] * 65)),
+    "block_shape and axis": ("dynamic_quantize", (X,), dict(block_shape=[1, 1], axis=0)),
+    "block_shape and block_size": ("dynamic_quantize", (X,), dict(block_shape=[1, 1], block_size=2)),
+    "zero_point shape": ("quantize", (X, 1.0, np.zeros(2, np.uint8)), {}),
+    "zero_point type": ("quantize", (X, 1.0, np.zeros((), np.int8)), dict(output_type=ot.UINT8)),
+    "zero_point of float8": ("quantize", (X, 1.0, ot.from_codes(np.array(3), ot.E5M2)), {}),
+    "zero_point back": ("dequantize", (U8, 1.0, np.zeros((), np.int8)), {}),
+    "output_type": ("quantize", (X, 1.0), dict(output_type=ot.FLOAT)),
+    "output_type back": ("dequantize", (U8, 1.0), dict(output_type=ot.UINT8)),
+    "output_type is missing": ("dequantize", (U8, np.ones((), ot.E8M0.dtype)), {}),
+    "output_type dynamic": ("dynamic_quantize", (X,), dict(output_type=ot.INT32)),
+    "precision": ("quantize", (X, 1.0), dict(precision=ot.UINT8)),
+    "before rounding": ("quantize", (X, 1.0), dict(output_type=ot.E5M2, before_rounding=True)),
+    "tensor_scale": ("dequantize", (U8, 1.0), dict(tensor_scale=np.ones(2, np.float32))),
+    "tensor_scale type": ("dequantize", (U8, 1.0), dict(tensor_scale=np.float16(1))),
+    "scale_type": ("dynamic_quantize", (X,), dict(scale_type=ot.INT32)),
+    "scale_type and output_type": ("dynamic_quantize", (X,), dict(scale_type=ot.E8M0, output_type=ot.UINT4)),
+    "NaN in x": ("dynamic_quantize", (np.float32([1, 2, np.nan]),), {}),
+    "infinity in x": ("dynamic_quantize", (np.float32([[1, 2], [np.inf, 0]]),), dict(axis=0)),
+    "scale underflows": ("dynamic_quantize", (np.float32([1e-45]),), {}),
+    "scale overflows": ("dynamic_quantize", (np.float32([3e38, -3e38]),), dict(scale_type=ot.FLOAT16)),
+    "float64": ("quantize", (X.astype(np.float64), 1.0), {}),
+    "int64": ("dequantize", (U8.astype(np.int64), 1.0), {}),
+    "objects": ("quantize", (np.array([None]), 1.0), {}),
+    "text": ("quantize", ("abc", 1.0), {}),
+    "None": ("quantize", (None, 1.0), {}),
+    "no scale": ("quantize", (X, None), {}),
+    "zero_point past uint8": ("quantize", (X, 1.0, 256), {}),
+    "zero_point between": ("quantize", (X, 1.0, 1.5), {}),
+    "wide": ("dequantize", ([1, 300], 1.0), {}),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong(server, local, name):
+    operation, arguments, options = BAD[name]
+    found = alike(server, local, operation, *arguments, **options)
+    assert isinstance(found, tuple), f"the server took it: {found}"
+
+
+def test_wrong_choices(server, local):
+    for options in (dict(zero_point_order="sideways"), dict(output_type="float7"), dict(output_type=99), dict(precision=object())):
+        found = []
+        for client in (server, local):
+            with pytest.raises((TypeError, ValueError)) as caught:
+                client.quantize(X, 1.0, **options)
+            found.append((caught.type, str(caught.value)))
+        assert found[0] == found[1]
+    for client in (server, local):
+        with pytest.raises(quantd.QuantdError) as caught:
+            client.health("no.such.Service")
+        assert (caught.value.code.name, caught.value.message) == ("NOT_FOUND", "this server has no such service")
+
+
+def test_random_streams(server, local):
+    r = rng("local stream")
+    with server.stream() as theirs, local.stream() as ours:
+        futures = []
+        for _ in range(100):
+            shape = a_shape(r)
+            options, scale_shape = a_granularity(r, shape)
+            x, scale = inputs(r, shape, ot.FLOAT, scales(r, shape, ot.FLOAT), ot.INT8), scales(r, scale_shape, ot.FLOAT)
+            futures.append([s.quantize(x, scale, output_type="int8", **options) for s in (theirs, ours)])
+        for one, other in futures:
+            assert one.result(60).y.tobytes() == other.result(0).y.tobytes()

@@ -1,0 +1,76 @@
+"""Shared tensors with quantd.local(): a program that uses them for a server runs without one, and errors are the server's."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import oracle_types as ot
+import quantd
+from generate import rng
+
+pytest.importorskip("quantd_core", reason="quantd-core is not installed: ./tests/run.sh engine builds it")
+X = np.array([[-1.0, 0.0, 0.5], [1.0, 2.0, 300.0]], np.float32)
+
+
+@pytest.fixture()
+def local(tmp_path):
+    with quantd.local(shared_memory_dir=str(tmp_path)) as client:
+        yield client
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("t", ot.OUTPUTS, ids=lambda t: t.name)
+def test_in_place_of_arrays(local, t):
+    x = rng("shared", t.name).standard_normal((33, 65)).astype(np.float32)
+    expected = local.dynamic_quantize(x, output_type=t.number)
+    with local.shared(x) as sx, local.shared(expected.scale) as scale, local.shared_empty(x.shape, t.dtype) as sy:
+        answer = local.dynamic_quantize(sx, output_type=t.number, out=sy)
+        assert answer.y.dtype == t.dtype and answer.y.tobytes() == expected.y.tobytes()
+        assert np.shares_memory(answer.y, sy.array()) == (t.bits >= 8)
+        assert sy.array().tobytes() == expected.y.tobytes()
+        back = local.dequantize(sy, scale, expected.zero_point).y
+        assert back.tobytes() == local.dequantize(expected.y, expected.scale, expected.zero_point).y.tobytes()
+        with local.stream() as stream:
+            assert stream.dynamic_quantize(sx, output_type=t.number, out=sy).result().y.tobytes() == expected.y.tobytes()
+
+
+def test_what_a_program_asks_before_it_shares(local):
+    assert {"stream", "shared_memory"} <= set(local.info().extensions)
+
+
+def test_memory_of_another_type_and_more_of_it(local):
+    with local.shared_empty((100,), "float32") as memory:
+        assert local.quantize(X, 0.5, output_type="int8", out=memory).y.tolist() == [[-2, 0, 1], [2, 4, 127]]
+
+
+def test_errors_are_those_of_the_server(local):
+    with local.shared_empty((5,), "uint8") as small, pytest.raises(quantd.InvalidArgumentError) as caught:
+        local.quantize(X, 0.5, out=small)
+    assert caught.value.message == "output.byte_size is 5, y takes 6 bytes" and caught.value.field == "output.byte_size"
+    with local.shared(X) as x, pytest.raises(quantd.InvalidArgumentError) as caught:
+        local.quantize(x, 0.5, out=x)
+    assert caught.value.field == "output"
+    assert caught.value.message == f"output, 6 bytes of region '{x.region}', overlaps the 24 bytes of x"
+    for call in (lambda: local.quantize(x, 0.5), lambda: local.quantize(X, 0.5, out=x)):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+
+
+def test_arrays_stay_where_they_are(local):
+    with local.shared(X) as x, local.shared_empty(X.shape, "uint8") as memory:
+        y = local.quantize(x, 0.5, out=memory).y
+    assert y.tolist() == [[0, 0, 1], [2, 4, 255]]  # closed: the view keeps the memory
+
+
+def test_a_program_changes_one_line():
+    """Every method of Client is there and takes what Client's takes; beside that only threads."""
+    for name, method in inspect.getmembers(quantd.Client, inspect.isfunction):
+        if name.startswith("_"):
+            continue
+        theirs = inspect.signature(method).parameters
+        ours = dict(inspect.signature(getattr(quantd.Local, name)).parameters)
+        ours.pop("threads", None)
+        assert [(p.name, p.kind) for p in ours.values()] == [(p.name, p.kind) for p in theirs.values()], name
+        for p in theirs.values():
+            assert p.default in (ours[p.name].default, p.empty), (name, p)

@@ -1,0 +1,60 @@
+# shellcheck shell=bash
+# The engine in the process: client/python-core as a wheel, as a user would build it, in environments of its own. It is built again
+# when its sources have changed.
+source "$SUITES/venv.sh"
+
+wheels=$QUANTD_BUILD/engine
+layered=$QUANTD_BUILD/venv-engine # on top of build/venv, whose packages it sees
+bare=$QUANTD_BUILD/venv-bare      # numpy and ml_dtypes
+
+# make_venv FOLDER STAMP REQUIREMENTS...: unless it is there and was made of the same.
+make_venv() {
+  local folder=$1 stamp=$2
+  shift 2
+  [[ $(cat "$folder/made.stamp" 2>/dev/null) == "$stamp" ]] && return
+  rm -rf "$folder"
+  python3 -m venv "$folder" && "$folder/bin/python" -m pip install --disable-pip-version-check --quiet "$@" &&
+    echo "$stamp" >"$folder/made.stamp"
+}
+
+prepare() {
+  local tools=client/python-core/tests/requirements.txt pinned=tests/conformance/requirements.txt site
+  prepare_venv || return
+  make_venv "$layered" "$(sha256sum "$tools" "$VENV/requirements.stamp")" -r "$tools" || return
+  site=$("$layered/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  "$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$site/layer.pth" || return
+  # shellcheck disable=SC2046  # a list of requirements
+  make_venv "$bare" "$(sha256sum "$pinned")" $(grep -E '^(numpy|ml_dtypes)==' "$pinned")
+}
+
+# The wheel that pip makes, and then the one that auditwheel does, with the libraries in it.
+build() {
+  local stamp lock pip=("$layered/bin/python" -m pip --disable-pip-version-check)
+  mkdir -p "$wheels"
+  exec {lock}>"$wheels/lock"
+  flock "$lock"
+  stamp=$(find CMakeLists.txt core client/python-core client/python/src tests/suites/engine.sh -type f -not -name '*.pyc' -print0 |
+    sort -z | xargs -0 sha256sum | sha256sum)
+  if [[ $(cat "$wheels/stamp" 2>/dev/null) != "$stamp" ]]; then
+    rm -rf "$wheels"/{built,repaired,stamp}
+    # Without isolation: the compiler then finds nanobind where it was the last time.
+    PATH=$layered/bin:$PATH "${pip[@]}" wheel --no-build-isolation --no-deps --wheel-dir "$wheels/built" \
+      "--config-settings=build-dir=$wheels/tree" client/python-core || return
+    PATH=$layered/bin:$PATH "$layered/bin/auditwheel" repair --wheel-dir "$wheels/repaired" "$wheels"/built/*.whl || return
+    "${pip[@]}" install --quiet --no-deps --force-reinstall "$wheels"/repaired/*.whl || return
+    "$bare/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps --no-index --force-reinstall "$wheels"/repaired/*.whl || return
+    echo "$stamp" >"$wheels/stamp"
+  fi
+  exec {lock}>&-
+}
+
+run() {
+  check "pip makes a wheel, auditwheel a manylinux one" build
+  check "the wheel is named for manylinux" compgen -G "$wheels/repaired/quantd_core-*-manylinux_*.whl"
+  check "it runs where only numpy and ml_dtypes are" "$bare/bin/python" client/python-core/tests/bare.py
+  VENV=$layered
+  pytest_suite core client/python-core/tests
+  pytest_suite server tests/conformance/test_local.py tests/conformance/test_local_shared.py
+  pytest_suite conformance tests/conformance --engine=local --ignore=tests/conformance/test_local.py \
+    --ignore=tests/conformance/test_local_shared.py
+}
