@@ -16,7 +16,8 @@ from .errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from .results import Dequantized, DynamicQuantized, QuantizationError, Quantized, ServerInfo
+from .results import Dequantized, DynamicQuantized, QuantizationError, Quantized, QuantizedResult, ServerInfo
+from .retry import SERVICE_CONFIG
 from .shared import SharedTensor
 from .stream import Stream
 from .types import DataType, data_type, pack, unpack
@@ -34,7 +35,9 @@ __all__ = [
     "QuantdError",
     "QuantizationError",
     "Quantized",
+    "QuantizedResult",
     "ResourceExhaustedError",
+    "SERVICE_CONFIG",
     "ServerInfo",
     "SharedTensor",
     "Stream",

@@ -5,6 +5,7 @@ ml_dtypes. Packing to 4 and 2 bits happens here and only here.
 """
 
 import enum
+import math
 import sys
 from typing import Any, Optional, Sequence, Union
 
@@ -52,9 +53,23 @@ class DataType(enum.IntEnum):
     def is_signed(self) -> bool:
         return not self.name.startswith("UINT")
 
+    @property
+    def in_place(self) -> bool:
+        """Whether numpy keeps elements as the wire does, so that an array's memory is what is sent."""
+        return self.bits >= 8 and (sys.byteorder == "little" or self.bits == 8)
+
     def byte_size(self, elements: int) -> int:
         """Bytes that so many elements take on the wire."""
         return (elements * self.bits + 7) // 8
+
+    def check(self, size: int, shape: Sequence[int]) -> int:
+        """How many elements that shape has; ValueError unless they take `size` bytes on the wire."""
+        if any(length < 0 for length in shape):
+            raise ValueError(f"{self.name} of shape {list(shape)}: no length may be negative")
+        count = math.prod(shape)
+        if size != self.byte_size(count):
+            raise ValueError(f"{self.name} of shape {list(shape)} takes {self.byte_size(count)} bytes, not {size}")
+        return count
 
 
 _DTYPES = {
@@ -106,26 +121,33 @@ def data_type(value: DataTypeLike) -> DataType:
 
 def pack(array: np.ndarray) -> bytes:
     """The bytes of an array on the wire: little endian, row-major, 4- and 2-bit types packed lowest bits first."""
+    return packed(array).tobytes()
+
+
+def packed(array: np.ndarray) -> np.ndarray:
+    """An array whose elements, row-major, are those bytes: `array` itself where its memory is as the wire wants it."""
     kind = data_type(array.dtype)
     if kind.bits >= 8:
-        if array.dtype.byteorder == ">" or (sys.byteorder == "big" and kind.bits > 8):
-            native = np.ascontiguousarray(array.astype(kind.dtype))
-            return native.view(f"u{kind.bits // 8}").astype(f"<u{kind.bits // 8}").tobytes()
-        return array.tobytes()
+        if kind.bits == 8 or (kind.in_place and array.dtype.byteorder != ">"):
+            return array
+        native = np.ascontiguousarray(array.astype(kind.dtype))
+        return native.view(f"u{kind.bits // 8}").astype(f"<u{kind.bits // 8}")
     per_byte = 8 // kind.bits
-    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << kind.bits) - 1)
-    codes = np.concatenate([codes, np.zeros(-codes.size % per_byte, np.uint8)]).reshape(-1, per_byte)
-    packed = codes[:, 0].copy()
+    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    left = codes.size % per_byte
+    if left:
+        codes = np.concatenate([codes, np.zeros(per_byte - left, np.uint8)])
+    codes = codes.reshape(-1, per_byte)
+    mask = np.uint8((1 << kind.bits) - 1)
+    out = codes[:, 0] & mask
     for i in range(1, per_byte):
-        packed |= codes[:, i] << np.uint8(i * kind.bits)
-    return packed.tobytes()
+        out |= (codes[:, i] & mask) << np.uint8(i * kind.bits)
+    return out
 
 
 def unpack(raw: bytes, kind: DataType, shape: Sequence[int]) -> np.ndarray:
     """The array of so many bytes from the wire; the reverse of pack. The array owns its memory and may be written."""
-    count = int(np.prod(shape, dtype=np.int64))
-    if len(raw) != kind.byte_size(count):
-        raise ValueError(f"{kind.name} of shape {list(shape)} takes {kind.byte_size(count)} bytes, not {len(raw)}")
+    count = kind.check(len(raw), shape)
     if kind.bits >= 8:
         data = np.frombuffer(bytearray(raw), dtype=np.uint8)
         if sys.byteorder == "big" and kind.bits > 8:
@@ -135,8 +157,8 @@ def unpack(raw: bytes, kind: DataType, shape: Sequence[int]) -> np.ndarray:
     packed = np.frombuffer(raw, dtype=np.uint8)
     codes = np.empty((packed.size, per_byte), np.uint8)
     for i in range(per_byte):
-        codes[:, i] = (packed >> np.uint8(i * kind.bits)) & ((1 << kind.bits) - 1)
-    codes = codes.reshape(-1)[:count].copy()
+        codes[:, i] = (packed >> np.uint8(i * kind.bits)) & np.uint8((1 << kind.bits) - 1)
+    codes = codes.reshape(-1)[:count]
     if kind.is_integer and kind.is_signed:  # ml_dtypes keeps int4 and int2 sign-extended in a byte
         sign = np.uint8(1 << (kind.bits - 1))
         codes = (codes ^ sign) - sign
