@@ -7,6 +7,7 @@
         print(answer.y, answer.scale, answer.zero_point)
 """
 
+from .aio import AsyncClient, AsyncStream
 from .client import Client
 from .errors import (
     DeadlineExceededError,
@@ -25,6 +26,8 @@ from .types import DataType, data_type, pack, unpack
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncClient",
+    "AsyncStream",
     "Client",
     "DataType",
     "DeadlineExceededError",

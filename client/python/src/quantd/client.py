@@ -7,7 +7,7 @@ from typing import Optional, Sequence
 import grpc
 
 from . import messages, requests, results, split
-from .errors import ResourceExhaustedError, UnavailableError, from_rpc_error, wrong_answer
+from .errors import QuantdError, ResourceExhaustedError, UnavailableError, from_rpc_error, wrong_answer
 from .operations import Operations
 from .retry import Attempts, Deadline
 from .stream import Stream
@@ -99,22 +99,14 @@ class Client(Operations):
             if steps is not None:
                 return self._drive(steps, deadline)
         try:
-            return self._call(request, deadline)
+            data = self._send(request.operation, request.encode(), deadline)
         except ResourceExhaustedError:
             # Perhaps the limit is lower than it was, or than what is worth asking for it.
             steps = split.plan(request, self._server_limits(deadline, again=True), self)
             if steps is None:
                 raise
-        return self._drive(steps, deadline)
-
-    def _call(self, request: requests.Request, deadline: Deadline) -> results.Result:
-        return self._decode(request, self._send(request.operation, request.encode(), deadline))
-
-    def _decode(self, request: requests.Request, data: bytes) -> results.Result:
-        try:
-            return request.decode(data, self)
-        except Exception as error:  # of numpy, protobuf or ours: whatever a server can make wrong
-            raise wrong_answer(error) from None
+            return self._drive(steps, deadline)
+        return parsed(lambda answer: request.decode(answer, self), data)
 
     def _server_limits(self, deadline: Deadline, again: bool = False) -> split.Limits:
         with self._limits_lock:
@@ -157,10 +149,9 @@ class Client(Operations):
                 answer = self._send(piece.request.operation, data, deadline, attempts)
             except grpc.FutureCancelledError:
                 raise from_rpc_error(future) from None
-            result = self._decode(piece.request, answer)
-        except Exception as error:
+        except QuantdError as error:
             raise piece.explain(error) from None
-        piece.accept(result)
+        parsed(lambda data: piece.accept(piece.request.decode(data, self)), answer)
 
     def stream(self, *, max_in_flight: int = 16, timeout: Optional[float] = None) -> Stream:
         """Open a stream of many calls; see Stream.
@@ -194,7 +185,7 @@ class Client(Operations):
             What the server says.
         """
         data = self._send("info", messages.GetServerInfoRequest().SerializeToString(), self._deadline(timeout))
-        return _parsed(server_info, data)
+        return parsed(server_info, data)
 
     def health(self, service: str = "", *, timeout: Optional[float] = None) -> str:
         """Ask for the server's health.
@@ -212,11 +203,14 @@ class Client(Operations):
             "SERVING", "NOT_SERVING" or "UNKNOWN".
         """
         request = messages.HealthCheckRequest(service=service).SerializeToString()
-        return _parsed(health, self._send("health", request, self._deadline(timeout)))
+        return parsed(health, self._send("health", request, self._deadline(timeout)))
 
 
-def _parsed(parse, data: bytes):
+def parsed(parse, data: bytes):
+    """parse(data); whatever else it raises than QuantdError is the server's fault, which sent the data."""
     try:
         return parse(data)
-    except Exception as error:
+    except QuantdError:
+        raise
+    except Exception as error:  # of numpy, protobuf or ours: whatever a server can make wrong
         raise wrong_answer(error) from None

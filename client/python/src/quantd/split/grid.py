@@ -117,6 +117,12 @@ def given(
             if groups != length and (groups < 1 or length % groups):
                 raise invalid("scale", f"scale has length {groups} in dimension {d}, which does not divide the {length} of x")
         grid = _grid(shape, [length // groups if groups else 1 for length, groups in zip(shape, scale)])
+    elif len(scale) >= 2:
+        raise invalid(
+            "scale",
+            f"scale has {len(scale)} dimensions (shape {list(scale)}), x has {len(shape)} (shape {list(shape)}): "
+            "it takes none, one, or as many as x",
+        )
     else:
         grid = _one(shape)
     one = not grid.scale_shape and math.prod(scale) == 1 and len(scale) <= 1

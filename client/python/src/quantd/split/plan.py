@@ -265,9 +265,15 @@ def _with_scales(request: Request, grid: Grid, pieces: List[Box], engine: Any, o
     )
 
 
+def _two_level(request: Request) -> bool:
+    """NVFP4, whose second scale depends on the whole tensor."""
+    message = request.message
+    return message.scale_type == DataType.FLOAT8E4M3FN and message.output_type == DataType.FLOAT4E2M1
+
+
 def _dynamic(request: Request, grid: Grid, limits: Limits, engine: Any) -> Steps:
     x_bits, y_bits = type_of(request.operands["x"]).bits, _output_bits(request)
-    if request.message.scale_type != DataType.FLOAT8E4M3FN:
+    if not _two_level(request):
         pieces = _cut(grid, True, Cost(x_bits, 0, y_bits, _found_bits(request)), limits)
         if pieces is not None:
             return _alone(request, grid, pieces, engine)
@@ -334,7 +340,7 @@ def _ranges_first(request: Request, grid: Grid, pieces: List[Box], limits: Limit
                 f"x[{first}] is {float(x.reshape(-1)[first])}, DynamicQuantize takes finite values unless non_finite is IGNORE",
             )
     low, high = ranges.of_blocks(x, grid)
-    two_level = request.message.scale_type == DataType.FLOAT8E4M3FN
+    two_level = _two_level(request)
     flat = (grid.scales,)
     scale, zero_point, tensor_scales = _Whole(flat), _Whole(flat), []
 
