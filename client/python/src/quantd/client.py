@@ -84,12 +84,12 @@ class Client(Operations):
 
     def _send(self, method: str, data: bytes, deadline: Deadline, attempts: Optional[Attempts] = None) -> bytes:
         self._transport.check_process()
-        attempts = attempts or Attempts(self._transport.retry, deadline)
         while True:
             try:
                 return self._methods[method](data, timeout=deadline.left())
             except grpc.RpcError as error:
                 failure = from_rpc_error(error)
+            attempts = attempts or Attempts(self._transport.retry, deadline)
             time.sleep(attempts.wait_after(failure))
 
     def _run(self, request: requests.Request, timeout: Optional[float]) -> results.Result:

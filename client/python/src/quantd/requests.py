@@ -97,13 +97,12 @@ class Request:
     def result(self, answer: wire.Answer, engine: Any) -> "results.Result":
         """The same of an answer that was read."""
         y = self._y(answer)
-        expected = tuple(self.operands["x"].shape)
-        if y.shape != expected:
-            raise ValueError(f"y has shape {list(y.shape)}, x has {list(expected)}")
+        x = self.operands["x"]
+        if y.shape != tuple(x.shape):
+            raise ValueError(f"y has shape {list(y.shape)}, x has {list(x.shape)}")
         if self.operation == "dequantize":
             return results.Dequantized(y)
-        found = dict(error=results.error_of(answer.message), input_type=type_of(self.operands["x"]), engine=engine,
-                     **self.granularity)
+        found = dict(error=results.error_of(answer.message), input_type=type_of(x), engine=engine, **self.granularity)
         if self.operation == "quantize":
             return results.Quantized(y, scale=_kept(self.operands["scale"]), zero_point=_kept(self.operands.get("zero_point")),
                                      **found)
@@ -116,7 +115,7 @@ class Request:
     def _y(self, answer: wire.Answer) -> np.ndarray:
         """y of an answer: where it lies in shared memory, a view of that, of types narrower than a byte a copy."""
         y = answer.message.y
-        if y.WhichOneof("contents") == "shared_memory":
+        if y.HasField("shared_memory"):
             if self.out is None:
                 raise ValueError("y is in shared memory, which this request has none of")
             return self.out._view(DataType(y.data_type), y.shape)

@@ -99,6 +99,7 @@ _BITS = {
     DataType.UINT2: 2,
     DataType.INT2: 2,
 }
+_AS_ON_THE_WIRE = {int(t): dtype for t, dtype in _DTYPES.items() if t.in_place}
 _OF_DTYPE = {dtype: data_type for data_type, dtype in _DTYPES.items()}
 _OF_NAME = {name: t for t in DataType for name in (t.name.lower(), t.dtype.name)}
 
@@ -107,6 +108,8 @@ DataTypeLike = Union[DataType, int, str, np.dtype, type]
 
 def data_type(value: DataTypeLike) -> DataType:
     """The DataType of a DataType, its number or name ("int4", "FLOAT8E4M3FN", "float8_e4m3fn") or a numpy dtype."""
+    if isinstance(value, np.dtype) and value in _OF_DTYPE:
+        return _OF_DTYPE[value]
     if isinstance(value, int):
         return DataType(value)
     if isinstance(value, str):
@@ -204,6 +207,14 @@ def to_message(tensor_class, array: np.ndarray):
 
 def from_message(tensor) -> Optional[np.ndarray]:
     """The array of a Tensor of the wire, in any of its forms."""
+    raw, dtype = tensor.raw_data, _AS_ON_THE_WIRE.get(tensor.data_type)
+    if raw and dtype is not None:  # most tensors of most calls: a few elements, in one step
+        try:
+            array = np.ndarray(tuple(tensor.shape), dtype, bytearray(raw))
+        except (TypeError, ValueError):
+            array = None
+        if array is not None and array.nbytes == len(raw):
+            return array
     kind = DataType(tensor.data_type)
     form = tensor.WhichOneof("contents")
     if form == "float_values":

@@ -66,7 +66,7 @@ class Field(NamedTuple):
 
 
 def _head(field: Field, size: int) -> bytes:
-    header = messages.Tensor(data_type=int(data_type(field.array.dtype)), shape=field.array.shape).SerializeToString()
+    header = messages.Tensor(data_type=data_type(field.array.dtype), shape=field.array.shape).SerializeToString()
     header += _tag(_RAW_DATA) + varint(size)
     return _tag(field.number) + varint(len(header) + size) + header
 
@@ -199,9 +199,10 @@ class Answer(NamedTuple):
 
     def array(self, field: str) -> Optional[np.ndarray]:
         """The tensor of that field; None when there is none."""
-        number = self.message.DESCRIPTOR.fields_by_name[field].number
-        if number in self.arrays:
-            return self.arrays[number]
+        if self.arrays:
+            number = self.message.DESCRIPTOR.fields_by_name[field].number
+            if number in self.arrays:
+                return self.arrays[number]
         return from_message(getattr(self.message, field)) if self.message.HasField(field) else None
 
 
@@ -211,6 +212,8 @@ def read(message_class, data: bytes, begin: int = 0, end: Optional[int] = None) 
     Raises ValueError, or DecodeError of protobuf, when it is none.
     """
     end = len(data) if end is None else end
+    if end == len(data) <= _SMALL and not begin:
+        return Answer(message_class.FromString(data), {})
     if end - begin > _SMALL:
         try:
             return _read_in_place(message_class, data, begin, end)

@@ -42,9 +42,9 @@ def _one_range(x: np.ndarray) -> Tuple[float, float]:
 
 
 def of_blocks(x: np.ndarray, grid: Grid) -> Tuple[np.ndarray, np.ndarray]:
-    """Smallest and largest finite value of each block, and zero: two float32 arrays of grid.counts' shape.
+    """Smallest and largest value of each block, and zero: two float32 arrays of grid.counts' shape.
 
-    Values that are not finite take no part: whether they may be there is checked before.
+    They are finite when all values are.
     """
     with np.errstate(invalid="ignore"):
         if grid.scales == 1:
@@ -53,11 +53,13 @@ def of_blocks(x: np.ndarray, grid: Grid) -> Tuple[np.ndarray, np.ndarray]:
             floats = _floats(x)
             low = _reduce(np.minimum, floats, grid).astype(np.float32)
             high = _reduce(np.maximum, floats, grid).astype(np.float32)
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        floats = _floats(x)
-        floats = np.where(np.isfinite(floats), floats, np.float32(0))
-        low, high = (_reduce(function, floats, grid) for function in (np.minimum, np.maximum))
-    return np.minimum(low, np.float32(0)), np.maximum(high, np.float32(0))
+        return np.minimum(low, np.float32(0)), np.maximum(high, np.float32(0))
+
+
+def of_finite(x: np.ndarray, grid: Grid) -> Tuple[np.ndarray, np.ndarray]:
+    """The same of the finite values only."""
+    floats = _floats(x)
+    return of_blocks(np.where(np.isfinite(floats), floats, np.float32(0)), grid)
 
 
 def first_non_finite(x: np.ndarray) -> Optional[int]:
