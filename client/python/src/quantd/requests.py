@@ -4,13 +4,13 @@ The server checks values; here only types are made. A Request knows nothing of w
 """
 
 import operator
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import messages, results, wire
 from .shared import SharedTensor
-from .types import DataType, DataTypeLike, as_array, data_type
+from .types import DataType, DataTypeLike, as_array, data_type, packed
 
 ZERO_POINT_ORDERS = {"after_rounding": 1, "before_rounding": 2}
 SYMMETRIES = {"asymmetric": 1, "symmetric": 2}
@@ -49,22 +49,20 @@ def type_of(value: Operand) -> DataType:
 class Request:
     """One call: message has everything but the tensors, which are in operands; out is memory for y, or None."""
 
-    __slots__ = ("operation", "message", "operands", "out")
+    __slots__ = ("operation", "message", "operands", "out", "granularity")
 
-    def __init__(self, operation: str, message: Any, operands: Dict[str, Operand], out: Optional[SharedTensor] = None):
+    def __init__(
+        self,
+        operation: str,
+        message: Any,
+        operands: Dict[str, Operand],
+        out: Optional[SharedTensor] = None,
+        granularity: Tuple[Optional[int], int, Optional[Tuple[int, ...]]] = (None, 0, None),
+    ):
         if out is not None and not isinstance(out, SharedTensor):
             raise TypeError(f"out is {type(out).__name__}, must be what shared or shared_empty of Client returned")
         self.operation, self.message, self.operands, self.out = operation, message, operands, out
-
-    @property
-    def granularity(self) -> Dict[str, Any]:
-        """axis, block_size and block_shape, as arguments of another call."""
-        m = self.message
-        return {
-            "axis": m.axis if m.HasField("axis") else None,
-            "block_size": m.block_size,
-            "block_shape": tuple(m.block_shape) or None,
-        }
+        self.granularity = granularity  # axis, block_size and block_shape of the call
 
     def _buffers(self) -> List[Any]:
         fields, rest, numbers = [], [], _NUMBERS[self.operation]
@@ -81,7 +79,22 @@ class Request:
 
     def encode(self) -> bytes:
         """The serialized message."""
+        if self.out is None and all(type(v) is np.ndarray and v.nbytes <= wire.SMALL for v in self.operands.values()):
+            return self._encode_small()
         return wire.join(self._buffers())
+
+    def _encode_small(self) -> bytes:
+        """The same by the generated code alone, which for a few bytes is the faster way."""
+        message = self.message
+        for name, array in self.operands.items():
+            tensor = getattr(message, name)
+            tensor.data_type = data_type(array.dtype)
+            tensor.shape.extend(array.shape)
+            tensor.raw_data = packed(array).tobytes()
+        data = message.SerializeToString()
+        for name in self.operands:
+            message.ClearField(name)
+        return data
 
     def encode_item(self, identity: int) -> bytes:
         """The serialized StreamRequest."""
@@ -102,23 +115,22 @@ class Request:
             raise ValueError(f"y has shape {list(y.shape)}, x has {list(x.shape)}")
         if self.operation == "dequantize":
             return results.Dequantized(y)
-        found = dict(error=results.error_of(answer.message), input_type=type_of(x), engine=engine, **self.granularity)
+        error, kind, granularity = results.error_of(answer.message), type_of(x), self.granularity
         if self.operation == "quantize":
-            return results.Quantized(y, scale=_kept(self.operands["scale"]), zero_point=_kept(self.operands.get("zero_point")),
-                                     **found)
+            scale, zero_point = _kept(self.operands["scale"]), _kept(self.operands.get("zero_point"))
+            return results.Quantized(y, error, scale, zero_point, None, *granularity, kind, engine)
         scale = answer.array("y_scale")
         if scale is None:
             raise ValueError("y_scale is missing")
-        return results.DynamicQuantized(
-            y, scale, zero_point=answer.array("y_zero_point"), tensor_scale=answer.array("y_tensor_scale"), **found)
+        zero_point, tensor_scale = answer.array("y_zero_point"), answer.array("y_tensor_scale")
+        return results.DynamicQuantized(y, scale, zero_point, tensor_scale, error, *granularity, kind, engine)
 
     def _y(self, answer: wire.Answer) -> np.ndarray:
         """y of an answer: where it lies in shared memory, a view of that, of types narrower than a byte a copy."""
-        y = answer.message.y
-        if y.HasField("shared_memory"):
-            if self.out is None:
-                raise ValueError("y is in shared memory, which this request has none of")
-            return self.out._view(DataType(y.data_type), y.shape)
+        if self.out is not None:
+            y = answer.message.y
+            if y.HasField("shared_memory"):
+                return self.out._view(DataType(y.data_type), y.shape)
         found = answer.array("y")
         if found is None:
             raise ValueError("y is missing")
@@ -132,13 +144,25 @@ def _kept(value: Optional[Operand]) -> Optional[np.ndarray]:
     return np.array(value.array() if isinstance(value, SharedTensor) else value)
 
 
-def _granularity(request, axis: Optional[int], block_size: int, block_shape: Optional[Sequence[int]]) -> None:
+def _granularity(request, axis: Optional[int], block_size: int, block_shape: Optional[Sequence[int]]):
+    """Sets it in a message; the same as a Request keeps it."""
     if axis is not None:
-        request.axis = operator.index(axis)
+        axis = operator.index(axis)
+        request.axis = axis
     if block_size:
-        request.block_size = operator.index(block_size)
+        block_size = operator.index(block_size)
+        request.block_size = block_size
     if block_shape is not None:
-        request.block_shape.extend(map(operator.index, block_shape))
+        block_shape = tuple(map(operator.index, block_shape)) or None
+        request.block_shape.extend(block_shape or ())
+    return axis, block_size, block_shape
+
+
+def _set(request, **fields: int) -> None:
+    """Sets those that are not 0."""
+    for name, value in fields.items():
+        if value:
+            setattr(request, name, value)
 
 
 def quantize(
@@ -157,7 +181,9 @@ def quantize(
     out: Optional[SharedTensor] = None,
 ) -> Request:
     """The request of these arguments; see Client.quantize."""
-    message = messages.QuantizeRequest(
+    message = messages.QuantizeRequest()
+    _set(
+        message,
         output_type=_type(output_type),
         precision=_type(precision),
         zero_point_order=_choice(zero_point_order, ZERO_POINT_ORDERS, "zero_point_order"),
@@ -168,8 +194,8 @@ def quantize(
         operands["zero_point"] = operand(zero_point, "zero_point", DataType(message.output_type or DataType.UINT8))
     if not saturate:
         message.saturate = False
-    _granularity(message, axis, block_size, block_shape)
-    return Request("quantize", message, operands, out)
+    granularity = _granularity(message, axis, block_size, block_shape)
+    return Request("quantize", message, operands, out, granularity)
 
 
 def dequantize(
@@ -200,8 +226,8 @@ def dequantize(
         operands["zero_point"] = operand(zero_point, "zero_point", type_of(operands["x"]))
     if tensor_scale is not None:
         operands["tensor_scale"] = operand(tensor_scale, "tensor_scale", DataType.FLOAT)
-    _granularity(message, axis, block_size, block_shape)
-    return Request("dequantize", message, operands, out)
+    granularity = _granularity(message, axis, block_size, block_shape)
+    return Request("dequantize", message, operands, out, granularity)
 
 
 def dynamic_quantize(
@@ -219,7 +245,9 @@ def dynamic_quantize(
     out: Optional[SharedTensor] = None,
 ) -> Request:
     """The request of these arguments; see Client.dynamic_quantize."""
-    message = messages.DynamicQuantizeRequest(
+    message = messages.DynamicQuantizeRequest()
+    _set(
+        message,
         output_type=_type(output_type),
         scale_type=_type(scale_type),
         symmetry=_choice(symmetry, SYMMETRIES, "symmetry"),
@@ -229,8 +257,8 @@ def dynamic_quantize(
     operands = {"x": operand(x, "x", DataType.FLOAT)}
     if not saturate:
         message.saturate = False
-    _granularity(message, axis, block_size, block_shape)
-    return Request("dynamic_quantize", message, operands, out)
+    granularity = _granularity(message, axis, block_size, block_shape)
+    return Request("dynamic_quantize", message, operands, out, granularity)
 
 
 BUILDERS = {"quantize": quantize, "dequantize": dequantize, "dynamic_quantize": dynamic_quantize}

@@ -19,7 +19,7 @@ from . import messages
 from .types import DataType, data_type, from_message, packed, unpack
 
 # Arrays and messages below this are copied by code in C faster than they are found by code in Python.
-_SMALL = 16 << 10
+SMALL = 16 << 10
 _RAW_DATA = messages.Tensor.DESCRIPTOR.fields_by_name["raw_data"].number
 _MOST_FIELDS = 100  # a message of ours has fewer; one of millions of fields is for code in C
 _BYTES = 2  # protobuf's wire type of bytes and messages
@@ -78,7 +78,7 @@ def parts(fields: Sequence[Field], rest: bytes) -> List[Any]:
     """
     out: List[Any] = []
     for field in fields:
-        memory = packed(field.array) if field.array.nbytes >= _SMALL else packed(field.array).tobytes()
+        memory = packed(field.array) if field.array.nbytes >= SMALL else packed(field.array).tobytes()
         out.append(_head(field, memory.nbytes if isinstance(memory, np.ndarray) else len(memory)))
         out.append(memory)
     out.append(rest)
@@ -212,9 +212,9 @@ def read(message_class, data: bytes, begin: int = 0, end: Optional[int] = None) 
     Raises ValueError, or DecodeError of protobuf, when it is none.
     """
     end = len(data) if end is None else end
-    if end == len(data) <= _SMALL and not begin:
+    if end == len(data) <= SMALL and not begin:
         return Answer(message_class.FromString(data), {})
-    if end - begin > _SMALL:
+    if end - begin > SMALL:
         try:
             return _read_in_place(message_class, data, begin, end)
         except (_Unusual, IndexError):
@@ -232,7 +232,7 @@ def _read_in_place(message_class, data: bytes, begin: int, end: int) -> Answer:
         if number in tensors and (payload < 0 or number in seen):
             raise _Unusual
         seen.add(number)
-        if number in tensors and stop - payload >= _SMALL:
+        if number in tensors and stop - payload >= SMALL:
             spans.append((number, payload, stop))
         else:
             rest.append(data[start:stop])
@@ -245,7 +245,7 @@ def _read_in_place(message_class, data: bytes, begin: int, end: int) -> Answer:
 def read_item(data: bytes) -> Tuple[int, Optional[str], Any]:
     """A stream's answer: its id, which of the answers it has, and that one, an Answer or an ItemError."""
     try:
-        if len(data) > _SMALL:
+        if len(data) > SMALL:
             return _read_item_in_place(data)
     except (_Unusual, IndexError):
         pass

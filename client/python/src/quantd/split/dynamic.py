@@ -64,9 +64,11 @@ def _found(request, grid, y, scale, zero_point, tensor_scale, error, x, engine) 
         zero_point=None if zero_point.array is None else zero_point.array.reshape(grid.scale_shape),
         tensor_scale=tensor_scale,
         error=error,
+        axis=request.granularity[0],
+        block_size=request.granularity[1],
+        block_shape=request.granularity[2],
         input_type=data_type(x.dtype),
         engine=engine,
-        **request.granularity,
     )
 
 

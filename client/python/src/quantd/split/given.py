@@ -50,7 +50,9 @@ def with_scales(request: Request, grid: Grid, pieces: List[Box], engine: Any, op
         error=report.finish() if reports else None,
         scale=np.array(operands["scale"]),
         zero_point=None if operands.get("zero_point") is None else np.array(operands["zero_point"]),
+        axis=request.granularity[0],
+        block_size=request.granularity[1],
+        block_shape=request.granularity[2],
         input_type=data_type(x.dtype),
         engine=engine,
-        **request.granularity,
     )

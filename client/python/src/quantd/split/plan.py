@@ -89,9 +89,9 @@ def _grid(request: Request) -> Grid:
     operands = request.operands
     shape = tuple(operands["x"].shape)
     if request.operation == "dynamic_quantize":
-        return grids.dynamic(shape, **request.granularity)
+        return grids.dynamic(shape, *request.granularity)
     scale, zero_point = tuple(operands["scale"].shape), operands.get("zero_point")
-    grid = grids.given(shape, scale, **request.granularity)
+    grid = grids.given(shape, scale, *request.granularity)
     zeros = scale if zero_point is None else tuple(zero_point.shape)
     if zeros != scale and {zeros, scale} != {(), (1,)}:
         raise grids.invalid("zero_point", f"zero_point has shape {list(zeros)}, scale has {list(scale)}")
