@@ -1,12 +1,12 @@
 """Errors: every failed call raises QuantdError, or the subclass of its gRPC code, with the server's details parsed."""
 
 from dataclasses import dataclass
-from typing import Dict, Optional, Sequence, Tuple, Type
+from typing import TYPE_CHECKING, Dict, Optional, Sequence, Tuple, Type
 
-import grpc
-from grpc import StatusCode
+from .status import StatusCode
 
-from . import messages
+if TYPE_CHECKING:  # the engine in the process has these errors as well, and does without gRPC
+    import grpc
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class QuantdError(Exception):
 
     def __init__(
         self,
-        code: grpc.StatusCode,
+        code: StatusCode,
         message: str,
         field_violations: Sequence[FieldViolation] = (),
         reason: Optional[str] = None,
@@ -72,21 +72,23 @@ class DeadlineExceededError(QuantdError, TimeoutError):
     """The timeout passed before the answer came."""
 
 
-_CLASSES: Dict[grpc.StatusCode, Type[QuantdError]] = {
-    grpc.StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhaustedError,
-    grpc.StatusCode.UNAVAILABLE: UnavailableError,
-    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
+_CLASSES: Dict[StatusCode, Type[QuantdError]] = {
+    StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
+    StatusCode.RESOURCE_EXHAUSTED: ResourceExhaustedError,
+    StatusCode.UNAVAILABLE: UnavailableError,
+    StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
 }
-_CODES = {code.value[0]: code for code in grpc.StatusCode}
+_CODES = {code.value[0]: code for code in StatusCode}
 
 
-def _make(code: grpc.StatusCode, *arguments, **details) -> QuantdError:
+def _make(code: StatusCode, *arguments, **details) -> QuantdError:
     return _CLASSES.get(code, QuantdError)(code, *arguments, **details)
 
 
-def from_rpc_error(error: grpc.RpcError) -> QuantdError:
+def from_rpc_error(error: "grpc.RpcError") -> QuantdError:
     """The exception for a failed call, with what grpc-status-details-bin and grpc-retry-pushback-ms say."""
+    from . import messages
+
     trailers = {key: value for key, value in (error.trailing_metadata() or ())}
     violations, reason, metadata, retry_after = [], None, None, None
     try:
@@ -127,5 +129,5 @@ def wrong_answer(why: Exception) -> QuantdError:
 
 def from_item_error(item) -> QuantdError:
     """The exception for one failed item of a stream."""
-    code = _CODES.get(item.code, grpc.StatusCode.UNKNOWN)
+    code = _CODES.get(item.code, StatusCode.UNKNOWN)
     return _make(code, item.message, [FieldViolation(v.field, v.description) for v in item.field_violations])

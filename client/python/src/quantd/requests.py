@@ -9,12 +9,11 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import messages, results, wire
+from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS
+from .choices import choice as _choice
+from .choices import type_number as _type
 from .shared import SharedTensor
 from .types import DataType, DataTypeLike, as_array, data_type, packed
-
-ZERO_POINT_ORDERS = {"after_rounding": 1, "before_rounding": 2}
-SYMMETRIES = {"asymmetric": 1, "symmetric": 2}
-NON_FINITES = {"reject": 1, "ignore": 2}
 
 Operand = Union[np.ndarray, SharedTensor]
 _NUMBERS = {
@@ -23,18 +22,6 @@ _NUMBERS = {
     for operation, message in messages.REQUESTS.items()
 }
 _ITEM_NUMBERS = {name: messages.StreamRequest.DESCRIPTOR.fields_by_name[name].number for name in messages.REQUESTS}
-
-
-def _choice(value: Optional[str], choices: "dict[str, int]", name: str) -> int:
-    if value is None:
-        return 0
-    if str(value).lower() not in choices:
-        raise ValueError(f"{name} is {value!r}; one of {', '.join(map(repr, choices))}")
-    return choices[str(value).lower()]
-
-
-def _type(value: Optional[DataTypeLike]) -> int:
-    return 0 if value is None else int(data_type(value))
 
 
 def operand(value: Any, name: str, default: DataType) -> Operand:

@@ -12,6 +12,8 @@ from typing import Any, Optional, Sequence, Union
 import ml_dtypes
 import numpy as np
 
+from .foreign import as_numpy
+
 
 class DataType(enum.IntEnum):
     """Element types, by the numbers of ONNX TensorProto.DataType."""
@@ -168,19 +170,26 @@ def unpack(raw: bytes, kind: DataType, shape: Sequence[int]) -> np.ndarray:
     return codes.view(kind.dtype).reshape(shape)
 
 
+def _hint(value: Any) -> str:
+    dtype = getattr(value, "dtype", None)
+    if str(dtype).startswith("torch."):
+        return ". Convert it, for example with .cpu() or .to(torch.float32)"
+    return ". Convert it, for example with .astype(numpy.float32)" if dtype is not None else ""
+
+
 def as_array(value: Any, name: str, default: DataType) -> np.ndarray:
-    """A numpy array of a type that quantd has.
+    """A numpy array of a type that quantd has, of an array of numpy or of any other library.
 
     Arrays keep their type; one that quantd lacks (float64, int64) is a TypeError, never converted silently. Python
     numbers, and lists of them, have no such type and become `default`; an integer that does not fit is a ValueError.
     """
-    if isinstance(value, np.ndarray) or (hasattr(value, "dtype") and not isinstance(value, (float, np.integer))):
-        array = np.asarray(value)
-        try:
+    try:
+        array = as_numpy(value)
+        if array is not None:
             data_type(array.dtype)
-        except TypeError as error:
-            raise TypeError(f"{name}: {error}. Convert it, for example with .astype(numpy.float32)") from None
-        return array
+            return array
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}{_hint(value)}") from None
     array = np.asarray(value)
     if default.is_integer:
         if array.size and not np.issubdtype(array.dtype, np.integer):

@@ -1,0 +1,5 @@
+"""Status codes: those of gRPC."""
+
+from grpc import StatusCode
+
+__all__ = ["StatusCode"]
