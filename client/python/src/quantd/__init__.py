@@ -17,8 +17,10 @@ from .errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from .files import TensorFile, load, save
 from .results import Dequantized, DynamicQuantized, QuantizationError, Quantized, QuantizedResult, ServerInfo
 from .retry import SERVICE_CONFIG
+from .safetensors import FormatError
 from .shared import SharedTensor
 from .stream import Stream
 from .types import DataType, data_type, pack, unpack
@@ -34,6 +36,7 @@ __all__ = [
     "Dequantized",
     "DynamicQuantized",
     "FieldViolation",
+    "FormatError",
     "InvalidArgumentError",
     "QuantdError",
     "QuantizationError",
@@ -44,8 +47,11 @@ __all__ = [
     "ServerInfo",
     "SharedTensor",
     "Stream",
+    "TensorFile",
     "UnavailableError",
     "data_type",
+    "load",
     "pack",
+    "save",
     "unpack",
 ]

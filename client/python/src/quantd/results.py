@@ -92,6 +92,8 @@ class Quantized(QuantizedResult):
         Which scale belongs to which element, as the call said it.
     input_type : DataType
         Type of x.
+    original_type : str or None
+        Of a result of load: the type in the first file, where that was rounded to input_type first, such as "float64".
     """
 
     error: Optional[QuantizationError] = None
@@ -103,6 +105,7 @@ class Quantized(QuantizedResult):
     block_shape: Optional[Tuple[int, ...]] = None
     input_type: Optional[DataType] = None
     engine: Any = field(default=None, repr=False, compare=False)
+    original_type: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,8 @@ class DynamicQuantized(QuantizedResult):
         Which scale belongs to which element, as the call said it.
     input_type : DataType
         Type of x.
+    original_type : str or None
+        Of a result of load: the type in the first file, where that was rounded to input_type first, such as "float64".
     """
 
     scale: np.ndarray
@@ -149,6 +154,7 @@ class DynamicQuantized(QuantizedResult):
     block_shape: Optional[Tuple[int, ...]] = None
     input_type: Optional[DataType] = None
     engine: Any = field(default=None, repr=False, compare=False)
+    original_type: Optional[str] = None
 
 
 Result = Union[Quantized, Dequantized, DynamicQuantized]
