@@ -1,14 +1,14 @@
 """Errors of pieces, in terms of the whole: the server names an index of what it was sent."""
 
 import re
-from typing import Callable, Dict, Optional
+from typing import Callable, Dict
 
 import numpy as np
 
 from ..errors import FieldViolation, InvalidArgumentError
 from .grid import Box, Shape
 
-_INDEX = re.compile(r"\b(x|scale|y_scale)\[(\d+)\]")
+_INDEX = re.compile(r"\b(scale|y_scale)\[(\d+)\]")
 Places = Dict[str, Callable[[int], int]]
 
 
@@ -25,15 +25,13 @@ def place(shape: Shape, box: Box) -> Callable[[int], int]:
     return whole
 
 
-def whole(error: Exception, places: Places, first: Optional[int] = None) -> Exception:
-    """The error with the indices of the whole. first: of x's first value that is not finite, if that is what is wrong."""
+def whole(error: Exception, places: Places) -> Exception:
+    """The error with the indices of the whole."""
     if not isinstance(error, InvalidArgumentError):
         return error
 
     def moved(found: "re.Match") -> str:
         name, index = found.group(1), int(found.group(2))
-        if name == "x" and first is not None:
-            return f"x[{first}]"
         return f"{name}[{places[name](index)}]" if name in places else found.group()
 
     violations = [FieldViolation(v.field, _INDEX.sub(moved, v.description)) for v in error.field_violations]

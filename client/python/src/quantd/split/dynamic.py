@@ -5,6 +5,7 @@ from typing import Any, Iterator, List, Optional
 import numpy as np
 
 from .. import messages, results
+from ..errors import InvalidArgumentError
 from ..requests import Request
 from ..types import DataType, data_type
 from . import blame, ranges
@@ -24,10 +25,22 @@ def is_two_level(request: Request) -> bool:
     return message.scale_type == DataType.FLOAT8E4M3FN and message.output_type == DataType.FLOAT4E2M1
 
 
+def _not_finite(x: np.ndarray) -> Optional[Exception]:
+    """What the server says of the first NaN or infinity, which it may not have met first; None when there is none."""
+    first = ranges.first_non_finite(x)
+    if first is None:
+        return None
+    value = float(x[np.unravel_index(first, x.shape)])
+    rule = "DynamicQuantize takes finite values unless non_finite is IGNORE"
+    return invalid("x", f"x[{first}] is {value}, {rule}")
+
+
 def _explain_x(request: Request, grid: Grid, x: np.ndarray, box: Box, error: Exception) -> Exception:
-    rejects = "[" in str(error) and "finite" in str(error)
-    places = {"x": blame.place(grid.shape, box), "y_scale": blame.place(grid.counts, grid.blocks_of(box))}
-    return blame.whole(error, places, ranges.first_non_finite(x) if rejects else None)
+    if isinstance(error, InvalidArgumentError) and request.message.non_finite != _IGNORE:
+        found = _not_finite(x)
+        if found is not None:
+            return found
+    return blame.whole(error, {"y_scale": blame.place(grid.counts, grid.blocks_of(box))})
 
 
 def alone(request: Request, x: np.ndarray, grid: Grid, pieces: List[Box], engine: Any) -> Steps:
@@ -79,11 +92,8 @@ def ranges_first(
     
     low, high = ranges.of_blocks(x, grid)
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        first = ranges.first_non_finite(x)
         if request.message.non_finite != _IGNORE:
-            value = float(x.reshape(-1)[first])
-            rule = "DynamicQuantize takes finite values unless non_finite is IGNORE"
-            raise invalid("x", f"x[{first}] is {value}, {rule}")
+            raise _not_finite(x)
         low, high = ranges.of_finite(x, grid)
     two_level = is_two_level(request)
     flat = (grid.scales,)
@@ -130,7 +140,7 @@ def ranges_first(
             yield Piece(
                 Request("quantize", message_of(request, messages.QuantizeRequest, grid, box), {"x": x[box], **parts}),
                 lambda result, box=box, blocks=blocks: accept(result, box, blocks),
-                lambda error, box=box: blame.whole(error, {"x": blame.place(grid.shape, box)}),
+                lambda error: error,  # its scales are the server's own
             )
 
     def accept(result: results.Quantized, box: Box, blocks: Box) -> None:

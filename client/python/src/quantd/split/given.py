@@ -32,9 +32,7 @@ def with_scales(request: Request, grid: Grid, pieces: List[Box], engine: Any, op
             yield Piece(
                 Request(request.operation, message, parts),
                 lambda result, box=box: accept(result, box),
-                lambda error, box=box, blocks=blocks: blame.whole(
-                    error, {"x": blame.place(grid.shape, box), "scale": blame.place(grid.counts, blocks)}
-                ),
+                lambda error, blocks=blocks: blame.whole(error, {"scale": blame.place(grid.counts, blocks)}),
             )
 
     def accept(result: Any, box: Box) -> None:
