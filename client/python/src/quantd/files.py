@@ -140,7 +140,7 @@ def load(path: Union[str, "os.PathLike[str]"]) -> TensorFile:
     try:
         with open(path, "rb") as file:
             return _load(Reader(file))
-    except FormatError as error:
+    except (ValueError, OverflowError) as error:  # FormatError, and what numpy says of shapes past its own bounds
         raise FormatError(f"{path}: {error}") from None
 
 

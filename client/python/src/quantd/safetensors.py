@@ -14,6 +14,7 @@ import numpy as np
 
 METADATA = "__metadata__"
 _MOST_HEADER_BYTES = 100 << 20  # as other readers have it
+_MOST_DIMENSIONS = 32  # of an array of any release of numpy
 # Bits of an element, for every dtype of the format that numpy and ml_dtypes have.
 BITS = {
     "F64": 64, "I64": 64, "U64": 64, "C64": 64, "F32": 32, "I32": 32, "U32": 32, "F16": 16, "BF16": 16, "I16": 16, "U16": 16,
@@ -60,6 +61,8 @@ def lengths(value: Any, what: str) -> Tuple[int, ...]:
     """A list of numbers that are not negative."""
     if not isinstance(value, list) or any(type(n) is not int or not 0 <= n < 1 << 63 for n in value):
         raise FormatError(f"{what} is {value!r}, must be a list of integers that are not negative")
+    if len(value) > _MOST_DIMENSIONS:
+        raise FormatError(f"{what} has {len(value)} dimensions, more than {_MOST_DIMENSIONS}")
     return tuple(value)
 
 
