@@ -239,7 +239,7 @@ def test_files_of_quantctl_and_for_it(tmp_path, small):
     if not pathlib.Path(binary).exists() and not shutil.which(str(binary)):
         pytest.skip(f"{binary} is not built")
     x = np.random.default_rng(1).standard_normal((64, 48)).astype(np.float32)
-    quantd.save(tmp_path / "m.safetensors", {"w": x, "bias": x[0]})
+    quantd.save(tmp_path / "m.safetensors", {"w": x})
     address = {**os.environ, "QUANTD_ADDRESS": small.address}
 
     def quantctl(*arguments):
@@ -250,10 +250,10 @@ def test_files_of_quantctl_and_for_it(tmp_path, small):
         (["--type=uint4", "--axis=0"], {"output_type": "uint4", "axis": 0}),
         (["--type=int8", "--axis=-1", "--symmetric"], {"output_type": "int8", "axis": -1, "symmetry": "symmetric"}),
     ]):
-        quantctl("quantize", "m.safetensors", "-o", f"q{i}.safetensors", "--tensor=w", *flags)
+        quantctl("quantize", "m.safetensors", "-o", f"q{i}.safetensors", *flags)
         found = quantd.load(tmp_path / f"q{i}.safetensors")["w"]
         ours = small.dynamic_quantize(x, **options)
         assert found.y.tobytes() == ours.y.tobytes() and found.scale.tobytes() == ours.scale.tobytes()
-        quantd.save(tmp_path / f"r{i}.safetensors", {"w": ours, "bias": x[0]})
+        quantd.save(tmp_path / f"r{i}.safetensors", {"w": ours})
         quantctl("dequantize", f"r{i}.safetensors", "-o", f"d{i}.safetensors")
         np.testing.assert_array_equal(quantd.load(tmp_path / f"d{i}.safetensors")["w"], small.dequantize(ours).y)

@@ -69,7 +69,7 @@ class Operations:
         Returns
         -------
         Quantized
-            y has x's shape. Of AsyncClient an awaitable of it.
+            The result: y has x's shape. Of AsyncClient an awaitable of it.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class Operations:
         Returns
         -------
         Dequantized
-            y has x's shape. Of AsyncClient an awaitable of it.
+            The result: y has x's shape. Of AsyncClient an awaitable of it.
 
         Raises
         ------
@@ -212,7 +212,7 @@ class Operations:
         Returns
         -------
         DynamicQuantized
-            y has x's shape; scale has shape (), (x.shape[axis],), or one element a block. Of AsyncClient an awaitable of it.
+            The result: y has x's shape; scale has shape (), (x.shape[axis],), or one element a block. Of AsyncClient an awaitable of it.
 
         Raises
         ------
