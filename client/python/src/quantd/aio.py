@@ -1,23 +1,23 @@
 """AsyncClient: Client for asyncio, over grpc.aio. Requests, answers and pieces are Client's; only who sends differs."""
 
 import asyncio
-from typing import Any, Dict, Optional, Sequence, Tuple
+import functools
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import grpc
 import grpc.aio
 
-from . import messages, requests, results, split, wire
-from .client import parsed
+from . import requests, results, split, wire
+from .base import Base, parsed
 from .errors import QuantdError, ResourceExhaustedError, StatusCode, from_rpc_error, wrong_answer
-from .operations import Operations
 from .retry import Attempts, Deadline
 from .stream import settle
-from .transport import PATHS, Transport, health, server_info
+from .transport import PATHS
 
 _ENDED = QuantdError(StatusCode.UNKNOWN, "the stream ended without an answer to this item")
 
 
-class AsyncClient(Operations):
+class AsyncClient(Base):
     """A connection to a quantd server for asyncio.
 
         async with quantd.AsyncClient() as client:
@@ -32,25 +32,9 @@ class AsyncClient(Operations):
         As in Client.
     """
 
-    def __init__(
-        self,
-        address: Optional[str] = None,
-        *,
-        timeout: Optional[float] = None,
-        credentials: Optional[grpc.ChannelCredentials] = None,
-        tls_ca: Optional[str] = None,
-        tls_cert: Optional[str] = None,
-        tls_key: Optional[str] = None,
-        retry: bool = True,
-        options: Sequence = (),
-        shared_memory_dir: Optional[str] = None,
-    ):
-        self._transport = Transport(
-            address, credentials, options, retry, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key
-        )
-        self.address = self._transport.address
-        self._shared_memory_dir = shared_memory_dir
-        self._timeout = timeout
+    @functools.wraps(Base.__init__)
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
         self._channel: Optional[grpc.aio.Channel] = None
         self._methods: Dict[str, Any] = {}
         self._closed = False
@@ -78,8 +62,8 @@ class AsyncClient(Operations):
             self._methods["stream"] = self._channel.stream_stream(PATHS["stream"])
         return self._methods[name]
 
-    def _deadline(self, timeout: Optional[float]) -> Deadline:
-        return Deadline(self._timeout if timeout is None else timeout)
+    async def _ask(self, method: str, request: Any, parse: Callable[[bytes], Any], timeout: Optional[float]):
+        return parsed(parse, await self._send(method, request.SerializeToString(), self._deadline(timeout)))
 
     async def _send(self, name: str, data: bytes, deadline: Deadline) -> bytes:
         method, attempts = self._method(name), None
@@ -165,40 +149,6 @@ class AsyncClient(Operations):
             To be used in an `async with` statement.
         """
         return AsyncStream(lambda: self._method("stream")(timeout=timeout), max_in_flight, self)
-
-    async def info(self, *, timeout: Optional[float] = None) -> results.ServerInfo:
-        """Ask for version, instruction set, threads and limits of the server.
-
-        Parameters
-        ----------
-        timeout : float, optional
-            Seconds that the call may take.
-
-        Returns
-        -------
-        ServerInfo
-            What the server says.
-        """
-        data = messages.GetServerInfoRequest().SerializeToString()
-        return parsed(server_info, await self._send("info", data, self._deadline(timeout)))
-
-    async def health(self, service: str = "", *, timeout: Optional[float] = None) -> str:
-        """Ask for the server's health.
-
-        Parameters
-        ----------
-        service : str, optional
-            Name of a gRPC service; "" is the whole server.
-        timeout : float, optional
-            Seconds that the call may take.
-
-        Returns
-        -------
-        str
-            "SERVING", "NOT_SERVING" or "UNKNOWN".
-        """
-        request = messages.HealthCheckRequest(service=service).SerializeToString()
-        return parsed(health, await self._send("health", request, self._deadline(timeout)))
 
 
 class AsyncStream:

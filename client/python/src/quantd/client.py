@@ -1,20 +1,21 @@
 """Client: one object for a server; numpy in, numpy out."""
 
+import functools
 import threading
 import time
-from typing import Optional, Sequence
+from typing import Any, Callable, Optional
 
 import grpc
 
-from . import messages, requests, results, split
-from .errors import QuantdError, ResourceExhaustedError, UnavailableError, from_rpc_error, wrong_answer
-from .operations import Operations
+from . import requests, results, split
+from .base import Base, parsed
+from .errors import QuantdError, ResourceExhaustedError, UnavailableError, from_rpc_error
 from .retry import Attempts, Deadline
 from .stream import Stream
-from .transport import PATHS, Transport, health, server_info
+from .transport import PATHS
 
 
-class Client(Operations):
+class Client(Base):
     """A connection to a quantd server. Thread safe; close it, or use it in a `with` statement.
 
     Arrays are returned in their logical shape, with ml_dtypes for what numpy lacks; they are writable and their own. A tensor
@@ -43,25 +44,9 @@ class Client(Operations):
         QUANTD_SHARED_MEMORY_DIR.
     """
 
-    def __init__(
-        self,
-        address: Optional[str] = None,
-        *,
-        timeout: Optional[float] = None,
-        credentials: Optional[grpc.ChannelCredentials] = None,
-        tls_ca: Optional[str] = None,
-        tls_cert: Optional[str] = None,
-        tls_key: Optional[str] = None,
-        retry: bool = True,
-        options: Sequence = (),
-        shared_memory_dir: Optional[str] = None,
-    ):
-        self._transport = Transport(
-            address, credentials, options, retry, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key
-        )
-        self.address = self._transport.address
-        self._shared_memory_dir = shared_memory_dir
-        self._timeout = timeout
+    @functools.wraps(Base.__init__)
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
         self._channel = self._transport.channel()
         # No serializers: what is sent are bytes already, and what is received is read where it lies.
         self._methods = {name: self._channel.unary_unary(path) for name, path in PATHS.items() if name != "stream"}
@@ -79,8 +64,8 @@ class Client(Operations):
     def __exit__(self, *_) -> None:
         self.close()
 
-    def _deadline(self, timeout: Optional[float]) -> Deadline:
-        return Deadline(self._timeout if timeout is None else timeout)
+    def _ask(self, method: str, request: Any, parse: Callable[[bytes], Any], timeout: Optional[float]):
+        return parsed(parse, self._send(method, request.SerializeToString(), self._deadline(timeout)))
 
     def _send(self, method: str, data: bytes, deadline: Deadline, attempts: Optional[Attempts] = None) -> bytes:
         self._transport.check_process()
@@ -170,47 +155,3 @@ class Client(Operations):
         """
         self._transport.check_process()
         return Stream(self._stream, max_in_flight, timeout, self)
-
-    def info(self, *, timeout: Optional[float] = None) -> results.ServerInfo:
-        """Ask for version, instruction set, threads and limits of the server.
-
-        Parameters
-        ----------
-        timeout : float, optional
-            Seconds that the call may take.
-
-        Returns
-        -------
-        ServerInfo
-            What the server says.
-        """
-        data = self._send("info", messages.GetServerInfoRequest().SerializeToString(), self._deadline(timeout))
-        return parsed(server_info, data)
-
-    def health(self, service: str = "", *, timeout: Optional[float] = None) -> str:
-        """Ask for the server's health.
-
-        Parameters
-        ----------
-        service : str, optional
-            Name of a gRPC service; "" is the whole server.
-        timeout : float, optional
-            Seconds that the call may take.
-
-        Returns
-        -------
-        str
-            "SERVING", "NOT_SERVING" or "UNKNOWN".
-        """
-        request = messages.HealthCheckRequest(service=service).SerializeToString()
-        return parsed(health, self._send("health", request, self._deadline(timeout)))
-
-
-def parsed(parse, data: bytes):
-    """parse(data); whatever else it raises than QuantdError is the server's fault, which sent the data."""
-    try:
-        return parse(data)
-    except QuantdError:
-        raise
-    except Exception as error:  # of numpy, protobuf or ours: whatever a server can make wrong
-        raise wrong_answer(error) from None
