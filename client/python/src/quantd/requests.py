@@ -66,8 +66,12 @@ class Request:
 
     def encode(self) -> bytes:
         """The serialized message."""
-        if self.out is None and all(type(v) is np.ndarray and v.nbytes <= wire.SMALL for v in self.operands.values()):
-            return self._encode_small()
+        if self.out is None:
+            for value in self.operands.values():
+                if type(value) is not np.ndarray or value.nbytes > wire.SMALL:
+                    break
+            else:
+                return self._encode_small()
         return wire.join(self._buffers())
 
     def _encode_small(self) -> bytes:

@@ -22,7 +22,7 @@ class Transport:
     """Where a client's server is and how it is spoken to; see Client for the arguments."""
 
     def __init__(self, address: Optional[str], credentials, options: Sequence, retry: bool, **files: Optional[str]):
-        self.address = addresses.target(address)
+        self.address, options = addresses.target(address), list(options)
         if credentials is not None and any(files.values()):
             raise ValueError("credentials and tls_ca, tls_cert or tls_key: give one or the other")
         self._credentials = credentials if credentials is not None else tls.credentials(**files)

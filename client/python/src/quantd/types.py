@@ -102,6 +102,7 @@ _BITS = {
     DataType.INT2: 2,
 }
 _AS_ON_THE_WIRE = {int(t): dtype for t, dtype in _DTYPES.items() if t.in_place}
+_SENT_AS_THEY_ARE = frozenset(_AS_ON_THE_WIRE.values())  # in native order, which dtypes are compared with
 _OF_DTYPE = {dtype: data_type for data_type, dtype in _DTYPES.items()}
 _OF_NAME = {name: t for t in DataType for name in (t.name.lower(), t.dtype.name)}
 
@@ -131,6 +132,8 @@ def pack(array: np.ndarray) -> bytes:
 
 def packed(array: np.ndarray) -> np.ndarray:
     """An array whose elements, row-major, are those bytes: `array` itself where its memory is as the wire wants it."""
+    if array.dtype in _SENT_AS_THEY_ARE:
+        return array
     kind = data_type(array.dtype)
     if kind.bits >= 8:
         if kind.bits == 8 or (kind.in_place and array.dtype.byteorder != ">"):
@@ -183,6 +186,12 @@ def as_array(value: Any, name: str, default: DataType) -> np.ndarray:
     Arrays keep their type; one that quantd lacks (float64, int64) is a TypeError, never converted silently. Python
     numbers, and lists of them, have no such type and become `default`; an integer that does not fit is a ValueError.
     """
+    if type(value) is np.ndarray and value.dtype in _OF_DTYPE:
+        return value
+    if (type(value) is float and not default.is_integer) or (type(value) is int and default in _RANGES):
+        lowest, highest = _RANGES.get(default, (value, value))
+        if lowest <= value <= highest or value != value:
+            return np.array(value, default.dtype)
     try:
         array = as_numpy(value)
         if array is not None:
@@ -207,6 +216,9 @@ def integer_range(kind: DataType) -> "tuple[int, int]":
     if kind.is_signed:
         return -(1 << (kind.bits - 1)), (1 << (kind.bits - 1)) - 1
     return 0, (1 << kind.bits) - 1
+
+
+_RANGES = {kind: integer_range(kind) for kind in DataType if kind.is_integer}
 
 
 def to_message(tensor_class, array: np.ndarray):
