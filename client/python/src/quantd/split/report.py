@@ -1,11 +1,12 @@
 """Error reports: those of pieces, put together.
 
 Counts and the largest error are exact. A mean comes back as the sum that it was made of, to the last bits of a double; the
-signal's energy is summed here, because the report of a piece without error does not say it.
+signal's energy is summed here, because the report of a piece without error does not say it. Sums of pieces are rounded once, so
+that they do not depend on the order in which answers come.
 """
 
 import math
-from typing import Optional
+from typing import List, Optional
 
 import numpy as np
 
@@ -27,18 +28,21 @@ class Report:
     """Sums of the pieces of one call."""
 
     def __init__(self):
-        self._signal = self._noise = self._largest = 0.0
+        self._signals: List[float] = []
+        self._noises: List[float] = []
+        self._largest = 0.0
         self._finite = self._saturated = self._non_finite = 0
 
     def add(self, x: np.ndarray, error: Optional[QuantizationError]) -> None:
         """Adds the report of the piece x."""
         if error is None:
             raise ValueError("quantization_error is missing")
-        finite = 0
+        finite, signal = 0, 0.0
         for values in _finite_doubles(x):
             finite += values.size
-            self._signal += float(np.dot(values, values))
-        self._noise += error.mean_squared_error * finite
+            signal += float(np.dot(values, values))
+        self._signals.append(signal)
+        self._noises.append(error.mean_squared_error * finite)
         self._largest = _largest(self._largest, error.max_absolute_error)
         self._finite += finite
         self._saturated += error.saturated_elements
@@ -46,17 +50,18 @@ class Report:
 
     def finish(self) -> QuantizationError:
         """The report of the whole."""
-        if self._noise == 0:
+        signal, noise = math.fsum(self._signals), math.fsum(self._noises)
+        if noise == 0:
             sqnr = math.inf
-        elif math.isnan(self._noise) or math.isnan(self._signal):
+        elif math.isnan(noise) or math.isnan(signal):
             sqnr = math.nan
-        elif math.isinf(self._noise) or self._signal == 0:
+        elif math.isinf(noise) or signal == 0:
             sqnr = -math.inf
         else:
-            sqnr = 10 * math.log10(self._signal / self._noise)
+            sqnr = 10 * math.log10(signal / noise)
         return QuantizationError(
             sqnr_db=sqnr,
-            mean_squared_error=self._noise / self._finite if self._finite else 0.0,
+            mean_squared_error=noise / self._finite if self._finite else 0.0,
             max_absolute_error=self._largest,
             saturated_elements=self._saturated,
             non_finite_elements=self._non_finite,
