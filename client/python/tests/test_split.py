@@ -244,3 +244,43 @@ def test_large_tensors_go_in_pieces_for_speed_with_the_same_bytes(large):
     one = large.dynamic_quantize(x, report_error=True)  # whose report is exact, so that it goes as it is
     assert large.dynamic_quantize(x).y.tobytes() == one.y.tobytes()
     assert bits(large.dequantize(one).y) == bits(large.dequantize(one.y, one.scale, one.zero_point).y)
+
+
+def test_what_a_large_tensor_is_cut_into():
+    """One message would be allowed; pieces of about 1 MiB it is, also where one scale makes that a matter of two steps."""
+    from quantd import requests, split
+
+    x = np.zeros((4000, 1000), np.float32)
+    limits = split.Limits(1 << 30, 1 << 31)
+    assert split.plan(requests.dynamic_quantize(x[:2000]), limits, None) is None
+    assert split.plan(requests.dynamic_quantize(x, report_error=True), limits, None) is None
+    first = list(next(split.plan(requests.dynamic_quantize(x), limits, None)))
+    assert [piece.request.operands["x"].shape for piece in first] == [(1, 2)]  # the range
+    for request in (requests.dynamic_quantize(x, axis=0), requests.quantize(x, 1.0), requests.dequantize(x.astype(np.uint8), 1.0)):
+        pieces = list(next(split.plan(request, limits, None)))
+        assert sum(piece.request.operands["x"].size for piece in pieces) == x.size and len(pieces) >= 15
+        assert all(len(piece.request.encode()) <= 1 << 20 for piece in pieces)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_boxes_are_a_partition_that_respects_blocks(seed):
+    from quantd.split.cut import boxes
+    from quantd.split.grid import dynamic
+
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in rng.integers(1, 20, rng.integers(1, 5)))
+    grid = dynamic(shape, None, 0, [int(n) for n in rng.integers(1, 25, len(shape))])
+    most = int(rng.integers(1, np.prod(shape) + 2))
+    between = bool(rng.integers(2))
+    found = boxes(grid, between, lambda size: np.prod(size) <= most)
+    if found is None:
+        assert between and np.prod(grid.block) > most
+        return
+    seen = np.zeros(shape, int)
+    for box in found:
+        seen[box] += 1
+        assert seen[box].size <= most
+        for part, block, length in zip(box, grid.block, shape):
+            whole = part.start % block == 0 and (part.stop % block == 0 or part.stop == length)
+            assert whole or (not between and part.start // block == (part.stop - 1) // block)
+    assert (seen == 1).all()

@@ -9,7 +9,7 @@ from ..errors import QuantdError, StatusCode
 # the time, as one is sent while another is computed and received, and all in memory that was used before; of 16 MiB they
 # take as long. Sent as calls of their own they are as fast as on one stream, and errors and retries are those of calls.
 PIECE_BYTES = 1 << 20
-LARGE_BYTES = 24 << 20
+LARGE_BYTES = 12 << 20
 IN_FLIGHT = 8
 
 

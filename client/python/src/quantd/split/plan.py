@@ -118,14 +118,15 @@ def _pieces(request: Request, grid: Grid, limits: Limits, engine: Any) -> Steps:
             pieces = _cut(grid, True, Cost(x_bits, 0, y_bits, _found_bits(request)), limits)
             return dynamic.alone(request, x, grid, pieces, engine)
         except ResourceExhaustedError:
-            pass  # blocks that are larger than a message
+            pass  # blocks that are larger than a message, or than pieces should be
     pieces = _cut(grid, False, Cost(x_bits, 32 + y_bits, y_bits), limits)
     return dynamic.ranges_first(request, x, grid, pieces, limits, engine)
 
 
 def _cut(grid: Grid, between_blocks: bool, cost: Cost, limits: Limits) -> List[Box]:
     """Boxes of about PIECE_BYTES, or else as large as they must be."""
-    for wanted in (PIECE_BYTES, LARGE_BYTES, limits.message):
+    sizes = [PIECE_BYTES, LARGE_BYTES] if between_blocks else [PIECE_BYTES, LARGE_BYTES, limits.message or LARGE_BYTES]
+    for wanted in sizes:
         most = wanted if limits.message is None else min(wanted, limits.message)
         found = boxes(grid, between_blocks, lambda size: limits.allow(*cost.sizes(grid, size), most))
         if found is not None:
