@@ -212,7 +212,8 @@ class Operations:
         Returns
         -------
         DynamicQuantized
-            The result: y has x's shape; scale has shape (), (x.shape[axis],), or one element a block. Of AsyncClient an awaitable of it.
+            The result: y has x's shape; scale has shape (), (x.shape[axis],), or one element a block. Of AsyncClient an
+            awaitable of it.
 
         Raises
         ------

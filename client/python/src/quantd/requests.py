@@ -80,7 +80,8 @@ class Request:
         for name, array in self.operands.items():
             tensor = getattr(message, name)
             tensor.data_type = data_type(array.dtype)
-            tensor.shape.extend(array.shape)
+            if array.ndim:
+                tensor.shape.extend(array.shape)
             tensor.raw_data = packed(array).tobytes()
         data = message.SerializeToString()
         for name in self.operands:
