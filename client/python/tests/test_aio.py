@@ -240,6 +240,8 @@ def test_streams_that_are_cancelled_or_break(address):
                     async with client.stream() as stream:
                         tasks = [stream.quantize(X, 1.0) for _ in range(40)]
                         for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-                            assert isinstance(outcome, quantd.QuantdError) and match in str(outcome)
+                            # grpc.aio loses the server's reason when the stream ends while an item is written.
+                            lost = "Internal error from Core"
+                            assert isinstance(outcome, quantd.QuantdError) and (match in str(outcome) or lost in str(outcome))
 
     run(calls())

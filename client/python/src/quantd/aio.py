@@ -159,8 +159,9 @@ class AsyncStream:
 
     Every method takes what the method of the same name of AsyncClient takes (but timeout) and returns an asyncio.Task of what
     that returns, already under way. An item that fails raises from its own task and the stream goes on; a stream that breaks
-    fails all of the open ones. At most max_in_flight items are unanswered at a time: the others wait. Items are sent as they
-    are: one that is larger than the server allows fails.
+    fails all of the open ones (with INTERNAL where grpc.aio has lost the reason, because it was writing then). At most
+    max_in_flight items are unanswered at a time: the others wait. Items are sent as they are: one that is larger than the
+    server allows fails.
     """
 
     def __init__(self, open_call, max_in_flight: int, engine: Any):
@@ -242,12 +243,18 @@ class AsyncStream:
                 return await answer
             finally:
                 self._pending.pop(identity, None)
+                if answer.done() and not answer.cancelled():
+                    answer.exception()  # retrieved, whatever this task ends with
 
     async def _write(self, data: bytes) -> None:
         try:
             await self._call.write(data)
         except (grpc.RpcError, asyncio.InvalidStateError):
             await asyncio.shield(self._reader)  # which gives every open answer the reason
+        except asyncio.CancelledError:
+            if not self._call.done():  # else the call was cancelled, and not this task
+                raise
+            await asyncio.shield(self._reader)
 
     async def _read(self) -> None:
         failure: Exception = _ENDED
