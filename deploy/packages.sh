@@ -38,6 +38,7 @@ test git git
 test libgmock-dev
 test libgtest-dev
 test libprotoc-dev
+test openssl openssl
 test procps ps
 test shellcheck shellcheck
 test python3-dev python3-config

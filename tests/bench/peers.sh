@@ -23,6 +23,9 @@ fi
 library=$(ls "$VENV"/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.*)
 
 build_tree release peers_rpc peers_kernels peers_callback_server
+heading "The Python client beside plain grpc, and AsyncClient beside threads"
+"$VENV/bin/python" tests/bench/python_client.py --quantd="$QUANTD_BUILD/release/server/quantd" \
+  --json="$results/python_client.json" "$@"
 heading "Operations beside ONNX Runtime"
 "$built/peers_kernels" --library="$library" --models="$results/models" --json="$results/peers_kernels.json" "$@"
 heading "Calls beside other servers: a raw echo, and what one would write with ONNX Runtime in C++ and in Python"

@@ -44,6 +44,12 @@ class Results:
         row = pick(self.all["peers_rpc"], server=server, x_bytes=size, in_flight=in_flight)
         return row["quantd_to"][ratio]["median"]
 
+    def python(self, call, size):
+        return pick(self.all["python_client"]["calls"], call=call, bytes=size)["ratio"]
+
+    def tasks(self, in_flight):
+        return pick(self.all["python_client"]["async"], in_flight=in_flight)["ratio"]
+
     def stream(self, server):
         return self.all["rpc"]["stream"][server]["stream_8_to_unary"]["median"]
 
@@ -111,6 +117,10 @@ def goals(r):
         yield f"{text}: p99 / grpc.aio + ONNX Runtime", "<=", 0.2, r.peer, "aio", size, in_flight, "p99"
         yield f"{text}: the echo's rate is quantd's times", None, None, lambda *a: 1 / r.peer(*a), "echo", size, in_flight, "rate"
     yield "1 MiB x 4: rate / C++ callback + ONNX Runtime", ">=", 1.6, r.peer, "callback", MIB, 4, "rate"
+    for size, text in ((4 << 10, "4 KiB"), (64 * MIB, "64 MiB")):
+        for call in ("dynamic_quantize", "quantize", "dequantize"):
+            yield f"Python's {call} {text}: time / plain grpc's", "<=", 1.3, r.python, call, size
+    yield "Python, 4 KiB x 128: AsyncClient's calls/s / threads'", ">=", 2, r.tasks, 128
     for call in calls:
         yield f"{call} 1 MiB x 4: page faults a request", "<", 3, r.call, call, MIB, 4, "quantd", "faults_per_call"
     yield "MiB 10 s after 64 x 16 MiB, less 2 x idle", "<=", 64, lambda: (

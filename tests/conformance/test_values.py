@@ -36,6 +36,11 @@ def call(address):
         yield send
 
 
+def message(operation, *arguments, **options):
+    """The message that the client would send."""
+    return messages.REQUESTS[operation].FromString(requests.BUILDERS[operation](*arguments, **options).encode())
+
+
 def as_values(tensor):
     """A raw Tensor turned into one of values, in place."""
     array = from_message(tensor)
@@ -54,7 +59,7 @@ def test_quantize(call, xt, t):
     r = rng("values", xt.name, t.name)
     scale, zero = scales(r, (37,), ot.FLOAT16), zero_points(r, (37,), t)
     x = inputs(r, (11, 37), xt, np.broadcast_to(scale, (11, 37)), t)
-    request = requests.quantize(x, scale, zero)
+    request = message("quantize", x, scale, zero)
     for field in (request.x, request.scale, request.zero_point):
         as_values(field)
     request.output_encoding = VALUES
@@ -75,7 +80,7 @@ def test_quantize(call, xt, t):
 def test_dequantize(call, output, t):
     r = rng("values back", t.name, output.name)
     x, scale = any_codes(r, (9, 31), t), scales(r, (9,), ot.BFLOAT16)
-    request = requests.dequantize(x, scale, axis=0, output_type=output.number)
+    request = message("dequantize", x, scale, axis=0, output_type=output.number)
     for field in (request.x, request.scale):
         as_values(field)
     request.output_encoding = VALUES
@@ -88,7 +93,7 @@ def test_dequantize(call, output, t):
 @pytest.mark.parametrize("t", ot.OUTPUTS, ids=name)
 def test_dynamic_quantize(call, t):
     x = rng("dynamic values", t.name).standard_normal((6, 33)).astype(np.float32)
-    request = requests.dynamic_quantize(x, output_type=t.number, axis=0)
+    request = message("dynamic_quantize", x, output_type=t.number, axis=0)
     as_values(request.x)
     request.output_encoding = VALUES
     answer = call("DynamicQuantize", request)
@@ -112,29 +117,29 @@ def refused(call, request, field):
 
 def test_values_that_a_type_cannot_hold_are_refused(call):
     for t, value in ((ot.UINT8, 256), (ot.UINT8, -1), (ot.INT4, 8), (ot.INT2, -3), (ot.UINT2, 4)):
-        request = requests.quantize(np.ones(3, np.float32), 1.0, np.zeros((), t.dtype))
+        request = message("quantize", np.ones(3, np.float32), 1.0, np.zeros((), t.dtype))
         request.zero_point.int_values.values.append(value)
         refused(call, request, "zero_point")
     for t, value in ((ot.FLOAT16, 1 + 2.0**-12), (ot.FLOAT16, 65520.0), (ot.BFLOAT16, 1 + 2.0**-9)):
-        request = requests.quantize(np.ones(1, t.dtype), 1.0)
+        request = message("quantize", np.ones(1, t.dtype), 1.0)
         request.x.float_values.values.append(value)
         refused(call, request, "x")
-    request = requests.quantize(np.ones(1, np.float32), 1.0, np.zeros((), ot.E2M1.dtype))
+    request = message("quantize", np.ones(1, np.float32), 1.0, np.zeros((), ot.E2M1.dtype))
     request.zero_point.float_values.values.append(5.0)
     refused(call, request, "zero_point")
 
 
 def test_values_of_the_wrong_kind_or_number_are_refused(call):
-    request = requests.quantize(np.ones(2, np.float32), 1.0)
+    request = message("quantize", np.ones(2, np.float32), 1.0)
     request.x.int_values.values.extend([1, 2])
     refused(call, request, "x")
-    request = requests.quantize(np.ones(2, np.float32), 1.0)
+    request = message("quantize", np.ones(2, np.float32), 1.0)
     request.x.float_values.values.extend([1, 2, 3])
     refused(call, request, "x")
 
 
 def test_unused_bits_of_the_last_byte_are_ignored(call):
-    request = requests.quantize(np.float32([0, 1, 2]), 1.0, np.array(1, ot.UINT4.dtype))
+    request = message("quantize", np.float32([0, 1, 2]), 1.0, np.array(1, ot.UINT4.dtype))
     request.zero_point.raw_data = b"\xf1"
     assert call("Quantize", request).y.raw_data == b"\x21\x03"
 

@@ -7,6 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import fake_server  # noqa: E402
+import raw_server  # noqa: E402
 import quantd  # noqa: E402
 
 
@@ -21,3 +22,33 @@ def address():
 def client(address):
     with quantd.Client(address, timeout=30) as c:
         yield c
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch):
+    """What the user's shell says is not what is tested."""
+    for name in ("QUANTD_ADDRESS", "QUANTD_TLS_CA", "QUANTD_TLS_CERT", "QUANTD_TLS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def _real(*flags):
+    if not raw_server.BINARY.exists():
+        pytest.skip(f"{raw_server.BINARY} is not built")
+    server = raw_server.Quantd(*flags)
+    try:
+        with quantd.Client(server.address, timeout=120) as c:
+            yield c
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def small():
+    """A client of a real server that takes messages of 1 MiB."""
+    yield from _real("--max_message_bytes=1048576")
+
+
+@pytest.fixture(scope="session")
+def large():
+    """A client of a real server that takes messages of 128 MiB."""
+    yield from _real("--max_message_bytes=134217728")

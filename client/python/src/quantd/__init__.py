@@ -1,12 +1,23 @@
 """quantd: quantize numpy arrays over gRPC, bit-exact to the ONNX operators.
 
-    import numpy, quantd
+>>> import numpy, quantd
+>>> x = numpy.linspace(-1, 1, 6, dtype=numpy.float32).reshape(2, 3)
+>>> with quantd.Client() as client:  # of QUANTD_ADDRESS, or 127.0.0.1:50051
+...     result = client.dynamic_quantize(x, output_type="int8", axis=0)
+...     back = result.dequantize().y
+>>> result.y
+array([[-127,  -25,   76],
+       [ -76,   25,  127]], dtype=int8)
+>>> result.scale.shape, back.dtype
+((2,), dtype('float32'))
+>>> bool(abs(back - x).max() < 0.01)
+True
 
-    with quantd.Client("127.0.0.1:50051") as client:
-        answer = client.dynamic_quantize(numpy.random.randn(4, 8).astype(numpy.float32))
-        print(answer.y, answer.scale, answer.zero_point)
+Client is for threads, AsyncClient for asyncio; both have quantize, dequantize, dynamic_quantize, stream, info and health.
+local() gives the same without a server. load and save are for files of quantized tensors. Failed calls raise QuantdError.
 """
 
+from .aio import AsyncClient, AsyncStream
 from .client import Client
 from .errors import (
     DeadlineExceededError,
@@ -16,8 +27,11 @@ from .errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from .files import TensorFile, load, save
 from .local import Local, local
-from .results import Dequantized, DynamicQuantized, QuantizationError, Quantized, ServerInfo
+from .results import Dequantized, DynamicQuantized, QuantizationError, Quantized, QuantizedResult, ServerInfo
+from .retry import SERVICE_CONFIG
+from .safetensors import FormatError
 from .shared import SharedTensor
 from .stream import Stream
 from .types import DataType, data_type, pack, unpack
@@ -25,24 +39,32 @@ from .types import DataType, data_type, pack, unpack
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncClient",
+    "AsyncStream",
     "Client",
     "DataType",
     "DeadlineExceededError",
     "Dequantized",
     "DynamicQuantized",
     "FieldViolation",
+    "FormatError",
     "InvalidArgumentError",
     "Local",
     "QuantdError",
     "QuantizationError",
     "Quantized",
+    "QuantizedResult",
     "ResourceExhaustedError",
+    "SERVICE_CONFIG",
     "ServerInfo",
     "SharedTensor",
     "Stream",
+    "TensorFile",
     "UnavailableError",
     "data_type",
+    "load",
     "local",
     "pack",
+    "save",
     "unpack",
 ]

@@ -1,76 +1,61 @@
 """Client: one object for a server; numpy in, numpy out."""
 
-from typing import Any, Optional, Sequence
+import functools
+import threading
+import time
+from typing import Any, Callable, Optional
 
 import grpc
 
-from . import messages, requests, results
-from .errors import from_rpc_error
-from .shared import SharedTensor, directory, shared
+from . import requests, results, split
+from .base import Base, parsed
+from .errors import QuantdError, ResourceExhaustedError, UnavailableError, from_rpc_error
+from .retry import Attempts, Deadline
 from .stream import Stream
-from .types import DataTypeLike
-
-# Tensors are larger than gRPC's default of 4 MiB; the server has the say (--max_message_bytes).
-_CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+from .transport import PATHS
 
 
-class Client:
+class Client(Base):
     """A connection to a quantd server. Thread safe; close it, or use it in a `with` statement.
 
-    address: "host:port", "unix:/path.sock", or any other gRPC target.
-    timeout: seconds that a call may take when it names no timeout of its own; None waits for ever.
-    credentials: gRPC channel credentials for TLS; None speaks plain text.
-    options: more gRPC channel options, as (name, value) pairs.
-    shared_memory_dir: the directory that the server was given as --shared_memory_dir, for shared and shared_empty;
-    None: that of QUANTD_SHARED_MEMORY_DIR.
+    Arrays are returned in their logical shape, with ml_dtypes for what numpy lacks; they are writable and their own. A tensor
+    that is larger than the server's messages may be is sent in pieces that give the same bytes as one call. A client is
+    of the process that made it: after a fork, make another.
 
-    Every call raises QuantdError (see quantd.errors) when it fails, and TypeError or ValueError for arguments that
-    have no form on the wire. Arrays are returned in their logical shape, with ml_dtypes for what numpy lacks.
+    Parameters
+    ----------
+    address : str, optional
+        "host:port", "host" (port 50051), "unix:/path.sock", or any other gRPC target. Without it that of QUANTD_ADDRESS, or
+        else 127.0.0.1:50051.
+    timeout : float, optional
+        Seconds that a call may take when it names no timeout of its own; None waits for ever.
+    credentials : grpc.ChannelCredentials, optional
+        Credentials for TLS, made by hand.
+    tls_ca, tls_cert, tls_key : str, optional
+        PEM files for TLS: the authority that signed the server's certificate; this client's certificate and key. Without
+        them those of QUANTD_TLS_CA, QUANTD_TLS_CERT and QUANTD_TLS_KEY; without these too, plain text.
+    retry : bool, optional
+        Whether a call that fails with UNAVAILABLE is made again, as quantd.SERVICE_CONFIG says: up to 5 times, after what
+        the server asks to wait, or else after growing random times.
+    options : sequence of (str, value), optional
+        More gRPC channel options. A "grpc.service_config" among them replaces quantd's, with its retries.
+    shared_memory_dir : str, optional
+        The directory that the server was given as --shared_memory_dir, for shared and shared_empty; without it that of
+        QUANTD_SHARED_MEMORY_DIR.
     """
 
-    def __init__(
-        self,
-        address: str = "127.0.0.1:50051",
-        *,
-        timeout: Optional[float] = None,
-        credentials: Optional[grpc.ChannelCredentials] = None,
-        options: Sequence = (),
-        shared_memory_dir: Optional[str] = None,
-    ):
-        self.address = address
-        self._shared_memory_dir = shared_memory_dir
-        self._timeout = timeout
-        options = _CHANNEL_OPTIONS + list(options)
-        if credentials is None:
-            self._channel = grpc.insecure_channel(address, options)
-        else:
-            self._channel = grpc.secure_channel(address, credentials, options)
-
-        def unary(path, request, response):
-            return self._channel.unary_unary(
-                path, request_serializer=request.SerializeToString, response_deserializer=response.FromString
-            )
-
-        service = f"/{messages.SERVICE}/"
-        self._quantize = unary(service + "Quantize", messages.QuantizeRequest, messages.QuantizeResponse)
-        self._dequantize = unary(service + "Dequantize", messages.DequantizeRequest, messages.DequantizeResponse)
-        self._dynamic_quantize = unary(
-            service + "DynamicQuantize", messages.DynamicQuantizeRequest, messages.DynamicQuantizeResponse
-        )
-        self._info = unary(
-            service + "GetServerInfo", messages.GetServerInfoRequest, messages.GetServerInfoResponse
-        )
-        self._health = unary(
-            "/grpc.health.v1.Health/Check", messages.HealthCheckRequest, messages.HealthCheckResponse
-        )
-        self._stream = self._channel.stream_stream(
-            service + "Stream",
-            request_serializer=messages.StreamRequest.SerializeToString,
-            response_deserializer=messages.StreamResponse.FromString,
-        )
+    @functools.wraps(Base.__init__)
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self._channel = self._transport.channel()
+        # No serializers: what is sent are bytes already, and what is received is read where it lies.
+        self._methods = {name: self._channel.unary_unary(path) for name, path in PATHS.items() if name != "stream"}
+        self._stream = self._channel.stream_stream(PATHS["stream"])
+        self._limits: Optional[split.Limits] = None
+        self._limits_lock = threading.Lock()
 
     def close(self) -> None:
-        """Closes the connection; calls in flight are cancelled."""
+        """Close the connection; calls in flight are cancelled."""
         self._channel.close()
 
     def __enter__(self) -> "Client":
@@ -79,147 +64,94 @@ class Client:
     def __exit__(self, *_) -> None:
         self.close()
 
-    def _call(self, method, request, timeout: Optional[float]):
+    def _ask(self, method: str, request: Any, parse: Callable[[bytes], Any], timeout: Optional[float]):
+        return parsed(parse, self._send(method, request.SerializeToString(), self._deadline(timeout)))
+
+    def _send(self, method: str, data: bytes, deadline: Deadline, attempts: Optional[Attempts] = None) -> bytes:
+        self._transport.check_process()
+        while True:
+            try:
+                return self._methods[method](data, timeout=deadline.left())
+            except grpc.RpcError as error:
+                failure = from_rpc_error(error)
+            attempts = attempts or Attempts(self._transport.retry, deadline)
+            time.sleep(attempts.wait_after(failure))
+
+    def _run(self, request: requests.Request, timeout: Optional[float]) -> results.Result:
+        deadline = self._deadline(timeout)
+        if split.may_be_large(request):
+            steps = split.plan(request, self._server_limits(deadline), self)
+            if steps is not None:
+                return self._drive(steps, deadline)
         try:
-            return method(request, timeout=self._timeout if timeout is None else timeout)
-        except grpc.RpcError as error:
-            raise from_rpc_error(error) from None
+            data = self._send(request.operation, request.encode(), deadline)
+        except ResourceExhaustedError:
+            # Perhaps the limit is lower than it was, or than what is worth asking for it.
+            steps = split.plan(request, self._server_limits(deadline, again=True), self)
+            if steps is None:
+                raise
+            return self._drive(steps, deadline)
+        return parsed(lambda answer: request.decode(answer, self), data)
 
-    def quantize(
-        self,
-        x: Any,
-        scale: Any,
-        zero_point: Any = None,
-        *,
-        output_type: Optional[DataTypeLike] = None,
-        axis: Optional[int] = None,
-        block_size: int = 0,
-        block_shape: Optional[Sequence[int]] = None,
-        saturate: bool = True,
-        precision: Optional[DataTypeLike] = None,
-        zero_point_order: Optional[str] = None,
-        report_error: bool = False,
-        out: Optional[SharedTensor] = None,
-        timeout: Optional[float] = None,
-    ) -> results.Quantized:
-        """y = clamp(rint(x / scale) + zero_point), as ONNX QuantizeLinear.
+    def _server_limits(self, deadline: Deadline, again: bool = False) -> split.Limits:
+        with self._limits_lock:
+            if self._limits is None or again:
+                self._limits = split.limits_of(lambda: self.info(timeout=deadline.left()))
+            return self._limits
 
-        x: float32, float16, bfloat16 or int32. scale: of those, or float8_e8m0fnu; Python numbers are float32.
-        zero_point: of scale's shape and of y's type; Python integers take output_type, or uint8.
-        output_type: type of y; without it zero_point's type, else uint8.
-        Which scale belongs to which element: a scale of one element is for the tensor; a 1-D scale is one an index along
-        axis (1 when unset); block_size cuts axis into blocks, block_shape every dimension (-1: the whole dimension).
-        saturate: for the float8 types, whether what is too large becomes the largest value, or else NaN or infinity.
-        precision: type of the division, when not that of scale.
-        zero_point_order: "after_rounding" (ONNX, the default) or "before_rounding" (oneDNN Graph).
-        report_error: whether the result carries .error.
-        out: a SharedTensor for y, which must be large enough and none of the arguments; y is then a view of it.
-        """
-        request = requests.quantize(
-            x,
-            scale,
-            zero_point,
-            output_type=output_type,
-            axis=axis,
-            block_size=block_size,
-            block_shape=block_shape,
-            saturate=saturate,
-            precision=precision,
-            zero_point_order=zero_point_order,
-            report_error=report_error,
-            out=out,
-        )
-        return results.quantized(self._call(self._quantize, request, timeout), out)
+    def _drive(self, steps: split.Steps, deadline: Deadline) -> results.Result:
+        """Runs the pieces of a call, some at a time: each is sent while others are computed and received."""
+        batch = next(steps)
+        while True:
+            pending = []
+            try:
+                for piece in batch:
+                    if len(pending) >= split.IN_FLIGHT:
+                        self._settle(*pending.pop(0), deadline)
+                    data = piece.request.encode()
+                    self._transport.check_process()
+                    pending.append((piece, data, self._methods[piece.request.operation].future(data, timeout=deadline.left())))
+                while pending:
+                    self._settle(*pending.pop(0), deadline)
+            finally:
+                for _, _, future in pending:
+                    future.cancel()
+            try:
+                batch = next(steps)
+            except StopIteration as done:
+                return done.value
 
-    def dequantize(
-        self,
-        x: Any,
-        scale: Any,
-        zero_point: Any = None,
-        *,
-        output_type: Optional[DataTypeLike] = None,
-        axis: Optional[int] = None,
-        block_size: int = 0,
-        block_shape: Optional[Sequence[int]] = None,
-        tensor_scale: Any = None,
-        out: Optional[SharedTensor] = None,
-        timeout: Optional[float] = None,
-    ) -> results.Dequantized:
-        """y = (x - zero_point) * scale, as ONNX DequantizeLinear.
-
-        x: any output type of quantize, or int32. zero_point: x's type, or int32. output_type: float32, float16 or
-        bfloat16; without it scale's type. tensor_scale: one float32 that every scale is multiplied by (NVFP4).
-        axis, block_size, block_shape and out as in quantize.
-        """
-        request = requests.dequantize(
-            x,
-            scale,
-            zero_point,
-            output_type=output_type,
-            axis=axis,
-            block_size=block_size,
-            block_shape=block_shape,
-            tensor_scale=tensor_scale,
-            out=out,
-        )
-        return results.dequantized(self._call(self._dequantize, request, timeout), out)
-
-    def dynamic_quantize(
-        self,
-        x: Any,
-        *,
-        output_type: Optional[DataTypeLike] = None,
-        axis: Optional[int] = None,
-        block_size: int = 0,
-        block_shape: Optional[Sequence[int]] = None,
-        saturate: bool = True,
-        scale_type: Optional[DataTypeLike] = None,
-        symmetry: Optional[str] = None,
-        non_finite: Optional[str] = None,
-        report_error: bool = False,
-        out: Optional[SharedTensor] = None,
-        timeout: Optional[float] = None,
-    ) -> results.DynamicQuantized:
-        """Finds scale and zero point in x, then quantizes; DynamicQuantizeLinear for uint8.
-
-        One scale for the tensor, or one an index along axis, a block along axis (block_size) or a block of block_shape.
-        scale_type: float32 (default), float16, bfloat16; float8_e8m0fnu gives the OCP microscaling formats with
-        block_size=32, float8_e4m3fn gives NVFP4 with block_size=16.
-        symmetry: "asymmetric" (default for integers) or "symmetric". non_finite: "reject" (default) or "ignore".
-        out as in quantize.
-        """
-        request = requests.dynamic_quantize(
-            x,
-            output_type=output_type,
-            axis=axis,
-            block_size=block_size,
-            block_shape=block_shape,
-            saturate=saturate,
-            scale_type=scale_type,
-            symmetry=symmetry,
-            non_finite=non_finite,
-            report_error=report_error,
-            out=out,
-        )
-        return results.dynamic_quantized(self._call(self._dynamic_quantize, request, timeout), out)
-
-    def shared(self, x: Any) -> SharedTensor:
-        """The array, in memory that the server can read as well: no call with it sends its bytes. See SharedTensor."""
-        return shared(directory(self._shared_memory_dir), x)
-
-    def shared_empty(self, shape: Sequence[int], dtype: DataTypeLike) -> SharedTensor:
-        """Shared memory for an answer of that shape and type, or of as many bytes. See SharedTensor."""
-        return SharedTensor(directory(self._shared_memory_dir), shape, dtype)
+    def _settle(self, piece: split.Piece, data: bytes, future, deadline: Deadline) -> None:
+        try:
+            try:
+                answer = future.result()
+            except grpc.RpcError as error:
+                failure = from_rpc_error(error)
+                if not isinstance(failure, UnavailableError):
+                    raise failure from None
+                attempts = Attempts(self._transport.retry, deadline)
+                time.sleep(attempts.wait_after(failure))
+                answer = self._send(piece.request.operation, data, deadline, attempts)
+            except grpc.FutureCancelledError:
+                raise from_rpc_error(future) from None
+        except QuantdError as error:
+            raise piece.explain(error) from None
+        parsed(lambda data: piece.accept(piece.request.decode(data, self)), answer)
 
     def stream(self, *, max_in_flight: int = 16, timeout: Optional[float] = None) -> Stream:
-        """Opens a stream of many calls; see Stream. timeout is for the whole stream, None for none at all."""
-        return Stream(self._stream, max_in_flight, timeout)
+        """Open a stream of many calls; see Stream.
 
-    def info(self, *, timeout: Optional[float] = None) -> results.ServerInfo:
-        """Version, instruction set, threads and limits of the server."""
-        return results.server_info(self._call(self._info, messages.GetServerInfoRequest(), timeout))
+        Parameters
+        ----------
+        max_in_flight : int, optional
+            Calls that may be unanswered at a time.
+        timeout : float, optional
+            Seconds for the whole stream; None: no such limit.
 
-    def health(self, service: str = "", *, timeout: Optional[float] = None) -> str:
-        """The server's health: "SERVING", "NOT_SERVING" or "UNKNOWN"."""
-        answer = self._call(self._health, messages.HealthCheckRequest(service=service), timeout)
-        return answer.DESCRIPTOR.fields_by_name["status"].enum_type.values_by_number[answer.status].name
+        Returns
+        -------
+        Stream
+            To be used in a `with` statement.
+        """
+        self._transport.check_process()
+        return Stream(self._stream, max_in_flight, timeout, self)

@@ -22,7 +22,8 @@ class QuantdError(Exception):
 
     code: the gRPC status code. message: the server's text, which names the field and the numbers.
     field_violations: the wrong fields, where the server says which. reason: a constant to branch on.
-    retry_after: seconds to wait before another try, where the server says so.
+    retry_after: seconds to wait before another try, where the server says so. no_retry: it says that there shall be none.
+    Errors can be pickled, so they cross to and from the workers of multiprocessing.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class QuantdError(Exception):
         reason: Optional[str] = None,
         metadata: Optional[Dict[str, str]] = None,
         retry_after: Optional[float] = None,
+        no_retry: bool = False,
     ):
         super().__init__(f"{code.name}: {message}")
         self.code = code
@@ -41,6 +43,12 @@ class QuantdError(Exception):
         self.reason = reason
         self.metadata = dict(metadata or {})
         self.retry_after = retry_after
+        self.no_retry = no_retry
+
+    def __reduce__(self):
+        return type(self), (
+            self.code, self.message, self.field_violations, self.reason, self.metadata, self.retry_after, self.no_retry
+        )
 
     @property
     def field(self) -> Optional[str]:
@@ -78,10 +86,10 @@ def _make(code: StatusCode, *arguments, **details) -> QuantdError:
 
 
 def from_rpc_error(error: "grpc.RpcError") -> QuantdError:
-    """The exception for a failed call, with what grpc-status-details-bin says."""
+    """The exception for a failed call, with what grpc-status-details-bin and grpc-retry-pushback-ms say."""
     from . import messages
 
-    trailers = dict(error.trailing_metadata() or ())
+    trailers = {key: value for key, value in (error.trailing_metadata() or ())}
     violations, reason, metadata, retry_after = [], None, None, None
     try:
         status = messages.Status.FromString(trailers.get("grpc-status-details-bin", b""))
@@ -95,17 +103,28 @@ def from_rpc_error(error: "grpc.RpcError") -> QuantdError:
                 reason, metadata = info.reason, dict(info.metadata)
             elif name == "google.rpc.RetryInfo":
                 delay = messages.RetryInfo.FromString(detail.value).retry_delay
-                retry_after = delay.seconds + delay.nanos * 1e-9
+                retry_after = max(delay.seconds + delay.nanos * 1e-9, 0.0)
     except Exception:  # details that do not parse must not hide the status itself
         pass
+    no_retry = False
+    if "grpc-retry-pushback-ms" in trailers:
+        pushback = str(trailers["grpc-retry-pushback-ms"])
+        no_retry = not pushback.isdecimal()  # a negative number, or none: the server wants no other attempt
+        retry_after = retry_after if no_retry else int(pushback) / 1000
     return _make(
-        error.code(),
+        error.code() or StatusCode.UNKNOWN,
         error.details() or "",
         violations,
         reason=reason,
         metadata=metadata,
         retry_after=retry_after,
+        no_retry=no_retry,
     )
+
+
+def wrong_answer(why: Exception) -> QuantdError:
+    """The exception for an answer that is none to its request."""
+    return QuantdError(StatusCode.INTERNAL, f"the server's answer is wrong: {why}")
 
 
 def from_item_error(item) -> QuantdError:

@@ -40,6 +40,11 @@ StreamResponse = _message("quantd.v1.StreamResponse")
 GetServerInfoRequest = _message("quantd.v1.GetServerInfoRequest")
 GetServerInfoResponse = _message("quantd.v1.GetServerInfoResponse")
 
+# Requests and answers by the names of the operations, which are those of Stream's fields.
+REQUESTS = {"quantize": QuantizeRequest, "dequantize": DequantizeRequest, "dynamic_quantize": DynamicQuantizeRequest}
+ANSWERS = {"quantize": QuantizeResponse, "dequantize": DequantizeResponse, "dynamic_quantize": DynamicQuantizeResponse}
+METHODS = {"quantize": "Quantize", "dequantize": "Dequantize", "dynamic_quantize": "DynamicQuantize"}
+
 Status = _message("quantd.client.wire.Status")
 BadRequest = _message("quantd.client.wire.BadRequest")
 ErrorInfo = _message("quantd.client.wire.ErrorInfo")

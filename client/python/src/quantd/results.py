@@ -1,14 +1,11 @@
-"""What calls return: small dataclasses of numpy arrays, and the way from the wire's messages to them."""
+"""What calls return: small dataclasses of numpy arrays, which remember how they were made."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Optional, Tuple
+from dataclasses import dataclass, field
+from typing import Any, Dict, Optional, Tuple, Union
 
 import numpy as np
 
-from .types import DataType, from_message
-
-if TYPE_CHECKING:
-    from .shared import SharedTensor
+from .types import DataType, DataTypeLike
 
 
 @dataclass(frozen=True)
@@ -23,29 +20,144 @@ class QuantizationError:
 
 
 @dataclass(frozen=True)
-class Quantized:
-    """Answer of quantize. error is set if report_error was."""
+class QuantizedResult:
+    """What Quantized and DynamicQuantized have in common: a tensor y, and everything that it takes to dequantize it.
+
+    A result keeps the client alive that made it; after pickling or copying it has none.
+    """
 
     y: np.ndarray
+
+    def dequantize_arguments(self, output_type: Optional[DataTypeLike] = None) -> Dict[str, Any]:
+        """The arguments of dequantize for this result, by name, but for x (which is y) and out.
+
+        Parameters
+        ----------
+        output_type : DataTypeLike, optional
+            Type of the dequantized tensor; without it `input_type`, of which int32 comes back as float32.
+
+        Returns
+        -------
+        dict
+            scale, zero_point, tensor_scale, axis, block_size, block_shape and output_type.
+        """
+        if output_type is None:
+            floats = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
+            output_type = self.input_type if self.input_type in floats else DataType.FLOAT
+        names = ("scale", "zero_point", "tensor_scale", "axis", "block_size", "block_shape")
+        return {**{name: getattr(self, name) for name in names}, "output_type": output_type}
+
+    def dequantize(self, *, output_type: Optional[DataTypeLike] = None, out: Any = None, timeout: Optional[float] = None):
+        """Dequantize this result with the client that made it.
+
+        Parameters
+        ----------
+        output_type : DataTypeLike, optional
+            "float32", "float16" or "bfloat16"; without it the type that was quantized (float32 for int32).
+        out : SharedTensor, optional
+            Memory for the answer, as in `Client.dequantize`.
+        timeout : float, optional
+            Seconds that the call may take.
+
+        Returns
+        -------
+        Dequantized
+            The tensor, of y's shape. Of a result of AsyncClient an awaitable of that.
+        """
+        if self.engine is None:
+            raise RuntimeError(
+                f"this {type(self).__name__} has no client: it was unpickled, copied, loaded or made by hand; "
+                "use client.dequantize(result)"
+            )
+        options = {} if timeout is None else {"timeout": timeout}
+        return self.engine.dequantize(self, output_type=output_type, out=out, **options)
+
+    def __getstate__(self):
+        return {**self.__dict__, "engine": None}
+
+
+@dataclass(frozen=True)
+class Quantized(QuantizedResult):
+    """Answer of quantize.
+
+    Attributes
+    ----------
+    y : numpy.ndarray
+        The quantized tensor, of x's shape.
+    error : QuantizationError or None
+        Set if report_error was.
+    scale, zero_point : numpy.ndarray or None
+        Those of the call, as they were then.
+    axis, block_size, block_shape
+        Which scale belongs to which element, as the call said it.
+    input_type : DataType
+        Type of x.
+    original_type : str or None
+        Of a result of load: the type in the first file, where that was rounded to input_type first, such as "float64".
+    """
+
     error: Optional[QuantizationError] = None
+    scale: Optional[np.ndarray] = None
+    zero_point: Optional[np.ndarray] = None
+    tensor_scale: Optional[np.ndarray] = None
+    axis: Optional[int] = None
+    block_size: int = 0
+    block_shape: Optional[Tuple[int, ...]] = None
+    input_type: Optional[DataType] = None
+    engine: Any = field(default=None, repr=False, compare=False)
+    original_type: Optional[str] = None
 
 
 @dataclass(frozen=True)
 class Dequantized:
-    """Answer of dequantize."""
+    """Answer of dequantize.
+
+    Attributes
+    ----------
+    y : numpy.ndarray
+        The dequantized tensor, of x's shape.
+    """
 
     y: np.ndarray
 
 
 @dataclass(frozen=True)
-class DynamicQuantized:
-    """Answer of dynamic_quantize. zero_point is None when symmetric; tensor_scale is NVFP4's second scale, else None."""
+class DynamicQuantized(QuantizedResult):
+    """Answer of dynamic_quantize.
 
-    y: np.ndarray
+    Attributes
+    ----------
+    y : numpy.ndarray
+        The quantized tensor, of x's shape.
+    scale : numpy.ndarray
+        The scales: of shape (), (N,) for an axis, or one a block.
+    zero_point : numpy.ndarray or None
+        Of scale's shape and y's type; None when symmetric.
+    tensor_scale : numpy.ndarray or None
+        NVFP4's second scale, a float32 of shape ().
+    error : QuantizationError or None
+        Set if report_error was.
+    axis, block_size, block_shape
+        Which scale belongs to which element, as the call said it.
+    input_type : DataType
+        Type of x.
+    original_type : str or None
+        Of a result of load: the type in the first file, where that was rounded to input_type first, such as "float64".
+    """
+
     scale: np.ndarray
     zero_point: Optional[np.ndarray] = None
     tensor_scale: Optional[np.ndarray] = None
     error: Optional[QuantizationError] = None
+    axis: Optional[int] = None
+    block_size: int = 0
+    block_shape: Optional[Tuple[int, ...]] = None
+    input_type: Optional[DataType] = None
+    engine: Any = field(default=None, repr=False, compare=False)
+    original_type: Optional[str] = None
+
+
+Result = Union[Quantized, Dequantized, DynamicQuantized]
 
 
 @dataclass(frozen=True)
@@ -61,18 +173,8 @@ class ServerInfo:
     extensions: Tuple[str, ...]
 
 
-def _optional(message, field: str) -> Optional[np.ndarray]:
-    return from_message(getattr(message, field)) if message.HasField(field) else None
-
-
-def _y(message, out: "Optional[SharedTensor]") -> np.ndarray:
-    """y of an answer: where it lies in shared memory, a view of that, of types narrower than a byte a copy."""
-    if message.y.WhichOneof("contents") != "shared_memory":
-        return from_message(message.y)
-    return out._view(DataType(message.y.data_type), message.y.shape)
-
-
-def _error(message) -> Optional[QuantizationError]:
+def error_of(message) -> Optional[QuantizationError]:
+    """The error report of an answer, or None."""
     if not message.HasField("quantization_error"):
         return None
     error = message.quantization_error
@@ -82,24 +184,6 @@ def _error(message) -> Optional[QuantizationError]:
         max_absolute_error=error.max_absolute_error,
         saturated_elements=error.saturated_elements,
         non_finite_elements=error.non_finite_elements,
-    )
-
-
-def quantized(message, out: "Optional[SharedTensor]" = None) -> Quantized:
-    return Quantized(y=_y(message, out), error=_error(message))
-
-
-def dequantized(message, out: "Optional[SharedTensor]" = None) -> Dequantized:
-    return Dequantized(y=_y(message, out))
-
-
-def dynamic_quantized(message, out: "Optional[SharedTensor]" = None) -> DynamicQuantized:
-    return DynamicQuantized(
-        y=_y(message, out),
-        scale=from_message(message.y_scale),
-        zero_point=_optional(message, "y_zero_point"),
-        tensor_scale=_optional(message, "y_tensor_scale"),
-        error=_error(message),
     )
 
 

@@ -87,7 +87,12 @@ class SharedTensor:
         if self.data_type.bits >= 8:
             np.copyto(self.array(), array)
         else:
-            self._open()[: self.byte_size] = pack(array)
+            self._put(array)
+
+    def _put(self, array: np.ndarray) -> None:
+        """Writes an array, of whatever type and shape there is room for, as the wire has it."""
+        raw = pack(array)
+        self._open()[: len(raw)] = raw
 
     def close(self) -> None:
         """Removes the file. Its memory is free once no array is a view of it."""

@@ -3,19 +3,24 @@
 import queue
 import threading
 from concurrent.futures import Future
-from typing import Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import grpc
 
-from . import messages, requests, results
-from .errors import QuantdError, from_item_error, from_rpc_error
-from .shared import SharedTensor
+from . import requests, results, wire
+from .errors import QuantdError, from_item_error, from_rpc_error, wrong_answer
 
-_PARSERS = {
-    "quantize": results.quantized,
-    "dequantize": results.dequantized,
-    "dynamic_quantize": results.dynamic_quantized,
-}
+
+def settle(request: requests.Request, kind: Optional[str], answer: Any, engine: Any) -> "results.Result":
+    """The result of one item's answer, as wire.read_item gives it; raises what the item failed with."""
+    if kind == "error":
+        raise from_item_error(answer)
+    try:
+        if kind != request.operation:
+            raise ValueError(f"{kind or 'nothing'} answers {request.operation}")
+        return request.result(answer, engine)
+    except Exception as error:
+        raise wrong_answer(error) from None
 
 
 class Stream:
@@ -25,17 +30,19 @@ class Stream:
             futures = [stream.dynamic_quantize(x) for x in tensors]
             answers = [future.result() for future in futures]
 
-    Every method takes what the method of the same name of Client takes, and returns a concurrent.futures.Future of what
-    that returns. An item that fails raises from its own future and the stream goes on; a stream that breaks fails all
-    of the open futures. At most max_in_flight calls are unanswered at a time: past that a method waits for an answer.
+    Every method takes what the method of the same name of Client takes (but timeout), and returns a
+    concurrent.futures.Future of what that returns. An item that fails raises from its own future and the stream goes on; a
+    stream that breaks fails all of the open futures. At most max_in_flight calls are unanswered at a time: past that a
+    method waits for an answer. Items are sent as they are: one that is larger than the server allows fails.
     """
 
-    def __init__(self, method, max_in_flight: int, timeout: Optional[float]):
+    def __init__(self, method, max_in_flight: int, timeout: Optional[float], engine: Any = None):
         if max_in_flight < 1:
             raise ValueError(f"max_in_flight is {max_in_flight}, must be 1 or more")
+        self._engine = engine
         self._permits = threading.Semaphore(max_in_flight)
         self._lock = threading.Lock()
-        self._pending: Dict[int, Tuple[Future, Optional[SharedTensor]]] = {}
+        self._pending: Dict[int, Tuple[Future, requests.Request]] = {}
         self._next_id = 0
         self._ended: Optional[Exception] = None
         self._outbox: "queue.Queue" = queue.Queue()
@@ -44,22 +51,25 @@ class Stream:
         self._reader.start()
 
     def quantize(self, *arguments, **options) -> "Future[results.Quantized]":
-        return self._submit("quantize", requests.quantize(*arguments, **options), options.get("out"))
+        """Client.quantize as an item of this stream."""
+        return self._submit(requests.quantize(*arguments, **options))
 
     def dequantize(self, *arguments, **options) -> "Future[results.Dequantized]":
-        return self._submit("dequantize", requests.dequantize(*arguments, **options), options.get("out"))
+        """Client.dequantize as an item of this stream."""
+        return self._submit(requests.dequantize(*arguments, **options))
 
     def dynamic_quantize(self, *arguments, **options) -> "Future[results.DynamicQuantized]":
-        return self._submit("dynamic_quantize", requests.dynamic_quantize(*arguments, **options), options.get("out"))
+        """Client.dynamic_quantize as an item of this stream."""
+        return self._submit(requests.dynamic_quantize(*arguments, **options))
 
     def close(self) -> None:
-        """Says that no more calls come, and waits for the answers still open."""
+        """Say that no more calls come, and wait for the answers still open."""
         self._end(ValueError("the stream is closed"))
         self._outbox.put(None)
         self._reader.join()
 
     def cancel(self) -> None:
-        """Drops the stream; open futures fail with CANCELLED."""
+        """Drop the stream; open futures fail with CANCELLED."""
         self._call.cancel()
         self.close()
 
@@ -76,7 +86,7 @@ class Stream:
         with self._lock:
             self._ended = self._ended or reason
 
-    def _submit(self, kind: str, request, out: Optional[SharedTensor]) -> Future:
+    def _submit(self, request: requests.Request) -> Future:
         self._permits.acquire()
         future: Future = Future()
         future.set_running_or_notify_cancel()
@@ -84,25 +94,40 @@ class Stream:
             if self._ended is not None:
                 self._permits.release()
                 raise self._ended
-            item = messages.StreamRequest(id=self._next_id)
-            getattr(item, kind).CopyFrom(request)
-            self._pending[self._next_id] = future, out
-            self._next_id += 1
-            self._outbox.put(item)
+            identity, self._next_id = self._next_id, self._next_id + 1
+            self._pending[identity] = future, request
+        try:  # outside of the lock, which the reader needs: this copies the tensor
+            data = request.encode_item(identity)
+        except BaseException:
+            with self._lock:
+                known = self._pending.pop(identity, None)
+            if known:
+                self._permits.release()
+            raise
+        self._outbox.put(data)
         return future
 
     def _read(self) -> None:
         failure: Exception = QuantdError(grpc.StatusCode.UNKNOWN, "the stream ended without an answer to this item")
         try:
-            for answer in self._call:
+            for data in self._call:
+                identity, kind, answer = wire.read_item(data)
+                del data
                 with self._lock:
-                    pending = self._pending.pop(answer.id, None)
+                    pending = self._pending.pop(identity, None)
                 if pending is None:
                     continue
                 self._permits.release()
-                self._settle(*pending, answer)
+                future, request = pending
+                try:
+                    future.set_result(settle(request, kind, answer, self._engine))
+                except Exception as error:
+                    future.set_exception(error)
         except grpc.RpcError as error:
             failure = from_rpc_error(error)
+        except Exception as error:  # bytes that are no answer: whose they are can't be known
+            failure = wrong_answer(error)
+            self._call.cancel()
         self._end(failure)
         self._outbox.put(None)
         with self._lock:
@@ -110,15 +135,3 @@ class Stream:
         for future, _ in left.values():
             self._permits.release()
             future.set_exception(failure)
-
-    @staticmethod
-    def _settle(future: Future, out: Optional[SharedTensor], answer) -> None:
-        kind = answer.WhichOneof("response")
-        try:
-            if kind == "error":
-                raise from_item_error(answer.error)
-            result = _PARSERS[kind](getattr(answer, kind), out)
-        except Exception as error:
-            future.set_exception(error)
-        else:
-            future.set_result(result)

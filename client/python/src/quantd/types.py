@@ -5,11 +5,14 @@ ml_dtypes. Packing to 4 and 2 bits happens here and only here.
 """
 
 import enum
+import math
 import sys
 from typing import Any, Optional, Sequence, Union
 
 import ml_dtypes
 import numpy as np
+
+from .foreign import as_numpy
 
 
 class DataType(enum.IntEnum):
@@ -52,9 +55,23 @@ class DataType(enum.IntEnum):
     def is_signed(self) -> bool:
         return not self.name.startswith("UINT")
 
+    @property
+    def in_place(self) -> bool:
+        """Whether numpy keeps elements as the wire does, so that an array's memory is what is sent."""
+        return self.bits >= 8 and (sys.byteorder == "little" or self.bits == 8)
+
     def byte_size(self, elements: int) -> int:
         """Bytes that so many elements take on the wire."""
         return (elements * self.bits + 7) // 8
+
+    def check(self, size: int, shape: Sequence[int]) -> int:
+        """How many elements that shape has; ValueError unless they take `size` bytes on the wire."""
+        if any(length < 0 for length in shape):
+            raise ValueError(f"{self.name} of shape {list(shape)}: no length may be negative")
+        count = math.prod(shape)
+        if size != self.byte_size(count):
+            raise ValueError(f"{self.name} of shape {list(shape)} takes {self.byte_size(count)} bytes, not {size}")
+        return count
 
 
 _DTYPES = {
@@ -84,6 +101,8 @@ _BITS = {
     DataType.UINT2: 2,
     DataType.INT2: 2,
 }
+_AS_ON_THE_WIRE = {int(t): dtype for t, dtype in _DTYPES.items() if t.in_place}
+_SENT_AS_THEY_ARE = frozenset(_AS_ON_THE_WIRE.values())  # in native order, which dtypes are compared with
 _OF_DTYPE = {dtype: data_type for data_type, dtype in _DTYPES.items()}
 _OF_NAME = {name: t for t in DataType for name in (t.name.lower(), t.dtype.name)}
 
@@ -92,6 +111,8 @@ DataTypeLike = Union[DataType, int, str, np.dtype, type]
 
 def data_type(value: DataTypeLike) -> DataType:
     """The DataType of a DataType, its number or name ("int4", "FLOAT8E4M3FN", "float8_e4m3fn") or a numpy dtype."""
+    if isinstance(value, np.dtype) and value in _OF_DTYPE:
+        return _OF_DTYPE[value]
     if isinstance(value, int):
         return DataType(value)
     if isinstance(value, str):
@@ -106,26 +127,35 @@ def data_type(value: DataTypeLike) -> DataType:
 
 def pack(array: np.ndarray) -> bytes:
     """The bytes of an array on the wire: little endian, row-major, 4- and 2-bit types packed lowest bits first."""
+    return packed(array).tobytes()
+
+
+def packed(array: np.ndarray) -> np.ndarray:
+    """An array whose elements, row-major, are those bytes: `array` itself where its memory is as the wire wants it."""
+    if array.dtype in _SENT_AS_THEY_ARE:
+        return array
     kind = data_type(array.dtype)
     if kind.bits >= 8:
-        if array.dtype.byteorder == ">" or (sys.byteorder == "big" and kind.bits > 8):
-            native = np.ascontiguousarray(array.astype(kind.dtype))
-            return native.view(f"u{kind.bits // 8}").astype(f"<u{kind.bits // 8}").tobytes()
-        return array.tobytes()
+        if kind.bits == 8 or (kind.in_place and array.dtype.byteorder != ">"):
+            return array
+        native = np.ascontiguousarray(array.astype(kind.dtype))
+        return native.view(f"u{kind.bits // 8}").astype(f"<u{kind.bits // 8}")
     per_byte = 8 // kind.bits
-    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << kind.bits) - 1)
-    codes = np.concatenate([codes, np.zeros(-codes.size % per_byte, np.uint8)]).reshape(-1, per_byte)
-    packed = codes[:, 0].copy()
+    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    left = codes.size % per_byte
+    if left:
+        codes = np.concatenate([codes, np.zeros(per_byte - left, np.uint8)])
+    codes = codes.reshape(-1, per_byte)
+    mask = np.uint8((1 << kind.bits) - 1)
+    out = codes[:, 0] & mask
     for i in range(1, per_byte):
-        packed |= codes[:, i] << np.uint8(i * kind.bits)
-    return packed.tobytes()
+        out |= (codes[:, i] & mask) << np.uint8(i * kind.bits)
+    return out
 
 
 def unpack(raw: bytes, kind: DataType, shape: Sequence[int]) -> np.ndarray:
     """The array of so many bytes from the wire; the reverse of pack. The array owns its memory and may be written."""
-    count = int(np.prod(shape, dtype=np.int64))
-    if len(raw) != kind.byte_size(count):
-        raise ValueError(f"{kind.name} of shape {list(shape)} takes {kind.byte_size(count)} bytes, not {len(raw)}")
+    count = kind.check(len(raw), shape)
     if kind.bits >= 8:
         data = np.frombuffer(bytearray(raw), dtype=np.uint8)
         if sys.byteorder == "big" and kind.bits > 8:
@@ -135,27 +165,40 @@ def unpack(raw: bytes, kind: DataType, shape: Sequence[int]) -> np.ndarray:
     packed = np.frombuffer(raw, dtype=np.uint8)
     codes = np.empty((packed.size, per_byte), np.uint8)
     for i in range(per_byte):
-        codes[:, i] = (packed >> np.uint8(i * kind.bits)) & ((1 << kind.bits) - 1)
-    codes = codes.reshape(-1)[:count].copy()
+        codes[:, i] = (packed >> np.uint8(i * kind.bits)) & np.uint8((1 << kind.bits) - 1)
+    codes = codes.reshape(-1)[:count]
     if kind.is_integer and kind.is_signed:  # ml_dtypes keeps int4 and int2 sign-extended in a byte
         sign = np.uint8(1 << (kind.bits - 1))
         codes = (codes ^ sign) - sign
     return codes.view(kind.dtype).reshape(shape)
 
 
+def _hint(value: Any) -> str:
+    dtype = getattr(value, "dtype", None)
+    if str(dtype).startswith("torch."):
+        return ". Convert it, for example with .cpu() or .to(torch.float32)"
+    return ". Convert it, for example with .astype(numpy.float32)" if dtype is not None else ""
+
+
 def as_array(value: Any, name: str, default: DataType) -> np.ndarray:
-    """A numpy array of a type that quantd has.
+    """A numpy array of a type that quantd has, of an array of numpy or of any other library.
 
     Arrays keep their type; one that quantd lacks (float64, int64) is a TypeError, never converted silently. Python
     numbers, and lists of them, have no such type and become `default`; an integer that does not fit is a ValueError.
     """
-    if isinstance(value, np.ndarray) or (hasattr(value, "dtype") and not isinstance(value, (float, np.integer))):
-        array = np.asarray(value)
-        try:
+    if type(value) is np.ndarray and value.dtype in _OF_DTYPE:
+        return value
+    if (type(value) is float and not default.is_integer) or (type(value) is int and default in _RANGES):
+        lowest, highest = _RANGES.get(default, (value, value))
+        if lowest <= value <= highest or value != value:
+            return np.array(value, default.dtype)
+    try:
+        array = as_numpy(value)
+        if array is not None:
             data_type(array.dtype)
-        except TypeError as error:
-            raise TypeError(f"{name}: {error}. Convert it, for example with .astype(numpy.float32)") from None
-        return array
+            return array
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}{_hint(value)}") from None
     array = np.asarray(value)
     if default.is_integer:
         if array.size and not np.issubdtype(array.dtype, np.integer):
@@ -175,6 +218,9 @@ def integer_range(kind: DataType) -> "tuple[int, int]":
     return 0, (1 << kind.bits) - 1
 
 
+_RANGES = {kind: integer_range(kind) for kind in DataType if kind.is_integer}
+
+
 def to_message(tensor_class, array: np.ndarray):
     """The wire's Tensor of an array."""
     return tensor_class(data_type=int(data_type(array.dtype)), shape=array.shape, raw_data=pack(array))
@@ -182,6 +228,14 @@ def to_message(tensor_class, array: np.ndarray):
 
 def from_message(tensor) -> Optional[np.ndarray]:
     """The array of a Tensor of the wire, in any of its forms."""
+    raw, dtype = tensor.raw_data, _AS_ON_THE_WIRE.get(tensor.data_type)
+    if raw and dtype is not None:  # most tensors of most calls: a few elements, in one step
+        try:
+            array = np.ndarray(tuple(tensor.shape), dtype, bytearray(raw))
+        except (TypeError, ValueError):
+            array = None
+        if array is not None and array.nbytes == len(raw):
+            return array
     kind = DataType(tensor.data_type)
     form = tensor.WhichOneof("contents")
     if form == "float_values":

@@ -1,0 +1,48 @@
+"""Addresses: what a user writes, as a target that gRPC takes."""
+
+import os
+import re
+from typing import Optional
+
+VARIABLE = "QUANTD_ADDRESS"
+DEFAULT_PORT = 50051
+DEFAULT = f"127.0.0.1:{DEFAULT_PORT}"
+
+# Targets that have no port, or whose form is their resolver's business.
+_AS_THEY_ARE = ("unix:", "unix-abstract:", "vsock:", "xds:", "google-c2p:", "passthrough:")
+
+
+def _with_port(host: str) -> str:
+    """host:port of host, host:port, [v6]:port, [v6] or a bare IPv6 address."""
+    if host.startswith("["):
+        address, bracket, port = host.partition("]")
+        if not bracket or (port and not port.startswith(":")):
+            raise ValueError(f"address {host!r}: what begins with [ is [IPv6 address] or [IPv6 address]:port")
+        return f"{address}]:{port[1:] or DEFAULT_PORT}"
+    if host.count(":") > 1:  # more colons than a port needs: IPv6 without brackets
+        return f"[{host}]:{DEFAULT_PORT}"
+    name, _, port = host.partition(":")
+    if not name:
+        raise ValueError(f"address {host!r} names no host")
+    return f"{name}:{port or DEFAULT_PORT}"
+
+
+def target(given: Optional[str] = None) -> str:
+    """The gRPC target of an address: the one given, else that of QUANTD_ADDRESS, else 127.0.0.1:50051.
+
+    A host without a port gets 50051; so do hosts in dns:, ipv4: and ipv6: targets. Other targets stay as they are.
+    """
+    address = given if given is not None else os.environ.get(VARIABLE) or DEFAULT
+    if not isinstance(address, str):
+        raise TypeError(f"address is {address!r}, must be a string such as {DEFAULT!r}")
+    address = address.strip()
+    if not address:
+        raise ValueError(f"address is empty; give one such as {DEFAULT!r}")
+    if address.startswith(_AS_THEY_ARE):
+        return address
+    if re.match(r"https?://", address):
+        raise ValueError(f"address {address!r}: quantd speaks gRPC; give host:port, and tls_ca= for TLS")
+    scheme = re.match(r"(dns):(//[^/]*/)?|(ipv4|ipv6):(?!//)", address)
+    if scheme is None:
+        return address if "://" in address else _with_port(address)
+    return scheme.group() + ",".join(_with_port(host) for host in address[scheme.end() :].split(","))

@@ -1,0 +1,295 @@
+"""AsyncClient: Client for asyncio, over grpc.aio. Requests, answers and pieces are Client's; only who sends differs."""
+
+import asyncio
+import functools
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import grpc
+import grpc.aio
+
+from . import requests, results, split, wire
+from .base import Base, parsed
+from .errors import QuantdError, ResourceExhaustedError, StatusCode, from_rpc_error, wrong_answer
+from .retry import Attempts, Deadline
+from .stream import settle
+from .transport import PATHS
+
+_ENDED = QuantdError(StatusCode.UNKNOWN, "the stream ended without an answer to this item")
+
+
+class AsyncClient(Base):
+    """A connection to a quantd server for asyncio.
+
+        async with quantd.AsyncClient() as client:
+            answers = await asyncio.gather(*(client.dynamic_quantize(x) for x in tensors))
+
+    Has Client's arguments and methods; those that call the server return awaitables. It belongs to the event loop in which it
+    is first used. A task that is cancelled cancels its call.
+
+    Parameters
+    ----------
+    address, timeout, credentials, tls_ca, tls_cert, tls_key, retry, options, shared_memory_dir
+        As in Client.
+    """
+
+    @functools.wraps(Base.__init__)
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self._channel: Optional[grpc.aio.Channel] = None
+        self._methods: Dict[str, Any] = {}
+        self._closed = False
+        self._limits: Optional[split.Limits] = None
+
+    async def close(self) -> None:
+        """Close the connection; calls in flight are cancelled."""
+        self._closed = True
+        if self._channel is not None:
+            await self._channel.close()
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, *_) -> None:
+        await self.close()
+
+    def _method(self, name: str):
+        self._transport.check_process()
+        if self._closed:
+            raise ValueError("this client is closed")
+        if self._channel is None:  # here and not before: a channel belongs to the loop that runs when it is made
+            self._channel = self._transport.channel(grpc.aio)
+            self._methods = {n: self._channel.unary_unary(path) for n, path in PATHS.items() if n != "stream"}
+            self._methods["stream"] = self._channel.stream_stream(PATHS["stream"])
+        return self._methods[name]
+
+    async def _ask(self, method: str, request: Any, parse: Callable[[bytes], Any], timeout: Optional[float]):
+        return parsed(parse, await self._send(method, request.SerializeToString(), self._deadline(timeout)))
+
+    async def _send(self, name: str, data: bytes, deadline: Deadline) -> bytes:
+        method, attempts = self._method(name), None
+        while True:
+            try:
+                return await method(data, timeout=deadline.left())
+            except grpc.RpcError as error:
+                failure = from_rpc_error(error)
+            attempts = attempts or Attempts(self._transport.retry, deadline)
+            await asyncio.sleep(attempts.wait_after(failure))
+
+    async def _run(self, request: requests.Request, timeout: Optional[float]) -> results.Result:
+        deadline = self._deadline(timeout)
+        if split.may_be_large(request):
+            steps = split.plan(request, await self._server_limits(deadline), self)
+            if steps is not None:
+                return await self._drive(steps, deadline)
+        try:
+            data = await self._send(request.operation, request.encode(), deadline)
+        except ResourceExhaustedError:
+            # Perhaps the limit is lower than it was, or than what is worth asking for it.
+            steps = split.plan(request, await self._server_limits(deadline, again=True), self)
+            if steps is None:
+                raise
+            return await self._drive(steps, deadline)
+        return parsed(lambda answer: request.decode(answer, self), data)
+
+    async def _server_limits(self, deadline: Deadline, again: bool = False) -> split.Limits:
+        if self._limits is None or again:
+            try:
+                self._limits = split.limits_from(await self.info(timeout=deadline.left()))
+            except QuantdError as error:
+                self._limits = split.without_limits(error)
+        return self._limits
+
+    async def _drive(self, steps: split.Steps, deadline: Deadline) -> results.Result:
+        """Runs the pieces of a call, some at a time."""
+
+        def advance():  # on a thread: it may look at the whole tensor
+            try:
+                return next(steps), None
+            except StopIteration as done:
+                return None, done
+
+        loop = asyncio.get_running_loop()
+        while True:
+            batch, done = await loop.run_in_executor(None, advance)
+            if done is not None:
+                return done.value
+            pending = []
+            try:
+                for piece in batch:
+                    if len(pending) >= split.IN_FLIGHT:
+                        await pending.pop(0)
+                    pending.append(asyncio.ensure_future(self._piece(piece, deadline)))
+                while pending:
+                    await pending.pop(0)
+            finally:
+                for task in pending:
+                    task.cancel()
+                await asyncio.gather(*pending, return_exceptions=True)
+
+    async def _piece(self, piece: split.Piece, deadline: Deadline) -> None:
+        try:
+            data = await self._send(piece.request.operation, piece.request.encode(), deadline)
+        except QuantdError as error:
+            raise piece.explain(error) from None
+        parsed(lambda answer: piece.accept(piece.request.decode(answer, self)), data)
+
+    def stream(self, *, max_in_flight: int = 16, timeout: Optional[float] = None) -> "AsyncStream":
+        """Open a stream of many calls; see AsyncStream.
+
+        Parameters
+        ----------
+        max_in_flight : int, optional
+            Calls that may be unanswered at a time.
+        timeout : float, optional
+            Seconds for the whole stream; None: no such limit.
+
+        Returns
+        -------
+        AsyncStream
+            To be used in an `async with` statement.
+        """
+        return AsyncStream(lambda: self._method("stream")(timeout=timeout), max_in_flight, self)
+
+
+class AsyncStream:
+    """Calls in a row without waiting for each.
+
+        async with client.stream() as stream:
+            answers = await asyncio.gather(*[stream.dynamic_quantize(x) for x in tensors])
+
+    Every method takes what the method of the same name of AsyncClient takes (but timeout) and returns an asyncio.Task of what
+    that returns, already under way. An item that fails raises from its own task and the stream goes on; a stream that breaks
+    fails all of the open ones (with INTERNAL where grpc.aio has lost the reason, because it was writing then). At most
+    max_in_flight items are unanswered at a time: the others wait. Items are sent as they are: one that is larger than the
+    server allows fails.
+    """
+
+    def __init__(self, open_call, max_in_flight: int, engine: Any):
+        if max_in_flight < 1:
+            raise ValueError(f"max_in_flight is {max_in_flight}, must be 1 or more")
+        self._open_call, self._engine = open_call, engine
+        self._permits = asyncio.Semaphore(max_in_flight)
+        self._writing = asyncio.Lock()
+        self._pending: Dict[int, Tuple[asyncio.Future, requests.Request]] = {}
+        self._tasks: set = set()
+        self._next_id = 0
+        self._ended: Optional[Exception] = None
+        self._call: Any = None
+        self._reader: Optional[asyncio.Task] = None
+
+    def quantize(self, *arguments, **options) -> "asyncio.Task[results.Quantized]":
+        """AsyncClient.quantize as an item of this stream."""
+        return self._submit(requests.quantize(*arguments, **options))
+
+    def dequantize(self, *arguments, **options) -> "asyncio.Task[results.Dequantized]":
+        """AsyncClient.dequantize as an item of this stream."""
+        return self._submit(requests.dequantize(*arguments, **options))
+
+    def dynamic_quantize(self, *arguments, **options) -> "asyncio.Task[results.DynamicQuantized]":
+        """AsyncClient.dynamic_quantize as an item of this stream."""
+        return self._submit(requests.dynamic_quantize(*arguments, **options))
+
+    async def __aenter__(self) -> "AsyncStream":
+        return self
+
+    async def __aexit__(self, exception_type, *_) -> None:
+        if exception_type is None:
+            await self.close()
+        else:
+            await self.cancel()
+
+    async def close(self) -> None:
+        """Say that no more calls come, and wait for the answers still open."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+        self._ended = self._ended or ValueError("the stream is closed")
+        if self._call is not None:
+            try:
+                await self._call.done_writing()
+            except (grpc.RpcError, asyncio.InvalidStateError):
+                pass  # it ended already; the reader knows why
+            await self._reader
+
+    async def cancel(self) -> None:
+        """Drop the stream; open calls fail with CANCELLED."""
+        self._ended = self._ended or ValueError("the stream is closed")
+        if self._call is not None:
+            self._call.cancel()
+            await self._reader
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    def _submit(self, request: requests.Request) -> "asyncio.Task":
+        if self._ended is not None:
+            raise self._ended
+        if self._call is None:
+            self._call = self._open_call()
+            self._reader = asyncio.ensure_future(self._read())
+        task = asyncio.ensure_future(self._item(request))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _item(self, request: requests.Request):
+        async with self._permits:
+            if self._ended is not None:
+                raise self._ended
+            identity, self._next_id = self._next_id, self._next_id + 1
+            answer: asyncio.Future = asyncio.get_running_loop().create_future()
+            self._pending[identity] = answer, request
+            try:
+                async with self._writing:
+                    await self._write(request.encode_item(identity))
+                return await answer
+            finally:
+                self._pending.pop(identity, None)
+                if answer.done() and not answer.cancelled():
+                    answer.exception()  # retrieved, whatever this task ends with
+
+    async def _write(self, data: bytes) -> None:
+        try:
+            await self._call.write(data)
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            await asyncio.shield(self._reader)  # which gives every open answer the reason
+        except asyncio.CancelledError:
+            if not self._call.done():  # else the call was cancelled, and not this task
+                raise
+            await asyncio.shield(self._reader)
+
+    async def _read(self) -> None:
+        failure: Exception = _ENDED
+        try:
+            while True:
+                data = await self._call.read()
+                if data is grpc.aio.EOF:
+                    break
+                self._settle(*wire.read_item(data))
+            if await self._call.code() is not StatusCode.OK:
+                failure = await _failure(self._call)
+        except grpc.RpcError as error:
+            failure = from_rpc_error(error)
+        except asyncio.CancelledError:
+            failure = QuantdError(StatusCode.CANCELLED, "Cancelled by the client")
+        except Exception as error:  # bytes that are no answer: whose they are can't be known
+            failure = wrong_answer(error)
+            self._call.cancel()
+        self._ended = self._ended or failure
+        for answer, _ in list(self._pending.values()):
+            if not answer.done():
+                answer.set_exception(failure)
+
+    def _settle(self, identity: int, kind: Optional[str], answer: Any) -> None:
+        future, request = self._pending.pop(identity, (None, None))
+        if future is None or future.done():
+            return
+        try:
+            future.set_result(settle(request, kind, answer, self._engine))
+        except Exception as error:
+            future.set_exception(error)
+
+
+async def _failure(call) -> QuantdError:
+    trailers = await call.trailing_metadata()
+    return from_rpc_error(
+        grpc.aio.AioRpcError(await call.code(), await call.initial_metadata(), trailers, details=await call.details())
+    )

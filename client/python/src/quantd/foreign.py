@@ -1,0 +1,57 @@
+"""Arrays of other libraries, as numpy arrays of the same memory: torch, JAX, anything with __array__ or __dlpack__.
+
+No library is imported for it: whoever passes a torch.Tensor has imported torch.
+"""
+
+import sys
+from typing import Any, Optional
+
+import ml_dtypes
+import numpy as np
+
+# Types of torch that numpy has not, by what they are viewed as on the way.
+_TORCH_TYPES = {
+    "torch.bfloat16": ("int16", ml_dtypes.bfloat16),
+    "torch.float8_e4m3fn": ("uint8", ml_dtypes.float8_e4m3fn),
+    "torch.float8_e4m3fnuz": ("uint8", ml_dtypes.float8_e4m3fnuz),
+    "torch.float8_e5m2": ("uint8", ml_dtypes.float8_e5m2),
+    "torch.float8_e5m2fnuz": ("uint8", ml_dtypes.float8_e5m2fnuz),
+    "torch.float8_e8m0fnu": ("uint8", ml_dtypes.float8_e8m0fnu),
+}
+
+
+def _of_torch(tensor: Any) -> np.ndarray:
+    torch = sys.modules["torch"]
+    tensor = tensor.detach()  # the numbers are what is wanted, not their gradient
+    if tensor.device.type != "cpu":
+        raise TypeError(f"it is on {tensor.device}")
+    if str(tensor.dtype) in _TORCH_TYPES:
+        through, dtype = _TORCH_TYPES[str(tensor.dtype)]
+        if not tensor.dim():  # which torch views as another type only when it is the same width, as it is here
+            return tensor.reshape(1).view(getattr(torch, through)).numpy().view(dtype).reshape(())
+        return tensor.view(getattr(torch, through)).numpy().view(dtype)
+    return tensor.numpy()
+
+
+def as_numpy(value: Any) -> Optional[np.ndarray]:
+    """The numpy array of an array of any library; None for what is none, such as numbers and lists.
+
+    Raises TypeError for an array that cannot be one here, as of a GPU.
+    """
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, (bool, int, float, complex, str, bytes, list, tuple)):  # np.float64 is a float
+        return None
+    if isinstance(value, np.generic):
+        return None if isinstance(value, np.integer) else np.asarray(value)
+    torch = sys.modules.get("torch")
+    try:
+        if torch is not None and isinstance(value, torch.Tensor):
+            return _of_torch(value)
+        if hasattr(value, "__array__"):
+            return np.asarray(value)
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(f"a {type(value).__module__}.{type(value).__qualname__} is no array in this memory: {error}") from None
+    return None

@@ -1,0 +1,270 @@
+"""Operations: the three operations and shared memory, with one signature and one description for every kind of client."""
+
+from typing import Any, Optional, Sequence
+
+from . import requests
+from .shared import SharedTensor, directory, shared
+from .types import DataTypeLike
+
+
+class Operations:
+    """What Client and AsyncClient share. A kind of client says in `_run` how a request becomes a result."""
+
+    _shared_memory_dir: Optional[str] = None
+
+    def _run(self, request: requests.Request, timeout: Optional[float]):
+        raise NotImplementedError
+
+    def quantize(
+        self,
+        x: Any,
+        scale: Any,
+        zero_point: Any = None,
+        *,
+        output_type: Optional[DataTypeLike] = None,
+        axis: Optional[int] = None,
+        block_size: int = 0,
+        block_shape: Optional[Sequence[int]] = None,
+        saturate: bool = True,
+        precision: Optional[DataTypeLike] = None,
+        zero_point_order: Optional[str] = None,
+        report_error: bool = False,
+        out: Optional[SharedTensor] = None,
+        timeout: Optional[float] = None,
+    ):
+        """Quantize with a given scale, as ONNX QuantizeLinear.
+
+        y = clamp(rint(x / scale) + zero_point).
+
+        Parameters
+        ----------
+        x : array_like of any shape
+            float32, float16, bfloat16 or int32: numpy, torch on the CPU, anything with ``__array__`` or ``__dlpack__``.
+        scale : array_like of shape (), (N,) or one a block
+            One for the tensor; or of shape (x.shape[axis],); or of x's rank, one a block. A type of x, or
+            float8_e8m0fnu. Python numbers are float32.
+        zero_point : array_like of scale's shape, optional
+            Of y's type. Python integers take output_type, or uint8.
+        output_type : DataTypeLike, optional
+            Type of y; without it zero_point's type, else uint8.
+        axis : int, optional
+            Dimension of a scale of shape (N,) and of block_size; 1 when unset; negative ones count from the end.
+        block_size : int, optional
+            Elements a block along axis; 0: no blocks.
+        block_shape : sequence of int, optional
+            Length of a block along each dimension of x, -1 for the whole dimension.
+        saturate : bool, optional
+            For the float8 types: whether what is too large becomes the largest value, or else NaN or infinity.
+        precision : DataTypeLike, optional
+            Type of the division, when not that of scale.
+        zero_point_order : {"after_rounding", "before_rounding"}, optional
+            When the zero point is added: as ONNX (the default) or as oneDNN Graph.
+        report_error : bool, optional
+            Whether the result carries ``error``.
+        out : SharedTensor, optional
+            Memory for y, large enough and none of the arguments; y is then a view of it.
+        timeout : float, optional
+            Seconds that the call may take, with all of its retries and pieces.
+
+        Returns
+        -------
+        Quantized
+            The result: y has x's shape. Of AsyncClient an awaitable of it.
+
+        Raises
+        ------
+        QuantdError
+            When the call fails; InvalidArgumentError names the field.
+        TypeError, ValueError
+            For arguments that have no form on the wire, such as float64 arrays.
+        """
+        request = requests.quantize(
+            x,
+            scale,
+            zero_point,
+            output_type=output_type,
+            axis=axis,
+            block_size=block_size,
+            block_shape=block_shape,
+            saturate=saturate,
+            precision=precision,
+            zero_point_order=zero_point_order,
+            report_error=report_error,
+            out=out,
+        )
+        return self._run(request, timeout)
+
+    def dequantize(
+        self,
+        x: Any,
+        scale: Any = None,
+        zero_point: Any = None,
+        *,
+        output_type: Optional[DataTypeLike] = None,
+        axis: Optional[int] = None,
+        block_size: int = 0,
+        block_shape: Optional[Sequence[int]] = None,
+        tensor_scale: Any = None,
+        out: Optional[SharedTensor] = None,
+        timeout: Optional[float] = None,
+    ):
+        """Dequantize, as ONNX DequantizeLinear.
+
+        y = (x - zero_point) * scale.
+
+        Parameters
+        ----------
+        x : Quantized, DynamicQuantized, or array_like of any shape
+            A result brings its scale, zero point and granularity, and comes back in the type that it was made of. An
+            array is of any output type of quantize, or int32.
+        scale : array_like of shape (), (N,) or one a block, optional
+            As in quantize; must be there when x is an array.
+        zero_point : array_like of scale's shape, optional
+            Of x's type, or int32.
+        output_type : DataTypeLike, optional
+            "float32", "float16" or "bfloat16"; without it the type that a result was made of, or else scale's type.
+        axis : int, optional
+            As in quantize.
+        block_size : int, optional
+            As in quantize.
+        block_shape : sequence of int, optional
+            As in quantize.
+        tensor_scale : array_like of shape (), optional
+            One float32 that every scale is multiplied by (NVFP4).
+        out : SharedTensor, optional
+            As in quantize.
+        timeout : float, optional
+            As in quantize.
+
+        Returns
+        -------
+        Dequantized
+            The result: y has x's shape. Of AsyncClient an awaitable of it.
+
+        Raises
+        ------
+        QuantdError
+            When the call fails; InvalidArgumentError names the field.
+        TypeError, ValueError
+            For arguments that have no form on the wire.
+        """
+        request = requests.dequantize(
+            x,
+            scale,
+            zero_point,
+            output_type=output_type,
+            axis=axis,
+            block_size=block_size,
+            block_shape=block_shape,
+            tensor_scale=tensor_scale,
+            out=out,
+        )
+        return self._run(request, timeout)
+
+    def dynamic_quantize(
+        self,
+        x: Any,
+        *,
+        output_type: Optional[DataTypeLike] = None,
+        axis: Optional[int] = None,
+        block_size: int = 0,
+        block_shape: Optional[Sequence[int]] = None,
+        saturate: bool = True,
+        scale_type: Optional[DataTypeLike] = None,
+        symmetry: Optional[str] = None,
+        non_finite: Optional[str] = None,
+        report_error: bool = False,
+        out: Optional[SharedTensor] = None,
+        timeout: Optional[float] = None,
+    ):
+        """Find scale and zero point in x, then quantize; DynamicQuantizeLinear for uint8.
+
+        One scale for the tensor, or one an index along axis, a block along axis (block_size) or a block of block_shape.
+
+        Parameters
+        ----------
+        x : array_like of any shape
+            As in quantize.
+        output_type : DataTypeLike, optional
+            Type of y; uint8 when unset.
+        axis : int, optional
+            One scale an index along this dimension; with block_size, the dimension that is cut into blocks.
+        block_size : int, optional
+            Elements a block along axis (1 when unset); 0: no blocks.
+        block_shape : sequence of int, optional
+            Length of a block along each dimension of x, -1 for the whole dimension.
+        saturate : bool, optional
+            As in quantize.
+        scale_type : DataTypeLike, optional
+            float32 (default), float16 or bfloat16; float8_e8m0fnu gives the OCP microscaling formats with
+            block_size=32, float8_e4m3fn gives NVFP4 with block_size=16.
+        symmetry : {"asymmetric", "symmetric"}, optional
+            Whether there is a zero point; asymmetric is the default for integers, floats are always symmetric.
+        non_finite : {"reject", "ignore"}, optional
+            What NaN and infinities in x do: an error (the default), or no part in finding the range.
+        report_error : bool, optional
+            Whether the result carries ``error``.
+        out : SharedTensor, optional
+            As in quantize.
+        timeout : float, optional
+            As in quantize.
+
+        Returns
+        -------
+        DynamicQuantized
+            The result: y has x's shape; scale has shape (), (x.shape[axis],), or one element a block. Of AsyncClient an
+            awaitable of it.
+
+        Raises
+        ------
+        QuantdError
+            When the call fails; InvalidArgumentError names the field.
+        TypeError, ValueError
+            For arguments that have no form on the wire, such as float64 arrays.
+        """
+        request = requests.dynamic_quantize(
+            x,
+            output_type=output_type,
+            axis=axis,
+            block_size=block_size,
+            block_shape=block_shape,
+            saturate=saturate,
+            scale_type=scale_type,
+            symmetry=symmetry,
+            non_finite=non_finite,
+            report_error=report_error,
+            out=out,
+        )
+        return self._run(request, timeout)
+
+    def shared(self, x: Any) -> SharedTensor:
+        """Put an array into memory that the server can read as well: no call with it sends its bytes.
+
+        Parameters
+        ----------
+        x : array_like of any shape
+            The array; it is copied once.
+
+        Returns
+        -------
+        SharedTensor
+            Of x's shape and type.
+        """
+        return shared(directory(self._shared_memory_dir), x)
+
+    def shared_empty(self, shape: Sequence[int], dtype: DataTypeLike) -> SharedTensor:
+        """Make shared memory for an answer.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            Shape of the answer, or of anything of as many bytes.
+        dtype : DataTypeLike
+            Type of its elements.
+
+        Returns
+        -------
+        SharedTensor
+            Of that shape and type; its elements are 0.
+        """
+        return SharedTensor(directory(self._shared_memory_dir), shape, dtype)

@@ -1,0 +1,182 @@
+"""The container of .safetensors files: read with every claim checked against the bytes that are there, written all or nothing.
+
+    8 bytes: length of the header | header: JSON, padded with spaces | the tensors' bytes, at offsets that the header says
+"""
+
+import contextlib
+import json
+import math
+import os
+import secrets
+from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, NamedTuple, Tuple
+
+import numpy as np
+
+METADATA = "__metadata__"
+_MOST_HEADER_BYTES = 100 << 20  # as other readers have it
+_MOST_DIMENSIONS = 32  # of an array of any release of numpy
+# Bits of an element, for every dtype of the format that numpy and ml_dtypes have.
+BITS = {
+    "F64": 64, "I64": 64, "U64": 64, "C64": 64, "F32": 32, "I32": 32, "U32": 32, "F16": 16, "BF16": 16, "I16": 16, "U16": 16,
+    "I8": 8, "U8": 8, "BOOL": 8, "F8_E4M3": 8, "F8_E4M3FNUZ": 8, "F8_E5M2": 8, "F8_E5M2FNUZ": 8, "F8_E8M0": 8, "F4": 4,
+}  # fmt: skip
+
+
+class FormatError(ValueError):
+    """A file that is not what it should be; the text names the file and what is wrong in it."""
+
+
+class Entry(NamedTuple):
+    """A tensor of a file: its dtype in the format's names, its shape, and where its bytes are."""
+
+    dtype: str
+    shape: Tuple[int, ...]
+    begin: int
+    end: int
+
+
+def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    found: Dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise FormatError(f"{key!r} is there twice")
+        found[key] = value
+    return found
+
+
+def parse_json(text: Any, what: str) -> Dict[str, Any]:
+    """The JSON object of a text; FormatError for anything else, and for a key that is there twice."""
+    try:
+        value = json.loads(text, object_pairs_hook=_once)
+    except FormatError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{what} is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise FormatError(f"{what} is a {type(value).__name__}, must be an object")
+    return value
+
+
+def lengths(value: Any, what: str) -> Tuple[int, ...]:
+    """A list of numbers that are not negative."""
+    if not isinstance(value, list) or any(type(n) is not int or not 0 <= n < 1 << 63 for n in value):
+        raise FormatError(f"{what} is {value!r}, must be a list of integers that are not negative")
+    if len(value) > _MOST_DIMENSIONS:
+        raise FormatError(f"{what} has {len(value)} dimensions, more than {_MOST_DIMENSIONS}")
+    return tuple(value)
+
+
+def _entry(name: str, value: Any, size: int) -> Entry:
+    if not isinstance(value, dict):
+        raise FormatError(f"tensor {name!r} is a {type(value).__name__}, must be an object")
+    dtype = value.get("dtype")
+    if not isinstance(dtype, str) or dtype not in BITS:
+        raise FormatError(f"tensor {name!r} has dtype {dtype!r}, which is not known here")
+    shape = lengths(value.get("shape"), f"the shape of tensor {name!r}")
+    offsets = lengths(value.get("data_offsets"), f"data_offsets of tensor {name!r}")
+    if len(offsets) != 2 or offsets[0] > offsets[1] or offsets[1] > size:
+        raise FormatError(f"tensor {name!r} has data_offsets {list(offsets)}, of {size} bytes of tensors in the file")
+    expected = (math.prod(shape) * BITS[dtype] + 7) // 8
+    if offsets[1] - offsets[0] != expected:
+        raise FormatError(
+            f"tensor {name!r}, {dtype} {list(shape)}, takes {expected} bytes, its data_offsets hold {offsets[1] - offsets[0]}"
+        )
+    return Entry(dtype, shape, *offsets)
+
+
+def _check_places(entries: Mapping[str, Entry], size: int) -> None:
+    end, before = 0, ""
+    for name, entry in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
+        if entry.begin < end:
+            raise FormatError(f"tensors {before!r} and {name!r} overlap: one ends at {end}, the other begins at {entry.begin}")
+        if entry.begin > end:
+            raise FormatError(f"{entry.begin - end} bytes at {end} before tensor {name!r} belong to no tensor")
+        end, before = entry.end, name
+    if end != size:
+        raise FormatError(f"the tensors end at {end}, the file has {size} bytes of them")
+
+
+class Reader:
+    """An open file. entries: its tensors by name; metadata: the texts of __metadata__."""
+
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        head = file.read(8)
+        length = int.from_bytes(head, "little")
+        if len(head) < 8 or length > size - 8:
+            raise FormatError(f"the header is {length} bytes long, the file has {size} bytes")
+        if length > _MOST_HEADER_BYTES:
+            raise FormatError(f"the header is {length} bytes long, more than {_MOST_HEADER_BYTES}")
+        header = parse_json(self._exactly(8, length), "the header")
+        metadata = header.pop(METADATA, {})
+        if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+            raise FormatError(f"{METADATA} must be an object of texts")
+        self._data, self.metadata = 8 + length, metadata
+        self.entries = {name: _entry(name, value, size - self._data) for name, value in header.items()}
+        _check_places(self.entries, size - self._data)
+
+    def _exactly(self, begin: int, length: int) -> bytearray:
+        self._file.seek(begin)
+        data = bytearray(length)
+        view, got = memoryview(data), 0
+        while got < length:
+            count = self._file.readinto(view[got:])
+            if not count:
+                raise FormatError(f"the file ends at {begin + got}, while it is read up to {begin + length}")
+            got += count
+        return data
+
+    def read(self, name: str) -> bytearray:
+        """The bytes of a tensor."""
+        entry = self.entries[name]
+        return self._exactly(self._data + entry.begin, entry.end - entry.begin)
+
+
+def header_of(tensors: Mapping[str, Tuple[str, Tuple[int, ...], np.ndarray]], metadata: Mapping[str, str]) -> bytes:
+    """The first bytes of a file of these tensors, which follow in this order."""
+    header: Dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
+    at = 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + data.nbytes]}
+        at += data.nbytes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+@contextlib.contextmanager
+def replaced(path: str, overwrite: bool) -> Iterator[BinaryIO]:
+    """A new file to write, which has its name once all of it is on the disk; nothing is left of it when that fails."""
+    folder, name = os.path.split(os.path.abspath(path))
+    if not overwrite and os.path.lexists(path):
+        raise FileExistsError(17, "exists already; overwrite=True replaces it", path)
+    temporary = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(6)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+    try:
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            yield file
+            os.fsync(file.fileno())
+        if overwrite or not hasattr(os, "link"):
+            os.replace(temporary, path)
+        else:
+            os.link(temporary, path)  # which fails when somebody has made the file meanwhile
+            os.unlink(temporary)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write(file: BinaryIO, data: Any) -> None:
+    """All of the bytes: one write may take fewer."""
+    view = memoryview(data).cast("B")
+    while view:
+        view = view[file.write(view) :]

@@ -1,0 +1,167 @@
+"""DynamicQuantize: pieces that find their own scales, or scales first and then pieces."""
+
+from typing import Any, Iterator, List, Optional
+
+import numpy as np
+
+from .. import messages, results
+from ..errors import InvalidArgumentError
+from ..requests import Request
+from ..types import DataType, data_type
+from . import blame, ranges
+from .grid import Box, Grid, invalid
+from .limits import PIECE_BYTES, Limits
+from .piece import Piece, Steps, Whole, message_of
+from .report import Report, raise_smallest_int8
+
+_IGNORE = 2  # NON_FINITE_IGNORE
+
+
+def is_two_level(request: Request) -> bool:
+    """NVFP4, whose second scale depends on the whole tensor."""
+    message = request.message
+    if request.operation != "dynamic_quantize":
+        return False
+    return message.scale_type == DataType.FLOAT8E4M3FN and message.output_type == DataType.FLOAT4E2M1
+
+
+def _not_finite(x: np.ndarray) -> Optional[Exception]:
+    """What the server says of the first NaN or infinity, which it may not have met first; None when there is none."""
+    first = ranges.first_non_finite(x)
+    if first is None:
+        return None
+    value = float(x[np.unravel_index(first, x.shape)])
+    rule = "DynamicQuantize takes finite values unless non_finite is IGNORE"
+    return invalid("x", f"x[{first}] is {value}, {rule}")
+
+
+def _explain_x(request: Request, grid: Grid, x: np.ndarray, box: Box, error: Exception) -> Exception:
+    if isinstance(error, InvalidArgumentError) and request.message.non_finite != _IGNORE:
+        found = _not_finite(x)
+        if found is not None:
+            return found
+    return blame.whole(error, {"y_scale": blame.place(grid.counts, grid.blocks_of(box))})
+
+
+def alone(request: Request, x: np.ndarray, grid: Grid, pieces: List[Box], engine: Any) -> Steps:
+    """Pieces that find their own scales."""
+    report = Report()
+    y, scale, zero_point = Whole(grid.shape, request.out), Whole(grid.counts), Whole(grid.counts)
+    reports = request.message.report_error
+
+    def accept(result: results.DynamicQuantized, box: Box) -> None:
+        blocks = grid.blocks_of(box)
+        y.put(box, result.y)
+        scale.put(blocks, result.scale)
+        if result.zero_point is not None:
+            zero_point.put(blocks, result.zero_point)
+        if reports:
+            report.add(x[box], result.error)
+
+    def batch() -> Iterator[Piece]:
+        for box in pieces:
+            yield Piece(
+                Request("dynamic_quantize", message_of(request, type(request.message), grid, box), {"x": x[box]}),
+                lambda result, box=box: accept(result, box),
+                lambda error, box=box: _explain_x(request, grid, x, box, error),
+            )
+
+    yield batch()
+    return _found(request, grid, y, scale, zero_point, None, report.finish() if reports else None, x, engine)
+
+
+def _found(request, grid, y, scale, zero_point, tensor_scale, error, x, engine) -> results.DynamicQuantized:
+    return results.DynamicQuantized(
+        y.finish(),
+        scale.array.reshape(grid.scale_shape),
+        zero_point=None if zero_point.array is None else zero_point.array.reshape(grid.scale_shape),
+        tensor_scale=tensor_scale,
+        error=error,
+        axis=request.granularity[0],
+        block_size=request.granularity[1],
+        block_shape=request.granularity[2],
+        input_type=data_type(x.dtype),
+        engine=engine,
+    )
+
+
+def ranges_first(
+    request: Request, x: np.ndarray, grid: Grid, pieces: List[Box], limits: Limits, engine: Any
+) -> Steps:
+    """Scales of ranges that are found here, then pieces with known scales."""
+    
+    low, high = ranges.of_blocks(x, grid)
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        if request.message.non_finite != _IGNORE:
+            raise _not_finite(x)
+        low, high = ranges.of_finite(x, grid)
+    two_level = is_two_level(request)
+    flat = (grid.scales,)
+    scale, zero_point, tensor_scales = Whole(flat), Whole(flat), []
+
+    def range_batch() -> Iterator[Piece]:
+        most = min(limits.message or PIECE_BYTES, PIECE_BYTES, (limits.budget or PIECE_BYTES * 4) // 4)
+        for which, rows in ranges.rows(low, high, two_level, most):
+            message = type(request.message)()
+            message.CopyFrom(request.message)
+            for name in ("axis", "block_size", "block_shape", "output", "report_error"):
+                message.ClearField(name)
+            message.axis = 0
+            yield Piece(
+                Request("dynamic_quantize", message, {"x": rows}),
+                lambda result, which=which: take(result, which),
+                lambda error, which=which: blame.whole(error, {"y_scale": lambda index: index + which.start}),
+            )
+
+    def take(result: results.DynamicQuantized, which: slice) -> None:
+        kept = which.stop - which.start
+        scale.put((which,), result.scale.reshape(-1)[:kept])
+        if result.zero_point is not None:
+            zero_point.put((which,), result.zero_point.reshape(-1)[:kept])
+        if two_level:
+            if result.tensor_scale is None:
+                raise ValueError("y_tensor_scale is missing")
+            tensor_scales.append(result.tensor_scale)
+
+    yield range_batch()
+    tensor_scale = tensor_scales[0] if two_level else None
+    known = {
+        "scale": ranges.as_float(scale.array, tensor_scale).reshape(grid.counts),
+        "zero_point": None if zero_point.array is None else zero_point.array.reshape(grid.counts),
+    }
+    y, report, reports = Whole(grid.shape, request.out), Report(), request.message.report_error
+
+    def batch() -> Iterator[Piece]:
+        for box in pieces:
+            blocks = grid.blocks_of(box)
+            shape = () if grid.scales == 1 else None
+            parts = {name: value[blocks] for name, value in known.items() if value is not None}
+            parts = {name: value if shape is None else value.reshape(shape) for name, value in parts.items()}
+            yield Piece(
+                Request("quantize", message_of(request, messages.QuantizeRequest, grid, box), {"x": x[box], **parts}),
+                lambda result, box=box, blocks=blocks: accept(result, box, blocks),
+                lambda error: error,  # its scales are the server's own
+            )
+
+    def accept(result: results.Quantized, box: Box, blocks: Box) -> None:
+        error = result.error
+        if result.y.dtype == np.int8:
+            spread = [_spread(value, grid, box, blocks) for value in known.values()]
+            error = raise_smallest_int8(x[box], result.y, *spread, error)
+        y.put(box, result.y)
+        if reports:
+            report.add(x[box], error)
+
+    yield batch()
+    return _found(request, grid, y, scale, zero_point, tensor_scale, report.finish() if reports else None, x, engine)
+
+
+def _spread(value: Optional[np.ndarray], grid: Grid, box: Box, blocks: Box) -> Optional[np.ndarray]:
+    """A block's value for each element of a box, or in a form that broadcasts to that."""
+    if value is None:
+        return None
+    part = value[blocks]
+    for d, (inside, block, count) in enumerate(zip(box, grid.block, grid.counts)):
+        if count > 1:
+            part = np.take(part, np.arange(inside.start, inside.stop) // block - inside.start // block, axis=d)
+    return part

@@ -1,0 +1,98 @@
+"""Scales of blocks that are larger than a message: numpy finds their ranges, the server makes scales of these.
+
+A scale depends on nothing of its block but the smallest and the largest finite value and zero, which every range holds. So a
+DynamicQuantize of a tensor with a row for each block, which holds these two numbers, finds the very scales and zero points; the
+conversions of x to FLOAT that come before (exact, or of int32 rounded) keep the order of values, so the smallest converted
+value is the smallest value, converted. NVFP4's second scale depends on the largest |x| of the whole tensor: a last row has it.
+"""
+
+from typing import List, Optional, Tuple
+
+import numpy as np
+
+from ..types import DataType, data_type
+from .grid import Grid
+
+_ROWS_AT_A_TIME = 1 << 18  # of one conversion to float32
+
+
+def _reduce(function, values: np.ndarray, grid: Grid) -> np.ndarray:
+    """The smallest, or largest, value of each block: of grid.counts' shape."""
+    for d in reversed(range(values.ndim)):
+        if grid.counts[d] == 1:
+            values = function.reduce(values, axis=d, keepdims=True)
+        elif grid.block[d] > 1:
+            values = function.reduceat(values, np.arange(0, grid.shape[d], grid.block[d]), axis=d)
+    return values
+
+
+def _floats(x: np.ndarray) -> np.ndarray:
+    return x if x.dtype == np.float32 or x.dtype == np.int32 else x.astype(np.float32)
+
+
+def _one_range(x: np.ndarray) -> Tuple[float, float]:
+    """Smallest and largest value of a tensor; NaN when there is one."""
+    flat = x.reshape(-1) if x.flags.c_contiguous else x.ravel(order="K")
+    lows, highs = [np.float32(0)], [np.float32(0)]
+    for begin in range(0, flat.size, _ROWS_AT_A_TIME):
+        part = _floats(flat[begin : begin + _ROWS_AT_A_TIME])
+        lows.append(np.float32(part.min()))
+        highs.append(np.float32(part.max()))
+    return np.min(lows), np.max(highs)
+
+
+def of_blocks(x: np.ndarray, grid: Grid) -> Tuple[np.ndarray, np.ndarray]:
+    """Smallest and largest value of each block, and zero: two float32 arrays of grid.counts' shape.
+
+    They are finite when all values are.
+    """
+    with np.errstate(invalid="ignore"):
+        if grid.scales == 1:
+            low, high = (np.full(grid.counts, value, np.float32) for value in _one_range(x))
+        else:
+            floats = _floats(x)
+            low = _reduce(np.minimum, floats, grid).astype(np.float32)
+            high = _reduce(np.maximum, floats, grid).astype(np.float32)
+        return np.minimum(low, np.float32(0)), np.maximum(high, np.float32(0))
+
+
+def of_finite(x: np.ndarray, grid: Grid) -> Tuple[np.ndarray, np.ndarray]:
+    """The same of the finite values only."""
+    floats = _floats(x)
+    return of_blocks(np.where(np.isfinite(floats), floats, np.float32(0)), grid)
+
+
+def first_non_finite(x: np.ndarray) -> Optional[int]:
+    """The row-major index of the first NaN or infinity; None when there is none."""
+    if data_type(x.dtype).is_integer:
+        return None
+    flat = np.ascontiguousarray(x).reshape(-1)
+    for begin in range(0, flat.size, _ROWS_AT_A_TIME):
+        bad = ~np.isfinite(flat[begin : begin + _ROWS_AT_A_TIME])
+        if bad.any():
+            return begin + int(bad.argmax())
+    return None
+
+
+def rows(low: np.ndarray, high: np.ndarray, two_level: bool, most_bytes: int) -> List[Tuple[slice, np.ndarray]]:
+    """Tensors of ranges for DynamicQuantize with axis=0, and which blocks each is of; with two_level one row more each."""
+    low, high = low.reshape(-1), high.reshape(-1)
+    if two_level:
+        largest = np.maximum(-low, high)
+        every, last = largest.reshape(-1, 1), largest.max().reshape(1, 1)
+    else:
+        every, last = np.stack([low, high], axis=1), np.empty((0, 2), np.float32)
+    most = max(most_bytes // 32, 1)  # a row is at most 8 bytes, and 2 + 4 + 1 in the answer
+    return [
+        (slice(begin, min(begin + most, len(every))), np.concatenate([every[begin : begin + most], last]))
+        for begin in range(0, len(every), most)
+    ]
+
+
+def as_float(scale: np.ndarray, tensor_scale: Optional[np.ndarray]) -> np.ndarray:
+    """Scales as DynamicQuantize divides by them: FLOAT, whatever their type, times NVFP4's second scale, rounded to FLOAT."""
+    floats = scale.astype(np.float32)
+    if data_type(scale.dtype) is DataType.FLOAT8E8M0:  # whose smallest, 2^-127, a conversion may take for 0
+        codes = scale.view(np.uint8).astype(np.float64)
+        floats = np.exp2(codes - 127).astype(np.float32)
+    return floats if tensor_scale is None else floats * np.float32(tensor_scale)

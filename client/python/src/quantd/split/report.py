@@ -1,0 +1,104 @@
+"""Error reports: those of pieces, put together.
+
+Counts and the largest error are exact. A mean comes back as the sum that it was made of, to the last bits of a double; the
+signal's energy is summed here, because the report of a piece without error does not say it. Sums of pieces are rounded once, so
+that they do not depend on the order in which answers come.
+"""
+
+import math
+from typing import List, Optional
+
+import numpy as np
+
+from ..results import QuantizationError
+
+_STEP = 1 << 18
+
+
+def _finite_doubles(x: np.ndarray):
+    flat = np.ascontiguousarray(x).reshape(-1)
+    for begin in range(0, flat.size, _STEP):
+        part = flat[begin : begin + _STEP]
+        # An int32 counts as the FLOAT that it is cast to.
+        values = part.astype(np.float32).astype(np.float64)
+        yield values[np.isfinite(values)]
+
+
+class Report:
+    """Sums of the pieces of one call."""
+
+    def __init__(self):
+        self._signals: List[float] = []
+        self._noises: List[float] = []
+        self._largest = 0.0
+        self._finite = self._saturated = self._non_finite = 0
+
+    def add(self, x: np.ndarray, error: Optional[QuantizationError]) -> None:
+        """Adds the report of the piece x."""
+        if error is None:
+            raise ValueError("quantization_error is missing")
+        finite, signal = 0, 0.0
+        for values in _finite_doubles(x):
+            finite += values.size
+            signal += float(np.dot(values, values))
+        self._signals.append(signal)
+        self._noises.append(error.mean_squared_error * finite)
+        self._largest = _largest(self._largest, error.max_absolute_error)
+        self._finite += finite
+        self._saturated += error.saturated_elements
+        self._non_finite += error.non_finite_elements
+
+    def finish(self) -> QuantizationError:
+        """The report of the whole."""
+        signal, noise = math.fsum(self._signals), math.fsum(self._noises)
+        if noise == 0:
+            sqnr = math.inf
+        elif math.isnan(noise) or math.isnan(signal):
+            sqnr = math.nan
+        elif math.isinf(noise) or signal == 0:
+            sqnr = -math.inf
+        else:
+            sqnr = 10 * math.log10(signal / noise)
+        return QuantizationError(
+            sqnr_db=sqnr,
+            mean_squared_error=noise / self._finite if self._finite else 0.0,
+            max_absolute_error=self._largest,
+            saturated_elements=self._saturated,
+            non_finite_elements=self._non_finite,
+        )
+
+
+def _largest(a: float, b: float) -> float:
+    return math.nan if math.isnan(a) or math.isnan(b) else max(a, b)
+
+
+def raise_smallest_int8(x, y, scale, zero_point, error: Optional[QuantizationError]) -> Optional[QuantizationError]:
+    """Turns every -128 of y into -127, as DynamicQuantize has it, and the report of y as it was into that of y as it is.
+
+    INT8 is [-128, 127] in Quantize, which pieces with known scales go through, and [-127, 127] in DynamicQuantize. They
+    differ only where the value before the clamp is below -127. scale and zero_point: of x's shape, or one.
+    """
+    low = y == -128
+    if not low.any():
+        return error
+    y[low] = -127
+    if error is None:
+        return None
+    values = x[low].astype(np.float32)
+    scales = np.broadcast_to(scale, x.shape)[low]
+    zeros = np.float32(0) if zero_point is None else np.broadcast_to(zero_point, x.shape)[low].astype(np.float32)
+    # What lay below both ranges is counted already.
+    newly = int(np.count_nonzero(np.rint(values / scales) + zeros == -128))
+    finite = np.isfinite(values)
+    many = sum(part.size for part in _finite_doubles(x))
+    values, scales = values[finite].astype(np.float64), scales[finite].astype(np.float64)
+    zeros = zeros[finite].astype(np.float64) if zeros.ndim else np.float64(zeros)
+    before, after = values - (-128 - zeros) * scales, values - (-127 - zeros) * scales
+    added = float(np.dot(after, after) - np.dot(before, before)) / many if many else 0.0
+    return QuantizationError(
+        sqnr_db=error.sqnr_db,
+        mean_squared_error=error.mean_squared_error + added,
+        max_absolute_error=_largest(error.max_absolute_error, float(np.abs(after).max(initial=0.0))),
+        saturated_elements=error.saturated_elements + newly,
+        non_finite_elements=error.non_finite_elements,
+    )

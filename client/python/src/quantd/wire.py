@@ -1,0 +1,273 @@
+"""The bytes around arrays: a message is made in one copy of its arrays, and read without one.
+
+The generated parser copies a tensor's bytes at least twice each way. Here only what is small goes through it:
+
+    request: tag, length | tensor: data_type, shape, tag and length of raw_data | the array's own memory | ... | the rest
+    answer:  the same, with raw_data found by its tags and left where it was received
+
+What is put together is protobuf like any other. What is read may be anything: whatever is not one tensor of its field with one
+raw_data is left to the generated parser, which has the last word on what a message means.
+"""
+
+import ctypes
+import platform
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from . import messages
+from .types import DataType, data_type, from_message, packed, unpack
+
+# Arrays and messages below this are copied by code in C faster than they are found by code in Python.
+SMALL = 16 << 10
+_RAW_DATA = messages.Tensor.DESCRIPTOR.fields_by_name["raw_data"].number
+_MOST_FIELDS = 100  # a message of ours has fewer; one of millions of fields is for code in C
+_BYTES = 2  # protobuf's wire type of bytes and messages
+_MAKES_BYTES_IN_PLACE = platform.python_implementation() == "CPython"
+
+
+def varint(value: int) -> bytes:
+    """A number that is not negative, as protobuf writes it."""
+    if value < 0x80:
+        return bytes((value,))
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _tag(number: int) -> bytes:
+    return varint(number << 3 | _BYTES)
+
+
+def memory_of(fresh: bytes) -> np.ndarray:
+    """The memory of a bytes object, to write to.
+
+    Bytes are constants once anybody can see them; so only for an object that was just made and is in nobody else's hands:
+    a message that is being put together, or that the transport has received for us alone.
+    """
+    memory = (ctypes.c_char * len(fresh)).from_address(ctypes.cast(ctypes.c_char_p(fresh), ctypes.c_void_p).value)
+    memory.owner = fresh  # the array keeps the ctypes object, and that the bytes
+    return np.frombuffer(memory, np.uint8)
+
+
+def field(number: int, message: bytes) -> bytes:
+    """A message inside another, as the field of that number."""
+    return _tag(number) + varint(len(message)) + message
+
+
+class Field(NamedTuple):
+    """A tensor to be sent as the field of that number."""
+
+    number: int
+    array: np.ndarray
+
+
+def _head(field: Field, size: int) -> bytes:
+    header = messages.Tensor(data_type=data_type(field.array.dtype), shape=field.array.shape).SerializeToString()
+    header += _tag(_RAW_DATA) + varint(size)
+    return _tag(field.number) + varint(len(header) + size) + header
+
+
+def parts(fields: Sequence[Field], rest: bytes) -> List[Any]:
+    """The buffers that are the message, in order: those of the fields and then `rest`, a serialized message without them.
+
+    An array that does not lie in one piece stands for itself, to be copied by `join`.
+    """
+    out: List[Any] = []
+    for field in fields:
+        memory = packed(field.array) if field.array.nbytes >= SMALL else packed(field.array).tobytes()
+        out.append(_head(field, memory.nbytes if isinstance(memory, np.ndarray) else len(memory)))
+        out.append(memory)
+    out.append(rest)
+    return out
+
+
+def size_of(buffers: Sequence[Any]) -> int:
+    return sum(b.nbytes if isinstance(b, np.ndarray) else len(b) for b in buffers)
+
+
+def join(buffers: Sequence[Any]) -> bytes:
+    """One message of its buffers: the one copy that every array makes."""
+    scattered = [b for b in buffers if isinstance(b, np.ndarray) and not b.flags.c_contiguous]
+    if not scattered or not _MAKES_BYTES_IN_PLACE:
+        return b"".join([np.ascontiguousarray(b).reshape(-1).view(np.uint8) if isinstance(b, np.ndarray) else b for b in buffers])
+    message = bytes(size_of(buffers))
+    memory, at = memory_of(message), 0
+    for buffer in buffers:
+        if isinstance(buffer, np.ndarray):
+            codes = buffer.view(f"u{buffer.itemsize}")
+            np.copyto(memory[at : at + buffer.nbytes].view(codes.dtype).reshape(codes.shape), codes)
+            at += buffer.nbytes
+        else:
+            memory[at : at + len(buffer)] = np.frombuffer(buffer, np.uint8)
+            at += len(buffer)
+    return message
+
+
+def item(identity: int, number: int, request: Sequence[Any]) -> List[Any]:
+    """The buffers of a stream's item: its id, and the request as the field of that number."""
+    return [b"\x08" + varint(identity) + _tag(number) + varint(size_of(request)), *request]
+
+
+# --- answers -------------------------------------------------------------------------------------------------------------
+
+
+class _Unusual(Exception):
+    """Bytes that only the generated parser knows what to make of."""
+
+
+def _read_varint(data: bytes, at: int) -> Tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise _Unusual
+
+
+def _fields(data: bytes, at: int, end: int):
+    """Each field of the message data[at:end]: number, its first byte, its payload's first and last; -1 when it has no length."""
+    count = 0
+    while at < end:
+        begin, count = at, count + 1
+        if count > _MOST_FIELDS:
+            raise _Unusual
+        tag, at = _read_varint(data, at)
+        kind = tag & 7
+        payload = -1
+        if kind == 0:
+            _, at = _read_varint(data, at)
+        elif kind == _BYTES:
+            length, payload = _read_varint(data, at)
+            at = payload + length
+        elif kind in (1, 5):
+            at += 8 if kind == 1 else 4
+        else:
+            raise _Unusual
+        if at > end or not tag >> 3:
+            raise _Unusual
+        yield tag >> 3, begin, payload, at
+
+
+def _tensor(data: bytes, begin: int, end: int) -> np.ndarray:
+    """The array of the tensor data[begin:end] that has one raw_data."""
+    rest, raw = [], None
+    for number, start, payload, stop in _fields(data, begin, end):
+        if number > _RAW_DATA or (number == _RAW_DATA and (raw is not None or payload < 0)):
+            raise _Unusual
+        if number == _RAW_DATA:
+            raw = payload, stop
+        else:
+            rest.append(data[start:stop])
+    if raw is None:
+        raise _Unusual
+    tensor = messages.Tensor.FromString(b"".join(rest))
+    return take(data, raw[0], raw[1], DataType(tensor.data_type), tensor.shape)
+
+
+def take(data: bytes, begin: int, end: int, kind: DataType, shape: Sequence[int]) -> np.ndarray:
+    """The array of the raw_data data[begin:end] of a received message, which is in nobody else's hands.
+
+    Of 8 bits and wider: the message's own memory, when that is most of the message, so that a few scales do not keep a
+    tensor alive. Writable and aligned: what begins at an odd place is moved down by less than an element, where bytes
+    that were read already are.
+    """
+    if not (_MAKES_BYTES_IN_PLACE and kind.bits >= 8 and kind.in_place and 2 * (end - begin) >= len(data)):
+        return unpack(memoryview(data)[begin:end], kind, shape)
+    kind.check(end - begin, shape)
+    memory = memory_of(data)
+    odd = (memory.ctypes.data + begin) % kind.dtype.itemsize
+    if odd > begin:
+        return unpack(memoryview(data)[begin:end], kind, shape)
+    if odd:
+        ctypes.memmove(memory.ctypes.data + begin - odd, memory.ctypes.data + begin, end - begin)
+    return memory[begin - odd : end - odd].view(kind.dtype).reshape(tuple(shape))
+
+
+class Answer(NamedTuple):
+    """A message without its tensors, and these by their fields' numbers. Of those not in raw_data the message has them."""
+
+    message: Any
+    arrays: Dict[int, np.ndarray]
+
+    def array(self, field: str) -> Optional[np.ndarray]:
+        """The tensor of that field; None when there is none."""
+        if self.arrays:
+            number = self.message.DESCRIPTOR.fields_by_name[field].number
+            if number in self.arrays:
+                return self.arrays[number]
+        return from_message(getattr(self.message, field)) if self.message.HasField(field) else None
+
+
+def read(message_class, data: bytes, begin: int = 0, end: Optional[int] = None) -> Answer:
+    """The answer data[begin:end], a message of that class. `data` must be in nobody else's hands.
+
+    Raises ValueError, or DecodeError of protobuf, when it is none.
+    """
+    end = len(data) if end is None else end
+    if end == len(data) <= SMALL and not begin:
+        return Answer(message_class.FromString(data), {})
+    if end - begin > SMALL:
+        try:
+            return _read_in_place(message_class, data, begin, end)
+        except (_Unusual, IndexError):
+            pass
+    return Answer(message_class.FromString(data[begin:end] if end - begin != len(data) else data), {})
+
+
+def _read_in_place(message_class, data: bytes, begin: int, end: int) -> Answer:
+    tensors = {
+        f.number for f in message_class.DESCRIPTOR.fields if f.message_type is not None and f.message_type.name == "Tensor"
+    }
+    rest, arrays, spans = [], {}, []
+    seen = set()
+    for number, start, payload, stop in _fields(data, begin, end):
+        if number in tensors and (payload < 0 or number in seen):
+            raise _Unusual
+        seen.add(number)
+        if number in tensors and stop - payload >= SMALL:
+            spans.append((number, payload, stop))
+        else:
+            rest.append(data[start:stop])
+    message = message_class.FromString(b"".join(rest))
+    for number, payload, stop in spans:  # all else has been read: the memory may move
+        arrays[number] = _tensor(data, payload, stop)
+    return Answer(message, arrays)
+
+
+def read_item(data: bytes) -> Tuple[int, Optional[str], Any]:
+    """A stream's answer: its id, which of the answers it has, and that one, an Answer or an ItemError."""
+    try:
+        if len(data) > SMALL:
+            return _read_item_in_place(data)
+    except (_Unusual, IndexError):
+        pass
+    answer = messages.StreamResponse.FromString(data)
+    kind = answer.WhichOneof("response")
+    value = getattr(answer, kind) if kind else None
+    return answer.id, kind, value if kind in (None, "error") else Answer(value, {})
+
+
+def _read_item_in_place(data: bytes) -> Tuple[int, Optional[str], Any]:
+    by_number = messages.StreamResponse.DESCRIPTOR.fields_by_number
+    identity, response = b"", None
+    for number, start, payload, stop in _fields(data, 0, len(data)):
+        field = by_number.get(number)
+        if number == 1 and payload < 0:
+            identity = data[start:stop]
+        elif field is not None and field.containing_oneof is not None and payload >= 0 and response is None:
+            response = field, payload, stop
+        else:
+            raise _Unusual
+    if response is None or response[0].name == "error":
+        raise _Unusual
+    field, payload, stop = response
+    answer = read(messages.ANSWERS[field.name], data, payload, stop)
+    return messages.StreamResponse.FromString(identity).id, field.name, answer

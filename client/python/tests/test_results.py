@@ -1,0 +1,98 @@
+"""Results remember what they were made with, and by whom."""
+
+import copy
+import pickle
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import quantd
+from quantd import DataType
+
+X = np.random.default_rng(1).standard_normal((6, 32)).astype(np.float32)
+WAYS = [
+    {},
+    {"axis": 0},
+    {"axis": -1, "output_type": "int8", "symmetry": "symmetric"},
+    {"axis": 0, "block_size": 4, "output_type": "int4"},
+    {"block_size": 16, "output_type": "uint2"},
+    {"block_shape": [2, -1], "output_type": "float8_e4m3fn"},
+    {"block_size": 16, "output_type": "float4_e2m1fn", "scale_type": "float8_e4m3fn"},
+    {"block_size": 32, "output_type": "float8_e5m2", "scale_type": "float8_e8m0fnu"},
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.int32])
+def test_dequantize_takes_a_result(client, way, dtype):
+    x = (X * 10).astype(dtype)
+    result = client.dynamic_quantize(x, **way)
+    back = "float32" if dtype is np.int32 else dtype
+    said = {name: way[name] for name in ("axis", "block_size", "block_shape") if name in way}
+    expected = client.dequantize(
+        result.y, result.scale, result.zero_point, tensor_scale=result.tensor_scale, output_type=back, **said).y
+    for y in (client.dequantize(result).y, result.dequantize().y):
+        assert y.dtype == np.dtype(back)
+        np.testing.assert_array_equal(y, expected)
+    assert result.dequantize(output_type="bfloat16").y.dtype == ml_dtypes.bfloat16
+    assert np.abs(expected.astype(np.float64) - x.astype(np.float64)).max() < np.abs(x.astype(np.float64)).max()
+
+
+def test_quantize_remembers_too(client):
+    scale = np.linspace(0.1, 0.6, 6, dtype=np.float32)
+    result = client.quantize(X.astype(np.float16), scale, np.full(6, 3, np.int8), axis=0)
+    assert (result.axis, result.block_size, result.block_shape, result.input_type) == (0, 0, None, DataType.FLOAT16)
+    expected = client.dequantize(result.y, scale, np.full(6, 3, np.int8), axis=0, output_type="float16").y
+    scale[:] = 99  # the result has what the call had
+    np.testing.assert_array_equal(client.dequantize(result).y, expected)
+    blocked = client.quantize(X, np.ones((3, 8), np.float32), block_shape=np.array([2, 4]), zero_point=np.ones((3, 8), np.int8))
+    assert blocked.block_shape == (2, 4)
+    np.testing.assert_array_equal(blocked.dequantize().y, np.clip(np.rint(X) + 1, -128, 127) - 1)
+
+
+def test_what_a_result_has_is_not_given_again(client):
+    result = client.dynamic_quantize(X, axis=0)
+    for options in ({"scale": 1.0}, {"axis": 0}, {"zero_point": 1}, {"tensor_scale": 1.0}, {"block_size": 2},
+                    {"block_shape": [1, 1]}):
+        with pytest.raises(TypeError, match=f"its own {next(iter(options))}; .*pass x.y"):
+            client.dequantize(result, **options)
+    with pytest.raises(TypeError, match="scale is missing"):
+        client.dequantize(result.y)
+
+
+def test_pickling_and_copying_drop_the_client(client):
+    for result in (client.dynamic_quantize(X, axis=0, report_error=True), client.quantize(X, 0.1)):
+        for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result), copy.copy(result)):
+            assert type(again) is type(result) and again.engine is None and again.error == result.error
+            np.testing.assert_array_equal(again.y, result.y)
+            np.testing.assert_array_equal(client.dequantize(again).y, result.dequantize().y)
+            with pytest.raises(RuntimeError, match=r"has no client.*client\.dequantize\(result\)"):
+                again.dequantize()
+    assert "engine" not in repr(result)
+
+
+def test_streams_know_results(client):
+    with client.stream() as stream:
+        result = stream.dynamic_quantize(X, axis=0).result()
+        np.testing.assert_array_equal(stream.dequantize(result).result().y, result.dequantize().y)
+
+
+def test_a_result_keeps_its_client(address):
+    result = quantd.Client(address).dynamic_quantize(X)
+    assert result.dequantize().y.shape == X.shape
+    result.engine.close()
+    with pytest.raises(ValueError, match="closed"):
+        result.dequantize()
+
+
+def test_errors_cross_processes(client):
+    with pytest.raises(quantd.InvalidArgumentError) as caught:
+        client.quantize(X, np.ones(5, np.float32), axis=0)
+    for error in (caught.value, quantd.UnavailableError(caught.value.code, "gone", retry_after=0.5, no_retry=True),
+                  quantd.QuantdError(caught.value.code, "x", reason="R", metadata={"a": "b"}),
+                  quantd.DeadlineExceededError(caught.value.code, "late"), quantd.ResourceExhaustedError(caught.value.code, "big")):
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error) and str(again) == str(error) and vars(again) == vars(error)
+        assert vars(copy.deepcopy(error)) == vars(error)
+    assert caught.value.field_violations
