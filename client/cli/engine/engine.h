@@ -30,10 +30,17 @@ class Engine {
                                   absl::Span<uint8_t> y) = 0;
 };
 
+// More scales than `scales` go through the core in slabs of at most so many, and of `elements` where
+// that can be.
+struct SlabLimits {
+  int64_t elements = 1 << 26, scales = 1 << 22;
+};
+
 // Computes here, on `threads` threads (0: one a CPU) with the instruction set `simd` (empty: the
 // best; else INVALID_ARGUMENT unless this CPU has it). Takes at most some 150 MiB of memory of its
 // own, whatever the tensor; RESOURCE_EXHAUSTED where that is not possible.
-absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::string& simd);
+absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::string& simd,
+                                                        const SlabLimits& limits = {});
 
 // Sends each tensor, whole, to a server. UNAVAILABLE when nobody answers.
 absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& address,

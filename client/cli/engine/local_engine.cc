@@ -1,7 +1,7 @@
 // The core, called where the tensors are mapped.
 //
 // What the core allocates grows with the number of scales alone: a few floats each. So a tensor with
-// more of them than kMostScales goes through it in slabs.
+// more of them than a limit goes through it in slabs.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -20,8 +20,7 @@
 namespace quantd::cli {
 namespace {
 
-constexpr SlabLimits kLimits{1 << 26, 1 << 22};  // elements, scales
-constexpr int64_t kChunk = 1 << 16;              // elements looked at at a time
+constexpr int64_t kChunk = 1 << 16;  // elements looked at at a time
 
 bool Never() { return false; }
 
@@ -81,7 +80,7 @@ absl::Status InSlab(const absl::Status& status, const Slab& slab) {
 
 class LocalEngine : public Engine {
  public:
-  explicit LocalEngine(int threads) : executor_(threads) {}
+  LocalEngine(int threads, const SlabLimits& limits) : executor_(threads), limits_(limits) {}
 
   absl::Status Quantize(const QuantizeParameters& p, absl::Span<uint8_t> y,
                         QuantizationError* error) override {
@@ -116,14 +115,14 @@ class LocalEngine : public Engine {
                                QuantizationError* error) override {
     const absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(p);
     if (!plan.ok()) return plan.status();
-    if (plan->layout.scale_count <= kLimits.scales) {
+    if (plan->layout.scale_count <= limits_.scales) {
       return quantd::DynamicQuantize(*plan, p.x.bytes, executor_, Never, output, error);
     }
     // What comes before each slab of a tensor with a second scale: a block with the largest of all.
     const float largest = plan->has_tensor_scale ? LargestOf(p.x) : 0;
     SlabErrors errors;
     absl::Status status =
-        ForEachSlab(p.x.shape, plan->block_shape, kLimits, true, [&](const Slab& slab) {
+        ForEachSlab(p.x.shape, plan->block_shape, limits_, true, [&](const Slab& slab) {
           SlabPart part;
           DynamicQuantizeParameters request = p;
           request.x = part.OfElements(p.x, slab);
@@ -155,8 +154,8 @@ class LocalEngine : public Engine {
 
   // The blocks of a request that is to be cut: it has many scales, and what it says fits together.
   template <typename Parameters>
-  static std::optional<Shape> BlocksOf(const Parameters& p) {
-    if (Elements(p.scale.shape) <= kLimits.scales || !HasAllBytes(p.x) || !HasAllBytes(p.scale) ||
+  std::optional<Shape> BlocksOf(const Parameters& p) const {
+    if (Elements(p.scale.shape) <= limits_.scales || !HasAllBytes(p.x) || !HasAllBytes(p.scale) ||
         p.output_type == DataType::kUnspecified) {
       return std::nullopt;
     }
@@ -169,7 +168,7 @@ class LocalEngine : public Engine {
 
   template <typename Parameters, typename Run>
   absl::Status InSlabs(const Parameters& p, const Shape& blocks, const Run& run) {
-    return ForEachSlab(p.x.shape, blocks, kLimits, false, [&](const Slab& slab) {
+    return ForEachSlab(p.x.shape, blocks, limits_, false, [&](const Slab& slab) {
       const SlabRequest<Parameters> part(p, slab);
       return InSlab(run(part.parameters, slab), slab);
     });
@@ -252,15 +251,17 @@ class LocalEngine : public Engine {
   }
 
   const Executor executor_;
+  const SlabLimits limits_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::string& simd) {
+absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::string& simd,
+                                                        const SlabLimits& limits) {
   absl::Status status = CheckEnvironmentTarget();
   if (status.ok() && !simd.empty()) status = SelectTarget(simd);
   if (!status.ok()) return status;
-  return std::make_unique<LocalEngine>(threads);
+  return std::make_unique<LocalEngine>(threads, limits);
 }
 
 }  // namespace quantd::cli

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "files/closest_name.h"
 #include "files/element_type.h"
 #include "files/source.h"
@@ -131,13 +130,13 @@ absl::StatusOr<Method> Method::Of(const MethodFlags& flags) {
       if (!flags.axis.has_value()) dynamic.granularity.axis = -1;
     }
   } else {
-    absl::StatusOr<DataType> type = TypeOfFlag(name, "type", DataType::kUint8);
+    const absl::StatusOr<DataType> type = TypeOfFlag(name, "type", DataType::kUint8);
     if (!type.ok()) {
-      std::vector<std::string> names;
+      std::vector<std::string> names = DataTypeNames();
       for (const BlockFormat& row : kBlockFormats) names.emplace_back(row.name);
-      return WrongFlag("type", absl::StrCat(absl::StripPrefix(type.status().message(), "--type: "),
-                                            "; or a format of blocks", DidYouMean(name, names),
-                                            ": ", absl::StrJoin(names, " ")));
+      return WrongFlag("type",
+                       absl::StrCat("'", name, "' is not a data type", DidYouMean(name, names),
+                                    "; there are: ", absl::StrJoin(names, " ")));
     }
     dynamic.output_type = *type;
   }

@@ -13,6 +13,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "engine/engine.h"
 #include "quantd/parameters.h"
 #include "quantd/shape.h"
 
@@ -24,11 +25,6 @@ struct Slab {
   Shape scale_shape;
   int64_t first_element = 0, first_scale = 0;  // where it begins in the whole
   int64_t elements = 1, scales = 1;
-};
-
-// Most elements and scales of a slab.
-struct SlabLimits {
-  int64_t elements, scales;
 };
 
 // Calls visit for each slab of a tensor with these blocks (one length >= 1 a dimension), in order,

@@ -96,21 +96,27 @@ const ElementType& ElementTypeOf(DataType type) {
   return kElementTypes.back();  // not reached: the table has every type of the service
 }
 
-absl::StatusOr<DataType> ParseDataType(absl::string_view text) {
-  const std::string lower = absl::AsciiStrToLower(text);
+std::vector<std::string> DataTypeNames() {
   std::vector<std::string> names;
   for (const ElementType& row : kElementTypes) {
-    if (row.data_type == DataType::kUnspecified) continue;
-    if (lower == row.name) return row.data_type;
-    names.emplace_back(row.name);
+    if (row.data_type != DataType::kUnspecified) names.emplace_back(row.name);
   }
-  const std::string list = absl::StrJoin(names, " ");
+  for (const auto& [alias, type] : kAliases) names.emplace_back(alias);
+  return names;
+}
+
+absl::StatusOr<DataType> ParseDataType(absl::string_view text) {
+  const std::string lower = absl::AsciiStrToLower(text);
+  for (const ElementType& row : kElementTypes) {
+    if (row.data_type != DataType::kUnspecified && lower == row.name) return row.data_type;
+  }
   for (const auto& [alias, type] : kAliases) {
     if (lower == alias) return type;
-    names.emplace_back(alias);
   }
+  const std::vector<std::string> names = DataTypeNames();
   return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a data type",
-                                                 DidYouMean(lower, names), "; there are: ", list));
+                                                 DidYouMean(lower, names),
+                                                 "; there are: ", absl::StrJoin(names, " ")));
 }
 
 std::vector<double> ToDoubles(const ElementType& type, int64_t elements,

@@ -37,6 +37,9 @@ const ElementType& ElementTypeOf(DataType type);
 // "float32", "fp8" or "e4m3". INVALID_ARGUMENT that lists the names and guesses which was meant.
 absl::StatusOr<DataType> ParseDataType(absl::string_view text);
 
+// The names that ParseDataType takes, aliases last.
+std::vector<std::string> DataTypeNames();
+
 // The values of packed, little endian elements. REQUIRES: not of Family::kOpaque; bytes.size() right.
 std::vector<double> ToDoubles(const ElementType& type, int64_t elements,
                               absl::Span<const uint8_t> bytes);
