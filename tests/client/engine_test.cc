@@ -176,7 +176,7 @@ TEST(Slabs, AnIndexInAnErrorSaysFromWhereItCounts) {
               nullptr);
   EXPECT_THAT(std::string(status.message()),
               ::testing::AllOf(::testing::HasSubstr("of the elements from 32 on"),
-                               ::testing::HasSubstr("index 8")));
+                               ::testing::HasSubstr("x[8] is inf")));
 }
 
 TEST(Engine, AWrongInstructionSetIsRefused) {

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "commands/options.h"
@@ -37,8 +38,9 @@ class Choice {
   std::shared_ptr<const Patterns> patterns_;
 };
 
-// Creates the output's files and --report's; never over a file that is read.
-absl::Status Begin(const Options& options, Output* output);
+// Creates the output's files and --report's; never over a file that is read: those that the flags
+// name, and `others`.
+absl::Status Begin(const Options& options, const std::vector<FileId>& others, Output* output);
 // Fills in --report, puts all files in their places, and prints the document, or `text`.
 absl::Status Finish(const Options& options, Output* output, const Json& document,
                     const std::string& text);

@@ -67,6 +67,7 @@ struct Sorted {
   std::deque<Task> tasks;
   absl::flat_hash_set<std::string> used;  // names in the file of what is dequantized
   std::vector<QuantizedEntry> left;       // stay quantized
+  std::vector<FileId> files;              // that are read
 };
 
 absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options) {
@@ -99,6 +100,7 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options) {
     const absl::Status status = take(TaskOfEntry(tensor, options));
     if (!status.ok()) return status;
     for (const Reference& part : tensor.entry.parts()) sorted.used.insert(part.tensor);
+    for (const Source& source : tensor.sources()) sorted.files.push_back(source.file());
   }
   if (!sorted.tasks.empty()) return sorted;
   return absl::InvalidArgumentError(absl::StrCat(
@@ -173,7 +175,7 @@ absl::Status RunDequantize(const Options& options) {
     }
     if (!sorted->left.empty()) output.SetMetadata("quantd", QuantizedEntriesToJson(sorted->left));
   }
-  if (absl::Status status = Begin(options, &output); !status.ok()) return status;
+  if (absl::Status status = Begin(options, sorted->files, &output); !status.ok()) return status;
   for (const auto& [tensor, index] : copies) {
     const absl::Span<const uint8_t> bytes = file->Bytes(*tensor);
     std::copy(bytes.begin(), bytes.end(), output.bytes(index).begin());

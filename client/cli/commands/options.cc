@@ -5,6 +5,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "files/closest_name.h"
@@ -16,6 +17,28 @@ constexpr char kExitCodes[] =
     "Exit code: 0 done; 1 a tensor cannot be quantized so, or the server said no or cannot be\n"
     "reached; 2 wrong usage, or a file that cannot be read or written; 128 + n ended by signal n,\n"
     "with nothing half written. Errors are one line on stderr.";
+
+// What CLI11 does not see: numbers that are too large are not the largest, and NaN is none.
+CLI::Validator Integer(int64_t least, int64_t most) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        int64_t value;
+        if (!absl::SimpleAtoi(text, &value)) return absl::StrCat(text, " is not a whole number");
+        if (value >= least && value <= most) return std::string();
+        return absl::StrCat(text, " is not in [", least, ", ", most, "]");
+      },
+      "");
+}
+
+CLI::Validator Seconds() {
+  return CLI::Validator(
+      [](std::string& text) {
+        double value;
+        const bool good = absl::SimpleAtod(text, &value) && value > 0 && value <= 1e9;
+        return good ? std::string() : absl::StrCat(text, " is no number of seconds");
+      },
+      "");
+}
 
 // Adds flags to a command. The texts are what `quantctl COMMAND --help` prints.
 class Flags {
@@ -47,13 +70,15 @@ class Flags {
   }
   Flags& Granularity() {
     MethodFlags& m = o_->method;
-    command_->add_option("--axis", m.axis,
-                         "One scale for each index along this dimension (from the end when "
-                         "negative); with --block_size the dimension that is cut into blocks");
+    command_
+        ->add_option("--axis", m.axis,
+                     "One scale for each index along this dimension (from the end when "
+                     "negative); with --block_size the dimension that is cut into blocks")
+        ->check(Integer(INT64_MIN, INT64_MAX));
     command_
         ->add_option("--block_size", m.block_size,
                      "One scale for this many elements along --axis (default 1)")
-        ->default_str("");
+        ->check(Integer(0, INT64_MAX));
     List("--block_shape", &m.block_shape,
          "One scale for each block of this shape, such as 128,128; -1: the whole dimension");
     return *this;
@@ -110,7 +135,7 @@ class Flags {
   }
   Flags& Bins() {
     command_->add_option("--bins", o_->bins, "Lines of a histogram (default 16)")
-        ->check(CLI::Range(1, 1000));
+        ->check(Integer(1, 1000));
     return *this;
   }
   Flags& Engine() {
@@ -119,7 +144,7 @@ class Flags {
         ->add_option("--threads", o_->threads,
                      "Threads to compute with here; 0 (default): one a CPU")
         ->envname("QUANTD_THREADS")
-        ->check(CLI::Range(0, 1024));
+        ->check(Integer(0, 1024));
     Text("--simd", &o_->simd,
          "Instruction set to compute with here: avx512 avx2 neon scalar. Default: the best")
         ->envname("QUANTD_SIMD");
@@ -131,7 +156,7 @@ class Flags {
     command_
         ->add_option("--timeout", o_->timeout,
                      "Seconds that a call to the server may take (default 300)")
-        ->check(CLI::Range(0.001, 1e9));
+        ->check(Seconds());
     return *this;
   }
   Flags& Printing() {
@@ -147,6 +172,7 @@ class Flags {
   void List(const char* name, std::vector<int64_t>* values, const char* what) {
     command_->add_option(name, *values, what)
         ->delimiter(',')
+        ->check(Integer(INT64_MIN, INT64_MAX))
         ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }

@@ -188,7 +188,7 @@ absl::Status RunQuantize(const Options& options) {
 
   for (const auto& [key, value] : file->metadata) output.SetMetadata(key, value);
   output.SetMetadata("quantd", QuantizedEntriesToJson(sorted->entries));
-  if (absl::Status status = Begin(options, &output); !status.ok()) return status;
+  if (absl::Status status = Begin(options, {}, &output); !status.ok()) return status;
   for (const auto& [tensor, index] : sorted->copies) {
     const absl::Span<const uint8_t> bytes = file->Bytes(*tensor);
     std::copy(bytes.begin(), bytes.end(), output.bytes(index).begin());

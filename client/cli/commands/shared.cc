@@ -44,8 +44,8 @@ std::string Choice::WhyNot(const std::string& name) const {
   return "";
 }
 
-absl::Status Begin(const Options& options, Output* output) {
-  OverwriteRules rules{options.force, {}};
+absl::Status Begin(const Options& options, const std::vector<FileId>& others, Output* output) {
+  OverwriteRules rules{options.force, others};
   const MethodFlags& method = options.method;
   for (const std::string* path : {&options.input, &options.against, &method.scale,
                                   &method.zero_point, &method.tensor_scale}) {

@@ -15,8 +15,6 @@ using Json = nlohmann::json;  // to be read: finds a name among many
 using OrderedJson = nlohmann::ordered_json;
 using TensorsByName = absl::flat_hash_map<absl::string_view, const StoredTensor*>;
 
-constexpr int kDeepest = 16;  // what nests deeper is not a description
-
 absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat("its description of quantized tensors is damaged (", what,
@@ -120,6 +118,13 @@ std::vector<Reference> QuantizedEntry::parts() const {
   return all;
 }
 
+std::vector<Source> QuantizedTensor::sources() const {
+  std::vector<Source> all = {y, scale};
+  if (zero_point.has_value()) all.push_back(*zero_point);
+  if (tensor_scale.has_value()) all.push_back(*tensor_scale);
+  return all;
+}
+
 std::string QuantizedEntriesToJson(const std::vector<QuantizedEntry>& entries) {
   OrderedJson tensors = OrderedJson::object();
   // ordered_json looks at all names for each.
@@ -143,8 +148,7 @@ std::string QuantizedEntriesToJson(const std::vector<QuantizedEntry>& entries) {
 }
 
 absl::StatusOr<std::vector<QuantizedEntry>> QuantizedEntriesFromJson(const std::string& text) {
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth < kDeepest; };
-  const Json document = Json::parse(text, shallow, /*allow_exceptions=*/false);
+  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!document.is_object() || !document.contains("tensors") || !document["tensors"].is_object()) {
     return Malformed("not the JSON that quantctl writes");
   }
