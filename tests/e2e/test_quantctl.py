@@ -139,6 +139,19 @@ def test_a_scale_that_its_type_cannot_hold_is_refused(ctl, kind, remote):
     ctl(*arguments, remote=remote)
 
 
+def test_a_tensor_over_the_servers_limit(start, ctl, tmp_path):
+    """quantd::client cuts it, or refuses it: nothing in between."""
+    small = start("--max_message_bytes=1048576")
+    save("x.npy", normal((1000, 700)))
+    ctl("quantize", "x.npy", "-o", "here.safetensors")
+    code, out, err = quantctl("quantize", "x.npy", "-o", "there.safetensors", address=small.address)
+    if code == 0:
+        assert content("here.safetensors") == content("there.safetensors")
+    else:
+        assert (code, out, err.count("\n")) == (1, "", 1) and "RESOURCE_EXHAUSTED" in err and "1048576" in err
+        assert not (tmp_path / "there.safetensors").exists()
+
+
 def test_given_scale_is_quantize(ctl):
     x = np.array([-2.5, 0.25, 0.75, 1e9], np.float32)
     for remote in (True, False):

@@ -54,19 +54,19 @@ def sparse(name, shape, dtype=np.float32):
 
 
 def test_memory_is_bounded_whatever_the_file(folder):
-    """RLIMIT_DATA bounds all private memory that can be written: heap, stacks, what the core allocates. The file has
-    twice as much, and 16 million scales, which in one piece would take the core a byte an element."""
-    sparse("x.npy", (1 << 13, 1 << 14))  # 512 MiB
+    """RLIMIT_DATA bounds all private memory that can be written: heap, stacks, what the core allocates. The file is
+    larger; blocks of 4 give 20 million scales, for which the core in one piece would take 16 bytes each."""
+    sparse("x.npy", (1 << 13, 10 << 10))  # 320 MiB
     bounded = {"preexec_fn": limited(resource.RLIMIT_DATA, MEMORY)}
-    for flags in (["--type=uint8"], ["--type=mxfp4"], ["--type=nvfp4"], ["--type=int8", "--axis=0", "--block_size=8"]):
+    for flags in (["--type=uint8"], ["--type=nvfp4"], ["--type=int4", "--axis=1", "--block_size=4"]):
         code, _, err = run("quantize", "x.npy", "-o", "y.safetensors", "--force", "--threads=2", *flags, **bounded)
         assert (code, err) == (0, ""), (flags, err)
         code, _, err = run("dequantize", "y.safetensors", "-o", "b.npy", "--force", "--threads=2", **bounded)
         assert (code, err) == (0, ""), (flags, err)
-        code, out, err = run("inspect", "y.safetensors", "--against=x.npy", "--only=^y$", "--threads=2", **bounded)
-        assert (code, err) == (0, "") and "SQNR" in out
+    code, out, err = run("inspect", "y.safetensors", "--against=x.npy", "--only=^y$", "--threads=2", **bounded)
+    assert (code, err) == (0, "") and "SQNR" in out
     back, x = np.load("b.npy", mmap_mode="r"), np.load("x.npy", mmap_mode="r")
-    assert np.abs(back[::512, ::64] - x[::512, ::64]).max() < 0.1
+    assert np.abs(back[::512, ::64] - x[::512, ::64]).max() < 0.2
 
 
 def test_memory_is_bounded_for_other_orders_and_types(folder):

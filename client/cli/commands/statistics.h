@@ -29,8 +29,8 @@ struct Statistics {
 using ForEachValues =
     absl::FunctionRef<absl::Status(absl::FunctionRef<void(absl::Span<const double>)> visit)>;
 
-// Goes through the values twice: for range and mean, then for deviation and histogram. The errors of
-// for_each.
+// Goes through the values twice: for range and mean, then for deviation and histogram. The errors
+// of for_each.
 absl::StatusOr<Statistics> Describe(ForEachValues for_each, int bins);
 
 // The values of a stored tensor, in the order of the file. REQUIRES: not of Family::kOpaque.

@@ -30,8 +30,8 @@ class Engine {
                                   absl::Span<uint8_t> y) = 0;
 };
 
-// More scales than `scales` go through the core in slabs of at most so many, and of `elements` where
-// that can be.
+// A tensor with more scales than `scales` goes through the core in slabs of at most so many, and of
+// `elements` where that can be.
 struct SlabLimits {
   int64_t elements = 1 << 26, scales = 1 << 22;
 };

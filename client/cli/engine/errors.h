@@ -10,8 +10,8 @@ namespace quantd::cli {
 // A server's failure: which one, what to do about it.
 absl::Status ServerError(const absl::Status& status, absl::string_view address);
 
-// The failure of an operation on a tensor, such as "quantize" and "weight": what was being done, the
-// code, the field. `tensor` may be empty.
+// The failure of an operation on a tensor, such as "quantize" and "weight": what was being done,
+// the code, the field. `tensor` may be empty.
 absl::Status OperationError(const absl::Status& status, absl::string_view operation,
                             absl::string_view tensor);
 

@@ -1,7 +1,7 @@
 // The core, called where the tensors are mapped.
 //
-// What the core allocates grows with the number of scales alone: a few floats each. So a tensor with
-// more of them than a limit goes through it in slabs.
+// What the core allocates grows with the number of scales alone: a few floats each. So a tensor
+// with more of them than a limit goes through it in slabs.
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -1,8 +1,9 @@
 // Cutting a tensor into slabs: parts whose elements lie together in memory, and whose scales do.
 //
-// A slab is some rows of one dimension and all of the dimensions inside of it. It holds whole blocks
-// along that dimension, or lies within one; so the operation on it is the operation on the whole,
-// with its own scales: every element is computed from itself and the scale of its block alone.
+// A slab is some rows of one dimension and all of the dimensions inside of it. It holds whole
+// blocks along that dimension, or lies within one; so the operation on it is the operation on the
+// whole, with its own scales: every element is computed from itself and the scale of its block
+// alone.
 #ifndef QUANTD_CLI_ENGINE_SLABS_H_
 #define QUANTD_CLI_ENGINE_SLABS_H_
 
@@ -39,8 +40,8 @@ absl::Status ForEachSlab(const Shape& shape, const Shape& block_shape, const Sla
 std::optional<Shape> BlocksOfScales(const Shape& shape, const Shape& scale_shape,
                                     const Granularity& granularity);
 
-// Elements [first, first + count) of packed ones. Copied to `shifted` where they begin or end inside of
-// a byte.
+// Elements [first, first + count) of packed ones. Copied to `shifted` where they begin or end
+// inside of a byte.
 absl::Span<const uint8_t> TakePart(absl::Span<const uint8_t> packed, int bits, int64_t first,
                                    int64_t count, std::vector<uint8_t>* shifted);
 

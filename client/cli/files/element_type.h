@@ -40,7 +40,8 @@ absl::StatusOr<DataType> ParseDataType(absl::string_view text);
 // The names that ParseDataType takes, aliases last.
 std::vector<std::string> DataTypeNames();
 
-// The values of packed, little endian elements. REQUIRES: not of Family::kOpaque; bytes.size() right.
+// The values of packed, little endian elements. REQUIRES: not of Family::kOpaque; bytes.size()
+// right.
 std::vector<double> ToDoubles(const ElementType& type, int64_t elements,
                               absl::Span<const uint8_t> bytes);
 
