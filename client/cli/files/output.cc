@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "files/signals.h"
 
 namespace quantd::cli {
 
@@ -137,8 +138,13 @@ absl::Status Output::Commit() {
   for (OutputFile& file : files_) {
     if (absl::Status status = file.Sync(); !status.ok()) return status;
   }
-  for (OutputFile& file : files_) {
-    if (absl::Status status = file.Publish(); !status.ok()) return status;
+  const SignalsWait wait;
+  for (size_t i = 0; i < files_.size(); ++i) {
+    absl::Status status = files_[i].Publish();
+    if (status.ok()) continue;
+    // All or none, as far as nothing was replaced.
+    for (size_t done = 0; done < i; ++done) files_[done].Withdraw();
+    return status;
   }
   if (format_ == FileFormat::kNpy && metadata_.find("quantd") == metadata_.end()) {
     unlink(absl::StrCat(NpyStem(path_), ".quantization.json").c_str());

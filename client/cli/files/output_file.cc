@@ -127,6 +127,10 @@ absl::Status OutputFile::Publish() {
   return absl::OkStatus();
 }
 
+void OutputFile::Withdraw() {
+  if (!replace_) unlink(path_.c_str());
+}
+
 OutputFile::~OutputFile() {
   if (!bytes_.empty()) {
     ForgetMapping(bytes_);

@@ -46,6 +46,8 @@ class OutputFile {
   absl::Status Sync();
   // Puts the file in its place. REQUIRES: Sync() said OK.
   absl::Status Publish();
+  // Takes a published file away again, unless it may have replaced another one.
+  void Withdraw();
 
  private:
   absl::Status Allocate(uint64_t size);

@@ -20,6 +20,8 @@ struct Mapping {
 };
 std::array<std::atomic<const char*>, 16> incomplete{};
 std::array<Mapping, 16> mappings;
+std::atomic<bool> waiting{false};
+std::atomic<int> waited_for{0};
 
 void Say(const char* text) {
   if (write(STDERR_FILENO, text, strlen(text)) < 0) return;
@@ -33,6 +35,10 @@ void RemoveIncomplete() {
 }
 
 extern "C" void RemoveAndExit(int signal_number) {
+  if (waiting.load()) {
+    waited_for.store(signal_number);
+    return;
+  }
   RemoveIncomplete();
   _exit(128 + signal_number);
 }
@@ -64,6 +70,13 @@ void HandleSignals() {
   action.sa_flags = SA_SIGINFO;
   action.sa_sigaction = NameAndExit;
   sigaction(SIGBUS, &action, nullptr);
+}
+
+SignalsWait::SignalsWait() { waiting.store(true); }
+
+SignalsWait::~SignalsWait() {
+  waiting.store(false);
+  if (const int number = waited_for.load(); number != 0) RemoveAndExit(number);
 }
 
 void RemoveOnSignal(const std::string& path) {

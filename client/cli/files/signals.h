@@ -21,6 +21,15 @@ void HandleSignals();
 void RemoveOnSignal(const std::string& path);
 void KeepOnSignal(const std::string& path);
 
+// While it lives, signals wait: what must be done whole is. One at a time.
+class SignalsWait {
+ public:
+  SignalsWait();
+  ~SignalsWait();
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+};
+
 // A mapping whose file is named when it turns out to be gone, and no longer. Up to 16 at a time.
 void NameOnSignal(absl::Span<const uint8_t> mapping, const std::string& path);
 void ForgetMapping(absl::Span<const uint8_t> mapping);
