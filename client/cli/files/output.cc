@@ -94,8 +94,9 @@ absl::Status Output::CreateSafetensors() {
   // By falling size, as the format's own library does, so that each is aligned.
   std::vector<size_t> order(parts_.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
-    return parts_[a].stored.type->bits > parts_[b].stored.type->bits;
+  std::sort(order.begin(), order.end(), [this](size_t a, size_t b) {
+    const int a_bits = parts_[a].stored.type->bits, b_bits = parts_[b].stored.type->bits;
+    return a_bits != b_bits ? a_bits > b_bits : a < b;
   });
   absl::flat_hash_set<absl::string_view> names;
   std::vector<StoredTensor> stored;
