@@ -55,10 +55,10 @@ def sparse(name, shape, dtype=np.float32):
 
 def test_memory_is_bounded_whatever_the_file(folder):
     """RLIMIT_DATA bounds all private memory that can be written: heap, stacks, what the core allocates. The file is
-    larger; blocks of 4 give 20 million scales, for which the core in one piece would take 16 bytes each."""
+    larger; blocks of 2 give 42 million scales, for which the core in one piece would take 8 bytes each."""
     sparse("x.npy", (1 << 13, 10 << 10))  # 320 MiB
     bounded = {"preexec_fn": limited(resource.RLIMIT_DATA, MEMORY)}
-    for flags in (["--type=uint8"], ["--type=nvfp4"], ["--type=int4", "--axis=1", "--block_size=4"]):
+    for flags in (["--type=uint8"], ["--type=nvfp4"], ["--type=int4", "--axis=1", "--block_size=2"]):
         code, _, err = run("quantize", "x.npy", "-o", "y.safetensors", "--force", "--threads=2", *flags, **bounded)
         assert (code, err) == (0, ""), (flags, err)
         code, _, err = run("dequantize", "y.safetensors", "-o", "b.npy", "--force", "--threads=2", **bounded)
