@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
     const absl::Status status = Run(argc, argv);
     return status.ok() ? 0 : Fail(status);
   } catch (const std::exception& error) {  // no memory, no threads
-    return Fail(absl::ResourceExhaustedError(error.what()));
+    return Fail(absl::ResourceExhaustedError(
+        std::string("the system gave no memory, or no threads: ") + error.what()));
   }
 }
