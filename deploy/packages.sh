@@ -20,10 +20,12 @@ build cmake cmake
 build curl curl
 build g++
 build libabsl-dev
+build libcli11-dev
 build libgrpc++-dev
 build libhwy-dev
 build libnghttp2-dev
 build libprotobuf-dev
+build libre2-dev
 build libtbb-dev
 build ninja-build ninja
 build nlohmann-json3-dev

@@ -74,8 +74,8 @@ if [[ ! -f $files/layer.safetensors ]]; then
   note "making a matrix of embeddings (.npy, 12 MiB) and a model's layer (.safetensors, 9 MiB)"
   python3 "$QUANTD_ROOT/deploy/make_tensors.py" "$files"
 fi
-run "$quantctl" quantize "$files/embeddings.npy" -o "$files/embeddings.uint8.safetensors" --type=uint8 --address="$grpc_address"
-run "$quantctl" quantize "$files/layer.safetensors" -o "$files/layer.int8.safetensors" --type=int8 --address="$grpc_address"
+run "$quantctl" quantize "$files/embeddings.npy" -o "$files/embeddings.uint8.safetensors" --type=uint8 --force --address="$grpc_address"
+run "$quantctl" quantize "$files/layer.safetensors" -o "$files/layer.int8.safetensors" --type=int8 --force --address="$grpc_address"
 echo
 for pair in embeddings.npy:embeddings.uint8.safetensors layer.safetensors:layer.int8.safetensors; do
   python3 "$QUANTD_ROOT/deploy/check_tensors.py" "$files/${pair%:*}" "$files/${pair#*:}" | sed 's/^/    /'

@@ -1,30 +1,48 @@
 // quantctl: the command line of quantd. Parses, runs one command, and turns what went wrong into
-// one message and an exit code.
+// one line and an exit code.
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 
-#include "arguments.h"
-#include "commands.h"
-#include "output_file.h"
-#include "server.h"
+#include "commands/commands.h"
+#include "commands/options.h"
+#include "engine/errors.h"
+#include "files/signals.h"
 
 namespace {
 
-constexpr int kServerSaidNo = 1;
+constexpr int kOperationFailed = 1;
 constexpr int kWrongUsageOrFile = 2;
 
-absl::Status Run(const quantd::cli::Arguments& arguments) {
-  if (arguments.command == "quantize") return quantd::cli::RunQuantize(arguments.files[0]);
-  if (arguments.command == "dequantize") return quantd::cli::RunDequantize(arguments.files[0]);
-  if (arguments.command == "inspect") return quantd::cli::RunInspect(arguments.files[0]);
-  if (arguments.command == "info") return quantd::cli::RunInfo();
-  return quantd::cli::RunHealth();
+absl::Status Run(int argc, char** argv) {
+  const absl::StatusOr<quantd::cli::CommandLine> line = quantd::cli::ParseCommandLine(argc, argv);
+  if (!line.ok()) return line.status();
+  absl::Status status;
+  const quantd::cli::Options& options = line->options;
+  if (!line->text.empty()) {
+    std::fputs(line->text.c_str(), stdout);
+  } else if (options.command == "quantize") {
+    status = quantd::cli::RunQuantize(options);
+  } else if (options.command == "dequantize") {
+    status = quantd::cli::RunDequantize(options);
+  } else if (options.command == "inspect") {
+    status = quantd::cli::RunInspect(options);
+  } else if (options.command == "info") {
+    status = quantd::cli::RunInfo(options);
+  } else {
+    status = quantd::cli::RunHealth(options);
+  }
+  if (status.ok() && std::fflush(stdout) != 0) {
+    return absl::ErrnoToStatus(errno, "cannot write to standard output");
+  }
+  return status;
 }
 
 int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "quantctl: %s\n", std::string(status.message()).c_str());
-  return quantd::cli::IsServerError(status) ? kServerSaidNo : kWrongUsageOrFile;
+  std::fprintf(stderr, "quantctl: %s\n", quantd::cli::Printable(status.message()).c_str());
+  return quantd::cli::IsOperationError(status) ? kOperationFailed : kWrongUsageOrFile;
 }
 
 }  // namespace
@@ -32,13 +50,12 @@ int Fail(const absl::Status& status) {
 int main(int argc, char** argv) {
   // gRPC's own log would repeat, in many lines, what the message below says.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
-  quantd::cli::RemoveIncompleteFilesOnSignal();
-  const absl::StatusOr<quantd::cli::Arguments> arguments = quantd::cli::ParseArguments(argc, argv);
-  if (!arguments.ok()) return Fail(arguments.status());
-  if (arguments->command == "help") {
-    std::fputs(quantd::cli::HelpText(arguments->files[0]).c_str(), stdout);
-    return 0;
+  quantd::cli::HandleSignals();
+  try {
+    const absl::Status status = Run(argc, argv);
+    return status.ok() ? 0 : Fail(status);
+  } catch (const std::exception& error) {  // no memory, no threads
+    return Fail(absl::ResourceExhaustedError(
+        std::string("the system gave no memory, or no threads: ") + error.what()));
   }
-  const absl::Status status = Run(*arguments);
-  return status.ok() ? 0 : Fail(status);
 }

@@ -2,11 +2,8 @@
 
 import json
 import os
-import pty
-import signal
 import struct
 import subprocess
-import time
 
 import ml_dtypes
 import numpy as np
@@ -14,16 +11,19 @@ import pytest
 from quantctl import BINARY, quantctl, raw_tensors, read_quantized
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from support import ROOT
 
 
 @pytest.fixture
-def ctl(server, tmp_path, monkeypatch):
-    """ctl(*arguments): runs quantctl in a folder of its own and returns what it printed."""
+def ctl(tmp_path, monkeypatch):
+    """ctl(*arguments): runs quantctl in a folder of its own and returns what it printed. Writes over what is there."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments, code=0):
-        got, out, err = quantctl(*arguments, address=server.address)
+    def run(*arguments, code=0, force=True):
+        writes = force and arguments and arguments[0] in ("quantize", "dequantize")
+        got, out, err = quantctl(*arguments, *(["--force"] if writes else []))
         assert got == code, f"exit {got}: {out}{err}"
+        assert code == 0 or err.count("\n") == 1, err
         return err if code else out
 
     return run
@@ -50,24 +50,35 @@ def test_orders_and_widths_of_numpy(ctl, shape):
     assert (quantized(ctl, x.astype(np.float64)) == expected).all()
 
 
-def test_float64_says_that_it_is_rounded(server, tmp_path):
-    np.save(tmp_path / "x.npy", np.array([0.1, 1.0]))
-    arguments = ["quantize", tmp_path / "x.npy", "-o", tmp_path / "y.npy"]
-    code, _, err = quantctl(*arguments, address=server.address)
-    assert code == 0 and "float64" in err and "rounded to float" in err
-    assert quantctl(*arguments, "--quiet", address=server.address) == (0, "", "")
+def test_float64_says_that_it_is_rounded_and_comes_back(ctl, tmp_path):
+    x = np.array([[0.1, 1.0, 3.0], [1e-3, 7, 2]])
+    np.save("x.npy", x)
+    save_file({"x": x}, "x.safetensors")
+    for source in ("x.npy", "x.safetensors"):
+        code, _, err = quantctl("quantize", source, "-o", "y.safetensors", "--force", "--type=int16")
+        assert code == 0 and "float64" in err and "rounded to float" in err
+        assert quantctl("quantize", source, "-o", "y.safetensors", "--quiet", "--force", "--type=int16") == (0, "", "")
+        for output in ("b.npy", "b.safetensors"):
+            ctl("dequantize", "y.safetensors", "-o", output)
+        back = np.load("b.npy")
+        assert back.dtype == np.float64 and np.abs(back - x).max() < 1e-3
+        assert (next(iter(load_file("b.safetensors").values())) == back).all()
+        ctl("dequantize", "y.safetensors", "-o", "b.npy", "--output_type=float")
+        assert np.load("b.npy").dtype == np.float32
 
 
 @pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])
-def test_half_types_there_and_back(ctl, kind):
+@pytest.mark.parametrize("flags", [["--type=int16"], ["--type=int8", "--scale_type=float16"], ["--type=mxfp8"]])
+def test_half_types_come_back(ctl, kind, flags):
     x = normal(5, 8).astype(kind)
     np.save("x.npy", x)
-    ctl("quantize", "x.npy", "-o", "y.npy", "--type=int16")
-    name = "float16" if kind == np.float16 else "bfloat16"
-    ctl("dequantize", "y.npy", "-o", "back.npy", f"--output_type={name}")
-    back = np.load("back.npy")
-    back = back.view(kind) if kind != np.float16 else back
-    assert np.abs(back.astype(float) - x.astype(float)).max() < 0.02
+    for output in ("y.npy", "y.safetensors"):
+        ctl("quantize", "x.npy", "-o", output, *flags)
+        ctl("dequantize", output, "-o", "back.npy")
+        back = np.load("back.npy")
+        back = back.view(kind) if kind != np.float16 else back
+        assert back.dtype == kind
+        assert np.abs(back.astype(float) - x.astype(float)).max() < 0.2
 
 
 def test_float8_npy_is_what_ml_dtypes_can_view(ctl):
@@ -108,33 +119,117 @@ def model():
 def test_a_model_keeps_what_is_not_quantized(ctl):
     tensors = model()
     save_file(tensors, "m.safetensors", metadata={"format": "pt"})
-    text = ctl("quantize", "m.safetensors", "-o", "q.safetensors", "--type=mxfp4", "--tensor=*.weight")
-    assert "ids  int64 [10] copied" in text
+    text = ctl("quantize", "m.safetensors", "-o", "q.safetensors", "--type=mxfp4")
+    assert "ids  int64 [10] copied: not a float" in text
+    assert "a.bias  float [6] copied: 1 dimension" in text
     with safe_open("q.safetensors", "numpy") as file:
         assert file.metadata()["format"] == "pt"
     stored = raw_tensors("q.safetensors")
     assert set(stored) == {*tensors, "a.weight_scale", "b.weight_scale"}
+    assert stored["a.weight"][:2] == ("F4", [6, 64]) and stored["a.weight_scale"][0] == "F8_E8M0"
     for name in ("a.bias", "ids", "mask"):
         assert stored[name][2] == tensors[name].tobytes()
     ctl("dequantize", "q.safetensors", "-o", "back.safetensors")
     back = load_file("back.safetensors")
-    assert {name: (t.shape, t.dtype) for name, t in back.items() if name != "b.weight"} == {
-        name: (t.shape, t.dtype) for name, t in tensors.items() if name != "b.weight"
+    assert {name: (t.shape, t.dtype) for name, t in back.items()} == {
+        name: (t.shape, t.dtype) for name, t in tensors.items()
     }
     assert np.abs(back["a.weight"] - tensors["a.weight"]).max() < 1
+    with safe_open("back.safetensors", "numpy") as file:
+        assert file.metadata() == {"format": "pt"}
 
 
-def test_all_float_tensors_by_default_and_one_into_a_npy(ctl):
+def names(document):
+    return {tensor["name"] for tensor in document["tensors"]}
+
+
+def test_which_tensors_are_quantized(ctl):
     save_file(model(), "m.safetensors")
-    report = json.loads(ctl("quantize", "m.safetensors", "-o", "q.safetensors", "--json"))
-    assert {tensor["name"] for tensor in report["tensors"]} == {"a.weight", "a.bias", "b.weight"}
-    assert "choose one with --tensor" in ctl("quantize", "m.safetensors", "-o", "q.npy", code=2)
-    ctl("quantize", "m.safetensors", "-o", "q.npy", "--tensor=a.bias")
+
+    def chosen(*flags):
+        return json.loads(ctl("quantize", "m.safetensors", "-o", "q.safetensors", "--json", *flags))
+
+    default = chosen()
+    assert names(default) == {"a.weight", "b.weight"}
+    reasons = {tensor["name"]: tensor["reason"] for tensor in default["skipped"]}
+    assert reasons.keys() == {"a.bias", "ids", "mask"} and "--all" in reasons["a.bias"]
+    assert names(chosen("--all")) == {"a.weight", "a.bias", "b.weight"}
+    assert names(chosen("--only=^a")) == {"a.weight"}
+    assert names(chosen("--only=^a", "--all")) == {"a.weight", "a.bias"}
+    skipping = chosen("--skip=^a", "--all")
+    assert names(skipping) == {"b.weight"}
+    assert {"name": "a.weight", "type": "float", "shape": [6, 64], "reason": "copied: in --skip"} in skipping["skipped"]
+    # A dimension that a tensor lacks is that tensor's matter.
+    three = {"c": normal(2, 3, 4), **model()}
+    save_file(three, "m.safetensors")
+    lacking = chosen("--axis=2")
+    assert names(lacking) == {"c"}
+    assert any("axis is 2, x has 2 dimensions" in t["reason"] for t in lacking["skipped"] if t["name"] == "a.weight")
+
+
+def test_nothing_to_quantize_is_an_error_with_reasons(ctl, tmp_path):
+    save_file(model(), "m.safetensors")
+    quantize = ["quantize", "m.safetensors", "-o"]
+    assert "a.bias is float [6]" in ctl(*quantize, "q.safetensors", "--only=bias", code=2)
+    assert "not in --only" in ctl(*quantize, "q.safetensors", "--only=^c$", code=2)
+    assert "axis is 5" in ctl(*quantize, "q.safetensors", "--axis=5", code=2)
+    assert "regular expression" in ctl(*quantize, "q.safetensors", "--only=(", code=2)
+    assert "choose one with --only" in ctl(*quantize, "q.npy", code=2)
+    assert "left out: not in --only" in ctl(*quantize, "q.npy", "--only=a.bias", "--all")
     assert np.load("q.npy").shape == (6,)
-    assert "has no tensor 'c'" in ctl("quantize", "m.safetensors", "-o", "q.npy", "--tensor=c", code=2)
-    assert "is of type int64" in ctl("quantize", "m.safetensors", "-o", "q.npy", "--tensor=ids", code=2)
-    err = ctl("quantize", "m.safetensors", "-o", "q.safetensors", "--axis=1", code=2)
-    assert "tensor 'a.bias': axis is 1, x has 1 dimensions" in err and "--tensor" in err
+    save_file({"w": normal(2, 2), "w_scale": normal(2)}, "m.safetensors")
+    assert "two tensors named 'w_scale'" in ctl(*quantize, "q.safetensors", code=2)
+
+
+def test_part_of_a_quantized_file_stays_quantized(ctl):
+    save_file(model(), "m.safetensors")
+    ctl("quantize", "m.safetensors", "-o", "q.safetensors", "--type=int4", "--axis=0")
+    ctl("dequantize", "q.safetensors", "-o", "half.safetensors", "--only=^a")
+    assert load_file("half.safetensors")["a.weight"].dtype == np.float32
+    ctl("dequantize", "half.safetensors", "-o", "one.safetensors")
+    ctl("dequantize", "q.safetensors", "-o", "other.safetensors")
+    one, other = load_file("one.safetensors"), load_file("other.safetensors")
+    assert one.keys() == other.keys() == model().keys()
+    assert all((one[name] == other[name]).all() for name in one)
+
+
+def test_the_example_of_the_format(ctl):
+    """client/FORMAT.md shows these bytes."""
+    text = (ROOT / "client" / "FORMAT.md").read_text().split("## An example")[1]
+    w = np.array([[0, 1, 2.5], [-4, -2, 7]], np.float16)
+    save_file({"w": w, "bias": np.array([1, 2], np.float32)}, "m.safetensors")
+    ctl("quantize", "m.safetensors", "-o", "q.safetensors", "--type=uint4", "--axis=0")
+    with open("q.safetensors", "rb") as file:
+        written = file.read()
+    length = int.from_bytes(written[:8], "little")
+    assert written[8 : 8 + length].decode().rstrip() in text
+    shown = {int(line[:6]): line[6:40] for line in text.split("\n") if line[:6].strip().isdigit()}
+    assert set(shown) == {0, 8, *(8 + length + offset for offset in (0, 8, 16, 19))}
+    for offset, line in shown.items():
+        if offset != 8:
+            expected = bytes.fromhex("".join(line.split("  ")).replace(" ", ""))
+            assert written[offset : offset + len(expected)] == expected, offset
+    ctl("dequantize", "q.safetensors", "-o", "b.safetensors")
+    assert load_file("b.safetensors")["w"].tolist()[0] == [0, 1, 2.5]
+
+
+@pytest.mark.parametrize("kind", ["mxfp4", "nvfp4", "float8e4m3fnuz"])
+def test_files_of_the_first_release_are_read(ctl, kind):
+    """It held FLOAT4 and FLOAT8E8M0 as bytes, packed ones in one dimension."""
+    np.save("x.npy", normal(4, 32))
+    ctl("quantize", "x.npy", "-o", "y.safetensors", f"--type={kind}")
+    with safe_open("y.safetensors", "numpy") as file:
+        metadata = file.metadata()
+    stored = raw_tensors("y.safetensors")
+    old = {}
+    for name, (dtype, shape, data) in stored.items():
+        other = dtype in ("F4", "F8_E8M0", "F8_E4M3FNUZ")
+        old[name] = np.frombuffer(data, np.uint8) if other else np.frombuffer(data, {"F32": "<f4", "F8_E4M3": "u1"}[dtype])
+    save_file({name: array.reshape(-1) if array.size > 1 else array.reshape(()) for name, array in old.items() if name != "y_scale"}
+              | {"y_scale": old["y_scale"].reshape(stored["y_scale"][1])}, "old.safetensors", metadata=metadata)
+    ctl("dequantize", "y.safetensors", "-o", "one.npy")
+    ctl("dequantize", "old.safetensors", "-o", "other.npy")
+    assert (np.load("one.npy") == np.load("other.npy")).all()
 
 
 def test_files_of_torch_types(ctl):
@@ -179,12 +274,14 @@ def test_bad_files_are_exit_code_2_and_one_line(ctl, tmp_path, name, content, te
 
 def test_wrong_usage_is_exit_code_2(ctl, tmp_path):
     np.save("x.npy", normal(3))
-    assert "-o OUT" in ctl("quantize", "x.npy", code=2)
+    assert "--output is required" in ctl("quantize", "x.npy", code=2)
     assert "cannot open none.npy" in ctl("quantize", "none.npy", "-o", "y.npy", code=2)
     assert "not a regular file" in ctl("inspect", ".", code=2)
-    assert "is not a data type; there are: float" in ctl("quantize", "x.npy", "-o", "y.npy", "--type=int5", code=2)
+    assert "is not a data type" in ctl("quantize", "x.npy", "-o", "y.npy", "--type=int5", code=2)
     assert "cannot write none/y.npy" in ctl("quantize", "x.npy", "-o", "none/y.npy", code=2)
     assert "see quantctl" in ctl(code=2)
+    assert "did you mean uint8" in ctl("quantize", "x.npy", "-o", "y.npy", "--type=unit8", code=2)
+    assert "did you mean nvfp4" in ctl("quantize", "x.npy", "-o", "y.npy", "--type=nvpf4", code=2)
     assert [p.name for p in tmp_path.iterdir()] == ["x.npy"]
     assert "Exit code" in ctl("--help") and "--block_shape" in ctl("quantize", "--help")
 
@@ -207,43 +304,96 @@ def test_a_failure_leaves_the_old_output_alone(ctl, tmp_path):
     x = normal(3000)
     x[-1] = np.nan
     np.save("x.npy", x)
-    ctl("quantize", "x.npy", "-o", "y.npy", "--piece_bytes=5000", code=1)
+    ctl("quantize", "x.npy", "-o", "y.npy", code=1)
     assert (tmp_path / "y.npy").read_bytes() == b"precious"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.npy", "y.npy"]
 
 
-def run_on_terminal(arguments, address, until=None):
-    """quantctl with stderr on a terminal: (process, what it showed there). `until` ends it early by SIGINT."""
-    reader, writer = pty.openpty()
-    process = subprocess.Popen(
-        [str(BINARY), *map(str, arguments)],
-        stdout=subprocess.DEVNULL,
-        stderr=writer,
-        env={**os.environ, "QUANTD_ADDRESS": address},
-    )
-    os.close(writer)
-    shown = b""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            part = os.read(reader, 4096)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        shown += part
-        if until is not None and until in shown:
-            process.send_signal(signal.SIGINT)
-            until = None
-    os.close(reader)
-    return process.wait(20), shown
+def test_what_exists_is_refused_without_force(ctl, tmp_path):
+    np.save("x.npy", normal(3, 4))
+    quantize = ["quantize", "x.npy", "-o"]
+    ctl(*quantize, "y.npy", force=False)
+    for name in ("y.npy", "y.scale.npy", "y.zero_point.npy", "y.quantization.json"):
+        others = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        for path in others:
+            if path.name not in ("x.npy", name):
+                path.rename(path.with_suffix(".away"))
+        assert f"{name} exists; --force writes over it" in ctl(*quantize, "y.npy", force=False, code=2)
+        for path in list(tmp_path.iterdir()):
+            if path.suffix == ".away":
+                path.rename(next(other for other in others if other.stem == path.stem))
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == others
+    ctl(*quantize, "y.npy")
+    (tmp_path / "report.json").write_text("old")
+    arguments = [*quantize, "z.npy", "--report=report.json"]
+    assert "report.json exists" in ctl(*arguments, force=False, code=2)
+    assert not (tmp_path / "z.npy").exists()
+    assert "named twice" in ctl(*quantize, "z.safetensors", "--report=z.safetensors", code=2)
+    ctl(*arguments)
+    assert json.loads((tmp_path / "report.json").read_text())["tensors"][0]["output_type"] == "uint8"
 
 
-def test_progress_on_a_terminal_and_nothing_left_after_an_interrupt(server, tmp_path):
-    np.save(tmp_path / "x.npy", np.zeros((6000, 1000), np.float32))
-    arguments = ["quantize", tmp_path / "x.npy", "-o", tmp_path / "y.npy", "--piece_bytes=12000"]
-    code, shown = run_on_terminal(arguments, server.address, until=b"%")
-    assert code == 128 + signal.SIGINT and b"[" in shown
-    assert [p.name for p in tmp_path.iterdir()] == ["x.npy"]
-    code, shown = run_on_terminal([*arguments[:-1], "--quiet"], server.address)
-    assert (code, shown) == (0, b"")
+def test_a_description_of_another_file_does_not_stay(ctl, tmp_path):
+    np.save("x.npy", normal(3, 4))
+    ctl("quantize", "x.npy", "-o", "y.npy")
+    ctl("quantize", "x.npy", "-o", "q.safetensors")
+    (tmp_path / "y.npy").unlink()
+    dequantize = ["dequantize", "q.safetensors", "-o", "y.npy"]
+    assert "y.quantization.json exists" in ctl(*dequantize, force=False, code=2)
+    ctl(*dequantize)
+    assert "float [3, 4]" in ctl("inspect", "y.npy")
+
+
+def test_the_input_is_never_written_over(ctl, tmp_path):
+    np.save("x.npy", normal(3, 4))
+    save_file({"x": normal(3, 4)}, "x.safetensors")
+    before = (tmp_path / "x.safetensors").read_bytes()
+    os.link("x.safetensors", "hard.safetensors")
+    os.symlink("x.safetensors", "soft.safetensors")
+    for name in ("x.safetensors", "./x.safetensors", "hard.safetensors", "soft.safetensors"):
+        assert "is the input" in ctl("quantize", "x.safetensors", "-o", name, code=2)
+        assert "is the input" in ctl("quantize", "x.npy", "-o", "new.safetensors", "--report=x.npy", code=2)
+    np.save("s.npy", np.float32(1))
+    os.link("s.npy", "y.scale.npy")
+    assert "is the input" in ctl("quantize", "x.npy", "-o", "y.npy", "--scale=s.npy", code=2)
+    assert (tmp_path / "x.safetensors").read_bytes() == before
+    ctl("quantize", "x.npy", "-o", "q.npy")
+    os.link("q.scale.npy", "b.npy")
+    assert "is the input" in ctl("dequantize", "q.npy", "-o", "b.npy", code=2)
+
+
+def test_links_and_folders_as_output(ctl, tmp_path):
+    np.save("x.npy", normal(3, 4))
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "y.safetensors").write_bytes(b"old")
+    os.symlink("real/y.safetensors", "y.safetensors")
+    ctl("quantize", "x.npy", "-o", "y.safetensors")
+    assert (tmp_path / "y.safetensors").is_symlink() and (tmp_path / "real" / "y.safetensors").stat().st_size > 3
+    os.symlink("nowhere", "z.safetensors")
+    assert "is a link to nothing" in ctl("quantize", "x.npy", "-o", "z.safetensors", code=2)
+    (tmp_path / "d.npy").mkdir()
+    assert "not a regular file" in ctl("quantize", "x.npy", "-o", "d.npy", code=2)
+
+
+def test_what_is_quantized_is_not_quantized_again(ctl):
+    np.save("x.npy", normal(3, 4))
+    for output in ("y.npy", "y.safetensors"):
+        ctl("quantize", "x.npy", "-o", output)
+        assert f"{output} is quantized already: y" in ctl("quantize", output, "-o", "z.safetensors", code=2)
+
+
+def test_names_with_line_breaks_are_shown_as_one_line(ctl):
+    save_file({"w\n\x1b[31m": normal(3, 4), "b": normal(3)}, "m.safetensors")
+    text = ctl("quantize", "m.safetensors", "-o", "q.safetensors")
+    assert "w\\x0a\\x1b[31m  float" in text and "\x1b" not in text
+    x = normal(3, 4)
+    x[0] = np.nan
+    save_file({"w\n": x}, "m.safetensors")
+    assert "w\\x0a" in ctl("quantize", "m.safetensors", "-o", "q.safetensors", code=1)
+
+
+def test_an_output_that_nobody_reads_is_an_error(ctl, tmp_path):
+    np.save("x.npy", normal(3, 4))
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([str(BINARY), "inspect", "x.npy"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 2 and "standard output" in done.stderr

@@ -42,11 +42,14 @@ ROOMS = {
     "server/services": [*SERVER_ROOMS_BELOW_RPC, "server/rpc", "proto"],
     "server": [*SERVER_ROOMS_BELOW_RPC, *SERVER_ROOMS_ABOVE, "proto"],
     "client/cpp": ["proto"],
-    "client/cli": ["client/cpp", "proto"],
     "client/python-core": [],
+    "client/cli/files": [],
+    "client/cli/engine": ["client/cli/files", "client/cpp", "proto"],
+    "client/cli/commands": ["client/cli/files", "client/cli/engine", "client/cpp", "proto"],
+    "client/cli": ["client/cli/files", "client/cli/engine", "client/cli/commands"],
 }
 # Where a quoted include may lie, besides beside its includer.
-INCLUDE_FOLDERS = ["", "core/include", "core/src", "core/c/include", "client/cpp/include"]
+INCLUDE_FOLDERS = ["", "core/include", "core/src", "core/c/include", "client/cpp/include", "client/cli"]
 # Libraries that a room must do without, and core's public headers about requests and plans: only plan, linear and dynamic see those.
 PLANS = r"^quantd/(parameters|plan|quantize|dequantize|dynamic_quantize)\.h$"
 FORBIDDEN = {

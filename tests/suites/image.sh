@@ -86,7 +86,7 @@ ready_as() {
 
 quantizes() {
   python3 "$QUANTD_ROOT/deploy/make_tensors.py" "$files" &&
-    "$QUANTD_BUILD/release/client/quantctl" quantize "$files/embeddings.npy" -o "$files/embeddings.safetensors" --type=uint8 \
+    "$QUANTD_BUILD/release/client/quantctl" quantize "$files/embeddings.npy" -o "$files/embeddings.safetensors" --type=uint8 --force \
       --address="$(address 'a["grpc"][0]')" &&
     python3 "$QUANTD_ROOT/deploy/check_tensors.py" "$files/embeddings.npy" "$files/embeddings.safetensors"
 }

@@ -1,0 +1,50 @@
+// The commands of quantctl. Each prints its result to stdout, and returns what went wrong: a status
+// of OperationError (engine/errors.h), or any other for the command line and files.
+#ifndef QUANTD_CLI_COMMANDS_COMMANDS_H_
+#define QUANTD_CLI_COMMANDS_COMMANDS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "commands/options.h"
+#include "commands/report.h"
+#include "files/output.h"
+
+namespace quantd::cli {
+
+absl::Status RunQuantize(const Options& options);
+absl::Status RunDequantize(const Options& options);
+absl::Status RunInspect(const Options& options);
+absl::Status RunInfo(const Options& options);
+absl::Status RunHealth(const Options& options);
+
+// What several commands share.
+
+// The engine that the flags choose.
+absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options);
+
+// --only and --skip.
+class Choice {
+ public:
+  // INVALID_ARGUMENT when one is not a regular expression.
+  static absl::StatusOr<Choice> Of(const Options& options);
+  // Why a tensor is not chosen; empty when it is.
+  std::string WhyNot(const std::string& name) const;
+
+ private:
+  struct Patterns;
+  std::shared_ptr<const Patterns> patterns_;
+};
+
+// Creates the output's files and --report's; never over a file that is read: those that the flags
+// name, and `others`.
+absl::Status Begin(const Options& options, const std::vector<FileId>& others, Output* output);
+// Fills in --report, puts all files in their places, and prints the document, or `text`.
+absl::Status Finish(const Options& options, Output* output, const Json& document,
+                    const std::string& text);
+
+}  // namespace quantd::cli
+
+#endif  // QUANTD_CLI_COMMANDS_COMMANDS_H_

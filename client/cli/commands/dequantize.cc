@@ -1,0 +1,200 @@
+// quantctl dequantize: what is quantized in a file, or what the flags say about it, and the report.
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "commands/commands.h"
+#include "commands/progress.h"
+#include "engine/dequantizing.h"
+#include "engine/errors.h"
+
+namespace quantd::cli {
+namespace {
+
+// A tensor to dequantize, with its place in the output.
+struct Task {
+  QuantizedParts parts;
+  std::string name;
+  DataType output_type;
+  bool to_float64 = false;
+  size_t y = 0;
+};
+
+bool IsResult(DataType type) { return Info(type).kind == DataTypeKind::kFloat; }
+
+// --output_type, else `otherwise` when that is one of a result, else FLOAT.
+absl::StatusOr<DataType> OutputType(const Options& options, DataType otherwise) {
+  if (options.output_type.empty()) return IsResult(otherwise) ? otherwise : DataType::kFloat;
+  absl::StatusOr<DataType> type = ParseDataType(options.output_type);
+  if (type.ok() && IsResult(*type)) return type;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--output_type: '", options.output_type, "' is not float, float16 or bfloat16"));
+}
+
+absl::StatusOr<Task> TaskOfEntry(const QuantizedTensor& tensor, const Options& options) {
+  const absl::StatusOr<DataType> type = OutputType(options, tensor.entry.input_type);
+  if (!type.ok()) return type.status();
+  absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(tensor, options.input);
+  if (!parts.ok()) return parts.status();
+  return Task{*std::move(parts), tensor.entry.name, *type,
+              tensor.entry.was_float64 && options.output_type.empty()};
+}
+
+// A tensor about which the flags say everything.
+absl::StatusOr<Task> TaskOfFlags(const TensorFile& file, const StoredTensor& tensor,
+                                 const Options& options) {
+  absl::StatusOr<Source> x = Source::Of(file, tensor);
+  if (!options.method.type.empty()) {
+    const absl::StatusOr<DataType> type = ParseDataType(options.method.type);
+    if (!type.ok()) return type.status();
+    const Shape shape(options.shape.begin(), options.shape.end());
+    x = Source::As(file, tensor, *type, shape.empty() ? tensor.shape : shape);
+  }
+  if (!x.ok()) return x.status();
+  absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(*x, options.method, options.input);
+  if (!parts.ok()) return parts.status();
+  const absl::StatusOr<DataType> type = OutputType(options, parts->parameters().scale.data_type);
+  if (!type.ok()) return type.status();
+  return Task{*std::move(parts), tensor.name.empty() ? "y" : tensor.name, *type};
+}
+
+struct Sorted {
+  std::deque<Task> tasks;
+  absl::flat_hash_set<std::string> used;  // names in the file of what is dequantized
+  std::vector<QuantizedEntry> left;       // stay quantized
+  std::vector<FileId> files;              // that are read
+};
+
+absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options) {
+  const absl::StatusOr<Choice> choice = Choice::Of(options);
+  if (!choice.ok()) return choice.status();
+  Sorted sorted;
+  const auto take = [&sorted](absl::StatusOr<Task> task) {
+    if (task.ok()) sorted.tasks.push_back(*std::move(task));
+    return task.status();
+  };
+  if (!options.method.scale.empty()) {
+    for (const StoredTensor& tensor : file.tensors) {
+      const bool one = file.tensors.size() == 1;
+      if (!one && (options.only.empty() || !choice->WhyNot(tensor.name).empty())) continue;
+      const absl::Status status = take(TaskOfFlags(file, tensor, options));
+      if (!status.ok()) return status;
+      sorted.used.insert(tensor.name);
+    }
+    if (!sorted.tasks.empty()) return sorted;
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.path, " holds several tensors: choose with --only"));
+  }
+  const absl::StatusOr<std::vector<QuantizedTensor>> found = FindQuantizedTensors(file);
+  if (!found.ok()) return found.status();
+  for (const QuantizedTensor& tensor : *found) {
+    if (!choice->WhyNot(tensor.entry.name).empty()) {
+      sorted.left.push_back(tensor.entry);
+      continue;
+    }
+    const absl::Status status = take(TaskOfEntry(tensor, options));
+    if (!status.ok()) return status;
+    for (const Reference& part : tensor.entry.parts()) sorted.used.insert(part.tensor);
+    for (const Source& source : tensor.sources()) sorted.files.push_back(source.file());
+  }
+  if (!sorted.tasks.empty()) return sorted;
+  return absl::InvalidArgumentError(absl::StrCat(
+      file.path, found->empty()
+                     ? " does not say how it was quantized; give --scale (and --zero_point, --type)"
+                     : ": --only and --skip choose none of its quantized tensors"));
+}
+
+// Spreads FLOATs in the second half of `bytes` to doubles in all of it.
+void Widen(absl::Span<uint8_t> bytes) {
+  const size_t elements = bytes.size() / sizeof(double);
+  for (size_t i = 0; i < elements; ++i) {
+    float narrow;
+    std::memcpy(&narrow, &bytes[(elements + i) * sizeof(float)], sizeof(narrow));
+    const double wide = narrow;
+    std::memcpy(&bytes[i * sizeof(double)], &wide, sizeof(wide));
+  }
+}
+
+absl::StatusOr<TensorReport> RunTask(const Task& task, Engine& engine, Output* output) {
+  const absl::Time start = absl::Now();
+  DequantizeParameters request = task.parts.parameters();
+  request.output_type = task.output_type;
+  const absl::Span<uint8_t> bytes = output->bytes(task.y);
+  const absl::Status status =
+      engine.Dequantize(request, task.to_float64 ? bytes.subspan(bytes.size() / 2) : bytes);
+  if (!status.ok()) return OperationError(status, "dequantize", task.name);
+  if (task.to_float64) Widen(bytes);
+  TensorReport report;
+  report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  report.name = task.name;
+  report.input_type = request.x.data_type;
+  report.output_type = task.output_type;
+  report.shape = request.x.shape;
+  report.bytes_before = request.x.bytes.size();
+  report.bytes_after = bytes.size();
+  return report;
+}
+
+}  // namespace
+
+absl::Status RunDequantize(const Options& options) {
+  if (const auto format = FormatOfPath(options.output); !format.ok()) return format.status();
+  const absl::StatusOr<TensorFile> file = OpenTensorFile(options.input);
+  if (!file.ok()) return file.status();
+  absl::StatusOr<Sorted> sorted = Sort(*file, options);
+  if (!sorted.ok()) return sorted.status();
+  Output output(options.output);
+  if (output.format() == FileFormat::kNpy && sorted->tasks.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.input, " has ", sorted->tasks.size(),
+                     " tensors to dequantize, a .npy holds one: choose one with --only, or write "
+                     "a .safetensors"));
+  }
+  absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
+  if (!engine.ok()) return engine.status();
+  uint64_t work = 0;
+  for (Task& task : sorted->tasks) {
+    const TensorView& x = task.parts.parameters().x;
+    const ElementType& type = task.to_float64 ? *FindByNpy("f8") : ElementTypeOf(task.output_type);
+    task.y = output.AddStored(task.name, type, x.shape);
+    work += x.bytes.size();
+  }
+  std::vector<std::pair<const StoredTensor*, size_t>> copies;
+  if (output.format() == FileFormat::kSafetensors && file->format == FileFormat::kSafetensors) {
+    for (const StoredTensor& tensor : file->tensors) {
+      if (sorted->used.contains(tensor.name)) continue;
+      copies.emplace_back(&tensor, output.AddStored(tensor.name, *tensor.type, tensor.shape));
+    }
+    for (const auto& [key, value] : file->metadata) {
+      if (key != "quantd") output.SetMetadata(key, value);
+    }
+    if (!sorted->left.empty()) output.SetMetadata("quantd", QuantizedEntriesToJson(sorted->left));
+  }
+  if (absl::Status status = Begin(options, sorted->files, &output); !status.ok()) return status;
+  for (const auto& [tensor, index] : copies) {
+    const absl::Span<const uint8_t> bytes = file->Bytes(*tensor);
+    std::copy(bytes.begin(), bytes.end(), output.bytes(index).begin());
+  }
+  Json document = {
+      {"input", options.input}, {"output", options.output}, {"tensors", Json::array()}};
+  std::string text;
+  {
+    Progress progress(!options.quiet, work);
+    for (const Task& task : sorted->tasks) {
+      progress.SetLabel(task.name);
+      const absl::StatusOr<TensorReport> report = RunTask(task, **engine, &output);
+      if (!report.ok()) return report.status();
+      progress.Add(report->bytes_before);
+      document["tensors"].push_back(ToJson(*report));
+      text += ToText(*report);
+    }
+  }
+  return Finish(options, &output, document, text);
+}
+
+}  // namespace quantd::cli

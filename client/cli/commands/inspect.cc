@@ -1,0 +1,289 @@
+// quantctl inspect: what a file holds, how far it is from its original, and what quantizing would
+// cost.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "commands/commands.h"
+#include "commands/statistics.h"
+#include "engine/dequantizing.h"
+#include "engine/errors.h"
+
+namespace quantd::cli {
+namespace {
+
+struct Findings {
+  std::string text;
+  Json json;
+};
+
+void Add(const Findings& findings, const char* key, Findings* to) {
+  to->text += findings.text;
+  to->json[key] = findings.json;
+}
+
+// How far the quantized tensor is from x, which it was made of. What only whoever quantized it
+// knows comes in `known`.
+absl::StatusOr<Findings> ErrorOf(Engine& engine, const DequantizeParameters& quantized,
+                                 const TensorView& x, int bins,
+                                 const std::optional<QuantizationError>& known) {
+  ErrorSums sums;
+  std::vector<double> errors;
+  int passes = 0;
+  const auto for_each = [&](absl::FunctionRef<void(absl::Span<const double>)> visit) {
+    ++passes;
+    return CompareWith(
+        engine, quantized, x, [&](absl::Span<const double> before, absl::Span<const double> after) {
+          errors.clear();
+          for (size_t i = 0; i < before.size(); ++i) {
+            const double error = before[i] - after[i];
+            if (std::isfinite(error)) errors.push_back(error);
+            if (passes > 1) continue;
+            if (!std::isfinite(before[i])) {
+              ++sums.non_finite_elements;
+              continue;
+            }
+            ++sums.finite_elements;
+            sums.signal += before[i] * before[i];
+            sums.noise += error * error;
+            sums.max_absolute_error = std::max(sums.max_absolute_error, std::abs(error));
+          }
+          visit(errors);
+        });
+  };
+  const absl::StatusOr<Statistics> statistics = Describe(for_each, bins);
+  if (!statistics.ok()) return statistics.status();
+  const QuantizationError error = known.value_or(sums.Finish());
+  Findings findings;
+  const std::string type = TypeName(quantized.x.data_type);
+  findings.text = absl::StrCat("  error as ", type, ": SQNR ", ErrorText(error), "\n",
+                               statistics->HistogramText());
+  findings.json = {{"type", type},
+                   {"sqnr_db", NumberJson(error.sqnr_db)},
+                   {"mean_squared_error", NumberJson(error.mean_squared_error)},
+                   {"max_absolute_error", NumberJson(error.max_absolute_error)},
+                   {"histogram", statistics->HistogramJson()}};
+  if (known.has_value()) findings.json["saturated_elements"] = error.saturated_elements;
+  return findings;
+}
+
+// What quantizing x would do, in files without a name.
+absl::StatusOr<Findings> TryMethod(const Method& method, Engine& engine, const TensorView& x,
+                                   int bins) {
+  const absl::StatusOr<QuantizedForm> form = method.FormOf(x);
+  if (!form.ok()) return form.status();
+  const char* folder = std::getenv("TMPDIR");
+  const std::string path =
+      absl::StrCat(folder == nullptr || *folder == '\0' ? "/tmp" : folder, "/scratch");
+  OutputFile files[4];
+  DynamicQuantizeOutput output;
+  DequantizeParameters quantized;
+  const auto add = [&](OutputFile* file, DataType type, const Shape& shape, TensorView* view,
+                       absl::Span<uint8_t>* bytes) {
+    const uint64_t size = StoredBytes(Info(type).bits, shape).value_or(0);
+    const absl::Status status = file->CreateNameless(path, size);
+    *bytes = file->bytes();
+    *view = {type, shape, ByteChunks(*bytes)};
+    return status;
+  };
+  absl::Status status = add(&files[0], form->y, x.shape, &quantized.x, &output.y);
+  status.Update(add(&files[1], form->scale, form->scale_shape, &quantized.scale, &output.scale));
+  if (form->zero_point != DataType::kUnspecified) {
+    status.Update(add(&files[2], form->zero_point, form->scale_shape,
+                      &quantized.zero_point.emplace(), &output.zero_point));
+  }
+  if (form->tensor_scale != DataType::kUnspecified) {
+    status.Update(add(&files[3], form->tensor_scale, {}, &quantized.tensor_scale.emplace(),
+                      &output.tensor_scale));
+  }
+  QuantizationError error;
+  if (status.ok()) status = method.Run(engine, x, output, &error);
+  if (!status.ok()) return status;
+  quantized.granularity = method.granularity();
+  return ErrorOf(engine, quantized, x, bins, error);
+}
+
+absl::StatusOr<Findings> InspectValues(const TensorFile& file, const StoredTensor& tensor,
+                                       int bins) {
+  Findings findings;
+  findings.text = absl::StrFormat("%s  %s %s  %d bytes\n",
+                                  Printable(tensor.name.empty() ? file.path : tensor.name),
+                                  tensor.type->name, ShapeString(tensor.shape), tensor.byte_size);
+  findings.json = {{"name", tensor.name},
+                   {"type", tensor.type->name},
+                   {"shape", ShapeJson(tensor.shape)},
+                   {"bytes", tensor.byte_size}};
+  if (tensor.type->family == Family::kOpaque) return findings;
+  const absl::StatusOr<Statistics> found = Describe(
+      [&](absl::FunctionRef<void(absl::Span<const double>)> visit) {
+        return VisitStored(file, tensor, visit);
+      },
+      bins);
+  if (!found.ok()) return found.status();
+  absl::StrAppendFormat(&findings.text, "  min %.6g  max %.6g  mean %.6g  std %.6g\n",
+                        found->minimum, found->maximum, found->mean, found->deviation);
+  if (found->nan + found->infinite > 0) {
+    absl::StrAppendFormat(&findings.text, "  not finite: %d NaN, %d infinite\n", found->nan,
+                          found->infinite);
+  }
+  if (found->finite > 0) absl::StrAppend(&findings.text, "  values\n", found->HistogramText());
+  findings.json.update({{"min", NumberJson(found->minimum)},
+                        {"max", NumberJson(found->maximum)},
+                        {"mean", NumberJson(found->mean)},
+                        {"std", NumberJson(found->deviation)},
+                        {"nan", found->nan},
+                        {"infinite", found->infinite},
+                        {"histogram", found->HistogramJson()}});
+  return findings;
+}
+
+// "axis 0", "blocks of 32 along axis -1" or "blocks [128, 128]".
+std::string GranularityText(const Granularity& granularity) {
+  if (!granularity.block_shape.empty()) {
+    return absl::StrCat("blocks ", ShapeString(granularity.block_shape));
+  }
+  const std::string axis = absl::StrCat("axis ", granularity.axis.value_or(1));
+  if (granularity.block_size > 0) {
+    return absl::StrCat("blocks of ", granularity.block_size, " along ", axis);
+  }
+  return granularity.axis.has_value() ? axis : "one scale, or as the scale's shape says";
+}
+
+// A quantized tensor, and with `original` (may be null) how far it is from that.
+absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const Options& options,
+                                          Engine& engine, const TensorFile* original) {
+  const QuantizedEntry& entry = tensor.entry;
+  Findings findings;
+  findings.text = absl::StrFormat(
+      "%s  %s %s as %s, %s, scale %s %s%s%s\n", Printable(entry.name),
+      entry.was_float64 ? "float64" : TypeName(entry.input_type), ShapeString(entry.y.shape),
+      TypeName(entry.y.type), GranularityText(entry.granularity), TypeName(entry.scale.type),
+      ShapeString(entry.scale.shape),
+      entry.zero_point.has_value() ? ", zero point " + TypeName(entry.zero_point->type) : "",
+      entry.tensor_scale.has_value() ? ", tensor scale" : "");
+  const Granularity& granularity = entry.granularity;
+  findings.json = {
+      {"name", entry.name},
+      {"input_type", entry.was_float64 ? "float64" : TypeName(entry.input_type)},
+      {"output_type", TypeName(entry.y.type)},
+      {"shape", ShapeJson(entry.y.shape)},
+      {"axis", granularity.axis.has_value() ? Json(*granularity.axis) : Json()},
+      {"block_size", granularity.block_size},
+      {"block_shape", ShapeJson(granularity.block_shape)},
+      {"scale", {{"type", TypeName(entry.scale.type)}, {"shape", ShapeJson(entry.scale.shape)}}}};
+  if (original == nullptr) return findings;
+  const bool one = original->format == FileFormat::kNpy;
+  const auto match = std::find_if(
+      original->tensors.begin(), original->tensors.end(),
+      [&](const StoredTensor& candidate) { return one || candidate.name == entry.name; });
+  const auto fail = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.input, ": tensor '", entry.name, "' in --against: ", what));
+  };
+  if (match == original->tensors.end()) return fail("there is none of this name");
+  const absl::StatusOr<Source> source = Source::Of(*original, *match);
+  if (!source.ok()) return source.status();
+  OutputFile scratch;
+  const absl::StatusOr<TensorView> x = source->View(options.input, &scratch);
+  if (!x.ok()) return x.status();
+  const absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(tensor, options.input);
+  if (!parts.ok()) return parts.status();
+  const absl::StatusOr<Findings> error =
+      ErrorOf(engine, parts->parameters(), *x, options.bins, std::nullopt);
+  if (!error.ok()) return fail(error.status().message());
+  Add(*error, "quantization_error", &findings);
+  return findings;
+}
+
+// Stored tensors that are packed or of a type without a name, as what they mean.
+void GiveMeaning(const std::vector<QuantizedTensor>& found, TensorFile* file) {
+  std::map<std::string, Reference> meanings;
+  const std::string own = file->path.substr(file->path.find_last_of('/') + 1);
+  const bool npy = file->format == FileFormat::kNpy;
+  for (const QuantizedTensor& tensor : found) {
+    for (const Reference& part : tensor.entry.parts()) {
+      // A .npy holds only its own; the others are beside it.
+      if (!npy || part.tensor == own) meanings[npy ? "" : part.tensor] = part;
+    }
+  }
+  for (StoredTensor& tensor : file->tensors) {
+    const auto meaning = meanings.find(tensor.name);
+    if (meaning == meanings.end()) continue;
+    tensor.type = &ElementTypeOf(meaning->second.type);
+    tensor.shape = meaning->second.shape;
+  }
+}
+
+}  // namespace
+
+absl::Status RunInspect(const Options& options) {
+  const absl::StatusOr<Method> method = Method::Of(options.method);
+  if (!method.ok()) return method.status();
+  const absl::StatusOr<Choice> choice = Choice::Of(options);
+  if (!choice.ok()) return choice.status();
+  absl::StatusOr<TensorFile> file = OpenTensorFile(options.input);
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<std::vector<QuantizedTensor>> quantized = FindQuantizedTensors(*file);
+  if (!quantized.ok()) return quantized.status();
+  std::optional<TensorFile> original;
+  if (!options.against.empty()) {
+    if (quantized->empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(options.input, " holds no quantized tensor to compare with --against"));
+    }
+    absl::StatusOr<TensorFile> opened = OpenTensorFile(options.against);
+    if (!opened.ok()) return opened.status();
+    original = *std::move(opened);
+  }
+  const bool tries = !options.method.type.empty();
+  std::unique_ptr<Engine> engine;
+  if (tries || original.has_value()) {
+    absl::StatusOr<std::unique_ptr<Engine>> made = EngineOf(options);
+    if (!made.ok()) return made.status();
+    engine = *std::move(made);
+  }
+  GiveMeaning(*quantized, &*file);
+
+  Json document = {{"file", options.input}, {"tensors", Json::array()}};
+  std::string text;
+  for (const QuantizedTensor& tensor : *quantized) {
+    if (!choice->WhyNot(tensor.entry.name).empty()) continue;
+    const absl::StatusOr<Findings> findings =
+        InspectQuantized(tensor, options, *engine, original.has_value() ? &*original : nullptr);
+    if (!findings.ok()) return findings.status();
+    text += findings->text;
+    document["quantized"].push_back(findings->json);
+  }
+  for (const StoredTensor& tensor : file->tensors) {
+    if (!choice->WhyNot(tensor.name).empty()) continue;
+    absl::StatusOr<Findings> findings = InspectValues(*file, tensor, options.bins);
+    if (!findings.ok()) return findings.status();
+    const absl::StatusOr<Source> x = Source::Of(*file, tensor);
+    if (tries && x.ok() && Info(x->type()).kind == DataTypeKind::kFloat) {
+      OutputFile scratch;
+      const absl::StatusOr<TensorView> view = x->View(options.input, &scratch);
+      if (!view.ok()) return view.status();
+      const absl::StatusOr<Findings> error = TryMethod(*method, *engine, *view, options.bins);
+      if (!error.ok() && file->tensors.size() == 1) {
+        return OperationError(error.status(), "quantize", tensor.name);
+      }
+      Add(error.ok() ? *error
+                     : Findings{absl::StrCat("  ", error.status().message(), "\n"),
+                                {{"message", error.status().message()}}},
+          "quantization_error", &*findings);
+    }
+    text += findings->text;
+    document["tensors"].push_back(std::move(findings->json));
+  }
+  if (options.quiet && !options.json) return absl::OkStatus();
+  std::fputs(options.json ? Dump(document).c_str() : text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace quantd::cli

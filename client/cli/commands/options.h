@@ -1,0 +1,37 @@
+// The command line: which command, which file, which flags.
+#ifndef QUANTD_CLI_COMMANDS_OPTIONS_H_
+#define QUANTD_CLI_COMMANDS_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/method.h"
+
+namespace quantd::cli {
+
+// The flags of the same names.
+struct Options {
+  std::string command;  // "quantize", "dequantize", "inspect", "info" or "health"
+  std::string input, output;
+  std::string only, skip, report, against, output_type, address, simd, service;
+  std::vector<int64_t> shape;
+  MethodFlags method;
+  bool all = false, force = false, json = false, quiet = false;
+  double timeout = 300;
+  int threads = 0, bins = 16;
+};
+
+struct CommandLine {
+  Options options;
+  std::string text;  // not empty: help or the version, to be printed instead
+};
+
+// INVALID_ARGUMENT, one line, for an unknown command, a flag that the command does not take (with a
+// guess which was meant), a value that does not parse, or a wrong number of files.
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+}  // namespace quantd::cli
+
+#endif  // QUANTD_CLI_COMMANDS_OPTIONS_H_

@@ -1,0 +1,228 @@
+// quantctl quantize: which tensors, into what output, and the report.
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "commands/commands.h"
+#include "commands/progress.h"
+#include "engine/errors.h"
+#include "quantd/field_error.h"
+
+namespace quantd::cli {
+namespace {
+
+// A tensor to quantize, with its places in the output.
+struct Task {
+  Source x;
+  std::string name;  // in the output
+  QuantizedForm form;
+  size_t y = 0, scale = 0;
+  std::optional<size_t> zero_point = {}, tensor_scale = {};
+};
+
+// What happens to each tensor of the file.
+struct Sorted {
+  std::deque<Task> tasks;
+  std::vector<std::pair<const StoredTensor*, size_t>> copies;  // and where in the output
+  std::vector<SkippedTensor> skipped;
+  std::vector<QuantizedEntry> entries;
+};
+
+bool IsFloat(const StoredTensor& tensor) {
+  return tensor.type->family == Family::kFloat64 ||
+         (tensor.type->data_type != DataType::kUnspecified &&
+          Info(tensor.type->data_type).kind == DataTypeKind::kFloat);
+}
+
+// Why a tensor of a file with several is left alone, whatever the blocks; empty: it is not.
+std::string WhyNot(const StoredTensor& tensor, const Options& options, const Choice& choice,
+                   const Method& method) {
+  if (std::string reason = choice.WhyNot(tensor.name); !reason.empty()) return reason;
+  const bool integers = method.takes_int32() && tensor.type->data_type == DataType::kInt32;
+  if (!IsFloat(tensor) && !integers) return "not a float";
+  if (tensor.shape.size() >= 2 || options.all) return "";
+  return absl::StrCat(tensor.shape.empty() ? "no" : "1", " dimension",
+                      tensor.shape.empty() ? "s" : "", "; --all takes it");
+}
+
+// Adds y, scale and the like to the output, and says what they are in the returned entry.
+QuantizedEntry AddTo(Output* output, Task* task, const Granularity& granularity) {
+  const QuantizedForm& form = task->form;
+  QuantizedEntry entry;
+  entry.name = task->name;
+  entry.input_type = task->x.type();
+  entry.was_float64 = task->x.rounded_from_float64();
+  entry.granularity = granularity;
+  task->y = output->Add(task->name, "", form.y, task->x.shape());
+  entry.y = output->ReferenceTo(task->y);
+  const auto add = [&](absl::string_view suffix, DataType type, const Shape& shape) {
+    return output->Add(absl::StrCat(task->name, "_", suffix), suffix, type, shape);
+  };
+  task->scale = add("scale", form.scale, form.scale_shape);
+  entry.scale = output->ReferenceTo(task->scale);
+  if (form.zero_point != DataType::kUnspecified) {
+    task->zero_point = add("zero_point", form.zero_point, form.scale_shape);
+    entry.zero_point = output->ReferenceTo(*task->zero_point);
+  }
+  if (form.tensor_scale != DataType::kUnspecified) {
+    task->tensor_scale = add("tensor_scale", form.tensor_scale, {});
+    entry.tensor_scale = output->ReferenceTo(*task->tensor_scale);
+  }
+  return entry;
+}
+
+absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options, const Method& method,
+                            Output* output) {
+  const absl::StatusOr<Choice> choice = Choice::Of(options);
+  if (!choice.ok()) return choice.status();
+  const bool one_named = file.format == FileFormat::kNpy;
+  const bool one_written = output->format() == FileFormat::kNpy;
+  Sorted sorted;
+  const auto leave = [&](const StoredTensor& tensor, absl::string_view reason) {
+    const std::string what = absl::StrCat(one_written ? "left out" : "copied", ": ", reason);
+    sorted.skipped.push_back({tensor.name, tensor.type->name, tensor.shape, what});
+    if (one_written) return;
+    sorted.copies.emplace_back(&tensor, output->AddStored(tensor.name, *tensor.type, tensor.shape));
+  };
+  for (const StoredTensor& tensor : file.tensors) {
+    const std::string reason = one_named ? "" : WhyNot(tensor, options, *choice, method);
+    if (!reason.empty()) {
+      leave(tensor, reason);
+      continue;
+    }
+    absl::StatusOr<Source> x = Source::Of(file, tensor);
+    if (!x.ok()) return x.status();
+    absl::StatusOr<QuantizedForm> form = method.FormOf(x->Outline());
+    if (!form.ok()) {
+      const std::string field = ErrorField(form.status());
+      if (one_named || (field != "axis" && field != "block_shape")) {
+        return OperationError(form.status(), "quantize", tensor.name);
+      }
+      leave(tensor, form.status().message());
+      continue;
+    }
+    Task& task = sorted.tasks.emplace_back(
+        Task{*std::move(x), tensor.name.empty() ? "y" : tensor.name, *std::move(form)});
+    sorted.entries.push_back(AddTo(output, &task, method.granularity()));
+  }
+  if (sorted.tasks.empty()) {
+    std::string why;
+    for (size_t i = 0; i < std::min<size_t>(sorted.skipped.size(), 3); ++i) {
+      const SkippedTensor& tensor = sorted.skipped[i];
+      absl::StrAppend(&why, "; ", tensor.name, " is ", tensor.type, " ", ShapeString(tensor.shape),
+                      ", ", tensor.reason);
+    }
+    return absl::InvalidArgumentError(absl::StrCat(file.path, " has nothing to quantize", why));
+  }
+  if (one_written && sorted.tasks.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file.path, " has ", sorted.tasks.size(), " tensors to quantize, a .npy holds one: ",
+        "choose one with --only, or write a .safetensors"));
+  }
+  return sorted;
+}
+
+absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options, const Method& method,
+                                     Engine& engine, Output* output) {
+  const absl::Time start = absl::Now();
+  OutputFile scratch;
+  const absl::StatusOr<TensorView> x = task.x.View(options.output, &scratch);
+  if (!x.ok()) return x.status();
+  const auto bytes = [output](std::optional<size_t> index) {
+    return index.has_value() ? output->bytes(*index) : absl::Span<uint8_t>();
+  };
+  const DynamicQuantizeOutput parts{bytes(task.y), bytes(task.scale), bytes(task.zero_point),
+                                    bytes(task.tensor_scale)};
+  TensorReport report;
+  QuantizationError error;
+  const absl::Status status = method.Run(engine, *x, parts, &error);
+  if (!status.ok()) return OperationError(status, "quantize", task.name);
+  const QuantizedForm& form = task.form;
+  if (options.method.report_error) report.error = error;
+  report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  report.name = task.name;
+  report.input_type = task.x.type();
+  report.output_type = form.y;
+  report.shape = task.x.shape();
+  report.scale_shape = form.scale_shape;
+  report.bytes_before = task.x.byte_size();
+  report.bytes_after =
+      parts.y.size() + parts.scale.size() + parts.zero_point.size() + parts.tensor_scale.size();
+  report.scale = ExtentOf(form.scale, form.scale_shape, parts.scale);
+  if (task.zero_point.has_value()) {
+    report.zero_point = ExtentOf(form.zero_point, form.scale_shape, parts.zero_point);
+  }
+  if (task.tensor_scale.has_value()) {
+    report.tensor_scale = ExtentOf(form.tensor_scale, {}, parts.tensor_scale);
+  }
+  return report;
+}
+
+absl::Status RefuseQuantized(const TensorFile& file) {
+  const absl::StatusOr<std::vector<QuantizedTensor>> found = FindQuantizedTensors(file);
+  if (!found.ok()) return found.status();
+  if (found->empty() && file.metadata.count("quantd") == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(file.path, " is quantized already", found->empty() ? "" : ": ",
+                   found->empty() ? "" : (*found)[0].entry.name, "; dequantize it first"));
+}
+
+}  // namespace
+
+absl::Status RunQuantize(const Options& options) {
+  if (const auto format = FormatOfPath(options.output); !format.ok()) return format.status();
+  const absl::StatusOr<Method> method = Method::Of(options.method);
+  if (!method.ok()) return method.status();
+  const absl::StatusOr<TensorFile> file = OpenTensorFile(options.input);
+  if (!file.ok()) return file.status();
+  if (absl::Status status = RefuseQuantized(*file); !status.ok()) return status;
+  Output output(options.output);
+  absl::StatusOr<Sorted> sorted = Sort(*file, options, *method, &output);
+  if (!sorted.ok()) return sorted.status();
+  absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
+  if (!engine.ok()) return engine.status();
+
+  for (const auto& [key, value] : file->metadata) output.SetMetadata(key, value);
+  output.SetMetadata("quantd", QuantizedEntriesToJson(sorted->entries));
+  if (absl::Status status = Begin(options, {}, &output); !status.ok()) return status;
+  for (const auto& [tensor, index] : sorted->copies) {
+    const absl::Span<const uint8_t> bytes = file->Bytes(*tensor);
+    std::copy(bytes.begin(), bytes.end(), output.bytes(index).begin());
+  }
+  uint64_t work = 0;
+  for (const Task& task : sorted->tasks) {
+    work += task.x.byte_size();
+    if (task.x.rounded_from_float64() && !options.quiet) {
+      std::fprintf(stderr, "note: %s is float64; its elements are rounded to float first\n",
+                   Printable(task.name).c_str());
+    }
+  }
+  Json document = {{"input", options.input},
+                   {"output", options.output},
+                   {"tensors", Json::array()},
+                   {"skipped", Json::array()}};
+  std::string text;
+  {
+    Progress progress(!options.quiet, work);
+    for (const Task& task : sorted->tasks) {
+      progress.SetLabel(task.name);
+      const absl::StatusOr<TensorReport> report =
+          RunTask(task, options, *method, **engine, &output);
+      if (!report.ok()) return report.status();
+      progress.Add(task.x.byte_size());
+      document["tensors"].push_back(ToJson(*report));
+      text += ToText(*report);
+    }
+  }
+  for (const SkippedTensor& tensor : sorted->skipped) {
+    document["skipped"].push_back(ToJson(tensor));
+    text += ToText(tensor);
+  }
+  return Finish(options, &output, document, text);
+}
+
+}  // namespace quantd::cli

@@ -1,0 +1,93 @@
+// quantctl info and quantctl health.
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "commands/commands.h"
+#include "engine/errors.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "quantd/client/client.h"
+#include "quantd/client/status.h"
+
+namespace quantd::cli {
+
+namespace health = ::grpc::health::v1;
+
+namespace {
+
+// Waiting for minutes says nothing; five seconds unless told otherwise.
+absl::Duration Patience(const Options& options) {
+  return absl::Seconds(std::min(options.timeout, 5.0));
+}
+
+std::string AddressOf(const Options& options) {
+  return options.address.empty() ? "127.0.0.1:50051" : options.address;
+}
+
+absl::Status CallError(const absl::Status& status, const std::string& address, const char* what) {
+  const bool silent = absl::IsDeadlineExceeded(status);
+  return OperationError(ServerError(silent ? absl::UnavailableError("no answer") : status, address),
+                        what, "");
+}
+
+}  // namespace
+
+absl::Status RunInfo(const Options& options) {
+  const std::string address = AddressOf(options);
+  const absl::StatusOr<v1::GetServerInfoResponse> answer =
+      client::Client(address, {.timeout = Patience(options)}).GetServerInfo();
+  if (!answer.ok()) return CallError(answer.status(), address, "ask the server");
+  const v1::GetServerInfoResponse& info = *answer;
+  const std::vector<std::string> targets(info.supported_targets().begin(),
+                                         info.supported_targets().end());
+  const std::vector<std::string> extensions(info.extensions().begin(), info.extensions().end());
+  if (options.json) {
+    const Json json = {{"address", address},
+                       {"version", info.version()},
+                       {"target", info.target()},
+                       {"supported_targets", targets},
+                       {"threads", info.threads()},
+                       {"max_message_bytes", info.max_message_bytes()},
+                       {"memory_budget_bytes", info.memory_budget_bytes()},
+                       {"extensions", extensions}};
+    std::fputs(Dump(json).c_str(), stdout);
+    return absl::OkStatus();
+  }
+  std::printf(
+      "quantd %s at %s\n  target       %s  (of %s)\n  threads      %d\n  message      at most %s\n"
+      "  memory       at most %s for all requests together\n  extensions   %s\n",
+      info.version().c_str(), address.c_str(), info.target().c_str(),
+      absl::StrJoin(targets, ", ").c_str(), info.threads(),
+      BytesText(info.max_message_bytes()).c_str(), BytesText(info.memory_budget_bytes()).c_str(),
+      absl::StrJoin(extensions, ", ").c_str());
+  return absl::OkStatus();
+}
+
+absl::Status RunHealth(const Options& options) {
+  const std::string address = AddressOf(options);
+  const client::Client client(address);
+  const auto stub = health::Health::NewStub(client.channel());
+  ::grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(options)));
+  health::HealthCheckRequest request;
+  request.set_service(options.service);
+  health::HealthCheckResponse response;
+  const absl::Status status = client::FromGrpc(stub->Check(&context, request, &response));
+  if (!status.ok()) return CallError(status, address, "check the server's health");
+  const std::string name = health::HealthCheckResponse::ServingStatus_Name(response.status());
+  if (response.status() != health::HealthCheckResponse::SERVING) {
+    return CallError(absl::FailedPreconditionError(name), address, "use the server");
+  }
+  if (options.json) {
+    std::fputs(Dump({{"address", address}, {"status", name}}).c_str(), stdout);
+  } else if (!options.quiet) {
+    std::printf("%s\n", name.c_str());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quantd::cli

@@ -1,0 +1,71 @@
+#include <re2/re2.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "commands/commands.h"
+
+namespace quantd::cli {
+
+absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options) {
+  if (options.address.empty()) return MakeLocalEngine(options.threads, options.simd);
+  return MakeRemoteEngine(options.address, absl::Seconds(options.timeout));
+}
+
+struct Choice::Patterns {
+  Patterns(const Options& options)
+      : has_only(!options.only.empty()),
+        has_skip(!options.skip.empty()),
+        only(options.only, RE2::Quiet),
+        skip(options.skip, RE2::Quiet) {}
+  const bool has_only, has_skip;
+  const RE2 only, skip;
+};
+
+absl::StatusOr<Choice> Choice::Of(const Options& options) {
+  Choice choice;
+  const auto patterns = std::make_shared<const Patterns>(options);
+  for (const auto& [flag, pattern] :
+       {std::pair("only", &patterns->only), {"skip", &patterns->skip}}) {
+    if (pattern->ok()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", flag, ": '", pattern->pattern(), "' is no regular expression: ", pattern->error()));
+  }
+  choice.patterns_ = patterns;
+  return choice;
+}
+
+std::string Choice::WhyNot(const std::string& name) const {
+  if (patterns_->has_only && !RE2::PartialMatch(name, patterns_->only)) return "not in --only";
+  if (patterns_->has_skip && RE2::PartialMatch(name, patterns_->skip)) return "in --skip";
+  return "";
+}
+
+absl::Status Begin(const Options& options, const std::vector<FileId>& others, Output* output) {
+  OverwriteRules rules{options.force, others};
+  const MethodFlags& method = options.method;
+  for (const std::string* path : {&options.input, &options.against, &method.scale,
+                                  &method.zero_point, &method.tensor_scale}) {
+    struct stat status;
+    if (stat(path->c_str(), &status) == 0) rules.inputs.push_back({status.st_dev, status.st_ino});
+  }
+  if (!options.report.empty()) output->AddText(options.report, "");
+  return output->Create(rules);
+}
+
+absl::Status Finish(const Options& options, Output* output, const Json& document,
+                    const std::string& text) {
+  if (!options.report.empty()) output->AddText(options.report, Dump(document));
+  if (absl::Status status = output->Commit(); !status.ok()) return status;
+  if (options.json) {
+    std::fputs(Dump(document).c_str(), stdout);
+  } else if (!options.quiet) {
+    std::fputs(absl::StrCat(text, "wrote ", options.output, "\n").c_str(), stdout);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quantd::cli

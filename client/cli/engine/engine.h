@@ -1,0 +1,51 @@
+// Where tensors are quantized: in this process, or by a server. The bytes are the same.
+#ifndef QUANTD_CLI_ENGINE_ENGINE_H_
+#define QUANTD_CLI_ENGINE_ENGINE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "quantd/dynamic_quantize.h"
+#include "quantd/parameters.h"
+#include "quantd/quantization_error.h"
+
+namespace quantd::cli {
+
+// One call at a time. Outputs are as large as the core's plan says, and zero before the call.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // `error` may be null; set if the parameters say report_error.
+  virtual absl::Status Quantize(const QuantizeParameters& parameters, absl::Span<uint8_t> y,
+                                QuantizationError* error) = 0;
+  virtual absl::Status DynamicQuantize(const DynamicQuantizeParameters& parameters,
+                                       const DynamicQuantizeOutput& output,
+                                       QuantizationError* error) = 0;
+  virtual absl::Status Dequantize(const DequantizeParameters& parameters,
+                                  absl::Span<uint8_t> y) = 0;
+};
+
+// A tensor with more scales than `scales` goes through the core in slabs of at most so many, and of
+// `elements` where that can be.
+struct SlabLimits {
+  int64_t elements = 1 << 26, scales = 1 << 22;
+};
+
+// Computes here, on `threads` threads (0: one a CPU) with the instruction set `simd` (empty: the
+// best; else INVALID_ARGUMENT unless this CPU has it). Takes at most some 150 MiB of memory of its
+// own, whatever the tensor; RESOURCE_EXHAUSTED where that is not possible.
+absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::string& simd,
+                                                        const SlabLimits& limits = {});
+
+// Sends each tensor, whole, to a server. UNAVAILABLE when nobody answers.
+absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& address,
+                                                         absl::Duration timeout);
+
+}  // namespace quantd::cli
+
+#endif  // QUANTD_CLI_ENGINE_ENGINE_H_

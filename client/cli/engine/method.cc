@@ -1,0 +1,219 @@
+#include "engine/method.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "files/closest_name.h"
+#include "files/element_type.h"
+#include "files/source.h"
+#include "quantd/quantize.h"
+#include "quantd/values.h"
+
+namespace quantd::cli {
+namespace {
+
+// Names for a type together with its blocks and scales.
+struct BlockFormat {
+  absl::string_view name;
+  DataType output, scale;
+  int64_t block_size;
+};
+constexpr std::array kBlockFormats = {
+    BlockFormat{"mxfp8", DataType::kFloat8E4M3Fn, DataType::kFloat8E8M0, 32},
+    BlockFormat{"mxfp8e5m2", DataType::kFloat8E5M2, DataType::kFloat8E8M0, 32},
+    BlockFormat{"mxfp4", DataType::kFloat4E2M1, DataType::kFloat8E8M0, 32},
+    BlockFormat{"mxint8", DataType::kInt8, DataType::kFloat8E8M0, 32},
+    BlockFormat{"nvfp4", DataType::kFloat4E2M1, DataType::kFloat8E4M3Fn, 16},
+};
+
+absl::Status WrongFlag(absl::string_view flag, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, ": ", what));
+}
+
+absl::StatusOr<DataType> TypeOfFlag(const std::string& text, absl::string_view flag,
+                                    DataType unset) {
+  if (text.empty()) return unset;
+  absl::StatusOr<DataType> type = ParseDataType(text);
+  if (!type.ok()) return WrongFlag(flag, type.status().message());
+  return type;
+}
+
+absl::StatusOr<Operand> Pack(DataType type, absl::Span<const double> values, const Shape& shape,
+                             absl::string_view flag) {
+  absl::StatusOr<std::vector<uint8_t>> packed;
+  const std::string field = absl::StrCat("--", flag);
+  if (Info(type).kind == DataTypeKind::kInteger) {
+    std::vector<int64_t> integers;
+    for (const double value : values) {
+      if (value != std::floor(value) || std::abs(value) > 1e10) {
+        return WrongFlag(flag, absl::StrCat(value, " is not a whole number in range"));
+      }
+      integers.push_back(static_cast<int64_t>(value));
+    }
+    packed = PackIntegers(type, integers, field);
+  } else {
+    packed = PackFloats(type, std::vector<float>(values.begin(), values.end()), field);
+  }
+  if (!packed.ok()) return packed.status();
+  auto bytes = std::make_shared<const std::vector<uint8_t>>(*std::move(packed));
+  return Operand{{type, shape, ByteChunks(*bytes)}, bytes};
+}
+
+absl::StatusOr<Operand> OperandOfFile(const std::string& path, absl::string_view flag,
+                                      DataType type, bool int32_allowed) {
+  const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<Source> source = Source::Of(*file, file->tensors[0]);
+  if (!source.ok()) return source.status();
+  // What keeps the bytes: the file, and what they were converted into.
+  auto owner = std::make_shared<std::pair<Source, OutputFile>>(std::piecewise_construct,
+                                                               std::tuple(*source), std::tuple());
+  const absl::StatusOr<TensorView> view = owner->first.View(path, &owner->second);
+  if (!view.ok()) return view.status();
+  const bool both_float =
+      Info(type).kind == DataTypeKind::kFloat && Info(source->type()).kind == DataTypeKind::kFloat;
+  if (source->type() == type || both_float ||
+      (int32_allowed && source->type() == DataType::kInt32)) {
+    return Operand{*view, owner};
+  }
+  const int64_t elements = ElementCount(view->shape, flag).value_or(0);
+  const absl::Span<const uint8_t> bytes =
+      elements == 0 ? absl::Span<const uint8_t>() : view->bytes.chunk(0);
+  return Pack(type, ToDoubles(ElementTypeOf(source->type()), elements, bytes), view->shape, flag);
+}
+
+}  // namespace
+
+Granularity MethodFlags::granularity() const {
+  return {axis, block_size, Shape(block_shape.begin(), block_shape.end())};
+}
+
+absl::StatusOr<Operand> ParseOperand(const std::string& text, absl::string_view flag, DataType type,
+                                     bool int32_allowed) {
+  if (absl::EndsWithIgnoreCase(text, ".npy")) {
+    return OperandOfFile(text, flag, type, int32_allowed);
+  }
+  std::vector<double> values;
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    float value;
+    if (!absl::SimpleAtof(word, &value)) {
+      return WrongFlag(flag, absl::StrCat("'", word, "' is neither a number nor a .npy file"));
+    }
+    values.push_back(value);
+  }
+  Shape shape;
+  if (values.size() > 1) shape.push_back(static_cast<int64_t>(values.size()));
+  return Pack(type, values, shape, flag);
+}
+
+absl::StatusOr<Method> Method::Of(const MethodFlags& flags) {
+  Method method;
+  DynamicQuantizeParameters& dynamic = method.dynamic_;
+  dynamic.granularity = flags.granularity();
+  const std::string name = absl::AsciiStrToLower(flags.type);
+  const auto format = std::find_if(kBlockFormats.begin(), kBlockFormats.end(),
+                                   [&name](const BlockFormat& row) { return row.name == name; });
+  DataType scale_type = DataType::kUnspecified;
+  if (format != kBlockFormats.end()) {
+    dynamic.output_type = format->output;
+    scale_type = format->scale;
+    if (flags.block_size == 0 && flags.block_shape.empty()) {
+      dynamic.granularity.block_size = format->block_size;
+      if (!flags.axis.has_value()) dynamic.granularity.axis = -1;
+    }
+  } else {
+    const absl::StatusOr<DataType> type = TypeOfFlag(name, "type", DataType::kUint8);
+    if (!type.ok()) {
+      std::vector<std::string> names = DataTypeNames();
+      for (const BlockFormat& row : kBlockFormats) names.emplace_back(row.name);
+      return WrongFlag("type",
+                       absl::StrCat("'", name, "' is not a data type", DidYouMean(name, names),
+                                    "; there are: ", absl::StrJoin(names, " ")));
+    }
+    dynamic.output_type = *type;
+  }
+  const absl::StatusOr<DataType> scale = TypeOfFlag(flags.scale_type, "scale_type", scale_type);
+  if (!scale.ok()) return scale.status();
+  dynamic.scale_type = *scale;
+  dynamic.saturate = flags.saturate;
+  dynamic.report_error = flags.report_error;
+  if (flags.symmetric) dynamic.symmetry = Symmetry::kSymmetric;
+  if (flags.non_finite == "ignore") dynamic.non_finite = NonFinite::kIgnore;
+  if (flags.scale.empty()) {
+    if (flags.zero_point.empty()) return method;
+    return WrongFlag("zero_point", "goes together with --scale; without them both are found");
+  }
+
+  absl::StatusOr<Operand> operand = ParseOperand(
+      flags.scale, "scale", *scale == DataType::kUnspecified ? DataType::kFloat : *scale, true);
+  if (!operand.ok()) return operand.status();
+  method.scale_ = *std::move(operand);
+  QuantizeParameters& given = method.given_.emplace();
+  given.scale = method.scale_.view;
+  given.output_type = dynamic.output_type;
+  given.granularity = dynamic.granularity;
+  given.saturate = flags.saturate;
+  given.report_error = flags.report_error;
+  const bool before = flags.zero_point_order == "before_rounding";
+  if (before) given.zero_point_order = ZeroPointOrder::kBeforeRounding;
+  if (!flags.zero_point.empty()) {
+    operand = ParseOperand(flags.zero_point, "zero_point", given.output_type, before);
+    if (!operand.ok()) return operand.status();
+    method.zero_point_ = *std::move(operand);
+    given.zero_point = method.zero_point_.view;
+  }
+  const absl::StatusOr<DataType> precision =
+      TypeOfFlag(flags.precision, "precision", DataType::kUnspecified);
+  if (!precision.ok()) return precision.status();
+  given.precision = *precision;
+  return method;
+}
+
+absl::StatusOr<QuantizedForm> Method::FormOf(const TensorView& x) const {
+  QuantizedForm form;
+  if (given_.has_value()) {
+    QuantizeParameters request = *given_;
+    request.x = x;
+    const absl::StatusOr<QuantizePlan> plan = PlanQuantize(request);
+    if (!plan.ok()) return plan.status();
+    form.y = plan->output_type;
+    form.scale = given_->scale.data_type;
+    form.scale_shape = given_->scale.shape;
+    if (given_->zero_point.has_value()) form.zero_point = given_->zero_point->data_type;
+    return form;
+  }
+  DynamicQuantizeParameters request = dynamic_;
+  request.x = x;
+  const absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(request);
+  if (!plan.ok()) return plan.status();
+  form.y = plan->output_type;
+  form.scale = plan->scale_type;
+  form.scale_shape = plan->scale_shape;
+  if (plan->has_zero_point) form.zero_point = plan->output_type;
+  if (plan->has_tensor_scale) form.tensor_scale = DataType::kFloat;
+  return form;
+}
+
+absl::Status Method::Run(Engine& engine, const TensorView& x, const DynamicQuantizeOutput& output,
+                         QuantizationError* error) const {
+  if (given_.has_value()) {
+    QuantizeParameters request = *given_;
+    request.x = x;
+    request.scale.bytes.CopyTo(0, output.scale);
+    if (request.zero_point.has_value()) request.zero_point->bytes.CopyTo(0, output.zero_point);
+    return engine.Quantize(request, output.y, error);
+  }
+  DynamicQuantizeParameters request = dynamic_;
+  request.x = x;
+  return engine.DynamicQuantize(request, output, error);
+}
+
+}  // namespace quantd::cli

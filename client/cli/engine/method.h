@@ -1,0 +1,69 @@
+// How to quantize: what the flags of a command say, as parameters of the core.
+#ifndef QUANTD_CLI_ENGINE_METHOD_H_
+#define QUANTD_CLI_ENGINE_METHOD_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/engine.h"
+
+namespace quantd::cli {
+
+// The flags of the same names.
+struct MethodFlags {
+  std::string type, scale_type, scale, zero_point, tensor_scale, precision;
+  std::string zero_point_order = "after_rounding", non_finite = "reject";
+  std::optional<int64_t> axis;
+  int64_t block_size = 0;
+  std::vector<int64_t> block_shape;
+  bool symmetric = false, saturate = true, report_error = true;
+
+  Granularity granularity() const;
+};
+
+// A tensor that a flag gives.
+struct Operand {
+  TensorView view;
+  std::shared_ptr<const void> owner;  // of the view's bytes
+};
+
+// Reads --scale, --zero_point or --tensor_scale: numbers (packed as `type`), or a .npy (also of
+// another float type; also INT32, if allowed). INVALID_ARGUMENT, naming the flag.
+absl::StatusOr<Operand> ParseOperand(const std::string& text, absl::string_view flag, DataType type,
+                                     bool int32_allowed);
+
+// What a tensor becomes. kUnspecified: there is no such part.
+struct QuantizedForm {
+  DataType y = DataType::kUnspecified, scale = DataType::kUnspecified;
+  DataType zero_point = DataType::kUnspecified, tensor_scale = DataType::kUnspecified;
+  Shape scale_shape;
+};
+
+// Quantize with given scales, or DynamicQuantize. The parameters are whole but for x.
+class Method {
+ public:
+  // INVALID_ARGUMENT, naming the flag that is wrong.
+  static absl::StatusOr<Method> Of(const MethodFlags& flags);
+
+  bool takes_int32() const { return given_.has_value(); }
+  const Granularity& granularity() const { return dynamic_.granularity; }
+
+  // What x becomes; only its type, shape and size are looked at. The core's errors.
+  absl::StatusOr<QuantizedForm> FormOf(const TensorView& x) const;
+  // Quantizes x into all parts of its form.
+  absl::Status Run(Engine& engine, const TensorView& x, const DynamicQuantizeOutput& output,
+                   QuantizationError* error) const;
+
+ private:
+  DynamicQuantizeParameters dynamic_;
+  std::optional<QuantizeParameters> given_;
+  Operand scale_, zero_point_;
+};
+
+}  // namespace quantd::cli
+
+#endif  // QUANTD_CLI_ENGINE_METHOD_H_

@@ -1,0 +1,132 @@
+// quantd::client, one call a tensor.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/engine.h"
+#include "engine/errors.h"
+#include "quantd/client/client.h"
+
+namespace quantd::cli {
+namespace {
+
+v1::DataType OnWire(DataType type) { return static_cast<v1::DataType>(type); }
+
+client::Tensor ToTensor(const TensorView& view) {
+  client::Tensor tensor;
+  tensor.data_type = OnWire(view.data_type);
+  tensor.shape.assign(view.shape.begin(), view.shape.end());
+  tensor.data.resize(view.bytes.size());
+  view.bytes.CopyTo(0, {reinterpret_cast<uint8_t*>(tensor.data.data()), tensor.data.size()});
+  return tensor;
+}
+
+std::optional<client::Tensor> ToTensor(const std::optional<TensorView>& view) {
+  if (!view.has_value()) return std::nullopt;
+  return ToTensor(*view);
+}
+
+client::Granularity ToGranularity(const Granularity& granularity) {
+  return {granularity.axis,
+          granularity.block_size,
+          {granularity.block_shape.begin(), granularity.block_shape.end()}};
+}
+
+// INTERNAL when an answer is not of the size that it must be: nothing else may believe it.
+absl::Status CopyTo(const client::Tensor& tensor, absl::Span<uint8_t> to) {
+  if (tensor.data.size() != to.size()) {
+    return absl::InternalError(absl::StrCat("the server answered with ", tensor.data.size(),
+                                            " bytes where ", to.size(), " belong"));
+  }
+  if (!to.empty()) std::memcpy(to.data(), tensor.data.data(), to.size());
+  return absl::OkStatus();
+}
+
+void SetError(const std::optional<v1::QuantizationError>& from, QuantizationError* to) {
+  if (!from.has_value() || to == nullptr) return;
+  *to = {from->sqnr_db(), from->mean_squared_error(), from->max_absolute_error(),
+         from->saturated_elements(), from->non_finite_elements()};
+}
+
+class RemoteEngine : public Engine {
+ public:
+  RemoteEngine(const std::string& address, absl::Duration timeout)
+      : address_(address), client_(address, {.timeout = timeout}) {}
+
+  absl::Status Quantize(const QuantizeParameters& p, absl::Span<uint8_t> y,
+                        QuantizationError* error) override {
+    const client::QuantizeOptions options{
+        .output_type = OnWire(p.output_type),
+        .granularity = ToGranularity(p.granularity),
+        .saturate = p.saturate,
+        .precision = OnWire(p.precision),
+        .zero_point_order = p.zero_point_order == ZeroPointOrder::kBeforeRounding
+                                ? v1::ZERO_POINT_ORDER_BEFORE_ROUNDING
+                                : v1::ZERO_POINT_ORDER_AFTER_ROUNDING,
+        .report_error = p.report_error};
+    const auto result =
+        client_.Quantize(ToTensor(p.x), ToTensor(p.scale), ToTensor(p.zero_point), options);
+    if (!result.ok()) return ServerError(result.status(), address_);
+    SetError(result->error, error);
+    return CopyTo(result->y, y);
+  }
+
+  absl::Status DynamicQuantize(const DynamicQuantizeParameters& p,
+                               const DynamicQuantizeOutput& output,
+                               QuantizationError* error) override {
+    const client::DynamicQuantizeOptions options{
+        .output_type = OnWire(p.output_type),
+        .granularity = ToGranularity(p.granularity),
+        .saturate = p.saturate,
+        .scale_type = OnWire(p.scale_type),
+        .symmetry = p.symmetry == Symmetry::kSymmetric    ? v1::SYMMETRY_SYMMETRIC
+                    : p.symmetry == Symmetry::kAsymmetric ? v1::SYMMETRY_ASYMMETRIC
+                                                          : v1::SYMMETRY_UNSPECIFIED,
+        .non_finite =
+            p.non_finite == NonFinite::kIgnore ? v1::NON_FINITE_IGNORE : v1::NON_FINITE_REJECT,
+        .report_error = p.report_error};
+    const auto result = client_.DynamicQuantize(ToTensor(p.x), options);
+    if (!result.ok()) return ServerError(result.status(), address_);
+    SetError(result->error, error);
+    absl::Status status = CopyTo(result->y, output.y);
+    if (status.ok()) status = CopyTo(result->scale, output.scale);
+    if (status.ok())
+      status = CopyTo(result->zero_point.value_or(client::Tensor()), output.zero_point);
+    if (status.ok())
+      status = CopyTo(result->tensor_scale.value_or(client::Tensor()), output.tensor_scale);
+    return status;
+  }
+
+  absl::Status Dequantize(const DequantizeParameters& p, absl::Span<uint8_t> y) override {
+    const client::DequantizeOptions options{.output_type = OnWire(p.output_type),
+                                            .granularity = ToGranularity(p.granularity),
+                                            .tensor_scale = ToTensor(p.tensor_scale)};
+    const auto result =
+        client_.Dequantize(ToTensor(p.x), ToTensor(p.scale), ToTensor(p.zero_point), options);
+    if (!result.ok()) return ServerError(result.status(), address_);
+    return CopyTo(*result, y);
+  }
+
+ private:
+  const std::string address_;
+  client::Client client_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& address,
+                                                         absl::Duration timeout) {
+  const absl::Duration patience = std::min(timeout, absl::Seconds(5));
+  const absl::Status reached =
+      client::Client(address, {.timeout = patience}).GetServerInfo().status();
+  if (absl::IsDeadlineExceeded(reached)) {
+    return ServerError(
+        absl::UnavailableError(absl::StrCat("no answer within ", absl::FormatDuration(patience))),
+        address);
+  }
+  if (!reached.ok()) return ServerError(reached, address);
+  return std::make_unique<RemoteEngine>(address, timeout);
+}
+
+}  // namespace quantd::cli

@@ -1,0 +1,44 @@
+#include "files/closest_name.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace quantd::cli {
+namespace {
+
+// Letters to insert, remove, change or swap with their neighbour.
+size_t Distance(absl::string_view a, absl::string_view b) {
+  std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) {
+    for (size_t j = 0; j <= b.size(); ++j) {
+      size_t& here = cost[i][j];
+      here = i + j;
+      if (i == 0 || j == 0) continue;
+      here = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1,
+                       cost[i - 1][j - 1] + static_cast<size_t>(a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        here = std::min(here, cost[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::string DidYouMean(absl::string_view word, const std::vector<std::string>& names) {
+  constexpr size_t kLongest = 64;  // nobody means a name by more
+  if (word.size() > kLongest) return "";
+  size_t least = std::max<size_t>(2, word.size() / 3) + 1;
+  absl::string_view closest;
+  for (const std::string& name : names) {
+    const size_t distance = Distance(word, name);
+    if (distance >= least || distance >= name.size()) continue;
+    least = distance;
+    closest = name;
+  }
+  return closest.empty() ? "" : absl::StrCat(", did you mean ", closest);
+}
+
+}  // namespace quantd::cli

@@ -1,0 +1,45 @@
+// A file, readable as memory. Only what is touched takes memory, and the kernel may take that back.
+//
+// Read-only and safe from any thread. A file that is cut off while it is open ends the program when
+// the missing part is read (signals.h).
+#ifndef QUANTD_CLI_FILES_MAPPED_FILE_H_
+#define QUANTD_CLI_FILES_MAPPED_FILE_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace quantd::cli {
+
+// Which file it is, whatever its name.
+struct FileId {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+
+class MappedFile {
+ public:
+  // NOT_FOUND, PERMISSION_DENIED or INVALID_ARGUMENT (a folder, a pipe), with the path in the text.
+  static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  absl::Span<const uint8_t> bytes() const { return bytes_; }
+  const FileId& id() const { return id_; }
+
+ private:
+  MappedFile() = default;
+  absl::Span<const uint8_t> bytes_;
+  FileId id_;
+};
+
+}  // namespace quantd::cli
+
+#endif  // QUANTD_CLI_FILES_MAPPED_FILE_H_

@@ -1,0 +1,78 @@
+// The tensors that a command writes: one .safetensors, or a .npy with others beside it, laid out as
+// client/FORMAT.md says.
+//
+//   Output output("out.safetensors");
+//   size_t y = output.Add({"y", "", DataType::kInt8, shape});
+//   output.Create(rules);  ... output.bytes(y) ...  output.Commit();
+//
+// All sizes are known before the first element is computed, so that elements go to their place as
+// they come, and memory stays bounded. Distinct tensors, and distinct bytes of one, may be written
+// from distinct threads.
+#ifndef QUANTD_CLI_FILES_OUTPUT_H_
+#define QUANTD_CLI_FILES_OUTPUT_H_
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "files/output_file.h"
+#include "files/quantized_file.h"
+#include "files/tensor_file.h"
+
+namespace quantd::cli {
+
+class Output {
+ public:
+  // REQUIRES: FormatOfPath(path) is ok.
+  explicit Output(std::string path);
+
+  // Adds a tensor and returns its index. `suffix` says which .npy of a set it is: "" is the path
+  // itself, "scale" is STEM.scale.npy. Types that the format has no name for are stored as bytes;
+  // packed ones as one dimension of bytes.
+  size_t Add(const std::string& name, absl::string_view suffix, DataType type, const Shape& shape);
+  // Adds a tensor of doubles, or one as it is in a file.
+  size_t AddStored(const std::string& name, const ElementType& type, const Shape& shape);
+  // How a reader finds a tensor: by its own name, or the file's in a set of .npy.
+  Reference ReferenceTo(size_t index) const;
+  // Text to be kept with the tensors: __metadata__ of a .safetensors; of a .npy only the key
+  // "quantd", as STEM.quantization.json.
+  void SetMetadata(const std::string& key, const std::string& value) { metadata_[key] = value; }
+  // One more file that is written with the tensors, or not at all.
+  void AddText(const std::string& path, const std::string& text) { texts_[path] = text; }
+
+  FileFormat format() const { return format_; }
+  // Creates the files. After this, bytes() may be written.
+  absl::Status Create(const OverwriteRules& rules);
+  absl::Span<uint8_t> bytes(size_t index) { return spans_[index]; }
+  // Brings all files to the disk, then to their places.
+  absl::Status Commit();
+
+ private:
+  struct Part {
+    StoredTensor stored;
+    std::string suffix;
+    DataType type;  // what the bytes mean
+    Shape shape;
+    std::string descr;  // of a .npy
+  };
+  std::string NpyPath(absl::string_view suffix) const;
+  absl::Status CreateNpy();
+  absl::Status CreateSafetensors();
+  absl::Status CreateText(const std::string& path, const std::string& text);
+
+  const std::string path_;
+  FileFormat format_;
+  OverwriteRules rules_;
+  std::map<std::string, std::string> metadata_, texts_;
+  std::vector<Part> parts_;
+  std::vector<absl::Span<uint8_t>> spans_;
+  std::deque<OutputFile> files_;
+};
+
+}  // namespace quantd::cli
+
+#endif  // QUANTD_CLI_FILES_OUTPUT_H_

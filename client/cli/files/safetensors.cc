@@ -1,0 +1,215 @@
+// .safetensors: an 8-byte little-endian length, a JSON header of that length, the elements.
+//
+//   {"__metadata__": {"key": "value"},
+//    "weight": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]}}      offsets: behind the
+//    header
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "files/tensor_file.h"
+#include "nlohmann/json.hpp"
+
+namespace quantd::cli {
+namespace {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+// A quarter of what the format's own library takes, and 400,000 tensors: the memory for what it
+// says stays small.
+constexpr uint64_t kMaxHeader = 25'000'000;
+
+absl::Status Malformed(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("malformed .safetensors header: ", what));
+}
+
+// A number that is a length or an offset.
+bool TakeSize(const Json& json, uint64_t* value) {
+  if (!json.is_number_unsigned()) return false;
+  *value = json.get<uint64_t>();
+  return *value <= INT64_MAX;
+}
+
+absl::StatusOr<StoredTensor> ParseTensor(const std::string& name, const Json& json,
+                                         uint64_t data_begin, uint64_t data_size) {
+  const auto bad = [&name](absl::string_view what) {
+    return Malformed(absl::StrCat("tensor '", name, "': ", what));
+  };
+  if (!json.is_object()) return bad("not an object");
+  const Json dtype = json.value("dtype", Json()), shape = json.value("shape", Json()),
+             offsets = json.value("data_offsets", Json());
+  if (!dtype.is_string()) return bad("no dtype");
+  if (!shape.is_array()) return bad("no shape");
+  if (!offsets.is_array() || offsets.size() != 2) return bad("no data_offsets");
+  StoredTensor tensor;
+  tensor.name = name;
+  tensor.type = FindBySafetensors(dtype.get_ref<const std::string&>());
+  if (tensor.type == nullptr) {
+    return bad(absl::StrCat("elements of type '", dtype.get_ref<const std::string&>(),
+                            "' cannot be read"));
+  }
+  if (shape.size() > kMaxRank) return bad(absl::StrCat("it has ", shape.size(), " dimensions"));
+  for (const Json& length : shape) {
+    uint64_t value;
+    if (!TakeSize(length, &value)) return bad("a length in its shape is not a number >= 0");
+    tensor.shape.push_back(static_cast<int64_t>(value));
+  }
+  const absl::StatusOr<uint64_t> size = StoredBytes(tensor.type->bits, tensor.shape);
+  if (!size.ok()) return bad(size.status().message());
+  uint64_t begin, end;
+  if (!TakeSize(offsets[0], &begin) || !TakeSize(offsets[1], &end) || begin > end) {
+    return bad("data_offsets are not two increasing numbers");
+  }
+  if (end > data_size) {
+    return bad(absl::StrCat("its data ends at ", end, ", the file has ", data_size,
+                            " bytes of data (truncated?)"));
+  }
+  if (end - begin != *size) {
+    return bad(absl::StrCat("shape ", ShapeString(tensor.shape), " of ", tensor.type->name,
+                            " takes ", *size, " bytes, data_offsets span ", end - begin));
+  }
+  tensor.offset = data_begin + begin;
+  tensor.byte_size = *size;
+  return tensor;
+}
+
+// Reads the header an entry at a time, so that only one is in memory as JSON.
+class HeaderReader {
+ public:
+  HeaderReader(absl::Span<const uint8_t> file, uint64_t length, TensorFile* result)
+      : text_(reinterpret_cast<const char*>(file.data()) + 8),
+        length_(length),
+        data_size_(file.size() - 8 - length),
+        result_(result) {}
+
+  absl::Status Run() {
+    const Json header = Json::parse(
+        text_, text_ + length_,
+        [this](int depth, Json::parse_event_t event, Json& value) {
+          return Take(depth, event, value);
+        },
+        /*allow_exceptions=*/false);
+    if (!status_.ok()) return status_;
+    if (!header.is_object()) return Malformed("not a JSON object of UTF-8");
+    return absl::OkStatus();
+  }
+
+ private:
+  using Event = Json::parse_event_t;
+
+  bool Take(int depth, Event event, Json& value) {
+    if (!status_.ok()) return false;
+    if (depth > kMaxDepth) return Fail(Malformed("it is nested too deeply"));
+    if (event == Event::object_start && depth == 1) keys_.clear();
+    if (event == Event::key) return TakeKey(depth, value.get_ref<const std::string&>());
+    const bool ends = event == Event::object_end || event == Event::array_end;
+    if (depth != 1 || !(ends || event == Event::value)) return true;
+    if (entry_ == "__metadata__") return TakeMetadata(value);
+    absl::StatusOr<StoredTensor> tensor = ParseTensor(entry_, value, 8 + length_, data_size_);
+    if (!tensor.ok()) return Fail(tensor.status());
+    result_->tensors.push_back(*std::move(tensor));
+    return false;
+  }
+
+  bool TakeKey(int depth, const std::string& key) {
+    if (depth == 1) {
+      entry_ = key;
+      return names_.insert(key).second ||
+             Fail(Malformed(absl::StrCat("it holds the name '", key, "' twice")));
+    }
+    return depth > 2 || keys_.insert(key).second ||
+           Fail(Malformed(absl::StrCat("'", entry_, "' has '", key, "' twice")));
+  }
+
+  bool TakeMetadata(const Json& value) {
+    if (!value.is_object()) return Fail(Malformed("__metadata__ is not an object"));
+    for (const auto& [key, entry] : value.items()) {
+      if (!entry.is_string()) {
+        return Fail(Malformed("__metadata__ holds something else than strings"));
+      }
+      result_->metadata[key] = entry.get<std::string>();
+    }
+    return false;
+  }
+
+  bool Fail(absl::Status status) {
+    status_ = std::move(status);
+    return false;
+  }
+
+  static constexpr int kMaxDepth = 4;
+  const char* const text_;
+  const uint64_t length_, data_size_;
+  TensorFile* const result_;
+  absl::Status status_;
+  std::string entry_;  // the key whose value is being read
+  absl::flat_hash_set<std::string> names_, keys_;
+};
+
+// Every byte of the data belongs to one tensor.
+absl::Status CheckCoverage(const std::vector<StoredTensor>& tensors, uint64_t begin, uint64_t end) {
+  absl::string_view before;
+  for (const StoredTensor& tensor : tensors) {
+    if (tensor.offset < begin) {
+      return Malformed(absl::StrCat("tensors '", before, "' and '", tensor.name, "' overlap by ",
+                                    begin - tensor.offset, " bytes"));
+    }
+    if (tensor.offset > begin) {
+      return Malformed(absl::StrCat("a hole of ", tensor.offset - begin, " bytes lies before '",
+                                    tensor.name, "'"));
+    }
+    begin += tensor.byte_size;
+    before = tensor.name;
+  }
+  if (begin == end) return absl::OkStatus();
+  return Malformed(absl::StrCat("the last ", end - begin, " bytes belong to no tensor"));
+}
+
+}  // namespace
+
+absl::Status ParseSafetensors(absl::Span<const uint8_t> file, TensorFile* result) {
+  if (file.size() < 8) return Malformed("the file has fewer than 8 bytes");
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; --i) length = length << 8 | file[i];
+  if (length > file.size() - 8) {
+    return Malformed(absl::StrCat("it claims ", length, " bytes, the file has ", file.size() - 8));
+  }
+  if (length > kMaxHeader) {
+    return Malformed(absl::StrCat("it has ", length, " bytes, ", kMaxHeader, " are the most"));
+  }
+  if (absl::Status status = HeaderReader(file, length, result).Run(); !status.ok()) return status;
+  std::sort(result->tensors.begin(), result->tensors.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.offset, a.byte_size, a.name) < std::tie(b.offset, b.byte_size, b.name);
+  });
+  return CheckCoverage(result->tensors, 8 + length, file.size());
+}
+
+std::string SafetensorsHeader(const std::vector<StoredTensor>& tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  // An entry at a time: ordered_json looks at all names for each.
+  const auto dump = [](const OrderedJson& json) {
+    return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  };
+  std::string text = "{";
+  if (!metadata.empty()) absl::StrAppend(&text, "\"__metadata__\":", dump(metadata), ",");
+  for (const StoredTensor& tensor : tensors) {
+    const OrderedJson entry = {
+        {"dtype", tensor.type->safetensors},
+        {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())},
+        {"data_offsets", {tensor.offset, tensor.offset + tensor.byte_size}}};
+    absl::StrAppend(&text, dump(tensor.name), ":", dump(entry), ",");
+  }
+  if (text.size() > 1) text.pop_back();
+  text.push_back('}');
+  text.append((8 - text.size() % 8) % 8, ' ');  // elements start at a multiple of 8
+  std::string result;
+  for (int i = 0; i < 8; ++i) result.push_back(static_cast<char>(text.size() >> (8 * i)));
+  return result + text;
+}
+
+}  // namespace quantd::cli

@@ -1,0 +1,113 @@
+#include "files/signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+namespace quantd::cli {
+namespace {
+
+// Written by the program and read by a handler on any thread, at any time. What a handler may have
+// in its hands is not freed: that is a few names a run.
+struct Mapping {
+  std::atomic<const uint8_t*> begin{nullptr};
+  std::atomic<size_t> size{0};
+  std::atomic<const char*> path{nullptr};
+};
+std::array<std::atomic<const char*>, 16> incomplete{};
+std::array<Mapping, 16> mappings;
+std::atomic<bool> waiting{false};
+std::atomic<int> waited_for{0};
+
+void Say(const char* text) {
+  if (write(STDERR_FILENO, text, strlen(text)) < 0) return;
+}
+
+void RemoveIncomplete() {
+  for (auto& slot : incomplete) {
+    const char* name = slot.load();
+    if (name != nullptr) unlink(name);
+  }
+}
+
+extern "C" void RemoveAndExit(int signal_number) {
+  if (waiting.load()) {
+    waited_for.store(signal_number);
+    return;
+  }
+  RemoveIncomplete();
+  _exit(128 + signal_number);
+}
+
+extern "C" void NameAndExit(int, siginfo_t* info, void*) {
+  const auto* address = static_cast<const uint8_t*>(info->si_addr);
+  const char* path = "a file";
+  for (const Mapping& mapping : mappings) {
+    const uint8_t* begin = mapping.begin.load();
+    if (begin != nullptr && address >= begin && address < begin + mapping.size.load()) {
+      path = mapping.path.load();
+    }
+  }
+  RemoveIncomplete();
+  Say("quantctl: ");
+  Say(path);
+  Say(" was cut off, or its disk failed, while it was in use\n");
+  _exit(2);
+}
+
+}  // namespace
+
+void HandleSignals() {
+  struct sigaction action = {};
+  action.sa_handler = RemoveAndExit;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, nullptr);
+  action.sa_flags = SA_SIGINFO;
+  action.sa_sigaction = NameAndExit;
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+SignalsWait::SignalsWait() { waiting.store(true); }
+
+SignalsWait::~SignalsWait() {
+  waiting.store(false);
+  if (const int number = waited_for.load(); number != 0) RemoveAndExit(number);
+}
+
+void RemoveOnSignal(const std::string& path) {
+  const char* copy = strdup(path.c_str());
+  for (auto& slot : incomplete) {
+    const char* expected = nullptr;
+    if (slot.compare_exchange_strong(expected, copy)) return;
+  }
+}
+
+void KeepOnSignal(const std::string& path) {
+  for (auto& slot : incomplete) {
+    const char* name = slot.load();
+    if (name != nullptr && path == name) slot.store(nullptr);
+  }
+}
+
+void NameOnSignal(absl::Span<const uint8_t> mapping, const std::string& path) {
+  for (Mapping& slot : mappings) {
+    if (slot.begin.load() != nullptr) continue;
+    slot.size.store(mapping.size());
+    slot.path.store(strdup(path.c_str()));
+    slot.begin.store(mapping.data());
+    return;
+  }
+}
+
+void ForgetMapping(absl::Span<const uint8_t> mapping) {
+  for (Mapping& slot : mappings) {
+    if (slot.begin.load() == mapping.data()) slot.begin.store(nullptr);
+  }
+}
+
+}  // namespace quantd::cli

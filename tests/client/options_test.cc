@@ -1,0 +1,96 @@
+// The command line and its help.
+#include "commands/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace quantd::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::StatusOr<CommandLine> Parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "quantctl");
+  return ParseCommandLine(static_cast<int>(words.size()), words.data());
+}
+
+class OptionsTest : public ::testing::Test {
+ protected:
+  OptionsTest() { unsetenv("QUANTD_ADDRESS"); }
+};
+
+TEST_F(OptionsTest, FlagsInEveryForm) {
+  const auto line =
+      Parse({"quantize", "--type=int8", "in.npy", "-o", "out.npy", "--axis", "-1", "--symmetric",
+             "--noreport_error", "--block_shape=1,-1", "--block_shape=3", "--type=int4"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  const Options& options = line->options;
+  EXPECT_EQ(options.command, "quantize");
+  EXPECT_EQ(options.input, "in.npy");
+  EXPECT_EQ(options.output, "out.npy");
+  EXPECT_EQ(options.method.type, "int4");  // the last one counts
+  EXPECT_EQ(options.method.axis, -1);
+  EXPECT_TRUE(options.method.symmetric);
+  EXPECT_FALSE(options.method.report_error);
+  EXPECT_TRUE(options.method.saturate);
+  EXPECT_THAT(options.method.block_shape, ElementsAre(1, -1, 3));
+  EXPECT_FALSE(options.force);
+}
+
+TEST_F(OptionsTest, AddressComesFromTheEnvironmentUnlessGiven) {
+  EXPECT_EQ(Parse({"health"})->options.address, "");
+  setenv("QUANTD_ADDRESS", "unix:/a", 1);
+  EXPECT_EQ(Parse({"health"})->options.address, "unix:/a");
+  EXPECT_EQ(Parse({"health", "--address=b:1"})->options.address, "b:1");
+  unsetenv("QUANTD_ADDRESS");
+}
+
+TEST_F(OptionsTest, WrongUsageIsOneLineThatNamesIt) {
+  const auto text = [](std::vector<const char*> words) {
+    const auto line = Parse(std::move(words));
+    EXPECT_FALSE(line.ok());
+    const std::string message(line.status().message());
+    EXPECT_EQ(message.find('\n'), std::string::npos);
+    return message;
+  };
+  EXPECT_THAT(text({}), HasSubstr("no command"));
+  EXPECT_THAT(text({""}), HasSubstr("no command ''"));
+  EXPECT_THAT(text({"quantise"}), HasSubstr("'quantise', did you mean quantize"));
+  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--colour=red"}),
+              HasSubstr("--colour=red"));
+  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--blok_size=2"}),
+              HasSubstr("did you mean --block_size"));
+  EXPECT_THAT(text({"health", "--scale=1"}), HasSubstr("unknown flag"));  // of another command
+  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--axis=one"}),
+              HasSubstr("--axis: one is not a whole number"));
+  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--axis"}), HasSubstr("--axis"));
+  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--axis=99999999999999999999"}),
+              HasSubstr("--axis"));
+  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "-v"}), HasSubstr("'-v'"));
+  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--non_finite=maybe"}),
+              HasSubstr("--non_finite"));
+  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--threads=-1"}), HasSubstr("--threads"));
+  EXPECT_THAT(text({"quantize", "x.npy", "-o", "y.npy", "--timeout=nan"}), HasSubstr("--timeout"));
+  EXPECT_THAT(text({"quantize", "x.npy"}), HasSubstr("--output"));
+  EXPECT_THAT(text({"inspect", "a.npy", "b.npy"}), HasSubstr("'b.npy' is one file too many"));
+}
+
+TEST_F(OptionsTest, HelpIsThereForEveryCommand) {
+  const std::string all = Parse({"--help"})->text;
+  EXPECT_EQ(Parse({"help"})->text, all);
+  EXPECT_THAT(Parse({"--version"})->text, HasSubstr("quantctl "));
+  for (const char* command : {"quantize", "dequantize", "inspect", "info", "health"}) {
+    EXPECT_THAT(all, HasSubstr(command));
+    EXPECT_THAT(Parse({"help", command})->text, HasSubstr("Exit code"));
+    EXPECT_THAT(Parse({command, "--help"})->text, HasSubstr("--json"));
+  }
+  EXPECT_THAT(Parse({"quantize", "--type=x", "--help"})->text, HasSubstr("--block_shape"));
+}
+
+}  // namespace
+}  // namespace quantd::cli

@@ -1,0 +1,214 @@
+"""quantctl and what ends it: large files in bounded memory, signals, files that are cut off, full disks, terminals."""
+
+import os
+import pty
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from quantctl import BINARY, quantctl
+from support import ROOT
+
+MIB = 1 << 20
+MEMORY = 256 * MIB
+
+
+def command(*arguments):
+    return [str(BINARY), *map(str, arguments)]
+
+
+def environment():
+    return {key: value for key, value in os.environ.items() if not key.startswith("QUANTD_")}
+
+
+def limited(limit, value):
+    """For a child: a limit of its own."""
+    return lambda: resource.setrlimit(limit, (value, value))
+
+
+def run(*arguments, **options):
+    done = subprocess.run(
+        command(*arguments), capture_output=True, text=True, timeout=300, env=environment(), check=False, **options
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    shutil.rmtree(tmp_path)  # these files are too large to be kept
+
+
+def sparse(name, shape, dtype=np.float32):
+    """A .npy of zeros that takes no disk, with some values."""
+    array = np.lib.format.open_memmap(name, "w+", dtype, shape)
+    array.reshape(-1)[:: array.size // 50] = np.linspace(-3, 3, len(array.reshape(-1)[:: array.size // 50]))
+    array.flush()
+    return name
+
+
+def test_memory_is_bounded_whatever_the_file(folder):
+    """RLIMIT_DATA bounds all private memory that can be written: heap, stacks, what the core allocates. The file is
+    larger; blocks of 2 give 42 million scales, for which the core in one piece would take 8 bytes each."""
+    sparse("x.npy", (1 << 13, 10 << 10))  # 320 MiB
+    bounded = {"preexec_fn": limited(resource.RLIMIT_DATA, MEMORY)}
+    for flags in (["--type=uint8"], ["--type=nvfp4"], ["--type=int4", "--axis=1", "--block_size=2"]):
+        code, _, err = run("quantize", "x.npy", "-o", "y.safetensors", "--force", "--threads=2", *flags, **bounded)
+        assert (code, err) == (0, ""), (flags, err)
+        code, _, err = run("dequantize", "y.safetensors", "-o", "b.npy", "--force", "--threads=2", **bounded)
+        assert (code, err) == (0, ""), (flags, err)
+    code, out, err = run("inspect", "y.safetensors", "--against=x.npy", "--only=^y$", "--threads=2", **bounded)
+    assert (code, err) == (0, "") and "SQNR" in out
+    back, x = np.load("b.npy", mmap_mode="r"), np.load("x.npy", mmap_mode="r")
+    assert np.abs(back[::512, ::64] - x[::512, ::64]).max() < 0.2
+
+
+def test_memory_is_bounded_for_other_orders_and_types(folder):
+    bounded = {"preexec_fn": limited(resource.RLIMIT_DATA, MEMORY)}
+    sparse("d.npy", (1 << 12, 1 << 13), np.float64)  # 256 MiB
+    array = np.lib.format.open_memmap("f.npy", "w+", np.float16, (1 << 12, 1 << 15), fortran_order=True)
+    array[::100, 5] = 1
+    array.flush()
+    for name in ("d.npy", "f.npy"):
+        code, _, err = run("quantize", name, "-o", "y.npy", "--force", "--quiet", **bounded)
+        assert (code, err) == (0, ""), name
+        code, _, err = run("dequantize", "y.npy", "-o", "b.npy", "--force", "--quiet", **bounded)
+        assert (code, err) == (0, ""), name
+        back, x = np.load("b.npy", mmap_mode="r"), np.load(name, mmap_mode="r")
+        assert back.dtype == x.dtype and np.abs(back[::100, ::64] - x[::100, ::64]).max() < 0.1
+
+
+def start_slow(*flags):
+    """A quantize of 2 GiB, once its output has appeared under a temporary name."""
+    sparse("x.npy", (1 << 14, 1 << 15))
+    process = subprocess.Popen(
+        command("quantize", "x.npy", "-o", "y.npy", *flags),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+    )
+    deadline = time.monotonic() + 30
+    while not any(name.endswith(".tmp") for name in os.listdir()):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.001)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing(folder, number):
+    process = start_slow()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (128 + number, "", "")
+    assert os.listdir() == ["x.npy"]
+
+
+def test_an_input_that_is_cut_off_meanwhile_is_one_line(folder):
+    process = start_slow()
+    os.truncate("x.npy", 4096)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert err == "quantctl: x.npy was cut off, or its disk failed, while it was in use\n"
+    assert os.listdir() == ["x.npy"]
+
+
+@pytest.mark.parametrize("output", ["y.npy", "y.safetensors"])
+def test_a_limit_on_file_sizes_is_one_line(folder, output):
+    np.save("x.npy", np.ones((1000, 1000), np.float32))
+    code, out, err = run("quantize", "x.npy", "-o", output, preexec_fn=limited(resource.RLIMIT_FSIZE, MIB // 2))
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    assert "cannot write" in err and "File too large" in err
+    assert os.listdir() == ["x.npy"]
+
+
+# A file system of 1 MiB of its own, in a namespace that ends with the command.
+ON_A_SMALL_DISK = ["unshare", "-m", "sh", "-c", 'mkdir d && mount -t tmpfs -o size=1m none d && "$@"; rc=$?; ls -A d; exit $rc', "sh"]
+
+
+def can_mount():
+    tried = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)
+    return tried.returncode == 0
+
+
+@pytest.mark.skipif(not can_mount(), reason="no right to mount")
+def test_a_full_disk_is_one_line(folder):
+    np.save("x.npy", np.ones((1500, 1000), np.float32))
+    for output in ("d/y.npy", "d/y.safetensors"):
+        done = subprocess.run(
+            [*ON_A_SMALL_DISK, *command("quantize", "x.npy", "-o", output)],
+            capture_output=True, text=True, timeout=60, env=environment(), check=False,
+        )
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr  # ls shows nothing left behind
+        assert done.stderr.count("\n") == 1 and "No space left on device" in done.stderr
+        os.rmdir("d")
+
+
+@pytest.mark.parametrize("place", ["none/y.npy", "/proc/y.npy", "/dev/null/y.npy", "x" * 300 + ".npy"])
+def test_a_place_that_cannot_be_written_is_one_line(folder, place):
+    np.save("x.npy", np.ones(3, np.float32))
+    code, out, err = run("quantize", "x.npy", "-o", place)
+    assert (code, out) == (2, "") and err.count("\n") == 1 and "cannot write" in err
+    assert os.listdir() == ["x.npy"]
+
+
+def test_an_input_that_vanished_is_one_line(folder):
+    code, out, err = run("quantize", "x.npy", "-o", "y.npy")
+    assert (code, out) == (2, "") and err.count("\n") == 1 and "cannot open x.npy" in err
+    os.mkfifo("x.npy")
+    code, out, err = run("quantize", "x.npy", "-o", "y.npy")
+    assert (code, out) == (2, "") and "not a regular file" in err
+
+
+def on_terminal(*arguments):
+    """(exit code, what quantctl showed on a terminal that stderr is)."""
+    reader, writer = pty.openpty()
+    process = subprocess.Popen(command(*arguments), stdout=subprocess.DEVNULL, stderr=writer, env=environment())
+    os.close(writer)
+    shown = b""
+    while True:
+        try:
+            part = os.read(reader, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(reader)
+    return process.wait(60), shown
+
+
+def test_progress_on_a_terminal_and_none_in_a_pipe(folder):
+    np.save("x.npy", np.zeros((1000, 1000), np.float32))
+    arguments = ["quantize", "x.npy", "-o", "y.npy", "--force"]
+    code, shown = on_terminal(*arguments)
+    assert code == 0 and b"[" in shown and b"%" in shown and shown.endswith(b"\r\x1b[K")
+    assert on_terminal(*arguments, "--quiet") == (0, b"")
+    assert run(*arguments)[2] == ""
+
+
+def test_a_header_of_any_size_is_read_or_refused(folder):
+    """200,000 tensors are read in bounded memory; a header longer than the limit is refused by its size."""
+    maker = (
+        "import json, struct, sys\n"
+        "entries = {f'layer.{i}.weight': {'dtype': 'F32', 'shape': [2, 2], 'data_offsets': [16 * i, 16 * i + 16]} for i in range(int(sys.argv[1]))}\n"
+        "text = json.dumps(entries).encode()\n"
+        "open('m.safetensors', 'wb').write(struct.pack('<Q', len(text)) + text + bytes(16 * len(entries)))\n"
+    )
+    subprocess.run([sys.executable, "-c", maker, "20000"], check=True)
+    bounded = {"preexec_fn": limited(resource.RLIMIT_DATA, MEMORY)}
+    code, _, err = run("quantize", "m.safetensors", "-o", "q.safetensors", "--quiet", **bounded)
+    assert (code, err) == (0, "")
+    code, _, err = run("dequantize", "q.safetensors", "-o", "b.safetensors", "--quiet", **bounded)
+    assert (code, err) == (0, "")
+    subprocess.run([sys.executable, "-c", maker, "400000"], check=True)
+    code, _, err = run("quantize", "m.safetensors", "-o", "r.safetensors", **bounded)
+    assert code == 2 and "25000000 are the most" in err and err.count("\n") == 1
+
+
+def test_version_is_that_of_the_project():
+    version = (ROOT / "CMakeLists.txt").read_text().split("project(quantd VERSION ")[1].split()[0]
+    assert quantctl("--version") == (0, f"quantctl {version}\n", "")
