@@ -10,8 +10,8 @@
 
 namespace quantd::bench {
 
-// Runs for as long as the object lives, at the lowest priority: it stands for another machine, whose
-// own work is not what others wait for.
+// Runs for as long as the object lives, at the lowest priority: it stands for another machine,
+// whose own work is not what others wait for.
 class Flood {
  public:
   // Calls `large` of the server from so many connections; returns when the first one is answered.
