@@ -183,7 +183,9 @@ def quantize(
     )
     operands = {"x": operand(x, "x", DataType.FLOAT), "scale": operand(scale, "scale", DataType.FLOAT)}
     if zero_point is not None:
-        operands["zero_point"] = operand(zero_point, "zero_point", DataType(message.output_type or DataType.UINT8))
+        operands["zero_point"] = operand(
+            zero_point, "zero_point", DataType(message.output_type) if message.output_type else DataType.UINT8
+        )
     if not saturate:
         message.saturate = False
     granularity = _granularity(message, axis, block_size, block_shape)

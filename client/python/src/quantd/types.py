@@ -188,10 +188,12 @@ def as_array(value: Any, name: str, default: DataType) -> np.ndarray:
     """
     if type(value) is np.ndarray and value.dtype in _OF_DTYPE:
         return value
-    if (type(value) is float and not default.is_integer) or (type(value) is int and default in _RANGES):
-        lowest, highest = _RANGES.get(default, (value, value))
-        if lowest <= value <= highest or value != value:
-            return np.array(value, default.dtype)
+    if type(value) is float and default is DataType.FLOAT:
+        return np.array(value, np.float32)
+    if type(value) is int and default in _RANGES:
+        lowest, highest, dtype = _RANGES[default]
+        if lowest <= value <= highest:
+            return np.array(value, dtype)
     try:
         array = as_numpy(value)
         if array is not None:
@@ -218,7 +220,7 @@ def integer_range(kind: DataType) -> "tuple[int, int]":
     return 0, (1 << kind.bits) - 1
 
 
-_RANGES = {kind: integer_range(kind) for kind in DataType if kind.is_integer}
+_RANGES = {kind: (*integer_range(kind), kind.dtype) for kind in DataType if kind.is_integer}
 
 
 def to_message(tensor_class, array: np.ndarray):
