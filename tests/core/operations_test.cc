@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -349,6 +351,41 @@ TEST(Operations, DynamicQuantizeInParts) {
     TryDynamicQuantize(random, {shape[0], shape[1]}, blocks);
   } while (!testing::Test::HasFailure() && std::chrono::steady_clock::now() < end);
   EXPECT_TRUE(SelectTarget("").ok());
+}
+
+// Of a server, how many threads a request gets depends on what else it does; its answer must not.
+TEST(Operations, ReportsAreTheSameWithAnyNumberOfThreads) {
+  constexpr int64_t kRows = 1500;
+  constexpr int64_t kColumns = 701;
+  Random random(std::random_device{}());
+  std::vector<float> values(static_cast<size_t>(kRows * kColumns));
+  for (float& value : values) value = static_cast<float>(random.Below(1'000'003)) / 7919;
+  OwnedTensor x;
+  x.type = DataType::kFloat;
+  x.shape = {kRows, kColumns};
+  x.bytes.resize(values.size() * sizeof(float));
+  std::memcpy(x.bytes.data(), values.data(), x.bytes.size());
+  for (const Shape& block : {Shape{-1, -1}, Shape{1, -1}, Shape{3, 16}}) {
+    DynamicQuantizeParameters parameters;
+    parameters.x = x.View();
+    parameters.report_error = true;
+    parameters.granularity.block_shape = block;
+    const auto plan = PlanDynamicQuantize(parameters);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    std::optional<QuantizationError> first;
+    for (const int threads : {1, 2, 3, 5, 16}) {
+      const Executor executor(threads);
+      std::vector<uint8_t> y(plan->output_bytes), scale(plan->scale_bytes),
+          zero_point(plan->zero_point_bytes);
+      QuantizationError error;
+      const DynamicQuantizeOutput output = {
+          absl::MakeSpan(y), absl::MakeSpan(scale), absl::MakeSpan(zero_point), {}};
+      ASSERT_TRUE(DynamicQuantize(*plan, parameters.x.bytes, executor, Never, output, &error).ok());
+      if (!first.has_value()) first = error;
+      EXPECT_EQ(error.mean_squared_error, first->mean_squared_error) << threads << " threads";
+      EXPECT_EQ(error.sqnr_db, first->sqnr_db) << threads << " threads";
+    }
+  }
 }
 
 }  // namespace

@@ -113,6 +113,7 @@ print(sum(begin < t < end for t in ticks))
 
 INTERRUPT = """
 import signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background of a shell it is ignored
 x = np.ones(1 << 25, np.float32)
 def call():
     return quantd_core.quantize(x, 0.5, output_type="float8_e4m3fn", report_error=True, threads=%d)

@@ -74,13 +74,14 @@ absl::Status RunParts(const Job& job, const PartSplit& split, const Executor& ex
   const size_t most = static_cast<size_t>(executor.threads()) * TaskSplit::kTasksPerThread;
   const size_t per_task = std::clamp<size_t>(split.parts() / most, 1, 4);
   const size_t tasks = (split.parts() + per_task - 1) / per_task;
-  std::vector<ErrorSums> sums_of(sums == nullptr ? 0 : tasks);
+  // Of each part: they are added in the same order, however many threads there are.
+  std::vector<ErrorSums> sums_of(sums == nullptr ? 0 : split.parts());
   std::vector<absl::Status> statuses(tasks);
   executor.ParallelFor(tasks, [&](size_t task) {
     const size_t end = std::min(split.parts(), (task + 1) * per_task);
     for (size_t part = task * per_task; part < end && statuses[task].ok(); ++part) {
       statuses[task] =
-          job.Run(split.part(part), nullptr, sums == nullptr ? nullptr : &sums_of[task]);
+          job.Run(split.part(part), nullptr, sums == nullptr ? nullptr : &sums_of[part]);
     }
   });
   for (const absl::Status& status : statuses) {

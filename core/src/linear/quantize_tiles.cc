@@ -105,6 +105,9 @@ void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, E
   }
 }
 
+// Tasks of 128 KiB, up to 32 MiB.
+constexpr int kThreadsOfReports = 64;
+
 }  // namespace
 
 absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Workers workers,
@@ -156,7 +159,10 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Worker
   loop.error_tile.maximum = work.maximum;
 
   Watch watch(interrupted);
-  const TaskSplit split(part.elements(), work.input_bytes, ThreadsOf(workers), Cursor::kGroup);
+  // The sums of an error report depend on where the tasks begin: however many threads there are,
+  // the same tensor has the same report.
+  const TaskSplit split(part.elements(), work.input_bytes,
+                        report ? kThreadsOfReports : ThreadsOf(workers), Cursor::kGroup);
   if (split.tasks() == 1) {
     QuantizeRange(loop, part.begin, part.end, watch, sums);
   } else {
