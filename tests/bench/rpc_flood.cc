@@ -33,13 +33,14 @@ std::string NewFile(const Options& options, const std::string& name) {
 }  // namespace
 
 Flood::Flood(const Options& options, const std::string& name, const Process& server,
-             const Config& large, int connections, bool echo)
+             const Config& large, int connections, bool echo, int niceness)
     : file_(NewFile(options, name)),
-      process_({"/proc/self/exe", "--flood", Address(server, large),
-                Method(echo ? "DynamicQuantize" : large.operation), large.operation,
-                absl::StrCat(large.bytes), absl::StrCat(large.report_error ? 1 : 0),
-                absl::StrCat(large.in_flight), absl::StrCat(connections), file_},
-               file_) {}
+      process_(
+          {"/proc/self/exe", "--flood", Address(server, large),
+           Method(echo ? "DynamicQuantize" : large.operation), large.operation,
+           absl::StrCat(large.bytes), absl::StrCat(large.report_error ? 1 : 0),
+           absl::StrCat(large.in_flight), absl::StrCat(connections), absl::StrCat(niceness), file_},
+          file_) {}
 
 uint64_t Flood::calls() const {
   std::ifstream file(file_);
@@ -51,15 +52,16 @@ int RunFlood(const std::vector<std::string>& arguments) {
   Config config;
   int report = 0;
   int connections = 1;
-  if (arguments.size() != 8 || !absl::SimpleAtoi(arguments[3], &config.bytes) ||
+  int niceness = 0;
+  if (arguments.size() != 9 || !absl::SimpleAtoi(arguments[3], &config.bytes) ||
       !absl::SimpleAtoi(arguments[4], &report) ||
       !absl::SimpleAtoi(arguments[5], &config.in_flight) ||
-      !absl::SimpleAtoi(arguments[6], &connections)) {
+      !absl::SimpleAtoi(arguments[6], &connections) || !absl::SimpleAtoi(arguments[7], &niceness) ||
+      setpriority(PRIO_PROCESS, 0, niceness) != 0) {
     return 2;
   }
   config.operation = arguments[2];
   config.report_error = report != 0;
-  if (setpriority(PRIO_PROCESS, 0, 19) != 0) return 1;
   const grpc::ByteBuffer request = ToBuffer(Request(config));
   Client client(arguments[0], connections);
   std::vector<std::thread> threads;
@@ -71,7 +73,7 @@ int RunFlood(const std::vector<std::string>& arguments) {
         grpc::ByteBuffer response;
         if (!client.Call(arguments[1], request, response, i).ok()) std::exit(1);
         const std::lock_guard lock(mutex);
-        WriteCount(arguments[7], ++calls);
+        WriteCount(arguments[8], ++calls);
       }
     });
   }
