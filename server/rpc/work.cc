@@ -132,8 +132,7 @@ absl::Status Work::Admit(loop::Event& admitted) {
 absl::Status Work::Admitted(bool granted) { return granted ? absl::OkStatus() : WhyNot(); }
 
 absl::Status Work::TakeCore(loop::Event& turn) {
-  const bool alone = backend_.admission.inflight_requests() <= 1;
-  if (estimate_ <= (alone ? backend_.policy.short_work_alone : backend_.policy.short_work)) {
+  if (estimate_ <= backend_.policy.short_work) {
     turn.Complete(true);
     return absl::OkStatus();
   }

@@ -12,22 +12,22 @@ struct Row {
   int cpus;  // a quota of 1.5 CPUs is 2 here: rounded up
   int queues;
   int cores, loops, spare;
-  microseconds short_work, short_work_alone;
+  microseconds short_work;
 };
 
 constexpr Row kRows[] = {
-    {1, 0, 1, 1, 1, microseconds(10'000), microseconds(10'000)},
-    {2, 0, 2, 2, 2, microseconds(100), microseconds(300)},
-    {4, 0, 4, 4, 4, microseconds(100), microseconds(300)},
-    {8, 0, 8, 8, 8, microseconds(100), microseconds(300)},
-    {16, 0, 16, 16, 16, microseconds(100), microseconds(300)},
-    {64, 0, 64, 64, 64, microseconds(100), microseconds(300)},
-    {256, 0, 256, 64, 256, microseconds(100), microseconds(300)},  // more loops gain nothing
-    {3, 0, 3, 3, 3, microseconds(100), microseconds(300)},
-    {1, 4, 1, 4, 1, microseconds(10'000), microseconds(10'000)},  // --queues=4
-    {64, 1, 64, 1, 64, microseconds(100), microseconds(300)},
-    {0, 0, 1, 1, 1, microseconds(10'000), microseconds(10'000)},  // nobody knows
-    {-1, -1, 1, 1, 1, microseconds(10'000), microseconds(10'000)},
+    {1, 0, 1, 1, 1, microseconds(10'000)},
+    {2, 0, 2, 2, 2, microseconds(300)},
+    {4, 0, 4, 4, 4, microseconds(300)},
+    {8, 0, 8, 8, 8, microseconds(300)},
+    {16, 0, 16, 16, 16, microseconds(300)},
+    {64, 0, 64, 64, 64, microseconds(300)},
+    {256, 0, 256, 64, 256, microseconds(300)},  // more loops gain nothing
+    {3, 0, 3, 3, 3, microseconds(300)},
+    {1, 4, 1, 4, 1, microseconds(10'000)},  // --queues=4
+    {64, 1, 64, 1, 64, microseconds(300)},
+    {0, 0, 1, 1, 1, microseconds(10'000)},  // nobody knows
+    {-1, -1, 1, 1, 1, microseconds(10'000)},
 };
 
 TEST(Policy, IsThisTable) {
@@ -38,7 +38,6 @@ TEST(Policy, IsThisTable) {
     EXPECT_EQ(policy.loops, row.loops);
     EXPECT_EQ(policy.spare, row.spare);
     EXPECT_EQ(policy.short_work, row.short_work);
-    EXPECT_EQ(policy.short_work_alone, row.short_work_alone);
     // A granted core always finds a thread that can take over the lead.
     EXPECT_GE(policy.spare, policy.cores);
   }
