@@ -33,8 +33,8 @@ const Case kCases[] = {
     {{"Quantize", false, 16 << 20, 4, 1}, 4},
     {{"Quantize", false, 256 << 20, 1, 1}, 1, true},
     {{"Quantize", false, 256 << 20, 2, 1}, 2},
-    // Compute-heavy: scalar kernels, and the error is reported. The small calls' own server is another
-    // quantd, whose machine has the same to do.
+    // Compute-heavy: scalar kernels, and the error is reported. The small calls' own server is
+    // another quantd, whose machine has the same to do.
     {{"Quantize", false, 4 << 20, 16, 1, true}, 4, true},
     {{"Quantize", false, 4 << 20, 16, 1, true}, 1},
 };
