@@ -74,15 +74,16 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options) {
   const absl::StatusOr<Choice> choice = Choice::Of(options);
   if (!choice.ok()) return choice.status();
   Sorted sorted;
-  const auto take = [&sorted](absl::StatusOr<Task> task) {
-    if (task.ok()) sorted.tasks.push_back(*std::move(task));
-    return task.status();
+  const auto take = [&sorted](absl::StatusOr<Task> task) -> absl::Status {
+    if (!task.ok()) return task.status();
+    sorted.tasks.push_back(*std::move(task));
+    return absl::OkStatus();
   };
   if (!options.method.scale.empty()) {
     for (const StoredTensor& tensor : file.tensors) {
       const bool one = file.tensors.size() == 1;
       if (!one && (options.only.empty() || !choice->WhyNot(tensor.name).empty())) continue;
-      const absl::Status status = take(TaskOfFlags(file, tensor, options));
+      absl::Status status = take(TaskOfFlags(file, tensor, options));
       if (!status.ok()) return status;
       sorted.used.insert(tensor.name);
     }
@@ -97,7 +98,7 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options) {
       sorted.left.push_back(tensor.entry);
       continue;
     }
-    const absl::Status status = take(TaskOfEntry(tensor, options));
+    absl::Status status = take(TaskOfEntry(tensor, options));
     if (!status.ok()) return status;
     for (const Reference& part : tensor.entry.parts()) sorted.used.insert(part.tensor);
     for (const Source& source : tensor.sources()) sorted.files.push_back(source.file());
