@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options) {
 }
 
 struct Choice::Patterns {
-  Patterns(const Options& options)
+  explicit Patterns(const Options& options)
       : has_only(!options.only.empty()),
         has_skip(!options.skip.empty()),
         only(options.only, RE2::Quiet),
