@@ -9,12 +9,14 @@ prepare_venv() {
   exec 9>"$QUANTD_BUILD/venv.lock"
   flock 9
   # shellcheck disable=SC2086  # a list of paths
-  stamp=$(cat $requirements | sha256sum)
+  stamp=$(cat $requirements "${BASH_SOURCE[0]}" | sha256sum)
   if [[ $(cat "$VENV/requirements.stamp" 2>/dev/null) != "$stamp" ]]; then
     rm -rf "$VENV"
     python3 -m venv "$VENV" || return
     # shellcheck disable=SC2046  # a list of options
     "${pip[@]}" pytest $(printf -- '--requirement=%s ' $requirements) || return
+    # Only its validator is used, which needs none of what the package does for Sphinx.
+    "${pip[@]}" --no-deps numpydoc==1.11.0 || return
     echo "$stamp" >"$VENV/requirements.stamp"
   fi
   stamp=$(cd "$QUANTD_ROOT" && find client/python/src client/python/*.* proto -type f -not -name '*.pyc' -not -name '*.binpb' \
