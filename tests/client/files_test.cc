@@ -124,7 +124,7 @@ TEST(Safetensors, ManyTensorsTakeNoLongerEach) {
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(ParseSafetensorsText(Safetensors(json + "}", 0), &file).ok());
   EXPECT_EQ(file.tensors.size(), 200'000u);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 TEST(Safetensors, HeaderIsReadBack) {
@@ -294,7 +294,7 @@ TEST(QuantizedEntries, ManyTakeNoLongerEach) {
   const auto read = QuantizedEntriesFromJson(QuantizedEntriesToJson(entries));
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->size(), entries.size());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 }  // namespace
