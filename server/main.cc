@@ -1,7 +1,9 @@
-// quantd: reads the options, starts the server, waits for a signal, drains, ends.
+// quantd: reads the options, starts the server, waits for a signal, drains, ends. SIGHUP reads
+// certificates and tokens again.
 //
 // Exit codes: 0 after a drain, 2 when an option is wrong or an address, the ready file or threads
 // can't be had, 128 + n when a second signal n came during the drain.
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -54,7 +56,8 @@ int Run(int argc, char** argv) {
   }
 
   const quantd::server::Options& options = command_line->options;
-  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
+  absl::StatusOr<std::unique_ptr<Server>> server =
+      Server::Start(options, [](absl::string_view line) { Log(std::string(line)); });
   if (!server.ok()) return Refuse(server.status());
   Log(absl::StrCat("configuration version=" QUANTD_VERSION " target=", (*server)->target(), " ",
                    quantd::server::Describe(options)));
@@ -71,7 +74,8 @@ int Run(int argc, char** argv) {
     }
   }
   if (exit_code == 0) {
-    const int signal = quantd::process::WaitForSignal();
+    int signal = quantd::process::WaitForSignal();
+    for (; signal == SIGHUP; signal = quantd::process::WaitForSignal()) (*server)->Reload();
     Log(absl::StrCat("draining signal=", signal));
     quantd::process::ExitAtNextSignal();
   }

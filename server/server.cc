@@ -9,12 +9,15 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "quantd/targets.h"
 #include "quantd/v1/quantization.pb.h"
+#include "server/access/session.h"
 #include "server/admission/admission.h"
+#include "server/gate.h"
 #include "server/http/http.h"
 #include "server/loop/crew.h"
 #include "server/metrics/metrics.h"
@@ -74,8 +77,9 @@ transport::Limits TransportLimits(const Options& options) {
 
 // In the order in which one needs the other; ends in the opposite one.
 struct Server::Components {
-  explicit Components(const Options& o)
+  Components(const Options& o, Gate& g)
       : options(o),
+        gate(g),
         policy(loop::PolicyFor(o.threads, o.queues)),
         executors(policy.cores),
         cores(policy.cores),
@@ -93,8 +97,8 @@ struct Server::Components {
                 policy,
                 o.memory.max_message,
                 absl::ToChronoNanoseconds(o.queue_timeout)},
-        router(metrics, admission),
-        shared{router, pool, receiving, TransportLimits(o)},
+        router(metrics, admission, g.tokens.get()),
+        shared{router, pool, receiving, TransportLimits(o), g.certificates.get(), &g.refusals},
         health({std::string(wire::kServiceName)}, pool),
         channelz(metrics, pool),
         info(Info(o)),
@@ -114,6 +118,7 @@ struct Server::Components {
   void AddRoutes();
 
   const Options options;
+  Gate& gate;
   const loop::Policy policy;
   memory::Pool pool;
   const rpc::Executors executors;
@@ -169,6 +174,14 @@ metrics::Readings Server::Components::Read() const {
   for (size_t i = 0; i < counters.ended.size(); ++i) {
     now.connections_ended[i] = relaxed(counters.ended[i]);
   }
+  static_assert(access::kRefusals == metrics::kHandshakeRefusals.size());
+  for (size_t i = 0; i < counters.refused_handshakes.size(); ++i) {
+    now.handshakes_refused[i] = relaxed(counters.refused_handshakes[i]);
+  }
+  if (gate.certificates != nullptr) {
+    now.certificate_expires =
+        static_cast<double>(absl::ToUnixSeconds(gate.certificates->not_after()));
+  }
   now.connections_throttled = relaxed(counters.throttled);
   now.answers_stalled = relaxed(counters.stalled_answers);
   return now;
@@ -211,6 +224,10 @@ void Server::Components::AddRoutes() {
   router.Add("/grpc.health.v1.Health/Watch", [this](transport::Stream& stream) {
     services::Health::ServeWatch(calls, health, stream);
   });
+  // Who asks whether a server is well has no token: kubelets, load balancers, clients that choose.
+  for (const char* method : {"Check", "Watch"}) {
+    router.Open(absl::StrCat("/grpc.health.v1.Health/", method));
+  }
   if (options.channelz) {
     const std::string service = "/grpc.channelz.v1.Channelz/";
     answer_channelz = {[this](const transport::Message& m) { return channelz.GetTopChannels(m); },
@@ -229,20 +246,25 @@ void Server::Components::AddRoutes() {
   reflection = std::make_unique<services::Reflection>(router.Services(), pool);
 }
 
-Server::Server(std::unique_ptr<Components> components) : components_(std::move(components)) {}
+Server::Server(std::unique_ptr<Gate> gate, std::unique_ptr<Components> components)
+    : gate_(std::move(gate)), components_(std::move(components)) {}
 
-Server::~Server() = default;
+Server::~Server() { gate_->Close(); }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
+void Server::Reload() { gate_->Reread(); }
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options, access::Say say) {
   if (absl::Status status = CheckEnvironmentTarget(); !status.ok() && options.simd.empty()) {
     return status;
   }
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
   const loop::Policy policy = loop::PolicyFor(options.threads, options.queues);
-  // Loops and their spare threads, the kernels', and those of memory, probe and HTTP.
-  const int threads = policy.loops + policy.spare + policy.cores + 3;
+  // Loops and their spare threads, the kernels', and those of memory, probe, HTTP and files.
+  const int threads = policy.loops + policy.spare + policy.cores + 4;
   if (absl::Status status = process::TryThreads(threads); !status.ok()) return status;
-  auto components = std::make_unique<Components>(options);
+  auto gate = std::make_unique<Gate>(options, std::move(say));
+  if (absl::Status status = gate->Open(); !status.ok()) return status;
+  auto components = std::make_unique<Components>(options, *gate);
   Components& c = *components;
   if (!options.shared_memory_dir.empty()) {
     regions::Limits limits;
@@ -266,27 +288,35 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   }
   c.transport = std::make_unique<transport::Transport>(c.shared, loops);
   for (const std::string& address : options.listen) {
-    absl::StatusOr<std::string> bound = c.transport->Listen(address);
+    absl::StatusOr<std::string> bound = c.transport->Listen(address, options.socket_mode);
     if (!bound.ok()) return bound.status();
     c.grpc_addresses.push_back(*std::move(bound));
   }
   c.channelz.SetAddresses(c.grpc_addresses);
-  c.prober = std::make_unique<net::Prober>(c.grpc_addresses.front());
+  if (c.transport->beyond_loopback()) gate->WarnOfPlainText(c.grpc_addresses);
+  const bool first_is_tls =
+      gate->certificates != nullptr && !absl::StartsWith(c.grpc_addresses.front(), "unix:");
+  c.prober = std::make_unique<net::Prober>(c.grpc_addresses.front(),
+                                           first_is_tls ? access::ProbeHello() : "");
   if (!options.http_listen.empty()) {
     http::HttpPages pages;
     pages.metrics = [&c] { return c.metrics.Text(); };
     pages.live = [&c] { return c.prober->Alive(); };
     pages.ready = [&c] { return c.health.serving() && !c.Crowded(); };
+    const http::HttpAccess access{gate->certificates.get(), gate->tokens.get(), &gate->refusals};
+    http::HttpLimits limits;
+    if (access.certificates != nullptr) limits.connections = memory::kTlsHttpConnections;
     absl::StatusOr<std::unique_ptr<http::HttpServer>> http =
-        http::HttpServer::Start(options.http_listen, std::move(pages));
+        http::HttpServer::Start(options.http_listen, std::move(pages), limits, access);
     if (!http.ok()) return http.status();
     c.http = *std::move(http);
   }
   c.crew = std::make_unique<loop::Crew>(loops, c.policy.spare);
   c.backend.crew = c.crew.get();
   c.transport->Start();
+  gate->Start(c.metrics);
   c.health.SetServing(true);
-  return std::unique_ptr<Server>(new Server(std::move(components)));
+  return std::unique_ptr<Server>(new Server(std::move(gate), std::move(components)));
 }
 
 const std::vector<std::string>& Server::grpc_addresses() const {

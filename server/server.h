@@ -8,15 +8,19 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/access/notices.h"
 #include "server/options/options.h"
 
 namespace quantd::server {
 
+class Gate;
+
 class Server {
  public:
   // Serves when it returns. UNAVAILABLE, in one line, when an address or threads can't be had;
-  // INVALID_ARGUMENT when the instruction set is unknown.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options);
+  // INVALID_ARGUMENT when the instruction set is unknown, or a file of certificates or tokens can't
+  // be used. `say`: a line of the log.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options, access::Say say);
   // REQUIRES: Drain has been called.
   ~Server();
 
@@ -26,14 +30,18 @@ class Server {
   // The instruction set of the kernels.
   std::string target() const;
 
+  // Has certificates and tokens read again, soon; says in the log how that went.
+  void Reload();
+
   // Says NOT_SERVING, goes on for `lame_duck`, takes no more calls, lets those in flight finish (at
   // the end of the drain time they are cancelled), and stops everything. Call once.
   void Drain(absl::Duration lame_duck);
 
  private:
   struct Components;
-  explicit Server(std::unique_ptr<Components> components);
+  Server(std::unique_ptr<Gate> gate, std::unique_ptr<Components> components);
 
+  std::unique_ptr<Gate> gate_;
   std::unique_ptr<Components> components_;
 };
 

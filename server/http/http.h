@@ -14,6 +14,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/access/certificates.h"
+#include "server/access/notices.h"
+#include "server/access/tokens.h"
 
 namespace quantd::http {
 
@@ -23,6 +26,15 @@ struct HttpPages {
   std::function<std::string()> metrics;  // /metrics: Prometheus' text format
   std::function<bool()> live;            // /livez: 200 or 503
   std::function<bool()> ready;           // /readyz: 200 or 503
+};
+
+// Who may ask for what. All of it may be null, and outlives the server. /livez and /readyz are
+// everybody's: a probe has neither certificate nor token.
+struct HttpAccess {
+  // With them the port speaks TLS; /metrics wants a client's certificate if there is a client_ca.
+  const access::Certificates* certificates = nullptr;
+  const access::Tokens* tokens = nullptr;  // /metrics wants one of them
+  access::Notices* refusals = nullptr;     // where refused handshakes are noted
 };
 
 // What peers may take. Memory: about connections x request_bytes + answer_bytes, and the pages that
@@ -51,7 +63,8 @@ class HttpServer {
   // when it can't be had. REQUIRES: all pages are set.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(absl::string_view address,
                                                            HttpPages pages,
-                                                           const HttpLimits& limits = {});
+                                                           const HttpLimits& limits = {},
+                                                           const HttpAccess& access = {});
   // Stops at once: waits for a page that is being made, for no peer.
   ~HttpServer();
 

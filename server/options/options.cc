@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -90,6 +91,22 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, shared_memory_dir, "",
           "Directory, on tmpfs, whose files clients on this node may name as tensors "
           "(SharedMemoryReference); empty: none");
+ABSL_FLAG(
+    std::string, tls_cert, "",
+    "PEM file with the server's certificate and those that lead to its authority: TCP "
+    "addresses, of gRPC and of HTTP, then speak TLS and nothing else; Unix sockets stay plain. "
+    "Read again when it changes, and on SIGHUP; empty: no TLS");
+ABSL_FLAG(std::string, tls_key, "", "PEM file with the key of --tls_cert, without a password");
+ABSL_FLAG(std::string, tls_client_ca, "",
+          "PEM file with authorities: a TLS client needs a certificate of one of them, but for "
+          "/livez and /readyz; empty: none");
+ABSL_FLAG(
+    std::string, auth_token_file, "",
+    "File with tokens, one a line: calls need 'authorization: Bearer TOKEN' with one of them, "
+    "but for health, and so does /metrics. Read again when it changes, and on SIGHUP; empty: "
+    "none");
+ABSL_FLAG(std::string, socket_mode, "0660",
+          "Permissions of Unix sockets, octal: who may write to one may connect");
 ABSL_FLAG(Seconds, lame_duck_seconds, Seconds{absl::ZeroDuration()},
           "On SIGTERM: how long to go on serving while health says NOT_SERVING");
 ABSL_FLAG(Seconds, drain_seconds, Seconds{absl::Seconds(30)},
@@ -119,6 +136,11 @@ constexpr absl::string_view kFlags[] = {"listen",
                                         "queues",
                                         "simd",
                                         "shared_memory_dir",
+                                        "tls_cert",
+                                        "tls_key",
+                                        "tls_client_ca",
+                                        "auth_token_file",
+                                        "socket_mode",
                                         "lame_duck_seconds",
                                         "drain_seconds",
                                         "channelz"};
@@ -145,6 +167,36 @@ absl::Status CheckAddress(absl::string_view flag, absl::string_view address, boo
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "--", flag, " is '", address, "', must be HOST:PORT", unix_allowed ? " or unix:/PATH" : ""));
+}
+
+// Permissions in octal, 0600 to 0777: the server's own user must get in.
+absl::StatusOr<uint32_t> SocketMode() {
+  const std::string text = absl::GetFlag(FLAGS_socket_mode);
+  uint32_t mode = 0;
+  const bool octal =
+      !text.empty() && text.size() <= 5 && std::all_of(text.begin(), text.end(), [&mode](char c) {
+        mode = 8 * mode + static_cast<uint32_t>(c - '0');
+        return c >= '0' && c <= '7';
+      });
+  if (octal && mode >= 0600 && mode <= 0777) return mode;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--socket_mode is '", text, "', must be octal, 0600 to 0777"));
+}
+
+absl::Status CheckAccess() {
+  const std::string cert = absl::GetFlag(FLAGS_tls_cert);
+  const std::string key = absl::GetFlag(FLAGS_tls_key);
+  if (cert.empty() != key.empty()) {
+    return absl::InvalidArgumentError(
+        cert.empty() ? "--tls_key is given, --tls_cert is not: TLS needs both"
+                     : "--tls_cert is given, --tls_key is not: TLS needs both");
+  }
+  if (cert.empty() && !absl::GetFlag(FLAGS_tls_client_ca).empty()) {
+    return absl::InvalidArgumentError(
+        "--tls_client_ca is given, --tls_cert and --tls_key are not: clients show certificates in "
+        "TLS only");
+  }
+  return SocketMode().status();
 }
 
 absl::Status Check() {
@@ -182,6 +234,7 @@ absl::Status Check() {
   count("queues", FLAGS_queues, 0, 1024);
   time("lame_duck_seconds", FLAGS_lame_duck_seconds, absl::ZeroDuration());
   time("drain_seconds", FLAGS_drain_seconds, absl::ZeroDuration());
+  status.Update(CheckAccess());
   return status;
 }
 
@@ -205,6 +258,10 @@ Options Effective() {
   options.queues = loop::PolicyFor(options.threads, options.queues).loops;
   options.simd = absl::GetFlag(FLAGS_simd);
   options.shared_memory_dir = absl::GetFlag(FLAGS_shared_memory_dir);
+  options.tls = {absl::GetFlag(FLAGS_tls_cert), absl::GetFlag(FLAGS_tls_key),
+                 absl::GetFlag(FLAGS_tls_client_ca)};
+  options.auth_token_file = absl::GetFlag(FLAGS_auth_token_file);
+  options.socket_mode = SocketMode().value_or(0);
   options.lame_duck = absl::GetFlag(FLAGS_lame_duck_seconds).value;
   options.drain = absl::GetFlag(FLAGS_drain_seconds).value;
   options.channelz = absl::GetFlag(FLAGS_channelz);
@@ -220,6 +277,7 @@ Options Effective() {
   wanted.connections = options.max_connections;
   wanted.calls = options.max_calls();
   wanted.threads = 2 * options.threads + options.queues;
+  wanted.tls = !options.tls.certificate.empty();
   wanted.shared_memory = !options.shared_memory_dir.empty();
   options.memory = memory::Divide(limit, wanted);
   return options;
@@ -284,7 +342,9 @@ std::string Describe(const Options& options) {
       " max_connection_age=", seconds(options.max_connection_age),
       " max_connection_age_grace=", seconds(options.max_connection_age_grace),
       " threads=", options.threads, " queues=", options.queues, " simd=", options.simd,
-      " shared_memory_dir=", options.shared_memory_dir,
+      " shared_memory_dir=", options.shared_memory_dir, " tls_cert=", options.tls.certificate,
+      " tls_key=", options.tls.key, " tls_client_ca=", options.tls.client_ca, " auth_token_file=",
+      options.auth_token_file, " socket_mode=", absl::StrFormat("0%o", options.socket_mode),
       " lame_duck_seconds=", seconds(options.lame_duck), " drain_seconds=", seconds(options.drain),
       " channelz=", options.channelz));
 }

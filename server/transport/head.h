@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -31,6 +32,8 @@ class Head {
   // 0, or the HTTP status of an answer to what is no gRPC call at all: 405 or 415.
   int HttpError() const;
 
+  // "authorization", of which nothing is kept then.
+  std::string TakeAuthorization() { return std::exchange(authorization_, ""); }
   const std::string& path() const { return path_; }  // "/package.Service/Method"
   // grpc-timeout, at most 8 digits of a unit; unset: none.
   std::optional<std::chrono::nanoseconds> timeout() const { return timeout_; }
@@ -41,6 +44,7 @@ class Head {
   bool is_grpc_ = false;
   bool bad_timeout_ = false;
   std::string path_;
+  std::string authorization_;
   std::string encoding_;  // of messages, when it is not "identity"
   std::optional<std::chrono::nanoseconds> timeout_;
 };

@@ -10,6 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "server/access/notices.h"
+#include "server/access/session.h"
 #include "server/admission/receiving.h"
 #include "server/errors/call_status.h"
 #include "server/memory/buffer.h"
@@ -31,6 +33,11 @@ class Service {
   virtual errors::CallStatus Refuse(int method, const absl::Status& status) const = 0;
   // Whether others wait for what a peer that does not read its answers holds.
   virtual bool AnyoneWaits() const = 0;
+  // Whether a call may be made by who says `authorization` (the header; may be empty). Of `method`:
+  // what Find said.
+  virtual absl::Status Authorize(int /*method*/, absl::string_view /*authorization*/) const {
+    return absl::OkStatus();
+  }
 
  protected:
   ~Service() = default;
@@ -64,8 +71,9 @@ enum class ConnectionEnd : uint8_t {
   kSilent,         // did not answer a ping
   kStalled,        // did not read while others waited
   kAge,            // --max_connection_age
+  kTls,            // its TLS handshake came to nothing
 };
-inline constexpr size_t kConnectionEnds = 6;
+inline constexpr size_t kConnectionEnds = 7;
 
 // Relaxed: a reading is a little behind.
 struct Counters {
@@ -76,6 +84,7 @@ struct Counters {
   std::atomic<uint64_t> stalled_answers{0};  // given up
   std::atomic<uint64_t> throttled{0};  // times that a connection was read no further for a while
   std::atomic<int64_t> throttled_now{0};
+  std::array<std::atomic<uint64_t>, access::kRefusals> refused_handshakes{};
 
   void CountEnd(ConnectionEnd why) {
     ended[static_cast<size_t>(why)].fetch_add(1, std::memory_order_relaxed);
@@ -87,6 +96,9 @@ struct Shared {
   memory::Pool& pool;
   admission::Receiving& receiving;
   const Limits limits;
+  // Of TCP connections; null: they are plain, as those of Unix sockets always are.
+  const access::Certificates* certificates = nullptr;
+  access::Notices* refusals = nullptr;  // where refused handshakes are noted; may be null
   PeerTable peers{limits.max_connections};
   Counters counters = {};
   std::atomic<bool> draining{false};
