@@ -19,8 +19,8 @@ class Server {
  public:
   // Serves when it returns. UNAVAILABLE, in one line, when an address or threads can't be had;
   // INVALID_ARGUMENT when the instruction set is unknown, or a file of certificates or tokens can't
-  // be used. `say`: a line of the log.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options, access::Say say);
+  // be used. `say`: a line of the log; nothing: none.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options, access::Say say = [](absl::string_view) {});
   // REQUIRES: Drain has been called.
   ~Server();
 

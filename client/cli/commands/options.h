@@ -21,6 +21,8 @@ struct Options {
   bool all = false, force = false, json = false, quiet = false;
   double timeout = 300;
   int threads = 0, bins = 16;
+  std::string tls_ca, tls_cert, tls_key, auth_token_file;
+  bool allow_insecure_token = false;
 };
 
 struct CommandLine {

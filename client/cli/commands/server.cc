@@ -39,7 +39,7 @@ absl::Status CallError(const absl::Status& status, const std::string& address, c
 absl::Status RunInfo(const Options& options) {
   const std::string address = AddressOf(options);
   const absl::StatusOr<v1::GetServerInfoResponse> answer =
-      client::Client(address, {.timeout = Patience(options)}).GetServerInfo();
+      client::Client(address, ClientOptionsOf(options, Patience(options))).GetServerInfo();
   if (!answer.ok()) return CallError(answer.status(), address, "ask the server");
   const v1::GetServerInfoResponse& info = *answer;
   const std::vector<std::string> targets(info.supported_targets().begin(),
@@ -69,7 +69,9 @@ absl::Status RunInfo(const Options& options) {
 
 absl::Status RunHealth(const Options& options) {
   const std::string address = AddressOf(options);
-  const client::Client client(address);
+  const client::Client client(address, ClientOptionsOf(options, Patience(options)));
+  if (!client.status().ok())
+    return CallError(client.status(), address, "check the server's health");
   const auto stub = health::Health::NewStub(client.channel());
   ::grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(options)));

@@ -27,6 +27,11 @@ struct ClientOptions {
   absl::Duration timeout = absl::Minutes(5);  // deadline of each attempt, of each piece
   int max_attempts = 5;  // tries when the server is overloaded and says how long to wait; 1: one
   TlsOptions tls = {};
+  // File with the token that the server wants: its first line that is neither blank nor a comment
+  // (#), read again when it changes. Empty: that of QUANTD_AUTH_TOKEN_FILE, if it is set. Without
+  // TLS it is sent over loopback and Unix sockets only, unless allow_insecure_token.
+  std::string auth_token_file = {};
+  bool allow_insecure_token = false;
   bool split = true;  // tensors over the server's limit go in several calls; false: they fail
 };
 
