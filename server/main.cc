@@ -15,6 +15,7 @@
 #include "server/options/options.h"
 #include "server/process/descriptors.h"
 #include "server/process/malloc.h"
+#include "server/process/notify.h"
 #include "server/process/ready_file.h"
 #include "server/process/signals.h"
 #include "server/server.h"
@@ -25,6 +26,9 @@ using quantd::server::CommandLine;
 using quantd::server::Request;
 using quantd::server::Server;
 
+// What ending takes beside the drain: threads that end their work, memory that is given back.
+constexpr absl::Duration kEnding = absl::Seconds(10);
+
 void Log(const std::string& text) {
   std::fprintf(stderr, "%s quantd: %s\n",
                absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone()).c_str(),
@@ -34,6 +38,30 @@ void Log(const std::string& text) {
 int Refuse(const absl::Status& status) {
   std::fprintf(stderr, "quantd: %s\n", quantd::server::OneLine(status.message()).c_str());
   return 2;
+}
+
+// Who started the server may want to know; that it can't be told does not keep the server from
+// serving.
+quantd::process::Notifier ServiceManager() {
+  absl::StatusOr<quantd::process::Notifier> notifier = quantd::process::Notifier::FromEnvironment();
+  if (notifier.ok()) return *std::move(notifier);
+  Log(quantd::server::OneLine(notifier.status().message()));
+  return {};
+}
+
+void LogIfBad(const absl::Status& told) {
+  if (!told.ok()) Log(quantd::server::OneLine(told.message()));
+}
+
+// While nobody wants the server to end, a watchdog hears from it as long as its port answers.
+int ServeUntilSignal(const Server& server, quantd::process::Notifier& manager) {
+  absl::Status last;
+  return quantd::process::WaitForSignal(manager.watchdog_interval(), [&] {
+    if (!server.Alive()) return;
+    const absl::Status told = manager.Alive();
+    if (told.code() != last.code()) LogIfBad(told);
+    last = told;
+  });
 }
 
 int Run(int argc, char** argv) {
@@ -71,9 +99,13 @@ int Run(int argc, char** argv) {
     }
   }
   if (exit_code == 0) {
-    const int signal = quantd::process::WaitForSignal();
+    quantd::process::Notifier manager = ServiceManager();
+    const std::string where = absl::StrJoin((*server)->grpc_addresses(), ", ");
+    LogIfBad(manager.Ready(quantd::server::OneLine(absl::StrCat("serving on ", where))));
+    const int signal = ServeUntilSignal(**server, manager);
     Log(absl::StrCat("draining signal=", signal));
     quantd::process::ExitAtNextSignal();
+    LogIfBad(manager.Stopping("draining", lame_duck + options.drain + kEnding));
   }
   (*server)->Drain(lame_duck);
   Log("stopped");
