@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "server/log/crash.h"
@@ -46,7 +47,7 @@ int CannotServe(const Options& options, const absl::Status& status) {
 }
 
 void WarnIfBad(const absl::Status& told) {
-  if (!told.ok()) log::Warning("cannot tell the service manager", {{"error", told.message()}});
+  if (!told.ok()) log::Warn("cannot tell the service manager", {{"error", told.message()}});
 }
 
 // Who started the server may want to know; that it can't be told does not keep the server from
@@ -93,8 +94,8 @@ int Serve(const Options& options) {
   }
   if (exit_code == 0) {
     Notifier manager = ServiceManager();
-    WarnIfBad(manager.Ready(
-        absl::StrCat("serving on ", absl::StrJoin((*server)->grpc_addresses(), ", "))));
+    WarnIfBad(manager.Ready(quantd::server::OneLine(
+        absl::StrCat("serving on ", absl::StrJoin((*server)->grpc_addresses(), ", ")))));
     const int signal = ServeUntilSignal(**server, manager);
     log::Info("draining", {{"signal", signal}});
     quantd::process::ExitAtNextSignal();
