@@ -16,6 +16,7 @@
 #include "server/options/options.h"
 #include "server/process/descriptors.h"
 #include "server/process/malloc.h"
+#include "server/process/notify.h"
 #include "server/process/ready_file.h"
 #include "server/process/signals.h"
 #include "server/server.h"
@@ -23,10 +24,14 @@
 namespace {
 
 namespace log = quantd::log;
+using quantd::process::Notifier;
 using quantd::server::CommandLine;
 using quantd::server::Options;
 using quantd::server::Request;
 using quantd::server::Server;
+
+// What ending takes beside the drain: threads that end their work, memory that is given back.
+constexpr absl::Duration kEnding = absl::Seconds(10);
 
 int Refuse(const absl::Status& status) {
   std::fprintf(stderr, "quantd: %s\n", quantd::server::OneLine(status.message()).c_str());
@@ -38,6 +43,30 @@ int CannotServe(const Options& options, const absl::Status& status) {
   if (options.log_format != log::Format::kJson) return Refuse(status);
   log::Error("cannot serve", {{"error", status.message()}});
   return 2;
+}
+
+void WarnIfBad(const absl::Status& told) {
+  if (!told.ok()) log::Warning("cannot tell the service manager", {{"error", told.message()}});
+}
+
+// Who started the server may want to know; that it can't be told does not keep the server from
+// serving.
+Notifier ServiceManager() {
+  absl::StatusOr<Notifier> notifier = Notifier::FromEnvironment();
+  if (notifier.ok()) return *std::move(notifier);
+  WarnIfBad(notifier.status());
+  return {};
+}
+
+// While nobody wants the server to end, a watchdog hears from it as long as its port answers.
+int ServeUntilSignal(const Server& server, Notifier& manager) {
+  absl::Status last;
+  return quantd::process::WaitForSignal(manager.watchdog_interval(), [&] {
+    if (!server.Alive()) return;
+    const absl::Status told = manager.Alive();
+    if (told.code() != last.code()) WarnIfBad(told);
+    last = told;
+  });
 }
 
 // Serves until a signal. Returns the exit code.
@@ -63,9 +92,13 @@ int Serve(const Options& options) {
     }
   }
   if (exit_code == 0) {
-    const int signal = quantd::process::WaitForSignal();
+    Notifier manager = ServiceManager();
+    WarnIfBad(manager.Ready(
+        absl::StrCat("serving on ", absl::StrJoin((*server)->grpc_addresses(), ", "))));
+    const int signal = ServeUntilSignal(**server, manager);
     log::Info("draining", {{"signal", signal}});
     quantd::process::ExitAtNextSignal();
+    WarnIfBad(manager.Stopping("draining", lame_duck + options.drain + kEnding));
   }
   (*server)->Drain(lame_duck);
   log::Info("stopped");

@@ -313,6 +313,8 @@ std::string Server::http_address() const {
 
 std::string Server::target() const { return std::string(CurrentTarget()); }
 
+bool Server::Alive() const { return components_->prober->Alive(); }
+
 void Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
   c.draining = true;

@@ -25,6 +25,8 @@ class Server {
   std::string http_address() const;
   // The instruction set of the kernels.
   std::string target() const;
+  // What /livez says: whether the port still answers. Does not block.
+  bool Alive() const;
 
   // Says NOT_SERVING, goes on for `lame_duck`, takes no more calls, lets those in flight finish (at
   // the end of the drain time they are cancelled), and stops everything. Call once.
