@@ -16,11 +16,13 @@
 #include "quantd/v1/quantization.pb.h"
 #include "server/admission/admission.h"
 #include "server/http/http.h"
+#include "server/log/log.h"
 #include "server/loop/crew.h"
 #include "server/metrics/metrics.h"
 #include "server/net/probe.h"
 #include "server/process/malloc.h"
 #include "server/process/threads.h"
+#include "server/regions/guard.h"
 #include "server/regions/regions.h"
 #include "server/router.h"
 #include "server/rpc/backend.h"
@@ -141,6 +143,7 @@ struct Server::Components {
   std::vector<std::string> grpc_addresses;
   std::unique_ptr<net::Prober> prober;  // of the first address
   std::unique_ptr<http::HttpServer> http;
+  std::atomic<bool> draining{false};
 };
 
 metrics::Readings Server::Components::Read() const {
@@ -169,8 +172,18 @@ metrics::Readings Server::Components::Read() const {
   for (size_t i = 0; i < counters.ended.size(); ++i) {
     now.connections_ended[i] = relaxed(counters.ended[i]);
   }
-  now.connections_throttled = relaxed(counters.throttled);
-  now.answers_stalled = relaxed(counters.stalled_answers);
+  now.connections_throttled = relaxed(counters.guard(transport::Guard::kConnectionThrottled));
+  now.answers_stalled = relaxed(counters.guard(transport::Guard::kAnswerStalled));
+  now.draining = draining ? 1 : 0;
+  static_assert(transport::kGuards + 1 == metrics::kGuardActions.size());
+  for (size_t i = 0; i < counters.guards.size(); ++i) {
+    now.guard_actions[i] = relaxed(counters.guards[i]);
+  }
+  now.guard_actions.back() = static_cast<double>(regions::CountDamaged());
+  now.log_lines = static_cast<double>(log::Written());
+  const log::Lost lost = log::CountLost();
+  now.log_lost = {static_cast<double>(lost.repeated), static_cast<double>(lost.full),
+                  static_cast<double>(lost.failed)};
   return now;
 }
 
@@ -275,6 +288,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   if (!options.http_listen.empty()) {
     http::HttpPages pages;
     pages.metrics = [&c] { return c.metrics.Text(); };
+    pages.openmetrics = [&c] { return c.metrics.OpenMetrics(); };
     pages.live = [&c] { return c.prober->Alive(); };
     pages.ready = [&c] { return c.health.serving() && !c.Crowded(); };
     absl::StatusOr<std::unique_ptr<http::HttpServer>> http =
@@ -303,6 +317,7 @@ bool Server::Alive() const { return components_->prober->Alive(); }
 
 void Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
+  c.draining = true;
   c.health.SetServing(false);
   std::this_thread::sleep_for(absl::ToChronoMilliseconds(lame_duck));
   const auto end = std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(c.options.drain);

@@ -285,6 +285,9 @@ void Stream::WaitedTooLong() {
 void Stream::OnGivenUp() {
   // Unless all of it has come meanwhile.
   if (incoming_ == Incoming::kBody) {
+    if (connection_ != nullptr) {
+      connection_->shared().counters.CountGuard(Guard::kUploadStalled);
+    }
     Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
                              "the upload stood at ", received_, " of ", total_,
                              " bytes while others waited for its memory; try again later")),
