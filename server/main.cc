@@ -58,6 +58,7 @@ int Run(int argc, char** argv) {
   if (!server.ok()) return Refuse(server.status());
   Log(absl::StrCat("configuration version=" QUANTD_VERSION " target=", (*server)->target(), " ",
                    quantd::server::Describe(options)));
+  for (const std::string& note : (*server)->notes()) Log(note);
   Log(absl::StrCat("listening grpc=", absl::StrJoin((*server)->grpc_addresses(), ","),
                    " http=", (*server)->http_address(), " pid=", getpid()));
   int exit_code = 0;
