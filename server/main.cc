@@ -79,6 +79,7 @@ int Serve(const Options& options) {
     configuration.push_back(std::move(field));
   }
   log::Info("configuration", configuration);
+  for (const std::string& note : (*server)->notes()) log::Warn(note);
   log::Info("listening", {{"grpc", absl::StrJoin((*server)->grpc_addresses(), ",")},
                           {"http", (*server)->http_address()},
                           {"pid", getpid()}});

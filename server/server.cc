@@ -130,6 +130,7 @@ struct Server::Components {
   Router router;
   transport::Shared shared;
   services::Health health;
+  std::atomic<bool> leaving{false};  // /readyz says so, health only later
   services::Channelz channelz;
   std::unique_ptr<services::Reflection> reflection;
   const std::string info;
@@ -290,7 +291,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     pages.metrics = [&c] { return c.metrics.Text(); };
     pages.openmetrics = [&c] { return c.metrics.OpenMetrics(); };
     pages.live = [&c] { return c.prober->Alive(); };
-    pages.ready = [&c] { return c.health.serving() && !c.Crowded(); };
+    pages.ready = [&c] { return c.health.serving() && !c.draining && !c.Crowded(); };
     absl::StatusOr<std::unique_ptr<http::HttpServer>> http =
         http::HttpServer::Start(options.http_listen, std::move(pages));
     if (!http.ok()) return http.status();
@@ -311,23 +312,32 @@ std::string Server::http_address() const {
   return components_->http == nullptr ? "" : components_->http->address();
 }
 
+std::vector<std::string> Server::notes() const {
+  std::vector<std::string> notes = components_->transport->notes();
+  if (components_->http != nullptr && !components_->http->note().empty()) {
+    notes.push_back(components_->http->note());
+  }
+  return notes;
+}
+
 std::string Server::target() const { return std::string(CurrentTarget()); }
 
 bool Server::Alive() const { return components_->prober->Alive(); }
 
 void Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
+  const std::chrono::milliseconds half = absl::ToChronoMilliseconds(lame_duck / 2);
   c.draining = true;
+  std::this_thread::sleep_for(half);
   c.health.SetServing(false);
-  std::this_thread::sleep_for(absl::ToChronoMilliseconds(lame_duck));
+  std::this_thread::sleep_for(half);
   const auto end = std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(c.options.drain);
   c.transport->StopListening();
   c.transport->GoAway();
   c.backend.draining = true;
   c.health.EndWatches();
   if (!c.transport->WaitForConnections(end)) {
-    // Streams that wait for an item are told why they end.
-    c.transport->EndIdle(rpc::Draining());
+    c.transport->EndCalls(rpc::Draining());
     c.transport->WaitForConnections(end + std::chrono::milliseconds(200));
   }
   c.transport->Close();
