@@ -16,8 +16,6 @@ prepare_go() {
   unpack_debs "$(dpkg --print-architecture)" '^golang-' golang-go || return
   go_environment
   go version
-  # The last releases that this Go compiles.
-  go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.8.8 && go install github.com/bojand/ghz/cmd/ghz@v0.117.0 || return
   cd "$GO_CLIENT" && go mod download && go vet ./... && go test -c -o "$GO_BUILD/client.test" . && go build -o "$GO_BUILD/example" ./example
 }
 
