@@ -127,6 +127,7 @@ struct Server::Components {
   rpc::Backend backend;
   Router router;
   transport::Shared shared;
+  std::atomic<bool> ending{false};  // a drain has begun, its lame duck included
   services::Health health;
   services::Channelz channelz;
   std::unique_ptr<services::Reflection> reflection;
@@ -171,6 +172,11 @@ metrics::Readings Server::Components::Read() const {
   }
   now.connections_throttled = relaxed(counters.throttled);
   now.answers_stalled = relaxed(counters.stalled_answers);
+  now.draining = relaxed(ending);
+  now.memory_limit_bytes = static_cast<double>(options.memory.limit);
+  now.memory_budget_bytes = static_cast<double>(options.memory.requests);
+  now.receive_budget_bytes = static_cast<double>(options.memory.receiving);
+  now.max_connections = static_cast<double>(options.max_connections);
   return now;
 }
 
@@ -301,6 +307,7 @@ std::string Server::target() const { return std::string(CurrentTarget()); }
 
 void Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
+  c.ending = true;
   c.health.SetServing(false);
   std::this_thread::sleep_for(absl::ToChronoMilliseconds(lame_duck));
   const auto end = std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(c.options.drain);

@@ -80,6 +80,12 @@ struct Readings {
   std::array<double, kConnectionEnds.size()> connections_ended{};
   double connections_throttled = 0;
   double answers_stalled = 0;
+  double draining = 0;  // 1 or 0
+  // The most that some of these can be.
+  double memory_limit_bytes = 0;
+  double memory_budget_bytes = 0;
+  double receive_budget_bytes = 0;
+  double max_connections = 0;
 };
 
 // Safe from any thread.
