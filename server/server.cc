@@ -130,7 +130,6 @@ struct Server::Components {
   Router router;
   transport::Shared shared;
   services::Health health;
-  std::atomic<bool> leaving{false};  // /readyz says so, health only later
   services::Channelz channelz;
   std::unique_ptr<services::Reflection> reflection;
   const std::string info;
@@ -144,7 +143,7 @@ struct Server::Components {
   std::vector<std::string> grpc_addresses;
   std::unique_ptr<net::Prober> prober;  // of the first address
   std::unique_ptr<http::HttpServer> http;
-  std::atomic<bool> draining{false};
+  std::atomic<bool> draining{false};  // its lame duck included; /readyz says so, health later
 };
 
 metrics::Readings Server::Components::Read() const {
@@ -185,6 +184,10 @@ metrics::Readings Server::Components::Read() const {
   const log::Lost lost = log::CountLost();
   now.log_lost = {static_cast<double>(lost.repeated), static_cast<double>(lost.full),
                   static_cast<double>(lost.failed)};
+  now.memory_limit_bytes = static_cast<double>(options.memory.limit);
+  now.memory_budget_bytes = static_cast<double>(options.memory.requests);
+  now.receive_budget_bytes = static_cast<double>(options.memory.receiving);
+  now.max_connections = static_cast<double>(options.max_connections);
   return now;
 }
 

@@ -226,7 +226,8 @@ const Executor& Work::TakeCores() {
 }
 
 absl::Status Work::Run() {
-  backend_.metrics.queue_seconds().Observe(Clock::now() - begin_);
+  // Not since the read began: a stream waits there until its client has an item.
+  backend_.metrics.queue_seconds().Observe(Clock::now() - message_.began);
   answer_.emplace(operation_->answer_layout(), backend_.pool);
   if (!answer_->has_memory()) return NoMemory();
   if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();

@@ -84,6 +84,7 @@ void Stream::BeginMessage() {
   prefix_have_ = 0;
   total_ = static_cast<size_t>(prefix_[1]) << 24 | prefix_[2] << 16 | prefix_[3] << 8 | prefix_[4];
   received_ = 0;
+  began_ = Clock::now();
   if (prefix_[0] != 0) {
     Interrupt(absl::UnimplementedError(
         "the message is compressed, which is disabled: send messages uncompressed"));
@@ -218,6 +219,7 @@ void Stream::CompleteRead(bool ok) {
     incoming_ = Incoming::kRead;
     read_into_->buffer = std::move(buffer_);
     read_into_->size = total_;
+    read_into_->began = began_;
   }
   read_into_ = nullptr;
   loop_.Complete(*std::exchange(read_, nullptr), ok);
