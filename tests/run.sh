@@ -36,7 +36,8 @@ tsan_e2e     long     -        build,test           all e2e tests against a serv
 soak         long     release  build,test           clients of all kinds at once, for minutes (QUANTD_SOAK_SECONDS)
 fuzz         long     -        build,test,clang     libFuzzer, coverage guided: a minute for all targets (QUANTD_FUZZ_SECONDS, QUANTD_FUZZ_RUNS)
 lint         long     release  build,test,lint      clang-tidy
-image        long     release  build,test,image     the container image: built, run, probed (as root)
+image        long     release  build,test,image     the container image: built for amd64 and arm64, run, probed (as root)
+packages     long     release  build,test,image,package  the Debian packages: installed, started, purged in a bare Debian (as root)
 TABLE
 }
 names() { suites_table | awk '{ print $1 }'; }

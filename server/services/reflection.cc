@@ -117,7 +117,7 @@ rpc::Call Reflection::Serve(rpc::Calls& /*calls*/, const Reflection& reflection,
   while (end.ok()) {
     transport::Message message;
     read.Reset();
-    stream.Read(message, read, /*may_end=*/true);
+    stream.Read(message, read);
     const bool has_request = co_await read;
     if (!has_request) break;
     ServerReflectionRequest request;
