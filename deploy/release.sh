@@ -8,7 +8,8 @@
 #   --registry=NAME       where the images go (QUANTD_REGISTRY)        --remote=NAME   of git (default: origin)
 #   --index=URL           where the wheels go (QUANTD_INDEX); without it they are made and not sent
 #   --output=FOLDER       what is made (default: build/VERSION)        --platforms=    default: amd64,arm64
-#   --builder=COMMAND     docker or podman (the default is the first of them that is here), with options before `build` if it needs some
+#   --builder=COMMAND     docker, podman or buildah, with options of its own if it needs some; by default the first two, in this order
+#   --options=OPTIONS     more options to build with, of the builder
 #   --python=FILE         an interpreter with the wheels' build tools; without it one is made, which needs the network
 #
 # check: the tree is clean and not tagged, the changelog has the version, and every file that says a version says this one.
@@ -20,7 +21,7 @@ cd "$QUANTD_ROOT"
 
 all_steps=(check tag wheels image debs sums push sign)
 version='' dry=false steps=("${all_steps[@]}") registry=${QUANTD_REGISTRY:-} index=${QUANTD_INDEX:-} remote=origin output='' platforms=amd64,arm64
-builder='' python=''
+builder='' options=() python=''
 for argument in "$@"; do
   case $argument in
     --dry-run) dry=true ;;
@@ -31,6 +32,7 @@ for argument in "$@"; do
     --output=*) output=${argument#*=} ;;
     --platforms=*) platforms=${argument#*=} ;;
     --builder=*) builder=${argument#*=} ;;
+    --options=*) read -ra options <<<"${argument#*=}" ;;
     --python=*) python=${argument#*=} ;;
     -*) die "unknown option '$argument'; see the first lines of $0" ;;
     *)
@@ -104,6 +106,10 @@ step_check() {
 }
 
 step_tag() {
+  if git rev-parse --quiet --verify "refs/tags/v$version" >/dev/null; then
+    note "v$version is there already"
+    return
+  fi
   outside git tag --annotate "v$version" --message="quantd $version"
 }
 
@@ -137,7 +143,7 @@ built() {
   logged "release-image-$architecture" "" "${words[@]}" build "${format[@]}" --platform="linux/$architecture" \
     --build-arg="BUILDPLATFORM=linux/$(dpkg --print-architecture)" --build-arg="VERSION=$version" --build-arg="REVISION=$revision" \
     --build-arg="CREATED=$created" --build-arg="SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" \
-    --build-arg="SOURCE=$(git config --get "remote.$remote.url" || true)" "$@" .
+    --build-arg="SOURCE=$(git config --get "remote.$remote.url" || true)" "${options[@]}" "$@" .
 }
 
 find_builder() {
