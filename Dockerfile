@@ -54,8 +54,8 @@ LABEL org.opencontainers.image.title="quantd" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /image /
 # Inside a container, the port is closed to the world until someone publishes it; so listen on every interface.
-ENV QUANTD_LISTEN=0.0.0.0:50051 \
-    QUANTD_HTTP_LISTEN=0.0.0.0:9464
+ENV QUANTD_LISTEN=[::]:50051 \
+    QUANTD_HTTP_LISTEN=[::]:9464
 EXPOSE 50051 9464
 USER 65532:65532
 STOPSIGNAL SIGTERM

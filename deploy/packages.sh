@@ -27,6 +27,7 @@ build libhwy-dev
 build libnghttp2-dev
 build libprotobuf-dev
 build libre2-dev
+build libspdlog-dev
 build libtbb-dev
 build ninja-build ninja
 build nlohmann-json3-dev
