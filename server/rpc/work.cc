@@ -166,8 +166,9 @@ absl::Status Work::Execute() {
   if (status.ok()) status = Guarded([this] { return Run(); });
   if (places_.damaged()) status = places_.Damage();
   if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
+  const Clock::duration took = Clock::now() - begin;
+  backend_.metrics.CountComputing(std::max(cores_, 1), took);
   if (status.ok()) {
-    const Clock::duration took = Clock::now() - begin;
     Count(took);
     if (cost_.bytes != 0) backend_.costs.Learn(cost_, took * std::max(cores_, 1));
   }

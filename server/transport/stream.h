@@ -65,9 +65,8 @@ class Stream final : private admission::Upload, private loop::Timer {
   loop::Clock::time_point arrived_at() const { return arrived_at_; }
 
   // Completes `read` with true when the next message is in `message`. REQUIRES: no other read is
-  // under way. The memory of what has been read counts as being received until Taken. A call that
-  // may end between messages says so: then EndIdle completes it with false.
-  void Read(Message& message, loop::Event& read, bool may_end = false);
+  // under way. The memory of what has been read counts as being received until Taken.
+  void Read(Message& message, loop::Event& read);
   // The call has memory of its own for the message that it has read; the next one may come in.
   void Taken();
 
@@ -91,9 +90,6 @@ class Stream final : private admission::Upload, private loop::Timer {
   // Ends the call with `status`: completes its read with false and cancels what it waits for. Does
   // nothing when it is interrupted already.
   void Interrupt(absl::Status status);
-  // Interrupts it with `status` if it waits for a message that has not begun, and said that it may
-  // end there.
-  void EndIdle(const absl::Status& status);
   // What to cancel then; nullptr: nothing.
   void WaitsFor(Cancellable* cancellable) { waits_for_ = cancellable; }
 
@@ -192,7 +188,6 @@ class Stream final : private admission::Upload, private loop::Timer {
   loop::Clock::time_point waits_since_;
   Message* read_into_ = nullptr;
   loop::Event* read_ = nullptr;
-  bool may_end_ = false;
 
   // What is going out: a message, then small ones together, then at most one more message.
   memory::Piece out_;

@@ -225,10 +225,9 @@ void Stream::CompleteRead(bool ok) {
   loop_.Complete(*std::exchange(read_, nullptr), ok);
 }
 
-void Stream::Read(Message& message, loop::Event& read, bool may_end) {
+void Stream::Read(Message& message, loop::Event& read) {
   read_into_ = &message;
   read_ = &read;
-  may_end_ = may_end;
   if (interrupted()) {
     CompleteRead(false);  // the message that was here is gone
   } else if (incoming_ == Incoming::kComplete) {
@@ -287,6 +286,9 @@ void Stream::WaitedTooLong() {
 void Stream::OnGivenUp() {
   // Unless all of it has come meanwhile.
   if (incoming_ == Incoming::kBody) {
+    if (connection_ != nullptr) {
+      connection_->shared().counters.CountGuard(Guard::kUploadStalled);
+    }
     Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
                              "the upload stood at ", received_, " of ", total_,
                              " bytes while others waited for its memory; try again later")),
