@@ -46,7 +46,7 @@ int CannotServe(const Options& options, const absl::Status& status) {
 }
 
 void WarnIfBad(const absl::Status& told) {
-  if (!told.ok()) log::Warning("cannot tell the service manager", {{"error", told.message()}});
+  if (!told.ok()) log::Warn("cannot tell the service manager", {{"error", told.message()}});
 }
 
 // Who started the server may want to know; that it can't be told does not keep the server from
