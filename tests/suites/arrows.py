@@ -9,7 +9,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SERVER_ROOMS_BELOW_RPC = [
-    "server/" + room for room in ("admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "regions", "transport", "wire")
+    "server/" + room for room in ("admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "regions", "trace", "transport", "wire")
 ]
 SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "rpc", "services")]
 # A room, and the rooms that it may include besides itself and core's public headers. Rooms that are not listed (the tests)
@@ -33,12 +33,13 @@ ROOMS = {
     "server/regions": [],
     "server/process": [],
     "server/http": ["server/net"],
-    "server/options": ["server/log", "server/loop", "server/memory"],
+    "server/options": ["server/log", "server/loop", "server/memory", "server/trace"],
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
     "server/operations": ["server/wire"],
     "server/metrics": ["server/errors", "server/wire"],
-    "server/transport": ["server/admission", "server/errors", "server/loop", "server/memory", "server/net"],
+    "server/trace": ["server/log", "server/wire"],
+    "server/transport": ["server/admission", "server/errors", "server/log", "server/loop", "server/memory", "server/net", "server/trace"],
     "server/rpc": SERVER_ROOMS_BELOW_RPC,
     "server/services": [*SERVER_ROOMS_BELOW_RPC, "server/rpc", "proto"],
     "server": [*SERVER_ROOMS_BELOW_RPC, *SERVER_ROOMS_ABOVE, "proto"],
