@@ -39,7 +39,6 @@ class Connection;
 struct Message {
   memory::Buffer buffer;
   size_t size = 0;
-  loop::Clock::time_point began{};  // when its length was here
 
   absl::Span<const uint8_t> bytes() const { return {buffer.data(), size}; }
 };
