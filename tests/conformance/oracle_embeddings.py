@@ -67,7 +67,8 @@ def _report(x, back, saturated):
 def quantize_embeddings(x, *, recipe, ranges=None, signed=None, dimensions=0, normalize=False, lsb_first=False,
                         greater_or_equal=False, twos_complement=False, ignore=False, report_error=False):
     """y, and the report or None. Arguments are those that mean something; Invalid for values that are not finite."""
-    shape, x = x.shape, x.astype(np.float32).reshape(-1, x.shape[-1])
+    rows = int(np.prod(x.shape[:-1]))
+    shape, x = x.shape, x.astype(np.float32).reshape(rows, x.shape[-1])
     if not ignore and not np.isfinite(x).all():
         raise Invalid("x", "is not finite")
     with np.errstate(all="ignore"):

@@ -232,7 +232,9 @@ void TestRequest(Random& random) {
     ASSERT_NEAR(error.mean_squared_error, report.mean_squared_error,
                 1e-9 * report.mean_squared_error)
         << what;
-    if (std::isfinite(report.sqnr_db)) ASSERT_NEAR(error.sqnr_db, report.sqnr_db, 1e-6) << what;
+    if (std::isfinite(report.sqnr_db)) {
+      ASSERT_NEAR(error.sqnr_db, report.sqnr_db, 1e-6) << what;
+    }
   }
 }
 

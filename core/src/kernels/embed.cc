@@ -245,7 +245,9 @@ class Direction {
     const V64 length = hn::Set(d64, length_);
     const I i = InDouble(x, [&](V64 v) HWY_ATTR {
       const V64 most = hn::Set(d64, 127);
-      return hn::Min(hn::Max(hn::Div(hn::Mul(v, most), length), hn::Set(d64, -127)), most);
+      const V64 q = hn::Div(hn::Mul(v, most), length);
+      const V64 number = hn::IfThenElseZero(hn::Eq(q, q), q);
+      return hn::Min(hn::Max(number, hn::Set(d64, -127)), most);
     });
     return hn::Add(i, hn::Set(DI(), 128));
   }

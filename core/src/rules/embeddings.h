@@ -81,6 +81,7 @@ inline EmbeddingCode DirectionCode(float x, double length) {
   if (!IsLength(length)) return {0, false};
   // The product is exact.
   const double v = static_cast<double>(x) * 127 / length;
+  if (std::isnan(v)) return {0, false};
   return {static_cast<uint8_t>(static_cast<int8_t>(std::fmin(std::fmax(v, -127), 127))), false};
 }
 
