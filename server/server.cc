@@ -16,11 +16,13 @@
 #include "quantd/v1/quantization.pb.h"
 #include "server/admission/admission.h"
 #include "server/http/http.h"
+#include "server/log/log.h"
 #include "server/loop/crew.h"
 #include "server/metrics/metrics.h"
 #include "server/net/probe.h"
 #include "server/process/malloc.h"
 #include "server/process/threads.h"
+#include "server/regions/guard.h"
 #include "server/regions/regions.h"
 #include "server/router.h"
 #include "server/rpc/backend.h"
@@ -142,6 +144,7 @@ struct Server::Components {
   std::vector<std::string> grpc_addresses;
   std::unique_ptr<net::Prober> prober;  // of the first address
   std::unique_ptr<http::HttpServer> http;
+  std::atomic<bool> draining{false};  // its lame duck included; /readyz says so, health later
 };
 
 metrics::Readings Server::Components::Read() const {
@@ -170,8 +173,22 @@ metrics::Readings Server::Components::Read() const {
   for (size_t i = 0; i < counters.ended.size(); ++i) {
     now.connections_ended[i] = relaxed(counters.ended[i]);
   }
-  now.connections_throttled = relaxed(counters.throttled);
-  now.answers_stalled = relaxed(counters.stalled_answers);
+  now.connections_throttled = relaxed(counters.guard(transport::Guard::kConnectionThrottled));
+  now.answers_stalled = relaxed(counters.guard(transport::Guard::kAnswerStalled));
+  now.draining = draining ? 1 : 0;
+  static_assert(transport::kGuards + 1 == metrics::kGuardActions.size());
+  for (size_t i = 0; i < counters.guards.size(); ++i) {
+    now.guard_actions[i] = relaxed(counters.guards[i]);
+  }
+  now.guard_actions.back() = static_cast<double>(regions::CountDamaged());
+  now.log_lines = static_cast<double>(log::Written());
+  const log::Lost lost = log::CountLost();
+  now.log_lost = {static_cast<double>(lost.repeated), static_cast<double>(lost.full),
+                  static_cast<double>(lost.failed)};
+  now.memory_limit_bytes = static_cast<double>(options.memory.limit);
+  now.memory_budget_bytes = static_cast<double>(options.memory.requests);
+  now.receive_budget_bytes = static_cast<double>(options.memory.receiving);
+  now.max_connections = static_cast<double>(options.max_connections);
   return now;
 }
 
@@ -276,8 +293,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   if (!options.http_listen.empty()) {
     http::HttpPages pages;
     pages.metrics = [&c] { return c.metrics.Text(); };
+    pages.openmetrics = [&c] { return c.metrics.OpenMetrics(); };
     pages.live = [&c] { return c.prober->Alive(); };
-    pages.ready = [&c] { return c.health.serving() && !c.Crowded(); };
+    pages.ready = [&c] { return c.health.serving() && !c.draining && !c.Crowded(); };
     absl::StatusOr<std::unique_ptr<http::HttpServer>> http =
         http::HttpServer::Start(options.http_listen, std::move(pages));
     if (!http.ok()) return http.status();
@@ -298,20 +316,32 @@ std::string Server::http_address() const {
   return components_->http == nullptr ? "" : components_->http->address();
 }
 
+std::vector<std::string> Server::notes() const {
+  std::vector<std::string> notes = components_->transport->notes();
+  if (components_->http != nullptr && !components_->http->note().empty()) {
+    notes.push_back(components_->http->note());
+  }
+  return notes;
+}
+
 std::string Server::target() const { return std::string(CurrentTarget()); }
+
+bool Server::Alive() const { return components_->prober->Alive(); }
 
 void Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
+  const std::chrono::milliseconds half = absl::ToChronoMilliseconds(lame_duck / 2);
+  c.draining = true;
+  std::this_thread::sleep_for(half);
   c.health.SetServing(false);
-  std::this_thread::sleep_for(absl::ToChronoMilliseconds(lame_duck));
+  std::this_thread::sleep_for(half);
   const auto end = std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(c.options.drain);
   c.transport->StopListening();
   c.transport->GoAway();
   c.backend.draining = true;
   c.health.EndWatches();
   if (!c.transport->WaitForConnections(end)) {
-    // Streams that wait for an item are told why they end.
-    c.transport->EndIdle(rpc::Draining());
+    c.transport->EndCalls(rpc::Draining());
     c.transport->WaitForConnections(end + std::chrono::milliseconds(200));
   }
   c.transport->Close();

@@ -2,9 +2,11 @@
 #include "server/options/options.h"
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
@@ -38,6 +40,51 @@ bool AbslParseFlag(absl::string_view text, Seconds* seconds, std::string* error)
 std::string AbslUnparseFlag(Seconds seconds) {
   return absl::StrCat(absl::ToDoubleSeconds(seconds.value));
 }
+
+// A word of a few, as a flag.
+template <typename Value, size_t n>
+struct Words {
+  std::array<std::pair<absl::string_view, Value>, n> all;
+
+  bool Parse(absl::string_view text, Value* value, std::string* error) const {
+    std::vector<absl::string_view> names;
+    for (const auto& [name, of_name] : all) {
+      if (name == text) {
+        *value = of_name;
+        return true;
+      }
+      names.push_back(name);
+    }
+    *error = absl::StrCat("must be one of ", absl::StrJoin(names, ", "));
+    return false;
+  }
+  std::string Name(Value value) const {
+    const auto has_value = [value](const auto& pair) { return pair.second == value; };
+    return std::string(std::find_if(all.begin(), all.end(), has_value)->first);
+  }
+};
+constexpr Words<log::Format, 3> kFormats = {
+    {{{"auto", log::Format::kAuto}, {"text", log::Format::kText}, {"json", log::Format::kJson}}}};
+constexpr Words<log::Level, 4> kLevels = {{{{"debug", log::Level::kDebug},
+                                            {"info", log::Level::kInfo},
+                                            {"warn", log::Level::kWarn},
+                                            {"error", log::Level::kError}}}};
+
+struct LogFormat {
+  log::Format value;
+};
+bool AbslParseFlag(absl::string_view text, LogFormat* format, std::string* error) {
+  return kFormats.Parse(text, &format->value, error);
+}
+std::string AbslUnparseFlag(LogFormat format) { return kFormats.Name(format.value); }
+
+struct LogLevel {
+  log::Level value;
+};
+bool AbslParseFlag(absl::string_view text, LogLevel* level, std::string* error) {
+  return kLevels.Parse(text, &level->value, error);
+}
+std::string AbslUnparseFlag(LogLevel level) { return kLevels.Name(level.value); }
 
 }  // namespace quantd::server
 
@@ -91,10 +138,17 @@ ABSL_FLAG(std::string, shared_memory_dir, "",
           "Directory, on tmpfs, whose files clients on this node may name as tensors "
           "(SharedMemoryReference); empty: none");
 ABSL_FLAG(Seconds, lame_duck_seconds, Seconds{absl::ZeroDuration()},
-          "On SIGTERM: how long to go on serving while health says NOT_SERVING");
+          "On SIGTERM: how long to go on serving and accepting. /readyz says 503 from its begin, "
+          "health NOT_SERVING from its half, GOAWAY comes at its end");
 ABSL_FLAG(Seconds, drain_seconds, Seconds{absl::Seconds(30)},
           "On SIGTERM, after that: how long requests in flight may take to finish");
 ABSL_FLAG(bool, channelz, false, "Serve channelz, gRPC's own debugging service");
+ABSL_FLAG(
+    quantd::server::LogFormat, log_format, {quantd::log::Format::kAuto},
+    "The log on stderr: text, json (a line each), or auto: text, in colours on a terminal and "
+    "with priorities for systemd's journal");
+ABSL_FLAG(quantd::server::LogLevel, log_level, {quantd::log::Level::kInfo},
+          "Lines to write: debug, info, warn or error, and those above");
 
 namespace quantd::server {
 namespace {
@@ -121,7 +175,9 @@ constexpr absl::string_view kFlags[] = {"listen",
                                         "shared_memory_dir",
                                         "lame_duck_seconds",
                                         "drain_seconds",
-                                        "channelz"};
+                                        "channelz",
+                                        "log_format",
+                                        "log_level"};
 
 // `Text`: of a value, for a person.
 template <typename Value, typename Text>
@@ -208,6 +264,8 @@ Options Effective() {
   options.lame_duck = absl::GetFlag(FLAGS_lame_duck_seconds).value;
   options.drain = absl::GetFlag(FLAGS_drain_seconds).value;
   options.channelz = absl::GetFlag(FLAGS_channelz);
+  options.log_format = absl::GetFlag(FLAGS_log_format).value;
+  options.log_level = absl::GetFlag(FLAGS_log_level).value;
 
   const uint64_t limit = memory::LimitBytes();
   if (options.max_connections == 0) {
@@ -268,25 +326,37 @@ std::string OneLine(absl::string_view text) {
   return line;
 }
 
-std::string Describe(const Options& options) {
+log::Fields Describe(const Options& options) {
   const auto seconds = [](absl::Duration time) { return absl::ToDoubleSeconds(time); };
-  return OneLine(absl::StrCat(
-      "listen=", absl::StrJoin(options.listen, ","), " http_listen=", options.http_listen,
-      " ready_file=", options.ready_file, " memory_limit_bytes=", options.memory.limit,
-      " max_message_bytes=", options.memory.max_message, " memory_budget_bytes=",
-      options.memory.requests, " receive_budget_bytes=", options.memory.receiving,
-      " region_hole_bytes=", options.memory.region_holes, " most_memory_bytes=",
-      options.memory.most(), " max_inflight_requests=", options.max_inflight_requests,
-      " max_queued_requests=", options.max_queued_requests, " queue_timeout=",
-      seconds(options.queue_timeout), " stall_timeout=", seconds(options.stall_timeout),
-      " max_connections=", options.max_connections, " max_streams=", options.max_streams,
-      " keepalive_time=", seconds(options.keepalive),
-      " max_connection_age=", seconds(options.max_connection_age),
-      " max_connection_age_grace=", seconds(options.max_connection_age_grace),
-      " threads=", options.threads, " queues=", options.queues, " simd=", options.simd,
-      " shared_memory_dir=", options.shared_memory_dir,
-      " lame_duck_seconds=", seconds(options.lame_duck), " drain_seconds=", seconds(options.drain),
-      " channelz=", options.channelz));
+  return {
+      {"listen", absl::StrJoin(options.listen, ",")},
+      {"http_listen", options.http_listen},
+      {"ready_file", options.ready_file},
+      {"memory_limit_bytes", options.memory.limit},
+      {"max_message_bytes", options.memory.max_message},
+      {"memory_budget_bytes", options.memory.requests},
+      {"receive_budget_bytes", options.memory.receiving},
+      {"region_hole_bytes", options.memory.region_holes},
+      {"most_memory_bytes", options.memory.most()},
+      {"max_inflight_requests", options.max_inflight_requests},
+      {"max_queued_requests", options.max_queued_requests},
+      {"queue_timeout", seconds(options.queue_timeout)},
+      {"stall_timeout", seconds(options.stall_timeout)},
+      {"max_connections", options.max_connections},
+      {"max_streams", options.max_streams},
+      {"keepalive_time", seconds(options.keepalive)},
+      {"max_connection_age", seconds(options.max_connection_age)},
+      {"max_connection_age_grace", seconds(options.max_connection_age_grace)},
+      {"threads", options.threads},
+      {"queues", options.queues},
+      {"simd", options.simd},
+      {"shared_memory_dir", options.shared_memory_dir},
+      {"lame_duck_seconds", seconds(options.lame_duck)},
+      {"drain_seconds", seconds(options.drain)},
+      {"channelz", static_cast<int>(options.channelz)},
+      {"log_format", kFormats.Name(options.log_format)},
+      {"log_level", kLevels.Name(options.log_level)},
+  };
 }
 
 }  // namespace quantd::server

@@ -15,7 +15,7 @@ class CallMetrics {
  public:
   // The call has arrived.
   CallMetrics(metrics::Metrics& metrics, wire::Method method)
-      : metrics_(metrics), method_(metrics.method(method)) {
+      : metrics_(metrics), kind_(method), method_(metrics.method(method)) {
     method_.started.Add(1);
   }
 
@@ -35,12 +35,12 @@ class CallMetrics {
     if (code_ == absl::StatusCode::kOk && stream.interrupted()) {
       code_ = stream.interruption().code();
     }
-    method_.handled[static_cast<size_t>(code_)].Add(1);
-    method_.handling_seconds.Observe(std::chrono::steady_clock::now() - begin_);
+    metrics_.CountCall(kind_, code_, std::chrono::steady_clock::now() - begin_, "");
   }
 
  private:
   metrics::Metrics& metrics_;
+  const wire::Method kind_;
   metrics::MethodMetrics& method_;
   absl::StatusCode code_ = absl::StatusCode::kOk;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();

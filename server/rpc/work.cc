@@ -166,8 +166,9 @@ absl::Status Work::Execute() {
   if (status.ok()) status = Guarded([this] { return Run(); });
   if (places_.damaged()) status = places_.Damage();
   if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
+  const Clock::duration took = Clock::now() - begin;
+  backend_.metrics.CountComputing(std::max(cores_, 1), took);
   if (status.ok()) {
-    const Clock::duration took = Clock::now() - begin;
     Count(took);
     if (cost_.bytes != 0) backend_.costs.Learn(cost_, took * std::max(cores_, 1));
   }
@@ -225,7 +226,8 @@ const Executor& Work::TakeCores() {
 }
 
 absl::Status Work::Run() {
-  backend_.metrics.queue_seconds().Observe(Clock::now() - begin_);
+  // Not since the read began: a stream waits there until its client has an item.
+  backend_.metrics.queue_seconds().Observe(Clock::now() - message_.began);
   answer_.emplace(operation_->answer_layout(), backend_.pool);
   if (!answer_->has_memory()) return NoMemory();
   if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();

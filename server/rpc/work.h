@@ -79,7 +79,6 @@ class Work final : private transport::Cancellable, private loop::Timer {
   Backend& backend_;
   transport::Stream& stream_;
   transport::Message message_;
-  const Clock::time_point begin_ = Clock::now();
   std::optional<wire::Method> method_;  // of a call; unset: an item
   uint64_t id_ = 0;
   std::optional<wire::Request> request_;

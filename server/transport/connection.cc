@@ -111,6 +111,7 @@ bool Connection::EndWaitingCall() {
   }
   waiting_calls_ = waiting;
   if (oldest == nullptr) return false;
+  shared_.counters.CountGuard(Guard::kCallEvicted);
   --waiting_calls_;
   oldest->Interrupt(errors::WithReason(
       absl::UnavailableError("the call sent nothing while the server had too many calls open; try "
@@ -119,10 +120,10 @@ bool Connection::EndWaitingCall() {
   return true;
 }
 
-void Connection::EndIdle(const absl::Status& status) {
+void Connection::EndCalls(const absl::Status& status) {
   for (Stream* stream = streams_; stream != nullptr;) {
     Stream* const next = stream->next_;
-    stream->EndIdle(status);
+    stream->Interrupt(status);
     stream = next;
   }
 }
@@ -199,7 +200,7 @@ void Connection::LookAtStreams(Clock::time_point now, bool anyone_waits) {
       stream->WaitedTooLong();
     } else if (anyone_waits && stream->sending() && !stream->cut_off_ &&
                now - stream->moved_at_ > limits.stall) {
-      shared_.counters.stalled_answers.fetch_add(1, std::memory_order_relaxed);
+      shared_.counters.CountGuard(Guard::kAnswerStalled);
       stream->Interrupt(
           absl::CancelledError("the client did not read its answer while others waited"));
       stream->CutOff();  // also one that was interrupted before, and could not say so

@@ -178,7 +178,7 @@ void Connection::DropBuffer(memory::Buffer buffer) {
 // Not read for a while: what it sends waits in its own socket.
 void Connection::Throttle() {
   throttled_ = true;
-  shared_.counters.throttled.fetch_add(1, std::memory_order_relaxed);
+  shared_.counters.CountGuard(Guard::kConnectionThrottled);
   const int64_t sharers = shared_.counters.throttled_now.fetch_add(1) + 1;
   SetEvents();
   loop_.timers().Set(*this, loop_.now() + credit_.Pause(sharers));

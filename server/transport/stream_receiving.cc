@@ -84,6 +84,7 @@ void Stream::BeginMessage() {
   prefix_have_ = 0;
   total_ = static_cast<size_t>(prefix_[1]) << 24 | prefix_[2] << 16 | prefix_[3] << 8 | prefix_[4];
   received_ = 0;
+  began_ = Clock::now();
   if (prefix_[0] != 0) {
     Interrupt(absl::UnimplementedError(
         "the message is compressed, which is disabled: send messages uncompressed"));
@@ -218,15 +219,15 @@ void Stream::CompleteRead(bool ok) {
     incoming_ = Incoming::kRead;
     read_into_->buffer = std::move(buffer_);
     read_into_->size = total_;
+    read_into_->began = began_;
   }
   read_into_ = nullptr;
   loop_.Complete(*std::exchange(read_, nullptr), ok);
 }
 
-void Stream::Read(Message& message, loop::Event& read, bool may_end) {
+void Stream::Read(Message& message, loop::Event& read) {
   read_into_ = &message;
   read_ = &read;
-  may_end_ = may_end;
   if (interrupted()) {
     CompleteRead(false);  // the message that was here is gone
   } else if (incoming_ == Incoming::kComplete) {
@@ -285,6 +286,9 @@ void Stream::WaitedTooLong() {
 void Stream::OnGivenUp() {
   // Unless all of it has come meanwhile.
   if (incoming_ == Incoming::kBody) {
+    if (connection_ != nullptr) {
+      connection_->shared().counters.CountGuard(Guard::kUploadStalled);
+    }
     Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
                              "the upload stood at ", received_, " of ", total_,
                              " bytes while others waited for its memory; try again later")),
