@@ -52,6 +52,7 @@ std::string Info(const Options& options) {
   info.set_max_message_bytes(options.memory.max_message);
   info.set_memory_budget_bytes(options.memory.requests);
   info.add_extensions("stream");
+  info.add_extensions("embeddings");
   if (!options.shared_memory_dir.empty()) info.add_extensions("shared_memory");
   return info.SerializeAsString();
 }

@@ -20,11 +20,12 @@ ROOMS = {
     "core/src/types": [],
     "core/src/rules": ["core/src/types"],
     "core/src/kernels": ["core/src/types", "core/src/rules"],
-    "core/src/plan": ["core/src/types", "core/src/kernels"],
+    "core/src/plan": ["core/src/types", "core/src/rules", "core/src/kernels"],
     "core/src/pool": [],
     "core/src/walk": ["core/src/kernels"],
     "core/src/linear": ["core/src/types", "core/src/kernels", "core/src/pool", "core/src/walk"],
     "core/src/dynamic": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool", "core/src/walk", "core/src/linear"],
+    "core/src/embeddings": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool"],
     "server/errors": [],
     "server/log": [],
     "server/loop": [],
@@ -52,8 +53,9 @@ ROOMS = {
 }
 # Where a quoted include may lie, besides beside its includer.
 INCLUDE_FOLDERS = ["", "core/include", "core/src", "core/c/include", "client/cpp/include", "client/cli"]
-# Libraries that a room must do without, and core's public headers about requests and plans: only plan, linear and dynamic see those.
-PLANS = r"^quantd/(parameters|plan|quantize|dequantize|dynamic_quantize)\.h$"
+# Libraries that a room must do without, and core's public headers about requests and plans: only plan, linear,
+# dynamic and embeddings see those.
+PLANS = r"^quantd/(parameters|plan|quantize|dequantize|dynamic_quantize|quantize_embeddings)\.h$"
 FORBIDDEN = {
     "core": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
     "client/python-core": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
