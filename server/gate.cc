@@ -3,20 +3,21 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "server/access/session.h"
 
 namespace quantd::server {
 
 absl::Status Gate::Open() {
   auto files = std::make_unique<access::FileWatch>();
-  files->AddTick([this] { refusals.Tick(); });
   if (!tls_.certificate.empty()) {
     files->Add({tls_.certificate, tls_.key, tls_.client_ca}, [this] { ReloadCertificates(); });
     auto loaded = access::Certificates::Load(tls_);
     if (!loaded.ok()) return loaded.status();
     certificates = *std::move(loaded);
-    say(absl::StrCat("certificate ", certificates->Describe()));
+    log::Info("certificate", InUse());
     Warn();
   }
   if (!token_file_.empty()) {
@@ -29,9 +30,16 @@ absl::Status Gate::Open() {
   return absl::OkStatus();
 }
 
+log::Fields Gate::InUse() const {
+  const access::Certificates::Validity now = certificates->validity();
+  return {
+      {"serial", now.serial},
+      {"not_after", absl::FormatTime("%Y-%m-%d%ET%H:%M:%SZ", now.not_after, absl::UTCTimeZone())}};
+}
+
 void Gate::Warn() const {
   for (const std::string& warning : certificates->Warnings()) {
-    say(absl::StrCat("warning: ", warning));
+    log::Warn("certificate", {{"warning", warning}});
   }
 }
 
@@ -39,17 +47,21 @@ void Gate::ReloadCertificates() {
   const absl::Status status = certificates->Reload();
   metrics_->CountReload(0, status.ok());
   if (!status.ok()) {
-    return say(absl::StrCat("certificates not reloaded, the old ones stay: ", status.message()));
+    log::Error("certificates not reloaded, the old ones stay", {{"error", status.message()}});
+    return;
   }
-  say(absl::StrCat("certificates reloaded ", certificates->Describe()));
+  log::Info("certificates reloaded", InUse());
   Warn();
 }
 
 void Gate::ReloadTokens() {
   const absl::Status status = tokens->Reload();
   metrics_->CountReload(1, status.ok());
-  say(status.ok() ? absl::StrCat("tokens reloaded number=", tokens->size())
-                  : absl::StrCat("tokens not reloaded, the old ones stay: ", status.message()));
+  if (status.ok()) {
+    log::Info("tokens reloaded", {{"number", tokens->size()}});
+  } else {
+    log::Error("tokens not reloaded, the old ones stay", {{"error", status.message()}});
+  }
 }
 
 void Gate::Start(metrics::Metrics& metrics) {
@@ -61,15 +73,26 @@ void Gate::Reread() {
   if (watch_ != nullptr) {
     watch_->Reread();
   } else {
-    say("SIGHUP: there is nothing to read again");
+    log::Info("SIGHUP: there is nothing to read again");
   }
+}
+
+std::string Gate::ProbeHello(const std::string& address) const {
+  const bool plain = certificates == nullptr || absl::StartsWith(address, "unix:");
+  return plain ? "" : access::ProbeHello();
+}
+
+double Gate::CertificateEnd() const {
+  if (certificates == nullptr) return 0;
+  return static_cast<double>(absl::ToUnixSeconds(certificates->validity().not_after));
 }
 
 void Gate::WarnOfPlainText(const std::vector<std::string>& addresses) const {
   if (certificates != nullptr) return;
-  say(absl::StrCat("warning: other machines can reach ", absl::StrJoin(addresses, ","),
-                   ", and there is no TLS: who is on the way can read and change tensors and "
-                   "tokens (--tls_cert, --tls_key, --tls_client_ca)"));
+  log::Warn(
+      "other machines can reach this one without TLS: who is on the way can read and change "
+      "tensors and tokens (--tls_cert, --tls_key, --tls_client_ca)",
+      {{"grpc", absl::StrJoin(addresses, ",")}});
 }
 
 }  // namespace quantd::server

@@ -1,5 +1,5 @@
-// Who may come in: certificates and tokens of the options' files, and the watch that reads them again.
-// It is there before everything else, so that its files are read, and complained about, before a
+// Who may come in: certificates and tokens of the options' files, and the watch that reads them
+// again. It is there before everything else, so that its files are read, and complained about, before a
 // socket is bound.
 #ifndef QUANTD_SERVER_GATE_H_
 #define QUANTD_SERVER_GATE_H_
@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "server/access/certificates.h"
 #include "server/access/file_watch.h"
-#include "server/access/notices.h"
 #include "server/access/tokens.h"
+#include "server/log/log.h"
 #include "server/metrics/metrics.h"
 #include "server/options/options.h"
 
@@ -20,11 +20,7 @@ namespace quantd::server {
 
 class Gate {
  public:
-  Gate(const Options& options, access::Say log)
-      : say(std::move(log)),
-        refusals("refused TLS handshakes", say),
-        tls_(options.tls),
-        token_file_(options.auth_token_file) {}
+  explicit Gate(const Options& options) : tls_(options.tls), token_file_(options.auth_token_file) {}
 
   // Reads the files for the first time. INVALID_ARGUMENT, in one line, for what can't be used.
   absl::Status Open();
@@ -33,11 +29,13 @@ class Gate {
   // Reads them again, soon.
   void Reread();
   void Close() { watch_.reset(); }
+  // What a probe of this address begins with: a TLS client's hello, or nothing.
+  std::string ProbeHello(const std::string& address) const;
+  // When the certificate ends, in seconds since 1970; 0: there is none.
+  double CertificateEnd() const;
   // Warns, if there is no TLS: other machines can reach `addresses`.
   void WarnOfPlainText(const std::vector<std::string>& addresses) const;
 
-  const access::Say say;
-  access::Notices refusals;
   std::unique_ptr<access::Certificates> certificates;  // null: no TLS
   std::unique_ptr<access::Tokens> tokens;              // null: nobody needs one
 
@@ -46,6 +44,7 @@ class Gate {
   void ReloadCertificates();
   void ReloadTokens();
   void Warn() const;
+  log::Fields InUse() const;
 
   const access::TlsFiles tls_;
   const std::string token_file_;

@@ -5,10 +5,17 @@
 #include <utility>
 
 #include "server/errors/reason.h"
+#include "server/rpc/call_metrics.h"
 #include "server/transport/stream.h"
 #include "server/wire/status_details.h"
 
 namespace quantd::server {
+namespace {
+
+// Of a path that a client has made up, in the log.
+constexpr size_t kMostPath = 128;
+
+}  // namespace
 
 void Router::Add(const std::string& path, Start start, std::optional<wire::Method> method) {
   numbers_[path] = static_cast<int>(routes_.size());
@@ -35,7 +42,8 @@ absl::Status Router::Authorize(int method, absl::string_view authorization) cons
   return status.ok() ? status : errors::WithReason(std::move(status), "UNAUTHENTICATED");
 }
 
-errors::CallStatus Router::Refuse(int method, const absl::Status& status) const {
+errors::CallStatus Router::Refuse(const transport::Stream& stream, int method,
+                                  const absl::Status& status) const {
   const std::optional<wire::Method> counted =
       method < 0 ? std::nullopt : routes_[static_cast<size_t>(method)].method;
   if (counted.has_value()) {
@@ -46,6 +54,7 @@ errors::CallStatus Router::Refuse(int method, const absl::Status& status) const 
   if (counted.has_value() || absl::IsUnauthenticated(status)) {
     metrics_.CountRejection(errors::Reason(status));
   }
+  rpc::LogFailure(rpc::Failed::kCall, stream.head().path().substr(0, kMostPath), status, stream);
   return wire::ToCallStatus(status);
 }
 

@@ -8,7 +8,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/access/notices.h"
 #include "server/options/options.h"
 
 namespace quantd::server {
@@ -19,22 +18,29 @@ class Server {
  public:
   // Serves when it returns. UNAVAILABLE, in one line, when an address or threads can't be had;
   // INVALID_ARGUMENT when the instruction set is unknown, or a file of certificates or tokens can't
-  // be used. `say`: a line of the log; nothing: none.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options, access::Say say = [](absl::string_view) {});
+  // be used.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options);
   // REQUIRES: Drain has been called.
   ~Server();
 
   // Every bound address: of gRPC, and of HTTP ("" when there is none).
   const std::vector<std::string>& grpc_addresses() const;
   std::string http_address() const;
+  // What is not as the options ask for, a line each: no IPv6 where [::] is listened on.
+  std::vector<std::string> notes() const;
   // The instruction set of the kernels.
   std::string target() const;
+  // What /livez says: whether the port still answers. Does not block.
+  bool Alive() const;
 
   // Has certificates and tokens read again, soon; says in the log how that went.
   void Reload();
 
-  // Says NOT_SERVING, goes on for `lame_duck`, takes no more calls, lets those in flight finish (at
-  // the end of the drain time they are cancelled), and stops everything. Call once.
+  // Stops in an order in which nobody loses a call; see README.md, "Restarts". At once /readyz says
+  // 503, so that who sends clients here sends them elsewhere; after half of `lame_duck` health says
+  // NOT_SERVING, so that clients that ask go, too; after all of it the others are told (GOAWAY), no
+  // connection is taken any more, and calls in flight finish. Those that are left at the end of the
+  // drain time end with UNAVAILABLE. Call once.
   void Drain(absl::Duration lame_duck);
 
  private:

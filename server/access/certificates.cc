@@ -123,9 +123,7 @@ absl::StatusOr<Certificates::Loaded> Certificates::Read(const TlsFiles& files) {
     }
     loaded.contexts[static_cast<size_t>(protocol)] = std::move(context);
   }
-  loaded.serial = Serial(own);
-  loaded.not_before = NotBefore(own);
-  loaded.not_after = NotAfter(own);
+  loaded.validity = {Serial(own), NotBefore(own), NotAfter(own)};
   return loaded;
 }
 
@@ -148,16 +146,8 @@ Certificates::Context Certificates::context(Protocol protocol) const {
   return loaded_.contexts[static_cast<size_t>(protocol)];
 }
 
-absl::Time Certificates::not_after() const { return loaded().not_after; }
-
-std::string Certificates::Describe() const {
-  const Loaded now = loaded();
-  return absl::StrCat("serial=", now.serial, " not_after=",
-                      absl::FormatTime("%Y-%m-%d%ET%H:%M:%SZ", now.not_after, absl::UTCTimeZone()));
-}
-
 std::vector<std::string> Certificates::Warnings(absl::Time now) const {
-  const Loaded in_use = loaded();
+  const Validity in_use = validity();
   const auto line = [this](absl::string_view what, absl::Time time) {
     return absl::StrCat(files_.certificate, ": the certificate ", what, " ",
                         absl::FormatTime("%Y-%m-%d%ET%H:%M:%SZ", time, absl::UTCTimeZone()),

@@ -53,17 +53,19 @@ class Certificates {
   Context context(Protocol protocol) const;
   bool wants_client_certificates() const { return !files_.client_ca.empty(); }
 
-  // Of what is in use: "serial=0A1B not_after=2026-12-31T00:00:00Z".
-  std::string Describe() const;
-  absl::Time not_after() const;
+  // Of what is in use. `serial`: in hexadecimal.
+  struct Validity {
+    std::string serial;
+    absl::Time not_before, not_after;
+  };
+  Validity validity() const { return loaded().validity; }
   // What is wrong with it and not fatal, a line each: over, not yet valid.
   std::vector<std::string> Warnings(absl::Time now = absl::Now()) const;
 
  private:
   struct Loaded {
     std::array<Context, 2> contexts;  // by Protocol
-    std::string serial;
-    absl::Time not_before, not_after;
+    Validity validity;
   };
 
   explicit Certificates(TlsFiles files) : files_(std::move(files)) {}

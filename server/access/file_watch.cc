@@ -74,7 +74,6 @@ void FileWatch::Look(bool reread) {
     group.read = std::move(stamp);
     group.changed();
   }
-  for (const std::function<void()>& tick : ticks_) tick();
 }
 
 }  // namespace quantd::access

@@ -27,8 +27,6 @@ class FileWatch {
   // watch's thread when one of the files is another one than it was, and has been for one interval:
   // whoever writes two files that belong together has that long.
   void Add(std::vector<std::string> paths, std::function<void()> changed);
-  // Called once an interval.
-  void AddTick(std::function<void()> tick) { ticks_.push_back(std::move(tick)); }
   void Start();
 
   // Calls every `changed`, soon. From any thread.
@@ -48,7 +46,6 @@ class FileWatch {
 
   const std::chrono::milliseconds every_;
   std::vector<Group> groups_;
-  std::vector<std::function<void()>> ticks_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool reread_ = false;  // guarded by mutex_, as the next

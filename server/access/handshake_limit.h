@@ -15,8 +15,8 @@ namespace quantd::access {
 
 class HandshakeLimit {
  public:
-  // Of a client's hello, with room for the keys of today's and tomorrow's key exchanges (2 KiB), and
-  // of its chain of certificates.
+  // Of a client's hello (2 KiB with the keys of a post-quantum exchange), and of its chain of
+  // certificates.
   static constexpr size_t kHelloBytes = 16 << 10;
   static constexpr size_t kCertificateBytes = 32 << 10;
 

@@ -31,6 +31,9 @@ std::string AnswerTo(const HttpPages& pages, const HttpAccess& access, const Req
     const int may = MayRead(access, request, has_certificate);
     if (may != 200) return ErrorAnswer(may, head);
   }
+  if (request.path() == "/metrics" && request.openmetrics() && pages.openmetrics) {
+    return Answer(200, kOpenMetrics, pages.openmetrics(), head);
+  }
   if (request.path() == "/metrics") return Answer(200, kPrometheusText, pages.metrics(), head);
   if (request.path() == "/livez") {
     return pages.live() ? Answer(200, kPlainText, "ok\n", head)
@@ -71,8 +74,8 @@ class HttpServer::Thread {
   std::thread thread_;
 };
 
-HttpServer::HttpServer(std::string address, std::unique_ptr<Thread> thread)
-    : address_(std::move(address)), thread_(std::move(thread)) {}
+HttpServer::HttpServer(std::string address, std::string note, std::unique_ptr<Thread> thread)
+    : address_(std::move(address)), note_(std::move(note)), thread_(std::move(thread)) {}
 
 HttpServer::~HttpServer() = default;
 
@@ -87,7 +90,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(absl::string_view 
   auto thread = std::make_unique<Thread>(std::move(listener), std::move(pages), limits, access);
   if (absl::Status status = thread->Start(); !status.ok()) return status;
   return std::unique_ptr<HttpServer>(
-      new HttpServer(std::move(listening->address), std::move(thread)));
+      new HttpServer(std::move(listening->address), std::move(listening->note), std::move(thread)));
 }
 
 }  // namespace quantd::http

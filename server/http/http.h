@@ -15,7 +15,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/access/certificates.h"
-#include "server/access/notices.h"
 #include "server/access/tokens.h"
 
 namespace quantd::http {
@@ -23,9 +22,10 @@ namespace quantd::http {
 // What the pages say. Called on the server's only thread, so while one of them works nobody else is
 // answered: they must be fast. They must not throw.
 struct HttpPages {
-  std::function<std::string()> metrics;  // /metrics: Prometheus' text format
-  std::function<bool()> live;            // /livez: 200 or 503
-  std::function<bool()> ready;           // /readyz: 200 or 503
+  std::function<std::string()> metrics;           // /metrics: Prometheus' text format
+  std::function<bool()> live;                     // /livez: 200 or 503
+  std::function<bool()> ready;                    // /readyz: 200 or 503
+  std::function<std::string()> openmetrics = {};  // for who accepts OpenMetrics; null: nobody
 };
 
 // Who may ask for what. All of it may be null, and outlives the server. /livez and /readyz are
@@ -34,7 +34,6 @@ struct HttpAccess {
   // With them the port speaks TLS; /metrics wants a client's certificate if there is a client_ca.
   const access::Certificates* certificates = nullptr;
   const access::Tokens* tokens = nullptr;  // /metrics wants one of them
-  access::Notices* refusals = nullptr;     // where refused handshakes are noted
 };
 
 // What peers may take. Memory: about connections x request_bytes + answer_bytes, and the pages that
@@ -60,7 +59,8 @@ class HttpServer {
   // Listens on HOST:PORT and serves at once. HOST is an IPv4 address, [an IPv6 address] ([::] takes
   // IPv4 as well) or a name, of which the first address that this machine has is taken; port 0
   // picks one. INVALID_ARGUMENT when that is no address, UNAVAILABLE, in one line with the reason,
-  // when it can't be had. REQUIRES: all pages are set.
+  // when it can't be had. REQUIRES: all pages are set
+  // that may not be null.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(absl::string_view address,
                                                            HttpPages pages,
                                                            const HttpLimits& limits = {},
@@ -70,12 +70,14 @@ class HttpServer {
 
   // HOST as it was given, and the port that it listens on.
   const std::string& address() const { return address_; }
+  // Of net::Listening.
+  const std::string& note() const { return note_; }
 
  private:
   class Thread;
-  HttpServer(std::string address, std::unique_ptr<Thread> thread);
+  HttpServer(std::string address, std::string note, std::unique_ptr<Thread> thread);
 
-  const std::string address_;
+  const std::string address_, note_;
   const std::unique_ptr<Thread> thread_;
 };
 

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/http/answer.h"
+#include "server/log/log.h"
 
 namespace quantd::http {
 namespace {
@@ -235,10 +236,10 @@ void Loop::RefuseHandshake(Connection& connection) {
   if (tls.plain_text()) {
     Send(connection, Answer(400, kPlainText, "this port speaks TLS: https\n", false));
   }
-  if (access_.refusals == nullptr) return;
-  access_.refusals->Add(
-      absl::StrCat("refused a TLS handshake peer=", NameOf(connection.socket.get()), " reason=\"",
-                   tls.reason(), "\" (--http_listen)"));
+  static log::Repeated lines(log::Level::kWarn, "TLS handshake of HTTP refused");
+  lines.Write([&] {
+    return log::Fields{{"reason", tls.reason()}, {"peer", NameOf(connection.socket.get())}};
+  });
 }
 
 Loop::Result Loop::Read(Connection& connection) {

@@ -76,7 +76,7 @@ class Loop {
   void KeepSpares();
   void Serve(Connection& connection);
   Result Shake(Connection& connection);
-  void RefuseHandshake(Connection& connection);
+  static void RefuseHandshake(Connection& connection);
   Result Read(Connection& connection);
   // As recv and send of its socket.
   ssize_t Receive(const Connection& connection);

@@ -37,6 +37,9 @@ class RequestReader {
   bool head() const { return head_; }
   // The header Authorization: "Bearer TOKEN", say; empty without one.
   const std::string& authorization() const { return authorization_; }
+  // Whether it accepts OpenMetrics 1.0, as Prometheus does that can take exemplars. Whoever names
+  // it prefers it: weights (q=) are not compared.
+  bool openmetrics() const { return openmetrics_; }
   // Whether anything came at all.
   bool begun() const { return taken_bytes_ > 0; }
 
@@ -56,6 +59,7 @@ class RequestReader {
   bool head_ = false;
   bool host_required_ = false;
   int hosts_ = 0;
+  bool openmetrics_ = false;
 };
 
 }  // namespace quantd::http

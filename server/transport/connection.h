@@ -40,6 +40,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   loop::Loop& loop() const { return loop_; }
   Shared& shared() const { return shared_; }
   const Peer& peer() const { return peer_; }
+  const std::shared_ptr<const std::string>& peer_name() const { return peer_name_; }
   size_t streams() const { return stream_count_; }
   // Of these, the ones of which no byte of a message has come yet, as far as is known.
   size_t waiting_calls() const { return waiting_calls_; }
@@ -52,8 +53,8 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   // also those whose first byte waits behind an upload. Only when none is left, and a ping after
   // that has brought none, the last call that is answered is named, and the connection closed.
   void GoAway();
-  // Interrupts the calls that wait for a next message, and may end there.
-  void EndIdle(const absl::Status& status);
+  // Interrupts every call. What can still be sent is: `status`, or the reset that means the same.
+  void EndCalls(const absl::Status& status);
   // Closes at once. The connection may be gone when it returns.
   void Close();
   // Looks at what time has done to it: a few times a second. `anyone_waits`: for what a peer that
@@ -118,6 +119,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void SetEvents();
   void Throttle();
   void End(ConnectionEnd why);
+  void Note(ConnectionEnd why);
   void Linger();
   void MaybeDelete();
   void LookAtStreams(loop::Clock::time_point now, bool anyone_waits);
@@ -131,7 +133,6 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void OnHandshakeReady();
   void OnTurn() override;  // a step of the handshake
   void RefuseHandshake();
-  void NoteRefusal(absl::string_view reason);
   void ThrowAway();
 
   // Of HTTP/2.
@@ -160,6 +161,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   loop::Loop& loop_;
   const int fd_;
   const Peer peer_;
+  const std::shared_ptr<const std::string> peer_name_;
   std::unique_ptr<access::Session> tls_;  // null: plain
   nghttp2_session* session_ = nullptr;
   Stream* streams_ = nullptr;  // a list; newest first

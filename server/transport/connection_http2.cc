@@ -38,16 +38,19 @@ class StatusFields {
   explicit StatusFields(const errors::CallStatus& status)
       : code_(absl::StrCat(status.code)),
         message_(PercentEncode(status.message)),
-        details_(Base64Encode(status.details)) {}
+        details_(Base64Encode(status.details)),
+        timing_(status.timing) {}
 
   void AddTo(Fields& fields) const {
     fields.push_back(Field("grpc-status", code_, false));
     if (!message_.empty()) fields.push_back(Field("grpc-message", message_, false));
     if (!details_.empty()) fields.push_back(Field("grpc-status-details-bin", details_, false));
+    if (!timing_.empty()) fields.push_back(Field("quantd-timing-us", timing_, false));
   }
 
  private:
   const std::string code_, message_, details_;
+  const std::string& timing_;
 };
 
 // The answer's first fields. Says what compression is understood: none.
@@ -182,8 +185,8 @@ void Connection::OnCall(Stream& stream) {
                                shared_.limits.max_calls, "; try again later")),
                            "TOO_MANY_CALLS");
   }
-  if (!status.ok()) return Refuse(stream, service.Refuse(method, status));
-  stream.Begin(method, peer_.id);
+  if (!status.ok()) return Refuse(stream, service.Refuse(stream, method, status));
+  stream.Begin(method);
 }
 
 // ---- What goes
@@ -195,8 +198,12 @@ void Connection::GrantWindow(Stream& stream, int64_t bytes) {
   WantFlush();
 }
 
+// A reset says a status, too: gRPC's clients read CANCEL as CANCELLED, which would be final, and
+// REFUSED_STREAM as UNAVAILABLE, for calls that may be made again elsewhere. All of ours may.
 void Connection::Reset(Stream& stream) {
-  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream.id_, NGHTTP2_CANCEL);
+  const bool elsewhere = stream.interrupted() && absl::IsUnavailable(stream.interruption());
+  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream.id_,
+                            elsewhere ? NGHTTP2_REFUSED_STREAM : NGHTTP2_CANCEL);
   WantFlush();
 }
 
@@ -285,7 +292,7 @@ int Connection::OnSendData(Stream& stream, const uint8_t* frame_head, size_t len
 
 int Connection::OnFrameSent(const nghttp2_frame& frame) {
   if (frame.hd.type == NGHTTP2_GOAWAY && frame.goaway.error_code != NGHTTP2_NO_ERROR) {
-    shared_.counters.CountEnd(ConnectionEnd::kProtocolError);
+    Note(ConnectionEnd::kProtocolError);
   }
   if (frame.hd.type != NGHTTP2_HEADERS || !EndsStream(frame.hd)) return 0;
   if (Stream* const stream = Find(frame.hd.stream_id)) {

@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <new>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/transport/connection.h"
 #include "server/transport/connection_set.h"
+#include "server/transport/notes.h"
 
 namespace quantd::transport {
 namespace {
@@ -83,18 +83,12 @@ void Connection::RefuseHandshake() {
   const auto refusal = static_cast<size_t>(tls_->refusal());
   shared_.counters.refused_handshakes[refusal].fetch_add(1, std::memory_order_relaxed);
   shared_.counters.CountEnd(ConnectionEnd::kTls);
-  NoteRefusal(tls_->reason());
+  NoteRefusedHandshake(tls_->reason(), peer_.name);
   if (tls_->plain_text()) SayAtOnce(tls_->plain_http2() ? kPlainHttp2 : kPlainText);
   lingers_ = true;
   leave_at_ = loop_.now();
   shutdown(fd_, SHUT_WR);
   SetEvents();
-}
-
-void Connection::NoteRefusal(absl::string_view reason) {
-  if (shared_.refusals == nullptr) return;
-  shared_.refusals->Add(
-      absl::StrCat("refused a TLS handshake peer=", peer_.name, " reason=\"", reason, "\""));
 }
 
 // What a refused client still sends.

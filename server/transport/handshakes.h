@@ -1,6 +1,6 @@
 // Whose TLS handshake goes on: signing a hello takes up to milliseconds, for a peer that has paid
-// nothing yet. So a loop makes one step in a turn, with everybody's calls in between, and peers take
-// turns: who opens thousands of connections waits behind himself.
+// nothing yet. So a loop makes one step in a turn, with everybody's calls in between, and peers
+// take turns: who opens thousands of connections waits behind himself.
 #ifndef QUANTD_SERVER_TRANSPORT_HANDSHAKES_H_
 #define QUANTD_SERVER_TRANSPORT_HANDSHAKES_H_
 

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -59,14 +60,17 @@ class Stream final : private admission::Upload, private loop::Timer {
   loop::Loop& loop() const { return loop_; }
   // Whose turn it is when peers take turns.
   uint64_t peer() const { return peer_; }
+  // Who calls, for the log: see Peer.
+  const std::string& peer_name() const { return *peer_name_; }
   const Head& head() const { return head_; }
   int method() const { return method_; }  // what Service::Find said
   loop::Clock::time_point arrived_at() const { return arrived_at_; }
+  // When the length of the message that was read last was here.
+  loop::Clock::time_point message_began_at() const { return message_began_at_; }
 
   // Completes `read` with true when the next message is in `message`. REQUIRES: no other read is
-  // under way. The memory of what has been read counts as being received until Taken. A call that
-  // may end between messages says so: then EndIdle completes it with false.
-  void Read(Message& message, loop::Event& read, bool may_end = false);
+  // under way. The memory of what has been read counts as being received until Taken.
+  void Read(Message& message, loop::Event& read);
   // The call has memory of its own for the message that it has read; the next one may come in.
   void Taken();
 
@@ -90,9 +94,6 @@ class Stream final : private admission::Upload, private loop::Timer {
   // Ends the call with `status`: completes its read with false and cancels what it waits for. Does
   // nothing when it is interrupted already.
   void Interrupt(absl::Status status);
-  // Interrupts it with `status` if it waits for a message that has not begun, and said that it may
-  // end there.
-  void EndIdle(const absl::Status& status);
   // What to cancel then; nullptr: nothing.
   void WaitsFor(Cancellable* cancellable) { waits_for_ = cancellable; }
 
@@ -113,7 +114,7 @@ class Stream final : private admission::Upload, private loop::Timer {
   ~Stream() = default;
 
   // Receiving: told by the connection.
-  void Begin(int method, uint64_t peer);
+  void Begin(int method);
   void Start();
   void OnFrame(size_t bytes, bool is_last);
   void OnData(const uint8_t* data, size_t size);
@@ -164,10 +165,12 @@ class Stream final : private admission::Upload, private loop::Timer {
   admission::Receiving& receiving_;
   memory::Pool& pool_;
   const int32_t id_;
-  uint64_t peer_ = 0;
+  const uint64_t peer_;
+  const std::shared_ptr<const std::string> peer_name_;  // the connection may be gone
   int method_ = -1;
   Head head_;
   loop::Clock::time_point arrived_at_;
+  loop::Clock::time_point message_began_at_;
   Stream* previous_ = nullptr;  // of the connection's streams
   Stream* next_ = nullptr;
 
@@ -190,7 +193,6 @@ class Stream final : private admission::Upload, private loop::Timer {
   loop::Clock::time_point waits_since_;
   Message* read_into_ = nullptr;
   loop::Event* read_ = nullptr;
-  bool may_end_ = false;
 
   // What is going out: a message, then small ones together, then at most one more message.
   memory::Piece out_;

@@ -41,6 +41,8 @@ class Transport {
                                      mode_t socket_mode = net::kSocketMode);
   // Whether other machines may reach one of the addresses.
   bool beyond_loopback() const { return beyond_loopback_; }
+  // What is not as it was asked for, a line each.
+  const std::vector<std::string>& notes() const { return notes_; }
   // Takes connections. REQUIRES: the loops are led.
   void Start();
 
@@ -48,8 +50,8 @@ class Transport {
   void StopListening();
   // Tells every client to go elsewhere; what it has sent before it knew is answered.
   void GoAway();
-  // Interrupts every call that waits for a next message, and may end there.
-  void EndIdle(const absl::Status& status);
+  // Interrupts every call with `status`, which its client gets to see.
+  void EndCalls(const absl::Status& status);
   // Waits until no connection is left: each goes when its calls are over. False: the time was over.
   bool WaitForConnections(std::chrono::steady_clock::time_point until);
   // Closes every connection, and cancels the calls that are left.
@@ -69,6 +71,7 @@ class Transport {
   std::vector<std::unique_ptr<ConnectionSet>> sets_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   bool beyond_loopback_ = false;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace quantd::transport

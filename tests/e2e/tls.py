@@ -101,7 +101,7 @@ class TlsServer(Server):
         return socket.create_connection((host, int(port)), timeout=timeout)
 
     def refusals(self):
-        return [line for line in self.log().splitlines() if "refused a TLS handshake" in line]
+        return [line for line in self.log().splitlines() if "TLS handshake refused reason" in line]
 
     def wait_for_log(self, text, seconds=20):
         return wait_for(lambda: [line for line in self.log().splitlines() if text in line], seconds, f"in the log: {text}")

@@ -1,5 +1,5 @@
-// Sessions over a pair of sockets: every way to shake hands and not to, and bytes in both directions
-// through sockets that take little.
+// Sessions over a pair of sockets: every way to shake hands and not to, and bytes in both
+// directions through sockets that take little.
 #include "server/access/session.h"
 
 #include <gmock/gmock.h>

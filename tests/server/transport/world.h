@@ -13,7 +13,6 @@
 //   Send     "/t/Send/3x100/NAME": answers with 3 messages of 100 bytes, Pattern(i, 100), unasked.
 //   Small    the same, 3 + i % 7 bytes of 100 at most, with nobody waiting in between.
 //   Wait     reads one message, then waits until it is interrupted.
-//   Idle     like Collect, and may end between messages.
 #ifndef QUANTD_TESTS_SERVER_TRANSPORT_WORLD_H_
 #define QUANTD_TESTS_SERVER_TRANSPORT_WORLD_H_
 
@@ -96,7 +95,8 @@ class World final : public Service {
   // Service.
   int Find(absl::string_view path) const override;
   void Begin(Stream& stream) override;
-  errors::CallStatus Refuse(int method, const absl::Status& status) const override;
+  errors::CallStatus Refuse(const Stream& stream, int method,
+                            const absl::Status& status) const override;
   bool AnyoneWaits() const override { return anyone_waits; }
 
  private:
