@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "server/log/crash.h"
@@ -78,6 +79,7 @@ int Serve(const Options& options) {
     configuration.push_back(std::move(field));
   }
   log::Info("configuration", configuration);
+  for (const std::string& note : (*server)->notes()) log::Warn(note);
   log::Info("listening", {{"grpc", absl::StrJoin((*server)->grpc_addresses(), ",")},
                           {"http", (*server)->http_address()},
                           {"pid", getpid()}});
@@ -94,8 +96,8 @@ int Serve(const Options& options) {
   }
   if (exit_code == 0) {
     Notifier manager = ServiceManager();
-    WarnIfBad(manager.Ready(
-        absl::StrCat("serving on ", absl::StrJoin((*server)->grpc_addresses(), ", "))));
+    WarnIfBad(manager.Ready(quantd::server::OneLine(
+        absl::StrCat("serving on ", absl::StrJoin((*server)->grpc_addresses(), ", ")))));
     const int signal = ServeUntilSignal(**server, manager);
     log::Info("draining", {{"signal", signal}});
     quantd::process::ExitAtNextSignal();

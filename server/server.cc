@@ -52,6 +52,7 @@ std::string Info(const Options& options) {
   info.set_max_message_bytes(options.memory.max_message);
   info.set_memory_budget_bytes(options.memory.requests);
   info.add_extensions("stream");
+  info.add_extensions("embeddings");
   if (!options.shared_memory_dir.empty()) info.add_extensions("shared_memory");
   return info.SerializeAsString();
 }
@@ -194,7 +195,7 @@ struct Server::Components {
   std::vector<std::string> grpc_addresses;
   std::unique_ptr<net::Prober> prober;  // of the first address
   std::unique_ptr<http::HttpServer> http;
-  std::atomic<bool> draining{false};
+  std::atomic<bool> draining{false};  // its lame duck included; /readyz says so, health later
 };
 
 metrics::Readings Server::Components::Read() const {
@@ -235,6 +236,10 @@ metrics::Readings Server::Components::Read() const {
   const log::Lost lost = log::CountLost();
   now.log_lost = {static_cast<double>(lost.repeated), static_cast<double>(lost.full),
                   static_cast<double>(lost.failed)};
+  now.memory_limit_bytes = static_cast<double>(options.memory.limit);
+  now.memory_budget_bytes = static_cast<double>(options.memory.requests);
+  now.receive_budget_bytes = static_cast<double>(options.memory.receiving);
+  now.max_connections = static_cast<double>(options.max_connections);
   if (tracer != nullptr) {
     now.spans_exported = static_cast<double>(tracer->exported());
     const trace::Dropped dropped = tracer->dropped();
@@ -356,7 +361,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     pages.metrics = [&c] { return c.metrics.Text(); };
     pages.openmetrics = [&c] { return c.metrics.OpenMetrics(); };
     pages.live = [&c] { return c.prober->Alive(); };
-    pages.ready = [&c] { return c.health.serving() && !c.Crowded(); };
+    pages.ready = [&c] { return c.health.serving() && !c.draining && !c.Crowded(); };
     absl::StatusOr<std::unique_ptr<http::HttpServer>> http =
         http::HttpServer::Start(options.http_listen, std::move(pages));
     if (!http.ok()) return http.status();
@@ -377,24 +382,33 @@ std::string Server::http_address() const {
   return components_->http == nullptr ? "" : components_->http->address();
 }
 
+std::vector<std::string> Server::notes() const {
+  std::vector<std::string> notes = components_->transport->notes();
+  if (components_->http != nullptr && !components_->http->note().empty()) {
+    notes.push_back(components_->http->note());
+  }
+  return notes;
+}
+
 std::string Server::target() const { return std::string(CurrentTarget()); }
 
 bool Server::Alive() const { return components_->prober->Alive(); }
 
 void Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
+  const std::chrono::milliseconds half = absl::ToChronoMilliseconds(lame_duck / 2);
   const DrainLog drain_log(c.shared.counters, c.metrics);
   c.draining = true;
+  std::this_thread::sleep_for(half);
   c.health.SetServing(false);
-  std::this_thread::sleep_for(absl::ToChronoMilliseconds(lame_duck));
+  std::this_thread::sleep_for(half);
   const auto end = std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(c.options.drain);
   c.transport->StopListening();
   c.transport->GoAway();
   c.backend.draining = true;
   c.health.EndWatches();
   if (!c.transport->WaitForConnections(end)) {
-    // Streams that wait for an item are told why they end.
-    c.transport->EndIdle(rpc::Draining());
+    c.transport->EndCalls(rpc::Draining());
     c.transport->WaitForConnections(end + std::chrono::milliseconds(200));
   }
   drain_log.Write();

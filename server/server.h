@@ -23,13 +23,18 @@ class Server {
   // Every bound address: of gRPC, and of HTTP ("" when there is none).
   const std::vector<std::string>& grpc_addresses() const;
   std::string http_address() const;
+  // What is not as the options ask for, a line each: no IPv6 where [::] is listened on.
+  std::vector<std::string> notes() const;
   // The instruction set of the kernels.
   std::string target() const;
   // What /livez says: whether the port still answers. Does not block.
   bool Alive() const;
 
-  // Says NOT_SERVING, goes on for `lame_duck`, takes no more calls, lets those in flight finish (at
-  // the end of the drain time they are cancelled), and stops everything. Call once.
+  // Stops in an order in which nobody loses a call; see README.md, "Restarts". At once /readyz says
+  // 503, so that who sends clients here sends them elsewhere; after half of `lame_duck` health says
+  // NOT_SERVING, so that clients that ask go, too; after all of it the others are told (GOAWAY), no
+  // connection is taken any more, and calls in flight finish. Those that are left at the end of the
+  // drain time end with UNAVAILABLE. Call once.
   void Drain(absl::Duration lame_duck);
 
  private:

@@ -54,8 +54,8 @@ class HttpServer::Thread {
   std::thread thread_;
 };
 
-HttpServer::HttpServer(std::string address, std::unique_ptr<Thread> thread)
-    : address_(std::move(address)), thread_(std::move(thread)) {}
+HttpServer::HttpServer(std::string address, std::string note, std::unique_ptr<Thread> thread)
+    : address_(std::move(address)), note_(std::move(note)), thread_(std::move(thread)) {}
 
 HttpServer::~HttpServer() = default;
 
@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(absl::string_view 
   auto thread = std::make_unique<Thread>(std::move(listener), std::move(pages), limits);
   if (absl::Status status = thread->Start(); !status.ok()) return status;
   return std::unique_ptr<HttpServer>(
-      new HttpServer(std::move(listening->address), std::move(thread)));
+      new HttpServer(std::move(listening->address), std::move(listening->note), std::move(thread)));
 }
 
 }  // namespace quantd::http

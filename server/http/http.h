@@ -59,12 +59,14 @@ class HttpServer {
 
   // HOST as it was given, and the port that it listens on.
   const std::string& address() const { return address_; }
+  // Of net::Listening.
+  const std::string& note() const { return note_; }
 
  private:
   class Thread;
-  HttpServer(std::string address, std::unique_ptr<Thread> thread);
+  HttpServer(std::string address, std::string note, std::unique_ptr<Thread> thread);
 
-  const std::string address_;
+  const std::string address_, note_;
   const std::unique_ptr<Thread> thread_;
 };
 

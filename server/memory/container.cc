@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace quantd::memory {
 namespace {
@@ -23,6 +26,48 @@ void Limit(const std::string& path, uint64_t& smallest) {
   if (!std::getline(file, line) || !absl::SimpleAtoi(line, &bytes) || bytes == 0) return;
   if (bytes >= uint64_t{1} << 62) return;
   if (smallest == 0 || bytes < smallest) smallest = bytes;
+}
+
+// Where a hierarchy's groups are files.
+struct Mount {
+  std::string group;   // the one that the mount shows at its top; "" is all
+  std::string folder;  // where it is mounted
+};
+
+std::string WithoutEnd(absl::string_view path) {
+  return std::string(path == "/" ? absl::string_view() : path);
+}
+
+// Of /proc/self/mountinfo: "31 23 0:26 GROUP FOLDER OPTIONS - TYPE SOURCE SUPER_OPTIONS".
+std::vector<Mount> MountsOf(const std::string& root, bool v2) {
+  std::vector<Mount> mounts;
+  std::ifstream file(absl::StrCat(root, "/proc/self/mountinfo"));
+  std::string line;
+  while (std::getline(file, line)) {
+    const std::pair<std::string, std::string> halves =
+        absl::StrSplit(line, absl::MaxSplits(" - ", 1));
+    const std::vector<std::string> left = absl::StrSplit(halves.first, ' ');
+    const std::vector<std::string> right = absl::StrSplit(halves.second, ' ');
+    if (left.size() < 5 || right.size() < 3) continue;
+    const std::vector<std::string> controllers = absl::StrSplit(right[2], ',');
+    const bool memory =
+        std::find(controllers.begin(), controllers.end(), "memory") != controllers.end();
+    if (v2 ? right[0] != "cgroup2" : right[0] != "cgroup" || !memory) continue;
+    mounts.push_back({WithoutEnd(left[3]), left[4]});
+  }
+  if (!mounts.empty()) return mounts;
+  // Where they are usually.
+  if (v2) return {{"", "/sys/fs/cgroup"}, {"", "/sys/fs/cgroup/unified"}};
+  return {{"", "/sys/fs/cgroup/memory"}};
+}
+
+// The limits of `group` and of every one around it that the mount shows.
+void LimitsUpwards(const std::string& folder, std::string group, absl::string_view file,
+                   uint64_t& smallest) {
+  for (;; group.resize(group.rfind('/'))) {
+    Limit(absl::StrCat(folder, group, file), smallest);
+    if (group.rfind('/') == std::string::npos) return;
+  }
 }
 
 }  // namespace
@@ -40,16 +85,17 @@ uint64_t CgroupLimitBytes(const std::string& root) {
     if (!v2 && std::find(controllers.begin(), controllers.end(), "memory") == controllers.end()) {
       continue;
     }
-    const std::vector<std::string> mounts =
-        v2 ? std::vector<std::string>{"", "/unified"} : std::vector<std::string>{"/memory"};
     const absl::string_view file = v2 ? "/memory.max" : "/memory.limit_in_bytes";
-    for (const std::string& mount : mounts) {
-      // Every ancestor may have a limit of its own. In a container the path may be the host's while
-      // the mount shows the container's own group at its top: then only the last round finds files.
-      for (std::string path = fields[2];; path.resize(path.rfind('/'))) {
-        if (path == "/") path.clear();
-        Limit(absl::StrCat(root, "/sys/fs/cgroup", mount, path, file), smallest);
-        if (path.rfind('/') == std::string::npos) break;
+    const std::string group = WithoutEnd(fields[2]);
+    for (const Mount& mount : MountsOf(root, v2)) {
+      const std::string folder = absl::StrCat(root, mount.folder);
+      // Without a namespace for groups a container sees the host's path, while the mount begins at
+      // the container's own: what is below that is the same in both.
+      absl::string_view inside = group;
+      if (absl::ConsumePrefix(&inside, mount.group) && (inside.empty() || inside[0] == '/')) {
+        LimitsUpwards(folder, std::string(inside), file, smallest);
+      } else {
+        LimitsUpwards(folder, group, file, smallest);
       }
     }
   }

@@ -41,6 +41,8 @@ bool HasPair(Method operation, const DataTypeInfo& input, const DataTypeInfo& ou
       return (is_narrow(input) || is_int32(input)) && is_wide(output);
     case Method::kDynamicQuantize:
       return is_wide(input) && is_narrow(output);
+    case Method::kQuantizeEmbeddings:
+      return is_wide(input) && (output.type == DataType::kUint8 || output.type == DataType::kInt8);
     default:
       return false;
   }
@@ -175,6 +177,21 @@ void AddTelemetry(const Readings& now, Page& page) {
   }
 }
 
+// What some of them are held against, and whether the end has begun.
+void AddLimits(const Readings& now, Page& page) {
+  page.AddOneGauge("quantd_memory_limit_bytes",
+                   "Memory that the server divides: the container's limit, or half the machine's.",
+                   now.memory_limit_bytes);
+  page.AddOneGauge("quantd_memory_budget_bytes",
+                   "Most of quantd_inflight_bytes (--memory_budget_bytes).",
+                   now.memory_budget_bytes);
+  page.AddOneGauge("quantd_receive_budget_bytes",
+                   "Most of quantd_receiving_bytes (--receive_budget_bytes).",
+                   now.receive_budget_bytes);
+  page.AddOneGauge("quantd_max_connections", "Most of quantd_connections (--max_connections).",
+                   now.max_connections);
+}
+
 }  // namespace
 
 Metrics::Metrics(Build build, std::function<Readings()> read)
@@ -215,9 +232,10 @@ Page Metrics::MakePage() const {
   AddCalls(methods_, page);
   AddOperations(operations_, page);
   page.Start(MetricType::Histogram, "quantd_queue_seconds",
-             "Time from the arrival of a call or item to the start of its kernel.");
+             "Time from the first bytes of a request or item to the start of its kernel.");
   page.AddHistogram({}, queue_seconds_);
   AddLoad(now, static_cast<double>(busy_core_nanoseconds_.value()) / 1e9, page);
+  AddLimits(now, page);
   page.Start(MetricType::Counter, "quantd_rejected_total",
              "Requests turned away before any work, by reason.");
   for (size_t i = 0; i < kRejections.size(); ++i) {

@@ -99,6 +99,11 @@ struct Readings {
   std::array<double, kLogLosses.size()> log_lost{};
   double spans_exported = 0;
   std::array<double, kSpanLosses.size()> spans_dropped{};
+  // The most that some of these can be.
+  double memory_limit_bytes = 0;
+  double memory_budget_bytes = 0;
+  double receive_budget_bytes = 0;
+  double max_connections = 0;
 };
 
 class Page;

@@ -102,6 +102,7 @@ absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view
 
   Listening listening;
   int error = 0;
+  bool only_v4 = false;
   const auto bind_to = [&](sockaddr* where, socklen_t size) {
     (where->sa_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(where)->sin6_port
                                   : reinterpret_cast<sockaddr_in*>(where)->sin_port) =
@@ -122,10 +123,15 @@ absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view
   if (any && listening.listeners.empty() && (error == EAFNOSUPPORT || error == EADDRNOTAVAIL)) {
     sockaddr_in v4{};
     v4.sin_family = AF_INET;
-    bind_to(reinterpret_cast<sockaddr*>(&v4), sizeof(v4));
+    only_v4 = bind_to(reinterpret_cast<sockaddr*>(&v4), sizeof(v4));
   }
   if (listening.listeners.empty() || error == EADDRINUSE) return Refusal(address, flag, Why(error));
   listening.address = absl::StrCat(host_text, ":", port);
+  if (only_v4 && host == "::") {
+    listening.address = absl::StrCat("0.0.0.0:", port);
+    listening.note = absl::StrCat("this machine has no IPv6: on ", listening.address,
+                                  " instead of ", address, " (", flag, ")");
+  }
   return listening;
 }
 

@@ -40,11 +40,13 @@ class Listener {
 
 struct Listening {
   std::string address;              // as it was given, with the port that was picked
+  std::string note;                 // what is not as it was asked for, in one line; "": nothing
   std::vector<Listener> listeners;  // a name may stand for several addresses
 };
 
 // `address`: HOST:PORT, [IPv6]:PORT or unix:/PATH; port 0 picks one. The host 0.0.0.0 means every
-// address of the machine, IPv6 included where the machine has it; [::] means the same.
+// address of the machine, IPv6 included where the machine has it; [::] means the same, and
+// where there is no IPv6 it becomes 0.0.0.0, with a note.
 // INVALID_ARGUMENT or UNAVAILABLE in one line, which ends with "(FLAG)", when that can't be had: in
 // use, no address of this machine, no such name, no right. A Unix socket's file that no living
 // server listens on is replaced; the folder is locked meanwhile, so of two servers one wins. Takes

@@ -139,7 +139,8 @@ ABSL_FLAG(std::string, shared_memory_dir, "",
           "Directory, on tmpfs, whose files clients on this node may name as tensors "
           "(SharedMemoryReference); empty: none");
 ABSL_FLAG(Seconds, lame_duck_seconds, Seconds{absl::ZeroDuration()},
-          "On SIGTERM: how long to go on serving while health says NOT_SERVING");
+          "On SIGTERM: how long to go on serving and accepting. /readyz says 503 from its begin, "
+          "health NOT_SERVING from its half, GOAWAY comes at its end");
 ABSL_FLAG(Seconds, drain_seconds, Seconds{absl::Seconds(30)},
           "On SIGTERM, after that: how long requests in flight may take to finish");
 ABSL_FLAG(bool, channelz, false, "Serve channelz, gRPC's own debugging service");

@@ -27,7 +27,7 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) 
     }
     Work work(backend, stream, meter.timeline());
     read.Reset();
-    stream.Read(work.message(), read, /*may_end=*/true);
+    stream.Read(work.message(), read);
     const bool has_item = co_await read;
     if (!has_item) break;  // the client has sent everything, or is gone
     meter.Received();

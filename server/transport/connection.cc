@@ -122,10 +122,10 @@ bool Connection::EndWaitingCall() {
   return true;
 }
 
-void Connection::EndIdle(const absl::Status& status) {
+void Connection::EndCalls(const absl::Status& status) {
   for (Stream* stream = streams_; stream != nullptr;) {
     Stream* const next = stream->next_;
-    stream->EndIdle(status);
+    stream->Interrupt(status);
     stream = next;
   }
 }

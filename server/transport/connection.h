@@ -49,8 +49,8 @@ class Connection final : private loop::Watcher, private loop::Timer {
   // also those whose first byte waits behind an upload. Only when none is left, and a ping after
   // that has brought none, the last call that is answered is named, and the connection closed.
   void GoAway();
-  // Interrupts the calls that wait for a next message, and may end there.
-  void EndIdle(const absl::Status& status);
+  // Interrupts every call. What can still be sent is: `status`, or the reset that means the same.
+  void EndCalls(const absl::Status& status);
   // Closes at once. The connection may be gone when it returns.
   void Close();
   // Looks at what time has done to it: a few times a second. `anyone_waits`: for what a peer that

@@ -195,8 +195,12 @@ void Connection::GrantWindow(Stream& stream, int64_t bytes) {
   WantFlush();
 }
 
+// A reset says a status, too: gRPC's clients read CANCEL as CANCELLED, which would be final, and
+// REFUSED_STREAM as UNAVAILABLE, for calls that may be made again elsewhere. All of ours may.
 void Connection::Reset(Stream& stream) {
-  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream.id_, NGHTTP2_CANCEL);
+  const bool elsewhere = stream.interrupted() && absl::IsUnavailable(stream.interruption());
+  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream.id_,
+                            elsewhere ? NGHTTP2_REFUSED_STREAM : NGHTTP2_CANCEL);
   WantFlush();
 }
 

@@ -58,8 +58,8 @@ void ConnectionSet::GoAway() {
   for (Connection* connection : all) connection->GoAway();
 }
 
-void ConnectionSet::EndIdle(const absl::Status& status) {
-  for (Connection* connection : connections_) connection->EndIdle(status);
+void ConnectionSet::EndCalls(const absl::Status& status) {
+  for (Connection* connection : connections_) connection->EndCalls(status);
 }
 
 void ConnectionSet::Close() {

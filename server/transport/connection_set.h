@@ -37,8 +37,8 @@ class ConnectionSet final : private loop::Timer {
 
   // Has every connection say that it takes no more calls.
   void GoAway();
-  // Interrupts their calls that wait for a next message, and may end there.
-  void EndIdle(const absl::Status& status);
+  // Interrupts all of their calls.
+  void EndCalls(const absl::Status& status);
   // Closes them all.
   void Close();
   // Ends a call for one of `newcomer`: one that waits for its request, of the connection that has

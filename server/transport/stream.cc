@@ -43,11 +43,6 @@ void Stream::Start() {
   connection_->shared().service.Begin(*this);
 }
 
-void Stream::EndIdle(const absl::Status& status) {
-  const bool idle = incoming_ == Incoming::kPrefix && prefix_have_ == 0;
-  if (read_ != nullptr && may_end_ && idle) Interrupt(status);
-}
-
 void Stream::Fire() {
   Interrupt(absl::DeadlineExceededError("the deadline passed before the answer was ready"));
 }

@@ -69,9 +69,8 @@ class Stream final : private admission::Upload, private loop::Timer {
   loop::Clock::time_point message_began_at() const { return message_began_at_; }
 
   // Completes `read` with true when the next message is in `message`. REQUIRES: no other read is
-  // under way. The memory of what has been read counts as being received until Taken. A call that
-  // may end between messages says so: then EndIdle completes it with false.
-  void Read(Message& message, loop::Event& read, bool may_end = false);
+  // under way. The memory of what has been read counts as being received until Taken.
+  void Read(Message& message, loop::Event& read);
   // The call has memory of its own for the message that it has read; the next one may come in.
   void Taken();
 
@@ -95,9 +94,6 @@ class Stream final : private admission::Upload, private loop::Timer {
   // Ends the call with `status`: completes its read with false and cancels what it waits for. Does
   // nothing when it is interrupted already.
   void Interrupt(absl::Status status);
-  // Interrupts it with `status` if it waits for a message that has not begun, and said that it may
-  // end there.
-  void EndIdle(const absl::Status& status);
   // What to cancel then; nullptr: nothing.
   void WaitsFor(Cancellable* cancellable) { waits_for_ = cancellable; }
 
@@ -186,18 +182,17 @@ class Stream final : private admission::Upload, private loop::Timer {
   memory::Buffer buffer_;  // of capacity total_, or of the first window as long as it has no more
   size_t total_ = 0;
   size_t received_ = 0;
-  std::string kept_;         // what came after a message that nobody has taken yet
-  size_t kept_left_ = 0;     // of these, the bytes that are not done with: the last ones
-  int64_t window_ = 0;       // bytes that the peer may still send, in further frames
-  int64_t for_padding_ = 0;  // granted beyond a message, once the peer has padded a frame
-  size_t frame_left_ = 0;    // bytes of this one that have not been looked at
-  size_t frame_bytes_ = 0;   // of the last DATA frame: the next one is likely as large
+  std::string kept_;                 // what came after a message that nobody has taken yet
+  size_t kept_left_ = 0;             // of these, the bytes that are not done with: the last ones
+  int64_t window_ = 0;               // bytes that the peer may still send, in further frames
+  int64_t for_padding_ = 0;          // granted beyond a message, once the peer has padded a frame
+  size_t frame_left_ = 0;            // bytes of this one that have not been looked at
+  size_t frame_bytes_ = 0;           // of the last DATA frame: the next one is likely as large
   bool remote_end_ = false;
   bool waits_for_room_ = false;
   loop::Clock::time_point waits_since_;
   Message* read_into_ = nullptr;
   loop::Event* read_ = nullptr;
-  bool may_end_ = false;
 
   // What is going out: a message, then small ones together, then at most one more message.
   memory::Piece out_;

@@ -225,10 +225,9 @@ void Stream::CompleteRead(bool ok) {
   loop_.Complete(*std::exchange(read_, nullptr), ok);
 }
 
-void Stream::Read(Message& message, loop::Event& read, bool may_end) {
+void Stream::Read(Message& message, loop::Event& read) {
   read_into_ = &message;
   read_ = &read;
-  may_end_ = may_end;
   if (interrupted()) {
     CompleteRead(false);  // the message that was here is gone
   } else if (incoming_ == Incoming::kComplete) {

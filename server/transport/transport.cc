@@ -77,6 +77,7 @@ absl::StatusOr<std::string> Transport::Listen(absl::string_view address) {
     loop::Loop& loop = sets_[acceptors_.size() % sets_.size()]->loop();
     acceptors_.push_back(std::make_unique<Acceptor>(*this, loop, std::move(listener)));
   }
+  if (!listening->note.empty()) notes_.push_back(std::move(listening->note));
   return listening->address;
 }
 
@@ -106,8 +107,8 @@ void Transport::GoAway() {
   OnEveryLoop([](ConnectionSet& set) { set.GoAway(); });
 }
 
-void Transport::EndIdle(const absl::Status& status) {
-  OnEveryLoop([&status](ConnectionSet& set) { set.EndIdle(status); });
+void Transport::EndCalls(const absl::Status& status) {
+  OnEveryLoop([&status](ConnectionSet& set) { set.EndCalls(status); });
 }
 
 bool Transport::WaitForConnections(std::chrono::steady_clock::time_point until) {

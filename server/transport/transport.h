@@ -37,6 +37,8 @@ class Transport {
 
   // Binds; see net/listen.h. Returns the address with the port that was picked.
   absl::StatusOr<std::string> Listen(absl::string_view address);
+  // What is not as it was asked for, a line each.
+  const std::vector<std::string>& notes() const { return notes_; }
   // Takes connections. REQUIRES: the loops are led.
   void Start();
 
@@ -44,8 +46,8 @@ class Transport {
   void StopListening();
   // Tells every client to go elsewhere; what it has sent before it knew is answered.
   void GoAway();
-  // Interrupts every call that waits for a next message, and may end there.
-  void EndIdle(const absl::Status& status);
+  // Interrupts every call with `status`, which its client gets to see.
+  void EndCalls(const absl::Status& status);
   // Waits until no connection is left: each goes when its calls are over. False: the time was over.
   bool WaitForConnections(std::chrono::steady_clock::time_point until);
   // Closes every connection, and cancels the calls that are left.
@@ -64,6 +66,7 @@ class Transport {
   Shared& shared_;
   std::vector<std::unique_ptr<ConnectionSet>> sets_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace quantd::transport

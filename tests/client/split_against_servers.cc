@@ -2,11 +2,18 @@
 //   split_against_servers compare WHOLE SMALL   the same calls of two servers, one of which takes
 //                                               little, give the same; prints what was compared
 //   split_against_servers large ADDRESS         one DynamicQuantize of 128 MiB; prints how it ended
+//   split_against_servers calls ADDRESS         small calls until its input ends: prints "ready"
+//                                               after the first one and then what became of them, as
+//                                               tests/e2e/rollout_clients.py does
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "quantd/client/client.h"
@@ -105,6 +112,34 @@ int CompareAll(Client& whole, Client& small) {
   return failed;
 }
 
+void CallUntilInputEnds(Client& client) {
+  std::atomic<bool> ended{false};
+  std::thread input;
+  const Tensor x = Normal({8});
+  int answered = 0;
+  std::map<std::string, int> lost;
+  while (!ended) {
+    const absl::Status status = client.DynamicQuantize(x).status();
+    status.ok() ? ++answered : ++lost[std::string(status.message())];
+    if (!input.joinable()) {
+      std::printf("ready\n");
+      std::fflush(stdout);
+      input = std::thread([&ended] {
+        while (std::getchar() != EOF) continue;
+        ended = true;
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(4));
+  }
+  input.join();
+  std::string reasons;
+  for (const auto& [reason, count] : lost) {
+    reasons += (reasons.empty() ? "\"" : ", \"") + reason + "\": " + std::to_string(count);
+  }
+  std::printf("{\"quantd::client::Client (C++)\": {\"answered\": %d, \"lost\": {%s}}}\n", answered,
+              reasons.c_str());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -113,8 +148,12 @@ int main(int argc, char** argv) {
     Client whole(argv[2]), small(argv[3]);
     return CompareAll(whole, small) == 0 ? 0 : 1;
   }
-  if (command != "large") return 2;
+  if (command != "large" && command != "calls") return 2;
   Client client(argv[2]);
+  if (command == "calls") {
+    CallUntilInputEnds(client);
+    return 0;
+  }
   const Tensor x{v1::DATA_TYPE_FLOAT, {1 << 25}, std::string(size_t{4} << 25, '\0')};
   const absl::Status status = client.DynamicQuantize(x).status();
   std::printf("%s\n", status.ToString().c_str());

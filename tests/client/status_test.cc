@@ -43,6 +43,19 @@ TEST(Status, DetailsThatAreNoneDoNoHarm) {
   EXPECT_TRUE(FromGrpc(grpc::Status::OK).ok());
 }
 
+// A server that stops, or a proxy before it, resets what it drops; the caller has cancelled nothing.
+TEST(Status, AResetOfThePeersIsUnavailable) {
+  const auto code = [](grpc::StatusCode given, const char* message) {
+    return FromGrpc(grpc::Status(given, message)).code();
+  };
+  constexpr auto kCancelled = grpc::StatusCode::CANCELLED;
+  EXPECT_EQ(code(kCancelled, "Received RST_STREAM with error code 8"),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(code(kCancelled, "CANCELLED"), absl::StatusCode::kCancelled);
+  EXPECT_EQ(code(grpc::StatusCode::INTERNAL, "Received RST_STREAM with error code 2"),
+            absl::StatusCode::kInternal);
+}
+
 TEST(Status, ItemErrorsOfAStreamAreTheSame) {
   v1::ItemError error;
   error.set_code(3);

@@ -8,7 +8,7 @@ import grpc
 import numpy as np
 import pytest
 
-from support import SERVICE, pb, quantize, wait_for
+from support import SERVICE, pb, pb_grpc, quantize, wait_for
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -76,6 +76,59 @@ def test_an_idle_stream_is_cut_at_the_drains_end(start):
     stop.set()
     assert server.process.wait(10) == 0
     assert 0.5 < time.monotonic() - begin < 5
+
+
+def test_calls_that_outlast_the_drain_are_told_to_go_elsewhere(start):
+    """UNAVAILABLE, which clients try again, and not CANCELLED: whatever they were doing."""
+    server = start("--drain_seconds=1")
+    stop = threading.Event()
+
+    def never_begins():
+        stop.wait(30)
+        yield b""
+
+    def items():
+        yield pb.StreamRequest(id=1, quantize=quantize([1.0]))
+        stop.wait(30)
+
+    channel = server.channel()
+    # A unary call whose request does not come, and a stream between two items.
+    upload = channel.stream_unary(f"/{SERVICE}/Quantize").future(never_begins(), timeout=30)
+    stream = server.stub.Stream(items(), timeout=30)
+    assert next(stream).id == 1
+    wait_for(lambda: server.metrics()["quantd_calls"] >= 2, 10, "both calls are here")
+    server.signal()
+    assert upload.exception().code() == grpc.StatusCode.UNAVAILABLE
+    with pytest.raises(grpc.RpcError) as error:
+        next(stream)
+    assert error.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert "draining" in upload.exception().details() and "draining" in error.value.details()
+    stop.set()
+    assert server.process.wait(10) == 0
+
+
+def test_who_comes_during_the_drain_is_refused_cleanly(start):
+    server = start("--drain_seconds=20")
+    stop = threading.Event()
+
+    def items():
+        yield pb.StreamRequest(id=1, quantize=quantize([1.0]))
+        stop.wait(30)
+
+    stream = server.stub.Stream(items(), timeout=30)
+    assert next(stream).id == 1
+
+    def refused():
+        """A new client: served before the drain, then told at once that there is nobody."""
+        error = pb_grpc.QuantizationServiceStub(server.channel()).Quantize.future(quantize([1.0]), timeout=10).exception()
+        return error is not None and error.code() == grpc.StatusCode.UNAVAILABLE and "refused" in error.details()
+
+    assert not refused()
+    server.signal()
+    wait_for(refused, 10, "new connections are refused")
+    assert server.process.poll() is None
+    stop.set()
+    assert server.process.wait(20) == 0
 
 
 def test_a_second_signal_ends_it_at_once(start):

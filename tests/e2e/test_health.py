@@ -7,7 +7,7 @@ import time
 import grpc
 import pytest
 
-from support import SERVICE, health_pb2, health_pb2_grpc, quantize, wait_for
+from support import SERVICE, health_pb2, health_pb2_grpc, pb_grpc, quantize, wait_for
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -67,15 +67,37 @@ def test_load_fails_no_probe(server):
     assert not failed and probes > 3
 
 
+def test_a_drain_is_told_in_an_order_that_loses_nothing(start):
+    """/readyz at once, for who sends clients here; health half a lame duck later, for clients that ask; then the rest."""
+    server = start("--lame_duck_seconds=4", "--drain_seconds=30")
+    health = server.health()
+    watch = health.Watch(health_pb2.HealthCheckRequest(), timeout=30)
+    assert next(watch).status == SERVING
+    begin = time.monotonic()
+    server.signal(signal.SIGTERM)
+    wait_for(lambda: server.get("/readyz")[0] == 503, 5, "/readyz says so")
+    seen = time.monotonic() - begin
+    told = health.Check(health_pb2.HealthCheckRequest(), timeout=5).status
+    # Whoever is sent here all the same is served, also on a new connection.
+    late = server.channel()
+    assert pb_grpc.QuantizationServiceStub(late).Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
+    if time.monotonic() - begin < 1.9:  # else this machine is too slow to tell
+        assert seen < 1.9 and told == SERVING
+    assert next(watch).status == NOT_SERVING
+    assert time.monotonic() - begin > 1.9
+    assert server.stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
+    assert server.process.wait(20) == 0
+    assert time.monotonic() - begin > 3.9
+
+
 def test_draining_is_seen_everywhere_and_ends_watches(start):
-    server = start("--lame_duck_seconds=1.5", "--drain_seconds=30")
+    server = start("--lame_duck_seconds=3", "--drain_seconds=30")
     health = server.health()
     watches = [health.Watch(health_pb2.HealthCheckRequest(service=service), timeout=20) for service in ("", SERVICE)]
     assert [next(watch).status for watch in watches] == [SERVING, SERVING]
     begin = time.monotonic()
     server.signal(signal.SIGTERM)
     assert [next(watch).status for watch in watches] == [NOT_SERVING, NOT_SERVING]
-    assert time.monotonic() - begin < 1
     assert health.Check(health_pb2.HealthCheckRequest(), timeout=5).status == NOT_SERVING
     assert server.get("/readyz")[0] == 503
     assert server.get("/livez")[0] == 200
@@ -87,9 +109,8 @@ def test_draining_is_seen_everywhere_and_ends_watches(start):
         with pytest.raises(grpc.RpcError) as error:
             next(watch)
         assert error.value.code() == grpc.StatusCode.UNAVAILABLE
-    assert server.process.wait(5) == 0
     # An open Watch stream does not hold the end until the drain's deadline.
-    assert time.monotonic() - begin < 6
+    assert server.process.wait(20) == 0
 
 
 def test_watches_whose_clients_went_away_do_not_stay(server):

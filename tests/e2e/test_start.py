@@ -4,6 +4,9 @@ import json
 import os
 import re
 import socket
+import sys
+import urllib.request
+from pathlib import Path
 
 import grpc
 import pytest
@@ -162,3 +165,29 @@ def test_one_request_over_the_memory_budget_names_the_flag(start):
     assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "--memory_budget_bytes" in error.value.details()
     assert server.metrics()['quantd_rejected_total{reason="over_budget"}'] == 1
+
+
+def test_a_machine_without_ipv6_is_listened_on_all_the_same(start):
+    """[::], as in the image: there it means every address that the machine has."""
+    before = [sys.executable, str(Path(__file__).resolve().parent / "no_ipv6.py")]
+    server = start("--http_listen=[::]:0", listen=("[::]:0",), before=before)
+    assert server.address.startswith("0.0.0.0:") and server.http.startswith("0.0.0.0:")
+    port, http = server.address.rpartition(":")[2], server.http.rpartition(":")[2]
+    stub = pb_grpc.QuantizationServiceStub(server.channel(f"127.0.0.1:{port}"))
+    assert stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
+    assert urllib.request.urlopen(f"http://127.0.0.1:{http}/readyz", timeout=5).status == 200
+    for flag in ("--listen", "--http_listen"):
+        assert f"instead of [::]:0 ({flag})" in server.log()
+
+
+def test_every_address_is_of_both_families(start):
+    if not Path("/proc/net/if_inet6").exists():
+        pytest.skip("no IPv6 on this machine")
+    for host in ("[::]", "0.0.0.0"):
+        server = start(f"--http_listen={host}:0", listen=(f"{host}:0",))
+        port, http = server.address.rpartition(":")[2], server.http.rpartition(":")[2]
+        for local in ("127.0.0.1", "[::1]"):
+            stub = pb_grpc.QuantizationServiceStub(server.channel(f"{local}:{port}"))
+            assert stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
+            assert urllib.request.urlopen(f"http://{local}:{http}/readyz", timeout=5).status == 200
+        assert "no IPv6" not in server.log()

@@ -77,7 +77,8 @@ absl::Status RunHealth(const Options& options) {
   const absl::StatusOr<std::string> found = AddressOf(options);
   if (!found.ok()) return found.status();
   const std::string& address = *found;
-  const client::Client client(address);
+  // A channel that checks health by itself would not ask a server that says NOT_SERVING.
+  const client::Client client(address, {.health_check = false});
   const auto stub = health::Health::NewStub(client.channel());
   ::grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(options)));

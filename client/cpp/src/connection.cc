@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <random>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -10,12 +11,35 @@
 #include "credentials.h"
 
 namespace quantd::client {
+namespace {
+
+// deploy/service_config.json, but for its retries: gRPC's own know nothing of RetryInfo.
+constexpr char kBalanced[] = R"({"loadBalancingConfig": [{"round_robin": {}}])";
+constexpr char kHealthChecked[] = R"(, "healthCheckConfig": {"serviceName": ""}})";
+// How often a name may be looked up again, which tells of new servers: gRPC's default is 30 s, in
+// which a rolling restart may have replaced all that this client knew.
+constexpr int kBetweenLookUpsMilliseconds = 5'000;
+// Waits before a server that does not say when: they grow from the first to the second, and are
+// random, so that clients do not come back together.
+constexpr absl::Duration kFirstWait = absl::Milliseconds(50);
+constexpr absl::Duration kLongestWait = absl::Seconds(1);
+
+absl::Duration RandomWait(int attempt) {
+  static thread_local std::minstd_rand random(std::random_device{}());
+  const absl::Duration most = std::min(kFirstWait * (1 << std::min(attempt - 1, 8)), kLongestWait);
+  return most * std::uniform_real_distribution<>(0, 1)(random);
+}
+
+}  // namespace
 
 Connection::Connection(const std::string& address, const ClientOptions& options)
     : options_(options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
+  arguments.SetServiceConfigJSON(
+      absl::StrCat(kBalanced, options.health_check ? kHealthChecked : "}"));
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kBetweenLookUpsMilliseconds);
   const absl::StatusOr<std::string> target = TargetOf(address);
   const absl::StatusOr<Credentials> credentials = CredentialsOf(options.tls);
   status_ = target.ok() ? credentials.status() : target.status();
@@ -51,8 +75,8 @@ absl::Status Connection::Explain(const grpc::Status& status) const {
 std::optional<absl::Duration> Connection::WaitAfter(const absl::Status& status, int attempt) const {
   if (!absl::IsUnavailable(status) || attempt >= options_.max_attempts) return std::nullopt;
   const std::optional<absl::Duration> delay = RetryDelay(status);
-  if (!delay.has_value()) return std::nullopt;
-  const absl::Duration wait = std::max(*delay * attempt, absl::ZeroDuration());
+  const absl::Duration wait =
+      delay.has_value() ? std::max(*delay * attempt, absl::ZeroDuration()) : RandomWait(attempt);
   if (wait > options_.timeout) return std::nullopt;
   return wait;
 }

@@ -70,8 +70,8 @@ class Connection {
   void Prepare(grpc::ClientContext& context) const;
   // gRPC's status as ours, with what else may be wrong.
   absl::Status Explain(const grpc::Status& status) const;
-  // How long to wait before the next attempt; nothing when there shall be none. Only a server that
-  // asks for it is tried again (it is there, and busy), and not one that wants more than a timeout.
+  // How long to wait before the next attempt; nothing when there shall be none: after what is not
+  // UNAVAILABLE, after max_attempts, and when the server wants more than a timeout.
   std::optional<absl::Duration> WaitAfter(const absl::Status& status, int attempt) const;
 
   // What the server allows: asked for once, and again when `refresh`. A server that cannot say it

@@ -3,12 +3,15 @@
 #include <grpcpp/support/status.h>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "quantd/client/status_details.pb.h"
 
 namespace quantd::client {
 namespace {
 
 constexpr char kBadRequest[] = "type.googleapis.com/google.rpc.BadRequest";
+// gRPC's words for a stream that its peer has reset.
+constexpr char kReset[] = "Received RST_STREAM";
 constexpr char kRetryInfo[] = "type.googleapis.com/google.rpc.RetryInfo";
 
 template <typename Message>
@@ -21,7 +24,12 @@ bool ParsePayload(const absl::Status& status, const char* type_url, Message* mes
 
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
-  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  // A server or proxy that dropped the call, such as one that stops: nobody here cancelled it.
+  const bool dropped = status.error_code() == grpc::StatusCode::CANCELLED &&
+                       absl::StartsWith(status.error_message(), kReset);
+  absl::Status result(
+      dropped ? absl::StatusCode::kUnavailable : static_cast<absl::StatusCode>(status.error_code()),
+      status.error_message());
   internal::Status details;
   if (details.ParseFromString(status.error_details())) {
     for (const internal::Detail& detail : details.details()) {

@@ -107,6 +107,65 @@ TEST(CgroupLimitTest, Version1) {
   EXPECT_EQ(root.Limit(), 350000000U);
 }
 
+// Without a namespace for groups: the host's path, a mount that begins at the container's group, and
+// the process in a group below that. What the mount hides is not looked for at its top.
+TEST(CgroupLimitTest, AGroupBelowTheContainersOwn) {
+  for (const bool v2 : {true, false}) {
+    const Root root;
+    const std::string folder = v2 ? kV2 : kV1;
+    const std::string file = v2 ? "/memory.max" : "/memory.limit_in_bytes";
+    root.Member(v2 ? "0::/docker/0123/a/b\n" : "5:memory:/docker/0123/a/b\n");
+    root.Write("/proc/self/mountinfo",
+               "22 21 0:20 / /sys rw,nosuid - sysfs sysfs rw\n"
+               "30 22 0:25 /docker/0123 " +
+                   folder + " ro,nosuid shared:9 - " +
+                   (v2 ? "cgroup2 cgroup rw" : "cgroup cgroup rw,memory") + "\n");
+    root.Write(folder + file, "900000000\n");
+    EXPECT_EQ(root.Limit(), 900000000U);
+    root.Write(folder + "/a" + file, "800000000\n");
+    EXPECT_EQ(root.Limit(), 800000000U);
+    root.Write(folder + "/a/b" + file, "700000000\n");
+    EXPECT_EQ(root.Limit(), 700000000U);
+    root.Write(folder + "/a/b/c" + file, "1\n");
+    EXPECT_EQ(root.Limit(), 700000000U);
+  }
+}
+
+TEST(CgroupLimitTest, WhereverItIsMounted) {
+  const Root root;
+  root.Member("5:memory,hugetlb:/jobs/1\n0::/other\n");
+  root.Write("/proc/self/mountinfo",
+             "30 22 0:25 / /cgroups/memory rw - cgroup none rw,memory,hugetlb\n"
+             "31 22 0:26 / /cgroups/cpu rw - cgroup none rw,cpu\n"
+             "32 22 0:27 /jobs /cgroups/two rw - cgroup2 none rw\n"
+             "a line that is none\n\n - \n");
+  root.Write("/cgroups/memory/jobs/1/memory.limit_in_bytes", "600000000\n");
+  root.Write("/cgroups/cpu/jobs/1/memory.limit_in_bytes", "1\n");
+  EXPECT_EQ(root.Limit(), 600000000U);
+  root.Write("/cgroups/two/memory.max", "500000000\n");  // of a group that is not in the mount
+  EXPECT_EQ(root.Limit(), 500000000U);
+}
+
+// "/docker/01" is not around "/docker/0123".
+TEST(CgroupLimitTest, ANameThatBeginsLikeTheMountsIsAnother) {
+  const Root root;
+  root.Member("0::/docker/0123\n");
+  root.Write("/proc/self/mountinfo",
+             "30 22 0:25 /docker/01 /sys/fs/cgroup rw - cgroup2 cgroup rw\n");
+  root.Write("/sys/fs/cgroup23/memory.max", "7\n");
+  root.Write("/sys/fs/cgroup/memory.max", "100000000\n");
+  EXPECT_EQ(root.Limit(), 100000000U);
+}
+
+TEST(CgroupLimitTest, AsDeepAsItGets) {
+  const Root root;
+  std::string path;
+  for (int i = 0; i < 60; ++i) path += "/nested" + std::to_string(i);
+  root.Member("0::" + path + "\n");
+  root.Write(std::string(kV2) + "/nested0/nested1/memory.max", "123456789\n");
+  EXPECT_EQ(root.Limit(), 123456789U);
+}
+
 TEST(CgroupLimitTest, Version1SaysNoneByANumber) {
   const Root root;
   root.Member("5:memory:/docker/0123\n");

@@ -5,15 +5,21 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -132,6 +138,43 @@ TEST(ListenTcp, AnyMeansBothFamilies) {
     }
     EXPECT_FALSE(Listen("127.0.0.1:" + std::to_string(PortOf(listening->address)), "x").ok());
   }
+}
+
+// From now on, for this thread and for good: a kernel without IPv6.
+bool TakeIpv6Away() {
+  std::array<sock_filter, 6> filter = {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog program = {filter.size(), filter.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(ListenTcp, WithoutIpv6AnyMeansIpv4AndSaysSo) {
+  bool filtered = false;
+  absl::StatusOr<Listening> both, asked, one;
+  std::thread([&] {
+    filtered = TakeIpv6Away();
+    both = Listen("[::]:0", "--listen");
+    asked = Listen("0.0.0.0:0", "--listen");
+    one = Listen("[::1]:0", "--listen");
+  }).join();
+  if (!filtered) GTEST_SKIP() << "no seccomp here";
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->address.rfind("0.0.0.0:", 0), 0U) << both->address;
+  EXPECT_EQ(both->note,
+            "this machine has no IPv6: on " + both->address + " instead of [::]:0 (--listen)");
+  EXPECT_TRUE(ConnectsTcp(AF_INET, PortOf(both->address)));
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  EXPECT_EQ(asked->note, "");  // as it was asked for
+  EXPECT_TRUE(ConnectsTcp(AF_INET, PortOf(asked->address)));
+  // Not an address of every kind: that one can't be had.
+  EXPECT_EQ(one.status().code(), absl::StatusCode::kUnavailable);
 }
 
 TEST(ListenTcp, OneFamilyMeansThatOne) {

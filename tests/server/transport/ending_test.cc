@@ -152,27 +152,36 @@ TEST(Ending, ADrainDoesNotWaitForAClientThatDoesNotAnswerPings) {
   EXPECT_EQ(client.gone_away().size(), 2U);
 }
 
-TEST(Ending, EndIdleEndsWhatWaitsBetweenMessages) {
+// A drain's end: whatever a call is doing, its client is told UNAVAILABLE, and never CANCELLED.
+TEST(Ending, EndCallsTellsEveryClientWhy) {
   World world;
   Client client(world.Connect());
-  client.Say(CallHead(1, "/t/Idle/a") + Data(1, Prefixed("x")) +     // between messages
-             CallHead(3, "/t/Idle/b") + Data(3, "\0") +              // in a message's length
-             CallHead(5, "/t/Collect/c") + Data(5, Prefixed("x")) +  // must not end here
-             CallHead(7, "/t/Idle/d"));
+  client.Say(CallHead(1, "/t/Collect/a") + Data(1, Prefixed("x")) +  // between messages
+             CallHead(3, "/t/Collect/b") + Data(3, "\0") +           // in a message's length
+             CallHead(5, "/t/Wait/c") + Data(5, Prefixed("x"), true) + CallHead(7, "/t/Collect/d"));
   client.Say(Data(3, std::string(2, '\0')));
   ASSERT_TRUE(client.Heard());
-  world.When("/t/Idle/a", [](const Seen& seen) { return seen.messages.size() == 1; });
-  world.When("/t/Collect/c", [](const Seen& seen) { return seen.messages.size() == 1; });
+  world.When("/t/Collect/a", [](const Seen& seen) { return seen.messages.size() == 1; });
   world.Run([] {});
-  world.Run([&] { world.set().EndIdle(absl::UnavailableError("go")); });
-  EXPECT_EQ(client.Status(1), 14);
-  EXPECT_EQ(client.Status(7), 14);
-  ASSERT_TRUE(client.Heard());
-  EXPECT_FALSE(client.stream(3).ended);
-  EXPECT_FALSE(client.stream(5).ended);
-  client.Say(Data(3, std::string(3, '\0'), true) + Data(5, "", true));
-  EXPECT_EQ(client.Status(3), 0);
-  EXPECT_EQ(client.Status(5), 0);
+  world.Run([&] { world.set().EndCalls(absl::UnavailableError("go")); });
+  for (const int32_t id : {1, 3, 5, 7}) EXPECT_EQ(client.Status(id), 14) << id;
+}
+
+// An answer that is on its way when its call must end is reset, by the code that means UNAVAILABLE
+// to gRPC's clients if that is why.
+TEST(Ending, AResetSaysWhetherToGoElsewhere) {
+  for (const bool elsewhere : {true, false}) {
+    World world;
+    Client client(world.Connect());
+    client.grants = false;  // so it stays on its way
+    client.Say(CallHead(1, "/t/Send/1x8000000/a") + Data(1, Prefixed("x"), true));
+    ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() > 60'000; }));
+    world.Run([&] {
+      world.set().EndCalls(elsewhere ? absl::UnavailableError("go") : absl::CancelledError("end"));
+    });
+    ASSERT_TRUE(client.Until([&] { return client.stream(1).reset.has_value(); }));
+    EXPECT_EQ(*client.stream(1).reset, elsewhere ? 7U : 8U);  // REFUSED_STREAM or CANCEL
+  }
 }
 
 TEST(Ending, DeadlinesEndCallsThatWait) {

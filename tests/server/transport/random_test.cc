@@ -50,11 +50,11 @@ size_t RandomSize(Random& random, size_t window) {
 }
 
 Call NewCall(Random& random, int32_t id, const std::string& name, size_t window) {
-  constexpr const char* kMethods[] = {"Collect", "Idle", "Late", "Echo"};
+  constexpr const char* kMethods[] = {"Collect", "Late", "Echo"};
   Call call;
   call.id = id;
-  const auto method = Below(random, 4);
-  call.echoes = method == 3;
+  const auto method = Below(random, 3);
+  call.echoes = method == 2;
   call.path = std::string("/t/") + kMethods[method] + "/" + name;
   const size_t count = Below(random, 5);
   for (size_t i = 0; i < count; ++i) {

@@ -14,8 +14,8 @@
 namespace quantd::transport {
 namespace {
 
-constexpr std::array<absl::string_view, 7> kMethods = {"Collect", "Late", "Echo", "Send",
-                                                       "Small",   "Wait", "Idle"};
+constexpr std::array<absl::string_view, 6> kMethods = {"Collect", "Late",  "Echo",
+                                                       "Send",    "Small", "Wait"};
 constexpr std::chrono::seconds kPatience{20};
 
 errors::CallStatus ToStatus(const absl::Status& status) {
@@ -172,7 +172,7 @@ loop::Detached World::Serve(Stream& stream) {
   while (more) {
     Message message;
     read.Reset();
-    stream.Read(message, read, method == "Idle");
+    stream.Read(message, read);
     more = co_await read;
     if (!more) break;
     const std::string bytes(reinterpret_cast<const char*>(message.bytes().data()), message.size);

@@ -13,7 +13,6 @@
 //   Send     "/t/Send/3x100/NAME": answers with 3 messages of 100 bytes, Pattern(i, 100), unasked.
 //   Small    the same, 3 + i % 7 bytes of 100 at most, with nobody waiting in between.
 //   Wait     reads one message, then waits until it is interrupted.
-//   Idle     like Collect, and may end between messages.
 #ifndef QUANTD_TESTS_SERVER_TRANSPORT_WORLD_H_
 #define QUANTD_TESTS_SERVER_TRANSPORT_WORLD_H_
 

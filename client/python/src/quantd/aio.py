@@ -14,8 +14,6 @@ from .retry import Attempts, Deadline
 from .stream import settle
 from .transport import PATHS
 
-_ENDED = QuantdError(StatusCode.UNKNOWN, "the stream ended without an answer to this item")
-
 
 class AsyncClient(Base):
     """A connection to a quantd server for asyncio.
@@ -36,6 +34,7 @@ class AsyncClient(Base):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self._channel: Optional[grpc.aio.Channel] = None
+        self._health_channel: Optional[grpc.aio.Channel] = None
         self._methods: Dict[str, Any] = {}
         self._closed = False
         self._limits: Optional[split.Limits] = None
@@ -43,8 +42,9 @@ class AsyncClient(Base):
     async def close(self) -> None:
         """Close the connection; calls in flight are cancelled."""
         self._closed = True
-        if self._channel is not None:
-            await self._channel.close()
+        for channel in (self._channel, self._health_channel):
+            if channel is not None:
+                await channel.close()
 
     async def __aenter__(self) -> "AsyncClient":
         return self
@@ -59,6 +59,8 @@ class AsyncClient(Base):
         if self._channel is None:  # here and not before: a channel belongs to the loop that runs when it is made
             self._channel = self._transport.channel(grpc.aio)
             self._methods = {n: self._channel.unary_unary(path) for n, path in PATHS.items() if n != "stream"}
+            self._health_channel = self._transport.channel(grpc.aio, check_health=False)  # as in Client
+            self._methods["health"] = self._health_channel.unary_unary(PATHS["health"])
             self._methods["stream"] = self._channel.stream_stream(PATHS["stream"])
         return self._methods[name]
 
@@ -148,7 +150,7 @@ class AsyncClient(Base):
         AsyncStream
             To be used in an `async with` statement.
         """
-        return AsyncStream(lambda: self._method("stream")(timeout=timeout), max_in_flight, self)
+        return AsyncStream(lambda left: self._method("stream")(timeout=left), max_in_flight, timeout, self, self._transport.retry)
 
 
 class AsyncStream:
@@ -159,23 +161,22 @@ class AsyncStream:
 
     Every method takes what the method of the same name of AsyncClient takes (but timeout) and returns an asyncio.Task of what
     that returns, already under way. An item that fails raises from its own task and the stream goes on; a stream that breaks
-    fails all of the open ones (with INTERNAL where grpc.aio has lost the reason, because it was writing then). At most
+    fails all of the open ones, unless it breaks with UNAVAILABLE and may be opened again (see Client's retry; with INTERNAL
+    where grpc.aio has lost the reason, because it was writing then). At most
     max_in_flight items are unanswered at a time: the others wait. Items are sent as they are: one that is larger than the
     server allows fails.
     """
 
-    def __init__(self, open_call, max_in_flight: int, engine: Any):
+    def __init__(self, open_call, max_in_flight: int, timeout: Optional[float], engine: Any, retry: bool):
         if max_in_flight < 1:
             raise ValueError(f"max_in_flight is {max_in_flight}, must be 1 or more")
-        self._open_call, self._engine = open_call, engine
+        self._open_call, self._engine, self._retry = open_call, engine, retry
+        self._deadline = Deadline(timeout)
         self._permits = asyncio.Semaphore(max_in_flight)
-        self._writing = asyncio.Lock()
-        self._pending: Dict[int, Tuple[asyncio.Future, requests.Request]] = {}
         self._tasks: set = set()
         self._next_id = 0
         self._ended: Optional[Exception] = None
-        self._call: Any = None
-        self._reader: Optional[asyncio.Task] = None
+        self._call: Optional[_StreamCall] = None
 
     def quantize(self, *arguments, **options) -> "asyncio.Task[results.Quantized]":
         """AsyncClient.quantize as an item of this stream."""
@@ -188,6 +189,10 @@ class AsyncStream:
     def dynamic_quantize(self, *arguments, **options) -> "asyncio.Task[results.DynamicQuantized]":
         """AsyncClient.dynamic_quantize as an item of this stream."""
         return self._submit(requests.dynamic_quantize(*arguments, **options))
+
+    def quantize_embeddings(self, *arguments, **options) -> "asyncio.Task[results.QuantizedEmbeddings]":
+        """AsyncClient.quantize_embeddings as an item of this stream."""
+        return self._submit(requests.quantize_embeddings(*arguments, **options))
 
     async def __aenter__(self) -> "AsyncStream":
         return self
@@ -204,18 +209,13 @@ class AsyncStream:
             await asyncio.wait(set(self._tasks))
         self._ended = self._ended or ValueError("the stream is closed")
         if self._call is not None:
-            try:
-                await self._call.done_writing()
-            except (grpc.RpcError, asyncio.InvalidStateError):
-                pass  # it ended already; the reader knows why
-            await self._reader
+            await self._call.close()
 
     async def cancel(self) -> None:
         """Drop the stream; open calls fail with CANCELLED."""
         self._ended = self._ended or ValueError("the stream is closed")
         if self._call is not None:
-            self._call.cancel()
-            await self._reader
+            await self._call.cancel()
         if self._tasks:
             await asyncio.wait(set(self._tasks))
 
@@ -223,8 +223,7 @@ class AsyncStream:
         if self._ended is not None:
             raise self._ended
         if self._call is None:
-            self._call = self._open_call()
-            self._reader = asyncio.ensure_future(self._read())
+            self._call = _StreamCall(self._open_call(self._deadline.left()), self._engine)
         task = asyncio.ensure_future(self._item(request))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -232,19 +231,65 @@ class AsyncStream:
 
     async def _item(self, request: requests.Request):
         async with self._permits:
-            if self._ended is not None:
-                raise self._ended
             identity, self._next_id = self._next_id, self._next_id + 1
-            answer: asyncio.Future = asyncio.get_running_loop().create_future()
-            self._pending[identity] = answer, request
-            try:
-                async with self._writing:
-                    await self._write(request.encode_item(identity))
-                return await answer
-            finally:
-                self._pending.pop(identity, None)
-                if answer.done() and not answer.cancelled():
-                    answer.exception()  # retrieved, whatever this task ends with
+            attempts, data = Attempts(self._retry, self._deadline), None
+            while True:
+                if self._ended is not None:
+                    raise self._ended
+                if self._call.failure is not None:  # of another item's time
+                    if not self._retry:
+                        raise self._call.failure
+                    self._call = _StreamCall(self._open_call(self._deadline.left()), self._engine)
+                call = self._call
+                try:
+                    data = data or request.encode_item(identity)
+                    return await call.ask(identity, request, data)
+                except QuantdError as error:
+                    if error is not call.failure:
+                        raise  # this item's own
+                    try:
+                        wait = attempts.wait_after(error)
+                    except QuantdError:
+                        self._ended = self._ended or error
+                        raise
+                await asyncio.sleep(wait)
+
+
+class _StreamCall:
+    """One gRPC stream of an AsyncStream."""
+
+    def __init__(self, call, engine: Any):
+        self.failure: Optional[Exception] = None  # why it ended
+        self._call, self._engine = call, engine
+        self._writing = asyncio.Lock()
+        self._pending: Dict[int, Tuple[asyncio.Future, requests.Request]] = {}
+        self._reader = asyncio.ensure_future(self._read())
+
+    async def close(self) -> None:
+        try:
+            await self._call.done_writing()
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            pass  # it ended already; the reader knows why
+        await self._reader
+
+    async def cancel(self) -> None:
+        self._call.cancel()
+        await self._reader
+
+    async def ask(self, identity: int, request: requests.Request, data: bytes):
+        """The answer to an item. Raises `failure`, and nothing like it, when the stream breaks."""
+        answer: asyncio.Future = asyncio.get_running_loop().create_future()
+        self._pending[identity] = answer, request
+        try:
+            async with self._writing:
+                if self.failure is not None:
+                    raise self.failure
+                await self._write(data)
+            return await answer
+        finally:
+            self._pending.pop(identity, None)
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # retrieved, whatever this task ends with
 
     async def _write(self, data: bytes) -> None:
         try:
@@ -257,7 +302,7 @@ class AsyncStream:
             await asyncio.shield(self._reader)
 
     async def _read(self) -> None:
-        failure: Exception = _ENDED
+        failure: Exception = QuantdError(StatusCode.UNKNOWN, "the stream ended without an answer to this item")
         try:
             while True:
                 data = await self._call.read()
@@ -273,7 +318,7 @@ class AsyncStream:
         except Exception as error:  # bytes that are no answer: whose they are can't be known
             failure = wrong_answer(error)
             self._call.cancel()
-        self._ended = self._ended or failure
+        self.failure = failure
         for answer, _ in list(self._pending.values()):
             if not answer.done():
                 answer.set_exception(failure)

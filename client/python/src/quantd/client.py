@@ -36,9 +36,10 @@ class Client(Base):
         them those of QUANTD_TLS_CA, QUANTD_TLS_CERT and QUANTD_TLS_KEY; without these too, plain text.
     retry : bool, optional
         Whether a call that fails with UNAVAILABLE is made again, as quantd.SERVICE_CONFIG says: up to 5 times, after what
-        the server asks to wait, or else after growing random times.
+        the server asks to wait, or else after growing random times. A stream that breaks with it is opened again.
     options : sequence of (str, value), optional
-        More gRPC channel options. A "grpc.service_config" among them replaces quantd's, with its retries.
+        More gRPC channel options. A "grpc.service_config" among them replaces quantd's: its retries, its round robin among
+        the address's servers, and its question about their health.
     shared_memory_dir : str, optional
         The directory that the server was given as --shared_memory_dir, for shared and shared_empty; without it that of
         QUANTD_SHARED_MEMORY_DIR.
@@ -49,7 +50,10 @@ class Client(Base):
         super().__init__(*arguments, **options)
         self._channel = self._transport.channel()
         # No serializers: what is sent are bytes already, and what is received is read where it lies.
-        self._methods = {name: self._channel.unary_unary(path) for name, path in PATHS.items() if name != "stream"}
+        self._methods = {name: self._channel.unary_unary(path) for name, path in PATHS.items() if name not in ("stream", "health")}
+        # A channel that checks health by itself would not ask a server that says NOT_SERVING. Connects when it is first used.
+        self._health_channel = self._transport.channel(check_health=False)
+        self._methods["health"] = self._health_channel.unary_unary(PATHS["health"])
         self._stream = self._channel.stream_stream(PATHS["stream"])
         self._limits: Optional[split.Limits] = None
         self._limits_lock = threading.Lock()
@@ -57,6 +61,7 @@ class Client(Base):
     def close(self) -> None:
         """Close the connection; calls in flight are cancelled."""
         self._channel.close()
+        self._health_channel.close()
 
     def __enter__(self) -> "Client":
         return self
@@ -154,4 +159,4 @@ class Client(Base):
             To be used in a `with` statement.
         """
         self._transport.check_process()
-        return Stream(self._stream, max_in_flight, timeout, self)
+        return Stream(self._stream, max_in_flight, timeout, self, self._transport.retry)

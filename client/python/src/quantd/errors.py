@@ -111,9 +111,13 @@ def from_rpc_error(error: "grpc.RpcError") -> QuantdError:
         pushback = str(trailers["grpc-retry-pushback-ms"])
         no_retry = not pushback.isdecimal()  # a negative number, or none: the server wants no other attempt
         retry_after = retry_after if no_retry else int(pushback) / 1000
+    code, text = error.code() or StatusCode.UNKNOWN, error.details() or ""
+    if code is StatusCode.CANCELLED and text.startswith("Received RST_STREAM"):
+        # A server or proxy that dropped the call, such as one that stops: nobody here cancelled it.
+        code = StatusCode.UNAVAILABLE
     return _make(
-        error.code() or StatusCode.UNKNOWN,
-        error.details() or "",
+        code,
+        text,
         violations,
         reason=reason,
         metadata=metadata,

@@ -13,6 +13,7 @@ from .errors import DeadlineExceededError, QuantdError, StatusCode
 # What a Client does unless it is told retry=False; options=[("grpc.service_config", ...)] puts another in its place.
 SERVICE_CONFIG = {
     "loadBalancingConfig": [{"round_robin": {}}],
+    "healthCheckConfig": {"serviceName": ""},
     "methodConfig": [
         {
             "name": [{"service": "quantd.v1.QuantizationService"}],

@@ -1,14 +1,19 @@
-"""Stream: many calls over one HTTP/2 stream, answered in any order; cheaper a call than calls of their own."""
+"""Stream: many calls over one HTTP/2 stream, answered in any order; cheaper a call than calls of their own.
+
+When the stream breaks because its server goes (UNAVAILABLE), another one is opened, and what is unanswered is sent again.
+"""
 
 import queue
 import threading
 from concurrent.futures import Future
-from typing import Any, Dict, Optional, Tuple
+from dataclasses import dataclass
+from typing import Any, Dict, Optional
 
 import grpc
 
 from . import requests, results, wire
 from .errors import QuantdError, from_item_error, from_rpc_error, wrong_answer
+from .retry import Attempts, Deadline
 
 
 def settle(request: requests.Request, kind: Optional[str], answer: Any, engine: Any) -> "results.Result":
@@ -23,6 +28,13 @@ def settle(request: requests.Request, kind: Optional[str], answer: Any, engine: 
         raise wrong_answer(error) from None
 
 
+@dataclass
+class _Item:
+    future: Future
+    request: requests.Request
+    data: Optional[bytes] = None  # kept until it is answered: it may have to be sent again, and x may have changed by then
+
+
 class Stream:
     """Calls in a row without waiting for each. Thread safe.
 
@@ -32,21 +44,25 @@ class Stream:
 
     Every method takes what the method of the same name of Client takes (but timeout), and returns a
     concurrent.futures.Future of what that returns. An item that fails raises from its own future and the stream goes on; a
-    stream that breaks fails all of the open futures. At most max_in_flight calls are unanswered at a time: past that a
+    stream that breaks fails all of the open futures, unless it breaks with UNAVAILABLE and may be opened again (see Client's
+    retry). At most max_in_flight calls are unanswered at a time: past that a
     method waits for an answer. Items are sent as they are: one that is larger than the server allows fails.
     """
 
-    def __init__(self, method, max_in_flight: int, timeout: Optional[float], engine: Any = None):
+    def __init__(self, method, max_in_flight: int, timeout: Optional[float], engine: Any = None, retry: bool = False):
         if max_in_flight < 1:
             raise ValueError(f"max_in_flight is {max_in_flight}, must be 1 or more")
         self._engine = engine
+        self._method, self._retry, self._deadline = method, retry, Deadline(timeout)
         self._permits = threading.Semaphore(max_in_flight)
-        self._lock = threading.Lock()
-        self._pending: Dict[int, Tuple[Future, requests.Request]] = {}
+        self._lock = threading.Lock()  # of all that follows
+        self._pending: Dict[int, _Item] = {}
         self._next_id = 0
         self._ended: Optional[Exception] = None
+        self._answers = 0
+        self._dropped = threading.Event()
         self._outbox: "queue.Queue" = queue.Queue()
-        self._call = method(iter(self._outbox.get, None), timeout=timeout)
+        self._call = self._open()
         self._reader = threading.Thread(target=self._read, name="quantd-stream", daemon=True)
         self._reader.start()
 
@@ -62,15 +78,20 @@ class Stream:
         """Client.dynamic_quantize as an item of this stream."""
         return self._submit(requests.dynamic_quantize(*arguments, **options))
 
+    def quantize_embeddings(self, *arguments, **options) -> "Future[results.QuantizedEmbeddings]":
+        """Client.quantize_embeddings as an item of this stream."""
+        return self._submit(requests.quantize_embeddings(*arguments, **options))
+
     def close(self) -> None:
         """Say that no more calls come, and wait for the answers still open."""
         self._end(ValueError("the stream is closed"))
-        self._outbox.put(None)
         self._reader.join()
 
     def cancel(self) -> None:
         """Drop the stream; open futures fail with CANCELLED."""
-        self._call.cancel()
+        with self._lock:
+            self._dropped.set()
+            self._call.cancel()
         self.close()
 
     def __enter__(self) -> "Stream":
@@ -85,6 +106,7 @@ class Stream:
     def _end(self, reason: Exception) -> None:
         with self._lock:
             self._ended = self._ended or reason
+            self._outbox.put(None)
 
     def _submit(self, request: requests.Request) -> Future:
         self._permits.acquire()
@@ -95,7 +117,7 @@ class Stream:
                 self._permits.release()
                 raise self._ended
             identity, self._next_id = self._next_id, self._next_id + 1
-            self._pending[identity] = future, request
+            item = self._pending[identity] = _Item(future, request)
         try:  # outside of the lock, which the reader needs: this copies the tensor
             data = request.encode_item(identity)
         except BaseException:
@@ -104,34 +126,71 @@ class Stream:
             if known:
                 self._permits.release()
             raise
-        self._outbox.put(data)
+        with self._lock:
+            if identity in self._pending:
+                item.data = data
+                self._outbox.put(data)
         return future
 
+    def _open(self):
+        return self._method(iter(self._outbox.get, None), timeout=self._deadline.left())
+
     def _read(self) -> None:
-        failure: Exception = QuantdError(grpc.StatusCode.UNKNOWN, "the stream ended without an answer to this item")
+        attempts = Attempts(self._retry, self._deadline)
+        while True:
+            known = self._answers
+            failure = self._read_answers()
+            if self._answers > known:  # it went on for a while: this is another failure than the last one
+                attempts = Attempts(self._retry, self._deadline)
+            try:
+                if not isinstance(failure, QuantdError) or self._dropped.wait(attempts.wait_after(failure)):
+                    break
+                if not self._reopen():
+                    break
+            except QuantdError:
+                break
+        self._end(failure)
+        with self._lock:
+            left, self._pending = self._pending, {}
+        for item in left.values():
+            self._permits.release()
+            item.future.set_exception(failure)
+
+    def _read_answers(self) -> Exception:
+        """Until the gRPC stream ends; why it did."""
+        call = self._call
         try:
-            for data in self._call:
+            for data in call:
                 identity, kind, answer = wire.read_item(data)
                 del data
                 with self._lock:
-                    pending = self._pending.pop(identity, None)
-                if pending is None:
+                    item = self._pending.pop(identity, None)
+                if item is None:
                     continue
+                self._answers += 1
                 self._permits.release()
-                future, request = pending
                 try:
-                    future.set_result(settle(request, kind, answer, self._engine))
+                    item.future.set_result(settle(item.request, kind, answer, self._engine))
                 except Exception as error:
-                    future.set_exception(error)
+                    item.future.set_exception(error)
         except grpc.RpcError as error:
-            failure = from_rpc_error(error)
+            return from_rpc_error(error)
         except Exception as error:  # bytes that are no answer: whose they are can't be known
-            failure = wrong_answer(error)
-            self._call.cancel()
-        self._end(failure)
-        self._outbox.put(None)
+            call.cancel()
+            return wrong_answer(error)
+        return QuantdError(grpc.StatusCode.UNKNOWN, "the stream ended without an answer to this item")
+
+    def _reopen(self) -> bool:
+        """Another gRPC stream, for what is unanswered and what comes. False: there is nothing to do for it."""
         with self._lock:
-            left, self._pending = self._pending, {}
-        for future, _ in left.values():
-            self._permits.release()
-            future.set_exception(failure)
+            if self._dropped.is_set() or (self._ended is not None and not self._pending):
+                return False
+            self._outbox.put(None)
+            self._outbox = queue.Queue()
+            for item in self._pending.values():  # in the order in which they came
+                if item.data is not None:
+                    self._outbox.put(item.data)
+            if self._ended is not None:
+                self._outbox.put(None)
+            self._call = self._open()
+        return True

@@ -12,6 +12,9 @@ from .retry import SERVICE_CONFIG
 
 # Tensors are larger than gRPC's default of 4 MiB; the server has the say (--max_message_bytes).
 _CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+# A name is looked up again when a connection is lost, but only so often: gRPC's default of 30 s is longer than what a rolling
+# restart may take to replace every server that this client knows.
+_CHANNEL_OPTIONS += [("grpc.dns_min_time_between_resolutions_ms", 5000)]
 PATHS = {operation: f"/{messages.SERVICE}/{name}" for operation, name in messages.METHODS.items()}
 PATHS["stream"] = f"/{messages.SERVICE}/Stream"
 PATHS["info"] = f"/{messages.SERVICE}/GetServerInfo"
@@ -26,19 +29,20 @@ class Transport:
         if credentials is not None and any(files.values()):
             raise ValueError("credentials and tls_ca, tls_cert or tls_key: give one or the other")
         self._credentials = credentials if credentials is not None else tls.credentials(**files)
-        self._options: List[Tuple[str, Any]] = [*_CHANNEL_OPTIONS, *options]
-        theirs = any(name == "grpc.service_config" for name, _ in options)
-        if not theirs:
-            balancing = {name: value for name, value in SERVICE_CONFIG.items() if name != "methodConfig"}
-            self._options.append(("grpc.service_config", json.dumps(balancing)))
+        given = {name for name, _ in options}
+        self._options: List[Tuple[str, Any]] = [*(option for option in _CHANNEL_OPTIONS if option[0] not in given), *options]
+        theirs = "grpc.service_config" in given
+        self._config = {} if theirs else {name: value for name, value in SERVICE_CONFIG.items() if name != "methodConfig"}
         self.retry = bool(retry) and not theirs
         self._process = os.getpid()
 
-    def channel(self, module=grpc):
-        """A channel, of grpc or of grpc.aio."""
+    def channel(self, module=grpc, *, check_health: bool = True):
+        """A channel, of grpc or of grpc.aio; one that uses a server whatever its health is, unless `check_health`."""
+        config = {name: value for name, value in self._config.items() if check_health or name != "healthCheckConfig"}
+        options = [*self._options, ("grpc.service_config", json.dumps(config))] if config else self._options
         if self._credentials is None:
-            return module.insecure_channel(self.address, self._options)
-        return module.secure_channel(self.address, self._credentials, self._options)
+            return module.insecure_channel(self.address, options)
+        return module.secure_channel(self.address, self._credentials, options)
 
     def check_process(self) -> None:
         """A channel does not survive a fork: a call on it would wait for ever."""

@@ -25,7 +25,8 @@ struct TlsOptions {
 
 struct ClientOptions {
   absl::Duration timeout = absl::Minutes(5);  // deadline of each attempt, of each piece
-  int max_attempts = 5;  // tries when the server is overloaded and says how long to wait; 1: one
+  int max_attempts = 5;                       // tries of a call that fails with UNAVAILABLE; 1: one
+  bool health_check = true;  // of several servers, none that says NOT_SERVING; false: any
   TlsOptions tls = {};
   bool split = true;  // tensors over the server's limit go in several calls; false: they fail
 };

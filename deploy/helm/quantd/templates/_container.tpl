@@ -1,0 +1,178 @@
+{{- /* The server's container, and what its pod needs. Argument: dict "root" the chart's scope, "sidecar" a bool. */}}
+
+{{- define "quantd.env" -}}
+{{- $v := .root.Values }}
+{{- $env := dict "QUANTD_HTTP_LISTEN" (printf "[::]:%d" (int $v.ports.http)) "QUANTD_DRAIN_SECONDS" ($v.drainSeconds | toString) }}
+{{- if .sidecar }}
+{{- $_ := set $env "QUANTD_LISTEN" (printf "unix:%s" $v.sidecar.socketPath) }}
+{{- $_ := set $env "QUANTD_SOCKET_MODE" $v.sidecar.socketMode }}
+{{- else }}
+{{- $_ := set $env "QUANTD_LISTEN" (printf "[::]:%d" (int $v.ports.grpc)) }}
+{{- $_ := set $env "QUANTD_LAME_DUCK_SECONDS" ($v.lameDuckSeconds | toString) }}
+{{- end }}
+{{- if $v.tls.secretName }}
+{{- $_ := set $env "QUANTD_TLS_CERT" (printf "/etc/quantd/tls/%s" $v.tls.certKey) }}
+{{- $_ := set $env "QUANTD_TLS_KEY" (printf "/etc/quantd/tls/%s" $v.tls.keyKey) }}
+{{- with $v.tls.clientCaKey }}
+{{- $_ := set $env "QUANTD_TLS_CLIENT_CA" (printf "/etc/quantd/tls/%s" .) }}
+{{- end }}
+{{- end }}
+{{- if $v.auth.secretName }}
+{{- $_ := set $env "QUANTD_AUTH_TOKEN_FILE" (printf "/etc/quantd/auth/%s" $v.auth.key) }}
+{{- end }}
+{{- if $v.sharedMemory.enabled }}
+{{- $_ := set $env "QUANTD_SHARED_MEMORY_DIR" $v.sharedMemory.mountPath }}
+{{- end }}
+{{- range $name, $value := $v.flags }}
+{{- /* Whole numbers of a values file are floats here: 1e+08 is no number of bytes. */}}
+{{- $text := ternary (printf "%.0f" $value) (toString $value) (and (kindIs "float64" $value) (eq (toString (floor $value)) (toString $value))) }}
+{{- $_ := set $env (printf "QUANTD_%s" (upper $name)) $text }}
+{{- end }}
+{{- range $name, $value := $env }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- with $v.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "quantd.volumeMounts" -}}
+{{- $v := .root.Values }}
+{{- if .sidecar }}
+- name: quantd-socket
+  mountPath: {{ dir $v.sidecar.socketPath }}
+{{- end }}
+{{- if $v.sharedMemory.enabled }}
+- name: quantd-memory
+  mountPath: {{ $v.sharedMemory.mountPath }}
+{{- end }}
+{{- if $v.tls.secretName }}
+- name: quantd-tls
+  mountPath: /etc/quantd/tls
+  readOnly: true
+{{- end }}
+{{- if $v.auth.secretName }}
+- name: quantd-auth
+  mountPath: /etc/quantd/auth
+  readOnly: true
+{{- end }}
+{{- with $v.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "quantd.volumes" -}}
+{{- $v := .root.Values }}
+{{- if .sidecar }}
+- name: quantd-socket
+  emptyDir:
+    medium: Memory
+    sizeLimit: 1Mi
+{{- end }}
+{{- if $v.sharedMemory.enabled }}
+- name: quantd-memory
+  emptyDir:
+    medium: Memory
+    sizeLimit: {{ $v.sharedMemory.sizeLimit }}
+{{- end }}
+{{- /* Whole folders, not single files: only those follow a secret that changes. */}}
+{{- if $v.tls.secretName }}
+- name: quantd-tls
+  secret:
+    secretName: {{ $v.tls.secretName }}
+    defaultMode: 0440
+{{- end }}
+{{- if $v.auth.secretName }}
+- name: quantd-auth
+  secret:
+    secretName: {{ $v.auth.secretName }}
+    defaultMode: 0440
+{{- end }}
+{{- with $v.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "quantd.httpProbe" -}}
+httpGet:
+  path: {{ .path }}
+  port: {{ ternary "quantd-http" "http" .sidecar }}
+  {{- if .root.Values.tls.secretName }}
+  scheme: HTTPS
+  {{- end }}
+{{- end }}
+
+{{- define "quantd.container" -}}
+{{- $v := .root.Values }}
+name: quantd
+image: {{ include "quantd.image" .root }}
+imagePullPolicy: {{ $v.image.pullPolicy }}
+{{- if .sidecar }}
+# Started before the application, and ended after it.
+restartPolicy: Always
+{{- end }}
+env:
+  {{- include "quantd.env" . | trim | nindent 2 }}
+ports:
+  {{- if not .sidecar }}
+  - name: grpc
+    containerPort: {{ $v.ports.grpc }}
+  {{- end }}
+  - name: {{ ternary "quantd-http" "http" .sidecar }}
+    containerPort: {{ $v.ports.http }}
+# Until it has started, nothing else is probed: a slow node must not get it killed.
+startupProbe:
+  {{- if .sidecar }}
+  exec:
+    command: ["/quantctl", "health", "--address=unix:{{ $v.sidecar.socketPath }}"]
+  timeoutSeconds: 5
+  {{- else if $v.tls.secretName }}
+  {{- include "quantd.httpProbe" (merge (dict "path" "/readyz") .) | nindent 2 }}
+  {{- else }}
+  grpc:
+    port: {{ $v.ports.grpc }}
+  {{- end }}
+  periodSeconds: 1
+  failureThreshold: 60
+# Ready ends with the first second of a drain, live only when the process no longer answers.
+readinessProbe:
+  {{- include "quantd.httpProbe" (merge (dict "path" "/readyz") .) | nindent 2 }}
+  periodSeconds: 5
+  timeoutSeconds: 2
+  failureThreshold: 2
+livenessProbe:
+  {{- include "quantd.httpProbe" (merge (dict "path" "/livez") .) | nindent 2 }}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+resources:
+  {{- toYaml $v.resources | nindent 2 }}
+securityContext:
+  {{- toYaml $v.securityContext | nindent 2 }}
+{{- with include "quantd.volumeMounts" . | trim }}
+volumeMounts:
+  {{- . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "quantd.podSecurityContext" -}}
+{{- $v := .root.Values }}
+{{- $context := deepCopy $v.podSecurityContext }}
+{{- /* The group that secrets, sockets and shared memory belong to. */}}
+{{- if and (or .sidecar $v.tls.secretName $v.auth.secretName $v.sharedMemory.enabled) (not (hasKey $context "fsGroup")) (hasKey $context "runAsGroup") }}
+{{- $_ := set $context "fsGroup" $context.runAsGroup }}
+{{- end }}
+{{- toYaml $context }}
+{{- end }}
+
+{{- define "quantd.scrapeAnnotations" -}}
+{{- if .Values.metrics.scrapeAnnotations }}
+prometheus.io/scrape: "true"
+prometheus.io/port: {{ .Values.ports.http | quote }}
+prometheus.io/path: /metrics
+{{- if .Values.tls.secretName }}
+prometheus.io/scheme: https
+{{- end }}
+{{- end }}
+{{- end }}

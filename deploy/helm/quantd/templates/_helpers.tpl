@@ -1,0 +1,73 @@
+{{- define "quantd.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "quantd.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else }}
+{{- $name := default .Chart.Name .Values.nameOverride }}
+{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | trunc 50 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "quantd.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "quantd.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "quantd.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "quantd.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "quantd.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "quantd.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "quantd.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end }}
+{{- end }}
+
+{{- /* Values that agree with the schema one by one, but not with each other. */}}
+{{- define "quantd.check" -}}
+{{- $v := .Values }}
+{{- $least := add $v.lameDuckSeconds $v.drainSeconds 10 }}
+{{- if lt (int $v.terminationGracePeriodSeconds) (int $least) }}
+{{- fail (printf "terminationGracePeriodSeconds is %d, must be %d or more: lameDuckSeconds + drainSeconds + 10" (int $v.terminationGracePeriodSeconds) (int $least)) }}
+{{- end }}
+{{- if and $v.tls.clientCaKey (not $v.tls.secretName) }}
+{{- fail "tls.clientCaKey is given, tls.secretName is not: clients show certificates in TLS only" }}
+{{- end }}
+{{- if eq (int $v.ports.grpc) (int $v.ports.http) }}
+{{- fail (printf "ports.grpc and ports.http are both %d" (int $v.ports.grpc)) }}
+{{- end }}
+{{- if and $v.autoscaling.enabled (ne $v.mode "deployment") }}
+{{- fail (printf "autoscaling.enabled is true and mode is %s: only a deployment has replicas" $v.mode) }}
+{{- end }}
+{{- if and $v.autoscaling.enabled (gt (int $v.autoscaling.minReplicas) (int $v.autoscaling.maxReplicas)) }}
+{{- fail (printf "autoscaling.minReplicas is %d, autoscaling.maxReplicas is %d" (int $v.autoscaling.minReplicas) (int $v.autoscaling.maxReplicas)) }}
+{{- end }}
+{{- if and $v.autoscaling.enabled (not $v.autoscaling.metric) (not $v.autoscaling.cpuUtilization) }}
+{{- fail "autoscaling.enabled is true, autoscaling.metric is empty and autoscaling.cpuUtilization is 0: nothing to scale on" }}
+{{- end }}
+{{- if and $v.metrics.podMonitor.enabled $v.metrics.serviceMonitor.enabled }}
+{{- fail "metrics.podMonitor.enabled and metrics.serviceMonitor.enabled are both true: every pod would be scraped twice" }}
+{{- end }}
+{{- if and $v.metrics.serviceMonitor.enabled (eq $v.mode "sidecar") }}
+{{- fail "metrics.serviceMonitor.enabled is true and mode is sidecar, which has no service: take metrics.podMonitor" }}
+{{- end }}
+{{- end }}
