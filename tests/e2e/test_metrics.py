@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -13,7 +14,9 @@ import grpc
 import numpy as np
 import pytest
 
+from http2 import DATA, Peer, frame, message
 from support import ROOT, SERVICE, pb, quantize, tensor, wait_for
+from test_overload import upload_somehow
 
 GOLDEN = ROOT / "tests" / "golden" / "metrics.txt"
 
@@ -79,8 +82,6 @@ def test_what_is_counted(start):
         'quantd_kernel_seconds_count{operation="dynamic_quantize"}': 5,
         "quantd_queue_seconds_count": 8,
         "quantd_saturated_elements_total": 3,
-        "quantd_inflight_requests": 0,
-        "quantd_inflight_bytes": 0,
     }
     assert {name: now[name] for name in expected} == expected
     assert now["process_cpu_seconds_total"] >= before["process_cpu_seconds_total"]
@@ -123,6 +124,59 @@ def test_the_page_says_that_a_drain_has_begun(start):
     server = start("--lame_duck_seconds=5")
     server.signal()
     wait_for(lambda: server.metrics()["quantd_draining"] == 1, 4, "the drain is on the page")
+
+
+def test_gauges_show_what_is_there_and_go_back(start):
+    """Answers that nobody reads, a call that waits behind them, an upload that stands still: each is seen, and then gone."""
+    server = start("--memory_budget_bytes=20000000", "--stall_timeout=60", "--queue_timeout=60")
+    names = ["calls", "connections", "inflight_requests", "inflight_bytes", "receiving_bytes", "queued_requests"]
+
+    def gauges():
+        now = server.metrics()
+        return {name: now[f"quantd_{name}"] for name in names}
+
+    before = gauges()
+    big = pb.DynamicQuantizeRequest(x=tensor(np.ones(2 << 20))).SerializeToString()
+    peers = [Peer(server.address, window=0) for _ in range(12)]
+    threads = [threading.Thread(target=upload_somehow, args=(peer, big), daemon=True) for peer in peers]
+    for thread in threads:
+        thread.start()
+    peers.append(Peer(server.address))
+    peers[-1].send(frame(DATA, 0, peers[-1].open("Quantize"), message(bytes(1 << 20))[:5000]))
+    now = wait_for(lambda: (g := gauges())["queued_requests"] > 0 and g["receiving_bytes"] > 0 and g, 60, "one waits, one comes in")
+    assert now["calls"] >= before["calls"] + 3 and now["connections"] >= before["connections"] + 13
+    assert now["inflight_requests"] > 0 and now["inflight_bytes"] >= 2 << 20
+    for peer in peers:
+        peer.close()
+    wait_for(lambda: gauges() == before, 30, "nothing of it is left")
+
+
+def test_the_queue_is_what_clients_wait_for(start):
+    """48 calls of 4 MiB in flight: what they wait for beyond the kernel is in quantd_queue_seconds, not beside it."""
+    server = start()
+    request = pb.DynamicQuantizeRequest(x=tensor(np.linspace(-1, 1, 1 << 20, dtype=np.float32)))
+    for _ in range(4):
+        server.stub.DynamicQuantize(request, timeout=60)
+
+    def sums():
+        now = server.metrics()
+        handling = now[f'grpc_server_handling_seconds_sum{{{labels("DynamicQuantize")}}}']
+        return np.array([now["quantd_queue_seconds_sum"], now["quantd_queue_seconds_count"], handling, now["quantd_busy_core_seconds_total"]])
+
+    before = sums()
+    begin = time.monotonic()
+    calls = [server.stub.DynamicQuantize.future(request, timeout=120) for _ in range(48)]
+    seen = []
+    for call in calls:
+        call.add_done_callback(lambda _: seen.append(time.monotonic() - begin))
+    assert all(call.exception() is None for call in calls)
+    wait_for(lambda: len(seen) == 48 and (sums() - before)[1] == 48, 20, "all are over")
+    wait_for(lambda: (sums() - before)[2] > 0, 20, "they are counted")
+    queue, _, handling, busy = sums() - before
+    clients = sum(seen)
+    # The rest is the kernel, the answer's way, and what a call waits for in its own client before it is on the wire.
+    assert 0.2 * clients < queue < 1.05 * clients, (queue, clients)
+    assert 0 < busy < handling
 
 
 def test_deadlines_and_cancellations_are_counted(start):
