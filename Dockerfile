@@ -1,21 +1,57 @@
-# The image of quantd: the two binaries, the libraries that they load, CA certificates, and nothing else. No shell.
+# The image of quantd: the two binaries, the libraries that they load, CA certificates, a bill of materials, and nothing
+# else. No shell.
 #
 #   docker build -t quantd .        (or: podman build --format docker -t quantd .)
 #   docker run --rm -p 50051:50051 -p 9464:9464 --read-only --cap-drop=ALL quantd
+#   docker buildx build --platform linux/amd64,linux/arm64 -t quantd .      both, compiled here, not emulated
 #
-# Builds for the architecture on which it runs (amd64, arm64). Needs no writable file system and no capability, and runs
-# under any user id.
+# Needs no writable file system and no capability, and runs under any user id.
 
-FROM docker.io/library/debian:bookworm-slim AS build
+FROM --platform=$BUILDPLATFORM docker.io/library/debian:bookworm-slim AS build
+# Set by the builder: amd64 or arm64. Empty in those that know of no platforms: the machine's own.
+ARG TARGETARCH
 WORKDIR /source
 # The packages first: this layer stays in the cache while the sources change.
 COPY deploy/packages.sh deploy/lib.sh deploy/
-RUN deploy/packages.sh install build
+RUN deploy/packages.sh cross "${TARGETARCH:-$(dpkg --print-architecture)}" build
 COPY . .
-RUN bash -c 'source deploy/lib.sh && build_tree release quantd quantctl -- -DQUANTD_BUILD_TESTS=OFF'
-RUN deploy/collect_image.sh /image build/release/server/quantd build/release/client/quantctl
+# A compiler cache that is mounted at /root/.cache/ccache serves trees in other folders, too.
+ENV CCACHE_BASEDIR=/source CCACHE_NOHASHDIR=1
+RUN bash -c 'source deploy/lib.sh && build_for "${TARGETARCH:-$(dpkg --print-architecture)}" quantd quantctl && \
+      ln -s "$(dirname "$(dirname build/*/server/quantd)")" tree'
+RUN deploy/collect_image.sh /image tree/server/quantd tree/client/quantctl
+# Of the bill: the version, and its date in seconds since 1970.
+ARG VERSION=0.1.0
+ARG SOURCE_DATE_EPOCH=0
+RUN deploy/sbom.py --root=/image --tree=tree --version="$VERSION" --epoch="$SOURCE_DATE_EPOCH" \
+      --output=/image/usr/share/sbom/quantd.spdx.json --notices=/image
 
-FROM scratch
+# The bill alone: docker build --target sbom --output=FOLDER .
+FROM scratch AS sbom
+COPY --from=build /image/usr/share/sbom /
+
+# docker build --target debs --output=FOLDER . writes the Debian packages into a folder.
+FROM build AS packages
+RUN deploy/packages.sh install package
+RUN DEB_HOST_ARCH="${TARGETARCH:-$(dpkg --print-architecture)}" cpack --config tree/CPackConfig.cmake -B /packages && \
+      rm -rf /packages/_CPack_Packages
+
+FROM scratch AS debs
+COPY --from=packages /packages /
+
+FROM scratch AS image
+ARG VERSION=0.1.0
+# The commit, the time of it (RFC 3339), and where the sources are.
+ARG REVISION=""
+ARG CREATED=""
+ARG SOURCE=""
+LABEL org.opencontainers.image.title="quantd" \
+      org.opencontainers.image.description="Quantizes tensors over gRPC, bit for bit as ONNX defines it" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION" \
+      org.opencontainers.image.created="$CREATED" \
+      org.opencontainers.image.source="$SOURCE" \
+      org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /image /
 # Inside a container, the port is closed to the world until someone publishes it; so listen on every interface.
 ENV QUANTD_LISTEN=[::]:50051 \
@@ -23,5 +59,6 @@ ENV QUANTD_LISTEN=[::]:50051 \
 EXPOSE 50051 9464
 USER 65532:65532
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["/quantctl", "health", "--address=127.0.0.1:50051"]
+# Asks the first address of QUANTD_LISTEN.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["/quantctl", "health", "--quiet"]
 ENTRYPOINT ["/quantd"]

@@ -1,27 +1,49 @@
 #!/usr/bin/env bash
 # Puts programs and all that they need at run time into a folder that becomes a container's root file system:
 #   collect_image.sh FOLDER PROGRAM...
-# The libraries are those that ldd lists, at the paths where the loader looks for them, so that it holds on every
-# architecture.
+# The libraries are those that the programs name, and those that these name, at the paths where the loader looks for them. It
+# reads the files and runs none, so that it holds for programs of another architecture, too.
 
 set -euo pipefail
 root=$1
 shift
 
+needed() { readelf --dynamic --wide "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
+loader_of() { readelf --program-headers --wide "$1" | sed -n 's/.*program interpreter: \(.*\)\]/\1/p'; }
+triplet_of() {
+  case $(readelf --file-header "$1" | sed -n 's/^ *Machine: *//p') in
+    AArch64) echo aarch64-linux-gnu ;;
+    *X86-64) echo x86_64-linux-gnu ;;
+    *) echo "collect_image.sh: $1 is for neither amd64 nor arm64" >&2 && return 1 ;;
+  esac
+}
+
+# take FILE: what this file needs, and what that needs.
+take() {
+  local name path
+  while read -r name; do
+    [[ $name == "$(basename "$loader")" ]] && continue
+    for path in "/lib/$triplet/$name" "/usr/lib/$triplet/$name" ""; do [[ -e $path ]] && break; done
+    [[ -n $path ]] || { echo "collect_image.sh: $1 needs $name, which is not in /lib/$triplet" >&2 && return 1; }
+    [[ -e $root$path ]] && continue
+    install -D --mode=0644 "$path" "$root$path"
+    take "$path" || return
+  done < <(needed "$1")
+}
+
 mkdir -p "$root"/etc/ssl/certs "$root/tmp" "$root/run/quantd"
 chmod 1777 "$root/tmp" "$root/run/quantd"
 for program in "$@"; do
+  triplet=$(triplet_of "$program")
+  loader=$(loader_of "$program")
   install -m 0755 "$program" "$root/$(basename "$program")"
-  strip --strip-unneeded "$root/$(basename "$program")"
-  # "name => /path (address)", and the loader as "/path (address)". A library not found is an error.
-  ldd "$program" | awk '/not found/ { print > "/dev/stderr"; failed = 1 } $2 == "=>" { print $3 } $1 ~ /^\// { print $1 } END { exit failed }' |
-    while read -r library; do
-      mkdir -p "$root$(dirname "$library")"
-      cp --dereference --no-clobber "$library" "$root$library"
-    done
+  "$triplet-strip" --strip-unneeded "$root/$(basename "$program")"
+  install -D --mode=0755 "$loader" "$root$loader"
+  take "$program"
 done
 
-cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+install --mode=0644 /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+install --mode=0644 /etc/os-release "$root/etc/"
 echo 'quantd:x:65532:65532:quantd:/:/nonexistent' >"$root/etc/passwd"
 echo 'quantd:x:65532:' >"$root/etc/group"
 echo 'hosts: files dns' >"$root/etc/nsswitch.conf"

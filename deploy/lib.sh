@@ -74,3 +74,25 @@ build_tree() {
   fi
   exec {lock}>&-
 }
+
+# target_triplet ARCHITECTURE: what Debian's amd64 and arm64 are called by compilers and in the paths of libraries.
+target_triplet() {
+  case $1 in
+    amd64) echo x86_64-linux-gnu ;;
+    arm64) echo aarch64-linux-gnu ;;
+    *) die "no architecture '$1': amd64 or arm64" ;;
+  esac
+}
+
+# build_for ARCHITECTURE TARGETS...: a release build for this machine's own or another architecture, whose libraries are
+# installed beside ours (packages.sh cross). The tree is build/release or build/release-ARCHITECTURE.
+build_for() {
+  local architecture=$1 libraries
+  shift
+  if [[ $architecture == "$(dpkg --print-architecture)" ]]; then
+    build_tree release "$@" -- -DQUANTD_BUILD_TESTS=OFF
+    return
+  fi
+  libraries=/usr/lib/$(target_triplet "$architecture")
+  PKG_CONFIG_LIBDIR=$libraries/pkgconfig:/usr/share/pkgconfig build_tree "release-$architecture" "$@"
+}

@@ -3,6 +3,7 @@
 #
 #   deploy/packages.sh install build test     installs what is missing of these groups
 #   deploy/packages.sh list build             prints the names, one a line
+#   deploy/packages.sh cross arm64 build      what it takes here to build for that architecture: its libraries beside ours
 #   source deploy/packages.sh                 gives packages_install and packages_list
 #
 # Works on Debian 12 and 13, as root without sudo or as a user with it. When nothing is missing it takes a
@@ -21,11 +22,13 @@ build curl curl
 build g++
 build libabsl-dev
 build libcli11-dev
+build libevent-dev
 build libgrpc++-dev
 build libhwy-dev
 build libnghttp2-dev
 build libprotobuf-dev
 build libre2-dev
+build libspdlog-dev
 build libtbb-dev
 build ninja-build ninja
 build nlohmann-json3-dev
@@ -51,6 +54,7 @@ lint clang-tidy-19
 neon g++-aarch64-linux-gnu
 neon qemu-user-static qemu-aarch64-static
 proto npm npm
+package dpkg-dev dpkg-shlibdeps
 image buildah
 image debootstrap
 image podman
@@ -117,11 +121,41 @@ packages_install() {
   logged apt-install "$((2 * count)) ^(Unpacking|Setting up) " packages_apt install --no-install-recommends "${missing[@]}"
 }
 
+# packages_cross ARCHITECTURE GROUPS...: of these groups, what is linked (-dev) for that architecture and all others, the
+# tools, for this machine's own; and the compiler. For this machine's own architecture the same as packages_install.
+packages_cross() {
+  local architecture=$1 package
+  local wanted=()
+  shift
+  if [[ $architecture == "$(dpkg --print-architecture)" ]]; then
+    packages_install "$@"
+    return
+  fi
+  [[ $architecture =~ ^(amd64|arm64)$ ]] || die "cannot build for '$architecture': amd64 or arm64"
+  groups=("$@")
+  exec 3>&1
+  as_root dpkg --add-architecture "$architecture"
+  logged apt-update "" packages_apt update
+  wanted=("g++-$(target_triplet "$architecture" | tr _ -)")
+  while read -r package; do
+    case $package in
+      g++) continue ;;
+      *-dev)
+        apt-cache show --no-all-versions "$package" | grep -qx 'Architecture: all' || package+=:$architecture
+        ;;
+    esac
+    wanted+=("$package")
+  done < <(packages_list "$@")
+  step "Installing packages: ${wanted[*]}"
+  logged apt-install "600 ^(Unpacking|Setting up) " packages_apt install --no-install-recommends "${wanted[@]}"
+}
+
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   set -euo pipefail
   case ${1:-} in
     install) shift && packages_install "$@" ;;
     list) shift && packages_list "$@" ;;
-    *) die "usage: $0 install|list GROUP... (groups: $(packages_table | cut -d' ' -f1 | uniq | tr '\n' ' '))" ;;
+    cross) shift && packages_cross "$@" ;;
+    *) die "usage: $0 install|list GROUP... | cross ARCHITECTURE GROUP... (groups: $(packages_table | cut -d' ' -f1 | uniq | tr '\n' ' '))" ;;
   esac
 fi

@@ -7,33 +7,104 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/log/crash.h"
+#include "server/log/log.h"
 #include "server/options/options.h"
 #include "server/process/descriptors.h"
 #include "server/process/malloc.h"
+#include "server/process/notify.h"
 #include "server/process/ready_file.h"
 #include "server/process/signals.h"
 #include "server/server.h"
 
 namespace {
 
+namespace log = quantd::log;
+using quantd::process::Notifier;
 using quantd::server::CommandLine;
+using quantd::server::Options;
 using quantd::server::Request;
 using quantd::server::Server;
 
-void Log(const std::string& text) {
-  std::fprintf(stderr, "%s quantd: %s\n",
-               absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone()).c_str(),
-               text.c_str());
-}
+// What ending takes beside the drain: threads that end their work, memory that is given back.
+constexpr absl::Duration kEnding = absl::Seconds(10);
 
 int Refuse(const absl::Status& status) {
   std::fprintf(stderr, "quantd: %s\n", quantd::server::OneLine(status.message()).c_str());
   return 2;
+}
+
+// When the flags say how the log looks.
+int CannotServe(const Options& options, const absl::Status& status) {
+  if (options.log_format != log::Format::kJson) return Refuse(status);
+  log::Error("cannot serve", {{"error", status.message()}});
+  return 2;
+}
+
+void WarnIfBad(const absl::Status& told) {
+  if (!told.ok()) log::Warn("cannot tell the service manager", {{"error", told.message()}});
+}
+
+// Who started the server may want to know; that it can't be told does not keep the server from
+// serving.
+Notifier ServiceManager() {
+  absl::StatusOr<Notifier> notifier = Notifier::FromEnvironment();
+  if (notifier.ok()) return *std::move(notifier);
+  WarnIfBad(notifier.status());
+  return {};
+}
+
+// While nobody wants the server to end, a watchdog hears from it as long as its port answers.
+int ServeUntilSignal(const Server& server, Notifier& manager) {
+  absl::Status last;
+  return quantd::process::WaitForSignal(manager.watchdog_interval(), [&] {
+    if (!server.Alive()) return;
+    const absl::Status told = manager.Alive();
+    if (told.code() != last.code()) WarnIfBad(told);
+    last = told;
+  });
+}
+
+// Serves until a signal. Returns the exit code.
+int Serve(const Options& options) {
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
+  if (!server.ok()) return CannotServe(options, server.status());
+  log::Fields configuration = {{"version", QUANTD_VERSION}, {"target", (*server)->target()}};
+  for (log::Field& field : quantd::server::Describe(options)) {
+    configuration.push_back(std::move(field));
+  }
+  log::Info("configuration", configuration);
+  for (const std::string& note : (*server)->notes()) log::Warn(note);
+  log::Info("listening", {{"grpc", absl::StrJoin((*server)->grpc_addresses(), ",")},
+                          {"http", (*server)->http_address()},
+                          {"pid", getpid()}});
+  int exit_code = 0;
+  absl::Duration lame_duck = options.lame_duck;
+  if (!options.ready_file.empty()) {
+    const absl::Status status = quantd::process::WriteReadyFile(
+        options.ready_file, (*server)->grpc_addresses(), (*server)->http_address());
+    if (!status.ok()) {
+      exit_code = CannotServe(options, status);
+      lame_duck = absl::ZeroDuration();  // nobody has heard of it
+    }
+  }
+  if (exit_code == 0) {
+    Notifier manager = ServiceManager();
+    WarnIfBad(manager.Ready(quantd::server::OneLine(
+        absl::StrCat("serving on ", absl::StrJoin((*server)->grpc_addresses(), ", ")))));
+    const int signal = ServeUntilSignal(**server, manager);
+    log::Info("draining", {{"signal", signal}});
+    quantd::process::ExitAtNextSignal();
+    WarnIfBad(manager.Stopping("draining", lame_duck + options.drain + kEnding));
+  }
+  (*server)->Drain(lame_duck);
+  log::Info("stopped");
+  return exit_code;
 }
 
 int Run(int argc, char** argv) {
@@ -53,31 +124,12 @@ int Run(int argc, char** argv) {
     return 0;
   }
 
-  const quantd::server::Options& options = command_line->options;
-  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
-  if (!server.ok()) return Refuse(server.status());
-  Log(absl::StrCat("configuration version=" QUANTD_VERSION " target=", (*server)->target(), " ",
-                   quantd::server::Describe(options)));
-  for (const std::string& note : (*server)->notes()) Log(note);
-  Log(absl::StrCat("listening grpc=", absl::StrJoin((*server)->grpc_addresses(), ","),
-                   " http=", (*server)->http_address(), " pid=", getpid()));
-  int exit_code = 0;
-  absl::Duration lame_duck = options.lame_duck;
-  if (!options.ready_file.empty()) {
-    const absl::Status status = quantd::process::WriteReadyFile(
-        options.ready_file, (*server)->grpc_addresses(), (*server)->http_address());
-    if (!status.ok()) {
-      exit_code = Refuse(status);
-      lame_duck = absl::ZeroDuration();  // nobody has heard of it
-    }
-  }
-  if (exit_code == 0) {
-    const int signal = quantd::process::WaitForSignal();
-    Log(absl::StrCat("draining signal=", signal));
-    quantd::process::ExitAtNextSignal();
-  }
-  (*server)->Drain(lame_duck);
-  Log("stopped");
+  const Options& options = command_line->options;
+  log::InstallCrashHandler(
+      {.version = QUANTD_VERSION, .json = options.log_format == log::Format::kJson});
+  log::Start({.level = options.log_level, .format = options.log_format});
+  const int exit_code = Serve(options);
+  log::Stop();
   return exit_code;
 }
 

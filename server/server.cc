@@ -2,6 +2,7 @@
 #include "server/server.h"
 
 #include <nghttp2/nghttp2.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,11 +17,14 @@
 #include "quantd/v1/quantization.pb.h"
 #include "server/admission/admission.h"
 #include "server/http/http.h"
+#include "server/log/log.h"
 #include "server/loop/crew.h"
 #include "server/metrics/metrics.h"
 #include "server/net/probe.h"
+#include "server/overload.h"
 #include "server/process/malloc.h"
 #include "server/process/threads.h"
+#include "server/regions/guard.h"
 #include "server/regions/regions.h"
 #include "server/router.h"
 #include "server/rpc/backend.h"
@@ -29,6 +33,7 @@
 #include "server/services/health.h"
 #include "server/services/one_answer.h"
 #include "server/services/reflection.h"
+#include "server/trace/tracer.h"
 #include "server/transport/transport.h"
 
 namespace quantd::server {
@@ -47,8 +52,53 @@ std::string Info(const Options& options) {
   info.set_max_message_bytes(options.memory.max_message);
   info.set_memory_budget_bytes(options.memory.requests);
   info.add_extensions("stream");
+  info.add_extensions("embeddings");
   if (!options.shared_memory_dir.empty()) info.add_extensions("shared_memory");
   return info.SerializeAsString();
+}
+
+// What a drain found, and what became of it.
+class DrainLog {
+ public:
+  DrainLog(const transport::Counters& counters, metrics::Metrics& metrics)
+      : counters_(counters),
+        metrics_(metrics),
+        connections_(counters.connections),
+        calls_(counters.calls),
+        handled_(Handled()) {}
+
+  // Before the calls that are left are cut.
+  void Write() const {
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin_;
+    log::Info("drained", {{"connections", connections_},
+                          {"calls", calls_},
+                          {"calls_finished", Handled() - handled_},
+                          {"calls_cut", counters_.calls.load()},
+                          {"seconds", time.count()}});
+  }
+
+ private:
+  uint64_t Handled() const {
+    uint64_t sum = 0;
+    for (const wire::MethodInfo& info : wire::kMethods) {
+      for (const metrics::Counter& counter : metrics_.method(info.method).handled) {
+        sum += counter.value();
+      }
+    }
+    return sum;
+  }
+
+  const transport::Counters& counters_;
+  metrics::Metrics& metrics_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const int64_t connections_;
+  const int64_t calls_;
+  const uint64_t handled_;
+};
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
 std::chrono::seconds ToSeconds(absl::Duration time) {
@@ -101,6 +151,8 @@ struct Server::Components {
         memory_keeper([this] {
           pool.GiveBack();
           if (regions::Regions* const some = swept) some->Sweep();
+          log::TellLeftOut();
+          overload.Look(std::chrono::steady_clock::now(), metrics.rejections());
           return pool.used_bytes() + pool.kept_bytes();
         }) {
     pool.Limit(o.memory.requests + o.memory.receiving);
@@ -123,18 +175,19 @@ struct Server::Components {
   metrics::Metrics metrics;
   std::unique_ptr<regions::Regions> regions;
   std::atomic<regions::Regions*> swept{nullptr};  // the same, once it is there
+  std::unique_ptr<trace::Tracer> tracer;          // before the first call; null: off
   rpc::Calls calls;
   rpc::Backend backend;
   Router router;
   transport::Shared shared;
   services::Health health;
-  std::atomic<bool> leaving{false};  // /readyz says so, health only later
   services::Channelz channelz;
   std::unique_ptr<services::Reflection> reflection;
   const std::string info;
   // What answers the calls with one small answer.
   services::Answer answer_info, check_health;
   std::array<services::Answer, 3> answer_channelz;
+  Overload overload;  // the memory keeper's thread's
   process::MemoryKeeper memory_keeper;
   std::vector<std::unique_ptr<loop::Loop>> loops;
   std::unique_ptr<transport::Transport> transport;
@@ -142,6 +195,7 @@ struct Server::Components {
   std::vector<std::string> grpc_addresses;
   std::unique_ptr<net::Prober> prober;  // of the first address
   std::unique_ptr<http::HttpServer> http;
+  std::atomic<bool> draining{false};  // its lame duck included; /readyz says so, health later
 };
 
 metrics::Readings Server::Components::Read() const {
@@ -170,8 +224,27 @@ metrics::Readings Server::Components::Read() const {
   for (size_t i = 0; i < counters.ended.size(); ++i) {
     now.connections_ended[i] = relaxed(counters.ended[i]);
   }
-  now.connections_throttled = relaxed(counters.throttled);
-  now.answers_stalled = relaxed(counters.stalled_answers);
+  now.connections_throttled = relaxed(counters.guard(transport::Guard::kConnectionThrottled));
+  now.answers_stalled = relaxed(counters.guard(transport::Guard::kAnswerStalled));
+  now.draining = draining ? 1 : 0;
+  static_assert(transport::kGuards + 1 == metrics::kGuardActions.size());
+  for (size_t i = 0; i < counters.guards.size(); ++i) {
+    now.guard_actions[i] = relaxed(counters.guards[i]);
+  }
+  now.guard_actions.back() = static_cast<double>(regions::CountDamaged());
+  now.log_lines = static_cast<double>(log::Written());
+  const log::Lost lost = log::CountLost();
+  now.log_lost = {static_cast<double>(lost.repeated), static_cast<double>(lost.full),
+                  static_cast<double>(lost.failed)};
+  now.memory_limit_bytes = static_cast<double>(options.memory.limit);
+  now.memory_budget_bytes = static_cast<double>(options.memory.requests);
+  now.receive_budget_bytes = static_cast<double>(options.memory.receiving);
+  now.max_connections = static_cast<double>(options.max_connections);
+  if (tracer != nullptr) {
+    now.spans_exported = static_cast<double>(tracer->exported());
+    const trace::Dropped dropped = tracer->dropped();
+    now.spans_dropped = {static_cast<double>(dropped.full), static_cast<double>(dropped.failed)};
+  }
   return now;
 }
 
@@ -182,7 +255,7 @@ void Server::Components::AddRoutes() {
     router.Add(
         path,
         [this, &answer, method](transport::Stream& stream) {
-          services::ServeOneAnswer(calls, metrics, stream, answer, method);
+          services::ServeOneAnswer(calls, backend, stream, answer, method);
         },
         counted);
   };
@@ -240,8 +313,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   }
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
   const loop::Policy policy = loop::PolicyFor(options.threads, options.queues);
-  // Loops and their spare threads, the kernels', and those of memory, probe and HTTP.
-  const int threads = policy.loops + policy.spare + policy.cores + 3;
+  // Loops and their spare threads, the kernels', and those of memory, probe, HTTP and spans.
+  const int threads = policy.loops + policy.spare + policy.cores + 4;
   if (absl::Status status = process::TryThreads(threads); !status.ok()) return status;
   auto components = std::make_unique<Components>(options);
   Components& c = *components;
@@ -255,6 +328,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     c.regions = *std::move(regions);
     c.backend.regions = c.regions.get();
     c.swept = c.regions.get();
+  }
+  if (!options.otlp_endpoint.empty()) {
+    absl::StatusOr<trace::Endpoint> endpoint = trace::ParseEndpoint(options.otlp_endpoint);
+    if (!endpoint.ok()) return endpoint.status();
+    trace::Settings settings;
+    settings.endpoint = *std::move(endpoint);
+    settings.sample_ratio = options.trace_sample_ratio;
+    settings.resource = {QUANTD_VERSION, HostName(), getpid()};
+    c.tracer = std::make_unique<trace::Tracer>(std::move(settings));
+    c.backend.tracer = c.tracer.get();
   }
   c.AddRoutes();
   c.executors.of(policy.cores).StartThreads();
@@ -276,8 +359,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   if (!options.http_listen.empty()) {
     http::HttpPages pages;
     pages.metrics = [&c] { return c.metrics.Text(); };
+    pages.openmetrics = [&c] { return c.metrics.OpenMetrics(); };
     pages.live = [&c] { return c.prober->Alive(); };
-    pages.ready = [&c] { return c.health.serving() && !c.leaving && !c.Crowded(); };
+    pages.ready = [&c] { return c.health.serving() && !c.draining && !c.Crowded(); };
     absl::StatusOr<std::unique_ptr<http::HttpServer>> http =
         http::HttpServer::Start(options.http_listen, std::move(pages));
     if (!http.ok()) return http.status();
@@ -308,10 +392,13 @@ std::vector<std::string> Server::notes() const {
 
 std::string Server::target() const { return std::string(CurrentTarget()); }
 
+bool Server::Alive() const { return components_->prober->Alive(); }
+
 void Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
   const std::chrono::milliseconds half = absl::ToChronoMilliseconds(lame_duck / 2);
-  c.leaving = true;
+  const DrainLog drain_log(c.shared.counters, c.metrics);
+  c.draining = true;
   std::this_thread::sleep_for(half);
   c.health.SetServing(false);
   std::this_thread::sleep_for(half);
@@ -324,9 +411,11 @@ void Server::Drain(absl::Duration lame_duck) {
     c.transport->EndCalls(rpc::Draining());
     c.transport->WaitForConnections(end + std::chrono::milliseconds(200));
   }
+  drain_log.Write();
   c.transport->Close();
   while (c.calls.live() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   c.crew.reset();
+  if (c.tracer != nullptr) c.tracer->Close();
 }
 
 }  // namespace quantd::server

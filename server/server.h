@@ -27,6 +27,8 @@ class Server {
   std::vector<std::string> notes() const;
   // The instruction set of the kernels.
   std::string target() const;
+  // What /livez says: whether the port still answers. Does not block.
+  bool Alive() const;
 
   // Stops in an order in which nobody loses a call; see README.md, "Restarts". At once /readyz says
   // 503, so that who sends clients here sends them elsewhere; after half of `lame_duck` health says

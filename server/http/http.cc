@@ -15,6 +15,9 @@ namespace {
 std::string AnswerTo(const HttpPages& pages, const RequestReader& request) {
   const bool head = request.head();
   if (request.status() != 200) return ErrorAnswer(request.status(), head);
+  if (request.path() == "/metrics" && request.openmetrics() && pages.openmetrics) {
+    return Answer(200, kOpenMetrics, pages.openmetrics(), head);
+  }
   if (request.path() == "/metrics") return Answer(200, kPrometheusText, pages.metrics(), head);
   if (request.path() == "/livez") {
     return pages.live() ? Answer(200, kPlainText, "ok\n", head)

@@ -20,9 +20,10 @@ namespace quantd::http {
 // What the pages say. Called on the server's only thread, so while one of them works nobody else is
 // answered: they must be fast. They must not throw.
 struct HttpPages {
-  std::function<std::string()> metrics;  // /metrics: Prometheus' text format
-  std::function<bool()> live;            // /livez: 200 or 503
-  std::function<bool()> ready;           // /readyz: 200 or 503
+  std::function<std::string()> metrics;           // /metrics: Prometheus' text format
+  std::function<bool()> live;                     // /livez: 200 or 503
+  std::function<bool()> ready;                    // /readyz: 200 or 503
+  std::function<std::string()> openmetrics = {};  // for who accepts OpenMetrics; null: nobody
 };
 
 // What peers may take. Memory: about connections x request_bytes + answer_bytes, and the pages that
@@ -48,7 +49,8 @@ class HttpServer {
   // Listens on HOST:PORT and serves at once. HOST is an IPv4 address, [an IPv6 address] ([::] takes
   // IPv4 as well) or a name, of which the first address that this machine has is taken; port 0
   // picks one. INVALID_ARGUMENT when that is no address, UNAVAILABLE, in one line with the reason,
-  // when it can't be had. REQUIRES: all pages are set.
+  // when it can't be had. REQUIRES: all pages are set
+  // that may not be null.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(absl::string_view address,
                                                            HttpPages pages,
                                                            const HttpLimits& limits = {});

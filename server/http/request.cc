@@ -29,6 +29,20 @@ bool IsDigits(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
 }
 
+// "application/openmetrics-text;version=1.0.0;q=0.75, text/plain;version=0.0.4;q=0.5"
+bool AcceptsOpenMetrics(absl::string_view accept) {
+  for (const absl::string_view range : absl::StrSplit(accept, ',')) {
+    const absl::string_view type = range.substr(0, range.find(';'));
+    if (!absl::EqualsIgnoreCase(absl::StripAsciiWhitespace(type), "application/openmetrics-text")) {
+      continue;
+    }
+    if (!absl::StrContains(range, "version=") || absl::StrContains(range, "version=1.")) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 bool RequestReader::Take(absl::string_view bytes) {
@@ -101,6 +115,7 @@ int RequestReader::TakeHeader(absl::string_view line) {
   const absl::string_view name = line.substr(0, colon);
   const absl::string_view value = absl::StripAsciiWhitespace(line.substr(colon + 1));
   if (absl::EqualsIgnoreCase(name, "Host")) ++hosts_;
+  if (absl::EqualsIgnoreCase(name, "Accept") && AcceptsOpenMetrics(value)) openmetrics_ = true;
   if (absl::EqualsIgnoreCase(name, "Transfer-Encoding")) return 413;
   if (absl::EqualsIgnoreCase(name, "Content-Length")) {
     if (!IsDigits(value)) return 400;

@@ -35,6 +35,9 @@ class RequestReader {
   const std::string& path() const { return path_; }
   // Whether the method is HEAD: the answer has no body. Known with the request line.
   bool head() const { return head_; }
+  // Whether it accepts OpenMetrics 1.0, as Prometheus does that can take exemplars. Whoever names
+  // it prefers it: weights (q=) are not compared.
+  bool openmetrics() const { return openmetrics_; }
   // Whether anything came at all.
   bool begun() const { return taken_bytes_ > 0; }
 
@@ -53,6 +56,7 @@ class RequestReader {
   bool head_ = false;
   bool host_required_ = false;
   int hosts_ = 0;
+  bool openmetrics_ = false;
 };
 
 }  // namespace quantd::http

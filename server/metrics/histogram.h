@@ -10,6 +10,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <utility>
 
 namespace quantd::metrics {
 
@@ -27,11 +31,14 @@ class Histogram {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  void Observe(Duration duration) {
+  // The bucket that it falls into is returned.
+  size_t Observe(Duration duration) {
     const int64_t nanoseconds = std::max<int64_t>(duration.count(), 0);
     const auto* bound = std::lower_bound(kBounds.begin(), kBounds.end(), nanoseconds);
-    counts_[bound - kBounds.begin()].fetch_add(1, std::memory_order_relaxed);
+    const auto bucket = static_cast<size_t>(bound - kBounds.begin());
+    counts_[bucket].fetch_add(1, std::memory_order_relaxed);
     sum_.fetch_add(nanoseconds, std::memory_order_relaxed);
+    return bucket;
   }
 
   // A reading while others write is a little behind, never inconsistent: the count is the sum of
@@ -64,6 +71,36 @@ class Histogram {
 
   std::array<std::atomic<uint64_t>, kBounds.size() + 1> counts_{};
   std::atomic<int64_t> sum_{0};
+
+ public:
+  static constexpr size_t kBuckets = kBounds.size() + 1;
+};
+
+// Of each bucket of a histogram the last observation that belongs to a trace.
+class Exemplars {
+ public:
+  struct Exemplar {
+    std::string trace_id;  // empty: none yet
+    double seconds = 0;
+    double unix_seconds = 0;  // when
+  };
+
+  // Two at the same time are as good as one: nobody waits.
+  void Keep(size_t bucket, std::string trace_id, Histogram::Duration duration) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    kept_[bucket] = {std::move(trace_id), std::chrono::duration<double>(duration).count(),
+                     std::chrono::duration<double>(now).count()};
+  }
+  std::array<Exemplar, Histogram::kBuckets> Collect() const {
+    const std::lock_guard lock(mutex_);
+    return kept_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::array<Exemplar, Histogram::kBuckets> kept_;
 };
 
 }  // namespace quantd::metrics

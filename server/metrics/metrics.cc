@@ -1,21 +1,16 @@
 // See metrics.h. Names and labels are those of tests/golden/metrics.txt.
 #include "server/metrics/metrics.h"
 
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
-
+#include <algorithm>
 #include <utility>
-#include <vector>
 
+#include "server/metrics/page.h"
 #include "server/metrics/process.h"
 
 namespace quantd::metrics {
 namespace {
 
-using prometheus::ClientMetric;
-using prometheus::MetricFamily;
 using prometheus::MetricType;
-using Labels = std::vector<ClientMetric::Label>;
 
 using wire::kMethods;
 using wire::kOperations;
@@ -26,51 +21,10 @@ constexpr absl::string_view kCodeNames[kCodes] = {
     "Aborted",  "OutOfRange",     "Unimplemented",    "Internal",          "Unavailable",
     "DataLoss", "Unauthenticated"};
 
-ClientMetric::Label Label(absl::string_view name, absl::string_view value) {
-  ClientMetric::Label label;
-  label.name = std::string(name);
-  label.value = std::string(value);
-  return label;
-}
-
 Labels MethodLabels(const wire::MethodInfo& method) {
   return {Label("grpc_type", method.type), Label("grpc_service", wire::kServiceName),
           Label("grpc_method", method.name)};
 }
-
-// The families in the order in which they are shown.
-class Page {
- public:
-  void Start(MetricType type, absl::string_view name, absl::string_view help) {
-    MetricFamily& family = families_.emplace_back();
-    family.name = std::string(name);
-    family.help = std::string(help);
-    family.type = type;
-  }
-  void AddCounter(Labels labels, double value) { Add(std::move(labels)).counter.value = value; }
-  void AddGauge(Labels labels, double value) { Add(std::move(labels)).gauge.value = value; }
-  void AddHistogram(Labels labels, const Histogram& histogram) {
-    Add(std::move(labels)).histogram = histogram.Collect();
-  }
-  // Families of one series without labels.
-  void AddOneCounter(absl::string_view name, absl::string_view help, double value) {
-    Start(MetricType::Counter, name, help);
-    AddCounter({}, value);
-  }
-  void AddOneGauge(absl::string_view name, absl::string_view help, double value) {
-    Start(MetricType::Gauge, name, help);
-    AddGauge({}, value);
-  }
-  const std::vector<MetricFamily>& families() const { return families_; }
-
- private:
-  ClientMetric& Add(Labels labels) {
-    ClientMetric& metric = families_.back().metric.emplace_back();
-    metric.label = std::move(labels);
-    return metric;
-  }
-  std::vector<MetricFamily> families_;
-};
 
 // Whether the operation has this pair of types (the tables of the contract's numerics).
 bool HasPair(Method operation, const DataTypeInfo& input, const DataTypeInfo& output) {
@@ -87,6 +41,8 @@ bool HasPair(Method operation, const DataTypeInfo& input, const DataTypeInfo& ou
       return (is_narrow(input) || is_int32(input)) && is_wide(output);
     case Method::kDynamicQuantize:
       return is_wide(input) && is_narrow(output);
+    case Method::kQuantizeEmbeddings:
+      return is_wide(input) && (output.type == DataType::kUint8 || output.type == DataType::kInt8);
     default:
       return false;
   }
@@ -123,7 +79,8 @@ void AddCalls(const Methods& methods, Page& page) {
   page.Start(MetricType::Histogram, "grpc_server_handling_seconds",
              "Time from a call's arrival to its end.");
   for (size_t i = 0; i < kMethods.size(); ++i) {
-    page.AddHistogram(MethodLabels(kMethods[i]), methods[i].handling_seconds);
+    page.AddHistogram(MethodLabels(kMethods[i]), methods[i].handling_seconds,
+                      &methods[i].exemplars);
   }
 }
 
@@ -174,7 +131,7 @@ void AddConnections(const Readings& now, Page& page) {
                      now.answers_stalled);
 }
 
-void AddLoad(const Readings& now, Page& page) {
+void AddLoad(const Readings& now, double busy_core_seconds, Page& page) {
   page.AddOneGauge("quantd_calls", "Open calls, Watch and reflection among them.", now.calls);
   page.AddOneGauge("quantd_inflight_requests", "Requests that are being worked on.",
                    now.inflight_requests);
@@ -186,11 +143,53 @@ void AddLoad(const Readings& now, Page& page) {
                    now.queued_requests);
   page.AddOneGauge("quantd_busy_cores", "Cores that long computations hold.", now.busy_cores);
   page.AddOneGauge("quantd_cores", "Cores that computations may hold (--threads).", now.cores);
+  page.AddOneCounter("quantd_busy_core_seconds_total",
+                     "Time that cores have computed, short work included, summed over the cores.",
+                     busy_core_seconds);
+  page.AddOneGauge("quantd_draining", "1 from the signal to end until the end.", now.draining);
   page.AddOneGauge("quantd_pool_bytes", "Bytes that are free but kept for the next requests.",
                    now.pool_bytes);
   page.AddOneGauge("quantd_regions", "Files of shared memory that are mapped.", now.regions);
   page.AddOneGauge("quantd_region_bytes", "Bytes of those files: not the server's own.",
                    now.region_bytes);
+}
+
+void AddTelemetry(const Readings& now, Page& page) {
+  page.Start(MetricType::Counter, "quantd_guard_actions_total",
+             "What was done against peers that take more than their share, by action.");
+  for (size_t i = 0; i < kGuardActions.size(); ++i) {
+    page.AddCounter({Label("action", kGuardActions[i])}, now.guard_actions[i]);
+  }
+  page.AddOneCounter("quantd_log_lines_total", "Lines of the log that were written.",
+                     now.log_lines);
+  page.Start(MetricType::Counter, "quantd_log_lost_total",
+             "Lines of the log that were not: repeated ones, or its reader or disk did not take "
+             "them.");
+  for (size_t i = 0; i < kLogLosses.size(); ++i) {
+    page.AddCounter({Label("reason", kLogLosses[i])}, now.log_lost[i]);
+  }
+  page.AddOneCounter("quantd_spans_exported_total", "Spans that the collector has taken.",
+                     now.spans_exported);
+  page.Start(MetricType::Counter, "quantd_spans_dropped_total",
+             "Spans that were not exported: too many waited, or the collector did not take them.");
+  for (size_t i = 0; i < kSpanLosses.size(); ++i) {
+    page.AddCounter({Label("reason", kSpanLosses[i])}, now.spans_dropped[i]);
+  }
+}
+
+// What some of them are held against, and whether the end has begun.
+void AddLimits(const Readings& now, Page& page) {
+  page.AddOneGauge("quantd_memory_limit_bytes",
+                   "Memory that the server divides: the container's limit, or half the machine's.",
+                   now.memory_limit_bytes);
+  page.AddOneGauge("quantd_memory_budget_bytes",
+                   "Most of quantd_inflight_bytes (--memory_budget_bytes).",
+                   now.memory_budget_bytes);
+  page.AddOneGauge("quantd_receive_budget_bytes",
+                   "Most of quantd_receiving_bytes (--receive_budget_bytes).",
+                   now.receive_budget_bytes);
+  page.AddOneGauge("quantd_max_connections", "Most of quantd_connections (--max_connections).",
+                   now.max_connections);
 }
 
 }  // namespace
@@ -208,21 +207,42 @@ void Metrics::CountElements(Method method, DataType input, DataType output, int6
   operation(method).elements[Index(input)][Index(output)].Add(elements);
 }
 
-std::string Metrics::Text() const {
+void Metrics::CountCall(Method of, absl::StatusCode code, Histogram::Duration time,
+                        const std::string& trace_id) {
+  MethodMetrics& counts = method(of);
+  counts.handled[static_cast<size_t>(code)].Add(1);
+  const size_t bucket = counts.handling_seconds.Observe(time);
+  if (!trace_id.empty()) counts.exemplars.Keep(bucket, trace_id, time);
+}
+
+std::string Metrics::Text() const { return MakePage().Text(); }
+
+std::string Metrics::OpenMetrics() const { return MakePage().OpenMetrics(); }
+
+std::array<uint64_t, kRejections.size()> Metrics::rejections() const {
+  std::array<uint64_t, kRejections.size()> counts{};
+  std::transform(rejected_.begin(), rejected_.end(), counts.begin(),
+                 [](const Counter& counter) { return counter.value(); });
+  return counts;
+}
+
+Page Metrics::MakePage() const {
   Page page;
   const Readings now = read_();
   AddCalls(methods_, page);
   AddOperations(operations_, page);
   page.Start(MetricType::Histogram, "quantd_queue_seconds",
-             "Time from the arrival of a call or item to the start of its kernel.");
+             "Time from the first bytes of a request or item to the start of its kernel.");
   page.AddHistogram({}, queue_seconds_);
-  AddLoad(now, page);
+  AddLoad(now, static_cast<double>(busy_core_nanoseconds_.value()) / 1e9, page);
+  AddLimits(now, page);
   page.Start(MetricType::Counter, "quantd_rejected_total",
              "Requests turned away before any work, by reason.");
   for (size_t i = 0; i < kRejections.size(); ++i) {
     page.AddCounter({Label("reason", kRejections[i].label)}, rejected_[i].value());
   }
   AddConnections(now, page);
+  AddTelemetry(now, page);
   page.AddOneCounter("quantd_saturated_elements_total",
                      "Elements outside the output's range, of requests that asked for the error "
                      "report.",
@@ -241,7 +261,7 @@ std::string Metrics::Text() const {
   page.AddOneGauge("process_threads", "Threads.", process.threads);
   page.AddOneGauge("process_start_time_seconds", "When the process started, in seconds since 1970.",
                    process.start_time_seconds);
-  return prometheus::TextSerializer().Serialize(page.families());
+  return page;
 }
 
 }  // namespace quantd::metrics

@@ -7,11 +7,13 @@
 #ifndef QUANTD_SERVER_METRICS_METRICS_H_
 #define QUANTD_SERVER_METRICS_METRICS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "quantd/data_type.h"
 #include "server/errors/call_status.h"
@@ -44,6 +46,16 @@ inline constexpr std::array<Rejection, 9> kRejections = {{
 inline constexpr std::array<absl::string_view, 6> kConnectionEnds = {
     "too_many", "no_handshake", "protocol_error", "silent", "stalled", "age"};
 
+// What was done against peers that take more than their share; the first six have the order of
+// transport::Guard.
+inline constexpr std::array<absl::string_view, 8> kGuardActions = {
+    "connection_refused",    "connection_evicted", "connection_throttled", "call_evicted",
+    "descriptors_exhausted", "upload_stalled",     "answer_stalled",       "region_damaged"};
+
+// Why a line of the log was not written (log::Lost), and a span not exported (trace::Dropped).
+inline constexpr std::array<absl::string_view, 3> kLogLosses = {"repeated", "full", "failed"};
+inline constexpr std::array<absl::string_view, 2> kSpanLosses = {"full", "failed"};
+
 inline constexpr size_t kCodes = errors::kCallCodes;
 
 struct MethodMetrics {
@@ -52,6 +64,7 @@ struct MethodMetrics {
   Counter sent;      // messages
   std::array<Counter, kCodes> handled;
   Histogram handling_seconds;
+  Exemplars exemplars;  // of that
 };
 
 struct OperationMetrics {
@@ -80,7 +93,20 @@ struct Readings {
   std::array<double, kConnectionEnds.size()> connections_ended{};
   double connections_throttled = 0;
   double answers_stalled = 0;
+  double draining = 0;
+  std::array<double, kGuardActions.size()> guard_actions{};
+  double log_lines = 0;
+  std::array<double, kLogLosses.size()> log_lost{};
+  double spans_exported = 0;
+  std::array<double, kSpanLosses.size()> spans_dropped{};
+  // The most that some of these can be.
+  double memory_limit_bytes = 0;
+  double memory_budget_bytes = 0;
+  double receive_budget_bytes = 0;
+  double max_connections = 0;
 };
+
+class Page;
 
 // Safe from any thread.
 class Metrics {
@@ -105,16 +131,32 @@ class Metrics {
   // Counts a finished operation.
   void CountElements(Method method, DataType input, DataType output, int64_t elements);
 
-  // The page in Prometheus' text format.
+  // Counts a call that is over. `trace_id`: of the sampled trace that it belongs to, in hexadecimal,
+  // or empty.
+  void CountCall(Method method, absl::StatusCode code, Histogram::Duration time,
+                 const std::string& trace_id);
+  // So many cores have computed for so long.
+  void CountComputing(int cores, Histogram::Duration time) {
+    busy_core_nanoseconds_.Add(static_cast<uint64_t>(cores) *
+                               static_cast<uint64_t>(std::max<int64_t>(time.count(), 0)));
+  }
+
+  // The page in Prometheus' text format, and as OpenMetrics, with exemplars.
   std::string Text() const;
+  std::string OpenMetrics() const;
+  // The counts of kRejections.
+  std::array<uint64_t, kRejections.size()> rejections() const;
 
  private:
+  Page MakePage() const;
+
   const Build build_;
   const std::function<Readings()> read_;
   std::array<MethodMetrics, wire::kMethods.size()> methods_;
   std::array<OperationMetrics, wire::kOperations> operations_;
   std::array<Counter, kRejections.size()> rejected_;
   Histogram queue_seconds_;
+  Counter busy_core_nanoseconds_;
   Counter saturated_elements_;
 };
 

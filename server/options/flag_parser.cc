@@ -1,6 +1,8 @@
 // See flag_parser.h.
 #include "server/options/flag_parser.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -12,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "server/options/names.h"
 
 namespace quantd::server {
 namespace {
@@ -27,6 +30,33 @@ absl::Status Set(absl::string_view flag, absl::string_view source, absl::string_
 
 std::string EnvironmentName(absl::string_view flag) {
   return absl::StrCat("QUANTD_", absl::AsciiStrToUpper(flag));
+}
+
+// "; did you mean X?", or where the names are.
+std::string Hint(absl::string_view prefix, const std::string& name) {
+  return name.empty() ? "; see --help" : absl::StrCat("; did you mean ", prefix, name, "?");
+}
+
+// What nobody reads is no setting, whoever wrote it believes.
+absl::Status CheckEnvironment(absl::Span<const absl::string_view> names) {
+  constexpr absl::string_view kPrefix = "QUANTD_";
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    absl::string_view name = *entry;
+    const size_t equals = name.find('=');
+    const absl::string_view value =
+        equals == absl::string_view::npos ? "" : name.substr(equals + 1);
+    name = name.substr(0, equals);
+    const absl::string_view variable = name;
+    if (!absl::ConsumePrefix(&name, kPrefix)) continue;
+    const bool known = std::any_of(names.begin(), names.end(), [name](absl::string_view flag) {
+      return absl::AsciiStrToUpper(flag) == name;
+    });
+    if (known || IsOthersVariable(name, value)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown variable ", variable, " in the environment",
+                     Hint(kPrefix, absl::AsciiStrToUpper(MostLike(name, names)))));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -60,7 +90,8 @@ absl::StatusOr<std::string> ParseFlags(absl::Span<const absl::string_view> names
       name = positive;
       value = "false";
     } else if (!is_flag(name)) {
-      return absl::InvalidArgumentError(absl::StrCat("unknown flag '", argv[i], "'; see --help"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown flag '", argv[i], "'", Hint("--", MostLike(name, names))));
     } else if (equals == absl::string_view::npos && is_bool(name)) {
       value = "true";
     } else if (equals == absl::string_view::npos) {
@@ -73,6 +104,7 @@ absl::StatusOr<std::string> ParseFlags(absl::Span<const absl::string_view> names
     known = known.empty() || !is_list(name) ? value : absl::StrCat(known, ",", value);
   }
 
+  if (absl::Status status = CheckEnvironment(names); !status.ok()) return status;
   for (const absl::string_view name : names) {
     const std::string variable = EnvironmentName(name);
     const char* const value = std::getenv(variable.c_str());

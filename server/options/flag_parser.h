@@ -15,7 +15,8 @@ namespace quantd::server {
 // Sets the Abseil flags `names`: first those for which QUANTD_<NAME> is in the environment, then
 // those in argv (--name=value, --name value; --name and --noname for a bool). Returns "help" or
 // "version" when one of them is asked for, else "". INVALID_ARGUMENT, in one line, for an unknown
-// flag, a value that does not parse, or an argument that is no flag.
+// flag or variable QUANTD_... (it names the one that is most like it), a value that does not parse,
+// or an argument that is no flag.
 absl::StatusOr<std::string> ParseFlags(absl::Span<const absl::string_view> names, int argc,
                                        const char* const* argv);
 

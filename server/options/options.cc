@@ -2,9 +2,11 @@
 #include "server/options/options.h"
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
@@ -18,6 +20,7 @@
 #include "server/loop/policy.h"
 #include "server/memory/container.h"
 #include "server/options/flag_parser.h"
+#include "server/trace/poster.h"
 
 namespace quantd::server {
 
@@ -38,6 +41,51 @@ bool AbslParseFlag(absl::string_view text, Seconds* seconds, std::string* error)
 std::string AbslUnparseFlag(Seconds seconds) {
   return absl::StrCat(absl::ToDoubleSeconds(seconds.value));
 }
+
+// A word of a few, as a flag.
+template <typename Value, size_t n>
+struct Words {
+  std::array<std::pair<absl::string_view, Value>, n> all;
+
+  bool Parse(absl::string_view text, Value* value, std::string* error) const {
+    std::vector<absl::string_view> names;
+    for (const auto& [name, of_name] : all) {
+      if (name == text) {
+        *value = of_name;
+        return true;
+      }
+      names.push_back(name);
+    }
+    *error = absl::StrCat("must be one of ", absl::StrJoin(names, ", "));
+    return false;
+  }
+  std::string Name(Value value) const {
+    const auto has_value = [value](const auto& pair) { return pair.second == value; };
+    return std::string(std::find_if(all.begin(), all.end(), has_value)->first);
+  }
+};
+constexpr Words<log::Format, 3> kFormats = {
+    {{{"auto", log::Format::kAuto}, {"text", log::Format::kText}, {"json", log::Format::kJson}}}};
+constexpr Words<log::Level, 4> kLevels = {{{{"debug", log::Level::kDebug},
+                                            {"info", log::Level::kInfo},
+                                            {"warn", log::Level::kWarn},
+                                            {"error", log::Level::kError}}}};
+
+struct LogFormat {
+  log::Format value;
+};
+bool AbslParseFlag(absl::string_view text, LogFormat* format, std::string* error) {
+  return kFormats.Parse(text, &format->value, error);
+}
+std::string AbslUnparseFlag(LogFormat format) { return kFormats.Name(format.value); }
+
+struct LogLevel {
+  log::Level value;
+};
+bool AbslParseFlag(absl::string_view text, LogLevel* level, std::string* error) {
+  return kLevels.Parse(text, &level->value, error);
+}
+std::string AbslUnparseFlag(LogLevel level) { return kLevels.Name(level.value); }
 
 }  // namespace quantd::server
 
@@ -96,6 +144,19 @@ ABSL_FLAG(Seconds, lame_duck_seconds, Seconds{absl::ZeroDuration()},
 ABSL_FLAG(Seconds, drain_seconds, Seconds{absl::Seconds(30)},
           "On SIGTERM, after that: how long requests in flight may take to finish");
 ABSL_FLAG(bool, channelz, false, "Serve channelz, gRPC's own debugging service");
+ABSL_FLAG(
+    quantd::server::LogFormat, log_format, {quantd::log::Format::kAuto},
+    "The log on stderr: text, json (a line each), or auto: text, in colours on a terminal and "
+    "with priorities for systemd's journal");
+ABSL_FLAG(quantd::server::LogLevel, log_level, {quantd::log::Level::kInfo},
+          "Lines to write: debug, info, warn or error, and those above");
+ABSL_FLAG(
+    std::string, otlp_endpoint, "",
+    "Collector of spans, by OTLP over HTTP: http://HOST[:PORT][/PATH], with port 4318 and path "
+    "/v1/traces; empty: none");
+ABSL_FLAG(double, trace_sample_ratio, 0,
+          "Calls without a traceparent of which a span goes there, 0 to 1; of the others their "
+          "callers decide");
 
 namespace quantd::server {
 namespace {
@@ -122,7 +183,11 @@ constexpr absl::string_view kFlags[] = {"listen",
                                         "shared_memory_dir",
                                         "lame_duck_seconds",
                                         "drain_seconds",
-                                        "channelz"};
+                                        "channelz",
+                                        "log_format",
+                                        "log_level",
+                                        "otlp_endpoint",
+                                        "trace_sample_ratio"};
 
 // `Text`: of a value, for a person.
 template <typename Value, typename Text>
@@ -183,6 +248,17 @@ absl::Status Check() {
   count("queues", FLAGS_queues, 0, 1024);
   time("lame_duck_seconds", FLAGS_lame_duck_seconds, absl::ZeroDuration());
   time("drain_seconds", FLAGS_drain_seconds, absl::ZeroDuration());
+  const double ratio = absl::GetFlag(FLAGS_trace_sample_ratio);
+  if (!(ratio >= 0 && ratio <= 1)) {  // nor NaN
+    status.Update(absl::InvalidArgumentError(
+        absl::StrCat("--trace_sample_ratio is ", ratio, ", must be 0 to 1")));
+  }
+  if (const std::string endpoint = absl::GetFlag(FLAGS_otlp_endpoint); !endpoint.empty()) {
+    const absl::Status wrong = trace::ParseEndpoint(endpoint).status();
+    if (!wrong.ok()) {
+      status.Update(absl::InvalidArgumentError(absl::StrCat("--otlp_endpoint ", wrong.message())));
+    }
+  }
   return status;
 }
 
@@ -209,6 +285,10 @@ Options Effective() {
   options.lame_duck = absl::GetFlag(FLAGS_lame_duck_seconds).value;
   options.drain = absl::GetFlag(FLAGS_drain_seconds).value;
   options.channelz = absl::GetFlag(FLAGS_channelz);
+  options.log_format = absl::GetFlag(FLAGS_log_format).value;
+  options.log_level = absl::GetFlag(FLAGS_log_level).value;
+  options.otlp_endpoint = absl::GetFlag(FLAGS_otlp_endpoint);
+  options.trace_sample_ratio = absl::GetFlag(FLAGS_trace_sample_ratio);
 
   const uint64_t limit = memory::LimitBytes();
   if (options.max_connections == 0) {
@@ -269,25 +349,39 @@ std::string OneLine(absl::string_view text) {
   return line;
 }
 
-std::string Describe(const Options& options) {
+log::Fields Describe(const Options& options) {
   const auto seconds = [](absl::Duration time) { return absl::ToDoubleSeconds(time); };
-  return OneLine(absl::StrCat(
-      "listen=", absl::StrJoin(options.listen, ","), " http_listen=", options.http_listen,
-      " ready_file=", options.ready_file, " memory_limit_bytes=", options.memory.limit,
-      " max_message_bytes=", options.memory.max_message, " memory_budget_bytes=",
-      options.memory.requests, " receive_budget_bytes=", options.memory.receiving,
-      " region_hole_bytes=", options.memory.region_holes, " most_memory_bytes=",
-      options.memory.most(), " max_inflight_requests=", options.max_inflight_requests,
-      " max_queued_requests=", options.max_queued_requests, " queue_timeout=",
-      seconds(options.queue_timeout), " stall_timeout=", seconds(options.stall_timeout),
-      " max_connections=", options.max_connections, " max_streams=", options.max_streams,
-      " keepalive_time=", seconds(options.keepalive),
-      " max_connection_age=", seconds(options.max_connection_age),
-      " max_connection_age_grace=", seconds(options.max_connection_age_grace),
-      " threads=", options.threads, " queues=", options.queues, " simd=", options.simd,
-      " shared_memory_dir=", options.shared_memory_dir,
-      " lame_duck_seconds=", seconds(options.lame_duck), " drain_seconds=", seconds(options.drain),
-      " channelz=", options.channelz));
+  return {
+      {"listen", absl::StrJoin(options.listen, ",")},
+      {"http_listen", options.http_listen},
+      {"ready_file", options.ready_file},
+      {"memory_limit_bytes", options.memory.limit},
+      {"max_message_bytes", options.memory.max_message},
+      {"memory_budget_bytes", options.memory.requests},
+      {"receive_budget_bytes", options.memory.receiving},
+      {"region_hole_bytes", options.memory.region_holes},
+      {"most_memory_bytes", options.memory.most()},
+      {"max_inflight_requests", options.max_inflight_requests},
+      {"max_queued_requests", options.max_queued_requests},
+      {"queue_timeout", seconds(options.queue_timeout)},
+      {"stall_timeout", seconds(options.stall_timeout)},
+      {"max_connections", options.max_connections},
+      {"max_streams", options.max_streams},
+      {"keepalive_time", seconds(options.keepalive)},
+      {"max_connection_age", seconds(options.max_connection_age)},
+      {"max_connection_age_grace", seconds(options.max_connection_age_grace)},
+      {"threads", options.threads},
+      {"queues", options.queues},
+      {"simd", options.simd},
+      {"shared_memory_dir", options.shared_memory_dir},
+      {"lame_duck_seconds", seconds(options.lame_duck)},
+      {"drain_seconds", seconds(options.drain)},
+      {"channelz", static_cast<int>(options.channelz)},
+      {"log_format", kFormats.Name(options.log_format)},
+      {"log_level", kLevels.Name(options.log_level)},
+      {"otlp_endpoint", options.otlp_endpoint},
+      {"trace_sample_ratio", options.trace_sample_ratio},
+  };
 }
 
 }  // namespace quantd::server

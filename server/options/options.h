@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/log/log.h"
 #include "server/memory/shares.h"
 
 namespace quantd::server {
@@ -37,6 +38,10 @@ struct Options {
   absl::Duration lame_duck;
   absl::Duration drain;
   bool channelz = false;
+  log::Format log_format = log::Format::kAuto;
+  log::Level log_level = log::Level::kInfo;
+  std::string otlp_endpoint;  // empty: nothing is traced
+  double trace_sample_ratio = 0;
 
   // Calls that may be open: those that are worked on, those that wait, and a few that watch.
   int64_t max_calls() const { return max_inflight_requests + max_queued_requests + 256; }
@@ -59,8 +64,8 @@ std::string HelpText();
 // A text with what others wrote in it, as one line: control characters are escaped.
 std::string OneLine(absl::string_view text);
 
-// name=value of every option, for the log.
-std::string Describe(const Options& options);
+// Every option with its value, for the log.
+log::Fields Describe(const Options& options);
 
 }  // namespace quantd::server
 

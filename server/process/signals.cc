@@ -26,12 +26,15 @@ void BlockSignals() {
   for (const int ignored : {SIGPIPE, SIGXFSZ, SIGHUP, SIGUSR1, SIGUSR2}) signal(ignored, SIG_IGN);
 }
 
-int WaitForSignal() {
+int WaitForSignal(absl::Duration every, absl::FunctionRef<void()> tick) {
   const sigset_t signals = TerminationSignals();
-  int number = 0;
-  while (sigwait(&signals, &number) != 0) {
+  const timespec pause = absl::ToTimespec(every);
+  for (;;) {
+    if (every > absl::ZeroDuration()) tick();
+    const int number = every > absl::ZeroDuration() ? sigtimedwait(&signals, nullptr, &pause)
+                                                    : sigwaitinfo(&signals, nullptr);
+    if (number > 0) return number;
   }
-  return number;
 }
 
 void ExitAtNextSignal() {

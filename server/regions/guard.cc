@@ -25,6 +25,9 @@ struct Slot {
 static_assert(std::atomic<uintptr_t>::is_always_lock_free);
 constinit std::array<Slot, kMaxGuarded> slots;
 
+std::atomic<uint64_t> damaged_ranges{0};
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
 uintptr_t page_size = 4096;
 struct sigaction before;
 
@@ -44,7 +47,7 @@ bool Replace(uintptr_t address) {
     const uintptr_t end = slot.end.load();
     if (version % 2 != 0 || address < begin || address >= end) continue;
     if (slot.version.load() != version) continue;
-    slot.damaged.store(true);
+    if (!slot.damaged.exchange(true)) damaged_ranges.fetch_add(1);
     const uintptr_t page = address / page_size * page_size;
     // NOLINTNEXTLINE(performance-no-int-to-ptr)
     return mmap(reinterpret_cast<void*>(page), end - page, PROT_READ | PROT_WRITE,
@@ -94,6 +97,8 @@ int Guard(uint8_t* data, size_t size) {
 }
 
 bool IsDamaged(int slot) { return slots[static_cast<size_t>(slot)].damaged.load(); }
+
+uint64_t CountDamaged() { return damaged_ranges.load(); }
 
 void Unguard(int slot) {
   Slot& free = slots[static_cast<size_t>(slot)];

@@ -29,6 +29,9 @@ int Guard(uint8_t* data, size_t size);
 // Whether pages of it were replaced. Once it is so, it stays so.
 bool IsDamaged(int slot);
 
+// Ranges that were, since the process started.
+uint64_t CountDamaged();
+
 // Before it is unmapped. REQUIRES: nobody reads or writes the range any more.
 void Unguard(int slot);
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "server/loop/event.h"
 #include "server/rpc/calls.h"
+#include "server/services/descriptors.h"
 #include "server/services/messages.h"
 #include "server/wire/status_details.h"
 
@@ -75,7 +76,7 @@ void SetExtensions(const DescriptorPool& pool, const std::string& type,
 }  // namespace
 
 ServerReflectionResponse Reflection::Answer(const ServerReflectionRequest& request) const {
-  const DescriptorPool& pool = *DescriptorPool::generated_pool();
+  const DescriptorPool& pool = Descriptors();
   ServerReflectionResponse response;
   response.set_valid_host(request.host());
   *response.mutable_original_request() = request;

@@ -16,8 +16,7 @@ namespace quantd::services {
 // Safe from any thread. Outlives every call.
 class Reflection {
  public:
-  // Lists these services. Their protos, and all others, are those that are compiled into the
-  // program.
+  // Lists these services. Their protos, and all others, are those of descriptors.h.
   Reflection(std::vector<std::string> services, memory::Pool& pool)
       : services_(std::move(services)), pool_(pool) {}
 

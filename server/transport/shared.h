@@ -28,7 +28,8 @@ class Service {
   virtual void Begin(Stream& stream) = 0;
   // A call is refused before it starts, and counted: what the client gets to see. `method`: what
   // Find said.
-  virtual errors::CallStatus Refuse(int method, const absl::Status& status) const = 0;
+  virtual errors::CallStatus Refuse(const Stream& stream, int method,
+                                    const absl::Status& status) const = 0;
   // Whether others wait for what a peer that does not read its answers holds.
   virtual bool AnyoneWaits() const = 0;
 
@@ -67,19 +68,34 @@ enum class ConnectionEnd : uint8_t {
 };
 inline constexpr size_t kConnectionEnds = 6;
 
+// What is done against a peer that takes more than its share.
+enum class Guard : uint8_t {
+  kConnectionRefused,    // its own peer has as many as anybody
+  kConnectionEvicted,    // for one of a peer with fewer
+  kConnectionThrottled,  // was read no further for a while, for its many frames without use
+  kCallEvicted,          // had sent nothing, for one of a connection with fewer
+  kDescriptorsExhausted,
+  kUploadStalled,  // stood still while others waited for its memory
+  kAnswerStalled,  // was not read while others waited for its memory
+};
+inline constexpr size_t kGuards = 7;
+
 // Relaxed: a reading is a little behind.
 struct Counters {
   std::atomic<int64_t> connections{0};  // now
   std::atomic<uint64_t> accepted{0};
   std::array<std::atomic<uint64_t>, kConnectionEnds> ended{};
-  std::atomic<int64_t> calls{0};             // now
-  std::atomic<uint64_t> stalled_answers{0};  // given up
-  std::atomic<uint64_t> throttled{0};  // times that a connection was read no further for a while
+  std::array<std::atomic<uint64_t>, kGuards> guards{};
+  std::atomic<int64_t> calls{0};  // now
   std::atomic<int64_t> throttled_now{0};
 
   void CountEnd(ConnectionEnd why) {
     ended[static_cast<size_t>(why)].fetch_add(1, std::memory_order_relaxed);
   }
+  void CountGuard(Guard what) {
+    guards[static_cast<size_t>(what)].fetch_add(1, std::memory_order_relaxed);
+  }
+  const std::atomic<uint64_t>& guard(Guard what) const { return guards[static_cast<size_t>(what)]; }
 };
 
 struct Shared {

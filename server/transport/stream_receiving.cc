@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors/reason.h"
 #include "server/transport/connection.h"
+#include "server/transport/notes.h"
 #include "server/transport/shared.h"
 #include "server/transport/stream.h"
 
@@ -84,6 +85,7 @@ void Stream::BeginMessage() {
   prefix_have_ = 0;
   total_ = static_cast<size_t>(prefix_[1]) << 24 | prefix_[2] << 16 | prefix_[3] << 8 | prefix_[4];
   received_ = 0;
+  message_began_at_ = loop_.now();
   if (prefix_[0] != 0) {
     Interrupt(absl::UnimplementedError(
         "the message is compressed, which is disabled: send messages uncompressed"));
@@ -284,6 +286,9 @@ void Stream::WaitedTooLong() {
 void Stream::OnGivenUp() {
   // Unless all of it has come meanwhile.
   if (incoming_ == Incoming::kBody) {
+    if (connection_ != nullptr) {
+      NoteGuard(connection_->shared().counters, Guard::kUploadStalled, *peer_name_);
+    }
     Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
                              "the upload stood at ", received_, " of ", total_,
                              " bytes while others waited for its memory; try again later")),

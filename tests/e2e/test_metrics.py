@@ -87,6 +87,44 @@ def test_what_is_counted(start):
     assert abs(now["process_start_time_seconds"] - time.time()) < 300
 
 
+def test_a_stream_that_waits_for_its_client_is_not_a_queue(start):
+    """The clock of an item runs from its own first bytes: what lies between two items is the client's time."""
+    server = start()
+
+    def items():
+        for i in range(4):
+            yield pb.StreamRequest(id=i, quantize=quantize([1.0]))
+            time.sleep(0.5)
+
+    begin = time.monotonic()
+    assert len(list(server.stub.Stream(items(), timeout=30))) == 4
+    waited = time.monotonic() - begin
+    now = server.metrics()
+    assert now["quantd_queue_seconds_count"] == 4
+    # Three pauses of a client are 1.5 s; a busy machine may well add a wait of its own.
+    assert now["quantd_queue_seconds_sum"] < waited / 4
+
+
+def test_limits_are_beside_what_they_limit(start):
+    server = start("--max_connections=70", "--memory_budget_bytes=50000000", "--receive_budget_bytes=40000000")
+    now = server.metrics()
+    expected = {
+        "quantd_max_connections": 70,
+        "quantd_memory_budget_bytes": 50_000_000,
+        "quantd_receive_budget_bytes": 40_000_000,
+        "quantd_draining": 0,
+    }
+    assert {name: now[name] for name in expected} == expected
+    (limit,) = re.findall(r" memory_limit_bytes=(\d+)", server.log())
+    assert now["quantd_memory_limit_bytes"] == float(limit)
+
+
+def test_the_page_says_that_a_drain_has_begun(start):
+    server = start("--lame_duck_seconds=5")
+    server.signal()
+    wait_for(lambda: server.metrics()["quantd_draining"] == 1, 4, "the drain is on the page")
+
+
 def test_deadlines_and_cancellations_are_counted(start):
     server = start()
     big = pb.DynamicQuantizeRequest(x=tensor(np.ones(4_000_000)))

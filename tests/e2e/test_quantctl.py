@@ -260,6 +260,28 @@ def test_unix_socket(start, tmp_path):
     assert quantctl("health", f"--address=unix:{path}")[0] == 0
 
 
+@pytest.mark.parametrize("command", ["health", "info"])
+def test_without_an_address_the_servers_own_is_asked(server, start, tmp_path, monkeypatch, command):
+    """As in a container, whose environment says where the server listens."""
+    port = server.address.rsplit(":", 1)[1]
+    for listen in (f"0.0.0.0:{port}", f"[::]:{port}", f"127.0.0.1:{port},127.0.0.1:1"):
+        monkeypatch.setenv("QUANTD_LISTEN", listen)
+        code, out, err = quantctl(command, "--json")
+        assert (code, err) == (0, "") and json.loads(out)["address"] == f"127.0.0.1:{port}"
+    monkeypatch.setenv("QUANTD_LISTEN", "127.0.0.1:1")
+    assert quantctl(command)[0] == 1
+    assert quantctl(command, f"--address={server.address}")[0] == 0
+    assert quantctl(command, address=server.address)[0] == 0
+    for listen in ("127.0.0.1:0", "nowhere", "", "unix:"):
+        monkeypatch.setenv("QUANTD_LISTEN", listen)
+        code, out, err = quantctl(command)
+        assert (code, out, err.count("\n")) == (2, "", 1) and f"QUANTD_LISTEN is '{listen}'" in err
+    monkeypatch.delenv("QUANTD_LISTEN")
+    start(listen=(f"unix:{tmp_path}/socket",))
+    monkeypatch.setenv("QUANTD_LISTEN", f"unix:{tmp_path}/socket")
+    assert quantctl(command)[0] == 0
+
+
 @pytest.mark.parametrize("command", [["health"], ["info"], ["quantize", "x.npy", "-o", "y.npy"]])
 def test_no_server_is_exit_code_1_and_advice(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)

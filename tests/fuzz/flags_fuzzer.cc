@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "fuzzing.h"
+#include "server/log/format.h"
 #include "server/options/options.h"
 
 namespace quantd::fuzz {
@@ -170,7 +171,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Require(memory.most() >= memory.requests, "the sum does not overflow");
     Require(options.drain >= absl::ZeroDuration() && options.drain < absl::InfiniteDuration(),
             "times are finite");
-    for (const char byte : server::Describe(options)) {
+    for (const char byte : log::FormatFields(server::Describe(options))) {
       Require(!absl::ascii_iscntrl(static_cast<unsigned char>(byte)),
               "the log has one line for them");
     }

@@ -225,10 +225,10 @@ void AddCommands(CLI::App* app, Options* o) {
             "The original file: show how far the quantized tensors are from it");
   inspect.Finding().Granularity().Bins().Choice().Engine().Printing();
   add("info", "What a server is and what it allows")
-      .Address("The server (default 127.0.0.1:50051)")
+      .Address("The server; default: the first of QUANTD_LISTEN, else 127.0.0.1:50051")
       .Printing();
   add("health", "Exit 0 when a server is serving; for container health checks")
-      .Address("The server (default 127.0.0.1:50051)")
+      .Address("The server; default: the first of QUANTD_LISTEN, else 127.0.0.1:50051")
       .Printing()
       .Text("--service", &o->service,
             "Service to ask about, such as quantd.v1.QuantizationService (default: the server)");

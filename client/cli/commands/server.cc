@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "commands/commands.h"
+#include "commands/listener.h"
 #include "engine/errors.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "quantd/client/client.h"
@@ -24,8 +26,10 @@ absl::Duration Patience(const Options& options) {
   return absl::Seconds(std::min(options.timeout, 5.0));
 }
 
-std::string AddressOf(const Options& options) {
-  return options.address.empty() ? "127.0.0.1:50051" : options.address;
+absl::StatusOr<std::string> AddressOf(const Options& options) {
+  if (!options.address.empty()) return options.address;
+  const char* const listen = std::getenv("QUANTD_LISTEN");
+  return listen == nullptr ? "127.0.0.1:50051" : AddressOfListener(listen);
 }
 
 absl::Status CallError(const absl::Status& status, const std::string& address, const char* what) {
@@ -37,7 +41,9 @@ absl::Status CallError(const absl::Status& status, const std::string& address, c
 }  // namespace
 
 absl::Status RunInfo(const Options& options) {
-  const std::string address = AddressOf(options);
+  const absl::StatusOr<std::string> found = AddressOf(options);
+  if (!found.ok()) return found.status();
+  const std::string& address = *found;
   const absl::StatusOr<v1::GetServerInfoResponse> answer =
       client::Client(address, {.timeout = Patience(options)}).GetServerInfo();
   if (!answer.ok()) return CallError(answer.status(), address, "ask the server");
@@ -68,7 +74,9 @@ absl::Status RunInfo(const Options& options) {
 }
 
 absl::Status RunHealth(const Options& options) {
-  const std::string address = AddressOf(options);
+  const absl::StatusOr<std::string> found = AddressOf(options);
+  if (!found.ok()) return found.status();
+  const std::string& address = *found;
   // A channel that checks health by itself would not ask a server that says NOT_SERVING.
   const client::Client client(address, {.health_check = false});
   const auto stub = health::Health::NewStub(client.channel());

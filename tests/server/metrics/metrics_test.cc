@@ -82,6 +82,11 @@ Readings Now() {
   }
   now.connections_throttled = 13;
   now.answers_stalled = 14;
+  now.draining = 1;
+  now.memory_limit_bytes = 30;
+  now.memory_budget_bytes = 31;
+  now.receive_budget_bytes = 32;
+  now.max_connections = 33;
   return now;
 }
 
@@ -123,6 +128,11 @@ TEST(Metrics, ShowsWhatOthersCount) {
                              "quantd_connections_accepted_total 12",
                              "quantd_connections_throttled_total 13",
                              "quantd_answers_stalled_total 14",
+                             "quantd_draining 1",
+                             "quantd_memory_limit_bytes 30",
+                             "quantd_memory_budget_bytes 31",
+                             "quantd_receive_budget_bytes 32",
+                             "quantd_max_connections 33",
                              R"(quantd_connections_ended_total{reason="too_many"} 20)",
                              R"(quantd_connections_ended_total{reason="no_handshake"} 21)",
                              R"(quantd_connections_ended_total{reason="protocol_error"} 22)",

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/log/format.h"
 #include "server/memory/container.h"
 #include "server/memory/shares.h"
 
@@ -66,7 +67,7 @@ TEST(Options, AnErrorIsOneLineWhateverIsInTheValue) {
   }
   const auto parsed = Parse({"--listen=a:1", "--ready_file=/x\ny"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_THAT(Describe(parsed->options), HasSubstr("ready_file=/x\\x0ay "));
+  EXPECT_THAT(log::FormatFields(Describe(parsed->options)), HasSubstr("ready_file=\"/x\\x0ay\" "));
 }
 
 TEST(Options, TheFlagWinsOverTheEnvironment) {
@@ -230,7 +231,8 @@ TEST(Options, HelpAndVersion) {
 TEST(Options, EveryFlagIsDescribed) {
   const auto parsed = Parse({"--listen=a:1,unix:/x", "--stall_timeout=700ms"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  const std::string described = absl::StrCat(" ", Describe(parsed->options));
+  const std::string described =
+      absl::StrCat(" ", log::FormatFields(Describe(parsed->options)), " ");
   int flags = 0;
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(HelpText(), '\n'))) {
     if (!absl::StartsWith(line, "  --") || !absl::StrContains(line, "  (")) continue;
@@ -241,6 +243,53 @@ TEST(Options, EveryFlagIsDescribed) {
   EXPECT_GE(flags, 20);
   EXPECT_THAT(described, HasSubstr(" listen=a:1,unix:/x "));
   EXPECT_THAT(described, HasSubstr(" stall_timeout=0.7 "));
+}
+
+TEST(Options, AMisspeltFlagNamesTheRightOne) {
+  const auto message = [](const char* flag) {
+    return std::string(Parse({flag}).status().message());
+  };
+  EXPECT_THAT(message("--thread=2"), HasSubstr("'--thread=2'; did you mean --threads?"));
+  EXPECT_THAT(message("--lsiten=a:1"), HasSubstr("; did you mean --listen?"));
+  EXPECT_THAT(message("--max-message-bytes=1"), HasSubstr("; did you mean --max_message_bytes?"));
+  EXPECT_THAT(message("--no_such_thing_at_all"), HasSubstr("; see --help"));
+  EXPECT_THAT(message(std::string(1 << 20, 'x').insert(0, "--").c_str()), HasSubstr("see --help"));
+}
+
+TEST(Options, AMisspeltVariableNamesTheRightOne) {
+  const std::tuple<const char*, const char*> wrong[] = {
+      {"QUANTD_LISTN", "QUANTD_LISTEN"},
+      {"QUANTD_MAX_MESSAGE_BYTE", "QUANTD_MAX_MESSAGE_BYTES"},
+      {"QUANTD_threads", "QUANTD_THREADS"},
+      {"QUANTD_HTTP_PORT", "see --help"},
+      {"QUANTD_", "see --help"},
+      {"QUANTD_ZZZZZZZZ", "see --help"}};
+  for (const auto& [name, hint] : wrong) {
+    const Variable variable(name, "9464");
+    const std::string message(Parse({"--listen=a:1"}).status().message());
+    EXPECT_THAT(message, HasSubstr(absl::StrCat("unknown variable ", name, " ")));
+    EXPECT_THAT(message, HasSubstr(hint));
+    EXPECT_TRUE(Parse({"--help"}).ok());
+  }
+}
+
+TEST(Options, VariablesOfOthersAreLeftAlone) {
+  const std::tuple<const char*, const char*> others[] = {
+      {"QUANTD_PORT", "tcp://10.0.0.1:50051"},
+      {"QUANTD_PORT_50051_TCP_ADDR", "10.0.0.1"},
+      {"QUANTD_SERVICE_HOST", "10.0.0.1"},
+      {"QUANTD_SERVICE_PORT_GRPC", "50051"},
+      {"QUANTD_HEADLESS_PORT", "tcp://10.0.0.1:50051"},
+      {"QUANTD_HEADLESS_PORT_50051_TCP", "tcp://10.0.0.1:50051"},
+      {"QUANTD_HEADLESS_SERVICE_PORT", "50051"},
+      {"QUANTD_ADDRESS", "a:1"},
+      {"QUANTD_TLS_CA", "/x"},
+      {"QUANTD_TEST_SEED", "1"},
+      {"QUANTDX_LISTN", "1"}};
+  for (const auto& [name, value] : others) {
+    const Variable variable(name, value);
+    EXPECT_TRUE(Parse({"--listen=a:1"}).ok()) << name;
+  }
 }
 
 TEST(Options, EverythingWrongIsOneLine) {

@@ -143,7 +143,7 @@ TEST_F(Services, HealthIsWatched) {
 }
 
 TEST_F(Services, ReflectionAnswersEveryQuestion) {
-  std::vector<ServerReflectionRequest> questions(9);
+  std::vector<ServerReflectionRequest> questions(10);
   questions[0].set_list_services("");
   questions[1].set_file_containing_symbol("quantd.v1.QuantizationService");
   questions[2].set_file_by_filename("quantd/v1/quantization.proto");
@@ -153,6 +153,7 @@ TEST_F(Services, ReflectionAnswersEveryQuestion) {
   questions[6].set_all_extension_numbers_of_type("quantd.v1");
   questions[7].mutable_file_containing_extension()->set_containing_type("no");
   questions[8].set_host("asks nothing");
+  questions[9].set_file_containing_symbol("google.rpc.RetryInfo");
   std::string bytes;
   for (const auto& question : questions) bytes += Prefixed(question.SerializeAsString());
   client_->Say(CallHead(1, kReflect));
@@ -175,6 +176,8 @@ TEST_F(Services, ReflectionAnswersEveryQuestion) {
             "google.protobuf.FieldOptions");
   EXPECT_EQ(answer(8).error_response().error_code(), 3);
   EXPECT_EQ(answer(8).original_request().host(), "asks nothing");
+  // Its own file, and that of Duration.
+  EXPECT_EQ(answer(9).file_descriptor_response().file_descriptor_proto_size(), 2);
   EXPECT_EQ(Call(3, kReflect, "\xFF"), 3);
 }
 

@@ -1,0 +1,20 @@
+package quantd
+
+// ServiceConfig is what Dial gives gRPC: all servers of the name in turns; a call that fails with UNAVAILABLE is made again.
+// It is deploy/service_config.json; grpc.WithDefaultServiceConfig replaces it.
+const ServiceConfig = `{
+  "loadBalancingConfig": [{"round_robin": {}}],
+  "methodConfig": [
+    {
+      "name": [{"service": "quantd.v1.QuantizationService"}],
+      "retryPolicy": {
+        "maxAttempts": 5,
+        "initialBackoff": "0.05s",
+        "maxBackoff": "1s",
+        "backoffMultiplier": 2,
+        "retryableStatusCodes": ["UNAVAILABLE"]
+      }
+    }
+  ]
+}
+`

@@ -1,0 +1,160 @@
+package quantd
+
+import (
+	"bytes"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"example.com/quantd/client/go/quantdv1"
+)
+
+// Bytes as the contract says, on hosts of any byte order: this file is run on a big-endian machine, too.
+func TestBytesAreLittleEndian(t *testing.T) {
+	for name, pair := range map[string]struct {
+		tensor *quantdv1.Tensor
+		bytes  []byte
+	}{
+		"FLOAT":  {FromFloat32s([]float32{1, -2}, 2), []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0}},
+		"INT32":  {FromInt32s([]int32{1, -2}, 2), []byte{1, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff}},
+		"INT16":  {FromInt16s([]int16{1, -2}, 2), []byte{1, 0, 0xfe, 0xff}},
+		"UINT16": {FromUint16s([]uint16{1, 0x1234}, 2), []byte{1, 0, 0x34, 0x12}},
+		"INT8":   {FromInt8s([]int8{1, -2}, 2), []byte{1, 0xfe}},
+		"UINT8":  {FromUint8s([]uint8{1, 254}, 2), []byte{1, 0xfe}},
+	} {
+		if !bytes.Equal(pair.tensor.GetRawData(), pair.bytes) || typeName(pair.tensor.DataType) != name {
+			t.Errorf("%s: %v", name, pair.tensor)
+		}
+	}
+}
+
+func TestThereAndBack(t *testing.T) {
+	floats := []float32{0, 1.5, -3.25, math.MaxFloat32, float32(math.Inf(-1)), math.SmallestNonzeroFloat32}
+	if got, err := Float32s(FromFloat32s(floats, 2, 3)); err != nil || !reflect.DeepEqual(got, floats) {
+		t.Error(got, err)
+	}
+	ints := []int32{0, math.MinInt32, math.MaxInt32}
+	if got, err := Int32s(FromInt32s(ints, 3)); err != nil || !reflect.DeepEqual(got, ints) {
+		t.Error(got, err)
+	}
+	shorts := []int16{0, math.MinInt16, math.MaxInt16}
+	if got, err := Int16s(FromInt16s(shorts, 3)); err != nil || !reflect.DeepEqual(got, shorts) {
+		t.Error(got, err)
+	}
+	words := []uint16{0, 1, math.MaxUint16}
+	if got, err := Uint16s(FromUint16s(words, 3)); err != nil || !reflect.DeepEqual(got, words) {
+		t.Error(got, err)
+	}
+	bytes := []int8{0, -128, 127}
+	if got, err := Int8s(FromInt8s(bytes, 3)); err != nil || !reflect.DeepEqual(got, bytes) {
+		t.Error(got, err)
+	}
+}
+
+func TestPacking(t *testing.T) {
+	fours, err := FromInt4s([]int8{-8, 7, -1}, 3)
+	if err != nil || !bytes.Equal(fours.GetRawData(), []byte{0x78, 0x0f}) {
+		t.Fatal(fours, err)
+	}
+	if got, err := Int8s(fours); err != nil || !reflect.DeepEqual(got, []int8{-8, 7, -1}) {
+		t.Error(got, err)
+	}
+	twos, err := FromInt2s([]int8{-2, 1, 0, -1, 1}, 5)
+	if err != nil || !bytes.Equal(twos.GetRawData(), []byte{0xc6, 0x01}) {
+		t.Fatal(twos, err)
+	}
+	if got, err := Int8s(twos); err != nil || !reflect.DeepEqual(got, []int8{-2, 1, 0, -1, 1}) {
+		t.Error(got, err)
+	}
+	unsigned, err := FromUint4s([]uint8{15, 0, 9}, 3)
+	if err != nil || !bytes.Equal(unsigned.GetRawData(), []byte{0x0f, 0x09}) {
+		t.Fatal(unsigned, err)
+	}
+	if got, err := Uint8s(unsigned); err != nil || !reflect.DeepEqual(got, []uint8{15, 0, 9}) {
+		t.Error(got, err)
+	}
+	unsigned, err = FromUint2s([]uint8{3, 0, 2, 1, 3}, 5)
+	if err != nil || !bytes.Equal(unsigned.GetRawData(), []byte{0x63, 0x03}) {
+		t.Fatal(unsigned, err)
+	}
+	if got, err := Uint8s(unsigned); err != nil || !reflect.DeepEqual(got, []uint8{3, 0, 2, 1, 3}) {
+		t.Error(got, err)
+	}
+	for _, value := range []int8{-9, 8} {
+		if _, err := FromInt4s([]int8{0, value}, 2); err == nil || !strings.Contains(err.Error(), "element 1") {
+			t.Errorf("%d: %v", value, err)
+		}
+	}
+	if _, err := FromUint2s([]uint8{4}); err == nil {
+		t.Error("4 fits into two bits")
+	}
+}
+
+func TestHalfBits(t *testing.T) {
+	half := func(bits uint16) float32 {
+		got, err := Float32s(FromBytes(quantdv1.DataType_DATA_TYPE_FLOAT16, []byte{byte(bits), byte(bits >> 8)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got[0]
+	}
+	for bits, want := range map[uint16]float32{
+		0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x0001: 0x1p-24, 0x83ff: -1023 * 0x1p-24, 0x0400: 0x1p-14, 0x3555: 0.33325195,
+		0x7c00: float32(math.Inf(1)), 0xfc00: float32(math.Inf(-1)), 0: 0,
+	} {
+		if got := half(bits); got != want {
+			t.Errorf("%04x: %v, not %v", bits, got, want)
+		}
+	}
+	if got := half(0x8000); got != 0 || !math.Signbit(float64(got)) {
+		t.Errorf("-0: %v", got)
+	}
+	if got := half(0x7e00); got == got {
+		t.Errorf("NaN: %v", got)
+	}
+}
+
+func TestTensorsThatAreWrong(t *testing.T) {
+	float := quantdv1.DataType_DATA_TYPE_FLOAT
+	for name, tensor := range map[string]*quantdv1.Tensor{
+		"nil":        nil,
+		"another":    FromInt8s([]int8{1}),
+		"too short":  FromBytes(float, make([]byte, 7), 2),
+		"too long":   FromBytes(float, make([]byte, 12), 2),
+		"none":       {DataType: float, Shape: []int64{1}},
+		"negative":   FromBytes(float, nil, -1),
+		"overflows":  FromBytes(float, make([]byte, 4), math.MaxInt64, math.MaxInt64, 4),
+		"in values":  {DataType: float, Shape: []int64{1}, Contents: &quantdv1.Tensor_FloatValues{}},
+		"elsewhere":  {DataType: float, Shape: []int64{1}, Contents: &quantdv1.Tensor_SharedMemory{}},
+		"empty, not": FromBytes(float, make([]byte, 4), 0, math.MaxInt64),
+	} {
+		if got, err := Float32s(tensor); err == nil {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got, err := Float32s(FromBytes(float, nil, math.MaxInt64, 0, math.MaxInt64)); err != nil || len(got) != 0 {
+		t.Errorf("empty: %v (%v)", got, err)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	t.Setenv("QUANTD_ADDRESS", " there:1 ")
+	for address, want := range map[string]string{
+		"": "there:1", "a": "a:50051", "a:": "a:50051", "a:7": "a:7", "::1": "[::1]:50051", "[::1]": "[::1]:50051", "[::1]:7": "[::1]:7",
+		"unix:/a.sock": "unix:/a.sock", "dns:///a:7": "dns:///a:7", "xds:///a": "xds:///a",
+	} {
+		if got, err := targetOf(address); err != nil || got != want {
+			t.Errorf("%q: %q (%v), not %q", address, got, err, want)
+		}
+	}
+	for _, address := range []string{"http://a", "https://a:1", ":7", "[::1"} {
+		if got, err := targetOf(address); err == nil {
+			t.Errorf("%q: %q", address, got)
+		}
+	}
+	t.Setenv("QUANTD_ADDRESS", "")
+	if got, _ := targetOf(""); got != "127.0.0.1:50051" {
+		t.Error(got)
+	}
+}

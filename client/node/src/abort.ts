@@ -1,0 +1,16 @@
+// AbortSignals: one listener a signal, however many calls have it. A listener a call would be what Node warns of as a leak.
+
+const waiting = new WeakMap<AbortSignal, Set<() => void>>();
+
+/** Calls `cancel` when the signal is aborted; the function that comes back ends that. */
+export function onAbort(signal: AbortSignal | undefined, cancel: () => void): () => void {
+  if (!signal) return () => {};
+  let cancels = waiting.get(signal);
+  if (!cancels) {
+    const all = (cancels = new Set<() => void>());
+    waiting.set(signal, all);
+    signal.addEventListener('abort', () => all.forEach((each) => each()), {once: true});
+  }
+  cancels.add(cancel);
+  return () => void cancels.delete(cancel);
+}

@@ -1,0 +1,30 @@
+// Addresses: what a user writes, as a target that gRPC takes.
+
+const DEFAULT_PORT = 50051;
+const AS_THEY_ARE = ['unix:', 'unix-abstract:', 'vsock:', 'xds:', 'passthrough:'];
+
+function withPort(host: string): string {
+  if (host.startsWith('[')) {
+    const parts = /^(\[[^\]]*\])(?::(\d*))?$/.exec(host);
+    if (!parts) throw new TypeError(`address "${host}": what begins with [ is [IPv6 address] or [IPv6 address]:port`);
+    return `${parts[1]}:${parts[2] || DEFAULT_PORT}`;
+  }
+  // More colons than a port needs: IPv6 without brackets.
+  if (host.split(':').length > 2) return `[${host}]:${DEFAULT_PORT}`;
+  const [name, port] = host.split(':');
+  if (!name) throw new TypeError(`address "${host}" names no host`);
+  return `${name}:${port || DEFAULT_PORT}`;
+}
+
+/** The gRPC target of an address; of QUANTD_ADDRESS, or 127.0.0.1:50051, when there is none. A host without port gets 50051. */
+export function target(given?: string): string {
+  const address = (given ?? (process.env['QUANTD_ADDRESS'] || `127.0.0.1:${DEFAULT_PORT}`)).trim();
+  if (!address) throw new TypeError('address is empty; give one such as "127.0.0.1:50051"');
+  if (AS_THEY_ARE.some((scheme) => address.startsWith(scheme))) return address;
+  if (/^https?:\/\//.test(address)) {
+    throw new TypeError(`address "${address}": quantd speaks gRPC; give host:port, and tlsCa for TLS`);
+  }
+  const scheme = /^(dns:(\/\/[^/]*\/)?|ipv[46]:(?!\/\/))/.exec(address)?.[0];
+  if (scheme === undefined) return address.includes('://') ? address : withPort(address);
+  return scheme + address.slice(scheme.length).split(',').map(withPort).join(',');
+}

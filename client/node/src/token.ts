@@ -1,0 +1,43 @@
+// The token that a server with --auth_token_file wants: read from a file, and read again when it may have been changed.
+
+import * as fs from 'node:fs';
+import {InterceptingCall, type Interceptor} from '@grpc/grpc-js';
+
+const READ_AGAIN_MS = 1000;
+
+/** The token in a file's first line. Never part of an error's text. */
+function read(path: string): string {
+  let content;
+  try {
+    content = fs.readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new Error(`authTokenFile: ${(error as Error).message}`, {cause: error});
+  }
+  const token = content.split('\n', 1)[0]!.trim();
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw new Error(`authTokenFile: the first line of ${path} is ${token ? 'no token: it has blanks or non-ASCII' : 'empty'}`);
+  }
+  return token;
+}
+
+/** Adds the token to every call, also those of the generated stub; undefined when no file is named. */
+export function tokenInterceptor(given?: string): Interceptor | undefined {
+  const path = given || process.env['QUANTD_AUTH_TOKEN_FILE'];
+  if (!path) return undefined;
+  let token = read(path);
+  let fresh = performance.now();
+  return (options, nextCall) => new InterceptingCall(nextCall(options), {
+    start(metadata, listener, next) {
+      if (performance.now() - fresh > READ_AGAIN_MS) {
+        try {
+          token = read(path);
+        } catch {
+          // A file that is being replaced: the token that we have may still do.
+        }
+        fresh = performance.now();
+      }
+      metadata.set('authorization', `Bearer ${token}`);
+      next(metadata, listener);
+    },
+  });
+}

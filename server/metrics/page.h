@@ -1,0 +1,47 @@
+// The page of metrics: families of series, as Prometheus' text and as OpenMetrics, which has room for
+// exemplars.
+#ifndef QUANTD_SERVER_METRICS_PAGE_H_
+#define QUANTD_SERVER_METRICS_PAGE_H_
+
+#include <prometheus/metric_family.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "server/metrics/histogram.h"
+
+namespace quantd::metrics {
+
+using Labels = std::vector<prometheus::ClientMetric::Label>;
+prometheus::ClientMetric::Label Label(absl::string_view name, absl::string_view value);
+
+// The families in the order in which they are shown.
+class Page {
+ public:
+  // What is added from now on is of this family. A counter's name ends in _total.
+  void Start(prometheus::MetricType type, absl::string_view name, absl::string_view help);
+  void AddCounter(Labels labels, double value);
+  void AddGauge(Labels labels, double value);
+  // `exemplars`: of the histogram, or null. Looked at when the page is written.
+  void AddHistogram(Labels labels, const Histogram& histogram,
+                    const Exemplars* exemplars = nullptr);
+  // Families of one series without labels.
+  void AddOneCounter(absl::string_view name, absl::string_view help, double value);
+  void AddOneGauge(absl::string_view name, absl::string_view help, double value);
+
+  // Prometheus' text format 0.0.4.
+  std::string Text() const;
+  // OpenMetrics 1.0.0: the same series with the same numbers.
+  std::string OpenMetrics() const;
+
+ private:
+  prometheus::ClientMetric& Add(Labels labels);
+
+  std::vector<prometheus::MetricFamily> families_;
+  std::vector<const Exemplars*> exemplars_;  // of each histogram, in their order
+};
+
+}  // namespace quantd::metrics
+
+#endif  // QUANTD_SERVER_METRICS_PAGE_H_

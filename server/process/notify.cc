@@ -1,0 +1,128 @@
+// See notify.h. The protocol is that of sd_notify(3), which promises to keep it.
+#include "server/process/notify.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace quantd::process {
+namespace {
+
+// A manager that reads nothing, for so long, is told nothing.
+constexpr absl::Duration kPatience = absl::Seconds(1);
+constexpr absl::Duration kPause = absl::Milliseconds(10);
+
+const char* Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? nullptr : value;
+}
+
+absl::Status Wrong(const char* variable, absl::string_view value, absl::string_view must) {
+  return absl::InvalidArgumentError(absl::StrCat(variable, " is '", value, "', must be ", must));
+}
+
+absl::StatusOr<absl::Duration> WatchdogInterval() {
+  const char* const text = Variable("WATCHDOG_USEC");
+  if (text == nullptr) return absl::ZeroDuration();
+  int64_t microseconds = 0;
+  if (!absl::SimpleAtoi(text, &microseconds) || microseconds <= 0) {
+    return Wrong("WATCHDOG_USEC", text, "a number of microseconds");
+  }
+  if (const char* const pid_text = Variable("WATCHDOG_PID"); pid_text != nullptr) {
+    int64_t pid = 0;
+    if (!absl::SimpleAtoi(pid_text, &pid) || pid <= 0) {
+      return Wrong("WATCHDOG_PID", pid_text, "a process id");
+    }
+    if (pid != getpid()) return absl::ZeroDuration();  // for whoever started this process
+  }
+  return absl::Microseconds(microseconds) / 4;
+}
+
+}  // namespace
+
+Notifier::Notifier(Notifier&& other) noexcept { *this = std::move(other); }
+
+Notifier& Notifier::operator=(Notifier&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(name_, other.name_);
+  std::swap(address_, other.address_);
+  std::swap(watchdog_interval_, other.watchdog_interval_);
+  return *this;
+}
+
+Notifier::~Notifier() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::StatusOr<Notifier> Notifier::FromEnvironment() {
+  Notifier notifier;
+  const char* const socket_name = Variable("NOTIFY_SOCKET");
+  if (socket_name == nullptr) return notifier;
+  notifier.name_ = socket_name;
+  notifier.address_ = socket_name;
+  const bool abstract = notifier.address_[0] == '@';
+  if ((!abstract && notifier.address_[0] != '/') || notifier.address_.size() < 2) {
+    return Wrong("NOTIFY_SOCKET", socket_name, "/PATH or @NAME");
+  }
+  constexpr size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  if (notifier.address_.size() > kLongest) {
+    return absl::InvalidArgumentError(absl::StrCat("NOTIFY_SOCKET has ", notifier.address_.size(),
+                                                   " bytes, must have ", kLongest, " at most"));
+  }
+  if (abstract) notifier.address_[0] = '\0';
+  const absl::StatusOr<absl::Duration> interval = WatchdogInterval();
+  if (!interval.ok()) return interval.status();
+  notifier.watchdog_interval_ = *interval;
+  notifier.fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (notifier.fd_ < 0) return absl::ErrnoToStatus(errno, "cannot make a socket for NOTIFY_SOCKET");
+  return notifier;
+}
+
+absl::Status Notifier::Ready(absl::string_view text) {
+  return Send(absl::StrCat("READY=1\nSTATUS=", text, "\n"));
+}
+
+absl::Status Notifier::Stopping(absl::string_view text, absl::Duration most) {
+  // So that the unit's TimeoutStopSec need not know how long the drain may be.
+  return Send(absl::StrCat("STOPPING=1\nSTATUS=", text,
+                           "\nEXTEND_TIMEOUT_USEC=", absl::ToInt64Microseconds(most), "\n"));
+}
+
+absl::Status Notifier::Alive() { return Send("WATCHDOG=1\n"); }
+
+absl::Status Notifier::Send(const std::string& lines) const {
+  if (fd_ < 0) return absl::OkStatus();
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  std::memcpy(where.sun_path, address_.data(), address_.size());
+  // An abstract name is all of its bytes, and no more.
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size() +
+                                           (address_[0] == '\0' ? 0 : 1));
+  const absl::Time end = absl::Now() + kPatience;
+  for (;;) {
+    if (sendto(fd_, lines.data(), lines.size(), MSG_NOSIGNAL,
+               reinterpret_cast<const sockaddr*>(&where), size) >= 0) {
+      return absl::OkStatus();
+    }
+    if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS) {
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot tell NOTIFY_SOCKET ", name_));
+    }
+    if (absl::Now() >= end) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("cannot tell NOTIFY_SOCKET ", name_, ": nobody reads it"));
+    }
+    absl::SleepFor(kPause);
+  }
+}
+
+}  // namespace quantd::process

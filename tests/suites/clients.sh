@@ -1,0 +1,119 @@
+# shellcheck shell=bash
+# The clients of client/LANG that are not C++ or Python: tests/clients/LANG.sh has prepare_LANG and run_LANG for each.
+source "$SUITES/debs.sh"
+
+CLIENTS_BUILD=$QUANTD_BUILD/clients
+export TEST_QUANTD=$QUANTD_BUILD/release/server/quantd
+export TEST_QUANTCTL=$QUANTD_BUILD/release/client/quantctl
+export TEST_SERVICE_CONFIG=$QUANTD_ROOT/deploy/service_config.json
+export TEST_VECTORS=$CLIENTS_BUILD/vectors
+export TEST_CERTIFICATES=$CLIENTS_BUILD/certificates
+
+shopt -s nullglob
+for language in "$QUANTD_ROOT"/tests/clients/*.sh; do
+  # shellcheck source=/dev/null
+  source "$language"
+done
+
+# Those that are wanted: all, or the ones of QUANTD_CLIENTS.
+languages() {
+  local file chosen=${QUANTD_CLIENTS:-}
+  for file in "$QUANTD_ROOT"/tests/clients/*.sh; do
+    file=$(basename "$file" .sh)
+    if [[ -z $chosen || " $chosen " == *" $file "* ]]; then echo "$file"; fi
+  done
+}
+
+# cases LANG: takes lines "pass|fail|skip NAME WHY", tab between, from stdin. None at all is a failure.
+cases() {
+  local language=$1 kind name why seen=0
+  while IFS=$'\t' read -r kind name why; do
+    seen=$((seen + 1))
+    case $kind in
+      pass) pass "$language: $name" ;;
+      skip) skip "$language: $name" "$why" ;;
+      *) fail "$language: $name" "$why" ;;
+    esac
+  done
+  [[ $seen -gt 0 ]] || fail "$language: tests" "no case ran"
+}
+
+# start_quantd NAME FLAGS...: a server whose first address becomes QUANTD_ADDRESS, and whose pid QUANTD_PID.
+start_quantd() {
+  local folder=$CLIENTS_BUILD/$1 deadline=$((SECONDS + 30))
+  shift
+  rm -rf "$folder" && mkdir -p "$folder"
+  env -i PATH="$PATH" "$TEST_QUANTD" --listen=127.0.0.1:0 --http_listen=127.0.0.1:0 --ready_file="$folder/ready.json" "$@" \
+    >"$folder/log" 2>&1 &
+  QUANTD_PID=$!
+  until [[ -s $folder/ready.json ]]; do
+    if ! kill -0 "$QUANTD_PID" 2>/dev/null || [[ $SECONDS -ge $deadline ]]; then
+      tail -n 5 "$folder/log"
+      return 1
+    fi
+    sleep 0.05
+  done
+  QUANTD_ADDRESS=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["grpc"][0])' "$folder/ready.json")
+}
+
+# certificates FOLDER: an authority, what it signed for a server on this machine and for a client, another authority; tokens.
+certificates() {
+  local folder=$1 name
+  rm -rf "$folder" && mkdir -p "$folder" && cd "$folder" || return
+  for name in ca other-ca; do
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$name" -keyout "$name.key" -out "$name.pem" \
+      -addext keyUsage=critical,keyCertSign || return
+  done
+  for name in server client; do
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$name" -keyout "$name.key" -out "$name.csr" &&
+      openssl x509 -req -in "$name.csr" -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out "$name.pem" \
+        -extfile <(printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n') || return
+  done
+  openssl rand -hex 16 >token && openssl rand -hex 15 >wrong-token && : >empty
+}
+
+# Where one language cannot be prepared, the others are still run.
+prepare() {
+  local language
+  mkdir -p "$CLIENTS_BUILD"
+  for language in $(languages); do
+    mkdir -p "$CLIENTS_BUILD/$language"
+    echo "== $language"
+    rm -f "$CLIENTS_BUILD/$language/prepared"
+    ("prepare_$language") && touch "$CLIENTS_BUILD/$language/prepared"
+  done
+  return 0
+}
+
+run() {
+  local language status=0 shared='' secured='' address process
+  check "vectors" python3 "$QUANTD_ROOT/tests/clients/vectors.py" "$TEST_QUANTCTL" "$TEST_VECTORS"
+  if ! start_quantd server; then
+    fail "start of the server" "build/clients/server/log"
+    return
+  fi
+  trap 'kill "$shared" "$secured" 2>/dev/null' EXIT
+  shared=$QUANTD_PID
+  address=$QUANTD_ADDRESS
+  (certificates "$TEST_CERTIFICATES") >"$QUANTD_LOGS/clients-certificates.log" 2>&1 || fail "certificates" "build/logs/clients-certificates.log"
+  if ! start_quantd secured --tls_cert="$TEST_CERTIFICATES/server.pem" --tls_key="$TEST_CERTIFICATES/server.key" \
+    --tls_client_ca="$TEST_CERTIFICATES/ca.pem" --auth_token_file="$TEST_CERTIFICATES/token"; then
+    fail "start of the server with TLS" "build/clients/secured/log"
+    return
+  fi
+  secured=$QUANTD_PID
+  export TEST_TLS_ADDRESS=$QUANTD_ADDRESS QUANTD_ADDRESS=$address
+  for language in $(languages); do
+    if [[ -f $CLIENTS_BUILD/$language/prepared ]]; then
+      ("run_$language") || fail "$language" "ended with $?"
+    else
+      fail "$language: preparation" "see build/logs/prepare-clients.log"
+    fi
+  done
+  # Whatever the clients did to them, they are alive and end as they should.
+  for process in "$shared" "$secured"; do
+    kill -TERM "$process"
+    wait "$process" || status=$?
+  done
+  if [[ $status -eq 0 ]]; then pass "the servers' end"; else fail "the servers' end" "exit $status; build/clients/server/log, secured/log"; fi
+}
