@@ -369,11 +369,12 @@ void Server::Drain(absl::Duration lame_duck) {
   c.transport->GoAway();
   c.backend.draining = true;
   c.health.EndWatches();
-  if (!c.transport->WaitForConnections(end)) {
+  const bool finished = c.transport->WaitForConnections(end);
+  drain_log.Write();
+  if (!finished) {
     c.transport->EndCalls(rpc::Draining());
     c.transport->WaitForConnections(end + std::chrono::milliseconds(200));
   }
-  drain_log.Write();
   c.transport->Close();
   while (c.calls.live() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   c.crew.reset();

@@ -190,7 +190,8 @@ def test_the_drain_says_what_became_of_the_calls(start):
     wait_for(lambda: server.metrics()["quantd_calls"] == 1, 20, "the call is there")
     assert server.metrics()["quantd_draining"] == 0
     assert server.stop(30) == 0
-    assert re.search(r" drained connections=\d+ calls=1 calls_finished=1 calls_cut=0 seconds=", first(server, "drained"))
+    # It was told why, but did not finish by itself.
+    assert re.search(r" drained connections=\d+ calls=1 calls_finished=0 calls_cut=1 seconds=", first(server, "drained"))
     upload = start("--drain_seconds=0.2")
     half = Peer(upload.address)
     stream = half.open("Quantize")
