@@ -86,7 +86,7 @@ def main():
         folders = [pathlib.Path(folder, name) for name in ("server", "memory", "prometheus")]
         for each in folders:
             each.mkdir()
-        server = test_live.Server(folders[0], "--max_message_bytes=16000000", "--threads=2", f"--shared_memory_dir={folders[1]}")
+        server = test_live.Server(folders[0], *test_live.LIMITS, f"--shared_memory_dir={folders[1]}")
         prometheus = test_live.Prometheus(folders[2], [server.http])
         over = threading.Event()
 
