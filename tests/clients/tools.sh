@@ -33,7 +33,7 @@ tools_stream() {
   printf '{"id": 1, "dynamic_quantize": %s}\n{"id": 2, "dynamic_quantize": {}}\n' "${tool_values//$'\n'/}" |
     grpcurl -d @ "$QUANTD_ADDRESS" quantd.v1.QuantizationService/Stream | tr -d ' \n' >"$GO_BUILD/stream.json"
   cat "$GO_BUILD/stream.json"
-  grep -q '"id":"1","dynamicQuantize"' "$GO_BUILD/stream.json" && grep -q '"id":"2","error"' "$GO_BUILD/stream.json"
+  grep -q '"id":"1","dynamic_quantize"' "$GO_BUILD/stream.json" && grep -q '"id":"2","error"' "$GO_BUILD/stream.json"
 }
 
 tools_ghz() {

@@ -1,0 +1,114 @@
+package quantd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"example.com/quantd/client/go/quantdv1"
+)
+
+// The suite starts a server that wants a certificate and a token, and makes both. Files are by their names there; "" is unset.
+func secured(t *testing.T, ca, cert, key, token string) {
+	t.Helper()
+	folder := needs(t, "TEST_CERTIFICATES")
+	for variable, name := range map[string]string{
+		"QUANTD_TLS_CA": ca, "QUANTD_TLS_CERT": cert, "QUANTD_TLS_KEY": key, "QUANTD_AUTH_TOKEN_FILE": token,
+	} {
+		if name != "" && !filepath.IsAbs(name) {
+			name = filepath.Join(folder, name)
+		}
+		t.Setenv(variable, name)
+	}
+}
+
+func ask(t *testing.T, client *Client) error {
+	t.Helper()
+	_, err := client.GetServerInfo(patience(t), &quantdv1.GetServerInfoRequest{})
+	return err
+}
+
+func TestTLSWithCertificateAndToken(t *testing.T) {
+	secured(t, "ca.pem", "client.pem", "client.key", "token")
+	address := needs(t, "TEST_TLS_ADDRESS")
+	client := dial(t, address)
+	if err := ask(t, client); err != nil {
+		t.Fatal(err)
+	}
+	// By its name, with two MiB each way.
+	client = dial(t, "dns:///localhost"+address[strings.LastIndex(address, ":"):])
+	answer, err := client.DynamicQuantize(patience(t), &quantdv1.DynamicQuantizeRequest{X: FromFloat32s(make([]float32, 2<<20), 2<<20)})
+	if err != nil || len(answer.Y.GetRawData()) != 2<<20 {
+		t.Fatal(err)
+	}
+}
+
+func TestTLSWithoutThem(t *testing.T) {
+	address := needs(t, "TEST_TLS_ADDRESS")
+	for name, with := range map[string]struct {
+		files [4]string
+		code  codes.Code
+	}{
+		"plain text":        {[4]string{"", "", "", ""}, codes.Unavailable},
+		"another authority": {[4]string{"other-ca.pem", "client.pem", "client.key", "token"}, codes.Unavailable},
+		"no certificate":    {[4]string{"ca.pem", "", "", "token"}, codes.Unavailable},
+		"no token":          {[4]string{"ca.pem", "client.pem", "client.key", ""}, codes.Unauthenticated},
+		"wrong token":       {[4]string{"ca.pem", "client.pem", "client.key", "wrong-token"}, codes.Unauthenticated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secured(t, with.files[0], with.files[1], with.files[2], with.files[3])
+			failure(t, ask(t, dial(t, address)), with.code)
+		})
+	}
+}
+
+func TestTLSFilesThatAreWrong(t *testing.T) {
+	for says, files := range map[string][4]string{
+		"QUANTD_TLS_CA: open":                 {"none.pem", "", "", ""},
+		"has no certificate in PEM":           {"token", "", "", ""},
+		"needs both":                          {"ca.pem", "client.pem", "", ""},
+		"QUANTD_TLS_CERT, QUANTD_TLS_KEY":     {"ca.pem", "client.pem", "ca.pem", ""},
+		"QUANTD_AUTH_TOKEN_FILE: stat":        {"ca.pem", "", "", "none"},
+		"is empty":                            {"ca.pem", "", "", "empty"},
+		"has blanks, or what is not ASCII":    {"ca.pem", "", "", "ca.pem"},
+		"credentials require transport level": {"", "", "", "token"},
+	} {
+		t.Run(says, func(t *testing.T) {
+			secured(t, files[0], files[1], files[2], files[3])
+			if client, err := Dial("192.0.2.1"); err == nil || !strings.Contains(err.Error(), says) {
+				t.Fatalf("%v, %v", client, err)
+			}
+		})
+	}
+}
+
+// A token that is replaced is used from the next call on.
+func TestTokenThatChanges(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	put := func(name string) {
+		content, err := os.ReadFile(filepath.Join(needs(t, "TEST_CERTIFICATES"), name))
+		if err == nil {
+			err = os.WriteFile(path, content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("wrong-token")
+	secured(t, "ca.pem", "client.pem", "client.key", path)
+	client := dial(t, needs(t, "TEST_TLS_ADDRESS"))
+	failure(t, ask(t, client), codes.Unauthenticated)
+	put("token")
+	if err := ask(t, client); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if ask(t, client) == nil {
+		t.Fatal("a call without a token")
+	}
+}

@@ -1,0 +1,141 @@
+//! TLS and token, of files.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+use tonic::{Request, Status};
+
+use crate::Error;
+
+/// Files that say who the client trusts and who it is. None at all: plain text, without a token.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// PEM: the authority that signed the server's certificate.
+    pub tls_ca: Option<PathBuf>,
+    /// PEM: this client's certificate, where the server wants one; goes with `tls_key`.
+    pub tls_cert: Option<PathBuf>,
+    /// PEM: the key of `tls_cert`.
+    pub tls_key: Option<PathBuf>,
+    /// The token that every call carries, over TLS, or to this machine only. Read again when it changes.
+    pub auth_token_file: Option<PathBuf>,
+}
+
+impl Credentials {
+    /// The files that QUANTD_TLS_CA, QUANTD_TLS_CERT, QUANTD_TLS_KEY and QUANTD_AUTH_TOKEN_FILE name.
+    pub fn from_environment() -> Credentials {
+        let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Credentials {
+            tls_ca: path("QUANTD_TLS_CA"),
+            tls_cert: path("QUANTD_TLS_CERT"),
+            tls_key: path("QUANTD_TLS_KEY"),
+            auth_token_file: path("QUANTD_AUTH_TOKEN_FILE"),
+        }
+    }
+
+    /// None where no file asks for TLS.
+    pub(crate) fn tls(&self) -> Result<Option<ClientTlsConfig>, Error> {
+        if self.tls_ca.is_none() && self.tls_cert.is_none() && self.tls_key.is_none() {
+            return Ok(None);
+        }
+        let mut config = ClientTlsConfig::new();
+        match &self.tls_ca {
+            Some(path) => config = config.ca_certificate(Certificate::from_pem(read_pem("QUANTD_TLS_CA", path)?)),
+            None => return Err(Error::invalid("a client's certificate without QUANTD_TLS_CA: no server can be trusted")),
+        }
+        match (&self.tls_cert, &self.tls_key) {
+            (None, None) => {}
+            (Some(cert), Some(key)) => {
+                let (cert, key) = (read_pem("QUANTD_TLS_CERT", cert)?, read_pem("QUANTD_TLS_KEY", key)?);
+                config = config.identity(Identity::from_pem(cert, key));
+            }
+            (cert, key) => {
+                let name = |path: &Option<PathBuf>| path.clone().unwrap_or_default().display().to_string();
+                return Err(Error::invalid(format!(
+                    "QUANTD_TLS_CERT is \"{}\", QUANTD_TLS_KEY is \"{}\": a client's certificate needs both",
+                    name(cert),
+                    name(key)
+                )));
+            }
+        }
+        Ok(Some(config))
+    }
+
+    /// `private`: whether nobody else can listen.
+    pub(crate) fn token(&self, private: bool) -> Result<Token, Error> {
+        let Some(path) = &self.auth_token_file else {
+            return Ok(Token::default());
+        };
+        if !private {
+            return Err(Error::invalid("QUANTD_AUTH_TOKEN_FILE: a token goes over TLS (QUANTD_TLS_CA), or to this machine only"));
+        }
+        let file = TokenFile { path: path.clone(), known: Mutex::new(None) };
+        file.read().map_err(|why| Error::invalid(format!("QUANTD_AUTH_TOKEN_FILE: {why}")))?;
+        Ok(Token { file: Some(Arc::new(file)) })
+    }
+}
+
+/// `name` says which file of several it is.
+fn read_pem(name: &str, path: &Path) -> Result<Vec<u8>, Error> {
+    let content =
+        std::fs::read(path).map_err(|error| Error::invalid(format!("{name}: can't read {}: {error}", path.display())))?;
+    if !content.windows(11).any(|window| window == b"-----BEGIN ") {
+        return Err(Error::invalid(format!("{name}: {} is no PEM file", path.display())));
+    }
+    Ok(content)
+}
+
+/// Adds "authorization: Bearer TOKEN" to every call, with the token in a file.
+#[derive(Clone, Default)]
+pub struct Token {
+    file: Option<Arc<TokenFile>>,
+}
+
+struct TokenFile {
+    path: PathBuf,
+    known: Mutex<Option<(SystemTime, u64, MetadataValue<Ascii>)>>,
+}
+
+impl Interceptor for Token {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(file) = &self.file {
+            let value = file.read().map_err(Status::unauthenticated)?;
+            request.metadata_mut().insert("authorization", value);
+        }
+        Ok(request)
+    }
+}
+
+impl TokenFile {
+    fn read(&self) -> Result<MetadataValue<Ascii>, String> {
+        let explain = |error: std::io::Error| format!("can't read {}: {error}", self.path.display());
+        let about = std::fs::metadata(&self.path).map_err(explain)?;
+        let changed = about.modified().map_err(explain)?;
+        let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some((when, size, value)) = &*known {
+            if *when == changed && *size == about.len() {
+                return Ok(value.clone());
+            }
+        }
+        let value = parse_token(&self.path, &std::fs::read_to_string(&self.path).map_err(explain)?)?;
+        *known = Some((changed, about.len(), value.clone()));
+        Ok(value)
+    }
+}
+
+/// Of a file of several, as servers have while tokens are replaced, the first.
+fn parse_token(path: &Path, content: &str) -> Result<MetadataValue<Ascii>, String> {
+    let token = content.trim().lines().next().unwrap_or_default().trim();
+    if token.is_empty() {
+        return Err(format!("{} is empty", path.display()));
+    }
+    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(format!("{} is no token: it has blanks, or what is not ASCII", path.display()));
+    }
+    let mut value = MetadataValue::try_from(format!("Bearer {token}")).map_err(|error| error.to_string())?;
+    value.set_sensitive(true);
+    Ok(value)
+}

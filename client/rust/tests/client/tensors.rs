@@ -1,0 +1,95 @@
+//! Slices and bytes, without a server.
+
+use quantd::v1::tensor::Contents;
+use quantd::v1::{DataType, FloatValues, Tensor};
+
+#[test]
+fn bytes_are_little_endian() {
+    for (tensor, data_type, bytes) in [
+        (Tensor::from_f32s(&[1.0, -2.0], &[2]), DataType::Float, vec![0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0]),
+        (Tensor::from_slice(&[1i32, -2], &[2]), DataType::Int32, vec![1, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff]),
+        (Tensor::from_slice(&[1i16, -2], &[2]), DataType::Int16, vec![1, 0, 0xfe, 0xff]),
+        (Tensor::from_slice(&[1u16, 0x1234], &[2]), DataType::Uint16, vec![1, 0, 0x34, 0x12]),
+        (Tensor::from_slice(&[1i8, -2], &[2]), DataType::Int8, vec![1, 0xfe]),
+        (Tensor::from_slice(&[1u8, 254], &[2]), DataType::Uint8, vec![1, 0xfe]),
+    ] {
+        assert_eq!((tensor.data_type(), tensor.to_bytes().unwrap().to_vec()), (data_type, bytes));
+    }
+}
+
+#[test]
+fn there_and_back() {
+    let floats = [0.0, 1.5, -3.25, f32::MAX, f32::NEG_INFINITY, f32::from_bits(1)];
+    assert_eq!(Tensor::from_f32s(&floats, &[2, 3]).to_vec::<f32>().unwrap(), floats);
+    let ints = [0, i32::MIN, i32::MAX];
+    assert_eq!(Tensor::from_slice(&ints, &[3]).to_vec::<i32>().unwrap(), ints);
+    let shorts = [0, i16::MIN, i16::MAX];
+    assert_eq!(Tensor::from_slice(&shorts, &[3]).to_vec::<i16>().unwrap(), shorts);
+    let words = [0, 1, u16::MAX];
+    assert_eq!(Tensor::from_slice(&words, &[3]).to_vec::<u16>().unwrap(), words);
+    let bytes = [0, i8::MIN, i8::MAX];
+    assert_eq!(Tensor::from_slice(&bytes, &[3]).to_vec::<i8>().unwrap(), bytes);
+}
+
+#[test]
+fn packing() {
+    let fours = Tensor::from_i4s(&[-8, 7, -1], &[3]).unwrap();
+    assert_eq!(fours.to_bytes().unwrap().to_vec(), [0x78, 0x0f]);
+    assert_eq!(fours.to_vec::<i8>().unwrap(), [-8, 7, -1]);
+    let twos = Tensor::from_i2s(&[-2, 1, 0, -1, 1], &[5]).unwrap();
+    assert_eq!(twos.to_bytes().unwrap().to_vec(), [0xc6, 0x01]);
+    assert_eq!(twos.to_vec::<i8>().unwrap(), [-2, 1, 0, -1, 1]);
+    let unsigned = Tensor::from_u4s(&[15, 0, 9], &[3]).unwrap();
+    assert_eq!(unsigned.to_bytes().unwrap().to_vec(), [0x0f, 0x09]);
+    assert_eq!(unsigned.to_vec::<u8>().unwrap(), [15, 0, 9]);
+    let unsigned = Tensor::from_u2s(&[3, 0, 2, 1, 3], &[5]).unwrap();
+    assert_eq!(unsigned.to_bytes().unwrap().to_vec(), [0x63, 0x03]);
+    assert_eq!(unsigned.to_vec::<u8>().unwrap(), [3, 0, 2, 1, 3]);
+    for value in [-9, 8] {
+        assert!(Tensor::from_i4s(&[0, value], &[2]).unwrap_err().message.contains("element 1"));
+    }
+    assert!(Tensor::from_u2s(&[4], &[]).is_err());
+}
+
+#[test]
+fn half_bits() {
+    let half = |bits: u16| Tensor::from_bytes(DataType::Float16, bits.to_le_bytes().to_vec(), &[]).to_vec::<f32>().unwrap()[0];
+    let least = 1.0 / 16_777_216.0;
+    for (bits, want) in [
+        (0x3c00, 1.0),
+        (0xc000, -2.0),
+        (0x7bff, 65504.0),
+        (0x0001, least),
+        (0x83ff, -1023.0 * least),
+        (0x0400, 1024.0 * least),
+        (0x3555, 0.333_251_95),
+        (0x7c00, f32::INFINITY),
+        (0xfc00, f32::NEG_INFINITY),
+        (0x8000, -0.0),
+    ] {
+        assert_eq!(half(bits).to_bits(), want.to_bits(), "{bits:04x}");
+    }
+    assert!(half(0x7e00).is_nan());
+}
+
+#[test]
+fn tensors_that_are_wrong() {
+    let float = |bytes: usize, shape: &[i64]| Tensor::from_bytes(DataType::Float, vec![0u8; bytes], shape);
+    let with = |contents| Tensor { data_type: DataType::Float.into(), shape: vec![1], contents };
+    for tensor in [
+        Tensor::default(),
+        Tensor { data_type: 99, ..float(4, &[]) },
+        Tensor::from_slice(&[1i8], &[]),
+        float(7, &[2]),
+        float(12, &[2]),
+        float(0, &[-1]),
+        float(4, &[i64::MAX, i64::MAX, 4]),
+        float(4, &[i64::MAX]),
+        float(4, &[0, i64::MAX]),
+        with(None),
+        with(Some(Contents::FloatValues(FloatValues { values: vec![1.0] }))),
+    ] {
+        assert!(tensor.to_vec::<f32>().is_err(), "{tensor:?}");
+    }
+    assert_eq!(float(0, &[i64::MAX, 0, i64::MAX]).to_vec::<f32>().unwrap(), []);
+}
