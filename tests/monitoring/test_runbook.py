@@ -24,8 +24,17 @@ def test_links_lead_somewhere():
 
 
 def test_flags_are_the_servers():
-    known = set(re.findall(r"^\| `(--\w+)`", (ROOT / "server" / "README.md").read_text(), re.M))
+    options = (ROOT / "server" / "options" / "options.cc").read_text()
+    known = {"--" + name for name in re.findall(r"ABSL_FLAG\(\s*[\w:]+,\s*(\w+)", options)}
     assert set(re.findall(r"`(--\w+)", TEXT)) - known == set()
+
+
+def test_lines_of_the_log_are_the_servers():
+    """Of two words or more; and those of one that it names as lines."""
+    source = "".join(path.read_text() for path in (ROOT / "server").rglob("*.cc"))
+    named = (set(re.findall(r"`([a-z]+(?: [a-z]+)+)`", TEXT)) | {"configuration", "draining", "drained"}) - {"kubectl describe pod"}
+    assert len(named) >= 8
+    assert {line for line in named if f'"{line}"' not in source} == set()
 
 
 def test_metrics_and_reasons_are_the_servers():
@@ -33,7 +42,7 @@ def test_metrics_and_reasons_are_the_servers():
     histograms = {name.removesuffix("_bucket") for name in metrics}
     values = {value for labels in metrics.values() for found in labels.values() for value in found}
     words = set(re.findall(r"`([a-z_]+(?::[a-z_:]+)?)`", TEXT))
-    outside = {"instance", "window", "le", "job", "gdb", "draining", "configuration", "for", "rule_files"}
+    outside = {"instance", "window", "le", "job", "gdb", "draining", "drained", "configuration", "for", "rule_files"}
     outside |= {"runbook_url", "container_cpu_cfs_throttled_periods_total"}
     assert words - set(metrics) - histograms - values - recorded() - outside == set()
 
