@@ -183,6 +183,15 @@ def test_the_traffic_was_of_every_kind(busy):
     wait_for(lambda: prometheus.query("quantd:requests_failed:rate1h > 0"), 60, "failures that count")
 
 
+def test_a_full_server_becomes_an_alert(busy):
+    """Pending: each waits for minutes before it fires."""
+    _, prometheus = busy
+    full = 'ALERTS{alertname="QuantdRejects",reason="queue_full"}'
+    wait_for(lambda: prometheus.query(full), 120, "rejects")
+    wait_for(lambda: prometheus.query('ALERTS{alertname="QuantdAvailabilityBurn",window="1h"}'), 120, "the burn")
+    assert not prometheus.query('ALERTS{alertname=~"QuantdAbsent|QuantdDown|QuantdCrashLoop|QuantdRulesIncomplete|QuantdStuck"}')
+
+
 def test_the_variables_have_values(busy):
     _, prometheus = busy
     wait_for(lambda: prometheus.query("quantd_build_info"), 60, "a scrape")
