@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"example.com/quantd/client/go/quantdv1"
@@ -122,6 +123,11 @@ func TestWhatIsNoStatusIsNoError(t *testing.T) {
 			t.Errorf("%v became %v", err, failure)
 		}
 	}
+}
+
+func TestCallsThatAServerDropsAreUnavailable(t *testing.T) {
+	failure(t, status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL"), codes.Unavailable)
+	failure(t, status.Error(codes.Canceled, "context canceled"), codes.Canceled)
 }
 
 func TestHealthAndInfo(t *testing.T) {
