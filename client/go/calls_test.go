@@ -130,6 +130,18 @@ func TestCallsThatAServerDropsAreUnavailable(t *testing.T) {
 	failure(t, status.Error(codes.Canceled, "context canceled"), codes.Canceled)
 }
 
+func TestEmbeddings(t *testing.T) {
+	client, ctx := shared(t), patience(t)
+	answer, err := client.QuantizeEmbeddings(ctx, &quantdv1.QuantizeEmbeddingsRequest{
+		X: FromFloat32s([]float32{1, -1, 0.5, -0.5, 2, -2, 3, -3}, 1, 8), Recipe: quantdv1.EmbeddingRecipe_EMBEDDING_RECIPE_BITS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if y, err := Uint8s(answer.Y); err != nil || !bytes.Equal(y, []byte{0xaa}) {
+		t.Fatalf("%x (%v)", y, err)
+	}
+}
+
 func TestHealthAndInfo(t *testing.T) {
 	client, ctx := shared(t), patience(t)
 	health, err := healthpb.NewHealthClient(client.Connection()).Check(ctx, &healthpb.HealthCheckRequest{})

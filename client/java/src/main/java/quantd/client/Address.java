@@ -1,0 +1,63 @@
+package quantd.client;
+
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** Addresses: what a user writes, as a target that gRPC takes. */
+final class Address {
+  private static final int DEFAULT_PORT = 50051;
+  private static final List<String> AS_THEY_ARE = List.of("unix:", "xds:", "passthrough:");
+  private static final Pattern BRACKETS = Pattern.compile("(\\[[^\\]]*\\])(?::(\\d*))?");
+  private static final Pattern DNS = Pattern.compile("dns:(//[^/]*/)?");
+
+  private Address() {}
+
+  /** The target of an address, or of QUANTD_ADDRESS, else of 127.0.0.1:50051. A host without a port gets 50051. */
+  static String target(String given) {
+    String address = given != null ? given : Environment.get("QUANTD_ADDRESS");
+    if (address == null || (given == null && address.isEmpty())) {
+      address = "127.0.0.1:" + DEFAULT_PORT;
+    }
+    String trimmed = address.trim();
+    if (trimmed.isEmpty()) {
+      throw new IllegalArgumentException("address is empty; give one such as \"127.0.0.1:50051\"");
+    }
+    if (AS_THEY_ARE.stream().anyMatch(trimmed::startsWith)) {
+      return trimmed;
+    }
+    if (trimmed.startsWith("http://") || trimmed.startsWith("https://")) {
+      throw new IllegalArgumentException("address \"" + trimmed + "\": quantd speaks gRPC; give host:port, and tlsCa for TLS");
+    }
+    Matcher dns = DNS.matcher(trimmed);
+    if (dns.lookingAt()) {
+      return dns.group() + withPort(trimmed.substring(dns.end()));
+    }
+    // gRPC would take "host:port" for the scheme "host".
+    return trimmed.contains("://") ? trimmed : "dns:///" + withPort(trimmed);
+  }
+
+  private static String withPort(String host) {
+    if (host.startsWith("[")) {
+      Matcher parts = BRACKETS.matcher(host);
+      if (!parts.matches()) {
+        throw new IllegalArgumentException(
+            "address \"" + host + "\": what begins with [ is [IPv6 address] or [IPv6 address]:port");
+      }
+      return parts.group(1) + ":" + port(parts.group(2));
+    }
+    int colon = host.indexOf(':');
+    if (colon != host.lastIndexOf(':')) { // more colons than a port needs: IPv6 without brackets
+      return "[" + host + "]:" + DEFAULT_PORT;
+    }
+    String name = colon < 0 ? host : host.substring(0, colon);
+    if (name.isEmpty()) {
+      throw new IllegalArgumentException("address \"" + host + "\" names no host");
+    }
+    return name + ":" + port(colon < 0 ? null : host.substring(colon + 1));
+  }
+
+  private static String port(String given) {
+    return given == null || given.isEmpty() ? String.valueOf(DEFAULT_PORT) : given;
+  }
+}

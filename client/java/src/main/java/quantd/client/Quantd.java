@@ -1,0 +1,99 @@
+package quantd.client;
+
+import io.grpc.Grpc;
+import io.grpc.ManagedChannel;
+import io.grpc.ManagedChannelBuilder;
+import java.util.concurrent.TimeUnit;
+import quantd.v1.QuantizationServiceGrpc;
+
+/**
+ * A connection to quantd, with what its clients need set: message limits, load balancing, retries, TLS, token. Thread safe;
+ * one is enough for a process. Connects with the first call.
+ *
+ * <pre>{@code
+ * try (Quantd quantd = Quantd.connect("127.0.0.1:50051")) {
+ *   DynamicQuantizeResponse answer = quantd.blocking().withDeadlineAfter(10, SECONDS).dynamicQuantize(request);
+ * }
+ * }</pre>
+ */
+public final class Quantd implements AutoCloseable {
+  // What gRPC keeps of a call's request until it is answered, so that it can be sent again. Its own 1 MiB would leave large
+  // requests, which an overloaded server refuses first, without a second try.
+  private static final long RETRY_BYTES_A_CALL = 64L << 20;
+
+  private static final long RETRY_BYTES = 256L << 20;
+
+  private final ManagedChannel channel;
+
+  private Quantd(ManagedChannel channel) {
+    this.channel = channel;
+  }
+
+  /** Connects to QUANTD_ADDRESS, else 127.0.0.1:50051. */
+  public static Quantd connect() {
+    return connect(null, new ConnectOptions());
+  }
+
+  /** Connects to "host" (port 50051), "host:port", "[::1]:port", "unix:/path.sock", "dns:///host:port" ... */
+  public static Quantd connect(String address) {
+    return connect(address, new ConnectOptions());
+  }
+
+  /**
+   * Connects to an address; to QUANTD_ADDRESS, else 127.0.0.1:50051, when it is null.
+   *
+   * @throws IllegalArgumentException for an address or a file that cannot be used, which it names
+   */
+  public static Quantd connect(String address, ConnectOptions options) {
+    String target = Address.target(address);
+    ManagedChannelBuilder<?> builder = Grpc.newChannelBuilder(target, options.channelCredentials())
+        .maxInboundMessageSize(options.maxReceiveBytes())
+        .defaultServiceConfig(ServiceConfig.parse(options.serviceConfigJson()))
+        .enableRetry()
+        .perRpcBufferLimit(RETRY_BYTES_A_CALL)
+        .retryBufferSize(RETRY_BYTES);
+    if (target.startsWith("unix:")) {
+      // gRPC for Java would send the socket's path, which HTTP/2 has no place for in an authority.
+      builder.overrideAuthority("localhost");
+    }
+    String tokenFile = options.tokenFile();
+    if (tokenFile != null) {
+      builder.intercept(new TokenInterceptor(tokenFile));
+    }
+    return new Quantd(builder.build());
+  }
+
+  /** The generated stub whose calls return when the answer is there. */
+  public QuantizationServiceGrpc.QuantizationServiceBlockingStub blocking() {
+    return QuantizationServiceGrpc.newBlockingStub(channel);
+  }
+
+  /** The generated stub whose calls return futures; cancelling one cancels its call. */
+  public QuantizationServiceGrpc.QuantizationServiceFutureStub future() {
+    return QuantizationServiceGrpc.newFutureStub(channel);
+  }
+
+  /** The generated stub with callbacks, for streams. */
+  public QuantizationServiceGrpc.QuantizationServiceStub async() {
+    return QuantizationServiceGrpc.newStub(channel);
+  }
+
+  /** The channel, for stubs of other services. */
+  public ManagedChannel channel() {
+    return channel;
+  }
+
+  /** Ends the connection; calls that are not done within five seconds fail. */
+  @Override
+  public void close() {
+    channel.shutdown();
+    try {
+      if (channel.awaitTermination(5, TimeUnit.SECONDS)) {
+        return;
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    channel.shutdownNow();
+  }
+}

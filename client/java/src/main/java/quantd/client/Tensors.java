@@ -1,0 +1,198 @@
+package quantd.client;
+
+import com.google.protobuf.ByteString;
+import com.google.protobuf.UnsafeByteOperations;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
+import java.util.Arrays;
+import quantd.v1.DataType;
+import quantd.v1.Tensor;
+
+/**
+ * Tensors of arrays and buffers, and back. On the wire elements are little endian, row-major; types narrower than a byte are
+ * packed, lowest bits first. A shape without numbers is that of a 0-D tensor, which has one element.
+ */
+public final class Tensors {
+  private Tensors() {}
+
+  /** A FLOAT tensor of an array: one copy, which turns the bytes round where that is needed. */
+  public static Tensor fromFloats(float[] values, long... shape) {
+    return fromFloats(FloatBuffer.wrap(values), shape);
+  }
+
+  /** A FLOAT tensor of a buffer's remaining floats, whatever its byte order; its position stays. One copy. */
+  public static Tensor fromFloats(FloatBuffer values, long... shape) {
+    requireElements(values.remaining(), shape);
+    ByteBuffer bytes = allocate(values.remaining(), Float.BYTES);
+    bytes.asFloatBuffer().put(values.duplicate());
+    return of(DataType.DATA_TYPE_FLOAT, bytes, shape);
+  }
+
+  /**
+   * A tensor of a buffer's remaining bytes, which must be as the wire wants them (see {@link DataType}). Nothing is copied: the
+   * buffer must not change before the call is over, nor while it may be tried again. The buffer's own byte order has no meaning
+   * here: floats in a big endian one go through {@code fromFloats(buffer.asFloatBuffer(), shape)}.
+   */
+  public static Tensor fromBytes(DataType type, ByteBuffer bytes, long... shape) {
+    long expected = (elements(shape) * bits(type) + 7) / 8;
+    if (bytes.remaining() != expected) {
+      throw new IllegalArgumentException("the buffer has " + bytes.remaining() + " bytes, " + type + " of shape "
+          + Arrays.toString(shape) + " takes " + expected);
+    }
+    return of(type, bytes, shape);
+  }
+
+  /** As the other one, of an array. */
+  public static Tensor fromBytes(DataType type, byte[] bytes, long... shape) {
+    return fromBytes(type, ByteBuffer.wrap(bytes), shape);
+  }
+
+  /**
+   * A tensor of integers, or of a float type's codes: one an element, packed here if the type is narrower than a byte. For zero
+   * points, and whatever is not large.
+   */
+  public static Tensor fromInts(DataType type, int[] values, long... shape) {
+    requireElements(values.length, shape);
+    int bits = bits(type);
+    long least = signed(type) ? -(1L << (bits - 1)) : 0;
+    long most = signed(type) ? (1L << (bits - 1)) - 1 : (1L << bits) - 1;
+    ByteBuffer bytes = allocate((values.length * (long) bits + 7) / 8, 1);
+    for (int i = 0; i < values.length; i++) {
+      if (values[i] < least || values[i] > most) {
+        throw new IllegalArgumentException("element " + i + " is " + values[i] + ", " + type + " takes " + least + " to " + most);
+      }
+      switch (bits) {
+        case 32 -> bytes.putInt(i * 4, values[i]);
+        case 16 -> bytes.putShort(i * 2, (short) values[i]);
+        case 8 -> bytes.put(i, (byte) values[i]);
+        default -> {
+          int at = i * bits / 8;
+          bytes.put(at, (byte) (bytes.get(at) | (values[i] & (1 << bits) - 1) << i * bits % 8));
+        }
+      }
+    }
+    return of(type, bytes, shape);
+  }
+
+  /** The elements of a FLOAT tensor: one copy. */
+  public static float[] toFloats(Tensor tensor) {
+    if (tensor.getDataType() != DataType.DATA_TYPE_FLOAT) {
+      throw new IllegalArgumentException("the tensor is " + tensor.getDataType() + ", not " + DataType.DATA_TYPE_FLOAT);
+    }
+    ByteBuffer bytes = toBuffer(tensor);
+    float[] values = new float[bytes.remaining() / Float.BYTES];
+    bytes.asFloatBuffer().get(values);
+    return values;
+  }
+
+  /** The bytes of a tensor, such as an INT8 one's elements: one copy. Types narrower than a byte are packed. */
+  public static byte[] toBytes(Tensor tensor) {
+    return raw(tensor).toByteArray();
+  }
+
+  /** The bytes of a tensor without a copy, read only, little endian; the received message's memory. */
+  public static ByteBuffer toBuffer(Tensor tensor) {
+    // A slice, since the bytes of a part of an array do not begin at index 0.
+    return raw(tensor).asReadOnlyByteBuffer().slice().order(ByteOrder.LITTLE_ENDIAN);
+  }
+
+  /** The elements of an integer tensor, or a float type's codes: one an element, unpacked. Not for FLOAT. */
+  public static int[] toInts(Tensor tensor) {
+    DataType type = tensor.getDataType();
+    if (type == DataType.DATA_TYPE_FLOAT) {
+      throw new IllegalArgumentException("the tensor is " + type + ": toFloats");
+    }
+    ByteBuffer bytes = toBuffer(tensor);
+    int bits = bits(type);
+    boolean signed = signed(type);
+    int[] values = new int[(int) elements(shapeOf(tensor))];
+    for (int i = 0; i < values.length; i++) {
+      int code = switch (bits) {
+        case 32 -> bytes.getInt(i * 4);
+        case 16 -> bytes.getShort(i * 2);
+        default -> bytes.get((int) ((long) i * bits / 8)) >> (int) ((long) i * bits % 8);
+      };
+      // To the top of 32 bits and back, which repeats the sign or fills with 0.
+      int up = 32 - bits;
+      values[i] = signed ? code << up >> up : code << up >>> up;
+    }
+    return values;
+  }
+
+  private static ByteString raw(Tensor tensor) {
+    if (tensor.getContentsCase() != Tensor.ContentsCase.RAW_DATA
+        && tensor.getContentsCase() != Tensor.ContentsCase.CONTENTS_NOT_SET) {
+      throw new IllegalArgumentException("the tensor has " + tensor.getContentsCase() + ", not RAW_DATA");
+    }
+    long expected = (elements(shapeOf(tensor)) * bits(tensor.getDataType()) + 7) / 8;
+    ByteString bytes = tensor.getRawData();
+    if (bytes.size() != expected) {
+      throw new IllegalArgumentException("raw_data has " + bytes.size() + " bytes, " + tensor.getDataType() + " of shape "
+          + tensor.getShapeList() + " takes " + expected);
+    }
+    return bytes;
+  }
+
+  private static long[] shapeOf(Tensor tensor) {
+    return tensor.getShapeList().stream().mapToLong(Long::longValue).toArray();
+  }
+
+  private static Tensor of(DataType type, ByteBuffer bytes, long[] shape) {
+    Tensor.Builder tensor = Tensor.newBuilder().setDataType(type);
+    for (long length : shape) {
+      tensor.addShape(length);
+    }
+    return tensor.setRawData(UnsafeByteOperations.unsafeWrap(bytes)).build();
+  }
+
+  private static ByteBuffer allocate(long elements, int size) {
+    if (elements * size > Integer.MAX_VALUE - 8) {
+      throw new IllegalArgumentException(elements + " elements take more than the 2 GiB of a message");
+    }
+    return ByteBuffer.allocate((int) elements * size).order(ByteOrder.LITTLE_ENDIAN);
+  }
+
+  private static void requireElements(long given, long[] shape) {
+    if (elements(shape) != given) {
+      throw new IllegalArgumentException(
+          "shape " + Arrays.toString(shape) + " has " + elements(shape) + " elements, " + given + " are given");
+    }
+  }
+
+  private static long elements(long[] shape) {
+    long elements = 1;
+    for (int i = 0; i < shape.length; i++) {
+      if (shape[i] < 0) {
+        throw new IllegalArgumentException("shape[" + i + "] is " + shape[i] + ", must be 0 or more");
+      }
+      try {
+        elements = Math.multiplyExact(elements, shape[i]);
+      } catch (ArithmeticException e) {
+        throw new IllegalArgumentException("shape " + Arrays.toString(shape) + " has more than 2^63 elements", e);
+      }
+    }
+    if (elements > Long.MAX_VALUE / 32) {
+      throw new IllegalArgumentException("shape " + Arrays.toString(shape) + " has " + elements + " elements, no message does");
+    }
+    return elements;
+  }
+
+  private static int bits(DataType type) {
+    return switch (type) {
+      case DATA_TYPE_FLOAT, DATA_TYPE_INT32 -> 32;
+      case DATA_TYPE_INT16, DATA_TYPE_UINT16, DATA_TYPE_FLOAT16, DATA_TYPE_BFLOAT16 -> 16;
+      case DATA_TYPE_INT4, DATA_TYPE_UINT4, DATA_TYPE_FLOAT4E2M1 -> 4;
+      case DATA_TYPE_INT2, DATA_TYPE_UINT2 -> 2;
+      case DATA_TYPE_UNSPECIFIED, UNRECOGNIZED -> throw new IllegalArgumentException(type + " is no data type with elements");
+      default -> 8;
+    };
+  }
+
+  private static boolean signed(DataType type) {
+    return switch (type) {
+      case DATA_TYPE_INT32, DATA_TYPE_INT16, DATA_TYPE_INT8, DATA_TYPE_INT4, DATA_TYPE_INT2 -> true;
+      default -> false;
+    };
+  }
+}

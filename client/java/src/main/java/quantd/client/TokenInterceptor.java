@@ -1,0 +1,72 @@
+package quantd.client;
+
+import io.grpc.CallOptions;
+import io.grpc.Channel;
+import io.grpc.ClientCall;
+import io.grpc.ClientInterceptor;
+import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** Adds the token that a server with --auth_token_file wants; reads its file again when that may have been changed. */
+final class TokenInterceptor implements ClientInterceptor {
+  private static final Metadata.Key<String> AUTHORIZATION =
+      Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
+  private static final long READ_AGAIN_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+  private final String path;
+  private final AtomicLong readAt = new AtomicLong(System.nanoTime());
+  private volatile String token;
+
+  TokenInterceptor(String path) {
+    this.path = path;
+    token = read(path);
+  }
+
+  /** The token in a file's first line. Never part of an exception's text. */
+  private static String read(String path) {
+    String content;
+    try {
+      content = Files.readString(Path.of(path), StandardCharsets.ISO_8859_1);
+    } catch (IOException e) {
+      throw new IllegalArgumentException("authTokenFile: " + path + " cannot be read: " + e, e);
+    }
+    String first = content.lines().findFirst().orElse("").trim();
+    if (first.isEmpty() || !first.chars().allMatch(c -> c > 0x20 && c < 0x7f)) {
+      throw new IllegalArgumentException("authTokenFile: the first line of " + path + " is "
+          + (first.isEmpty() ? "empty" : "no token: it has blanks or non-ASCII"));
+    }
+    return first;
+  }
+
+  private String current() {
+    long now = System.nanoTime();
+    long before = readAt.get();
+    // One of the threads reads.
+    if (now - before > READ_AGAIN_NANOS && readAt.compareAndSet(before, now)) {
+      try {
+        token = read(path);
+      } catch (IllegalArgumentException e) {
+        // A file that is being replaced: the token that we have may still do.
+      }
+    }
+    return token;
+  }
+
+  @Override
+  public <Q, A> ClientCall<Q, A> interceptCall(MethodDescriptor<Q, A> method, CallOptions options, Channel next) {
+    return new SimpleForwardingClientCall<>(next.newCall(method, options)) {
+      @Override
+      public void start(Listener<A> listener, Metadata headers) {
+        headers.put(AUTHORIZATION, "Bearer " + current());
+        super.start(listener, headers);
+      }
+    };
+  }
+}
