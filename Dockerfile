@@ -26,6 +26,10 @@ ARG SOURCE_DATE_EPOCH=0
 RUN deploy/sbom.py --root=/image --tree=tree --version="$VERSION" --epoch="$SOURCE_DATE_EPOCH" \
       --output=/image/usr/share/sbom/quantd.spdx.json --notices=/image
 
+# The bill alone: docker build --target sbom --output=FOLDER .
+FROM scratch AS sbom
+COPY --from=build /image/usr/share/sbom /
+
 # docker build --target debs --output=FOLDER . writes the Debian packages into a folder.
 FROM build AS packages
 RUN deploy/packages.sh install package

@@ -22,6 +22,7 @@ build curl curl
 build g++
 build libabsl-dev
 build libcli11-dev
+build libevent-dev
 build libgrpc++-dev
 build libhwy-dev
 build libnghttp2-dev

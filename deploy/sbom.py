@@ -28,9 +28,12 @@ LICENCES = {
     "bsd-3-clause": "BSD-3-Clause", "bsl-1.0": "BSL-1.0", "cc0-1.0": "CC0-1.0", "curl": "curl", "expat": "MIT",
     "gpl-2": "GPL-2.0-only", "gpl-2+": "GPL-2.0-or-later", "gpl-3": "GPL-3.0-only", "gpl-3+": "GPL-3.0-or-later", "isc": "ISC",
     "lgpl-2": "LGPL-2.0-only", "lgpl-2+": "LGPL-2.0-or-later", "lgpl-2.1": "LGPL-2.1-only", "lgpl-2.1+": "LGPL-2.1-or-later",
-    "lgpl-3": "LGPL-3.0-only", "lgpl-3+": "LGPL-3.0-or-later", "mit": "MIT", "mpl-2.0": "MPL-2.0", "zlib": "Zlib",
+    "bsd-3-clause~google": "BSD-3-Clause", "bsd-3-google": "BSD-3-Clause", "lgpl-3": "LGPL-3.0-only", "lgpl-3+": "LGPL-3.0-or-later", "mit": "MIT", "mpl-2.0": "MPL-2.0", "zlib": "Zlib",
 }  # fmt: skip
+# Of runtime libraries whose copyright files are for people only, by source package.
+LICENCES_OF_SOURCES = {"c-ares": "MIT", "glibc": "LGPL-2.1-or-later", "gcc": "GPL-3.0-or-later WITH GCC-exception-3.1"}
 UNKNOWN = "NOASSERTION"
+NOTICES = ("/usr/share/doc/", "/usr/share/common-licenses/", "/var/lib/dpkg/")
 
 Package = collections.namedtuple("Package", "name architecture version source source_version homepage maintainer")
 
@@ -95,6 +98,9 @@ def copyright_file(package):
 
 def licence_of(package):
     """Of the paragraph `Files: *` of a copyright file that machines can read."""
+    source = re.sub(r"-\d+$", "", package.source)
+    if package.name.startswith("lib") and source in LICENCES_OF_SOURCES:
+        return LICENCES_OF_SOURCES[source]
     try:
         text = copyright_file(package).read_text(errors="replace")
     except OSError:
@@ -216,7 +222,8 @@ def make(root, tree, version, epoch, output, notices):
     def present():
         return sorted(path for path in root.rglob("*") if path.is_file() and not path.is_symlink() and path.resolve() not in skipped)
 
-    libraries = {path: needed_by(path) for path in present()}
+    # Whose copies the notices are, their names say.
+    libraries = {path: needed_by(path) for path in present() if not inside(path).startswith(NOTICES)}
     owners = owners_of(inside(path) for path in libraries if path.parent != root)
     owners["/etc/ssl/certs/ca-certificates.crt"] = "ca-certificates"  # which makes it when it is installed
     unknown = [inside(path) for path, names in libraries.items() if names is not None and path.parent != root and inside(path) not in owners]
@@ -231,7 +238,8 @@ def make(root, tree, version, epoch, output, notices):
 
     architecture = sorted({packages[name].architecture for name in here_too if packages[name].architecture != "all"})
     bill = Bill()
-    image = bill.own("SPDXRef-Package-image", "quantd-image", version, primaryPackagePurpose="CONTAINER")
+    image = bill.own("SPDXRef-Package-image", "quantd-image", version, primaryPackagePurpose="CONTAINER", licenseConcluded=UNKNOWN,
+                     licenseDeclared=UNKNOWN)  # fmt: skip
     quantd = bill.own("SPDXRef-Package-quantd", "quantd", version, primaryPackagePurpose="APPLICATION")
     generated = bill.own("SPDXRef-Package-quantd-generated", "quantd-generated", version, primaryPackagePurpose="SOURCE",
                          comment="C++ that protoc and grpc_cpp_plugin make of proto/ while quantd is built")  # fmt: skip

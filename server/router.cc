@@ -5,10 +5,17 @@
 #include <utility>
 
 #include "server/errors/reason.h"
+#include "server/rpc/call_metrics.h"
 #include "server/transport/stream.h"
 #include "server/wire/status_details.h"
 
 namespace quantd::server {
+namespace {
+
+// Of a path that a client has made up, in the log.
+constexpr size_t kMostPath = 128;
+
+}  // namespace
 
 void Router::Add(const std::string& path, Start start, std::optional<wire::Method> method) {
   numbers_[path] = static_cast<int>(routes_.size());
@@ -28,7 +35,8 @@ int Router::Find(absl::string_view path) const {
 
 void Router::Begin(transport::Stream& stream) { routes_[stream.method()].start(stream); }
 
-errors::CallStatus Router::Refuse(int method, const absl::Status& status) const {
+errors::CallStatus Router::Refuse(const transport::Stream& stream, int method,
+                                  const absl::Status& status) const {
   const std::optional<wire::Method> counted =
       method < 0 ? std::nullopt : routes_[static_cast<size_t>(method)].method;
   if (counted.has_value()) {
@@ -37,6 +45,7 @@ errors::CallStatus Router::Refuse(int method, const absl::Status& status) const 
     counts.handled[static_cast<size_t>(status.code())].Add(1);
     metrics_.CountRejection(errors::Reason(status));
   }
+  rpc::LogFailure(rpc::Failed::kCall, stream.head().path().substr(0, kMostPath), status, stream);
   return wire::ToCallStatus(status);
 }
 

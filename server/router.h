@@ -30,7 +30,8 @@ class Router final : public transport::Service {
   // transport::Service.
   int Find(absl::string_view path) const override;
   void Begin(transport::Stream& stream) override;
-  errors::CallStatus Refuse(int method, const absl::Status& status) const override;
+  errors::CallStatus Refuse(const transport::Stream& stream, int method,
+                            const absl::Status& status) const override;
   bool AnyoneWaits() const override { return admission_.anyone_waits(); }
 
  private:

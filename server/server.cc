@@ -2,6 +2,7 @@
 #include "server/server.h"
 
 #include <nghttp2/nghttp2.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +21,7 @@
 #include "server/loop/crew.h"
 #include "server/metrics/metrics.h"
 #include "server/net/probe.h"
+#include "server/overload.h"
 #include "server/process/malloc.h"
 #include "server/process/threads.h"
 #include "server/regions/guard.h"
@@ -31,6 +33,7 @@
 #include "server/services/health.h"
 #include "server/services/one_answer.h"
 #include "server/services/reflection.h"
+#include "server/trace/tracer.h"
 #include "server/transport/transport.h"
 
 namespace quantd::server {
@@ -49,8 +52,53 @@ std::string Info(const Options& options) {
   info.set_max_message_bytes(options.memory.max_message);
   info.set_memory_budget_bytes(options.memory.requests);
   info.add_extensions("stream");
+  info.add_extensions("embeddings");
   if (!options.shared_memory_dir.empty()) info.add_extensions("shared_memory");
   return info.SerializeAsString();
+}
+
+// What a drain found, and what became of it.
+class DrainLog {
+ public:
+  DrainLog(const transport::Counters& counters, metrics::Metrics& metrics)
+      : counters_(counters),
+        metrics_(metrics),
+        connections_(counters.connections),
+        calls_(counters.calls),
+        handled_(Handled()) {}
+
+  // Before the calls that are left are cut.
+  void Write() const {
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin_;
+    log::Info("drained", {{"connections", connections_},
+                          {"calls", calls_},
+                          {"calls_finished", Handled() - handled_},
+                          {"calls_cut", counters_.calls.load()},
+                          {"seconds", time.count()}});
+  }
+
+ private:
+  uint64_t Handled() const {
+    uint64_t sum = 0;
+    for (const wire::MethodInfo& info : wire::kMethods) {
+      for (const metrics::Counter& counter : metrics_.method(info.method).handled) {
+        sum += counter.value();
+      }
+    }
+    return sum;
+  }
+
+  const transport::Counters& counters_;
+  metrics::Metrics& metrics_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const int64_t connections_;
+  const int64_t calls_;
+  const uint64_t handled_;
+};
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
 std::chrono::seconds ToSeconds(absl::Duration time) {
@@ -103,6 +151,8 @@ struct Server::Components {
         memory_keeper([this] {
           pool.GiveBack();
           if (regions::Regions* const some = swept) some->Sweep();
+          log::TellLeftOut();
+          overload.Look(std::chrono::steady_clock::now(), metrics.rejections());
           return pool.used_bytes() + pool.kept_bytes();
         }) {
     pool.Limit(o.memory.requests + o.memory.receiving);
@@ -125,6 +175,7 @@ struct Server::Components {
   metrics::Metrics metrics;
   std::unique_ptr<regions::Regions> regions;
   std::atomic<regions::Regions*> swept{nullptr};  // the same, once it is there
+  std::unique_ptr<trace::Tracer> tracer;          // before the first call; null: off
   rpc::Calls calls;
   rpc::Backend backend;
   Router router;
@@ -136,6 +187,7 @@ struct Server::Components {
   // What answers the calls with one small answer.
   services::Answer answer_info, check_health;
   std::array<services::Answer, 3> answer_channelz;
+  Overload overload;  // the memory keeper's thread's
   process::MemoryKeeper memory_keeper;
   std::vector<std::unique_ptr<loop::Loop>> loops;
   std::unique_ptr<transport::Transport> transport;
@@ -188,6 +240,11 @@ metrics::Readings Server::Components::Read() const {
   now.memory_budget_bytes = static_cast<double>(options.memory.requests);
   now.receive_budget_bytes = static_cast<double>(options.memory.receiving);
   now.max_connections = static_cast<double>(options.max_connections);
+  if (tracer != nullptr) {
+    now.spans_exported = static_cast<double>(tracer->exported());
+    const trace::Dropped dropped = tracer->dropped();
+    now.spans_dropped = {static_cast<double>(dropped.full), static_cast<double>(dropped.failed)};
+  }
   return now;
 }
 
@@ -198,7 +255,7 @@ void Server::Components::AddRoutes() {
     router.Add(
         path,
         [this, &answer, method](transport::Stream& stream) {
-          services::ServeOneAnswer(calls, metrics, stream, answer, method);
+          services::ServeOneAnswer(calls, backend, stream, answer, method);
         },
         counted);
   };
@@ -256,8 +313,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   }
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
   const loop::Policy policy = loop::PolicyFor(options.threads, options.queues);
-  // Loops and their spare threads, the kernels', and those of memory, probe and HTTP.
-  const int threads = policy.loops + policy.spare + policy.cores + 3;
+  // Loops and their spare threads, the kernels', and those of memory, probe, HTTP and spans.
+  const int threads = policy.loops + policy.spare + policy.cores + 4;
   if (absl::Status status = process::TryThreads(threads); !status.ok()) return status;
   auto components = std::make_unique<Components>(options);
   Components& c = *components;
@@ -271,6 +328,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     c.regions = *std::move(regions);
     c.backend.regions = c.regions.get();
     c.swept = c.regions.get();
+  }
+  if (!options.otlp_endpoint.empty()) {
+    absl::StatusOr<trace::Endpoint> endpoint = trace::ParseEndpoint(options.otlp_endpoint);
+    if (!endpoint.ok()) return endpoint.status();
+    trace::Settings settings;
+    settings.endpoint = *std::move(endpoint);
+    settings.sample_ratio = options.trace_sample_ratio;
+    settings.resource = {QUANTD_VERSION, HostName(), getpid()};
+    c.tracer = std::make_unique<trace::Tracer>(std::move(settings));
+    c.backend.tracer = c.tracer.get();
   }
   c.AddRoutes();
   c.executors.of(policy.cores).StartThreads();
@@ -330,6 +397,7 @@ bool Server::Alive() const { return components_->prober->Alive(); }
 void Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
   const std::chrono::milliseconds half = absl::ToChronoMilliseconds(lame_duck / 2);
+  const DrainLog drain_log(c.shared.counters, c.metrics);
   c.draining = true;
   std::this_thread::sleep_for(half);
   c.health.SetServing(false);
@@ -343,9 +411,11 @@ void Server::Drain(absl::Duration lame_duck) {
     c.transport->EndCalls(rpc::Draining());
     c.transport->WaitForConnections(end + std::chrono::milliseconds(200));
   }
+  drain_log.Write();
   c.transport->Close();
   while (c.calls.live() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   c.crew.reset();
+  if (c.tracer != nullptr) c.tracer->Close();
 }
 
 }  // namespace quantd::server

@@ -10,6 +10,7 @@ struct CallStatus {
   int code = 0;         // gRPC's number, which is absl::StatusCode's; 0: OK
   std::string message;  // grpc-message, UTF-8
   std::string details;  // grpc-status-details-bin: a serialized google.rpc.Status; may be empty
+  std::string timing;   // quantd-timing-us; may be empty
 
   bool ok() const { return code == 0; }
 };

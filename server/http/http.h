@@ -20,10 +20,10 @@ namespace quantd::http {
 // What the pages say. Called on the server's only thread, so while one of them works nobody else is
 // answered: they must be fast. They must not throw.
 struct HttpPages {
-  std::function<std::string()> metrics;      // /metrics: Prometheus' text format
-  std::function<std::string()> openmetrics;  // the same for who accepts OpenMetrics; or null
-  std::function<bool()> live;                // /livez: 200 or 503
-  std::function<bool()> ready;               // /readyz: 200 or 503
+  std::function<std::string()> metrics;           // /metrics: Prometheus' text format
+  std::function<bool()> live;                     // /livez: 200 or 503
+  std::function<bool()> ready;                    // /readyz: 200 or 503
+  std::function<std::string()> openmetrics = {};  // for who accepts OpenMetrics; null: nobody
 };
 
 // What peers may take. Memory: about connections x request_bytes + answer_bytes, and the pages that

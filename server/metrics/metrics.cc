@@ -41,6 +41,8 @@ bool HasPair(Method operation, const DataTypeInfo& input, const DataTypeInfo& ou
       return (is_narrow(input) || is_int32(input)) && is_wide(output);
     case Method::kDynamicQuantize:
       return is_wide(input) && is_narrow(output);
+    case Method::kQuantizeEmbeddings:
+      return is_wide(input) && (output.type == DataType::kUint8 || output.type == DataType::kInt8);
     default:
       return false;
   }

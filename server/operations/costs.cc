@@ -25,7 +25,7 @@ struct Traits {
   DataType input;
   DataType output;
   bool report = false;
-  bool many_scales = false;  // more than one for 64 elements
+  bool many_scales = false;  // more than one for 64 elements; lengths of embeddings
   uint64_t bytes = 0;
 };
 
@@ -51,6 +51,15 @@ Traits TraitsOf(const DynamicQuantizeParameters& request) {
        granularity.block_shape.back() < 64);
   return {request.x.data_type, request.output_type, request.report_error, small_blocks,
           request.x.bytes.size()};
+}
+
+// Bits are UINT8 as well, and four times as fast as what divides: they have the row of a type that
+// no embedding becomes, and so have vectors whose length is needed first.
+Traits TraitsOf(const QuantizeEmbeddingsParameters& request) {
+  DataType output = request.output_type;
+  if (request.recipe == EmbeddingRecipe::kBits) output = DataType::kUint2;
+  const bool lengths = request.normalize || request.recipe == EmbeddingRecipe::kDirection;
+  return {request.x.data_type, output, request.report_error, lengths, request.x.bytes.size()};
 }
 
 }  // namespace

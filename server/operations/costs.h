@@ -33,7 +33,7 @@ class Costs {
   void Learn(const CostKind& kind, std::chrono::nanoseconds took);
 
  private:
-  static constexpr size_t kKinds = size_t{3} * 18 * 18 * 8;
+  static constexpr size_t kKinds = size_t{4} * 18 * 18 * 8;
   // Negative as long as it is assumed, and not learned.
   std::array<std::atomic<float>, kKinds> nanoseconds_a_byte_;
 };

@@ -104,6 +104,16 @@ uint64_t BoundOf(const DynamicQuantizeParameters& request, AnswerLayout layout) 
   return Bound(layout, static_cast<uint64_t>(scales), 0);
 }
 
+uint64_t BoundOf(const QuantizeEmbeddingsParameters& request, AnswerLayout layout) {
+  // A byte for each value at most, whatever is cut off and whether they are bits.
+  const std::optional<TensorLayout> y =
+      LayoutOf(request.x, Or(request.output_type, DataType::kInt8));
+  if (!y.has_value()) return 0;
+  layout.y = *y;
+  layout.report_error = request.report_error;
+  return Bound(layout, 0, request.ranges ? ElementsIn(*request.ranges) : 0);
+}
+
 }  // namespace
 
 uint64_t MemoryBound(const wire::Request& request) {

@@ -7,6 +7,7 @@
 #include "quantd/dynamic_quantize.h"
 #include "quantd/field_error.h"
 #include "quantd/quantize.h"
+#include "quantd/quantize_embeddings.h"
 #include "server/operations/scratch.h"
 
 namespace quantd::operations {
@@ -24,6 +25,16 @@ absl::StatusOr<DequantizePlan> MakePlan(const DequantizeParameters& parameters) 
 absl::StatusOr<DynamicQuantizePlan> MakePlan(const DynamicQuantizeParameters& parameters) {
   return PlanDynamicQuantize(parameters);
 }
+absl::StatusOr<QuantizeEmbeddingsPlan> MakePlan(const QuantizeEmbeddingsParameters& parameters) {
+  return PlanQuantizeEmbeddings(parameters);
+}
+
+wire::TensorLayout LayoutOfY(const PlanBase& plan) {
+  return {plan.output_type, plan.shape, plan.elements, plan.output_bytes};
+}
+wire::TensorLayout LayoutOfY(const QuantizeEmbeddingsPlan& plan) {
+  return {plan.output_type, plan.output_shape, plan.output_elements, plan.output_bytes};
+}
 
 // The answer's parts beyond y.
 void AddParts(const QuantizePlan& plan, wire::AnswerLayout& layout) {
@@ -39,6 +50,9 @@ void AddParts(const DynamicQuantizePlan& plan, wire::AnswerLayout& layout) {
   }
   if (plan.has_tensor_scale) layout.y_tensor_scale = {DataType::kFloat, Shape(), 1, 4};
 }
+void AddParts(const QuantizeEmbeddingsPlan& plan, wire::AnswerLayout& layout) {
+  layout.report_error = plan.report_error;
+}
 
 absl::Status Run(const QuantizePlan& plan, const ByteChunks& x, const Executor& executor,
                  Interrupted interrupted, wire::AnswerContents& contents) {
@@ -53,6 +67,10 @@ absl::Status Run(const DynamicQuantizePlan& plan, const ByteChunks& x, const Exe
   const DynamicQuantizeOutput output = {contents.y, contents.y_scale, contents.y_zero_point,
                                         contents.y_tensor_scale};
   return DynamicQuantize(plan, x, executor, interrupted, output, &contents.error);
+}
+absl::Status Run(const QuantizeEmbeddingsPlan& plan, const ByteChunks& x, const Executor& executor,
+                 Interrupted interrupted, wire::AnswerContents& contents) {
+  return QuantizeEmbeddings(plan, x, executor, interrupted, contents.y, &contents.error);
 }
 
 }  // namespace
@@ -89,7 +107,7 @@ absl::StatusOr<Operation> Plan(const wire::Request& request) {
         wire::AnswerLayout& layout = operation.layout_;
         layout.method = request.method();
         layout.encoding = request.output_encoding;
-        layout.y = {plan->output_type, plan->shape, plan->elements, plan->output_bytes};
+        layout.y = LayoutOfY(*plan);
         AddParts(*plan, layout);
         if (request.output.has_value()) {
           layout.output = request.output;

@@ -20,6 +20,7 @@
 #include "server/loop/policy.h"
 #include "server/memory/container.h"
 #include "server/options/flag_parser.h"
+#include "server/trace/poster.h"
 
 namespace quantd::server {
 
@@ -149,6 +150,13 @@ ABSL_FLAG(
     "with priorities for systemd's journal");
 ABSL_FLAG(quantd::server::LogLevel, log_level, {quantd::log::Level::kInfo},
           "Lines to write: debug, info, warn or error, and those above");
+ABSL_FLAG(
+    std::string, otlp_endpoint, "",
+    "Collector of spans, by OTLP over HTTP: http://HOST[:PORT][/PATH], with port 4318 and path "
+    "/v1/traces; empty: none");
+ABSL_FLAG(double, trace_sample_ratio, 0,
+          "Calls without a traceparent of which a span goes there, 0 to 1; of the others their "
+          "callers decide");
 
 namespace quantd::server {
 namespace {
@@ -177,7 +185,9 @@ constexpr absl::string_view kFlags[] = {"listen",
                                         "drain_seconds",
                                         "channelz",
                                         "log_format",
-                                        "log_level"};
+                                        "log_level",
+                                        "otlp_endpoint",
+                                        "trace_sample_ratio"};
 
 // `Text`: of a value, for a person.
 template <typename Value, typename Text>
@@ -238,6 +248,17 @@ absl::Status Check() {
   count("queues", FLAGS_queues, 0, 1024);
   time("lame_duck_seconds", FLAGS_lame_duck_seconds, absl::ZeroDuration());
   time("drain_seconds", FLAGS_drain_seconds, absl::ZeroDuration());
+  const double ratio = absl::GetFlag(FLAGS_trace_sample_ratio);
+  if (!(ratio >= 0 && ratio <= 1)) {  // nor NaN
+    status.Update(absl::InvalidArgumentError(
+        absl::StrCat("--trace_sample_ratio is ", ratio, ", must be 0 to 1")));
+  }
+  if (const std::string endpoint = absl::GetFlag(FLAGS_otlp_endpoint); !endpoint.empty()) {
+    const absl::Status wrong = trace::ParseEndpoint(endpoint).status();
+    if (!wrong.ok()) {
+      status.Update(absl::InvalidArgumentError(absl::StrCat("--otlp_endpoint ", wrong.message())));
+    }
+  }
   return status;
 }
 
@@ -266,6 +287,8 @@ Options Effective() {
   options.channelz = absl::GetFlag(FLAGS_channelz);
   options.log_format = absl::GetFlag(FLAGS_log_format).value;
   options.log_level = absl::GetFlag(FLAGS_log_level).value;
+  options.otlp_endpoint = absl::GetFlag(FLAGS_otlp_endpoint);
+  options.trace_sample_ratio = absl::GetFlag(FLAGS_trace_sample_ratio);
 
   const uint64_t limit = memory::LimitBytes();
   if (options.max_connections == 0) {
@@ -356,6 +379,8 @@ log::Fields Describe(const Options& options) {
       {"channelz", static_cast<int>(options.channelz)},
       {"log_format", kFormats.Name(options.log_format)},
       {"log_level", kLevels.Name(options.log_level)},
+      {"otlp_endpoint", options.otlp_endpoint},
+      {"trace_sample_ratio", options.trace_sample_ratio},
   };
 }
 

@@ -40,6 +40,8 @@ struct Options {
   bool channelz = false;
   log::Format log_format = log::Format::kAuto;
   log::Level log_level = log::Level::kInfo;
+  std::string otlp_endpoint;  // empty: nothing is traced
+  double trace_sample_ratio = 0;
 
   // Calls that may be open: those that are worked on, those that wait, and a few that watch.
   int64_t max_calls() const { return max_inflight_requests + max_queued_requests + 256; }

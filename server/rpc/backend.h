@@ -16,6 +16,7 @@
 #include "server/regions/regions.h"
 #include "server/rpc/call.h"
 #include "server/rpc/executors.h"
+#include "server/trace/tracer.h"
 
 namespace quantd::rpc {
 
@@ -33,6 +34,8 @@ struct Backend {
   const std::chrono::nanoseconds queue_timeout;
   operations::Costs costs = {};
   std::atomic<bool> draining{false};  // streams take no further item
+  // What traces calls; null: nothing does. Set before the first call.
+  trace::Tracer* tracer = nullptr;
   // Shared memory; null: none. Set before the first call.
   regions::Regions* regions = nullptr;
 };

@@ -1,50 +1,69 @@
-// The grpc_server_* metrics of one call, from its arrival to its end.
+// What others get to know of one call, from its arrival to its end: metrics, a line in the log when
+// it fails, a span when it is traced, and its timing when the client asks.
+//
+// Of a call that is none of these it costs the metrics' few atomic additions.
 #ifndef QUANTD_SERVER_RPC_CALL_METRICS_H_
 #define QUANTD_SERVER_RPC_CALL_METRICS_H_
 
 #include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
 
 #include "absl/status/status.h"
+#include "server/errors/call_status.h"
 #include "server/errors/reason.h"
 #include "server/metrics/metrics.h"
+#include "server/rpc/timeline.h"
+#include "server/trace/tracer.h"
 #include "server/transport/stream.h"
 
 namespace quantd::rpc {
 
 class CallMetrics {
  public:
-  // The call has arrived.
-  CallMetrics(metrics::Metrics& metrics, wire::Method method)
-      : metrics_(metrics), kind_(method), method_(metrics.method(method)) {
-    method_.started.Add(1);
-  }
+  // The call has arrived. `tracer`: null when nothing is traced.
+  CallMetrics(metrics::Metrics& metrics, trace::Tracer* tracer, const transport::Stream& stream,
+              wire::Method method);
+  CallMetrics(const CallMetrics&) = delete;
+  CallMetrics& operator=(const CallMetrics&) = delete;
+
+  // Where its work writes down when it did what; null when nobody wants to know.
+  Timeline* timeline() { return observed_ == nullptr ? nullptr : &observed_->timeline; }
 
   void Received() { method_.received.Add(1); }
   void Sent() { method_.sent.Add(1); }
-  // A request was turned away, if that is what the status says.
-  void Rejected(const absl::Status& status) { metrics_.CountRejection(errors::Reason(status)); }
-  // What the server answered.
-  void SetStatus(const absl::Status& status) {
-    code_ = status.code();
-    if (!status.ok()) Rejected(status);
-  }
-
+  // One of the stream's items failed, alone.
+  void ItemFailed(const absl::Status& status);
+  // What the server answers, with the timing if that was asked for.
+  errors::CallStatus End(const absl::Status& status);
   // The call is over. What the client did, by cancelling or by letting its deadline pass, counts
   // more than an answer that it never got.
-  void Finish(const transport::Stream& stream) {
-    if (code_ == absl::StatusCode::kOk && stream.interrupted()) {
-      code_ = stream.interruption().code();
-    }
-    metrics_.CountCall(kind_, code_, std::chrono::steady_clock::now() - begin_, "");
-  }
+  void Finish();
 
  private:
+  // Only of calls that somebody wants to know more about.
+  struct Observed {
+    Timeline timeline;
+    std::optional<trace::Context> span;  // unset: not traced
+  };
+  void AddSpan(const absl::Status& status) const;
+
   metrics::Metrics& metrics_;
+  trace::Tracer* const tracer_;
+  const transport::Stream& stream_;
   const wire::Method kind_;
   metrics::MethodMetrics& method_;
-  absl::StatusCode code_ = absl::StatusCode::kOk;
+  absl::Status status_;
+  std::unique_ptr<Observed> observed_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
+
+// A line about a call, or one item of a stream, that failed, at a bounded rate for each code. Never
+// what the request held: of a wrong field only its name. `trace_id`: of our own span, if any.
+enum class Failed { kCall, kItem };
+void LogFailure(Failed what, absl::string_view method, const absl::Status& status,
+                const transport::Stream& stream, const std::string& trace_id = "");
 
 // Why a call has no request: the client went away, sent too much, or nothing.
 inline absl::Status WhyNoRequest(const transport::Stream& stream) {

@@ -11,7 +11,7 @@
 
 namespace quantd::rpc {
 
-// Quantize, Dequantize or DynamicQuantize. REQUIRES: &calls == &backend.calls, as in all of them.
+// A method that is an operation. REQUIRES: &calls == &backend.calls, as in all of them.
 Call ServeUnary(Calls& calls, Backend& backend, transport::Stream& stream, wire::Method method);
 
 // Stream.

@@ -5,7 +5,6 @@
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/calls.h"
 #include "server/rpc/work.h"
-#include "server/wire/status_details.h"
 
 namespace quantd::rpc {
 
@@ -15,7 +14,7 @@ absl::Status Draining() {
 }
 
 Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) {
-  CallMetrics meter(backend.metrics, wire::Method::kStream);
+  CallMetrics meter(backend.metrics, backend.tracer, stream, wire::Method::kStream);
   loop::Lead lead(stream.loop());
   loop::Event read, admitted, turn, written, finished;
   absl::Status end;                // what the stream ends with
@@ -26,7 +25,7 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) 
       end = Draining();
       break;
     }
-    Work work(backend, stream);
+    Work work(backend, stream, meter.timeline());
     read.Reset();
     stream.Read(work.message(), read);
     const bool has_item = co_await read;
@@ -55,7 +54,7 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) 
       status = work.MayCompute(granted);
     }
     if (status.ok()) status = work.Execute();
-    if (!status.ok()) meter.Rejected(status);
+    if (!status.ok()) meter.ItemFailed(status);
     memory::Piece answer = work.EncodeItem(status);
     co_await lead;
 
@@ -78,10 +77,9 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) 
   }
   write_permit.Release();
   if (end.ok() && stream.interrupted()) end = stream.interruption();
-  meter.SetStatus(end);
-  stream.Finish(wire::ToCallStatus(end), finished);
+  stream.Finish(meter.End(end), finished);
   co_await finished;
-  meter.Finish(stream);
+  meter.Finish();
   stream.End();
 }
 

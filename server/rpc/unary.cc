@@ -3,17 +3,16 @@
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/calls.h"
 #include "server/rpc/work.h"
-#include "server/wire/status_details.h"
 
 namespace quantd::rpc {
 
 Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::Stream& stream,
                 wire::Method method) {
-  CallMetrics meter(backend.metrics, method);
+  CallMetrics meter(backend.metrics, backend.tracer, stream, method);
   loop::Lead lead(stream.loop());
   loop::Event read, admitted, turn, written, finished;
   {
-    Work work(backend, stream);
+    Work work(backend, stream, meter.timeline());
     stream.Read(work.message(), read);
     const bool has_request = co_await read;
     if (has_request) meter.Received();
@@ -32,17 +31,16 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::Stream& stream,
     if (status.ok()) status = work.Execute();
     co_await lead;
 
-    meter.SetStatus(status);
     if (status.ok()) {
       stream.Write(work.Encode(), written);
     } else {
       written.Complete(false);
     }
-    stream.Finish(wire::ToCallStatus(status), finished);
+    stream.Finish(meter.End(status), finished);
     co_await written;
     const bool sent = co_await finished;
     if (sent && status.ok()) meter.Sent();
-    meter.Finish(stream);
+    meter.Finish();
   }  // the permit is free
   stream.End();
 }

@@ -50,10 +50,14 @@ Work::~Work() {
 
 absl::Status Work::Decode(wire::Method method) {
   method_ = method;
+  begin_ = stream_.arrived_at();
   return DecodeIfLittle();
 }
 
-absl::Status Work::DecodeItem() { return DecodeIfLittle(); }
+absl::Status Work::DecodeItem() {
+  begin_ = stream_.message_began_at();
+  return DecodeIfLittle();
+}
 
 absl::Status Work::DecodeIfLittle() {
   const uint64_t memory = wire::DecodeMemoryBytes(!method_.has_value(), message_.bytes());
@@ -62,6 +66,16 @@ absl::Status Work::DecodeIfLittle() {
 }
 
 absl::Status Work::DecodeNow() {
+  if (timeline_ == nullptr) return DecodeMessage();
+  const Clock::time_point begin = Clock::now();
+  const absl::Status status = DecodeMessage();
+  timeline_->decoded = Clock::now();
+  decoding_ = timeline_->decoded - begin;
+  timeline_->Add(Phase::kDecode, decoding_);
+  return status;
+}
+
+absl::Status Work::DecodeMessage() {
   absl::StatusOr<wire::Request> request;
   if (method_.has_value()) {
     request = wire::DecodeRequest(*method_, message_.bytes());
@@ -88,7 +102,12 @@ void Work::Cancel() {
 
 void Work::Fire() { Cancel(); }
 
+void Work::NoteQueue(Clock::duration waited) const {
+  if (timeline_ != nullptr) timeline_->Add(Phase::kQueue, waited - decoding_);
+}
+
 absl::Status Work::WhyNot() const {
+  if (timeline_ != nullptr) NoteQueue(Clock::now() - begin_);
   if (stream_.interrupted()) return stream_.interruption();
   return WithReason(
       absl::UnavailableError(absl::StrCat(
@@ -166,7 +185,12 @@ absl::Status Work::Execute() {
   if (status.ok()) status = Guarded([this] { return Run(); });
   if (places_.damaged()) status = places_.Damage();
   if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
-  const Clock::duration took = Clock::now() - begin;
+  const Clock::time_point end = Clock::now();
+  const Clock::duration took = end - begin;
+  if (timeline_ != nullptr && timeline_->kernel_began >= begin) {
+    timeline_->kernel_ended = end;
+    timeline_->Add(Phase::kKernel, end - timeline_->kernel_began);
+  }
   backend_.metrics.CountComputing(std::max(cores_, 1), took);
   if (status.ok()) {
     Count(took);
@@ -226,8 +250,10 @@ const Executor& Work::TakeCores() {
 }
 
 absl::Status Work::Run() {
-  // Not since the read began: a stream waits there until its client has an item.
-  backend_.metrics.queue_seconds().Observe(Clock::now() - message_.began);
+  const Clock::time_point now = Clock::now();
+  backend_.metrics.queue_seconds().Observe(now - begin_);
+  NoteQueue(now - begin_);
+  if (timeline_ != nullptr) timeline_->kernel_began = now;
   answer_.emplace(operation_->answer_layout(), backend_.pool);
   if (!answer_->has_memory()) return NoMemory();
   if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
@@ -248,14 +274,39 @@ void Work::Count(Clock::duration kernel_time) {
   counts.bytes_out.Add(operation_->output_bytes());
   backend_.metrics.CountElements(kind, operation_->input_type(), operation_->output_type(),
                                  operation_->elements());
+  if (timeline_ != nullptr) {
+    timeline_->elements += operation_->elements();
+    timeline_->bytes_in += static_cast<int64_t>(operation_->input_bytes());
+    timeline_->bytes_out += static_cast<int64_t>(operation_->output_bytes());
+    timeline_->input = operation_->input_type();
+    timeline_->output = operation_->output_type();
+  }
   if (operation_->answer_layout().report_error) {
     backend_.metrics.saturated_elements().Add(answer_->contents().error.saturated_elements);
   }
 }
 
+namespace {
+
+// What `encode` returns, and its time if that is wanted.
+template <typename Function>
+memory::Piece Timed(Timeline* timeline, Function encode) {
+  if (timeline == nullptr) return encode();
+  const loop::Clock::time_point begin = loop::Clock::now();
+  memory::Piece piece = encode();
+  timeline->Add(Phase::kEncode, loop::Clock::now() - begin);
+  return piece;
+}
+
+}  // namespace
+
+memory::Piece Work::Encode() {
+  return Timed(timeline_, [this] { return std::move(*answer_).Finish(); });
+}
+
 memory::Piece Work::EncodeItem(const absl::Status& status) {
   if (!status.ok()) return wire::EncodeItemError(id_, status, backend_.pool);
-  return std::move(*answer_).FinishItem(id_);
+  return Timed(timeline_, [this] { return std::move(*answer_).FinishItem(id_); });
 }
 
 }  // namespace quantd::rpc

@@ -15,6 +15,7 @@
 #include "server/operations/operation.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/shared_places.h"
+#include "server/rpc/timeline.h"
 #include "server/transport/stream.h"
 #include "server/wire/answer.h"
 #include "server/wire/decode.h"
@@ -26,7 +27,9 @@ inline std::atomic<void (*)()> before_kernel_for_testing{nullptr};
 
 class Work final : private transport::Cancellable, private loop::Timer {
  public:
-  Work(Backend& backend, transport::Stream& stream) : backend_(backend), stream_(stream) {}
+  // `timeline`: where to write down when it did what; null: nowhere.
+  Work(Backend& backend, transport::Stream& stream, Timeline* timeline)
+      : backend_(backend), stream_(stream), timeline_(timeline) {}
   // On the thread that leads the stream's loop.
   ~Work();
   Work(const Work&) = delete;
@@ -56,7 +59,7 @@ class Work final : private transport::Cancellable, private loop::Timer {
   absl::Status MayCompute(bool granted);
   // Plans and runs the kernel, unless the client went away before, and lets go of the request.
   absl::Status Execute();
-  memory::Piece Encode() { return std::move(*answer_).Finish(); }
+  memory::Piece Encode();
   // Of an item: the answer, or why there is none.
   memory::Piece EncodeItem(const absl::Status& status);
 
@@ -69,7 +72,9 @@ class Work final : private transport::Cancellable, private loop::Timer {
   void Fire() override;    // the queue timeout is over
   void StartWaiting();
   absl::Status WhyNot() const;
+  void NoteQueue(Clock::duration waited) const;
   absl::Status DecodeNow();
+  absl::Status DecodeMessage();
   absl::Status DecodeIfLittle();
   absl::Status Plan();
   absl::Status Run();
@@ -79,6 +84,9 @@ class Work final : private transport::Cancellable, private loop::Timer {
   Backend& backend_;
   transport::Stream& stream_;
   transport::Message message_;
+  Timeline* const timeline_;
+  Clock::time_point begin_;  // the arrival of the call or the item, when it is decoded
+  Clock::duration decoding_{};
   std::optional<wire::Method> method_;  // of a call; unset: an item
   uint64_t id_ = 0;
   std::optional<wire::Request> request_;

@@ -9,11 +9,11 @@
 
 namespace quantd::services {
 
-rpc::Call ServeOneAnswer(rpc::Calls& /*calls*/, metrics::Metrics& metrics,
+rpc::Call ServeOneAnswer(rpc::Calls& /*calls*/, const rpc::Backend& backend,
                          transport::Stream& stream, const Answer& answer,
                          const wire::Method* method) {
   std::optional<rpc::CallMetrics> meter;
-  if (method != nullptr) meter.emplace(metrics, *method);
+  if (method != nullptr) meter.emplace(backend.metrics, backend.tracer, stream, *method);
   loop::Event read, written, finished;
   transport::Message request;
   stream.Read(request, read);
@@ -23,18 +23,18 @@ rpc::Call ServeOneAnswer(rpc::Calls& /*calls*/, metrics::Metrics& metrics,
     if (meter.has_value()) meter->Received();
     piece = answer(request);
   }
-  if (meter.has_value()) meter->SetStatus(piece.status());
   if (piece.ok()) {
     stream.Write(*std::move(piece), written);
   } else {
     written.Complete(false);
   }
-  stream.Finish(wire::ToCallStatus(piece.status()), finished);
+  stream.Finish(meter.has_value() ? meter->End(piece.status()) : wire::ToCallStatus(piece.status()),
+                finished);
   co_await written;
   const bool sent = co_await finished;
   if (meter.has_value()) {
     if (sent && piece.ok()) meter->Sent();
-    meter->Finish(stream);
+    meter->Finish();
   }
   stream.End();
 }

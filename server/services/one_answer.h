@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
-#include "server/metrics/metrics.h"
+#include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/services/messages.h"
 
@@ -15,7 +15,7 @@ namespace quantd::services {
 using Answer = std::function<absl::StatusOr<memory::Piece>(const transport::Message& request)>;
 
 // `answer` outlives every call. `method`: counted as such; null: not counted.
-rpc::Call ServeOneAnswer(rpc::Calls& calls, metrics::Metrics& metrics, transport::Stream& stream,
+rpc::Call ServeOneAnswer(rpc::Calls& calls, const rpc::Backend& backend, transport::Stream& stream,
                          const Answer& answer, const wire::Method* method);
 
 }  // namespace quantd::services

@@ -12,6 +12,7 @@
 
 #include "server/transport/connection.h"
 #include "server/transport/connection_set.h"
+#include "server/transport/notes.h"
 #include "server/transport/peer.h"
 
 namespace quantd::transport {
@@ -97,6 +98,8 @@ bool Acceptor::AcceptOne() {
   const PeerTable::Answer answer = shared.peers.Add(peer.id, set.index());
   if (answer.someone_goes) {
     shared.counters.CountEnd(ConnectionEnd::kTooMany);
+    NoteGuard(shared.counters,
+              answer.may_come ? Guard::kConnectionEvicted : Guard::kConnectionRefused, peer.name);
     ConnectionSet& from = transport_.set(answer.set);
     from.loop().Post(*new Eviction(from, answer.peer, answer.idle_only));
   }
@@ -113,9 +116,11 @@ bool Acceptor::AcceptOne() {
 // Out of descriptors: with the spare one the connection is taken and closed at once, which tells
 // the client so; left in the queue it would make the loop turn for ever and everybody wait.
 bool Acceptor::RefuseOne() {
-  transport_.shared().counters.CountEnd(ConnectionEnd::kTooMany);
+  Counters& counters = transport_.shared().counters;
+  counters.CountEnd(ConnectionEnd::kTooMany);
   if (spare_ >= 0) close(std::exchange(spare_, -1));
   const int fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  NoteGuard(counters, Guard::kDescriptorsExhausted, fd < 0 ? "" : PeerOf(fd).name);
   if (fd >= 0) close(fd);
   spare_ = OpenSpare();
   if (fd >= 0 && spare_ >= 0) return true;

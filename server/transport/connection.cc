@@ -14,6 +14,7 @@
 
 #include "server/errors/reason.h"
 #include "server/transport/connection_set.h"
+#include "server/transport/notes.h"
 
 namespace quantd::transport {
 namespace {
@@ -35,6 +36,7 @@ Connection::Connection(ConnectionSet& set, int fd, Peer peer)
       loop_(set.loop()),
       fd_(fd),
       peer_(std::move(peer)),
+      peer_name_(std::make_shared<const std::string>(peer_.name)),
       opened_at_(loop_.now()),
       heard_at_(opened_at_),
       moved_at_(opened_at_),
@@ -111,7 +113,7 @@ bool Connection::EndWaitingCall() {
   }
   waiting_calls_ = waiting;
   if (oldest == nullptr) return false;
-  shared_.counters.CountGuard(Guard::kCallEvicted);
+  NoteGuard(shared_.counters, Guard::kCallEvicted, peer_.name);
   --waiting_calls_;
   oldest->Interrupt(errors::WithReason(
       absl::UnavailableError("the call sent nothing while the server had too many calls open; try "
@@ -137,8 +139,13 @@ void Connection::Linger() {
 }
 
 void Connection::End(ConnectionEnd why) {
-  if (!closed_) shared_.counters.CountEnd(why);
+  if (!closed_) Note(why);
   Close();
+}
+
+void Connection::Note(ConnectionEnd why) {
+  shared_.counters.CountEnd(why);
+  NoteConnectionEnd(why, peer_.name);
 }
 
 void Connection::Close() {
@@ -181,7 +188,7 @@ void Connection::Look(Clock::time_point now, bool anyone_waits) {
   if (asked && stream_count_ == 0 && now - leave_at_ > kAnnounce) SayFinalGoAway();
   if (limits.max_connection_age.count() > 0) {
     if (leaving_ == Leaving::kNo && now - opened_at_ > limits.max_connection_age) {
-      shared_.counters.CountEnd(ConnectionEnd::kAge);
+      Note(ConnectionEnd::kAge);
       GoAway();
     } else if (leaving_ != Leaving::kNo &&
                now - opened_at_ > limits.max_connection_age + limits.max_connection_age_grace) {
@@ -200,7 +207,7 @@ void Connection::LookAtStreams(Clock::time_point now, bool anyone_waits) {
       stream->WaitedTooLong();
     } else if (anyone_waits && stream->sending() && !stream->cut_off_ &&
                now - stream->moved_at_ > limits.stall) {
-      shared_.counters.CountGuard(Guard::kAnswerStalled);
+      NoteGuard(shared_.counters, Guard::kAnswerStalled, peer_.name);
       stream->Interrupt(
           absl::CancelledError("the client did not read its answer while others waited"));
       stream->CutOff();  // also one that was interrupted before, and could not say so

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ class Connection final : private loop::Watcher, private loop::Timer {
   loop::Loop& loop() const { return loop_; }
   Shared& shared() const { return shared_; }
   const Peer& peer() const { return peer_; }
+  const std::shared_ptr<const std::string>& peer_name() const { return peer_name_; }
   size_t streams() const { return stream_count_; }
   // Of these, the ones of which no byte of a message has come yet, as far as is known.
   size_t waiting_calls() const { return waiting_calls_; }
@@ -108,6 +110,7 @@ class Connection final : private loop::Watcher, private loop::Timer {
   void SetEvents();
   void Throttle();
   void End(ConnectionEnd why);
+  void Note(ConnectionEnd why);
   void Linger();
   void MaybeDelete();
   void LookAtStreams(loop::Clock::time_point now, bool anyone_waits);
@@ -141,6 +144,7 @@ class Connection final : private loop::Watcher, private loop::Timer {
   loop::Loop& loop_;
   const int fd_;
   const Peer peer_;
+  const std::shared_ptr<const std::string> peer_name_;
   nghttp2_session* session_ = nullptr;
   Stream* streams_ = nullptr;  // a list; newest first
   size_t stream_count_ = 0;

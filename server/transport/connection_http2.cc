@@ -38,16 +38,19 @@ class StatusFields {
   explicit StatusFields(const errors::CallStatus& status)
       : code_(absl::StrCat(status.code)),
         message_(PercentEncode(status.message)),
-        details_(Base64Encode(status.details)) {}
+        details_(Base64Encode(status.details)),
+        timing_(status.timing) {}
 
   void AddTo(Fields& fields) const {
     fields.push_back(Field("grpc-status", code_, false));
     if (!message_.empty()) fields.push_back(Field("grpc-message", message_, false));
     if (!details_.empty()) fields.push_back(Field("grpc-status-details-bin", details_, false));
+    if (!timing_.empty()) fields.push_back(Field("quantd-timing-us", timing_, false));
   }
 
  private:
   const std::string code_, message_, details_;
+  const std::string& timing_;
 };
 
 // The answer's first fields. Says what compression is understood: none.
@@ -179,8 +182,8 @@ void Connection::OnCall(Stream& stream) {
                                shared_.limits.max_calls, "; try again later")),
                            "TOO_MANY_CALLS");
   }
-  if (!status.ok()) return Refuse(stream, service.Refuse(method, status));
-  stream.Begin(method, peer_.id);
+  if (!status.ok()) return Refuse(stream, service.Refuse(stream, method, status));
+  stream.Begin(method);
 }
 
 // ---- What goes
@@ -286,7 +289,7 @@ int Connection::OnSendData(Stream& stream, const uint8_t* frame_head, size_t len
 
 int Connection::OnFrameSent(const nghttp2_frame& frame) {
   if (frame.hd.type == NGHTTP2_GOAWAY && frame.goaway.error_code != NGHTTP2_NO_ERROR) {
-    shared_.counters.CountEnd(ConnectionEnd::kProtocolError);
+    Note(ConnectionEnd::kProtocolError);
   }
   if (frame.hd.type != NGHTTP2_HEADERS || !EndsStream(frame.hd)) return 0;
   if (Stream* const stream = Find(frame.hd.stream_id)) {

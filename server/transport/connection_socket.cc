@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/transport/connection.h"
+#include "server/transport/notes.h"
 
 namespace quantd::transport {
 namespace {
@@ -178,7 +179,7 @@ void Connection::DropBuffer(memory::Buffer buffer) {
 // Not read for a while: what it sends waits in its own socket.
 void Connection::Throttle() {
   throttled_ = true;
-  shared_.counters.CountGuard(Guard::kConnectionThrottled);
+  NoteGuard(shared_.counters, Guard::kConnectionThrottled, peer_.name);
   const int64_t sharers = shared_.counters.throttled_now.fetch_add(1) + 1;
   SetEvents();
   loop_.timers().Set(*this, loop_.now() + credit_.Pause(sharers));

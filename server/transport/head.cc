@@ -67,6 +67,14 @@ bool Head::Add(absl::string_view name, absl::string_view value) {
     bad_timeout_ = !timeout_.has_value();
   } else if (name == "grpc-encoding") {
     encoding_ = value == "identity" ? "" : std::string(value.substr(0, 64));
+  } else if (name == "x-request-id") {
+    request_id_ = std::string(value.substr(0, kMostRequestId));
+  } else if (name == "traceparent") {
+    // Of several, none is to be believed (W3C).
+    trace_ = has_trace_parent_ ? std::nullopt : trace::ParseTraceParent(value);
+    has_trace_parent_ = true;
+  } else if (name == "quantd-timing") {
+    wants_timing_ = value == "1";
   }
   return true;
 }

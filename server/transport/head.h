@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "server/trace/context.h"
 
 namespace quantd::transport {
 
@@ -20,6 +21,7 @@ class Head {
  public:
   // Most bytes of names and values together, 32 for each header, as RFC 9113 counts them.
   static constexpr size_t kMaxBytes = 16 << 10;
+  static constexpr size_t kMostRequestId = 128;
 
   // Takes a header. False when they are too many: then the rest need not come.
   bool Add(absl::string_view name, absl::string_view value);
@@ -32,6 +34,12 @@ class Head {
   int HttpError() const;
 
   const std::string& path() const { return path_; }  // "/package.Service/Method"
+  // x-request-id, cut to what a log should hold; empty: none.
+  const std::string& request_id() const { return request_id_; }
+  // traceparent; unset: none, or one that is not as it should be, or several.
+  const std::optional<trace::Context>& trace() const { return trace_; }
+  // quantd-timing: 1: the trailers shall say where the time went.
+  bool wants_timing() const { return wants_timing_; }
   // grpc-timeout, at most 8 digits of a unit; unset: none.
   std::optional<std::chrono::nanoseconds> timeout() const { return timeout_; }
 
@@ -43,6 +51,10 @@ class Head {
   std::string path_;
   std::string encoding_;  // of messages, when it is not "identity"
   std::optional<std::chrono::nanoseconds> timeout_;
+  std::string request_id_;
+  std::optional<trace::Context> trace_;
+  bool has_trace_parent_ = false;
+  bool wants_timing_ = false;
 };
 
 }  // namespace quantd::transport

@@ -28,7 +28,8 @@ class Service {
   virtual void Begin(Stream& stream) = 0;
   // A call is refused before it starts, and counted: what the client gets to see. `method`: what
   // Find said.
-  virtual errors::CallStatus Refuse(int method, const absl::Status& status) const = 0;
+  virtual errors::CallStatus Refuse(const Stream& stream, int method,
+                                    const absl::Status& status) const = 0;
   // Whether others wait for what a peer that does not read its answers holds.
   virtual bool AnyoneWaits() const = 0;
 

@@ -25,12 +25,13 @@ Stream::Stream(Connection& connection, int32_t id)
       receiving_(connection.shared().receiving),
       pool_(connection.shared().pool),
       id_(id),
+      peer_(connection.peer().id),
+      peer_name_(connection.peer_name()),
       arrived_at_(loop_.now()),
       window_(static_cast<int64_t>(receiving_.window())) {}
 
-void Stream::Begin(int method, uint64_t peer) {
+void Stream::Begin(int method) {
   method_ = method;
-  peer_ = peer;
   has_call_ = true;
   if (head_.timeout().has_value()) loop_.timers().Set(*this, arrived_at_ + *head_.timeout());
   loop_.Post(starter_);

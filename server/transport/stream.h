@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -38,7 +39,6 @@ class Connection;
 struct Message {
   memory::Buffer buffer;
   size_t size = 0;
-  loop::Clock::time_point began{};  // when its length was here
 
   absl::Span<const uint8_t> bytes() const { return {buffer.data(), size}; }
 };
@@ -60,9 +60,13 @@ class Stream final : private admission::Upload, private loop::Timer {
   loop::Loop& loop() const { return loop_; }
   // Whose turn it is when peers take turns.
   uint64_t peer() const { return peer_; }
+  // Who calls, for the log: see Peer.
+  const std::string& peer_name() const { return *peer_name_; }
   const Head& head() const { return head_; }
   int method() const { return method_; }  // what Service::Find said
   loop::Clock::time_point arrived_at() const { return arrived_at_; }
+  // When the length of the message that was read last was here.
+  loop::Clock::time_point message_began_at() const { return message_began_at_; }
 
   // Completes `read` with true when the next message is in `message`. REQUIRES: no other read is
   // under way. The memory of what has been read counts as being received until Taken.
@@ -110,7 +114,7 @@ class Stream final : private admission::Upload, private loop::Timer {
   ~Stream() = default;
 
   // Receiving: told by the connection.
-  void Begin(int method, uint64_t peer);
+  void Begin(int method);
   void Start();
   void OnFrame(size_t bytes, bool is_last);
   void OnData(const uint8_t* data, size_t size);
@@ -161,10 +165,12 @@ class Stream final : private admission::Upload, private loop::Timer {
   admission::Receiving& receiving_;
   memory::Pool& pool_;
   const int32_t id_;
-  uint64_t peer_ = 0;
+  const uint64_t peer_;
+  const std::shared_ptr<const std::string> peer_name_;  // the connection may be gone
   int method_ = -1;
   Head head_;
   loop::Clock::time_point arrived_at_;
+  loop::Clock::time_point message_began_at_;
   Stream* previous_ = nullptr;  // of the connection's streams
   Stream* next_ = nullptr;
 
@@ -176,7 +182,6 @@ class Stream final : private admission::Upload, private loop::Timer {
   memory::Buffer buffer_;  // of capacity total_, or of the first window as long as it has no more
   size_t total_ = 0;
   size_t received_ = 0;
-  loop::Clock::time_point began_{};  // when its length was here
   std::string kept_;                 // what came after a message that nobody has taken yet
   size_t kept_left_ = 0;             // of these, the bytes that are not done with: the last ones
   int64_t window_ = 0;               // bytes that the peer may still send, in further frames

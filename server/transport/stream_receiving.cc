@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors/reason.h"
 #include "server/transport/connection.h"
+#include "server/transport/notes.h"
 #include "server/transport/shared.h"
 #include "server/transport/stream.h"
 
@@ -84,7 +85,7 @@ void Stream::BeginMessage() {
   prefix_have_ = 0;
   total_ = static_cast<size_t>(prefix_[1]) << 24 | prefix_[2] << 16 | prefix_[3] << 8 | prefix_[4];
   received_ = 0;
-  began_ = Clock::now();
+  message_began_at_ = loop_.now();
   if (prefix_[0] != 0) {
     Interrupt(absl::UnimplementedError(
         "the message is compressed, which is disabled: send messages uncompressed"));
@@ -219,7 +220,6 @@ void Stream::CompleteRead(bool ok) {
     incoming_ = Incoming::kRead;
     read_into_->buffer = std::move(buffer_);
     read_into_->size = total_;
-    read_into_->began = began_;
   }
   read_into_ = nullptr;
   loop_.Complete(*std::exchange(read_, nullptr), ok);
@@ -287,7 +287,7 @@ void Stream::OnGivenUp() {
   // Unless all of it has come meanwhile.
   if (incoming_ == Incoming::kBody) {
     if (connection_ != nullptr) {
-      connection_->shared().counters.CountGuard(Guard::kUploadStalled);
+      NoteGuard(connection_->shared().counters, Guard::kUploadStalled, *peer_name_);
     }
     Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
                              "the upload stood at ", received_, " of ", total_,

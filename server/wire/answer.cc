@@ -195,7 +195,7 @@ memory::Piece Answer::State::FinishRaw(const uint64_t* id) {
     uint8_t envelope[kEnvelopeBytes];
     Writer writer(envelope);
     if (*id != 0) writer.VarintField(kIdField, *id);
-    writer.BytesHeader(Info(layout.method).item_field, end - begin);
+    writer.BytesHeader(Info(layout.method).item_answer, end - begin);
     const size_t size = writer.position() - envelope;
     begin -= size;
     std::memcpy(begin, envelope, size);
@@ -248,6 +248,8 @@ memory::Piece Answer::State::FinishValues(const uint64_t* id) {
       return finish(*item.mutable_quantize());
     case Method::kDequantize:
       return finish(*item.mutable_dequantize());
+    case Method::kQuantizeEmbeddings:
+      return finish(*item.mutable_quantize_embeddings());
     default:
       return finish(*item.mutable_dynamic_quantize());
   }

@@ -37,6 +37,8 @@ class Converter {
   DataType Type(int number, absl::string_view name);
   // `number`, if it is one of an enum: below `end`.
   int Enum(int number, absl::string_view name, absl::string_view enum_name, int end);
+  // A field that this version does nothing with, and so must not be set.
+  void NotServed(const std::string& value, absl::string_view name);
   template <typename Message>
   Granularity ReadGranularity(const Message& message);
   // Fields that every request has, and that are not for the core.
@@ -72,6 +74,13 @@ int Converter::Enum(int number, absl::string_view name, absl::string_view enum_n
   Fail(FieldError(name,
                   absl::StrCat(name, " is ", number, ", which is not a number of ", enum_name)));
   return 0;
+}
+
+void Converter::NotServed(const std::string& value, absl::string_view name) {
+  if (value.empty()) return;
+  Fail(FieldError(name,
+                  absl::StrCat(name, " has ", value.size(), " bytes: this server stores none"),
+                  absl::StatusCode::kUnimplemented));
 }
 
 Shape Converter::Dimensions(const google::protobuf::RepeatedField<int64_t>& list,
@@ -243,6 +252,27 @@ DynamicQuantizeParameters Read(const v1::DynamicQuantizeRequest& message, Conver
   return to;
 }
 
+QuantizeEmbeddingsParameters Read(const v1::QuantizeEmbeddingsRequest& message, Converter& from) {
+  QuantizeEmbeddingsParameters to;
+  to.x = from.Required(TensorField::kX, message.has_x(), message.x());
+  to.recipe =
+      static_cast<EmbeddingRecipe>(from.Enum(message.recipe(), "recipe", "EmbeddingRecipe", 5));
+  to.ranges = from.Optional(TensorField::kRanges, message.has_ranges(), message.ranges());
+  to.output_type = from.Type(message.output_type(), "output_type");
+  to.dimensions = message.dimensions();
+  to.normalize = message.normalize();
+  to.bit_order = static_cast<BitOrder>(from.Enum(message.bit_order(), "bit_order", "BitOrder", 3));
+  to.bit_threshold = static_cast<BitThreshold>(
+      from.Enum(message.bit_threshold(), "bit_threshold", "BitThreshold", 3));
+  to.signed_bits =
+      static_cast<SignedBits>(from.Enum(message.signed_bits(), "signed_bits", "SignedBits", 3));
+  const int non_finite = from.Enum(message.non_finite(), "non_finite", "NonFinite", 3);
+  to.non_finite = non_finite == 2 ? NonFinite::kIgnore : NonFinite::kReject;
+  to.report_error = message.report_error();
+  from.NotServed(message.parameters(), "parameters");
+  return to;
+}
+
 template <typename Message>
 absl::StatusOr<Request> ConvertAny(const Message& message, const RawData& raw) {
   Converter converter(raw);
@@ -263,6 +293,9 @@ absl::StatusOr<Request> Convert(const v1::DequantizeRequest& message, const RawD
   return ConvertAny(message, raw);
 }
 absl::StatusOr<Request> Convert(const v1::DynamicQuantizeRequest& message, const RawData& raw) {
+  return ConvertAny(message, raw);
+}
+absl::StatusOr<Request> Convert(const v1::QuantizeEmbeddingsRequest& message, const RawData& raw) {
   return ConvertAny(message, raw);
 }
 

@@ -15,6 +15,7 @@ namespace quantd::wire {
 absl::StatusOr<Request> Convert(const v1::QuantizeRequest& message, const RawData& raw);
 absl::StatusOr<Request> Convert(const v1::DequantizeRequest& message, const RawData& raw);
 absl::StatusOr<Request> Convert(const v1::DynamicQuantizeRequest& message, const RawData& raw);
+absl::StatusOr<Request> Convert(const v1::QuantizeEmbeddingsRequest& message, const RawData& raw);
 
 }  // namespace quantd::wire
 

@@ -37,10 +37,13 @@ absl::StatusOr<Request> ConvertItem(const v1::StreamRequest& item, const Split& 
       return Convert(item.dequantize(), raw(Method::kDequantize));
     case v1::StreamRequest::kDynamicQuantize:
       return Convert(item.dynamic_quantize(), raw(Method::kDynamicQuantize));
+    case v1::StreamRequest::kQuantizeEmbeddings:
+      return Convert(item.quantize_embeddings(), raw(Method::kQuantizeEmbeddings));
     case v1::StreamRequest::REQUEST_NOT_SET:
       break;
   }
-  return FieldError("request", "none of quantize, dequantize and dynamic_quantize is set");
+  return FieldError(
+      "request", "none of quantize, dequantize, dynamic_quantize and quantize_embeddings is set");
 }
 
 constexpr uint32_t kIdField = 1;
@@ -53,6 +56,8 @@ absl::StatusOr<Request> DecodeRequest(Method method, BytesView message) {
       return Decode<v1::QuantizeRequest>(method, message);
     case Method::kDequantize:
       return Decode<v1::DequantizeRequest>(method, message);
+    case Method::kQuantizeEmbeddings:
+      return Decode<v1::QuantizeEmbeddingsRequest>(method, message);
     default:
       return Decode<v1::DynamicQuantizeRequest>(method, message);
   }

@@ -11,22 +11,31 @@
 
 namespace quantd::wire {
 
-enum class Method : uint8_t { kQuantize, kDequantize, kDynamicQuantize, kStream, kGetServerInfo };
+enum class Method : uint8_t {
+  kQuantize,
+  kDequantize,
+  kDynamicQuantize,
+  kQuantizeEmbeddings,
+  kStream,
+  kGetServerInfo,
+};
 
 struct MethodInfo {
   Method method;
   absl::string_view name;       // of the remote procedure, and the label grpc_method
   absl::string_view type;       // the label grpc_type
   absl::string_view operation;  // the label operation; empty: it works on no tensor itself
-  uint32_t item_field;          // of StreamRequest and StreamResponse; 0: a stream has no such item
+  uint32_t item_field;          // of StreamRequest; 0: a stream has no such item
+  uint32_t item_answer;         // of StreamResponse
 };
 
-inline constexpr std::array<MethodInfo, 5> kMethods = {{
-    {Method::kQuantize, "Quantize", "unary", "quantize", 2},
-    {Method::kDequantize, "Dequantize", "unary", "dequantize", 3},
-    {Method::kDynamicQuantize, "DynamicQuantize", "unary", "dynamic_quantize", 4},
-    {Method::kStream, "Stream", "bidi_stream", "", 0},
-    {Method::kGetServerInfo, "GetServerInfo", "unary", "", 0},
+inline constexpr std::array<MethodInfo, 6> kMethods = {{
+    {Method::kQuantize, "Quantize", "unary", "quantize", 2, 2},
+    {Method::kDequantize, "Dequantize", "unary", "dequantize", 3, 3},
+    {Method::kDynamicQuantize, "DynamicQuantize", "unary", "dynamic_quantize", 4, 4},
+    {Method::kQuantizeEmbeddings, "QuantizeEmbeddings", "unary", "quantize_embeddings", 5, 6},
+    {Method::kStream, "Stream", "bidi_stream", "", 0, 0},
+    {Method::kGetServerInfo, "GetServerInfo", "unary", "", 0, 0},
 }};
 
 inline constexpr absl::string_view kServiceName = "quantd.v1.QuantizationService";
@@ -35,7 +44,7 @@ constexpr const MethodInfo& Info(Method method) { return kMethods[static_cast<si
 constexpr absl::string_view Name(Method method) { return Info(method).name; }
 
 // The operations come first: an index into what there is one of for each.
-inline constexpr size_t kOperations = 3;
+inline constexpr size_t kOperations = 4;
 constexpr size_t OperationIndex(Method method) { return static_cast<size_t>(method); }
 
 }  // namespace quantd::wire

@@ -8,7 +8,9 @@ namespace quantd::wire {
 TensorView& TensorOf(Request& request, TensorField field) {
   const auto find = [field](auto& parameters) -> TensorView* {
     using Parameters = std::remove_reference_t<decltype(parameters)>;
-    if constexpr (!std::is_same_v<Parameters, DynamicQuantizeParameters>) {
+    if constexpr (std::is_same_v<Parameters, QuantizeEmbeddingsParameters>) {
+      if (field == TensorField::kRanges) return &*parameters.ranges;
+    } else if constexpr (!std::is_same_v<Parameters, DynamicQuantizeParameters>) {
       if (field == TensorField::kScale) return &parameters.scale;
       if (field == TensorField::kZeroPoint) return &*parameters.zero_point;
     }

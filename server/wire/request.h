@@ -16,11 +16,11 @@
 
 namespace quantd::wire {
 
-// The tensors of the requests: x, scale, zero_point, tensor_scale.
-enum class TensorField : uint8_t { kX, kScale, kZeroPoint, kTensorScale };
-inline constexpr size_t kTensorFields = 4;
+// The tensors of the requests: x, scale, zero_point, tensor_scale, ranges.
+enum class TensorField : uint8_t { kX, kScale, kZeroPoint, kTensorScale, kRanges };
+inline constexpr size_t kTensorFields = 5;
 inline constexpr std::array<absl::string_view, kTensorFields> kTensorNames = {
-    "x", "scale", "zero_point", "tensor_scale"};
+    "x", "scale", "zero_point", "tensor_scale", "ranges"};
 
 // How tensors are written into the answer.
 enum class Encoding : uint8_t {
@@ -43,7 +43,9 @@ struct SharedTensor {
 // `packed`, which moves along.
 struct Request {
   // The alternative's index is the Method's number.
-  std::variant<QuantizeParameters, DequantizeParameters, DynamicQuantizeParameters> parameters;
+  std::variant<QuantizeParameters, DequantizeParameters, DynamicQuantizeParameters,
+               QuantizeEmbeddingsParameters>
+      parameters;
   Encoding output_encoding = Encoding::kRaw;
   // Bytes of tensors that came as values, one vector each.
   std::vector<std::vector<uint8_t>> packed;

@@ -37,10 +37,6 @@ constexpr uint32_t kRawDataField = 3;
 // What lies beyond these is unknown to this version, and left out: it may be large.
 constexpr uint32_t kLastTensorField = 6;
 constexpr uint32_t kLastRequestField = 16;
-// How many of kTensorNumbers a request has, by method. Of another number a field may hold any
-// bytes.
-constexpr std::array<size_t, kOperations> kTensors = {3, 4, 1};
-
 // kOperations: none.
 size_t OperationOfItem(uint32_t number) {
   for (size_t i = 0; i < kOperations; ++i) {
@@ -49,8 +45,19 @@ size_t OperationOfItem(uint32_t number) {
   return kOperations;
 }
 
-const uint32_t* FindTensor(uint32_t number) {
-  return std::find(kTensorNumbers.begin(), kTensorNumbers.end(), number);
+// kTensorFields: none that an operation has.
+size_t FindTensor(size_t operation, uint32_t number) {
+  const auto& numbers = kTensorNumbers[operation];
+  return static_cast<size_t>(std::find(numbers.begin(), numbers.end(), number) - numbers.begin());
+}
+
+// Whether another operation has a tensor of that number: what an operation does not know of is left
+// out of its skeleton.
+bool IsTensorOfAny(uint32_t number) {
+  for (size_t i = 0; i < kOperations; ++i) {
+    if (FindTensor(i, number) != kTensorFields) return true;
+  }
+  return false;
 }
 
 bool SplitTensor(BytesView tensor, int depth, std::string& skeleton, BytesView& raw) {
@@ -66,9 +73,9 @@ bool SplitFields(size_t operation, BytesView request, int depth, std::string& sk
                  RawData& raw) {
   bool tensors_ok = true;
   const bool ok = CopyFields(request, depth, kLastRequestField, skeleton, [&](const Field& field) {
-    const size_t tensor = FindTensor(field.number) - kTensorNumbers.begin();
-    if (tensor == kTensorFields) return false;
-    if (tensor >= kTensors[operation]) return true;  // unknown to this request: left out
+    if (!IsTensorOfAny(field.number)) return false;
+    const size_t tensor = FindTensor(operation, field.number);
+    if (tensor == kTensorFields) return true;  // unknown to this request: left out
     std::string inner;
     tensors_ok &= SplitTensor(field.payload, depth + 1, inner, raw[tensor]);
     AppendBytesField(field.number, inner, skeleton);
@@ -108,7 +115,7 @@ uint64_t RestBytes(bool is_item, BytesView message) {
   };
   const int depth = is_item ? 1 : 0;  // of the request
   const auto request = [&](const Field& field) {
-    if (FindTensor(field.number) == kTensorNumbers.end()) return;
+    if (!IsTensorOfAny(field.number)) return;
     ForEachMessage(field.payload, depth + 1, tensor);
   };
   const auto item = [&](const Field& field) {

@@ -19,7 +19,14 @@
 
 namespace quantd::wire {
 
-inline constexpr std::array<uint32_t, kTensorFields> kTensorNumbers = {1, 2, 3, 15};
+// The field of a request that holds a tensor, by operation; 0: it has none such. Of another number a
+// field may hold any bytes.
+inline constexpr std::array<std::array<uint32_t, kTensorFields>, kOperations> kTensorNumbers = {{
+    {1, 2, 3, 0, 0},   // Quantize
+    {1, 2, 3, 15, 0},  // Dequantize
+    {1, 0, 0, 0, 0},   // DynamicQuantize
+    {1, 0, 0, 0, 3},   // QuantizeEmbeddings
+}};
 
 // The raw_data of a request's tensors: of each the one that came last, which is the one that counts
 // where the parsed tensor says that it has raw_data at all.

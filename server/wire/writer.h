@@ -43,6 +43,10 @@ class Writer {
     Tag(number, WireType::kVarint);
     Varint(value);
   }
+  void Fixed64Field(uint32_t number, uint64_t value) {
+    Tag(number, WireType::kFixed64);
+    for (int i = 0; i < 8; ++i) *position_++ = static_cast<uint8_t>(value >> (8 * i));
+  }
   void DoubleField(uint32_t number, double value) {
     Tag(number, WireType::kFixed64);
     std::memcpy(position_, &value, sizeof(value));
@@ -64,6 +68,12 @@ inline void AppendVarintField(uint32_t number, uint64_t value, std::string& out)
   uint8_t buffer[2 * kMaxVarintSize];
   Writer writer(buffer);
   writer.VarintField(number, value);
+  out.append(reinterpret_cast<char*>(buffer), writer.position() - buffer);
+}
+inline void AppendFixed64Field(uint32_t number, uint64_t value, std::string& out) {
+  uint8_t buffer[2 * kMaxVarintSize];
+  Writer writer(buffer);
+  writer.Fixed64Field(number, value);
   out.append(reinterpret_cast<char*>(buffer), writer.position() - buffer);
 }
 inline void AppendBytesField(uint32_t number, absl::string_view bytes, std::string& out) {

@@ -257,6 +257,51 @@ Case ErrorsCase(const Row& row, size_t run, std::string_view suffix) {
   return c;
 }
 
+struct EmbedRow {
+  const char* name;
+  Embedder embedder;
+};
+constexpr EmbedRow kEmbedRows[] = {
+#define QUANTD_EMBED(embedder) {#embedder, Embedder::embedder},
+#include "kernels/kernels.inc"
+};
+
+// Embeddings of 1,024 values, each with a range and a length of its own.
+Case EmbedCase(const EmbedRow& row) {
+  constexpr size_t kWidth = 1024;
+  struct Ranges {
+    std::vector<float> low = std::vector<float>(kWidth), step = low, factor = low;
+    std::vector<double> length = std::vector<double>(kMaxRuns / kWidth, 55.0);
+    Ranges() {
+      for (size_t i = 0; i < kWidth; ++i) {
+        low[i] = -3 + static_cast<float>(i) * 1e-5f;
+        step[i] = (3 - low[i]) / 255;
+        factor[i] = MakeFactor(step[i]);
+      }
+    }
+  };
+  static const Ranges ranges;
+  Case c;
+  c.name = absl::StrCat("embed ", Plain(row.name));
+  const bool bits = row.embedder == Embedder::kBits;
+  c.limit = bits ? Limit::kRead : Limit::kNarrow8;
+  c.run = [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
+    EmbedTile tile;
+    tile.x = x;
+    tile.y = y;
+    tile.rows = std::max<size_t>(size / kWidth, 1);
+    tile.size = std::min(size, kWidth);
+    tile.stride = tile.size;
+    tile.y_stride = bits ? tile.size / 8 : tile.size;
+    tile.low = ranges.low.data();
+    tile.step = ranges.step.data();
+    tile.factor = ranges.factor.data();
+    tile.length = ranges.length.data();
+    Kernels().embed[static_cast<size_t>(row.embedder)](tile);
+  };
+  return c;
+}
+
 struct ConvertRow {
   const char* name;
   Convert convert;
@@ -323,6 +368,7 @@ std::vector<Case> AllCases() {
     cases.push_back(ErrorsCase(row, SIZE_MAX, ""));
     if (&row == &u8) cases.push_back(ErrorsCase(row, 32, " runs of 32"));
   }
+  for (const EmbedRow& row : kEmbedRows) cases.push_back(EmbedCase(row));
   for (const ConvertRow& row : kConvertRows) {
     Case c;
     c.name = absl::StrCat("convert ", row.name);

@@ -2,6 +2,7 @@ quantd_core_test(kernels
   kernels_convert_test.cc
   kernels_dequantize_test.cc
   kernels_dispatch_test.cc
+  kernels_embed_test.cc
   kernels_errors_test.cc
   kernels_quantize_test.cc
   kernels_range_test.cc
@@ -9,3 +10,6 @@ quantd_core_test(kernels
 
 # Takes --exhaustive: every scale and every tie, 16 s on two cores.
 quantd_core_test(quotient quotient_test.cc)
+
+# The same for embeddings.
+quantd_core_test(embed_quotient embed_quotient_test.cc)

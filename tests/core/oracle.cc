@@ -137,7 +137,7 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const u
       tensor.Include(value);
       ranges[static_cast<size_t>(indexes[static_cast<size_t>(i)])].Include(value);
     } else if (plan.non_finite == NonFinite::kReject) {
-      return rules::NonFiniteError(i, value);
+      return rules::NonFiniteError("DynamicQuantize", i, value);
     }
   }
 

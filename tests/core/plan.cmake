@@ -1,1 +1,2 @@
-quantd_core_test(plan plan_granularity_test.cc plan_quantize_test.cc plan_dequantize_test.cc plan_dynamic_quantize_test.cc)
+quantd_core_test(plan plan_granularity_test.cc plan_quantize_test.cc plan_dequantize_test.cc plan_dynamic_quantize_test.cc
+  plan_embeddings_test.cc)

@@ -32,6 +32,8 @@ def raw(shape, data, data_type=FLOAT):
 ONE = tensor(1.0)
 X = tensor([[1, 2, 3], [4, 5, 6]])
 Q, D, Y = pb.QuantizeRequest, pb.DequantizeRequest, pb.DynamicQuantizeRequest
+E = pb.QuantizeEmbeddingsRequest
+RANGES, UNIT, BITS = pb.EMBEDDING_RECIPE_RANGES, pb.EMBEDDING_RECIPE_UNIT, pb.EMBEDDING_RECIPE_BITS
 # Name, request, field, words of the text.
 CASES = [
     ("no x", Q(scale=ONE), "x", []),
@@ -70,9 +72,29 @@ CASES = [
     ("unknown symmetry", Y(x=X, symmetry=5), "symmetry", ["5"]),
     ("unknown non_finite", Y(x=X, non_finite=5), "non_finite", ["5"]),
     ("a scale type that can't be one", Y(x=X, scale_type=UINT8), "scale_type", ["UINT8"]),
+    ("no embeddings", E(recipe=UNIT), "x", []),
+    ("embeddings without dimensions", E(x=ONE, recipe=UNIT), "x", ["0"]),
+    ("embeddings of a type that is none", E(x=raw([4], bytes(4), UINT8), recipe=UNIT), "x", ["UINT8"]),
+    ("NaN that is cut off", E(x=tensor([1, 2, np.nan]), recipe=UNIT, dimensions=2), "x", ["2", "nan"]),
+    ("no recipe", E(x=X), "recipe", []),
+    ("unknown recipe", E(x=X, recipe=5), "recipe", ["5"]),
+    ("no ranges", E(x=X, recipe=RANGES), "ranges", ["3"]),
+    ("ranges of another length", E(x=X, recipe=RANGES, ranges=tensor([[0, 0], [1, 1]])), "ranges", ["2", "3"]),
+    ("ranges upside down", E(x=X, recipe=RANGES, ranges=tensor([[0, 1, 0], [1, 0, 1]])), "ranges", ["[0, 1]", "[1, 1]"]),
+    ("ranges that mean nothing", E(x=X, recipe=UNIT, ranges=tensor([[0, 0, 0], [1, 1, 1]])), "ranges", ["UNIT"]),
+    ("too few bytes of ranges", E(x=X, recipe=RANGES, ranges=raw([2, 3], bytes(23))), "ranges", ["23", "24"]),
+    ("too many dimensions", E(x=X, recipe=UNIT, dimensions=4), "dimensions", ["4", "3"]),
+    ("negative dimensions", E(x=X, recipe=UNIT, dimensions=-1), "dimensions", ["-1"]),
+    ("unsigned where there is none", E(x=X, recipe=UNIT, output_type=UINT8), "output_type", ["UINT8"]),
+    ("unknown bit order", E(x=X, recipe=BITS, bit_order=3), "bit_order", ["3"]),
+    ("unknown threshold", E(x=X, recipe=BITS, bit_threshold=3), "bit_threshold", ["3"]),
+    ("unknown signed bits", E(x=X, recipe=BITS, output_type=INT8, signed_bits=3), "signed_bits", ["3"]),
+    ("signed bits of UINT8", E(x=X, recipe=BITS, signed_bits=1), "signed_bits", ["UINT8"]),
+    ("a threshold without bits", E(x=X, recipe=UNIT, bit_threshold=1), "bit_threshold", ["UNIT"]),
+    ("a report of bits", E(x=X, recipe=BITS, report_error=True), "report_error", ["BITS"]),
     ("dequantize to an integer", D(x=raw([1], b"1", UINT8), scale=ONE, output_type=INT8), "output_type", ["INT8"]),
 ]
-METHODS = {Q: "Quantize", D: "Dequantize", Y: "DynamicQuantize"}
+METHODS = {Q: "Quantize", D: "Dequantize", Y: "DynamicQuantize", E: "QuantizeEmbeddings"}
 
 
 @pytest.mark.parametrize("request_, field, words", [case[1:] for case in CASES], ids=[case[0] for case in CASES])
@@ -94,7 +116,15 @@ def test_the_field_and_the_numbers_are_named(server, request_, field, words):
 
 
 
-@pytest.mark.parametrize("method", ["Quantize", "Dequantize", "DynamicQuantize"])
+def test_parameters_are_not_stored(server):
+    with pytest.raises(grpc.RpcError) as caught:
+        server.stub.QuantizeEmbeddings(E(x=X, recipe=UNIT, parameters="mine"), timeout=10)
+    assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert caught.value.details() == "parameters has 4 bytes: this server stores none"
+    assert "embeddings" in server.stub.GetServerInfo(pb.GetServerInfoRequest()).extensions
+
+
+@pytest.mark.parametrize("method", ["Quantize", "Dequantize", "DynamicQuantize", "QuantizeEmbeddings"])
 def test_bytes_that_are_no_message(server, method):
     good = quantize([1.0] * 100).SerializeToString()
     call = server.channel().unary_unary(RAW + method)

@@ -50,7 +50,7 @@ def move(folder, request, offset, y_size):
     """The request with x in shared memory, and its y to be written there."""
     moved = type(request)()
     moved.CopyFrom(request)
-    for name in ("x", "scale", "zero_point", "tensor_scale"):
+    for name in ("x", "scale", "zero_point", "tensor_scale", "ranges"):
         if name not in moved.DESCRIPTOR.fields_by_name or not moved.HasField(name):
             continue
         field = getattr(moved, name)
@@ -118,6 +118,18 @@ def test_dynamic_quantize_gives_the_same_bytes(server, folder, output, offset):
     for x in (floats([64, 96]), floats([1500, 256], FLOAT16)):
         for fields in ({}, {"axis": 0}, {"axis": 1, "block_size": 32}, {"report_error": True}):
             same(folder, server, pb.DynamicQuantizeRequest(x=x, output_type=output, **fields), offset)
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("recipe", [1, 2, 3, 4])
+def test_embeddings_give_the_same_bytes(server, folder, recipe, offset):
+    for x in (floats([64, 97]), floats([700, 1001], FLOAT16)):
+        for fields in ({}, {"dimensions": 33, "normalize": True}, {} if recipe == 4 else {"report_error": True}):
+            request = pb.QuantizeEmbeddingsRequest(x=x, recipe=recipe, **fields)
+            if recipe == 1:
+                width = fields.get("dimensions", x.shape[1])
+                request.ranges.CopyFrom(tensor([[-1] * width, [1] * width]))
+            same(folder, server, request, offset)
 
 
 @pytest.mark.parametrize("offset", [0, 1, 2, 3, 16])

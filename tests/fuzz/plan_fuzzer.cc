@@ -47,7 +47,7 @@ class Parameters {
 
   wire::Request Take() {
     wire::Request request;
-    const int method = in_.Below(3);
+    const int method = in_.Below(4);
     if (in_.Below(4) == 0) request.output_encoding = wire::Encoding::kValues;
     const Shape shape = TakeShape();
     const Granularity granularity = TakeGranularity(shape);
@@ -79,6 +79,8 @@ class Parameters {
       }
       if (in_.Below(4) == 0) parameters.tensor_scale = Tensor(DataType::kFloat, {});
       request.parameters = std::move(parameters);
+    } else if (method == 3) {
+      request.parameters = Embeddings(shape);
     } else {
       DynamicQuantizeParameters parameters;
       parameters.x = Tensor(Wide(), shape);
@@ -107,6 +109,29 @@ class Parameters {
     return choice < 15 ? kTypes[choice % 4] : AnyType(false);
   }
   DataType ScaleType() { return in_.Below(8) == 0 ? AnyType(false) : DataType::kFloat; }
+
+  QuantizeEmbeddingsParameters Embeddings(const Shape& shape) {
+    QuantizeEmbeddingsParameters parameters;
+    parameters.x = Tensor(Wide(), shape);
+    parameters.recipe = static_cast<EmbeddingRecipe>(in_.Below(5));
+    int64_t used = shape.empty() ? 0 : shape.back();
+    if (in_.Below(3) == 0) parameters.dimensions = in_.Length();
+    if (parameters.dimensions > 0) used = parameters.dimensions;
+    const bool ranges = parameters.recipe == EmbeddingRecipe::kRanges;
+    if (ranges != (in_.Below(32) == 0)) {
+      parameters.ranges = Tensor(in_.Below(32) == 0 ? AnyType(false) : DataType::kFloat, {2, used});
+    }
+    if (in_.Bit()) parameters.output_type = in_.Bit() ? DataType::kInt8 : AnyType(true);
+    parameters.normalize = in_.Bit();
+    if (parameters.recipe == EmbeddingRecipe::kBits || in_.Below(32) == 0) {
+      parameters.bit_order = static_cast<BitOrder>(in_.Below(3));
+      parameters.bit_threshold = static_cast<BitThreshold>(in_.Below(3));
+      if (in_.Below(4) == 0) parameters.signed_bits = static_cast<SignedBits>(in_.Below(3));
+    }
+    parameters.non_finite = in_.Bit() ? NonFinite::kReject : NonFinite::kIgnore;
+    parameters.report_error = in_.Below(4) == 0;
+    return parameters;
+  }
 
   Shape TakeShape() {
     Shape shape;

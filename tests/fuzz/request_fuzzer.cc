@@ -28,13 +28,18 @@ namespace fuzz {
 
 uint64_t useful_inputs = 0;
 
+// The methods, and a stream's item.
+constexpr int kItem = wire::kOperations;
+constexpr int kKinds = kItem + 1;
+
 std::string RandomInput(Random& random) {
-  const uint64_t kind = Below(random, 4);
+  const uint64_t kind = Below(random, kKinds);
   std::string message;
   if (OneIn(random, 8)) {
     const google::protobuf::Descriptor* const types[] = {
         v1::QuantizeRequest::descriptor(), v1::DequantizeRequest::descriptor(),
-        v1::DynamicQuantizeRequest::descriptor(), v1::StreamRequest::descriptor()};
+        v1::DynamicQuantizeRequest::descriptor(), v1::QuantizeEmbeddingsRequest::descriptor(),
+        v1::StreamRequest::descriptor()};
     message = wire::RandomMessage(*types[kind], random);
   } else if (kind < wire::kOperations) {
     message = wire::RandomRequest(wire::kMethods[kind].method, random);
@@ -46,7 +51,7 @@ std::string RandomInput(Random& random) {
     } while (OneIn(random, 4));
   }
   if (OneIn(random, 4)) message = wire::Mutate(std::move(message), random);
-  return static_cast<char>(kind + 4 * Below(random, 64)) + message;
+  return static_cast<char>(kind + kKinds * Below(random, 256 / kKinds)) + message;
 }
 
 }  // namespace fuzz
@@ -86,6 +91,8 @@ bool ProtobufAccepts(int kind, const std::string& bytes) {
       return Parses<v1::DequantizeRequest>(bytes);
     case 2:
       return Parses<v1::DynamicQuantizeRequest>(bytes);
+    case 3:
+      return Parses<v1::QuantizeEmbeddingsRequest>(bytes);
     default:
       return Parses<v1::StreamRequest>(bytes);
   }
@@ -113,6 +120,8 @@ absl::Status Serve(const wire::Request& request, const uint64_t* id) {
     RequireParses<v1::StreamResponse>(piece);
   } else if (request.method() == wire::Method::kDynamicQuantize) {
     RequireParses<v1::DynamicQuantizeResponse>(piece);
+  } else if (request.method() == wire::Method::kQuantizeEmbeddings) {
+    RequireParses<v1::QuantizeEmbeddingsResponse>(piece);
   } else {
     RequireParses<v1::QuantizeResponse>(piece);  // DequantizeResponse is a part of it
   }
@@ -130,12 +139,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace quantd;
   static const google::protobuf::LogSilencer silencer;
   if (size == 0) return 0;
-  const int kind = data[0] % 4;
+  const int kind = data[0] % fuzz::kKinds;
   const std::vector<uint8_t> message(data + 1, data + size);
-  Require(wire::DecodeMemoryBytes(kind == 3, message) >= wire::RestBytes(kind == 3, message),
+  Require(wire::DecodeMemoryBytes(kind == fuzz::kItem, message) >=
+              wire::RestBytes(kind == fuzz::kItem, message),
           "what is copied is told before");
   absl::Status status;
-  if (kind < 3) {
+  if (kind < fuzz::kItem) {
     const absl::StatusOr<wire::Request> request =
         wire::DecodeRequest(wire::kMethods[kind].method, message);
     Require(!request.ok() || request->method() == wire::kMethods[kind].method,

@@ -44,10 +44,13 @@ make_base() {
 # build_image NAME [ARCHITECTURE [OPTIONS...]]: for this machine's own or another one, which needs no emulator. What this machine's compiler
 # has compiled before is not compiled again. BUILDPLATFORM: buildah 1.28 does not set it in FROM. Health checks exist in Docker's image format only.
 build_image() {
-  local name=$1 architecture=${2:-$(dpkg --print-architecture)} cache
+  local name=$1 architecture=${2:-$(dpkg --print-architecture)}
   shift $(($# < 2 ? 1 : 2))
-  cache=$(ccache --get-config cache_dir)
-  mkdir -p "$cache"
-  buildah_here bud --layers --isolation=chroot --format=docker --pull-never --platform="linux/$architecture" \
-    --build-arg="BUILDPLATFORM=linux/$(dpkg --print-architecture)" --volume="$cache:/root/.cache/ccache" --tag "$name" "$@" "$QUANTD_ROOT"
+  buildah_here bud --layers --isolation=chroot --format=docker --pull-never --platform="linux/$architecture" "$(cache_volume)" \
+    --build-arg="BUILDPLATFORM=linux/$(dpkg --print-architecture)" --target=image --tag "$name" "$@" "$QUANTD_ROOT"
+}
+
+cache_volume() {
+  local cache
+  cache=$(ccache --get-config cache_dir) && mkdir -p "$cache" && echo "--volume=$cache:/root/.cache/ccache"
 }

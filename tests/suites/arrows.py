@@ -9,7 +9,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SERVER_ROOMS_BELOW_RPC = [
-    "server/" + room for room in ("admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "regions", "transport", "wire")
+    "server/" + room for room in ("admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "regions", "trace", "transport", "wire")
 ]
 SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "rpc", "services")]
 # A room, and the rooms that it may include besides itself and core's public headers. Rooms that are not listed (the tests)
@@ -20,11 +20,12 @@ ROOMS = {
     "core/src/types": [],
     "core/src/rules": ["core/src/types"],
     "core/src/kernels": ["core/src/types", "core/src/rules"],
-    "core/src/plan": ["core/src/types", "core/src/kernels"],
+    "core/src/plan": ["core/src/types", "core/src/rules", "core/src/kernels"],
     "core/src/pool": [],
     "core/src/walk": ["core/src/kernels"],
     "core/src/linear": ["core/src/types", "core/src/kernels", "core/src/pool", "core/src/walk"],
     "core/src/dynamic": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool", "core/src/walk", "core/src/linear"],
+    "core/src/embeddings": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool"],
     "server/errors": [],
     "server/log": [],
     "server/loop": [],
@@ -33,12 +34,13 @@ ROOMS = {
     "server/regions": [],
     "server/process": [],
     "server/http": ["server/net"],
-    "server/options": ["server/log", "server/loop", "server/memory"],
+    "server/options": ["server/log", "server/loop", "server/memory", "server/trace"],
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
     "server/operations": ["server/wire"],
     "server/metrics": ["server/errors", "server/wire"],
-    "server/transport": ["server/admission", "server/errors", "server/loop", "server/memory", "server/net"],
+    "server/trace": ["server/log", "server/wire"],
+    "server/transport": ["server/admission", "server/errors", "server/log", "server/loop", "server/memory", "server/net", "server/trace"],
     "server/rpc": SERVER_ROOMS_BELOW_RPC,
     "server/services": [*SERVER_ROOMS_BELOW_RPC, "server/rpc", "proto"],
     "server": [*SERVER_ROOMS_BELOW_RPC, *SERVER_ROOMS_ABOVE, "proto"],
@@ -51,8 +53,9 @@ ROOMS = {
 }
 # Where a quoted include may lie, besides beside its includer.
 INCLUDE_FOLDERS = ["", "core/include", "core/src", "core/c/include", "client/cpp/include", "client/cli"]
-# Libraries that a room must do without, and core's public headers about requests and plans: only plan, linear and dynamic see those.
-PLANS = r"^quantd/(parameters|plan|quantize|dequantize|dynamic_quantize)\.h$"
+# Libraries that a room must do without, and core's public headers about requests and plans: only plan, linear,
+# dynamic and embeddings see those.
+PLANS = r"^quantd/(parameters|plan|quantize|dequantize|dynamic_quantize|quantize_embeddings)\.h$"
 FORBIDDEN = {
     "core": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
     "client/python-core": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",

@@ -1,14 +1,18 @@
 # shellcheck shell=bash
 # Builds the Dockerfile with buildah and runs it with podman, in a storage of its own under build/image. No daemon.
 source "$QUANTD_ROOT/tests/image/containers.sh"
+source "$SUITES/venv.sh"
 
 image=localhost/quantd:test
 files=$QUANTD_BUILD/image/files
+built_as=(--build-arg=REVISION=0123abc --build-arg=CREATED=2026-01-02T03:04:05Z --build-arg=SOURCE=file:///source --build-arg=SOURCE_DATE_EPOCH=1767323045)
 # What the README promises: nothing writable, no capability, no new privilege.
 locked=(--read-only --cap-drop=all --security-opt=no-new-privileges)
 
+prepare() { prepare_venv; }
+
 run() {
-  local container
+  local container listen
   if [[ $EUID -ne 0 ]]; then
     skip "image" "building a base image and mounting it needs root"
     return
@@ -21,10 +25,12 @@ run() {
   fi
   prepare_base || { fail "base image" "neither pulled nor made with debootstrap; see build/logs/image-base.log" && return; }
   note "building the image (the whole output: build/logs/image-build.log)"
-  check "build" build_image "$image"
+  check "build" build_image "$image" "$(dpkg --print-architecture)" "${built_as[@]}"
   [[ $(count fail image) -eq 0 ]] || return
 
   check "under 40 MB" smaller_than 40000000
+  check "labels say what it is, of which commit" labelled "$image"
+  check "a bill of materials of what is in it" billed "$image" amd64
   check "numeric user" equal "$(config '{{.Config.User}}')" "65532:65532"
   check "starts quantd" equal "$(config '{{json .Config.Entrypoint}}')" '["/quantd"]'
   check "health check by quantctl" equal "$(config '{{index .Config.Healthcheck.Test 1}} {{index .Config.Healthcheck.Test 2}}')" "/quantctl health"
@@ -43,12 +49,108 @@ run() {
   check "quantizes for a client outside" quantizes
   check "shows metrics" shows_metrics
   check "SIGTERM ends it with 0 after work" stops_cleanly "$container"
+
+  # The health check asks where the server listens, whatever the environment says.
+  for listen in '[::]:7001' 127.0.0.1:7002 unix:/run/quantd/socket 127.0.0.1:7003,unix:/run/quantd/socket; do
+    container=$(start --network=none --env="QUANTD_LISTEN=$listen") && check "healthy at $listen" healthy "$container"
+  done
+  container=$(start --network=none --env=QUANTD_LISTEN=127.0.0.1:0) && check "at a port that nobody knows it says so" unknown_port "$container"
   podman_here rm --force --all >/dev/null 2>&1
+
+  arm64
+  release
+}
+
+# The other architecture: compiled here, not emulated; emulated only to start it.
+arm64() {
+  local emulator
+  if [[ $(uname -m) != x86_64 ]]; then
+    skip "arm64" "this machine is $(uname -m): its own image is checked above"
+    return
+  fi
+  note "building the image for arm64 (the whole output: build/logs/image-build_for_arm64.log)"
+  check "build for arm64" build_image "$image-arm64" arm64 "${built_as[@]}"
+  [[ $(count fail image) -eq 0 ]] || return
+  emulator=$(command -v qemu-aarch64-static)
+  check "arm64: is arm64" equal "$(podman_here image inspect --format '{{.Os}}/{{.Architecture}}' "$image-arm64")" linux/arm64
+  check "arm64: labels" labelled "$image-arm64"
+  check "arm64: a bill of materials" billed "$image-arm64" arm64
+  check "arm64: its own files only" only_for_arm64
+  check "arm64: starts, is healthy, quantizes on NEON, stops" emulated
+  podman_here image unmount "$image-arm64" >/dev/null
+}
+
+only_for_arm64() {
+  local root wrong
+  root=$(podman_here image mount "$image-arm64")
+  wrong=$(find "$root" -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF && ! readelf -h "$1" | grep -q AArch64' _ {} \; -print)
+  echo "of another architecture: $wrong" && [[ -z $wrong ]]
+}
+
+emulated() {
+  local root server address arm=$files/arm64
+  root=$(podman_here image mount "$image-arm64")
+  mkdir -p "$arm"
+  QUANTD_LISTEN=127.0.0.1:0 QUANTD_HTTP_LISTEN=127.0.0.1:0 QUANTD_READY_FILE=$arm/ready.json "$emulator" -L "$root" "$root/quantd" &
+  server=$!
+  for _ in $(seq 600); do [[ -s $arm/ready.json ]] && break || sleep 0.2; done
+  address=$(python3 -c "import json; print(json.load(open('$arm/ready.json'))['grpc'][0])") &&
+    QUANTD_LISTEN=$address "$emulator" -L "$root" "$root/quantctl" health --timeout=60 &&
+    "$QUANTD_BUILD/release/client/quantctl" info --json --address="$address" | tee "$arm/info.json" &&
+    grep -q '"target": "neon"' "$arm/info.json" &&
+    python3 "$QUANTD_ROOT/deploy/make_tensors.py" "$arm" &&
+    "$QUANTD_BUILD/release/client/quantctl" quantize "$arm/embeddings.npy" -o "$arm/there.safetensors" --type=uint8 --force --address="$address" &&
+    python3 "$QUANTD_ROOT/deploy/check_tensors.py" "$arm/embeddings.npy" "$arm/there.safetensors" &&
+    "$emulator" -L "$root" "$root/quantctl" quantize "$arm/embeddings.npy" -o "$arm/here.safetensors" --type=uint8 --force &&
+    cmp "$arm/there.safetensors" "$arm/here.safetensors"
+  local status=$?
+  kill "$server" && wait "$server" && return "$status"
+}
+
+# The release, dry: everything that it makes, of layers that are there already.
+release() {
+  local made=$QUANTD_BUILD/image/release
+  local builder="buildah ${storage[*]}"
+  rm -rf "$made"
+  check "release.sh --dry-run makes all" "$QUANTD_ROOT/deploy/release.sh" "$(project_version)" --dry-run --only=image,debs,sums,push,sign \
+    --platforms="$(dpkg --print-architecture)" --registry=registry.test/quantd --output="$made" --builder="$builder" --options="$(cache_volume) --isolation=chroot --layers --pull-never"
+  check "it made packages, bill and sums" made_all "$made"
+}
+
+made_all() {
+  (cd "$1" && sha256sum --check SHA256SUMS) && compgen -G "$1/debs/quantd_*.deb" && compgen -G "$1/debs/quantctl_*.deb" &&
+    compgen -G "$1/sbom/quantd-*.spdx.json"
 }
 
 start() { start_here "${locked[@]}" "$@" "$image"; }
 config() { podman_here image inspect --format "$1" "$image"; }
 equal() { echo "is '$1', should be '$2'" && [[ $1 == "$2" ]]; }
+
+label() { podman_here image inspect --format "{{index .Config.Labels \"org.opencontainers.image.$2\"}}" "$1"; }
+project_version() { sed -n 's/^project(quantd VERSION \([0-9.]*\).*/\1/p' "$QUANTD_ROOT/CMakeLists.txt"; }
+
+labelled() {
+  equal "$(label "$1" title)" quantd && equal "$(label "$1" version)" "$(project_version)" && equal "$(label "$1" revision)" 0123abc &&
+    equal "$(label "$1" created)" 2026-01-02T03:04:05Z && equal "$(label "$1" source)" file:///source &&
+    equal "$(label "$1" licenses)" Apache-2.0 && [[ -n $(label "$1" description) ]]
+}
+
+# billed IMAGE ARCHITECTURE: valid SPDX, of this version and date, and every file of the image is in it.
+billed() {
+  local root status
+  root=$(podman_here image mount "$1")
+  "$VENV/bin/python" "$QUANTD_ROOT/tests/image/bill.py" "$root" "$2" "$(project_version)" 2026-01-02T03:04:05Z
+  status=$?
+  podman_here image unmount "$1" >/dev/null
+  return "$status"
+}
+
+# The server runs; who asks is told what to do.
+unknown_port() {
+  local said
+  said=$(podman_here exec "$1" /quantctl health 2>&1) && return 1
+  echo "$said" && [[ $said == *"a port that the server picks"* ]]
+}
 
 smaller_than() {
   local size

@@ -18,6 +18,7 @@ from quantd.types import from_message, to_message
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "conformance"))
 import oracle  # noqa: E402
+import oracle_embeddings  # noqa: E402
 import oracle_types as ot  # noqa: E402
 
 _BY_NUMBER = {t.number: t for t in ot.TYPES.values()}
@@ -127,7 +128,30 @@ def dynamic_quantize(request):
     return messages.DynamicQuantizeResponse(**tensors, **_report(result.error))
 
 
-_OPERATIONS = {"quantize": quantize, "dequantize": dequantize, "dynamic_quantize": dynamic_quantize}
+def quantize_embeddings(request):
+    x = _array(request, "x")
+    y, error = oracle_embeddings.quantize_embeddings(
+        x,
+        recipe={1: "ranges", 2: "unit", 3: "direction", 4: "bits"}[request.recipe],
+        ranges=_array(request, "ranges"),
+        signed=request.output_type == 3,
+        dimensions=request.dimensions,
+        normalize=request.normalize,
+        lsb_first=request.bit_order == 2,
+        greater_or_equal=request.bit_threshold == 2,
+        twos_complement=request.signed_bits == 2,
+        ignore=request.non_finite == 2,
+        report_error=request.report_error,
+    )
+    return messages.QuantizeEmbeddingsResponse(y=_tensor(y, request.output_encoding), **_report(error))
+
+
+_OPERATIONS = {
+    "quantize": quantize,
+    "dequantize": dequantize,
+    "dynamic_quantize": dynamic_quantize,
+    "quantize_embeddings": quantize_embeddings,
+}
 
 
 def _abort(context, error):
@@ -184,6 +208,8 @@ def start(port: int = 0) -> "tuple[grpc.Server, str]":
         "Quantize": handler(_unary(quantize), m.QuantizeRequest, m.QuantizeResponse),
         "Dequantize": handler(_unary(dequantize), m.DequantizeRequest, m.DequantizeResponse),
         "DynamicQuantize": handler(_unary(dynamic_quantize), m.DynamicQuantizeRequest, m.DynamicQuantizeResponse),
+        "QuantizeEmbeddings": handler(
+            _unary(quantize_embeddings), m.QuantizeEmbeddingsRequest, m.QuantizeEmbeddingsResponse),
         "GetServerInfo": handler(_info, m.GetServerInfoRequest, m.GetServerInfoResponse),
         "Stream": grpc.stream_stream_rpc_method_handler(
             _stream, m.StreamRequest.FromString, m.StreamResponse.SerializeToString),

@@ -32,6 +32,24 @@ enum class ScaleRule : uint8_t {
   kTwoLevel,    // NVFP4: FLOAT8E4M3FN of max|x| / 6 / tensor scale
 };
 
+// What QuantizeEmbeddings does to each value of a vector; core/EMBEDDINGS.md has each to the bit.
+enum class EmbeddingRecipe : uint8_t {
+  kUnspecified,  // an error
+  kRanges,       // floor((x - low) / step), low and step of its dimension
+  kUnit,         // [-1, 1] to [-128, 127]
+  kDirection,    // x * 127 / the vector's length
+  kBits,         // one bit: whether x > 0
+};
+
+// Which bit of a byte the first of eight values has. Unspecified: the highest.
+enum class BitOrder : uint8_t { kUnspecified, kMsbFirst, kLsbFirst };
+
+// Whether the bit of 0 is 0 (unspecified: it is) or 1.
+enum class BitThreshold : uint8_t { kUnspecified, kGreater, kGreaterOrEqual };
+
+// What an INT8 that holds eight bits is: their number less 128 (unspecified: that), or the bits.
+enum class SignedBits : uint8_t { kUnspecified, kOffset, kTwosComplement };
+
 }  // namespace quantd
 
 #endif  // QUANTD_ARITHMETIC_H_

@@ -1,4 +1,4 @@
-// What the three operations are asked to do: the fields of the requests, without the wire.
+// What the operations are asked to do: the fields of the requests, without the wire.
 //
 // Tensors are views: their bytes must outlive the parameters and every plan made from them.
 #ifndef QUANTD_PARAMETERS_H_
@@ -70,6 +70,23 @@ struct DynamicQuantizeParameters {
   Symmetry symmetry = Symmetry::kDefault;
   NonFinite non_finite = NonFinite::kReject;
   bool report_error = false;
+};
+
+// Codes of embeddings, as vector databases have them. The last dimension of x is the embedding.
+struct QuantizeEmbeddingsParameters {
+  TensorView x;
+  EmbeddingRecipe recipe = EmbeddingRecipe::kUnspecified;
+  // RANGES only, and there needed: FLOAT [2, d], the lowest and the highest value of each dimension
+  // that is used.
+  std::optional<TensorView> ranges = std::nullopt;
+  DataType output_type = DataType::kUnspecified;
+  int64_t dimensions = 0;  // of each embedding only the first so many; 0: all
+  bool normalize = false;
+  BitOrder bit_order = BitOrder::kUnspecified;              // BITS only
+  BitThreshold bit_threshold = BitThreshold::kUnspecified;  // BITS only
+  SignedBits signed_bits = SignedBits::kUnspecified;        // BITS to INT8 only
+  NonFinite non_finite = NonFinite::kReject;
+  bool report_error = false;  // not with BITS
 };
 
 }  // namespace quantd

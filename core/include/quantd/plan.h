@@ -72,6 +72,27 @@ struct DynamicQuantizePlan : PlanBase {
   bool has_tensor_scale = false;  // whether the answer carries y_tensor_scale (a FLOAT, 4 bytes)
 };
 
+// Made by PlanQuantizeEmbeddings. `shape` is that of x; there are no blocks.
+struct QuantizeEmbeddingsPlan : PlanBase {
+  EmbeddingRecipe recipe = EmbeddingRecipe::kRanges;
+  Shape output_shape;  // of y: x's, but for the last dimension, which is `row_bytes`
+  int64_t output_elements = 0;
+  int64_t rows = 0;        // embeddings
+  int64_t width = 0;       // values that each has
+  int64_t dimensions = 0;  // of which the first so many are used
+  int64_t row_bytes = 0;   // of y, which each embedding becomes
+  bool normalize = false;
+  bool lsb_first = false;         // BITS
+  bool greater_or_equal = false;  // BITS
+  bool twos_complement = false;   // BITS to INT8
+  NonFinite non_finite = NonFinite::kReject;
+  bool report_error = false;
+  // RANGES, one entry a dimension. Without factors (65536 / step) a division is all that is exact.
+  FloatColumn lows;
+  FloatColumn steps;
+  FloatColumn factors;
+};
+
 }  // namespace quantd
 
 #endif  // QUANTD_PLAN_H_

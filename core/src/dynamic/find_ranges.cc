@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "kernels/find_kernel.h"
+#include "pool/first.h"
 #include "pool/tasks.h"
 #include "pool/watch.h"
 #include "rules/scale_rules.h"
@@ -34,22 +34,6 @@ struct Loop {
 struct Destination {
   float* min;
   float* max;
-};
-
-// The first element that is not finite. Tasks beyond it may stop, those before it must go on.
-class FirstNonFinite {
- public:
-  explicit FirstNonFinite(int64_t none) : first_(none) {}
-
-  int64_t index() const { return first_.load(std::memory_order_relaxed); }
-  void Found(int64_t index) {
-    int64_t first = first_.load(std::memory_order_relaxed);
-    while (index < first && !first_.compare_exchange_weak(first, index)) {
-    }
-  }
-
- private:
-  std::atomic<int64_t> first_;
 };
 
 // Rows that are too short for a call each, all with the same scales: as many as fit are one wide
@@ -132,8 +116,8 @@ class LongRows {
 
 // `rows` is a WideRow or LongRows that stands at `begin`.
 template <typename Rows>
-void RangeOfElements(const Loop& loop, int64_t begin, int64_t end, Watch& watch,
-                     FirstNonFinite& first, Rows& rows) {
+void RangeOfElements(const Loop& loop, int64_t begin, int64_t end, Watch& watch, First& first,
+                     Rows& rows) {
   alignas(64) std::array<uint8_t, Cursor::kBufferBytes> gathered;
   alignas(64) std::array<uint8_t, Cursor::kTile * 4> floats;
   const int64_t most = loop.to_float != nullptr ? Cursor::kTile : TaskWatch::kPeriod / 4;
@@ -159,7 +143,7 @@ void RangeOfElements(const Loop& loop, int64_t begin, int64_t end, Watch& watch,
   }
 }
 
-void RangeOfTask(const Loop& loop, int64_t begin, int64_t end, Watch& watch, FirstNonFinite& first,
+void RangeOfTask(const Loop& loop, int64_t begin, int64_t end, Watch& watch, First& first,
                  const Destination& to) {
   if (WideRow::Fits(loop.walk)) {
     WideRow rows(loop.walk, begin);
@@ -224,7 +208,7 @@ absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x, co
                         own_ranges ? Cursor::kGroup : alone, most_tasks);
 
   Watch watch(interrupted);
-  FirstNonFinite first(plan.elements);
+  First first(plan.elements);
   if (split.tasks() == 1) {
     RangeOfTask(loop, part.begin, part.end, watch, first, {min, max});
   } else if (own_ranges) {
@@ -250,7 +234,7 @@ absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x, co
   }
   if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
   if (first.index() < plan.elements) {
-    return rules::NonFiniteError(first.index(), ElementAt(loop, first.index()));
+    return rules::NonFiniteError("DynamicQuantize", first.index(), ElementAt(loop, first.index()));
   }
   return absl::OkStatus();
 }

@@ -162,6 +162,39 @@ struct ErrorTile {
   int32_t maximum = 0;
 };
 
+// What a value of an embedding becomes: EmbeddingRecipe, and how RANGES divides.
+enum class Embedder : uint8_t {
+  kRanges,         // every step has a factor (embed.cc)
+  kRangesDivided,  // (x - low) / step
+  kUnit,
+  kDirection,
+  kBits,
+};
+inline constexpr size_t kEmbedders = 5;
+
+// One call of an EmbedKernel: rows of an embedding, or of some of their dimensions.
+struct EmbedTile {
+  // `rows` times `size` floats; each row begins `stride` floats after the one before.
+  const uint8_t* x = nullptr;
+  // A byte a value, or with kBits one for eight; each row begins `y_stride` bytes after the one
+  // before.
+  uint8_t* y = nullptr;
+  size_t rows = 1;
+  size_t size = 0;
+  size_t stride = 0;
+  size_t y_stride = 0;
+  // Ranges: one entry a value of a row. REQUIRES: finite; step > 0; factor is MakeFactor of step.
+  const float* low = nullptr;
+  const float* step = nullptr;
+  const float* factor = nullptr;   // kRanges only
+  const double* length = nullptr;  // kDirection: one a row, any number
+  uint8_t flip = 0;                // bits to turn over in every byte: 0x80 makes INT8 of UINT8
+  bool lsb_first = false;          // kBits
+  bool greater_or_equal = false;   // kBits
+};
+// Returns whether a value was NaN or infinite. They have codes all the same.
+using EmbedKernel = bool (*)(const EmbedTile&);
+
 struct ErrorLanes;  // error_pieces.h
 
 // The smallest and the largest magnitude of 1 and some floats; NaN is larger than infinity.
@@ -218,6 +251,13 @@ struct KernelTable {
   // Index of the first NaN or infinity among `size` floats, or `size`.
   size_t (*find_non_finite)(const uint8_t* x, size_t size);
 
+  EmbedKernel embed[kEmbedders];
+  // Adds the squares of `size` floats, the first of which is of a dimension that 16 divides, to 16
+  // sums as rules::Squares does.
+  void (*add_squares)(const uint8_t* x, size_t size, double* sums);
+  // `size` floats divided by a length in double. REQUIRES: rules::IsLength(length). y may be x.
+  void (*normalize)(const uint8_t* x, size_t size, double length, uint8_t* y);
+
   // Called by AddErrors.
   void (*add_errors)(const ErrorTile& tile, ErrorLanes& lanes);
 };
@@ -240,6 +280,10 @@ inline bool IsDivisor(float scale) { return scale != 0 && std::fabs(scale) < INF
 inline bool IsDivisor(Magnitudes scales) {
   return IsDivisor(scales.smallest) && IsDivisor(scales.largest);
 }
+
+// Whether Embedder::kRanges is right for a step, and what it multiplies by (embed.cc).
+inline bool HasFactor(float step) { return step >= 0x1p-100f && step <= 0x1p100f; }
+inline float MakeFactor(float step) { return 65536 / step; }
 
 // Adds what a tile contributes to the error report (quantization_error.h); the same bits on every
 // target.

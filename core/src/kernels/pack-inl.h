@@ -10,6 +10,10 @@
 #define QUANTD_PACK_INL_H_
 #endif
 
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
@@ -52,6 +56,11 @@ HWY_INLINE V ClampNanLow(V v, V low, V high) {
 HWY_INLINE V MinSkipNan(V v, V found) { return V{QUANTD_X86(min_ps)(v.raw, found.raw)}; }
 HWY_INLINE V MaxSkipNan(V v, V found) { return V{QUANTD_X86(max_ps)(v.raw, found.raw)}; }
 
+// The same, but that a NaN v gives high.
+HWY_INLINE V ClampNanHigh(V v, V low, V high) {
+  return V{QUANTD_X86(max_ps)(QUANTD_X86(min_ps)(v.raw, high.raw), low.raw)};
+}
+
 // Half to even, in the default rounding mode. What int32 can't hold, on either side, and NaN give
 // the lowest int32 (kOverflowIsLowest) on x86. Highway's NearestInt spends another 30 to 47 % on
 // values out of range, which a clamp has excluded here.
@@ -62,6 +71,9 @@ inline constexpr bool kOverflowIsLowest = true;
 
 HWY_INLINE V ClampNanLow(V v, V low, V high) {
   return V{vminq_f32(vmaxnmq_f32(v.raw, low.raw), high.raw)};
+}
+HWY_INLINE V ClampNanHigh(V v, V low, V high) {
+  return V{vmaxq_f32(vminnmq_f32(v.raw, high.raw), low.raw)};
 }
 HWY_INLINE V MinSkipNan(V v, V found) { return V{vminnmq_f32(v.raw, found.raw)}; }
 HWY_INLINE V MaxSkipNan(V v, V found) { return V{vmaxnmq_f32(v.raw, found.raw)}; }
@@ -173,6 +185,67 @@ HWY_INLINE I16 PairSum(U8 codes) {
   const auto even = vandq_u16(vreinterpretq_u16_u8(codes.raw), vdupq_n_u16(0xFF));
   const auto odd = vshrq_n_u16(vreinterpretq_u16_u8(codes.raw), 8);
   return I16{vreinterpretq_s16_u16(vmlaq_n_u16(even, odd, kWeight))};
+}
+#endif
+
+// One bit a value of a block: whether it is > 0, or with kOrEqual >= 0; NaN is neither. The first of
+// eight is the lowest bit of its byte, or with !kLsbFirst the highest.
+#if HWY_ARCH_X86
+using Bits = std::conditional_t<(N > 8), uint64_t, uint32_t>;
+
+template <bool kLsbFirst>
+HWY_INLINE U8 OrderBits(U8 bytes) {
+  if constexpr (kLsbFirst) return bytes;
+  const __m128i reverse = _mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8);
+#if HWY_TARGET == HWY_AVX3
+  return U8{_mm512_shuffle_epi8(bytes.raw, _mm512_broadcast_i32x4(reverse))};
+#else
+  return U8{_mm256_shuffle_epi8(bytes.raw, _mm256_broadcastsi128_si256(reverse))};
+#endif
+}
+
+template <bool kLsbFirst, bool kOrEqual>
+HWY_INLINE Bits SignBits(V a, V b, V c, V d) {
+  constexpr int kCompare = kOrEqual ? _CMP_GE_OQ : _CMP_GT_OQ;
+#if HWY_TARGET == HWY_AVX3
+  const __m512 zero = _mm512_setzero_ps();
+  const auto mask = [zero](V v) HWY_ATTR {
+    return static_cast<uint64_t>(_mm512_cmp_ps_mask(v.raw, zero, kCompare));
+  };
+  const uint64_t bits = mask(a) | mask(b) << 16 | mask(c) << 32 | mask(d) << 48;
+  if constexpr (kLsbFirst) return bits;
+  return _mm512_movepi8_mask(OrderBits<false>(U8{_mm512_movm_epi8(bits)}).raw);
+#else
+  const __m256 zero = _mm256_setzero_ps();
+  const auto mask = [zero](V v) HWY_ATTR {
+    return _mm256_castps_si256(_mm256_cmp_ps(v.raw, zero, kCompare));
+  };
+  const __m256i words = _mm256_packs_epi16(_mm256_packs_epi32(mask(a), mask(b)),
+                                           _mm256_packs_epi32(mask(c), mask(d)));
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  const U8 bytes{_mm256_permutevar8x32_epi32(words, order)};
+  return static_cast<uint32_t>(_mm256_movemask_epi8(OrderBits<kLsbFirst>(bytes).raw));
+#endif
+}
+#else
+using Bits = uint16_t;
+
+template <bool kLsbFirst, bool kOrEqual>
+HWY_INLINE Bits SignBits(V a, V b, V c, V d) {
+  const float32x4_t zero = vdupq_n_f32(0);
+  const auto mask = [zero](V v) HWY_ATTR {
+    return vmovn_u32(kOrEqual ? vcgeq_f32(v.raw, zero) : vcgtq_f32(v.raw, zero));
+  };
+  const uint8x16_t bytes = vcombine_u8(vmovn_u16(vcombine_u16(mask(a), mask(b))),
+                                       vmovn_u16(vcombine_u16(mask(c), mask(d))));
+  alignas(16) static constexpr uint8_t kLsb[16] = {1, 2, 4, 8, 16, 32, 64, 128,
+                                                   1, 2, 4, 8, 16, 32, 64, 128};
+  alignas(16) static constexpr uint8_t kMsb[16] = {128, 64, 32, 16, 8, 4, 2, 1,
+                                                   128, 64, 32, 16, 8, 4, 2, 1};
+  const uint8x16_t weighted = vandq_u8(bytes, vld1q_u8(kLsbFirst ? kLsb : kMsb));
+  const uint8x16_t two = vpaddq_u8(weighted, weighted);
+  const uint8x16_t four = vpaddq_u8(two, two);
+  return vgetq_lane_u16(vreinterpretq_u16_u8(vpaddq_u8(four, four)), 0);
 }
 #endif
 

@@ -18,6 +18,7 @@ namespace quantd {
 
 void FillScalarTable(KernelTable& table);
 void FillScalarErrors(KernelTable& table);  // a part of it
+void FillScalarEmbed(KernelTable& table);   // another
 
 #define QUANTD_DECLARE_FILL(target)              \
   namespace target {                             \
@@ -28,6 +29,7 @@ void FillScalarErrors(KernelTable& table);  // a part of it
   void FillConvert(KernelTable& table);          \
   void FillErrors(KernelTable& table);           \
   void FillScaleColumns(KernelTable& table);     \
+  void FillEmbed(KernelTable& table);            \
   }
 QUANTD_DECLARE_FILL(N_AVX3)
 QUANTD_DECLARE_FILL(N_AVX2)

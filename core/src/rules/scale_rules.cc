@@ -109,10 +109,9 @@ absl::Status ScaleMaker::Error(int64_t index, const Range& range, ScaleFault fau
                         " in ", Name(type)));
 }
 
-absl::Status NonFiniteError(int64_t index, float value) {
-  return FieldError("x", absl::StrCat("x[", index, "] is ", value,
-                                      ", DynamicQuantize takes finite values unless non_finite is "
-                                      "IGNORE"));
+absl::Status NonFiniteError(absl::string_view operation, int64_t index, float value) {
+  return FieldError("x", absl::StrCat("x[", index, "] is ", value, ", ", operation,
+                                      " takes finite values unless non_finite is IGNORE"));
 }
 
 }  // namespace quantd::rules

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "quantd/arithmetic.h"
 #include "quantd/data_type.h"
 
@@ -99,7 +100,7 @@ class ScaleMaker {
 };
 
 // The error of an element that is NaN or infinite, by its index in the flattened x.
-absl::Status NonFiniteError(int64_t index, float value);
+absl::Status NonFiniteError(absl::string_view operation, int64_t index, float value);
 
 }  // namespace quantd::rules
 

@@ -157,6 +157,30 @@ DynamicQuantizeParameters RandomDynamicQuantize(Random& random) {
   return request;
 }
 
+QuantizeEmbeddingsParameters RandomQuantizeEmbeddings(Random& random) {
+  QuantizeEmbeddingsParameters request;
+  const Shape shape = RandomShape(random);
+  request.x = MakeView(OneIn(random, 20) ? AnyType(random) : OneOf(kWide, random), shape);
+  request.recipe = static_cast<EmbeddingRecipe>(Below(random, 5));
+  const int64_t width = shape.empty() ? 0 : shape.back();
+  if (OneIn(random, 3)) request.dimensions = static_cast<int64_t>(Below(random, width + 2));
+  const int64_t used = request.dimensions == 0 ? width : request.dimensions;
+  if (request.recipe == EmbeddingRecipe::kRanges || OneIn(random, 20)) {
+    const Shape ranges = {2, OneIn(random, 20) ? used + 1 : used};
+    request.ranges = MakeView(DataType::kFloat, ranges, OneIn(random, 2));
+  }
+  if (OneIn(random, 2)) request.output_type = OneIn(random, 2) ? DataType::kInt8 : AnyType(random);
+  request.normalize = OneIn(random, 2);
+  if (request.recipe == EmbeddingRecipe::kBits) {
+    request.bit_order = static_cast<BitOrder>(Below(random, 3));
+    request.bit_threshold = static_cast<BitThreshold>(Below(random, 3));
+    if (OneIn(random, 3)) request.signed_bits = SignedBits::kTwosComplement;
+  }
+  request.non_finite = OneIn(random, 2) ? NonFinite::kReject : NonFinite::kIgnore;
+  if (OneIn(random, 3)) request.report_error = true;
+  return request;
+}
+
 }  // namespace
 
 TensorView MakeView(DataType type, const Shape& shape, bool zeros) {
@@ -181,6 +205,9 @@ wire::Request RandomParameters(wire::Method method, Random& random) {
       break;
     case wire::Method::kDequantize:
       request.parameters = RandomDequantize(random);
+      break;
+    case wire::Method::kQuantizeEmbeddings:
+      request.parameters = RandomQuantizeEmbeddings(random);
       break;
     default:
       request.parameters = RandomDynamicQuantize(random);

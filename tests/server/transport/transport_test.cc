@@ -24,8 +24,8 @@ class Ok final : public Service {
  public:
   int Find(absl::string_view) const override { return 0; }
   void Begin(Stream& stream) override { Serve(stream); }
-  errors::CallStatus Refuse(int, const absl::Status& status) const override {
-    return {static_cast<int>(status.code()), std::string(status.message()), ""};
+  errors::CallStatus Refuse(const Stream&, int, const absl::Status& status) const override {
+    return {static_cast<int>(status.code()), std::string(status.message()), "", ""};
   }
   bool AnyoneWaits() const override { return false; }
   std::atomic<int> live{0};

@@ -95,7 +95,8 @@ class World final : public Service {
   // Service.
   int Find(absl::string_view path) const override;
   void Begin(Stream& stream) override;
-  errors::CallStatus Refuse(int method, const absl::Status& status) const override;
+  errors::CallStatus Refuse(const Stream& stream, int method,
+                            const absl::Status& status) const override;
   bool AnyoneWaits() const override { return anyone_waits; }
 
  private:

@@ -97,12 +97,14 @@ std::string Expected(const AnswerLayout& layout, const QuantizationError& error)
       return Expected<v1::QuantizeResponse>(layout, error);
     case Method::kDequantize:
       return Expected<v1::DequantizeResponse>(layout, error);
+    case Method::kQuantizeEmbeddings:
+      return Expected<v1::QuantizeEmbeddingsResponse>(layout, error);
     default:
       return Expected<v1::DynamicQuantizeResponse>(layout, error);
   }
 }
 std::string ExpectedItem(const AnswerLayout& layout, const std::string& response, uint64_t id) {
-  const auto number = static_cast<int>(Info(layout.method).item_field);
+  const auto number = static_cast<int>(Info(layout.method).item_answer);
   v1::StreamResponse item;
   item.set_id(id);
   const auto* const field = v1::StreamResponse::descriptor()->FindFieldByNumber(number);

@@ -312,7 +312,8 @@ TEST(DecodeStreamItemTest, TheIdOfABadItemIsKnown) {
   StreamItem item = DecodeItem(message.SerializeAsString());
   EXPECT_EQ(item.id, 77u);
   EXPECT_FALSE(item.method.has_value());
-  ExpectError(item.request, "request", "none of quantize, dequantize and dynamic_quantize is set");
+  ExpectError(item.request, "request",
+              "none of quantize, dequantize, dynamic_quantize and quantize_embeddings is set");
 
   message.mutable_dequantize();
   item = DecodeItem(message.SerializeAsString());

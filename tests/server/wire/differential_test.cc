@@ -64,6 +64,21 @@ void ExpectSame(const DynamicQuantizeParameters& a, const DynamicQuantizeParamet
   ASSERT_EQ(non_finite, b.non_finite);
   ASSERT_EQ(report, b.report_error);
 }
+void ExpectSame(const QuantizeEmbeddingsParameters& a, const QuantizeEmbeddingsParameters& b) {
+  const auto& [x, recipe, ranges, type, dimensions, normalize, order, threshold, signed_bits,
+               non_finite, report] = a;
+  ExpectSame(x, b.x);
+  ASSERT_EQ(recipe, b.recipe);
+  ExpectSame(ranges, b.ranges);
+  ASSERT_EQ(type, b.output_type);
+  ASSERT_EQ(dimensions, b.dimensions);
+  ASSERT_EQ(normalize, b.normalize);
+  ASSERT_EQ(order, b.bit_order);
+  ASSERT_EQ(threshold, b.bit_threshold);
+  ASSERT_EQ(signed_bits, b.signed_bits);
+  ASSERT_EQ(non_finite, b.non_finite);
+  ASSERT_EQ(report, b.report_error);
+}
 void ExpectSame(const absl::StatusOr<Request>& a, const absl::StatusOr<Request>& b) {
   ASSERT_EQ(a.status(), b.status());
   if (!a.ok()) return;
@@ -85,34 +100,39 @@ void ExpectTensor(const TensorView& view, const v1::Tensor& tensor) {
   if (!tensor.has_raw_data()) return;
   ASSERT_EQ(ToString(view.bytes), tensor.raw_data());
 }
-template <typename Message>
-void ExpectTensors(const Request& request, const Message& message) {
-  using Parameters =
-      std::conditional_t<std::is_same_v<Message, v1::QuantizeRequest>, QuantizeParameters,
-                         std::conditional_t<std::is_same_v<Message, v1::DequantizeRequest>,
-                                            DequantizeParameters, DynamicQuantizeParameters>>;
-  const auto& parameters = std::get<Parameters>(request.parameters);
-  ExpectTensor(parameters.x, message.x());
-  if constexpr (!std::is_same_v<Message, v1::DynamicQuantizeRequest>) {
-    ExpectTensor(parameters.scale, message.scale());
-    ASSERT_EQ(parameters.zero_point.has_value(), message.has_zero_point());
-    if (message.has_zero_point()) ExpectTensor(*parameters.zero_point, message.zero_point());
-  }
-  if constexpr (std::is_same_v<Message, v1::DequantizeRequest>) {
-    ASSERT_EQ(parameters.tensor_scale.has_value(), message.has_tensor_scale());
-    if (message.has_tensor_scale()) ExpectTensor(*parameters.tensor_scale, message.tensor_scale());
-  }
+void ExpectTensor(const std::optional<TensorView>& view, bool has, const v1::Tensor& tensor) {
+  ASSERT_EQ(view.has_value(), has);
+  if (has) ExpectTensor(*view, tensor);
+}
+void ExpectTensors(const QuantizeParameters& a, const v1::QuantizeRequest& message) {
+  ExpectTensor(a.x, message.x());
+  ExpectTensor(a.scale, message.scale());
+  ExpectTensor(a.zero_point, message.has_zero_point(), message.zero_point());
+}
+void ExpectTensors(const DequantizeParameters& a, const v1::DequantizeRequest& message) {
+  ExpectTensor(a.x, message.x());
+  ExpectTensor(a.scale, message.scale());
+  ExpectTensor(a.zero_point, message.has_zero_point(), message.zero_point());
+  ExpectTensor(a.tensor_scale, message.has_tensor_scale(), message.tensor_scale());
+}
+void ExpectTensors(const DynamicQuantizeParameters& a, const v1::DynamicQuantizeRequest& message) {
+  ExpectTensor(a.x, message.x());
+}
+void ExpectTensors(const QuantizeEmbeddingsParameters& a,
+                   const v1::QuantizeEmbeddingsRequest& message) {
+  ExpectTensor(a.x, message.x());
+  ExpectTensor(a.ranges, message.has_ranges(), message.ranges());
 }
 
 // `request`, decoded from whatever bytes, against what protobuf made of them.
-template <typename Message>
+template <typename Parameters, typename Message>
 void ExpectMeans(const absl::StatusOr<Request>& request, Method method, const Message& message) {
   const std::vector<uint8_t> canonical = ToBytes(message.SerializeAsString());
   ExpectSame(request, DecodeRequest(method, canonical));
-  if (request.ok()) ExpectTensors(*request, message);
+  if (request.ok()) ExpectTensors(std::get<Parameters>(request->parameters), message);
 }
 
-template <typename Message>
+template <typename Parameters, typename Message>
 void TestRequests(Method method) {
   ForManyMessages({false, method}, kMessages, [&](const std::string& text, bool& accepted) {
     Message message;
@@ -120,7 +140,7 @@ void TestRequests(Method method) {
     const std::vector<uint8_t> bytes = ToBytes(text);
     const absl::StatusOr<Request> request = DecodeRequest(method, bytes);
     if (accepted) {
-      ExpectMeans(request, method, message);
+      ExpectMeans<Parameters>(request, method, message);
       return;
     }
     ASSERT_EQ(request.status().code(), absl::StatusCode::kInvalidArgument);
@@ -129,10 +149,18 @@ void TestRequests(Method method) {
   });
 }
 
-TEST(DifferentialTest, Quantize) { TestRequests<v1::QuantizeRequest>(Method::kQuantize); }
-TEST(DifferentialTest, Dequantize) { TestRequests<v1::DequantizeRequest>(Method::kDequantize); }
+TEST(DifferentialTest, Quantize) {
+  TestRequests<QuantizeParameters, v1::QuantizeRequest>(Method::kQuantize);
+}
+TEST(DifferentialTest, Dequantize) {
+  TestRequests<DequantizeParameters, v1::DequantizeRequest>(Method::kDequantize);
+}
 TEST(DifferentialTest, DynamicQuantize) {
-  TestRequests<v1::DynamicQuantizeRequest>(Method::kDynamicQuantize);
+  TestRequests<DynamicQuantizeParameters, v1::DynamicQuantizeRequest>(Method::kDynamicQuantize);
+}
+TEST(DifferentialTest, QuantizeEmbeddings) {
+  TestRequests<QuantizeEmbeddingsParameters, v1::QuantizeEmbeddingsRequest>(
+      Method::kQuantizeEmbeddings);
 }
 
 TEST(DifferentialTest, StreamItems) {
@@ -152,15 +180,21 @@ TEST(DifferentialTest, StreamItems) {
     switch (message.request_case()) {
       case v1::StreamRequest::kQuantize:
         ASSERT_EQ(item.method, Method::kQuantize);
-        ExpectMeans(item.request, Method::kQuantize, message.quantize());
+        ExpectMeans<QuantizeParameters>(item.request, Method::kQuantize, message.quantize());
         break;
       case v1::StreamRequest::kDequantize:
         ASSERT_EQ(item.method, Method::kDequantize);
-        ExpectMeans(item.request, Method::kDequantize, message.dequantize());
+        ExpectMeans<DequantizeParameters>(item.request, Method::kDequantize, message.dequantize());
         break;
       case v1::StreamRequest::kDynamicQuantize:
         ASSERT_EQ(item.method, Method::kDynamicQuantize);
-        ExpectMeans(item.request, Method::kDynamicQuantize, message.dynamic_quantize());
+        ExpectMeans<DynamicQuantizeParameters>(item.request, Method::kDynamicQuantize,
+                                               message.dynamic_quantize());
+        break;
+      case v1::StreamRequest::kQuantizeEmbeddings:
+        ASSERT_EQ(item.method, Method::kQuantizeEmbeddings);
+        ExpectMeans<QuantizeEmbeddingsParameters>(item.request, Method::kQuantizeEmbeddings,
+                                                  message.quantize_embeddings());
         break;
       case v1::StreamRequest::REQUEST_NOT_SET:
         ASSERT_FALSE(item.method.has_value());

@@ -26,6 +26,7 @@ struct Subject {
 inline constexpr Subject kSubjects[] = {{false, Method::kQuantize},
                                         {false, Method::kDequantize},
                                         {false, Method::kDynamicQuantize},
+                                        {false, Method::kQuantizeEmbeddings},
                                         {true}};
 
 inline const google::protobuf::Descriptor& DescriptorOf(const Subject& subject) {
@@ -35,6 +36,8 @@ inline const google::protobuf::Descriptor& DescriptorOf(const Subject& subject) 
       return *v1::QuantizeRequest::descriptor();
     case Method::kDequantize:
       return *v1::DequantizeRequest::descriptor();
+    case Method::kQuantizeEmbeddings:
+      return *v1::QuantizeEmbeddingsRequest::descriptor();
     default:
       return *v1::DynamicQuantizeRequest::descriptor();
   }

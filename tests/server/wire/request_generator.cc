@@ -181,6 +181,48 @@ std::string RandomDynamicQuantize(Random& random) {
   return request.SerializeAsString();
 }
 
+std::string RandomQuantizeEmbeddings(Random& random) {
+  v1::QuantizeEmbeddingsRequest request;
+  SetCommon(request, random);
+  const Dimensions shape = RandomShape(random);
+  *request.mutable_x() = RandomTensor(
+      OneOf({DataType::kFloat, DataType::kFloat16, DataType::kBfloat16}, random), shape, random);
+  const int recipe = static_cast<int>(Below(random, OneIn(random, 20) ? 7 : 5));
+  request.set_recipe(static_cast<v1::EmbeddingRecipe>(recipe));
+  const int64_t width = shape.empty() ? 0 : shape.back();
+  int64_t used = width;
+  if (OneIn(random, 3)) {
+    request.set_dimensions(static_cast<int64_t>(Below(random, static_cast<uint64_t>(width) + 1)));
+    if (request.dimensions() > 0) used = request.dimensions();
+  }
+  if (recipe == v1::EMBEDDING_RECIPE_RANGES || OneIn(random, 20)) {
+    v1::Tensor& ranges = *request.mutable_ranges();
+    ranges.set_data_type(v1::DATA_TYPE_FLOAT);
+    ranges.add_shape(2);
+    ranges.add_shape(OneIn(random, 20) ? used + 1 : used);
+    std::vector<float> values(static_cast<size_t>(2 * used), -1);
+    for (size_t i = static_cast<size_t>(used); i < values.size(); ++i) {
+      values[i] = static_cast<float>(Below(random, 100)) / 8 - 1;
+    }
+    ranges.set_raw_data(values.data(), values.size() * sizeof(float));
+  }
+  if (OneIn(random, 2)) {
+    request.set_output_type(
+        static_cast<v1::DataType>(OneOf({DataType::kInt8, DataType::kUint8}, random)));
+  }
+  request.set_normalize(OneIn(random, 2));
+  if (recipe == v1::EMBEDDING_RECIPE_BITS || OneIn(random, 20)) {
+    request.set_bit_order(static_cast<v1::BitOrder>(Below(random, 3)));
+    request.set_bit_threshold(static_cast<v1::BitThreshold>(Below(random, 3)));
+    if (OneIn(random, 3)) request.set_signed_bits(static_cast<v1::SignedBits>(Below(random, 3)));
+  } else if (OneIn(random, 3)) {
+    request.set_report_error(true);
+  }
+  request.set_non_finite(static_cast<v1::NonFinite>(Below(random, 3)));
+  if (OneIn(random, 50)) request.set_parameters("stored");
+  return request.SerializeAsString();
+}
+
 }  // namespace
 
 std::string RandomRequest(Method method, Random& random) {
@@ -189,6 +231,8 @@ std::string RandomRequest(Method method, Random& random) {
       return RandomQuantize(random);
     case Method::kDequantize:
       return RandomDequantize(random);
+    case Method::kQuantizeEmbeddings:
+      return RandomQuantizeEmbeddings(random);
     default:
       return RandomDynamicQuantize(random);
   }

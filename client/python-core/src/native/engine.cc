@@ -14,6 +14,7 @@
 #include "quantd/field_error.h"
 #include "quantd/quantization_error.h"
 #include "quantd/quantize.h"
+#include "quantd/quantize_embeddings.h"
 #include "run.h"
 
 namespace quantd::python {
@@ -235,6 +236,48 @@ nb::object Engine::DynamicQuantize(nb::handle x, int output_type, nb::handle axi
                         y_zero_point.has_value() ? y_zero_point->Take() : nb::none(),
                         y_tensor_scale.has_value() ? y_tensor_scale->Take() : nb::none(),
                         ErrorTuple(plan->report_error, error), static_cast<int>(x_operand.type()));
+}
+
+nb::object Engine::QuantizeEmbeddings(nb::handle x, nb::handle ranges, int recipe, int output_type,
+                                      nb::handle dimensions, nb::handle normalize, int bit_order,
+                                      int bit_threshold, int signed_bits, bool ignore_non_finite,
+                                      nb::handle report_error, nb::handle out, nb::handle timeout,
+                                      int threads) {
+  Operand x_operand(x, "x", DataType::kFloat, convert_);
+  std::optional<Operand> ranges_operand;
+  if (!ranges.is_none()) ranges_operand.emplace(ranges, "ranges", DataType::kFloat, convert_);
+  QuantizeEmbeddingsParameters parameters;
+  parameters.recipe = static_cast<EmbeddingRecipe>(recipe);
+  parameters.output_type = static_cast<DataType>(output_type);
+  parameters.dimensions = ReadInteger(dimensions, "dimensions");
+  parameters.normalize = IsTrue(normalize);
+  parameters.bit_order = static_cast<BitOrder>(bit_order);
+  parameters.bit_threshold = static_cast<BitThreshold>(bit_threshold);
+  parameters.signed_bits = static_cast<SignedBits>(signed_bits);
+  parameters.non_finite = ignore_non_finite ? NonFinite::kIgnore : NonFinite::kReject;
+  parameters.report_error = IsTrue(report_error);
+  const Output output(out, place_);
+
+  parameters.x = x_operand.Claimed();
+  if (ranges_operand.has_value()) {
+    Ready(*ranges_operand);
+    parameters.ranges = ranges_operand->Whole();
+  }
+  const absl::StatusOr<QuantizeEmbeddingsPlan> plan = PlanQuantizeEmbeddings(parameters);
+  Check(plan.status());
+  Check(output.Check(plan->output_type, plan->output_shape, plan->output_bytes));
+  Check(output.CheckOverlap(x_operand, plan->output_bytes));
+  if (ranges_operand.has_value()) Check(output.CheckOverlap(*ranges_operand, plan->output_bytes));
+
+  Answer y(plan->output_type, plan->output_shape, output);
+  x_operand.Gather();
+  QuantizationError error;
+  const Executor& pool = Pool(threads);
+  Check(Run(plan->input_bytes + plan->output_bytes, timeout, [&](Interrupted interrupted) {
+    return quantd::QuantizeEmbeddings(*plan, x_operand.Whole().bytes, pool, interrupted, y.bytes(),
+                                      &error);
+  }));
+  return nb::make_tuple(y.Take(), ErrorTuple(plan->report_error, error));
 }
 
 }  // namespace quantd::python

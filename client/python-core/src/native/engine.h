@@ -1,4 +1,4 @@
-// The three operations, from Python's arguments to tuples of arrays. Private to quantd's Python
+// The operations, from Python's arguments to tuples of arrays. Private to quantd's Python
 // code (engine.py), which makes types and choices of what a person writes.
 #ifndef QUANTD_PYTHON_CORE_ENGINE_H_
 #define QUANTD_PYTHON_CORE_ENGINE_H_
@@ -32,6 +32,12 @@ class Engine {
                              nb::handle block_shape, nb::handle saturate, int scale_type,
                              int symmetry, bool ignore_non_finite, nb::handle report_error,
                              nb::handle out, nb::handle timeout, int threads);
+  // (y, error)
+  nb::object QuantizeEmbeddings(nb::handle x, nb::handle ranges, int recipe, int output_type,
+                                nb::handle dimensions, nb::handle normalize, int bit_order,
+                                int bit_threshold, int signed_bits, bool ignore_non_finite,
+                                nb::handle report_error, nb::handle out, nb::handle timeout,
+                                int threads);
 
  private:
   Granularity ReadGranularity(nb::handle axis, nb::handle block_size, nb::handle block_shape) const;

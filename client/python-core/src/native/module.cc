@@ -49,7 +49,11 @@ void Define(nb::module_& module) {
            any("out"), any("timeout"), "threads"_a)
       .def("dynamic_quantize", &Engine::DynamicQuantize, any("x"), "output_type"_a, any("axis"),
            any("block_size"), any("block_shape"), any("saturate"), "scale_type"_a, "symmetry"_a,
-           "ignore_non_finite"_a, any("report_error"), any("out"), any("timeout"), "threads"_a);
+           "ignore_non_finite"_a, any("report_error"), any("out"), any("timeout"), "threads"_a)
+      .def("quantize_embeddings", &Engine::QuantizeEmbeddings, any("x"), any("ranges"), "recipe"_a,
+           "output_type"_a, any("dimensions"), any("normalize"), "bit_order"_a, "bit_threshold"_a,
+           "signed_bits"_a, "ignore_non_finite"_a, any("report_error"), any("out"), any("timeout"),
+           "threads"_a);
 }
 
 }  // namespace

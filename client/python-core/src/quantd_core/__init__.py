@@ -10,10 +10,11 @@ The functions are methods of an Engine that is made when one is first called, wi
 
 import functools as _functools
 
+from .embeddings import PRESETS as EMBEDDING_PRESETS
 from .engine import Engine
 from .engine_stream import EngineStream
 from .errors import DeadlineExceededError, FieldViolation, InvalidArgumentError, QuantdError
-from .results import Dequantized, DynamicQuantized, QuantizationError, Quantized
+from .results import Dequantized, DynamicQuantized, QuantizationError, Quantized, QuantizedEmbeddings
 from .status import StatusCode
 from .types import DataType, data_type, pack, unpack
 
@@ -24,6 +25,7 @@ __all__ = [
     "DeadlineExceededError",
     "Dequantized",
     "DynamicQuantized",
+    "EMBEDDING_PRESETS",
     "Engine",
     "EngineStream",
     "FieldViolation",
@@ -31,6 +33,7 @@ __all__ = [
     "QuantdError",
     "QuantizationError",
     "Quantized",
+    "QuantizedEmbeddings",
     "StatusCode",
     "data_type",
     "dequantize",
@@ -38,6 +41,7 @@ __all__ = [
     "info",
     "pack",
     "quantize",
+    "quantize_embeddings",
     "unpack",
 ]
 
@@ -47,7 +51,7 @@ def _engine() -> Engine:
     return Engine()
 
 
-_METHODS = ("quantize", "dequantize", "dynamic_quantize", "info")
+_METHODS = ("quantize", "dequantize", "dynamic_quantize", "quantize_embeddings", "info")
 
 
 def __getattr__(name: str):

@@ -13,12 +13,14 @@ array([[-127,  -25,   76],
 >>> bool(abs(back - x).max() < 0.01)
 True
 
-Client is for threads, AsyncClient for asyncio; both have quantize, dequantize, dynamic_quantize, stream, info and health.
+Client is for threads, AsyncClient for asyncio; both have quantize, dequantize, dynamic_quantize,
+quantize_embeddings, stream, info and health.
 local() gives the same without a server. load and save are for files of quantized tensors. Failed calls raise QuantdError.
 """
 
 from .aio import AsyncClient, AsyncStream
 from .client import Client
+from .embeddings import PRESETS as EMBEDDING_PRESETS
 from .errors import (
     DeadlineExceededError,
     FieldViolation,
@@ -29,7 +31,15 @@ from .errors import (
 )
 from .files import TensorFile, load, save
 from .local import Local, local
-from .results import Dequantized, DynamicQuantized, QuantizationError, Quantized, QuantizedResult, ServerInfo
+from .results import (
+    Dequantized,
+    DynamicQuantized,
+    QuantizationError,
+    Quantized,
+    QuantizedEmbeddings,
+    QuantizedResult,
+    ServerInfo,
+)
 from .retry import SERVICE_CONFIG
 from .safetensors import FormatError
 from .shared import SharedTensor
@@ -46,6 +56,7 @@ __all__ = [
     "DeadlineExceededError",
     "Dequantized",
     "DynamicQuantized",
+    "EMBEDDING_PRESETS",
     "FieldViolation",
     "FormatError",
     "InvalidArgumentError",
@@ -53,6 +64,7 @@ __all__ = [
     "QuantdError",
     "QuantizationError",
     "Quantized",
+    "QuantizedEmbeddings",
     "QuantizedResult",
     "ResourceExhaustedError",
     "SERVICE_CONFIG",

@@ -190,6 +190,10 @@ class AsyncStream:
         """AsyncClient.dynamic_quantize as an item of this stream."""
         return self._submit(requests.dynamic_quantize(*arguments, **options))
 
+    def quantize_embeddings(self, *arguments, **options) -> "asyncio.Task[results.QuantizedEmbeddings]":
+        """AsyncClient.quantize_embeddings as an item of this stream."""
+        return self._submit(requests.quantize_embeddings(*arguments, **options))
+
     async def __aenter__(self) -> "AsyncStream":
         return self
 

@@ -9,7 +9,7 @@ from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
-from . import errors, results
+from . import embeddings, errors, results
 from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, choice, type_number
 from .engine_stream import EngineStream
 from .status import StatusCode
@@ -59,7 +59,7 @@ class Engine:
     TypeError and ValueError. An `out` that can't take y is a ValueError.
     """
 
-    _extensions: Tuple[str, ...] = ("stream",)
+    _extensions: Tuple[str, ...] = ("stream", "embeddings")
 
     def __init__(self, threads: Optional[int] = None, *, timeout: Optional[float] = None):
         from quantd_core import _native
@@ -230,6 +230,48 @@ class Engine:
         return self._result(
             results.DynamicQuantized, y, scale, zero_point, tensor_scale, error, axis, block_size, block_shape, input_type
         )
+
+    def quantize_embeddings(
+        self,
+        x: Any,
+        *,
+        preset: Optional[str] = None,
+        recipe: Optional[str] = None,
+        ranges: Any = None,
+        output_type: Optional[DataTypeLike] = None,
+        dimensions: int = 0,
+        normalize: bool = False,
+        bit_order: Optional[str] = None,
+        bit_threshold: Optional[str] = None,
+        signed_bits: Optional[str] = None,
+        non_finite: Optional[str] = None,
+        report_error: bool = False,
+        out: Any = None,
+        timeout: Optional[float] = None,
+        threads: Optional[int] = None,
+    ) -> results.QuantizedEmbeddings:
+        """Make the codes that vector databases have for embeddings, as their libraries make them.
+
+        Arguments and result are those of Client.quantize_embeddings; `out` and `threads` as in quantize.
+        """
+        named = embeddings.numbers(preset, non_finite, recipe=recipe, output_type=output_type, bit_order=bit_order,
+                                   bit_threshold=bit_threshold, signed_bits=signed_bits)
+        y, error = self._native.quantize_embeddings(
+            x,
+            ranges,
+            named["recipe"],
+            named["output_type"],
+            dimensions,
+            normalize,
+            named["bit_order"],
+            named["bit_threshold"],
+            named["signed_bits"],
+            named["non_finite"] == 2,
+            report_error,
+            out,
+            *self._limits(timeout, threads),
+        )
+        return results.QuantizedEmbeddings(y, None if error is None else results.QuantizationError(*error))
 
     def _result(self, kind, y, scale, zero_point, tensor_scale, error, axis, block_size, block_shape, input_type):
         # Not by the constructor: a frozen dataclass takes 0.2 us a field there, which is as long as 1,000 elements take.

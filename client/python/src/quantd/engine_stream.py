@@ -30,6 +30,9 @@ class EngineStream:
     def dynamic_quantize(self, *arguments, **options) -> Future:
         return self._submit(self._engine.dynamic_quantize, arguments, options)
 
+    def quantize_embeddings(self, *arguments, **options) -> Future:
+        return self._submit(self._engine.quantize_embeddings, arguments, options)
+
     def close(self) -> None:
         """Takes no more calls."""
         self._closed = True

@@ -35,15 +35,32 @@ DequantizeRequest = _message("quantd.v1.DequantizeRequest")
 DequantizeResponse = _message("quantd.v1.DequantizeResponse")
 DynamicQuantizeRequest = _message("quantd.v1.DynamicQuantizeRequest")
 DynamicQuantizeResponse = _message("quantd.v1.DynamicQuantizeResponse")
+QuantizeEmbeddingsRequest = _message("quantd.v1.QuantizeEmbeddingsRequest")
+QuantizeEmbeddingsResponse = _message("quantd.v1.QuantizeEmbeddingsResponse")
 StreamRequest = _message("quantd.v1.StreamRequest")
 StreamResponse = _message("quantd.v1.StreamResponse")
 GetServerInfoRequest = _message("quantd.v1.GetServerInfoRequest")
 GetServerInfoResponse = _message("quantd.v1.GetServerInfoResponse")
 
 # Requests and answers by the names of the operations, which are those of Stream's fields.
-REQUESTS = {"quantize": QuantizeRequest, "dequantize": DequantizeRequest, "dynamic_quantize": DynamicQuantizeRequest}
-ANSWERS = {"quantize": QuantizeResponse, "dequantize": DequantizeResponse, "dynamic_quantize": DynamicQuantizeResponse}
-METHODS = {"quantize": "Quantize", "dequantize": "Dequantize", "dynamic_quantize": "DynamicQuantize"}
+REQUESTS = {
+    "quantize": QuantizeRequest,
+    "dequantize": DequantizeRequest,
+    "dynamic_quantize": DynamicQuantizeRequest,
+    "quantize_embeddings": QuantizeEmbeddingsRequest,
+}
+ANSWERS = {
+    "quantize": QuantizeResponse,
+    "dequantize": DequantizeResponse,
+    "dynamic_quantize": DynamicQuantizeResponse,
+    "quantize_embeddings": QuantizeEmbeddingsResponse,
+}
+METHODS = {
+    "quantize": "Quantize",
+    "dequantize": "Dequantize",
+    "dynamic_quantize": "DynamicQuantize",
+    "quantize_embeddings": "QuantizeEmbeddings",
+}
 
 Status = _message("quantd.client.wire.Status")
 BadRequest = _message("quantd.client.wire.BadRequest")

@@ -1,4 +1,4 @@
-"""Operations: the three operations and shared memory, with one signature and one description for every kind of client."""
+"""Operations: the operations and shared memory, with one signature and one description for every kind of client."""
 
 from typing import Any, Optional, Sequence
 
@@ -231,6 +231,92 @@ class Operations:
             saturate=saturate,
             scale_type=scale_type,
             symmetry=symmetry,
+            non_finite=non_finite,
+            report_error=report_error,
+            out=out,
+        )
+        return self._run(request, timeout)
+
+    def quantize_embeddings(
+        self,
+        x: Any,
+        *,
+        preset: Optional[str] = None,
+        recipe: Optional[str] = None,
+        ranges: Any = None,
+        output_type: Optional[DataTypeLike] = None,
+        dimensions: int = 0,
+        normalize: bool = False,
+        bit_order: Optional[str] = None,
+        bit_threshold: Optional[str] = None,
+        signed_bits: Optional[str] = None,
+        non_finite: Optional[str] = None,
+        report_error: bool = False,
+        out: Optional[SharedTensor] = None,
+        timeout: Optional[float] = None,
+    ):
+        """Make the codes that vector databases have for embeddings, as their libraries make them.
+
+        The last dimension of x is the embedding; the others only count embeddings.
+
+        Parameters
+        ----------
+        x : array_like of one dimension or more
+            float32, float16 or bfloat16.
+        preset : str, optional
+            Whose codes: a name of quantd.EMBEDDING_PRESETS, which stands for recipe, output_type, bit_order, bit_threshold and
+            signed_bits.
+        recipe : {"ranges", "unit", "direction", "bits"}, optional
+            What becomes of a value, when no preset says so: its place between the lowest and the highest value of its
+            dimension; that of [-1, 1]; its share of the vector's length; one bit.
+        ranges : array_like of shape (2, d), optional
+            For "ranges", which needs them: float32, the lowest and the highest value of each dimension that is used, after
+            cutting off and normalising. They are never taken from x: codes of different batches could not be compared.
+        output_type : {"uint8", "int8"}, optional
+            Type of y: uint8 when unset, but int8 for "unit" and "direction", which have no other.
+        dimensions : int, optional
+            Of each embedding only the first so many values are used (Matryoshka); 0: all.
+        normalize : bool, optional
+            Whether each embedding, as far as it is used, is divided by its length first.
+        bit_order : {"msb_first", "lsb_first"}, optional
+            For "bits": whether the first of eight is the highest bit (the default, as numpy.packbits) or the lowest.
+        bit_threshold : {"greater", "greater_or_equal"}, optional
+            For "bits": whether the bit of 0 is 0 (the default) or 1.
+        signed_bits : {"offset", "twos_complement"}, optional
+            For "bits" in int8: the byte less 128 (the default), or its bits as they are.
+        non_finite : {"reject", "ignore"}, optional
+            What NaN and infinities in x are: an error (the default), or as the recipe has them.
+        report_error : bool, optional
+            Whether the result carries ``error``; not with "bits".
+        out : SharedTensor, optional
+            As in quantize.
+        timeout : float, optional
+            As in quantize.
+
+        Returns
+        -------
+        QuantizedEmbeddings
+            The result: y has x's shape, but for the last dimension: d, or (d + 7) // 8 for "bits". Of AsyncClient an awaitable
+            of it.
+
+        Raises
+        ------
+        QuantdError
+            When the call fails; InvalidArgumentError names the field.
+        TypeError, ValueError
+            For arguments that have no form on the wire, such as float64 arrays.
+        """
+        request = requests.quantize_embeddings(
+            x,
+            preset=preset,
+            recipe=recipe,
+            ranges=ranges,
+            output_type=output_type,
+            dimensions=dimensions,
+            normalize=normalize,
+            bit_order=bit_order,
+            bit_threshold=bit_threshold,
+            signed_bits=signed_bits,
             non_finite=non_finite,
             report_error=report_error,
             out=out,

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from . import messages, results, wire
+from . import embeddings, messages, results, wire
 from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS
 from .choices import choice as _choice
 from .choices import type_number as _type
@@ -17,7 +17,7 @@ from .types import DataType, DataTypeLike, as_array, data_type, packed
 
 Operand = Union[np.ndarray, SharedTensor]
 _NUMBERS = {
-    operation: {name: message.DESCRIPTOR.fields_by_name[name].number for name in ("x", "scale", "zero_point", "tensor_scale")
+    operation: {name: message.DESCRIPTOR.fields_by_name[name].number for name in ("x", "scale", "zero_point", "tensor_scale", "ranges")
                 if name in message.DESCRIPTOR.fields_by_name}
     for operation, message in messages.REQUESTS.items()
 }
@@ -103,6 +103,11 @@ class Request:
         """The same of an answer that was read."""
         y = self._y(answer)
         x = self.operands["x"]
+        if self.operation == "quantize_embeddings":
+            wanted = embeddings.output_shape(tuple(x.shape), self.message.dimensions, self.message.recipe)
+            if y.shape != wanted:
+                raise ValueError(f"y has shape {list(y.shape)}, not {list(wanted)}")
+            return results.QuantizedEmbeddings(y, results.error_of(answer.message))
         if y.shape != tuple(x.shape):
             raise ValueError(f"y has shape {list(y.shape)}, x has {list(x.shape)}")
         if self.operation == "dequantize":
@@ -255,4 +260,41 @@ def dynamic_quantize(
     return Request("dynamic_quantize", message, operands, out, granularity)
 
 
-BUILDERS = {"quantize": quantize, "dequantize": dequantize, "dynamic_quantize": dynamic_quantize}
+def quantize_embeddings(
+    x: Any,
+    *,
+    preset: Optional[str] = None,
+    recipe: Optional[str] = None,
+    ranges: Any = None,
+    output_type: Optional[DataTypeLike] = None,
+    dimensions: int = 0,
+    normalize: bool = False,
+    bit_order: Optional[str] = None,
+    bit_threshold: Optional[str] = None,
+    signed_bits: Optional[str] = None,
+    non_finite: Optional[str] = None,
+    report_error: bool = False,
+    out: Optional[SharedTensor] = None,
+) -> Request:
+    """The request of these arguments; see Client.quantize_embeddings."""
+    message = messages.QuantizeEmbeddingsRequest()
+    _set(
+        message,
+        **embeddings.numbers(preset, non_finite, recipe=recipe, output_type=output_type, bit_order=bit_order,
+                             bit_threshold=bit_threshold, signed_bits=signed_bits),
+        dimensions=operator.index(dimensions),
+        normalize=bool(normalize),
+        report_error=bool(report_error),
+    )
+    operands = {"x": operand(x, "x", DataType.FLOAT)}
+    if ranges is not None:
+        operands["ranges"] = operand(ranges, "ranges", DataType.FLOAT)
+    return Request("quantize_embeddings", message, operands, out)
+
+
+BUILDERS = {
+    "quantize": quantize,
+    "dequantize": dequantize,
+    "dynamic_quantize": dynamic_quantize,
+    "quantize_embeddings": quantize_embeddings,
+}

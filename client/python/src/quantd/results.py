@@ -157,7 +157,24 @@ class DynamicQuantized(QuantizedResult):
     original_type: Optional[str] = None
 
 
-Result = Union[Quantized, Dequantized, DynamicQuantized]
+@dataclass(frozen=True)
+class QuantizedEmbeddings:
+    """Answer of quantize_embeddings.
+
+    Attributes
+    ----------
+    y : numpy.ndarray
+        The codes, int8 or uint8: of x's shape, but for the last dimension, which is the number of values that are used, or
+        that of the bytes which hold their bits.
+    error : QuantizationError or None
+        Set if report_error was.
+    """
+
+    y: np.ndarray
+    error: Optional[QuantizationError] = None
+
+
+Result = Union[Quantized, Dequantized, DynamicQuantized, QuantizedEmbeddings]
 
 
 @dataclass(frozen=True)

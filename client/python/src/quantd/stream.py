@@ -78,6 +78,10 @@ class Stream:
         """Client.dynamic_quantize as an item of this stream."""
         return self._submit(requests.dynamic_quantize(*arguments, **options))
 
+    def quantize_embeddings(self, *arguments, **options) -> "Future[results.QuantizedEmbeddings]":
+        """Client.quantize_embeddings as an item of this stream."""
+        return self._submit(requests.quantize_embeddings(*arguments, **options))
+
     def close(self) -> None:
         """Say that no more calls come, and wait for the answers still open."""
         self._end(ValueError("the stream is closed"))

@@ -61,6 +61,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and $v.autoscaling.enabled (gt (int $v.autoscaling.minReplicas) (int $v.autoscaling.maxReplicas)) }}
 {{- fail (printf "autoscaling.minReplicas is %d, autoscaling.maxReplicas is %d" (int $v.autoscaling.minReplicas) (int $v.autoscaling.maxReplicas)) }}
 {{- end }}
+{{- if and $v.autoscaling.enabled (not $v.autoscaling.metric) (not $v.autoscaling.cpuUtilization) }}
+{{- fail "autoscaling.enabled is true, autoscaling.metric is empty and autoscaling.cpuUtilization is 0: nothing to scale on" }}
+{{- end }}
 {{- if and $v.metrics.podMonitor.enabled $v.metrics.serviceMonitor.enabled }}
 {{- fail "metrics.podMonitor.enabled and metrics.serviceMonitor.enabled are both true: every pod would be scraped twice" }}
 {{- end }}

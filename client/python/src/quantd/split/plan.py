@@ -20,7 +20,7 @@ from ..errors import ResourceExhaustedError, StatusCode
 from ..requests import Request, type_of
 from ..shared import SharedTensor
 from ..types import DataType
-from . import dynamic
+from . import dynamic, rows
 from . import grid as grids
 from .cut import Cost, boxes
 from .given import with_scales
@@ -69,6 +69,8 @@ def plan(request: Request, limits: Limits, engine: Any) -> Optional[Steps]:
     Raises InvalidArgumentError, as the server would, for a granularity that does not fit x, and ResourceExhaustedError when a
     block and its scale do not fit into a message.
     """
+    if request.operation == "quantize_embeddings":
+        return rows.plan(request, limits)
     if limits.message is None and limits.budget is None:
         return None
     grid, cost = _grid(request), _cost(request)

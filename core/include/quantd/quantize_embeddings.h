@@ -1,0 +1,31 @@
+// QuantizeEmbeddings: the codes that vector databases have for embeddings. Used like Quantize
+// (quantize.h). core/EMBEDDINGS.md says what they are, and who needs which.
+#ifndef QUANTD_QUANTIZE_EMBEDDINGS_H_
+#define QUANTD_QUANTIZE_EMBEDDINGS_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "quantd/executor.h"
+#include "quantd/plan.h"
+#include "quantd/quantization_error.h"
+
+namespace quantd {
+
+// Checks everything about the request but the elements of x. INVALID_ARGUMENT with a field ("x",
+// "recipe", "ranges", "output_type", "dimensions", "bit_order", "bit_threshold", "signed_bits",
+// "report_error") when something is wrong. Memory: at most 16 bytes a dimension of `ranges`.
+absl::StatusOr<QuantizeEmbeddingsPlan> PlanQuantizeEmbeddings(
+    const QuantizeEmbeddingsParameters& parameters);
+
+// Writes the plan's output_bytes to y. INVALID_ARGUMENT (field "x") when x holds NaN or an infinity
+// and the plan rejects them, naming the first index; CANCELLED when `interrupted` said so; after
+// either y may hold anything. `error` may be null; set if the plan says report_error.
+// REQUIRES: x.size() == plan.input_bytes, y.size() == plan.output_bytes; y overlaps no input.
+absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsPlan& plan, const ByteChunks& x,
+                                const Executor& executor, Interrupted interrupted,
+                                absl::Span<uint8_t> y, QuantizationError* error);
+
+}  // namespace quantd
+
+#endif  // QUANTD_QUANTIZE_EMBEDDINGS_H_

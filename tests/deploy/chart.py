@@ -1,0 +1,147 @@
+"""deploy/helm/quantd as helm renders it, and the rules that Kubernetes has for what comes out."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import kubernetes_validate
+import pytest
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHART = ROOT / "deploy/helm/quantd"
+# The oldest that the chart is for, and the newest whose schemas are here.
+CLUSTERS = ("1.27.0", ".".join(kubernetes_validate.latest_version().split(".")[:2]) + ".0")
+# Objects of the Prometheus operator, for which no schema is at hand.
+CUSTOM = {"monitoring.coreos.com/v1"}
+
+
+def helm(*arguments, check=True):
+    if shutil.which("helm") is None:
+        pytest.skip("no helm on this machine, and none could be built from the Go module proxy")
+    done = subprocess.run(["helm", *map(str, arguments)], capture_output=True, text=True)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def template(values=None, *, folder=None, chart=CHART, release="quantd", cluster="1.30.0", check=True, show=()):
+    """helm template with these values. `folder`: for a values file, which numbers pass through as they do for users."""
+    arguments = ["template", release, chart, "--namespace=tensors", f"--api-versions=v{cluster}"]
+    if values is not None:
+        file = folder / "values.yaml"
+        file.write_text(yaml.safe_dump(values))
+        arguments += ["--values", file]
+    return helm(*arguments, f"--kube-version={cluster}", *(f"--show-only={name}" for name in show), check=check)
+
+
+def objects(text):
+    """By (kind, name)."""
+    found = [item for item in yaml.safe_load_all(text) if item]
+    by_name = {(item["kind"], item["metadata"]["name"]): item for item in found}
+    assert len(by_name) == len(found), "two objects have one name"
+    return by_name
+
+
+def pods(rendered):
+    """The pod templates' specs."""
+    return [item["spec"]["template"]["spec"] for item in rendered.values() if "template" in item.get("spec", {})]
+
+
+def containers(pod):
+    return pod.get("initContainers", []) + pod["containers"]
+
+
+def environment(container):
+    return {entry["name"]: entry["value"] for entry in container.get("env", [])}
+
+
+def check_schema(item):
+    """Every field is one that the API server knows, of its type: strictly, so that a misspelt one is seen."""
+    if item["apiVersion"] in CUSTOM:
+        return
+    for version in ("1.27", CLUSTERS[1].rsplit(".", 1)[0]):
+        kubernetes_validate.validate(item, version, strict=True)
+
+
+def check_restricted(pod):
+    """Kubernetes' Pod Security Standard "restricted", rule by rule (its documentation's order), and what quantd adds."""
+    context = pod["securityContext"]
+    for field in ("hostNetwork", "hostPID", "hostIPC"):
+        assert not pod.get(field)
+    allowed = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
+    for volume in pod.get("volumes", []):
+        assert set(volume) - {"name"} <= allowed, volume
+    assert not context.get("sysctls") and "windowsOptions" not in context
+    for container in containers(pod):
+        own = container["securityContext"]
+        assert not own.get("privileged") and own["allowPrivilegeEscalation"] is False
+        assert own["capabilities"]["drop"] == ["ALL"]
+        assert set(own["capabilities"].get("add", [])) <= {"NET_BIND_SERVICE"}
+        assert not any("hostPort" in port for port in container.get("ports", []))
+        assert own.get("procMount", "Default") == "Default" and "seLinuxOptions" not in own
+        assert own.get("runAsNonRoot", context.get("runAsNonRoot")) is True
+        assert own.get("runAsUser", context.get("runAsUser", 1)) != 0
+        assert own.get("seccompProfile", context.get("seccompProfile"))["type"] in ("RuntimeDefault", "Localhost")
+        # Beyond the standard.
+        assert own["readOnlyRootFilesystem"] is True
+        assert {"memory", "ephemeral-storage"} <= container["resources"]["limits"].keys()
+        assert {"cpu", "memory", "ephemeral-storage"} <= container["resources"]["requests"].keys()
+    assert pod["automountServiceAccountToken"] is False and pod["enableServiceLinks"] is False
+
+
+def check_agreement(rendered):
+    """What the objects promise each other: ports, selectors, mounts and names that exist."""
+    templates = [item["spec"]["template"] for item in rendered.values() if "template" in item.get("spec", {})]
+    for (kind, name), item in rendered.items():
+        assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) and len(name) <= 63
+        if kind in ("Deployment", "DaemonSet"):
+            template = item["spec"]["template"]
+            assert item["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+            account = template["spec"]["serviceAccountName"]
+            assert account == "default" or ("ServiceAccount", account) in rendered or account == "theirs"
+        selector = {
+            "Service": lambda spec: spec["selector"],
+            "PodDisruptionBudget": lambda spec: spec["selector"]["matchLabels"],
+            "NetworkPolicy": lambda spec: spec["podSelector"]["matchLabels"],
+        }.get(kind)
+        if selector:
+            assert all(selector(item["spec"]).items() <= template["metadata"]["labels"].items() for template in templates)
+    for pod in pods(rendered):
+        volumes = [volume["name"] for volume in pod.get("volumes", [])]
+        assert len(volumes) == len(set(volumes))
+        for container in containers(pod):
+            assert {mount["name"] for mount in container.get("volumeMounts", [])} <= set(volumes)
+            names = [entry["name"] for entry in container.get("env", [])]
+            assert len(names) == len(set(names))
+            ports = {port["name"] for port in container.get("ports", [])}
+            for probe in ("readinessProbe", "livenessProbe"):
+                if "httpGet" in container.get(probe, {}):
+                    assert container[probe]["httpGet"]["port"] in ports
+    served = {port["name"] for pod in pods(rendered) for container in containers(pod) for port in container.get("ports", [])}
+    for (kind, _), item in rendered.items():
+        if kind == "Service":
+            assert {port["targetPort"] for port in item["spec"]["ports"]} <= served
+        if kind == "NetworkPolicy":
+            assert {port["port"] for rule in item["spec"]["ingress"] for port in rule["ports"]} <= served
+        if kind == "PodMonitor" and served:
+            assert {endpoint["port"] for endpoint in item["spec"]["podMetricsEndpoints"]} <= served
+        if kind == "ServiceMonitor":
+            wanted = item["spec"]["selector"]["matchLabels"].items()
+            (service,) = [s for (k, _), s in rendered.items() if k == "Service" and wanted <= s["metadata"]["labels"].items()]
+            ports = {port["name"] for port in service["spec"]["ports"]}
+            assert {endpoint["port"] for endpoint in item["spec"]["endpoints"]} <= ports
+        if kind == "HorizontalPodAutoscaler":
+            target = item["spec"]["scaleTargetRef"]
+            assert (target["kind"], target["name"]) in rendered
+            assert "replicas" not in rendered[target["kind"], target["name"]]["spec"]
+
+
+def check_all(text):
+    rendered = objects(text)
+    for item in rendered.values():
+        check_schema(item)
+    for pod in pods(rendered):
+        check_restricted(pod)
+    check_agreement(rendered)
+    return rendered

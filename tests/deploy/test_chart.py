@@ -1,0 +1,353 @@
+"""The Helm chart: every mode and a matrix of values against Kubernetes' schemas and the restricted profile; the kustomize
+base says the same; what is wrong or misspelt is refused by its name."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import chart
+import pytest
+import yaml
+
+# The chart sets these itself, of other values.
+OWN_FLAGS = {
+    "listen", "http_listen", "ready_file", "lame_duck_seconds", "drain_seconds", "shared_memory_dir",
+    "tls_cert", "tls_key", "tls_client_ca", "auth_token_file", "socket_mode",
+}  # fmt: skip
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+MATRIX = {
+    "default": {},
+    "daemonset": {"mode": "daemonset"},
+    "sidecar": {"mode": "sidecar"},
+    "sidecar with monitor": {"mode": "sidecar", "metrics": {"podMonitor": {"enabled": True}}},
+    "digest": {"image": {"repository": "registry.example:5000/a/quantd", "tag": "ignored", "digest": DIGEST}},
+    "tls": {"tls": {"secretName": "quantd-tls"}},
+    "mtls and tokens": {
+        "tls": {"secretName": "quantd-tls", "clientCaKey": "ca.crt"},
+        "auth": {"secretName": "quantd-auth", "key": "list"},
+        "metrics": {"podMonitor": {"enabled": True, "endpoint": {"tlsConfig": {"serverName": "quantd"}}}},
+    },
+    "autoscaling": {"autoscaling": {"enabled": True, "behavior": {"scaleDown": {"stabilizationWindowSeconds": 600}}}},
+    "autoscaling on cpu": {"autoscaling": {"enabled": True, "metric": ""}},
+    "everything": {
+        "nameOverride": "q",
+        "imagePullSecrets": [{"name": "registry"}],
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "50%", "maxUnavailable": 0}},
+        "ports": {"grpc": 6000, "http": 6001},
+        "flags": {"max_message_bytes": 134217728, "queue_timeout": "500ms", "channelz": True, "threads": 2},
+        "extraEnv": [{"name": "QUANTD_SIMD", "value": "avx2"}],
+        "sharedMemory": {"enabled": True, "sizeLimit": "1Gi", "mountPath": "/run/tensors"},
+        "service": {"type": "LoadBalancer", "annotations": {"a": "b"}, "internalTrafficPolicy": "Local", "headless": False},
+        "networkPolicy": {
+            "enabled": True, "clients": [{"podSelector": {}}],
+            "metrics": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
+            "egress": [{"ports": [{"port": 4317, "protocol": "TCP"}]}],
+        },
+        "metrics": {"scrapeAnnotations": False, "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
+        "serviceAccount": {"create": False, "name": "theirs"},
+        "labels": {"team": "a"}, "podLabels": {"pod": "b"}, "podAnnotations": {"note": "c"},
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule",
+             "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "q"}}}],
+        "nodeSelector": {"kubernetes.io/arch": "arm64"},
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {}},
+        "priorityClassName": "high",
+        "extraVolumes": [{"name": "more", "emptyDir": {}}],
+        "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
+    },
+    "nothing": {
+        "podDisruptionBudget": {"enabled": False}, "serviceAccount": {"create": False}, "spreadOverNodes": False,
+        "metrics": {"scrapeAnnotations": False}, "service": {"headless": False}, "replicas": 0,
+    },
+    "as a dependency": {"enabled": True, "global": {"registry": "x"}},
+}  # fmt: skip
+
+
+@pytest.fixture
+def render(tmp_path):
+    def begin(values=None, **arguments):
+        return chart.check_all(chart.template(values, folder=tmp_path, **arguments).stdout)
+
+    return begin
+
+
+def server(rendered):
+    ((_, item),) = [(key, item) for key, item in rendered.items() if key[0] in ("Deployment", "DaemonSet")]
+    pod = item["spec"]["template"]["spec"]
+    return pod, next(c for c in pod["containers"] if c["name"] == "quantd")
+
+
+def test_lint():
+    done = chart.helm("lint", "--strict", chart.CHART)
+    assert "0 chart(s) failed" in done.stdout and "[WARNING]" not in done.stdout
+
+
+@pytest.mark.parametrize("name", MATRIX)
+@pytest.mark.parametrize("cluster", chart.CLUSTERS)
+def test_every_kind_of_values(render, name, cluster):
+    rendered = render(MATRIX[name], cluster=cluster)
+    assert bool(rendered) == (name != "sidecar")
+
+
+@pytest.mark.parametrize("release", ["quantd", "a", "my-quantd", "x" * 53])
+def test_names_of_every_length(render, release):
+    rendered = render(release=release)
+    names = {name for _, name in rendered}
+    assert all(name.startswith(release[:40]) for name in names)
+
+
+def simple(item):
+    """Without what only helm writes."""
+    if isinstance(item, dict):
+        helms = ("helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "quantd/service")
+        return {key: simple(value) for key, value in item.items() if key not in helms}
+    if isinstance(item, list):
+        names = [entry.get("name") if isinstance(entry, dict) else None for entry in item]
+        ordered = sorted(item, key=lambda entry: entry["name"]) if item and all(names) else item
+        return [simple(entry) for entry in ordered]
+    return item
+
+
+def test_the_kustomize_base_is_the_chart_with_its_defaults(render):
+    if shutil.which("kubectl") is None:
+        pytest.skip("no kubectl on this machine")
+    base = subprocess.run(
+        ["kubectl", "kustomize", chart.ROOT / "deploy/kubernetes/base"], check=True, capture_output=True, text=True
+    ).stdout
+    assert simple(chart.check_all(base)) == simple(render())
+
+
+def test_the_sidecar_overlay_keeps_the_rules():
+    if shutil.which("kubectl") is None:
+        pytest.skip("no kubectl on this machine")
+    overlay = subprocess.run(
+        ["kubectl", "kustomize", chart.ROOT / "deploy/kubernetes/overlays/sidecar"], check=True, capture_output=True, text=True
+    ).stdout
+    for item in chart.objects(overlay).values():
+        chart.kubernetes_validate.validate(item, chart.CLUSTERS[1].rsplit(".", 1)[0], strict=True)
+    for pod in chart.pods(chart.objects(overlay)):
+        chart.check_restricted(pod)
+
+
+def test_numbers_of_a_values_file_stay_numbers(render):
+    _, container = server(render(MATRIX["everything"]))
+    env = chart.environment(container)
+    assert env["QUANTD_MAX_MESSAGE_BYTES"] == "134217728" and env["QUANTD_CHANNELZ"] == "true"
+    assert env["QUANTD_LISTEN"] == "[::]:6000" and env["QUANTD_THREADS"] == "2" and env["QUANTD_SIMD"] == "avx2"
+    for number, text in ((0.5, "0.5"), (2**40, "1099511627776"), (0, "0"), ("250ms", "250ms")):
+        _, container = server(render({"flags": {"stall_timeout": number}}))
+        assert chart.environment(container)["QUANTD_STALL_TIMEOUT"] == text
+
+
+def test_the_image_is_that_of_the_digest(render):
+    _, container = server(render(MATRIX["digest"]))
+    assert container["image"] == f"registry.example:5000/a/quantd@{DIGEST}"
+
+
+def test_with_tls_nothing_asks_in_plain_text(render):
+    rendered = render(MATRIX["mtls and tokens"])
+    pod, container = server(rendered)
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"]["scheme"] == "HTTPS"
+    env, mounts = chart.environment(container), {m["name"]: m["mountPath"] for m in container["volumeMounts"]}
+    assert env["QUANTD_TLS_CLIENT_CA"] == mounts["quantd-tls"] + "/ca.crt"
+    assert env["QUANTD_TLS_CERT"] == mounts["quantd-tls"] + "/tls.crt" and env["QUANTD_TLS_KEY"].endswith("/tls.key")
+    assert env["QUANTD_AUTH_TOKEN_FILE"] == mounts["quantd-auth"] + "/list"
+    # Only its own user can read them, by the group that the kubelet gives the files.
+    assert {v["secret"]["defaultMode"] for v in pod["volumes"]} == {0o440} and pod["securityContext"]["fsGroup"] == 65532
+    assert rendered["PodMonitor", "quantd"]["spec"]["podMetricsEndpoints"] == [
+        {"port": "http", "path": "/metrics", "scheme": "https", "interval": "15s", "tlsConfig": {"serverName": "quantd"}}]  # fmt: skip
+    assert all("appProtocol" not in port for port in rendered["Service", "quantd"]["spec"]["ports"])
+
+
+def test_a_daemonset_serves_its_own_node(render):
+    rendered = render({"mode": "daemonset"})
+    assert rendered["Service", "quantd"]["spec"]["internalTrafficPolicy"] == "Local"
+    kinds = {kind for kind, _ in rendered}
+    assert kinds == {"DaemonSet", "Service", "ServiceAccount"}
+    assert rendered["DaemonSet", "quantd"]["spec"]["updateStrategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+
+
+APPLICATION = """
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: application
+spec:
+  selector:
+    matchLabels: {app: application}
+  template:
+    metadata:
+      labels:
+        app: application
+        {{- include "quantd.sidecar.labels" .Subcharts.quantd | nindent 8 }}
+    spec:
+      serviceAccountName: default
+      automountServiceAccountToken: false
+      enableServiceLinks: false
+      securityContext:
+        {{- include "quantd.sidecar.podSecurityContext" .Subcharts.quantd | nindent 8 }}
+      initContainers:
+        - {{ include "quantd.sidecar.container" .Subcharts.quantd | nindent 10 | trim }}
+      containers:
+        - name: application
+          image: application
+          env:
+            {{- include "quantd.sidecar.env" .Subcharts.quantd | nindent 12 }}
+          volumeMounts:
+            {{- include "quantd.sidecar.volumeMounts" .Subcharts.quantd | nindent 12 }}
+          securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: ["ALL"]}}
+          resources:
+            requests: {cpu: 100m, memory: 64Mi, ephemeral-storage: 16Mi}
+            limits: {memory: 768Mi, ephemeral-storage: 16Mi}
+      volumes:
+        {{- include "quantd.sidecar.volumes" .Subcharts.quantd | nindent 8 }}
+"""
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_chart_that_includes_the_sidecar(tmp_path, shared):
+    """As README.md says it, with the same lines."""
+    parent = tmp_path / "application"
+    (parent / "templates").mkdir(parents=True)
+    (parent / "templates/deployment.yaml").write_text(APPLICATION)
+    metadata = {"apiVersion": "v2", "name": "application", "version": "1.0.0"}
+    metadata["dependencies"] = [{"name": "quantd", "version": "0.1.0", "repository": "file://../quantd", "condition": "quantd.enabled"}]
+    (parent / "Chart.yaml").write_text(yaml.safe_dump(metadata))
+    shutil.copytree(chart.CHART, parent / "charts/quantd")
+    values = {"quantd": {
+        "mode": "sidecar", "enabled": True, "sharedMemory": {"enabled": shared}, "metrics": {"podMonitor": {"enabled": True}}}}  # fmt: skip
+    text = chart.template(values, folder=tmp_path, chart=parent, release="shop").stdout
+    rendered = chart.objects(text)
+    assert set(rendered) == {("Deployment", "application"), ("PodMonitor", "shop-quantd")}
+    chart.kubernetes_validate.validate(rendered["Deployment", "application"], chart.CLUSTERS[1].rsplit(".", 1)[0], strict=True)
+    chart.check_agreement(rendered)
+    template = rendered["Deployment", "application"]["spec"]["template"]
+    pod = template["spec"]
+    chart.check_restricted(pod)
+    assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsGroup"]
+    (quantd,), (application,) = pod["initContainers"], pod["containers"]
+    assert quantd["restartPolicy"] == "Always"
+    env = chart.environment(quantd)
+    assert chart.environment(application)["QUANTD_ADDRESS"] == env["QUANTD_LISTEN"] == "unix:/run/quantd/quantd.sock"
+    assert f"--address={env['QUANTD_LISTEN']}" in quantd["startupProbe"]["exec"]["command"]
+    theirs = {(m["name"], m["mountPath"]) for m in application["volumeMounts"]}
+    assert theirs == {(m["name"], m["mountPath"]) for m in quantd["volumeMounts"]}
+    assert all(volume["emptyDir"]["medium"] == "Memory" for volume in pod["volumes"]) and len(pod["volumes"]) == 1 + shared
+    selector = rendered["PodMonitor", "shop-quantd"]["spec"]["selector"]["matchLabels"]
+    assert selector.items() <= template["metadata"]["labels"].items()
+    readme = (chart.CHART / "README.md").read_text()
+    assert all(line.strip() in readme for line in APPLICATION.splitlines() if "include" in line)
+
+
+WRONG = [
+    ({"repliacs": 3}, "repliacs"),
+    ({"image": {"tga": "1"}}, "tga"),
+    ({"image": {"digest": "sha256:123"}}, "image.digest"),
+    ({"mode": "statefulset"}, "mode"),
+    ({"replicas": -1}, "replicas"),
+    ({"replicas": "two"}, "replicas"),
+    ({"replicas": 1.5}, "replicas"),
+    ({"ports": {"grpc": 80}}, "ports.grpc"),
+    ({"ports": {"grpc": 70000}}, "ports.grpc"),
+    ({"ports": {"grpc": 9464}}, "ports.grpc and ports.http are both 9464"),
+    ({"flags": {"max_mesage_bytes": 1}}, "max_mesage_bytes"),
+    ({"flags": {"listen": "0.0.0.0:1"}}, "listen"),
+    ({"flags": {"threads": [1]}}, "flags.threads"),
+    ({"tls": {"secret": "x"}}, "secret"),
+    ({"tls": {"clientCaKey": "ca.crt"}}, "tls.clientCaKey is given, tls.secretName is not"),
+    ({"terminationGracePeriodSeconds": 30}, "terminationGracePeriodSeconds is 30, must be 50 or more"),
+    ({"autoscaling": {"enabled": True, "minReplicas": 5, "maxReplicas": 4}}, "autoscaling.minReplicas is 5, autoscaling.maxReplicas is 4"),
+    ({"autoscaling": {"enabled": True, "metric": "", "cpuUtilization": 0}}, "nothing to scale on"),
+    ({"autoscaling": {"enabled": True}, "mode": "daemonset"}, "mode is daemonset"),
+    ({"metrics": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}}, "scraped twice"),
+    ({"metrics": {"serviceMonitor": {"enabled": True}}, "mode": "sidecar"}, "metrics.serviceMonitor.enabled"),
+    ({"metrics": {"podMonitor": {"interval": "often"}}}, "interval"),
+    ({"resources": {"limits": {"memory": "2 GB"}}}, "resources.limits.memory"),
+    ({"resources": {"limit": {}}}, "limit"),
+    ({"podDisruptionBudget": {"unhealthyPodEvictionPolicy": "Never"}}, "unhealthyPodEvictionPolicy"),
+    ({"sharedMemory": {"mountPath": "relative"}}, "sharedMemory.mountPath"),
+    ({"sidecar": {"socketMode": "rw"}}, "sidecar.socketMode"),
+    ({"extraEnv": {"A": "b"}}, "extraEnv"),
+    ({"labels": {"a": 1}}, "labels.a"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("values, named", WRONG, ids=[named for _, named in WRONG])
+def test_what_is_wrong_is_refused_by_its_name(tmp_path, values, named):
+    done = chart.template(values, folder=tmp_path, check=False)
+    assert done.returncode != 0 and done.stdout == ""
+    assert named in done.stderr, done.stderr
+
+
+def test_notes_have_the_sidecar_to_copy(tmp_path):
+    """helm install --dry-run needs a cluster; a template of the same text does not."""
+    copy = tmp_path / "quantd"
+    shutil.copytree(chart.CHART, copy)
+    notes = (copy / "templates/NOTES.txt").read_text()
+    (copy / "templates/notes.yaml").write_text("text: |\n  {{- " + "include \"notes\" . | nindent 2 }}\n")
+    (copy / "templates/_notes.tpl").write_text('{{- define "notes" }}\n' + notes + "{{- end }}\n")
+    texts = {}
+    for mode in ("deployment", "daemonset", "sidecar"):
+        done = chart.template({"mode": mode}, folder=tmp_path, chart=copy, show=["templates/notes.yaml"])
+        texts[mode] = yaml.safe_load(done.stdout)["text"]
+    assert "dns:///quantd-headless.tensors.svc:50051" in texts["deployment"]
+    assert "quantd.tensors.svc:50051 (the pod on the caller's own node)" in texts["daemonset"]
+    snippet = yaml.safe_load(texts["sidecar"].split("\n\n", 1)[1])
+    assert [c["name"] for c in snippet["initContainers"]] == ["quantd"] and snippet["securityContext"]["fsGroup"] == 65532
+    assert {v["name"] for v in snippet["volumes"]} == {m["name"] for m in snippet["initContainers"][0]["volumeMounts"]}
+
+
+def leaves(schema, value, path=()):
+    """Every value of values.yaml by its dotted name, as deep as the schema names its members."""
+    members = schema.get("properties") if schema.get("additionalProperties") is False else None
+    if not members or path == ("flags",):
+        return {".".join(path): value}
+    return {name: leaf for key in value for name, leaf in leaves(members[key], value[key], (*path, key)).items()}
+
+
+def test_the_readmes_table_is_that_of_values_yaml():
+    schema = json.loads((chart.CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((chart.CHART / "values.yaml").read_text())
+    rows = re.findall(r"^\| `([\w.]+)` \| (.*?) \| (.+) \|$", (chart.CHART / "README.md").read_text(), re.M)
+
+    def code(value):
+        return f"`{json.dumps(value)}`" if value not in ("", [], {}) else ""
+
+    expected = [(name, code(value)) for name, value in leaves(schema, values).items()]
+    assert [(name, default) for name, default, _ in rows] == expected
+
+
+def test_the_schema_says_something_of_every_value_and_allows_no_other():
+    schema = json.loads((chart.CHART / "values.schema.json").read_text())
+
+    def look(part, path):
+        if path:
+            assert part.get("description"), path
+        if "properties" in part and path[:1] != ("resources",):
+            assert part["additionalProperties"] is False, path
+            for name, inner in part["properties"].items():
+                look(inner, (*path, name))
+
+    look(schema, ())
+    values = yaml.safe_load((chart.CHART / "values.yaml").read_text())
+    assert set(schema["properties"]) - {"global", "enabled"} == set(values)
+
+
+def test_the_charts_flags_are_the_servers(request):
+    """server/README.md's table is checked against the server; this is checked against the table."""
+    table = (chart.ROOT / "server/README.md").read_text().split("<!-- flags", 1)[1]
+    flags = [flag for flag in re.findall(r"^\| `--(\w+)`", table, re.M) if flag not in OWN_FLAGS]
+    file = chart.CHART / "values.schema.json"
+    schema = json.loads(file.read_text())
+    wanted = {flag: {"type": ["string", "number", "boolean"], "description": f"--{flag}"} for flag in flags}
+    if request.config.getoption("--update"):
+        schema["properties"]["flags"]["properties"] = wanted
+        file.write_text(json.dumps(schema, indent=2) + "\n")
+    assert schema["properties"]["flags"]["properties"] == wanted, "pytest tests/deploy/test_chart.py --update"
+    named = re.search(r"version: ([\d.]+)\nappVersion|^version: ([\d.]+)", (chart.CHART / "Chart.yaml").read_text(), re.M)
+    project = re.search(r"project\(quantd VERSION ([\d.]+)", (chart.ROOT / "CMakeLists.txt").read_text()).group(1)
+    assert (named.group(1) or named.group(2)) == project
+    assert f'appVersion: "{project}"' in (chart.CHART / "Chart.yaml").read_text()

@@ -1,0 +1,169 @@
+"""deploy/release.sh without a network and without a key: what it refuses, makes and says; in a clone, so that the tree is clean."""
+
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+VERSION = re.search(r"^project\(quantd VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
+
+
+def git(clone, *arguments):
+    command = ["git", "-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false", *arguments]
+    return subprocess.run(command, cwd=clone, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The files of this tree, as they are now, in a repository of their own with a dated section in the changelog."""
+    folder = tmp_path_factory.mktemp("made") / "clone"
+    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in names.splitlines():
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    text = (folder / "CHANGELOG.md").read_text()
+    (folder / "CHANGELOG.md").write_text(text.replace(f"## {VERSION} (unreleased)", f"## {VERSION} (2026-01-02)"))
+    git(folder, "init", "--quiet")
+    commit(folder)
+    return folder
+
+
+@pytest.fixture
+def clone(made, tmp_path):
+    """One that a test may spoil."""
+    shutil.copytree(made, tmp_path / "clone", symlinks=True)
+    return tmp_path / "clone"
+
+
+def change(clone, file, old, new):
+    text = (clone / file).read_text()
+    assert old in text or old == ""
+    (clone / file).write_text(text.replace(old, new) if old else text + new)
+
+
+def commit(clone):
+    git(clone, "add", "--all")
+    git(clone, "commit", "--quiet", "--message=x")
+
+
+def release(clone, *arguments, environment=None):
+    """Exit code, output and errors; every program that would reach out is one that says so and fails."""
+    stand_ins = clone.parent / "stand-ins"
+    stand_ins.mkdir(exist_ok=True)
+    for name in ("docker", "podman", "buildah", "cosign", "twine", "curl"):
+        (stand_ins / name).write_text(f'#!/bin/sh\necho "{name} $*" >>{clone.parent}/reached\nexit 1\n')
+        (stand_ins / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{stand_ins}:{os.environ['PATH']}", **(environment or {})}
+    for name in ("QUANTD_REGISTRY", "QUANTD_INDEX"):
+        environment.setdefault(name, "")
+    done = subprocess.run([clone / "deploy/release.sh", *arguments], cwd=clone, env=environment, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout, done.stderr
+
+
+QUICK = "--only=check,tag,sums,push,sign"
+
+
+def test_a_dry_run_says_what_it_would_do_and_does_none_of_it(clone):
+    (clone / "build" / VERSION).mkdir(parents=True)
+    (clone / "build" / VERSION / "some.whl").write_bytes(b"wheel")
+    code, out, error = release(clone, VERSION, "--dry-run", QUICK, "--registry=registry.test/team", "--index=http://index.test")
+    assert (code, error) == (0, "")
+    assert "would refuse" not in out
+    said = [line.removeprefix("    would run: ") for line in out.splitlines() if "would run" in line]
+    assert [line.split()[:2] for line in said] == [
+        ["git", "tag"], ["git", "push"], ["docker", "push"], ["docker", "push"], ["docker", "buildx"], ["twine", "upload"],
+        ["cosign", "sign"], ["cosign", "attest"], ["cosign", "attest"], ["cosign", "sign-blob"],
+    ]  # fmt: skip
+    assert all("registry.test/team/quantd:" in line for line in said if line.startswith("docker"))
+    for architecture in ("amd64", "arm64"):
+        assert sum(f"quantd:{VERSION}-{architecture}" in line for line in said) >= 3
+    assert not (clone.parent / "reached").exists()
+    assert git(clone, "tag", "--list") == ""
+    assert git(clone, "status", "--porcelain") == ""
+    sums = (clone / "build" / VERSION / "SHA256SUMS").read_text()
+    assert sums == f"{hashlib.sha256(b'wheel').hexdigest()}  some.whl\n"
+
+
+def test_podman_makes_one_name_of_all_platforms(clone):
+    out = release(clone, VERSION, "--dry-run", "--only=push", "--registry=r.test", "--builder=podman", "--platforms=arm64")[1]
+    assert f"podman manifest create r.test/quantd:{VERSION} docker://r.test/quantd:{VERSION}-arm64\n" in out
+    assert "amd64" not in out and "podman manifest push --all" in out
+
+
+def test_no_registry_is_written_anywhere():
+    """Where the images go is said by who releases."""
+    hosts = re.findall(r"\b[\w-]+(?:\.[\w-]+)*\.(?:io|com|org|dev|net)\b", (ROOT / "deploy/release.sh").read_text())
+    assert hosts == []
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        ([], "the version is ''"),
+        (["v1.2.3"], "the version is 'v1.2.3', must be like 1.2.3"),
+        (["1.2"], "the version is '1.2'"),
+        (["1.2.3; rm -rf /"], "the version is '1.2.3; rm -rf /'"),
+        ([VERSION, "9.9.9"], f"two versions, '{VERSION}' and '9.9.9'"),
+        ([VERSION, "--dryrun"], "unknown option '--dryrun'"),
+        ([VERSION, "--only=check,everything"], "--only has 'everything'"),
+        ([VERSION, "--platforms=amd64,mips"], "no architecture 'mips'"),
+        ([VERSION, "--only=push"], "--registry is missing"),
+        (["9.9.9", "--dry-run", "--only=check"], "CHANGELOG.md has no section '## 9.9.9'"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(clone, arguments, said):
+    code, out, error = release(clone, *arguments)
+    assert code == 1 and error.startswith("release.sh: ") and said in error and error.count("\n") == 1
+    assert not (clone.parent / "reached").exists()
+
+
+@pytest.mark.parametrize(
+    "spoil, said",
+    [
+        (lambda clone: change(clone, "README.md", "", "x"), "changes that are in no commit"),
+        (lambda clone: (clone / "stray").write_text("x"), "changes that are in no commit"),
+        (lambda clone: (change(clone, "CHANGELOG.md", "(2026-01-02)", "(unreleased)"), commit(clone)), "is unreleased"),
+        (lambda clone: (git(clone, "tag", f"v{VERSION}"), change(clone, "README.md", "", "x"), commit(clone)), "is a tag already"),
+    ],
+)
+def test_what_is_not_ready_is_refused_and_said_in_a_dry_run(clone, spoil, said):
+    assert release(clone, VERSION, "--only=check")[0] == 0
+    spoil(clone)
+    code, _, error = release(clone, VERSION, "--only=check")
+    assert code == 1 and said in error
+    code, out, _ = release(clone, VERSION, "--dry-run", "--only=check")
+    assert code == 0 and "would refuse: " in out and said in out
+
+
+FILES = re.findall(r"^(\S+) \S.*$", re.search(r"<<'TABLE'\n(.*?)\nTABLE", (ROOT / "deploy/release.sh").read_text(), re.DOTALL)[1], re.MULTILINE)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_with_another_version_is_named(clone, file):
+    assert len(FILES) >= 9
+    change(clone, file, VERSION, "7.7.7")
+    code, _, error = release(clone, VERSION, "--dry-run", "--only=check")
+    assert code == 1 and f"{file} says '7.7.7" in error
+    (clone / file).unlink()
+    code, _, error = release(clone, VERSION, "--dry-run", "--only=check")
+    assert code == 1 and (f"{file} is gone" in error or "CHANGELOG" in error)
+
+
+def test_every_file_that_says_the_version_is_in_the_table():
+    """Manifests, packages and charts: lines of the kind `version = "0.1.0"`, `image: quantd:0.1.0`, `newTag: 0.1.0`."""
+    pattern = rf"^\s*(\"?(app)?version\"?|__version__|newTag|tag|image|<version>)\s*[:=>].*{re.escape(VERSION)}\"?,?$"
+    done = subprocess.run(["git", "grep", "-lIiE", pattern.replace(r"\s", "[[:space:]]"), "--", ":!tests", ":!*lock*"], cwd=ROOT, capture_output=True, text=True)
+    assert set(done.stdout.split()) <= set(FILES)
+
+
+def test_a_release_that_is_half_done_goes_on(clone):
+    """The tag is there, of this very commit: a second try after a failed push."""
+    git(clone, "tag", f"v{VERSION}")
+    code, out, error = release(clone, VERSION, "--only=check,tag")
+    assert code == 0, error

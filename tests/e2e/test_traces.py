@@ -1,0 +1,215 @@
+"""Spans by OTLP, to a collector that reads them with OpenTelemetry's own messages; and to such that are dead, deaf or mad."""
+
+import http.server
+import re
+import socket
+import threading
+import time
+
+import grpc
+import pytest
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+import urllib.request
+
+from support import pb, quantize, wait_for
+
+TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
+SAMPLED = f"00-{TRACE_ID}-00f067aa0ba902b7-01"
+UNSAMPLED = SAMPLED[:-1] + "0"
+
+
+class Collector:
+    """What a collector's OTLP receiver is: POST /v1/traces. `answer`: the status that it says."""
+
+    def __init__(self, answer=200):
+        self.spans, self.resources, self.posts, self.answer = [], [], 0, answer
+        collector = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                assert self.path == "/v1/traces" and self.headers["Content-Type"] == "application/x-protobuf"
+                request = trace_service_pb2.ExportTraceServiceRequest.FromString(body)
+                collector.posts += 1
+                for of_resource in request.resource_spans if collector.answer == 200 else ():
+                    collector.resources.append({a.key: a.value for a in of_resource.resource.attributes})
+                    for of_scope in of_resource.scope_spans:
+                        collector.spans.extend(of_scope.spans)
+                self.send_response(collector.answer)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.endpoint = "http://127.0.0.1:%d" % self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def wait(self, count):
+        return wait_for(lambda: len(self.spans) >= count and list(self.spans), 20, f"{count} spans")
+
+
+@pytest.fixture
+def collector():
+    running = Collector()
+    yield running
+    running.close()
+
+
+def attributes(span):
+    return {a.key: a.value.string_value if a.value.HasField("string_value") else a.value.int_value for a in span.attributes}
+
+
+def test_a_sampled_call_is_a_span(start, collector):
+    server = start(f"--otlp_endpoint={collector.endpoint}")
+    before = time.time_ns()
+    server.stub.Quantize(quantize([1.0, 2.0, 3.0]), timeout=10, metadata=(("traceparent", SAMPLED),))
+    (span,) = collector.wait(1)
+    assert span.trace_id.hex() == TRACE_ID and span.parent_span_id.hex() == "00f067aa0ba902b7"
+    assert len(span.span_id) == 8 and span.span_id != span.parent_span_id
+    assert span.name == "quantd.v1.QuantizationService/Quantize" and span.kind == 2 and span.status.code == 0
+    assert before - 10**9 < span.start_time_unix_nano < span.end_time_unix_nano < time.time_ns() + 10**9
+    known = attributes(span)
+    assert known["rpc.system"] == "grpc" and known["rpc.method"] == "Quantize" and known["rpc.grpc.status_code"] == 0
+    assert (known["quantd.elements"], known["quantd.input_type"], known["quantd.output_type"]) == (3, "FLOAT", "UINT8")
+    assert (known["quantd.bytes_in"], known["quantd.bytes_out"]) == (12, 3)
+    assert re.fullmatch(r"decode=\d+,queue=\d+,kernel=\d+,encode=\d+", known["quantd.timing_us"])
+    assert [event.name for event in span.events] == ["decoded", "kernel begins", "kernel ends"]
+    times = [event.time_unix_nano for event in span.events]
+    assert times == sorted(times) and times[-1] <= span.end_time_unix_nano
+    assert collector.resources[0]["service.name"].string_value == "quantd"
+    wait_for(lambda: server.metrics()["quantd_spans_exported_total"] == 1, 10, "it is counted")
+
+
+def test_callers_decide_else_the_ratio(start, collector):
+    server = start(f"--otlp_endpoint={collector.endpoint}", "--trace_sample_ratio=1")
+    malformed = ["", "00-xyz", SAMPLED.upper(), SAMPLED + "-x", "0" * 55]
+    for value in [UNSAMPLED, SAMPLED, *malformed]:
+        server.stub.Quantize(quantize([1.0]), timeout=10, metadata=(("traceparent", value),))
+    server.stub.Quantize(quantize([1.0]), timeout=10)
+    assert server.stop() == 0  # all that wait go out
+    by_trace = [span.trace_id.hex() for span in collector.spans]
+    roots = [span for span in collector.spans if not span.parent_span_id]
+    assert len(by_trace) == 7 and by_trace.count(TRACE_ID) == 1 and len(roots) == 6
+    assert len({span.trace_id for span in roots}) == 6
+
+
+def test_off_by_default_and_for_roots(start, collector):
+    server = start(f"--otlp_endpoint={collector.endpoint}")
+    for _ in range(10):
+        server.stub.Quantize(quantize([1.0]), timeout=10)
+    server.stub.Quantize(quantize([1.0]), timeout=10, metadata=(("traceparent", SAMPLED),))
+    collector.wait(1)
+    assert len(collector.spans) == 1
+
+
+def test_errors_and_streams(start, collector):
+    server = start(f"--otlp_endpoint={collector.endpoint}", "--log_format=json")
+    meta = (("traceparent", SAMPLED),)
+    server.stub.Quantize.future(quantize([1.0], scale=[1.0, 2.0]), timeout=10, metadata=meta).exception()
+    items = [pb.StreamRequest(id=i, quantize=quantize([1.0, 2.0])) for i in range(5)]
+    assert len(list(server.stub.Stream(iter(items), timeout=10, metadata=meta))) == 5
+    server.stub.GetServerInfo(pb.GetServerInfoRequest(), timeout=10, metadata=meta)
+    spans = {attributes(span)["rpc.method"]: span for span in collector.wait(3)}
+    assert set(spans) == {"Quantize", "Stream", "GetServerInfo"}
+    failed = attributes(spans["Quantize"])
+    assert failed["rpc.grpc.status_code"] == 3 and "quantd.elements" not in failed
+    assert spans["Quantize"].status.code == 0  # the client's fault
+    assert attributes(spans["Stream"])["quantd.elements"] == 10
+    line = wait_for(lambda: [line for line in server.log().splitlines() if "call failed" in line], 10, "a line")[0]
+    assert f'"trace_id":"{TRACE_ID}"' in line
+
+
+def openmetrics(server):
+    request = urllib.request.Request(f"http://{server.http}/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"})
+    with urllib.request.urlopen(request, timeout=5) as response:
+        return response.headers["Content-Type"], response.read().decode()
+
+
+def test_exemplars_lead_to_the_trace(start):
+    server = start()  # the caller's traces are enough
+    fresh = openmetrics(server)[1]
+    assert "trace_id" not in fresh
+    for value in [UNSAMPLED.replace("4b", "5c"), SAMPLED]:
+        server.stub.Quantize(quantize([1.0]), timeout=10, metadata=(("traceparent", value),))
+    wait_for(lambda: "trace_id" in openmetrics(server)[1], 10, "the call is over")
+    kind, page = openmetrics(server)
+    assert kind == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    families = {family.name: family for family in text_string_to_metric_families(page)}
+    samples = [sample for sample in families["grpc_server_handling_seconds"].samples if sample.exemplar]
+    assert len(samples) == 1 and samples[0].labels["grpc_method"] == "Quantize"
+    exemplar = samples[0].exemplar
+    assert exemplar.labels == {"trace_id": TRACE_ID} and 0 < exemplar.value <= float(samples[0].labels["le"])
+    # The same series, whichever format is asked for.
+    text = server.get("/metrics")[1]
+    names = {line.rsplit(" ", 1)[0] for line in text.splitlines() if not line.startswith("#")}
+    assert names == {re.sub(r" # .*", "", line).rsplit(" ", 1)[0] for line in page.splitlines() if not line.startswith("#")}
+    assert "trace_id" not in text
+
+
+@pytest.mark.parametrize("kind", ["nobody", "never accepts", "never answers", "says 503"])
+def test_a_collector_that_fails_costs_spans_only(start, kind):
+    collector = None
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        endpoint = "http://127.0.0.1:%d" % listener.getsockname()[1]
+        if kind == "nobody":
+            listener.close()
+        elif kind == "never answers":
+
+            def accept():
+                held = []
+                try:
+                    while True:
+                        held.append(listener.accept())
+                except OSError:
+                    pass
+
+            threading.Thread(target=accept, daemon=True).start()
+        elif kind == "says 503":
+            collector = Collector(answer=503)
+            endpoint = collector.endpoint
+        server = start(f"--otlp_endpoint={endpoint}", "--trace_sample_ratio=1")
+        for _ in range(300):
+            server.stub.Quantize(quantize([1.0]), timeout=10)
+        begin = time.monotonic()
+        assert server.stop(30) == 0
+        assert time.monotonic() - begin < 15
+    assert "spans not exported spans=" in server.log()
+    if collector is not None:
+        collector.close()
+
+
+@pytest.mark.parametrize("flag", ["--otlp_endpoint=https://a:1", "--otlp_endpoint=a:1", "--trace_sample_ratio=1.5", "--trace_sample_ratio=nan"])
+def test_wrong_flags(flag):
+    from support import run
+
+    code, _, error = run(flag)
+    assert code == 2 and flag.split("=")[0] in error and len(error.splitlines()) == 1
+
+
+def test_spans_that_find_no_room_are_counted(start):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = start("--otlp_endpoint=http://127.0.0.1:%d" % listener.getsockname()[1], "--trace_sample_ratio=1")
+        calls = 0
+        while server.metrics()['quantd_spans_dropped_total{reason="full"}'] == 0:
+            assert calls < 20_000
+            futures = [server.stub.Quantize.future(quantize([1.0]), timeout=30) for _ in range(200)]
+            assert all(future.exception() is None for future in futures)
+            calls += 200
+        assert server.stop(30) == 0
+
+
+def test_the_status_of_a_refused_call(start, collector):
+    server = start(f"--otlp_endpoint={collector.endpoint}", "--max_message_bytes=1024")
+    big = quantize([0.0] * 4096)
+    error = server.stub.Quantize.future(big, timeout=10, metadata=(("traceparent", SAMPLED),)).exception()
+    assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    (span,) = collector.wait(1)
+    assert span.status.code == 2 and attributes(span)["quantd.reason"] == "MESSAGE_TOO_LARGE"

@@ -1,0 +1,118 @@
+"""The dashboard as a file: in Grafana's schema, whole, and in the server's names."""
+
+import json
+
+import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from support import dashboard, panels, wrong_names
+
+BOARD = dashboard()
+PANELS = list(panels(BOARD))
+# What Grafana puts into a query before it asks.
+VARIABLES = {"$__rate_interval": "5m", "$job": ".*", "$instance": ".*"}
+UNITS = {"none", "s", "bytes", "percentunit", "reqps", "cps", "ops", "Bps"}
+KINDS = {"timeseries", "stat", "gauge", "heatmap", "table"}
+
+
+def substituted(expression):
+    for name, value in VARIABLES.items():
+        expression = expression.replace(name, value)
+    assert "$" not in expression, expression
+    return expression
+
+
+def lost(before, after, path=""):
+    """What is in `before` and not in `after`: fields that Grafana's schema does not have, or of another type."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return [field for key, value in before.items() for field in lost(value, after.get(key), f"{path}.{key}")]
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        return [field for i, (one, other) in enumerate(zip(before, after)) for field in lost(one, other, f"{path}[{i}]")]
+    return [] if before == after else [path]
+
+
+def test_grafanas_schema_has_every_field():
+    """Read into the types that Grafana generates from its schema, and written again. Those of annotations leave out what
+    belongs to a kind of data source."""
+    again = json.loads(json.dumps(Dashboard.from_json(json.loads(json.dumps(BOARD))), cls=JSONEncoder))
+    missing = [field for field in lost(BOARD, again) if not is_default(field)]
+    assert [field for field in missing if not field.endswith((".titleFormat", ".textFormat"))] == []
+
+
+def is_default(field):
+    """An empty value that need not be written."""
+    value = BOARD
+    for part in field.replace("[", ".[").split(".")[1:]:
+        value = value[int(part[1:-1])] if part.startswith("[") else value[part]
+    return value in (None, [], {}, "", False)
+
+
+def test_an_unknown_field_is_noticed():
+    board = json.loads(json.dumps(BOARD))
+    board["panels"][1]["gridPos"]["breadth"] = 3
+    again = json.loads(json.dumps(Dashboard.from_json(json.loads(json.dumps(board))), cls=JSONEncoder))
+    assert ".panels[1].gridPos.breadth" in lost(board, again)
+
+
+def test_ids_are_unique_and_stable_names_are_set():
+    ids = [panel["id"] for panel in BOARD["panels"]]
+    assert len(ids) == len(set(ids)) and all(isinstance(number, int) and number > 0 for number in ids)
+    assert BOARD["uid"] == "quantd" and "id" not in BOARD and "version" not in BOARD
+    titles = [panel["title"] for panel in BOARD["panels"]]
+    assert all(titles) and len(titles) == len(set(titles))
+    for panel in PANELS:
+        refs = [target["refId"] for target in panel["targets"]]
+        assert refs and len(refs) == len(set(refs)), panel["title"]
+
+
+def test_every_panel_has_a_known_kind_a_unit_and_a_source():
+    for panel in PANELS:
+        assert panel["type"] in KINDS, panel["title"]
+        assert panel["fieldConfig"]["defaults"]["unit"] in UNITS, panel["title"]
+        for holder in (panel, *panel["targets"]):
+            assert holder["datasource"] == {"type": "prometheus", "uid": "${datasource}"}, panel["title"]
+    sources = [item["datasource"]["uid"] for item in BOARD["annotations"]["list"]]
+    sources += [item["datasource"]["uid"] for item in BOARD["templating"]["list"] if item["type"] == "query"]
+    assert set(sources) == {"${datasource}"}
+
+
+def test_panels_lie_in_the_grid_and_on_no_other():
+    taken = set()
+    for panel in BOARD["panels"]:
+        at = panel["gridPos"]
+        assert 0 <= at["x"] and at["x"] + at["w"] <= 24 and at["h"] > 0, panel["title"]
+        cells = {(at["x"] + i, at["y"] + j) for i in range(at["w"]) for j in range(at["h"])}
+        assert not cells & taken, panel["title"]
+        taken |= cells
+
+
+def test_variables():
+    names = [item["name"] for item in BOARD["templating"]["list"]]
+    assert names == ["datasource", "job", "instance"]
+    for item in BOARD["templating"]["list"][1:]:
+        assert item["includeAll"] and item["multi"] and "quantd_build_info" in item["query"]["query"]
+    used = json.dumps(BOARD["panels"])
+    assert all(f"${{{name}}}" in used or f"${name}" in used for name in names)
+
+
+def test_every_query_asks_for_the_chosen_job_and_instance():
+    """But those of recorded series, which are by job, and of alerts."""
+    for panel in PANELS:
+        for target in panel["targets"]:
+            expression = target["expr"]
+            if "ALERTS" in expression:
+                continue
+            assert 'job=~"$job"' in expression, panel["title"]
+            assert ("quantd:" in expression) != ('instance=~"$instance"' in expression), panel["title"]
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+def test_names_are_the_servers(panel):
+    for target in panel["targets"]:
+        assert wrong_names(substituted(target["expr"])) == []
+
+
+def test_names_in_annotations_are_the_servers():
+    for item in BOARD["annotations"]["list"]:
+        assert wrong_names(substituted(item["expr"])) == []

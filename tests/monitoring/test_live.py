@@ -1,0 +1,212 @@
+"""A real quantd with traffic of every kind under a real Prometheus with the real rules: every panel and every rule has data,
+and a server that is killed becomes an alert."""
+
+import json
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import numpy as np
+import pytest
+import yaml
+
+from support import MONITORING, ROOT, RULE_FILES, alerts, dashboard, panels, rules
+from test_dashboard import substituted
+
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+# Both folders have a support.py.
+_own = sys.modules.pop("support")
+from support import Server, pb, quantize, tensor, tensor_pb2, wait_for  # noqa: E402
+
+sys.modules["support"] = _own
+
+PANELS = list(panels(dashboard()))
+
+
+class Prometheus:
+    """Debian's, with deploy/monitoring's rules, scraping these servers every second."""
+
+    def __init__(self, folder, targets):
+        if shutil.which("prometheus") is None:
+            pytest.skip("no prometheus on this machine")
+        self.folder = pathlib.Path(folder)
+        for file in RULE_FILES:
+            loaded = yaml.safe_load((MONITORING / file).read_text())
+            for group in loaded["groups"]:
+                group["interval"] = "1s"  # two minutes are for windows of days
+            (self.folder / file).write_text(yaml.safe_dump(loaded))
+        config = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
+        config["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+        config["scrape_configs"][0]["static_configs"] = [{"targets": targets}]
+        (self.folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.address = "127.0.0.1:%d" % probe.getsockname()[1]
+        command = ["prometheus", f"--config.file={self.folder / 'prometheus.yml'}", f"--storage.tsdb.path={self.folder / 'data'}"]
+        with open(self.folder / "log", "w") as log:
+            self.process = subprocess.Popen([*command, f"--web.listen-address={self.address}"], stdout=log, stderr=log)
+        wait_for(self._ready, 60, "Prometheus is ready")
+
+    def _ready(self):
+        assert self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
+        try:
+            return urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=2).status == 200
+        except OSError:
+            return False
+
+    def ask(self, path, **parameters):
+        url = f"http://{self.address}/api/v1/{path}?" + urllib.parse.urlencode(parameters)
+        try:
+            with urllib.request.urlopen(url, timeout=20) as response:
+                return json.load(response)["data"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{parameters}: {error.read().decode()}") from error
+
+    def query(self, expression):
+        """Series with a number that is one."""
+        return [series for series in self.ask("query", query=expression)["result"] if series.get("value", [0, "1"])[1] != "NaN"]
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def traffic(server):
+    """A little of everything: good, bad, dynamic, with a report, saturated, a stream, cancelled, late, too large, refused."""
+    stub = server.stub
+    for _ in range(5):
+        stub.Quantize(quantize([[0.0, 1.0, 300.0]], report_error=True), timeout=60)
+        stub.DynamicQuantize(pb.DynamicQuantizeRequest(x=tensor(np.linspace(-1, 1, 5000))), timeout=60)
+    raw = tensor_pb2.Tensor(data_type=2, shape=[3], raw_data=b"\x01\x02\x03")
+    stub.Dequantize(pb.DequantizeRequest(x=raw, scale=tensor(0.5)), timeout=60)
+    stub.GetServerInfo(pb.GetServerInfoRequest(), timeout=60)
+    stub.Quantize.future(quantize([1.0], scale=0), timeout=60).exception()
+    items = [pb.StreamRequest(id=i, quantize=quantize([1.0] * 100, scale=i % 2)) for i in range(6)]
+    list(stub.Stream(iter(items), timeout=60))
+    large = pb.DynamicQuantizeRequest(x=tensor(np.ones(2_000_000)))
+    calls = [stub.DynamicQuantize.future(large, timeout=60) for _ in range(8)]
+    calls[-1].cancel()
+    stub.DynamicQuantize.future(large, timeout=0.02).exception()
+    for call in calls:
+        try:
+            call.exception()
+        except Exception:  # noqa: S110, BLE001  # the cancelled one
+            pass
+    stub.DynamicQuantize.future(pb.DynamicQuantizeRequest(x=tensor(np.ones(6_000_000))), timeout=60).exception()
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory):
+    """(server, Prometheus), with traffic that goes on until the last test."""
+    limits = ("--max_message_bytes=16000000", "--threads=2", "--max_connections=20")
+    server = Server(tmp_path_factory.mktemp("server"), *limits, f"--shared_memory_dir={tmp_path_factory.mktemp('memory')}")
+    prometheus = Prometheus(tmp_path_factory.mktemp("prometheus"), [server.http])
+    over = threading.Event()
+    failures = []
+
+    def run():
+        while not over.is_set():
+            try:
+                traffic(server)
+            except Exception as error:  # noqa: BLE001  # told below
+                failures.append(error)
+                return
+            over.wait(0.5)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield server, prometheus
+    over.set()
+    thread.join()
+    prometheus.stop()
+    assert server.stop() == 0
+    assert failures == []
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+def test_every_panel_has_data(panel, busy):
+    _, prometheus = busy
+    for target in panel["targets"]:
+        expression = substituted(target["expr"])
+        found = wait_for(lambda: prometheus.query(expression), 60, f"{panel['title']}: {expression}")
+        # A legend names labels that the series have.
+        labels = {label for series in found for label in series["metric"]}
+        named = {word.split("}}")[0] for word in target["legendFormat"].split("{{")[1:]}
+        assert named <= labels, f"{panel['title']}: {named} of {labels}"
+
+
+def test_the_variables_have_values(busy):
+    _, prometheus = busy
+    wait_for(lambda: prometheus.query("quantd_build_info"), 60, "a scrape")
+    assert prometheus.ask("label/job/values", **{"match[]": "quantd_build_info"}) == ["quantd"]
+    assert len(prometheus.ask("label/instance/values", **{"match[]": 'quantd_build_info{job=~"quantd"}'})) == 1
+
+
+@pytest.mark.parametrize("rule", [rule for rule in rules() if "record" in rule], ids=lambda rule: rule["record"])
+def test_every_recorded_series_has_data(rule, busy):
+    _, prometheus = busy
+    wait_for(lambda: prometheus.query(rule["record"]), 60, rule["record"])
+
+
+def terms(expression):
+    """The parts of an alert that must have series before anything is compared: its selectors, with their ranges."""
+    import promql_parser
+
+    from support import nodes
+
+    for node in nodes(expression):
+        if isinstance(node, promql_parser.VectorSelector):
+            yield str(node)
+
+
+@pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert["alert"] + alert["labels"].get("window", ""))
+def test_every_series_of_an_alert_exists(alert, busy):
+    _, prometheus = busy
+    for term in terms(alert["expr"]):
+        wait_for(lambda: prometheus.query(term), 60, f"{alert['alert']}: {term}")
+
+
+def test_rules_are_evaluated_without_an_error(busy):
+    _, prometheus = busy
+    wait_for(lambda: prometheus.query("quantd:latency_burn:rate3d"), 60, "the last rule")
+    groups = prometheus.ask("rules")["groups"]
+    loaded = [rule for group in groups for rule in group["rules"]]
+    assert len(loaded) == len(rules())
+    assert [(rule["name"], rule["lastError"]) for rule in loaded if rule["health"] == "err"] == []
+
+
+def test_a_server_that_is_killed_becomes_an_alert(tmp_path_factory):
+    servers = [Server(tmp_path_factory.mktemp("server")) for _ in range(2)]
+    prometheus = Prometheus(tmp_path_factory.mktemp("prometheus"), [server.http for server in servers])
+
+    def pending(name):
+        return prometheus.query(f'ALERTS{{alertname="{name}"}}')
+
+    try:
+        wait_for(lambda: len(prometheus.query("quantd_build_info")) == 2, 60, "both are scraped")
+        time.sleep(3)
+        assert not pending("QuantdDown") and not pending("QuantdAbsent") and not pending("QuantdRulesIncomplete")
+        servers[0].process.kill()
+        servers[0].process.wait()
+        (found,) = wait_for(lambda: pending("QuantdDown"), 60, "one is down")
+        assert found["metric"]["instance"] == servers[0].http
+        assert not pending("QuantdAbsent")
+        servers[1].process.kill()
+        servers[1].process.wait()
+        wait_for(lambda: pending("QuantdAbsent"), 60, "none is left")
+        assert len(pending("QuantdDown")) == 2
+    finally:
+        prometheus.stop()
+        for server in servers:
+            server.process.kill()
+            server.process.wait()

@@ -1,0 +1,201 @@
+"""The rules under promtool: what is checked in, the cases in rules/, and that the cases notice when a rule changes."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from support import MONITORING, RULE_FILES, RULES, alerts, rules, wrong_names
+
+TESTS = sorted(RULES.glob("*.yml"))
+
+
+def promtool(*arguments, folder=None, timeout=500):
+    if shutil.which("promtool") is None:
+        pytest.skip("no promtool on this machine")
+    return subprocess.run(["promtool", *arguments], cwd=folder, capture_output=True, text=True, timeout=timeout)
+
+
+def test_promtool_accepts_the_configuration_and_every_rule():
+    done = promtool("check", "config", MONITORING / "prometheus.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    loaded = yaml.safe_load((MONITORING / "prometheus.yml").read_text())["rule_files"]
+    assert sorted(loaded) == sorted(RULE_FILES)
+
+
+@pytest.mark.parametrize("file", TESTS, ids=lambda file: file.stem)
+def test_cases(file):
+    done = promtool("test", "rules", file)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def kind(alert):
+    return alert["alert"], alert["labels"]["severity"], alert["labels"].get("window")
+
+
+def test_every_alert_fires_in_one_case_and_does_not_in_another():
+    fires, quiet = set(), set()
+    for file in TESTS:
+        for test in yaml.safe_load(file.read_text())["tests"]:
+            for case in test.get("promql_expr_test", []):
+                named = re.search(r'alertname="(\w+)"', case["expr"])
+                if named is None:
+                    continue
+                if not case["exp_samples"]:
+                    quiet.add(named[1])
+                for sample in case["exp_samples"]:
+                    labels = dict(re.findall(r'(\w+)="([^"]*)"', sample["labels"]))
+                    fires.add((named[1], labels["severity"], labels.get("window")))
+    assert {kind(alert) for alert in alerts()} == fires
+    assert {alert["alert"] for alert in alerts()} == quiet
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.get("record") or "-".join(filter(None, kind(rule))))
+def test_names_are_the_servers(rule):
+    assert wrong_names(rule["expr"]) == []
+
+
+@pytest.mark.parametrize(
+    "expression, why",
+    [
+        ("rate(quantd_rejects_total[5m])", "no metric quantd_rejects_total"),
+        ('quantd_rejected_total{reason=~"queue_full|bored"}', 'quantd_rejected_total has no reason="bored"'),
+        ('quantd_calls{reason="x"}', "quantd_calls has no label reason"),
+        ("sum by (job, colour) (quantd_calls)", "no label colour"),
+        ("quantd:made:up", "no metric quantd:made:up"),
+        ('quantd_queue_seconds_bucket{le="0.2"}', 'quantd_queue_seconds_bucket has no le="0.2"'),
+    ],
+)
+def test_a_wrong_name_is_noticed(expression, why):
+    assert wrong_names(f"vector(1) + ({expression})") == [why]
+
+
+def test_every_alert_says_whom_it_calls_and_what_to_do():
+    for alert in alerts():
+        assert alert["labels"]["severity"] in ("page", "ticket"), alert["alert"]
+        assert alert["annotations"].keys() == {"summary", "description", "runbook_url"}, alert["alert"]
+        assert alert["annotations"]["runbook_url"] == f"deploy/monitoring/RUNBOOK.md#{alert['alert'].lower()}"
+
+
+def test_burn_rates_of_all_windows_are_the_same_but_for_the_window():
+    shapes = {}
+    for rule in rules("burn.yml"):
+        name, window = re.fullmatch(r"(.*):rate(\w+)", rule["record"]).groups()
+        shapes.setdefault(name, {})[window] = rule["expr"].replace(f"[{window}]", "[W]").replace(f":rate{window}", ":rateW")
+    for name, expressions in shapes.items():
+        assert expressions.keys() == {"5m", "30m", "1h", "2h", "6h", "1d", "3d"}, name
+        assert len(set(expressions.values())) == 1, name
+
+
+# Changed rules: the cases must notice each.
+
+
+def write_rules(folder, **files):
+    """deploy/monitoring's rule files in `folder`, some of them (by stem) replaced by what was loaded and changed."""
+    for file in RULE_FILES:
+        stem = file.removesuffix(".yml")
+        text = yaml.safe_dump(files[stem]) if stem in files else (MONITORING / file).read_text()
+        (folder / file).write_text(text)
+
+
+def write_cases(folder, alert, rename=lambda case: [case]):
+    """The cases of one alert, over the rules in `folder`; `rename` makes others of each."""
+    written = []
+    for file in TESTS:
+        if file.stem.endswith("_days"):
+            continue  # they take long; burn_table.yml has their thresholds
+        loaded = yaml.safe_load(file.read_text())
+        loaded["rule_files"] = [str(folder / path.rsplit("/", 1)[1]) for path in loaded["rule_files"]]
+        kept = []
+        for test in loaded["tests"]:
+            test.pop("alert_rule_test", None)
+            cases = [case for case in test.get("promql_expr_test", []) if f'alertname="{alert}"' in case["expr"]]
+            test["promql_expr_test"] = [other for case in cases for other in rename(case)]
+            if cases:
+                kept.append(test)
+        loaded["tests"] = kept
+        if kept:
+            written.append(folder / f"cases_{file.name}")
+            written[-1].write_text(yaml.safe_dump(loaded))
+    assert written, f"no case names {alert}"
+    return written
+
+
+OPPOSITE = {">": "<", ">=": "<", "==": "!=", "<": ">"}
+
+
+def changes(alert):
+    """(what, rule) for every change of this rule that its cases must notice."""
+    expression = alert["expr"]
+    yield "never", {**alert, "expr": "vector(0) > 1"}
+    for match in re.finditer(r" (>=|==|>|<) ", expression):
+        changed = expression[: match.start(1)] + OPPOSITE[match[1]] + expression[match.end(1) :]
+        yield f"{match[1]} at {match.start(1)}", {**alert, "expr": changed}
+    # Numbers that are not in a range, a name or a label, and not the 0 that makes a vector empty of meaning.
+    for match in re.finditer(r'(?<![\w."\[:])(?<!\* )(\d+(?:\.\d+)?)(?![\w.\]"])', expression):
+        number = float(match[1])
+        for sign in (1, -1):
+            changed = number + sign * max(1, 0.4 * number)
+            text = expression[: match.start(1)] + f"{changed:g}" + expression[match.end(1) :]
+            yield f"{match[1]} becomes {changed:g}", {**alert, "expr": text}
+    if "for" in alert:
+        yield "at once", {**alert, "for": "0s"}
+        yield "after hours", {**alert, "for": "300h"}
+
+
+@pytest.mark.parametrize("alert", alerts(), ids=lambda alert: "-".join(filter(None, kind(alert))))
+def test_a_changed_alert_is_noticed(alert, tmp_path):
+    """All changes of an alert in one run of promtool, each under a name of its own: every name must be among the failures."""
+    name, window = alert["alert"], alert["labels"].get("window")
+    changed = {f"{name}Changed{i}": one for i, one in enumerate([("nothing", alert), *changes(alert)])}
+    loaded = yaml.safe_load((MONITORING / "alerts.yml").read_text())
+    for group in loaded["groups"]:
+        of_name = {other: {**rule, "alert": other} for other, (_, rule) in changed.items()}
+        group["rules"] = list(of_name.values()) if alert in group["rules"] else []
+    loaded["groups"] = [group for group in loaded["groups"] if group["rules"]]
+    write_rules(tmp_path, alerts=loaded)
+
+    def rename(case):
+        for other in changed:
+            expected = [sample for sample in case["exp_samples"] if window is None or f'window="{window}"' in sample["labels"]]
+            samples = [{**sample, "labels": sample["labels"].replace(f'"{name}"', f'"{other}"')} for sample in expected]
+            yield {**case, "expr": case["expr"].replace(f'"{name}"', f'"{other}"'), "exp_samples": samples}
+
+    cases = write_cases(tmp_path, name, rename)
+    if window is not None:
+        cases = [file for file in cases if file.stem == "cases_burn_table"]
+    for file in cases:
+        text = yaml.safe_load(file.read_text())
+        present = {group["name"] for group in loaded["groups"]} | {"quantd-objectives", "quantd-load"}
+        text["group_eval_order"] = [group for group in text["group_eval_order"] if group in present or "burn" in group]
+        file.write_text(yaml.safe_dump(text))
+    output = promtool("test", "rules", *cases)
+    failed = set(re.findall(rf"{name}Changed\d+", output.stdout + output.stderr))
+    assert f"{name}Changed0" not in failed, output.stdout + output.stderr
+    assert [what for other, (what, _) in changed.items() if other not in failed] == ["nothing"]
+
+
+@pytest.mark.parametrize(
+    "objective, values, alert",
+    [
+        ("quantd:availability:objective", (0.99, 0.9999), "QuantdAvailabilityBurn"),
+        ("quantd:latency:objective", (0.9, 0.999), "QuantdLatencyBurn"),
+        ("quantd:burn:least_requests", (8, 12), "QuantdAvailabilityBurn"),
+        ("quantd:instances:expected", (0, 2), "QuantdAbsent"),
+        ("quantd:deadlines:tolerated", (0.01, 0.5), "QuantdDeadlineStorm"),
+        ("quantd:cancellations:tolerated", (0.05, 0.9), "QuantdCancelStorm"),
+        ("quantd:rejects:tolerated", (0.01, 1), "QuantdRejects"),
+        ("quantd:misbehaviour:tolerated", (0.1, 10), "QuantdHostilePeer"),
+        ("quantd:limits:tolerated", (0.5, 1.5), "QuantdConnectionsNearLimit"),
+    ],
+)
+def test_a_changed_objective_is_noticed(objective, values, alert, tmp_path):
+    for value in values:
+        loaded = yaml.safe_load((MONITORING / "objectives.yml").read_text())
+        (rule,) = [rule for rule in loaded["groups"][0]["rules"] if rule["record"] == objective]
+        rule["expr"] = f"vector({value})"
+        write_rules(tmp_path, objectives=loaded)
+        done = promtool("test", "rules", *write_cases(tmp_path, alert))
+        assert done.returncode != 0 and "exp:" in done.stdout + done.stderr, value

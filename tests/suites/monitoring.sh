@@ -1,0 +1,13 @@
+# shellcheck shell=bash
+source "$SUITES/venv.sh"
+source "$SUITES/debs.sh"
+
+prepare() {
+  unpack_program prometheus prometheus '^(prometheus|promtool)$' &&
+    unpack_program amtool prometheus-alertmanager '^prometheus-alertmanager$' && prepare_venv
+}
+
+run() {
+  debs_path
+  pytest_suite monitoring tests/monitoring
+}
