@@ -56,6 +56,10 @@ neon g++-aarch64-linux-gnu
 neon qemu-user-static qemu-aarch64-static
 proto npm npm
 package dpkg-dev dpkg-shlibdeps
+clients default-jdk-headless javac
+clients maven mvn
+clients nodejs node
+clients npm npm
 image buildah
 image debootstrap
 image podman

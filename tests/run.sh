@@ -32,7 +32,7 @@ engine       default  release  build,test           the engine in the process: i
 asan         default  -        build,test           tests of core and server, fuzz runs, attacks and load, under ASan and UBSan
 tsan         default  -        build,test           the rooms with threads, attacks and load, under ThreadSanitizer
 neon         default  -        build,test,neon      the core's unit tests for arm64 (cross-compiled, under qemu)
-clients      long     release  build,test           the clients in other languages (QUANTD_CLIENTS) against the real server, byte for byte
+clients      long     release  build,test,clients   the clients in other languages (QUANTD_CLIENTS) against the real server, byte for byte
 tsan_e2e     long     -        build,test           all e2e tests against a server under ThreadSanitizer
 soak         long     release  build,test           clients of all kinds at once, for minutes (QUANTD_SOAK_SECONDS)
 fuzz         long     -        build,test,clang     libFuzzer, coverage guided: a minute for all targets (QUANTD_FUZZ_SECONDS, QUANTD_FUZZ_RUNS)
