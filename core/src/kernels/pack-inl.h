@@ -188,8 +188,8 @@ HWY_INLINE I16 PairSum(U8 codes) {
 }
 #endif
 
-// One bit a value of a block: whether it is > 0, or with kOrEqual >= 0; NaN is neither. The first of
-// eight is the lowest bit of its byte, or with !kLsbFirst the highest.
+// One bit a value of a block: whether it is > 0, or with kOrEqual >= 0; NaN is neither. The first
+// of eight is the lowest bit of its byte, or with !kLsbFirst the highest.
 #if HWY_ARCH_X86
 using Bits = std::conditional_t<(N > 8), uint64_t, uint32_t>;
 
