@@ -19,66 +19,87 @@ namespace HWY_NAMESPACE {
 
 // ---- Rows ---------------------------------------------------------------------------------------
 
+// What is left of a row behind its whole blocks; returns whether that was finite. Not inlined, and
+// with a recipe of its own: what its caller keeps in registers has no address.
+template <class Recipe>
+HWY_NOINLINE bool EmbedRest(Recipe recipe, const uint8_t* x, size_t size, uint8_t flip,
+                            uint8_t* y) {
+  Finite finite;
+  if (size >= kBlock) {
+    // The last block overlaps the one before: the same codes once more.
+    const size_t i = size - kBlock;
+    const Four values = LoadFour(x + i * sizeof(float));
+    hn::StoreU(hn::Xor(recipe.Block(values, i, finite), hn::Set(DU8(), flip)), DU8(), y + i);
+    return finite.All();
+  }
+  alignas(64) uint8_t in[kBlock * sizeof(float)] = {};
+  alignas(64) uint8_t out[kBlock];
+  std::memcpy(in, x, size * sizeof(float));
+  const Four values = LoadFour(in);
+  hn::StoreU(hn::Xor(recipe.Block(values, 0, finite), hn::Set(DU8(), flip)), DU8(), out);
+  std::memcpy(y, out, size);
+  return finite.All();
+}
+
 template <class Recipe, uint8_t kFlip>
 bool EmbedBytes(const EmbedTile& tile) {
   if (tile.size == 0) return false;
   ShortArrays arrays;
   Recipe recipe(tile, arrays);
   Finite finite;
-  const U8 flip = hn::Set(DU8(), tile.flip ^ kFlip);
-  const auto block = [&](const uint8_t* x, size_t i, uint8_t* y) HWY_ATTR {
-    const Four values = LoadFour(x);
-    finite.Add(values);
-    hn::StoreU(hn::Xor(recipe.Block(values, i), flip), DU8(), y);
-  };
+  bool rest_finite = true;
+  const uint8_t flip = tile.flip ^ kFlip;
+  const size_t size = tile.size;
   for (size_t row = 0; row < tile.rows; ++row) {
     const uint8_t* const x = tile.x + row * tile.stride * sizeof(float);
     uint8_t* const y = tile.y + row * tile.y_stride;
     recipe.Row(row);
-    if (tile.size < kBlock) {
-      alignas(64) uint8_t in[kBlock * sizeof(float)] = {};
-      alignas(64) uint8_t out[kBlock];
-      std::memcpy(in, x, tile.size * sizeof(float));
-      block(in, 0, out);
-      std::memcpy(y, out, tile.size);
-      continue;
-    }
     size_t i = 0;
-    for (; i + kBlock <= tile.size; i += kBlock) block(x + i * sizeof(float), i, y + i);
-    if (i == tile.size) continue;
-    // The last block overlaps the one before: the same codes once more.
-    i = tile.size - kBlock;
-    block(x + i * sizeof(float), i, y + i);
+    for (; i + kBlock <= size; i += kBlock) {
+      const Four values = LoadFour(x + i * sizeof(float));
+      hn::StoreU(hn::Xor(recipe.Block(values, i, finite), hn::Set(DU8(), flip)), DU8(), y + i);
+    }
+    if (i != size) rest_finite &= EmbedRest(recipe, x, size, flip, y);
   }
-  return !finite.All();
+  return !rest_finite || !finite.All();
+}
+
+// Fewer values than a block. What is missing is negative: its bits are 0.
+template <bool kLsbFirst, bool kOrEqual>
+HWY_NOINLINE bool EmbedBitsRest(const uint8_t* x, size_t size, Bits flip, uint8_t* y) {
+  alignas(64) float in[kBlock];
+  std::fill(in, in + kBlock, -1.0f);
+  std::memcpy(in, x, size * sizeof(float));
+  const Four v = LoadFour(in);
+  Finite finite;
+  finite.Add(v);
+  const Bits bits = SignBits<kLsbFirst, kOrEqual>(v.a, v.b, v.c, v.d) ^ flip;
+  std::memcpy(y, &bits, (size + 7) / 8);
+  return finite.All();
 }
 
 template <bool kLsbFirst, bool kOrEqual>
 bool EmbedBits(const EmbedTile& tile) {
   Finite finite;
+  bool rest_finite = true;
   const Bits flip = static_cast<Bits>(0x0101010101010101u * tile.flip);
-  const auto block = [&](const uint8_t* x, uint8_t* y) HWY_ATTR {
-    const Four v = LoadFour(x);
-    finite.Add(v);
-    const Bits bits = SignBits<kLsbFirst, kOrEqual>(v.a, v.b, v.c, v.d) ^ flip;
-    std::memcpy(y, &bits, sizeof(bits));
-  };
+  const size_t size = tile.size;
   for (size_t row = 0; row < tile.rows; ++row) {
     const uint8_t* const x = tile.x + row * tile.stride * sizeof(float);
     uint8_t* const y = tile.y + row * tile.y_stride;
     size_t i = 0;
-    for (; i + kBlock <= tile.size; i += kBlock) block(x + i * sizeof(float), y + i / 8);
-    if (i == tile.size) continue;
-    // What is missing is negative: its bits are 0.
-    alignas(64) float in[kBlock];
-    alignas(64) uint8_t out[sizeof(Bits)];
-    const size_t rest = tile.size - i;
-    std::fill(in, in + kBlock, -1.0f);
-    std::memcpy(in, x + i * sizeof(float), rest * sizeof(float));
-    block(reinterpret_cast<const uint8_t*>(in), out);
-    std::memcpy(y + i / 8, out, (rest + 7) / 8);
+    for (; i + kBlock <= size; i += kBlock) {
+      const Four v = LoadFour(x + i * sizeof(float));
+      finite.Add(v);
+      const Bits bits = SignBits<kLsbFirst, kOrEqual>(v.a, v.b, v.c, v.d) ^ flip;
+      std::memcpy(y + i / 8, &bits, sizeof(bits));
+    }
+    if (i != size) {
+      rest_finite &=
+          EmbedBitsRest<kLsbFirst, kOrEqual>(x + i * sizeof(float), size - i, flip, y + i / 8);
+    }
   }
-  return !finite.All();
+  return !rest_finite || !finite.All();
 }
 
 bool EmbedAnyBits(const EmbedTile& tile) {

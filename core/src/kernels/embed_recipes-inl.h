@@ -15,10 +15,12 @@
 //   DIRECTION  p = |x| * f with f = 127 * 65536 / length: 0.5 + 0.5 + 0.5 < 1.6.
 //
 // kDoubt = 4 is more than each: a value that is 4 units or more from a whole number is on the same
-// side of it in both. One in 8,192 is nearer. What lies outside the codes is clamped to the middle
-// between two whole numbers first, where nothing is in doubt: quotients up to 1/2 are code 0 either
-// way, those from 255 1/2 are 255. Steps within [2^-100, 2^100] keep all products and factors that
-// matter normal; others are divided. embed_quotient_test tries it.
+// side of it in both. One in 8,192 is nearer. UNIT and DIRECTION clamp what lies outside the codes
+// to the middle between two whole numbers, where nothing is in doubt; DIRECTION so the zeros, too.
+// RANGES leaves it to the saturating narrowing: what no int32 holds, and NaN, become the smallest
+// (on Arm also 0, or 32767 before the point), whole numbers, so that the rule decides, and sees
+// what is not finite. Steps within [2^-100, 2^100] keep all products and factors that matter
+// normal; others are divided. embed_quotient_test tries it.
 #if defined(QUANTD_EMBED_RECIPES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_EMBED_RECIPES_INL_H_
 #undef QUANTD_EMBED_RECIPES_INL_H_
@@ -53,27 +55,20 @@ HWY_INLINE Four LoadFour(const uint8_t* x) {
 }
 HWY_INLINE Four LoadFour(const float* x) { return LoadFour(reinterpret_cast<const uint8_t*>(x)); }
 
-// Remembers whether a value was NaN or infinite: only then is its product with 0 not 0.
+// Remembers whether a value was NaN or infinite: only then is its product with 0 not 0. One addition
+// a block depends on the block before.
 class Finite {
  public:
-  HWY_INLINE Finite() {
-    even_ = hn::Zero(DF());
-    odd_ = hn::Zero(DF());
-  }
+  HWY_INLINE Finite() { sum_ = hn::Zero(DF()); }
   HWY_INLINE void Add(const Four& x) {
     const V zero = hn::Zero(DF());
-    even_ = hn::MulAdd(x.a, zero, even_);
-    odd_ = hn::MulAdd(x.b, zero, odd_);
-    even_ = hn::MulAdd(x.c, zero, even_);
-    odd_ = hn::MulAdd(x.d, zero, odd_);
+    const V ab = hn::MulAdd(x.b, zero, hn::Mul(x.a, zero));
+    sum_ = hn::Add(sum_, hn::MulAdd(x.d, zero, hn::MulAdd(x.c, zero, ab)));
   }
-  HWY_INLINE bool All() const {
-    const V both = hn::Add(even_, odd_);
-    return hn::AllTrue(DF(), hn::Eq(both, both));
-  }
+  HWY_INLINE bool All() const { return hn::AllTrue(DF(), hn::Eq(sum_, sum_)); }
 
  private:
-  V even_, odd_;
+  V sum_;
 };
 
 // Whether one of four vectors of fixed-point numbers is within kDoubt of a whole one. Their upper
@@ -87,6 +82,30 @@ HWY_INLINE bool InDoubt(I a, I b, I c, I d) {
   static_assert(2 * kDoubt == 1 << 3);
   return !hn::AllFalse(du16, hn::Eq(hn::ShiftRight<3>(nearest), hn::Zero(du16)));
 }
+
+// The same of RANGES, where kDoubt is in the numbers already, in half the instructions; and their
+// codes, saturated to [0, 255].
+struct Fixed {
+  I a, b, c, d;
+
+  HWY_INLINE bool InDoubt() const {
+    const DU16 du16;
+    const auto nearest = hn::Min(Behind(a, b), Behind(c, d));
+    return !hn::AllFalse(du16, hn::Eq(hn::ShiftRight<3>(nearest), hn::Zero(du16)));
+  }
+  HWY_INLINE U8 Codes() const { return PackPairedBytes(Before(a, b), Before(c, d)); }
+
+ private:
+  // What is behind the point, and before it, of two vectors.
+  static HWY_INLINE hn::Vec<DU16> Behind(I even, I odd) {
+    const DU16 du16;
+    return hn::OddEven(hn::BitCast(du16, hn::ShiftLeft<16>(odd)), hn::BitCast(du16, even));
+  }
+  static HWY_INLINE I16 Before(I even, I odd) {
+    const DI16 di16;
+    return hn::OddEven(hn::BitCast(di16, odd), hn::BitCast(di16, hn::ShiftRight<16>(even)));
+  }
+};
 
 // Whole numbers in [0, 255] to bytes.
 HWY_INLINE U8 ToBytes(I a, I b, I c, I d) { return PackBytes(PackInt16(a, b), PackInt16(c, d)); }
@@ -104,7 +123,7 @@ HWY_INLINE I InDouble(V x, Make make) {
 }
 
 // ---- Recipes: the codes of a block --------------------------------------------------------------
-// `i` is the dimension of its first value.
+// `i` is the dimension of its first value. What is not finite is noted in `finite`.
 
 // The arrays of a row that is shorter than a block, with room for one.
 struct ShortArrays {
@@ -112,9 +131,9 @@ struct ShortArrays {
   alignas(64) float step[kBlock];
   alignas(64) float factor[kBlock];
 
-  const float* Copy(const float* from, size_t size, float* to) {
+  const float* Copy(const float* from, size_t size, float* to, float rest) {
     if (from == nullptr) return nullptr;
-    std::fill(std::copy_n(from, size, to), to + kBlock, 1.0f);
+    std::fill(std::copy_n(from, size, to), to + kBlock, rest);
     return to;
   }
 };
@@ -125,30 +144,36 @@ class Ranges {
   HWY_INLINE Ranges(const EmbedTile& tile, ShortArrays& arrays)
       : low_(tile.low), step_(tile.step), factor_(tile.factor) {
     if (tile.size >= kBlock) return;
-    low_ = arrays.Copy(low_, tile.size, arrays.low);
-    step_ = arrays.Copy(step_, tile.size, arrays.step);
-    factor_ = arrays.Copy(factor_, tile.size, arrays.factor);
+    // What is missing is 0, in the middle of the first bucket.
+    low_ = arrays.Copy(low_, tile.size, arrays.low, -0.5f);
+    step_ = arrays.Copy(step_, tile.size, arrays.step, 1);
+    factor_ = arrays.Copy(factor_, tile.size, arrays.factor, kOne);
   }
   HWY_INLINE void Row(size_t) {}
 
-  HWY_INLINE U8 Block(const Four& x, size_t i) const {
+  HWY_INLINE U8 Block(const Four& x, size_t i, Finite& finite) const {
     const Four low = LoadFour(low_ + i);
-    if constexpr (kDivided) return Divide(x, low, i);
+    if constexpr (kDivided) {
+      finite.Add(x);
+      return Divide(x, low, i);
+    }
     const Four factor = LoadFour(factor_ + i);
-    const I a = Multiply(x.a, low.a, factor.a);
-    const I b = Multiply(x.b, low.b, factor.b);
-    const I c = Multiply(x.c, low.c, factor.c);
-    const I d = Multiply(x.d, low.d, factor.d);
-    if (HWY_UNLIKELY(InDoubt(a, b, c, d))) return Divide(x, low, i);
-    return ToBytes(hn::ShiftRight<16>(a), hn::ShiftRight<16>(b), hn::ShiftRight<16>(c),
-                   hn::ShiftRight<16>(d));
+    const Fixed fixed = {Multiply(x.a, low.a, factor.a), Multiply(x.b, low.b, factor.b),
+                         Multiply(x.c, low.c, factor.c), Multiply(x.d, low.d, factor.d)};
+    if (HWY_UNLIKELY(fixed.InDoubt())) {
+      finite.Add(x);
+      return Divide(x, low, i);
+    }
+    return fixed.Codes();
   }
 
  private:
   static HWY_INLINE I Multiply(V x, V low, V factor) {
     const DF df;
-    return RoundToInt(ClampNanLow(hn::Mul(hn::Sub(x, low), factor), hn::Set(df, 0.5f * kOne),
-                                  hn::Set(df, 255.5f * kOne)));
+    V p = hn::MulAdd(hn::Sub(x, low), factor, hn::Set(df, kDoubt));
+    // 0x7FFF0000, which is in doubt as the others are.
+    if constexpr (!kOverflowIsLowest) p = hn::Min(p, hn::Set(df, 32767 * kOne));
+    return RoundToInt(p);
   }
   // Clamped first: the bounds are whole numbers.
   static HWY_INLINE I Floor(V x, V low, V step) {
@@ -173,7 +198,8 @@ class Unit {
   HWY_INLINE Unit(const EmbedTile&, ShortArrays&) {}
   HWY_INLINE void Row(size_t) {}
 
-  HWY_INLINE U8 Block(const Four& x, size_t) const {
+  HWY_INLINE U8 Block(const Four& x, size_t, Finite& finite) const {
+    finite.Add(x);
     const I a = Multiply(x.a), b = Multiply(x.b), c = Multiply(x.c), d = Multiply(x.d);
     if (HWY_UNLIKELY(InDoubt(a, b, c, d))) {
       return ToBytes(Divide(x.a), Divide(x.b), Divide(x.c), Divide(x.d));
@@ -219,7 +245,8 @@ class Direction {
     factor_ = has_factor_ ? static_cast<float>(factor) : 0;
   }
 
-  HWY_INLINE U8 Block(const Four& x, size_t) const {
+  HWY_INLINE U8 Block(const Four& x, size_t, Finite& finite) const {
+    finite.Add(x);
     if (HWY_UNLIKELY(!is_length_)) return hn::Set(DU8(), rules::kSignFlip);
     if (HWY_UNLIKELY(!has_factor_)) return DivideFour(x);
     const I a = Multiply(x.a), b = Multiply(x.b), c = Multiply(x.c), d = Multiply(x.d);
