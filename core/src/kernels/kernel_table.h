@@ -164,7 +164,7 @@ struct ErrorTile {
 
 // What a value of an embedding becomes: EmbeddingRecipe, and how RANGES divides.
 enum class Embedder : uint8_t {
-  kRanges,         // every step has a factor (embed.cc)
+  kRanges,         // every step has a factor (embed_recipes-inl.h)
   kRangesDivided,  // (x - low) / step
   kUnit,
   kDirection,
@@ -281,7 +281,7 @@ inline bool IsDivisor(Magnitudes scales) {
   return IsDivisor(scales.smallest) && IsDivisor(scales.largest);
 }
 
-// Whether Embedder::kRanges is right for a step, and what it multiplies by (embed.cc).
+// Whether Embedder::kRanges is right for a step, and what it multiplies by.
 inline bool HasFactor(float step) { return step >= 0x1p-100f && step <= 0x1p100f; }
 inline float MakeFactor(float step) { return 65536 / step; }
 

@@ -65,6 +65,8 @@ class Client {
                                     const DequantizeOptions& options = {});
   absl::StatusOr<Quantized> DynamicQuantize(const Tensor& x,
                                             const DynamicQuantizeOptions& options = {});
+  absl::StatusOr<QuantizedEmbeddings> QuantizeEmbeddings(const Tensor& x,
+                                                         const EmbeddingOptions& options);
   // Of a result, with its granularity and tensor scale, to its original type (of INT32: to
   // scale's); what `options` set comes first.
   absl::StatusOr<Tensor> Dequantize(const Quantized& quantized,
@@ -86,6 +88,7 @@ class Client {
   absl::StatusOr<v1::QuantizeResponse> Call(const v1::QuantizeRequest& request);
   absl::StatusOr<v1::DequantizeResponse> Call(const v1::DequantizeRequest& request);
   absl::StatusOr<v1::DynamicQuantizeResponse> Call(const v1::DynamicQuantizeRequest& request);
+  absl::StatusOr<v1::QuantizeEmbeddingsResponse> Call(const v1::QuantizeEmbeddingsRequest& request);
 
   // For calls that are not above: Stream, health, reflection.
   const std::shared_ptr<grpc::Channel>& channel() const;
