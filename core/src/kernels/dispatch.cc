@@ -33,6 +33,7 @@ struct Target {
     target::FillConvert(table);          \
     target::FillErrors(table);           \
     target::FillScaleColumns(table);     \
+    target::FillBins(table);             \
   }
 const Target kTargets[] = {
 #if HWY_TARGETS & HWY_AVX3

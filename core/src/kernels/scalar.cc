@@ -225,6 +225,7 @@ void FillScalarTable(KernelTable& table) {
   table.float_to_float16 = FloatToFloat16;
   table.float_to_bfloat16 = FloatToBfloat16;
   FillScalarErrors(table);
+  FillScalarBins(table);
   table.pack4 = Pack<DataType::kUint4>;
   table.pack2 = Pack<DataType::kUint2>;
   table.unpack_uint4 = Unpack<DataType::kUint4>;

@@ -17,7 +17,8 @@
 namespace quantd {
 
 void FillScalarTable(KernelTable& table);
-void FillScalarErrors(KernelTable& table);  // a part of it
+void FillScalarErrors(KernelTable& table);  // parts of it
+void FillScalarBins(KernelTable& table);
 
 #define QUANTD_DECLARE_FILL(target)              \
   namespace target {                             \
@@ -28,6 +29,7 @@ void FillScalarErrors(KernelTable& table);  // a part of it
   void FillConvert(KernelTable& table);          \
   void FillErrors(KernelTable& table);           \
   void FillScaleColumns(KernelTable& table);     \
+  void FillBins(KernelTable& table);             \
   }
 QUANTD_DECLARE_FILL(N_AVX3)
 QUANTD_DECLARE_FILL(N_AVX2)
