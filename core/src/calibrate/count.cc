@@ -51,7 +51,7 @@ void AddRun(const Job& job, const uint8_t* x, int64_t elements, size_t channel, 
   std::array<uint16_t, kTile> slots;
   const auto size = static_cast<size_t>(elements);
   job.kernels.find_slots(x, size, static_cast<uint16_t>(bins.floor()), slots.data());
-  bins.Count(slots.data(), size);
+  bins.Count(slots.data(), size, x + size * sizeof(float));
 }
 
 // The elements from begin to end, run by run of a channel.
@@ -273,10 +273,12 @@ absl::Status Count(const TensorView& x, const Extents& extents, NonFinite non_fi
   const auto bytes = static_cast<uint64_t>(elements) * sizeof(float);
   const auto threads = static_cast<uint64_t>(ThreadsOf(workers));
   const size_t most = TaskSplit(elements, bytes, ThreadsOf(workers), kTile).tasks();
-  if (most > 1 && static_cast<uint64_t>(extents.channels) < threads) {
-    const uint64_t each = Channels::Bytes(channels.size(), channels.has_bins());
-    const uint64_t fit = std::clamp<uint64_t>(kCountScratch / each, 1, threads);
-    CountApart(job, workers, std::min<uint64_t>(most, fit), channels);
+  const uint64_t each = Channels::Bytes(channels.size(), channels.has_bins());
+  const uint64_t apart = std::min({static_cast<uint64_t>(most), threads, kCountScratch / each});
+  // Worth it where channels of one's own are little beside what is counted, and needed where there
+  // are fewer channels than threads. Nothing has to be looked at twice.
+  if (apart > 0 && each * apart < bytes / 4) {
+    CountApart(job, workers, apart, channels);
     return Outcome(job, x);
   }
   if (job.rejects) {
