@@ -1,6 +1,6 @@
 // Who may come in: certificates and tokens of the options' files, and the watch that reads them
-// again. It is there before everything else, so that its files are read, and complained about, before a
-// socket is bound.
+// again. It is there before everything else, so that its files are read, and complained about,
+// before a socket is bound.
 #ifndef QUANTD_SERVER_GATE_H_
 #define QUANTD_SERVER_GATE_H_
 

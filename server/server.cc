@@ -17,6 +17,7 @@
 #include "quantd/v1/quantization.pb.h"
 #include "server/access/session.h"
 #include "server/admission/admission.h"
+#include "server/drain_log.h"
 #include "server/gate.h"
 #include "server/http/http.h"
 #include "server/log/log.h"
@@ -37,6 +38,7 @@
 #include "server/services/reflection.h"
 #include "server/trace/tracer.h"
 #include "server/transport/transport.h"
+#include "server/transport_limits.h"
 
 namespace quantd::server {
 namespace {
@@ -59,67 +61,9 @@ std::string Info(const Options& options) {
   return info.SerializeAsString();
 }
 
-// What a drain found, and what became of it.
-class DrainLog {
- public:
-  DrainLog(const transport::Counters& counters, metrics::Metrics& metrics)
-      : counters_(counters),
-        metrics_(metrics),
-        connections_(counters.connections),
-        calls_(counters.calls),
-        handled_(Handled()) {}
-
-  // Before the calls that are left are cut.
-  void Write() const {
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin_;
-    log::Info("drained", {{"connections", connections_},
-                          {"calls", calls_},
-                          {"calls_finished", Handled() - handled_},
-                          {"calls_cut", counters_.calls.load()},
-                          {"seconds", time.count()}});
-  }
-
- private:
-  uint64_t Handled() const {
-    uint64_t sum = 0;
-    for (const wire::MethodInfo& info : wire::kMethods) {
-      for (const metrics::Counter& counter : metrics_.method(info.method).handled) {
-        sum += counter.value();
-      }
-    }
-    return sum;
-  }
-
-  const transport::Counters& counters_;
-  metrics::Metrics& metrics_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  const int64_t connections_;
-  const int64_t calls_;
-  const uint64_t handled_;
-};
-
 std::string HostName() {
   char name[256] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
-}
-
-std::chrono::seconds ToSeconds(absl::Duration time) {
-  return std::chrono::seconds(absl::ToInt64Seconds(absl::Ceil(time, absl::Seconds(1))));
-}
-
-transport::Limits TransportLimits(const Options& options) {
-  transport::Limits limits;
-  limits.max_message_bytes = options.memory.max_message;
-  if (options.memory.limited_by_receiving) limits.message_flag = "--receive_budget_bytes";
-  limits.max_streams = static_cast<uint32_t>(options.max_streams);
-  limits.max_calls = options.max_calls();
-  limits.max_connections = options.max_connections;
-  limits.keepalive = ToSeconds(options.keepalive);
-  limits.max_connection_age = ToSeconds(options.max_connection_age);
-  limits.max_connection_age_grace = ToSeconds(options.max_connection_age_grace);
-  limits.stall = absl::ToChronoMilliseconds(options.stall_timeout);
-  limits.queue_timeout = absl::ToChronoMilliseconds(options.queue_timeout);
-  return limits;
 }
 
 }  // namespace
@@ -431,11 +375,12 @@ void Server::Drain(absl::Duration lame_duck) {
   c.transport->GoAway();
   c.backend.draining = true;
   c.health.EndWatches();
-  if (!c.transport->WaitForConnections(end)) {
+  const bool finished = c.transport->WaitForConnections(end);
+  drain_log.Write();
+  if (!finished) {
     c.transport->EndCalls(rpc::Draining());
     c.transport->WaitForConnections(end + std::chrono::milliseconds(200));
   }
-  drain_log.Write();
   c.transport->Close();
   while (c.calls.live() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   c.crew.reset();

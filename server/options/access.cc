@@ -61,11 +61,12 @@ absl::Status CheckAccess() {
   return SocketMode().status();
 }
 
-void FillAccess(Options& options) {
+void FillAccess(Options& options, memory::Wanted& wanted) {
   options.tls = {absl::GetFlag(FLAGS_tls_cert), absl::GetFlag(FLAGS_tls_key),
                  absl::GetFlag(FLAGS_tls_client_ca)};
   options.auth_token_file = absl::GetFlag(FLAGS_auth_token_file);
   options.socket_mode = SocketMode().value_or(0);
+  wanted.tls = !options.tls.certificate.empty();
 }
 
 std::string SocketModeText(const Options& options) {

@@ -5,14 +5,15 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "server/memory/shares.h"
 #include "server/options/options.h"
 
 namespace quantd::server {
 
 // What is wrong with them, in one line.
 absl::Status CheckAccess();
-// REQUIRES: CheckAccess() is OK.
-void FillAccess(Options& options);
+// Fills them in, also what TLS wants of memory. REQUIRES: CheckAccess() is OK.
+void FillAccess(Options& options, memory::Wanted& wanted);
 // "0660".
 std::string SocketModeText(const Options& options);
 

@@ -289,7 +289,6 @@ Options Effective() {
   options.queues = loop::PolicyFor(options.threads, options.queues).loops;
   options.simd = absl::GetFlag(FLAGS_simd);
   options.shared_memory_dir = absl::GetFlag(FLAGS_shared_memory_dir);
-  FillAccess(options);
   options.lame_duck = absl::GetFlag(FLAGS_lame_duck_seconds).value;
   options.drain = absl::GetFlag(FLAGS_drain_seconds).value;
   options.channelz = absl::GetFlag(FLAGS_channelz);
@@ -303,13 +302,13 @@ Options Effective() {
     options.max_connections = std::clamp<int64_t>(static_cast<int64_t>(limit >> 19), 64, 1024);
   }
   memory::Wanted wanted;
+  FillAccess(options, wanted);
   wanted.requests = absl::GetFlag(FLAGS_memory_budget_bytes);
   wanted.receiving = absl::GetFlag(FLAGS_receive_budget_bytes);
   wanted.max_message = absl::GetFlag(FLAGS_max_message_bytes);
   wanted.connections = options.max_connections;
   wanted.calls = options.max_calls();
   wanted.threads = 2 * options.threads + options.queues;
-  wanted.tls = !options.tls.certificate.empty();
   wanted.shared_memory = !options.shared_memory_dir.empty();
   options.memory = memory::Divide(limit, wanted);
   return options;

@@ -19,8 +19,8 @@
 
 namespace quantd::wire {
 
-// The field of a request that holds a tensor, by operation; 0: it has none such. Of another number a
-// field may hold any bytes.
+// The field of a request that holds a tensor, by operation; 0: it has none such. Of another number
+// a field may hold any bytes.
 inline constexpr std::array<std::array<uint32_t, kTensorFields>, kOperations> kTensorNumbers = {{
     {1, 2, 3, 0, 0},   // Quantize
     {1, 2, 3, 15, 0},  // Dequantize

@@ -6,6 +6,7 @@
 
 #include "kernels_limits.h"
 #include "operations_tensors.h"
+#include "quantd/calibration.h"
 #include "quantd/dequantize.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/quantize.h"
@@ -42,6 +43,15 @@ std::function<void(const Executor&, int, bool)> LimitOf(std::shared_ptr<Tensors>
       if (some == 0) return;
       RunLimit(limit, from + begin * in, some, tensors->y.data() + begin * out, stream);
     });
+  };
+}
+
+// A tensor more for a calibrator that has seen it.
+std::function<absl::Status(const Executor&)> CalibrateOf(std::shared_ptr<Tensors> tensors,
+                                                         const CalibrationOptions& options) {
+  const auto calibrator = std::make_shared<Calibrator>(*Calibrator::Create(options));
+  return [tensors, calibrator](const Executor& executor) {
+    return calibrator->Add(tensors->floats.view(), executor, Never);
   };
 }
 
@@ -84,7 +94,12 @@ std::vector<LargeCase> LargeCases(size_t bytes) {
            "read, then narrowing copy",
            dynamic_quantize,
            {LimitOf(tensors, Limit::kRead), narrow}},
-          {"Dequantize", "widening copy", dequantize, {LimitOf(tensors, Limit::kWiden8)}}};
+          {"Dequantize", "widening copy", dequantize, {LimitOf(tensors, Limit::kWiden8)}},
+          {"Calibrate, range", "read", CalibrateOf(tensors, {}), {LimitOf(tensors, Limit::kRead)}},
+          {"Calibrate, bins",
+           "read",
+           CalibrateOf(tensors, {.method = CalibrationMethod::kMse}),
+           {LimitOf(tensors, Limit::kRead)}}};
 }
 
 }  // namespace quantd::bench

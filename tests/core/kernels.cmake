@@ -1,4 +1,5 @@
 quantd_core_test(kernels
+  kernels_bins_test.cc
   kernels_convert_test.cc
   kernels_dequantize_test.cc
   kernels_dispatch_test.cc

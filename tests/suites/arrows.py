@@ -27,6 +27,7 @@ ROOMS = {
     "core/src/linear": ["core/src/types", "core/src/kernels", "core/src/pool", "core/src/walk"],
     "core/src/dynamic": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool", "core/src/walk", "core/src/linear"],
     "core/src/embeddings": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool"],
+    "core/src/calibrate": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool", "core/src/plan"],
     "server/errors": [],
     "server/log": [],
     "server/loop": [],
@@ -58,7 +59,7 @@ ROOMS = {
 # Where a quoted include may lie, besides beside its includer.
 INCLUDE_FOLDERS = ["", "core/include", "core/src", "core/c/include", "client/cpp/include", "client/cli"]
 # Libraries that a room must do without, and core's public headers about requests and plans: only plan, linear,
-# dynamic and embeddings see those.
+# dynamic, embeddings and calibrate see those.
 PLANS = r"^quantd/(parameters|plan|quantize|dequantize|dynamic_quantize|quantize_embeddings)\.h$"
 FORBIDDEN = {
     "core": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",

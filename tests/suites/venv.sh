@@ -15,8 +15,9 @@ prepare_venv() {
     python3 -m venv "$VENV" || return
     # shellcheck disable=SC2046  # a list of options
     "${pip[@]}" pytest $(printf -- '--requirement=%s ' $requirements) || return
-    # Only its validator is used, which needs none of what the package does for Sphinx.
-    "${pip[@]}" --no-deps numpydoc==1.11.0 || return
+    # Of numpydoc only its validator is used, which needs none of what the package does for Sphinx; of sentence-transformers one
+    # module, which needs no torch.
+    "${pip[@]}" --no-deps numpydoc==1.11.0 sentence-transformers==6.2.0 || return
     echo "$stamp" >"$VENV/requirements.stamp"
   fi
   stamp=$(cd "$QUANTD_ROOT" && find client/python/src client/python/*.* proto -type f -not -name '*.pyc' -not -name '*.binpb' \

@@ -17,6 +17,7 @@ namespace quantd::cli {
 
 absl::Status RunQuantize(const Options& options);
 absl::Status RunDequantize(const Options& options);
+absl::Status RunEmbeddings(const Options& options);
 absl::Status RunInspect(const Options& options);
 absl::Status RunInfo(const Options& options);
 absl::Status RunHealth(const Options& options);

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "commands/presets.h"
 #include "files/closest_name.h"
 
 namespace quantd::cli {
@@ -133,6 +134,25 @@ class Flags {
          "With --type: shape of x where the file does not say it (packed types), such as 1000,768");
     return *this;
   }
+  Flags& Embeddings() {
+    EmbeddingFlags& e = o_->embeddings;
+    Text("--preset", &e.preset, absl::StrCat("Whose codes: ", absl::StrJoin(PresetNames(), " ")))
+        ->required();
+    Text("--ranges", &e.ranges,
+         "For the int8 and uint8 of sentence-transformers: a .npy of two rows, the lowest and the "
+         "highest value of each dimension, float");
+    command_
+        ->add_option("--dimensions", e.dimensions,
+                     "Use only the first so many values of each embedding; 0 (default): all")
+        ->check(Integer(0, INT64_MAX));
+    command_->add_flag("--normalize", e.normalize, "Divide each embedding by its length first");
+    Text("--non_finite", &o_->method.non_finite,
+         "NaN and infinities: reject (an error, default), or ignore (what the codes have for them)")
+        ->check(CLI::IsMember({"reject", "ignore"}));
+    command_->add_flag("--report_error,!--noreport_error", o_->method.report_error,
+                       "Measure how far the codes are from x (default, but for bits)");
+    return *this;
+  }
   Flags& Bins() {
     command_->add_option("--bins", o_->bins, "Lines of a histogram (default 16)")
         ->check(Integer(1, 1000));
@@ -225,6 +245,15 @@ void AddCommands(CLI::App* app, Options* o) {
       .Granularity()
       .Engine()
       .Printing();
+  add("embeddings",
+      "embeddings quantize: make the codes that a vector database has for embeddings, as its "
+      "library\nmakes them. The last dimension of the file's array is the embedding.\n\n"
+      "  quantctl embeddings quantize vectors.npy -o codes.npy --preset=pgvector")
+      .Input("A .npy, or a .fvecs (each embedding with its length before it)")
+      .Output()
+      .Embeddings()
+      .Engine()
+      .Printing();
   Flags inspect =
       add("inspect",
           "Show what a tensor file holds: types, shapes, statistics, histograms; of quantized "
@@ -287,6 +316,14 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     words.emplace_back("--help");
   }
   if (words.empty()) return Wrong("no command", "");
+  if (words[0] == "embeddings" && (words.size() == 1 || !absl::StartsWith(words[1], "-"))) {
+    if (words.size() == 1 || words[1] != "quantize") {
+      return Wrong(absl::StrCat("embeddings ", words.size() == 1 ? "" : words[1],
+                                " is no command, embeddings quantize is one"),
+                   "embeddings");
+    }
+    words.erase(words.begin() + 1);
+  }
   const std::vector<std::string> commands = NamesOf(&app);
   if (!absl::StartsWith(words[0], "-") &&
       std::find(commands.begin(), commands.end(), words[0]) == commands.end()) {

@@ -11,14 +11,22 @@
 
 namespace quantd::cli {
 
+// What embeddings quantize is asked for; whose codes, and what is done first.
+struct EmbeddingFlags {
+  std::string preset, ranges;
+  int64_t dimensions = 0;
+  bool normalize = false;
+};
+
 // The flags of the same names.
 struct Options {
-  std::string command;  // "quantize", "dequantize", "inspect", "info" or "health"
+  std::string command;  // "quantize", "dequantize", "embeddings", "inspect", "info" or "health"
   std::string input, output;
   std::string only, skip, report, against, output_type, address, simd, service;
   std::vector<int64_t> shape;
   MethodFlags method;
   bool all = false, force = false, json = false, quiet = false;
+  EmbeddingFlags embeddings;
   double timeout = 300;
   int threads = 0, bins = 16;
   std::string tls_ca, tls_cert, tls_key, auth_token_file;

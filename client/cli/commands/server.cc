@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "commands/commands.h"
 #include "commands/listener.h"
+#include "commands/own_server.h"
 #include "engine/errors.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "quantd/client/client.h"
@@ -84,7 +87,13 @@ absl::Status RunHealth(const Options& options) {
   if (!client.status().ok()) {
     return CallError(client.status(), address, "check the server's health");
   }
-  const auto stub = health::Health::NewStub(client.channel());
+  std::shared_ptr<::grpc::Channel> channel = client.channel();
+  if (options.address.empty() && options.tls_ca.empty()) {
+    absl::StatusOr<std::shared_ptr<::grpc::Channel>> own = ChannelToOwnServer(address);
+    if (!own.ok()) return own.status();
+    channel = *std::move(own);
+  }
+  const auto stub = health::Health::NewStub(channel);
   ::grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(options)));
   health::HealthCheckRequest request;

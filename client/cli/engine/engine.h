@@ -28,6 +28,8 @@ class Engine {
                                        QuantizationError* error) = 0;
   virtual absl::Status Dequantize(const DequantizeParameters& parameters,
                                   absl::Span<uint8_t> y) = 0;
+  virtual absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsParameters& parameters,
+                                          absl::Span<uint8_t> y, QuantizationError* error) = 0;
 };
 
 // A tensor with more scales than `scales` goes through the core in slabs of at most so many, and of

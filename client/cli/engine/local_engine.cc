@@ -14,6 +14,7 @@
 #include "quantd/executor.h"
 #include "quantd/field_error.h"
 #include "quantd/quantize.h"
+#include "quantd/quantize_embeddings.h"
 #include "quantd/targets.h"
 #include "quantd/values.h"
 
@@ -108,6 +109,13 @@ class LocalEngine : public Engine {
     return InSlabs(p, *blocks, [&](const DequantizeParameters& part, const Slab& slab) {
       return DequantizeWhole(part, y.subspan(slab.first_element * bytes, slab.elements * bytes));
     });
+  }
+
+  absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsParameters& p, absl::Span<uint8_t> y,
+                                  QuantizationError* error) override {
+    const absl::StatusOr<QuantizeEmbeddingsPlan> plan = PlanQuantizeEmbeddings(p);
+    if (!plan.ok()) return plan.status();
+    return quantd::QuantizeEmbeddings(*plan, p.x.bytes, executor_, Never, y, error);
   }
 
   absl::Status DynamicQuantize(const DynamicQuantizeParameters& p,

@@ -108,6 +108,26 @@ class RemoteEngine : public Engine {
     return CopyTo(*result, y);
   }
 
+  absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsParameters& p, absl::Span<uint8_t> y,
+                                  QuantizationError* error) override {
+    const client::EmbeddingOptions options{
+        .recipe = static_cast<v1::EmbeddingRecipe>(p.recipe),
+        .ranges = ToTensor(p.ranges),
+        .output_type = OnWire(p.output_type),
+        .dimensions = p.dimensions,
+        .normalize = p.normalize,
+        .bit_order = static_cast<v1::BitOrder>(p.bit_order),
+        .bit_threshold = static_cast<v1::BitThreshold>(p.bit_threshold),
+        .signed_bits = static_cast<v1::SignedBits>(p.signed_bits),
+        .non_finite =
+            p.non_finite == NonFinite::kIgnore ? v1::NON_FINITE_IGNORE : v1::NON_FINITE_REJECT,
+        .report_error = p.report_error};
+    const auto result = client_.QuantizeEmbeddings(ToTensor(p.x), options);
+    if (!result.ok()) return ServerError(result.status(), address_);
+    SetError(result->error, error);
+    return CopyTo(result->y, y);
+  }
+
  private:
   const std::string address_;
   client::Client client_;

@@ -74,6 +74,12 @@ absl::StatusOr<v1::DynamicQuantizeResponse> Client::Call(
       &Stub::DynamicQuantize, request, nullptr);
 }
 
+absl::StatusOr<v1::QuantizeEmbeddingsResponse> Client::Call(
+    const v1::QuantizeEmbeddingsRequest& request) {
+  return connection_->Call<v1::QuantizeEmbeddingsRequest, v1::QuantizeEmbeddingsResponse>(
+      &Stub::QuantizeEmbeddings, request, nullptr);
+}
+
 absl::StatusOr<v1::GetServerInfoResponse> Client::GetServerInfo() {
   return connection_->Call<v1::GetServerInfoRequest, v1::GetServerInfoResponse>(
       &Stub::GetServerInfo, v1::GetServerInfoRequest(), nullptr);
@@ -94,6 +100,11 @@ absl::StatusOr<Tensor> Client::Dequantize(const Tensor& x, const Tensor& scale,
 absl::StatusOr<Quantized> Client::DynamicQuantize(const Tensor& x,
                                                   const DynamicQuantizeOptions& options) {
   return Run(*connection_, DynamicQuantizeArguments{x, options}, nullptr);
+}
+
+absl::StatusOr<QuantizedEmbeddings> Client::QuantizeEmbeddings(const Tensor& x,
+                                                               const EmbeddingOptions& options) {
+  return Run(*connection_, QuantizeEmbeddingsArguments{x, options}, nullptr);
 }
 
 absl::StatusOr<Tensor> Client::Dequantize(const Quantized& quantized,

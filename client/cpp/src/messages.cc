@@ -75,6 +75,21 @@ v1::DynamicQuantizeRequest RequestOf(const DynamicQuantizeOptions& options) {
   return request;
 }
 
+v1::QuantizeEmbeddingsRequest RequestOf(const EmbeddingOptions& options) {
+  v1::QuantizeEmbeddingsRequest request;
+  request.set_recipe(options.recipe);
+  if (options.ranges.has_value()) SetTensor(*options.ranges, request.mutable_ranges());
+  request.set_output_type(options.output_type);
+  request.set_dimensions(options.dimensions);
+  request.set_normalize(options.normalize);
+  request.set_bit_order(options.bit_order);
+  request.set_bit_threshold(options.bit_threshold);
+  request.set_signed_bits(options.signed_bits);
+  request.set_non_finite(options.non_finite);
+  request.set_report_error(options.report_error);
+  return request;
+}
+
 Quantized TakeResult(v1::QuantizeResponse&& response) {
   Quantized result;
   result.y = TakeTensor(std::move(*response.mutable_y()));

@@ -14,6 +14,7 @@ namespace quantd::client {
 v1::QuantizeRequest RequestOf(const QuantizeOptions& options);
 v1::DequantizeRequest RequestOf(const DequantizeOptions& options);
 v1::DynamicQuantizeRequest RequestOf(const DynamicQuantizeOptions& options);
+v1::QuantizeEmbeddingsRequest RequestOf(const EmbeddingOptions& options);
 
 void SetTensor(const Tensor& from, v1::Tensor* to);
 void SetPlace(const SharedSpan& from, v1::SharedMemoryReference* to);

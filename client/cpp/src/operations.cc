@@ -27,18 +27,26 @@ split::Sender SenderOf(Connection& connection, const ServerLimits& limits,
           [send](const v1::DynamicQuantizeRequest& request) {
             return send(&Stub::DynamicQuantize, request,
                         static_cast<v1::DynamicQuantizeResponse*>(nullptr));
+          },
+          [send](const v1::QuantizeEmbeddingsRequest& request) {
+            return send(&Stub::QuantizeEmbeddings, request,
+                        static_cast<v1::QuantizeEmbeddingsResponse*>(nullptr));
           }};
 }
 
 auto MethodOf(const QuantizeArguments&) { return &Stub::Quantize; }
 auto MethodOf(const DequantizeArguments&) { return &Stub::Dequantize; }
 auto MethodOf(const DynamicQuantizeArguments&) { return &Stub::DynamicQuantize; }
+auto MethodOf(const QuantizeEmbeddingsArguments&) { return &Stub::QuantizeEmbeddings; }
 
 template <typename Arguments>
 split::MessageSizes SizesOf(const Arguments& a) {
   return split::SizesOf(a.x, a.scale, a.zero_point, a.options);
 }
 split::MessageSizes SizesOf(const DynamicQuantizeArguments& a) {
+  return split::SizesOf(a.x, a.options);
+}
+split::MessageSizes SizesOf(const QuantizeEmbeddingsArguments& a) {
   return split::SizesOf(a.x, a.options);
 }
 
@@ -63,6 +71,10 @@ absl::StatusOr<Quantized> Split(const split::Sender& sender, const DynamicQuanti
   if (result.ok()) Remember(a.x, a.options.granularity, *result);
   return result;
 }
+absl::StatusOr<QuantizedEmbeddings> Split(const split::Sender& sender,
+                                          const QuantizeEmbeddingsArguments& a) {
+  return split::QuantizeEmbeddings(sender, a.x, a.options);
+}
 
 bool InMemory(const Tensor& tensor) { return !tensor.shared.has_value(); }
 template <typename Arguments>
@@ -70,6 +82,9 @@ bool AllInMemory(const Arguments& a) {
   return InMemory(a.scale) && (!a.zero_point.has_value() || InMemory(*a.zero_point));
 }
 bool AllInMemory(const DynamicQuantizeArguments&) { return true; }
+bool AllInMemory(const QuantizeEmbeddingsArguments& a) {
+  return !a.options.ranges.has_value() || InMemory(*a.options.ranges);
+}
 
 // Tensors in shared memory are not sent, whatever their size.
 template <typename Arguments>
@@ -100,6 +115,13 @@ v1::DynamicQuantizeRequest RequestOf(const DynamicQuantizeArguments& a) {
   return request;
 }
 
+v1::QuantizeEmbeddingsRequest RequestOf(const QuantizeEmbeddingsArguments& a) {
+  v1::QuantizeEmbeddingsRequest request = RequestOf(a.options);
+  SetTensor(a.x, request.mutable_x());
+  if (a.options.output.has_value()) SetPlace(*a.options.output, request.mutable_output());
+  return request;
+}
+
 Quantized ResultOf(const QuantizeArguments& a, v1::QuantizeResponse&& response) {
   Quantized result = TakeResult(std::move(response));
   result.scale = a.scale;
@@ -115,6 +137,14 @@ Tensor ResultOf(const DequantizeArguments&, v1::DequantizeResponse&& response) {
 Quantized ResultOf(const DynamicQuantizeArguments& a, v1::DynamicQuantizeResponse&& response) {
   Quantized result = TakeResult(std::move(response));
   Remember(a.x, a.options.granularity, result);
+  return result;
+}
+
+QuantizedEmbeddings ResultOf(const QuantizeEmbeddingsArguments&,
+                             v1::QuantizeEmbeddingsResponse&& response) {
+  QuantizedEmbeddings result;
+  result.y = TakeTensor(std::move(*response.mutable_y()));
+  if (response.has_quantization_error()) result.error = response.quantization_error();
   return result;
 }
 
@@ -157,8 +187,11 @@ absl::StatusOr<typename Arguments::Result> Run(Connection& connection, const Arg
 template bool MayBeTooLarge(Connection&, const QuantizeArguments&);
 template bool MayBeTooLarge(Connection&, const DequantizeArguments&);
 template bool MayBeTooLarge(Connection&, const DynamicQuantizeArguments&);
+template bool MayBeTooLarge(Connection&, const QuantizeEmbeddingsArguments&);
 template absl::StatusOr<Quantized> Run(Connection&, const QuantizeArguments&, Cancellation*);
 template absl::StatusOr<Tensor> Run(Connection&, const DequantizeArguments&, Cancellation*);
 template absl::StatusOr<Quantized> Run(Connection&, const DynamicQuantizeArguments&, Cancellation*);
+template absl::StatusOr<QuantizedEmbeddings> Run(Connection&, const QuantizeEmbeddingsArguments&,
+                                                 Cancellation*);
 
 }  // namespace quantd::client

@@ -1,4 +1,4 @@
-// The three calls over the program's tensors: one message, or several.
+// The calls over the program's tensors: one message, or several.
 #ifndef QUANTD_CLIENT_CPP_OPERATIONS_H_
 #define QUANTD_CLIENT_CPP_OPERATIONS_H_
 
@@ -36,15 +36,25 @@ struct DynamicQuantizeArguments {
   const Tensor& x;
   const DynamicQuantizeOptions& options;
 };
+struct QuantizeEmbeddingsArguments {
+  using Request = v1::QuantizeEmbeddingsRequest;
+  using Response = v1::QuantizeEmbeddingsResponse;
+  using Result = QuantizedEmbeddings;
+  const Tensor& x;
+  const EmbeddingOptions& options;
+};
 
 // The one message, and what its answer means.
 v1::QuantizeRequest RequestOf(const QuantizeArguments& arguments);
 v1::DequantizeRequest RequestOf(const DequantizeArguments& arguments);
 v1::DynamicQuantizeRequest RequestOf(const DynamicQuantizeArguments& arguments);
+v1::QuantizeEmbeddingsRequest RequestOf(const QuantizeEmbeddingsArguments& arguments);
 Quantized ResultOf(const QuantizeArguments& arguments, v1::QuantizeResponse&& response);
 Tensor ResultOf(const DequantizeArguments& arguments, v1::DequantizeResponse&& response);
 Quantized ResultOf(const DynamicQuantizeArguments& arguments,
                    v1::DynamicQuantizeResponse&& response);
+QuantizedEmbeddings ResultOf(const QuantizeEmbeddingsArguments& arguments,
+                             v1::QuantizeEmbeddingsResponse&& response);
 
 // Whether it may turn out to be too large for one message: it is large, or larger than what the
 // server is known to take.

@@ -12,8 +12,8 @@
 
 namespace quantd {
 
-// A task's view of x: one row after the other, each a piece at a time. What is in memory as FLOAT is
-// not copied. For one thread.
+// A task's view of x: one row after the other, each a piece at a time. What is in memory as FLOAT
+// is not copied. For one thread.
 class Vectors {
  public:
   // 4 KiB of FLOAT: with what is made of them they stay in L1.

@@ -34,6 +34,7 @@ struct Target {
     target::FillErrors(table);           \
     target::FillScaleColumns(table);     \
     target::FillEmbed(table);            \
+    target::FillBins(table);             \
   }
 const Target kTargets[] = {
 #if HWY_TARGETS & HWY_AVX3

@@ -1,22 +1,4 @@
-// Embeddings: codes of a byte, bits, lengths.
-//
-// The recipes divide and then cut off what is behind the point, so that the slightest error counts
-// where the quotient is next to a whole number, and nowhere else. So a product comes first, as an
-// integer with 16 bits behind the point, and where these say that a whole number is near, the block
-// is computed again as the rule has it. With e = 2^-24, half an ulp of 1, in units of 2^-16:
-//
-//   RANGES     p = t * f with f = 65536 / step (1 + e), t = x - low as the rule has it. For
-//              quotients up to 256: |p - 65536 t / step| <= 2^24 (2 e + e^2) < 2.001; the rule's own
-//              quotient is rounded: 2^24 e = 1; the conversion to an integer: 0.5. Together < 3.6.
-//   UNIT       p = fma(x, A, B), values up to 128.5: A's rounding 2^23 e * 1.01 < 0.51, B's nothing,
-//              the sum's 0.5, the conversion's 0.5. Together < 1.6; the rule's doubles add 2^-29.
-//   DIRECTION  p = |x| * f with f = 127 * 65536 / length: 0.5 + 0.5 + 0.5 < 1.6.
-//
-// kDoubt = 4 is more than each: a value that is 4 units or more from a whole number is on the same
-// side of it in both. One in 8,192 is nearer. What lies outside the codes is clamped to the middle
-// between two whole numbers first, where nothing is in doubt: quotients up to 1/2 are code 0 either
-// way, those from 255 1/2 are 255. Steps within [2^-100, 2^100] keep all products and factors that
-// matter normal; others are divided. embed_quotient_test tries it.
+// Embeddings: the loops over rows, and vectors' lengths.
 #include <algorithm>
 #include <cstring>
 
@@ -29,240 +11,35 @@
 #include "hwy/highway.h"
 
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-#include "kernels/pack-inl.h"
+#include "kernels/embed_recipes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace quantd {
 namespace HWY_NAMESPACE {
 
-using D64 = hn::Repartition<double, DF>;
-using V64 = hn::Vec<D64>;
-
-inline constexpr size_t kBlock = 4 * N;
-inline constexpr float kOne = 65536;  // with 16 bits behind the point
-inline constexpr int kDoubt = 4;
-
-struct Four {
-  V a, b, c, d;
-};
-HWY_INLINE Four LoadFour(const uint8_t* x) {
-  const DF df;
-  const float* floats = As<float>(x);
-  return {hn::LoadU(df, floats), hn::LoadU(df, floats + N), hn::LoadU(df, floats + 2 * N),
-          hn::LoadU(df, floats + 3 * N)};
-}
-HWY_INLINE Four LoadFour(const float* x) { return LoadFour(reinterpret_cast<const uint8_t*>(x)); }
-
-// Remembers whether a value was NaN or infinite: only then is its product with 0 not 0.
-class Finite {
- public:
-  HWY_INLINE Finite() {
-    even_ = hn::Zero(DF());
-    odd_ = hn::Zero(DF());
-  }
-  HWY_INLINE void Add(const Four& x) {
-    const V zero = hn::Zero(DF());
-    even_ = hn::MulAdd(x.a, zero, even_);
-    odd_ = hn::MulAdd(x.b, zero, odd_);
-    even_ = hn::MulAdd(x.c, zero, even_);
-    odd_ = hn::MulAdd(x.d, zero, odd_);
-  }
-  HWY_INLINE bool All() const {
-    const V both = hn::Add(even_, odd_);
-    return hn::AllTrue(DF(), hn::Eq(both, both));
-  }
-
- private:
-  V even_, odd_;
-};
-
-// Whether one of four vectors of fixed-point numbers is within kDoubt of a whole one. Their upper
-// halves are codes, small numbers of either sign, which half the range more takes out of the way.
-HWY_INLINE bool InDoubt(I a, I b, I c, I d) {
-  const DU16 du16;
-  const auto moved = hn::BitCast(du16, hn::Set(DU(), 0x80000000u | kDoubt));
-  const auto distance = [&](I i) HWY_ATTR { return hn::Add(hn::BitCast(du16, i), moved); };
-  const auto nearest =
-      hn::Min(hn::Min(distance(a), distance(b)), hn::Min(distance(c), distance(d)));
-  static_assert(2 * kDoubt == 1 << 3);
-  return !hn::AllFalse(du16, hn::Eq(hn::ShiftRight<3>(nearest), hn::Zero(du16)));
-}
-
-// Whole numbers in [0, 255] to bytes.
-HWY_INLINE U8 ToBytes(I a, I b, I c, I d) { return PackBytes(PackInt16(a, b), PackInt16(c, d)); }
-
-// In double: each half of a vector, as `make` has it, to whole numbers by leaving off what is
-// behind the point.
-template <class Make>
-HWY_INLINE I InDouble(V x, Make make) {
-  const D64 d64;
-  const hn::Half<DF> half;
-  const hn::Rebind<int32_t, D64> narrow;
-  const auto lower = hn::DemoteTo(narrow, make(hn::PromoteTo(d64, hn::LowerHalf(half, x))));
-  const auto upper = hn::DemoteTo(narrow, make(hn::PromoteTo(d64, hn::UpperHalf(half, x))));
-  return hn::Combine(DI(), upper, lower);
-}
-
-// ---- Recipes: the codes of a block --------------------------------------------------------------
-// `i` is the dimension of its first value.
-
-// The arrays of a row that is shorter than a block, with room for one.
-struct ShortArrays {
-  alignas(64) float low[kBlock];
-  alignas(64) float step[kBlock];
-  alignas(64) float factor[kBlock];
-
-  const float* Copy(const float* from, size_t size, float* to) {
-    if (from == nullptr) return nullptr;
-    std::fill(std::copy_n(from, size, to), to + kBlock, 1.0f);
-    return to;
-  }
-};
-
-template <bool kDivided>
-class Ranges {
- public:
-  HWY_INLINE Ranges(const EmbedTile& tile, ShortArrays& arrays)
-      : low_(tile.low), step_(tile.step), factor_(tile.factor) {
-    if (tile.size >= kBlock) return;
-    low_ = arrays.Copy(low_, tile.size, arrays.low);
-    step_ = arrays.Copy(step_, tile.size, arrays.step);
-    factor_ = arrays.Copy(factor_, tile.size, arrays.factor);
-  }
-  HWY_INLINE void Row(size_t) {}
-
-  HWY_INLINE U8 Block(const Four& x, size_t i) const {
-    const Four low = LoadFour(low_ + i);
-    if constexpr (kDivided) return Divide(x, low, i);
-    const Four factor = LoadFour(factor_ + i);
-    const I a = Multiply(x.a, low.a, factor.a);
-    const I b = Multiply(x.b, low.b, factor.b);
-    const I c = Multiply(x.c, low.c, factor.c);
-    const I d = Multiply(x.d, low.d, factor.d);
-    if (HWY_UNLIKELY(InDoubt(a, b, c, d))) return Divide(x, low, i);
-    return ToBytes(hn::ShiftRight<16>(a), hn::ShiftRight<16>(b), hn::ShiftRight<16>(c),
-                   hn::ShiftRight<16>(d));
-  }
-
- private:
-  static HWY_INLINE I Multiply(V x, V low, V factor) {
-    const DF df;
-    return RoundToInt(ClampNanLow(hn::Mul(hn::Sub(x, low), factor), hn::Set(df, 0.5f * kOne),
-                                  hn::Set(df, 255.5f * kOne)));
-  }
-  // Clamped first: the bounds are whole numbers.
-  static HWY_INLINE I Floor(V x, V low, V step) {
-    const DF df;
-    const V q = hn::Div(hn::Sub(x, low), step);
-    return hn::ConvertTo(DI(), ClampNanLow(q, hn::Zero(df), hn::Set(df, 255)));
-  }
-  HWY_INLINE U8 Divide(const Four& x, const Four& low, size_t i) const {
-    const Four step = LoadFour(step_ + i);
-    return ToBytes(Floor(x.a, low.a, step.a), Floor(x.b, low.b, step.b), Floor(x.c, low.c, step.c),
-                   Floor(x.d, low.d, step.d));
-  }
-
-  const float* low_;
-  const float* step_;
-  const float* factor_;
-};
-
-// INT8 codes are made as numbers from 0 to 255, and turned over at the end.
-class Unit {
- public:
-  HWY_INLINE Unit(const EmbedTile&, ShortArrays&) {}
-  HWY_INLINE void Row(size_t) {}
-
-  HWY_INLINE U8 Block(const Four& x, size_t) const {
-    const I a = Multiply(x.a), b = Multiply(x.b), c = Multiply(x.c), d = Multiply(x.d);
-    if (HWY_UNLIKELY(InDoubt(a, b, c, d))) {
-      return ToBytes(Divide(x.a), Divide(x.b), Divide(x.c), Divide(x.d));
-    }
-    return ToBytes(Truncate(a), Truncate(b), Truncate(c), Truncate(d));
-  }
-
- private:
-  static HWY_INLINE I Multiply(V x) {
-    const DF df;
-    constexpr auto kFactor = static_cast<float>(kOne / rules::kUnitStep);
-    constexpr auto kOffset = static_cast<float>((1 / rules::kUnitStep - 128) * kOne);
-    const V p = hn::MulAdd(x, hn::Set(df, kFactor), hn::Set(df, kOffset));
-    return RoundToInt(ClampNanHigh(p, hn::Set(df, -128.5f * kOne), hn::Set(df, 127.5f * kOne)));
-  }
-  // Towards 0, then 128 more.
-  static HWY_INLINE I Truncate(I i) {
-    const DI di;
-    const I up = hn::And(hn::ShiftRight<31>(i), hn::Set(di, 0xFFFF));
-    return hn::ShiftRight<16>(hn::Add(hn::Add(i, hn::Set(di, 128 << 16)), up));
-  }
-  static HWY_INLINE I Divide(V x) {
-    const D64 d64;
-    const I i = InDouble(x, [&](V64 v) HWY_ATTR {
-      const V64 q = hn::Div(hn::Add(v, hn::Set(d64, 1)), hn::Set(d64, rules::kUnitStep));
-      const V64 code = hn::Sub(q, hn::Set(d64, 128));
-      const V64 most = hn::Set(d64, 127);
-      const V64 number = hn::IfThenElse(hn::Eq(code, code), code, most);
-      return hn::Min(hn::Max(number, hn::Set(d64, -128)), most);
-    });
-    return hn::Add(i, hn::Set(DI(), 128));
-  }
-};
-
-class Direction {
- public:
-  HWY_INLINE Direction(const EmbedTile& tile, ShortArrays&) : lengths_(tile.length) {}
-  HWY_INLINE void Row(size_t row) {
-    length_ = lengths_[row];
-    is_length_ = rules::IsLength(length_);
-    const double factor = is_length_ ? 127 * 65536.0 / length_ : 0;
-    has_factor_ = factor >= 0x1p-100 && factor <= 0x1p100;
-    factor_ = has_factor_ ? static_cast<float>(factor) : 0;
-  }
-
-  HWY_INLINE U8 Block(const Four& x, size_t) const {
-    if (HWY_UNLIKELY(!is_length_)) return hn::Set(DU8(), rules::kSignFlip);
-    if (HWY_UNLIKELY(!has_factor_)) return DivideFour(x);
-    const I a = Multiply(x.a), b = Multiply(x.b), c = Multiply(x.c), d = Multiply(x.d);
-    if (HWY_UNLIKELY(InDoubt(a, b, c, d))) return DivideFour(x);
-    return ToBytes(Signed(a, x.a), Signed(b, x.b), Signed(c, x.c), Signed(d, x.d));
-  }
-
- private:
-  HWY_INLINE I Multiply(V x) const {
-    const DF df;
-    return RoundToInt(ClampNanLow(hn::Abs(hn::Mul(x, hn::Set(df, factor_))),
-                                  hn::Set(df, 0.5f * kOne), hn::Set(df, 127.5f * kOne)));
-  }
-  // With the sign of x, and 128 more.
-  static HWY_INLINE I Signed(I i, V x) {
-    const DI di;
-    const I sign = hn::ShiftRight<31>(hn::BitCast(di, x));
-    const I code = hn::Sub(hn::Xor(hn::ShiftRight<16>(i), sign), sign);
-    return hn::Add(code, hn::Set(di, 128));
-  }
-  HWY_INLINE I Divide(V x) const {
-    const D64 d64;
-    const V64 length = hn::Set(d64, length_);
-    const I i = InDouble(x, [&](V64 v) HWY_ATTR {
-      const V64 most = hn::Set(d64, 127);
-      const V64 q = hn::Div(hn::Mul(v, most), length);
-      const V64 number = hn::IfThenElseZero(hn::Eq(q, q), q);
-      return hn::Min(hn::Max(number, hn::Set(d64, -127)), most);
-    });
-    return hn::Add(i, hn::Set(DI(), 128));
-  }
-  HWY_INLINE U8 DivideFour(const Four& x) const {
-    return ToBytes(Divide(x.a), Divide(x.b), Divide(x.c), Divide(x.d));
-  }
-
-  const double* lengths_;
-  double length_ = 0;
-  bool is_length_ = false;
-  bool has_factor_ = false;
-  float factor_ = 0;
-};
-
 // ---- Rows ---------------------------------------------------------------------------------------
+
+// What is left of a row behind its whole blocks; returns whether that was finite. Not inlined, and
+// with a recipe of its own: what its caller keeps in registers has no address.
+template <class Recipe>
+HWY_NOINLINE bool EmbedRest(Recipe recipe, const uint8_t* x, size_t size, uint8_t flip,
+                            uint8_t* y) {
+  Finite finite;
+  if (size >= kBlock) {
+    // The last block overlaps the one before: the same codes once more.
+    const size_t i = size - kBlock;
+    const Four values = LoadFour(x + i * sizeof(float));
+    hn::StoreU(hn::Xor(recipe.Block(values, i, finite), hn::Set(DU8(), flip)), DU8(), y + i);
+    return finite.All();
+  }
+  alignas(64) uint8_t in[kBlock * sizeof(float)] = {};
+  alignas(64) uint8_t out[kBlock];
+  std::memcpy(in, x, size * sizeof(float));
+  const Four values = LoadFour(in);
+  hn::StoreU(hn::Xor(recipe.Block(values, 0, finite), hn::Set(DU8(), flip)), DU8(), out);
+  std::memcpy(y, out, size);
+  return finite.All();
+}
 
 template <class Recipe, uint8_t kFlip>
 bool EmbedBytes(const EmbedTile& tile) {
@@ -270,60 +47,59 @@ bool EmbedBytes(const EmbedTile& tile) {
   ShortArrays arrays;
   Recipe recipe(tile, arrays);
   Finite finite;
-  const U8 flip = hn::Set(DU8(), tile.flip ^ kFlip);
-  const auto block = [&](const uint8_t* x, size_t i, uint8_t* y) HWY_ATTR {
-    const Four values = LoadFour(x);
-    finite.Add(values);
-    hn::StoreU(hn::Xor(recipe.Block(values, i), flip), DU8(), y);
-  };
+  bool rest_finite = true;
+  const uint8_t flip = tile.flip ^ kFlip;
+  const size_t size = tile.size;
   for (size_t row = 0; row < tile.rows; ++row) {
     const uint8_t* const x = tile.x + row * tile.stride * sizeof(float);
     uint8_t* const y = tile.y + row * tile.y_stride;
     recipe.Row(row);
-    if (tile.size < kBlock) {
-      alignas(64) uint8_t in[kBlock * sizeof(float)] = {};
-      alignas(64) uint8_t out[kBlock];
-      std::memcpy(in, x, tile.size * sizeof(float));
-      block(in, 0, out);
-      std::memcpy(y, out, tile.size);
-      continue;
-    }
     size_t i = 0;
-    for (; i + kBlock <= tile.size; i += kBlock) block(x + i * sizeof(float), i, y + i);
-    if (i == tile.size) continue;
-    // The last block overlaps the one before: the same codes once more.
-    i = tile.size - kBlock;
-    block(x + i * sizeof(float), i, y + i);
+    for (; i + kBlock <= size; i += kBlock) {
+      const Four values = LoadFour(x + i * sizeof(float));
+      hn::StoreU(hn::Xor(recipe.Block(values, i, finite), hn::Set(DU8(), flip)), DU8(), y + i);
+    }
+    if (i != size) rest_finite &= EmbedRest(recipe, x, size, flip, y);
   }
-  return !finite.All();
+  return !rest_finite || !finite.All();
+}
+
+// Fewer values than a block. What is missing is negative: its bits are 0.
+template <bool kLsbFirst, bool kOrEqual>
+HWY_NOINLINE bool EmbedBitsRest(const uint8_t* x, size_t size, Bits flip, uint8_t* y) {
+  alignas(64) float in[kBlock];
+  std::fill(in, in + kBlock, -1.0f);
+  std::memcpy(in, x, size * sizeof(float));
+  const Four v = LoadFour(in);
+  Finite finite;
+  finite.Add(v);
+  const Bits bits = SignBits<kLsbFirst, kOrEqual>(v.a, v.b, v.c, v.d) ^ flip;
+  std::memcpy(y, &bits, (size + 7) / 8);
+  return finite.All();
 }
 
 template <bool kLsbFirst, bool kOrEqual>
 bool EmbedBits(const EmbedTile& tile) {
   Finite finite;
+  bool rest_finite = true;
   const Bits flip = static_cast<Bits>(0x0101010101010101u * tile.flip);
-  const auto block = [&](const uint8_t* x, uint8_t* y) HWY_ATTR {
-    const Four v = LoadFour(x);
-    finite.Add(v);
-    const Bits bits = SignBits<kLsbFirst, kOrEqual>(v.a, v.b, v.c, v.d) ^ flip;
-    std::memcpy(y, &bits, sizeof(bits));
-  };
+  const size_t size = tile.size;
   for (size_t row = 0; row < tile.rows; ++row) {
     const uint8_t* const x = tile.x + row * tile.stride * sizeof(float);
     uint8_t* const y = tile.y + row * tile.y_stride;
     size_t i = 0;
-    for (; i + kBlock <= tile.size; i += kBlock) block(x + i * sizeof(float), y + i / 8);
-    if (i == tile.size) continue;
-    // What is missing is negative: its bits are 0.
-    alignas(64) float in[kBlock];
-    alignas(64) uint8_t out[sizeof(Bits)];
-    const size_t rest = tile.size - i;
-    std::fill(in, in + kBlock, -1.0f);
-    std::memcpy(in, x + i * sizeof(float), rest * sizeof(float));
-    block(reinterpret_cast<const uint8_t*>(in), out);
-    std::memcpy(y + i / 8, out, (rest + 7) / 8);
+    for (; i + kBlock <= size; i += kBlock) {
+      const Four v = LoadFour(x + i * sizeof(float));
+      finite.Add(v);
+      const Bits bits = SignBits<kLsbFirst, kOrEqual>(v.a, v.b, v.c, v.d) ^ flip;
+      std::memcpy(y + i / 8, &bits, sizeof(bits));
+    }
+    if (i != size) {
+      rest_finite &=
+          EmbedBitsRest<kLsbFirst, kOrEqual>(x + i * sizeof(float), size - i, flip, y + i / 8);
+    }
   }
-  return !finite.All();
+  return !rest_finite || !finite.All();
 }
 
 bool EmbedAnyBits(const EmbedTile& tile) {

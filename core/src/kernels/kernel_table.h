@@ -164,7 +164,7 @@ struct ErrorTile {
 
 // What a value of an embedding becomes: EmbeddingRecipe, and how RANGES divides.
 enum class Embedder : uint8_t {
-  kRanges,         // every step has a factor (embed.cc)
+  kRanges,         // every step has a factor (embed_recipes-inl.h)
   kRangesDivided,  // (x - low) / step
   kUnit,
   kDirection,
@@ -257,6 +257,14 @@ struct KernelTable {
   void (*add_squares)(const uint8_t* x, size_t size, double* sums);
   // `size` floats divided by a length in double. REQUIRES: rules::IsLength(length). y may be x.
   void (*normalize)(const uint8_t* x, size_t size, double length, uint8_t* y);
+  // Calibration (rules/bins.h). The first two widen ranges (+Inf and -Inf when nothing was seen;
+  // the sign of a 0 is any) by finite elements, and return how many, or whether any, were not
+  // finite: one range for all elements, or low[i] and high[i] for element i. The others write where
+  // each is counted; find_slots in any order, which counting does not see.
+  size_t (*find_extremes)(const uint8_t* x, size_t size, float* low, float* high);
+  bool (*find_extremes_each)(const uint8_t* x, size_t size, float* low, float* high);
+  void (*find_slots)(const uint8_t* x, size_t size, uint16_t floor, uint16_t* slots);
+  void (*find_slots_each)(const uint8_t* x, size_t size, const uint16_t* floors, uint16_t* slots);
 
   // Called by AddErrors.
   void (*add_errors)(const ErrorTile& tile, ErrorLanes& lanes);
@@ -281,7 +289,7 @@ inline bool IsDivisor(Magnitudes scales) {
   return IsDivisor(scales.smallest) && IsDivisor(scales.largest);
 }
 
-// Whether Embedder::kRanges is right for a step, and what it multiplies by (embed.cc).
+// Whether Embedder::kRanges is right for a step, and what it multiplies by.
 inline bool HasFactor(float step) { return step >= 0x1p-100f && step <= 0x1p100f; }
 inline float MakeFactor(float step) { return 65536 / step; }
 

@@ -125,10 +125,10 @@ HWY_INLINE U8 NarrowBytes(I16 a, I16 b) {
 
 // Two int32 vectors, saturated to int16, in pack order.
 HWY_INLINE I16 PackInt16(I a, I b) { return I16{_mm512_packs_epi32(a.raw, b.raw)}; }
-// Two of these, saturated to [0, 255], in order.
-HWY_INLINE U8 PackBytes(I16 ab, I16 cd) {
+// Bytes of four vectors, of each four in every 128-bit lane, in order.
+HWY_INLINE U8 OrderBytes(U8 bytes) {
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  return U8{_mm512_permutexvar_epi32(order, NarrowBytes(ab, cd).raw)};
+  return U8{_mm512_permutexvar_epi32(order, bytes.raw)};
 }
 // The same of two int16 vectors in order.
 HWY_INLINE U8 PackOrderedBytes(I16 a, I16 b) {
@@ -146,9 +146,9 @@ HWY_INLINE hn::Vec<DU16> PackLow16(U a, U b) {
 #elif HWY_TARGET == HWY_AVX2
 
 HWY_INLINE I16 PackInt16(I a, I b) { return I16{_mm256_packs_epi32(a.raw, b.raw)}; }
-HWY_INLINE U8 PackBytes(I16 ab, I16 cd) {
+HWY_INLINE U8 OrderBytes(U8 bytes) {
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  return U8{_mm256_permutevar8x32_epi32(NarrowBytes(ab, cd).raw, order)};
+  return U8{_mm256_permutevar8x32_epi32(bytes.raw, order)};
 }
 HWY_INLINE U8 PackOrderedBytes(I16 a, I16 b) {
   return U8{_mm256_permute4x64_epi64(NarrowBytes(a, b).raw, 0xD8)};
@@ -165,13 +165,23 @@ HWY_INLINE hn::Vec<DU16> PackLow16(U a, U b) {
 HWY_INLINE I16 PackInt16(I a, I b) {
   return I16{vcombine_s16(vqmovn_s32(a.raw), vqmovn_s32(b.raw))};
 }
-HWY_INLINE U8 PackBytes(I16 ab, I16 cd) { return NarrowBytes(ab, cd); }
-HWY_INLINE U8 PackOrderedBytes(I16 a, I16 b) { return PackBytes(a, b); }
+HWY_INLINE U8 OrderBytes(U8 bytes) { return bytes; }
+HWY_INLINE U8 PackOrderedBytes(I16 a, I16 b) { return NarrowBytes(a, b); }
 HWY_INLINE hn::Vec<DU16> PackLow16(U a, U b) {
   return hn::Vec<DU16>{vuzp1q_u16(vreinterpretq_u16_u32(a.raw), vreinterpretq_u16_u32(b.raw))};
 }
 
 #endif
+
+// Two int16 vectors in pack order, saturated to [0, 255], in order.
+HWY_INLINE U8 PackBytes(I16 ab, I16 cd) { return OrderBytes(NarrowBytes(ab, cd)); }
+// The same of vectors whose even lanes are of one int32 vector and whose odd lanes of the next.
+HWY_INLINE U8 PackPairedBytes(I16 ab, I16 cd) {
+  alignas(16) static constexpr uint8_t kApart[16] = {0, 2,  4,  6,  1, 3,  5,  7,
+                                                     8, 10, 12, 14, 9, 11, 13, 15};
+  const DU8 du8;
+  return OrderBytes(hn::TableLookupBytes(NarrowBytes(ab, cd), hn::LoadDup128(du8, kApart)));
+}
 
 // Neighbours in one number, for packing: kWeight is that of the second (odd) one.
 #if HWY_ARCH_X86
@@ -188,8 +198,8 @@ HWY_INLINE I16 PairSum(U8 codes) {
 }
 #endif
 
-// One bit a value of a block: whether it is > 0, or with kOrEqual >= 0; NaN is neither. The first of
-// eight is the lowest bit of its byte, or with !kLsbFirst the highest.
+// One bit a value of a block: whether it is > 0, or with kOrEqual >= 0; NaN is neither. The first
+// of eight is the lowest bit of its byte, or with !kLsbFirst the highest.
 #if HWY_ARCH_X86
 using Bits = std::conditional_t<(N > 8), uint64_t, uint32_t>;
 

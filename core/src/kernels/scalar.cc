@@ -226,6 +226,7 @@ void FillScalarTable(KernelTable& table) {
   table.float_to_bfloat16 = FloatToBfloat16;
   FillScalarErrors(table);
   FillScalarEmbed(table);
+  FillScalarBins(table);
   table.pack4 = Pack<DataType::kUint4>;
   table.pack2 = Pack<DataType::kUint2>;
   table.unpack_uint4 = Unpack<DataType::kUint4>;

@@ -17,8 +17,9 @@
 namespace quantd {
 
 void FillScalarTable(KernelTable& table);
-void FillScalarErrors(KernelTable& table);  // a part of it
-void FillScalarEmbed(KernelTable& table);   // another
+void FillScalarErrors(KernelTable& table);  // parts of it
+void FillScalarEmbed(KernelTable& table);
+void FillScalarBins(KernelTable& table);
 
 #define QUANTD_DECLARE_FILL(target)              \
   namespace target {                             \
@@ -30,6 +31,7 @@ void FillScalarEmbed(KernelTable& table);   // another
   void FillErrors(KernelTable& table);           \
   void FillScaleColumns(KernelTable& table);     \
   void FillEmbed(KernelTable& table);            \
+  void FillBins(KernelTable& table);             \
   }
 QUANTD_DECLARE_FILL(N_AVX3)
 QUANTD_DECLARE_FILL(N_AVX2)

@@ -1,5 +1,5 @@
-// The first element, in the order of the tensor, at which something was found by tasks that run side
-// by side.
+// The first element, in the order of the tensor, at which something was found by tasks that run
+// side by side.
 #ifndef QUANTD_SRC_POOL_FIRST_H_
 #define QUANTD_SRC_POOL_FIRST_H_
 

@@ -262,8 +262,8 @@ TEST_F(SessionTest, CountsRecordsWithoutUse) {
   EXPECT_LE(session->TakeCrumbs(), 2);
 }
 
-// A client may change its keys as often as it likes, and ask for answers: each costs ten crumbs, and
-// a read does not go on for ever.
+// A client may change its keys as often as it likes, and ask for answers: each costs ten crumbs,
+// and a read does not go on for ever.
 TEST_F(SessionTest, CountsChangesOfKeys) {
   const auto session = Accept();
   TlsClient client(sockets_.client, {.version = TLS1_3_VERSION});
@@ -287,8 +287,8 @@ TEST_F(SessionTest, CountsChangesOfKeys) {
   EXPECT_EQ(client.Read(), "back");
 }
 
-// A change of keys is answered before anything else is read; when the socket is full that waits for
-// room in it, and not for bytes.
+// A change of keys is answered before anything else is read; when the socket is full that waits
+// for room in it, and not for bytes.
 TEST_F(SessionTest, AReadMayWaitForRoom) {
   Sockets sockets(4096);
   const auto session = Session::Accept(*plain_, Protocol::kGrpc, sockets.server);

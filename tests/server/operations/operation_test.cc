@@ -114,6 +114,35 @@ TEST(OperationTest, DynamicQuantize) {
   EXPECT_FALSE(response.has_y_tensor_scale());
 }
 
+// y has another shape than x.
+TEST(OperationTest, QuantizeEmbeddings) {
+  v1::QuantizeEmbeddingsRequest request;
+  *request.mutable_x() =
+      Floats({2, 9}, {1, 1, 1, 1, 1, 1, 1, 1, -1, 1, 0, -1, 2, -0.f, 0, 0, 0, 3});
+  request.set_recipe(v1::EMBEDDING_RECIPE_BITS);
+  auto response =
+      MustServe<v1::QuantizeEmbeddingsResponse>(wire::Method::kQuantizeEmbeddings, request);
+  EXPECT_EQ(response.y().data_type(), v1::DATA_TYPE_UINT8);
+  EXPECT_THAT(response.y().shape(), ElementsAre(2, 2));
+  EXPECT_EQ(response.y().raw_data(), Bytes(std::vector<uint8_t>{0xFF, 0, 0x90, 0x80}));
+  request.set_output_type(v1::DATA_TYPE_INT8);
+  request.set_output_encoding(v1::TENSOR_ENCODING_VALUES);
+  response = MustServe<v1::QuantizeEmbeddingsResponse>(wire::Method::kQuantizeEmbeddings, request);
+  EXPECT_THAT(response.y().int_values().values(), ElementsAre(127, -128, 16, 0));
+  EXPECT_FALSE(response.has_quantization_error());
+
+  request.Clear();
+  *request.mutable_x() = Floats({4}, {-1, 1, 0, 2});
+  request.set_recipe(v1::EMBEDDING_RECIPE_UNIT);
+  request.set_dimensions(3);
+  request.set_report_error(true);
+  response = MustServe<v1::QuantizeEmbeddingsResponse>(wire::Method::kQuantizeEmbeddings, request);
+  EXPECT_THAT(response.y().shape(), ElementsAre(3));
+  EXPECT_EQ(response.y().raw_data(), Bytes(std::vector<int8_t>{-128, 126, 0}));
+  EXPECT_EQ(response.quantization_error().saturated_elements(), 0u);
+  EXPECT_GT(response.quantization_error().sqnr_db(), 30);
+}
+
 TEST(OperationTest, DynamicQuantizeWithTwoLevels) {
   v1::DynamicQuantizeRequest request;
   *request.mutable_x() = Floats({2, 16}, std::vector<float>(32, 6.f));

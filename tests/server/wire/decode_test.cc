@@ -132,6 +132,39 @@ TEST(DecodeTest, DynamicQuantizeWithEveryField) {
   EXPECT_TRUE(parameters.report_error);
 }
 
+TEST(DecodeTest, QuantizeEmbeddingsWithEveryField) {
+  v1::QuantizeEmbeddingsRequest message;
+  *message.mutable_x() = GoodQuantize().x();
+  message.set_recipe(v1::EMBEDDING_RECIPE_BITS);
+  *message.mutable_ranges() = GoodQuantize().x();
+  message.set_output_type(v1::DATA_TYPE_INT8);
+  message.set_dimensions(7);
+  message.set_normalize(true);
+  message.set_bit_order(v1::BIT_ORDER_LSB_FIRST);
+  message.set_bit_threshold(v1::BIT_THRESHOLD_GREATER_OR_EQUAL);
+  message.set_signed_bits(v1::SIGNED_BITS_TWOS_COMPLEMENT);
+  message.set_non_finite(v1::NON_FINITE_IGNORE);
+  message.set_report_error(true);
+  Decoded decoded = Decode(Method::kQuantizeEmbeddings, message.SerializeAsString());
+  ASSERT_TRUE(decoded.request.ok()) << decoded.request.status();
+  const auto& parameters = std::get<QuantizeEmbeddingsParameters>(decoded.request->parameters);
+  EXPECT_EQ(parameters.recipe, EmbeddingRecipe::kBits);
+  ASSERT_TRUE(parameters.ranges.has_value());
+  EXPECT_EQ(ToString(parameters.ranges->bytes), message.ranges().raw_data());
+  EXPECT_EQ(parameters.output_type, DataType::kInt8);
+  EXPECT_EQ(parameters.dimensions, 7);
+  EXPECT_TRUE(parameters.normalize);
+  EXPECT_EQ(parameters.bit_order, BitOrder::kLsbFirst);
+  EXPECT_EQ(parameters.bit_threshold, BitThreshold::kGreaterOrEqual);
+  EXPECT_EQ(parameters.signed_bits, SignedBits::kTwosComplement);
+  EXPECT_EQ(parameters.non_finite, NonFinite::kIgnore);
+  EXPECT_TRUE(parameters.report_error);
+  message.set_parameters("stored");
+  decoded = Decode(Method::kQuantizeEmbeddings, message.SerializeAsString());
+  EXPECT_EQ(decoded.request.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(ErrorField(decoded.request.status()), "parameters");
+}
+
 TEST(DecodeTest, RawBytesAreViewsIntoTheMessage) {
   const v1::QuantizeRequest request = GoodQuantize();
   const std::string bytes = request.SerializeAsString();

@@ -134,7 +134,9 @@ TEST(SplitRequestTest, LooksIntoItsOwnTensorsOnly) {
   for (const auto& [method, number, is_tensor] :
        {std::tuple(Method::kQuantize, 3, true), std::tuple(Method::kQuantize, 15, false),
         std::tuple(Method::kDequantize, 15, true), std::tuple(Method::kDynamicQuantize, 1, true),
-        std::tuple(Method::kDynamicQuantize, 2, false)}) {
+        std::tuple(Method::kDynamicQuantize, 2, false),
+        std::tuple(Method::kQuantizeEmbeddings, 3, true),
+        std::tuple(Method::kQuantizeEmbeddings, 15, false)}) {
     std::string text;
     AppendBytesField(number, "\x0a\x05\x08", text);  // cut off, if it is a message
     EXPECT_EQ(SplitRequest(method, View(text)).ok, !is_tensor) << Name(method) << ", " << number;

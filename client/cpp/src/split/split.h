@@ -19,6 +19,9 @@ struct Sender {
   std::function<absl::StatusOr<v1::DequantizeResponse>(const v1::DequantizeRequest&)> dequantize;
   std::function<absl::StatusOr<v1::DynamicQuantizeResponse>(const v1::DynamicQuantizeRequest&)>
       dynamic_quantize;
+  std::function<absl::StatusOr<v1::QuantizeEmbeddingsResponse>(
+      const v1::QuantizeEmbeddingsRequest&)>
+      quantize_embeddings;
 };
 
 // Bytes of a request and of its answer, at most.
@@ -32,6 +35,7 @@ MessageSizes SizesOf(const Tensor& x, const Tensor& scale, const std::optional<T
 MessageSizes SizesOf(const Tensor& x, const Tensor& scale, const std::optional<Tensor>& zero_point,
                      const DequantizeOptions& options);
 MessageSizes SizesOf(const Tensor& x, const DynamicQuantizeOptions& options);
+MessageSizes SizesOf(const Tensor& x, const EmbeddingOptions& options);
 
 // As the client's calls. INVALID_ARGUMENT, naming the field, for what no server would take;
 // RESOURCE_EXHAUSTED when even the smallest piece is too large; otherwise the error of the first
@@ -44,6 +48,8 @@ absl::StatusOr<Tensor> Dequantize(const Sender& sender, const Tensor& x, const T
                                   const DequantizeOptions& options);
 absl::StatusOr<Quantized> DynamicQuantize(const Sender& sender, const Tensor& x,
                                           const DynamicQuantizeOptions& options);
+absl::StatusOr<QuantizedEmbeddings> QuantizeEmbeddings(const Sender& sender, const Tensor& x,
+                                                       const EmbeddingOptions& options);
 
 }  // namespace quantd::client::split
 

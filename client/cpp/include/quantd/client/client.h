@@ -66,6 +66,8 @@ class Client {
                                     const DequantizeOptions& options = {});
   absl::StatusOr<Quantized> DynamicQuantize(const Tensor& x,
                                             const DynamicQuantizeOptions& options = {});
+  absl::StatusOr<QuantizedEmbeddings> QuantizeEmbeddings(const Tensor& x,
+                                                         const EmbeddingOptions& options);
   // Of a result, with its granularity and tensor scale, to its original type (of INT32: to
   // scale's); what `options` set comes first.
   absl::StatusOr<Tensor> Dequantize(const Quantized& quantized,
@@ -87,6 +89,7 @@ class Client {
   absl::StatusOr<v1::QuantizeResponse> Call(const v1::QuantizeRequest& request);
   absl::StatusOr<v1::DequantizeResponse> Call(const v1::DequantizeRequest& request);
   absl::StatusOr<v1::DynamicQuantizeResponse> Call(const v1::DynamicQuantizeRequest& request);
+  absl::StatusOr<v1::QuantizeEmbeddingsResponse> Call(const v1::QuantizeEmbeddingsRequest& request);
 
   // What is wrong with the address or the files, INVALID_ARGUMENT: nothing can be called.
   const absl::Status& status() const;

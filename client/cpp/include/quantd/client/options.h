@@ -65,6 +65,21 @@ struct DynamicQuantizeOptions {
   std::optional<SharedSpan> output = {};
 };
 
+// Embeddings: the last dimension of x. core/EMBEDDINGS.md says whose codes need which.
+struct EmbeddingOptions {
+  v1::EmbeddingRecipe recipe = v1::EMBEDDING_RECIPE_UNSPECIFIED;  // one must be named
+  std::optional<Tensor> ranges = {};  // RANGES: FLOAT [2, d], lowest and highest of each dimension
+  v1::DataType output_type = v1::DATA_TYPE_UNSPECIFIED;  // unset: UINT8; UNIT, DIRECTION: INT8
+  int64_t dimensions = 0;                                // only the first so many; 0: all
+  bool normalize = false;
+  v1::BitOrder bit_order = v1::BIT_ORDER_UNSPECIFIED;              // BITS only
+  v1::BitThreshold bit_threshold = v1::BIT_THRESHOLD_UNSPECIFIED;  // BITS only
+  v1::SignedBits signed_bits = v1::SIGNED_BITS_UNSPECIFIED;        // BITS to INT8 only
+  v1::NonFinite non_finite = v1::NON_FINITE_UNSPECIFIED;
+  bool report_error = false;  // not with BITS
+  std::optional<SharedSpan> output = {};
+};
+
 struct DequantizeOptions {
   v1::DataType output_type = v1::DATA_TYPE_UNSPECIFIED;  // unset: scale's type
   Granularity granularity = {};
@@ -81,6 +96,11 @@ struct Quantized {
   std::optional<v1::QuantizationError> error;              // set if report_error
   Granularity granularity = {};                            // as asked for
   v1::DataType original_type = v1::DATA_TYPE_UNSPECIFIED;  // x's
+};
+
+struct QuantizedEmbeddings {
+  Tensor y;  // of x's shape but for the last dimension: values, or with BITS bytes, that are used
+  std::optional<v1::QuantizationError> error;  // set if report_error
 };
 
 }  // namespace quantd::client

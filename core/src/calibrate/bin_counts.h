@@ -1,0 +1,91 @@
+// The counts of a channel's bins (rules/bins.h).
+#ifndef QUANTD_SRC_CALIBRATE_BIN_COUNTS_H_
+#define QUANTD_SRC_CALIBRATE_BIN_COUNTS_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "rules/bins.h"
+
+namespace quantd::calibrate {
+
+class Bins {
+ public:
+  // The largest bin that may be counted, and F.
+  int top() const { return top_; }
+  int floor() const { return rules::Floor(top_); }
+
+  // Before a value whose bin is larger than all so far. Bins that it puts behind F join the zero
+  // bin; each does so once, whatever comes.
+  void RaiseTop(int top) {
+    if (top <= top_) return;
+    const int last = std::min(rules::Floor(top), top_);
+    for (int m = floor() + 1; m <= last; ++m) {
+      for (const bool negative : {false, true}) {
+        uint64_t& count = counts_[rules::Slot(m, negative)];
+        counts_[0] += count;
+        count = 0;
+      }
+    }
+    top_ = top;
+  }
+
+  // `next` is what will be read after: fetched meanwhile, since counting takes as long as reading.
+  // A hint, of any address.
+  // REQUIRES: slots of this floor.
+  void Count(const uint16_t* slots, size_t size, const uint8_t* next) {
+    constexpr size_t kLine = 64 / sizeof(float);
+    size_t i = 0;
+    for (; i + kLine <= size; i += kLine) {
+      __builtin_prefetch(next + i * sizeof(float));
+      for (size_t k = i; k < i + kLine; k += 4) {
+        uint64_t four;  // one load for four
+        std::memcpy(&four, slots + k, sizeof(four));
+        ++counts_[four & 0xFFFF];
+        ++counts_[four >> 16 & 0xFFFF];
+        ++counts_[four >> 32 & 0xFFFF];
+        ++counts_[four >> 48];
+      }
+    }
+    for (; i < size; ++i) ++counts_[slots[i]];
+  }
+  void CountOne(uint16_t slot) { ++counts_[slot]; }
+
+  // id: -m, 0 for the zero bin, or m. REQUIRES: |id| <= top().
+  void Add(int id, uint64_t count) { counts_[SlotOfId(id)] += count; }
+  uint64_t count(int id) const { return counts_[SlotOfId(id)]; }
+
+  void Merge(const Bins& other) {
+    RaiseTop(other.top_);
+    other.ForEach([this](int id, uint64_t count) { Add(id, count); });
+  }
+
+  // body(id, count) for those that are not empty, from the lowest up.
+  template <typename Body>
+  void ForEach(Body&& body) const {
+    for (int m = top_; m > floor(); --m) {
+      if (const uint64_t found = counts_[rules::Slot(m, true)]; found > 0) body(-m, found);
+    }
+    if (counts_[0] > 0) body(0, counts_[0]);
+    for (int m = floor() + 1; m <= top_; ++m) {
+      if (const uint64_t found = counts_[rules::Slot(m, false)]; found > 0) body(m, found);
+    }
+  }
+
+ private:
+  size_t SlotOfId(int id) const {
+    const int m = id < 0 ? -id : id;
+    return m <= floor() ? 0 : rules::Slot(m, id < 0);
+  }
+
+  int top_ = 0;
+  // The last one is for what is not finite, and is not read.
+  std::array<uint64_t, rules::kSlots + 1> counts_ = {};
+};
+
+}  // namespace quantd::calibrate
+
+#endif  // QUANTD_SRC_CALIBRATE_BIN_COUNTS_H_

@@ -1,0 +1,292 @@
+#include "calibrate/count.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "calibrate/float_reader.h"
+#include "pool/watch.h"
+#include "quantd/field_error.h"
+
+namespace quantd::calibrate {
+namespace {
+
+constexpr int64_t kTile = 1024;
+// Elements of the last axis that are looked at together, in rows until a batch is full: their
+// counts stay in the second-level cache, and the batch in the first.
+constexpr int64_t kColumns = 256;
+constexpr int64_t kBatch = 8192;
+
+// What all tasks share.
+struct Job {
+  const KernelTable& kernels;
+  FloatReader reader;
+  Extents extents;
+  bool rejects;
+  Watch watch;
+  std::atomic<int64_t> first_non_finite;
+
+  // Tasks beyond a value that is not finite may stop, those before it must go on.
+  bool StopsAt(int64_t element) const {
+    return element > first_non_finite.load(std::memory_order_relaxed);
+  }
+  void Found(int64_t index) {
+    int64_t first = first_non_finite.load(std::memory_order_relaxed);
+    while (index < first && !first_non_finite.compare_exchange_weak(first, index)) {
+    }
+  }
+};
+
+// Values of one channel.
+void AddRun(const Job& job, const uint8_t* x, int64_t elements, size_t channel, size_t non_finite,
+            Channels& to) {
+  to.non_finite[channel] += non_finite;
+  to.finite[channel] += static_cast<uint64_t>(elements) - non_finite;
+  if (!to.has_bins()) return;
+  Bins& bins = to.RaiseTop(channel);
+  std::array<uint16_t, kTile> slots;
+  const auto size = static_cast<size_t>(elements);
+  job.kernels.find_slots(x, size, static_cast<uint16_t>(bins.floor()), slots.data());
+  bins.Count(slots.data(), size, x + size * sizeof(float));
+}
+
+// The elements from begin to end, run by run of a channel.
+void CountRuns(Job& job, int64_t begin, int64_t end, Channels& to) {
+  alignas(64) std::array<uint8_t, kTile * 8> buffer;
+  TaskWatch watch(job.watch);
+  const int64_t inner = job.extents.inner;
+  auto channel = static_cast<size_t>(begin / inner % job.extents.channels);
+  int64_t left = inner - begin % inner;  // of the run
+  for (int64_t at = begin; at < end;) {
+    const int64_t size = std::min({left, end - at, kTile});
+    if (watch.StoppedBefore(size * 4) || job.StopsAt(at)) return;
+    const uint8_t* const x = job.reader.Read(at, size, buffer.data());
+    const size_t non_finite = job.kernels.find_extremes(x, static_cast<size_t>(size),
+                                                        &to.low[channel], &to.high[channel]);
+    if (non_finite > 0 && job.rejects) {
+      const size_t found = job.kernels.find_non_finite(x, static_cast<size_t>(size));
+      job.Found(at + static_cast<int64_t>(found));
+      return;
+    }
+    AddRun(job, x, size, channel, non_finite, to);
+    at += size;
+    left -= size;
+    if (left > 0) continue;
+    left = inner;
+    channel = channel + 1 == to.size() ? 0 : channel + 1;
+  }
+}
+
+// Rows of channels (inner == 1), some columns of them: `lines` of neighbouring elements, each of
+// whole rows as long as they are short, and lane i of every line has the same channel.
+class Lines {
+ public:
+  Lines(Job& job, int64_t first_column, int64_t columns, Channels& to)
+      : job_(job), to_(to), first_(first_column), columns_(columns) {
+    // Whole rows follow each other; parts of rows do not.
+    repeat_ = columns == job.extents.channels ? std::max<int64_t>(1, kTile / columns) : 1;
+    lanes_ = columns_ * repeat_;
+    low_.resize(static_cast<size_t>(lanes_));
+    high_.resize(low_.size());
+    floors_.resize(low_.size());
+    bins_.resize(low_.size());
+    slots_.resize(low_.size());
+    buffer_.resize(static_cast<size_t>(std::max(kBatch, lanes_)) * 8);
+  }
+
+  void Count(int64_t first_row, int64_t end_row) {
+    TaskWatch watch(job_.watch);
+    const int64_t batch = std::max<int64_t>(1, kBatch / lanes_) * repeat_;
+    for (int64_t row = first_row; row < end_row; row += batch) {
+      const int64_t rows = std::min(batch, end_row - row);
+      if (watch.StoppedBefore(rows * columns_ * 4) || job_.StopsAt(Element(row))) return;
+      if (!CountBatch(row, rows)) return;
+    }
+  }
+
+ private:
+  struct Line {
+    const uint8_t* x;
+    size_t size;
+    int64_t element;
+  };
+
+  int64_t Element(int64_t row) const { return row * job_.extents.channels + first_; }
+  size_t Channel(size_t lane) const {
+    return static_cast<size_t>(first_) + lane % static_cast<size_t>(columns_);
+  }
+
+  bool CountBatch(int64_t row, int64_t rows) {
+    lines_.clear();
+    for (int64_t at = row; at < row + rows; at += repeat_) {
+      const int64_t size = std::min(repeat_, row + rows - at) * columns_;
+      uint8_t* const buffer = buffer_.data() + static_cast<size_t>((at - row) * columns_) * 8;
+      lines_.push_back(
+          {job_.reader.Read(Element(at), size, buffer), static_cast<size_t>(size), Element(at)});
+    }
+    std::fill(low_.begin(), low_.end(), INFINITY);
+    std::fill(high_.begin(), high_.end(), -INFINITY);
+    for (const Line& line : lines_) {
+      if (!job_.kernels.find_extremes_each(line.x, line.size, low_.data(), high_.data())) continue;
+      if (job_.rejects) {
+        const size_t found = job_.kernels.find_non_finite(line.x, line.size);
+        job_.Found(line.element + static_cast<int64_t>(found));
+        return false;
+      }
+      MoveNonFinite(line);
+    }
+    for (size_t lane = 0; lane < low_.size(); ++lane) {
+      const size_t channel = Channel(lane);
+      to_.low[channel] = std::min(to_.low[channel], low_[lane]);
+      to_.high[channel] = std::max(to_.high[channel], high_[lane]);
+    }
+    for (size_t i = 0; i < static_cast<size_t>(columns_); ++i) {
+      to_.finite[Channel(i)] += static_cast<uint64_t>(rows);
+    }
+    if (to_.has_bins()) CountBins();
+    return true;
+  }
+
+  // From the values, among which CountBatch counts all, to the others.
+  void MoveNonFinite(const Line& line) {
+    for (size_t i = 0; i < line.size; ++i) {
+      uint32_t bits;
+      std::memcpy(&bits, line.x + i * sizeof(bits), sizeof(bits));
+      if ((bits & 0x7F800000u) != 0x7F800000u) continue;
+      --to_.finite[Channel(i)];
+      ++to_.non_finite[Channel(i)];
+    }
+  }
+
+  void CountBins() {
+    for (size_t lane = 0; lane < low_.size(); ++lane) {
+      bins_[lane] = &to_.RaiseTop(Channel(lane));
+      floors_[lane] = static_cast<uint16_t>(bins_[lane]->floor());
+    }
+    for (const Line& line : lines_) {
+      job_.kernels.find_slots_each(line.x, line.size, floors_.data(), slots_.data());
+      for (size_t i = 0; i < line.size; ++i) bins_[i]->CountOne(slots_[i]);
+    }
+  }
+
+  Job& job_;
+  Channels& to_;
+  const int64_t first_;
+  const int64_t columns_;
+  int64_t repeat_ = 1;  // rows of a line
+  int64_t lanes_ = 0;
+  std::vector<float> low_, high_;
+  std::vector<uint16_t> floors_, slots_;
+  std::vector<Bins*> bins_;
+  std::vector<Line> lines_;
+  std::vector<uint8_t> buffer_;
+};
+
+void CountColumns(Job& job, int64_t begin, int64_t end, Channels& to) {
+  for (int64_t at = begin; at < end; at += kColumns) {
+    Lines(job, at, std::min(kColumns, end - at), to).Count(0, job.extents.outer);
+  }
+}
+
+// Whether tasks of a few columns or of a few rows each: an axis that is the last one.
+bool HasLines(const Extents& extents) { return extents.inner == 1 && extents.channels > 1; }
+
+// Every task takes some of the elements, or whole rows, into channels of its own.
+void CountApart(Job& job, Workers workers, size_t tasks, Channels& channels) {
+  const Extents& extents = job.extents;
+  const bool lines = HasLines(extents);
+  const TaskSplit split(lines ? extents.outer : extents.elements(), UINT64_MAX, ThreadsOf(workers),
+                        lines ? 1 : kTile, tasks);
+  std::vector<Channels> own(split.tasks());
+  ForEachTask(workers, split.tasks(), [&](size_t task) {
+    own[task] = Channels(channels.size(), channels.has_bins());
+    if (!lines) return CountRuns(job, split.begin(task), split.end(task), own[task]);
+    for (int64_t at = 0; at < extents.channels; at += kColumns) {
+      Lines(job, at, std::min(kColumns, extents.channels - at), own[task])
+          .Count(split.begin(task), split.end(task));
+    }
+  });
+  if (job.watch.WasStopped() || job.first_non_finite < extents.elements()) return;
+  for (const Channels& some : own) channels.Merge(some);
+}
+
+// Every task has some of the channels for itself.
+void CountTogether(Job& job, Workers workers, size_t tasks, Channels& channels) {
+  const Extents& extents = job.extents;
+  const TaskSplit split(extents.channels, UINT64_MAX, ThreadsOf(workers), 1, tasks);
+  ForEachTask(workers, split.tasks(), [&](size_t task) {
+    if (HasLines(extents)) return CountColumns(job, split.begin(task), split.end(task), channels);
+    for (int64_t outer = 0; outer < extents.outer; ++outer) {
+      const int64_t begin = outer * extents.channels * extents.inner;
+      CountRuns(job, begin + split.begin(task) * extents.inner,
+                begin + split.end(task) * extents.inner, channels);
+    }
+  });
+}
+
+// So that nothing has changed when something is rejected.
+void LookForNonFinite(Job& job, Workers workers, uint64_t bytes) {
+  const TaskSplit split(job.extents.elements(), bytes, ThreadsOf(workers), kTile);
+  ForEachTask(workers, split.tasks(), [&](size_t task) {
+    alignas(64) std::array<uint8_t, kTile * 8> buffer;
+    TaskWatch watch(job.watch);
+    for (int64_t at = split.begin(task); at < split.end(task); at += kTile) {
+      const int64_t size = std::min(kTile, split.end(task) - at);
+      if (watch.StoppedBefore(size * 4) || job.StopsAt(at)) return;
+      const uint8_t* const x = job.reader.Read(at, size, buffer.data());
+      const size_t found = job.kernels.find_non_finite(x, static_cast<size_t>(size));
+      if (found == static_cast<size_t>(size)) continue;
+      job.Found(at + static_cast<int64_t>(found));
+      return;
+    }
+  });
+}
+
+absl::Status Outcome(const Job& job, const TensorView& x) {
+  if (job.watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
+  const int64_t index = job.first_non_finite;
+  if (index == job.extents.elements()) return absl::OkStatus();
+  std::array<uint8_t, 8> buffer;
+  float value;
+  std::memcpy(&value, FloatReader(x).Read(index, 1, buffer.data()), sizeof(value));
+  return FieldError("x", absl::StrCat("x[", index, "] is ", value,
+                                      ", Calibrate takes finite values unless non_finite is "
+                                      "IGNORE"));
+}
+
+}  // namespace
+
+absl::Status Count(const TensorView& x, const Extents& extents, NonFinite non_finite,
+                   Workers workers, Interrupted interrupted, Channels& channels) {
+  const int64_t elements = extents.elements();
+  if (elements == 0) return absl::OkStatus();
+  Job job{.kernels = Kernels(),
+          .reader = FloatReader(x),
+          .extents = extents,
+          .rejects = non_finite == NonFinite::kReject && x.data_type != DataType::kInt32,
+          .watch = Watch(interrupted),
+          .first_non_finite = elements};
+  const auto bytes = static_cast<uint64_t>(elements) * sizeof(float);
+  const auto threads = static_cast<uint64_t>(ThreadsOf(workers));
+  const size_t most = TaskSplit(elements, bytes, ThreadsOf(workers), kTile).tasks();
+  const uint64_t each = Channels::Bytes(channels.size(), channels.has_bins());
+  const uint64_t apart = std::min({static_cast<uint64_t>(most), threads, kCountScratch / each});
+  // Worth it where channels of one's own are little beside what is counted, and needed where there
+  // are fewer channels than threads. Nothing has to be looked at twice.
+  if (apart > 0 && each * apart < bytes / 4) {
+    CountApart(job, workers, apart, channels);
+    return Outcome(job, x);
+  }
+  if (job.rejects) {
+    LookForNonFinite(job, workers, bytes);
+    if (absl::Status status = Outcome(job, x); !status.ok()) return status;
+  }
+  CountTogether(job, workers, most, channels);
+  return Outcome(job, x);
+}
+
+}  // namespace quantd::calibrate

@@ -1,0 +1,64 @@
+// CalibrationMethod::kMse: the threshold with the smallest squared error, were each bin flat.
+#include <vector>
+
+#include "calibrate/methods.h"
+#include "rules/bins.h"
+
+namespace quantd::calibrate {
+namespace {
+
+// Values between a and b.
+struct Piece {
+  double a;
+  double b;
+  double count;
+};
+
+std::vector<Piece> PiecesOf(const Bins& bins) {
+  std::vector<Piece> pieces;
+  bins.ForEach([&](int id, uint64_t count) {
+    if (id == 0) return;
+    const int m = id < 0 ? -id : id;
+    const double near = rules::Edge(m);
+    const double far = rules::Edge(m + 1);
+    pieces.push_back({id < 0 ? -far : near, id < 0 ? -near : far, static_cast<double>(count)});
+  });
+  return pieces;
+}
+
+// The integral of the squared error of rounding and clamping, from 0 to u, in steps of the scale.
+double Integral(double u, double lowest, double highest) {
+  const double nearest = std::clamp(std::nearbyint(u), lowest, highest);
+  const double r = u - nearest;
+  return nearest / 12 + r * r * r / 3;
+}
+
+double LossOf(const std::vector<Piece>& pieces, const Scaling& scaling, const Range& range) {
+  const Scale found = scaling.Of(range);
+  const double s = found.scale;
+  const double lowest = scaling.minimum() - found.zero_point;
+  const double highest = scaling.maximum() - found.zero_point;
+  double sum = 0;
+  for (const Piece& piece : pieces) {
+    const double a = piece.a / s;
+    const double b = piece.b / s;
+    sum += piece.count * ((Integral(b, lowest, highest) - Integral(a, lowest, highest)) / (b - a)) *
+           (s * s);
+  }
+  return sum;
+}
+
+}  // namespace
+
+Range MseRange(const ChannelView& seen, const Scaling& scaling, Watch& watch) {
+  const bool symmetric = scaling.symmetric();
+  if (seen.bins == nullptr) return MinMaxRange(seen, symmetric);
+  const std::vector<Piece> pieces = PiecesOf(*seen.bins);
+  const int best = Search(*seen.bins, 16, watch, [&](int c) {
+    return LossOf(pieces, scaling, RangeOf(rules::Edge(c + 1), seen, symmetric));
+  });
+  if (best < 0) return MinMaxRange(seen, symmetric);
+  return RangeOf(rules::Edge(best + 1), seen, symmetric);
+}
+
+}  // namespace quantd::calibrate

@@ -1,0 +1,296 @@
+// The recipes of embeddings: the codes of a block.
+//
+// The recipes divide and then cut off what is behind the point, so that the slightest error counts
+// where the quotient is next to a whole number, and nowhere else. So a product comes first, as an
+// integer with 16 bits behind the point, and where these say that a whole number is near, the block
+// is computed again as the rule has it. With e = 2^-24, half an ulp of 1, in units of 2^-16:
+//
+//   RANGES     p = t * f with f = 65536 / step (1 + e), t = x - low as the rule has it. For
+//              quotients up to 256: |p - 65536 t / step| <= 2^24 (2 e + e^2) < 2.001; the rule's
+//              own quotient is rounded: 2^24 e = 1; the conversion to an integer: 0.5. Together
+//              < 3.6.
+//   UNIT       p = fma(x, A, B), values up to 128.5: A's rounding 2^23 e * 1.01 < 0.51, B's
+//              nothing, the sum's 0.5, the conversion's 0.5. Together < 1.6; the rule's doubles add
+//              2^-29.
+//   DIRECTION  p = |x| * f with f = 127 * 65536 / length: 0.5 + 0.5 + 0.5 < 1.6.
+//
+// kDoubt = 4 is more than each: a value that is 4 units or more from a whole number is on the same
+// side of it in both. One in 8,192 is nearer. UNIT and DIRECTION clamp what lies outside the codes
+// to the middle between two whole numbers, where nothing is in doubt; DIRECTION so the zeros, too.
+// RANGES leaves it to the saturating narrowing: what no int32 holds, and NaN, become the smallest
+// (on Arm also 0, or 32767 before the point), whole numbers, so that the rule decides, and sees
+// what is not finite. Steps within [2^-100, 2^100] keep all products and factors that matter
+// normal; others are divided. embed_quotient_test tries it.
+#if defined(QUANTD_EMBED_RECIPES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QUANTD_EMBED_RECIPES_INL_H_
+#undef QUANTD_EMBED_RECIPES_INL_H_
+#else
+#define QUANTD_EMBED_RECIPES_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "kernels/pack-inl.h"
+#include "rules/embeddings.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace quantd {
+namespace HWY_NAMESPACE {
+
+using D64 = hn::Repartition<double, DF>;
+using V64 = hn::Vec<D64>;
+
+inline constexpr size_t kBlock = 4 * N;
+inline constexpr float kOne = 65536;  // with 16 bits behind the point
+inline constexpr int kDoubt = 4;
+
+struct Four {
+  V a, b, c, d;
+};
+HWY_INLINE Four LoadFour(const uint8_t* x) {
+  const DF df;
+  const float* floats = As<float>(x);
+  return {hn::LoadU(df, floats), hn::LoadU(df, floats + N), hn::LoadU(df, floats + 2 * N),
+          hn::LoadU(df, floats + 3 * N)};
+}
+HWY_INLINE Four LoadFour(const float* x) { return LoadFour(reinterpret_cast<const uint8_t*>(x)); }
+
+// Remembers whether a value was NaN or infinite: only then is its product with 0 not 0. One
+// addition a block depends on the block before.
+class Finite {
+ public:
+  HWY_INLINE Finite() { sum_ = hn::Zero(DF()); }
+  HWY_INLINE void Add(const Four& x) {
+    const V zero = hn::Zero(DF());
+    const V ab = hn::MulAdd(x.b, zero, hn::Mul(x.a, zero));
+    sum_ = hn::Add(sum_, hn::MulAdd(x.d, zero, hn::MulAdd(x.c, zero, ab)));
+  }
+  HWY_INLINE bool All() const { return hn::AllTrue(DF(), hn::Eq(sum_, sum_)); }
+
+ private:
+  V sum_;
+};
+
+// Whether one of four vectors of fixed-point numbers is within kDoubt of a whole one. Their upper
+// halves are codes, small numbers of either sign, which half the range more takes out of the way.
+HWY_INLINE bool InDoubt(I a, I b, I c, I d) {
+  const DU16 du16;
+  const auto moved = hn::BitCast(du16, hn::Set(DU(), 0x80000000u | kDoubt));
+  const auto distance = [&](I i) HWY_ATTR { return hn::Add(hn::BitCast(du16, i), moved); };
+  const auto nearest =
+      hn::Min(hn::Min(distance(a), distance(b)), hn::Min(distance(c), distance(d)));
+  static_assert(2 * kDoubt == 1 << 3);
+  return !hn::AllFalse(du16, hn::Eq(hn::ShiftRight<3>(nearest), hn::Zero(du16)));
+}
+
+// The same of RANGES, where kDoubt is in the numbers already, in half the instructions; and their
+// codes, saturated to [0, 255].
+struct Fixed {
+  I a, b, c, d;
+
+  HWY_INLINE bool InDoubt() const {
+    const DU16 du16;
+    const auto nearest = hn::Min(Behind(a, b), Behind(c, d));
+    return !hn::AllFalse(du16, hn::Eq(hn::ShiftRight<3>(nearest), hn::Zero(du16)));
+  }
+  HWY_INLINE U8 Codes() const { return PackPairedBytes(Before(a, b), Before(c, d)); }
+
+ private:
+  // What is behind the point, and before it, of two vectors.
+  static HWY_INLINE hn::Vec<DU16> Behind(I even, I odd) {
+    const DU16 du16;
+    return hn::OddEven(hn::BitCast(du16, hn::ShiftLeft<16>(odd)), hn::BitCast(du16, even));
+  }
+  static HWY_INLINE I16 Before(I even, I odd) {
+    const DI16 di16;
+    return hn::OddEven(hn::BitCast(di16, odd), hn::BitCast(di16, hn::ShiftRight<16>(even)));
+  }
+};
+
+// Whole numbers in [0, 255] to bytes.
+HWY_INLINE U8 ToBytes(I a, I b, I c, I d) { return PackBytes(PackInt16(a, b), PackInt16(c, d)); }
+
+// In double: each half of a vector, as `make` has it, to whole numbers by leaving off what is
+// behind the point.
+template <class Make>
+HWY_INLINE I InDouble(V x, Make make) {
+  const D64 d64;
+  const hn::Half<DF> half;
+  const hn::Rebind<int32_t, D64> narrow;
+  const auto lower = hn::DemoteTo(narrow, make(hn::PromoteTo(d64, hn::LowerHalf(half, x))));
+  const auto upper = hn::DemoteTo(narrow, make(hn::PromoteTo(d64, hn::UpperHalf(half, x))));
+  return hn::Combine(DI(), upper, lower);
+}
+
+// ---- Recipes: the codes of a block --------------------------------------------------------------
+// `i` is the dimension of its first value. What is not finite is noted in `finite`.
+
+// The arrays of a row that is shorter than a block, with room for one.
+struct ShortArrays {
+  alignas(64) float low[kBlock];
+  alignas(64) float step[kBlock];
+  alignas(64) float factor[kBlock];
+
+  const float* Copy(const float* from, size_t size, float* to, float rest) {
+    if (from == nullptr) return nullptr;
+    std::fill(std::copy_n(from, size, to), to + kBlock, rest);
+    return to;
+  }
+};
+
+template <bool kDivided>
+class Ranges {
+ public:
+  HWY_INLINE Ranges(const EmbedTile& tile, ShortArrays& arrays)
+      : low_(tile.low), step_(tile.step), factor_(tile.factor) {
+    if (tile.size >= kBlock) return;
+    // What is missing is 0, in the middle of the first bucket.
+    low_ = arrays.Copy(low_, tile.size, arrays.low, -0.5f);
+    step_ = arrays.Copy(step_, tile.size, arrays.step, 1);
+    factor_ = arrays.Copy(factor_, tile.size, arrays.factor, kOne);
+  }
+  HWY_INLINE void Row(size_t) {}
+
+  HWY_INLINE U8 Block(const Four& x, size_t i, Finite& finite) const {
+    const Four low = LoadFour(low_ + i);
+    if constexpr (kDivided) {
+      finite.Add(x);
+      return Divide(x, low, i);
+    }
+    const Four factor = LoadFour(factor_ + i);
+    const Fixed fixed = {Multiply(x.a, low.a, factor.a), Multiply(x.b, low.b, factor.b),
+                         Multiply(x.c, low.c, factor.c), Multiply(x.d, low.d, factor.d)};
+    if (HWY_UNLIKELY(fixed.InDoubt())) {
+      finite.Add(x);
+      return Divide(x, low, i);
+    }
+    return fixed.Codes();
+  }
+
+ private:
+  static HWY_INLINE I Multiply(V x, V low, V factor) {
+    const DF df;
+    V p = hn::MulAdd(hn::Sub(x, low), factor, hn::Set(df, kDoubt));
+    // 0x7FFF0000, which is in doubt as the others are.
+    if constexpr (!kOverflowIsLowest) p = hn::Min(p, hn::Set(df, 32767 * kOne));
+    return RoundToInt(p);
+  }
+  // Clamped first: the bounds are whole numbers.
+  static HWY_INLINE I Floor(V x, V low, V step) {
+    const DF df;
+    const V q = hn::Div(hn::Sub(x, low), step);
+    return hn::ConvertTo(DI(), ClampNanLow(q, hn::Zero(df), hn::Set(df, 255)));
+  }
+  HWY_INLINE U8 Divide(const Four& x, const Four& low, size_t i) const {
+    const Four step = LoadFour(step_ + i);
+    return ToBytes(Floor(x.a, low.a, step.a), Floor(x.b, low.b, step.b), Floor(x.c, low.c, step.c),
+                   Floor(x.d, low.d, step.d));
+  }
+
+  const float* low_;
+  const float* step_;
+  const float* factor_;
+};
+
+// INT8 codes are made as numbers from 0 to 255, and turned over at the end.
+class Unit {
+ public:
+  HWY_INLINE Unit(const EmbedTile&, ShortArrays&) {}
+  HWY_INLINE void Row(size_t) {}
+
+  HWY_INLINE U8 Block(const Four& x, size_t, Finite& finite) const {
+    finite.Add(x);
+    const I a = Multiply(x.a), b = Multiply(x.b), c = Multiply(x.c), d = Multiply(x.d);
+    if (HWY_UNLIKELY(InDoubt(a, b, c, d))) {
+      return ToBytes(Divide(x.a), Divide(x.b), Divide(x.c), Divide(x.d));
+    }
+    return ToBytes(Truncate(a), Truncate(b), Truncate(c), Truncate(d));
+  }
+
+ private:
+  static HWY_INLINE I Multiply(V x) {
+    const DF df;
+    constexpr auto kFactor = static_cast<float>(kOne / rules::kUnitStep);
+    constexpr auto kOffset = static_cast<float>((1 / rules::kUnitStep - 128) * kOne);
+    const V p = hn::MulAdd(x, hn::Set(df, kFactor), hn::Set(df, kOffset));
+    return RoundToInt(ClampNanHigh(p, hn::Set(df, -128.5f * kOne), hn::Set(df, 127.5f * kOne)));
+  }
+  // Towards 0, then 128 more.
+  static HWY_INLINE I Truncate(I i) {
+    const DI di;
+    const I up = hn::And(hn::ShiftRight<31>(i), hn::Set(di, 0xFFFF));
+    return hn::ShiftRight<16>(hn::Add(hn::Add(i, hn::Set(di, 128 << 16)), up));
+  }
+  static HWY_INLINE I Divide(V x) {
+    const D64 d64;
+    const I i = InDouble(x, [&](V64 v) HWY_ATTR {
+      const V64 q = hn::Div(hn::Add(v, hn::Set(d64, 1)), hn::Set(d64, rules::kUnitStep));
+      const V64 code = hn::Sub(q, hn::Set(d64, 128));
+      const V64 most = hn::Set(d64, 127);
+      const V64 number = hn::IfThenElse(hn::Eq(code, code), code, most);
+      return hn::Min(hn::Max(number, hn::Set(d64, -128)), most);
+    });
+    return hn::Add(i, hn::Set(DI(), 128));
+  }
+};
+
+class Direction {
+ public:
+  HWY_INLINE Direction(const EmbedTile& tile, ShortArrays&) : lengths_(tile.length) {}
+  HWY_INLINE void Row(size_t row) {
+    length_ = lengths_[row];
+    is_length_ = rules::IsLength(length_);
+    const double factor = is_length_ ? 127 * 65536.0 / length_ : 0;
+    has_factor_ = factor >= 0x1p-100 && factor <= 0x1p100;
+    factor_ = has_factor_ ? static_cast<float>(factor) : 0;
+  }
+
+  HWY_INLINE U8 Block(const Four& x, size_t, Finite& finite) const {
+    finite.Add(x);
+    if (HWY_UNLIKELY(!is_length_)) return hn::Set(DU8(), rules::kSignFlip);
+    if (HWY_UNLIKELY(!has_factor_)) return DivideFour(x);
+    const I a = Multiply(x.a), b = Multiply(x.b), c = Multiply(x.c), d = Multiply(x.d);
+    if (HWY_UNLIKELY(InDoubt(a, b, c, d))) return DivideFour(x);
+    return ToBytes(Signed(a, x.a), Signed(b, x.b), Signed(c, x.c), Signed(d, x.d));
+  }
+
+ private:
+  HWY_INLINE I Multiply(V x) const {
+    const DF df;
+    return RoundToInt(ClampNanLow(hn::Abs(hn::Mul(x, hn::Set(df, factor_))),
+                                  hn::Set(df, 0.5f * kOne), hn::Set(df, 127.5f * kOne)));
+  }
+  // With the sign of x, and 128 more.
+  static HWY_INLINE I Signed(I i, V x) {
+    const DI di;
+    const I sign = hn::ShiftRight<31>(hn::BitCast(di, x));
+    const I code = hn::Sub(hn::Xor(hn::ShiftRight<16>(i), sign), sign);
+    return hn::Add(code, hn::Set(di, 128));
+  }
+  HWY_INLINE I Divide(V x) const {
+    const D64 d64;
+    const V64 length = hn::Set(d64, length_);
+    const I i = InDouble(x, [&](V64 v) HWY_ATTR {
+      const V64 most = hn::Set(d64, 127);
+      const V64 q = hn::Div(hn::Mul(v, most), length);
+      const V64 number = hn::IfThenElseZero(hn::Eq(q, q), q);
+      return hn::Min(hn::Max(number, hn::Set(d64, -127)), most);
+    });
+    return hn::Add(i, hn::Set(DI(), 128));
+  }
+  HWY_INLINE U8 DivideFour(const Four& x) const {
+    return ToBytes(Divide(x.a), Divide(x.b), Divide(x.c), Divide(x.d));
+  }
+
+  const double* lengths_;
+  double length_ = 0;
+  bool is_length_ = false;
+  bool has_factor_ = false;
+  float factor_ = 0;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quantd
+HWY_AFTER_NAMESPACE();
+
+#endif  // QUANTD_EMBED_RECIPES_INL_H_

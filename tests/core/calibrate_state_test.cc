@@ -1,0 +1,120 @@
+// States: what State makes, and nothing else, is taken.
+#include "calibrate_values.h"
+
+namespace quantd {
+namespace {
+
+std::string SomeState(std::mt19937& random, CalibrationOptions& options) {
+  options.method = random() % 3 == 0 ? CalibrationMethod::kMinMax : CalibrationMethod::kPercentile;
+  options.non_finite = NonFinite::kIgnore;
+  Calibrator calibrator = MakeCalibrator(options);
+  const Executor executor(1);
+  for (int i = 0; i < 3; ++i) {
+    std::vector<float> values = SomeValues(random, 40);
+    if (random() % 4 == 0) values[0] = NAN;
+    const Shape shape = options.axis.has_value() ? Shape{8, 5} : Shape{40};
+    EXPECT_TRUE(calibrator.Add(View(values, shape), executor, Never).ok());
+  }
+  return calibrator.State();
+}
+
+TEST(CalibrateState, OfNothingButZeros) {
+  Calibrator calibrator = MakeCalibrator({.method = CalibrationMethod::kMse});
+  ASSERT_TRUE(calibrator.Add(View({0.0f, -0.0f, 0.0f}), Executor(1), Never).ok());
+  // Three values from 0 to 0, in one bin whose id is 0.
+  EXPECT_EQ(calibrator.State(), std::string("QDC1\x01\x01\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+                                            "\x01\x80\xFF\x01\x03",
+                                            21));
+}
+
+TEST(CalibrateState, OneThatChangedIsRefusedOrMeansWhatItSays) {
+  std::mt19937 random = SeededRandom(4);
+  int refused = 0;
+  for (int round = 0; round < 20000; ++round) {
+    CalibrationOptions options;
+    if (random() % 2 == 0) options.axis = -1;
+    static std::string state;
+    if (round % 50 == 0 || state.empty()) state = SomeState(random, options);
+    options.axis = (state[4] & 2) != 0 ? std::optional<int64_t>(-1) : std::nullopt;
+    options.method =
+        (state[4] & 1) != 0 ? CalibrationMethod::kPercentile : CalibrationMethod::kMinMax;
+    std::string changed = state;
+    switch (random() % 4) {
+      case 0:
+        changed.resize(random() % changed.size());
+        break;
+      case 1:
+        changed.insert(random() % (changed.size() + 1), 1, static_cast<char>(random()));
+        break;
+      default:
+        for (size_t i = 0; i <= random() % 3; ++i) {
+          changed[random() % changed.size()] ^= static_cast<char>(1 << random() % 8);
+        }
+    }
+    Calibrator calibrator = MakeCalibrator(options);
+    const absl::Status status = calibrator.Merge(AsBytes(changed));
+    if (!status.ok()) {
+      ++refused;
+      ASSERT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      ASSERT_EQ(ErrorField(status), "state");
+    } else {
+      ASSERT_EQ(calibrator.State(), changed);
+    }
+  }
+  EXPECT_GT(refused, 10000);
+}
+
+TEST(CalibrateState, ClaimsTakeNoMemory) {
+  // 2^56 channels, or bins, in a few bytes.
+  const std::string many("QDC1\x03\x80\x80\x80\x80\x80\x80\x80\x80\x01", 14);
+  Calibrator calibrator = MakeCalibrator({.method = CalibrationMethod::kPercentile, .axis = 0});
+  EXPECT_EQ(ErrorField(calibrator.BytesWithState(AsBytes(many)).status()), "state");
+  EXPECT_EQ(ErrorField(calibrator.Merge(AsBytes(many))), "state");
+}
+
+TEST(CalibrateState, OtherChannelsAndMethods) {
+  const Executor executor(1);
+  const std::vector<float> values(6, 1.0f);
+  const auto state_of = [&](const CalibrationOptions& options, Shape shape) {
+    Calibrator calibrator = MakeCalibrator(options);
+    EXPECT_TRUE(calibrator.Add(View(values, std::move(shape)), executor, Never).ok());
+    return calibrator.State();
+  };
+  const std::string plain = state_of({}, {6});
+  const std::string binned = state_of({.method = CalibrationMethod::kMse}, {6});
+  const std::string two = state_of({.axis = 0}, {2, 3});
+  const std::string three = state_of({.axis = 0}, {3, 2});
+
+  Calibrator calibrator = MakeCalibrator({.method = CalibrationMethod::kMse});
+  EXPECT_EQ(ErrorField(calibrator.Merge(AsBytes(plain))), "state");
+  EXPECT_EQ(ErrorField(calibrator.Merge(AsBytes(two))), "state");
+  EXPECT_TRUE(calibrator.Merge(AsBytes(binned)).ok());
+
+  // Bins that are not needed are left out.
+  Calibrator ranges = MakeCalibrator({});
+  EXPECT_TRUE(ranges.Merge(AsBytes(binned)).ok());
+  EXPECT_EQ(ranges.State(), plain);
+
+  Calibrator channels = MakeCalibrator({.axis = -2});
+  EXPECT_TRUE(channels.Merge(AsBytes(two)).ok());
+  EXPECT_EQ(ErrorField(channels.Merge(AsBytes(three))), "state");
+  EXPECT_EQ(ErrorField(channels.Merge(AsBytes(plain))), "state");
+  EXPECT_EQ(ErrorField(channels.Add(View(values, {3, 2}), executor, Never)), "x");
+  EXPECT_TRUE(channels.Add(View(values, {2, 3}), executor, Never).ok());
+}
+
+TEST(CalibrateState, CountsDoNotOverflow) {
+  // 2^62 values of 1 in a MIN_MAX state.
+  const std::string most(
+      "QDC1\x00\x01\x80\x80\x80\x80\x80\x80\x80\x80\x40\x00"
+      "\x00\x00\x80\x3F\x00\x00\x80\x3F",
+      24);
+  Calibrator calibrator = MakeCalibrator({});
+  ASSERT_TRUE(calibrator.Merge(AsBytes(most)).ok());
+  EXPECT_EQ(calibrator.Result(Executor(1), Never)->elements, uint64_t{1} << 62);
+  EXPECT_EQ(ErrorField(calibrator.Merge(AsBytes(most))), "state");
+  EXPECT_EQ(calibrator.State(), most);
+}
+
+}  // namespace
+}  // namespace quantd

@@ -1,0 +1,117 @@
+"""quantctl embeddings quantize: every preset, here and on a server of small messages with the same bytes; files that lie."""
+
+import ast
+import json
+
+import numpy as np
+import pytest
+from quantctl import quantctl
+from support import ROOT, Server
+
+RNG = np.random.default_rng(9)
+
+
+def presets():
+    """The table of the Python client, which has the same lines."""
+    tree = ast.parse((ROOT / "client/python/src/quantd/embeddings.py").read_text())
+    (table,) = [node.value for node in tree.body if isinstance(node, ast.AnnAssign) and node.target.id == "PRESETS"]
+    return {ast.literal_eval(key): {k.arg: ast.literal_eval(k.value) for k in value.keywords} for key, value in zip(table.keys, table.values)}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("small"), "--max_message_bytes=262144")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def ctl(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, code=0, address=None):
+        got, out, err = quantctl("embeddings", *arguments, address=address)
+        assert got == code, f"exit {got}: {out}{err}"
+        return err if code else out
+
+    return run
+
+
+def expected(x, *, recipe, output_type, bit_order=None, bit_threshold=None, signed_bits=None):
+    if recipe == "ranges":
+        step = np.float32(2) / np.float32(255)
+        q = np.clip(np.floor((x - np.float32(-1)) / step), 0, 255)
+        return q.astype(np.uint8) if output_type == "uint8" else (q - 128).astype(np.int8)
+    if recipe == "unit":
+        return np.trunc(np.clip((x.astype(float) + 1) / float(np.float32(2 / 255)) - 128, -128, 127)).astype(np.int8)
+    if recipe == "direction":
+        length = np.sqrt((x.astype(float) ** 2).sum(axis=1, keepdims=True))
+        return np.trunc(x.astype(float) * 127 / length).astype(np.int8)
+    bits = np.packbits(x >= 0 if bit_threshold else x > 0, axis=1, bitorder="little" if bit_order else "big")
+    if output_type == "uint8":
+        return bits
+    return bits.view(np.int8) if signed_bits else (bits.astype(int) - 128).astype(np.int8)
+
+
+@pytest.mark.parametrize("preset", presets())
+def test_presets_here_and_in_pieces_on_a_server(ctl, small, preset):
+    x = RNG.uniform(-1.1, 1.1, (700, 260)).astype(np.float32)
+    np.save("x.npy", x)
+    np.save("ranges.npy", np.float32([[-1] * 260, [1] * 260]))
+    arguments = ["quantize", "x.npy", f"--preset={preset}"]
+    if presets()[preset]["recipe"] == "ranges":
+        arguments.append("--ranges=ranges.npy")
+    here = json.loads(ctl(*arguments, "-o", "here.npy", "--json"))
+    there = json.loads(ctl(*arguments, "-o", "there.npy", "--json", address=small.address))
+    y, wanted = np.load("here.npy"), expected(x, **presets()[preset])
+    assert y.dtype == wanted.dtype and (y == wanted).all()
+    assert open("here.npy", "rb").read() == open("there.npy", "rb").read()
+    assert here["shape"] == list(y.shape)
+    ours, theirs = (document["tensors"][0].get("quantization_error") for document in (here, there))
+    assert (ours is None) == (presets()[preset]["recipe"] == "bits") == (theirs is None)
+    for name in ours or ():
+        assert ours[name] == pytest.approx(theirs[name], rel=1e-9), name
+
+
+def test_fvecs_are_the_same_as_npy(ctl):
+    x = RNG.standard_normal((50, 33)).astype(np.float32)
+    np.save("x.npy", x)
+    with open("x.fvecs", "wb") as file:
+        for row in x:
+            file.write(np.int32(33).tobytes() + row.tobytes())
+    for options in ([], ["--dimensions=20", "--normalize"]):
+        for name in ("x.npy", "x.fvecs"):
+            ctl("quantize", name, "-o", f"{name}.npy", "--preset=usearch-i8", "--force", *options)
+        assert (np.load("x.npy.npy") == np.load("x.fvecs.npy")).all()
+
+
+def test_what_is_wrong_is_said_in_a_line(ctl):
+    np.save("x.npy", np.float32([[1, np.nan, 3]]))
+    np.save("good.npy", np.ones((2, 3), np.float32))
+    cases = [
+        (["quantize", "good.npy", "-o", "y.npy", "--preset=faiss"], 2, "no preset 'faiss'"),
+        (["quantize", "good.npy", "-o", "y.npy"], 2, "--preset"),
+        (["quantize", "good.npy", "-o", "y.safetensors", "--preset=vespa"], 2, ".npy"),
+        (["quantize", "x.npy", "-o", "y.npy", "--preset=vespa"], 1, "x[1] is nan"),
+        (["quantize", "good.npy", "-o", "y.npy", "--preset=vespa", "--dimensions=4"], 1, "dimensions is 4"),
+        (["quantize", "good.npy", "-o", "y.npy", "--preset=sentence-transformers-int8"], 1, "ranges are required"),
+        (["quantize", "good.npy", "-o", "good.npy", "--preset=vespa", "--force"], 2, "good.npy"),
+        (["quantize", "gone.fvecs", "-o", "y.npy", "--preset=vespa"], 2, "gone.fvecs"),
+        (["calibrate"], 2, "embeddings calibrate is no command"),
+    ]
+    for arguments, code, words in cases:
+        error = ctl(*arguments, code=code)
+        assert words in error and error.count("\n") == 1, (arguments, error)
+
+
+@pytest.mark.parametrize("data, words", [
+    (b"\1\0", "2 bytes"),
+    (np.int32(-5).tobytes(), "length -5"),
+    (np.int32([2, 0, 0, 2, 0]).tobytes(), "20 bytes are no whole number"),
+    (np.int32([2, 0, 0, 3, 0, 0]).tobytes(), "embedding 1 has length 3, the first 2"),
+    (np.int32([0x7FFFFFFF, 0]).tobytes(), "no whole number"),
+], ids=["short", "negative", "cut off", "ragged", "a lie"])
+def test_fvecs_that_lie(ctl, data, words):
+    open("x.fvecs", "wb").write(data)
+    error = ctl("quantize", "x.fvecs", "-o", "y.npy", "--preset=vespa", code=2)
+    assert words in error and "x.fvecs" in error
