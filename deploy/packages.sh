@@ -15,6 +15,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # Debian) does not need the package.
 packages_table() {
   cat <<'TABLE'
+build binutils readelf
 build ca-certificates
 build ccache
 build cmake cmake

@@ -23,7 +23,8 @@ arrows       default  -        test                 include arrows, coroutine di
 format       default  -        test                 clang-format, shellcheck, Python's syntax
 proto        default  -        build,test,proto     buf lint, buf breaking against the released contract
 unit         default  release  build,test           C++ unit tests, every case of gtest a case here
-deploy       default  release  build,test           manifests, compose file, scrape configuration, unit, bill of materials, release script
+deploy       default  release  build,test           manifests, compose file, unit, bill of materials, release script
+monitoring   default  release  build,test           alerts, recording rules and dashboard under Prometheus
 e2e          default  release  build,test           the real binaries: flags, ports, metrics, drain, bad input
 python       default  release  build,test           the Python client against a running server
 conformance  default  release  build,test           ONNX node tests, ONNX Runtime and ml_dtypes over the wire

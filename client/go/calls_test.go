@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"example.com/quantd/client/go/quantdv1"
@@ -121,6 +122,23 @@ func TestWhatIsNoStatusIsNoError(t *testing.T) {
 		if failure, ok := FromError(err); ok {
 			t.Errorf("%v became %v", err, failure)
 		}
+	}
+}
+
+func TestCallsThatAServerDropsAreUnavailable(t *testing.T) {
+	failure(t, status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL"), codes.Unavailable)
+	failure(t, status.Error(codes.Canceled, "context canceled"), codes.Canceled)
+}
+
+func TestEmbeddings(t *testing.T) {
+	client, ctx := shared(t), patience(t)
+	answer, err := client.QuantizeEmbeddings(ctx, &quantdv1.QuantizeEmbeddingsRequest{
+		X: FromFloat32s([]float32{1, -1, 0.5, -0.5, 2, -2, 3, -3}, 1, 8), Recipe: quantdv1.EmbeddingRecipe_EMBEDDING_RECIPE_BITS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if y, err := Uint8s(answer.Y); err != nil || !bytes.Equal(y, []byte{0xaa}) {
+		t.Fatalf("%x (%v)", y, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package quantd
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -40,6 +41,10 @@ func FromError(err error) (*Error, bool) {
 	}
 	from := with.GRPCStatus()
 	result := &Error{Code: from.Code(), Message: from.Message(), cause: err}
+	if from.Code() == codes.Canceled && strings.HasPrefix(from.Message(), "stream terminated by RST_STREAM") {
+		// A server or proxy that dropped the call, such as one that stops: nobody here cancelled it.
+		result.Code = codes.Unavailable
+	}
 	for _, detail := range from.Details() {
 		switch detail := detail.(type) {
 		case *errdetails.BadRequest:

@@ -1,9 +1,11 @@
 package quantd
 
-// ServiceConfig is what Dial gives gRPC: all servers of the name in turns; a call that fails with UNAVAILABLE is made again.
+// ServiceConfig is what Dial gives gRPC: all servers of the name in turns, but for those whose health says no; a call that
+// fails with UNAVAILABLE is made again.
 // It is deploy/service_config.json; grpc.WithDefaultServiceConfig replaces it.
 const ServiceConfig = `{
   "loadBalancingConfig": [{"round_robin": {}}],
+  "healthCheckConfig": {"serviceName": ""},
   "methodConfig": [
     {
       "name": [{"service": "quantd.v1.QuantizationService"}],

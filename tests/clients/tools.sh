@@ -1,14 +1,13 @@
 # shellcheck shell=bash
 # grpcurl and ghz, which know the server by reflection alone: the lines of README.md, and what they say about errors.
-# Compiled with the Go of go.sh; these are the last releases that it compiles.
+# The last releases that Debian 12's Go compiles.
+source "$SUITES/gotool.sh"
 
 prepare_tools() {
-  unpack_debs "$(dpkg --print-architecture)" '^golang-' golang-go || return
-  go_environment
-  go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.8.8 && go install github.com/bojand/ghz/cmd/ghz@v0.117.0
+  build_go_tool grpcurl github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.8.8 && build_go_tool ghz github.com/bojand/ghz/cmd/ghz@v0.117.0
 }
 
-grpcurl() { "$GOBIN/grpcurl" -plaintext -max-time 60 "$@"; }
+grpcurl() { command grpcurl -plaintext -max-time 60 "$@"; }
 
 # says TEXT COMMAND...: the command's output, of both streams, holds the text.
 says() {
@@ -23,28 +22,28 @@ tool_values='{"x": {"data_type": "DATA_TYPE_FLOAT", "shape": [3], "float_values"
   "output_type": "DATA_TYPE_INT8", "symmetry": "SYMMETRY_SYMMETRIC", "output_encoding": "TENSOR_ENCODING_VALUES"}'
 
 tools_values() {
-  grpcurl -d "$tool_values" "$QUANTD_ADDRESS" quantd.v1.QuantizationService/DynamicQuantize | tr -d ' \n' >"$GO_BUILD/values.json"
-  cat "$GO_BUILD/values.json"
-  grep -q '"values":\["-127","0","127"\]' "$GO_BUILD/values.json"
+  grpcurl -d "$tool_values" "$QUANTD_ADDRESS" quantd.v1.QuantizationService/DynamicQuantize | tr -d ' \n' >"$CLIENTS_BUILD/tools/values.json"
+  cat "$CLIENTS_BUILD/tools/values.json"
+  grep -q '"values":\["-127","0","127"\]' "$CLIENTS_BUILD/tools/values.json"
 }
 
 # Two items, of which the second fails; one message a line.
 tools_stream() {
   printf '{"id": 1, "dynamic_quantize": %s}\n{"id": 2, "dynamic_quantize": {}}\n' "${tool_values//$'\n'/}" |
-    grpcurl -d @ "$QUANTD_ADDRESS" quantd.v1.QuantizationService/Stream | tr -d ' \n' >"$GO_BUILD/stream.json"
-  cat "$GO_BUILD/stream.json"
-  grep -q '"id":"1","dynamic_quantize"' "$GO_BUILD/stream.json" && grep -q '"id":"2","error"' "$GO_BUILD/stream.json"
+    grpcurl -d @ "$QUANTD_ADDRESS" quantd.v1.QuantizationService/Stream | tr -d ' \n' >"$CLIENTS_BUILD/tools/stream.json"
+  cat "$CLIENTS_BUILD/tools/stream.json"
+  grep -q '"id":"1","dynamic_quantize"' "$CLIENTS_BUILD/tools/stream.json" && grep -q '"id":"2","error"' "$CLIENTS_BUILD/tools/stream.json"
 }
 
 tools_ghz() {
-  "$GOBIN/ghz" --insecure --call quantd.v1.QuantizationService.DynamicQuantize -d "$tool_values" -n 500 -c 8 --format json \
-    "$QUANTD_ADDRESS" >"$GO_BUILD/ghz.json" || return
+  ghz --insecure --call quantd.v1.QuantizationService.DynamicQuantize -d "$tool_values" -n 500 -c 8 --format json \
+    "$QUANTD_ADDRESS" >"$CLIENTS_BUILD/tools/ghz.json" || return
   python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(d["statusCodeDistribution"]); assert d["statusCodeDistribution"] == {"OK": 500}' \
-    "$GO_BUILD/ghz.json"
+    "$CLIENTS_BUILD/tools/ghz.json"
 }
 
 run_tools() {
-  go_environment
+  go_tools_path
   check "tools: grpcurl list" says grpc.health.v1.Health grpcurl "$QUANTD_ADDRESS" list
   check "tools: grpcurl describe" says 'rpc Stream' grpcurl "$QUANTD_ADDRESS" describe quantd.v1.QuantizationService
   check "tools: grpcurl health" says '"status": "SERVING"' grpcurl "$QUANTD_ADDRESS" grpc.health.v1.Health/Check

@@ -25,11 +25,12 @@ import (
 const _ = grpc.SupportPackageIsVersion7
 
 const (
-	QuantizationService_Quantize_FullMethodName        = "/quantd.v1.QuantizationService/Quantize"
-	QuantizationService_Dequantize_FullMethodName      = "/quantd.v1.QuantizationService/Dequantize"
-	QuantizationService_DynamicQuantize_FullMethodName = "/quantd.v1.QuantizationService/DynamicQuantize"
-	QuantizationService_Stream_FullMethodName          = "/quantd.v1.QuantizationService/Stream"
-	QuantizationService_GetServerInfo_FullMethodName   = "/quantd.v1.QuantizationService/GetServerInfo"
+	QuantizationService_Quantize_FullMethodName           = "/quantd.v1.QuantizationService/Quantize"
+	QuantizationService_Dequantize_FullMethodName         = "/quantd.v1.QuantizationService/Dequantize"
+	QuantizationService_DynamicQuantize_FullMethodName    = "/quantd.v1.QuantizationService/DynamicQuantize"
+	QuantizationService_QuantizeEmbeddings_FullMethodName = "/quantd.v1.QuantizationService/QuantizeEmbeddings"
+	QuantizationService_Stream_FullMethodName             = "/quantd.v1.QuantizationService/Stream"
+	QuantizationService_GetServerInfo_FullMethodName      = "/quantd.v1.QuantizationService/GetServerInfo"
 )
 
 // QuantizationServiceClient is the client API for QuantizationService service.
@@ -42,7 +43,9 @@ type QuantizationServiceClient interface {
 	Dequantize(ctx context.Context, in *DequantizeRequest, opts ...grpc.CallOption) (*DequantizeResponse, error)
 	// Finds scale and zero point in the data, then quantizes (DynamicQuantizeLinear 11 and its extensions).
 	DynamicQuantize(ctx context.Context, in *DynamicQuantizeRequest, opts ...grpc.CallOption) (*DynamicQuantizeResponse, error)
-	// Any mix of the three. An answer carries its request's id; answers may come in any order; a bad item fails alone, with
+	// The codes that vector databases have for embeddings: int8, uint8 and bits, as their libraries make them.
+	QuantizeEmbeddings(ctx context.Context, in *QuantizeEmbeddingsRequest, opts ...grpc.CallOption) (*QuantizeEmbeddingsResponse, error)
+	// Any mix of the four. An answer carries its request's id; answers may come in any order; a bad item fails alone, with
 	// an ItemError, and the stream goes on.
 	// It is also the way for a large tensor in pieces: items of about 1 MiB, cut between blocks (or, where one scale is for all,
 	// anywhere, with a scale that is known), four of them in flight, and each answer's y where its piece was. They are read, computed
@@ -81,6 +84,15 @@ func (c *quantizationServiceClient) Dequantize(ctx context.Context, in *Dequanti
 func (c *quantizationServiceClient) DynamicQuantize(ctx context.Context, in *DynamicQuantizeRequest, opts ...grpc.CallOption) (*DynamicQuantizeResponse, error) {
 	out := new(DynamicQuantizeResponse)
 	err := c.cc.Invoke(ctx, QuantizationService_DynamicQuantize_FullMethodName, in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *quantizationServiceClient) QuantizeEmbeddings(ctx context.Context, in *QuantizeEmbeddingsRequest, opts ...grpc.CallOption) (*QuantizeEmbeddingsResponse, error) {
+	out := new(QuantizeEmbeddingsResponse)
+	err := c.cc.Invoke(ctx, QuantizationService_QuantizeEmbeddings_FullMethodName, in, out, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +149,9 @@ type QuantizationServiceServer interface {
 	Dequantize(context.Context, *DequantizeRequest) (*DequantizeResponse, error)
 	// Finds scale and zero point in the data, then quantizes (DynamicQuantizeLinear 11 and its extensions).
 	DynamicQuantize(context.Context, *DynamicQuantizeRequest) (*DynamicQuantizeResponse, error)
-	// Any mix of the three. An answer carries its request's id; answers may come in any order; a bad item fails alone, with
+	// The codes that vector databases have for embeddings: int8, uint8 and bits, as their libraries make them.
+	QuantizeEmbeddings(context.Context, *QuantizeEmbeddingsRequest) (*QuantizeEmbeddingsResponse, error)
+	// Any mix of the four. An answer carries its request's id; answers may come in any order; a bad item fails alone, with
 	// an ItemError, and the stream goes on.
 	// It is also the way for a large tensor in pieces: items of about 1 MiB, cut between blocks (or, where one scale is for all,
 	// anywhere, with a scale that is known), four of them in flight, and each answer's y where its piece was. They are read, computed
@@ -160,6 +174,9 @@ func (UnimplementedQuantizationServiceServer) Dequantize(context.Context, *Dequa
 }
 func (UnimplementedQuantizationServiceServer) DynamicQuantize(context.Context, *DynamicQuantizeRequest) (*DynamicQuantizeResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DynamicQuantize not implemented")
+}
+func (UnimplementedQuantizationServiceServer) QuantizeEmbeddings(context.Context, *QuantizeEmbeddingsRequest) (*QuantizeEmbeddingsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method QuantizeEmbeddings not implemented")
 }
 func (UnimplementedQuantizationServiceServer) Stream(QuantizationService_StreamServer) error {
 	return status.Errorf(codes.Unimplemented, "method Stream not implemented")
@@ -234,6 +251,24 @@ func _QuantizationService_DynamicQuantize_Handler(srv interface{}, ctx context.C
 	return interceptor(ctx, in, info, handler)
 }
 
+func _QuantizationService_QuantizeEmbeddings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(QuantizeEmbeddingsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QuantizationServiceServer).QuantizeEmbeddings(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: QuantizationService_QuantizeEmbeddings_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QuantizationServiceServer).QuantizeEmbeddings(ctx, req.(*QuantizeEmbeddingsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _QuantizationService_Stream_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(QuantizationServiceServer).Stream(&quantizationServiceStreamServer{stream})
 }
@@ -296,6 +331,10 @@ var QuantizationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DynamicQuantize",
 			Handler:    _QuantizationService_DynamicQuantize_Handler,
+		},
+		{
+			MethodName: "QuantizeEmbeddings",
+			Handler:    _QuantizationService_QuantizeEmbeddings_Handler,
 		},
 		{
 			MethodName: "GetServerInfo",

@@ -79,12 +79,20 @@ impl Client {
         self.call(request, |mut stub, request| async move { stub.dynamic_quantize(request).await }).await
     }
 
+    /// Codes of embeddings, as vector databases store them.
+    pub async fn quantize_embeddings(
+        &self,
+        request: v1::QuantizeEmbeddingsRequest,
+    ) -> Result<v1::QuantizeEmbeddingsResponse, Error> {
+        self.call(request, |mut stub, request| async move { stub.quantize_embeddings(request).await }).await
+    }
+
     /// Version, instruction set, limits.
     pub async fn server_info(&self) -> Result<v1::GetServerInfoResponse, Error> {
         self.call(v1::GetServerInfoRequest {}, |mut stub, request| async move { stub.get_server_info(request).await }).await
     }
 
-    /// Any mix of the three. Answers come in any order and carry their request's id; an item that fails does so alone, and
+    /// Any mix of these four. Answers come in any order and carry their request's id; an item that fails does so alone, and
     /// becomes an [`Error`]. Not retried, and the timeout is for the first answer's headers only.
     pub async fn stream(
         &self,

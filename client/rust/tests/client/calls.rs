@@ -6,7 +6,9 @@ use std::time::Duration;
 use quantd::tonic::Code;
 use quantd::v1::stream_request::Request;
 use quantd::v1::stream_response::Response;
-use quantd::v1::{DataType, DequantizeRequest, QuantizeRequest, StreamRequest, Tensor};
+use quantd::v1::{
+    DataType, DequantizeRequest, EmbeddingRecipe, QuantizeEmbeddingsRequest, QuantizeRequest, StreamRequest, Tensor,
+};
 use quantd::Error;
 
 use crate::support::{dynamic, failure, shared, variable, zeros, PATIENCE};
@@ -81,6 +83,17 @@ async fn errors_name_the_field() {
         assert!(error.message.contains(says) && !error.reason.is_empty(), "{error:?}");
         assert_eq!(error.fields.iter().map(|violation| violation.field.as_str()).collect::<Vec<_>>(), [field], "{error:?}");
     }
+}
+
+#[tokio::test]
+async fn embeddings() {
+    let request = QuantizeEmbeddingsRequest {
+        x: Some(Tensor::from_f32s(&[1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0], &[1, 8])),
+        recipe: EmbeddingRecipe::Bits.into(),
+        ..Default::default()
+    };
+    let y = shared().await.quantize_embeddings(request).await.unwrap().y.unwrap();
+    assert_eq!((y.to_vec::<u8>().unwrap(), y.shape), (vec![0xaa], vec![1, 1]));
 }
 
 #[tokio::test]
