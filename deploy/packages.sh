@@ -15,6 +15,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # Debian) does not need the package.
 packages_table() {
   cat <<'TABLE'
+build binutils readelf
 build ca-certificates
 build ccache
 build cmake cmake
@@ -55,6 +56,10 @@ neon g++-aarch64-linux-gnu
 neon qemu-user-static qemu-aarch64-static
 proto npm npm
 package dpkg-dev dpkg-shlibdeps
+clients default-jdk-headless javac
+clients maven mvn
+clients nodejs node
+clients npm npm
 image buildah
 image debootstrap
 image podman

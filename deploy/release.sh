@@ -78,11 +78,16 @@ versions_table() {
   cat <<'TABLE'
 CMakeLists.txt ^project\(quantd VERSION ([0-9.]+)
 Dockerfile ^ARG VERSION=(.*)$
+client/java/pom.xml ^  <version>(.*)</version>
+client/node/package.json ^  "version": "(.*)"
+client/node/package-lock.json ^  "version": "(.*)"
 client/python/pyproject.toml ^version = "(.*)"
 client/python/src/quantd/__init__.py ^__version__ = "(.*)"
 client/python-core/pyproject.toml ^version = "(.*)"
 client/python-core/src/quantd_core/__init__.py ^__version__ = "(.*)"
+client/rust/Cargo.toml ^version = "(.*)"
 deploy/compose.yaml ^ +image: quantd:(.*)$
+deploy/helm/quantd/Chart.yaml ^(?:version|appVersion): "?([0-9.]+)
 deploy/kubernetes/base/kustomization.yaml newTag: "?([0-9.]+)
 deploy/kubernetes/overlays/sidecar/kustomization.yaml newTag: "?([0-9.]+)
 TABLE

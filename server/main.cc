@@ -83,6 +83,7 @@ int Serve(const Options& options) {
   log::Info("listening", {{"grpc", absl::StrJoin((*server)->grpc_addresses(), ",")},
                           {"http", (*server)->http_address()},
                           {"pid", getpid()}});
+  log::Flush();  // whoever sees the ready file finds them
   int exit_code = 0;
   absl::Duration lame_duck = options.lame_duck;
   if (!options.ready_file.empty()) {

@@ -16,6 +16,7 @@
 #include "quantd/targets.h"
 #include "quantd/v1/quantization.pb.h"
 #include "server/admission/admission.h"
+#include "server/drain_log.h"
 #include "server/http/http.h"
 #include "server/log/log.h"
 #include "server/loop/crew.h"
@@ -56,45 +57,6 @@ std::string Info(const Options& options) {
   if (!options.shared_memory_dir.empty()) info.add_extensions("shared_memory");
   return info.SerializeAsString();
 }
-
-// What a drain found, and what became of it.
-class DrainLog {
- public:
-  DrainLog(const transport::Counters& counters, metrics::Metrics& metrics)
-      : counters_(counters),
-        metrics_(metrics),
-        connections_(counters.connections),
-        calls_(counters.calls),
-        handled_(Handled()) {}
-
-  // Before the calls that are left are cut.
-  void Write() const {
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin_;
-    log::Info("drained", {{"connections", connections_},
-                          {"calls", calls_},
-                          {"calls_finished", Handled() - handled_},
-                          {"calls_cut", counters_.calls.load()},
-                          {"seconds", time.count()}});
-  }
-
- private:
-  uint64_t Handled() const {
-    uint64_t sum = 0;
-    for (const wire::MethodInfo& info : wire::kMethods) {
-      for (const metrics::Counter& counter : metrics_.method(info.method).handled) {
-        sum += counter.value();
-      }
-    }
-    return sum;
-  }
-
-  const transport::Counters& counters_;
-  metrics::Metrics& metrics_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  const int64_t connections_;
-  const int64_t calls_;
-  const uint64_t handled_;
-};
 
 std::string HostName() {
   char name[256] = {};
@@ -407,11 +369,12 @@ void Server::Drain(absl::Duration lame_duck) {
   c.transport->GoAway();
   c.backend.draining = true;
   c.health.EndWatches();
-  if (!c.transport->WaitForConnections(end)) {
+  const bool finished = c.transport->WaitForConnections(end);
+  drain_log.Write();
+  if (!finished) {
     c.transport->EndCalls(rpc::Draining());
     c.transport->WaitForConnections(end + std::chrono::milliseconds(200));
   }
-  drain_log.Write();
   c.transport->Close();
   while (c.calls.live() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   c.crew.reset();

@@ -23,7 +23,8 @@ arrows       default  -        test                 include arrows, coroutine di
 format       default  -        test                 clang-format, shellcheck, Python's syntax
 proto        default  -        build,test,proto     buf lint, buf breaking against the released contract
 unit         default  release  build,test           C++ unit tests, every case of gtest a case here
-deploy       default  release  build,test           manifests, compose file, scrape configuration, unit, bill of materials, release script
+deploy       default  release  build,test           manifests, compose file, unit, bill of materials, release script
+monitoring   default  release  build,test           alerts, recording rules and dashboard under Prometheus
 e2e          default  release  build,test           the real binaries: flags, ports, metrics, drain, bad input
 python       default  release  build,test           the Python client against a running server
 conformance  default  release  build,test           ONNX node tests, ONNX Runtime and ml_dtypes over the wire
@@ -31,7 +32,7 @@ engine       default  release  build,test           the engine in the process: i
 asan         default  -        build,test           tests of core and server, fuzz runs, attacks and load, under ASan and UBSan
 tsan         default  -        build,test           the rooms with threads, attacks and load, under ThreadSanitizer
 neon         default  -        build,test,neon      the core's unit tests for arm64 (cross-compiled, under qemu)
-clients      long     release  build,test           the clients in other languages (QUANTD_CLIENTS) against the real server, byte for byte
+clients      long     release  build,test,clients   the clients in other languages (QUANTD_CLIENTS) against the real server, byte for byte
 tsan_e2e     long     -        build,test           all e2e tests against a server under ThreadSanitizer
 soak         long     release  build,test           clients of all kinds at once, for minutes (QUANTD_SOAK_SECONDS)
 fuzz         long     -        build,test,clang     libFuzzer, coverage guided: a minute for all targets (QUANTD_FUZZ_SECONDS, QUANTD_FUZZ_RUNS)

@@ -21,6 +21,7 @@
 #include "absl/debugging/symbolize.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/civil_time.h"
+#include "server/log/log.h"
 
 namespace quantd::log {
 namespace {
@@ -29,6 +30,7 @@ constexpr int kFrames = 48;
 // If the stack can't be walked, or nobody takes the lines, the process ends after so long.
 constexpr unsigned kMostSeconds = 5;
 constexpr int kWriteMilliseconds = 200;
+constexpr int kMostPauses = 100;
 
 struct Known {
   int number;
@@ -230,6 +232,10 @@ void OnCrash(int number, siginfo_t* info, void* /*context*/) {
   sigaddset(&alarm_only, SIGALRM);
   pthread_sigmask(SIG_UNBLOCK, &alarm_only, nullptr);
   alarm(kMostSeconds);
+
+  // What was logged before: it says how it came to this.
+  constexpr timespec kPause = {0, 1'000'000};
+  for (int i = 0; i < kMostPauses && !Idle(); ++i) nanosleep(&kPause, nullptr);
 
   const char* name = "?";
   for (const Known& known : kSignals) {

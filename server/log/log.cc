@@ -44,6 +44,15 @@ void Start(const Settings& settings) {
   lowest.store(settings.level);
 }
 
+void Flush(std::chrono::milliseconds most) {
+  if (Logger* const current = logger.load()) current->Flush(most);
+}
+
+bool Idle() {
+  const Logger* const current = logger.load();
+  return current == nullptr || current->idle();
+}
+
 void Stop(std::chrono::milliseconds most) {
   if (logger.load() == nullptr) return;
   TellAll(true);

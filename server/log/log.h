@@ -66,6 +66,11 @@ struct Lost {
 
 // Lines go to the descriptor from now on. Once, before other threads log.
 void Start(const Settings& settings);
+// Waits until what was logged is written, for `most` at most: before others are told that they can
+// read it.
+void Flush(std::chrono::milliseconds most = std::chrono::milliseconds(200));
+// Whether it is, as far as a signal handler may find out: lines that were dropped count as waiting.
+bool Idle();
 // Writes what is left, as long as that takes no longer than `most`, and ends the log.
 void Stop(std::chrono::milliseconds most = std::chrono::milliseconds(500));
 

@@ -130,18 +130,21 @@ void Logger::Write(Level level, absl::string_view event, const Fields& fields) {
   parts_->logger->log(spdlog::level::info, spdlog::string_view_t(line.data(), line.size()));
 }
 
+bool Logger::Flush(std::chrono::milliseconds most) {
+  const auto end = std::chrono::steady_clock::now() + most;
+  while (written() + failed() + dropped() < parts_->sent.load()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+bool Logger::idle() const { return written() + failed() >= parts_->sent.load(); }
+
 bool Logger::Close(std::chrono::milliseconds most) {
-  const auto over = [this] { return written() + failed() + dropped() >= parts_->sent.load(); };
-  const auto wait = [&over](std::chrono::milliseconds time) {
-    const auto end = std::chrono::steady_clock::now() + time;
-    while (!over() && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return over();
-  };
-  if (wait(most)) return true;
+  if (Flush(most)) return true;
   parts_->sink->closing.store(true);
-  if (wait(std::chrono::milliseconds(4 * kPollMilliseconds))) return true;
+  if (Flush(std::chrono::milliseconds(4 * kPollMilliseconds))) return true;
   // Ending the pool would wait for its thread. Reachable for ever, so it is no leak.
   static auto* const left_behind = new std::vector<std::shared_ptr<Parts>>;
   left_behind->push_back(parts_);

@@ -24,10 +24,14 @@ class Logger {
   ~Logger();
 
   void Write(Level level, absl::string_view event, const Fields& fields);
+  // Waits until all is written or lost. False: that took longer.
+  bool Flush(std::chrono::milliseconds most);
   // Writes what waits, for `most` at most; what is left then is dropped. Call once. False: the
   // thread is stuck in a write that does not end, and is left behind with what it uses.
   bool Close(std::chrono::milliseconds most);
 
+  // Takes no lock.
+  bool idle() const;
   uint64_t written() const;
   uint64_t dropped() const;  // the queue was full
   uint64_t failed() const;

@@ -131,8 +131,8 @@ class Metrics {
   // Counts a finished operation.
   void CountElements(Method method, DataType input, DataType output, int64_t elements);
 
-  // Counts a call that is over. `trace_id`: of the sampled trace that it belongs to, in hexadecimal,
-  // or empty.
+  // Counts a call that is over. `trace_id`: of the sampled trace that it belongs to, in
+  // hexadecimal, or empty.
   void CountCall(Method method, absl::StatusCode code, Histogram::Duration time,
                  const std::string& trace_id);
   // So many cores have computed for so long.

@@ -1,5 +1,5 @@
-// The page of metrics: families of series, as Prometheus' text and as OpenMetrics, which has room for
-// exemplars.
+// The page of metrics: families of series, as Prometheus' text and as OpenMetrics, which has room
+// for exemplars.
 #ifndef QUANTD_SERVER_METRICS_PAGE_H_
 #define QUANTD_SERVER_METRICS_PAGE_H_
 

@@ -76,8 +76,8 @@ bool IsOthersVariable(absl::string_view name, absl::string_view value) {
       "ADDRESS", "AUTH_TOKEN", "AUTH_TOKEN_FILE", "TLS_CA", "TLS_CERT", "TLS_CLIENT_CERT",
       "TLS_KEY", "SIMD",       "TLS_CLIENT_KEY",  "THREADS"};
   constexpr absl::string_view kProject[] = {
-      "BINARY",   "LOGS", "PROTO_DIR",    "RANDOM_SECONDS", "ROOT",
-      "SANITIZE", "SEED", "SOAK_SECONDS", "SOURCE",         "STRESS_SECONDS"};
+      "BINARY", "CLIENTS",  "INDEX", "LOGS",         "PROTO_DIR", "REGISTRY",      "RANDOM_SECONDS",
+      "ROOT",   "SANITIZE", "SEED",  "SOAK_SECONDS", "SOURCE",    "STRESS_SECONDS"};
   constexpr absl::string_view kProjectPrefixes[] = {"BUILD", "FUZZ_", "TEST_"};
   const auto is_name = [name](absl::string_view known) { return known == name; };
   const auto begins = [name](absl::string_view prefix) { return absl::StartsWith(name, prefix); };

@@ -43,8 +43,11 @@ struct Options {
   std::string otlp_endpoint;  // empty: nothing is traced
   double trace_sample_ratio = 0;
 
-  // Calls that may be open: those that are worked on, those that wait, and a few that watch.
-  int64_t max_calls() const { return max_inflight_requests + max_queued_requests + 256; }
+  // Calls that may be open: those that are worked on, those that wait, one a connection that watches
+  // health, as clients of several servers do, and a few others.
+  int64_t max_calls() const {
+    return max_inflight_requests + max_queued_requests + max_connections + 256;
+  }
 };
 
 // What the command line asks for instead of a server.

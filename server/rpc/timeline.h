@@ -1,8 +1,8 @@
 // Where the time of a call went, for who asks: the trailer quantd-timing-us, and spans.
 //
 //   decode  reading the message's fields
-//   queue   from the call's (or item's) arrival to the start of its kernel, without decode: the rest
-//           of the message on its way, and waiting for memory and a core
+//   queue   from the call's (or item's) arrival to the start of its kernel, without decode: the
+//           rest of the message on its way, and waiting for memory and a core
 //   kernel  computing the answer
 //   encode  what is written around it
 //

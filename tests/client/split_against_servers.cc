@@ -3,7 +3,7 @@
 //                                               little, give the same; prints what was compared
 //   split_against_servers large ADDRESS         one DynamicQuantize of 128 MiB; prints how it ended
 //   split_against_servers calls ADDRESS         small calls until its input ends: prints "ready"
-//                                               after the first one and then what became of them, as
+//                                               after the first one, then what became of them, as
 //                                               tests/e2e/rollout_clients.py does
 #include <atomic>
 #include <chrono>

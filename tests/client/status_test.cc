@@ -43,7 +43,7 @@ TEST(Status, DetailsThatAreNoneDoNoHarm) {
   EXPECT_TRUE(FromGrpc(grpc::Status::OK).ok());
 }
 
-// A server that stops, or a proxy before it, resets what it drops; the caller has cancelled nothing.
+// A server that stops, or a proxy before it, resets what it drops: nobody here has cancelled it.
 TEST(Status, AResetOfThePeersIsUnavailable) {
   const auto code = [](grpc::StatusCode given, const char* message) {
     return FromGrpc(grpc::Status(given, message)).code();

@@ -351,3 +351,14 @@ def test_the_charts_flags_are_the_servers(request):
     project = re.search(r"project\(quantd VERSION ([\d.]+)", (chart.ROOT / "CMakeLists.txt").read_text()).group(1)
     assert (named.group(1) or named.group(2)) == project
     assert f'appVersion: "{project}"' in (chart.CHART / "Chart.yaml").read_text()
+
+
+def test_the_readmes_examples_are_yaml_and_name_metrics_that_exist():
+    text = (chart.CHART / "README.md").read_text()
+    examples = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.S) if "{{" not in block]
+    assert len(examples) == 2 and all(yaml.safe_load(block) for block in examples)
+    golden = (chart.ROOT / "tests/golden/metrics.txt").read_text()
+    for name in {name for block in examples for name in re.findall(r"\bquantd_\w+", block)} - {"quantd_busy_share"}:
+        assert f"# TYPE {name} " in golden, name
+    values = yaml.safe_load((chart.CHART / "values.yaml").read_text())
+    assert f"name: {{as: {values['autoscaling']['metric']}}}" in text

@@ -156,8 +156,8 @@ def test_a_file_with_another_version_is_named(clone, file):
 
 
 def test_every_file_that_says_the_version_is_in_the_table():
-    """Manifests, packages and charts: lines of the kind `version = "0.1.0"`, `image: quantd:0.1.0`, `newTag: 0.1.0`."""
-    pattern = rf"^\s*(\"?(app)?version\"?|__version__|newTag|tag|image|<version>)\s*[:=>].*{re.escape(VERSION)}\"?,?$"
+    """Manifests, packages and charts: lines of the kind `version = "0.1.0"`, `image: quantd:0.1.0`, `<version>0.1.0<`."""
+    pattern = rf"^\s*(\"?(app)?version\"?|__version__|newTag|tag|image)\s*[:=].*{re.escape(VERSION)}\"?,?$|^  <version>{re.escape(VERSION)}<"
     done = subprocess.run(["git", "grep", "-lIiE", pattern.replace(r"\s", "[[:space:]]"), "--", ":!tests", ":!*lock*"], cwd=ROOT, capture_output=True, text=True)
     assert set(done.stdout.split()) <= set(FILES)
 

@@ -1,5 +1,6 @@
 """The unit, as systemd reads it, and the server under the walls that it describes."""
 
+import ctypes
 import pathlib
 import re
 import shutil
@@ -19,9 +20,19 @@ def settings(name):
     return re.findall(rf"^{name}=(.*)$", (SYSTEMD / "quantd.service").read_text(), re.MULTILINE)
 
 
+def need_systemd(seccomp=False):
+    """systemd-analyze, which knows what @system-service is; and the library that can make a filter of it."""
+    if shutil.which("systemd-analyze") is None or subprocess.run(["systemd-analyze", "--version"], capture_output=True).returncode != 0:
+        pytest.skip("no systemd-analyze that runs on this machine")
+    if seccomp:
+        try:
+            ctypes.CDLL("libseccomp.so.2")
+        except OSError:
+            pytest.skip("no libseccomp on this machine")
+
+
 def analyze(*arguments):
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("no systemd-analyze on this machine")
+    need_systemd()
     return subprocess.run(["systemd-analyze", "--no-pager", *map(str, arguments)], capture_output=True, text=True)
 
 
@@ -61,8 +72,7 @@ def test_every_default_is_a_flag_with_that_default():
 
 def test_the_server_works_behind_its_walls(tmp_path):
     """Under the unit's system calls, address families and memory that is never writable and executable."""
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("no systemd-analyze on this machine, which knows what @system-service is")
+    need_systemd(seccomp=True)
     socket, ready = tmp_path / "socket", tmp_path / "ready.json"
     command = [sys.executable, ROOT / "tests/packages/confined.py", SYSTEMD / "quantd.service"]
     command += [QUANTD, f"--listen=unix:{socket},127.0.0.1:0,localhost:0", "--http_listen=127.0.0.1:0", f"--ready_file={ready}"]
@@ -83,8 +93,7 @@ def test_the_server_works_behind_its_walls(tmp_path):
 
 def test_the_walls_are_walls():
     """confined.py refuses to go on where what must fail works; and what it runs can't do it."""
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("no systemd-analyze on this machine, which knows what @system-service is")
+    need_systemd(seccomp=True)
     command = [sys.executable, ROOT / "tests/packages/confined.py", SYSTEMD / "quantd.service", sys.executable, "-c"]
     program = "import socket, sys\ntry:\n socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)\nexcept OSError: sys.exit(7)"
     assert subprocess.run([*command, program]).returncode == 7

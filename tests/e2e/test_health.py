@@ -113,6 +113,18 @@ def test_draining_is_seen_everywhere_and_ends_watches(start):
     assert server.process.wait(20) == 0
 
 
+def test_watches_of_every_connection_take_no_calls_place(start):
+    """Clients of several servers keep a Watch open: where as many as may connect do, as many calls as before get through."""
+    server = start("--max_connections=400", "--max_inflight_requests=4", "--max_queued_requests=4")
+    channels = [server.channel() for _ in range(300)]  # more than the 256 and 8 that are left without them
+    watches = [health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60) for channel in channels]
+    assert [next(watch).status for watch in watches] == [SERVING] * len(watches)
+    late = pb_grpc.QuantizationServiceStub(channels[-1])
+    assert late.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
+    for watch in watches:
+        watch.cancel()
+
+
 def test_watches_whose_clients_went_away_do_not_stay(server):
     """Each leaves within seconds; seen by the file descriptors of their connections."""
     before = server.metrics()["process_open_fds"]

@@ -20,7 +20,7 @@ SECRET = 123456.75
 
 
 def bad(stub, metadata=()):
-    """A call that fails: its zero point has no element; x holds what must not be in any log."""
+    """A call that fails: more scales than it takes; they and x hold what must not be in any log."""
     call = stub.Quantize.future(quantize([SECRET], scale=[0.5, SECRET, SECRET]), timeout=10, metadata=metadata)
     assert call.exception().code() == grpc.StatusCode.INVALID_ARGUMENT
 
@@ -37,7 +37,7 @@ def test_a_failed_call_has_a_line_without_its_contents(start):
     server = start()
     bad(server.stub, (("x-request-id", "id 7"), ("traceparent", TRACE)))
     line = first(server, "call failed")
-    assert re.search(r"Z quantd: call failed method=Quantize code=INVALID_ARGUMENT peer=ipv4:127\.0\.0\.1:\d+ field=scale ", line)
+    assert re.search(r"Z quantd: call failed method=Quantize code=INVALID_ARGUMENT peer=ipv4:127\.0\.0\.1:\d+ field=axis ", line)
     assert line.endswith(f' request_id="id 7" traceparent={TRACE}')
     items = [pb.StreamRequest(id=1, quantize=quantize([SECRET], scale=[SECRET, SECRET]))]
     list(server.stub.Stream(iter(items), timeout=10))
@@ -148,7 +148,7 @@ def test_too_many_connections_have_lines_at_a_bounded_rate(start):
         peers.append(socket.create_connection((host, int(port))))
     line = first(server, "connection refused")
     assert "reason=too_many" in line and "peer=ipv4:127.0.0.1:" in line
-    wait_for(lambda: server.metrics()['quantd_guard_actions_total{action="connection_refused"}'] >= 90, 20, "they are counted")
+    wait_for(lambda: server.metrics()['quantd_guard_actions_total{action="connection_refused"}'] >= 20, 20, "they are counted")
     assert len(lines(server, "connection refused")) <= 20
     for peer in peers:
         peer.close()
@@ -190,7 +190,8 @@ def test_the_drain_says_what_became_of_the_calls(start):
     wait_for(lambda: server.metrics()["quantd_calls"] == 1, 20, "the call is there")
     assert server.metrics()["quantd_draining"] == 0
     assert server.stop(30) == 0
-    assert re.search(r" drained connections=\d+ calls=1 calls_finished=1 calls_cut=0 seconds=", first(server, "drained"))
+    # It was told why, but did not finish by itself.
+    assert re.search(r" drained connections=\d+ calls=1 calls_finished=0 calls_cut=1 seconds=", first(server, "drained"))
     upload = start("--drain_seconds=0.2")
     half = Peer(upload.address)
     stream = half.open("Quantize")
@@ -216,7 +217,7 @@ def test_a_crash_leaves_a_stack_and_its_own_exit_status(start, form, number, tmp
     else:
         assert re.search(rf"Z quantd: error: crashed signal={number.name} number={int(number)} sent_by=\d+ version=\S+ build_id=[0-9a-f]{{40}} thread=\d+$", crash[0])
         assert len(crash) > 3 and "quantd: error: frame n=0 module=" in crash[1]
-        assert any("module=quantd" in line and "main" in line for line in crash[1:])
+        assert any("module=quantd offset=0x" in line and "symbol=" in line for line in crash[1:])
 
 
 class Unread:

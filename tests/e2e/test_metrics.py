@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -13,7 +14,9 @@ import grpc
 import numpy as np
 import pytest
 
+from http2 import DATA, Peer, frame, message
 from support import ROOT, SERVICE, pb, quantize, tensor, wait_for
+from test_overload import upload_somehow
 
 GOLDEN = ROOT / "tests" / "golden" / "metrics.txt"
 
@@ -79,8 +82,6 @@ def test_what_is_counted(start):
         'quantd_kernel_seconds_count{operation="dynamic_quantize"}': 5,
         "quantd_queue_seconds_count": 8,
         "quantd_saturated_elements_total": 3,
-        "quantd_inflight_requests": 0,
-        "quantd_inflight_bytes": 0,
     }
     assert {name: now[name] for name in expected} == expected
     assert now["process_cpu_seconds_total"] >= before["process_cpu_seconds_total"]
@@ -123,6 +124,63 @@ def test_the_page_says_that_a_drain_has_begun(start):
     server = start("--lame_duck_seconds=5")
     server.signal()
     wait_for(lambda: server.metrics()["quantd_draining"] == 1, 4, "the drain is on the page")
+
+
+def test_gauges_show_what_is_there_and_go_back(start):
+    """Answers that nobody reads, a call that waits behind them, an upload that stands still: each is seen, and then gone."""
+    server = start("--memory_budget_bytes=20000000", "--stall_timeout=60", "--queue_timeout=60")
+    names = ["calls", "connections", "inflight_requests", "inflight_bytes", "receiving_bytes", "queued_requests"]
+
+    def gauges():
+        now = server.metrics()
+        return {name: now[f"quantd_{name}"] for name in names}
+
+    before = gauges()
+    big = pb.DynamicQuantizeRequest(x=tensor(np.ones(2 << 20))).SerializeToString()
+    peers = [Peer(server.address, window=0) for _ in range(12)]
+    threads = [threading.Thread(target=upload_somehow, args=(peer, big), daemon=True) for peer in peers]
+    for thread in threads:
+        thread.start()
+    peers.append(Peer(server.address))
+    peers[-1].send(frame(DATA, 0, peers[-1].open("Quantize"), message(bytes(1 << 20))[:5000]))
+    now = wait_for(lambda: (g := gauges())["queued_requests"] > 0 and g["receiving_bytes"] > 0 and g, 60, "one waits, one comes in")
+    assert now["calls"] >= before["calls"] + 3 and now["connections"] >= before["connections"] + 13
+    assert now["inflight_requests"] > 0 and now["inflight_bytes"] >= 2 << 20
+    for peer in peers:
+        peer.close()
+    wait_for(lambda: gauges() == before, 30, "nothing of it is left")
+
+
+def test_the_queue_is_what_clients_wait_for(start):
+    """48 calls of 4 MiB in flight: what they wait for beyond the kernel is in quantd_queue_seconds, not beside it."""
+    server = start()
+    payload = pb.DynamicQuantizeRequest(x=tensor(np.linspace(-1, 1, 1 << 20, dtype=np.float32))).SerializeToString()
+    seen, all_open = [], threading.Barrier(48)
+
+    def call():
+        """Waits from its first byte to the last one of its answer."""
+        with Peer(server.address, timeout=120, window=1 << 24) as peer:
+            all_open.wait()
+            begin = time.monotonic()
+            stream = peer.upload(payload)
+            assert len(peer.ended(stream, 120)) > 1 << 20
+            seen.append(time.monotonic() - begin)
+
+    threads = [threading.Thread(target=call) for _ in range(48)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 48
+    name = f'grpc_server_handling_seconds_count{{{labels("DynamicQuantize")}}}'
+    wait_for(lambda: server.metrics()[name] == 48, 20, "all are counted")
+    now = server.metrics()
+    queue, clients = now["quantd_queue_seconds_sum"], sum(seen)
+    assert now["quantd_queue_seconds_count"] == 48
+    # The rest is the kernel, and the answer on its way to 48 threads of one interpreter.
+    assert 0.3 * clients < queue < 1.02 * clients
+    kernel = now['quantd_kernel_seconds_sum{operation="dynamic_quantize"}']
+    assert kernel <= now["quantd_busy_core_seconds_total"] <= now["quantd_cores"] * kernel + 0.001
 
 
 def test_deadlines_and_cancellations_are_counted(start):

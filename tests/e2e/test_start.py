@@ -40,7 +40,7 @@ def test_wrong_options_are_one_line_and_exit_code_2(flags, environment, named):
     code, out, error = run(*flags, environment=environment)
     assert code == 2
     assert out == ""
-    lines = [line for line in error.splitlines() if not re.match(r"\d{4}-\d\d-\d\dT\S+ quantd: (config|listen|stop)", line)]
+    lines = [line for line in error.splitlines() if not re.match(r"\d{4}-\d\d-\d\dT\S+ quantd: (config|listen|drain|stop)", line)]
     assert len(lines) == 1, error
     assert lines[0].startswith("quantd: ") and named in lines[0]
 

@@ -13,11 +13,13 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+import grpc
 import numpy as np
+import promql_parser
 import pytest
 import yaml
 
-from support import MONITORING, ROOT, RULE_FILES, alerts, dashboard, panels, rules
+from support import MONITORING, ROOT, RULE_FILES, alerts, dashboard, nodes, panels, rules
 from test_dashboard import substituted
 
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
@@ -28,6 +30,8 @@ from support import Server, pb, quantize, tensor, tensor_pb2, wait_for  # noqa: 
 sys.modules["support"] = _own
 
 PANELS = list(panels(dashboard()))
+# So that traffic() finds it full.
+LIMITS = ("--max_message_bytes=16000000", "--threads=2", "--max_connections=64", "--max_inflight_requests=1", "--max_queued_requests=1")
 
 
 class Prometheus:
@@ -81,35 +85,57 @@ class Prometheus:
             self.process.wait()
 
 
-def traffic(server):
-    """A little of everything: good, bad, dynamic, with a report, saturated, a stream, cancelled, late, too large, refused."""
-    stub = server.stub
-    for _ in range(5):
-        stub.Quantize(quantize([[0.0, 1.0, 300.0]], report_error=True), timeout=60)
-        stub.DynamicQuantize(pb.DynamicQuantizeRequest(x=tensor(np.linspace(-1, 1, 5000))), timeout=60)
-    raw = tensor_pb2.Tensor(data_type=2, shape=[3], raw_data=b"\x01\x02\x03")
-    stub.Dequantize(pb.DequantizeRequest(x=raw, scale=tensor(0.5)), timeout=60)
-    stub.GetServerInfo(pb.GetServerInfoRequest(), timeout=60)
-    stub.Quantize.future(quantize([1.0], scale=0), timeout=60).exception()
-    items = [pb.StreamRequest(id=i, quantize=quantize([1.0] * 100, scale=i % 2)) for i in range(6)]
-    list(stub.Stream(iter(items), timeout=60))
-    large = pb.DynamicQuantizeRequest(x=tensor(np.ones(2_000_000)))
-    calls = [stub.DynamicQuantize.future(large, timeout=60) for _ in range(8)]
-    calls[-1].cancel()
-    stub.DynamicQuantize.future(large, timeout=0.02).exception()
+def end(calls):
+    """Waits for each, however it ends: the server is full at times, and some are cancelled."""
     for call in calls:
         try:
             call.exception()
-        except Exception:  # noqa: S110, BLE001  # the cancelled one
+        except grpc.FutureCancelledError:
             pass
-    stub.DynamicQuantize.future(pb.DynamicQuantizeRequest(x=tensor(np.ones(6_000_000))), timeout=60).exception()
+
+
+def read(answers):
+    try:
+        return list(answers)
+    except grpc.RpcError:
+        return []
+
+
+def traffic(server):
+    """A little of everything: good, bad, dynamic, with a report, saturated, a stream, more than fits, cancelled, late, too large,
+    and a peer that speaks something else."""
+    stub = server.stub
+    some = pb.DynamicQuantizeRequest(x=tensor(np.linspace(-1, 1, 5000)))
+    raw = tensor_pb2.Tensor(data_type=2, shape=[3], raw_data=b"\x01\x02\x03")
+    for _ in range(5):
+        end([stub.Quantize.future(quantize([[0.0, 1.0, 300.0]], report_error=True), timeout=60)])
+        end([stub.DynamicQuantize.future(some, timeout=60)])
+    end([stub.Dequantize.future(pb.DequantizeRequest(x=raw, scale=tensor(0.5)), timeout=60)])
+    end([stub.GetServerInfo.future(pb.GetServerInfoRequest(), timeout=60)])
+    end([stub.Quantize.future(quantize([1.0], scale=0), timeout=60)])
+    read(stub.Stream(iter([pb.StreamRequest(id=i, quantize=quantize([1.0] * 100, scale=i % 2)) for i in range(6)]), timeout=60))
+    # Answers that nobody reads keep the only permit, and one request may wait.
+    item = pb.StreamRequest(id=1, dynamic_quantize=pb.DynamicQuantizeRequest(x=tensor(np.ones(3_500_000))))
+    unread = stub.Stream(iter([item] * 4), timeout=60)
+    time.sleep(0.5)
+    waiting = [stub.Quantize.future(quantize([1.0]), timeout=60) for _ in range(8)]
+    time.sleep(0.5)
+    read(unread)
+    end(waiting)
+    large = pb.DynamicQuantizeRequest(x=tensor(np.ones(2_000_000)))
+    calls = [stub.DynamicQuantize.future(large, timeout=60) for _ in range(8)]
+    calls[-1].cancel()
+    end([*calls, stub.DynamicQuantize.future(large, timeout=0.02)])
+    end([stub.DynamicQuantize.future(pb.DynamicQuantizeRequest(x=tensor(np.ones(6_000_000))), timeout=60)])
+    with socket.create_connection(server.address.rsplit(":", 1), timeout=10) as peer:
+        peer.sendall(b"GET / HTTP/1.1\r\nHost: quantd\r\n\r\n")
+        peer.recv(100)
 
 
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory):
     """(server, Prometheus), with traffic that goes on until the last test."""
-    limits = ("--max_message_bytes=16000000", "--threads=2", "--max_connections=20")
-    server = Server(tmp_path_factory.mktemp("server"), *limits, f"--shared_memory_dir={tmp_path_factory.mktemp('memory')}")
+    server = Server(tmp_path_factory.mktemp("server"), *LIMITS, f"--shared_memory_dir={tmp_path_factory.mktemp('memory')}")
     prometheus = Prometheus(tmp_path_factory.mktemp("prometheus"), [server.http])
     over = threading.Event()
     failures = []
@@ -145,6 +171,27 @@ def test_every_panel_has_data(panel, busy):
         assert named <= labels, f"{panel['title']}: {named} of {labels}"
 
 
+def test_the_traffic_was_of_every_kind(busy):
+    """Or the panels above had only zeros to show."""
+    _, prometheus = busy
+    for reason in ("queue_full", "message_too_large"):
+        wait_for(lambda: prometheus.query(f'quantd_rejected_total{{reason="{reason}"}} > 0'), 60, reason)
+    for code in ("OK", "InvalidArgument", "Unavailable", "ResourceExhausted"):
+        wait_for(lambda: prometheus.query(f'sum(grpc_server_handled_total{{grpc_code="{code}"}}) > 0'), 60, code)
+    wait_for(lambda: prometheus.query('sum(grpc_server_handled_total{grpc_code=~"Canceled|DeadlineExceeded"}) > 0'), 60, "given up")
+    wait_for(lambda: prometheus.query('quantd_connections_ended_total{reason=~"protocol_error|no_handshake"} > 0'), 60, "a stranger")
+    wait_for(lambda: prometheus.query("quantd:requests_failed:rate1h > 0"), 60, "failures that count")
+
+
+def test_a_full_server_becomes_an_alert(busy):
+    """Pending: each waits for minutes before it fires."""
+    _, prometheus = busy
+    full = 'ALERTS{alertname="QuantdRejects",reason="queue_full"}'
+    wait_for(lambda: prometheus.query(full), 120, "rejects")
+    wait_for(lambda: prometheus.query('ALERTS{alertname="QuantdAvailabilityBurn",window="1h"}'), 120, "the burn")
+    assert not prometheus.query('ALERTS{alertname=~"QuantdAbsent|QuantdDown|QuantdCrashLoop|QuantdRulesIncomplete|QuantdStuck"}')
+
+
 def test_the_variables_have_values(busy):
     _, prometheus = busy
     wait_for(lambda: prometheus.query("quantd_build_info"), 60, "a scrape")
@@ -160,10 +207,6 @@ def test_every_recorded_series_has_data(rule, busy):
 
 def terms(expression):
     """The parts of an alert that must have series before anything is compared: its selectors, with their ranges."""
-    import promql_parser
-
-    from support import nodes
-
     for node in nodes(expression):
         if isinstance(node, promql_parser.VectorSelector):
             yield str(node)

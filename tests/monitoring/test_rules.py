@@ -89,6 +89,19 @@ def test_burn_rates_of_all_windows_are_the_same_but_for_the_window():
         assert len(set(expressions.values())) == 1, name
 
 
+def test_the_readme_makes_objects_for_the_operator(tmp_path):
+    """Its shell block, with a kubectl that keeps what it is given."""
+    (block,) = re.findall(r"```sh\n(.*?)```", (MONITORING / "README.md").read_text(), re.S)
+    fake = tmp_path / "kubectl"
+    fake.write_text(f'#!/bin/sh\n[ "$1" != apply ] || {{ cat; echo ---; }} >>{tmp_path / "objects"}\n')
+    fake.chmod(0o755)
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    subprocess.run(["bash", "-euo", "pipefail", "-c", block], cwd=MONITORING.parents[1], env=path, check=True, timeout=60)
+    objects = [item for item in yaml.safe_load_all((tmp_path / "objects").read_text()) if item]
+    assert [item["metadata"]["name"] for item in objects] == ["quantd-" + file.removesuffix(".yml") for file in RULE_FILES]
+    assert [rule for item in objects for group in item["spec"]["groups"] for rule in group["rules"]] == rules()
+
+
 # Changed rules: the cases must notice each.
 
 

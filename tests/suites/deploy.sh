@@ -5,8 +5,7 @@ source "$SUITES/gotool.sh"
 
 prepare() {
   unpack_program kubectl kubernetes-client '^(kubectl|kubernetes-client)$' &&
-    unpack_program promtool prometheus '^(prometheus|promtool)$' &&
-    unpack_program systemd-analyze systemd '^(systemd|libsystemd-shared|libfdisk1|libmount1|libblkid1|libseccomp2)$' && prepare_venv || return
+    prepare_venv || return
   # The chart's tests say that they were skipped where it can't be had.
   build_go_tool helm helm.sh/helm/v3/cmd/helm@v3.13.3 || note "no helm could be built"
 }

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "commands/commands.h"
 #include "commands/listener.h"
+#include "commands/own_server.h"
 #include "engine/errors.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "quantd/client/client.h"
@@ -79,7 +82,13 @@ absl::Status RunHealth(const Options& options) {
   const std::string& address = *found;
   // A channel that checks health by itself would not ask a server that says NOT_SERVING.
   const client::Client client(address, {.health_check = false});
-  const auto stub = health::Health::NewStub(client.channel());
+  std::shared_ptr<::grpc::Channel> channel = client.channel();
+  if (options.address.empty() && std::getenv("QUANTD_TLS_CA") == nullptr) {
+    absl::StatusOr<std::shared_ptr<::grpc::Channel>> own = ChannelToOwnServer(address);
+    if (!own.ok()) return own.status();
+    channel = *std::move(own);
+  }
+  const auto stub = health::Health::NewStub(channel);
   ::grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(options)));
   health::HealthCheckRequest request;

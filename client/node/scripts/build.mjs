@@ -12,11 +12,7 @@ const root = path.join(here, '..', '..');
 process.chdir(here);
 const require = createRequire(import.meta.url);
 
-// From a packed source (npm pack) the copies are all there is.
-const fresh = fs.existsSync(path.join(root, 'proto/quantd/v1'));
-for (const folder of ['dist', 'src/generated', ...(fresh ? ['proto'] : [])]) {
-  fs.rmSync(folder, {recursive: true, force: true});
-}
+for (const folder of ['dist', 'src/generated', 'proto']) fs.rmSync(folder, {recursive: true, force: true});
 fs.mkdirSync('src/generated', {recursive: true});
 fs.cpSync(path.join(root, 'proto/quantd/v1'), 'proto/quantd/v1', {recursive: true});
 fs.cpSync(path.join(root, 'deploy/service_config.json'), 'src/generated/service_config.json');

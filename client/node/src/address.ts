@@ -28,3 +28,10 @@ export function target(given?: string): string {
   if (scheme === undefined) return address.includes('://') ? address : withPort(address);
   return scheme + address.slice(scheme.length).split(',').map(withPort).join(',');
 }
+
+/** Whether what is sent to a target stays on this machine: Unix sockets and loopback. */
+export function isLocal(given: string): boolean {
+  if (given.startsWith('unix:') || given.startsWith('unix-abstract:')) return true;
+  const hosts = given.replace(/^(dns:(\/\/[^/]*\/)?|ipv[46]:)/, '').split(',');
+  return hosts.every((host) => /^(127(\.\d{1,3}){3}|localhost|\[::1\])(:\d+)?$/.test(host));
+}

@@ -54,6 +54,11 @@ export class QuantdClient {
     return this.#call('DynamicQuantizeRequest', this.stub.dynamicQuantize, request, options);
   }
 
+  /** The codes that vector databases have for embeddings. */
+  quantizeEmbeddings(request: m.QuantizeEmbeddingsRequest, options?: CallOptions): Promise<m.QuantizeEmbeddingsResponse__Output> {
+    return this.#call('QuantizeEmbeddingsRequest', this.stub.quantizeEmbeddings, request, options);
+  }
+
   /** The server's version and limits. */
   getServerInfo(options?: CallOptions): Promise<m.GetServerInfoResponse__Output> {
     return this.#call('GetServerInfoRequest', this.stub.getServerInfo, {}, options);

@@ -2,7 +2,7 @@
 
 import * as fs from 'node:fs';
 import * as grpc from '@grpc/grpc-js';
-import {target} from './address.js';
+import {isLocal, target} from './address.js';
 import {QuantdClient} from './client.js';
 import {stubs} from './contract.js';
 import serviceConfig from './generated/service_config.json';
@@ -16,8 +16,13 @@ export interface ConnectOptions {
   tlsCert?: string;
   /** PEM file of its key. QUANTD_TLS_KEY. */
   tlsKey?: string;
-  /** File whose first line is the token to send (Authorization: Bearer). QUANTD_AUTH_TOKEN_FILE. */
+  /**
+   * File with the token that the server wants (its --auth_token_file): the first line that is neither blank nor a comment (#), read
+   * again when it may have changed. Without TLS it is sent over loopback and Unix sockets only. QUANTD_AUTH_TOKEN_FILE.
+   */
   authTokenFile?: string;
+  /** Send the token over a network without TLS all the same, for a proxy that adds TLS, say. */
+  allowInsecureToken?: boolean;
   /** gRPC's own credentials, in place of the files for TLS: `grpc.credentials.createSsl()` takes the system's authorities. */
   credentials?: grpc.ChannelCredentials;
   /** Service config in place of deploy/service_config.json: round robin, five tries of what is UNAVAILABLE. */
@@ -66,8 +71,14 @@ const WINDOW_BYTES = 8 << 20;
  * that of QUANTD_ADDRESS, else 127.0.0.1:50051. Connects with the first call. To be closed with close().
  */
 export function connect(address?: string | null, options: ConnectOptions = {}): QuantdClient {
-  const interceptor = tokenInterceptor(options.authTokenFile);
-  const stub = new stubs.quantd.v1.QuantizationService(target(address ?? undefined), credentials(options), {
+  const where = target(address ?? undefined);
+  const by = credentials(options);
+  const tokenFile = options.authTokenFile || process.env['QUANTD_AUTH_TOKEN_FILE'];
+  const interceptor = tokenInterceptor(tokenFile);
+  if (tokenFile && !by._isSecure() && !isLocal(where) && !options.allowInsecureToken) {
+    throw new Error(`authTokenFile: the token in ${tokenFile} is not sent to ${where} without TLS; give tlsCa, or allowInsecureToken`);
+  }
+  const stub = new stubs.quantd.v1.QuantizationService(where, by, {
     'grpc.max_send_message_length': -1,
     'grpc.max_receive_message_length': options.maxReceiveBytes ?? -1,
     'grpc.service_config': JSON.stringify(options.serviceConfig ?? serviceConfig),

@@ -81,7 +81,9 @@ export class QuantdError extends Error {
     } catch {
       // Details that do not parse must not hide the status itself.
     }
-    return new QuantdError(error.code, error.details, more);
+    // A server or proxy that dropped the call, such as one that stops: nobody here cancelled it ("Cancelled on client").
+    const dropped = error.code === status.CANCELLED && error.details === 'Call cancelled';
+    return new QuantdError(dropped ? status.UNAVAILABLE : error.code, error.details, more);
   }
 
   /** The error of an item of a stream. */

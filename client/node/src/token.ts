@@ -5,7 +5,7 @@ import {InterceptingCall, type Interceptor} from '@grpc/grpc-js';
 
 const READ_AGAIN_MS = 1000;
 
-/** The token in a file's first line. Never part of an error's text. */
+/** The first line that is neither blank nor a comment (#). Never part of an error's text. */
 function read(path: string): string {
   let content;
   try {
@@ -13,16 +13,14 @@ function read(path: string): string {
   } catch (error) {
     throw new Error(`authTokenFile: ${(error as Error).message}`, {cause: error});
   }
-  const token = content.split('\n', 1)[0]!.trim();
-  if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new Error(`authTokenFile: the first line of ${path} is ${token ? 'no token: it has blanks or non-ASCII' : 'empty'}`);
-  }
+  const token = content.split('\n').map((line) => line.trim()).find((line) => line && !line.startsWith('#'));
+  if (token === undefined) throw new Error(`authTokenFile: ${path} has no token`);
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`authTokenFile: the token in ${path} has blanks, or what is not ASCII`);
   return token;
 }
 
 /** Adds the token to every call, also those of the generated stub; undefined when no file is named. */
-export function tokenInterceptor(given?: string): Interceptor | undefined {
-  const path = given || process.env['QUANTD_AUTH_TOKEN_FILE'];
+export function tokenInterceptor(path: string | undefined): Interceptor | undefined {
   if (!path) return undefined;
   let token = read(path);
   let fresh = performance.now();

@@ -84,6 +84,13 @@ test('empty and 0-D tensors', async () => {
   assert.equal(toTypedArray(scalar.y).length, 1);
 });
 
+test('embeddings', async () => {
+  const {y} = await client.quantizeEmbeddings({x: fromFloat32Array(Float32Array.of(1, -1, 0, 2, -3, 4, 5, -6, 7), [1, 9]), recipe: 'EMBEDDING_RECIPE_BITS'});
+  assert.deepEqual(y.shape, [1, 2]);
+  assert.deepEqual(toTypedArray(y), Uint8Array.of(0b10010110, 0b10000000));
+  await rejects(client.quantizeEmbeddings({x: fromFloat32Array(Float32Array.of(1), [1, 1])}), status.INVALID_ARGUMENT, 'recipe');
+});
+
 test('errors name the field', async () => {
   const x = Float32Array.of(1, NaN, 2);
   await rejects(client.dynamicQuantize(dynamic(x)), status.INVALID_ARGUMENT, 'x', /\b1\b/);

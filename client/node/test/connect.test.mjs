@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import * as fs from 'node:fs';
+import * as http2 from 'node:http2';
 import {createRequire} from 'node:module';
 import * as path from 'node:path';
 import {after, before, test} from 'node:test';
@@ -97,13 +98,21 @@ test('files that cannot be used are named', () => {
   assert.throws(() => connect('host', {tlsCa: empty}), /tlsCa: .*empty is no PEM file/);
   assert.throws(() => connect('host', {tlsCert: tls.clientCert}), /tlsCert is given \(.*client\.pem\), tlsKey is not/);
   assert.throws(() => connect('host', {authTokenFile: none}), /authTokenFile: .*none/);
-  assert.throws(() => connect('host', {authTokenFile: empty}), /authTokenFile: .*empty/);
+  assert.throws(() => connect('host', {authTokenFile: empty}), /authTokenFile: .*empty has no token/);
+  const secret = path.join(tls.folder, 'secret');
+  fs.writeFileSync(secret, 'two words\n');
+  assert.throws(() => connect('host', {authTokenFile: secret}), (error) => /blanks/.test(error.message) && !/two/.test(error.message));
+  fs.writeFileSync(secret, 'word\n');
+  assert.throws(() => connect('host', {authTokenFile: secret}), /not sent to host:50051 without TLS/);
+  for (const [address, options] of [['host', {tlsCa: tls.ca}], ['host', {allowInsecureToken: true}], ['::1', {}], ['localhost', {}], ['unix:/a', {}]]) {
+    connect(address, {authTokenFile: secret, ...options}).close();
+  }
 });
 
 test('a token goes with every call, and a new one once the file has it', async () => {
   const seen = [];
   const file = path.join(temporary(), 'token');
-  fs.writeFileSync(file, 'first\nsecond line\n');
+  fs.writeFileSync(file, '# of tests\n\n first \nsecond line\n');
   const answer = (call, callback) => {
     seen.push(...call.metadata.get('authorization'));
     callback(null, {version: 'test'});
@@ -138,6 +147,35 @@ test('an overloaded server is asked again, also with a large request', async () 
     await assert.rejects(quantize(once), (error) => unavailable(error) && /full/.test(error.message));
     assert.equal(tries, 4);
   });
+});
+
+test('a call that the server drops is UNAVAILABLE', async () => {
+  const server = http2.createServer();
+  server.on('stream', (stream) => stream.close(http2.constants.NGHTTP2_CANCEL));
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    await assert.rejects(ask(`127.0.0.1:${server.address().port}`, once), unavailable);
+  } finally {
+    server.close();
+  }
+});
+
+test('against quantd with TLS, client certificates and a token', {skip: !process.env.TEST_TLS_ADDRESS && 'no TEST_TLS_ADDRESS'}, async () => {
+  const at = (name) => path.join(process.env.TEST_CERTIFICATES, name);
+  const address = process.env.TEST_TLS_ADDRESS;
+  const all = {tlsCa: at('ca.pem'), tlsCert: at('client.pem'), tlsKey: at('client.key'), authTokenFile: at('token'), ...once};
+  const large = (client) => client.dynamicQuantize({x: fromFloat32Array(new Float32Array(2 << 20))});
+  for (const host of [address, address.replace(/^[^:]*/, 'dns:///localhost')]) {
+    assert.equal((await ask(host, all, large)).y.rawData.length, 2 << 20);
+  }
+  const refused = (change, ...codes) => assert.rejects(ask(address, {...all, ...change}), (error) => codes.includes(error.code));
+  const none = undefined;
+  await refused({authTokenFile: none}, grpc.status.UNAUTHENTICATED);
+  await refused({authTokenFile: at('wrong-token')}, grpc.status.UNAUTHENTICATED);
+  await refused({tlsCa: at('other-ca.pem')}, grpc.status.UNAVAILABLE);
+  await refused({tlsCert: none, tlsKey: none}, grpc.status.UNAVAILABLE);
+  // Of plain text the server may say why it is refused; grpc-js makes another code of that.
+  await refused({tlsCa: none, tlsCert: none, tlsKey: none}, grpc.status.UNAVAILABLE, grpc.status.PERMISSION_DENIED);
 });
 
 test('details of an error are parsed, and damaged ones do not hide it', async () => {

@@ -107,8 +107,8 @@ TEST(CgroupLimitTest, Version1) {
   EXPECT_EQ(root.Limit(), 350000000U);
 }
 
-// Without a namespace for groups: the host's path, a mount that begins at the container's group, and
-// the process in a group below that. What the mount hides is not looked for at its top.
+// Without a namespace for groups: the host's path, a mount that begins at the container's group,
+// and the process in a group below that.
 TEST(CgroupLimitTest, AGroupBelowTheContainersOwn) {
   for (const bool v2 : {true, false}) {
     const Root root;

@@ -83,6 +83,13 @@ Readings Now() {
   now.connections_throttled = 13;
   now.answers_stalled = 14;
   now.draining = 1;
+  for (size_t i = 0; i < kGuardActions.size(); ++i) {
+    now.guard_actions[i] = 40 + static_cast<double>(i);
+  }
+  now.log_lines = 50;
+  now.log_lost = {51, 52, 53};
+  now.spans_exported = 54;
+  now.spans_dropped = {55, 56};
   now.memory_limit_bytes = 30;
   now.memory_budget_bytes = 31;
   now.receive_budget_bytes = 32;
@@ -112,6 +119,51 @@ TEST(Metrics, EverySeriesIsThereFromTheStart) {
   EXPECT_THAT(text, Not(HasSubstr(R"(input_type="FLOAT8E8M0")")));
 }
 
+TEST(Metrics, CoresCountTheirTime) {
+  Metrics metrics(kBuild, Now);
+  metrics.CountComputing(1, std::chrono::milliseconds(250));
+  metrics.CountComputing(4, std::chrono::milliseconds(500));
+  metrics.CountComputing(1, seconds(-1));  // a clock that went back
+  EXPECT_THAT(Lines(metrics.Text()), Contains("quantd_busy_core_seconds_total 2.25"));
+}
+
+// The same series, with families named as OpenMetrics wants them, and exemplars where calls were
+// traced: at the bucket that each fell into, the last one of them.
+TEST(Metrics, OpenMetricsHasExemplars) {
+  Metrics metrics(kBuild, Now);
+  const auto call = [&metrics](int milliseconds, const char* trace) {
+    metrics.CountCall(Method::kDequantize, absl::StatusCode::kOk,
+                      std::chrono::milliseconds(milliseconds), trace);
+  };
+  call(2, "aaaa");
+  call(3, "");
+  call(4, "bbbb");
+  call(4, "cccc");
+  call(200'000, "dddd");
+  const std::string page = metrics.OpenMetrics();
+  const std::vector<std::string> lines = Lines(page);
+  EXPECT_THAT(page, testing::EndsWith("\n# EOF\n"));
+  EXPECT_THAT(lines, Contains("# TYPE grpc_server_handled counter"));
+  EXPECT_THAT(lines, Contains("# TYPE grpc_server_handling_seconds histogram"));
+  const std::string begin =
+      R"(grpc_server_handling_seconds_bucket{grpc_type="unary",grpc_service="quantd.v1.QuantizationService",grpc_method="Dequantize",le=)";
+  const auto with = [&begin](const std::string& rest) { return testing::StartsWith(begin + rest); };
+  EXPECT_THAT(lines, Contains(with(R"("0.0025"} 1 # {trace_id="aaaa"} 0.002 )")));
+  EXPECT_THAT(lines, Contains(with(R"("0.005"} 4 # {trace_id="cccc"} 0.004 )")));
+  EXPECT_THAT(lines, Contains(with(R"("+Inf"} 5 # {trace_id="dddd"} 200 )")));
+  EXPECT_THAT(page, Not(HasSubstr("bbbb")));
+  // Without exemplars and comments the two are the same.
+  std::vector<std::string> text, open;
+  for (const std::string& line : Lines(metrics.Text())) {
+    if (line.rfind("process_", 0) != 0 && line.rfind('#', 0) != 0) text.push_back(line);
+  }
+  for (const std::string& line : lines) {
+    if (line.rfind("process_", 0) == 0 || line.rfind('#', 0) == 0) continue;
+    open.push_back(line.substr(0, line.find(" # ")));
+  }
+  EXPECT_EQ(text, open);
+}
+
 TEST(Metrics, ShowsWhatOthersCount) {
   const std::string text = Metrics(kBuild, Now).Text();
   for (const char* series : {"quantd_inflight_requests 3",
@@ -128,6 +180,15 @@ TEST(Metrics, ShowsWhatOthersCount) {
                              "quantd_connections_accepted_total 12",
                              "quantd_connections_throttled_total 13",
                              "quantd_answers_stalled_total 14",
+                             "quantd_draining 1",
+                             "quantd_guard_actions_total{action=\"connection_refused\"} 40",
+                             "quantd_guard_actions_total{action=\"region_damaged\"} 47",
+                             "quantd_log_lines_total 50",
+                             "quantd_log_lost_total{reason=\"repeated\"} 51",
+                             "quantd_log_lost_total{reason=\"failed\"} 53",
+                             "quantd_spans_exported_total 54",
+                             "quantd_spans_dropped_total{reason=\"full\"} 55",
+                             "quantd_spans_dropped_total{reason=\"failed\"} 56",
                              "quantd_draining 1",
                              "quantd_memory_limit_bytes 30",
                              "quantd_memory_budget_bytes 31",

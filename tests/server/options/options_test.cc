@@ -106,7 +106,7 @@ TEST(Options, MemoryIsDividedAsItIsTold) {
                              "--max_message_bytes=67108864"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const Options& options = parsed->options;
-  EXPECT_EQ(options.max_calls(), 10 + 20 + 256);
+  EXPECT_EQ(options.max_calls(), 10 + 20 + 100 + 256);
   EXPECT_EQ(options.memory.requests, 30'000'000U);
   EXPECT_EQ(options.memory.receiving, 8'000'000U);
   EXPECT_EQ(options.memory.max_message, 7'000'000U);

@@ -1,4 +1,4 @@
-// What a service manager hears, what it can do to whoever tells it, and variables that make no sense.
+// What a service manager hears, what it can do to who tells it, and variables that make no sense.
 #include "server/process/notify.h"
 
 #include <gmock/gmock.h>

@@ -97,6 +97,31 @@ TEST(Head, CompressionIsRefused) {
   EXPECT_LT(head.Check().message().size(), 200U);
 }
 
+TEST(Head, TellsWhoAsksAndForWhat) {
+  constexpr char kTrace[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  Head head = Good();
+  EXPECT_FALSE(head.trace().has_value());
+  EXPECT_FALSE(head.wants_timing());
+  EXPECT_EQ(head.request_id(), "");
+  head.Add("x-request-id", "id" + std::string(10'000, 'x'));
+  head.Add("quantd-timing", "1");
+  head.Add("traceparent", kTrace);
+  ASSERT_TRUE(head.trace().has_value());
+  EXPECT_TRUE(head.wants_timing());
+  EXPECT_EQ(head.request_id().size(), Head::kMostRequestId);
+  EXPECT_TRUE(head.Check().ok());
+  head.Add("traceparent", kTrace);  // of two, neither is to be believed
+  EXPECT_FALSE(head.trace().has_value());
+  head.Add("traceparent", kTrace);
+  EXPECT_FALSE(head.trace().has_value());
+  Head malformed = Good();
+  malformed.Add("traceparent", "00-x");
+  malformed.Add("quantd-timing", "11");
+  EXPECT_FALSE(malformed.trace().has_value());
+  EXPECT_FALSE(malformed.wants_timing());
+  EXPECT_TRUE(malformed.Check().ok());
+}
+
 TEST(Head, IsOfSoManyBytesAndNoMore) {
   Head full;
   const size_t left = Head::kMaxBytes - 5 - 6 - 32;  // ":path", "/a/B/c"

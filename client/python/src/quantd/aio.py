@@ -9,10 +9,14 @@ import grpc.aio
 
 from . import requests, results, split, wire
 from .base import Base, parsed
-from .errors import QuantdError, ResourceExhaustedError, StatusCode, from_rpc_error, wrong_answer
+from .errors import QuantdError, ResourceExhaustedError, StatusCode, UnavailableError, from_rpc_error, wrong_answer
 from .retry import Attempts, Deadline
 from .stream import settle
 from .transport import PATHS
+
+# What grpc.aio says when a stream ends while it is written to: why it ended is lost. Most likely its server went.
+_CORE = "Internal error from Core"
+_LOST = UnavailableError(StatusCode.UNAVAILABLE, _CORE)
 
 
 class AsyncClient(Base):
@@ -248,10 +252,10 @@ class AsyncStream:
                     if error is not call.failure:
                         raise  # this item's own
                     try:
-                        wait = attempts.wait_after(error)
+                        wait = attempts.wait_after(_LOST if error.message == _CORE else error)
                     except QuantdError:
                         self._ended = self._ended or error
-                        raise
+                        raise error from None
                 await asyncio.sleep(wait)
 
 

@@ -11,6 +11,9 @@ final class Address {
   private static final Pattern BRACKETS = Pattern.compile("(\\[[^\\]]*\\])(?::(\\d*))?");
   private static final Pattern DNS = Pattern.compile("dns:(//[^/]*/)?");
 
+  private static final Pattern LOCAL =
+      Pattern.compile("dns:(//[^/]*/)?(127(\\.\\d{1,3}){3}|localhost|%5B::1%5D)(:\\d+)?");
+
   private Address() {}
 
   /** The target of an address, or of QUANTD_ADDRESS, else of 127.0.0.1:50051. A host without a port gets 50051. */
@@ -31,10 +34,20 @@ final class Address {
     }
     Matcher dns = DNS.matcher(trimmed);
     if (dns.lookingAt()) {
-      return dns.group() + withPort(trimmed.substring(dns.end()));
+      return dns.group() + encoded(withPort(trimmed.substring(dns.end())));
     }
     // gRPC would take "host:port" for the scheme "host".
-    return trimmed.contains("://") ? trimmed : "dns:///" + withPort(trimmed);
+    return trimmed.contains("://") ? trimmed : "dns:///" + encoded(withPort(trimmed));
+  }
+
+  /** gRPC for Java wants a URI, in whose path brackets may not stand. */
+  private static String encoded(String host) {
+    return host.replace("[", "%5B").replace("]", "%5D");
+  }
+
+  /** Whether what is sent to a target stays on this machine: Unix sockets and loopback. */
+  static boolean isLocal(String target) {
+    return target.startsWith("unix:") || LOCAL.matcher(target).matches();
   }
 
   private static String withPort(String host) {

@@ -20,6 +20,7 @@ public final class ConnectOptions {
   private String authTokenFile;
   private String serviceConfig;
   private ChannelCredentials credentials;
+  private boolean allowInsecureToken;
   private int maxReceiveBytes = Integer.MAX_VALUE;
 
   /** PEM file of the authorities that may vouch for the server. QUANTD_TLS_CA. */
@@ -35,9 +36,18 @@ public final class ConnectOptions {
     return this;
   }
 
-  /** File whose first line is the token to send ("authorization: Bearer"). QUANTD_AUTH_TOKEN_FILE. */
+  /**
+   * File with the token that the server wants (its --auth_token_file): the first line that is neither blank nor a comment (#), read
+   * again when it may have changed. Without TLS it is sent over loopback and Unix sockets only. QUANTD_AUTH_TOKEN_FILE.
+   */
   public ConnectOptions authTokenFile(Path file) {
     authTokenFile = file.toString();
+    return this;
+  }
+
+  /** Send the token over a network without TLS all the same, for a proxy that adds TLS, say. */
+  public ConnectOptions allowInsecureToken() {
+    allowInsecureToken = true;
     return this;
   }
 
@@ -72,6 +82,10 @@ public final class ConnectOptions {
 
   String tokenFile() {
     return or(authTokenFile, "QUANTD_AUTH_TOKEN_FILE");
+  }
+
+  boolean insecureTokenIsAllowed() {
+    return allowInsecureToken;
   }
 
   ChannelCredentials channelCredentials() {

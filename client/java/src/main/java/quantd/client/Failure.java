@@ -50,7 +50,9 @@ public record Failure(Status.Code code, String message, List<FieldViolation> fie
       // Details that do not parse must not hide the status itself.
     }
     String message = status.getDescription() != null ? status.getDescription() : "";
-    return new Failure(status.getCode(), message, List.copyOf(violations), reason, retryAfter);
+    // A server or proxy that dropped the call, such as one that stops: nobody here cancelled it.
+    boolean dropped = status.getCode() == Status.Code.CANCELLED && message.startsWith("RST_STREAM closed stream");
+    return new Failure(dropped ? Status.Code.UNAVAILABLE : status.getCode(), message, List.copyOf(violations), reason, retryAfter);
   }
 
   /** Of an item of a stream. */

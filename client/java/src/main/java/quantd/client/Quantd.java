@@ -1,6 +1,8 @@
 package quantd.client;
 
+import io.grpc.ChannelCredentials;
 import io.grpc.Grpc;
+import io.grpc.InsecureChannelCredentials;
 import io.grpc.ManagedChannel;
 import io.grpc.ManagedChannelBuilder;
 import java.util.concurrent.TimeUnit;
@@ -46,7 +48,8 @@ public final class Quantd implements AutoCloseable {
    */
   public static Quantd connect(String address, ConnectOptions options) {
     String target = Address.target(address);
-    ManagedChannelBuilder<?> builder = Grpc.newChannelBuilder(target, options.channelCredentials())
+    ChannelCredentials credentials = options.channelCredentials();
+    ManagedChannelBuilder<?> builder = Grpc.newChannelBuilder(target, credentials)
         .maxInboundMessageSize(options.maxReceiveBytes())
         .defaultServiceConfig(ServiceConfig.parse(options.serviceConfigJson()))
         .enableRetry()
@@ -59,6 +62,10 @@ public final class Quantd implements AutoCloseable {
     String tokenFile = options.tokenFile();
     if (tokenFile != null) {
       builder.intercept(new TokenInterceptor(tokenFile));
+      if (credentials instanceof InsecureChannelCredentials && !Address.isLocal(target) && !options.insecureTokenIsAllowed()) {
+        throw new IllegalArgumentException("authTokenFile: the token in " + tokenFile + " is not sent to " + target
+            + " without TLS; give tlsCa, or allowInsecureToken");
+      }
     }
     return new Quantd(builder.build());
   }

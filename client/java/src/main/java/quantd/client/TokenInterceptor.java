@@ -29,7 +29,7 @@ final class TokenInterceptor implements ClientInterceptor {
     token = read(path);
   }
 
-  /** The token in a file's first line. Never part of an exception's text. */
+  /** The first line that is neither blank nor a comment (#). Never part of an exception's text. */
   private static String read(String path) {
     String content;
     try {
@@ -37,10 +37,10 @@ final class TokenInterceptor implements ClientInterceptor {
     } catch (IOException e) {
       throw new IllegalArgumentException("authTokenFile: " + path + " cannot be read: " + e, e);
     }
-    String first = content.lines().findFirst().orElse("").trim();
-    if (first.isEmpty() || !first.chars().allMatch(c -> c > 0x20 && c < 0x7f)) {
-      throw new IllegalArgumentException("authTokenFile: the first line of " + path + " is "
-          + (first.isEmpty() ? "empty" : "no token: it has blanks or non-ASCII"));
+    String first = content.lines().map(String::trim).filter(line -> !line.isEmpty() && !line.startsWith("#")).findFirst()
+        .orElseThrow(() -> new IllegalArgumentException("authTokenFile: " + path + " has no token"));
+    if (!first.chars().allMatch(c -> c > 0x20 && c < 0x7f)) {
+      throw new IllegalArgumentException("authTokenFile: the token in " + path + " has blanks, or what is not ASCII");
     }
     return first;
   }

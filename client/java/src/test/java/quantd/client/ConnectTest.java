@@ -21,6 +21,12 @@ import io.grpc.StatusRuntimeException;
 import io.grpc.TlsServerCredentials;
 import io.grpc.protobuf.StatusProto;
 import io.grpc.stub.StreamObserver;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -29,10 +35,12 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledIfEnvironmentVariable;
 import org.junit.jupiter.api.function.Executable;
 import quantd.v1.DynamicQuantizeRequest;
 import quantd.v1.DynamicQuantizeResponse;
@@ -105,7 +113,8 @@ class ConnectTest {
   }
 
   private static void unavailable(Executable call) {
-    assertEquals(Status.Code.UNAVAILABLE, Failure.of(assertThrows(StatusRuntimeException.class, call)).code());
+    StatusRuntimeException thrown = assertThrows(StatusRuntimeException.class, call);
+    assertEquals(Status.Code.UNAVAILABLE, Failure.of(thrown).code(), thrown.toString());
   }
 
   private static void refused(String text, Executable made) {
@@ -115,8 +124,8 @@ class ConnectTest {
 
   @Test
   void addresses() {
-    Map<String, String> table = Map.of("host", "dns:///host:50051", " host:1", "dns:///host:1", "::1", "dns:///[::1]:50051",
-        "[::1]", "dns:///[::1]:50051", "[::1]:7", "dns:///[::1]:7", "unix:/a.sock", "unix:/a.sock", "dns:///host",
+    Map<String, String> table = Map.of("host", "dns:///host:50051", " host:1", "dns:///host:1", "::1", "dns:///%5B::1%5D:50051",
+        "[::1]", "dns:///%5B::1%5D:50051", "[::1]:7", "dns:///%5B::1%5D:7", "unix:/a.sock", "unix:/a.sock", "dns:///host",
         "dns:///host:50051", "dns://8.8.8.8/host:9", "dns://8.8.8.8/host:9", "xds:///a", "xds:///a");
     table.forEach((given, expected) -> assertEquals(expected, Address.target(given)));
     Environment.variables = Map.of();
@@ -158,7 +167,16 @@ class ConnectTest {
     refused("tlsCa: " + none + " cannot be read", () -> Quantd.connect("host", new ConnectOptions().tlsCa(none)));
     refused("tlsCa: " + empty + " is no PEM file", () -> Quantd.connect("host", new ConnectOptions().tlsCa(empty)));
     refused("authTokenFile: " + none, () -> Quantd.connect("host", new ConnectOptions().authTokenFile(none)));
-    refused("is empty", () -> Quantd.connect("host", new ConnectOptions().authTokenFile(empty)));
+    refused(empty + " has no token", () -> Quantd.connect("host", new ConnectOptions().authTokenFile(empty)));
+    Path secret = Files.writeString(tls.folder.resolve("secret"), "two words\n");
+    refused("the token in " + secret + " has blanks", () -> Quantd.connect("host", new ConnectOptions().authTokenFile(secret)));
+    Files.writeString(secret, "word\n");
+    refused("is not sent to dns:///host:50051", () -> Quantd.connect("host", new ConnectOptions().authTokenFile(secret)));
+    Quantd.connect("host", new ConnectOptions().authTokenFile(secret).tlsCa(tls.ca)).close();
+    Quantd.connect("host", new ConnectOptions().authTokenFile(secret).allowInsecureToken()).close();
+    for (String local : List.of("127.0.0.1", "::1", "localhost", "unix:/a")) {
+      Quantd.connect(local, new ConnectOptions().authTokenFile(secret)).close();
+    }
     refused("serviceConfig", () -> Quantd.connect("host", new ConnectOptions().serviceConfig("{")));
     refused("-1", () -> new ConnectOptions().maxReceiveBytes(-1));
     Environment.variables = Map.of("QUANTD_TLS_CERT", tls.clientCert.toString());
@@ -169,7 +187,7 @@ class ConnectTest {
   void aTokenGoesWithEveryCallAndANewOneOnceTheFileHasIt() throws Exception {
     Service service = new Service();
     String address = serve(service, InsecureServerCredentials.create());
-    Path file = Files.writeString(tls.folder.resolve("token"), "first\nsecond line\n");
+    Path file = Files.writeString(tls.folder.resolve("token"), "# of tests\n\n first \nsecond line\n");
     Environment.variables = Map.of("QUANTD_AUTH_TOKEN_FILE", file.toString());
     try (Quantd quantd = Quantd.connect(address)) {
       quantd.blocking().getServerInfo(INFO);
@@ -199,6 +217,71 @@ class ConnectTest {
       unavailable(() -> quantd.blocking().dynamicQuantize(request));
     }
     assertEquals(4, service.tries.get());
+  }
+
+  /** HTTP/2 by hand: settings, then RST_STREAM with CANCEL for every stream. */
+  private static void dropCalls(ServerSocket listening) {
+    try (Socket socket = listening.accept()) {
+      DataInputStream in = new DataInputStream(socket.getInputStream());
+      DataOutputStream out = new DataOutputStream(socket.getOutputStream());
+      in.readFully(new byte[24]);
+      out.write(new byte[] {0, 0, 0, 4, 0, 0, 0, 0, 0});
+      while (true) {
+        int lengthAndType = in.readInt();
+        int flags = in.read();
+        int stream = in.readInt();
+        in.readFully(new byte[lengthAndType >>> 8]);
+        int type = lengthAndType & 0xff;
+        if (type == 1) {
+          out.writeInt(4 << 8 | 3);
+          out.write(0);
+          out.writeInt(stream);
+          out.writeInt(8);
+        } else if (type == 4 && (flags & 1) == 0) {
+          out.write(new byte[] {0, 0, 0, 4, 1, 0, 0, 0, 0});
+        }
+      }
+    } catch (IOException e) {
+      // The client has gone.
+    }
+  }
+
+  @Test
+  void aCallThatTheServerDropsIsUnavailable() throws Exception {
+    try (ServerSocket listening = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      Thread thread = new Thread(() -> dropCalls(listening));
+      thread.start();
+      unavailable(() -> version("127.0.0.1:" + listening.getLocalPort(), new ConnectOptions().serviceConfig("{}")));
+      thread.join();
+    }
+  }
+
+  @Test
+  @EnabledIfEnvironmentVariable(named = "TEST_TLS_ADDRESS", matches = ".+")
+  void againstQuantdWithTlsClientCertificatesAndAToken() {
+    Path at = Path.of(System.getenv("TEST_CERTIFICATES"));
+    String address = System.getenv("TEST_TLS_ADDRESS");
+    Supplier<ConnectOptions> tlsOnly = () -> new ConnectOptions().serviceConfig("{}").tlsCa(at.resolve("ca.pem"));
+    Supplier<ConnectOptions> all = () -> tlsOnly.get().tlsCert(at.resolve("client.pem"), at.resolve("client.key"));
+    DynamicQuantizeRequest large =
+        DynamicQuantizeRequest.newBuilder().setX(Tensors.fromFloats(new float[2 << 20], 2 << 20)).build();
+    for (String host : List.of(address, "localhost:" + address.substring(address.lastIndexOf(':') + 1))) {
+      try (Quantd quantd = Quantd.connect(host, all.get().authTokenFile(at.resolve("token")))) {
+        assertEquals(2 << 20, quantd.blocking().dynamicQuantize(large).getY().getRawData().size());
+      }
+    }
+    for (ConnectOptions wrong : List.of(all.get(), all.get().authTokenFile(at.resolve("wrong-token")))) {
+      Executable call = () -> version(address, wrong);
+      assertEquals(Status.Code.UNAUTHENTICATED, Failure.of(assertThrows(StatusRuntimeException.class, call)).code());
+    }
+    ConnectOptions other = all.get().tlsCa(at.resolve("other-ca.pem"));
+    for (ConnectOptions wrong : List.of(other, tlsOnly.get())) {
+      unavailable(() -> version(address, wrong.authTokenFile(at.resolve("token"))));
+    }
+    // Of plain text the server may say why it is refused; gRPC makes other codes of that.
+    Executable plain = () -> version(address, new ConnectOptions().serviceConfig("{}").authTokenFile(at.resolve("token")));
+    Status.Code code = Failure.of(assertThrows(StatusRuntimeException.class, plain)).code();
+    assertTrue(List.of(Status.Code.UNAVAILABLE, Status.Code.PERMISSION_DENIED, Status.Code.INTERNAL).contains(code), code.name());
   }
 
   @Test

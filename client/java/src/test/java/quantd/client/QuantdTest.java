@@ -27,7 +27,9 @@ import quantd.v1.DataType;
 import quantd.v1.DequantizeRequest;
 import quantd.v1.DynamicQuantizeRequest;
 import quantd.v1.DynamicQuantizeResponse;
+import quantd.v1.EmbeddingRecipe;
 import quantd.v1.GetServerInfoRequest;
+import quantd.v1.QuantizeEmbeddingsRequest;
 import quantd.v1.QuantizeRequest;
 import quantd.v1.QuantizeResponse;
 import quantd.v1.StreamRequest;
@@ -101,6 +103,16 @@ class QuantdTest {
     DynamicQuantizeResponse scalar = quantd.blocking().dynamicQuantize(dynamic(Tensors.fromFloats(new float[] {3})));
     assertEquals(List.of(), scalar.getY().getShapeList());
     assertEquals(1, Tensors.toInts(scalar.getY()).length);
+  }
+
+  @Test
+  void embeddings() {
+    Tensor x = Tensors.fromFloats(new float[] {1, -1, 0, 2, -3, 4, 5, -6, 7}, 1, 9);
+    Tensor bits = quantd.blocking().quantizeEmbeddings(QuantizeEmbeddingsRequest.newBuilder()
+        .setX(x).setRecipe(EmbeddingRecipe.EMBEDDING_RECIPE_BITS).build()).getY();
+    assertArrayEquals(new int[] {0b10010110, 0b10000000}, Tensors.toInts(bits));
+    assertEquals("recipe",
+        failure(() -> quantd.blocking().quantizeEmbeddings(QuantizeEmbeddingsRequest.newBuilder().setX(x).build())).field());
   }
 
   @Test

@@ -1,0 +1,102 @@
+#include "commands/own_server.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace quantd::cli {
+namespace {
+
+namespace tls = ::grpc::experimental;
+
+// The first certificate of a PEM text, without line ends; empty when there is none.
+std::string FirstCertificate(absl::string_view pem) {
+  constexpr absl::string_view kBegin = "-----BEGIN CERTIFICATE-----";
+  const size_t begin = pem.find(kBegin);
+  if (begin == absl::string_view::npos) return "";
+  const absl::string_view rest = pem.substr(begin + kBegin.size());
+  std::string bare;
+  for (const char byte : rest.substr(0, rest.find("-----END"))) {
+    if (!absl::ascii_isspace(static_cast<unsigned char>(byte))) bare.push_back(byte);
+  }
+  return bare;
+}
+
+// Trusts one certificate.
+class OneCertificate : public tls::ExternalCertificateVerifier {
+ public:
+  explicit OneCertificate(std::string certificate) : certificate_(std::move(certificate)) {}
+
+  bool Verify(tls::TlsCustomVerificationCheckRequest* request, std::function<void(::grpc::Status)>,
+              ::grpc::Status* status) override {
+    const ::grpc::string_ref peer = request->peer_cert();
+    const bool same = FirstCertificate({peer.data(), peer.size()}) == certificate_;
+    *status = same ? ::grpc::Status::OK
+                   : ::grpc::Status(::grpc::StatusCode::UNAUTHENTICATED,
+                                    "the server's certificate is not that of QUANTD_TLS_CERT");
+    return true;
+  }
+  void Cancel(tls::TlsCustomVerificationCheckRequest*) override {}
+
+ private:
+  const std::string certificate_;
+};
+
+absl::StatusOr<std::string> Read(const char* variable) {
+  const char* const path = std::getenv(variable);
+  if (path == nullptr || *path == '\0') return std::string();
+  std::ifstream file(path, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file.is_open() || file.bad()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(variable, ": can't read ", path, ": ", std::strerror(errno)));
+  }
+  if (!absl::StrContains(content, "-----BEGIN ")) {
+    return absl::InvalidArgumentError(absl::StrCat(variable, ": ", path, " is no PEM file"));
+  }
+  return content;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<::grpc::Channel>> ChannelToOwnServer(const std::string& address) {
+  const absl::StatusOr<std::string> chain = Read("QUANTD_TLS_CERT");
+  ::grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // it is on this machine
+  if (absl::StartsWith(address, "unix:") || (chain.ok() && chain->empty())) {
+    return ::grpc::CreateCustomChannel(address, ::grpc::InsecureChannelCredentials(), arguments);
+  }
+  if (!chain.ok()) return chain.status();
+  const absl::StatusOr<std::string> key = Read("QUANTD_TLS_KEY");
+  if (!key.ok()) return key.status();
+  const std::string certificate = FirstCertificate(*chain);
+  if (certificate.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("QUANTD_TLS_CERT: ", std::getenv("QUANTD_TLS_CERT"), " has no certificate"));
+  }
+  tls::TlsChannelCredentialsOptions options;
+  options.set_verify_server_certs(false);  // by its authority and name: its bytes are known
+  options.set_check_call_host(false);
+  options.set_certificate_verifier(
+      tls::ExternalCertificateVerifier::Create<OneCertificate>(certificate));
+  if (!key->empty()) {
+    options.set_certificate_provider(std::make_shared<tls::StaticDataCertificateProvider>(
+        std::vector<tls::IdentityKeyCertPair>{{*key, *chain}}));
+    options.watch_identity_key_cert_pairs();
+  }
+  return ::grpc::CreateCustomChannel(address, tls::TlsCredentials(options), arguments);
+}
+
+}  // namespace quantd::cli

@@ -1,0 +1,24 @@
+// The server whose environment this is: of a health check in the server's container.
+#ifndef QUANTD_CLIENT_CLI_COMMANDS_OWN_SERVER_H_
+#define QUANTD_CLIENT_CLI_COMMANDS_OWN_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace grpc {
+class Channel;
+}
+
+namespace quantd::cli {
+
+// `address`: of AddressOfListener. There, QUANTD_TLS_CERT and QUANTD_TLS_KEY are the server's:
+// with them a TCP address speaks TLS, and only who has this very certificate is trusted, whatever
+// name is in it and whoever has signed it. It is shown to a server that wants one, too. Unix
+// sockets are plain. INVALID_ARGUMENT for files that can't be read or are no PEM files.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> ChannelToOwnServer(const std::string& address);
+
+}  // namespace quantd::cli
+
+#endif  // QUANTD_CLIENT_CLI_COMMANDS_OWN_SERVER_H_

@@ -1,0 +1,34 @@
+// What a drain found, and what became of it: its line in the log.
+#ifndef QUANTD_SERVER_DRAIN_LOG_H_
+#define QUANTD_SERVER_DRAIN_LOG_H_
+
+#include <chrono>
+#include <cstdint>
+
+#include "server/metrics/metrics.h"
+#include "server/transport/shared.h"
+
+namespace quantd::server {
+
+class DrainLog {
+ public:
+  // The drain begins. Both outlive it.
+  DrainLog(const transport::Counters& counters, metrics::Metrics& metrics);
+
+  // Before the calls that are left are cut.
+  void Write() const;
+
+ private:
+  uint64_t Handled() const;
+
+  const transport::Counters& counters_;
+  metrics::Metrics& metrics_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const int64_t connections_;
+  const int64_t calls_;
+  const uint64_t handled_;
+};
+
+}  // namespace quantd::server
+
+#endif  // QUANTD_SERVER_DRAIN_LOG_H_

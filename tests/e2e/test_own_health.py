@@ -1,0 +1,116 @@
+"""quantctl health beside a server with TLS, as in a container: without an address it trusts the certificate that the environment gives
+the server, and no other."""
+
+import concurrent.futures
+import os
+import subprocess
+
+import grpc
+import pytest
+from quantctl import quantctl
+from support import health_pb2, health_pb2_grpc
+
+
+def certificate(folder, name, host="service.example", days="30"):
+    """A self-signed certificate for a name that nobody connects to: paths of the certificate and of its key."""
+    key, cert = folder / f"{name}.key", folder / f"{name}.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", days, "-subj", f"/CN={host}"]
+    subprocess.run([*command, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return cert, key
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("certificates")
+    return {name: certificate(folder, name) for name in ("own", "other")}
+
+
+class Serving(health_pb2_grpc.HealthServicer):
+    def Check(self, request, context):
+        return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
+
+
+@pytest.fixture
+def tls_server(files):
+    """serve(client_ca=None): the port of a server that has the certificate "own"."""
+    servers = []
+
+    def serve(client_ca=None):
+        cert, key = (path.read_bytes() for path in files["own"])
+        credentials = grpc.ssl_server_credentials([(key, cert)], client_ca and client_ca.read_bytes(), client_ca is not None)
+        server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+        health_pb2_grpc.add_HealthServicer_to_server(Serving(), server)
+        port = server.add_secure_port("127.0.0.1:0", credentials)
+        server.start()
+        servers.append(server)
+        return port
+
+    yield serve
+    for server in servers:
+        server.stop(None)
+
+
+def ask(monkeypatch, port, cert=None, key=None, *arguments, **environment):
+    for name in ("QUANTD_TLS_CERT", "QUANTD_TLS_KEY", "QUANTD_TLS_CA"):
+        monkeypatch.delenv(name, raising=False)
+    chosen = {"QUANTD_LISTEN": f"[::]:{port}", "QUANTD_TLS_CERT": cert, "QUANTD_TLS_KEY": key, **environment}
+    for name, value in chosen.items():
+        if value is not None:
+            monkeypatch.setenv(name, str(value))
+    return quantctl("health", *arguments)
+
+
+def test_its_own_certificate_is_trusted_whatever_name_it_has(tls_server, files, monkeypatch):
+    port = tls_server()
+    assert ask(monkeypatch, port, *files["own"]) == (0, "SERVING\n", "")
+    # A proxy is for other machines.
+    assert ask(monkeypatch, port, *files["own"], https_proxy="http://127.0.0.1:1", http_proxy="http://127.0.0.1:1")[0] == 0
+
+
+def test_another_certificate_is_not(tls_server, files, monkeypatch):
+    code, out, error = ask(monkeypatch, tls_server(), *files["other"])
+    assert (code, out, error.count("\n")) == (1, "", 1) and "cannot reach" in error
+
+
+def test_one_that_has_other_bytes_before_and_after_it_is(tls_server, files, monkeypatch, tmp_path):
+    """A chain: the server's own comes first."""
+    chain = tmp_path / "chain.pem"
+    chain.write_text("a comment\r\n" + files["own"][0].read_text().replace("\n", "\r\n") + files["other"][0].read_text())
+    assert ask(monkeypatch, tls_server(), chain, files["own"][1])[0] == 0
+    chain.write_text(files["other"][0].read_text() + files["own"][0].read_text())
+    assert ask(monkeypatch, tls_server(), chain, files["other"][1])[0] == 1
+
+
+def test_a_server_that_wants_certificates_is_shown_its_own(tls_server, files, monkeypatch):
+    assert ask(monkeypatch, tls_server(client_ca=files["own"][0]), *files["own"])[0] == 0
+    assert ask(monkeypatch, tls_server(client_ca=files["other"][0]), *files["own"])[0] == 1
+
+
+def test_plain_and_tls_do_not_speak(server, tls_server, files, monkeypatch):
+    assert ask(monkeypatch, tls_server())[0] == 1
+    plain = server.address.rsplit(":", 1)[1]
+    assert ask(monkeypatch, plain)[0] == 0
+    assert ask(monkeypatch, plain, *files["own"])[0] == 1
+
+
+def test_unix_sockets_are_plain_beside_tls(start, files, monkeypatch, tmp_path):
+    start(listen=(f"unix:{tmp_path}/socket",))
+    assert ask(monkeypatch, 0, *files["own"], QUANTD_LISTEN=f"unix:{tmp_path}/socket,[::]:50051")[0] == 0
+
+
+def test_with_an_authority_or_an_address_it_is_a_client_like_others(tls_server, files, monkeypatch):
+    """The name is wrong then, for 127.0.0.1."""
+    port = tls_server()
+    assert ask(monkeypatch, port, *files["own"], QUANTD_TLS_CA=files["own"][0])[0] == 1
+    assert ask(monkeypatch, port, *files["own"], f"--address=127.0.0.1:{port}")[0] == 1
+
+
+@pytest.mark.parametrize("content, said", [(None, "can't read"), ("", "is no PEM file"), ("nothing", "is no PEM file"), ("key", "has no certificate")])
+def test_files_that_are_none_are_named(files, monkeypatch, tmp_path, content, said):
+    path = tmp_path / "file.pem"
+    if content is not None:
+        path.write_text(files["own"][1].read_text() if content == "key" else content)
+    code, out, error = ask(monkeypatch, 50051, path, files["own"][1])
+    assert (code, out, error.count("\n")) == (2, "", 1)
+    assert "QUANTD_TLS_CERT" in error and str(path) in error and said in error
+    assert os.environ["QUANTD_TLS_KEY"] not in error
