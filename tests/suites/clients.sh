@@ -86,7 +86,8 @@ prepare() {
 }
 
 run() {
-  local language status=0 shared='' secured='' address process
+  local language status=0 address process
+  shared='' secured=''  # not local: the trap comes after this function's end
   check "vectors" python3 "$QUANTD_ROOT/tests/clients/vectors.py" "$TEST_QUANTCTL" "$TEST_VECTORS"
   if ! start_quantd server; then
     fail "start of the server" "build/clients/server/log"
@@ -115,5 +116,6 @@ run() {
     kill -TERM "$process"
     wait "$process" || status=$?
   done
+  shared='' secured=''
   if [[ $status -eq 0 ]]; then pass "the servers' end"; else fail "the servers' end" "exit $status; build/clients/server/log, secured/log"; fi
 }
