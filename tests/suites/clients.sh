@@ -123,5 +123,6 @@ run() {
     kill -TERM "$process"
     wait "$process" || status=$?
   done
+  shared='' secured=''
   if [[ $status -eq 0 ]]; then pass "the servers' end"; else fail "the servers' end" "exit $status; build/clients/server/log, secured/log"; fi
 }
