@@ -30,6 +30,7 @@ build libnghttp2-dev
 build libprotobuf-dev
 build libre2-dev
 build libspdlog-dev
+build libssl-dev
 build libtbb-dev
 build ninja-build ninja
 build nlohmann-json3-dev

@@ -1,7 +1,9 @@
-// quantd: reads the options, starts the server, waits for a signal, drains, ends.
+// quantd: reads the options, starts the server, waits for a signal, drains, ends. SIGHUP reads
+// certificates and tokens again.
 //
 // Exit codes: 0 after a drain, 2 when an option is wrong or an address, the ready file or threads
 // can't be had, 128 + n when a second signal n came during the drain.
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -60,17 +62,22 @@ Notifier ServiceManager() {
 }
 
 // While nobody wants the server to end, a watchdog hears from it as long as its port answers.
-int ServeUntilSignal(const Server& server, Notifier& manager) {
+int ServeUntilSignal(Server& server, Notifier& manager) {
   absl::Status last;
-  return quantd::process::WaitForSignal(manager.watchdog_interval(), [&] {
+  const auto tell = [&] {
     if (!server.Alive()) return;
     const absl::Status told = manager.Alive();
     if (told.code() != last.code()) WarnIfBad(told);
     last = told;
-  });
+  };
+  for (;;) {
+    const int signal = quantd::process::WaitForSignal(manager.watchdog_interval(), tell);
+    if (signal != SIGHUP) return signal;
+    server.Reload();
+  }
 }
 
-// Serves until a signal. Returns the exit code.
+// Serves until a signal that ends it. Returns the exit code.
 int Serve(const Options& options) {
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
   if (!server.ok()) return CannotServe(options, server.status());

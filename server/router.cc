@@ -19,7 +19,7 @@ constexpr size_t kMostPath = 128;
 
 void Router::Add(const std::string& path, Start start, std::optional<wire::Method> method) {
   numbers_[path] = static_cast<int>(routes_.size());
-  routes_.push_back({std::move(start), method});
+  routes_.push_back({std::move(start), method, true});
 }
 
 std::vector<std::string> Router::Services() const {
@@ -35,6 +35,13 @@ int Router::Find(absl::string_view path) const {
 
 void Router::Begin(transport::Stream& stream) { routes_[stream.method()].start(stream); }
 
+absl::Status Router::Authorize(int method, absl::string_view authorization) const {
+  if (tokens_ == nullptr) return absl::OkStatus();
+  if (method >= 0 && !routes_[static_cast<size_t>(method)].needs_token) return absl::OkStatus();
+  absl::Status status = tokens_->Check(authorization, "metadata");
+  return status.ok() ? status : errors::WithReason(std::move(status), "UNAUTHENTICATED");
+}
+
 errors::CallStatus Router::Refuse(const transport::Stream& stream, int method,
                                   const absl::Status& status) const {
   const std::optional<wire::Method> counted =
@@ -43,6 +50,8 @@ errors::CallStatus Router::Refuse(const transport::Stream& stream, int method,
     metrics::MethodMetrics& counts = metrics_.method(*counted);
     counts.started.Add(1);
     counts.handled[static_cast<size_t>(status.code())].Add(1);
+  }
+  if (counted.has_value() || absl::IsUnauthenticated(status)) {
     metrics_.CountRejection(errors::Reason(status));
   }
   rpc::LogFailure(rpc::Failed::kCall, stream.head().path().substr(0, kMostPath), status, stream);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "server/access/tokens.h"
 #include "server/admission/admission.h"
 #include "server/metrics/metrics.h"
 #include "server/transport/shared.h"
@@ -18,12 +19,16 @@ class Router final : public transport::Service {
  public:
   using Start = std::function<void(transport::Stream&)>;
 
-  Router(metrics::Metrics& metrics, const admission::Admission& admission)
-      : metrics_(metrics), admission_(admission) {}
+  // `tokens`: one of which every call needs; null: none does.
+  Router(metrics::Metrics& metrics, const admission::Admission& admission,
+         const access::Tokens* tokens)
+      : metrics_(metrics), admission_(admission), tokens_(tokens) {}
 
   // Before the first call. `path`: "/package.Service/Method"; `method`: counted as such, also when
   // it is refused.
   void Add(const std::string& path, Start start, std::optional<wire::Method> method = std::nullopt);
+  // Calls of this one need no token. REQUIRES: added.
+  void Open(const std::string& path) { routes_[numbers_.at(path)].needs_token = false; }
   // The services that have a method, in the order of their names.
   std::vector<std::string> Services() const;
 
@@ -32,15 +37,18 @@ class Router final : public transport::Service {
   void Begin(transport::Stream& stream) override;
   errors::CallStatus Refuse(const transport::Stream& stream, int method,
                             const absl::Status& status) const override;
+  absl::Status Authorize(int method, absl::string_view authorization) const override;
   bool AnyoneWaits() const override { return admission_.anyone_waits(); }
 
  private:
   struct Route {
     Start start;
     std::optional<wire::Method> method;
+    bool needs_token = true;
   };
   metrics::Metrics& metrics_;
   const admission::Admission& admission_;
+  const access::Tokens* const tokens_;
   std::unordered_map<std::string, int> numbers_;
   std::vector<Route> routes_;
 };

@@ -15,8 +15,10 @@
 #include "absl/time/time.h"
 #include "quantd/targets.h"
 #include "quantd/v1/quantization.pb.h"
+#include "server/access/session.h"
 #include "server/admission/admission.h"
 #include "server/drain_log.h"
+#include "server/gate.h"
 #include "server/http/http.h"
 #include "server/log/log.h"
 #include "server/loop/crew.h"
@@ -36,6 +38,7 @@
 #include "server/services/reflection.h"
 #include "server/trace/tracer.h"
 #include "server/transport/transport.h"
+#include "server/transport_limits.h"
 
 namespace quantd::server {
 namespace {
@@ -63,31 +66,13 @@ std::string HostName() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
-std::chrono::seconds ToSeconds(absl::Duration time) {
-  return std::chrono::seconds(absl::ToInt64Seconds(absl::Ceil(time, absl::Seconds(1))));
-}
-
-transport::Limits TransportLimits(const Options& options) {
-  transport::Limits limits;
-  limits.max_message_bytes = options.memory.max_message;
-  if (options.memory.limited_by_receiving) limits.message_flag = "--receive_budget_bytes";
-  limits.max_streams = static_cast<uint32_t>(options.max_streams);
-  limits.max_calls = options.max_calls();
-  limits.max_connections = options.max_connections;
-  limits.keepalive = ToSeconds(options.keepalive);
-  limits.max_connection_age = ToSeconds(options.max_connection_age);
-  limits.max_connection_age_grace = ToSeconds(options.max_connection_age_grace);
-  limits.stall = absl::ToChronoMilliseconds(options.stall_timeout);
-  limits.queue_timeout = absl::ToChronoMilliseconds(options.queue_timeout);
-  return limits;
-}
-
 }  // namespace
 
 // In the order in which one needs the other; ends in the opposite one.
 struct Server::Components {
-  explicit Components(const Options& o)
+  Components(const Options& o, Gate& g)
       : options(o),
+        gate(g),
         policy(loop::PolicyFor(o.threads, o.queues)),
         executors(policy.cores),
         cores(policy.cores),
@@ -105,8 +90,8 @@ struct Server::Components {
                 policy,
                 o.memory.max_message,
                 absl::ToChronoNanoseconds(o.queue_timeout)},
-        router(metrics, admission),
-        shared{router, pool, receiving, TransportLimits(o)},
+        router(metrics, admission, g.tokens.get()),
+        shared{router, pool, receiving, TransportLimits(o), g.certificates.get()},
         health({std::string(wire::kServiceName)}, pool),
         channelz(metrics, pool),
         info(Info(o)),
@@ -128,6 +113,7 @@ struct Server::Components {
   void AddRoutes();
 
   const Options options;
+  Gate& gate;
   const loop::Policy policy;
   memory::Pool pool;
   const rpc::Executors executors;
@@ -186,6 +172,11 @@ metrics::Readings Server::Components::Read() const {
   for (size_t i = 0; i < counters.ended.size(); ++i) {
     now.connections_ended[i] = relaxed(counters.ended[i]);
   }
+  static_assert(access::kRefusals == metrics::kHandshakeRefusals.size());
+  for (size_t i = 0; i < counters.refused_handshakes.size(); ++i) {
+    now.handshakes_refused[i] = relaxed(counters.refused_handshakes[i]);
+  }
+  now.certificate_expires = gate.CertificateEnd();
   now.connections_throttled = relaxed(counters.guard(transport::Guard::kConnectionThrottled));
   now.answers_stalled = relaxed(counters.guard(transport::Guard::kAnswerStalled));
   now.draining = draining ? 1 : 0;
@@ -247,6 +238,10 @@ void Server::Components::AddRoutes() {
   router.Add("/grpc.health.v1.Health/Watch", [this](transport::Stream& stream) {
     services::Health::ServeWatch(calls, health, stream);
   });
+  // Who asks whether a server is well has no token: kubelets, load balancers, clients that choose.
+  for (const char* method : {"Check", "Watch"}) {
+    router.Open(absl::StrCat("/grpc.health.v1.Health/", method));
+  }
   if (options.channelz) {
     const std::string service = "/grpc.channelz.v1.Channelz/";
     answer_channelz = {[this](const transport::Message& m) { return channelz.GetTopChannels(m); },
@@ -265,9 +260,12 @@ void Server::Components::AddRoutes() {
   reflection = std::make_unique<services::Reflection>(router.Services(), pool);
 }
 
-Server::Server(std::unique_ptr<Components> components) : components_(std::move(components)) {}
+Server::Server(std::unique_ptr<Gate> gate, std::unique_ptr<Components> components)
+    : gate_(std::move(gate)), components_(std::move(components)) {}
 
-Server::~Server() = default;
+Server::~Server() { gate_->Close(); }
+
+void Server::Reload() { gate_->Reread(); }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   if (absl::Status status = CheckEnvironmentTarget(); !status.ok() && options.simd.empty()) {
@@ -275,10 +273,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   }
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
   const loop::Policy policy = loop::PolicyFor(options.threads, options.queues);
-  // Loops and their spare threads, the kernels', and those of memory, probe, HTTP and spans.
-  const int threads = policy.loops + policy.spare + policy.cores + 4;
+  // Loops and their spare threads, the kernels', and those of memory, probe, HTTP, spans and files.
+  const int threads = policy.loops + policy.spare + policy.cores + 5;
   if (absl::Status status = process::TryThreads(threads); !status.ok()) return status;
-  auto components = std::make_unique<Components>(options);
+  auto gate = std::make_unique<Gate>(options);
+  if (absl::Status status = gate->Open(); !status.ok()) return status;
+  auto components = std::make_unique<Components>(options, *gate);
   Components& c = *components;
   if (!options.shared_memory_dir.empty()) {
     regions::Limits limits;
@@ -312,28 +312,34 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   }
   c.transport = std::make_unique<transport::Transport>(c.shared, loops);
   for (const std::string& address : options.listen) {
-    absl::StatusOr<std::string> bound = c.transport->Listen(address);
+    absl::StatusOr<std::string> bound = c.transport->Listen(address, options.socket_mode);
     if (!bound.ok()) return bound.status();
     c.grpc_addresses.push_back(*std::move(bound));
   }
   c.channelz.SetAddresses(c.grpc_addresses);
-  c.prober = std::make_unique<net::Prober>(c.grpc_addresses.front());
+  if (c.transport->beyond_loopback()) gate->WarnOfPlainText(c.grpc_addresses);
+  c.prober = std::make_unique<net::Prober>(c.grpc_addresses.front(),
+                                           gate->ProbeHello(c.grpc_addresses.front()));
   if (!options.http_listen.empty()) {
     http::HttpPages pages;
     pages.metrics = [&c] { return c.metrics.Text(); };
     pages.openmetrics = [&c] { return c.metrics.OpenMetrics(); };
     pages.live = [&c] { return c.prober->Alive(); };
     pages.ready = [&c] { return c.health.serving() && !c.draining && !c.Crowded(); };
+    const http::HttpAccess access{gate->certificates.get(), gate->tokens.get()};
+    http::HttpLimits limits;
+    if (access.certificates != nullptr) limits.connections = memory::kTlsHttpConnections;
     absl::StatusOr<std::unique_ptr<http::HttpServer>> http =
-        http::HttpServer::Start(options.http_listen, std::move(pages));
+        http::HttpServer::Start(options.http_listen, std::move(pages), limits, access);
     if (!http.ok()) return http.status();
     c.http = *std::move(http);
   }
   c.crew = std::make_unique<loop::Crew>(loops, c.policy.spare);
   c.backend.crew = c.crew.get();
   c.transport->Start();
+  gate->Start(c.metrics);
   c.health.SetServing(true);
-  return std::unique_ptr<Server>(new Server(std::move(components)));
+  return std::unique_ptr<Server>(new Server(std::move(gate), std::move(components)));
 }
 
 const std::vector<std::string>& Server::grpc_addresses() const {

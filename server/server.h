@@ -12,10 +12,13 @@
 
 namespace quantd::server {
 
+class Gate;
+
 class Server {
  public:
   // Serves when it returns. UNAVAILABLE, in one line, when an address or threads can't be had;
-  // INVALID_ARGUMENT when the instruction set is unknown.
+  // INVALID_ARGUMENT when the instruction set is unknown, or a file of certificates or tokens can't
+  // be used.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options);
   // REQUIRES: Drain has been called.
   ~Server();
@@ -30,6 +33,9 @@ class Server {
   // What /livez says: whether the port still answers. Does not block.
   bool Alive() const;
 
+  // Has certificates and tokens read again, soon; says in the log how that went.
+  void Reload();
+
   // Stops in an order in which nobody loses a call; see README.md, "Restarts". At once /readyz says
   // 503, so that who sends clients here sends them elsewhere; after half of `lame_duck` health says
   // NOT_SERVING, so that clients that ask go, too; after all of it the others are told (GOAWAY), no
@@ -39,8 +45,9 @@ class Server {
 
  private:
   struct Components;
-  explicit Server(std::unique_ptr<Components> components);
+  Server(std::unique_ptr<Gate> gate, std::unique_ptr<Components> components);
 
+  std::unique_ptr<Gate> gate_;
   std::unique_ptr<Components> components_;
 };
 

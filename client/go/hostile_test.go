@@ -106,18 +106,23 @@ func TestFullServer(t *testing.T) {
 		go func() {
 			x := FromFloat32s(make([]float32, 1<<20), 1<<20)
 			for ctx.Err() == nil {
-				if _, err := client.DynamicQuantize(ctx, &quantdv1.DynamicQuantizeRequest{X: x}); err != nil {
-					result, _ := FromError(err)
+				_, err := client.DynamicQuantize(ctx, &quantdv1.DynamicQuantizeRequest{X: x})
+				// A slow machine has other reasons for an end; they say so.
+				if result, ok := FromError(err); ok && result.Code == codes.Unavailable && result.Reason != "" {
 					refused <- result
 					return
 				}
 			}
 		}()
 	}
-	first := <-refused
-	cancel()
-	if first == nil || first.Code != codes.Unavailable || first.RetryAfter <= 0 || first.Reason == "" {
-		t.Fatalf("%+v: no time to come back", first)
+	defer cancel()
+	select {
+	case first := <-refused:
+		if first.RetryAfter <= 0 {
+			t.Fatalf("%+v: no time to come back", first)
+		}
+	case <-ctx.Done():
+		t.Fatal("nobody was refused")
 	}
 }
 

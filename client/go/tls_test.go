@@ -14,6 +14,7 @@ import (
 // The suite starts a server that wants a certificate and a token, and makes both. Files are by their names there; "" is unset.
 func secured(t *testing.T, ca, cert, key, token string) {
 	t.Helper()
+	needs(t, "TEST_TLS_ADDRESS")
 	folder := needs(t, "TEST_CERTIFICATES")
 	for variable, name := range map[string]string{
 		"QUANTD_TLS_CA": ca, "QUANTD_TLS_CERT": cert, "QUANTD_TLS_KEY": key, "QUANTD_AUTH_TOKEN_FILE": token,

@@ -17,6 +17,8 @@ struct Status {
 constexpr Status kStatuses[] = {
     {200, "OK", ""},
     {400, "Bad Request", "this is no HTTP request\n"},
+    {401, "Unauthorized", "a token is required: Authorization: Bearer TOKEN\n"},
+    {403, "Forbidden", "a client certificate is required\n"},
     {404, "Not Found", "not found: there are /metrics, /livez and /readyz\n"},
     {405, "Method Not Allowed", "only GET and HEAD\n"},
     {408, "Request Timeout", "the request took too long\n"},
@@ -41,7 +43,9 @@ std::string Answer(int status, absl::string_view content_type, absl::string_view
       "HTTP/1.1 ", status, " ", StatusOf(status).reason,
       "\r\nDate: ", absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", absl::Now(), absl::UTCTimeZone()),
       // RFC 9110: 405 names the methods that there are.
-      status == 405 ? "\r\nAllow: GET, HEAD" : "", "\r\nContent-Type: ", content_type,
+      status == 405 ? "\r\nAllow: GET, HEAD" : "",
+      // RFC 6750: 401 says what would do.
+      status == 401 ? "\r\nWWW-Authenticate: Bearer" : "", "\r\nContent-Type: ", content_type,
       "\r\nContent-Length: ", body.size(), "\r\nConnection: close\r\n\r\n", head ? "" : body);
 }
 

@@ -12,9 +12,25 @@
 namespace quantd::http {
 namespace {
 
-std::string AnswerTo(const HttpPages& pages, const RequestReader& request) {
+// 200, or why who asks does not get to see /metrics.
+int MayRead(const HttpAccess& access, const RequestReader& request, bool has_certificate) {
+  if (access.certificates != nullptr && access.certificates->wants_client_certificates() &&
+      !has_certificate) {
+    return 403;
+  }
+  const bool good =
+      access.tokens == nullptr || access.tokens->Check(request.authorization(), "request").ok();
+  return good ? 200 : 401;
+}
+
+std::string AnswerTo(const HttpPages& pages, const HttpAccess& access, const RequestReader& request,
+                     bool has_certificate) {
   const bool head = request.head();
   if (request.status() != 200) return ErrorAnswer(request.status(), head);
+  if (request.path() == "/metrics") {
+    const int may = MayRead(access, request, has_certificate);
+    if (may != 200) return ErrorAnswer(may, head);
+  }
   if (request.path() == "/metrics" && request.openmetrics() && pages.openmetrics) {
     return Answer(200, kOpenMetrics, pages.openmetrics(), head);
   }
@@ -34,10 +50,13 @@ std::string AnswerTo(const HttpPages& pages, const RequestReader& request) {
 
 class HttpServer::Thread {
  public:
-  Thread(Descriptor listener, HttpPages pages, const HttpLimits& limits)
+  Thread(Descriptor listener, HttpPages pages, const HttpLimits& limits, const HttpAccess& access)
       : pages_(std::move(pages)),
-        loop_(std::move(listener), limits,
-              [this](const RequestReader& request) { return AnswerTo(pages_, request); }) {}
+        access_(access),
+        loop_(std::move(listener), limits, access,
+              [this](const RequestReader& request, bool has_certificate) {
+                return AnswerTo(pages_, access_, request, has_certificate);
+              }) {}
   ~Thread() {
     loop_.Stop();
     if (thread_.joinable()) thread_.join();
@@ -50,6 +69,7 @@ class HttpServer::Thread {
 
  private:
   const HttpPages pages_;
+  const HttpAccess access_;
   Loop loop_;
   std::thread thread_;
 };
@@ -61,12 +81,13 @@ HttpServer::~HttpServer() = default;
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(absl::string_view address,
                                                               HttpPages pages,
-                                                              const HttpLimits& limits) {
+                                                              const HttpLimits& limits,
+                                                              const HttpAccess& access) {
   absl::StatusOr<net::Listening> listening = net::Listen(address, "--http_listen");
   if (!listening.ok()) return listening.status();
   // Of a name that stands for several addresses the first one that the machine has.
   Descriptor listener(listening->listeners.front().Release());
-  auto thread = std::make_unique<Thread>(std::move(listener), std::move(pages), limits);
+  auto thread = std::make_unique<Thread>(std::move(listener), std::move(pages), limits, access);
   if (absl::Status status = thread->Start(); !status.ok()) return status;
   return std::unique_ptr<HttpServer>(
       new HttpServer(std::move(listening->address), std::move(listening->note), std::move(thread)));

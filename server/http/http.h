@@ -14,6 +14,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/access/certificates.h"
+#include "server/access/tokens.h"
 
 namespace quantd::http {
 
@@ -24,6 +26,14 @@ struct HttpPages {
   std::function<bool()> live;                     // /livez: 200 or 503
   std::function<bool()> ready;                    // /readyz: 200 or 503
   std::function<std::string()> openmetrics = {};  // for who accepts OpenMetrics; null: nobody
+};
+
+// Who may ask for what. All of it may be null, and outlives the server. /livez and /readyz are
+// everybody's: a probe has neither certificate nor token.
+struct HttpAccess {
+  // With them the port speaks TLS; /metrics wants a client's certificate if there is a client_ca.
+  const access::Certificates* certificates = nullptr;
+  const access::Tokens* tokens = nullptr;  // /metrics wants one of them
 };
 
 // What peers may take. Memory: about connections x request_bytes + answer_bytes, and the pages that
@@ -53,7 +63,8 @@ class HttpServer {
   // that may not be null.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(absl::string_view address,
                                                            HttpPages pages,
-                                                           const HttpLimits& limits = {});
+                                                           const HttpLimits& limits = {},
+                                                           const HttpAccess& access = {});
   // Stops at once: waits for a page that is being made, for no peer.
   ~HttpServer();
 

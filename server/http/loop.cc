@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <netdb.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -14,7 +15,10 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "server/http/answer.h"
+#include "server/log/log.h"
 
 namespace quantd::http {
 namespace {
@@ -41,6 +45,22 @@ HttpLimits Affordable(HttpLimits limits) {
 
 bool IsTryAgain(int error) { return error == EAGAIN || error == EINTR; }
 
+// The peer's address, for the log.
+std::string NameOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  auto* const peer = reinterpret_cast<sockaddr*>(&address);
+  if (getpeername(socket, peer, &size) != 0 ||
+      getnameinfo(peer, size, host.data(), host.size(), port.data(), port.size(),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "?";
+  }
+  const bool v6 = address.ss_family == AF_INET6;
+  return absl::StrCat(v6 ? "ipv6:[" : "ipv4:", host.data(), v6 ? "]:" : ":", port.data());
+}
+
 // Whether everything has arrived at the peer's machine, the end included.
 bool AllArrived(int socket) {
   int bytes = 0;
@@ -49,8 +69,9 @@ bool AllArrived(int socket) {
 
 }  // namespace
 
-Loop::Loop(Descriptor listener, const HttpLimits& limits, Answerer answer)
+Loop::Loop(Descriptor listener, const HttpLimits& limits, const HttpAccess& access, Answerer answer)
     : limits_(Affordable(limits)),
+      access_(access),
       answer_(std::move(answer)),
       listener_(std::move(listener)),
       buffer_(limits_.request_bytes, '\0') {}
@@ -124,6 +145,12 @@ void Loop::Accept() {
 void Loop::Add(Descriptor socket) {
   Connection& connection = connections_.emplace_back(std::move(socket), limits_.request_bytes);
   connection.place = std::prev(connections_.end());
+  if (access_.certificates != nullptr) {
+    connection.state = State::kShaking;
+    connection.tls = access::Session::Accept(*access_.certificates, access::Protocol::kHttp,
+                                             connection.socket.get());
+    if (connection.tls == nullptr) return Close(connection, Result::kReset);
+  }
   SetDeadline(connection, limits_.request_time);
   if (!Watch(EPOLL_CTL_ADD, connection.socket.get(), EPOLLIN, &connection)) {
     return Close(connection, Result::kReset);
@@ -151,6 +178,9 @@ void Loop::KeepSpares() {
 void Loop::Serve(Connection& connection) {
   Result result = Result::kOpen;
   switch (connection.state) {
+    case State::kShaking:
+      result = Shake(connection);
+      break;
     case State::kReading:
       result = Read(connection);
       break;
@@ -164,12 +194,65 @@ void Loop::Serve(Connection& connection) {
   if (result != Result::kOpen) Close(connection, result);
 }
 
+ssize_t Loop::Receive(const Connection& connection) {
+  if (connection.tls == nullptr) {
+    return recv(connection.socket.get(), buffer_.data(), buffer_.size(), 0);
+  }
+  const iovec piece{buffer_.data(), buffer_.size()};
+  return connection.tls->Read({&piece, 1});
+}
+
+ssize_t Loop::Send(const Connection& connection, absl::string_view bytes) {
+  if (connection.tls == nullptr || connection.tls->plain_text()) {
+    return send(connection.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  const iovec piece{const_cast<char*>(bytes.data()), bytes.size()};
+  return connection.tls->Write({&piece, 1});
+}
+
+Loop::Result Loop::Shake(Connection& connection) {
+  access::Session& tls = *connection.tls;
+  switch (tls.Handshake()) {
+    case access::Session::Step::kAgain: {
+      const uint32_t events = tls.wants_write() ? EPOLLOUT : EPOLLIN;
+      const bool watched = Watch(EPOLL_CTL_MOD, connection.socket.get(), events, &connection);
+      return watched ? Result::kOpen : Result::kReset;
+    }
+    case access::Session::Step::kGone:
+      return Result::kClose;
+    case access::Session::Step::kRefused:
+      RefuseHandshake(connection);
+      return StartEnding(connection);
+    case access::Session::Step::kDone:
+      break;
+  }
+  connection.state = State::kReading;
+  if (!Watch(EPOLL_CTL_MOD, connection.socket.get(), EPOLLIN, &connection)) return Result::kReset;
+  return Read(connection);
+}
+
+void Loop::RefuseHandshake(Connection& connection) {
+  const access::Session& tls = *connection.tls;
+  if (tls.plain_text()) {
+    Send(connection, Answer(400, kPlainText, "this port speaks TLS: https\n", false));
+  }
+  static log::Repeated lines(log::Level::kWarn, "TLS handshake of HTTP refused");
+  lines.Write([&] {
+    return log::Fields{{"reason", tls.reason()}, {"peer", NameOf(connection.socket.get())}};
+  });
+}
+
 Loop::Result Loop::Read(Connection& connection) {
-  const ssize_t count = recv(connection.socket.get(), buffer_.data(), buffer_.size(), 0);
-  if (count < 0) return IsTryAgain(errno) ? Result::kOpen : Result::kClose;
-  if (count == 0) return Result::kClose;  // no more will come, and it was no request yet
-  if (!connection.request.Take({buffer_.data(), static_cast<size_t>(count)})) return Result::kOpen;
-  connection.answer = answer_(connection.request);
+  const access::Session* const tls = connection.tls.get();
+  do {
+    const ssize_t count = Receive(connection);
+    if (count < 0 && !IsTryAgain(errno)) return Result::kClose;
+    if (count == 0) return Result::kClose;  // no more will come, and it was no request yet
+    if (count > 0) connection.request.Take({buffer_.data(), static_cast<size_t>(count)});
+    // What TLS has read the socket does not tell of.
+  } while (connection.request.status() == 0 && tls != nullptr && tls->more_to_read());
+  if (connection.request.status() == 0) return Result::kOpen;
+  connection.answer = answer_(connection.request, tls != nullptr && tls->has_client_certificate());
   answer_bytes_ += connection.answer.size();
   connection.state = State::kWriting;
   SetDeadline(connection, limits_.answer_time);
@@ -179,7 +262,7 @@ Loop::Result Loop::Read(Connection& connection) {
 Loop::Result Loop::Write(Connection& connection) {
   const absl::string_view rest = absl::string_view(connection.answer).substr(connection.written);
   const int socket = connection.socket.get();
-  const ssize_t count = send(socket, rest.data(), rest.size(), MSG_NOSIGNAL);
+  const ssize_t count = Send(connection, rest);
   if (count < 0 && !IsTryAgain(errno)) return Result::kClose;
   connection.written += static_cast<size_t>(std::max<ssize_t>(count, 0));
   if (connection.written < connection.answer.size()) {
@@ -187,7 +270,13 @@ Loop::Result Loop::Write(Connection& connection) {
   }
   answer_bytes_ -= connection.answer.size();
   std::string().swap(connection.answer);  // an assignment would keep its memory
+  return StartEnding(connection);
+}
+
+Loop::Result Loop::StartEnding(Connection& connection) {
+  const int socket = connection.socket.get();
   connection.state = State::kEnding;
+  if (connection.tls != nullptr) connection.tls->SayEnd();
   shutdown(socket, SHUT_WR);
   // By edges: a peer that has ended says so again and again, but not when the answer has arrived.
   if (!Watch(EPOLL_CTL_MOD, socket, EPOLLIN | EPOLLET, &connection)) return Result::kReset;
@@ -210,9 +299,10 @@ Loop::Result Loop::Late(Connection& connection) const {
   const int socket = connection.socket.get();
   if (connection.state == State::kReading && connection.request.begun()) {
     const std::string answer = ErrorAnswer(408, connection.request.head());
-    send(socket, answer.data(), answer.size(), MSG_NOSIGNAL);  // if it is taken at once
+    Send(connection, answer);  // if it is taken at once
   }
-  if (connection.state == State::kReading || AllArrived(socket)) return Result::kClose;
+  const bool begins = connection.state == State::kShaking || connection.state == State::kReading;
+  if (begins || AllArrived(socket)) return Result::kClose;
   return Result::kReset;
 }
 

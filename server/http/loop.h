@@ -1,5 +1,6 @@
 // Every connection of the HTTP side, in one thread over epoll. A connection is
 //
+//   shaking  hands, where there is TLS;
 //   reading  until its request is known, at most request_time from its accept;
 //   writing  its answer;
 //   ending   when all is written and the peer knows that. What it still sends is thrown away until
@@ -18,11 +19,13 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "server/access/session.h"
 #include "server/http/descriptor.h"
 #include "server/http/http.h"
 #include "server/http/request.h"
@@ -32,11 +35,12 @@ namespace quantd::http {
 // Open, then Run in a thread of its own.
 class Loop {
  public:
-  // What to send for a request whose status is known: headers and body.
-  using Answerer = std::function<std::string(const RequestReader&)>;
+  // What to send for a request whose status is known: headers and body. `has_certificate`: a right
+  // one, of the client.
+  using Answerer = std::function<std::string(const RequestReader&, bool has_certificate)>;
 
   // `listener` listens and does not block.
-  Loop(Descriptor listener, const HttpLimits& limits, Answerer answer);
+  Loop(Descriptor listener, const HttpLimits& limits, const HttpAccess& access, Answerer answer);
   ~Loop();
 
   // UNAVAILABLE when the process has no descriptors left. Once, before the others.
@@ -48,13 +52,14 @@ class Loop {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class State { kReading, kWriting, kEnding };
+  enum class State { kShaking, kReading, kWriting, kEnding };
   // What becomes of a connection: it stays, or is closed, what is under way delivered or not.
   enum class Result { kOpen, kClose, kReset };
 
   struct Connection {
     Connection(Descriptor s, size_t request_bytes) : socket(std::move(s)), request(request_bytes) {}
     Descriptor socket;
+    std::unique_ptr<access::Session> tls;
     RequestReader request;
     Clock::time_point deadline;
     State state = State::kReading;
@@ -70,7 +75,13 @@ class Loop {
   bool MakeRoom();
   void KeepSpares();
   void Serve(Connection& connection);
+  Result Shake(Connection& connection);
+  static void RefuseHandshake(Connection& connection);
   Result Read(Connection& connection);
+  // As recv and send of its socket.
+  ssize_t Receive(const Connection& connection);
+  static ssize_t Send(const Connection& connection, absl::string_view bytes);
+  Result StartEnding(Connection& connection);
   Result Write(Connection& connection);
   Result End(Connection& connection);
   Result Late(Connection& connection) const;
@@ -81,6 +92,7 @@ class Loop {
   bool Watch(int operation, int descriptor, uint32_t events, void* tag) const;
 
   const HttpLimits limits_;
+  const HttpAccess access_;
   const Answerer answer_;
   Descriptor listener_;
   Descriptor epoll_;

@@ -115,6 +115,10 @@ int RequestReader::TakeHeader(absl::string_view line) {
   const absl::string_view name = line.substr(0, colon);
   const absl::string_view value = absl::StripAsciiWhitespace(line.substr(colon + 1));
   if (absl::EqualsIgnoreCase(name, "Host")) ++hosts_;
+  if (absl::EqualsIgnoreCase(name, "Authorization")) {
+    if (!authorization_.empty()) return 400;
+    authorization_ = std::string(value);
+  }
   if (absl::EqualsIgnoreCase(name, "Accept") && AcceptsOpenMetrics(value)) openmetrics_ = true;
   if (absl::EqualsIgnoreCase(name, "Transfer-Encoding")) return 413;
   if (absl::EqualsIgnoreCase(name, "Content-Length")) {

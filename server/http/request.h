@@ -35,6 +35,8 @@ class RequestReader {
   const std::string& path() const { return path_; }
   // Whether the method is HEAD: the answer has no body. Known with the request line.
   bool head() const { return head_; }
+  // The header Authorization: "Bearer TOKEN", say; empty without one.
+  const std::string& authorization() const { return authorization_; }
   // Whether it accepts OpenMetrics 1.0, as Prometheus does that can take exemplars. Whoever names
   // it prefers it: weights (q=) are not compared.
   bool openmetrics() const { return openmetrics_; }
@@ -52,6 +54,7 @@ class RequestReader {
   size_t taken_bytes_ = 0;
   int status_ = 0;
   std::string line_;  // what came of a line that has not ended yet
+  std::string authorization_;
   std::string path_;  // empty until the request line has been read
   bool head_ = false;
   bool host_required_ = false;

@@ -25,6 +25,10 @@ struct Shares {
 inline constexpr uint64_t kProcessBytes = 24 << 20;
 inline constexpr uint64_t kThreadBytes = 192 << 10;
 inline constexpr uint64_t kConnectionBytes = 28 << 10;
+// Of TLS on top, at its most: while it shakes hands, or with half a record in either direction.
+inline constexpr uint64_t kTlsConnectionBytes = 64 << 10;
+// Of the HTTP port, then.
+inline constexpr uint64_t kTlsHttpConnections = 64;
 inline constexpr uint64_t kCallBytes = 10 << 10;
 
 struct Wanted {
@@ -34,6 +38,7 @@ struct Wanted {
   uint64_t connections = 0;
   uint64_t calls = 0;
   uint64_t threads = 0;
+  bool tls = false;            // --tls_cert is given
   bool shared_memory = false;  // --shared_memory_dir is given
 };
 
@@ -42,8 +47,10 @@ constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
   Shares shares;
   shares.limit = limit;
   // A sixteenth for what allocators lose between the pieces.
-  shares.idle = kProcessBytes + wanted.threads * kThreadBytes +
-                wanted.connections * kConnectionBytes + wanted.calls * kCallBytes + limit / 16;
+  shares.idle =
+      kProcessBytes + wanted.threads * kThreadBytes + wanted.connections * kConnectionBytes +
+      (wanted.tls ? (wanted.connections + kTlsHttpConnections) * kTlsConnectionBytes : 0) +
+      wanted.calls * kCallBytes + limit / 16;
   uint64_t left = limit > shares.idle ? limit - shares.idle : 0;
   if (wanted.shared_memory) shares.region_holes = left / 4;
   left -= shares.region_holes;

@@ -122,6 +122,14 @@ void AddConnections(const Readings& now, Page& page) {
   for (size_t i = 0; i < kConnectionEnds.size(); ++i) {
     page.AddCounter({Label("reason", kConnectionEnds[i])}, now.connections_ended[i]);
   }
+  page.Start(MetricType::Counter, "quantd_tls_handshakes_refused_total",
+             "TLS handshakes of the gRPC port that came to nothing, by reason.");
+  for (size_t i = 0; i < kHandshakeRefusals.size(); ++i) {
+    page.AddCounter({Label("reason", kHandshakeRefusals[i])}, now.handshakes_refused[i]);
+  }
+  page.AddOneGauge("quantd_tls_certificate_expires_seconds",
+                   "When the server's certificate ends, in seconds since 1970; 0 without TLS.",
+                   now.certificate_expires);
   page.AddOneCounter("quantd_connections_throttled_total",
                      "Times that a connection was not read for a while, for its many frames "
                      "without use.",
@@ -242,6 +250,13 @@ Page Metrics::MakePage() const {
     page.AddCounter({Label("reason", kRejections[i].label)}, rejected_[i].value());
   }
   AddConnections(now, page);
+  page.Start(MetricType::Counter, "quantd_reloads_total",
+             "Times that changed certificates or tokens were read, by result.");
+  for (size_t i = 0; i < kReloads.size(); ++i) {
+    page.AddCounter({Label("what", kReloads[i]), Label("result", "ok")}, reloads_[i][0].value());
+    page.AddCounter({Label("what", kReloads[i]), Label("result", "refused")},
+                    reloads_[i][1].value());
+  }
   AddTelemetry(now, page);
   page.AddOneCounter("quantd_saturated_elements_total",
                      "Elements outside the output's range, of requests that asked for the error "

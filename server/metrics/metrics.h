@@ -30,7 +30,7 @@ struct Rejection {
   absl::string_view reason;
   absl::string_view label;
 };
-inline constexpr std::array<Rejection, 9> kRejections = {{
+inline constexpr std::array<Rejection, 10> kRejections = {{
     {"QUEUE_FULL", "queue_full"},
     {"QUEUE_TIMEOUT", "queue_timeout"},
     {"OVER_MEMORY_BUDGET", "over_budget"},
@@ -40,11 +40,19 @@ inline constexpr std::array<Rejection, 9> kRejections = {{
     {"TOO_MANY_CALLS", "too_many_calls"},
     {"UPLOAD_STALLED", "upload_stalled"},
     {"DRAINING", "draining"},
+    {"UNAUTHENTICATED", "unauthenticated"},
 }};
 
 // Why the server ended a connection, or did not take it; the order of transport::ConnectionEnd.
-inline constexpr std::array<absl::string_view, 6> kConnectionEnds = {
-    "too_many", "no_handshake", "protocol_error", "silent", "stalled", "age"};
+inline constexpr std::array<absl::string_view, 7> kConnectionEnds = {
+    "too_many", "no_handshake", "protocol_error", "silent", "stalled", "age", "tls"};
+
+// Why a TLS handshake came to nothing; the order of access::Refusal.
+inline constexpr std::array<absl::string_view, 5> kHandshakeRefusals = {
+    "plain_text", "no_certificate", "certificate", "protocol", "client"};
+
+// What is read again when its files change.
+inline constexpr std::array<absl::string_view, 2> kReloads = {"certificates", "tokens"};
 
 // What was done against peers that take more than their share; the first six have the order of
 // transport::Guard.
@@ -91,6 +99,8 @@ struct Readings {
   double connections = 0;
   double connections_accepted = 0;
   std::array<double, kConnectionEnds.size()> connections_ended{};
+  std::array<double, kHandshakeRefusals.size()> handshakes_refused{};
+  double certificate_expires = 0;  // seconds since 1970; 0: there is none
   double connections_throttled = 0;
   double answers_stalled = 0;
   double draining = 0;
@@ -127,6 +137,8 @@ class Metrics {
   void CountRejection(absl::string_view reason);
   Histogram& queue_seconds() { return queue_seconds_; }
   Counter& saturated_elements() { return saturated_elements_; }
+  // `what`: index into kReloads.
+  void CountReload(size_t what, bool ok) { reloads_[what][ok ? 0 : 1].Add(1); }
 
   // Counts a finished operation.
   void CountElements(Method method, DataType input, DataType output, int64_t elements);
@@ -158,6 +170,7 @@ class Metrics {
   Histogram queue_seconds_;
   Counter busy_core_nanoseconds_;
   Counter saturated_elements_;
+  std::array<std::array<Counter, 2>, kReloads.size()> reloads_;  // ok, refused
 };
 
 }  // namespace quantd::metrics

@@ -57,8 +57,17 @@ int PortOf(int fd) {
                                            : reinterpret_cast<sockaddr_in&>(bound).sin_port);
 }
 
+bool IsLoopback(const sockaddr* where) {
+  if (where->sa_family == AF_INET6) {
+    const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(where)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(&v6);
+  }
+  // 127.0.0.0/8
+  return ntohl(reinterpret_cast<const sockaddr_in*>(where)->sin_addr.s_addr) >> 24 == 127;
+}
+
 // A socket bound to `where` and listening; or -1 with errno.
-int Bind(const sockaddr* where, socklen_t size, bool both_families) {
+int Bind(const sockaddr* where, socklen_t size, bool both_families, mode_t socket_mode = 0) {
   const int fd = socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   if (where->sa_family != AF_UNIX) {
@@ -70,7 +79,12 @@ int Bind(const sockaddr* where, socklen_t size, bool both_families) {
     const int only = both_families ? 0 : 1;
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
   }
-  if (bind(fd, where, size) == 0 && listen(fd, kBacklog) == 0) return fd;
+  // Until it listens nobody can connect: the permissions are there first.
+  const auto permit = [&] {
+    return where->sa_family != AF_UNIX ||
+           chmod(reinterpret_cast<const sockaddr_un*>(where)->sun_path, socket_mode) == 0;
+  };
+  if (bind(fd, where, size) == 0 && permit() && listen(fd, kBacklog) == 0) return fd;
   const int error = errno;
   close(fd);
   errno = error;
@@ -114,6 +128,7 @@ absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view
     }
     port = PortOf(fd);  // all addresses of a name have one port
     listening.listeners.emplace_back(fd, "");
+    listening.beyond_loopback |= !IsLoopback(where);
     return true;
   };
   for (const addrinfo* next = found; next != nullptr; next = next->ai_next) {
@@ -155,7 +170,7 @@ bool LockFolder(int folder) {
 }
 
 absl::StatusOr<Listening> ListenUnix(absl::string_view address, absl::string_view path_text,
-                                     absl::string_view flag) {
+                                     absl::string_view flag, mode_t socket_mode) {
   absl::ConsumePrefix(&path_text, "//");  // unix:///run/quantd.sock
   const std::string path(path_text);
   sockaddr_un where{};
@@ -180,7 +195,7 @@ absl::StatusOr<Listening> ListenUnix(absl::string_view address, absl::string_vie
     if (!NobodyListens(where)) return Refusal(address, flag, "a living server listens there");
     if (unlink(path.c_str()) != 0) return Refusal(address, flag, Why(errno));
   }
-  const int fd = Bind(reinterpret_cast<const sockaddr*>(&where), sizeof(where), false);
+  const int fd = Bind(reinterpret_cast<const sockaddr*>(&where), sizeof(where), false, socket_mode);
   if (fd < 0) return Refusal(address, flag, Why(errno));
   Listening listening;
   listening.address = std::string(address);
@@ -215,9 +230,10 @@ void Listener::Close() {
   close(std::exchange(fd_, -1));
 }
 
-absl::StatusOr<Listening> Listen(absl::string_view address, absl::string_view flag) {
+absl::StatusOr<Listening> Listen(absl::string_view address, absl::string_view flag,
+                                 mode_t socket_mode) {
   absl::string_view path = address;
-  if (absl::ConsumePrefix(&path, "unix:")) return ListenUnix(address, path, flag);
+  if (absl::ConsumePrefix(&path, "unix:")) return ListenUnix(address, path, flag, socket_mode);
   return ListenTcp(address, flag);
 }
 

@@ -26,6 +26,7 @@ class Listener {
   ~Listener();
 
   int fd() const { return fd_; }
+  bool is_unix() const { return !path_.empty(); }
   // Gives the socket away. REQUIRES: not a Unix socket.
   int Release() { return std::exchange(fd_, -1); }
   // Takes no more connections; those that wait in its queue are refused.
@@ -38,10 +39,14 @@ class Listener {
   ino_t inode_ = 0;
 };
 
+// Owner and group may connect.
+inline constexpr mode_t kSocketMode = 0660;
+
 struct Listening {
   std::string address;              // as it was given, with the port that was picked
   std::string note;                 // what is not as it was asked for, in one line; "": nothing
   std::vector<Listener> listeners;  // a name may stand for several addresses
+  bool beyond_loopback = false;     // other machines may reach one of them
 };
 
 // `address`: HOST:PORT, [IPv6]:PORT or unix:/PATH; port 0 picks one. The host 0.0.0.0 means every
@@ -50,8 +55,10 @@ struct Listening {
 // INVALID_ARGUMENT or UNAVAILABLE in one line, which ends with "(FLAG)", when that can't be had: in
 // use, no address of this machine, no such name, no right. A Unix socket's file that no living
 // server listens on is replaced; the folder is locked meanwhile, so of two servers one wins. Takes
-// 5 s at most.
-absl::StatusOr<Listening> Listen(absl::string_view address, absl::string_view flag);
+// 5 s at most. `socket_mode`: the permissions of a Unix socket, before anybody can connect; who may
+// write to it may.
+absl::StatusOr<Listening> Listen(absl::string_view address, absl::string_view flag,
+                                 mode_t socket_mode = kSocketMode);
 
 }  // namespace quantd::net
 

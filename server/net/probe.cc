@@ -28,6 +28,8 @@ constexpr std::chrono::milliseconds kPatience{1'000};
 constexpr absl::string_view kHello("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 24 + 9);
 constexpr size_t kFrameHead = 9;
 constexpr uint8_t kSettings = 4;
+// A record of TLS that belongs to a handshake.
+constexpr uint8_t kTlsHandshake = 22;
 
 int Connect(const sockaddr* where, socklen_t size) {
   const int fd = socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -74,13 +76,15 @@ bool WaitFor(int fd, short events, Clock::time_point until) {
 
 }  // namespace
 
-bool SpeaksHttp2(const std::string& address, std::chrono::milliseconds patience) {
+bool Answers(const std::string& address, const std::string& tls_hello,
+             std::chrono::milliseconds patience) {
+  const absl::string_view hello = tls_hello.empty() ? kHello : absl::string_view(tls_hello);
   const Clock::time_point until = Clock::now() + patience;
   const int fd = ConnectTo(address);
   if (fd < 0) return false;
   const auto close_it = absl::MakeCleanup([fd] { close(fd); });
   if (!WaitFor(fd, POLLOUT, until)) return false;
-  if (send(fd, kHello.data(), kHello.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(kHello.size())) {
+  if (send(fd, hello.data(), hello.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello.size())) {
     return false;
   }
   std::array<uint8_t, kFrameHead> head{};
@@ -90,10 +94,11 @@ bool SpeaksHttp2(const std::string& address, std::chrono::milliseconds patience)
     if (count <= 0) return false;
     have += static_cast<size_t>(count);
   }
-  return head[3] == kSettings;
+  return tls_hello.empty() ? head[3] == kSettings : head[0] == kTlsHandshake;
 }
 
-Prober::Prober(std::string address) : address_(std::move(address)), thread_([this] { Run(); }) {
+Prober::Prober(std::string address, std::string tls_hello)
+    : address_(std::move(address)), tls_hello_(std::move(tls_hello)), thread_([this] { Run(); }) {
   pthread_setname_np(thread_.native_handle(), "quantd-probe");
 }
 
@@ -121,7 +126,7 @@ void Prober::Run() {
     wake_.wait(lock, [this] { return wanted_ || ended_; });
     if (ended_) return;
     lock.unlock();
-    const bool alive = SpeaksHttp2(address_, kPatience);
+    const bool alive = Answers(address_, tls_hello_, kPatience);
     failures_.store(alive ? 0 : failures_.load() + 1);
     lock.lock();
     probed_at_ = Clock::now();

@@ -1,4 +1,4 @@
-// Asks a gRPC port, as a client would, whether it speaks HTTP/2.
+// Asks a gRPC port, as a client would, whether it answers: to HTTP/2, or to TLS.
 #ifndef QUANTD_SERVER_NET_PROBE_H_
 #define QUANTD_SERVER_NET_PROBE_H_
 
@@ -12,13 +12,15 @@
 namespace quantd::net {
 
 // Connects to HOST:PORT or unix:/PATH (0.0.0.0 and [::]: the machine's loopback), says HTTP/2's
-// first words and waits for the answer. Blocks for `patience` at most.
-bool SpeaksHttp2(const std::string& address, std::chrono::milliseconds patience);
+// first words, or `tls_hello`, a TLS client's, if there is one, and waits for the answer's begin.
+// Blocks for `patience` at most.
+bool Answers(const std::string& address, const std::string& tls_hello,
+             std::chrono::milliseconds patience);
 
 // Probes one address when it is asked, but once a second at most, on a thread of its own.
 class Prober {
  public:
-  explicit Prober(std::string address);
+  explicit Prober(std::string address, std::string tls_hello = "");
   ~Prober();
 
   // What the last probe found, and has another one made if that is old. True until two have failed
@@ -29,6 +31,7 @@ class Prober {
   void Run();
 
   const std::string address_;
+  const std::string tls_hello_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool wanted_ = false;

@@ -39,7 +39,8 @@ class Operation {
 
   // Fills `contents`, the places that answer_layout() describes. Fails with CANCELLED when
   // `interrupted` said so; DynamicQuantize and QuantizeEmbeddings also with what their data can
-  // have wrong (quantd/dynamic_quantize.h, quantd/quantize_embeddings.h). Blocks; uses the executor's threads and this one.
+  // have wrong (quantd/dynamic_quantize.h, quantd/quantize_embeddings.h). Blocks; uses the
+  // executor's threads and this one.
   absl::Status Execute(const Executor& executor, Interrupted interrupted,
                        wire::AnswerContents& contents) const;
 

@@ -19,6 +19,7 @@
 #include "quantd/executor.h"
 #include "server/loop/policy.h"
 #include "server/memory/container.h"
+#include "server/options/access.h"
 #include "server/options/flag_parser.h"
 #include "server/trace/poster.h"
 
@@ -181,6 +182,11 @@ constexpr absl::string_view kFlags[] = {"listen",
                                         "queues",
                                         "simd",
                                         "shared_memory_dir",
+                                        "tls_cert",
+                                        "tls_key",
+                                        "tls_client_ca",
+                                        "auth_token_file",
+                                        "socket_mode",
                                         "lame_duck_seconds",
                                         "drain_seconds",
                                         "channelz",
@@ -248,6 +254,7 @@ absl::Status Check() {
   count("queues", FLAGS_queues, 0, 1024);
   time("lame_duck_seconds", FLAGS_lame_duck_seconds, absl::ZeroDuration());
   time("drain_seconds", FLAGS_drain_seconds, absl::ZeroDuration());
+  status.Update(CheckAccess());
   const double ratio = absl::GetFlag(FLAGS_trace_sample_ratio);
   if (!(ratio >= 0 && ratio <= 1)) {  // nor NaN
     status.Update(absl::InvalidArgumentError(
@@ -295,6 +302,7 @@ Options Effective() {
     options.max_connections = std::clamp<int64_t>(static_cast<int64_t>(limit >> 19), 64, 1024);
   }
   memory::Wanted wanted;
+  FillAccess(options, wanted);
   wanted.requests = absl::GetFlag(FLAGS_memory_budget_bytes);
   wanted.receiving = absl::GetFlag(FLAGS_receive_budget_bytes);
   wanted.max_message = absl::GetFlag(FLAGS_max_message_bytes);
@@ -374,6 +382,11 @@ log::Fields Describe(const Options& options) {
       {"queues", options.queues},
       {"simd", options.simd},
       {"shared_memory_dir", options.shared_memory_dir},
+      {"tls_cert", options.tls.certificate},
+      {"tls_key", options.tls.key},
+      {"tls_client_ca", options.tls.client_ca},
+      {"auth_token_file", options.auth_token_file},
+      {"socket_mode", SocketModeText(options)},
       {"lame_duck_seconds", seconds(options.lame_duck)},
       {"drain_seconds", seconds(options.drain)},
       {"channelz", static_cast<int>(options.channelz)},

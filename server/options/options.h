@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/access/certificates.h"
 #include "server/log/log.h"
 #include "server/memory/shares.h"
 
@@ -35,6 +36,9 @@ struct Options {
   int queues = 0;
   std::string simd;
   std::string shared_memory_dir;
+  access::TlsFiles tls;
+  std::string auth_token_file;
+  uint32_t socket_mode = 0;
   absl::Duration lame_duck;
   absl::Duration drain;
   bool channelz = false;
@@ -43,8 +47,8 @@ struct Options {
   std::string otlp_endpoint;  // empty: nothing is traced
   double trace_sample_ratio = 0;
 
-  // Calls that may be open: those that are worked on, those that wait, one a connection that watches
-  // health, as clients of several servers do, and a few others.
+  // Calls that may be open: those that are worked on, those that wait, one a connection that
+  // watches health, as clients of several servers do, and a few others.
   int64_t max_calls() const {
     return max_inflight_requests + max_queued_requests + max_connections + 256;
   }

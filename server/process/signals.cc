@@ -10,6 +10,14 @@
 namespace quantd::process {
 namespace {
 
+// Those that are waited for.
+sigset_t AwaitedSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
+  return signals;
+}
+
 sigset_t TerminationSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -21,13 +29,15 @@ sigset_t TerminationSignals() {
 }  // namespace
 
 void BlockSignals() {
-  const sigset_t signals = TerminationSignals();
+  const sigset_t signals = AwaitedSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  for (const int ignored : {SIGPIPE, SIGXFSZ, SIGHUP, SIGUSR1, SIGUSR2}) signal(ignored, SIG_IGN);
+  // Who started us with it ignored, as nohup does, is not told of it otherwise.
+  signal(SIGHUP, SIG_DFL);
+  for (const int ignored : {SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2}) signal(ignored, SIG_IGN);
 }
 
 int WaitForSignal(absl::Duration every, absl::FunctionRef<void()> tick) {
-  const sigset_t signals = TerminationSignals();
+  const sigset_t signals = AwaitedSignals();
   const timespec pause = absl::ToTimespec(every);
   for (;;) {
     if (every > absl::ZeroDuration()) tick();

@@ -28,16 +28,18 @@ int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 // Brings a connection to its loop.
 class Arrival final : public loop::Posted {
  public:
-  Arrival(ConnectionSet& set, int fd, Peer peer) : set_(set), fd_(fd), peer_(std::move(peer)) {}
+  Arrival(ConnectionSet& set, int fd, Peer peer, bool secure)
+      : set_(set), fd_(fd), peer_(std::move(peer)), secure_(secure) {}
 
  private:
   void Run() override {
-    Connection::Open(set_, fd_, std::move(peer_));
+    Connection::Open(set_, fd_, std::move(peer_), secure_);
     delete this;
   }
   ConnectionSet& set_;
   const int fd_;
   Peer peer_;
+  const bool secure_;
 };
 
 class Eviction final : public loop::Posted {
@@ -109,7 +111,8 @@ bool Acceptor::AcceptOne() {
   }
   shared.counters.accepted.fetch_add(1, std::memory_order_relaxed);
   set.Expect();
-  set.loop().Post(*new Arrival(set, fd, std::move(peer)));
+  const bool secure = shared.certificates != nullptr && !listener_.is_unix();
+  set.loop().Post(*new Arrival(set, fd, std::move(peer), secure));
   return true;
 }
 

@@ -44,7 +44,7 @@ Connection::Connection(ConnectionSet& set, int fd, Peer peer)
 
 Connection::~Connection() { nghttp2_session_del(session_); }
 
-void Connection::Open(ConnectionSet& set, int fd, Peer peer) {
+void Connection::Open(ConnectionSet& set, int fd, Peer peer, bool secure) {
   const int yes = 1;
   const int unsent = kUnsentBytes;
   // On a Unix socket these fail, and mean nothing.
@@ -58,9 +58,13 @@ void Connection::Open(ConnectionSet& set, int fd, Peer peer) {
   }
   set.Add(*connection);
   set.shared().counters.connections.fetch_add(1, std::memory_order_relaxed);
+  if (secure) {
+    connection->tls_ =
+        access::Session::Accept(*set.shared().certificates, access::Protocol::kGrpc, fd);
+  }
   connection->SetEvents();
   // Our first words wait for the client's: who speaks another language is answered in that.
-  if (!connection->watched_ || !connection->Begin()) {
+  if (!connection->watched_ || (secure && connection->tls_ == nullptr) || !connection->Begin()) {
     connection->Close();
   } else if (set.shared().draining) {
     connection->GoAway();
@@ -135,6 +139,7 @@ void Connection::EndCalls(const absl::Status& status) {
 void Connection::Linger() {
   lingers_ = true;
   leave_at_ = loop_.now();
+  if (tls_ != nullptr) tls_->SayEnd();
   shutdown(fd_, SHUT_WR);
 }
 
@@ -152,6 +157,10 @@ void Connection::Close() {
   if (std::exchange(closed_, true)) return;
   if (throttled_) shared_.counters.throttled_now.fetch_sub(1);
   loop_.timers().Clear(*this);
+  if (tls_ != nullptr) {
+    set_.handshakes().Drop(*this);
+    if (!lingers_ && !blocked_) tls_->SayEnd();
+  }
   if (watched_) loop_.Unwatch(fd_);
   close(fd_);
   shared_.counters.connections.fetch_sub(1, std::memory_order_relaxed);
@@ -166,13 +175,18 @@ void Connection::Close() {
 }
 
 void Connection::MaybeDelete() {
-  if (closed_ && !handling_ && !flusher_.posted) delete this;
+  if (closed_ && !handling_ && !flusher_.posted && !reader_.posted) delete this;
 }
 
 void Connection::Look(Clock::time_point now, bool anyone_waits) {
   const Limits& limits = shared_.limits;
   if (!throttled_) credit_.Refill(now, std::max<int64_t>(shared_.counters.throttled_now, 1));
-  if (!peer_spoke_ && now - opened_at_ > kHandshake) return End(ConnectionEnd::kNoHandshake);
+  if (!peer_spoke_ && now - opened_at_ > kHandshake) {
+    if (handshaking() && !lingers_) NoteRefusedHandshake("it was not over in 10 s", peer_.name);
+    return End(ConnectionEnd::kNoHandshake);
+  }
+  // One that leaves without having come: nobody can be told.
+  if (handshaking() && leaving_ == Leaving::kFinal) return Close();
   if (lingers_ && now - leave_at_ > kLinger) return Close();
   if (!throttled_ && !pinged_ && now - heard_at_ > limits.keepalive) {
     pinged_ = true;

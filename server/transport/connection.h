@@ -9,6 +9,7 @@
 #define QUANTD_SERVER_TRANSPORT_CONNECTION_H_
 
 #include <nghttp2/nghttp2.h>
+#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +18,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "server/access/session.h"
 #include "server/loop/loop.h"
 #include "server/transport/frame_credit.h"
+#include "server/transport/handshakes.h"
 #include "server/transport/peer.h"
 #include "server/transport/shared.h"
 #include "server/transport/stream.h"
@@ -27,11 +31,11 @@ namespace quantd::transport {
 
 class ConnectionSet;
 
-class Connection final : private loop::Watcher, private loop::Timer {
+class Connection final : private loop::Watcher, private loop::Timer, private Handshakes::Waiting {
  public:
-  // Takes over `fd`, a connected socket that does not block. When the system has no memory left it
-  // is closed again. Lives in `set` until it is closed.
-  static void Open(ConnectionSet& set, int fd, Peer peer);
+  // Takes over `fd`, a connected socket that does not block; with TLS on it if `secure`. When the
+  // system has no memory left it is closed again. Lives in `set` until it is closed.
+  static void Open(ConnectionSet& set, int fd, Peer peer, bool secure = false);
 
   loop::Loop& loop() const { return loop_; }
   Shared& shared() const { return shared_; }
@@ -67,19 +71,21 @@ class Connection final : private loop::Watcher, private loop::Timer {
     const uint8_t* data;  // null: of control_
     size_t size;
   };
-  class Flusher final : public loop::Posted {
+  // One of its functions, later.
+  template <void (Connection::*function)()>
+  class Later final : public loop::Posted {
    public:
-    explicit Flusher(Connection& connection) : connection_(connection) {}
+    explicit Later(Connection& connection) : connection_(connection) {}
     bool posted = false;
 
    private:
-    void Run() override { connection_.OnTurnEnd(); }
+    void Run() override { (connection_.*function)(); }
     Connection& connection_;
   };
 
   Connection(ConnectionSet& set, int fd, Peer peer);
   ~Connection();
-  bool Begin();
+  bool Begin();  // HTTP/2
 
   // For streams.
   void GrantWindow(Stream& stream, int64_t bytes);
@@ -95,9 +101,12 @@ class Connection final : private loop::Watcher, private loop::Timer {
   void OnReady(uint32_t events) override;
   void Fire() override;  // the pause of a throttled connection is over
   void OnTurnEnd();
+  void ReadOn();
   bool ReadSome();
   ssize_t ReadInPlace(size_t& capacity);
   ssize_t ReadPlain(size_t& capacity);
+  ssize_t ReadPieces(absl::Span<const iovec> pieces);
+  void SayAtOnce(absl::string_view text);
   bool Feed(const uint8_t* data, size_t size);
   void Flush();
   bool Pull();
@@ -117,6 +126,14 @@ class Connection final : private loop::Watcher, private loop::Timer {
   void Leave();
   void OnPingAnswered();
   void SayFinalGoAway();
+
+  // Of TLS: nothing of HTTP/2 is said or heard before the handshake is over.
+  bool handshaking() const { return tls_ != nullptr && !tls_->established(); }
+  uint32_t TlsEvents() const;
+  void OnHandshakeReady();
+  void OnTurn() override;  // a step of the handshake
+  void RefuseHandshake();
+  void ThrowAway();
 
   // Of HTTP/2.
   int OnBeginHeaders(const nghttp2_frame& frame);
@@ -145,6 +162,7 @@ class Connection final : private loop::Watcher, private loop::Timer {
   const int fd_;
   const Peer peer_;
   const std::shared_ptr<const std::string> peer_name_;
+  std::unique_ptr<access::Session> tls_;  // null: plain
   nghttp2_session* session_ = nullptr;
   Stream* streams_ = nullptr;  // a list; newest first
   size_t stream_count_ = 0;
@@ -160,10 +178,11 @@ class Connection final : private loop::Watcher, private loop::Timer {
   size_t control_sent_ = 0;
   std::deque<Segment> segments_;
   size_t queued_ = 0;  // bytes of the segments
-  Flusher flusher_{*this};
-  bool has_grants_ = false;  // windows that should be told at once
-  bool blocked_ = false;     // the socket takes nothing more now
-  uint32_t events_ = 0;      // what the loop watches
+  Later<&Connection::OnTurnEnd> flusher_{*this};
+  Later<&Connection::ReadOn> reader_{*this};  // what TLS has read and nobody has seen
+  bool has_grants_ = false;                   // windows that should be told at once
+  bool blocked_ = false;                      // the socket takes nothing more now
+  uint32_t events_ = 0;                       // what the loop watches
   bool watched_ = false;
   bool closed_ = false;
   bool handling_ = false;    // its own functions are under way

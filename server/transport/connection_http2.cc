@@ -82,7 +82,7 @@ bool Connection::Feed(const uint8_t* data, size_t size) {
     constexpr absl::string_view kAnswer =
         "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 46\r\n"
         "Connection: close\r\n\r\nThis port speaks gRPC, which is HTTP/2 only.\r\n";
-    [[maybe_unused]] const ssize_t sent = send(fd_, kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL);
+    SayAtOnce(kAnswer);
   }
   return used >= 0;
 }
@@ -171,8 +171,11 @@ void Connection::OnCall(Stream& stream) {
   if (const int error = stream.head_.HttpError(); error != 0) return RefuseHttp(stream, error);
   const int method = service.Find(stream.head_.path());
   absl::Status status = stream.head_.Check();
+  if (status.ok()) status = service.Authorize(method, stream.head_.TakeAuthorization());
   const int64_t calls = shared_.counters.calls.load(std::memory_order_relaxed);
-  if (method < 0) {
+  if (!status.ok()) {
+    // Refused, whatever it asks for.
+  } else if (method < 0) {
     status =
         absl::UnimplementedError(absl::StrCat("this server has no method ", stream.head_.path()));
   } else if (calls > shared_.limits.max_calls && !set_.MakeRoomFor(*this)) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "server/loop/loop.h"
+#include "server/transport/handshakes.h"
 #include "server/transport/peer.h"
 #include "server/transport/shared.h"
 
@@ -19,12 +20,13 @@ class ConnectionSet final : private loop::Timer {
  public:
   // `index`: its number among all sets.
   ConnectionSet(Shared& shared, loop::Loop& loop, size_t index)
-      : shared_(shared), loop_(loop), index_(index) {}
+      : shared_(shared), loop_(loop), index_(index), handshakes_(loop) {}
   // REQUIRES: empty.
   ~ConnectionSet() { loop_.timers().Clear(*this); }
 
   Shared& shared() const { return shared_; }
   loop::Loop& loop() const { return loop_; }
+  Handshakes& handshakes() { return handshakes_; }
   size_t index() const { return index_; }
   // From any thread; counts those that are on their way here, too (Expect).
   size_t size() const { return size_.load(std::memory_order_relaxed); }
@@ -54,6 +56,7 @@ class ConnectionSet final : private loop::Timer {
   Shared& shared_;
   loop::Loop& loop_;
   const size_t index_;
+  Handshakes handshakes_;
   std::set<Connection*> connections_;
   std::atomic<size_t> size_{0};
 };

@@ -51,7 +51,8 @@ void CopyPieces(absl::Span<const iovec> pieces, size_t skipped, size_t size,
 }  // namespace
 
 void Connection::SetEvents() {
-  const uint32_t wanted = (throttled_ ? 0U : EPOLLIN) | (blocked_ ? EPOLLOUT : 0U);
+  const uint32_t wanted =
+      tls_ != nullptr ? TlsEvents() : (throttled_ ? 0U : EPOLLIN) | (blocked_ ? EPOLLOUT : 0U);
   if (watched_ && wanted == events_) return;
   events_ = wanted;
   if (watched_) {
@@ -62,6 +63,11 @@ void Connection::SetEvents() {
 }
 
 void Connection::OnReady(uint32_t events) {
+  if (handshaking()) return OnHandshakeReady();
+  // What TLS waits for is not always what is wanted of it.
+  const bool crossed_write = tls_ != nullptr && tls_->write_wants_read();
+  if (crossed_write && (events & EPOLLIN) != 0) events |= EPOLLOUT;
+  if (tls_ != nullptr && tls_->read_wants_write() && (events & EPOLLOUT) != 0) events |= EPOLLIN;
   handling_ = true;
   try {
     if ((events & EPOLLOUT) != 0) {
@@ -92,28 +98,48 @@ bool Connection::ReadSome() {
     const bool in_place = frame_stream_ != nullptr && frame_left_ != 0 &&
                           frame_stream_->Place().size() >= kInPlaceFrom;
     const ssize_t count = in_place ? ReadInPlace(capacity) : ReadPlain(capacity);
+    const bool again = count < 0 && (errno == EAGAIN || errno == EINTR);
     dropped_.clear();
-    if (count == 0) return false;
-    if (count < 0) return errno == EAGAIN || errno == EINTR;
-    heard_at_ = loop_.now();
-    pinged_ = false;
-    // Who has been let go on should not stand still until all that is here has been read.
-    if (std::exchange(has_grants_, false)) Flush();
-    if (closed_) return false;
-    total += static_cast<size_t>(count);
+    if (count <= 0 && !again) return false;
+    if (count > 0) {
+      heard_at_ = loop_.now();
+      pinged_ = false;
+      // Who has been let go on should not stand still until all that is here has been read.
+      if (std::exchange(has_grants_, false)) Flush();
+      if (closed_) return false;
+      total += static_cast<size_t>(count);
+    }
+    if (tls_ != nullptr) credit_.Spend(tls_->TakeCrumbs());
     if (credit_.spent()) {
       Throttle();
       return true;
     }
-    if (static_cast<size_t>(count) < capacity) break;
+    if (again || static_cast<size_t>(count) < capacity) break;
+  }
+  if (tls_ != nullptr) {
+    SetEvents();
+    // The socket does not tell of what is no longer in it.
+    if (tls_->more_to_read() && !std::exchange(reader_.posted, true)) loop_.AtTurnEnd(reader_);
   }
   return true;
+}
+
+void Connection::ReadOn() {
+  reader_.posted = false;
+  if (closed_) return MaybeDelete();
+  OnReady(EPOLLIN);
+}
+
+ssize_t Connection::ReadPieces(absl::Span<const iovec> pieces) {
+  if (tls_ != nullptr) return tls_->Read(pieces);
+  return readv(fd_, pieces.data(), static_cast<int>(pieces.size()));
 }
 
 ssize_t Connection::ReadPlain(size_t& capacity) {
   auto& plain = Plain();
   capacity = kPlainBytes;
-  const ssize_t count = read(fd_, plain.data(), kPlainBytes);
+  const iovec piece{plain.data(), kPlainBytes};
+  const ssize_t count = ReadPieces({&piece, 1});
   if (count > 0 && !lingers_ && !Feed(plain.data(), static_cast<size_t>(count))) {
     End(ConnectionEnd::kProtocolError);
   }
@@ -148,7 +174,7 @@ ssize_t Connection::ReadInPlace(size_t& capacity) {
   // And something behind it: the end of a message is often the end of what there is.
   add(plain.data() + heads, kFrameHead * kMostPieces);
 
-  const ssize_t read_bytes = readv(fd_, pieces.data(), static_cast<int>(count));
+  const ssize_t read_bytes = ReadPieces({pieces.data(), count});
   size_t left = read_bytes > 0 ? static_cast<size_t>(read_bytes) : 0;
   std::vector<uint8_t> copied;
   for (size_t i = 0; i < count && left != 0; ++i) {
@@ -190,6 +216,9 @@ void Connection::Fire() {
   credit_.Refill(loop::Clock::now(), sharers);
   throttled_ = false;
   SetEvents();
+  if (tls_ != nullptr && tls_->more_to_read() && !std::exchange(reader_.posted, true)) {
+    loop_.AtTurnEnd(reader_);
+  }
 }
 
 // ---- Writing
@@ -213,6 +242,7 @@ void Connection::OnTurnEnd() {
 }
 
 void Connection::Flush() {
+  if (handshaking()) return;
   for (size_t total = 0; !closed_;) {
     if (!Pull()) return End(ConnectionEnd::kProtocolError);
     if (segments_.empty()) break;
@@ -272,10 +302,21 @@ ssize_t Connection::WriteSegments() {
     }
     pieces[count++] = {const_cast<void*>(data), segment.size};
   }
+  if (tls_ != nullptr) return tls_->Write({pieces.data(), count});
   msghdr message{};
   message.msg_iov = pieces.data();
   message.msg_iovlen = count;
   return sendmsg(fd_, &message, MSG_NOSIGNAL);
+}
+
+// A last word to who can't be told in frames.
+void Connection::SayAtOnce(absl::string_view text) {
+  if (tls_ != nullptr && tls_->established()) {
+    const iovec piece{const_cast<char*>(text.data()), text.size()};
+    tls_->Write({&piece, 1});
+  } else {
+    [[maybe_unused]] const ssize_t sent = send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
+  }
 }
 
 void Connection::AfterWrite(size_t bytes) {

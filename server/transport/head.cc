@@ -65,6 +65,9 @@ bool Head::Add(absl::string_view name, absl::string_view value) {
   } else if (name == "grpc-timeout") {
     timeout_ = ParseTimeout(value);
     bad_timeout_ = !timeout_.has_value();
+  } else if (name == "authorization") {
+    // Of two none is right.
+    authorization_.append(authorization_.empty() ? "" : ", ").append(value.data(), value.size());
   } else if (name == "grpc-encoding") {
     encoding_ = value == "identity" ? "" : std::string(value.substr(0, 64));
   } else if (name == "x-request-id") {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -33,6 +34,8 @@ class Head {
   // 0, or the HTTP status of an answer to what is no gRPC call at all: 405 or 415.
   int HttpError() const;
 
+  // "authorization", of which nothing is kept then.
+  std::string TakeAuthorization() { return std::exchange(authorization_, ""); }
   const std::string& path() const { return path_; }  // "/package.Service/Method"
   // x-request-id, cut to what a log should hold; empty: none.
   const std::string& request_id() const { return request_id_; }
@@ -49,6 +52,7 @@ class Head {
   bool is_grpc_ = false;
   bool bad_timeout_ = false;
   std::string path_;
+  std::string authorization_;
   std::string encoding_;  // of messages, when it is not "identity"
   std::optional<std::chrono::nanoseconds> timeout_;
   std::string request_id_;

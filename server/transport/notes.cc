@@ -26,6 +26,7 @@ Kind& KindOf(ConnectionEnd why) {
       {Repeated(Level::kInfo, "connection ended"), "silent"},
       {Repeated(Level::kWarn, "connection ended"), "stalled"},
       {Repeated(Level::kDebug, "connection ended"), "age"},
+      {Repeated(Level::kDebug, "connection ended"), "tls"},  // see NoteRefusedHandshake
   }};
   return kinds[static_cast<size_t>(why)];
 }
@@ -52,6 +53,11 @@ void Write(Kind& kind, absl::string_view peer) {
 }
 
 }  // namespace
+
+void NoteRefusedHandshake(absl::string_view reason, absl::string_view peer) {
+  static Repeated lines(Level::kWarn, "TLS handshake refused");
+  lines.Write([&] { return Fields{{"reason", reason}, {"peer", peer}}; });
+}
 
 void NoteConnectionEnd(ConnectionEnd why, absl::string_view peer) { Write(KindOf(why), peer); }
 

@@ -7,6 +7,9 @@
 
 namespace quantd::transport {
 
+// A TLS handshake came to nothing. `reason`: in words of ours. From any thread.
+void NoteRefusedHandshake(absl::string_view reason, absl::string_view peer);
+
 // A connection was ended. From any thread.
 void NoteConnectionEnd(ConnectionEnd why, absl::string_view peer);
 

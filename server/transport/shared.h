@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "server/access/session.h"
 #include "server/admission/receiving.h"
 #include "server/errors/call_status.h"
 #include "server/memory/buffer.h"
@@ -32,6 +33,11 @@ class Service {
                                     const absl::Status& status) const = 0;
   // Whether others wait for what a peer that does not read its answers holds.
   virtual bool AnyoneWaits() const = 0;
+  // Whether a call may be made by who says `authorization` (the header; may be empty). Of `method`:
+  // what Find said.
+  virtual absl::Status Authorize(int /*method*/, absl::string_view /*authorization*/) const {
+    return absl::OkStatus();
+  }
 
  protected:
   ~Service() = default;
@@ -65,8 +71,9 @@ enum class ConnectionEnd : uint8_t {
   kSilent,         // did not answer a ping
   kStalled,        // did not read while others waited
   kAge,            // --max_connection_age
+  kTls,            // its TLS handshake came to nothing
 };
-inline constexpr size_t kConnectionEnds = 6;
+inline constexpr size_t kConnectionEnds = 7;
 
 // What is done against a peer that takes more than its share.
 enum class Guard : uint8_t {
@@ -88,6 +95,7 @@ struct Counters {
   std::array<std::atomic<uint64_t>, kGuards> guards{};
   std::atomic<int64_t> calls{0};  // now
   std::atomic<int64_t> throttled_now{0};
+  std::array<std::atomic<uint64_t>, access::kRefusals> refused_handshakes{};
 
   void CountEnd(ConnectionEnd why) {
     ended[static_cast<size_t>(why)].fetch_add(1, std::memory_order_relaxed);
@@ -103,6 +111,8 @@ struct Shared {
   memory::Pool& pool;
   admission::Receiving& receiving;
   const Limits limits;
+  // Of TCP connections; null: they are plain, as those of Unix sockets always are.
+  const access::Certificates* certificates = nullptr;
   PeerTable peers{limits.max_connections};
   Counters counters = {};
   std::atomic<bool> draining{false};

@@ -182,12 +182,12 @@ class Stream final : private admission::Upload, private loop::Timer {
   memory::Buffer buffer_;  // of capacity total_, or of the first window as long as it has no more
   size_t total_ = 0;
   size_t received_ = 0;
-  std::string kept_;                 // what came after a message that nobody has taken yet
-  size_t kept_left_ = 0;             // of these, the bytes that are not done with: the last ones
-  int64_t window_ = 0;               // bytes that the peer may still send, in further frames
-  int64_t for_padding_ = 0;          // granted beyond a message, once the peer has padded a frame
-  size_t frame_left_ = 0;            // bytes of this one that have not been looked at
-  size_t frame_bytes_ = 0;           // of the last DATA frame: the next one is likely as large
+  std::string kept_;         // what came after a message that nobody has taken yet
+  size_t kept_left_ = 0;     // of these, the bytes that are not done with: the last ones
+  int64_t window_ = 0;       // bytes that the peer may still send, in further frames
+  int64_t for_padding_ = 0;  // granted beyond a message, once the peer has padded a frame
+  size_t frame_left_ = 0;    // bytes of this one that have not been looked at
+  size_t frame_bytes_ = 0;   // of the last DATA frame: the next one is likely as large
   bool remote_end_ = false;
   bool waits_for_room_ = false;
   loop::Clock::time_point waits_since_;

@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "server/net/listen.h"
 #include "server/transport/acceptor.h"
 #include "server/transport/connection.h"
 
@@ -70,13 +69,14 @@ void Transport::OnEveryLoop(Function function) {
   countdown.Wait();
 }
 
-absl::StatusOr<std::string> Transport::Listen(absl::string_view address) {
-  absl::StatusOr<net::Listening> listening = net::Listen(address, "--listen");
+absl::StatusOr<std::string> Transport::Listen(absl::string_view address, mode_t socket_mode) {
+  absl::StatusOr<net::Listening> listening = net::Listen(address, "--listen", socket_mode);
   if (!listening.ok()) return listening.status();
   for (net::Listener& listener : listening->listeners) {
     loop::Loop& loop = sets_[acceptors_.size() % sets_.size()]->loop();
     acceptors_.push_back(std::make_unique<Acceptor>(*this, loop, std::move(listener)));
   }
+  beyond_loopback_ |= listening->beyond_loopback;
   if (!listening->note.empty()) notes_.push_back(std::move(listening->note));
   return listening->address;
 }

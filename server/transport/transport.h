@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/loop/loop.h"
+#include "server/net/listen.h"
 #include "server/transport/connection_set.h"
 #include "server/transport/shared.h"
 
@@ -36,7 +37,10 @@ class Transport {
   ~Transport();
 
   // Binds; see net/listen.h. Returns the address with the port that was picked.
-  absl::StatusOr<std::string> Listen(absl::string_view address);
+  absl::StatusOr<std::string> Listen(absl::string_view address,
+                                     mode_t socket_mode = net::kSocketMode);
+  // Whether other machines may reach one of the addresses.
+  bool beyond_loopback() const { return beyond_loopback_; }
   // What is not as it was asked for, a line each.
   const std::vector<std::string>& notes() const { return notes_; }
   // Takes connections. REQUIRES: the loops are led.
@@ -66,6 +70,7 @@ class Transport {
   Shared& shared_;
   std::vector<std::unique_ptr<ConnectionSet>> sets_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
+  bool beyond_loopback_ = false;
   std::vector<std::string> notes_;
 };
 

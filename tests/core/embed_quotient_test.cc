@@ -5,8 +5,8 @@
 //
 // kernels/embed.cc says why a product with 16 bits behind the point tells where a division is
 // needed. Only an x next to the edge of a bucket, step * n, could fall on the wrong side of it.
-// Both sides scale with powers of two, so it is enough to try all 2^23 significands of the step against
-// all edges, each with the floats around it, as far as the product is in doubt and a little
+// Both sides scale with powers of two, so it is enough to try all 2^23 significands of the step
+// against all edges, each with the floats around it, as far as the product is in doubt and a little
 // further. UNIT has one step: all floats between -1.1 and 1.1 are tried.
 #include <thread>
 

@@ -163,7 +163,7 @@ def test_many_connections_with_open_streams(start):
         for peer in peers:
             peer.send(b"".join(frame(HEADERS, END_HEADERS, peer.next_stream(), request_headers()) for _ in range(1100)))
         time.sleep(SECONDS)
-        assert server.metrics()["quantd_calls"] <= 2304
+        assert server.metrics()["quantd_calls"] <= 2304 + 1024
         for peer in peers:
             peer.close()
     bystander.unharmed(memory_mib=48)

@@ -42,7 +42,7 @@ def limited(request, start):
     try:
         group = Cgroup("memory", limit).__enter__()
     except pytest.skip.Exception:
-        _, requests, receiving = shares(limit, cpus, cpus, connections, 2304)
+        _, requests, receiving = shares(limit, cpus, cpus, connections, 2304 + connections)
         flags = [f"--memory_budget_bytes={requests}", f"--receive_budget_bytes={receiving}", f"--max_connections={connections}"]
         yield start(*flags), limit
         return
@@ -50,7 +50,7 @@ def limited(request, start):
         server = start(before=group.command)
         told = {name: int(value) for name, value in configuration(server).items() if value.isdigit()}
         assert told["memory_limit_bytes"] == limit and told["max_connections"] == connections
-        parts = shares(limit, told["threads"], told["queues"], connections, 2304)
+        parts = shares(limit, told["threads"], told["queues"], connections, 2304 + connections)
         assert (told["memory_budget_bytes"], told["receive_budget_bytes"]) == parts[1:]
         assert told["most_memory_bytes"] == sum(parts) <= limit
         yield server, limit

@@ -9,7 +9,8 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SERVER_ROOMS_BELOW_RPC = [
-    "server/" + room for room in ("admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "regions", "trace", "transport", "wire")
+    "server/" + room
+    for room in ("access", "admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "regions", "trace", "transport", "wire")
 ]
 SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "rpc", "services")]
 # A room, and the rooms that it may include besides itself and core's public headers. Rooms that are not listed (the tests)
@@ -34,14 +35,17 @@ ROOMS = {
     "server/net": [],
     "server/regions": [],
     "server/process": [],
-    "server/http": ["server/net"],
-    "server/options": ["server/log", "server/loop", "server/memory", "server/trace"],
+    "server/access": [],
+    "server/http": ["server/access", "server/log", "server/net"],
+    "server/options": ["server/access", "server/log", "server/loop", "server/memory", "server/trace"],
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
     "server/operations": ["server/wire"],
     "server/metrics": ["server/errors", "server/wire"],
     "server/trace": ["server/log", "server/wire"],
-    "server/transport": ["server/admission", "server/errors", "server/log", "server/loop", "server/memory", "server/net", "server/trace"],
+    "server/transport": [
+        "server/access", "server/admission", "server/errors", "server/log", "server/loop", "server/memory", "server/net", "server/trace"
+    ],
     "server/rpc": SERVER_ROOMS_BELOW_RPC,
     "server/services": [*SERVER_ROOMS_BELOW_RPC, "server/rpc", "proto"],
     "server": [*SERVER_ROOMS_BELOW_RPC, *SERVER_ROOMS_ABOVE, "proto"],
@@ -67,12 +71,13 @@ FORBIDDEN = {
     "core/src/walk": PLANS,
     "server": r"^grpc(pp)?/(?!(health|reflection|channelz)/)",
     "server/operations": r"^(google/protobuf|quantd/v1/|nghttp2)",
-    "server/transport": r"^(google/protobuf|quantd/v1/)",
+    "server/transport": r"^(openssl/|google/protobuf|quantd/v1/)",
     "server/admission": r"^(google/protobuf|quantd/v1/|nghttp2)",
     "server/loop": r"^(google/protobuf|quantd/|nghttp2)",
     "server/metrics": r"^(google/protobuf|quantd/v1/|nghttp2)",
     "server/regions": r"^(google/protobuf|quantd/v1/|nghttp2)",
-    "server/http": r"^(google/protobuf|prometheus|quantd/|nghttp2)",
+    "server/access": r"^(google/protobuf|quantd/|nghttp2)",
+    "server/http": r"^(openssl/|google/protobuf|prometheus|quantd/|nghttp2)",
 }
 # What the coroutines of server/rpc and server/services must not contain, and why.
 DIALECT = [

@@ -11,6 +11,7 @@
 #include "commands/options.h"
 #include "commands/report.h"
 #include "files/output.h"
+#include "quantd/client/options.h"
 
 namespace quantd::cli {
 
@@ -22,6 +23,9 @@ absl::Status RunInfo(const Options& options);
 absl::Status RunHealth(const Options& options);
 
 // What several commands share.
+
+// How the flags say that a server is spoken to.
+client::ClientOptions ClientOptionsOf(const Options& options, absl::Duration timeout);
 
 // The engine that the flags choose.
 absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options);

@@ -177,6 +177,16 @@ class Flags {
         ->add_option("--timeout", o_->timeout,
                      "Seconds that a call to the server may take (default 300)")
         ->check(Seconds());
+    Text("--tls_ca", &o_->tls_ca, "Speak TLS: PEM file with who signs the server's certificate")
+        ->envname("QUANTD_TLS_CA");
+    Text("--tls_cert", &o_->tls_cert, "This client's certificate, a PEM file, with --tls_key")
+        ->envname("QUANTD_TLS_CERT");
+    Text("--tls_key", &o_->tls_key, "Its key, a PEM file")->envname("QUANTD_TLS_KEY");
+    Text("--auth_token_file", &o_->auth_token_file,
+         "File with the token that the server wants; without TLS to this machine only")
+        ->envname("QUANTD_AUTH_TOKEN_FILE");
+    command_->add_flag("--allow_insecure_token", o_->allow_insecure_token,
+                       "Send the token to another machine without TLS");
     return *this;
   }
   Flags& Printing() {

@@ -29,6 +29,8 @@ struct Options {
   EmbeddingFlags embeddings;
   double timeout = 300;
   int threads = 0, bins = 16;
+  std::string tls_ca, tls_cert, tls_key, auth_token_file;
+  bool allow_insecure_token = false;
 };
 
 struct CommandLine {

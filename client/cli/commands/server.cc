@@ -48,7 +48,7 @@ absl::Status RunInfo(const Options& options) {
   if (!found.ok()) return found.status();
   const std::string& address = *found;
   const absl::StatusOr<v1::GetServerInfoResponse> answer =
-      client::Client(address, {.timeout = Patience(options)}).GetServerInfo();
+      client::Client(address, ClientOptionsOf(options, Patience(options))).GetServerInfo();
   if (!answer.ok()) return CallError(answer.status(), address, "ask the server");
   const v1::GetServerInfoResponse& info = *answer;
   const std::vector<std::string> targets(info.supported_targets().begin(),
@@ -80,10 +80,15 @@ absl::Status RunHealth(const Options& options) {
   const absl::StatusOr<std::string> found = AddressOf(options);
   if (!found.ok()) return found.status();
   const std::string& address = *found;
+  client::ClientOptions client_options = ClientOptionsOf(options, Patience(options));
   // A channel that checks health by itself would not ask a server that says NOT_SERVING.
-  const client::Client client(address, {.health_check = false});
+  client_options.health_check = false;
+  const client::Client client(address, client_options);
+  if (!client.status().ok()) {
+    return CallError(client.status(), address, "check the server's health");
+  }
   std::shared_ptr<::grpc::Channel> channel = client.channel();
-  if (options.address.empty() && std::getenv("QUANTD_TLS_CA") == nullptr) {
+  if (options.address.empty() && options.tls_ca.empty()) {
     absl::StatusOr<std::shared_ptr<::grpc::Channel>> own = ChannelToOwnServer(address);
     if (!own.ok()) return own.status();
     channel = *std::move(own);

@@ -10,9 +10,19 @@
 
 namespace quantd::cli {
 
+client::ClientOptions ClientOptionsOf(const Options& options, absl::Duration timeout) {
+  client::ClientOptions result;
+  result.timeout = timeout;
+  result.tls = {options.tls_ca, options.tls_cert, options.tls_key};
+  result.auth_token_file = options.auth_token_file;
+  result.allow_insecure_token = options.allow_insecure_token;
+  return result;
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options) {
   if (options.address.empty()) return MakeLocalEngine(options.threads, options.simd);
-  return MakeRemoteEngine(options.address, absl::Seconds(options.timeout));
+  return MakeRemoteEngine(options.address,
+                          ClientOptionsOf(options, absl::Seconds(options.timeout)));
 }
 
 struct Choice::Patterns {

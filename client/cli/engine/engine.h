@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "quantd/client/options.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/parameters.h"
 #include "quantd/quantization_error.h"
@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::
 
 // Sends each tensor, whole, to a server. UNAVAILABLE when nobody answers.
 absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& address,
-                                                         absl::Duration timeout);
+                                                         const client::ClientOptions& options);
 
 }  // namespace quantd::cli
 

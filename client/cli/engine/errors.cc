@@ -37,6 +37,9 @@ absl::Status ServerError(const absl::Status& status, absl::string_view address) 
   } else if (absl::IsUnimplemented(status)) {
     absl::StrAppend(&text, "; this server does not have it, see quantctl info");
   }
+  if (absl::IsUnauthenticated(status)) {
+    absl::StrAppend(&text, "; --auth_token_file names the file that holds one");
+  }
   absl::Status result = WithText(status, text);
   result.SetPayload(kFromServerPayload, absl::Cord(address));
   return result;

@@ -51,8 +51,8 @@ void SetError(const std::optional<v1::QuantizationError>& from, QuantizationErro
 
 class RemoteEngine : public Engine {
  public:
-  RemoteEngine(const std::string& address, absl::Duration timeout)
-      : address_(address), client_(address, {.timeout = timeout}) {}
+  RemoteEngine(const std::string& address, const client::ClientOptions& options)
+      : address_(address), client_(address, options) {}
 
   absl::Status Quantize(const QuantizeParameters& p, absl::Span<uint8_t> y,
                         QuantizationError* error) override {
@@ -136,17 +136,18 @@ class RemoteEngine : public Engine {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& address,
-                                                         absl::Duration timeout) {
-  const absl::Duration patience = std::min(timeout, absl::Seconds(5));
-  const absl::Status reached =
-      client::Client(address, {.timeout = patience}).GetServerInfo().status();
+                                                         const client::ClientOptions& options) {
+  const absl::Duration patience = std::min(options.timeout, absl::Seconds(5));
+  client::ClientOptions patient = options;
+  patient.timeout = patience;
+  const absl::Status reached = client::Client(address, patient).GetServerInfo().status();
   if (absl::IsDeadlineExceeded(reached)) {
     return ServerError(
         absl::UnavailableError(absl::StrCat("no answer within ", absl::FormatDuration(patience))),
         address);
   }
   if (!reached.ok()) return ServerError(reached, address);
-  return std::make_unique<RemoteEngine>(address, timeout);
+  return std::make_unique<RemoteEngine>(address, options);
 }
 
 }  // namespace quantd::cli

@@ -54,6 +54,8 @@ Client::Client(const std::string& address, const ClientOptions& options)
 
 Client::~Client() = default;
 
+const absl::Status& Client::status() const { return connection_->status(); }
+
 const std::shared_ptr<grpc::Channel>& Client::channel() const { return connection_->channel(); }
 
 absl::StatusOr<v1::QuantizeResponse> Client::Call(const v1::QuantizeRequest& request) {

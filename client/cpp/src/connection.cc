@@ -43,6 +43,15 @@ Connection::Connection(const std::string& address, const ClientOptions& options)
   const absl::StatusOr<std::string> target = TargetOf(address);
   const absl::StatusOr<Credentials> credentials = CredentialsOf(options.tls);
   status_ = target.ok() ? credentials.status() : target.status();
+  absl::StatusOr<std::unique_ptr<TokenFile>> token = TokenFile::Open(options.auth_token_file);
+  if (status_.ok()) status_ = token.status();
+  if (status_.ok() && *token != nullptr && !credentials->tls && !options.allow_insecure_token &&
+      !IsLocal(*target)) {
+    status_ = absl::InvalidArgumentError(absl::StrCat(
+        "auth_token_file: ", (*token)->path(), ": ", *target,
+        " is another machine and there is no TLS, so everybody on the way would read the token"));
+  }
+  if (status_.ok()) token_ = *std::move(token);
   // gRPC follows http_proxy even to this very machine, where no proxy can help.
   if (target.ok() && IsLocal(*target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Without credentials it is a channel on which every call fails.
@@ -59,6 +68,7 @@ Connection::~Connection() {
 
 void Connection::Prepare(grpc::ClientContext& context) const {
   context.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
+  if (token_ != nullptr) context.AddMetadata("authorization", token_->Authorization());
 }
 
 absl::Status Connection::Explain(const grpc::Status& status) const {

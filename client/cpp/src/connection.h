@@ -19,6 +19,7 @@
 #include "quantd/client/options.h"
 #include "quantd/client/status.h"
 #include "quantd/v1/quantization.grpc.pb.h"
+#include "token.h"
 
 namespace quantd::client {
 
@@ -89,6 +90,7 @@ class Connection {
  private:
   const ClientOptions options_;
   bool tls_ = false;
+  std::unique_ptr<TokenFile> token_;  // may be null
   absl::Status status_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::QuantizationService::Stub> stub_;

@@ -1,5 +1,7 @@
 //! Slices in, vectors out. Bytes are little endian on the wire and made so on every host.
 
+use std::mem::{size_of, size_of_val};
+
 use bytes::Bytes;
 
 use crate::v1::tensor::Contents;
@@ -153,7 +155,11 @@ fn unpack<T>(data: &[u8], bits: usize, count: usize, decode: impl Fn(u8) -> T) -
 macro_rules! little_endian {
     () => {
         fn encode(values: &[Self]) -> Vec<u8> {
-            values.iter().flat_map(|value| value.to_le_bytes()).collect()
+            let mut data = vec![0; size_of_val(values)];
+            for (bytes, value) in data.chunks_exact_mut(size_of::<Self>()).zip(values) {
+                bytes.copy_from_slice(&value.to_le_bytes());
+            }
+            data
         }
     };
 }
@@ -164,8 +170,6 @@ macro_rules! of_bytes {
         $data.chunks_exact(size_of::<$type>()).map(|bytes| <$type>::from_le_bytes(bytes.try_into().unwrap_or_default()))
     };
 }
-
-use std::mem::size_of;
 
 impl Element for f32 {
     const DATA_TYPE: DataType = DataType::Float;

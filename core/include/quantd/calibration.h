@@ -1,6 +1,6 @@
 // Calibrate: many tensors or chunks of one quantity in; its scale, zero point and range out.
 //
-//   absl::StatusOr<Calibrator> calibrator = Calibrator::Create({.method = CalibrationMethod::kMse});
+//   auto calibrator = Calibrator::Create({.method = CalibrationMethod::kMse});
 //   for (...) status = calibrator->Add(x, executor, interrupted);
 //   absl::StatusOr<Calibration> calibration = calibrator->Result(executor, interrupted);
 //

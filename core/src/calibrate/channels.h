@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "calibrate/bins.h"
+#include "calibrate/bin_counts.h"
 
 namespace quantd::calibrate {
 

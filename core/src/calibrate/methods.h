@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "calibrate/bins.h"
+#include "calibrate/bin_counts.h"
 #include "calibrate/scale.h"
 #include "pool/watch.h"
 

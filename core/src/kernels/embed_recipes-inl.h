@@ -55,8 +55,8 @@ HWY_INLINE Four LoadFour(const uint8_t* x) {
 }
 HWY_INLINE Four LoadFour(const float* x) { return LoadFour(reinterpret_cast<const uint8_t*>(x)); }
 
-// Remembers whether a value was NaN or infinite: only then is its product with 0 not 0. One addition
-// a block depends on the block before.
+// Remembers whether a value was NaN or infinite: only then is its product with 0 not 0. One
+// addition a block depends on the block before.
 class Finite {
  public:
   HWY_INLINE Finite() { sum_ = hn::Zero(DF()); }

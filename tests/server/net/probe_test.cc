@@ -62,35 +62,35 @@ const std::string kSettings("\0\0\0\4\0\0\0\0\0", 9);
 
 TEST(Probe, KnowsWhoSpeaksHttp2) {
   const Speaker good("127.0.0.1:0", kSettings);
-  EXPECT_TRUE(SpeaksHttp2(good.address(), milliseconds(5'000)));
+  EXPECT_TRUE(Answers(good.address(), "", milliseconds(5'000)));
   const Speaker slow("127.0.0.1:0", kSettings, milliseconds(5));
-  EXPECT_TRUE(SpeaksHttp2(slow.address(), milliseconds(5'000)));
+  EXPECT_TRUE(Answers(slow.address(), "", milliseconds(5'000)));
   const Speaker other("127.0.0.1:0", "HTTP/1.1 400 Bad Request\r\n\r\n");
-  EXPECT_FALSE(SpeaksHttp2(other.address(), milliseconds(5'000)));
+  EXPECT_FALSE(Answers(other.address(), "", milliseconds(5'000)));
   const Speaker little("127.0.0.1:0", kSettings.substr(0, 5));
-  EXPECT_FALSE(SpeaksHttp2(little.address(), milliseconds(5'000)));
+  EXPECT_FALSE(Answers(little.address(), "", milliseconds(5'000)));
 }
 
 TEST(Probe, FindsAServerOnEveryAddress) {
   for (const char* address : {"0.0.0.0:0", "[::]:0", "localhost:0"}) {
     const Speaker speaker(address, kSettings);
-    EXPECT_TRUE(SpeaksHttp2(speaker.address(), milliseconds(5'000))) << address;
+    EXPECT_TRUE(Answers(speaker.address(), "", milliseconds(5'000))) << address;
   }
   const std::string path = testing::TempDir() + "quantd-probe-" + std::to_string(getpid());
   const Speaker local("unix:" + path, kSettings);
-  EXPECT_TRUE(SpeaksHttp2("unix:" + path, milliseconds(5'000)));
-  EXPECT_TRUE(SpeaksHttp2("unix://" + path, milliseconds(5'000)));
+  EXPECT_TRUE(Answers("unix:" + path, "", milliseconds(5'000)));
+  EXPECT_TRUE(Answers("unix://" + path, "", milliseconds(5'000)));
 }
 
 TEST(Probe, FindsNobodyAndDoesNotWaitForLong) {
-  EXPECT_FALSE(SpeaksHttp2("127.0.0.1:1", milliseconds(5'000)));
-  EXPECT_FALSE(SpeaksHttp2("unix:/no/such/socket", milliseconds(5'000)));
-  EXPECT_FALSE(SpeaksHttp2("unix:" + std::string(1'000, 'x'), milliseconds(5'000)));
-  EXPECT_FALSE(SpeaksHttp2("", milliseconds(5'000)));
-  EXPECT_FALSE(SpeaksHttp2("nonsense", milliseconds(5'000)));
+  EXPECT_FALSE(Answers("127.0.0.1:1", "", milliseconds(5'000)));
+  EXPECT_FALSE(Answers("unix:/no/such/socket", "", milliseconds(5'000)));
+  EXPECT_FALSE(Answers("unix:" + std::string(1'000, 'x'), "", milliseconds(5'000)));
+  EXPECT_FALSE(Answers("", "", milliseconds(5'000)));
+  EXPECT_FALSE(Answers("nonsense", "", milliseconds(5'000)));
   const Speaker silent("127.0.0.1:0", "");
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE(SpeaksHttp2(silent.address(), milliseconds(100)));
+  EXPECT_FALSE(Answers(silent.address(), "", milliseconds(100)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(2'000));
 }
 

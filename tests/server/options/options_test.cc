@@ -114,7 +114,7 @@ TEST(Options, MemoryIsDividedAsItIsTold) {
   // What is known of threads, connections and calls is left for them.
   const uint64_t limit = memory::LimitBytes();
   EXPECT_EQ(options.memory.idle, memory::kProcessBytes + 7 * memory::kThreadBytes +
-                                     100 * memory::kConnectionBytes + 286 * memory::kCallBytes +
+                                     100 * memory::kConnectionBytes + 386 * memory::kCallBytes +
                                      limit / 16);
   ASSERT_TRUE(Parse({"--listen=a:1", "--memory_budget_bytes=0", "--receive_budget_bytes=0"}).ok());
 }

@@ -25,13 +25,19 @@ TEST(SignalsTest, WithoutAnIntervalThereIsNoTick) {
   EXPECT_EQ(WaitForSignal(absl::ZeroDuration(), [] { ADD_FAILURE(); }), SIGINT);
 }
 
+TEST(SignalsTest, SighupIsWaitedFor) {
+  BlockSignals();
+  kill(getpid(), SIGHUP);
+  EXPECT_EQ(WaitForSignal(absl::ZeroDuration(), [] { ADD_FAILURE(); }), SIGHUP);
+}
+
 TEST(SignalsTest, SignalsThatMeanNothingEndNoWait) {
   BlockSignals();
   int ticks = 0;
   EXPECT_EQ(WaitForSignal(absl::Milliseconds(1),
                           [&ticks] {
                             ++ticks;
-                            for (const int number : {SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
+                            for (const int number : {SIGUSR1, SIGUSR2, SIGPIPE}) {
                               kill(getpid(), number);
                             }
                             if (ticks == 3) kill(getpid(), SIGTERM);

@@ -27,6 +27,14 @@ def _with_port(host: str) -> str:
     return f"{name}:{port or DEFAULT_PORT}"
 
 
+def is_local(target: str) -> bool:
+    """Whether what is sent there stays on this machine: Unix sockets and loopback."""
+    if target.startswith(("unix:", "unix-abstract:")):
+        return True
+    hosts = re.sub(r"^(dns:(//[^/]*/)?|ipv4:|ipv6:)", "", target).split(",")
+    return all(re.fullmatch(r"(127(\.\d{1,3}){3}|localhost|\[::1\])(:\d+)?", host) is not None for host in hosts)
+
+
 def target(given: Optional[str] = None) -> str:
     """The gRPC target of an address: the one given, else that of QUANTD_ADDRESS, else 127.0.0.1:50051.
 

@@ -12,7 +12,6 @@ from .base import Base, parsed
 from .errors import QuantdError, ResourceExhaustedError, StatusCode, UnavailableError, from_rpc_error, wrong_answer
 from .retry import Attempts, Deadline
 from .stream import settle
-from .transport import PATHS
 
 # What grpc.aio says when a stream ends while it is written to: why it ended is lost. Most likely its server went.
 _CORE = "Internal error from Core"
@@ -30,7 +29,7 @@ class AsyncClient(Base):
 
     Parameters
     ----------
-    address, timeout, credentials, tls_ca, tls_cert, tls_key, retry, options, shared_memory_dir
+    address, timeout, credentials, tls_ca, tls_cert, tls_key, auth_token_file, allow_insecure_token, retry, options, shared_memory_dir
         As in Client.
     """
 
@@ -62,10 +61,8 @@ class AsyncClient(Base):
             raise ValueError("this client is closed")
         if self._channel is None:  # here and not before: a channel belongs to the loop that runs when it is made
             self._channel = self._transport.channel(grpc.aio)
-            self._methods = {n: self._channel.unary_unary(path) for n, path in PATHS.items() if n != "stream"}
             self._health_channel = self._transport.channel(grpc.aio, check_health=False)  # as in Client
-            self._methods["health"] = self._health_channel.unary_unary(PATHS["health"])
-            self._methods["stream"] = self._channel.stream_stream(PATHS["stream"])
+            self._methods = self._transport.methods(self._channel, self._health_channel)
         return self._methods[name]
 
     async def _ask(self, method: str, request: Any, parse: Callable[[bytes], Any], timeout: Optional[float]):

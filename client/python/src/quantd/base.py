@@ -23,12 +23,22 @@ class Base(Operations):
         tls_ca: Optional[str] = None,
         tls_cert: Optional[str] = None,
         tls_key: Optional[str] = None,
+        auth_token_file: Optional[str] = None,
+        allow_insecure_token: bool = False,
         retry: bool = True,
         options: Sequence = (),
         shared_memory_dir: Optional[str] = None,
     ):
         self._transport = Transport(
-            address, credentials, options, retry, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key
+            address,
+            credentials,
+            options,
+            retry,
+            auth_token_file,
+            allow_insecure_token,
+            tls_ca=tls_ca,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
         )
         self.address = self._transport.address
         self._shared_memory_dir = shared_memory_dir

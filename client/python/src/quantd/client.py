@@ -12,7 +12,6 @@ from .base import Base, parsed
 from .errors import QuantdError, ResourceExhaustedError, UnavailableError, from_rpc_error
 from .retry import Attempts, Deadline
 from .stream import Stream
-from .transport import PATHS
 
 
 class Client(Base):
@@ -34,6 +33,11 @@ class Client(Base):
     tls_ca, tls_cert, tls_key : str, optional
         PEM files for TLS: the authority that signed the server's certificate; this client's certificate and key. Without
         them those of QUANTD_TLS_CA, QUANTD_TLS_CERT and QUANTD_TLS_KEY; without these too, plain text.
+    auth_token_file : str, optional
+        File with the token that the server wants (its --auth_token_file); read again when it changes. Without it that of
+        QUANTD_AUTH_TOKEN_FILE. Without TLS it is sent over loopback and Unix sockets only.
+    allow_insecure_token : bool, optional
+        Send it over a network without TLS all the same, for a proxy that adds TLS, say.
     retry : bool, optional
         Whether a call that fails with UNAVAILABLE is made again, as quantd.SERVICE_CONFIG says: up to 5 times, after what
         the server asks to wait, or else after growing random times. A stream that breaks with it is opened again.
@@ -49,12 +53,10 @@ class Client(Base):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self._channel = self._transport.channel()
-        # No serializers: what is sent are bytes already, and what is received is read where it lies.
-        self._methods = {name: self._channel.unary_unary(path) for name, path in PATHS.items() if name not in ("stream", "health")}
         # A channel that checks health by itself would not ask a server that says NOT_SERVING. Connects when it is first used.
         self._health_channel = self._transport.channel(check_health=False)
-        self._methods["health"] = self._health_channel.unary_unary(PATHS["health"])
-        self._stream = self._channel.stream_stream(PATHS["stream"])
+        self._methods = self._transport.methods(self._channel, self._health_channel)
+        self._stream = self._methods.pop("stream")
         self._limits: Optional[split.Limits] = None
         self._limits_lock = threading.Lock()
 

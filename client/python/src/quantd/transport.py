@@ -9,6 +9,7 @@ import grpc
 from . import address as addresses
 from . import messages, results, tls
 from .retry import SERVICE_CONFIG
+from .token import WithToken, token_file
 
 # Tensors are larger than gRPC's default of 4 MiB; the server has the say (--max_message_bytes).
 _CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
@@ -24,11 +25,14 @@ PATHS["health"] = "/grpc.health.v1.Health/Check"
 class Transport:
     """Where a client's server is and how it is spoken to; see Client for the arguments."""
 
-    def __init__(self, address: Optional[str], credentials, options: Sequence, retry: bool, **files: Optional[str]):
+    def __init__(self, address: Optional[str], credentials, options: Sequence, retry: bool,
+                 auth_token_file: Optional[str] = None, allow_insecure_token: bool = False, **files: Optional[str]):
         self.address, options = addresses.target(address), list(options)
         if credentials is not None and any(files.values()):
             raise ValueError("credentials and tls_ca, tls_cert or tls_key: give one or the other")
         self._credentials = credentials if credentials is not None else tls.credentials(**files)
+        encrypted = self._credentials is not None
+        self._token = token_file(auth_token_file, self.address, encrypted, allow_insecure_token)
         given = {name for name, _ in options}
         self._options: List[Tuple[str, Any]] = [*(option for option in _CHANNEL_OPTIONS if option[0] not in given), *options]
         theirs = "grpc.service_config" in given
@@ -43,6 +47,16 @@ class Transport:
         if self._credentials is None:
             return module.insecure_channel(self.address, options)
         return module.secure_channel(self.address, self._credentials, options)
+
+    def methods(self, channel, health_channel):
+        """Every method, by name, that of health on the second channel. Without serializers: sent are bytes already, and
+        received is read where it lies."""
+        made = {name: channel.unary_unary(path) for name, path in PATHS.items() if name not in ("stream", "health")}
+        made["stream"] = channel.stream_stream(PATHS["stream"])
+        if self._token is not None:
+            made = {name: WithToken(method, self._token) for name, method in made.items()}
+        made["health"] = health_channel.unary_unary(PATHS["health"])  # asks without one
+        return made
 
     def check_process(self) -> None:
         """A channel does not survive a fork: a call on it would wait for ever."""

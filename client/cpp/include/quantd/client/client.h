@@ -52,7 +52,8 @@ class Client {
  public:
   // `address`: host:port, host (port 50051), unix:/path or any other target of gRPC; empty: that of
   // QUANTD_ADDRESS, else 127.0.0.1:50051. Does not block; the connection is made by the first call.
-  // An address or a file of TLS that is wrong is the error, INVALID_ARGUMENT, of every call.
+  // An address, a file of TLS or a token that is wrong is the error, INVALID_ARGUMENT, of every
+  // call.
   explicit Client(const std::string& address = "", const ClientOptions& options = {});
   // Waits for the callbacks of all calls that were started. Not from within one.
   ~Client();
@@ -89,6 +90,9 @@ class Client {
   absl::StatusOr<v1::DequantizeResponse> Call(const v1::DequantizeRequest& request);
   absl::StatusOr<v1::DynamicQuantizeResponse> Call(const v1::DynamicQuantizeRequest& request);
   absl::StatusOr<v1::QuantizeEmbeddingsResponse> Call(const v1::QuantizeEmbeddingsRequest& request);
+
+  // What is wrong with the address or the files, INVALID_ARGUMENT: nothing can be called.
+  const absl::Status& status() const;
 
   // For calls that are not above: Stream, health, reflection.
   const std::shared_ptr<grpc::Channel>& channel() const;

@@ -28,6 +28,11 @@ struct ClientOptions {
   int max_attempts = 5;                       // tries of a call that fails with UNAVAILABLE; 1: one
   bool health_check = true;  // of several servers, none that says NOT_SERVING; false: any
   TlsOptions tls = {};
+  // File with the token that the server wants: its first line that is neither blank nor a comment
+  // (#), read again when it changes. Empty: that of QUANTD_AUTH_TOKEN_FILE, if it is set. Without
+  // TLS it is sent over loopback and Unix sockets only, unless allow_insecure_token.
+  std::string auth_token_file = {};
+  bool allow_insecure_token = false;
   bool split = true;  // tensors over the server's limit go in several calls; false: they fail
 };
 

@@ -1,6 +1,6 @@
 // The counts of a channel's bins (rules/bins.h).
-#ifndef QUANTD_SRC_CALIBRATE_BINS_H_
-#define QUANTD_SRC_CALIBRATE_BINS_H_
+#ifndef QUANTD_SRC_CALIBRATE_BIN_COUNTS_H_
+#define QUANTD_SRC_CALIBRATE_BIN_COUNTS_H_
 
 #include <algorithm>
 #include <array>
@@ -88,4 +88,4 @@ class Bins {
 
 }  // namespace quantd::calibrate
 
-#endif  // QUANTD_SRC_CALIBRATE_BINS_H_
+#endif  // QUANTD_SRC_CALIBRATE_BIN_COUNTS_H_

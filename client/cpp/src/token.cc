@@ -1,0 +1,73 @@
+#include "token.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace quantd::client {
+namespace {
+
+absl::Status Wrong(const std::string& path, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("auth_token_file: ", path, ": ", why));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TokenFile>> TokenFile::Open(const std::string& given) {
+  const char* const variable = std::getenv("QUANTD_AUTH_TOKEN_FILE");
+  std::string path = given.empty() && variable != nullptr ? variable : given;
+  if (path.empty()) return nullptr;
+  std::unique_ptr<TokenFile> file(new TokenFile(std::move(path)));
+  const absl::StatusOr<Stamp> stamp = file->StampNow();
+  if (!stamp.ok()) return stamp.status();
+  absl::StatusOr<std::string> read = file->Read();
+  if (!read.ok()) return read.status();
+  file->stamp_ = *stamp;
+  file->authorization_ = *std::move(read);
+  return file;
+}
+
+absl::StatusOr<TokenFile::Stamp> TokenFile::StampNow() const {
+  struct stat info{};
+  if (stat(path_.c_str(), &info) != 0) return Wrong(path_, std::strerror(errno));
+  return Stamp(info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+}
+
+absl::StatusOr<std::string> TokenFile::Read() const {
+  std::ifstream file(path_);
+  if (!file) return Wrong(path_, std::strerror(errno));
+  std::string line;
+  while (std::getline(file, line)) {
+    const absl::string_view token = absl::StripAsciiWhitespace(line);
+    if (token.empty() || token[0] == '#') continue;
+    if (!std::all_of(token.begin(), token.end(),
+                     [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); })) {
+      return Wrong(path_, "holds no token: a line of printable ASCII without spaces");
+    }
+    return absl::StrCat("Bearer ", token);
+  }
+  return Wrong(path_, "holds no token");
+}
+
+std::string TokenFile::Authorization() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::StatusOr<Stamp> stamp = StampNow();
+  if (stamp.ok() && *stamp != stamp_) {
+    if (absl::StatusOr<std::string> read = Read(); read.ok()) {
+      authorization_ = *std::move(read);
+      stamp_ = *stamp;
+    }
+  }
+  return authorization_;
+}
+
+}  // namespace quantd::client

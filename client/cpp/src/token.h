@@ -1,0 +1,45 @@
+// The bearer token: of a file, which is read again when it changes.
+#ifndef QUANTD_CLIENT_CPP_TOKEN_H_
+#define QUANTD_CLIENT_CPP_TOKEN_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace quantd::client {
+
+// Thread safe.
+class TokenFile {
+ public:
+  // The token of `given`, or of QUANTD_AUTH_TOKEN_FILE; nullptr without one. INVALID_ARGUMENT, with
+  // the file, when it holds none.
+  static absl::StatusOr<std::unique_ptr<TokenFile>> Open(const std::string& given);
+
+  const std::string& path() const { return path_; }
+  // "Bearer TOKEN". A file that has become unreadable leaves what was read last.
+  std::string Authorization();
+
+ private:
+  using Stamp = std::tuple<ino_t, int64_t, int64_t, int64_t>;  // file, size, time
+
+  explicit TokenFile(std::string path) : path_(std::move(path)) {}
+  absl::StatusOr<Stamp> StampNow() const;
+  absl::StatusOr<std::string> Read() const;
+
+  const std::string path_;
+  std::mutex mutex_;
+  Stamp stamp_;  // guarded by mutex_, as the next
+  std::string authorization_;
+};
+
+}  // namespace quantd::client
+
+#endif  // QUANTD_CLIENT_CPP_TOKEN_H_

@@ -1,0 +1,78 @@
+"""The bearer token: of a file, which is read again when it changes, so that tokens can be rotated under a running client."""
+
+import os
+import threading
+from typing import Optional, Tuple
+
+from .address import is_local
+
+VARIABLE = "QUANTD_AUTH_TOKEN_FILE"
+_MOST_BYTES = 1 << 20
+
+
+class TokenFile:
+    """The token in a file: its first line that is neither blank nor a comment (#). Thread safe."""
+
+    def __init__(self, path: str):
+        self._path = path
+        self._lock = threading.Lock()
+        self._stamp = self._stamp_now()
+        self._metadata = self._read()
+
+    def _stamp_now(self) -> Tuple[int, int, int]:
+        try:
+            info = os.stat(self._path)
+        except OSError as error:
+            raise type(error)(error.errno, f"auth_token_file: {error.strerror}", str(self._path)) from None
+        return info.st_ino, info.st_mtime_ns, info.st_size
+
+    def _read(self) -> Tuple[Tuple[str, str], ...]:
+        try:
+            with open(self._path, "rb") as file:
+                lines = file.read(_MOST_BYTES).split(b"\n")
+        except OSError as error:
+            raise type(error)(error.errno, f"auth_token_file: {error.strerror}", str(self._path)) from None
+        for line in (line.strip() for line in lines):
+            if line and not line.startswith(b"#"):
+                if not all(33 <= byte <= 126 for byte in line):
+                    raise ValueError(f"auth_token_file: {self._path} holds no token: a line of printable ASCII without spaces")
+                return (("authorization", f"Bearer {line.decode('ascii')}"),)
+        raise ValueError(f"auth_token_file: {self._path} holds no token")
+
+    def metadata(self) -> Tuple[Tuple[str, str], ...]:
+        """What a call says. A file that has become unreadable leaves the token that was read last."""
+        with self._lock:
+            try:
+                stamp = self._stamp_now()
+                if stamp != self._stamp:
+                    self._metadata = self._read()
+                    self._stamp = stamp
+            except (OSError, ValueError):
+                pass  # perhaps it is being replaced
+            return self._metadata
+
+
+class WithToken:
+    """A method of a channel, of grpc or grpc.aio, whose calls carry the token."""
+
+    def __init__(self, method, token: TokenFile):
+        self._method, self._token = method, token
+
+    def __call__(self, request, **arguments):
+        return self._method(request, metadata=self._token.metadata(), **arguments)
+
+    def future(self, request, **arguments):
+        return self._method.future(request, metadata=self._token.metadata(), **arguments)
+
+
+def token_file(path: Optional[str], target: str, encrypted: bool, allow_insecure: bool) -> Optional[TokenFile]:
+    """The token of a file, or of QUANTD_AUTH_TOKEN_FILE's; None without one. Not in clear over a network, unless allowed."""
+    path = path or os.environ.get(VARIABLE) or None
+    if path is None:
+        return None
+    if not (encrypted or allow_insecure or is_local(target)):
+        raise ValueError(
+            f"auth_token_file: {target} is another machine and there is no TLS, so everybody on the way would read the token; "
+            "give tls_ca, or allow_insecure_token=True"
+        )
+    return TokenFile(path)

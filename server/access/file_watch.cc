@@ -1,0 +1,79 @@
+// See file_watch.h.
+#include "server/access/file_watch.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace quantd::access {
+
+FileWatch::~FileWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void FileWatch::Add(std::vector<std::string> paths, std::function<void()> changed) {
+  const std::string stamp = Stamp(paths);
+  groups_.push_back({std::move(paths), std::move(changed), stamp, stamp});
+}
+
+void FileWatch::Start() {
+  thread_ = std::thread([this] { Run(); });
+  pthread_setname_np(thread_.native_handle(), "quantd-files");
+}
+
+void FileWatch::Reread() {
+  {
+    const std::lock_guard lock(mutex_);
+    reread_ = true;
+  }
+  wake_.notify_all();
+}
+
+std::string FileWatch::Stamp(const std::vector<std::string>& paths) {
+  std::string stamp;
+  for (const std::string& path : paths) {
+    struct stat info{};
+    if (stat(path.c_str(), &info) != 0) {
+      absl::StrAppend(&stamp, "error ", errno, ";");
+      continue;
+    }
+    absl::StrAppend(&stamp, info.st_dev, " ", info.st_ino, " ", info.st_size, " ",
+                    info.st_mtim.tv_sec, " ", info.st_mtim.tv_nsec, " ");
+    // A file can be made readable, and its time set back.
+    absl::StrAppend(&stamp, info.st_ctim.tv_sec, " ", info.st_ctim.tv_nsec, ";");
+  }
+  return stamp;
+}
+
+void FileWatch::Run() {
+  std::unique_lock lock(mutex_);
+  while (!ended_) {
+    wake_.wait_for(lock, every_, [this] { return reread_ || ended_; });
+    if (ended_) return;
+    const bool reread = std::exchange(reread_, false);
+    lock.unlock();
+    Look(reread);
+    lock.lock();
+  }
+}
+
+void FileWatch::Look(bool reread) {
+  for (Group& group : groups_) {
+    std::string stamp = Stamp(group.paths);
+    const bool rests = stamp == std::exchange(group.seen, stamp);
+    if (!reread && (!rests || stamp == group.read)) continue;
+    group.read = std::move(stamp);
+    group.changed();
+  }
+}
+
+}  // namespace quantd::access

@@ -1,0 +1,125 @@
+// See pem.h.
+#include "server/access/pem.h"
+
+#include <fcntl.h>
+#include <openssl/asn1.h>
+#include <openssl/bio.h>
+#include <openssl/bn.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace quantd::access {
+namespace {
+
+using BioPointer = std::unique_ptr<BIO, Free<BIO_free_all>>;
+
+absl::Status Wrong(absl::string_view path, absl::string_view why, absl::string_view flag) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", why, " (", flag, ")"));
+}
+
+BioPointer Memory(const std::string& text) {
+  return BioPointer(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
+absl::Time TimeOf(const ASN1_TIME* time) {
+  std::tm parts{};
+  if (time == nullptr || ASN1_TIME_to_tm(time, &parts) != 1) return absl::InfiniteFuture();
+  return absl::FromTM(parts, absl::UTCTimeZone());
+}
+
+}  // namespace
+
+std::string TakeError() {
+  const unsigned long error = ERR_peek_last_error();  // NOLINT(google-runtime-int): OpenSSL's
+  const char* const reason = ERR_reason_error_string(error);
+  ERR_clear_error();
+  return reason == nullptr ? "unknown error" : reason;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view flag) {
+  // Without O_NONBLOCK a pipe would be waited for.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return Wrong(path, absl::StrCat("cannot be read: ", std::strerror(errno)), flag);
+  const auto close_it = absl::MakeCleanup([fd] { close(fd); });
+  struct stat info{};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return Wrong(path, "is no file", flag);
+  std::string text;
+  char buffer[4096];
+  for (;;) {
+    const ssize_t count = read(fd, buffer, sizeof(buffer));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Wrong(path, absl::StrCat("cannot be read: ", std::strerror(errno)), flag);
+    if (count == 0) return text;
+    text.append(buffer, static_cast<size_t>(count));
+    if (text.size() > kMostFileBytes) {
+      return Wrong(path, absl::StrCat("has more than ", kMostFileBytes, " bytes"), flag);
+    }
+  }
+}
+
+absl::StatusOr<std::vector<X509Pointer>> ReadCertificates(const std::string& path,
+                                                          absl::string_view flag) {
+  const absl::StatusOr<std::string> text = ReadFile(path, flag);
+  if (!text.ok()) return text.status();
+  const BioPointer bio = Memory(*text);
+  std::vector<X509Pointer> certificates;
+  ERR_clear_error();
+  while (X509* const next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
+    certificates.emplace_back(next);
+  }
+  const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  if (certificates.empty() && at_end) {
+    ERR_clear_error();
+    return Wrong(path, "holds no PEM certificate", flag);
+  }
+  if (!at_end) {
+    return Wrong(path, absl::StrCat("certificate ", certificates.size() + 1, ": ", TakeError()),
+                 flag);
+  }
+  ERR_clear_error();
+  return certificates;
+}
+
+absl::StatusOr<KeyPointer> ReadKey(const std::string& path, absl::string_view flag) {
+  absl::StatusOr<std::string> text = ReadFile(path, flag);
+  if (!text.ok()) return text.status();
+  const auto cleanse = absl::MakeCleanup([&] { OPENSSL_cleanse(text->data(), text->size()); });
+  const BioPointer bio = Memory(*text);
+  bool asked = false;
+  const auto no_password = [](char*, int, int, void* was_asked) {
+    *static_cast<bool*>(was_asked) = true;
+    return -1;
+  };
+  ERR_clear_error();
+  KeyPointer key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, &asked));
+  if (key != nullptr) return key;
+  const bool none = !absl::StrContains(*text, "PRIVATE KEY-----");
+  const std::string why = TakeError();
+  if (asked) return Wrong(path, "the key is encrypted, must be without a password", flag);
+  return Wrong(path, none ? "holds no PEM key" : absl::StrCat("the key: ", why), flag);
+}
+
+absl::Time NotBefore(const X509* certificate) { return TimeOf(X509_get0_notBefore(certificate)); }
+
+absl::Time NotAfter(const X509* certificate) { return TimeOf(X509_get0_notAfter(certificate)); }
+
+std::string Serial(const X509* certificate) {
+  BIGNUM* const number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), nullptr);
+  char* const text = number == nullptr ? nullptr : BN_bn2hex(number);
+  std::string serial = text == nullptr ? "?" : text;
+  OPENSSL_free(text);
+  BN_free(number);
+  return serial;
+}
+
+}  // namespace quantd::access

@@ -1,0 +1,101 @@
+// TLS of a connection: its handshake, and what the socket is watched for. See connection.h.
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <new>
+
+#include "absl/strings/string_view.h"
+#include "server/transport/connection.h"
+#include "server/transport/connection_set.h"
+#include "server/transport/notes.h"
+
+namespace quantd::transport {
+namespace {
+
+// An empty SETTINGS frame, and GOAWAY: last stream 0, INADEQUATE_SECURITY (RFC 9113, 7), a text.
+constexpr absl::string_view kPlainHttp2(
+    "\0\0\0\4\0\0\0\0\0"
+    "\0\0\x1c\7\0\0\0\0\0\0\0\0\0\0\0\0\x0cthis port speaks TLS",
+    9 + 9 + 8 + 20);
+constexpr absl::string_view kPlainText =
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 44\r\n"
+    "Connection: close\r\n\r\nThis port speaks gRPC over TLS, not HTTP/1.\n";
+
+}  // namespace
+
+uint32_t Connection::TlsEvents() const {
+  if (handshaking()) {
+    if (lingers_) return EPOLLIN;
+    if (queued()) return 0;  // it is its turn soon, whatever comes
+    return tls_->wants_write() ? EPOLLOUT : EPOLLIN;
+  }
+  const bool writes =
+      (blocked_ && !tls_->write_wants_read()) || (!throttled_ && tls_->read_wants_write());
+  return (throttled_ ? 0U : EPOLLIN) | (writes ? EPOLLOUT : 0U);
+}
+
+void Connection::OnHandshakeReady() {
+  if (lingers_) return ThrowAway();
+  if (queued()) return;
+  try {
+    set_.handshakes().Push(*this, peer_.id);
+    SetEvents();
+  } catch (const std::bad_alloc&) {
+    Close();
+  }
+}
+
+void Connection::OnTurn() {
+  handling_ = true;
+  try {
+    switch (tls_->Handshake()) {
+      case access::Session::Step::kAgain:
+        SetEvents();
+        break;
+      case access::Session::Step::kGone:
+        Close();
+        break;
+      case access::Session::Step::kRefused:
+        RefuseHandshake();
+        break;
+      case access::Session::Step::kDone:
+        heard_at_ = loop_.now();
+        SetEvents();
+        // Its first frames may have come with the handshake's last bytes.
+        if (ReadSome()) {
+          WantFlush();
+        } else {
+          Close();
+        }
+    }
+  } catch (const std::bad_alloc&) {
+    Close();
+  }
+  handling_ = false;
+  MaybeDelete();
+}
+
+// The client has been told by an alert; who speaks no TLS is told in plain text. It lingers, as
+// after a GOAWAY, so that this arrives.
+void Connection::RefuseHandshake() {
+  const auto refusal = static_cast<size_t>(tls_->refusal());
+  shared_.counters.refused_handshakes[refusal].fetch_add(1, std::memory_order_relaxed);
+  shared_.counters.CountEnd(ConnectionEnd::kTls);
+  NoteRefusedHandshake(tls_->reason(), peer_.name);
+  if (tls_->plain_text()) SayAtOnce(tls_->plain_http2() ? kPlainHttp2 : kPlainText);
+  lingers_ = true;
+  leave_at_ = loop_.now();
+  shutdown(fd_, SHUT_WR);
+  SetEvents();
+}
+
+// What a refused client still sends.
+void Connection::ThrowAway() {
+  std::array<char, 16 << 10> bytes;
+  const ssize_t count = recv(fd_, bytes.data(), bytes.size(), 0);
+  if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) Close();
+}
+
+}  // namespace quantd::transport

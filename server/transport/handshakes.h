@@ -1,0 +1,56 @@
+// Whose TLS handshake goes on: signing a hello takes up to milliseconds, for a peer that has paid
+// nothing yet. So a loop makes one step in a turn, with everybody's calls in between, and peers
+// take turns: who opens thousands of connections waits behind himself.
+#ifndef QUANTD_SERVER_TRANSPORT_HANDSHAKES_H_
+#define QUANTD_SERVER_TRANSPORT_HANDSHAKES_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "server/loop/fair_queue.h"
+#include "server/loop/loop.h"
+
+namespace quantd::transport {
+
+// Of one loop; only on the thread that leads it.
+class Handshakes final : private loop::Posted {
+ public:
+  class Waiting : public loop::FairQueue::Entry {
+   public:
+    // Its turn. It waits no more.
+    virtual void OnTurn() = 0;
+
+   protected:
+    ~Waiting() = default;
+  };
+
+  explicit Handshakes(loop::Loop& loop) : loop_(loop) {}
+
+  // REQUIRES: it does not wait.
+  void Push(Waiting& waiting, uint64_t peer) {
+    queue_.Push(waiting, peer, 1);
+    if (!std::exchange(posted_, true)) loop_.AtTurnEnd(*this);
+  }
+  // It goes, if it waits.
+  void Drop(Waiting& waiting) {
+    if (waiting.queued()) queue_.Remove(waiting, false);
+  }
+
+ private:
+  void Run() override {
+    posted_ = false;
+    auto* const next = static_cast<Waiting*>(queue_.First());
+    if (next == nullptr) return;
+    queue_.Remove(*next, true);
+    if (!queue_.empty() && !std::exchange(posted_, true)) loop_.AtTurnEnd(*this);
+    next->OnTurn();
+  }
+
+  loop::Loop& loop_;
+  loop::FairQueue queue_;
+  bool posted_ = false;
+};
+
+}  // namespace quantd::transport
+
+#endif  // QUANTD_SERVER_TRANSPORT_HANDSHAKES_H_

@@ -1,0 +1,32 @@
+// See transport_limits.h.
+#include "server/transport_limits.h"
+
+#include <chrono>
+
+#include "absl/time/time.h"
+
+namespace quantd::server {
+namespace {
+
+std::chrono::seconds ToSeconds(absl::Duration time) {
+  return std::chrono::seconds(absl::ToInt64Seconds(absl::Ceil(time, absl::Seconds(1))));
+}
+
+}  // namespace
+
+transport::Limits TransportLimits(const Options& options) {
+  transport::Limits limits;
+  limits.max_message_bytes = options.memory.max_message;
+  if (options.memory.limited_by_receiving) limits.message_flag = "--receive_budget_bytes";
+  limits.max_streams = static_cast<uint32_t>(options.max_streams);
+  limits.max_calls = options.max_calls();
+  limits.max_connections = options.max_connections;
+  limits.keepalive = ToSeconds(options.keepalive);
+  limits.max_connection_age = ToSeconds(options.max_connection_age);
+  limits.max_connection_age_grace = ToSeconds(options.max_connection_age_grace);
+  limits.stall = absl::ToChronoMilliseconds(options.stall_timeout);
+  limits.queue_timeout = absl::ToChronoMilliseconds(options.queue_timeout);
+  return limits;
+}
+
+}  // namespace quantd::server

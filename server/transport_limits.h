@@ -1,0 +1,14 @@
+// The options, as the transport has them.
+#ifndef QUANTD_SERVER_TRANSPORT_LIMITS_H_
+#define QUANTD_SERVER_TRANSPORT_LIMITS_H_
+
+#include "server/options/options.h"
+#include "server/transport/shared.h"
+
+namespace quantd::server {
+
+transport::Limits TransportLimits(const Options& options);
+
+}  // namespace quantd::server
+
+#endif  // QUANTD_SERVER_TRANSPORT_LIMITS_H_

@@ -1,0 +1,338 @@
+"""TLS from outside: who gets in and who does not, at start and while certificates change."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import numpy as np
+import pytest
+
+from certificates import serial
+from http2 import Peer
+from support import ROOT, health_pb2, health_pb2_grpc, pb, pb_grpc, quantize, run, tensor, wait_for
+from tls import Files, TlsServer, files, hang_up, own_files, s_client, start_tls  # noqa: F401
+
+
+@pytest.fixture(scope="module")
+def server(files, tmp_path_factory):  # noqa: F811
+    running = TlsServer(tmp_path_factory.mktemp("server"), files, *files.flags)
+    yield running
+    assert running.process.poll() is None, running.log()[-4000:]
+    assert running.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def mutual(files, tmp_path_factory):  # noqa: F811
+    running = TlsServer(tmp_path_factory.mktemp("server"), files, *files.mutual, client=files.client)
+    yield running
+    assert running.process.poll() is None, running.log()[-4000:]
+    assert running.stop() == 0
+
+
+def failure(stub):
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Quantize(quantize([1.0]), timeout=10)
+    return caught.value
+
+
+# ---- Who gets in
+
+
+def test_calls_of_every_kind(server):
+    assert server.stub.Quantize(quantize([1.0, 2.0]), timeout=10).y.raw_data == b"\x02\x04"
+    items = (pb.StreamRequest(id=i, quantize=quantize([float(i)], scale=1.0)) for i in range(1, 200))
+    assert [answer.id for answer in server.stub.Stream(items, timeout=20)] == list(range(1, 200))
+    error = failure(Bad(server.stub))
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT and "x is required" in error.details()
+
+
+class Bad:
+    """A stub whose calls lack their tensor."""
+
+    def __init__(self, stub):
+        self.stub = stub
+
+    def Quantize(self, _, timeout):
+        return self.stub.Quantize(pb.QuantizeRequest(), timeout=timeout)
+
+
+@pytest.mark.parametrize("size", [1, 4095, 16 << 10, (1 << 20) + 7, 15 << 20])
+def test_messages_of_all_sizes(server, size):
+    x = np.random.default_rng(size).uniform(-1, 1, size).astype(np.float32)
+    answer = server.stub.Quantize(quantize(x, scale=0.25), timeout=60)
+    expected = np.clip(np.rint(x / np.float32(0.25)), 0, 255).astype(np.uint8)
+    assert answer.y.raw_data == expected.tobytes()
+
+
+def test_many_calls_at_once(server):
+    stubs = [server.new_stub() for _ in range(4)]
+    xs = [np.full(1 + 997 * i, i % 100, np.float32) for i in range(200)]
+    with ThreadPoolExecutor(16) as pool:
+        answers = pool.map(lambda i: stubs[i % 4].Quantize(quantize(xs[i], scale=1.0), timeout=60).y.raw_data, range(200))
+    assert all(answer == bytes([i % 100]) * len(xs[i]) for i, answer in enumerate(answers))
+
+
+def test_the_largest_message(start_tls, files):  # noqa: F811
+    """64 MiB, less what is around them, in each direction."""
+    server = start_tls(files, *files.flags)
+    count = (64 << 20) - 4096
+    x = pb.DequantizeRequest(scale=tensor(1.0))
+    x.x.data_type, x.x.raw_data = 3, np.arange(count // 4, dtype=np.int64).astype(np.int8).tobytes()
+    x.x.shape.append(count // 4)
+    y = server.stub.Dequantize(x, timeout=120).y.raw_data
+    assert len(y) == count & ~3
+    assert np.array_equal(np.frombuffer(y, np.float32)[:1000], np.arange(1000).astype(np.int8).astype(np.float32))
+    large = tensor(np.zeros(count // 4, np.float32))
+    assert len(server.stub.Quantize(pb.QuantizeRequest(x=large, scale=tensor(1.0)), timeout=120).y.raw_data) == count // 4
+
+
+@pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
+def test_openssl(server, version):
+    _, said = s_client(server, version, "-alpn", "h2", "-CAfile", server.files.servers.file, "-verify_return_error")
+    assert "ALPN protocol: h2" in said and "Verify return code: 0 (ok)" in said
+
+
+@pytest.mark.parametrize("version", ["-tls1", "-tls1_1"])
+def test_old_versions_are_refused(server, version):
+    code, said = s_client(server, version, "-cipher", "DEFAULT:@SECLEVEL=0", "-alpn", "h2")
+    assert code != 0 and "Cipher is (NONE)" in said
+
+
+def test_the_protocol_is_http2(server):
+    before = len(server.refusals())
+    code, said = s_client(server, "-alpn", "http/1.1")
+    assert code != 0 and "no application protocol" in said
+    s_client(server)  # names none
+    wait_for(lambda: len(server.refusals()) >= before + 2, 10, "two lines")
+    assert "does not offer HTTP/2" in server.refusals()[-1]
+
+
+def test_a_session_is_resumed(server, tmp_path):
+    ticket = tmp_path / "ticket"
+    s_client(server, "-tls1_2", "-alpn", "h2", "-sess_out", ticket, text="Q\n")
+    assert "Reused, TLSv1.2" in s_client(server, "-tls1_2", "-alpn", "h2", "-sess_in", ticket, text="Q\n")[1]
+
+
+def test_renegotiation_is_refused(server):
+    _, said = s_client(server, "-tls1_2", "-alpn", "h2", text="R\n")
+    assert "no renegotiation" in said.lower() or "RENEGOTIATING" in said
+    server.stub.Quantize(quantize([1.0]), timeout=10)
+
+
+def test_health_and_probes(server):
+    stub = health_pb2_grpc.HealthStub(server.channel())
+    assert stub.Check(health_pb2.HealthCheckRequest(), timeout=10).status == 1
+    assert server.get("/readyz") == (200, "ok\n")
+    for _ in range(4):  # more than the probe of the own port needs to find it dead
+        assert server.get("/livez") == (200, "ok\n")
+        time.sleep(1.1)
+    assert not [line for line in server.refusals() if "livez" in line]
+
+
+# ---- Who does not
+
+
+def test_clients_check_the_server(files, start_tls):  # noqa: F811
+    server = start_tls(files, *files.flags)
+    stranger = server.new_stub(credentials=files.credentials(ca=files.strangers.file))
+    assert failure(stranger).code() == grpc.StatusCode.UNAVAILABLE
+    assert "the client" in server.wait_for_log("TLS handshake refused")[0]
+    other_name = server.new_stub(options=[("grpc.ssl_target_name_override", "quantd.example")])
+    assert failure(other_name).code() == grpc.StatusCode.UNAVAILABLE
+    assert server.metrics()['quantd_tls_handshakes_refused_total{reason="client"}'] >= 1
+
+
+def test_plain_text_is_refused(server):
+    with grpc.insecure_channel(server.address) as channel:
+        error = failure(pb_grpc.QuantizationServiceStub(channel))
+    # As gRPC has INADEQUATE_SECURITY: nothing to try again.
+    assert error.code() == grpc.StatusCode.PERMISSION_DENIED
+    assert "this port speaks TLS" in error.details()
+    with server.raw() as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"speaks gRPC over TLS" in connection.recv(1000)
+        assert connection.recv(1) == b""
+    assert any("plain text: this port speaks TLS" in line for line in server.refusals())
+    with server.raw(http=True) as connection:
+        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"this port speaks TLS" in connection.recv(1000)
+
+
+def test_tls_to_a_plain_port(start, files):  # noqa: F811
+    server = start()
+    channel = grpc.secure_channel(server.address, files.credentials())
+    assert failure(pb_grpc.QuantizationServiceStub(channel)).code() == grpc.StatusCode.UNAVAILABLE
+    channel.close()
+    assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
+
+
+def test_mutual(mutual, files):  # noqa: F811
+    assert mutual.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
+    stranger = files.strangers.sign("stranger", hosts=(), usage="clientAuth")
+    late = files.clients.sign("late", hosts=(), usage="clientAuth", expired=True)
+    of_a_server = files.clients.sign("server", usage="serverAuth")
+    own = files.credentials()
+    assert failure(mutual.new_stub(credentials=own)).code() == grpc.StatusCode.UNAVAILABLE
+    mutual.wait_for_log("has shown no certificate")
+    for client, why in (
+        (stranger, "unable to get local issuer certificate"), (late, "certificate has expired"), (of_a_server, "purpose"),
+    ):  # fmt: skip
+        stub = mutual.new_stub(credentials=files.credentials(client))
+        assert failure(stub).code() == grpc.StatusCode.UNAVAILABLE
+        try:
+            mutual.wait_for_log(why, 5)
+        except AssertionError:
+            mutual.wait_for_log("more like it", 20)  # suppressed: the lines are bounded
+    assert mutual.metrics()['quantd_tls_handshakes_refused_total{reason="certificate"}'] >= 3
+    assert mutual.metrics()['quantd_tls_handshakes_refused_total{reason="no_certificate"}'] >= 1
+
+
+def test_mutual_http(mutual, files):  # noqa: F811
+    assert mutual.get("/livez", client=None) == (200, "ok\n")
+    assert mutual.get("/readyz", client=None) == (200, "ok\n")
+    assert mutual.get("/metrics", client=None) == (403, "a client certificate is required\n")
+    assert mutual.get("/metrics")[0] == 200
+    stranger = files.strangers.sign("stranger", hosts=(), usage="clientAuth")
+    with pytest.raises(OSError):
+        mutual.get("/livez", client=stranger)
+
+
+def test_lines_are_bounded_and_counted(files, start_tls):  # noqa: F811
+    server = start_tls(files, *files.flags)
+    for _ in range(60):
+        with server.raw() as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            connection.recv(1000)
+    more = server.wait_for_log("TLS handshake refused, and", 30)
+    shown = len(server.refusals())
+    left_out = sum(int(re.search(r"and (\d+) more like it", line)[1]) for line in more)
+    assert shown + left_out == 60 and shown <= 30
+    assert server.metrics()['quantd_tls_handshakes_refused_total{reason="plain_text"}'] == 60
+    assert server.metrics()['quantd_connections_ended_total{reason="tls"}'] == 60
+
+
+def test_unix_sockets_stay_plain(files, start_tls, tmp_path):  # noqa: F811
+    path = tmp_path / "s"
+    server = start_tls(files, *files.mutual, listen=("127.0.0.1:0", f"unix:{path}"), client=files.client)
+    with grpc.insecure_channel(f"unix:{path}") as channel:
+        assert pb_grpc.QuantizationServiceStub(channel).Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
+
+
+# ---- At start
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda f: [f"--tls_cert={f.cert}"], "--tls_cert is given, --tls_key is not: TLS needs both"),
+        (lambda f: [f"--tls_key={f.key}"], "--tls_key is given, --tls_cert is not: TLS needs both"),
+        (lambda f: [f"--tls_client_ca={f.cert}"], "--tls_client_ca is given, --tls_cert and --tls_key are not"),
+        (lambda f: [f"--tls_cert={f.folder}/none", f"--tls_key={f.key}"], "/none: cannot be read: No such file or directory (--tls_cert)"),
+        (lambda f: [f"--tls_cert={f.folder}", f"--tls_key={f.key}"], ": is no file (--tls_cert)"),
+        (lambda f: [f"--tls_cert={f.key}", f"--tls_key={f.key}"], "tls.key: holds no PEM certificate (--tls_cert)"),
+        (lambda f: [f"--tls_cert={f.cert}", f"--tls_key={f.cert}"], "tls.crt: holds no PEM key (--tls_key)"),
+        (lambda f: [f"--tls_cert={f.cert}", f"--tls_key={f.client[1]}"], "is not the key of the certificate in "),
+        (lambda f: [*f.flags, f"--tls_client_ca={f.key}"], "tls.key: holds no PEM certificate (--tls_client_ca)"),
+        (lambda f: [*f.flags, "--tls_client_ca=/dev/null"], "/dev/null: is no file (--tls_client_ca)"),
+        (lambda f: ["--socket_mode=0888"], "--socket_mode is '0888', must be octal, 0600 to 0777"),
+        (lambda f: ["--socket_mode=0040"], "--socket_mode is '0040', must be octal, 0600 to 0777"),
+        (lambda f: ["--auth_token_file=/none"], "/none: cannot be read: No such file or directory (--auth_token_file)"),
+    ],
+)
+def test_what_cannot_be_used(files, change, message):  # noqa: F811
+    code, out, err = run("--listen=127.0.0.1:0", "--http_listen=", *change(files))
+    lines = err.splitlines()
+    assert code == 2 and out == ""
+    assert lines[-1].startswith("quantd: ") and message in lines[-1]
+    assert len([line for line in lines if line.startswith("quantd: ")]) == 1
+
+
+def test_a_key_with_a_password(files, tmp_path):  # noqa: F811
+    locked = tmp_path / "locked.key"
+    subprocess.run(["openssl", "pkey", "-in", files.key, "-aes128", "-passout", "pass:x", "-out", locked], check=True, capture_output=True)
+    code, _, err = run("--listen=127.0.0.1:0", "--http_listen=", f"--tls_cert={files.cert}", f"--tls_key={locked}")
+    assert code == 2 and "the key is encrypted, must be without a password (--tls_key)" in err
+
+
+def test_an_expired_certificate_is_a_warning(own_files, start_tls):  # noqa: F811
+    own_files.put(*own_files.servers.sign("old", expired=True))
+    server = start_tls(own_files, *own_files.flags)
+    assert len(server.wait_for_log("the certificate expired at")) == 1
+    with server.connect(own_files.context(check=False)) as connection:
+        assert connection.selected_alpn_protocol() == "h2"
+
+
+@pytest.mark.parametrize("listen, warnings", [("0.0.0.0:0", 1), ("[::]:0", 1), ("127.0.0.1:0", 0)])
+def test_more_than_loopback_without_tls(start, listen, warnings):
+    server = start(listen=(listen, listen))
+    assert server.log().count("reach this one without TLS") == warnings
+
+
+def test_more_than_loopback_with_tls(files, start_tls):  # noqa: F811
+    assert "reach this one without TLS" not in start_tls(files, *files.flags, listen=("0.0.0.0:0",)).log()
+
+
+# ---- The end
+
+
+def test_drain(files, start_tls):  # noqa: F811
+    """Calls that were made before a SIGTERM are answered; one that shakes hands keeps nobody waiting."""
+    server = start_tls(files, *files.flags)
+    idle = server.raw()
+    stub = server.new_stub()
+    stub.Quantize(quantize([1.0]), timeout=10)
+    calls = [stub.DynamicQuantize.future(pb.DynamicQuantizeRequest(x=tensor(np.ones(1 << 20))), timeout=60) for _ in range(20)]
+    server.wait_for_log("listening")
+    started = 'grpc_server_started_total{grpc_type="unary",grpc_service="quantd.v1.QuantizationService",grpc_method="DynamicQuantize"}'
+    wait_for(lambda: server.metrics()[started] >= 1, 20, "calls have come")
+    began = time.monotonic()
+    server.signal()
+    outcomes = [call.exception() for call in calls]
+    assert all(error is None or error.code() == grpc.StatusCode.UNAVAILABLE for error in outcomes)
+    assert any(error is None for error in outcomes)
+    assert server.process.wait(30) == 0 and time.monotonic() - began < 25
+    idle.close()
+
+
+def test_the_end_is_said(server):
+    """close_notify, so that a client can tell an end from a cut."""
+    context = server.files.context()
+    with Peer(server.address, tls=context) as peer:
+        peer.socket.suppress_ragged_eofs = False
+        peer.send(b"\0\0\1\6\0\0\0\0\0x")  # a ping of one byte: GOAWAY
+        try:
+            while peer.socket.recv(1000):
+                pass
+        except ssl.SSLEOFError:
+            pytest.fail("the connection was cut")
+
+
+GO = shutil.which("go") or "/usr/local/go/bin/go"
+
+
+@pytest.mark.skipif(not os.access(GO, os.X_OK), reason="go is not installed")
+def test_go(mutual, files, tmp_path):  # noqa: F811
+    """Go's own TLS and HTTP/2: a health check, framed by hand, with and without a certificate."""
+    program = tmp_path / "main.go"
+    shutil.copy(ROOT / "tests/e2e/tls_client.go.txt", program)
+    environment = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "GO111MODULE": "off"}
+    built = subprocess.run([GO, "build", "-o", tmp_path / "client", program], env=environment, capture_output=True, text=True, timeout=300)
+    assert built.returncode == 0, built.stderr
+
+    def ask(*arguments):
+        done = subprocess.run(
+            [tmp_path / "client", mutual.address, files.servers.file, *arguments], capture_output=True, text=True, timeout=30
+        )
+        return json.loads(done.stdout)
+
+    good = ask(*map(str, files.client))
+    assert good == {"proto": "HTTP/2.0", "status": "0", "body": "00000000020801"}
+    assert "error" in ask()

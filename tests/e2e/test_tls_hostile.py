@@ -1,0 +1,236 @@
+"""Peers of the TLS port that mean harm: they cost themselves their connection, and nobody else a call."""
+
+import os
+import random
+import socket
+import ssl
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from http2 import DATA, HEADERS, Peer, frame, message, request_headers
+from support import SANITIZED, pb, quantize, tensor, wait_for
+from tls import files, start_tls  # noqa: F401
+
+
+class Calls:
+    """A client that calls all the time over one connection."""
+
+    def __init__(self, stub):
+        self.stub, self.times, self.failures, self.ended = stub, [], [], threading.Event()
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        while not self.ended.is_set():
+            began = time.monotonic()
+            try:
+                self.stub.Quantize(quantize([1.0, 2.0]), timeout=20)
+            except Exception as error:  # noqa: BLE001
+                self.failures.append(error)
+            self.times.append(time.monotonic() - began)
+            time.sleep(0.002)
+
+    def stop(self):
+        self.ended.set()
+        self.thread.join()
+        assert self.failures == [] and len(self.times) > 10
+        return self.times
+
+
+def hello(context):
+    """A client's first bytes."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    session = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        session.do_handshake()
+    return outgoing.read()
+
+
+def test_a_thousand_half_handshakes(files, start_tls):  # noqa: F811
+    """They get the server's whole flight, and say no more: honest calls go on, and memory is bounded."""
+    server = start_tls(files, *files.flags, "--max_connections=1500")
+    first = hello(files.context(check=False))
+    calls = Calls(server.stub)
+    wait_for(lambda: len(calls.times) > 20, 30, "calls")
+    before = server.status()["VmRSS"]
+    halves = []
+    for _ in range(1000):
+        connection = server.raw()
+        connection.sendall(first)
+        halves.append(connection)
+    wait_for(lambda: server.metrics()["quantd_connections"] >= 900, 30, "they are there")
+    grown = server.status()["VmRSS"] - before
+    assert SANITIZED or grown < 1000 * (64 + 28) * 1.25, f"{grown} KiB"
+    # None is left when the time for a handshake is over.
+    wait_for(lambda: server.metrics()["quantd_connections"] <= 2, 60, "they are gone")
+    assert server.metrics()['quantd_connections_ended_total{reason="no_handshake"}'] >= 900
+    calls.stop()
+    for connection in halves:
+        connection.close()
+    server.wait_for_log("more like it", 30)
+
+
+def test_hellos_that_drip(files, start_tls):  # noqa: F811
+    server = start_tls(files, *files.flags)
+    first = hello(files.context(check=False))
+    calls = Calls(server.stub)
+    slow = [server.raw() for _ in range(50)]
+    until = time.monotonic() + 60
+    for byte in first:
+        for connection in list(slow):
+            try:
+                connection.sendall(bytes([byte]))
+            except OSError:
+                slow.remove(connection)
+        if not slow or time.monotonic() > until:
+            break
+        time.sleep(0.1)
+    assert not slow, "they were let drip for longer than a handshake may take"
+    calls.stop()
+
+
+def test_hellos_that_announce_much(files, start_tls):  # noqa: F811
+    """128 KiB each, which OpenSSL would set aside at once."""
+    server = start_tls(files, *files.flags, "--max_connections=600")
+    before = server.status()["VmRSS"]
+    connections = [server.raw() for _ in range(500)]
+    for connection in connections:
+        connection.sendall(b"\x16\x03\x01\x02\x00\x01\x01\xf0\x00" + b"\x03\x03" + bytes(200))
+    name = 'quantd_tls_handshakes_refused_total{reason="protocol"}'
+    wait_for(lambda: server.metrics()[name] == 500, 30, "all are refused")
+    assert SANITIZED or server.status()["VmRSS"] - before < 32 << 10
+    for connection in connections:
+        connection.close()
+
+
+def test_full_handshakes_by_the_hundred(files, start_tls):  # noqa: F811
+    """Whoever shakes hands again and again waits behind himself."""
+    server = start_tls(files, *files.flags)
+    calls = Calls(server.stub)
+    ended = threading.Event()
+
+    def shake():
+        context = files.context(check=False)
+        while not ended.is_set():
+            try:
+                with server.connect(context):
+                    pass
+            except OSError:
+                pass
+
+    threads = [threading.Thread(target=shake) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: server.metrics()["quantd_connections_accepted_total"] > 300, 60, "handshakes")
+    ended.set()
+    for thread in threads:
+        thread.join()
+    calls.stop()
+
+
+def test_random_bytes(files, start_tls):  # noqa: F811
+    """2,000 connections that begin as a handshake does and go on with anything; seeds are printed."""
+    server = start_tls(files, *files.mutual, client=files.client)
+    seed = int(os.environ.get("QUANTD_SEED", time.time_ns() % 1_000_000))
+    print("QUANTD_SEED:", seed)
+    generator = random.Random(seed)
+    first = hello(files.context(check=False))
+    calls = Calls(server.stub)
+    for i in range(2000):
+        data = bytearray(first)
+        for _ in range(generator.randrange(6)):
+            data[generator.randrange(len(data))] = generator.randrange(256)
+        if i % 3 == 0:
+            data += generator.randbytes(generator.randrange(2000))
+        if i % 7 == 0:
+            data = bytearray(generator.randbytes(generator.randrange(1, 500)))
+        with server.raw() as connection:
+            try:
+                connection.sendall(data[: generator.randrange(1, len(data) + 1)])
+            except OSError:
+                pass
+    calls.stop()
+    assert server.process.poll() is None
+    wait_for(lambda: server.metrics()["quantd_connections"] <= 2, 60, "they are gone")
+
+
+def test_records_of_a_byte(files, start_tls):  # noqa: F811
+    """A frame in as many records as it has bytes: its own connection slows down."""
+    server = start_tls(files, *files.flags)
+    calls = Calls(server.stub)
+    with Peer(server.address, tls=files.context()) as peer:
+        peer.socket.settimeout(0.5)
+        stream = peer.next_stream()
+        peer.send(frame(HEADERS, 4, stream, request_headers("Quantize")))
+        payload = frame(DATA, 0, stream, message(bytes(15_000))[:15_000])
+        for byte in payload:
+            try:
+                peer.socket.sendall(bytes([byte]))
+            except OSError:
+                break  # it is not read any more
+        wait_for(lambda: server.metrics()["quantd_connections_throttled_total"] >= 1, 30, "it is throttled")
+    calls.stop()
+
+
+def test_who_does_not_read(files, start_tls):  # noqa: F811
+    """An answer that stands in TLS holds its memory only as long as nobody waits for it."""
+    server = start_tls(files, *files.flags, "--memory_budget_bytes=60000000", "--stall_timeout=1")
+    request = pb.DequantizeRequest(scale=tensor(1.0))
+    request.x.data_type, request.x.raw_data = 3, bytes(5_000_000)
+    request.x.shape.append(5_000_000)
+    body = message(request.SerializeToString())
+    with Peer(server.address, tls=files.context(), receive_buffer=4096, window=1 << 30) as peer:
+        for _ in range(3):
+            stream = peer.next_stream()
+            peer.send(frame(HEADERS, 4, stream, request_headers("Dequantize")))
+            sent = 0
+            while sent < len(body):
+                chunk = body[sent : sent + 16_000]
+                sent += len(chunk)
+                try:
+                    peer.send(frame(DATA, 1 if sent == len(body) else 0, stream, chunk))
+                except OSError:
+                    break
+        answer = server.stub.Quantize(quantize(np.ones(8_000_000), scale=1.0), timeout=60)
+        assert len(answer.y.raw_data) == 8_000_000
+    assert server.process.poll() is None
+
+
+def test_resets_and_cuts(files, start_tls):  # noqa: F811
+    server = start_tls(files, *files.flags)
+    calls = Calls(server.stub)
+    generator = random.Random(1)
+    for i in range(200):
+        connection = server.connect(files.context(check=False)) if i % 2 else server.raw()
+        raw = connection
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        try:
+            connection.sendall(generator.randbytes(generator.randrange(1, 3000)))
+        except OSError:
+            pass
+        raw.close()
+    calls.stop()
+    assert server.process.poll() is None
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer's memory is not the server's")
+def test_what_a_connection_takes(files, start_tls):  # noqa: F811
+    """Idle ones, and those that hold half a record: what memory/shares.h sets aside holds."""
+    server = start_tls(files, *files.flags, "--max_connections=700")
+    before = server.status()["VmRSS"]
+    peers = [Peer(server.address, tls=files.context()) for _ in range(300)]
+    wait_for(lambda: server.metrics()["quantd_connections"] >= 300, 30, "all are here")
+    idle = (server.status()["VmRSS"] - before) / 300
+    for peer in peers:
+        raw = socket.socket(fileno=os.dup(peer.socket.fileno()))
+        raw.sendall(b"\x17\x03\x03\x40\x00" + bytes(16_000))  # 384 bytes are missing
+        raw.close()
+    time.sleep(1)
+    half = (server.status()["VmRSS"] - before) / 300
+    print(f"KiB a connection: idle {idle:.1f}, with half a record {half:.1f}")
+    assert idle < 64 and half < 92
+    for peer in peers:
+        peer.close()

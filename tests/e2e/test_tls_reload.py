@@ -1,0 +1,139 @@
+"""Certificates that change while a server runs: no call is lost, no connection ends, and what is wrong changes nothing."""
+
+import os
+import shutil
+import signal
+import threading
+
+import grpc
+import numpy as np
+
+from certificates import serial
+from http2 import Peer
+from support import quantize, wait_for
+from test_tls import failure
+from tls import hang_up, own_files, start_tls  # noqa: F401
+
+
+class Callers:
+    """Clients that call all the time, each over one connection, and count what fails."""
+
+    def __init__(self, stubs):
+        self.failures, self.calls, self.ended = [], 0, threading.Event()
+        self.threads = [threading.Thread(target=self._call, args=(stub,)) for stub in stubs]
+        for thread in self.threads:
+            thread.start()
+
+    def _call(self, stub):
+        x = quantize(np.ones(5000), scale=1.0)
+        while not self.ended.is_set():
+            try:
+                stub.Quantize(x, timeout=20)
+                self.calls += 1
+            except grpc.RpcError as error:
+                self.failures.append(error)
+
+    def stop(self):
+        self.ended.set()
+        for thread in self.threads:
+            thread.join()
+        return self.failures
+
+
+def test_certificates_change_under_load(own_files, start_tls):  # noqa: F811
+    server = start_tls(own_files, *own_files.flags)
+    callers = Callers([server.new_stub() for _ in range(4)])
+    held = server.connect(timeout=60)
+    wait_for(lambda: callers.calls > 20, 30, "calls")
+    accepted = server.metrics()["quantd_connections_accepted_total"]
+    for i in range(3):
+        new = own_files.servers.sign(f"new{i}")
+        own_files.put(*new)
+        if i == 1:
+            hang_up(server)
+        wait_for(lambda: server.served_serial() == serial(new[0]), 20, "new connections see the new certificate")  # noqa: B023
+        before = callers.calls
+        wait_for(lambda: callers.calls > before + 20, 30, "calls go on")  # noqa: B023
+    assert callers.stop() == []
+    # Those that were there are there: only ours, which looked at the certificate, have come.
+    held.close()
+    assert server.metrics()["quantd_connections_accepted_total"] - accepted < 200
+    assert server.metrics()['quantd_reloads_total{what="certificates",result="ok"}'] >= 3
+
+
+def test_the_same_connection_goes_on(own_files, start_tls):  # noqa: F811
+    server = start_tls(own_files, *own_files.flags)
+    with Peer(server.address, tls=own_files.context()) as peer:
+        peer.socket.settimeout(20)
+        old = peer.socket.getpeercert(binary_form=True)
+        new = own_files.servers.sign("new")
+        own_files.put(*new)
+        wait_for(lambda: server.served_serial() == serial(new[0]), 20, "the new certificate")
+        peer.send(b"\0\0\x08\x06\0\0\0\0\0" + b"pingpong")
+        received = b""
+        while b"pingpong" not in received:
+            received += peer.socket.recv(1000)
+        assert peer.socket.getpeercert(binary_form=True) == old
+
+
+def test_a_bad_pair_changes_nothing(own_files, start_tls):  # noqa: F811
+    server = start_tls(own_files, *own_files.flags)
+    old = server.served_serial()
+    own_files.cert.write_text("-----BEGIN CERTIFICATE-----\nbroken\n-----END CERTIFICATE-----\n")
+    assert len(server.wait_for_log("certificates not reloaded, the old ones stay")) == 1
+    assert server.served_serial() == old
+    shutil.copy(own_files.strangers.sign("other")[1], own_files.key)
+    own_files.cert.unlink()
+    hang_up(server)
+    wait_for(lambda: server.log().count("certificates not reloaded") >= 2, 20, "a line for each")
+    assert server.served_serial() == old
+    assert server.metrics()['quantd_reloads_total{what="certificates",result="refused"}'] >= 2
+    new = own_files.servers.sign("new")
+    own_files.put(*new)
+    wait_for(lambda: server.served_serial() == serial(new[0]), 20, "the good pair")
+
+
+def test_as_kubernetes_changes_a_secret(own_files, start_tls, tmp_path):  # noqa: F811
+    """tls.crt -> ..data/tls.crt, ..data -> a folder with a time in its name: only ..data is turned."""
+    mount = tmp_path / "mount"
+    mount.mkdir()
+
+    def update(number, pair):
+        folder = mount / f"..{number}"
+        folder.mkdir()
+        shutil.copy(pair[0], folder / "tls.crt")
+        shutil.copy(pair[1], folder / "tls.key")
+        os.symlink(folder.name, mount / "..data_tmp")
+        os.rename(mount / "..data_tmp", mount / "..data")
+
+    first, second = own_files.servers.sign("first"), own_files.servers.sign("second")
+    update(1, first)
+    for name in ("tls.crt", "tls.key"):
+        os.symlink(f"..data/{name}", mount / name)
+    server = start_tls(own_files, f"--tls_cert={mount}/tls.crt", f"--tls_key={mount}/tls.key")
+    assert server.served_serial() == serial(first[0])
+    update(2, second)
+    shutil.rmtree(mount / "..1")
+    wait_for(lambda: server.served_serial() == serial(second[0]), 20, "the second certificate")
+    assert "not reloaded" not in server.log()
+
+
+def test_the_client_ca_changes(own_files, start_tls, tmp_path):  # noqa: F811
+    ca = tmp_path / "ca.crt"
+    shutil.copy(own_files.clients.file, ca)
+    server = start_tls(own_files, *own_files.flags, f"--tls_client_ca={ca}", client=own_files.client)
+    assert server.stub.Quantize(quantize([1.0]), timeout=10)
+    stranger = own_files.strangers.sign("stranger", hosts=(), usage="clientAuth")
+    assert failure(server.new_stub(credentials=own_files.credentials(stranger))).code() == grpc.StatusCode.UNAVAILABLE
+    ca.write_text(own_files.strangers.file.read_text())
+    server.wait_for_log("certificates reloaded")
+    assert server.new_stub(credentials=own_files.credentials(stranger)).Quantize(quantize([1.0]), timeout=10)
+    assert failure(server.new_stub()).code() == grpc.StatusCode.UNAVAILABLE
+    assert server.stub.Quantize(quantize([1.0]), timeout=10)  # came before
+
+
+def test_sighup_without_anything_to_read(start):
+    server = start()
+    server.signal(signal.SIGHUP)
+    wait_for(lambda: "nothing to read again" in server.log(), 10, "a line")
+    assert server.stub.Quantize(quantize([1.0]), timeout=10)

@@ -1,0 +1,267 @@
+"""--auth_token_file: who has a token, from every client; and --socket_mode."""
+
+import asyncio
+import os
+import stat
+import subprocess
+import sys
+
+import grpc
+import numpy as np
+import pytest
+
+from http2 import HEADERS, Peer, frame, request_headers
+from quantctl import BINARY as QUANTCTL
+from support import ROOT, health_pb2, health_pb2_grpc, pb, pb_grpc, quantize, run, wait_for
+from tls import files, start_tls  # noqa: F401
+
+sys.path.insert(0, str(ROOT / "client/python/src"))
+METHOD = 'grpc_type="unary",grpc_service="quantd.v1.QuantizationService",grpc_method="Quantize"'
+
+
+@pytest.fixture
+def token_file(tmp_path):
+    file = tmp_path / "tokens"
+    file.write_text("# those that count\n\n  first-token \nsecond.token==\n")
+    return file
+
+
+@pytest.fixture
+def server(start, token_file):
+    running = start(f"--auth_token_file={token_file}")
+    yield running
+    assert running.process.poll() is None
+    assert "first-token" not in running.log() and "wrong-token" not in running.log()
+
+
+def call(server, authorization=None, stub=None):
+    metadata = [] if authorization is None else [("authorization", authorization)]
+    return (stub or server.stub).Quantize(quantize([1.0]), timeout=10, metadata=metadata).y.raw_data
+
+
+def refused(server, authorization=None):
+    with pytest.raises(grpc.RpcError) as caught:
+        call(server, authorization)
+    assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+    return caught.value.details()
+
+
+def test_who_may_call(server):
+    assert call(server, "Bearer first-token") == b"\x02"
+    assert call(server, "bearer second.token==") == b"\x02"
+    assert "a token is required" in refused(server)
+    for wrong in ("Bearer wrong-token", "Bearer first-toke", "Bearer first-token2", "Bearer", "Bearer ", "Basic Zmlyc3Q6", "first-token", "Bearer #"):
+        assert "wrong" not in refused(server, wrong)
+    metrics = server.metrics
+    server.get = lambda path: get(server, path, "first-token")
+    samples = metrics()
+    assert samples[f'grpc_server_handled_total{{{METHOD},grpc_code="Unauthenticated"}}'] == 9
+    assert samples['quantd_rejected_total{reason="unauthenticated"}'] == 9
+
+
+def test_two_headers_are_none(server):
+    with pytest.raises(grpc.RpcError) as caught:
+        server.stub.Quantize(
+            quantize([1.0]), timeout=10, metadata=[("authorization", "Bearer first-token"), ("authorization", "Bearer wrong-token")]
+        )
+    assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_what_needs_none(server):
+    stub = health_pb2_grpc.HealthStub(server.channel())
+    assert stub.Check(health_pb2.HealthCheckRequest(), timeout=10).status == 1
+    assert next(iter(stub.Watch(health_pb2.HealthCheckRequest(), timeout=10))).status == 1
+    assert server.get("/livez")[0] == server.get("/readyz")[0] == 200
+
+
+def test_what_does(server):
+    for path in (
+        "/quantd.v1.QuantizationService/Stream", "/quantd.v1.QuantizationService/GetServerInfo", "/no.such/Method",
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "/grpc.channelz.v1.Channelz/GetServers",
+    ):  # fmt: skip
+        method = server.channel().stream_stream(path)
+        with pytest.raises(grpc.RpcError) as caught:
+            list(method(iter([b""]), timeout=10))
+        assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED, path
+
+
+def get(server, path, token=None):
+    import urllib.error
+    import urllib.request
+
+    request = urllib.request.Request(f"http://{server.http}{path}", headers={"authorization": f"Bearer {token}"} if token else {})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers.get("www-authenticate", "") + error.read().decode()
+
+
+def test_metrics(server):
+    code, text = get(server, "/metrics")
+    assert code == 401 and text.startswith("Bearer") and "a token is required" in text
+    assert get(server, "/metrics", "wrong-token")[0] == 401
+    assert get(server, "/metrics", "first-token")[0] == 200
+
+
+def test_no_memory_for_who_has_none(server):
+    """A message of 60 MiB is announced, and refused before a byte of it may come."""
+    with Peer(server.address) as peer:
+        stream = peer.next_stream()
+        peer.send(frame(HEADERS, 4, stream, request_headers("Quantize")))
+        peer.send(frame(0, 0, stream, b"\0" + (60 << 20).to_bytes(4, "big")))
+        peer.ended(stream)
+        assert peer.headers[stream]["grpc-status"] == "16"
+        lines = get(server, "/metrics", "first-token")[1].splitlines()
+        assert "quantd_receiving_bytes 0" in lines and "quantd_calls 0" in lines
+
+
+def test_rotation(server, token_file):
+    """Both tokens count until every client has the new one; a file that holds none changes nothing."""
+    token_file.write_text("first-token\nthird-token\n")
+    wait_for(lambda: "tokens reloaded number=2" in server.log(), 20, "the new tokens")
+    assert call(server, "Bearer first-token") == call(server, "Bearer third-token") == b"\x02"
+    refused(server, "Bearer second.token==")
+    token_file.write_text("# nothing\n")
+    wait_for(lambda: "tokens not reloaded, the old ones stay" in server.log(), 20, "a line")
+    assert call(server, "Bearer third-token") == b"\x02"
+    part = token_file.with_suffix(".part")
+    part.write_text("third-token")
+    os.replace(part, token_file)
+    wait_for(lambda: "tokens reloaded number=1" in server.log(), 20, "the last tokens")
+    refused(server, "Bearer first-token")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "it holds no token"), ("# only\n\n", "it holds no token"), ("two words\n", "line 1 is no token"),
+        ("good\nb\u00e4d\n", "line 2 is no token"), ("x" * 5000, "line 1 has 5000 bytes, a token at most 4096"),
+        ("a\n" * 257, "it holds more than 256 tokens"), ("====", "line 1 is no token"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_used(tmp_path, text, message):
+    file = tmp_path / "tokens"
+    file.write_text(text)
+    code, _, err = run("--listen=127.0.0.1:0", "--http_listen=", f"--auth_token_file={file}")
+    assert code == 2 and f"{file}: {message}" in err and "(--auth_token_file)" in err
+    assert text.strip() == "" or text.split("\n")[0] not in err
+
+
+# ---- Clients
+
+
+def test_python(server, token_file, tmp_path):
+    import quantd
+
+    mine = tmp_path / "mine"
+    mine.write_text("first-token\n")
+    x = np.ones(10, np.float32)
+    with quantd.Client(server.address, auth_token_file=str(mine)) as client:
+        assert client.info().version and client.dynamic_quantize(x).y.shape == (10,)
+        with client.stream() as stream:
+            assert stream.dynamic_quantize(x).result().y.shape == (10,)
+        mine.write_text("wrong-token\n")
+        with pytest.raises(quantd.QuantdError) as caught:
+            client.info()
+        assert caught.value.code == grpc.StatusCode.UNAUTHENTICATED
+        mine.write_text("second.token==\n")
+        assert client.info().version
+        mine.unlink()  # the last one counts on
+        assert client.info().version
+
+    async def ask():
+        async with quantd.AsyncClient(server.address, auth_token_file=str(token_file)) as client:
+            await client.info()
+            return await client.dynamic_quantize(x)
+
+    assert asyncio.run(ask()).y.shape == (10,)
+    with quantd.Client(server.address) as client, pytest.raises(quantd.QuantdError) as caught:
+        client.info()
+    assert "a token is required" in str(caught.value)
+    with pytest.raises(ValueError, match="another machine"):
+        quantd.Client("quantd.example:1", auth_token_file=str(token_file))
+    quantd.Client("quantd.example:1", auth_token_file=str(token_file), allow_insecure_token=True).close()
+    with pytest.raises(FileNotFoundError, match="auth_token_file"):
+        quantd.Client(server.address, auth_token_file=str(mine))
+
+
+def quantctl(*arguments, environment=None):
+    done = subprocess.run(
+        [QUANTCTL, *arguments], capture_output=True, text=True, timeout=60, env={**os.environ, **(environment or {})}, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_quantctl(server, token_file, tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((4, 4), np.float32))
+    convert = ["quantize", str(tmp_path / "x.npy"), "-o", str(tmp_path / "y.safetensors"), "--force", f"--address={server.address}"]
+    assert quantctl("health", f"--address={server.address}")[0] == 0
+    code, said = quantctl("info", f"--address={server.address}")
+    assert code == 1 and "a token is required" in said and "--auth_token_file" in said
+    assert quantctl("info", f"--address={server.address}", f"--auth_token_file={token_file}")[0] == 0
+    assert quantctl(*convert, environment={"QUANTD_AUTH_TOKEN_FILE": str(token_file)})[0] == 0
+    assert quantctl(*convert)[0] == 1
+    code, said = quantctl("info", f"--address={server.address}", "--auth_token_file=/none")
+    assert code != 0 and "/none: No such file" in said
+    code, said = quantctl("info", "--address=10.255.255.1:1", f"--auth_token_file={token_file}")
+    assert code != 0 and "is another machine and there is no TLS" in said
+
+
+def test_all_over_tls(files, start_tls, token_file, tmp_path):  # noqa: F811
+    import quantd
+
+    server = start_tls(files, *files.mutual, f"--auth_token_file={token_file}", client=files.client)
+    host = server.address.replace("127.0.0.1", "localhost")
+    cert, key = map(str, files.client)
+    with quantd.Client(
+        host, tls_ca=str(files.servers.file), tls_cert=cert, tls_key=key, auth_token_file=str(token_file)
+    ) as client:
+        assert client.dynamic_quantize(np.ones((2000, 1000), np.float32)).y.shape == (2000, 1000)
+    with pytest.raises(grpc.RpcError) as caught:
+        server.stub.Quantize(quantize([1.0]), timeout=10)
+    assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+    flags = [f"--address={host}", f"--tls_ca={files.servers.file}", f"--tls_cert={cert}", f"--tls_key={key}"]
+    assert quantctl("health", *flags)[0] == 0
+    assert quantctl("info", *flags)[0] == 1
+    assert quantctl("info", *flags, f"--auth_token_file={token_file}")[0] == 0
+    variables = {"QUANTD_TLS_CA": str(files.servers.file), "QUANTD_TLS_CERT": cert, "QUANTD_TLS_KEY": key}
+    assert quantctl("health", f"--address={host}", environment=variables)[0] == 0
+    code, said = quantctl("health", f"--address={host}", "--tls_ca=/none")
+    assert code != 0 and "/none" in said
+    assert server.get("/metrics")[0] == 401 and server.get("/metrics", token="first-token")[0] == 200
+    assert server.get("/metrics", client=None, token="first-token")[0] == 403
+
+
+# ---- Unix sockets
+
+
+@pytest.mark.parametrize("flag, mode", [(None, 0o660), ("--socket_mode=0600", 0o600), ("--socket_mode=777", 0o777)])
+def test_socket_mode(start, tmp_path, flag, mode):
+    path = tmp_path / "s"
+    old = os.umask(0o077)  # which changes nothing
+    try:
+        start(*([flag] if flag else []), listen=("127.0.0.1:0", f"unix:{path}"))
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+def test_a_group_may_connect(start, tmp_path):
+    """As with fsGroup: the folder gives its group to what is made in it."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    os.chown(folder, 0, 4711)
+    folder.chmod(0o2775)
+    path = folder / "s"
+    start(listen=("127.0.0.1:0", f"unix:{path}"))
+    program = f"import socket; socket.socket(socket.AF_UNIX).connect({str(path)!r})"
+
+    def connects(group):
+        for parent in path.parents:
+            if parent != folder and parent.stat().st_uid == 0 and str(parent).startswith("/tmp/"):
+                parent.chmod(parent.stat().st_mode | 0o011)
+        return subprocess.run([sys.executable, "-c", program], user=12345, group=group, extra_groups=[], capture_output=True, check=False).returncode == 0
+
+    assert connects(4711) and not connects(4712)

@@ -1,0 +1,398 @@
+// Sessions over a pair of sockets: every way to shake hands and not to, and bytes in both
+// directions through sockets that take little.
+#include "server/access/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/err.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "testing.h"
+
+namespace quantd::access {
+namespace {
+
+using testing::HasSubstr;
+
+class SessionTest : public testing::Test {
+ protected:
+  static std::unique_ptr<Certificates> Load(const Folder& folder, bool mutual) {
+    TlsFiles files;
+    files.certificate = folder.Put("cert", server_.certificate_pem);
+    files.key = folder.Put("key", server_.key_pem);
+    if (mutual) files.client_ca = folder.Put("ca", authority_.certificate_pem);
+    return *Certificates::Load(files);
+  }
+  std::unique_ptr<Session> Accept(Protocol protocol = Protocol::kGrpc, bool mutual = false) {
+    return Session::Accept(mutual ? *mutual_ : *plain_, protocol, sockets_.server);
+  }
+
+  static inline const Pair authority_ = Make({.name = "authority"});
+  static inline const Pair server_ = Make({.name = "server", .issuer = &authority_});
+  const Folder folder_;
+  const std::unique_ptr<Certificates> plain_ = Load(folder_, false);
+  const std::unique_ptr<Certificates> mutual_ = Load(folder_, true);
+  Sockets sockets_;
+};
+
+// Everything there is, through pieces of `sizes`.
+std::string ReadAll(Session& session, const std::vector<size_t>& sizes) {
+  std::string all;
+  for (;;) {
+    std::vector<std::string> buffers;
+    std::vector<iovec> pieces;
+    for (const size_t size : sizes) buffers.emplace_back(size, '\0');
+    for (std::string& buffer : buffers) pieces.push_back({buffer.data(), buffer.size()});
+    const ssize_t count = session.Read(pieces);
+    if (count <= 0) return all;
+    auto left = static_cast<size_t>(count);
+    for (const std::string& buffer : buffers) {
+      all.append(buffer, 0, std::min(left, buffer.size()));
+      left -= std::min(left, buffer.size());
+    }
+  }
+}
+
+TEST_F(SessionTest, ShakesHands) {
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    Sockets sockets;
+    const auto session = Session::Accept(*plain_, Protocol::kGrpc, sockets.server);
+    EXPECT_EQ(session->Handshake(), Session::Step::kAgain);
+    EXPECT_FALSE(session->wants_write());
+    TlsClient client(sockets.client, {.version = version});
+    EXPECT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+    EXPECT_TRUE(session->established());
+    EXPECT_FALSE(session->has_client_certificate());
+    EXPECT_EQ(client.Write("hello"), 5U);
+    EXPECT_EQ(ReadAll(*session, {3, 100}), "hello");
+    EXPECT_EQ(errno, EAGAIN);
+  }
+}
+
+TEST_F(SessionTest, RefusesWhoIsNotAsItMustBe) {
+  const Pair stranger = Make({.name = "stranger"});
+  const Pair late = Make({.name = "late", .issuer = &authority_, .from_hours = -9, .to_hours = -1});
+  struct Case {
+    TlsClient::Options client;
+    bool mutual;
+    Refusal refusal;
+    const char* reason;
+  };
+  for (const Case& c : {
+           Case{{.protocols = ""}, false, Refusal::kProtocol, "does not offer HTTP/2"},
+           Case{{.protocols = "\x02h3"}, false, Refusal::kProtocol, "no application protocol"},
+           Case{{}, true, Refusal::kNoCertificate, "has shown no certificate"},
+           Case{{.certificate = &stranger}, true, Refusal::kCertificate, "self"},
+           Case{{.certificate = &late}, true, Refusal::kCertificate, "expired"},
+       }) {
+    Sockets sockets;
+    const auto session =
+        Session::Accept(c.mutual ? *mutual_ : *plain_, Protocol::kGrpc, sockets.server);
+    TlsClient client(sockets.client, c.client);
+    EXPECT_EQ(client.ShakeHands(*session), Session::Step::kRefused);
+    EXPECT_EQ(session->refusal(), c.refusal);
+    EXPECT_THAT(session->reason(), HasSubstr(c.reason));
+    EXPECT_FALSE(session->established());
+    EXPECT_EQ(ERR_peek_error(), 0U);
+  }
+}
+
+TEST_F(SessionTest, KnowsCertificates) {
+  const Pair own = Make({.name = "client", .issuer = &authority_});
+  const auto session = Accept(Protocol::kGrpc, true);
+  TlsClient client(sockets_.client, {.certificate = &own});
+  EXPECT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  EXPECT_TRUE(session->has_client_certificate());
+}
+
+TEST_F(SessionTest, HttpTakesClientsWithoutACertificateOrAProtocol) {
+  const auto session = Accept(Protocol::kHttp, true);
+  TlsClient client(sockets_.client, {.protocols = ""});
+  EXPECT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  EXPECT_FALSE(session->has_client_certificate());
+}
+
+TEST_F(SessionTest, KnowsPlainText) {
+  const auto session = Accept();
+  ASSERT_EQ(send(sockets_.client, "PRI * HTTP/2.0\r\n", 16, 0), 16);
+  EXPECT_EQ(session->Handshake(), Session::Step::kRefused);
+  EXPECT_EQ(session->refusal(), Refusal::kPlainText);
+  EXPECT_TRUE(session->plain_http2());
+}
+
+TEST_F(SessionTest, RefusesAHelloThatIsTooLargeBeforeItTakesMemory) {
+  const auto session = Accept();
+  // A hello of 128 KiB is announced, in a record of 100 bytes.
+  const std::string begin("\x16\x03\x01\x00\x64\x01\x02\x00\x00", 9);
+  ASSERT_EQ(send(sockets_.client, begin.data(), begin.size(), 0), 9);
+  EXPECT_EQ(session->Handshake(), Session::Step::kRefused);
+  EXPECT_THAT(session->reason(), HasSubstr("too large"));
+}
+
+TEST_F(SessionTest, SaysNothingOfWhoOnlyLooks) {
+  {
+    const auto session = Accept();
+    sockets_.CloseClient();
+    EXPECT_EQ(session->Handshake(), Session::Step::kGone);
+  }
+  Sockets sockets;
+  const auto session = Session::Accept(*plain_, Protocol::kGrpc, sockets.server);
+  const std::string hello = ProbeHello();
+  ASSERT_EQ(send(sockets.client, hello.data(), hello.size(), 0),
+            static_cast<ssize_t>(hello.size()));
+  EXPECT_EQ(session->Handshake(), Session::Step::kAgain);
+  uint8_t first = 0;
+  EXPECT_EQ(recv(sockets.client, &first, 1, 0), 1);
+  EXPECT_EQ(first, 22);
+  sockets.CloseClient();
+  EXPECT_EQ(session->Handshake(), Session::Step::kGone);
+}
+
+TEST_F(SessionTest, TakesAHandshakeByteByByte) {
+  const auto session = Accept();
+  Sockets other;  // the client's; bytes go over one by one
+  TlsClient client(other.client, {});
+  Session::Step step = Session::Step::kAgain;
+  char byte = 0;
+  char bytes[4096];
+  for (int i = 0; i < 100'000 && step == Session::Step::kAgain; ++i) {
+    ERR_clear_error();
+    SSL_do_handshake(client.ssl());
+    if (recv(other.server, &byte, 1, 0) == 1) send(sockets_.client, &byte, 1, 0);
+    step = session->Handshake();
+    const ssize_t count = recv(sockets_.client, bytes, sizeof(bytes), 0);
+    if (count > 0) send(other.server, bytes, static_cast<size_t>(count), 0);
+  }
+  EXPECT_EQ(step, Session::Step::kDone);
+}
+
+// Random pieces, written as the socket takes them and given again from another place.
+TEST_F(SessionTest, WritesWhatIsLeft) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  Sockets sockets(4096);
+  const auto session = Session::Accept(*plain_, Protocol::kGrpc, sockets.server);
+  TlsClient client(sockets.client, {});
+  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  std::string expected;
+  std::vector<std::string> parts;
+  for (int i = 0; i < 300; ++i) {
+    const size_t size = random() % 4 == 0 ? random() % 70'000 : random() % 30;
+    parts.emplace_back(size, static_cast<char>('a' + i % 26));
+    expected += parts.back();
+  }
+  std::string received;
+  size_t written = 0;
+  int stuck = 0;
+  while (received.size() < expected.size()) {
+    const std::string moved(expected);  // where they lie changes
+    std::vector<iovec> pieces;
+    size_t begin = 0;
+    for (const std::string& part : parts) {
+      const size_t end = begin + part.size();
+      const size_t from = std::max(begin, written);
+      if (from < end && pieces.size() < 20) {
+        pieces.push_back({const_cast<char*>(moved.data()) + from, end - from});
+      }
+      begin = end;
+    }
+    const ssize_t count = pieces.empty() ? 0 : session->Write(pieces);
+    if (count < 0) {
+      ASSERT_EQ(errno, EAGAIN);
+      ASSERT_FALSE(session->write_wants_read());
+      ++stuck;
+    } else {
+      written += static_cast<size_t>(count);
+    }
+    received += client.Read(random() % 50'000 + 1);
+  }
+  EXPECT_EQ(received, expected);
+  EXPECT_GT(stuck, 3);
+}
+
+TEST_F(SessionTest, ReadsIntoPieces) {
+  const auto session = Accept();
+  TlsClient client(sockets_.client, {});
+  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  std::string text;
+  for (int i = 0; text.size() < 2'000'000; ++i) text += std::to_string(i) + ' ';
+  std::string received;
+  size_t sent = 0;
+  while (received.size() < text.size()) {
+    sent += client.Write(absl::string_view(text).substr(sent));
+    received += ReadAll(*session, {9, 16'384, 1, 40'000, 7});
+  }
+  EXPECT_EQ(received, text);
+  EXPECT_FALSE(session->more_to_read());
+}
+
+TEST_F(SessionTest, SaysThatThereIsMore) {
+  const auto session = Accept();
+  TlsClient client(sockets_.client, {});
+  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  EXPECT_TRUE(session->more_to_read());  // until it is known
+  client.Write("two");
+  client.Write("records");
+  char bytes[2];
+  const iovec piece{bytes, 2};
+  EXPECT_EQ(session->Read({&piece, 1}), 2);
+  EXPECT_TRUE(session->more_to_read());
+  EXPECT_EQ(ReadAll(*session, {100}), "orecords");
+  EXPECT_FALSE(session->more_to_read());
+}
+
+TEST_F(SessionTest, CountsRecordsWithoutUse) {
+  const auto session = Accept();
+  TlsClient client(sockets_.client, {});
+  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  client.Write(std::string(1000, 'x'));
+  ReadAll(*session, {4096});
+  session->TakeCrumbs();
+  for (int i = 0; i < 50; ++i) client.Write("x");
+  EXPECT_EQ(ReadAll(*session, {4096}), std::string(50, 'x'));
+  EXPECT_GE(session->TakeCrumbs(), 49);
+  for (int i = 0; i < 100; ++i) client.Write(std::string(100, 'x'));
+  ReadAll(*session, {64, 4096});
+  EXPECT_LE(session->TakeCrumbs(), 2);
+}
+
+// A client may change its keys as often as it likes, and ask for answers: each costs ten crumbs,
+// and a read does not go on for ever.
+TEST_F(SessionTest, CountsChangesOfKeys) {
+  const auto session = Accept();
+  TlsClient client(sockets_.client, {.version = TLS1_3_VERSION});
+  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  for (int i = 0; i < 200; ++i) {
+    SSL_key_update(client.ssl(), SSL_KEY_UPDATE_REQUESTED);
+    SSL_do_handshake(client.ssl());
+  }
+  client.Write("after");
+  std::string received;
+  int crumbs = 0;
+  for (int i = 0; i < 1000 && received != "after"; ++i) {
+    received += ReadAll(*session, {100});
+    crumbs += session->TakeCrumbs();
+    client.Read();
+  }
+  EXPECT_EQ(received, "after");
+  EXPECT_GE(crumbs, 1900);
+  const iovec piece{const_cast<char*>("back"), 4};
+  EXPECT_EQ(session->Write({&piece, 1}), 4);
+  EXPECT_EQ(client.Read(), "back");
+}
+
+// A change of keys is answered before anything else is read; when the socket is full that waits
+// for room in it, and not for bytes.
+TEST_F(SessionTest, AReadMayWaitForRoom) {
+  Sockets sockets(4096);
+  const auto session = Session::Accept(*plain_, Protocol::kGrpc, sockets.server);
+  TlsClient client(sockets.client, {.version = TLS1_3_VERSION});
+  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  ReadAll(*session, {100});
+  const std::string much(1 << 20, 'y');
+  const iovec all{const_cast<char*>(much.data()), much.size()};
+  size_t written = 0;
+  for (ssize_t count = 0; (count = session->Write({&all, 1})) > 0;) written += count;
+  ASSERT_EQ(errno, EAGAIN);
+  SSL_key_update(client.ssl(), SSL_KEY_UPDATE_REQUESTED);
+  SSL_do_handshake(client.ssl());
+  client.Write("after");
+  EXPECT_EQ(ReadAll(*session, {100}), "");
+  std::string received;
+  std::string answer;
+  for (int i = 0; i < 10'000 && received != "after"; ++i) {
+    answer += client.Read();
+    const ssize_t count = session->Write({&all, 1});
+    if (count > 0) written += static_cast<size_t>(count);
+    received += ReadAll(*session, {100});
+  }
+  EXPECT_EQ(received, "after");
+}
+
+TEST_F(SessionTest, KnowsHowItEnds) {
+  const auto session = Accept();
+  TlsClient client(sockets_.client, {});
+  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  client.Write("last");
+  SSL_shutdown(client.ssl());
+  char bytes[100];
+  const iovec piece{bytes, sizeof(bytes)};
+  EXPECT_EQ(session->Read({&piece, 1}), 4);
+  EXPECT_EQ(session->Read({&piece, 1}), 0);
+  EXPECT_EQ(session->Read({&piece, 1}), 0);
+  // The other direction is open.
+  EXPECT_EQ(session->Write({&piece, 1}), static_cast<ssize_t>(sizeof(bytes)));
+  session->SayEnd();
+  EXPECT_EQ(client.Read().size(), sizeof(bytes));
+  EXPECT_NE(SSL_get_shutdown(client.ssl()) & SSL_RECEIVED_SHUTDOWN, 0);
+}
+
+TEST_F(SessionTest, ACutIsAnEnd) {
+  const auto session = Accept();
+  TlsClient client(sockets_.client, {});
+  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  sockets_.CloseClient();
+  char bytes[100];
+  const iovec piece{bytes, sizeof(bytes)};
+  EXPECT_LE(session->Read({&piece, 1}), 0);
+  EXPECT_NE(errno, EAGAIN);
+  EXPECT_EQ(session->Write({&piece, 1}), -1);
+}
+
+TEST_F(SessionTest, GarbageAfterTheHandshakeIsAnError) {
+  const auto session = Accept();
+  TlsClient client(sockets_.client, {});
+  ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+  const std::string garbage(1000, '\x17');
+  send(sockets_.client, garbage.data(), garbage.size(), 0);
+  char bytes[100];
+  const iovec piece{bytes, sizeof(bytes)};
+  EXPECT_EQ(session->Read({&piece, 1}), -1);
+  EXPECT_EQ(errno, EPROTO);
+  EXPECT_EQ(ERR_peek_error(), 0U);
+}
+
+// A client's real bytes, changed in a few places or cut.
+TEST_F(SessionTest, SurvivesRandomHandshakes) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int i = 0; i < 2000; ++i) {
+    Sockets sockets;
+    const auto session =
+        Session::Accept(i % 2 == 0 ? *plain_ : *mutual_,
+                        i % 3 == 0 ? Protocol::kHttp : Protocol::kGrpc, sockets.server);
+    Sockets between;
+    TlsClient client(between.client, {.version = i % 5 == 0 ? TLS1_2_VERSION : 0});
+    Session::Step step = Session::Step::kAgain;
+    for (int turn = 0; turn < 4 && step == Session::Step::kAgain; ++turn) {
+      ERR_clear_error();
+      SSL_do_handshake(client.ssl());
+      std::string bytes(8192, '\0');
+      const ssize_t count = recv(between.server, bytes.data(), bytes.size(), 0);
+      if (count <= 0) break;
+      bytes.resize(static_cast<size_t>(count));
+      if (turn == static_cast<int>(random() % 2)) {
+        for (size_t changes = random() % 4; changes != 0; --changes) {
+          bytes[random() % bytes.size()] = static_cast<char>(random());
+        }
+        if (random() % 8 == 0) bytes.resize(random() % bytes.size() + 1);
+      }
+      send(sockets.client, bytes.data(), bytes.size(), 0);
+      step = session->Handshake();
+      char answer[16384];
+      const ssize_t answered = recv(sockets.client, answer, sizeof(answer), 0);
+      if (answered > 0) send(between.server, answer, static_cast<size_t>(answered), 0);
+    }
+    if (step == Session::Step::kDone) ReadAll(*session, {100});
+  }
+}
+
+}  // namespace
+}  // namespace quantd::access
