@@ -30,8 +30,11 @@ java_jar() {
 
 run_java() {
   local report
+  # What tests write: beside /tmp's own, since the path of a socket in build/ may be too long.
+  TMPDIR=$(mktemp -d) && export TMPDIR || return
+  trap 'rm -rf "$TMPDIR"' EXIT
   rm -rf "$java_tree/client/java/target/surefire-reports"
-  (cd "$java_tree/client/java" && maven --offline surefire:test >"$QUANTD_LOGS/clients-java.log" 2>&1)
+  (cd "$java_tree/client/java" && maven --offline surefire:test -DargLine="-Djava.io.tmpdir=$TMPDIR" >"$QUANTD_LOGS/clients-java.log" 2>&1)
   for report in "$java_tree"/client/java/target/surefire-reports/TEST-*.xml; do python3 "$SUITES/junit.py" "$report"; done | cases java
   check "java: the jar" java_jar
   check "java: the example, with the installed jar" java -cp "$java_consumer/target/classes:$(<"$java_consumer/classpath")" Quantize

@@ -35,6 +35,9 @@ node_consumer_runs() {
 
 run_node() {
   local log=$QUANTD_LOGS/clients-node.log
+  # What tests write: beside /tmp's own, since the path of a socket in build/ may be too long.
+  TMPDIR=$(mktemp -d) && export TMPDIR || return
+  trap 'rm -rf "$TMPDIR"' EXIT
   (cd "$node_tree/client/node" && node --test --test-reporter="$QUANTD_ROOT/tests/clients/reporter.mjs" test/*.test.mjs) 2>"$log" |
     cases node
   check "node: packed, from an ES module" node_consumer_runs module
