@@ -72,7 +72,8 @@ class EchoService final : public transport::Service {
  public:
   int Find(absl::string_view path) const override { return path == kPath ? 0 : -1; }
   void Begin(transport::Stream& stream) override { Echo(calls, stream, pool); }
-  errors::CallStatus Refuse(int, const absl::Status& status) const override {
+  errors::CallStatus Refuse(const transport::Stream&, int,
+                            const absl::Status& status) const override {
     return wire::ToCallStatus(status);
   }
   bool AnyoneWaits() const override { return true; }
