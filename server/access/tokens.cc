@@ -85,7 +85,8 @@ Tokens::Digest Tokens::DigestOf(absl::string_view token) {
 bool Tokens::Contains(absl::string_view token) const {
   const Digest digest = DigestOf(token);
   int found = 0;
-  for (const Digest& one : *digests()) {
+  const std::shared_ptr<const Digests> all = digests();  // stays while they change
+  for (const Digest& one : *all) {
     found |= static_cast<int>(CRYPTO_memcmp(one.data(), digest.data(), digest.size()) == 0);
   }
   return found != 0;

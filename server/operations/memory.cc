@@ -105,13 +105,19 @@ uint64_t BoundOf(const DynamicQuantizeParameters& request, AnswerLayout layout) 
 }
 
 uint64_t BoundOf(const QuantizeEmbeddingsParameters& request, AnswerLayout layout) {
-  // A byte for each value at most, whatever is cut off and whether they are bits.
-  const std::optional<TensorLayout> y =
-      LayoutOf(request.x, Or(request.output_type, DataType::kInt8));
-  if (!y.has_value()) return 0;
+  std::optional<TensorLayout> y = LayoutOf(request.x, Or(request.output_type, DataType::kInt8));
+  // What the plan refuses may be cut longer than it is.
+  if (!y.has_value() || y->shape.empty() || y->shape.back() < request.dimensions) return 0;
+  int64_t& last = y->shape.back();
+  const int64_t embeddings = last == 0 ? 0 : y->elements / last;
+  if (request.dimensions > 0) last = request.dimensions;
+  if (request.recipe == EmbeddingRecipe::kBits) last = (last + 7) / 8;
+  y->elements = embeddings * last;
+  y->bytes = static_cast<uint64_t>(y->elements);  // UINT8 or INT8
   layout.y = *y;
   layout.report_error = request.report_error;
-  return Bound(layout, 0, request.ranges ? ElementsIn(*request.ranges) : 0);
+  // Up to three columns of what is two rows.
+  return Bound(layout, 0, request.ranges ? ElementsIn(*request.ranges) / 2 : 0);
 }
 
 }  // namespace

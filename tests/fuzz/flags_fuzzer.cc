@@ -64,8 +64,8 @@ void RequireNames(const std::string& message) {
   for (const char byte : message) {
     Require(!absl::ascii_iscntrl(static_cast<unsigned char>(byte)), "an error is one line");
   }
-  if (absl::StrContains(message, "' is no flag") || absl::StrContains(message, "unknown flag '")) {
-    return;
+  for (const char* stranger : {"' is no flag", "unknown flag '", "unknown variable QUANTD_"}) {
+    if (absl::StrContains(message, stranger)) return;
   }
   for (const std::string& name : Names()) {
     if (absl::StrContains(message, absl::StrCat("--", name))) return;

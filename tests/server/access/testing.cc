@@ -97,6 +97,7 @@ Session::Step TlsClient::ShakeHands(Session& server) {
     ERR_clear_error();
     SSL_do_handshake(ssl_.get());
     step = server.Handshake();
+    EXPECT_EQ(ERR_peek_error(), 0U) << "the server leaves an error to whoever comes next";
   }
   ERR_clear_error();
   SSL_do_handshake(ssl_.get());
