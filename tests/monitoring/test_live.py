@@ -188,7 +188,7 @@ def test_a_full_server_becomes_an_alert(busy):
     _, prometheus = busy
     full = 'ALERTS{alertname="QuantdRejects",reason="queue_full"}'
     wait_for(lambda: prometheus.query(full), 120, "rejects")
-    wait_for(lambda: prometheus.query('ALERTS{alertname="QuantdAvailabilityBurn",window="1h"}'), 120, "the burn")
+    wait_for(lambda: prometheus.query('ALERTS{alertname="QuantdAvailabilityBurn",window="1h"}'), 400, "the burn")
     assert not prometheus.query('ALERTS{alertname=~"QuantdAbsent|QuantdDown|QuantdCrashLoop|QuantdRulesIncomplete|QuantdStuck"}')
 
 
