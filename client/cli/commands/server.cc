@@ -41,6 +41,19 @@ absl::Status CallError(const absl::Status& status, const std::string& address, c
                         what, "");
 }
 
+absl::StatusOr<std::shared_ptr<::grpc::Channel>> HealthChannel(const Options& options,
+                                                               const std::string& address) {
+  if (options.address.empty() && options.tls_ca.empty()) return ChannelToOwnServer(address);
+  client::ClientOptions client_options = ClientOptionsOf(options, Patience(options));
+  // A channel that checks health by itself would not ask a server that says NOT_SERVING.
+  client_options.health_check = false;
+  const client::Client client(address, client_options);
+  if (!client.status().ok()) {
+    return CallError(client.status(), address, "check the server's health");
+  }
+  return client.channel();
+}
+
 }  // namespace
 
 absl::Status RunInfo(const Options& options) {
@@ -80,20 +93,9 @@ absl::Status RunHealth(const Options& options) {
   const absl::StatusOr<std::string> found = AddressOf(options);
   if (!found.ok()) return found.status();
   const std::string& address = *found;
-  client::ClientOptions client_options = ClientOptionsOf(options, Patience(options));
-  // A channel that checks health by itself would not ask a server that says NOT_SERVING.
-  client_options.health_check = false;
-  const client::Client client(address, client_options);
-  if (!client.status().ok()) {
-    return CallError(client.status(), address, "check the server's health");
-  }
-  std::shared_ptr<::grpc::Channel> channel = client.channel();
-  if (options.address.empty() && options.tls_ca.empty()) {
-    absl::StatusOr<std::shared_ptr<::grpc::Channel>> own = ChannelToOwnServer(address);
-    if (!own.ok()) return own.status();
-    channel = *std::move(own);
-  }
-  const auto stub = health::Health::NewStub(channel);
+  const absl::StatusOr<std::shared_ptr<::grpc::Channel>> channel = HealthChannel(options, address);
+  if (!channel.ok()) return channel.status();
+  const auto stub = health::Health::NewStub(*channel);
   ::grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(options)));
   health::HealthCheckRequest request;
