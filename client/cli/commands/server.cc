@@ -41,14 +41,17 @@ absl::Status CallError(const absl::Status& status, const std::string& address, c
                         what, "");
 }
 
-absl::StatusOr<std::shared_ptr<::grpc::Channel>> ChannelOfClient(const Options& options,
-                                                                 const std::string& address) {
+absl::StatusOr<std::shared_ptr<::grpc::Channel>> HealthChannel(const Options& options,
+                                                               const std::string& address) {
+  if (options.address.empty() && options.tls_ca.empty()) return ChannelToOwnServer(address);
   client::ClientOptions client_options = ClientOptionsOf(options, Patience(options));
   // A channel that checks health by itself would not ask a server that says NOT_SERVING.
   client_options.health_check = false;
   const client::Client client(address, client_options);
-  if (client.status().ok()) return client.channel();
-  return CallError(client.status(), address, "check the server's health");
+  if (!client.status().ok()) {
+    return CallError(client.status(), address, "check the server's health");
+  }
+  return client.channel();
 }
 
 }  // namespace
@@ -90,10 +93,7 @@ absl::Status RunHealth(const Options& options) {
   const absl::StatusOr<std::string> found = AddressOf(options);
   if (!found.ok()) return found.status();
   const std::string& address = *found;
-  // Beside the server, variables such as QUANTD_TLS_CERT and QUANTD_AUTH_TOKEN_FILE are its own.
-  const absl::StatusOr<std::shared_ptr<::grpc::Channel>> channel =
-      options.address.empty() && options.tls_ca.empty() ? ChannelToOwnServer(address)
-                                                        : ChannelOfClient(options, address);
+  const absl::StatusOr<std::shared_ptr<::grpc::Channel>> channel = HealthChannel(options, address);
   if (!channel.ok()) return channel.status();
   const auto stub = health::Health::NewStub(*channel);
   ::grpc::ClientContext context;
