@@ -14,11 +14,9 @@
 namespace quantd::transport {
 namespace {
 
-// An empty SETTINGS frame, and GOAWAY: last stream 0, INADEQUATE_SECURITY (RFC 9113, 7), a text.
-constexpr absl::string_view kPlainHttp2(
-    "\0\0\0\4\0\0\0\0\0"
-    "\0\0\x1c\7\0\0\0\0\0\0\0\0\0\0\0\0\x0cthis port speaks TLS",
-    9 + 9 + 8 + 20);
+// For clients of HTTP/2, too. A GOAWAY would say it in their words, but it follows a SETTINGS frame,
+// with which gRPC takes the connection for made: calls that it had not sent by then go to another
+// one at once, 60 a second until their deadline. This fails the attempt, and gRPC waits.
 constexpr absl::string_view kPlainText =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 44\r\n"
     "Connection: close\r\n\r\nThis port speaks gRPC over TLS, not HTTP/1.\n";
@@ -84,7 +82,7 @@ void Connection::RefuseHandshake() {
   shared_.counters.refused_handshakes[refusal].fetch_add(1, std::memory_order_relaxed);
   shared_.counters.CountEnd(ConnectionEnd::kTls);
   NoteRefusedHandshake(tls_->reason(), peer_.name);
-  if (tls_->plain_text()) SayAtOnce(tls_->plain_http2() ? kPlainHttp2 : kPlainText);
+  if (tls_->plain_text()) SayAtOnce(kPlainText);
   lingers_ = true;
   leave_at_ = loop_.now();
   shutdown(fd_, SHUT_WR);

@@ -3,8 +3,8 @@
 //   rpc_bench [--quick] [--only=TEXT] [--json=FILE] [--rounds=N] [--turn_seconds=S]
 //             [--binary=FILE] [--quantd=FLAG]...
 //
-// --only: a section (table, stream, beside, fair, scaling, shared, memory) or rows of the table
-// whose name, "call transport bytes in_flight", contains the text, such as "tcp 1048576 4".
+// --only: a section (table, stream, beside, fair, scaling, shared, tls, memory) or rows of the
+// table whose name, "call transport bytes in_flight", contains the text, such as "tcp 1048576 4".
 // --binary: another quantd, to compare two builds; --quantd: a flag for it.
 #include <cstdio>
 #include <cstdlib>
@@ -29,9 +29,9 @@ struct Section {
   bool quick;  // part of --quick, too
 };
 constexpr Section kSections[] = {
-    {"table", RunTable, true},   {"stream", RunStream, true},    {"beside", RunBeside, true},
-    {"fair", RunFair, true},     {"scaling", RunScaling, false}, {"shared", RunShared, true},
-    {"memory", RunMemory, true},
+    {"table", RunTable, true}, {"stream", RunStream, true},    {"beside", RunBeside, true},
+    {"fair", RunFair, true},   {"scaling", RunScaling, false}, {"shared", RunShared, true},
+    {"tls", RunTls, true},     {"memory", RunMemory, true},
 };
 
 bool Parse(int argc, char** argv, Options& options) {

@@ -18,12 +18,14 @@ double Seconds(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
-std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
+std::shared_ptr<grpc::Channel> Connect(const std::string& address, const std::string& certificate) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  const auto credentials = certificate.empty() ? grpc::InsecureChannelCredentials()
+                                               : grpc::SslCredentials({certificate, "", ""});
+  return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
 // The part of a turn that counts.
@@ -133,9 +135,11 @@ ByteBuffer ToBuffer(const std::string& bytes) {
   return ByteBuffer(&slice, 1);
 }
 
-Client::Client(const std::string& address, int connections, int threads) : threads_(threads) {
+Client::Client(const std::string& address, int connections, int threads,
+               const std::string& certificate)
+    : threads_(threads) {
   for (int i = 0; i < std::max(connections, threads); ++i) {
-    const auto channel = Connect(address);
+    const auto channel = Connect(address, certificate);
     channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(10));
     threads_[i % threads].push_back(std::make_unique<grpc::GenericStub>(channel));
   }

@@ -37,8 +37,10 @@ struct Load {
 class Client {
  public:
   // Connects, and stays connected. Calls go to the connections in turn. With several threads, each
-  // has its share of the calls and connections of its own.
-  explicit Client(const std::string& address, int connections = 1, int threads = 1);
+  // has its share of the calls and connections of its own. `certificate`: of a server with TLS,
+  // PEM, the only one that is trusted; empty: plain text.
+  explicit Client(const std::string& address, int connections = 1, int threads = 1,
+                  const std::string& certificate = {});
 
   // One call: the answer's bytes, empty on an error.
   std::string Call(const std::string& method, const std::string& request);

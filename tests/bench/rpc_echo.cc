@@ -2,14 +2,17 @@
 // hand-written state machine over one completion queue; requests are never looked at, replies are
 // buffers of a given size that nobody fills. It keeps freed memory as quantd does.
 //
-//   rpc_echo READY_FILE ADDRESS...
+//   rpc_echo [--tls=BASE] READY_FILE ADDRESS...
 //
+// With TLS, of the files BASE.crt and BASE.key, Unix sockets stay plain, as quantd's do.
 // Answers the methods of QuantizationService: DynamicQuantize and Stream with a reply of as many
 // bytes as Dequantize was last told for requests of that length (as text: "REQUEST REPLY").
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
 #include <fstream>
+#include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +22,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "quantd/v1/quantization.grpc.pb.h"
 #include "server/process/malloc.h"
 
@@ -136,15 +141,34 @@ struct Stream : Step {
   grpc::ServerAsyncReaderWriter<ByteBuffer, ByteBuffer> stream{&context};
 };
 
+std::string Content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::shared_ptr<grpc::ServerCredentials> Tls(const std::string& base) {
+  grpc::SslServerCredentialsOptions options;
+  options.pem_key_cert_pairs.push_back({Content(base + ".key"), Content(base + ".crt")});
+  return grpc::SslServerCredentials(options);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::shared_ptr<grpc::ServerCredentials> tcp = grpc::InsecureServerCredentials();
+  absl::string_view first = argc > 1 ? argv[1] : "";
+  if (absl::ConsumePrefix(&first, "--tls=")) {
+    tcp = Tls(std::string(first));
+    --argc;
+    ++argv;
+  }
   if (argc < 3) return 2;
   quantd::process::KeepFreedMemory();
   grpc::ServerBuilder builder;
   std::vector<int> ports(argc);
   for (int i = 2; i < argc; ++i) {
-    builder.AddListeningPort(argv[i], grpc::InsecureServerCredentials(), &ports[i]);
+    const bool plain = absl::StartsWith(argv[i], "unix:");
+    builder.AddListeningPort(argv[i], plain ? grpc::InsecureServerCredentials() : tcp, &ports[i]);
   }
   Service service;
   builder.RegisterService(&service);

@@ -10,10 +10,11 @@ namespace quantd::bench {
 struct Config {
   std::string operation;  // "Quantize", "DynamicQuantize", "Dequantize", or "Stream" of the second
   bool unix_socket = false;
-  size_t bytes = 0;           // of x
-  int in_flight = 1;          // calls, or streams
-  int window = 1;             // a Stream's items in flight
-  bool report_error = false;  // of Quantize: ten times the work
+  size_t bytes = 0;              // of x
+  int in_flight = 1;             // calls, or streams
+  int window = 1;                // a Stream's items in flight
+  bool report_error = false;     // of Quantize: ten times the work
+  std::string certificate = {};  // of a server with TLS, PEM; empty: plain text
 
   // "call transport bytes in_flight", and " window" for more than one.
   std::string Name() const;

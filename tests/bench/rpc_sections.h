@@ -22,6 +22,8 @@ nlohmann::json RunFair(const Options& options, uint64_t& errors);
 nlohmann::json RunScaling(const Options& options, uint64_t& errors);
 // Tensors in shared memory, in messages over TCP, and in this process without a server.
 nlohmann::json RunShared(const Options& options, uint64_t& errors);
+// Calls over TLS, beside the echo over TLS and beside quantd without.
+nlohmann::json RunTls(const Options& options, uint64_t& errors);
 // Resident memory after mixed requests and after a burst.
 nlohmann::json RunMemory(const Options& options, uint64_t& errors);
 

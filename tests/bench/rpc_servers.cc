@@ -10,7 +10,7 @@ namespace {
 
 // Bytes of quantd's answer to one call or one item.
 size_t AnswerBytes(const Process& quantd, const Config& config) {
-  Client client(Address(quantd, config));
+  Client client(Address(quantd, config), 1, 1, config.certificate);
   Config unary = config;
   if (config.operation == "Stream") unary.operation = "DynamicQuantize";
   const size_t bytes = client.Call(Method(unary.operation), Request(unary)).size();
@@ -35,15 +35,18 @@ Process StartQuantd(const Options& options, const std::string& name,
   return Process(command, path + ".json", cpus);
 }
 
-Process StartEcho(const Options& options, const std::string& name, const std::vector<int>& cpus) {
+Process StartEcho(const Options& options, const std::string& name, const std::vector<int>& cpus,
+                  const std::vector<std::string>& flags) {
   const std::string path = absl::StrCat(options.folder, "/", name);
-  return Process({ECHO_BINARY, path + ".json", "127.0.0.1:0", "unix:" + path}, path + ".json",
-                 cpus);
+  std::vector<std::string> command = {ECHO_BINARY};
+  command.insert(command.end(), flags.begin(), flags.end());
+  command.insert(command.end(), {path + ".json", "127.0.0.1:0", "unix:" + path});
+  return Process(command, path + ".json", cpus);
 }
 
 Side::Side(const Process& server, const Config& config, const Process* like, int connections,
            int threads)
-    : server_(server), client_(Address(server, config), connections, threads) {
+    : server_(server), client_(Address(server, config), connections, threads, config.certificate) {
   const std::string request = Request(config);
   work_.request = ToBuffer(request);
   work_.in_flight = config.in_flight;

@@ -27,8 +27,9 @@ struct Options {
 // quantd, with room for the largest requests. `name` tells several apart.
 Process StartQuantd(const Options& options, const std::string& name,
                     const std::vector<std::string>& flags = {}, const std::vector<int>& cpus = {});
+// `flags`: its own, see rpc_echo.cc.
 Process StartEcho(const Options& options, const std::string& name,
-                  const std::vector<int>& cpus = {});
+                  const std::vector<int>& cpus = {}, const std::vector<std::string>& flags = {});
 
 // One side of a comparison: a server, and a client that stays connected to it.
 class Side {

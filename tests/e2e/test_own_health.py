@@ -93,6 +93,28 @@ def test_plain_and_tls_do_not_speak(server, tls_server, files, monkeypatch):
     assert ask(monkeypatch, plain, *files["own"])[0] == 1
 
 
+@pytest.mark.parametrize("mutual", [False, True])
+def test_beside_quantd_itself(start, files, monkeypatch, tmp_path, mutual):
+    """Which wants tokens as well; health needs none."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text("some-token")
+    cert, key = files["own"]
+    flags = [f"--tls_cert={cert}", f"--tls_key={key}", f"--auth_token_file={tokens}", *([f"--tls_client_ca={cert}"] if mutual else [])]
+    port = start(*flags).address.rsplit(":", 1)[1]
+    assert ask(monkeypatch, port, cert, key) == (0, "SERVING\n", "")
+    assert ask(monkeypatch, port, *files["other"])[0] == 1
+    assert ask(monkeypatch, port)[0] == 1
+
+
+def test_the_servers_tokens_are_not_read(server, monkeypatch, tmp_path):
+    """Health needs none, and the file may be the server's alone."""
+    port = server.address.rsplit(":", 1)[1]
+    assert ask(monkeypatch, port, QUANTD_AUTH_TOKEN_FILE=tmp_path / "none") == (0, "SERVING\n", "")
+    for text in ("", "two words"):
+        (tmp_path / "tokens").write_text(text)
+        assert ask(monkeypatch, port, QUANTD_AUTH_TOKEN_FILE=tmp_path / "tokens")[0] == 0
+
+
 def test_unix_sockets_are_plain_beside_tls(start, files, monkeypatch, tmp_path):
     start(listen=(f"unix:{tmp_path}/socket",))
     assert ask(monkeypatch, 0, *files["own"], QUANTD_LISTEN=f"unix:{tmp_path}/socket,[::]:50051")[0] == 0

@@ -27,7 +27,7 @@ def client(address):
 @pytest.fixture(autouse=True)
 def no_environment(monkeypatch):
     """What the user's shell says is not what is tested."""
-    for name in ("QUANTD_ADDRESS", "QUANTD_TLS_CA", "QUANTD_TLS_CERT", "QUANTD_TLS_KEY"):
+    for name in ("QUANTD_ADDRESS", "QUANTD_TLS_CA", "QUANTD_TLS_CERT", "QUANTD_TLS_KEY", "QUANTD_AUTH_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
 
 

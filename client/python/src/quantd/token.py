@@ -58,8 +58,9 @@ class WithToken:
     def __init__(self, method, token: TokenFile):
         self._method, self._token = method, token
 
-    def __call__(self, request, **arguments):
-        return self._method(request, metadata=self._token.metadata(), **arguments)
+    def __call__(self, *request, **arguments):
+        """Without a request: a stream of grpc.aio, which is written to later."""
+        return self._method(*request, metadata=self._token.metadata(), **arguments)
 
     def future(self, request, **arguments):
         return self._method.future(request, metadata=self._token.metadata(), **arguments)

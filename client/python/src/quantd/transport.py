@@ -34,7 +34,9 @@ class Transport:
         encrypted = self._credentials is not None
         self._token = token_file(auth_token_file, self.address, encrypted, allow_insecure_token)
         given = {name for name, _ in options}
-        self._options: List[Tuple[str, Any]] = [*(option for option in _CHANNEL_OPTIONS if option[0] not in given), *options]
+        # gRPC follows http_proxy even to this very machine, where no proxy can help, and one elsewhere would read the token.
+        ours = [*_CHANNEL_OPTIONS, ("grpc.enable_http_proxy", int(not addresses.is_local(self.address)))]
+        self._options: List[Tuple[str, Any]] = [*(option for option in ours if option[0] not in given), *options]
         theirs = "grpc.service_config" in given
         self._config = {} if theirs else {name: value for name, value in SERVICE_CONFIG.items() if name != "methodConfig"}
         self.retry = bool(retry) and not theirs

@@ -1,0 +1,82 @@
+"""Client and AsyncClient under one interface, for tests of what is the same for both."""
+
+import asyncio
+
+import numpy as np
+
+import quantd
+
+X = np.ones(4, np.float32)
+
+
+class Sync:
+    """A client, and its kinds of calls."""
+
+    def __init__(self, address, **options):
+        self._client = quantd.Client(address, timeout=30, **options)
+
+    def quantize(self, x=X):
+        return self._client.quantize(x, 1.0).y.tolist()
+
+    def stream(self):
+        with self._client.stream() as stream:
+            return stream.quantize(X, 1.0).result().y.tolist()
+
+    def info(self):
+        return self._client.info().version
+
+    def health(self):
+        return self._client.health()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._client.close()
+
+
+class Async:
+    """The same of an AsyncClient."""
+
+    def __init__(self, address, **options):
+        self._loop = asyncio.new_event_loop()
+        try:
+            self._client = self._wait(self._make(address, options))
+        except BaseException:
+            self._loop.close()
+            raise
+
+    def _wait(self, coroutine):
+        return self._loop.run_until_complete(asyncio.wait_for(coroutine, 60))
+
+    async def _make(self, address, options):
+        return quantd.AsyncClient(address, timeout=30, **options)
+
+    async def _quantize(self, target, x):
+        return (await target.quantize(x, 1.0)).y.tolist()
+
+    async def _stream(self):
+        async with self._client.stream() as stream:
+            return await self._quantize(stream, X)
+
+    async def _info(self):
+        return (await self._client.info()).version
+
+    def quantize(self, x=X):
+        return self._wait(self._quantize(self._client, x))
+
+    def stream(self):
+        return self._wait(self._stream())
+
+    def info(self):
+        return self._wait(self._info())
+
+    def health(self):
+        return self._wait(self._client.health())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._wait(self._client.close())
+        self._loop.close()

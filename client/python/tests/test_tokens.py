@@ -1,0 +1,339 @@
+"""Bearer tokens: where a client has them from, whom it tells them, and what a quantd with --auth_token_file says."""
+
+import os
+import re
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pytest
+
+import quantd
+import raw_server
+from quantd import messages
+from both_clients import X, Async, Sync
+from raw_server import RawServer
+
+sys.path.append(str(Path(__file__).resolve().parents[3] / "tests" / "e2e"))
+from certificates import Authority  # noqa: E402
+
+Y = messages.QuantizeResponse(y=messages.Tensor(data_type=2, shape=[4], raw_data=b"\1\1\1\1"))
+
+
+BOTH = pytest.mark.parametrize("kind", [Sync, Async])
+CALLS = ("quantize", "stream", "info")
+
+
+def write(path, text):
+    """Replaces a file in one step, as secrets are rotated."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    os.replace(part, path)
+    return str(path)
+
+
+def refused(client, call):
+    with pytest.raises(quantd.QuantdError) as caught:
+        getattr(client, call)()
+    assert caught.value.code == grpc.StatusCode.UNAUTHENTICATED
+    assert "-token" not in str(caught.value)  # those of these tests
+    return str(caught.value)
+
+
+def until(what, seconds=30):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def mine(tmp_path):
+    return tmp_path / "mine"
+
+
+# ---- What is sent, seen by a server that writes it down
+
+
+class Hearing(RawServer):
+    """Answers Quantize and Stream, and keeps the authorization of every call."""
+
+    def __init__(self, **arguments):
+        self.heard = []
+
+        def quantize(_, context):
+            self._hear(context)
+            return Y.SerializeToString()
+
+        def stream(items, context):
+            self._hear(context)
+            for item in items:
+                number = messages.StreamRequest.FromString(item).id
+                yield messages.StreamResponse(id=number, quantize=Y).SerializeToString()
+
+        super().__init__(Quantize=quantize, Stream=stream, **arguments)
+
+    def _hear(self, context):
+        self.heard.append([value for name, value in context.invocation_metadata() if name == "authorization"])
+
+
+@BOTH
+def test_the_first_line_that_counts_is_the_token(kind, mine):
+    write(mine, "# of the deployment\n\n  \t first-token== \r\nsecond-token\n")
+    with Hearing() as server, kind(server.address, auth_token_file=str(mine)) as client:
+        client.quantize()
+        client.stream()
+        assert server.heard == [["Bearer first-token=="]] * 2
+
+
+@BOTH
+def test_the_environment_names_the_file_and_the_argument_another(kind, mine, tmp_path, monkeypatch):
+    with Hearing() as server:
+        with kind(server.address) as client:
+            client.quantize()
+        monkeypatch.setenv("QUANTD_AUTH_TOKEN_FILE", write(mine, "env-token"))
+        with kind(server.address) as client:
+            client.quantize()
+        with kind(server.address, auth_token_file=write(tmp_path / "given", "given-token")) as client:
+            client.quantize()
+        monkeypatch.setenv("QUANTD_AUTH_TOKEN_FILE", "")
+        with kind(server.address) as client:
+            client.quantize()
+        assert server.heard == [[], ["Bearer env-token"], ["Bearer given-token"], []]
+
+
+@BOTH
+def test_the_next_call_has_the_token_of_the_file_that_was_replaced(kind, mine):
+    with Hearing() as server, kind(server.address, auth_token_file=write(mine, "old-token")) as client:
+        client.quantize()
+        write(mine, "new-token")
+        client.quantize()
+        client.stream()
+        with open(mine, "w") as file:  # in place, and of another length
+            file.write("in-place-token")
+        client.quantize()
+        assert [one for one, in server.heard] == [
+            "Bearer old-token", "Bearer new-token", "Bearer new-token", "Bearer in-place-token"]
+
+
+@BOTH
+def test_a_file_that_is_gone_or_holds_none_leaves_the_old_token(kind, mine):
+    with Hearing() as server, kind(server.address, auth_token_file=write(mine, "old-token")) as client:
+        for text in (None, "", "# none", "two words", "b\u00e4d"):
+            mine.unlink() if text is None else write(mine, text)
+            client.quantize()
+        write(mine, "new-token")
+        client.quantize()
+        assert [one for one, in server.heard] == ["Bearer old-token"] * 5 + ["Bearer new-token"]
+
+
+def test_threads_send_one_of_the_tokens_whatever_is_written(mine):
+    tokens = ["a-token", "b-token-that-is-longer"]
+    with Hearing() as server, Sync(server.address, auth_token_file=write(mine, tokens[0])) as client:
+        threads = [threading.Thread(target=lambda: [client.quantize() for _ in range(50)]) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for turn in range(1000):
+            write(mine, tokens[turn % 2])
+        for thread in threads:
+            thread.join(60)
+        write(mine, "last-token")
+        client.quantize()
+        assert len(server.heard) == 401 and server.heard[-1] == ["Bearer last-token"]
+        assert {one for one, in server.heard[:-1]} <= {f"Bearer {token}" for token in tokens}
+
+
+@BOTH
+def test_files_without_a_token(kind, mine):
+    with pytest.raises(FileNotFoundError, match=f"auth_token_file: .*{mine}"):
+        kind("localhost", auth_token_file=str(mine))
+    with pytest.raises(IsADirectoryError, match="auth_token_file"):
+        kind("localhost", auth_token_file=str(mine.parent))
+    for text in ("", "# none\n\n", "two words", "b\u00e4d", "nul\0"):
+        with pytest.raises(ValueError, match=f"auth_token_file: {mine} holds no token") as caught:
+            kind("localhost", auth_token_file=write(mine, text))
+        assert text.strip("# \n") == "" or text not in str(caught.value)
+
+
+# ---- To whom
+
+
+@BOTH
+@pytest.mark.parametrize("address", [
+    "10.255.255.1", "server.example:1", "dns:///server.example", "[2001:db8::1]:1", "0.0.0.0:1", "127.0.0.1.example:1",
+    "localhost.example", "ipv4:127.0.0.1:1,10.255.255.1:1", "xds:///service"])
+def test_no_token_in_clear_to_another_machine(kind, address, mine, monkeypatch):
+    write(mine, "secret-token")
+    why = "auth_token_file: .*is another machine and there is no TLS.*tls_ca, or allow_insecure_token"
+    with pytest.raises(ValueError, match=why) as caught:
+        kind(address, auth_token_file=str(mine))
+    assert "secret" not in str(caught.value)
+    monkeypatch.setenv("QUANTD_AUTH_TOKEN_FILE", str(mine))
+    with pytest.raises(ValueError, match=why):
+        kind(address)
+    kind(address, allow_insecure_token=True).__exit__()
+    if "xds" not in address:
+        kind(address, credentials=grpc.ssl_channel_credentials()).__exit__()
+
+
+@BOTH
+@pytest.mark.parametrize("address", [
+    "localhost", "127.0.0.1:1", "127.1.2.3", "[::1]:1", "::1", "dns:///localhost:1", "ipv4:127.0.0.1:1,127.0.0.2:1", "unix:/s"])
+def test_a_token_in_clear_to_this_machine(kind, address, mine):
+    kind(address, auth_token_file=write(mine, "token")).__exit__()
+
+
+@BOTH
+def test_a_proxy_does_not_see_it(kind, mine, monkeypatch):
+    """Plain text to this machine, which a proxy elsewhere would read."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy, Hearing() as server:
+        for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        for name in ("no_proxy", "no_grpc_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        with kind(server.address, auth_token_file=write(mine, "token")) as client:
+            client.quantize()
+        proxy.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            proxy.accept()
+        assert server.heard == [["Bearer token"]]
+
+
+# ---- A server that wants tokens
+
+
+class Wanting:
+    """A quantd with --auth_token_file, over TCP and a Unix socket."""
+
+    def __init__(self, folder, *flags, tokens="good-token\nother-token\n"):
+        self.tokens, self.unix = folder / "tokens", f"unix:{folder}/socket"
+        write(self.tokens, tokens)
+        self._quantd = raw_server.Quantd(f"--listen={self.unix}", f"--auth_token_file={self.tokens}", *flags)
+        self.address = self._quantd.address
+        self.name = self.address.replace("127.0.0.1", "localhost")
+
+    def stop(self):
+        self._quantd.stop()
+
+
+@pytest.fixture
+def start(tmp_path_factory):
+    if not raw_server.BINARY.exists():
+        pytest.skip(f"{raw_server.BINARY} is not built")
+    servers = []
+
+    def begin(*flags, **arguments):
+        servers.append(Wanting(tmp_path_factory.mktemp("quantd"), *flags, **arguments))
+        return servers[-1]
+
+    yield begin
+    for server in servers:
+        server.stop()
+
+
+@BOTH
+def test_who_may_call_a_real_server(kind, start, mine, tmp_path, monkeypatch):
+    server = start()
+    wrong = write(tmp_path / "wrong", "wrong-token")
+    for address in (server.address, server.unix):
+        for call in CALLS:
+            with kind(address) as client:
+                assert "a token is required" in refused(client, call)
+                assert client.health() == "SERVING"
+            with kind(address, auth_token_file=wrong) as client:
+                assert re.search("UNAUTHENTICATED: .*token", refused(client, call))
+                assert client.health() == "SERVING"
+    monkeypatch.setenv("QUANTD_AUTH_TOKEN_FILE", write(mine, "other-token"))
+    for address in (server.address, server.unix):
+        with kind(address) as client:
+            assert client.quantize() == client.stream() == [1, 1, 1, 1] and client.info()
+
+
+@BOTH
+def test_pieces_have_the_token_too(kind, start, mine):
+    server = start("--max_message_bytes=1048576")
+    with kind(server.address, auth_token_file=write(mine, "good-token")) as client:
+        assert client.quantize(np.ones(1 << 20, np.float32)) == [1] * (1 << 20)
+
+
+@BOTH
+def test_rotation_at_both_ends(kind, start, mine):
+    """As SECURITY.md has it: the server knows both, the client changes, the server forgets the old one."""
+    server = start(tokens="old-token")
+    with kind(server.address, auth_token_file=write(mine, "old-token")) as client:
+        assert client.quantize() == [1, 1, 1, 1]
+        write(mine, "new-token")
+        for call in CALLS:
+            refused(client, call)
+        write(mine, "old-token")
+        assert client.quantize() == client.stream() == [1, 1, 1, 1]
+
+        def accepts(token):
+            with kind(server.address, auth_token_file=write(mine.with_name("probe"), token)) as probe:
+                try:
+                    return probe.quantize() == [1, 1, 1, 1]
+                except quantd.QuantdError as error:
+                    assert error.code == grpc.StatusCode.UNAUTHENTICATED
+                    return False
+
+        write(server.tokens, "old-token\nnew-token\n")
+        until(lambda: accepts("new-token"))
+        assert client.quantize() == [1, 1, 1, 1]
+        write(mine, "new-token")
+        assert client.quantize() == client.stream() == [1, 1, 1, 1]
+        write(server.tokens, "new-token\n")
+        until(lambda: not accepts("old-token"))
+        assert client.quantize() == client.stream() == [1, 1, 1, 1]
+        write(mine, "old-token")
+        for call in CALLS:
+            refused(client, call)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@BOTH
+def test_a_token_over_tls(kind, start, authority, mine, tmp_path, monkeypatch):
+    cert, key = authority.sign("server")
+    server = start(f"--tls_cert={cert}", f"--tls_key={key}")
+    secure = {"tls_ca": str(authority.file)}
+    with kind(server.name, auth_token_file=write(mine, "good-token"), **secure) as client:
+        assert client.quantize() == client.stream() == [1, 1, 1, 1] and client.info()
+        write(mine, "wrong-token")
+        for call in CALLS:
+            refused(client, call)
+    with kind(server.name, **secure) as client:
+        for call in CALLS:
+            assert "a token is required" in refused(client, call)
+        assert client.health() == "SERVING"
+    monkeypatch.setenv("QUANTD_TLS_CA", str(authority.file))
+    monkeypatch.setenv("QUANTD_AUTH_TOKEN_FILE", write(mine, "good-token"))
+    with kind(server.name) as client:
+        assert client.quantize() == client.stream() == [1, 1, 1, 1]
+    stranger = Authority(tmp_path / "stranger")
+    with kind(server.name, tls_ca=str(stranger.file), retry=False) as client, pytest.raises(quantd.UnavailableError):
+        client.quantize()
+
+
+@BOTH
+def test_a_token_and_a_certificate(kind, start, authority, mine):
+    cert, key = authority.sign("server")
+    server = start(f"--tls_cert={cert}", f"--tls_key={key}", f"--tls_client_ca={authority.file}")
+    own_cert, own_key = map(str, authority.sign("client", hosts=(), usage="clientAuth"))
+    both = {"tls_ca": str(authority.file), "tls_cert": own_cert, "tls_key": own_key}
+    with kind(server.name, auth_token_file=write(mine, "good-token"), **both) as client:
+        assert client.quantize() == client.stream() == [1, 1, 1, 1]
+        write(mine, "wrong-token")
+        refused(client, "quantize")
+    with kind(server.name, **both) as client:
+        assert "a token is required" in refused(client, "quantize")
+    write(mine, "good-token")
+    with kind(server.name, auth_token_file=str(mine), tls_ca=str(authority.file), retry=False) as client:
+        with pytest.raises(quantd.UnavailableError):
+            client.quantize()
