@@ -14,7 +14,6 @@
 #include <new>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/access/pem.h"
 
@@ -93,10 +92,7 @@ int Session::Receive(BIO* bio, char* to, int size) {
     const bool ciphered = SSL_version(self.ssl_) == TLS1_2_VERSION;
     self.verdict_ = self.limit_.Look(
         {reinterpret_cast<const uint8_t*>(to), static_cast<size_t>(count)}, ciphered);
-    if (self.verdict_ != HandshakeLimit::Verdict::kFine) {
-      self.http2_ = absl::StartsWith({to, static_cast<size_t>(count)}, "PRI ");
-      return -1;
-    }
+    if (self.verdict_ != HandshakeLimit::Verdict::kFine) return -1;
   }
   return static_cast<int>(count);
 }

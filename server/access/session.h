@@ -65,8 +65,6 @@ class Session {
   bool has_client_certificate() const;
   // The peer has begun with plain text: it is answered in plain text, if at all.
   bool plain_text() const { return !established_ && verdict_ == HandshakeLimit::Verdict::kNoTls; }
-  // And that is HTTP/2.
-  bool plain_http2() const { return plain_text() && http2_; }
 
   // REQUIRES: established().
 
@@ -121,7 +119,6 @@ class Session {
   HandshakeLimit::Verdict verdict_ = HandshakeLimit::Verdict::kFine;
   bool established_ = false;
   bool failed_ = false;
-  bool http2_ = false;
   bool dry_ = false;    // the socket had nothing when it was read last
   bool ended_ = false;  // the peer has closed it
   bool wants_write_ = false;

@@ -14,12 +14,12 @@
 namespace quantd::transport {
 namespace {
 
-// For clients of HTTP/2, too. A GOAWAY would say it in their words, but it follows a SETTINGS frame,
-// with which gRPC takes the connection for made: calls that it had not sent by then go to another
-// one at once, 60 a second until their deadline. This fails the attempt, and gRPC waits.
+// For clients of HTTP/2, too. A GOAWAY would say it in their words, but it follows a SETTINGS
+// frame, with which gRPC takes the connection for made: calls that it had not sent by then go to
+// another one at once, 60 a second until their deadline. This fails the attempt, and gRPC waits.
 constexpr absl::string_view kPlainText =
-    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 44\r\n"
-    "Connection: close\r\n\r\nThis port speaks gRPC over TLS, not HTTP/1.\n";
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 48\r\n"
+    "Connection: close\r\n\r\nThis port speaks gRPC over TLS, not plain text.\n";
 
 }  // namespace
 

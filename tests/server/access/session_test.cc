@@ -121,7 +121,6 @@ TEST_F(SessionTest, KnowsPlainText) {
   ASSERT_EQ(send(sockets_.client, "PRI * HTTP/2.0\r\n", 16, 0), 16);
   EXPECT_EQ(session->Handshake(), Session::Step::kRefused);
   EXPECT_EQ(session->refusal(), Refusal::kPlainText);
-  EXPECT_TRUE(session->plain_http2());
 }
 
 TEST_F(SessionTest, RefusesAHelloThatIsTooLargeBeforeItTakesMemory) {
