@@ -197,7 +197,7 @@ TEST(Cores, KeepsAllOfThemBusy) {
   const auto took = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   std::printf("64 requests of 5 ms on 16 cores: %.1f ms, %d at a time\n", took, most.load());
   EXPECT_LE(most.load(), 16);
-  EXPECT_LT(took, 100);
+  EXPECT_GE(most.load(), 8);  // all, unless the machine is busy with something else
   EXPECT_EQ(office.cores.busy(), 0);
 }
 
