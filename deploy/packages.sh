@@ -28,6 +28,7 @@ build libgrpc++-dev
 build libhwy-dev
 build libnghttp2-dev
 build libprotobuf-dev
+build libprotoc-dev
 build libre2-dev
 build libspdlog-dev
 build libssl-dev
@@ -44,7 +45,6 @@ test clang-format-19
 test git git
 test libgmock-dev
 test libgtest-dev
-test libprotoc-dev
 test openssl openssl
 test procps ps
 test shellcheck shellcheck
