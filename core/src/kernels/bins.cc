@@ -21,15 +21,17 @@ namespace HWY_NAMESPACE {
 
 // Elements that are not finite are rare: they are looked for once a vector, and left out in a
 // branch of their own.
-struct Finite {
+struct FiniteLanes {
   V low;  // v, or +Inf where it is not finite
   V high;
   size_t others;
+
+  HWY_INLINE FiniteLanes() {}  // (an implicit one would be compiled for the baseline)
 };
-HWY_INLINE Finite OnlyFinite(V v) {
+HWY_INLINE FiniteLanes OnlyFinite(V v) {
   const DF df;
   const auto finite = hn::Lt(hn::Abs(v), hn::Inf(df));
-  Finite only;
+  FiniteLanes only;
   only.low = v;
   only.high = v;
   only.others = 0;
@@ -63,8 +65,8 @@ size_t FindExtremes(const uint8_t* x, size_t size, float* low, float* high) {
     V high_a = hn::Neg(low_a);
     V high_b = high_a;
     for (; i + 2 * N <= size; i += 2 * N) {
-      const Finite a = OnlyFinite(hn::LoadU(df, As<float>(x) + i));
-      const Finite b = OnlyFinite(hn::LoadU(df, As<float>(x) + i + N));
+      const FiniteLanes a = OnlyFinite(hn::LoadU(df, As<float>(x) + i));
+      const FiniteLanes b = OnlyFinite(hn::LoadU(df, As<float>(x) + i + N));
       low_a = hn::Min(low_a, a.low);
       high_a = hn::Max(high_a, a.high);
       low_b = hn::Min(low_b, b.low);
@@ -83,7 +85,7 @@ bool FindExtremesEach(const uint8_t* x, size_t size, float* low, float* high) {
   size_t others = 0;
   size_t i = 0;
   for (; i + N <= size; i += N) {
-    const Finite v = OnlyFinite(hn::LoadU(df, As<float>(x) + i));
+    const FiniteLanes v = OnlyFinite(hn::LoadU(df, As<float>(x) + i));
     hn::StoreU(hn::Min(hn::LoadU(df, low + i), v.low), df, low + i);
     hn::StoreU(hn::Max(hn::LoadU(df, high + i), v.high), df, high + i);
     others += v.others;
