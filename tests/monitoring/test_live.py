@@ -45,6 +45,9 @@ class Prometheus:
             loaded = yaml.safe_load((MONITORING / file).read_text())
             for group in loaded["groups"]:
                 group["interval"] = "1s"  # two minutes are for windows of days
+                for rule in group["rules"]:
+                    if rule.get("record") in ("quantd:rejects:tolerated", "quantd:burn:least_requests"):
+                        rule["expr"] = "vector(0.001)"  # a slow machine has little traffic
             (self.folder / file).write_text(yaml.safe_dump(loaded))
         config = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
         config["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
