@@ -163,7 +163,7 @@ class AsyncStream:
     Every method takes what the method of the same name of AsyncClient takes (but timeout) and returns an asyncio.Task of what
     that returns, already under way. An item that fails raises from its own task and the stream goes on; a stream that breaks
     fails all of the open ones, unless it breaks with UNAVAILABLE and may be opened again (see Client's retry; with INTERNAL
-    where grpc.aio has lost the reason, because it was writing then). At most
+    where grpc.aio has lost the reason every time, because it was writing then). At most
     max_in_flight items are unanswered at a time: the others wait. Items are sent as they are: one that is larger than the
     server allows fails.
     """
@@ -178,6 +178,7 @@ class AsyncStream:
         self._next_id = 0
         self._ended: Optional[Exception] = None
         self._call: Optional[_StreamCall] = None
+        self._reason: Optional[QuantdError] = None  # the last failure of a gRPC stream whose reason is known
 
     def quantize(self, *arguments, **options) -> "asyncio.Task[results.Quantized]":
         """AsyncClient.quantize as an item of this stream."""
@@ -248,11 +249,14 @@ class AsyncStream:
                 except QuantdError as error:
                     if error is not call.failure:
                         raise  # this item's own
+                    if error.message != _CORE:
+                        self._reason = error
                     try:
                         wait = attempts.wait_after(_LOST if error.message == _CORE else error)
                     except QuantdError:
-                        self._ended = self._ended or error
-                        raise error from None
+                        reason = self._reason or error
+                        self._ended = self._ended or reason
+                        raise reason from None
                 await asyncio.sleep(wait)
 
 
