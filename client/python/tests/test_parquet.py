@@ -215,7 +215,7 @@ def test_files_that_are_cut_off_or_damaged(engine, files):
     # The footer is whole, pages in the middle are not: an error, and nothing is left.
     middle = len(whole) // 2
     source.write_bytes(whole[:200] + b"\xff" * (middle - 200) + whole[middle:])
-    with pytest.raises((ValueError, OSError)):
+    with pytest.raises(ValueError, match="source.parquet"):
         quantd.arrow.quantize_parquet(source, target, column="embedding", client=engine, preset="pgvector")
     assert not target.exists()
     with pytest.raises(FileNotFoundError):
@@ -244,16 +244,16 @@ def test_from_a_shell(large, files, tmp_path):
 
 
 MEASURE = """
-import resource, sys
+import sys
 import quantd, quantd.arrow
 client = quantd.Client(sys.argv[3], timeout=300) if sys.argv[3] else quantd.local(1)
 quantd.arrow.quantize_parquet(sys.argv[1], sys.argv[2], column="embedding", client=client, calibrate=True, preset="sentence-transformers-int8")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 
 
 def write_large(path, mib, group_rows):
-    """A file of so many MiB of embeddings, 1 MiB a write; row groups of group_rows."""
+    """A file of so many MiB of embeddings, in row groups of so many rows."""
     block = np.random.default_rng(3).standard_normal((256, 1024)).astype(np.float32)
     schema = pa.schema([("id", pa.int64()), ("embedding", pa.list_(pa.float32(), 1024))])
     with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
@@ -263,9 +263,8 @@ def write_large(path, mib, group_rows):
             writer.write_table(pa.table([pa.array(rows), fixed(values)], schema=schema), row_group_size=group_rows)
 
 
-@pytest.mark.parametrize("group_rows", [1 << 10, 1 << 15], ids=["groups of 4 MiB", "groups of 128 MiB"])
-def test_memory_does_not_grow_with_the_file(large, files, group_rows):
-    """512 MiB of embeddings, read twice, beside 128 MiB: the peaks of two processes. By the engine in the process where it is."""
+def test_memory_does_not_grow_with_the_file(large, files):
+    """512 MiB of embeddings in row groups of 128, read twice, beside 128 MiB: the peaks of two processes. By the engine in the process where it is."""
     address = large.address
     try:
         import quantd_core  # noqa: F401
@@ -276,7 +275,7 @@ def test_memory_does_not_grow_with_the_file(large, files, group_rows):
     source, target = files
     peaks = []
     for mib in (128, 512):
-        write_large(source, mib, group_rows)
+        write_large(source, mib, 1 << 15)
         assert source.stat().st_size > mib * MIB
         found = subprocess.run([sys.executable, "-c", MEASURE, source, target, address], capture_output=True, text=True, timeout=300)
         assert found.returncode == 0, found.stderr
@@ -285,4 +284,4 @@ def test_memory_does_not_grow_with_the_file(large, files, group_rows):
         source.unlink()
         target.unlink()
     print(f"peaks: {[peak // MIB for peak in peaks]} MiB")
-    assert peaks[1] < peaks[0] + 96 * MIB and peaks[1] < 450 * MIB, peaks
+    assert peaks[1] < peaks[0] + 96 * MIB and peaks[1] < 448 * MIB, peaks

@@ -151,10 +151,17 @@ def quantize_embeddings(client: Any, column: Column, *, nulls: str = "refuse", b
     width = first_width(column)
     width = said_width(options) if width is None else width
     codes, row = [], 0
-    for chunk in chunks or [pa.array([], column.type)]:
+    for chunk in chunks or [empty(column.type)]:
         codes.append(chunk_codes(client, chunk, options, width=width, nulls=nulls, binary=binary, first_row=row))
         row += len(chunk)
     return codes[0] if isinstance(column, pa.Array) else pa.chunked_array(codes)
+
+
+def empty(column_type: pa.DataType) -> pa.Array:
+    """A chunk of no row."""
+    if isinstance(column_type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(column_type, pa.array([], column_type.storage_type))
+    return pa.array([], column_type)
 
 
 def first_width(column: Column) -> Optional[int]:

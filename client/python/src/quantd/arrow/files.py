@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from ..embeddings import PRESETS
 from ..safetensors import replaced
-from .columns import check_options, chunk_codes, first_width, row_shape, said_width, values
+from .columns import check_options, chunk_codes, empty, first_width, row_shape, said_width, values
 
 KEY = b"quantd"  # of the schema's metadata
 _VERSION = 1
@@ -39,6 +39,14 @@ def _width(file: pq.ParquetFile, column: str) -> int:
     leaves = [i for i, path in enumerate(paths) if path == column or path.startswith(column + ".")]
     counts = [file.metadata.row_group(group).column(leaf).num_values for group in range(file.num_row_groups) for leaf in leaves]
     return sum(counts) // rows if rows else 0
+
+
+def _first_width(file: pq.ParquetFile, column: str, about: int) -> Optional[int]:
+    for _, table in _pieces(file, about, [column]):
+        width = first_width(table[column])
+        if width is not None:
+            return width
+    return None
 
 
 def _used(x: np.ndarray, dimensions: int, normalize: bool) -> np.ndarray:
@@ -196,7 +204,9 @@ def quantize_parquet(
         try:
             file = stack.enter_context(pq.ParquetFile(source, buffer_size=_READ_BYTES, pre_buffer=False))
             _convert(file, out, column, ranges, calibrate, client, nulls, binary, options)
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the system; others are pyarrow's words for bad pages
+                raise
             raise ValueError(f"{source}: {error}") from None
 
 
@@ -213,14 +223,13 @@ def _convert(file, out, column, ranges, calibrate, client, nulls, binary, option
         ranges = _calibrated(file, column, about, nulls, options.get("dimensions", 0), bool(options.get("normalize")),
                              options.get("non_finite") == "ignore")
     call = options if ranges is None else dict(options, ranges=np.asarray(ranges))
-    widths = (first_width(table[column]) for _, table in _pieces(file, about, [column]))
-    width = next((found for found in widths if found is not None), None)
+    width = _first_width(file, column, about)
     width = said_width(call) if width is None else width
     writer = None
 
     def converted(table: pa.Table, first_row: int) -> pa.Table:
         codes = []
-        for chunk in table[column].chunks or [pa.array([], table[column].type)]:
+        for chunk in table[column].chunks or [empty(table[column].type)]:
             codes.append(chunk_codes(client, chunk, call, width=width, nulls=nulls, binary=binary, first_row=first_row))
             first_row += len(chunk)
         return table.set_column(place, schema.field(column).with_type(codes[0].type), pa.chunked_array(codes))
@@ -237,7 +246,7 @@ def _convert(file, out, column, ranges, calibrate, client, nulls, binary, option
                 writer = pq.ParquetWriter(out, described(table.schema))
             writer.write_table(table, row_group_size=len(table) or None)
         if writer is None:
-            writer = pq.ParquetWriter(out, described(converted(schema.empty_table(), 0).schema))
+            writer = pq.ParquetWriter(out, described(converted(file.read(), 0).schema))
     finally:
         if writer is not None:
             writer.close()
