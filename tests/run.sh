@@ -33,6 +33,7 @@ asan         default  -        build,test           tests of core and server, fu
 tsan         default  -        build,test           the rooms with threads, attacks and load, under ThreadSanitizer
 neon         default  -        build,test,neon      the core's unit tests for arm64 (cross-compiled, under qemu)
 clients      long     release  build,test,clients   the clients in other languages (QUANTD_CLIENTS) against the real server, byte for byte
+bulk         long     release  build,test           Ray Data and Dask with the engine in the process, byte for byte
 monitoring_changes long -     build,test           alerts with a changed threshold: some case of theirs must fail
 tsan_e2e     long     -        build,test           all e2e tests against a server under ThreadSanitizer
 soak         long     release  build,test           clients of all kinds at once, for minutes (QUANTD_SOAK_SECONDS)
