@@ -20,7 +20,7 @@ cd "$QUANTD_ROOT" || exit 1
 #   groups: of deploy/packages.sh
 suites_table() {
   cat <<'TABLE'
-arrows       default  -        test                 include arrows, coroutine dialect, file lengths, a README in every room
+arrows       default  -        test                 include arrows, coroutine dialect, file lengths, a README in every room, what documents name
 format       default  -        test                 clang-format, shellcheck, Python's syntax
 proto        default  -        build,test,proto     buf lint, buf breaking against the released contract
 unit         default  release  build,test           C++ unit tests, every case of gtest a case here
