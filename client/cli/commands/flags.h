@@ -11,54 +11,37 @@
 
 namespace quantd::cli {
 
-// Adds flags to a command. The texts are what `quantctl COMMAND --help` prints.
+// Adds flags to a command, in groups. The texts are what `quantctl COMMAND --help` prints.
 class Flags {
  public:
   Flags(CLI::App* command, Options* options) : command_(command), o_(options) {}
 
   Flags& Input(const char* what);
-} Flags& Output();
-}
-Flags& Choice();
-}
-Flags& All();
-}
-Flags& Granularity();
-}
-Flags& Finding();
-}
-Flags& Given();
-}
-Flags& Rounding();
-}
-Flags& Back();
-}
-Flags& Embeddings();
-}
-Flags& Column();
-}
-Flags& Inputs(const char* what);
-}
-Flags& Calibrate();
-}
-Flags& Bins();
-}
-Flags& Engine();
-}
-Flags& Address(const char* what);
-}
-Flags& Printing();
-}
-CLI::Option* Text(const std::string& name, std::string* value, const std::string& what);
-}
+  Flags& Output();
+  Flags& Choice();
+  Flags& All();
+  Flags& Granularity();
+  Flags& Finding();
+  Flags& Given();
+  Flags& Rounding();
+  Flags& Back();
+  Flags& Embeddings();
+  Flags& Column();
+  Flags& Inputs(const char* what);
+  Flags& Calibrate();
+  Flags& Bins();
+  Flags& Engine();
+  Flags& Address(const char* what);
+  Flags& Printing();
 
-private:
-void List(const char* name, std::vector<int64_t>* values, const char* what);
-}
-CLI::App* const command_;
-Options* const o_;
-}
-;
+  CLI::Option* Text(const std::string& name, std::string* value, const std::string& what);
+
+ private:
+  void List(const char* name, std::vector<int64_t>* values, const char* what);
+
+  CLI::App* const command_;
+  Options* const o_;
+};
 
 }  // namespace quantd::cli
 

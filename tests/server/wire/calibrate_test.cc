@@ -3,6 +3,7 @@
 #include "server/wire/calibrate.h"
 
 #include <gmock/gmock.h>
+#include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -49,6 +50,7 @@ std::string RandomCalibrate(Random& random) {
 }
 
 TEST(Calibrate, MeansWhatProtobufMeans) {
+  const google::protobuf::LogSilencer silencer;
   Random random(TestSeed(20261123));
   int accepted = 0, malformed = 0;
   for (int i = 0; i < kMessages; ++i) {
