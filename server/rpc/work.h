@@ -9,11 +9,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "absl/status/status.h"
 #include "server/operations/operation.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/errand.h"
 #include "server/rpc/shared_places.h"
 #include "server/rpc/timeline.h"
 #include "server/transport/stream.h"
@@ -29,7 +31,7 @@ class Work final : private transport::Cancellable, private loop::Timer {
  public:
   // `timeline`: where to write down when it did what; null: nowhere.
   Work(Backend& backend, transport::Stream& stream, Timeline* timeline)
-      : backend_(backend), stream_(stream), timeline_(timeline) {}
+      : backend_(backend), stream_(stream), timeline_(timeline), errand_(backend, stream) {}
   // On the thread that leads the stream's loop.
   ~Work();
   Work(const Work&) = delete;
@@ -38,12 +40,17 @@ class Work final : private transport::Cancellable, private loop::Timer {
   // Where the request is read to.
   transport::Message& message() { return message_; }
 
-  // These four on the thread that leads the stream's loop.
+  // These seven on the thread that leads the stream's loop.
 
   // A request whose parts beside its tensors are large is decoded only by Execute, with memory set
   // aside for it.
   absl::Status Decode(wire::Method method);
   absl::Status DecodeItem();
+  // Has the stored set found that the request names, where that takes a look at the disk. When it
+  // is OK, `found` completes: what with is for SetFound to say, which decodes the request once
+  // more.
+  absl::Status FindSet(loop::Event& found);
+  absl::Status SetFound(bool ok);
   // Asks for the memory that all the rest takes. When it is OK, `admitted` completes: what with is
   // for Admitted to say.
   absl::Status Admit(loop::Event& admitted);
@@ -73,8 +80,10 @@ class Work final : private transport::Cancellable, private loop::Timer {
   void StartWaiting();
   absl::Status WhyNot() const;
   void NoteQueue(Clock::duration waited) const;
-  absl::Status DecodeNow();
-  absl::Status DecodeMessage();
+  // `may_wait`: for the disk, when the request names a stored set.
+  absl::Status DecodeNow(bool may_wait);
+  absl::Status DecodeMessage(bool may_wait);
+  absl::StatusOr<parameters::SetPointer> Find(absl::string_view reference, bool may_wait) const;
   absl::Status DecodeIfLittle();
   absl::Status Plan();
   absl::Status Run();
@@ -91,6 +100,10 @@ class Work final : private transport::Cancellable, private loop::Timer {
   uint64_t id_ = 0;
   std::optional<wire::Request> request_;
   SharedPlaces places_;  // of the request
+  // What a look at the disk comes to, which may be after the call has given up.
+  using FoundSet = absl::StatusOr<parameters::SetPointer>;
+  Errand errand_;
+  std::shared_ptr<FoundSet> found_;
   std::optional<operations::Operation> operation_;
   operations::CostKind cost_;
   std::chrono::nanoseconds estimate_{};

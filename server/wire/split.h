@@ -55,6 +55,11 @@ uint64_t RestBytes(bool is_item, BytesView message);
 Split SplitRequest(Method method, BytesView message);
 Split SplitItem(BytesView message);
 
+// Of ParameterSet, and of the PutParametersRequest that has one; raw is by the kind of the set.
+Split SplitSet(BytesView message);
+Split SplitPut(BytesView message);
+uint64_t PutRestBytes(BytesView message);
+
 }  // namespace quantd::wire
 
 #endif  // QUANTD_SERVER_WIRE_SPLIT_H_
