@@ -32,6 +32,7 @@ from .errors import (
 )
 from .files import TensorFile, load, save
 from .local import Local, local
+from .parameter_set import ParameterSet
 from .results import (
     Dequantized,
     DynamicQuantized,
@@ -63,6 +64,7 @@ __all__ = [
     "FormatError",
     "InvalidArgumentError",
     "Local",
+    "ParameterSet",
     "QuantdError",
     "QuantizationError",
     "Quantized",
