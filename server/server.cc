@@ -57,6 +57,7 @@ std::string Info(const Options& options) {
   info.set_memory_budget_bytes(options.memory.requests);
   info.add_extensions("stream");
   info.add_extensions("embeddings");
+  info.add_extensions("calibrate");
   if (!options.shared_memory_dir.empty()) info.add_extensions("shared_memory");
   return info.SerializeAsString();
 }
@@ -89,7 +90,8 @@ struct Server::Components {
                 executors,
                 policy,
                 o.memory.max_message,
-                absl::ToChronoNanoseconds(o.queue_timeout)},
+                absl::ToChronoNanoseconds(o.queue_timeout),
+                absl::ToChronoNanoseconds(o.stall_timeout)},
         router(metrics, admission, g.tokens.get()),
         shared{router, pool, receiving, TransportLimits(o), g.certificates.get()},
         health({std::string(wire::kServiceName)}, pool),
@@ -218,6 +220,10 @@ void Server::Components::AddRoutes() {
     if (method == Method::kStream) {
       router.Add(
           path, [this](transport::Stream& stream) { rpc::ServeStream(calls, backend, stream); },
+          method);
+    } else if (method == Method::kCalibrate) {
+      router.Add(
+          path, [this](transport::Stream& stream) { rpc::ServeCalibrate(calls, backend, stream); },
           method);
     } else if (method == Method::kGetServerInfo) {
       add_one(path, answer_info, &info_of.method);

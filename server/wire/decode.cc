@@ -69,7 +69,7 @@ StreamItem DecodeStreamItem(BytesView message) {
   StreamItem item;
   if (split.ok && parsed.ParseFromString(split.skeleton)) {
     item.id = parsed.id();
-    for (size_t i = 0; i < kOperations; ++i) {
+    for (size_t i = 0; i < kUnaryOperations; ++i) {
       if (parsed.request_case() == static_cast<int>(kMethods[i].item_field)) {
         item.method = kMethods[i].method;
       }
@@ -92,10 +92,7 @@ StreamItem DecodeStreamItem(BytesView message) {
 }
 
 uint64_t DecodeMemoryBytes(bool is_item, BytesView message) {
-  // The worst are unknown fields of two bytes: 24 for the string that holds nothing, as much for
-  // its place in a list that grows, 2 for the skeleton.
-  constexpr uint64_t kFactor = 52;
-  return kFactor * RestBytes(is_item, message);
+  return kDecodeFactor * RestBytes(is_item, message);
 }
 
 }  // namespace quantd::wire

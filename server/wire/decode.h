@@ -37,6 +37,9 @@ StreamItem DecodeStreamItem(BytesView message);
 // which the generated parser makes larger, values of a byte and most of all unknown fields. Takes
 // none itself. Below kLittle it is not worth asking for.
 uint64_t DecodeMemoryBytes(bool is_item, BytesView message);
+// Of each such byte. The worst are unknown fields of two bytes: 24 for the string that holds
+// nothing, as much for its place in a list that grows, 2 for the skeleton.
+inline constexpr uint64_t kDecodeFactor = 52;
 inline constexpr uint64_t kLittleDecodeMemory = 64 << 10;
 
 }  // namespace quantd::wire

@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "quantd/client/calibration.h"
 #include "quantd/client/options.h"
 #include "quantd/client/tensor.h"
 #include "quantd/v1/quantization.grpc.pb.h"
@@ -68,6 +69,8 @@ class Client {
                                             const DynamicQuantizeOptions& options = {});
   absl::StatusOr<QuantizedEmbeddings> QuantizeEmbeddings(const Tensor& x,
                                                          const EmbeddingOptions& options);
+  // Begins a calibration; see calibration.h.
+  Calibration Calibrate(const CalibrationOptions& options = {});
   // Of a result, with its granularity and tensor scale, to its original type (of INT32: to
   // scale's); what `options` set comes first.
   absl::StatusOr<Tensor> Dequantize(const Quantized& quantized,
