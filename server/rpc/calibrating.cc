@@ -302,8 +302,7 @@ absl::Status Calibrating::Finish(std::string state) {
   result_ = {};
   const uint64_t bytes_out =
       3 * sizeof(float) * channels +
-      (has_zero_point ? ByteSize(output_type_, static_cast<int64_t>(channels)) : 0) +
-      state_bytes;
+      (has_zero_point ? ByteSize(output_type_, static_cast<int64_t>(channels)) : 0) + state_bytes;
   backend_.metrics.operation(wire::Method::kCalibrate).bytes_out.Add(bytes_out);
   if (timeline_ != nullptr) timeline_->bytes_out += static_cast<int64_t>(bytes_out);
   phase_ = Phase::kDone;
