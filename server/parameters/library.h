@@ -33,8 +33,8 @@ class Library {
   static absl::StatusOr<std::unique_ptr<Library>> Open(const std::string& folder,
                                                        const Limits& limits);
 
-  // The set of a full reference, if it is in memory; else null, and Find has to look. INVALID_ARGUMENT
-  // of `field` when the text is no reference.
+  // The set of a full reference, if it is in memory; else null, and Find has to look.
+  // INVALID_ARGUMENT of `field` when the text is no reference.
   absl::StatusOr<SetPointer> FindInMemory(absl::string_view reference, absl::string_view field);
 
   // Never null. NOT_FOUND: there is no such set, or its file is not what its name says.
