@@ -48,11 +48,6 @@ using wire::Method;
 
 std::string Http2Version() { return absl::StrCat("nghttp2/", nghttp2_version(0)->version_str); }
 
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
-}
-
 }  // namespace
 
 // In the order in which one needs the other; ends in the opposite one.
@@ -76,7 +71,8 @@ struct Server::Components {
                 executors,
                 policy,
                 o.memory.max_message,
-                absl::ToChronoNanoseconds(o.queue_timeout)},
+                absl::ToChronoNanoseconds(o.queue_timeout),
+                absl::ToChronoNanoseconds(o.stall_timeout)},
         router(metrics, admission, g.tokens.get()),
         shared{router, pool, receiving, TransportLimits(o), g.certificates.get()},
         health({std::string(wire::kServiceName), std::string(wire::kParametersServiceName)}, pool),
@@ -207,6 +203,10 @@ void Server::Components::AddRoutes() {
     if (method == Method::kStream) {
       router.Add(
           path, [this](transport::Stream& stream) { rpc::ServeStream(calls, backend, stream); },
+          method);
+    } else if (method == Method::kCalibrate) {
+      router.Add(
+          path, [this](transport::Stream& stream) { rpc::ServeCalibrate(calls, backend, stream); },
           method);
     } else if (wire::IsOfParameters(method)) {
       router.Add(

@@ -36,6 +36,7 @@ bool HasPair(Method operation, const DataTypeInfo& input, const DataTypeInfo& ou
   const auto is_int32 = [](const DataTypeInfo& type) { return type.type == DataType::kInt32; };
   switch (operation) {
     case Method::kQuantize:
+    case Method::kCalibrate:
       return (is_wide(input) || is_int32(input)) && is_narrow(output);
     case Method::kDequantize:
       return (is_narrow(input) || is_int32(input)) && is_wide(output);

@@ -34,6 +34,8 @@ struct Backend {
   const uint64_t max_message_bytes;
   // A request that has waited for so long for memory and a core is refused.
   const std::chrono::nanoseconds queue_timeout;
+  // A client that sends nothing for so long keeps no memory that others wait for.
+  const std::chrono::nanoseconds stall_timeout;
   operations::Costs costs = {};
   std::atomic<bool> draining{false};  // streams take no further item
   // What traces calls; null: nothing does. Set before the first call.

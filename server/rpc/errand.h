@@ -1,5 +1,4 @@
-// What is done on the thread of stored parameters (parameters/worker.h) while a call waits: at
-// first for the memory that it takes, if it is a call of its own, then for its end.
+// What is done on the thread of stored parameters (parameters/worker.h) while a call waits.
 //
 //   Errand errand(backend, stream);
 //   status = errand.Start(Worker::kFirst, [found] { *found = ...; }, done);
@@ -11,8 +10,6 @@
 #define QUANTD_SERVER_RPC_ERRAND_H_
 
 #include <atomic>
-#include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -30,27 +27,20 @@ class Errand final : private transport::Cancellable, private loop::Timer {
   Errand(const Errand&) = delete;
   Errand& operator=(const Errand&) = delete;
 
-  // Asks for memory. When it is OK, `admitted` completes: with false when there is none to be had.
-  absl::Status Admit(uint64_t bytes, loop::Event& admitted);
-  admission::Permit TakePermit() { return std::move(permit_); }
-
   // Has `job` done. When it is OK, `done` completes: with false when the call should not wait on.
   // UNAVAILABLE: too many wait. REQUIRES: the backend has a worker.
   absl::Status Start(parameters::Worker::Priority priority, std::function<void()> job,
                      loop::Event& done);
 
-  // Why an event completed with false.
+  // Why the event completed with false.
   absl::Status WhyNot() const;
 
  private:
   void Cancel() override;  // the stream was interrupted
   void Fire() override;    // the queue timeout is over
-  void Wait(std::chrono::nanoseconds most);
 
   Backend& backend_;
   transport::Stream& stream_;
-  admission::Admission::Waiting waits_for_memory_;
-  admission::Permit permit_;
   // Whether it is over, by its end or by Cancel: who says so first completes the event.
   std::shared_ptr<std::atomic<bool>> over_;
   loop::Event* done_ = nullptr;

@@ -2,7 +2,8 @@
 //
 // The steps of a call and of a stream's item are the same; unary.cc and stream.cc call them one
 // after another and await what must be awaited. Each step but the first needs the one before it to
-// have succeeded. A Work lives in the frame of its call and stays where it is.
+// have succeeded. A Work lives in the frame of its call and stays where it is; it is made and ends
+// on the thread that leads the stream's loop.
 #ifndef QUANTD_SERVER_RPC_WORK_H_
 #define QUANTD_SERVER_RPC_WORK_H_
 
@@ -18,6 +19,7 @@
 #include "server/rpc/errand.h"
 #include "server/rpc/shared_places.h"
 #include "server/rpc/timeline.h"
+#include "server/rpc/turn.h"
 #include "server/transport/stream.h"
 #include "server/wire/answer.h"
 #include "server/wire/decode.h"
@@ -27,13 +29,15 @@ namespace quantd::rpc {
 // For tests: called before every kernel, on its thread. Null in a server.
 inline std::atomic<void (*)()> before_kernel_for_testing{nullptr};
 
-class Work final : private transport::Cancellable, private loop::Timer {
+class Work final {
  public:
   // `timeline`: where to write down when it did what; null: nowhere.
   Work(Backend& backend, transport::Stream& stream, Timeline* timeline)
-      : backend_(backend), stream_(stream), timeline_(timeline), errand_(backend, stream) {}
-  // On the thread that leads the stream's loop.
-  ~Work();
+      : backend_(backend),
+        stream_(stream),
+        timeline_(timeline),
+        errand_(backend, stream),
+        turn_(backend, stream) {}
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
@@ -55,7 +59,7 @@ class Work final : private transport::Cancellable, private loop::Timer {
   // for Admitted to say.
   absl::Status Admit(loop::Event& admitted);
   // Whether it must wait for others to give theirs back. Then the caller must not hold a permit.
-  bool queued() const { return queued_; }
+  bool queued() const { return turn_.queued(); }
   absl::Status Admitted(bool granted);
   // Asks for a core, unless the work is short. When it is OK, `turn` completes, on this thread or
   // on another one: what with is for MayCompute to say.
@@ -71,13 +75,10 @@ class Work final : private transport::Cancellable, private loop::Timer {
   memory::Piece EncodeItem(const absl::Status& status);
 
   // The memory; hold it until the answer is written.
-  admission::Permit TakePermit() { return std::move(permit_); }
+  admission::Permit TakePermit() { return std::move(turn_.permit()); }
 
  private:
   using Clock = loop::Clock;
-  void Cancel() override;  // the stream was interrupted
-  void Fire() override;    // the queue timeout is over
-  void StartWaiting();
   absl::Status WhyNot() const;
   void NoteQueue(Clock::duration waited) const;
   // `may_wait`: for the disk, when the request names a stored set.
@@ -107,11 +108,7 @@ class Work final : private transport::Cancellable, private loop::Timer {
   std::optional<operations::Operation> operation_;
   operations::CostKind cost_;
   std::chrono::nanoseconds estimate_{};
-  admission::Admission::Waiting waits_for_memory_;
-  loop::Cores::Waiting waits_for_core_;
-  bool queued_ = false;
-  int cores_ = 0;  // that it holds
-  admission::Permit permit_;
+  Turn turn_;
   std::optional<wire::Answer> answer_;
 };
 

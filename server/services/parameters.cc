@@ -14,6 +14,7 @@
 #include "server/parameters/canonical.h"
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/errand.h"
+#include "server/rpc/turn.h"
 #include "server/services/messages.h"
 #include "server/wire/convert.h"
 #include "server/wire/decode.h"
@@ -114,9 +115,7 @@ absl::StatusOr<memory::Piece> Answer(Method method, parameters::Library& library
         return List(library, request, pool);
     }
   } catch (const std::bad_alloc&) {
-    return errors::WithReason(
-        absl::ResourceExhaustedError("the system has no memory left for the request"),
-        "OUT_OF_MEMORY");
+    return rpc::NoMemory();
   }
 }
 
@@ -134,20 +133,23 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend, transpor
   rpc::CallMetrics meter(backend.metrics, backend.tracer, stream, method);
   loop::Event read, admitted, done, written, finished;
   {
+    rpc::Turn turn(backend, stream);
     rpc::Errand errand(backend, stream);
     const auto job = std::make_shared<Job>();
     stream.Read(job->request, read);
     const bool has_request = co_await read;
     if (has_request) meter.Received();
     absl::Status status = has_request ? MayServe(backend) : rpc::WhyNoRequest(stream);
-    if (status.ok()) status = errand.Admit(MemoryBound(method, job->request), admitted);
+    if (status.ok()) {
+      status = turn.AskForMemory(MemoryBound(method, job->request), 0, admitted);
+    }
     if (status.ok()) {
       const bool granted = co_await admitted;
-      if (!granted) status = errand.WhyNot();
+      if (!granted) status = turn.WhyNot();
     }
     stream.Taken();
     if (status.ok()) {
-      job->permit = errand.TakePermit();
+      job->permit = std::move(turn.permit());
       const auto priority = parameters::Worker::kLast;
       status = errand.Start(
           priority,

@@ -111,16 +111,6 @@ void WriteError(Method method, const QuantizationError& error, Writer& writer) {
 // StreamResponse: id = 1, then the cases of the oneof.
 constexpr uint32_t kIdField = 1;
 
-memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Pool& pool) {
-  memory::Piece piece;
-  piece.size = message.ByteSizeLong();
-  piece.buffer = pool.Allocate(kRoomBefore + piece.size);
-  if (piece.buffer.data() == nullptr) return {};
-  piece.begin = piece.buffer.data() + kRoomBefore;
-  message.SerializeWithCachedSizesToArray(piece.begin);
-  return piece;
-}
-
 // For Encoding::kValues.
 void FillTensor(const TensorLayout& layout, absl::Span<const uint8_t> bytes, v1::Tensor& tensor) {
   tensor.set_data_type(static_cast<v1::DataType>(layout.data_type));
@@ -144,6 +134,16 @@ void FillError(const QuantizationError& error, v1::QuantizationError& message) {
 }
 
 }  // namespace
+
+memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Pool& pool) {
+  memory::Piece piece;
+  piece.size = message.ByteSizeLong();
+  piece.buffer = pool.Allocate(kRoomBefore + piece.size);
+  if (piece.buffer.data() == nullptr) return {};
+  piece.begin = piece.buffer.data() + kRoomBefore;
+  message.SerializeWithCachedSizesToArray(piece.begin);
+  return piece;
+}
 
 struct Answer::State {
   State(const AnswerLayout& wanted, memory::Pool& from) : layout(wanted), pool(from) {

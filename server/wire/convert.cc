@@ -40,6 +40,7 @@ class Converter {
   int Enum(int number, absl::string_view name, absl::string_view enum_name, int end);
   // A field that only a request has, and so must not be set in a set.
   void OnlyInRequests(bool present, absl::string_view name);
+  NonFinite ReadNonFinite(int number);
   template <typename Message>
   Granularity ReadGranularity(const Message& message);
   // Fields that every request has, and that are not for the core.
@@ -187,6 +188,10 @@ std::optional<TensorView> Converter::Optional(TensorField field, bool present,
   return Tensor(field, tensor);
 }
 
+NonFinite Converter::ReadNonFinite(int number) {
+  return Enum(number, "non_finite", "NonFinite", 3) == 2 ? NonFinite::kIgnore : NonFinite::kReject;
+}
+
 template <typename Message>
 Granularity Converter::ReadGranularity(const Message& message) {
   Granularity granularity;
@@ -247,8 +252,7 @@ DynamicQuantizeParameters Read(const v1::DynamicQuantizeRequest& message, Conver
   to.saturate = !message.has_saturate() || message.saturate();
   to.scale_type = from.Type(message.scale_type(), "scale_type");
   to.symmetry = static_cast<Symmetry>(from.Enum(message.symmetry(), "symmetry", "Symmetry", 3));
-  const int non_finite = from.Enum(message.non_finite(), "non_finite", "NonFinite", 3);
-  to.non_finite = non_finite == 2 ? NonFinite::kIgnore : NonFinite::kReject;
+  to.non_finite = from.ReadNonFinite(message.non_finite());
   to.report_error = message.report_error();
   return to;
 }
@@ -267,9 +271,32 @@ QuantizeEmbeddingsParameters Read(const v1::QuantizeEmbeddingsRequest& message, 
       from.Enum(message.bit_threshold(), "bit_threshold", "BitThreshold", 3));
   to.signed_bits =
       static_cast<SignedBits>(from.Enum(message.signed_bits(), "signed_bits", "SignedBits", 3));
-  const int non_finite = from.Enum(message.non_finite(), "non_finite", "NonFinite", 3);
-  to.non_finite = non_finite == 2 ? NonFinite::kIgnore : NonFinite::kReject;
+  to.non_finite = from.ReadNonFinite(message.non_finite());
   to.report_error = message.report_error();
+  return to;
+}
+
+CalibrationMethod MethodOf(int number) {
+  switch (number) {
+    case 2:
+      return CalibrationMethod::kPercentile;
+    case 3:
+      return CalibrationMethod::kEntropy;
+    case 4:
+      return CalibrationMethod::kMse;
+    default:
+      return CalibrationMethod::kMinMax;
+  }
+}
+
+CalibrationOptions Read(const v1::CalibrationOptions& message, Converter& from) {
+  CalibrationOptions to;
+  to.method = MethodOf(from.Enum(message.method(), "method", "CalibrationMethod", 5));
+  to.output_type = from.Type(message.output_type(), "output_type");
+  to.symmetry = static_cast<Symmetry>(from.Enum(message.symmetry(), "symmetry", "Symmetry", 3));
+  if (message.has_axis()) to.axis = message.axis();
+  to.percentile = message.percentile();
+  to.non_finite = from.ReadNonFinite(message.non_finite());
   return to;
 }
 
@@ -330,6 +357,20 @@ absl::StatusOr<Request> Convert(const v1::DynamicQuantizeRequest& message, const
 }
 absl::StatusOr<Request> Convert(const v1::QuantizeEmbeddingsRequest& message, const RawData& raw) {
   return ConvertAny(message, raw);
+}
+absl::StatusOr<CalibrateMessage> Convert(const v1::CalibrateRequest& message, const RawData& raw) {
+  Converter converter(raw);
+  CalibrateMessage to;
+  to.has_options = message.has_options();
+  to.options = Read(message.options(), converter);
+  to.return_state = message.options().return_state();
+  to.x = converter.Optional(TensorField::kX, message.has_x(), message.x());
+  if (!converter.status().ok()) return converter.status();
+  Request rest;
+  converter.TakeRest(rest);
+  to.packed = std::move(rest.packed);
+  if (!rest.shared.empty()) to.shared = std::move(rest.shared.front());
+  return to;
 }
 
 }  // namespace quantd::wire

@@ -7,6 +7,7 @@
 #include "quantd/field_error.h"
 #include "quantd/v1/parameters.pb.h"
 #include "quantd/v1/quantization.pb.h"
+#include "server/wire/calibrate.h"
 #include "server/wire/request.h"
 #include "server/wire/split.h"
 
@@ -17,6 +18,8 @@ absl::StatusOr<Request> Convert(const v1::QuantizeRequest& message, const RawDat
 absl::StatusOr<Request> Convert(const v1::DequantizeRequest& message, const RawData& raw);
 absl::StatusOr<Request> Convert(const v1::DynamicQuantizeRequest& message, const RawData& raw);
 absl::StatusOr<Request> Convert(const v1::QuantizeEmbeddingsRequest& message, const RawData& raw);
+// Without the state.
+absl::StatusOr<CalibrateMessage> Convert(const v1::CalibrateRequest& message, const RawData& raw);
 
 // The error of a message that is the field `field` of another one: its message begins with the name
 // of its field, and so does this one's.

@@ -77,9 +77,6 @@ absl::StatusOr<Request> ConvertItem(v1::StreamRequest& item, const Split& split,
 
 constexpr uint32_t kIdField = 1;
 
-// The worst are unknown fields of two bytes: 24 for the string that holds nothing, as much for its
-// place in a list that grows, 2 for the skeleton.
-constexpr uint64_t kDecodeFactor = 52;
 
 }  // namespace
 
@@ -110,7 +107,7 @@ StreamItem DecodeStreamItem(BytesView message, FindSet find) {
   StreamItem item;
   if (split.ok && parsed.ParseFromString(split.skeleton)) {
     item.id = parsed.id();
-    for (size_t i = 0; i < kOperations; ++i) {
+    for (size_t i = 0; i < kUnaryOperations; ++i) {
       if (parsed.request_case() == static_cast<int>(kMethods[i].item_field)) {
         item.method = kMethods[i].method;
       }

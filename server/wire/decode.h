@@ -50,6 +50,9 @@ StreamItem DecodeStreamItem(BytesView message, FindSet find = NoSets);
 // none itself. Below kLittle it is not worth asking for.
 uint64_t DecodeMemoryBytes(bool is_item, BytesView message);
 uint64_t PutDecodeMemoryBytes(BytesView message);  // of PutParametersRequest
+// Of each such byte. The worst are unknown fields of two bytes: 24 for the string that holds
+// nothing, as much for its place in a list that grows, 2 for the skeleton.
+inline constexpr uint64_t kDecodeFactor = 52;
 inline constexpr uint64_t kLittleDecodeMemory = 64 << 10;
 
 }  // namespace quantd::wire

@@ -16,6 +16,7 @@ enum class Method : uint8_t {
   kDequantize,
   kDynamicQuantize,
   kQuantizeEmbeddings,
+  kCalibrate,
   kStream,
   kGetServerInfo,
   kPutParameters,
@@ -32,11 +33,12 @@ struct MethodInfo {
   uint32_t item_answer;         // of StreamResponse
 };
 
-inline constexpr std::array<MethodInfo, 9> kMethods = {{
+inline constexpr std::array<MethodInfo, 10> kMethods = {{
     {Method::kQuantize, "Quantize", "unary", "quantize", 2, 2},
     {Method::kDequantize, "Dequantize", "unary", "dequantize", 3, 3},
     {Method::kDynamicQuantize, "DynamicQuantize", "unary", "dynamic_quantize", 4, 4},
     {Method::kQuantizeEmbeddings, "QuantizeEmbeddings", "unary", "quantize_embeddings", 5, 6},
+    {Method::kCalibrate, "Calibrate", "client_stream", "calibrate", 0, 0},
     {Method::kStream, "Stream", "bidi_stream", "", 0, 0},
     {Method::kGetServerInfo, "GetServerInfo", "unary", "", 0, 0},
     {Method::kPutParameters, "PutParameters", "unary", "", 0, 0},
@@ -56,7 +58,9 @@ constexpr const MethodInfo& Info(Method method) { return kMethods[static_cast<si
 constexpr absl::string_view Name(Method method) { return Info(method).name; }
 
 // The operations come first: an index into what there is one of for each.
-inline constexpr size_t kOperations = 4;
+inline constexpr size_t kOperations = 5;
+// Of these, first, those with one request and one answer, which may be a stream's items, too.
+inline constexpr size_t kUnaryOperations = 4;
 constexpr size_t OperationIndex(Method method) { return static_cast<size_t>(method); }
 
 }  // namespace quantd::wire

@@ -140,7 +140,13 @@ class Flags {
         ->required();
     Text("--ranges", &e.ranges,
          "For the int8 and uint8 of sentence-transformers: a .npy of two rows, the lowest and the "
-         "highest value of each dimension, float");
+         "highest value of each dimension, float; or what calibrate --axis=-1 writes");
+    command_->add_flag(
+        "--calibrate", e.calibrate,
+        "Instead of --ranges: find them in the file, and write them to --ranges_out");
+    Text("--ranges_out,--ranges-out", &e.ranges_out,
+         "With --calibrate: a .safetensors; default: the output's name with .ranges.safetensors");
+    Column();
     command_
         ->add_option("--dimensions", e.dimensions,
                      "Use only the first so many values of each embedding; 0 (default): all")
@@ -152,6 +158,45 @@ class Flags {
     command_->add_flag("--report_error,!--noreport_error", o_->method.report_error,
                        "Measure how far the codes are from x (default, but for bits)");
     return *this;
+  }
+  Flags& Column() {
+    Text("--column", &o_->column,
+         "Of a .jsonl of objects: the name of the array of numbers (default embedding)");
+    return *this;
+  }
+  Flags& Inputs(const char* what) {
+    command_->add_option("file", o_->calibrate.inputs, what)
+        ->type_name("FILE")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    return *this;
+  }
+  Flags& Calibrate() {
+    CalibrateFlags& c = o_->calibrate;
+    Text("--method", &c.method,
+         "Which range: min-max (default) all values; percentile all but the outermost; mse the "
+         "smallest squared error; entropy the least information lost")
+        ->check(CLI::IsMember({"min-max", "percentile", "mse", "entropy"}));
+    Text("--type", &o_->method.type, "What will be quantized to (default uint8)");
+    command_
+        ->add_option("--axis", o_->method.axis,
+                     "A scale for each index along this dimension, from the end when negative; "
+                     "default: one for all")
+        ->check(Integer(INT64_MIN, INT64_MAX));
+    command_->add_option("--percentile", c.percentile,
+                         "With --method=percentile: above 50, at most 100 (default 99.99)");
+    Text("--symmetry", &c.symmetry,
+         "symmetric (around zero, without a zero point), or asymmetric (default for integers)")
+        ->check(CLI::IsMember({"symmetric", "asymmetric"}));
+    Text("--non_finite,--non-finite", &o_->method.non_finite,
+         "NaN and infinities: reject (an error, default), or ignore (counted and left out)")
+        ->check(CLI::IsMember({"reject", "ignore"}));
+    command_
+        ->add_option("--state", c.states,
+                     "What another calibration has seen (its --state_out), to be added; repeat it")
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    Text("--state_out,--state-out", &c.state_out, "Write what was seen to this file");
+    return Column();
   }
   Flags& Bins() {
     command_->add_option("--bins", o_->bins, "Lines of a histogram (default 16)")
@@ -245,11 +290,23 @@ void AddCommands(CLI::App* app, Options* o) {
       .Granularity()
       .Engine()
       .Printing();
+  add("calibrate",
+      "Find scale, zero point and range of one quantity in many files; neither their order nor how "
+      "it\nis cut into files changes a bit.\n\n"
+      "  quantctl calibrate batch-*.npy -o ranges.safetensors --method=percentile --type=int8\n"
+      "  quantctl calibrate vectors.jsonl -o ranges.safetensors --axis=-1")
+      .Inputs(".npy, .fvecs, .jsonl, or a .safetensors (one tensor, or those of --only)")
+      .Output()
+      .Calibrate()
+      .Choice()
+      .Engine()
+      .Printing();
   add("embeddings",
       "embeddings quantize: make the codes that a vector database has for embeddings, as its "
       "library\nmakes them. The last dimension of the file's array is the embedding.\n\n"
       "  quantctl embeddings quantize vectors.npy -o codes.npy --preset=pgvector")
-      .Input("A .npy, or a .fvecs (each embedding with its length before it)")
+      .Input(
+          "A .npy, a .fvecs (each embedding with its length before it), or a .jsonl (one a line)")
       .Output()
       .Embeddings()
       .Engine()

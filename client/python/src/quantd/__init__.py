@@ -19,6 +19,7 @@ local() gives the same without a server. load and save are for files of quantize
 """
 
 from .aio import AsyncClient, AsyncStream
+from .calibration import Calibrated
 from .client import Client
 from .embeddings import PRESETS as EMBEDDING_PRESETS
 from .errors import (
@@ -51,6 +52,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncClient",
     "AsyncStream",
+    "Calibrated",
     "Client",
     "DataType",
     "DeadlineExceededError",

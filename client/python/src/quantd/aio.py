@@ -7,8 +7,10 @@ from typing import Any, Callable, Dict, Optional, Tuple
 import grpc
 import grpc.aio
 
-from . import requests, results, split, wire
+from . import calibrate_async, requests, results, split, wire
 from .base import Base, parsed
+from .calibrate import Calibration
+from .calibration import Calibrated
 from .errors import QuantdError, ResourceExhaustedError, StatusCode, UnavailableError, from_rpc_error, wrong_answer
 from .retry import Attempts, Deadline
 from .stream import settle
@@ -93,6 +95,9 @@ class AsyncClient(Base):
                 raise
             return await self._drive(steps, deadline)
         return parsed(lambda answer: request.decode(answer, self), data)
+
+    async def _calibrate(self, call: Calibration, timeout: Optional[float]) -> Calibrated:
+        return await calibrate_async.run(self, call, self._deadline(timeout))
 
     async def _server_limits(self, deadline: Deadline, again: bool = False) -> split.Limits:
         if self._limits is None or again:

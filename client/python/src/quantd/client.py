@@ -7,8 +7,10 @@ from typing import Any, Callable, Optional
 
 import grpc
 
-from . import requests, results, split
+from . import calibrate_sync, requests, results, split
 from .base import Base, parsed
+from .calibrate import Calibration
+from .calibration import Calibrated
 from .errors import QuantdError, ResourceExhaustedError, UnavailableError, from_rpc_error
 from .retry import Attempts, Deadline
 from .stream import Stream
@@ -99,6 +101,9 @@ class Client(Base):
                 raise
             return self._drive(steps, deadline)
         return parsed(lambda answer: request.decode(answer, self), data)
+
+    def _calibrate(self, call: Calibration, timeout: Optional[float]) -> Calibrated:
+        return calibrate_sync.run(self, call, self._deadline(timeout))
 
     def _server_limits(self, deadline: Deadline, again: bool = False) -> split.Limits:
         with self._limits_lock:

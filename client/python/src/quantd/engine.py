@@ -9,8 +9,9 @@ from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
-from . import embeddings, errors, results
+from . import calibration, embeddings, errors, results
 from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, choice, type_number
+from .engine_calibrate import calibrate
 from .engine_stream import EngineStream
 from .status import StatusCode
 from .types import DataType, DataTypeLike, as_array, data_type
@@ -59,7 +60,7 @@ class Engine:
     TypeError and ValueError. An `out` that can't take y is a ValueError.
     """
 
-    _extensions: Tuple[str, ...] = ("stream", "embeddings")
+    _extensions: Tuple[str, ...] = ("stream", "embeddings", "calibrate")
 
     def __init__(self, threads: Optional[int] = None, *, timeout: Optional[float] = None):
         from quantd_core import _native
@@ -272,6 +273,32 @@ class Engine:
             *self._limits(timeout, threads),
         )
         return results.QuantizedEmbeddings(y, None if error is None else results.QuantizationError(*error))
+
+    def calibrate(
+        self,
+        xs: Any = (),
+        *,
+        method: Optional[str] = "mse",
+        output_type: Optional[DataTypeLike] = None,
+        axis: Optional[int] = None,
+        symmetry: Optional[str] = None,
+        percentile: Optional[float] = None,
+        non_finite: Optional[str] = None,
+        return_state: bool = False,
+        states: Any = (),
+        timeout: Optional[float] = None,
+        threads: Optional[int] = None,
+    ) -> calibration.Calibrated:
+        """Find scale, zero point and range of many arrays.
+
+        Arguments and result are those of Client.calibrate; `threads` as in quantize.
+        """
+        from quantd_core import _native
+
+        named = calibration.numbers(method, output_type, symmetry, percentile, non_finite)
+        return calibrate(
+            _native, self._operand, _fail, xs, states, named, axis, return_state, *self._limits(timeout, threads)
+        )
 
     def _result(self, kind, y, scale, zero_point, tensor_scale, error, axis, block_size, block_shape, input_type):
         # Not by the constructor: a frozen dataclass takes 0.2 us a field there, which is as long as 1,000 elements take.

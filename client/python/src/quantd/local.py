@@ -12,7 +12,7 @@ from .types import DataTypeLike
 class Local(Engine):
     """What local() returns: an Engine that takes shared tensors as well, as arguments and as `out`."""
 
-    _extensions = ("stream", "embeddings", "shared_memory")
+    _extensions = ("stream", "embeddings", "calibrate", "shared_memory")
 
     def __init__(self, threads: Optional[int], *, timeout: Optional[float], shared_memory_dir: Optional[str]):
         super().__init__(threads, timeout=timeout)

@@ -3,11 +3,12 @@
 from typing import Any, Optional, Sequence
 
 from . import requests
+from .calibrate import Calibrates
 from .shared import SharedTensor, directory, shared
 from .types import DataTypeLike
 
 
-class Operations:
+class Operations(Calibrates):
     """What Client and AsyncClient share. A kind of client says in `_run` how a request becomes a result."""
 
     _shared_memory_dir: Optional[str] = None

@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "quantd/client/calibration.h"
 #include "quantd/client/options.h"
 #include "quantd/client/tensor.h"
 #include "quantd/v1/parameters.pb.h"
@@ -70,6 +71,8 @@ class Client {
                                             const DynamicQuantizeOptions& options = {});
   absl::StatusOr<QuantizedEmbeddings> QuantizeEmbeddings(const Tensor& x,
                                                          const EmbeddingOptions& options);
+  // Begins a calibration; see calibration.h.
+  Calibration Calibrate(const CalibrationOptions& options = {});
   // Of a result, with its granularity and tensor scale, to its original type (of INT32: to
   // scale's); what `options` set comes first.
   absl::StatusOr<Tensor> Dequantize(const Quantized& quantized,
@@ -85,8 +88,8 @@ class Client {
   // The first 4,096 that begin with `prefix`, in the order of their bytes.
   absl::StatusOr<std::vector<std::string>> ListParameters(const std::string& prefix = "");
 
-  // Calls from above, started: `done` is called once, from a thread of gRPC's, with what the call above
-  // would have returned. It should be quick, and may start other calls.
+  // Calls from above, started: `done` is called once, from a thread of gRPC's, with what the call
+  // above would have returned. It should be quick, and may start other calls.
   AsyncCall QuantizeAsync(Tensor x, Tensor scale, std::optional<Tensor> zero_point,
                           QuantizeOptions options,
                           std::function<void(absl::StatusOr<Quantized>)> done);
