@@ -6,16 +6,11 @@
 #include <utility>
 
 #include "server/errors/reason.h"
+#include "server/rpc/turn.h"
 
 namespace quantd::rpc {
 
 using errors::WithReason;
-
-namespace {
-
-constexpr std::chrono::seconds kLeastWait{1};
-
-}  // namespace
 
 Errand::~Errand() {
   stream_.WaitsFor(nullptr);
@@ -38,19 +33,15 @@ absl::Status Errand::Start(parameters::Worker::Priority priority, std::function<
         absl::UnavailableError("too many requests wait for stored parameters; try again later"),
         "QUEUE_FULL");
   }
-  stream_.WaitsFor(this);
   // Even where nobody may wait for others, a disk takes its time.
-  const auto most = std::max<std::chrono::nanoseconds>(backend_.queue_timeout, kLeastWait);
+  const auto most =
+      std::max<std::chrono::nanoseconds>(backend_.queue_timeout, std::chrono::seconds(1));
+  stream_.WaitsFor(this);
   if (!set()) stream_.loop().timers().Set(*this, loop::Clock::now() + most);
   return absl::OkStatus();
 }
 
-absl::Status Errand::WhyNot() const {
-  if (stream_.interrupted()) return stream_.interruption();
-  return WithReason(absl::UnavailableError("the request has waited too long for stored parameters "
-                                           "(--queue_timeout); try again later"),
-                    "QUEUE_TIMEOUT");
-}
+absl::Status Errand::WhyNot() const { return WaitedInVain(backend_, stream_); }
 
 void Errand::Cancel() {
   if (over_ != nullptr && !over_->exchange(true)) stream_.loop().Complete(*done_, false);

@@ -37,7 +37,7 @@ class Errand final : private transport::Cancellable, private loop::Timer {
 
  private:
   void Cancel() override;  // the stream was interrupted
-  void Fire() override;    // the queue timeout is over
+  void Fire() override;    // it has waited for too long
 
   Backend& backend_;
   transport::Stream& stream_;

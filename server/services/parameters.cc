@@ -140,9 +140,7 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend, transpor
     const bool has_request = co_await read;
     if (has_request) meter.Received();
     absl::Status status = has_request ? MayServe(backend) : rpc::WhyNoRequest(stream);
-    if (status.ok()) {
-      status = turn.AskForMemory(MemoryBound(method, job->request), 0, admitted);
-    }
+    if (status.ok()) status = turn.AskForMemory(MemoryBound(method, job->request), 0, admitted);
     if (status.ok()) {
       const bool granted = co_await admitted;
       if (!granted) status = turn.WhyNot();

@@ -38,9 +38,9 @@ class Converter {
   DataType Type(int number, absl::string_view name);
   // `number`, if it is one of an enum: below `end`.
   int Enum(int number, absl::string_view name, absl::string_view enum_name, int end);
+  NonFinite ReadNonFinite(int number);
   // A field that only a request has, and so must not be set in a set.
   void OnlyInRequests(bool present, absl::string_view name);
-  NonFinite ReadNonFinite(int number);
   template <typename Message>
   Granularity ReadGranularity(const Message& message);
   // Fields that every request has, and that are not for the core.

@@ -77,7 +77,6 @@ absl::StatusOr<Request> ConvertItem(v1::StreamRequest& item, const Split& split,
 
 constexpr uint32_t kIdField = 1;
 
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const StoredSet>> NoSets(absl::string_view /*reference*/) {

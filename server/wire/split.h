@@ -56,11 +56,6 @@ uint64_t RestBytes(bool is_item, BytesView message);
 Split SplitRequest(Method method, BytesView message);
 Split SplitItem(BytesView message);
 
-// Of ParameterSet, and of the PutParametersRequest that has one; raw is by the kind of the set.
-Split SplitSet(BytesView message);
-Split SplitPut(BytesView message);
-uint64_t PutRestBytes(BytesView message);
-
 // The same for the messages of a calibration, whose state stays where it is, too.
 struct CalibrateSplit {
   bool ok = false;
@@ -70,6 +65,10 @@ struct CalibrateSplit {
 };
 CalibrateSplit SplitCalibrate(BytesView message);
 uint64_t CalibrateRestBytes(BytesView message);
+// Of ParameterSet, and of the PutParametersRequest that has one; raw is by the kind of the set.
+Split SplitSet(BytesView message);
+Split SplitPut(BytesView message);
+uint64_t PutRestBytes(BytesView message);
 
 }  // namespace quantd::wire
 

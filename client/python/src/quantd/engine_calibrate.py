@@ -6,8 +6,17 @@ This file is in two packages: quantd, and quantd_core, which needs neither gRPC 
 import time
 from typing import Any, Callable, Dict, Optional
 
+import numpy as np
+
 from . import calibration
 from .types import DataType
+
+
+def _codes(values: np.ndarray, kind: DataType) -> np.ndarray:
+    """Integers as those of a type, which narrower than a byte are sign-extended in one."""
+    if kind.bits > 8:
+        return values.astype(kind.dtype)
+    return values.astype(np.int8 if kind.is_signed else np.uint8).view(kind.dtype)
 
 
 def calibrate(
@@ -40,7 +49,7 @@ def calibrate(
     output_type = DataType(named["output_type"] or DataType.UINT8)
     return calibration.Calibrated(
         scale=scale,
-        zero_point=None if zero_point is None else zero_point.astype(output_type.dtype),
+        zero_point=None if zero_point is None else _codes(zero_point, output_type),
         range=found,
         elements=elements,
         non_finite_elements=non_finite_elements,
