@@ -84,7 +84,9 @@ TEST(Cache, ManyThreads) {
         if (set == nullptr && cache.MakeRoom(8 << 10, 0)) {
           set = cache.Add(MakeSet(name, 8 << 10));
         }
-        if (set != nullptr) EXPECT_EQ(set->reference, name);
+        if (set != nullptr) {
+          EXPECT_EQ(set->reference, name);
+        }
         EXPECT_LE(cache.kept_bytes(), 100U << 10);
       }
     });
