@@ -1,4 +1,5 @@
-// Stored parameters by the C++ client, at one server after another; see tests/e2e/test_cpp_client.py.
+// Stored parameters by the C++ client, at one server after another, for
+// tests/e2e/test_cpp_client.py:
 //
 //   parameters_against_servers ADDRESS...
 //

@@ -1,8 +1,6 @@
 """The Helm chart: every mode and a matrix of values against Kubernetes' schemas and the restricted profile; the kustomize
 base says the same; what is wrong or misspelt is refused by its name."""
 
-import base64
-import hashlib
 import json
 import re
 import shutil
@@ -30,10 +28,6 @@ MATRIX = {
         "auth": {"secretName": "quantd-auth", "key": "list"},
         "metrics": {"podMonitor": {"enabled": True, "endpoint": {"tlsConfig": {"serverName": "quantd"}}}},
     },
-    "parameters from a config map": {
-        "parameters": {"configMapName": "sets", "items": [{"key": "a.quantd", "path": "a@" + "0123456789abcdef" * 4 + ".quantd"}]}
-    },
-    "parameters from a claim": {"parameters": {"claimName": "sets", "mountPath": "/var/lib/quantd"}},
     "autoscaling": {"autoscaling": {"enabled": True, "behavior": {"scaleDown": {"stabilizationWindowSeconds": 600}}}},
     "autoscaling on cpu": {"autoscaling": {"enabled": True, "metric": ""}},
     "everything": {
@@ -174,38 +168,6 @@ def test_a_daemonset_serves_its_own_node(render):
     kinds = {kind for kind, _ in rendered}
     assert kinds == {"DaemonSet", "Service", "ServiceAccount"}
     assert rendered["DaemonSet", "quantd"]["spec"]["updateStrategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
-
-
-def test_stored_parameters_come_from_a_volume(render):
-    pod, container = server(render(MATRIX["parameters from a config map"]))
-    (volume,), (mount,) = pod["volumes"], container["volumeMounts"]
-    assert chart.environment(container)["QUANTD_PARAMETERS_DIR"] == mount["mountPath"] == "/etc/quantd/parameters"
-    assert mount["name"] == volume["name"] and mount["readOnly"] is True
-    assert volume["configMap"]["items"][0]["path"].startswith("a@") and volume["configMap"]["defaultMode"] == 0o444
-    pod, container = server(render(MATRIX["parameters from a claim"]))
-    (volume,), (mount,) = pod["volumes"], container["volumeMounts"]
-    assert chart.environment(container)["QUANTD_PARAMETERS_DIR"] == mount["mountPath"] == "/var/lib/quantd"
-    assert volume["persistentVolumeClaim"] == {"claimName": "sets", "readOnly": False} and mount["readOnly"] is False
-    # Whoever writes there is the group of it.
-    assert pod["securityContext"]["fsGroup"] == 65532
-
-
-def test_the_parameters_overlay_keeps_the_rules():
-    if shutil.which("kubectl") is None:
-        pytest.skip("no kubectl on this machine")
-    text = subprocess.run(
-        ["kubectl", "kustomize", chart.ROOT / "deploy/kubernetes/overlays/parameters"], check=True, capture_output=True, text=True
-    ).stdout
-    rendered = chart.check_all(text)
-    pod, container = server(rendered)
-    (volume,), (mount,) = pod["volumes"], container["volumeMounts"]
-    assert chart.environment(container)["QUANTD_PARAMETERS_DIR"] == mount["mountPath"]
-    files = rendered["ConfigMap", volume["configMap"]["name"]]["binaryData"]
-    for item in volume["configMap"]["items"]:
-        name, digest = re.fullmatch(r"([a-z0-9][a-z0-9._-]{0,63})@([0-9a-f]{64})\.quantd", item["path"]).groups()
-        data = base64.b64decode(files[item["key"]], validate=True)
-        assert name and hashlib.sha256(data).hexdigest() == digest
-        assert re.fullmatch(r"[-._a-zA-Z0-9]+", item["key"])
 
 
 APPLICATION = """
