@@ -49,11 +49,6 @@ using wire::Method;
 
 std::string Http2Version() { return absl::StrCat("nghttp2/", nghttp2_version(0)->version_str); }
 
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
-}
-
 }  // namespace
 
 // In the order in which one needs the other; ends in the opposite one.
