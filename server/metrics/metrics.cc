@@ -22,7 +22,7 @@ constexpr absl::string_view kCodeNames[kCodes] = {
     "DataLoss", "Unauthenticated"};
 
 Labels MethodLabels(const wire::MethodInfo& method) {
-  return {Label("grpc_type", method.type), Label("grpc_service", wire::kServiceName),
+  return {Label("grpc_type", method.type), Label("grpc_service", wire::ServiceOf(method.method)),
           Label("grpc_method", method.name)};
 }
 

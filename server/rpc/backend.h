@@ -13,6 +13,8 @@
 #include "server/memory/buffer.h"
 #include "server/metrics/metrics.h"
 #include "server/operations/costs.h"
+#include "server/parameters/library.h"
+#include "server/parameters/worker.h"
 #include "server/regions/regions.h"
 #include "server/rpc/call.h"
 #include "server/rpc/executors.h"
@@ -40,6 +42,10 @@ struct Backend {
   trace::Tracer* tracer = nullptr;
   // Shared memory; null: none. Set before the first call.
   regions::Regions* regions = nullptr;
+  // Stored sets of parameters, and the thread that waits for their disk; null: none. Set before the
+  // first call.
+  parameters::Library* parameters = nullptr;
+  parameters::Worker* parameters_worker = nullptr;
 };
 
 }  // namespace quantd::rpc

@@ -36,12 +36,14 @@ void Turn::Cancel() {
 
 void Turn::Fire() { Cancel(); }
 
-absl::Status Turn::WhyNot() const {
-  if (stream_.interrupted()) return stream_.interruption();
+absl::Status Turn::WhyNot() const { return WaitedInVain(backend_, stream_); }
+
+absl::Status WaitedInVain(const Backend& backend, const transport::Stream& stream) {
+  if (stream.interrupted()) return stream.interruption();
   return WithReason(
       absl::UnavailableError(absl::StrCat(
           "the server is busy: the request has waited for ",
-          std::chrono::duration_cast<std::chrono::milliseconds>(backend_.queue_timeout).count(),
+          std::chrono::duration_cast<std::chrono::milliseconds>(backend.queue_timeout).count(),
           " ms (--queue_timeout); try again later")),
       "QUEUE_TIMEOUT");
 }

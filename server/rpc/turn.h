@@ -67,6 +67,9 @@ class Turn final : private transport::Cancellable, private loop::Timer {
   admission::Permit permit_;
 };
 
+// Why a call does not wait on: it was interrupted, or --queue_timeout is over.
+absl::Status WaitedInVain(const Backend& backend, const transport::Stream& stream);
+
 // The system is out of memory.
 absl::Status NoMemory();
 

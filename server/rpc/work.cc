@@ -42,30 +42,64 @@ absl::Status Work::DecodeItem() {
 absl::Status Work::DecodeIfLittle() {
   const uint64_t memory = wire::DecodeMemoryBytes(!method_.has_value(), message_.bytes());
   if (memory > wire::kLittleDecodeMemory) return absl::OkStatus();
-  return Guarded([this] { return DecodeNow(); });
+  return Guarded([this] { return DecodeNow(false); });
 }
 
-absl::Status Work::DecodeNow() {
-  if (timeline_ == nullptr) return DecodeMessage();
+absl::Status Work::DecodeNow(bool may_wait) {
+  if (timeline_ == nullptr) return DecodeMessage(may_wait);
   const Clock::time_point begin = Clock::now();
-  const absl::Status status = DecodeMessage();
+  const absl::Status status = DecodeMessage(may_wait);
   timeline_->decoded = Clock::now();
   decoding_ = timeline_->decoded - begin;
   timeline_->Add(Phase::kDecode, decoding_);
   return status;
 }
 
-absl::Status Work::DecodeMessage() {
+absl::StatusOr<parameters::SetPointer> Work::Find(absl::string_view reference,
+                                                  bool may_wait) const {
+  if (found_ != nullptr) return *found_;
+  if (backend_.parameters == nullptr) return wire::NoSets(reference);
+  return may_wait ? backend_.parameters->Find(reference, "parameters")
+                  : backend_.parameters->FindInMemory(reference, "parameters");
+}
+
+absl::Status Work::FindSet(loop::Event& found) {
+  if (!request_.has_value() || request_->missing_set.empty()) {
+    found.Complete(true);
+    return absl::OkStatus();
+  }
+  found_ = std::make_shared<FoundSet>();
+  return errand_.Start(
+      parameters::Worker::kFirst,
+      [library = backend_.parameters, reference = request_->missing_set, result = found_] {
+        const absl::Status status = Guarded([&] {
+          *result = library->Find(reference, "parameters");
+          return absl::OkStatus();
+        });
+        if (!status.ok()) *result = status;
+      },
+      found);
+}
+
+absl::Status Work::SetFound(bool ok) {
+  if (found_ == nullptr) return absl::OkStatus();
+  if (!ok) return errand_.WhyNot();
+  return Guarded([this] { return DecodeNow(false); });
+}
+
+absl::Status Work::DecodeMessage(bool may_wait) {
+  const auto find = [&](absl::string_view reference) { return Find(reference, may_wait); };
   absl::StatusOr<wire::Request> request;
   if (method_.has_value()) {
-    request = wire::DecodeRequest(*method_, message_.bytes());
+    request = wire::DecodeRequest(*method_, message_.bytes(), find);
   } else {
-    wire::StreamItem item = wire::DecodeStreamItem(message_.bytes());
+    wire::StreamItem item = wire::DecodeStreamItem(message_.bytes(), find);
     id_ = item.id;
     request = std::move(item.request);
   }
   if (!request.ok()) return request.status();
   request_ = *std::move(request);
+  if (!request_->missing_set.empty()) return absl::OkStatus();
   return places_.Find(backend_.regions, *request_);
 }
 
@@ -90,6 +124,8 @@ absl::Status Work::Admit(loop::Event& admitted) {
     const uint64_t decode = wire::DecodeMemoryBytes(!method_.has_value(), message_.bytes());
     bytes += decode + std::min(kWidestAnswer * message_.size, 2 * backend_.max_message_bytes);
     estimate_ = std::chrono::nanoseconds(decode);
+    // It may name a stored set, and wait for the disk then: not on the thread that leads a loop.
+    if (backend_.parameters != nullptr) estimate_ += backend_.policy.short_work;
   }
   return turn_.AskForMemory(bytes, 0, admitted);
 }
@@ -106,7 +142,7 @@ absl::Status Work::MayCompute(bool granted) {
 absl::Status Work::Execute() {
   const Clock::time_point begin = Clock::now();
   absl::Status status = stream_.interrupted() ? stream_.interruption() : Guarded([this] {
-    absl::Status planned = request_.has_value() ? absl::OkStatus() : DecodeNow();
+    absl::Status planned = request_.has_value() ? absl::OkStatus() : DecodeNow(true);
     if (planned.ok()) planned = Plan();
     return planned;
   });

@@ -10,11 +10,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "absl/status/status.h"
 #include "server/operations/operation.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/errand.h"
 #include "server/rpc/shared_places.h"
 #include "server/rpc/timeline.h"
 #include "server/rpc/turn.h"
@@ -31,19 +33,28 @@ class Work final {
  public:
   // `timeline`: where to write down when it did what; null: nowhere.
   Work(Backend& backend, transport::Stream& stream, Timeline* timeline)
-      : backend_(backend), stream_(stream), timeline_(timeline), turn_(backend, stream) {}
+      : backend_(backend),
+        stream_(stream),
+        timeline_(timeline),
+        errand_(backend, stream),
+        turn_(backend, stream) {}
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
   // Where the request is read to.
   transport::Message& message() { return message_; }
 
-  // These four on the thread that leads the stream's loop.
+  // These seven on the thread that leads the stream's loop.
 
   // A request whose parts beside its tensors are large is decoded only by Execute, with memory set
   // aside for it.
   absl::Status Decode(wire::Method method);
   absl::Status DecodeItem();
+  // Has the stored set found that the request names, where that takes a look at the disk. When it
+  // is OK, `found` completes: what with is for SetFound to say, which decodes the request once
+  // more.
+  absl::Status FindSet(loop::Event& found);
+  absl::Status SetFound(bool ok);
   // Asks for the memory that all the rest takes. When it is OK, `admitted` completes: what with is
   // for Admitted to say.
   absl::Status Admit(loop::Event& admitted);
@@ -70,8 +81,10 @@ class Work final {
   using Clock = loop::Clock;
   absl::Status WhyNot() const;
   void NoteQueue(Clock::duration waited) const;
-  absl::Status DecodeNow();
-  absl::Status DecodeMessage();
+  // `may_wait`: for the disk, when the request names a stored set.
+  absl::Status DecodeNow(bool may_wait);
+  absl::Status DecodeMessage(bool may_wait);
+  absl::StatusOr<parameters::SetPointer> Find(absl::string_view reference, bool may_wait) const;
   absl::Status DecodeIfLittle();
   absl::Status Plan();
   absl::Status Run();
@@ -88,6 +101,10 @@ class Work final {
   uint64_t id_ = 0;
   std::optional<wire::Request> request_;
   SharedPlaces places_;  // of the request
+  // What a look at the disk comes to, which may be after the call has given up.
+  using FoundSet = absl::StatusOr<parameters::SetPointer>;
+  Errand errand_;
+  std::shared_ptr<FoundSet> found_;
   std::optional<operations::Operation> operation_;
   operations::CostKind cost_;
   std::chrono::nanoseconds estimate_{};

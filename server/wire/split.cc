@@ -84,6 +84,25 @@ bool SplitFields(size_t operation, BytesView request, int depth, std::string& sk
   return ok && tensors_ok;
 }
 
+// PutParametersRequest: name = 1, then the set; ParameterSet: a request of either kind.
+constexpr uint32_t kPutSetField = 2;
+constexpr uint32_t kLastSetField = 2;
+size_t OperationOfSet(uint32_t number) {
+  return OperationIndex(number == 1 ? Method::kQuantize : Method::kQuantizeEmbeddings);
+}
+
+bool SplitSetFields(BytesView set, int depth, Split& split, std::string& skeleton) {
+  bool requests_ok = true;
+  const bool ok = CopyFields(set, depth, kLastSetField, skeleton, [&](const Field& field) {
+    const size_t operation = OperationOfSet(field.number);
+    std::string inner;
+    requests_ok &= SplitFields(operation, field.payload, depth + 1, inner, split.raw[operation]);
+    AppendBytesField(field.number, inner, skeleton);
+    return true;
+  });
+  return ok && requests_ok;
+}
+
 }  // namespace
 
 Split SplitRequest(Method method, BytesView message) {
@@ -106,6 +125,43 @@ Split SplitItem(BytesView message) {
   });
   split.ok &= requests_ok;
   return split;
+}
+
+Split SplitSet(BytesView message) {
+  Split split;
+  split.ok = SplitSetFields(message, 0, split, split.skeleton);
+  return split;
+}
+
+Split SplitPut(BytesView message) {
+  Split split;
+  bool set_ok = true;
+  split.ok = CopyFields(message, 0, kPutSetField, split.skeleton, [&](const Field& field) {
+    if (field.number != kPutSetField) return false;
+    std::string inner;
+    set_ok &= SplitSetFields(field.payload, 1, split, inner);
+    AppendBytesField(field.number, inner, split.skeleton);
+    return true;
+  });
+  split.ok &= set_ok;
+  return split;
+}
+
+uint64_t PutRestBytes(BytesView message) {
+  uint64_t raw = 0;
+  const auto tensor = [&raw](const Field& field) {
+    if (field.number == kRawDataField) raw += field.payload.size();
+  };
+  const auto request = [&](const Field& field) {
+    if (IsTensorOfAny(field.number)) ForEachMessage(field.payload, 3, tensor);
+  };
+  const auto set = [&](const Field& field) {
+    if (field.number <= kLastSetField) ForEachMessage(field.payload, 2, request);
+  };
+  ForEachMessage(message, 0, [&](const Field& field) {
+    if (field.number == kPutSetField) ForEachMessage(field.payload, 1, set);
+  });
+  return message.size() - raw;
 }
 
 uint64_t RestBytes(bool is_item, BytesView message) {

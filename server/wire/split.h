@@ -65,6 +65,10 @@ struct CalibrateSplit {
 };
 CalibrateSplit SplitCalibrate(BytesView message);
 uint64_t CalibrateRestBytes(BytesView message);
+// Of ParameterSet, and of the PutParametersRequest that has one; raw is by the kind of the set.
+Split SplitSet(BytesView message);
+Split SplitPut(BytesView message);
+uint64_t PutRestBytes(BytesView message);
 
 }  // namespace quantd::wire
 
