@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SERVER_ROOMS_BELOW_RPC = [
     "server/" + room
-    for room in ("access", "admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "regions", "trace", "transport", "wire")
+    for room in ("access", "admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "parameters", "regions", "trace", "transport", "wire")
 ]
 SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "rpc", "services")]
 # A room, and the rooms that it may include besides itself and core's public headers. Rooms that are not listed (the tests)
@@ -41,6 +41,7 @@ ROOMS = {
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
     "server/operations": ["server/wire"],
+    "server/parameters": ["server/errors", "server/log", "server/wire", "proto"],
     "server/metrics": ["server/errors", "server/wire"],
     "server/trace": ["server/log", "server/wire"],
     "server/transport": [

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "commands/options.h"
 #include "commands/report.h"
+#include "engine/engine.h"
 #include "files/output.h"
 #include "quantd/client/options.h"
 
@@ -17,6 +18,7 @@ namespace quantd::cli {
 
 absl::Status RunQuantize(const Options& options);
 absl::Status RunDequantize(const Options& options);
+absl::Status RunCalibrate(const Options& options);
 absl::Status RunEmbeddings(const Options& options);
 absl::Status RunInspect(const Options& options);
 absl::Status RunInfo(const Options& options);
@@ -29,6 +31,10 @@ client::ClientOptions ClientOptionsOf(const Options& options, absl::Duration tim
 
 // The engine that the flags choose.
 absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options);
+
+// What the files and states of a calibration come to. `read`: gets the files that were read.
+absl::StatusOr<Calibrated> RunCalibration(const Options& options, const CalibrationOptions& what,
+                                          Engine& engine, std::vector<FileId>* read);
 
 // --only and --skip.
 class Choice {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/engine.h"
 #include "engine/errors.h"
+#include "engine/remote_calibration.h"
 #include "quantd/client/client.h"
 
 namespace quantd::cli {
@@ -126,6 +127,11 @@ class RemoteEngine : public Engine {
     if (!result.ok()) return ServerError(result.status(), address_);
     SetError(result->error, error);
     return CopyTo(result->y, y);
+  }
+
+  absl::StatusOr<std::unique_ptr<CalibrationRun>> Calibrate(const CalibrationOptions& options,
+                                                            bool return_state) override {
+    return MakeRemoteCalibration(client_, address_, options, return_state);
   }
 
  private:
