@@ -11,7 +11,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from calibration import calibrated
 from shared import Folder, shared_tensor
-from support import Server, pb, tensor, tensor_pb2
+from support import Server, pb, tensor, tensor_pb2, wait_for
 
 METHODS = {"min-max": 1, "percentile": 2, "entropy": 3, "mse": 4}
 TYPES = {"float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "float16": 10, "bfloat16": 16, "float8e4m3fn": 17,
@@ -365,3 +365,11 @@ def test_it_is_told_and_counted(start):
     assert counted['quantd_tensor_bytes_total{operation="calibrate",direction="in"}'] == 240
     assert counted['quantd_kernel_seconds_count{operation="calibrate"}'] >= 3
     assert counted["quantd_inflight_bytes"] == 0
+
+
+def test_a_failure_is_in_the_log_without_its_values(start):
+    server = start()
+    code, _, text = refusal(lambda: ask(server, [[1.0, 2.0, float("inf")]]))
+    assert code == grpc.StatusCode.INVALID_ARGUMENT and "x[2] is inf" in text
+    line = wait_for(lambda: [line for line in server.log().splitlines() if "call failed" in line], 10, "its line")[0]
+    assert "method=Calibrate" in line and "field=x" in line and "inf" not in line.split("call failed")[1]
