@@ -38,7 +38,7 @@ constexpr microseconds kBins{20};
 constexpr uint64_t kSearchBytes = 192 << 10;
 
 // Less is nobody's loss.
-constexpr uint64_t kWorthGivingUp = 64 << 10;
+constexpr uint64_t kWorthGivingUp = 4 << 10;
 
 constexpr uint64_t kSmallAnswer = 64 << 10;
 constexpr uint64_t kRoomOfAnswer = 1024;  // allocator's rounding, and bytes before the message
