@@ -132,8 +132,7 @@ class Flags {
   }
   Flags& Embeddings() {
     EmbeddingFlags& e = o_->embeddings;
-    Text("--preset", &e.preset, absl::StrCat("Whose codes: ", absl::StrJoin(PresetNames(), " ")))
-        ->required();
+    Text("--preset", &e.preset, absl::StrCat("Whose codes: ", absl::StrJoin(PresetNames(), " ")));
     Text("--ranges", &e.ranges,
          "For the int8 and uint8 of sentence-transformers: a .npy of two rows, the lowest and the "
          "highest value of each dimension, float; or what calibrate --axis=-1 writes");
@@ -193,6 +192,12 @@ class Flags {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     Text("--state_out,--state-out", &c.state_out, "Write what was seen to this file");
     return Column();
+  }
+  Flags& Named() {
+    Text("--parameters", &o_->stored.reference,
+         "With --address: stored parameters (quantctl parameters) in place of the flags that say "
+         "the same; each tensor goes in one message");
+    return *this;
   }
   Flags& Stored() {
     StoredFlags& s = o_->stored;
