@@ -3,7 +3,8 @@
 //
 //   Turn turn(backend, stream);
 //   status = turn.AskForMemory(bytes, 0, admitted);
-//   if (status.ok()) { const bool granted = co_await admitted; if (!granted) status = turn.WhyNot(); }
+//   const bool granted = co_await admitted;      // if it is OK
+//   if (!granted) status = turn.WhyNot();
 //   ...                                          // the same with AskForCore
 //   const Executor& executor = turn.TakeCores(4);
 //   ...                                          // compute

@@ -270,7 +270,7 @@ constexpr EmbedRow kEmbedRows[] = {
 Case EmbedCase(const EmbedRow& row) {
   constexpr size_t kWidth = 1024;
   struct Ranges {
-    std::vector<float> low = std::vector<float>(kWidth), step = low, factor = low;
+    alignas(64) float low[kWidth], step[kWidth], factor[kWidth];  // as a plan has them
     std::vector<double> length = std::vector<double>(kMaxRuns / kWidth, 55.0);
     Ranges() {
       for (size_t i = 0; i < kWidth; ++i) {
@@ -293,9 +293,9 @@ Case EmbedCase(const EmbedRow& row) {
     tile.size = std::min(size, kWidth);
     tile.stride = tile.size;
     tile.y_stride = bits ? tile.size / 8 : tile.size;
-    tile.low = ranges.low.data();
-    tile.step = ranges.step.data();
-    tile.factor = ranges.factor.data();
+    tile.low = ranges.low;
+    tile.step = ranges.step;
+    tile.factor = ranges.factor;
     tile.length = ranges.length.data();
     Kernels().embed[static_cast<size_t>(row.embedder)](tile);
   };

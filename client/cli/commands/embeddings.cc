@@ -52,10 +52,11 @@ absl::StatusOr<Calibration> FindRanges(const TensorView& x, const CalibrationOpt
   absl::StatusOr<std::unique_ptr<CalibrationRun>> run = engine.Calibrate(what, false);
   absl::Status status = run.status();
   if (status.ok()) status = (*run)->Add(x);
-  absl::StatusOr<Calibrated> found = status;
-  if (status.ok()) found = (*run)->Finish();
-  if (found.ok()) return std::move(found->calibration);
-  status = found.status();
+  if (status.ok()) {
+    absl::StatusOr<Calibrated> found = (*run)->Finish();
+    if (found.ok()) return std::move(found->calibration);
+    status = found.status();
+  }
   return IsOperationError(status) ? status : OperationError(status, "calibrate", "");
 }
 

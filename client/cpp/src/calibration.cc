@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "connection.h"
 #include "messages.h"
-#include "operations.h"
 #include "split/channel_pieces.h"
 
 namespace quantd::client {
@@ -19,6 +18,9 @@ namespace {
 constexpr uint64_t kMessageBytes = 4 << 20;
 // What stands around a tensor's bytes.
 constexpr uint64_t kAround = 1024;
+// From here on a server is asked what it takes. Earlier than by other calls: one that was refused
+// is not made again.
+constexpr uint64_t kAskCalibratingBytes = 4 << 10;
 
 v1::CalibrationOptions MessageOf(const CalibrationOptions& options) {
   v1::CalibrationOptions message;
@@ -102,7 +104,7 @@ absl::Status Calibration::Add(v1::DataType type, absl::Span<const int64_t> shape
   uint64_t most = UINT64_MAX;
   if (call.connection.options().split) {
     std::optional<ServerLimits> limits = call.connection.KnownLimits();
-    if (!limits.has_value() && data.size() >= kAskFromBytes) {
+    if (!limits.has_value() && data.size() >= kAskCalibratingBytes) {
       const absl::StatusOr<ServerLimits> asked = call.connection.Limits(false, nullptr);
       if (!asked.ok()) return asked.status();
       limits = *asked;

@@ -71,8 +71,8 @@ class Calibrator {
   ~Calibrator();
 
   // Most bytes that it will hold after Add(x) or Merge(state), all channels of today among them; so
-  // that they can be set aside before; of BytesWithState half, once it is merged. INVALID_ARGUMENT as of Add and Merge, as far as shapes and
-  // numbers of channels say.
+  // that they can be set aside before. Half of BytesWithState is given back by Merge.
+  // INVALID_ARGUMENT as of Add and Merge, as far as shapes and numbers of channels say.
   absl::StatusOr<uint64_t> BytesWith(const TensorView& x) const;
   absl::StatusOr<uint64_t> BytesWithState(absl::Span<const uint8_t> state) const;
 

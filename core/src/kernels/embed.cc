@@ -64,6 +64,43 @@ bool EmbedBytes(const EmbedTile& tile) {
   return !rest_finite || !finite.All();
 }
 
+// Of kRows rows from `row` on; returns whether they are finite. What the loop reads is its own:
+// codes that are written could be anything.
+template <uint8_t kFlip, size_t kRows>
+bool EmbedRanges(const EmbedTile& tile, const Ranges<false> recipe, size_t row) {
+  const size_t size = tile.size;
+  const size_t y_stride = tile.y_stride;
+  const size_t stride = tile.stride * sizeof(float);
+  const uint8_t* const x = tile.x + row * stride;
+  uint8_t* const y = tile.y + row * y_stride;
+  bool finite = true;
+  size_t i = 0;
+  for (; i + kBlock <= size; i += kBlock) {
+    finite &= recipe.template Blocks<kRows, kFlip>(x, stride, i, y, y_stride);
+  }
+  if (i == size) return finite;
+  for (size_t k = 0; k < kRows; ++k) {
+    finite &= EmbedRest(recipe, x + k * stride, size, kFlip, y + k * y_stride);
+  }
+  return finite;
+}
+
+template <uint8_t kFlip>
+bool EmbedRanges(const EmbedTile& tile) {
+  ShortArrays arrays;
+  const Ranges<false> recipe(tile, arrays);
+  bool finite = true;
+  size_t row = 0;
+  for (; row + 4 <= tile.rows; row += 4) finite &= EmbedRanges<kFlip, 4>(tile, recipe, row);
+  for (; row < tile.rows; ++row) finite &= EmbedRanges<kFlip, 1>(tile, recipe, row);
+  return !finite;
+}
+
+bool EmbedAnyRanges(const EmbedTile& tile) {
+  if (tile.size == 0) return false;
+  return tile.flip == 0 ? EmbedRanges<0>(tile) : EmbedRanges<rules::kSignFlip>(tile);
+}
+
 // Fewer values than a block. What is missing is negative: its bits are 0.
 template <bool kLsbFirst, bool kOrEqual>
 HWY_NOINLINE bool EmbedBitsRest(const uint8_t* x, size_t size, Bits flip, uint8_t* y) {
@@ -89,6 +126,7 @@ bool EmbedBits(const EmbedTile& tile) {
     uint8_t* const y = tile.y + row * tile.y_stride;
     size_t i = 0;
     for (; i + kBlock <= size; i += kBlock) {
+      FetchNear<kBlock * sizeof(float)>(x + i * sizeof(float));
       const Four v = LoadFour(x + i * sizeof(float));
       finite.Add(v);
       const Bits bits = SignBits<kLsbFirst, kOrEqual>(v.a, v.b, v.c, v.d) ^ flip;
@@ -167,7 +205,7 @@ template <Embedder kEmbedder>
 constexpr EmbedKernel KernelOf() {
   switch (kEmbedder) {
     case Embedder::kRanges:
-      return EmbedBytes<Ranges<false>, 0>;
+      return EmbedAnyRanges;
     case Embedder::kRangesDivided:
       return EmbedBytes<Ranges<true>, 0>;
     case Embedder::kUnit:

@@ -55,20 +55,23 @@ HWY_INLINE Four LoadFour(const uint8_t* x) {
 }
 HWY_INLINE Four LoadFour(const float* x) { return LoadFour(reinterpret_cast<const uint8_t*>(x)); }
 
-// Remembers whether a value was NaN or infinite: only then is its product with 0 not 0. One
-// addition a block depends on the block before.
+// Remembers whether a value was NaN or infinite: only then is its product with 0 not 0. Four sums,
+// since each waits for the block before.
 class Finite {
  public:
-  HWY_INLINE Finite() { sum_ = hn::Zero(DF()); }
+  HWY_INLINE Finite() : sums_{hn::Zero(DF()), hn::Zero(DF()), hn::Zero(DF()), hn::Zero(DF())} {}
   HWY_INLINE void Add(const Four& x) {
     const V zero = hn::Zero(DF());
-    const V ab = hn::MulAdd(x.b, zero, hn::Mul(x.a, zero));
-    sum_ = hn::Add(sum_, hn::MulAdd(x.d, zero, hn::MulAdd(x.c, zero, ab)));
+    sums_ = {hn::MulAdd(x.a, zero, sums_.a), hn::MulAdd(x.b, zero, sums_.b),
+             hn::MulAdd(x.c, zero, sums_.c), hn::MulAdd(x.d, zero, sums_.d)};
   }
-  HWY_INLINE bool All() const { return hn::AllTrue(DF(), hn::Eq(sum_, sum_)); }
+  HWY_INLINE bool All() const {
+    const V sum = hn::Add(hn::Add(sums_.a, sums_.b), hn::Add(sums_.c, sums_.d));
+    return hn::AllTrue(DF(), hn::Eq(sum, sum));
+  }
 
  private:
-  V sum_;
+  Four sums_;
 };
 
 // Whether one of four vectors of fixed-point numbers is within kDoubt of a whole one. Their upper
@@ -83,29 +86,27 @@ HWY_INLINE bool InDoubt(I a, I b, I c, I d) {
   return !hn::AllFalse(du16, hn::Eq(hn::ShiftRight<3>(nearest), hn::Zero(du16)));
 }
 
-// The same of RANGES, where kDoubt is in the numbers already, in half the instructions; and their
-// codes, saturated to [0, 255].
-struct Fixed {
-  I a, b, c, d;
+// The same of RANGES, where kDoubt is in the numbers already: the codes of two vectors, and what is
+// behind the point in the lower half of each lane.
+struct Pair {
+  I16 codes;  // of the first in even lanes, of the other in odd ones
+  hn::Vec<DU16> least;
 
-  HWY_INLINE bool InDoubt() const {
-    const DU16 du16;
-    const auto nearest = hn::Min(Behind(a, b), Behind(c, d));
-    return !hn::AllFalse(du16, hn::Eq(hn::ShiftRight<3>(nearest), hn::Zero(du16)));
-  }
-  HWY_INLINE U8 Codes() const { return PackPairedBytes(Before(a, b), Before(c, d)); }
-
- private:
-  // What is behind the point, and before it, of two vectors.
-  static HWY_INLINE hn::Vec<DU16> Behind(I even, I odd) {
-    const DU16 du16;
-    return hn::OddEven(hn::BitCast(du16, hn::ShiftLeft<16>(odd)), hn::BitCast(du16, even));
-  }
-  static HWY_INLINE I16 Before(I even, I odd) {
+  HWY_INLINE Pair(I even, I odd) {
     const DI16 di16;
-    return hn::OddEven(hn::BitCast(di16, odd), hn::BitCast(di16, hn::ShiftRight<16>(even)));
+    const DU16 du16;
+    codes = hn::OddEven(hn::BitCast(di16, odd), hn::BitCast(di16, hn::ShiftRight<16>(even)));
+    least = hn::Min(hn::BitCast(du16, even), hn::BitCast(du16, odd));
   }
 };
+
+// Whether one of the numbers that `least` is the least of is in doubt.
+HWY_INLINE bool InDoubt(hn::Vec<DU16> least) {
+  const DU du;
+  static_assert(2 * kDoubt == 1 << 3);
+  const U behind = hn::And(hn::BitCast(du, least), hn::Set(du, 0xFFF8));
+  return !hn::AllFalse(du, hn::Eq(behind, hn::Zero(du)));
+}
 
 // Whole numbers in [0, 255] to bytes.
 HWY_INLINE U8 ToBytes(I a, I b, I c, I d) { return PackBytes(PackInt16(a, b), PackInt16(c, d)); }
@@ -152,25 +153,73 @@ class Ranges {
   HWY_INLINE void Row(size_t) {}
 
   HWY_INLINE U8 Block(const Four& x, size_t i, Finite& finite) const {
-    const Four low = LoadFour(low_ + i);
     if constexpr (kDivided) {
       finite.Add(x);
-      return Divide(x, low, i);
+      return Divide(x, i);
     }
-    const Four factor = LoadFour(factor_ + i);
-    const Fixed fixed = {Multiply(x.a, low.a, factor.a), Multiply(x.b, low.b, factor.b),
-                         Multiply(x.c, low.c, factor.c), Multiply(x.d, low.d, factor.d)};
-    if (HWY_UNLIKELY(fixed.InDoubt())) {
+    const Pair ab = Multiply(x.a, x.b, LoadTwo(low_ + i), LoadTwo(factor_ + i));
+    const Pair cd = Multiply(x.c, x.d, LoadTwo(low_ + i + 2 * N), LoadTwo(factor_ + i + 2 * N));
+    if (HWY_UNLIKELY(InDoubt(hn::Min(ab.least, cd.least)))) {
       finite.Add(x);
-      return Divide(x, low, i);
+      return Divide(x, i);
     }
-    return fixed.Codes();
+    return PackPairedBytes(ab.codes, cd.codes);
+  }
+
+  // Blocks of kRows rows, which share what is loaded: with 12 loads a block instead of 6, these
+  // bound it. The rows begin `stride` and `y_stride` bytes after each other. Returns whether they
+  // are finite.
+  template <size_t kRows, uint8_t kFlip>
+  HWY_INLINE bool Blocks(const uint8_t* x, size_t stride, size_t i, uint8_t* y,
+                         size_t y_stride) const {
+    I16 codes[kRows][2];
+    hn::Vec<DU16> least;
+#pragma GCC unroll 2
+    for (size_t half = 0; half < 2; ++half) {
+      const size_t at = i + half * 2 * N;
+      const Two low = InRegisters(LoadTwo(low_ + at));
+      const Two factor = InRegisters(LoadTwo(factor_ + at));
+#pragma GCC unroll 4
+      for (size_t row = 0; row < kRows; ++row) {
+        const Two v = LoadTwo(As<float>(x + row * stride) + at);
+        const Pair pair = Multiply(v.a, v.b, low, factor);
+        codes[row][half] = pair.codes;
+        least = half + row == 0 ? pair.least : hn::Min(least, pair.least);
+      }
+    }
+    if (HWY_UNLIKELY(InDoubt(least))) {
+      return DivideRows<kRows, kFlip>(*this, x, stride, i, y, y_stride);
+    }
+#pragma GCC unroll 4
+    for (size_t row = 0; row < kRows; ++row) {
+      const U8 bytes = PackPairedBytes(codes[row][0], codes[row][1]);
+      hn::StoreU(Flipped<kFlip>(bytes), DU8(), y + row * y_stride + i);
+    }
+    return true;
   }
 
  private:
+  struct Two {
+    V a, b;
+  };
+  static HWY_INLINE Two LoadTwo(const float* x) {
+    return {hn::LoadU(DF(), x), hn::LoadU(DF(), x + N)};
+  }
+
+  static HWY_INLINE Two InRegisters(const Two& v) { return {InRegister(v.a), InRegister(v.b)}; }
+
+  template <uint8_t kFlip>
+  static HWY_INLINE U8 Flipped(U8 bytes) {
+    return kFlip == 0 ? bytes : hn::Xor(bytes, hn::Set(DU8(), kFlip));
+  }
+
+  static HWY_INLINE Pair Multiply(V a, V b, const Two& low, const Two& factor) {
+    return {Multiply(a, low.a, factor.a), Multiply(b, low.b, factor.b)};
+  }
   static HWY_INLINE I Multiply(V x, V low, V factor) {
     const DF df;
-    V p = hn::MulAdd(hn::Sub(x, low), factor, hn::Set(df, kDoubt));
+    // low - x, which is exactly -(x - low): x86 has a subtraction from memory on that side only.
+    V p = hn::NegMulAdd(hn::Sub(low, x), factor, hn::Set(df, kDoubt));
     // 0x7FFF0000, which is in doubt as the others are.
     if constexpr (!kOverflowIsLowest) p = hn::Min(p, hn::Set(df, 32767 * kOne));
     return RoundToInt(p);
@@ -179,12 +228,25 @@ class Ranges {
   static HWY_INLINE I Floor(V x, V low, V step) {
     const DF df;
     const V q = hn::Div(hn::Sub(x, low), step);
-    return hn::ConvertTo(DI(), ClampNanLow(q, hn::Zero(df), hn::Set(df, 255)));
+    return RoundToInt(hn::Floor(ClampNanLow(q, hn::Zero(df), hn::Set(df, 255))));
   }
-  HWY_INLINE U8 Divide(const Four& x, const Four& low, size_t i) const {
+  HWY_INLINE U8 Divide(const Four& x, size_t i) const {
+    const Four low = LoadFour(low_ + i);
     const Four step = LoadFour(step_ + i);
     return ToBytes(Floor(x.a, low.a, step.a), Floor(x.b, low.b, step.b), Floor(x.c, low.c, step.c),
                    Floor(x.d, low.d, step.d));
+  }
+  // Not inlined, and with a recipe of its own: what the loop keeps in registers has no address.
+  template <size_t kRows, uint8_t kFlip>
+  static HWY_NOINLINE bool DivideRows(Ranges recipe, const uint8_t* x, size_t stride, size_t i,
+                                      uint8_t* y, size_t y_stride) {
+    Finite finite;
+    for (size_t row = 0; row < kRows; ++row) {
+      const Four v = LoadFour(x + row * stride + i * sizeof(float));
+      finite.Add(v);
+      hn::StoreU(Flipped<kFlip>(recipe.Divide(v, i)), DU8(), y + row * y_stride + i);
+    }
+    return finite.All();
   }
 
   const float* low_;

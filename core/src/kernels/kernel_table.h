@@ -188,7 +188,7 @@ struct EmbedTile {
   const float* step = nullptr;
   const float* factor = nullptr;   // kRanges only
   const double* length = nullptr;  // kDirection: one a row, any number
-  uint8_t flip = 0;                // bits to turn over in every byte: 0x80 makes INT8 of UINT8
+  uint8_t flip = 0;                // 0x80 makes INT8 of UINT8, 0 leaves it
   bool lsb_first = false;          // kBits
   bool greater_or_equal = false;   // kBits
 };

@@ -1,6 +1,8 @@
 // PlanQuantizeEmbeddings: which values of an embedding are used, and what RANGES divides by.
 #include <cmath>
+#include <cstddef>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -118,6 +120,13 @@ std::string WhatIsWrong(float low, float high, int64_t i) {
   return "";
 }
 
+// Columns that are read once a few rows: no vector of them lies in two cache lines.
+std::shared_ptr<float[]> AlignedFloats(size_t size) {
+  constexpr std::align_val_t kLine{64};
+  return {static_cast<float*>(::operator new(size * sizeof(float), kLine)),
+          [](float* floats) { ::operator delete(floats, kLine); }};
+}
+
 absl::Status ReadRanges(const QuantizeEmbeddingsParameters& parameters,
                         QuantizeEmbeddingsPlan& plan) {
   if (plan.recipe != EmbeddingRecipe::kRanges) {
@@ -142,21 +151,23 @@ absl::Status ReadRanges(const QuantizeEmbeddingsParameters& parameters,
   }
   const absl::StatusOr<int64_t> count = CheckTensor(ranges, "ranges");
   if (!count.ok()) return count.status();
-  // Row 0 is lent where it lies, or copied; row 1 becomes steps.
-  plan.lows = ReadFloats(ranges, *count);
-  const float* const lows = plan.lows.data();
+  const FloatColumn given = ReadFloats(ranges, *count);
+  const float* const lows = given.data();
   const float* const highs = lows + plan.dimensions;
   const auto size = static_cast<size_t>(plan.dimensions);
-  std::shared_ptr<float[]> steps = std::make_shared_for_overwrite<float[]>(size);
-  std::shared_ptr<float[]> factors = std::make_shared_for_overwrite<float[]>(size);
+  std::shared_ptr<float[]> own_lows = AlignedFloats(size);
+  std::shared_ptr<float[]> steps = AlignedFloats(size);
+  std::shared_ptr<float[]> factors = AlignedFloats(size);
   bool have_factors = true;
   for (size_t i = 0; i < size; ++i) {
     const std::string wrong = WhatIsWrong(lows[i], highs[i], static_cast<int64_t>(i));
     if (!wrong.empty()) return FieldError("ranges", wrong);
+    own_lows[i] = lows[i];
     steps[i] = rules::RangeStep(lows[i], highs[i]);
     factors[i] = MakeFactor(steps[i]);
     have_factors &= HasFactor(steps[i]);
   }
+  plan.lows = FloatColumn(std::move(own_lows), size);
   plan.steps = FloatColumn(std::move(steps), size);
   if (have_factors) plan.factors = FloatColumn(std::move(factors), size);
   return absl::OkStatus();
