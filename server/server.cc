@@ -40,6 +40,7 @@
 #include "server/trace/tracer.h"
 #include "server/transport/transport.h"
 #include "server/transport_limits.h"
+#include "server/transport_readings.h"
 
 namespace quantd::server {
 namespace {
@@ -47,11 +48,6 @@ namespace {
 using wire::Method;
 
 std::string Http2Version() { return absl::StrCat("nghttp2/", nghttp2_version(0)->version_str); }
-
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
-}
 
 }  // namespace
 
@@ -137,10 +133,6 @@ struct Server::Components {
 };
 
 metrics::Readings Server::Components::Read() const {
-  const auto relaxed = [](const auto& value) {
-    return static_cast<double>(value.load(std::memory_order_relaxed));
-  };
-  const transport::Counters& counters = shared.counters;
   metrics::Readings now;
   now.inflight_requests = static_cast<double>(admission.inflight_requests());
   now.inflight_bytes = static_cast<double>(admission.inflight_bytes());
@@ -155,25 +147,9 @@ metrics::Readings Server::Components::Read() const {
   }
   now.busy_cores = cores.busy();
   now.cores = cores.total();
-  now.calls = relaxed(counters.calls);
-  now.connections = relaxed(counters.connections);
-  now.connections_accepted = relaxed(counters.accepted);
-  static_assert(transport::kConnectionEnds == metrics::kConnectionEnds.size());
-  for (size_t i = 0; i < counters.ended.size(); ++i) {
-    now.connections_ended[i] = relaxed(counters.ended[i]);
-  }
-  static_assert(access::kRefusals == metrics::kHandshakeRefusals.size());
-  for (size_t i = 0; i < counters.refused_handshakes.size(); ++i) {
-    now.handshakes_refused[i] = relaxed(counters.refused_handshakes[i]);
-  }
+  ReadCounters(shared.counters, now);
   now.certificate_expires = gate.CertificateEnd();
-  now.connections_throttled = relaxed(counters.guard(transport::Guard::kConnectionThrottled));
-  now.answers_stalled = relaxed(counters.guard(transport::Guard::kAnswerStalled));
   now.draining = draining ? 1 : 0;
-  static_assert(transport::kGuards + 1 == metrics::kGuardActions.size());
-  for (size_t i = 0; i < counters.guards.size(); ++i) {
-    now.guard_actions[i] = relaxed(counters.guards[i]);
-  }
   now.guard_actions.back() = static_cast<double>(regions::CountDamaged());
   now.log_lines = static_cast<double>(log::Written());
   const log::Lost lost = log::CountLost();

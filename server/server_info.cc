@@ -1,6 +1,8 @@
 // See server_info.h.
 #include "server/server_info.h"
 
+#include <unistd.h>
+
 #include "quantd/targets.h"
 #include "quantd/v1/quantization.pb.h"
 
@@ -20,6 +22,11 @@ std::string ServerInfo(const Options& options) {
   if (!options.parameters_dir.empty()) info.add_extensions("parameters");
   if (!options.shared_memory_dir.empty()) info.add_extensions("shared_memory");
   return info.SerializeAsString();
+}
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
 }  // namespace quantd::server

@@ -1,4 +1,4 @@
-// What GetServerInfo answers: it does not change while the server runs.
+// What a server says of itself, which does not change while it runs.
 #ifndef QUANTD_SERVER_SERVER_INFO_H_
 #define QUANTD_SERVER_SERVER_INFO_H_
 
@@ -10,6 +10,9 @@ namespace quantd::server {
 
 // The encoded GetServerInfoResponse.
 std::string ServerInfo(const Options& options);
+
+// The machine's, or the container's; "" when it has none.
+std::string HostName();
 
 }  // namespace quantd::server
 

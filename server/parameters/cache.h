@@ -29,6 +29,7 @@ class Cache {
   // Null: it is not here.
   SetPointer Find(const std::string& reference);
 
+  uint64_t most_bytes() const { return most_bytes_; }
   // Whether a set of `bytes`, and `more` while it is made, may be read now. Lets go of others to
   // make room for it.
   bool MakeRoom(uint64_t bytes, uint64_t more);

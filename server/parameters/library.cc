@@ -61,6 +61,12 @@ absl::StatusOr<SetPointer> Library::Load(const Reference& reference) {
   const std::lock_guard lock(loading_);
   if (SetPointer set = cache_.Find(reference.Text()); set != nullptr) return set;
   const uint64_t size = std::min(folder_.Size(reference), kMaxSetBytes);
+  if (size + DecodeBytes(size) > cache_.most_bytes()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(reference.Text(), " takes ", size + DecodeBytes(size),
+                     " bytes to read, stored parameters have ", cache_.most_bytes(),
+                     " of this server's memory"));
+  }
   if (!cache_.MakeRoom(size, DecodeBytes(size))) {
     return errors::WithReason(
         absl::UnavailableError(

@@ -33,13 +33,14 @@ class Library {
   static absl::StatusOr<std::unique_ptr<Library>> Open(const std::string& folder,
                                                        const Limits& limits);
 
-  // The set of a full reference, if it is in memory; else null, and Find has to look. INVALID_ARGUMENT
-  // of `field` when the text is no reference.
+  // The set of a full reference, if it is in memory; else null, and Find has to look.
+  // INVALID_ARGUMENT of `field` when the text is no reference.
   absl::StatusOr<SetPointer> FindInMemory(absl::string_view reference, absl::string_view field);
 
   // Never null. NOT_FOUND: there is no such set, or its file is not what its name says.
   // INVALID_ARGUMENT, of `field` as is NOT_FOUND: no reference, or a name that several sets have.
-  // UNAVAILABLE: calls are using as many others as there may be. Blocks.
+  // UNAVAILABLE: calls are using as many others as there may be. RESOURCE_EXHAUSTED: it is too
+  // large for the memory that sets have. Blocks.
   absl::StatusOr<SetPointer> Find(absl::string_view reference, absl::string_view field);
 
   // Stores the encoding of a set (canonical.h) and returns its full reference. Errors of

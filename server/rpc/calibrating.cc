@@ -34,6 +34,9 @@ constexpr microseconds kSearch{10'000};
 constexpr microseconds kPlainResult{10};
 constexpr microseconds kBins{20};
 
+// What a search keeps, on each core: 24 bytes a bin.
+constexpr uint64_t kSearchBytes = 192 << 10;
+
 // Less is nobody's loss.
 constexpr uint64_t kWorthGivingUp = 64 << 10;
 
@@ -166,6 +169,7 @@ absl::Status Calibrating::Admit(loop::Event& admitted) {
       memory_ = kBufferBytes + wire::CalibrationMemoryBytes(channels, 0);
       grows_ = 0;
       estimate_ = channels * (searches ? kSearch : kPlainResult);
+      if (searches) memory_ += static_cast<uint64_t>(backend_.policy.cores) * kSearchBytes;
       if (options_.method != CalibrationMethod::kMinMax) estimate_ += channels * kBins;
       break;
     }

@@ -2,7 +2,8 @@
 //
 //   Errand errand(backend, stream);
 //   status = errand.Start(Worker::kFirst, [found] { *found = ...; }, done);
-//   if (status.ok()) { const bool is_done = co_await done; if (!is_done) status = errand.WhyNot(); }
+//   const bool is_done = co_await done;
+//   if (!is_done) status = errand.WhyNot();
 //
 // A call that is interrupted does not wait on: the job owns all that it touches, and what it comes
 // to is nobody's. Lives in the frame of its call and stays where it is.

@@ -164,6 +164,7 @@ absl::Status Work::Execute() {
   // Here, not when the call ends: only the answer is needed from now on.
   operation_.reset();
   request_.reset();
+  found_.reset();
   places_ = {};
   message_ = transport::Message();
   admission::Permit& permit = turn_.permit();

@@ -20,11 +20,15 @@ absl::Status RunQuantize(const Options& options);
 absl::Status RunDequantize(const Options& options);
 absl::Status RunCalibrate(const Options& options);
 absl::Status RunEmbeddings(const Options& options);
+absl::Status RunParameters(const Options& options);
 absl::Status RunInspect(const Options& options);
 absl::Status RunInfo(const Options& options);
 absl::Status RunHealth(const Options& options);
 
 // What several commands share.
+
+// The server of --address, else the one whose environment this is, else the default.
+absl::StatusOr<std::string> AddressOf(const Options& options);
 
 // How the flags say that a server is spoken to.
 client::ClientOptions ClientOptionsOf(const Options& options, absl::Duration timeout);

@@ -196,6 +196,27 @@ Flags& Flags::Calibrate() {
   return Column();
 }
 
+Flags& Flags::Stored() {
+  StoredFlags& s = o_->stored;
+  command_->add_option("word", s.words, "put: NAME [FILE]; get: REFERENCE; list: [PREFIX]")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  Text("--for", &s.kind, "put: quantize (default), which dequantize takes as well, or embeddings")
+      ->check(CLI::IsMember({"quantize", "embeddings"}));
+  Text("--type", &o_->method.type,
+       "Type of y, and of --zero_point (default: what the FILE is for, else uint8)");
+  Text("--preset", &o_->embeddings.preset,
+       absl::StrCat("With --for=embeddings: whose codes: ", absl::StrJoin(PresetNames(), " ")));
+  command_
+      ->add_option("--dimensions", o_->embeddings.dimensions,
+                   "With --for=embeddings: use only the first so many values; 0 (default): all")
+      ->check(Integer(0, INT64_MAX));
+  command_->add_flag("--normalize", o_->embeddings.normalize,
+                     "With --for=embeddings: divide each embedding by its length first");
+  Text("-o,--output", &o_->output, "get: where to write the set, as the server has it");
+  command_->add_flag("--force", o_->force, "get: write over a file that exists");
+  return *this;
+}
+
 Flags& Flags::Bins() {
   command_->add_option("--bins", o_->bins, "Lines of a histogram (default 16)")
       ->check(Integer(1, 1000));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -73,6 +72,19 @@ void AddCommands(CLI::App* app, Options* o) {
       .Embeddings()
       .Engine()
       .Printing();
+  add("parameters",
+      "Store scales or ranges on a server, which has --parameters_dir, for requests that name "
+      "them.\n\n"
+      "  quantctl parameters put NAME ranges.safetensors    what calibrate has written\n"
+      "  quantctl parameters put NAME --scale=0.1,0.2 --zero_point=3,4 --type=int8 --axis=1\n"
+      "  quantctl parameters put NAME ranges.safetensors --for=embeddings --preset=PRESET\n"
+      "  quantctl parameters get NAME@sha256:HEX -o FILE    its sha256sum is HEX\n"
+      "  quantctl parameters list [PREFIX]")
+      .Stored()
+      .Given()
+      .Granularity()
+      .Address("The server; default: the first of QUANTD_LISTEN, else 127.0.0.1:50051")
+      .Printing();
   Flags inspect =
       add("inspect",
           "Show what a tensor file holds: types, shapes, statistics, histograms; of quantized "
@@ -141,6 +153,10 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
                                 " is no command, embeddings quantize is one"),
                    "embeddings");
     }
+    words.erase(words.begin() + 1);
+  }
+  if (words[0] == "parameters" && words.size() > 1 && !absl::StartsWith(words[1], "-")) {
+    line.options.stored.action = words[1];
     words.erase(words.begin() + 1);
   }
   const std::vector<std::string> commands = NamesOf(&app);

@@ -27,10 +27,17 @@ struct CalibrateFlags {
   double percentile = 0;
 };
 
+// What parameters is asked for, beside what the requests' flags say.
+struct StoredFlags {
+  std::string action;  // "put", "get", "list", or what is none
+  std::vector<std::string> words;
+  std::string kind = "quantize";
+};
+
 // The flags of the same names.
 struct Options {
-  std::string command;  // "quantize", "dequantize", "calibrate", "embeddings", "inspect", "info"
-                        // or "health"
+  std::string command;  // "quantize", "dequantize", "calibrate", "embeddings", "parameters",
+                        // "inspect", "info" or "health"
   std::string input, output;
   std::string only, skip, report, against, output_type, address, simd, service;
   std::vector<int64_t> shape;
@@ -38,6 +45,7 @@ struct Options {
   bool all = false, force = false, json = false, quiet = false;
   EmbeddingFlags embeddings;
   CalibrateFlags calibrate;
+  StoredFlags stored;
   std::string column = "embedding";
   double timeout = 300;
   int threads = 0, bins = 16;

@@ -88,8 +88,8 @@ class Client {
   // The first 4,096 that begin with `prefix`, in the order of their bytes.
   absl::StatusOr<std::vector<std::string>> ListParameters(const std::string& prefix = "");
 
-  // Calls from above, started: `done` is called once, from a thread of gRPC's, with what the call above
-  // would have returned. It should be quick, and may start other calls.
+  // Calls from above, started: `done` is called once, from a thread of gRPC's, with what the call
+  // above would have returned. It should be quick, and may start other calls.
   AsyncCall QuantizeAsync(Tensor x, Tensor scale, std::optional<Tensor> zero_point,
                           QuantizeOptions options,
                           std::function<void(absl::StatusOr<Quantized>)> done);

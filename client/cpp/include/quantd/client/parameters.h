@@ -35,8 +35,8 @@ class StoredParameters {
   // The full reference; puts the set unless that was done before, or if `again`.
   absl::StatusOr<std::string> Put(bool again = false);
 
-  // What `call`, which is given the reference, returns: an absl::StatusOr. It is called a second time
-  // where the server turns out to lack the set. Errors of PutParameters.
+  // What `call`, which is given the reference, returns: an absl::StatusOr. It is called a second
+  // time where the server turns out to lack the set. Errors of PutParameters.
   template <typename Call>
   auto Use(Call call) -> decltype(call(std::string())) {
     absl::StatusOr<std::string> reference = Put();
