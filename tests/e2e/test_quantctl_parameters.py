@@ -78,3 +78,35 @@ def test_what_is_wrong(start, tmp_path):
     ):
         got, out, error = quantctl("parameters", *words, address=server.address)
         assert (got, out) == (code, "") and text in error and error.count("\n") == 1, (words, got, error)
+
+
+def test_files_by_stored_parameters(start, tmp_path):
+    """The same bytes as the flags that the set is made of."""
+    (tmp_path / "sets").mkdir()
+    server = start(f"--parameters_dir={tmp_path / 'sets'}")
+    np.save(tmp_path / "x.npy", np.random.default_rng(5).normal(size=(50, 6)).astype(np.float32))
+    flags = ["--scale=0.1,0.2,0.3,0.4,0.5,0.6", "--type=int8", "--axis=1"]
+    code, out, error = quantctl("parameters", "put", "linear", *flags, address=server.address)
+    assert code == 0, error
+    reference = out.strip()
+    here, there = tmp_path / "here.safetensors", tmp_path / "there.safetensors"
+    assert quantctl("quantize", tmp_path / "x.npy", "-o", here, *flags)[0] == 0
+    code, _, error = quantctl("quantize", tmp_path / "x.npy", "-o", there, f"--parameters={reference}", address=server.address)
+    assert code == 0, error
+    assert here.read_bytes() == there.read_bytes()
+    code, out, error = quantctl("parameters", "put", "unit", "--for=embeddings", "--preset=usearch-i8", "--dimensions=4", address=server.address)
+    assert code == 0, error
+    unit = out.strip()
+    assert quantctl("embeddings", "quantize", tmp_path / "x.npy", "-o", tmp_path / "a.npy", "--preset=usearch-i8", "--dimensions=4")[0] == 0
+    code, _, error = quantctl("embeddings", "quantize", tmp_path / "x.npy", "-o", tmp_path / "b.npy", f"--parameters={unit}", address=server.address)
+    assert code == 0, error
+    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
+    for words, code, text in (
+        (["quantize", f"--parameters={reference}", "--type=int8"], 2, "--parameters"),
+        (["quantize", f"--parameters={unit}"], 1, "embeddings"),
+        (["quantize", "--parameters=nobody"], 1, "nobody"),
+        (["quantize", "--parameters=../a"], 1, "../a"),
+    ):
+        got, _, error = quantctl(words[0], tmp_path / "x.npy", "-o", tmp_path / "c.npy", *words[1:], address=server.address)
+        assert got == code and text in error, error
+    assert quantctl("quantize", tmp_path / "x.npy", "-o", tmp_path / "c.npy", f"--parameters={reference}")[0] == 2

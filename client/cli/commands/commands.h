@@ -11,6 +11,7 @@
 #include "commands/options.h"
 #include "commands/report.h"
 #include "engine/engine.h"
+#include "engine/stored_set.h"
 #include "files/output.h"
 #include "quantd/client/options.h"
 
@@ -35,6 +36,9 @@ client::ClientOptions ClientOptionsOf(const Options& options, absl::Duration tim
 
 // The engine that the flags choose.
 absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options);
+// The stored set of --parameters. INVALID_ARGUMENT without --address, or beside `others`: whether
+// flags say what a set says.
+absl::StatusOr<StoredSet> StoredSetOf(const Options& options, bool others);
 
 // What the files and states of a calibration come to. `read`: gets the files that were read.
 absl::StatusOr<Calibrated> RunCalibration(const Options& options, const CalibrationOptions& what,

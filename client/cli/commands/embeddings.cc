@@ -74,6 +74,31 @@ TensorView ViewOf(const Calibration& calibration, int64_t dimensions, std::vecto
   return view;
 }
 
+// Of the preset and its flags, or of a stored set, which is then in `stored`.
+absl::StatusOr<QuantizeEmbeddingsParameters> ParametersOf(const Options& options,
+                                                          StoredSet* stored) {
+  const EmbeddingFlags& flags = options.embeddings;
+  const bool ignore = options.method.non_finite == "ignore";
+  if (!options.stored.reference.empty()) {
+    const bool others = !flags.preset.empty() || !flags.ranges.empty() || flags.dimensions != 0 ||
+                        flags.normalize || flags.calibrate || ignore;
+    absl::StatusOr<StoredSet> found = StoredSetOf(options, others);
+    if (!found.ok()) return found.status();
+    *stored = *std::move(found);
+    return stored->ForEmbeddings();
+  }
+  if (flags.preset.empty()) {
+    return absl::InvalidArgumentError(
+        "--preset is required, or --parameters; see quantctl embeddings --help");
+  }
+  absl::StatusOr<QuantizeEmbeddingsParameters> parameters = PresetOf(flags.preset);
+  if (!parameters.ok()) return parameters;
+  parameters->dimensions = flags.dimensions;
+  parameters->normalize = flags.normalize;
+  if (ignore) parameters->non_finite = NonFinite::kIgnore;
+  return parameters;
+}
+
 }  // namespace
 
 absl::Status RunEmbeddings(const Options& options) {
@@ -83,7 +108,8 @@ absl::Status RunEmbeddings(const Options& options) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.output, ": codes of embeddings are written as a .npy"));
   }
-  absl::StatusOr<QuantizeEmbeddingsParameters> parameters = PresetOf(options.embeddings.preset);
+  StoredSet stored;
+  absl::StatusOr<QuantizeEmbeddingsParameters> parameters = ParametersOf(options, &stored);
   if (!parameters.ok()) return parameters.status();
   if (absl::Status good = CheckCalibrate(options, *parameters); !good.ok()) return good;
   Input x, ranges;
@@ -95,9 +121,6 @@ absl::Status RunEmbeddings(const Options& options) {
     if (!status.ok()) return status;
     parameters->ranges = ranges.view;
   }
-  parameters->dimensions = options.embeddings.dimensions;
-  parameters->normalize = options.embeddings.normalize;
-  if (options.method.non_finite == "ignore") parameters->non_finite = NonFinite::kIgnore;
   parameters->report_error =
       options.method.report_error && parameters->recipe != EmbeddingRecipe::kBits;
   absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
@@ -136,7 +159,7 @@ absl::Status RunEmbeddings(const Options& options) {
   if (!status.ok()) return OperationError(status, "quantize", "");
   if (parameters->report_error) report.error = error;
   report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
-  report.name = options.embeddings.preset;
+  report.name = stored.set == nullptr ? options.embeddings.preset : stored.reference;
   report.input_type = plan->input_type;
   report.output_type = plan->output_type;
   report.shape = plan->shape;
@@ -144,9 +167,9 @@ absl::Status RunEmbeddings(const Options& options) {
   report.bytes_after = plan->output_bytes;
   Json document = {{"input", options.input},
                    {"output", options.output},
-                   {"preset", options.embeddings.preset},
                    {"shape", ShapeJson(plan->output_shape)},
                    {"tensors", Json::array({ToJson(report)})}};
+  document[stored.set == nullptr ? "preset" : "parameters"] = report.name;
   std::string text = ToText(report);
   if (found.ok()) {
     // Codes without their ranges would be of no use: these come first.

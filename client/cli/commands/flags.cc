@@ -131,8 +131,7 @@ Flags& Flags::Back() {
 
 Flags& Flags::Embeddings() {
   EmbeddingFlags& e = o_->embeddings;
-  Text("--preset", &e.preset, absl::StrCat("Whose codes: ", absl::StrJoin(PresetNames(), " ")))
-      ->required();
+  Text("--preset", &e.preset, absl::StrCat("Whose codes: ", absl::StrJoin(PresetNames(), " ")));
   Text("--ranges", &e.ranges,
        "For the int8 and uint8 of sentence-transformers: a .npy of two rows, the lowest and the "
        "highest value of each dimension, float; or what calibrate --axis=-1 writes");
@@ -214,6 +213,13 @@ Flags& Flags::Stored() {
                      "With --for=embeddings: divide each embedding by its length first");
   Text("-o,--output", &o_->output, "get: where to write the set, as the server has it");
   command_->add_flag("--force", o_->force, "get: write over a file that exists");
+  return *this;
+}
+
+Flags& Flags::Named() {
+  Text("--parameters", &o_->stored.reference,
+       "With --address: stored parameters (quantctl parameters) in place of the flags that say the "
+       "same; each tensor goes in one message");
   return *this;
 }
 

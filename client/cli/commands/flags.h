@@ -29,6 +29,7 @@ class Flags {
   Flags& Column();
   Flags& Inputs(const char* what);
   Flags& Calibrate();
+  Flags& Named();
   Flags& Stored();
   Flags& Bins();
   Flags& Engine();

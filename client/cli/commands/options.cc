@@ -37,6 +37,7 @@ void AddCommands(CLI::App* app, Options* o) {
       .All()
       .Given()
       .Rounding()
+      .Named()
       .Engine()
       .Printing();
   add("dequantize",
@@ -70,6 +71,7 @@ void AddCommands(CLI::App* app, Options* o) {
           "A .npy, a .fvecs (each embedding with its length before it), or a .jsonl (one a line)")
       .Output()
       .Embeddings()
+      .Named()
       .Engine()
       .Printing();
   add("parameters",

@@ -64,8 +64,11 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::
                                                         const SlabLimits& limits = {});
 
 // Sends each tensor, whole, to a server. UNAVAILABLE when nobody answers.
+// `parameters`: the stored set that Quantize and QuantizeEmbeddings name, instead of sending what
+// they are given beside x and report_error.
 absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& address,
-                                                         const client::ClientOptions& options);
+                                                         const client::ClientOptions& options,
+                                                         const std::string& parameters = "");
 
 }  // namespace quantd::cli
 

@@ -1,6 +1,11 @@
 """calibrate by the real server: pieces, orders and kinds of clients give the same, and quantd.local() does."""
 
 import asyncio
+import itertools
+import subprocess
+import sys
+import threading
+import time
 
 import ml_dtypes
 import numpy as np
@@ -89,3 +94,56 @@ def test_many_calibrations_at_once(server):
     for found, x in zip(run_async(server.address, use), inputs):
         assert found.elements == x.size
         same(found, server.calibrate(x, return_state=True))
+
+
+INTERRUPT = """
+import itertools, os, signal, sys, threading
+import numpy as np, quantd
+signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background of a shell it is ignored
+def endless():
+    for i in itertools.count():
+        if i == 20:
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        yield np.ones(1 << 16, np.float32)
+with quantd.Client(sys.argv[1]) as client:
+    try:
+        client.calibrate(endless())
+    except KeyboardInterrupt:
+        print("interrupted", client.calibrate(np.ones(5, np.float32)).elements)
+"""
+
+
+def test_ctrl_c(server):
+    done = subprocess.run([sys.executable, "-c", INTERRUPT, server.address], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "interrupted 5\n", done.stderr
+
+
+def test_sixteen_threads_and_calls_that_fail_leave_none_behind(server):
+    """Good calls and bad ones by one client; gRPC's thread of each call ends with it."""
+    wanted = [server.calibrate(X * np.float32(i + 1), return_state=True) for i in range(16)]
+    bad = X.copy()
+    bad[3, 4, 5] = np.nan
+    failures = []
+
+    def work(i):
+        try:
+            for _ in range(5):
+                same(server.calibrate((row for row in X * np.float32(i + 1)), return_state=True), wanted[i])
+                with pytest.raises(quantd.InvalidArgumentError, match="is nan"):
+                    server.calibrate(itertools.chain(X, bad, itertools.repeat(X[0])))
+                with pytest.raises(ZeroDivisionError):
+                    server.calibrate(X / (i - j) if j != i else 1 // 0 for j in range(100, -1, -1))
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    before = threading.active_count()
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    end = time.monotonic() + 20
+    while threading.active_count() > before + 1 and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not failures and threading.active_count() <= before + 1
