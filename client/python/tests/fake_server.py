@@ -15,7 +15,7 @@ import numpy as np
 
 from quantd import QuantdError, messages
 from quantd.local_parameters import LocalSets
-from quantd.types import from_message, to_message
+from quantd.types import DataType, from_message, integer_range, to_message
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "conformance"))
 import oracle  # noqa: E402
@@ -159,8 +159,10 @@ def calibrate(requests, context):
             found = x.min(axis=other), x.max(axis=other)
             low, high = found if low is None else (np.minimum(low, found[0]), np.maximum(high, found[1]))
             elements += x.size
-    scale = ((np.maximum(high, 0) - np.minimum(low, 0)) / np.float32(255)).astype(np.float32)
-    zero_point = np.rint(-np.minimum(low, 0) / scale).astype(np.uint8)
+    kind = DataType(options.output_type or DataType.UINT8)
+    lowest, highest = integer_range(kind)
+    scale = ((np.maximum(high, 0) - np.minimum(low, 0)) / np.float32(highest - lowest)).astype(np.float32)
+    zero_point = np.rint(lowest - np.minimum(low, 0) / scale).astype(kind.dtype)
     tensors = {"scale": scale, "zero_point": zero_point, "range": np.stack([low, high])}
     return messages.CalibrateResponse(
         **{name: to_message(messages.Tensor, np.asarray(value)) for name, value in tensors.items()}, elements=elements)

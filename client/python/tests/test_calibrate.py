@@ -1,5 +1,4 @@
-"""calibrate over the wire, by Client and AsyncClient: what is sent and when, what is made again, what iterators raise, and the
-answers of the real server."""
+"""calibrate over the wire, by Client and AsyncClient: what is sent and when, what is made again, and what iterators raise."""
 
 import asyncio
 import itertools
@@ -8,7 +7,6 @@ import threading
 import time
 
 import grpc
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -90,19 +88,12 @@ def test_what_is_sent(calibrate):
 
 
 def test_large_arrays_go_in_pieces(calibrate):
-    """Each under the message limit, with all of the axis, and together the same values."""
-    for axis in (None, 0, 1, 2, -1):
-        for x in (BIG, BIG[:, ::2], BIG.T):
-            try:
-                sent, _ = seen_by(calibrate, x, axis=axis)
-            except quantd.InvalidArgumentError:
-                pytest.fail("the canned answer has no axis")
-            except quantd.QuantdError as error:  # the canned answer has one scale
-                assert axis is not None and "wrong" in str(error)
-                continue
-            pieces = [from_message(m.x) for m in sent[1:]]
-            assert len(pieces) >= 3 and max(len(m.SerializeToString()) for m in sent) <= 1 << 20
-            assert sorted(np.concatenate([p.reshape(-1) for p in pieces]).tolist()) == sorted(x.reshape(-1).tolist())
+    """Each under the message limit, and together the same values."""
+    for x in (BIG, BIG[:, ::2], BIG.T):
+        sent, _ = seen_by(calibrate, x)
+        pieces = [from_message(m.x).reshape(-1) for m in sent[1:]]
+        assert len(pieces) >= 3 and max(len(m.SerializeToString()) for m in sent) <= 1 << 20
+        assert bits(np.sort(np.concatenate(pieces))) == bits(np.sort(x.reshape(-1)))
 
 
 def test_pieces_have_all_of_the_axis():
@@ -148,8 +139,6 @@ def test_no_more_is_taken_than_is_sent(calibrate):
 
 
 def test_an_endless_iterator_ends_with_its_timeout(calibrate):
-    taken = []
-
     def answer(items, context):
         for _ in items:
             pass
@@ -157,10 +146,9 @@ def test_an_endless_iterator_ends_with_its_timeout(calibrate):
 
     with RawServer(GetServerInfo=info(), Calibrate=answer) as server:
         with pytest.raises(quantd.DeadlineExceededError):
-            calibrate(server.address, counted(itertools.repeat(X), taken), timeout=0.5)
+            calibrate(server.address, itertools.repeat(X), timeout=0.5)
         with pytest.raises(quantd.DeadlineExceededError):
             calibrate(server.address, itertools.repeat(X), timeout=0)
-    assert len(taken) > 1
 
 
 class Mine(Exception):
@@ -361,13 +349,13 @@ def test_a_failed_call_does_not_wait_for_a_slow_iterator():
 
 
 def test_a_task_that_is_cancelled_cancels_its_call():
-    ended = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
 
     def answer(items, context):
         context.add_callback(ended.set)
         try:
             for _ in items:
-                pass
+                begun.set()
         except grpc.RpcError:
             pass
         return ANSWER
@@ -379,91 +367,14 @@ def test_a_task_that_is_cancelled_cancels_its_call():
 
     async def use(client):
         for xs in (endless(), itertools.repeat(X)):
+            begun.clear()
             ended.clear()
-            task = asyncio.ensure_future(client.calibrate(xs))
-            await asyncio.sleep(0.2)
+            task, wait = asyncio.ensure_future(client.calibrate(xs)), asyncio.get_running_loop().run_in_executor
+            assert await wait(None, begun.wait, 20)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert await asyncio.get_running_loop().run_in_executor(None, ended.wait, 20)
+            assert await wait(None, ended.wait, 20)
 
     with RawServer(GetServerInfo=info(), Calibrate=answer) as server:
         run_async(server.address, use)
-
-
-# --- the real server -------------------------------------------------------------------------------------------------------
-
-
-def same(a, b):
-    assert repr(a) == repr(b)
-    for name in ("scale", "zero_point", "range"):
-        x, y = getattr(a, name), getattr(b, name)
-        assert (x is None) == (y is None) and (x is None or (x.dtype, x.shape, bits(x)) == (y.dtype, y.shape, bits(y)))
-    assert a.state == b.state
-
-
-@pytest.fixture(scope="module")
-def server(large):
-    if "calibrate" not in large.info().extensions:
-        pytest.skip("this server has no Calibrate")
-    return large
-
-
-@pytest.mark.parametrize("method", ["min_max", "percentile", "entropy", "mse"])
-@pytest.mark.parametrize("axis", [None, 0, -1])
-def test_pieces_orders_and_kinds_of_clients_give_the_same(server, small, calibrate, method, axis):
-    options = dict(method=method, axis=axis, return_state=True, output_type="int8", symmetry="symmetric")
-    x = BIG[:, :, :200] if method == "entropy" or axis == -1 else BIG
-    wanted = server.calibrate(x, **options)
-    same(calibrate(small.address, x, **options), wanted)
-    if axis != 0:
-        same(calibrate(small.address, (x[i : i + 1] for i in reversed(range(8))), **options), wanted)
-        halves = [server.calibrate(part, **options).state for part in (x[3:], x[:3])]
-        same(calibrate(small.address, states=halves, **options), wanted)
-
-
-def test_in_process_gives_the_same(server):
-    pytest.importorskip("quantd_core", reason="quantd-core is not installed: ./tests/run.sh engine builds it")
-    with quantd.local() as local:
-        for x in (X, X.astype(np.float16), X.astype(ml_dtypes.bfloat16), (X * 100).astype(np.int32)):
-            for method in ("min_max", "percentile", "entropy", "mse"):
-                for output_type in ("uint8", "int4", "uint16") + (("float8_e4m3fn",) if method[0] in "mp" and method != "mse" else ()):
-                    for axis in (None, 1):
-                        options = dict(method=method, output_type=output_type, axis=axis, return_state=True)
-                        same(server.calibrate(x, **options), local.calibrate(x, **options))
-        for wrong in (dict(xs=X, axis=3), dict(xs=X, output_type="float8_e5m2"), dict(xs=X, method="percentile", percentile=3.0),
-                      dict(xs=[X, X[:, :3]], axis=1), dict(xs=[]), dict(xs=X, states=[b"QDC1"]), dict(xs=np.float32([1, np.inf])),
-                      dict(xs=np.uint8([1]))):
-            with pytest.raises(quantd.InvalidArgumentError) as theirs:
-                server.calibrate(**wrong)
-            with pytest.raises(quantd.InvalidArgumentError) as ours:
-                local.calibrate(**wrong)
-            assert theirs.value.field == ours.value.field, wrong
-
-
-def test_it_goes_into_quantize_and_quantize_embeddings(server):
-    found = server.calibrate(X, output_type="int8", axis=1)
-    y = server.quantize(X, **found.quantize_arguments())
-    assert y.y.dtype == np.int8 and y.dequantize().y.shape == X.shape
-    ranges = server.calibrate(X.reshape(-1, 25), method="percentile", axis=1).range
-    assert server.quantize_embeddings(X, preset="sentence-transformers-uint8", ranges=ranges).y.shape == X.shape
-
-
-def test_many_calibrations_at_once(server):
-    """A hundred tasks over one connection, each with an iterator of its own."""
-    inputs = [X * np.float32(i + 1) for i in range(100)]
-
-    async def each(client, x):
-        async def rows():
-            for row in x:
-                yield row
-                await asyncio.sleep(0)
-
-        return await client.calibrate(rows(), return_state=True)
-
-    async def use(client):
-        return await asyncio.gather(*(each(client, x) for x in inputs))
-
-    for found, x in zip(run_async(server.address, use), inputs):
-        assert found.elements == x.size
-        same(found, server.calibrate(x, return_state=True))

@@ -37,10 +37,11 @@ TEST(Reference, FullOnesAndNames) {
 
 TEST(Reference, WhatIsNone) {
   for (const std::string& bad :
-       {std::string(), "@sha256:" + kHex, "a@sha256:", "a@sha256:" + kHex.substr(1),
-        "a@sha256:" + kHex + "a", "a@sha256:" + std::string(64, 'A'),
-        "a@sha256:" + std::string(64, 'g'), "a@md5:" + kHex, "a@" + kHex, "a@sha256:" + kHex + "@",
-        "../a@sha256:" + kHex, "a/b", "a@sha256:../" + kHex.substr(3), std::string(100'000, 'a')}) {
+       std::vector<std::string>{"", "@sha256:" + kHex, "a@sha256:", "a@sha256:" + kHex.substr(1),
+                                "a@sha256:" + kHex + "a", "a@sha256:" + std::string(64, 'A'),
+                                "a@sha256:" + std::string(64, 'g'), "a@md5:" + kHex, "a@" + kHex,
+                                "a@sha256:" + kHex + "@", "../a@sha256:" + kHex, "a/b",
+                                "a@sha256:../" + kHex.substr(3), std::string(100'000, 'a')}) {
     const auto parsed = ParseReference(bad, "reference");
     EXPECT_TRUE(absl::IsInvalidArgument(parsed.status())) << bad.substr(0, 100);
     EXPECT_EQ(ErrorField(parsed.status()), "reference");
