@@ -113,6 +113,7 @@ def test_calibration_takes_all_of_the_column(engine, files, group):
     pq.write_table(table(lists(X)), source, row_group_size=group)
     quantd.arrow.quantize_parquet(source, target, column="embedding", client=engine, calibrate=True, preset="sentence-transformers-uint8")
     np.testing.assert_array_equal(quantd.arrow.codes_metadata(target)["embedding"]["ranges"], RANGES)
+    np.testing.assert_array_equal(engine.calibrate(X, method="min_max", axis=1).range, RANGES)
     after = check(engine, source, target, **options("sentence-transformers-uint8"))
     assert array(after["embedding"]).min() == 0
 

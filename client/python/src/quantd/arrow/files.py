@@ -82,7 +82,7 @@ def _calibrated(file: pq.ParquetFile, column: str, width: int, nulls: str, dimen
     if not np.isfinite(ranges).all():
         dimension = int(np.argmin(np.isfinite(ranges).all(axis=0)))
         raise ValueError(f"calibrate: dimension {dimension} of column {column!r} has no finite range; NaN and infinities have none")
-    return ranges
+    return ranges + np.float32(0)  # which makes 0 of -0: equal columns have equal ranges
 
 
 def _description(options: Dict[str, Any], ranges: Optional[np.ndarray], stored: pa.DataType) -> Dict[str, Any]:
