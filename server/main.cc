@@ -3,6 +3,7 @@
 //
 // Exit codes: 0 after a drain, 2 when an option is wrong or an address, the ready file or threads
 // can't be had, 128 + n when a second signal n came during the drain.
+#include <google/protobuf/stubs/logging.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -120,6 +121,8 @@ int Run(int argc, char** argv) {
   quantd::process::KeepFreedMemory();
   quantd::process::BlockSignals();
   quantd::process::RaiseDescriptorLimit();
+  // Its parser writes a line about every string that is no UTF-8, for anybody who sends one.
+  google::protobuf::SetLogHandler(nullptr);
 
   absl::StatusOr<CommandLine> command_line = quantd::server::ParseCommandLine(argc, argv);
   if (!command_line.ok()) return Refuse(command_line.status());

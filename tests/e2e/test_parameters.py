@@ -243,6 +243,10 @@ def test_bytes_that_are_no_message(server):
         call = server.channel().unary_unary("/quantd.v1.ParametersService/" + method)
         for message in (b"\xff", b"\x0a\xff\xff\xff\xff\x0f", b"\x12\x05\x0a", b"\x0b"):
             assert code_of(call, message)[0] == "INVALID_ARGUMENT", (method, message)
+    # A name that is no UTF-8 is refused, and is nobody's line in the log but ours.
+    call = server.channel().unary_unary("/quantd.v1.QuantizationService/Quantize")
+    assert code_of(call, b"\x82\x01\x02\xff\xfe")[0] == "INVALID_ARGUMENT"
+    assert "libprotobuf" not in server.log()
 
 
 def test_the_largest_set_and_larger_ones(server, folder):

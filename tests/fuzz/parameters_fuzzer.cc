@@ -3,6 +3,8 @@
 // Held to: no crash; a message is taken apart exactly when protobuf's parser takes it; what is
 // stored can be read, is its own encoding, and means to protobuf what the message meant; a
 // reference is its own text and never a path.
+#include <google/protobuf/stubs/logging.h>
+
 #include <cstdint>
 #include <string>
 
@@ -94,6 +96,7 @@ std::string RandomInput(Random& random) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace quantd;  // NOLINT(google-build-using-namespace)
+  static const google::protobuf::LogSilencer silencer;
   const std::string text(reinterpret_cast<const char*>(data), size);
   fuzz::CheckMessage({data, size}, text);
   fuzz::CheckFile(text);
