@@ -14,7 +14,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "quantd/targets.h"
-#include "quantd/v1/quantization.pb.h"
 #include "server/access/session.h"
 #include "server/admission/admission.h"
 #include "server/drain_log.h"
@@ -32,13 +31,16 @@
 #include "server/router.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/calls.h"
+#include "server/server_info.h"
 #include "server/services/channelz.h"
 #include "server/services/health.h"
 #include "server/services/one_answer.h"
+#include "server/services/parameters.h"
 #include "server/services/reflection.h"
 #include "server/trace/tracer.h"
 #include "server/transport/transport.h"
 #include "server/transport_limits.h"
+#include "server/transport_readings.h"
 
 namespace quantd::server {
 namespace {
@@ -46,25 +48,6 @@ namespace {
 using wire::Method;
 
 std::string Http2Version() { return absl::StrCat("nghttp2/", nghttp2_version(0)->version_str); }
-
-std::string Info(const Options& options) {
-  v1::GetServerInfoResponse info;
-  info.set_version(QUANTD_VERSION);
-  info.set_target(std::string(CurrentTarget()));
-  for (const std::string& target : SupportedTargets()) info.add_supported_targets(target);
-  info.set_threads(options.threads);
-  info.set_max_message_bytes(options.memory.max_message);
-  info.set_memory_budget_bytes(options.memory.requests);
-  info.add_extensions("stream");
-  info.add_extensions("embeddings");
-  if (!options.shared_memory_dir.empty()) info.add_extensions("shared_memory");
-  return info.SerializeAsString();
-}
-
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
-}
 
 }  // namespace
 
@@ -89,12 +72,13 @@ struct Server::Components {
                 executors,
                 policy,
                 o.memory.max_message,
-                absl::ToChronoNanoseconds(o.queue_timeout)},
+                absl::ToChronoNanoseconds(o.queue_timeout),
+                absl::ToChronoNanoseconds(o.stall_timeout)},
         router(metrics, admission, g.tokens.get()),
         shared{router, pool, receiving, TransportLimits(o), g.certificates.get()},
-        health({std::string(wire::kServiceName)}, pool),
+        health({std::string(wire::kServiceName), std::string(wire::kParametersServiceName)}, pool),
         channelz(metrics, pool),
-        info(Info(o)),
+        info(ServerInfo(o)),
         memory_keeper([this] {
           pool.GiveBack();
           if (regions::Regions* const some = swept) some->Sweep();
@@ -123,6 +107,8 @@ struct Server::Components {
   metrics::Metrics metrics;
   std::unique_ptr<regions::Regions> regions;
   std::atomic<regions::Regions*> swept{nullptr};  // the same, once it is there
+  std::unique_ptr<parameters::Library> library;   // null: no sets are stored
+  std::unique_ptr<parameters::Worker> worker;     // of the library
   std::unique_ptr<trace::Tracer> tracer;          // before the first call; null: off
   rpc::Calls calls;
   rpc::Backend backend;
@@ -147,10 +133,6 @@ struct Server::Components {
 };
 
 metrics::Readings Server::Components::Read() const {
-  const auto relaxed = [](const auto& value) {
-    return static_cast<double>(value.load(std::memory_order_relaxed));
-  };
-  const transport::Counters& counters = shared.counters;
   metrics::Readings now;
   now.inflight_requests = static_cast<double>(admission.inflight_requests());
   now.inflight_bytes = static_cast<double>(admission.inflight_bytes());
@@ -165,25 +147,9 @@ metrics::Readings Server::Components::Read() const {
   }
   now.busy_cores = cores.busy();
   now.cores = cores.total();
-  now.calls = relaxed(counters.calls);
-  now.connections = relaxed(counters.connections);
-  now.connections_accepted = relaxed(counters.accepted);
-  static_assert(transport::kConnectionEnds == metrics::kConnectionEnds.size());
-  for (size_t i = 0; i < counters.ended.size(); ++i) {
-    now.connections_ended[i] = relaxed(counters.ended[i]);
-  }
-  static_assert(access::kRefusals == metrics::kHandshakeRefusals.size());
-  for (size_t i = 0; i < counters.refused_handshakes.size(); ++i) {
-    now.handshakes_refused[i] = relaxed(counters.refused_handshakes[i]);
-  }
+  ReadCounters(shared.counters, now);
   now.certificate_expires = gate.CertificateEnd();
-  now.connections_throttled = relaxed(counters.guard(transport::Guard::kConnectionThrottled));
-  now.answers_stalled = relaxed(counters.guard(transport::Guard::kAnswerStalled));
   now.draining = draining ? 1 : 0;
-  static_assert(transport::kGuards + 1 == metrics::kGuardActions.size());
-  for (size_t i = 0; i < counters.guards.size(); ++i) {
-    now.guard_actions[i] = relaxed(counters.guards[i]);
-  }
   now.guard_actions.back() = static_cast<double>(regions::CountDamaged());
   now.log_lines = static_cast<double>(log::Written());
   const log::Lost lost = log::CountLost();
@@ -213,11 +179,22 @@ void Server::Components::AddRoutes() {
         counted);
   };
   for (const wire::MethodInfo& info_of : wire::kMethods) {
-    const std::string path = absl::StrCat("/", wire::kServiceName, "/", info_of.name);
     const Method method = info_of.method;
+    const std::string path = absl::StrCat("/", wire::ServiceOf(method), "/", info_of.name);
     if (method == Method::kStream) {
       router.Add(
           path, [this](transport::Stream& stream) { rpc::ServeStream(calls, backend, stream); },
+          method);
+    } else if (method == Method::kCalibrate) {
+      router.Add(
+          path, [this](transport::Stream& stream) { rpc::ServeCalibrate(calls, backend, stream); },
+          method);
+    } else if (wire::IsOfParameters(method)) {
+      router.Add(
+          path,
+          [this, method](transport::Stream& stream) {
+            services::ServeParameters(calls, backend, stream, method);
+          },
           method);
     } else if (method == Method::kGetServerInfo) {
       add_one(path, answer_info, &info_of.method);
@@ -273,8 +250,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   }
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
   const loop::Policy policy = loop::PolicyFor(options.threads, options.queues);
-  // Loops and their spare threads, the kernels', and those of memory, probe, HTTP, spans and files.
-  const int threads = policy.loops + policy.spare + policy.cores + 5;
+  // Loops and their spare threads, the kernels', and those of memory, probe, HTTP, spans, files of
+  // certificates and of parameters.
+  const int threads = policy.loops + policy.spare + policy.cores + 6;
   if (absl::Status status = process::TryThreads(threads); !status.ok()) return status;
   auto gate = std::make_unique<Gate>(options);
   if (absl::Status status = gate->Open(); !status.ok()) return status;
@@ -290,6 +268,17 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     c.regions = *std::move(regions);
     c.backend.regions = c.regions.get();
     c.swept = c.regions.get();
+  }
+  if (!options.parameters_dir.empty()) {
+    parameters::Library::Limits limits;
+    limits.most_bytes = options.memory.stored_sets;
+    limits.kept_bytes = limits.most_bytes / 2;
+    auto library = parameters::Library::Open(options.parameters_dir, limits);
+    if (!library.ok()) return library.status();
+    c.library = *std::move(library);
+    c.worker = std::make_unique<parameters::Worker>(static_cast<size_t>(options.max_calls()));
+    c.backend.parameters = c.library.get();
+    c.backend.parameters_worker = c.worker.get();
   }
   if (!options.otlp_endpoint.empty()) {
     absl::StatusOr<trace::Endpoint> endpoint = trace::ParseEndpoint(options.otlp_endpoint);
@@ -383,6 +372,7 @@ void Server::Drain(absl::Duration lame_duck) {
   }
   c.transport->Close();
   while (c.calls.live() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  c.worker.reset();
   c.crew.reset();
   if (c.tracer != nullptr) c.tracer->Close();
 }

@@ -4,6 +4,7 @@
 #   ./tests/run.sh                 every suite that the table below does not call long
 #   ./tests/run.sh unit e2e        these suites
 #   ./tests/run.sh --all           the long ones, too
+#   ./tests/run.sh --changed[=REV] those that a change since REV (HEAD) can break, by tests/suites/changed.py; the long ones with --all
 #   ./tests/run.sh --list          what there is
 #
 # Results lie in build/results, logs in build/logs. tests/suites/README.md says how to add a suite.
@@ -19,7 +20,7 @@ cd "$QUANTD_ROOT" || exit 1
 #   groups: of deploy/packages.sh
 suites_table() {
   cat <<'TABLE'
-arrows       default  -        test                 include arrows, coroutine dialect, file lengths, a README in every room
+arrows       default  -        test                 include arrows, coroutine dialect, file lengths, a README in every room, what documents name
 format       default  -        test                 clang-format, shellcheck, Python's syntax
 proto        default  -        build,test,proto     buf lint, buf breaking against the released contract
 unit         default  release  build,test           C++ unit tests, every case of gtest a case here
@@ -33,6 +34,7 @@ asan         default  -        build,test           tests of core and server, fu
 tsan         default  -        build,test           the rooms with threads, attacks and load, under ThreadSanitizer
 neon         default  -        build,test,neon      the core's unit tests for arm64 (cross-compiled, under qemu)
 clients      long     release  build,test,clients   the clients in other languages (QUANTD_CLIENTS) against the real server, byte for byte
+bulk         long     release  build,test           Ray Data and Dask with the engine in the process, byte for byte
 monitoring_changes long -     build,test           alerts with a changed threshold: some case of theirs must fail
 tsan_e2e     long     -        build,test           all e2e tests against a server under ThreadSanitizer
 soak         long     release  build,test           clients of all kinds at once, for minutes (QUANTD_SOAK_SECONDS)
@@ -46,19 +48,26 @@ names() { suites_table | awk '{ print $1 }'; }
 column() { suites_table | awk -v suite="$1" -v column="$2" '$1 == suite { print $column }'; }
 about() { suites_table | awk -v suite="$1" '$1 == suite { $1 = $2 = $3 = $4 = ""; sub(/^ */, ""); print }'; }
 
-chosen=() left_out=() with_long=false
+chosen=() left_out=() with_long=false changed=
 for argument in "$@"; do
   case $argument in
     --all) with_long=true ;;
+    --changed) changed=HEAD ;;
+    --changed=*) changed=${argument#*=} ;;
     --list) suites_table && exit ;;
     *)
-      [[ -n $(column "$argument" 1) ]] || die "usage: $0 [--all] [--list] [SUITE...]; suites: $(names | tr '\n' ' ')"
+      [[ -n $(column "$argument" 1) ]] || die "usage: $0 [--all] [--changed[=REV]] [--list] [SUITE...]; suites: $(names | tr '\n' ' ')"
       chosen+=("$argument")
       ;;
   esac
 done
 if [[ ${#chosen[@]} -eq 0 ]]; then
-  for suite in $(names); do
+  candidates=$(names)
+  if [[ -n $changed ]]; then
+    candidates=$(python3 "$here/suites/changed.py" "$changed") || die "no suites for the changes since $changed"
+    [[ -n $candidates ]] || { note "nothing has changed since $changed" && exit 0; }
+  fi
+  for suite in $candidates; do
     if [[ $(column "$suite" 2) == long ]] && ! $with_long; then left_out+=("$suite"); else chosen+=("$suite"); fi
   done
 fi
@@ -78,6 +87,8 @@ summary() {
   failed=$(count fail)
   step "Results after $((SECONDS / 60)) min $((SECONDS % 60)) s"
   report_suites
+  note "slowest cases:"
+  report_slowest
   report_lines skip "skipped"
   report_lines fail "FAILED"
   [[ ${#left_out[@]} -eq 0 ]] || note "left out for their length: ${left_out[*]} (by name, or all with --all)"

@@ -15,7 +15,7 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 HERE = Path(__file__).resolve().parent
-CONTRACT = ("quantd/v1/tensor.proto", "quantd/v1/quantization.proto")
+CONTRACT = ("quantd/v1/tensor.proto", "quantd/v1/quantization.proto", "quantd/v1/parameters.proto")
 PRIVATE = "quantd/private.proto"
 
 

@@ -24,6 +24,7 @@ Permit& Permit::operator=(Permit&& other) noexcept {
   Release();
   admission_ = std::exchange(other.admission_, nullptr);
   bytes_ = std::exchange(other.bytes_, 0);
+  held_ = other.held_;
   small_ = other.small_;
   counted_ = std::exchange(other.counted_, false);
   return *this;
@@ -55,9 +56,8 @@ Admission::Admission(const Limits& limits)
           std::max<int64_t>(limits.max_inflight_requests - limits.max_inflight_requests / 4, 1)) {}
 
 bool Admission::Fits(Lane lane, uint64_t bytes) const {
-  const uint64_t all_bytes = bytes_[kSmall] + bytes_[kLarge];
   if (requests_[kSmall] + requests_[kLarge] >= limits_.max_inflight_requests) return false;
-  if (bytes > limits_.memory_budget_bytes - all_bytes) return false;
+  if (bytes > limits_.memory_budget_bytes - all_bytes()) return false;
   if (lane == kSmall) return !LargestWaits();
   // One that is larger than the large ones' part is let in when it is the only one of them.
   if (requests_[kLarge] == 0 && bytes_[kLarge] == 0) return true;
@@ -68,8 +68,9 @@ bool Admission::Fits(Lane lane, uint64_t bytes) const {
 // others that come meanwhile would keep it waiting for ever.
 bool Admission::LargestWaits() const {
   const auto* first = static_cast<const Waiting*>(queues_[kLarge].First());
-  return first != nullptr && first->wish_.bytes > large_bytes_ && requests_[kLarge] == 0 &&
-         bytes_[kLarge] == 0;
+  return first != nullptr && first->wish_.bytes > large_bytes_ &&
+         first->wish_.bytes <= limits_.memory_budget_bytes - held_bytes_ &&
+         requests_[kLarge] == 0 && bytes_[kLarge] == 0;
 }
 
 void Admission::Take(uint64_t bytes, Permit& permit) {
@@ -78,16 +79,43 @@ void Admission::Take(uint64_t bytes, Permit& permit) {
   bytes_[lane] += bytes;
   permit.admission_ = this;
   permit.bytes_ = bytes;
+  permit.held_ = false;
   permit.small_ = lane == kSmall;
   permit.counted_ = true;
 }
 
+absl::Status Admission::Hold(uint64_t bytes, uint64_t spare, Permit& from, Permit& held) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t most = limits_.memory_budget_bytes / 2;
+  if (held.bytes_ > most || bytes > most - held.bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat("the call would hold ", held.bytes_, " and ",
+                                                     bytes, " bytes of memory, the server allows ",
+                                                     most, " (half of --memory_budget_bytes)"));
+  }
+  const uint64_t moved = std::min({spare, from.bytes_, bytes});
+  if (bytes > most - std::min(most, held_bytes_) ||
+      bytes - moved >
+          limits_.memory_budget_bytes - std::min(all_bytes(), limits_.memory_budget_bytes)) {
+    ++holds_refused_;
+    return absl::UnavailableError(absl::StrCat(
+        "the server is busy: calls hold ", held_bytes_, " bytes of memory, and all take ",
+        all_bytes(), "; there is no room for ", bytes, " more; try again later"));
+  }
+  held.admission_ = this;
+  held.held_ = true;
+  held.bytes_ += bytes;
+  held_bytes_ += bytes;
+  if (moved > 0) GiveBack(from, moved, false);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> Admission::Request(const Wish& wish, Waiting& waiting, Permit& permit) {
   const std::lock_guard lock(mutex_);
-  if (wish.bytes > limits_.memory_budget_bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the request needs ", wish.bytes, " bytes of memory, the server allows ",
-                     limits_.memory_budget_bytes, " (--memory_budget_bytes)"));
+  if (wish.bytes > limits_.memory_budget_bytes - wish.held) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the request needs ", wish.bytes, " bytes of memory",
+        wish.held == 0 ? "" : absl::StrCat(" beside the ", wish.held, " that it holds"),
+        ", the server allows ", limits_.memory_budget_bytes, " (--memory_budget_bytes)"));
   }
   const Lane lane = LaneOf(wish.bytes);
   if (queues_[lane].empty() && Fits(lane, wish.bytes)) {
@@ -96,10 +124,10 @@ absl::StatusOr<bool> Admission::Request(const Wish& wish, Waiting& waiting, Perm
   }
   const auto queued = static_cast<int64_t>(queues_[kSmall].size() + queues_[kLarge].size());
   if (queued >= limits_.max_queued_requests) {
-    return absl::UnavailableError(absl::StrCat(
-        "the server is busy: ", requests_[kSmall] + requests_[kLarge], " requests with ",
-        bytes_[kSmall] + bytes_[kLarge], " bytes are being worked on and ", queued,
-        " wait (--max_queued_requests); try again later"));
+    return absl::UnavailableError(
+        absl::StrCat("the server is busy: ", requests_[kSmall] + requests_[kLarge],
+                     " requests with ", all_bytes(), " bytes are being worked on and ", queued,
+                     " wait (--max_queued_requests); try again later"));
   }
   if (queued == 0) crowded_since_ = loop::Clock::now();
   waiting.wish_ = wish;
@@ -122,7 +150,7 @@ bool Admission::Cancel(Waiting& waiting) {
 void Admission::GiveBack(Permit& permit, uint64_t bytes, bool count) {
   const Lane lane = permit.small_ ? kSmall : kLarge;
   permit.bytes_ -= bytes;
-  bytes_[lane] -= bytes;
+  (permit.held_ ? held_bytes_ : bytes_[lane]) -= bytes;
   if (count) {
     permit.counted_ = false;
     --requests_[lane];
@@ -151,7 +179,12 @@ int64_t Admission::inflight_requests() const {
 
 uint64_t Admission::inflight_bytes() const {
   const std::lock_guard lock(mutex_);
-  return bytes_[kSmall] + bytes_[kLarge];
+  return all_bytes();
+}
+
+uint64_t Admission::holds_refused() const {
+  const std::lock_guard lock(mutex_);
+  return holds_refused_;
 }
 
 loop::Clock::duration Admission::crowded_for() const {

@@ -9,6 +9,10 @@
 //   ...                                    // send the answer
 //   permit.Release();                      // or its destructor: the next go on, on their loops
 //
+// A call that keeps something while it waits for its client, or for a permit beside it, holds that
+// memory (Hold): it never waits for it, and what is held is half of the budget at most, so that
+// those who hold can go on.
+//
 // Small requests have a queue of their own and a part of the memory that large ones leave alone, so
 // that they never wait behind large ones. In each queue peers take turns (loop/fair_queue.h), and a
 // peer's own are first come, first served. The queues are bounded: what does not fit is refused at
@@ -55,6 +59,7 @@ class Permit {
   friend class Admission;
   Admission* admission_ = nullptr;
   uint64_t bytes_ = 0;
+  bool held_ = false;
   bool small_ = false;
   bool counted_ = false;
 };
@@ -72,6 +77,7 @@ class Admission {
     uint64_t peer = 0;           // whose turn it is
     loop::Loop* loop = nullptr;  // where `granted` completes
     loop::Event* granted = nullptr;
+    uint64_t held = 0;  // bytes that the same call holds besides
   };
   // A request in the queue. It and its permit stay where they are until `granted` completes.
   class Waiting : public loop::FairQueue::Entry {
@@ -86,6 +92,10 @@ class Admission {
   // do so wait for each other. RESOURCE_EXHAUSTED (names --memory_budget_bytes): these bytes alone
   // are over the budget. UNAVAILABLE: the queue is full; worth a retry.
   absl::StatusOr<bool> Request(const Wish& wish, Waiting& waiting, Permit& permit);
+  // Adds `bytes` to what `held` holds, a Permit that is empty or came from here: at first up to
+  // `spare` of `from`, then of what is free. RESOURCE_EXHAUSTED (names the flag): it would be over
+  // half of the budget. UNAVAILABLE: they are not free now; worth a retry.
+  absl::Status Hold(uint64_t bytes, uint64_t spare, Permit& from, Permit& held);
   // Takes a request out of the queue. False, and nothing happens, when it is not in it.
   bool Cancel(Waiting& waiting);
 
@@ -96,12 +106,15 @@ class Admission {
 
   // Whether somebody would gain if a permit came back.
   bool anyone_waits() const { return queued_requests() > 0; }
+  // How often Hold has said UNAVAILABLE.
+  uint64_t holds_refused() const;
   // For how long somebody has been waiting without a break; 0 when nobody is.
   loop::Clock::duration crowded_for() const;
 
  private:
   friend class Permit;
   enum Lane { kSmall, kLarge };
+  uint64_t all_bytes() const { return bytes_[kSmall] + bytes_[kLarge] + held_bytes_; }
   static Lane LaneOf(uint64_t bytes) { return bytes <= kSmallBytes ? kSmall : kLarge; }
   // REQUIRES for all of these: mutex_ held.
   bool Fits(Lane lane, uint64_t bytes) const;
@@ -117,6 +130,8 @@ class Admission {
   std::array<loop::FairQueue, 2> queues_;
   std::array<uint64_t, 2> bytes_{};
   std::array<int64_t, 2> requests_{};
+  uint64_t held_bytes_ = 0;
+  uint64_t holds_refused_ = 0;
   loop::Clock::time_point crowded_since_;
 };
 

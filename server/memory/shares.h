@@ -14,11 +14,12 @@ struct Shares {
   uint64_t requests = 0;      // requests under permits: their messages, answers and scratch
   uint64_t receiving = 0;     // messages on their way in
   uint64_t region_holes = 0;  // pages of shared memory that the server is the first to touch
+  uint64_t stored_sets = 0;   // sets of parameters: half to keep, half for calls that use others
   uint64_t window = 0;        // what a stream may send unasked
   uint64_t max_message = 0;   // the largest message that has a place
   bool limited_by_receiving = false;  // it is smaller than what was wanted
   // The most that the process takes: below the limit, unless flags say otherwise.
-  uint64_t most() const { return idle + requests + receiving + region_holes; }
+  uint64_t most() const { return idle + requests + receiving + region_holes + stored_sets; }
 };
 
 // What is known of each at its most, hostile peers included (tests/e2e/test_memory.py).
@@ -30,6 +31,8 @@ inline constexpr uint64_t kTlsConnectionBytes = 64 << 10;
 // Of the HTTP port, then.
 inline constexpr uint64_t kTlsHttpConnections = 64;
 inline constexpr uint64_t kCallBytes = 10 << 10;
+// Sets of parameters have no more than that, however much there is.
+inline constexpr uint64_t kMostStoredSets = 128 << 20;
 
 struct Wanted {
   uint64_t requests = 0;   // --memory_budget_bytes; 0: decide here
@@ -40,6 +43,7 @@ struct Wanted {
   uint64_t threads = 0;
   bool tls = false;            // --tls_cert is given
   bool shared_memory = false;  // --shared_memory_dir is given
+  bool parameters = false;     // --parameters_dir is given
 };
 
 constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
@@ -54,6 +58,8 @@ constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
   uint64_t left = limit > shares.idle ? limit - shares.idle : 0;
   if (wanted.shared_memory) shares.region_holes = left / 4;
   left -= shares.region_holes;
+  if (wanted.parameters) shares.stored_sets = std::min(left / 4, kMostStoredSets);
+  left -= shares.stored_sets;
   // A request needs the room of its answer, too.
   shares.requests = wanted.requests != 0 ? wanted.requests : std::max(left / 16 * 9, kLeast);
   const uint64_t rest = left > shares.requests ? left - shares.requests : 0;

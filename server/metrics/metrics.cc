@@ -22,7 +22,7 @@ constexpr absl::string_view kCodeNames[kCodes] = {
     "DataLoss", "Unauthenticated"};
 
 Labels MethodLabels(const wire::MethodInfo& method) {
-  return {Label("grpc_type", method.type), Label("grpc_service", wire::kServiceName),
+  return {Label("grpc_type", method.type), Label("grpc_service", wire::ServiceOf(method.method)),
           Label("grpc_method", method.name)};
 }
 
@@ -36,6 +36,7 @@ bool HasPair(Method operation, const DataTypeInfo& input, const DataTypeInfo& ou
   const auto is_int32 = [](const DataTypeInfo& type) { return type.type == DataType::kInt32; };
   switch (operation) {
     case Method::kQuantize:
+    case Method::kCalibrate:
       return (is_wide(input) || is_int32(input)) && is_narrow(output);
     case Method::kDequantize:
       return (is_narrow(input) || is_int32(input)) && is_wide(output);

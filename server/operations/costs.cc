@@ -62,19 +62,31 @@ Traits TraitsOf(const QuantizeEmbeddingsParameters& request) {
   return {request.x.data_type, output, request.report_error, lengths, request.x.bytes.size()};
 }
 
-}  // namespace
-
-CostKind KindOf(const wire::Request& request) {
-  const Traits traits =
-      std::visit([](const auto& parameters) { return TraitsOf(parameters); }, request.parameters);
-  const bool values = request.output_encoding == wire::Encoding::kValues || !request.packed.empty();
-  size_t index = request.parameters.index();
+CostKind KindOf(size_t operation, const Traits& traits, bool values) {
+  size_t index = operation;
   index = index * kDataTypes.size() + Row(traits.input);
   index = index * kDataTypes.size() + Row(traits.output);
   index = index * 2 + traits.report;
   index = index * 2 + traits.many_scales;
   index = index * 2 + values;
   return {index, std::max(traits.bytes, kLeastBytes)};
+}
+
+}  // namespace
+
+CostKind KindOf(const wire::Request& request) {
+  const Traits traits =
+      std::visit([](const auto& parameters) { return TraitsOf(parameters); }, request.parameters);
+  const bool values = request.output_encoding == wire::Encoding::kValues || !request.packed.empty();
+  return KindOf(request.parameters.index(), traits, values);
+}
+
+// Bins, and not the output's type, make the difference; an axis that is the last one another.
+CostKind KindOf(const TensorView& x, const CalibrationOptions& options, bool values) {
+  const bool bins = options.method != CalibrationMethod::kMinMax;
+  const Traits traits{x.data_type, bins ? DataType::kUint8 : DataType::kFloat, false,
+                      options.axis.has_value(), x.bytes.size()};
+  return KindOf(wire::OperationIndex(wire::Method::kCalibrate), traits, values);
 }
 
 Costs::Costs() {

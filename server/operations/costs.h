@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "quantd/calibration.h"
 #include "server/wire/request.h"
 
 namespace quantd::operations {
@@ -21,6 +22,8 @@ struct CostKind {
   uint64_t bytes = 0;  // of x and y
 };
 CostKind KindOf(const wire::Request& request);
+// Of a calibration's x. `values`: it came as such.
+CostKind KindOf(const TensorView& x, const CalibrationOptions& options, bool values);
 
 // Safe from any thread; a reading is a little behind.
 class Costs {
@@ -33,7 +36,7 @@ class Costs {
   void Learn(const CostKind& kind, std::chrono::nanoseconds took);
 
  private:
-  static constexpr size_t kKinds = size_t{4} * 18 * 18 * 8;
+  static constexpr size_t kKinds = size_t{5} * 18 * 18 * 8;
   // Negative as long as it is assumed, and not learned.
   std::array<std::atomic<float>, kKinds> nanoseconds_a_byte_;
 };

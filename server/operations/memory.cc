@@ -127,6 +127,7 @@ uint64_t MemoryBound(const wire::Request& request) {
   layout.method = request.method();
   layout.encoding = request.output_encoding;
   layout.output = request.output;
+  layout.parameters = request.stored;
   const uint64_t bound = std::visit(
       [&](const auto& parameters) { return BoundOf(parameters, layout); }, request.parameters);
   const auto* dynamic = std::get_if<DynamicQuantizeParameters>(&request.parameters);

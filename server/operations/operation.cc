@@ -107,6 +107,7 @@ absl::StatusOr<Operation> Plan(const wire::Request& request) {
         wire::AnswerLayout& layout = operation.layout_;
         layout.method = request.method();
         layout.encoding = request.output_encoding;
+        layout.parameters = request.stored;
         layout.y = LayoutOfY(*plan);
         AddParts(*plan, layout);
         if (request.output.has_value()) {

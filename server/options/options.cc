@@ -21,6 +21,7 @@
 #include "server/memory/container.h"
 #include "server/options/access.h"
 #include "server/options/flag_parser.h"
+#include "server/options/folders.h"
 #include "server/trace/poster.h"
 
 namespace quantd::server {
@@ -136,9 +137,6 @@ ABSL_FLAG(int64_t, queues, 0,
 ABSL_FLAG(
     std::string, simd, "",
     "Instruction set of the kernels, such as avx512, avx2, neon or scalar; empty: the best one");
-ABSL_FLAG(std::string, shared_memory_dir, "",
-          "Directory, on tmpfs, whose files clients on this node may name as tensors "
-          "(SharedMemoryReference); empty: none");
 ABSL_FLAG(Seconds, lame_duck_seconds, Seconds{absl::ZeroDuration()},
           "On SIGTERM: how long to go on serving and accepting. /readyz says 503 from its begin, "
           "health NOT_SERVING from its half, GOAWAY comes at its end");
@@ -182,6 +180,7 @@ constexpr absl::string_view kFlags[] = {"listen",
                                         "queues",
                                         "simd",
                                         "shared_memory_dir",
+                                        "parameters_dir",
                                         "tls_cert",
                                         "tls_key",
                                         "tls_client_ca",
@@ -288,7 +287,6 @@ Options Effective() {
   options.queues = static_cast<int>(absl::GetFlag(FLAGS_queues));
   options.queues = loop::PolicyFor(options.threads, options.queues).loops;
   options.simd = absl::GetFlag(FLAGS_simd);
-  options.shared_memory_dir = absl::GetFlag(FLAGS_shared_memory_dir);
   options.lame_duck = absl::GetFlag(FLAGS_lame_duck_seconds).value;
   options.drain = absl::GetFlag(FLAGS_drain_seconds).value;
   options.channelz = absl::GetFlag(FLAGS_channelz);
@@ -309,7 +307,7 @@ Options Effective() {
   wanted.connections = options.max_connections;
   wanted.calls = options.max_calls();
   wanted.threads = 2 * options.threads + options.queues;
-  wanted.shared_memory = !options.shared_memory_dir.empty();
+  FillFolders(options, wanted);
   options.memory = memory::Divide(limit, wanted);
   return options;
 }
@@ -382,6 +380,7 @@ log::Fields Describe(const Options& options) {
       {"queues", options.queues},
       {"simd", options.simd},
       {"shared_memory_dir", options.shared_memory_dir},
+      {"parameters_dir", options.parameters_dir},
       {"tls_cert", options.tls.certificate},
       {"tls_key", options.tls.key},
       {"tls_client_ca", options.tls.client_ca},

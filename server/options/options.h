@@ -36,6 +36,7 @@ struct Options {
   int queues = 0;
   std::string simd;
   std::string shared_memory_dir;
+  std::string parameters_dir;
   access::TlsFiles tls;
   std::string auth_token_file;
   uint32_t socket_mode = 0;

@@ -13,6 +13,8 @@
 #include "server/memory/buffer.h"
 #include "server/metrics/metrics.h"
 #include "server/operations/costs.h"
+#include "server/parameters/library.h"
+#include "server/parameters/worker.h"
 #include "server/regions/regions.h"
 #include "server/rpc/call.h"
 #include "server/rpc/executors.h"
@@ -32,12 +34,18 @@ struct Backend {
   const uint64_t max_message_bytes;
   // A request that has waited for so long for memory and a core is refused.
   const std::chrono::nanoseconds queue_timeout;
+  // A client that sends nothing for so long keeps no memory that others wait for.
+  const std::chrono::nanoseconds stall_timeout;
   operations::Costs costs = {};
   std::atomic<bool> draining{false};  // streams take no further item
   // What traces calls; null: nothing does. Set before the first call.
   trace::Tracer* tracer = nullptr;
   // Shared memory; null: none. Set before the first call.
   regions::Regions* regions = nullptr;
+  // Stored sets of parameters, and the thread that waits for their disk; null: none. Set before the
+  // first call.
+  parameters::Library* parameters = nullptr;
+  parameters::Worker* parameters_worker = nullptr;
 };
 
 }  // namespace quantd::rpc

@@ -145,7 +145,7 @@ void CallMetrics::AddSpan(const absl::Status& status) const {
   span.trace_id = observed_->span->trace_id;
   span.span_id = observed_->span->span_id;
   if (head.trace().has_value()) span.parent_id = head.trace()->span_id;
-  span.name = absl::StrCat(wire::kServiceName, "/", info.name);
+  span.name = absl::StrCat(wire::ServiceOf(kind_), "/", info.name);
   span.begin = unix_time(begin_);
   span.end = unix_now;
   // As OpenTelemetry's conventions have it for servers: what the caller did wrong is no error here.
@@ -157,7 +157,7 @@ void CallMetrics::AddSpan(const absl::Status& status) const {
     span.attributes.emplace_back(name, value);
   };
   text("rpc.system", "grpc");
-  text("rpc.service", wire::kServiceName);
+  text("rpc.service", wire::ServiceOf(kind_));
   text("rpc.method", info.name);
   number("rpc.grpc.status_code", static_cast<int64_t>(status.code()));
   text("network.peer.address", stream_.peer_name());

@@ -17,6 +17,9 @@ Call ServeUnary(Calls& calls, Backend& backend, transport::Stream& stream, wire:
 // Stream.
 Call ServeStream(Calls& calls, Backend& backend, transport::Stream& stream);
 
+// Calibrate.
+Call ServeCalibrate(Calls& calls, Backend& backend, transport::Stream& stream);
+
 // What a stream ends with when the server drains.
 absl::Status Draining();
 

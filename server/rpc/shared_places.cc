@@ -35,14 +35,26 @@ absl::StatusOr<Place> FindOne(regions::Regions* regions, const std::string& fiel
 
 }  // namespace
 
+absl::Status SharedPlaces::FindTensor(regions::Regions* regions, const wire::SharedTensor& shared,
+                                      TensorView& tensor) {
+  absl::StatusOr<Place> place =
+      FindOne(regions, NameOf(shared.field), shared.reference, Access::kRead);
+  if (!place.ok()) return place.status();
+  tensor.bytes = ByteChunks(place->bytes());
+  inputs_.push_back({shared.field, shared.reference.region, *std::move(place)});
+  return absl::OkStatus();
+}
+
+absl::Status SharedPlaces::FindX(regions::Regions* regions, const wire::SharedTensor& shared,
+                                 TensorView& x) {
+  return FindTensor(regions, shared, x);
+}
+
 absl::Status SharedPlaces::Find(regions::Regions* regions, wire::Request& request) {
-  for (const wire::SharedTensor& tensor : request.shared) {
-    absl::StatusOr<Place> place =
-        FindOne(regions, NameOf(tensor.field), tensor.reference, Access::kRead);
-    if (!place.ok()) return place.status();
-    wire::TensorOf(request, tensor.field).bytes = ByteChunks(place->bytes());
-    if (tensor.field != wire::TensorField::kX) copied_bytes_ += place->bytes().size();
-    inputs_.push_back({tensor.field, tensor.reference.region, *std::move(place)});
+  for (const wire::SharedTensor& shared : request.shared) {
+    TensorView& tensor = wire::TensorOf(request, shared.field);
+    if (absl::Status found = FindTensor(regions, shared, tensor); !found.ok()) return found;
+    if (shared.field != wire::TensorField::kX) copied_bytes_ += tensor.bytes.size();
   }
   if (request.output.has_value()) {
     absl::StatusOr<Place> place = FindOne(regions, "output", *request.output, Access::kWrite);

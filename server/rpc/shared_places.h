@@ -26,6 +26,9 @@ class SharedPlaces {
   // Regions::Find; UNIMPLEMENTED when there are none (`regions` is null) and the request names one.
   absl::Status Find(regions::Regions* regions, wire::Request& request);
 
+  // The same of an x alone.
+  absl::Status FindX(regions::Regions* regions, const wire::SharedTensor& shared, TensorView& x);
+
   // What Copy takes.
   uint64_t copied_bytes() const { return copied_bytes_; }
   // Scales and zero points out of shared memory: they decide which kernel runs, and more. x stays.
@@ -47,6 +50,9 @@ class SharedPlaces {
     std::string region;
     regions::Place place;
   };
+  absl::Status FindTensor(regions::Regions* regions, const wire::SharedTensor& shared,
+                          TensorView& tensor);
+
   std::vector<Input> inputs_;
   std::optional<Input> output_;  // its field means nothing
   uint64_t copied_bytes_ = 0;

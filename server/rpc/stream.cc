@@ -16,7 +16,7 @@ absl::Status Draining() {
 Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) {
   CallMetrics meter(backend.metrics, backend.tracer, stream, wire::Method::kStream);
   loop::Lead lead(stream.loop());
-  loop::Event read, admitted, turn, written, finished;
+  loop::Event read, found, admitted, turn, written, finished;
   absl::Status end;                // what the stream ends with
   bool writing = false;            // an answer is on its way
   admission::Permit write_permit;  // of that answer
@@ -32,9 +32,15 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) 
     if (!has_item) break;  // the client has sent everything, or is gone
     meter.Received();
 
+    found.Reset();
     admitted.Reset();
     turn.Reset();
     absl::Status status = work.DecodeItem();
+    if (status.ok()) status = work.FindSet(found);
+    if (status.ok()) {
+      const bool has_set = co_await found;
+      status = work.SetFound(has_set);
+    }
     if (status.ok()) status = work.Admit(admitted);
     if (status.ok() && work.queued() && writing) {
       // Holding one permit while waiting for another could wait for ever.

@@ -10,13 +10,18 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::Stream& stream,
                 wire::Method method) {
   CallMetrics meter(backend.metrics, backend.tracer, stream, method);
   loop::Lead lead(stream.loop());
-  loop::Event read, admitted, turn, written, finished;
+  loop::Event read, found, admitted, turn, written, finished;
   {
     Work work(backend, stream, meter.timeline());
     stream.Read(work.message(), read);
     const bool has_request = co_await read;
     if (has_request) meter.Received();
     absl::Status status = has_request ? work.Decode(method) : WhyNoRequest(stream);
+    if (status.ok()) status = work.FindSet(found);
+    if (status.ok()) {
+      const bool has_set = co_await found;
+      status = work.SetFound(has_set);
+    }
     if (status.ok()) status = work.Admit(admitted);
     if (status.ok()) {
       const bool granted = co_await admitted;

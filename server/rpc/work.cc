@@ -26,27 +26,7 @@ constexpr uint64_t kWidestAnswer = 18;
 
 constexpr uint64_t kSmallAnswer = 64 << 10;
 
-absl::Status NoMemory() {
-  return WithReason(absl::ResourceExhaustedError("the system has no memory left for the request"),
-                    "OUT_OF_MEMORY");
-}
-
-// What runs out of memory ends one call, not the process.
-template <typename Step>
-absl::Status Guarded(Step step) {
-  try {
-    return step();
-  } catch (const std::bad_alloc&) {
-    return NoMemory();
-  }
-}
-
 }  // namespace
-
-Work::~Work() {
-  stream_.WaitsFor(nullptr);
-  stream_.loop().timers().Clear(*this);
-}
 
 absl::Status Work::Decode(wire::Method method) {
   method_ = method;
@@ -62,45 +42,66 @@ absl::Status Work::DecodeItem() {
 absl::Status Work::DecodeIfLittle() {
   const uint64_t memory = wire::DecodeMemoryBytes(!method_.has_value(), message_.bytes());
   if (memory > wire::kLittleDecodeMemory) return absl::OkStatus();
-  return Guarded([this] { return DecodeNow(); });
+  return Guarded([this] { return DecodeNow(false); });
 }
 
-absl::Status Work::DecodeNow() {
-  if (timeline_ == nullptr) return DecodeMessage();
+absl::Status Work::DecodeNow(bool may_wait) {
+  if (timeline_ == nullptr) return DecodeMessage(may_wait);
   const Clock::time_point begin = Clock::now();
-  const absl::Status status = DecodeMessage();
+  const absl::Status status = DecodeMessage(may_wait);
   timeline_->decoded = Clock::now();
   decoding_ = timeline_->decoded - begin;
   timeline_->Add(Phase::kDecode, decoding_);
   return status;
 }
 
-absl::Status Work::DecodeMessage() {
+absl::StatusOr<parameters::SetPointer> Work::Find(absl::string_view reference,
+                                                  bool may_wait) const {
+  if (found_ != nullptr) return *found_;
+  if (backend_.parameters == nullptr) return wire::NoSets(reference);
+  return may_wait ? backend_.parameters->Find(reference, "parameters")
+                  : backend_.parameters->FindInMemory(reference, "parameters");
+}
+
+absl::Status Work::FindSet(loop::Event& found) {
+  if (!request_.has_value() || request_->missing_set.empty()) {
+    found.Complete(true);
+    return absl::OkStatus();
+  }
+  found_ = std::make_shared<FoundSet>();
+  return errand_.Start(
+      parameters::Worker::kFirst,
+      [library = backend_.parameters, reference = request_->missing_set, result = found_] {
+        const absl::Status status = Guarded([&] {
+          *result = library->Find(reference, "parameters");
+          return absl::OkStatus();
+        });
+        if (!status.ok()) *result = status;
+      },
+      found);
+}
+
+absl::Status Work::SetFound(bool ok) {
+  if (found_ == nullptr) return absl::OkStatus();
+  if (!ok) return errand_.WhyNot();
+  return Guarded([this] { return DecodeNow(false); });
+}
+
+absl::Status Work::DecodeMessage(bool may_wait) {
+  const auto find = [&](absl::string_view reference) { return Find(reference, may_wait); };
   absl::StatusOr<wire::Request> request;
   if (method_.has_value()) {
-    request = wire::DecodeRequest(*method_, message_.bytes());
+    request = wire::DecodeRequest(*method_, message_.bytes(), find);
   } else {
-    wire::StreamItem item = wire::DecodeStreamItem(message_.bytes());
+    wire::StreamItem item = wire::DecodeStreamItem(message_.bytes(), find);
     id_ = item.id;
     request = std::move(item.request);
   }
   if (!request.ok()) return request.status();
   request_ = *std::move(request);
+  if (!request_->missing_set.empty()) return absl::OkStatus();
   return places_.Find(backend_.regions, *request_);
 }
-
-// Only a call that waits needs a clock.
-void Work::StartWaiting() {
-  queued_ = true;
-  stream_.WaitsFor(this);
-  if (!set()) stream_.loop().timers().Set(*this, Clock::now() + backend_.queue_timeout);
-}
-
-void Work::Cancel() {
-  if (!backend_.admission.Cancel(waits_for_memory_)) backend_.cores.Cancel(waits_for_core_);
-}
-
-void Work::Fire() { Cancel(); }
 
 void Work::NoteQueue(Clock::duration waited) const {
   if (timeline_ != nullptr) timeline_->Add(Phase::kQueue, waited - decoding_);
@@ -108,13 +109,7 @@ void Work::NoteQueue(Clock::duration waited) const {
 
 absl::Status Work::WhyNot() const {
   if (timeline_ != nullptr) NoteQueue(Clock::now() - begin_);
-  if (stream_.interrupted()) return stream_.interruption();
-  return WithReason(
-      absl::UnavailableError(absl::StrCat(
-          "the server is busy: the request has waited for ",
-          std::chrono::duration_cast<std::chrono::milliseconds>(backend_.queue_timeout).count(),
-          " ms (--queue_timeout); try again later")),
-      "QUEUE_TIMEOUT");
+  return turn_.WhyNot();
 }
 
 absl::Status Work::Admit(loop::Event& admitted) {
@@ -129,56 +124,25 @@ absl::Status Work::Admit(loop::Event& admitted) {
     const uint64_t decode = wire::DecodeMemoryBytes(!method_.has_value(), message_.bytes());
     bytes += decode + std::min(kWidestAnswer * message_.size, 2 * backend_.max_message_bytes);
     estimate_ = std::chrono::nanoseconds(decode);
+    // It may name a stored set, and wait for the disk then: not on the thread that leads a loop.
+    if (backend_.parameters != nullptr) estimate_ += backend_.policy.short_work;
   }
-  admission::Admission::Wish wish;
-  wish.bytes = bytes;
-  wish.peer = stream_.peer();
-  wish.loop = &stream_.loop();
-  wish.granted = &admitted;
-  const absl::StatusOr<bool> granted = backend_.admission.Request(wish, waits_for_memory_, permit_);
-  if (!granted.ok()) {
-    return WithReason(granted.status(),
-                      absl::IsUnavailable(granted.status()) ? "QUEUE_FULL" : "OVER_MEMORY_BUDGET");
-  }
-  if (*granted) {
-    admitted.Complete(true);
-  } else {
-    StartWaiting();
-  }
-  return absl::OkStatus();
+  return turn_.AskForMemory(bytes, 0, admitted);
 }
 
 absl::Status Work::Admitted(bool granted) { return granted ? absl::OkStatus() : WhyNot(); }
 
-absl::Status Work::TakeCore(loop::Event& turn) {
-  if (estimate_ <= backend_.policy.short_work) {
-    turn.Complete(true);
-    return absl::OkStatus();
-  }
-  cores_ = 1;  // by the time that it runs
-  if (backend_.cores.Take(waits_for_core_, stream_.peer(), static_cast<uint64_t>(estimate_.count()),
-                          stream_.loop(), turn)) {
-    turn.Complete(true);
-  } else {
-    StartWaiting();
-  }
-  return absl::OkStatus();
-}
+absl::Status Work::TakeCore(loop::Event& turn) { return turn_.AskForCore(estimate_, turn); }
 
 absl::Status Work::MayCompute(bool granted) {
-  if (!granted) {
-    cores_ = 0;
-    return WhyNot();
-  }
-  // Where nobody can take over the lead, the loop waits.
-  if (cores_ > 0 && stream_.loop().leading()) backend_.crew->HandOver();
-  return absl::OkStatus();
+  turn_.Began(granted);
+  return granted ? absl::OkStatus() : WhyNot();
 }
 
 absl::Status Work::Execute() {
   const Clock::time_point begin = Clock::now();
   absl::Status status = stream_.interrupted() ? stream_.interruption() : Guarded([this] {
-    absl::Status planned = request_.has_value() ? absl::OkStatus() : DecodeNow();
+    absl::Status planned = request_.has_value() ? absl::OkStatus() : DecodeNow(true);
     if (planned.ok()) planned = Plan();
     return planned;
   });
@@ -191,20 +155,22 @@ absl::Status Work::Execute() {
     timeline_->kernel_ended = end;
     timeline_->Add(Phase::kKernel, end - timeline_->kernel_began);
   }
-  backend_.metrics.CountComputing(std::max(cores_, 1), took);
+  backend_.metrics.CountComputing(std::max(turn_.cores(), 1), took);
   if (status.ok()) {
     Count(took);
-    if (cost_.bytes != 0) backend_.costs.Learn(cost_, took * std::max(cores_, 1));
+    if (cost_.bytes != 0) backend_.costs.Learn(cost_, took * std::max(turn_.cores(), 1));
   }
-  if (cores_ > 0) backend_.cores.Give(std::exchange(cores_, 0));
+  turn_.GiveCores();
   // Here, not when the call ends: only the answer is needed from now on.
   operation_.reset();
   request_.reset();
+  found_.reset();
   places_ = {};
   message_ = transport::Message();
-  if (status.ok()) permit_.Shrink(wire::AnswerMemoryBytes(answer_->layout()));
+  admission::Permit& permit = turn_.permit();
+  if (status.ok()) permit.Shrink(wire::AnswerMemoryBytes(answer_->layout()));
   // A small answer keeps its bytes, but nobody from working, even if it is never read.
-  if (permit_.bytes() <= kSmallAnswer) permit_.Computed();
+  if (permit.bytes() <= kSmallAnswer) permit.Computed();
   return status;
 }
 
@@ -223,30 +189,21 @@ absl::Status Work::Plan() {
                       "ANSWER_TOO_LARGE");
   }
   const uint64_t memory = message_.size + places_.copied_bytes() + operation_->memory_bytes();
-  if (memory > permit_.bytes()) {
+  if (memory > turn_.permit().bytes()) {
     // Only of a request that could not be looked at before.
     return WithReason(absl::ResourceExhaustedError(absl::StrCat(
                           "the request needs ", memory, " bytes of memory, it was given ",
-                          permit_.bytes(), "; send its tensors as raw_data")),
+                          turn_.permit().bytes(), "; send its tensors as raw_data")),
                       "OVER_MEMORY_BUDGET");
   }
-  permit_.Shrink(memory);
+  turn_.permit().Shrink(memory);
   return absl::OkStatus();
 }
 
-// As many cores as are idle and worth it, of a computation that has one.
 const Executor& Work::TakeCores() {
-  if (cores_ == 0) return backend_.executors.of(1);
   const auto worth =
       operation_->answer_layout().output.has_value() ? kWorthACoreShared : kWorthACore;
-  const auto wanted = static_cast<int>(std::min<int64_t>(estimate_ / worth, backend_.policy.cores));
-  if (wanted > 1) cores_ += backend_.cores.TakeIdle(wanted - 1);
-  const Executor& executor = backend_.executors.of(cores_);
-  if (cores_ > executor.threads()) {
-    backend_.cores.Give(cores_ - executor.threads());
-    cores_ = executor.threads();
-  }
-  return executor;
+  return turn_.TakeCores(estimate_ / worth);
 }
 
 absl::Status Work::Run() {

@@ -2,20 +2,24 @@
 //
 // The steps of a call and of a stream's item are the same; unary.cc and stream.cc call them one
 // after another and await what must be awaited. Each step but the first needs the one before it to
-// have succeeded. A Work lives in the frame of its call and stays where it is.
+// have succeeded. A Work lives in the frame of its call and stays where it is; it is made and ends
+// on the thread that leads the stream's loop.
 #ifndef QUANTD_SERVER_RPC_WORK_H_
 #define QUANTD_SERVER_RPC_WORK_H_
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "absl/status/status.h"
 #include "server/operations/operation.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/errand.h"
 #include "server/rpc/shared_places.h"
 #include "server/rpc/timeline.h"
+#include "server/rpc/turn.h"
 #include "server/transport/stream.h"
 #include "server/wire/answer.h"
 #include "server/wire/decode.h"
@@ -25,30 +29,37 @@ namespace quantd::rpc {
 // For tests: called before every kernel, on its thread. Null in a server.
 inline std::atomic<void (*)()> before_kernel_for_testing{nullptr};
 
-class Work final : private transport::Cancellable, private loop::Timer {
+class Work final {
  public:
   // `timeline`: where to write down when it did what; null: nowhere.
   Work(Backend& backend, transport::Stream& stream, Timeline* timeline)
-      : backend_(backend), stream_(stream), timeline_(timeline) {}
-  // On the thread that leads the stream's loop.
-  ~Work();
+      : backend_(backend),
+        stream_(stream),
+        timeline_(timeline),
+        errand_(backend, stream),
+        turn_(backend, stream) {}
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
   // Where the request is read to.
   transport::Message& message() { return message_; }
 
-  // These four on the thread that leads the stream's loop.
+  // These seven on the thread that leads the stream's loop.
 
   // A request whose parts beside its tensors are large is decoded only by Execute, with memory set
   // aside for it.
   absl::Status Decode(wire::Method method);
   absl::Status DecodeItem();
+  // Has the stored set found that the request names, where that takes a look at the disk. When it
+  // is OK, `found` completes: what with is for SetFound to say, which decodes the request once
+  // more.
+  absl::Status FindSet(loop::Event& found);
+  absl::Status SetFound(bool ok);
   // Asks for the memory that all the rest takes. When it is OK, `admitted` completes: what with is
   // for Admitted to say.
   absl::Status Admit(loop::Event& admitted);
   // Whether it must wait for others to give theirs back. Then the caller must not hold a permit.
-  bool queued() const { return queued_; }
+  bool queued() const { return turn_.queued(); }
   absl::Status Admitted(bool granted);
   // Asks for a core, unless the work is short. When it is OK, `turn` completes, on this thread or
   // on another one: what with is for MayCompute to say.
@@ -64,17 +75,16 @@ class Work final : private transport::Cancellable, private loop::Timer {
   memory::Piece EncodeItem(const absl::Status& status);
 
   // The memory; hold it until the answer is written.
-  admission::Permit TakePermit() { return std::move(permit_); }
+  admission::Permit TakePermit() { return std::move(turn_.permit()); }
 
  private:
   using Clock = loop::Clock;
-  void Cancel() override;  // the stream was interrupted
-  void Fire() override;    // the queue timeout is over
-  void StartWaiting();
   absl::Status WhyNot() const;
   void NoteQueue(Clock::duration waited) const;
-  absl::Status DecodeNow();
-  absl::Status DecodeMessage();
+  // `may_wait`: for the disk, when the request names a stored set.
+  absl::Status DecodeNow(bool may_wait);
+  absl::Status DecodeMessage(bool may_wait);
+  absl::StatusOr<parameters::SetPointer> Find(absl::string_view reference, bool may_wait) const;
   absl::Status DecodeIfLittle();
   absl::Status Plan();
   absl::Status Run();
@@ -91,14 +101,14 @@ class Work final : private transport::Cancellable, private loop::Timer {
   uint64_t id_ = 0;
   std::optional<wire::Request> request_;
   SharedPlaces places_;  // of the request
+  // What a look at the disk comes to, which may be after the call has given up.
+  using FoundSet = absl::StatusOr<parameters::SetPointer>;
+  Errand errand_;
+  std::shared_ptr<FoundSet> found_;
   std::optional<operations::Operation> operation_;
   operations::CostKind cost_;
   std::chrono::nanoseconds estimate_{};
-  admission::Admission::Waiting waits_for_memory_;
-  loop::Cores::Waiting waits_for_core_;
-  bool queued_ = false;
-  int cores_ = 0;  // that it holds
-  admission::Permit permit_;
+  Turn turn_;
   std::optional<wire::Answer> answer_;
 };
 

@@ -6,7 +6,8 @@
 //
 // Everything but the envelope and the error has a size that the plan knows, so it is laid out and
 // its small fields are written before the kernels run. The other two are written when they are
-// done, to the left of begin and to the right of end, and the message is what lies between.
+// done, to the left of begin and to the right of end, and the message is what lies between. The
+// name of a stored set comes last.
 // Of a y in shared memory there is the place instead of the elements.
 #include "server/wire/answer.h"
 
@@ -110,16 +111,6 @@ void WriteError(Method method, const QuantizationError& error, Writer& writer) {
 // StreamResponse: id = 1, then the cases of the oneof.
 constexpr uint32_t kIdField = 1;
 
-memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Pool& pool) {
-  memory::Piece piece;
-  piece.size = message.ByteSizeLong();
-  piece.buffer = pool.Allocate(kRoomBefore + piece.size);
-  if (piece.buffer.data() == nullptr) return {};
-  piece.begin = piece.buffer.data() + kRoomBefore;
-  message.SerializeWithCachedSizesToArray(piece.begin);
-  return piece;
-}
-
 // For Encoding::kValues.
 void FillTensor(const TensorLayout& layout, absl::Span<const uint8_t> bytes, v1::Tensor& tensor) {
   tensor.set_data_type(static_cast<v1::DataType>(layout.data_type));
@@ -143,6 +134,16 @@ void FillError(const QuantizationError& error, v1::QuantizationError& message) {
 }
 
 }  // namespace
+
+memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Pool& pool) {
+  memory::Piece piece;
+  piece.size = message.ByteSizeLong();
+  piece.buffer = pool.Allocate(kRoomBefore + piece.size);
+  if (piece.buffer.data() == nullptr) return {};
+  piece.begin = piece.buffer.data() + kRoomBefore;
+  message.SerializeWithCachedSizesToArray(piece.begin);
+  return piece;
+}
 
 struct Answer::State {
   State(const AnswerLayout& wanted, memory::Pool& from) : layout(wanted), pool(from) {
@@ -172,8 +173,8 @@ void Answer::State::LayOutRaw() {
   for (const AnswerPart& part : parts) body += PartBytes(part);
   const uint64_t error = layout.report_error ? kMaxErrorBytes : 0;
   const bool align = layout.y.bytes >= kAlignFromBytes && !layout.output.has_value();
-  buffer =
-      pool.Allocate(kRoomBefore + kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body + error);
+  buffer = pool.Allocate(kRoomBefore + kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body +
+                         error + ParametersBytes(layout));
   if (buffer.data() == nullptr) return;
   begin = buffer.data() + kRoomBefore + kEnvelopeBytes;
   if (align) {
@@ -190,6 +191,12 @@ memory::Piece Answer::State::FinishRaw(const uint64_t* id) {
     Writer writer(end);
     WriteError(layout.method, contents.error, writer);
     end = writer.position();
+  }
+  if (!layout.parameters.empty()) {
+    Writer writer(end);
+    writer.BytesHeader(kParametersField, layout.parameters.size());
+    std::memcpy(writer.position(), layout.parameters.data(), layout.parameters.size());
+    end = writer.position() + layout.parameters.size();
   }
   if (id != nullptr) {
     uint8_t envelope[kEnvelopeBytes];
@@ -232,6 +239,9 @@ void Answer::State::FillResponse(Response& response) {
   }
   if constexpr (!std::is_same_v<Response, v1::DequantizeResponse>) {
     if (layout.report_error) FillError(contents.error, *response.mutable_quantization_error());
+  }
+  if constexpr (!std::is_same_v<Response, v1::DynamicQuantizeResponse>) {
+    response.set_parameters(layout.parameters);
   }
 }
 

@@ -19,6 +19,10 @@
 #include "server/memory/buffer.h"
 #include "server/wire/answer_layout.h"
 
+namespace google::protobuf {
+class MessageLite;
+}  // namespace google::protobuf
+
 namespace quantd::wire {
 
 inline constexpr size_t kRoomBefore = 8;
@@ -54,6 +58,9 @@ class Answer {
 
 // The message StreamResponse that says why the item `id` failed. REQUIRES: !status.ok().
 memory::Piece EncodeItemError(uint64_t id, const absl::Status& status, memory::Pool& pool);
+
+// A small message as it is, behind kRoomBefore bytes; an empty piece when the system had no memory.
+memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Pool& pool);
 
 }  // namespace quantd::wire
 

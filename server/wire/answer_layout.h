@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/types/span.h"
 #include "quantd/data_type.h"
@@ -33,6 +34,8 @@ struct AnswerLayout {
   bool report_error = false;
   // Where y is, and so not in the answer, which names this place: y's bytes, no more.
   std::optional<SharedReference> output;
+  // The stored set that was used; empty: none.
+  std::string parameters;
 };
 
 // Most bytes that the answer takes on the wire, a stream's envelope included.

@@ -26,6 +26,13 @@ constexpr uint32_t ErrorFieldNumber(Method method) {
   return method == Method::kDynamicQuantize ? 4 : 2;
 }
 
+// The field parameters of every answer that has one, with its tag and length.
+inline constexpr uint32_t kParametersField = 16;
+inline uint64_t ParametersBytes(const AnswerLayout& layout) {
+  const uint64_t size = layout.parameters.size();
+  return size == 0 ? 0 : VarintSize(kParametersField << 3) + VarintSize(size) + size;
+}
+
 struct AnswerPart {
   uint32_t field_number;
   const TensorLayout* tensor;

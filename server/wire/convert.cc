@@ -22,7 +22,8 @@ absl::Status Missing(absl::string_view field) {
 // so that a request reads as a list of its fields.
 class Converter {
  public:
-  explicit Converter(const RawData& raw) : raw_(raw) {}
+  // `is_set`: of a set, in which nothing is required, and nothing is elsewhere.
+  explicit Converter(const RawData& raw, bool is_set = false) : raw_(raw), is_set_(is_set) {}
 
   const absl::Status& status() const { return status_; }
   // Beside the parameters, what the request holds: call it when all is read.
@@ -37,8 +38,9 @@ class Converter {
   DataType Type(int number, absl::string_view name);
   // `number`, if it is one of an enum: below `end`.
   int Enum(int number, absl::string_view name, absl::string_view enum_name, int end);
-  // A field that this version does nothing with, and so must not be set.
-  void NotServed(const std::string& value, absl::string_view name);
+  NonFinite ReadNonFinite(int number);
+  // A field that only a request has, and so must not be set in a set.
+  void OnlyInRequests(bool present, absl::string_view name);
   template <typename Message>
   Granularity ReadGranularity(const Message& message);
   // Fields that every request has, and that are not for the core.
@@ -55,6 +57,7 @@ class Converter {
   void Share(TensorField field, const TensorView& view, const v1::SharedMemoryReference& reference);
 
   const RawData& raw_;
+  const bool is_set_;
   std::vector<std::vector<uint8_t>> packed_;
   std::vector<SharedTensor> shared_;
   std::optional<SharedReference> output_;
@@ -76,11 +79,9 @@ int Converter::Enum(int number, absl::string_view name, absl::string_view enum_n
   return 0;
 }
 
-void Converter::NotServed(const std::string& value, absl::string_view name) {
-  if (value.empty()) return;
-  Fail(FieldError(name,
-                  absl::StrCat(name, " has ", value.size(), " bytes: this server stores none"),
-                  absl::StatusCode::kUnimplemented));
+void Converter::OnlyInRequests(bool present, absl::string_view name) {
+  if (!present) return;
+  Fail(FieldError(name, absl::StrCat(name, " is set: it is a request's own, and not stored")));
 }
 
 Shape Converter::Dimensions(const google::protobuf::RepeatedField<int64_t>& list,
@@ -137,6 +138,7 @@ SharedReference Read(const v1::SharedMemoryReference& message) {
 void Converter::Share(TensorField field, const TensorView& view,
                       const v1::SharedMemoryReference& reference) {
   const absl::string_view tensor = kTensorNames[static_cast<size_t>(field)];
+  if (is_set_) return OnlyInRequests(true, absl::StrCat(tensor, ".shared_memory"));
   absl::StatusOr<int64_t> elements = ElementCount(view.shape, absl::StrCat(tensor, ".shape"));
   if (!elements.ok()) return Fail(elements.status());
   const uint64_t bytes = ByteSize(view.data_type, *elements);
@@ -176,7 +178,7 @@ TensorView Converter::Tensor(TensorField field, const v1::Tensor& tensor) {
 
 TensorView Converter::Required(TensorField field, bool present, const v1::Tensor& tensor) {
   if (present) return Tensor(field, tensor);
-  Fail(Missing(kTensorNames[static_cast<size_t>(field)]));
+  if (!is_set_) Fail(Missing(kTensorNames[static_cast<size_t>(field)]));
   return {};
 }
 
@@ -184,6 +186,10 @@ std::optional<TensorView> Converter::Optional(TensorField field, bool present,
                                               const v1::Tensor& tensor) {
   if (!present) return std::nullopt;
   return Tensor(field, tensor);
+}
+
+NonFinite Converter::ReadNonFinite(int number) {
+  return Enum(number, "non_finite", "NonFinite", 3) == 2 ? NonFinite::kIgnore : NonFinite::kReject;
 }
 
 template <typename Message>
@@ -246,8 +252,7 @@ DynamicQuantizeParameters Read(const v1::DynamicQuantizeRequest& message, Conver
   to.saturate = !message.has_saturate() || message.saturate();
   to.scale_type = from.Type(message.scale_type(), "scale_type");
   to.symmetry = static_cast<Symmetry>(from.Enum(message.symmetry(), "symmetry", "Symmetry", 3));
-  const int non_finite = from.Enum(message.non_finite(), "non_finite", "NonFinite", 3);
-  to.non_finite = non_finite == 2 ? NonFinite::kIgnore : NonFinite::kReject;
+  to.non_finite = from.ReadNonFinite(message.non_finite());
   to.report_error = message.report_error();
   return to;
 }
@@ -266,10 +271,32 @@ QuantizeEmbeddingsParameters Read(const v1::QuantizeEmbeddingsRequest& message, 
       from.Enum(message.bit_threshold(), "bit_threshold", "BitThreshold", 3));
   to.signed_bits =
       static_cast<SignedBits>(from.Enum(message.signed_bits(), "signed_bits", "SignedBits", 3));
-  const int non_finite = from.Enum(message.non_finite(), "non_finite", "NonFinite", 3);
-  to.non_finite = non_finite == 2 ? NonFinite::kIgnore : NonFinite::kReject;
+  to.non_finite = from.ReadNonFinite(message.non_finite());
   to.report_error = message.report_error();
-  from.NotServed(message.parameters(), "parameters");
+  return to;
+}
+
+CalibrationMethod MethodOf(int number) {
+  switch (number) {
+    case 2:
+      return CalibrationMethod::kPercentile;
+    case 3:
+      return CalibrationMethod::kEntropy;
+    case 4:
+      return CalibrationMethod::kMse;
+    default:
+      return CalibrationMethod::kMinMax;
+  }
+}
+
+CalibrationOptions Read(const v1::CalibrationOptions& message, Converter& from) {
+  CalibrationOptions to;
+  to.method = MethodOf(from.Enum(message.method(), "method", "CalibrationMethod", 5));
+  to.output_type = from.Type(message.output_type(), "output_type");
+  to.symmetry = static_cast<Symmetry>(from.Enum(message.symmetry(), "symmetry", "Symmetry", 3));
+  if (message.has_axis()) to.axis = message.axis();
+  to.percentile = message.percentile();
+  to.non_finite = from.ReadNonFinite(message.non_finite());
   return to;
 }
 
@@ -284,7 +311,40 @@ absl::StatusOr<Request> ConvertAny(const Message& message, const RawData& raw) {
   return request;
 }
 
+template <typename Message>
+absl::StatusOr<Request> ConvertStored(const Message& message, const RawData& raw,
+                                      absl::string_view kind) {
+  Converter converter(raw, true);
+  Request request;
+  converter.OnlyInRequests(message.has_x(), "x");
+  converter.OnlyInRequests(message.has_output(), "output");
+  converter.OnlyInRequests(message.output_encoding() != 0, "output_encoding");
+  converter.OnlyInRequests(message.report_error(), "report_error");
+  converter.OnlyInRequests(!message.parameters().empty(), "parameters");
+  request.parameters = Read(message, converter);
+  if (!converter.status().ok()) return Within(kind, converter.status());
+  converter.TakeRest(request);
+  return request;
+}
+
 }  // namespace
+
+absl::Status Within(absl::string_view field, const absl::Status& status) {
+  return FieldError(absl::StrCat(field, ".", ErrorField(status)),
+                    absl::StrCat(field, ".", status.message()), status.code());
+}
+
+absl::StatusOr<Request> Convert(const v1::ParameterSet& message, const RawData& raw) {
+  switch (message.kind_case()) {
+    case v1::ParameterSet::kQuantize:
+      return ConvertStored(message.quantize(), raw, "quantize");
+    case v1::ParameterSet::kQuantizeEmbeddings:
+      return ConvertStored(message.quantize_embeddings(), raw, "quantize_embeddings");
+    case v1::ParameterSet::KIND_NOT_SET:
+      break;
+  }
+  return FieldError("kind", "kind is required: quantize or quantize_embeddings");
+}
 
 absl::StatusOr<Request> Convert(const v1::QuantizeRequest& message, const RawData& raw) {
   return ConvertAny(message, raw);
@@ -297,6 +357,20 @@ absl::StatusOr<Request> Convert(const v1::DynamicQuantizeRequest& message, const
 }
 absl::StatusOr<Request> Convert(const v1::QuantizeEmbeddingsRequest& message, const RawData& raw) {
   return ConvertAny(message, raw);
+}
+absl::StatusOr<CalibrateMessage> Convert(const v1::CalibrateRequest& message, const RawData& raw) {
+  Converter converter(raw);
+  CalibrateMessage to;
+  to.has_options = message.has_options();
+  to.options = Read(message.options(), converter);
+  to.return_state = message.options().return_state();
+  to.x = converter.Optional(TensorField::kX, message.has_x(), message.x());
+  if (!converter.status().ok()) return converter.status();
+  Request rest;
+  converter.TakeRest(rest);
+  to.packed = std::move(rest.packed);
+  if (!rest.shared.empty()) to.shared = std::move(rest.shared.front());
+  return to;
 }
 
 }  // namespace quantd::wire

@@ -5,7 +5,9 @@
 
 #include "absl/status/statusor.h"
 #include "quantd/field_error.h"
+#include "quantd/v1/parameters.pb.h"
 #include "quantd/v1/quantization.pb.h"
+#include "server/wire/calibrate.h"
 #include "server/wire/request.h"
 #include "server/wire/split.h"
 
@@ -16,6 +18,16 @@ absl::StatusOr<Request> Convert(const v1::QuantizeRequest& message, const RawDat
 absl::StatusOr<Request> Convert(const v1::DequantizeRequest& message, const RawData& raw);
 absl::StatusOr<Request> Convert(const v1::DynamicQuantizeRequest& message, const RawData& raw);
 absl::StatusOr<Request> Convert(const v1::QuantizeEmbeddingsRequest& message, const RawData& raw);
+// Without the state.
+absl::StatusOr<CalibrateMessage> Convert(const v1::CalibrateRequest& message, const RawData& raw);
+
+// The error of a message that is the field `field` of another one: its message begins with the name
+// of its field, and so does this one's.
+absl::Status Within(absl::string_view field, const absl::Status& status);
+
+// A set that is to be stored: as a request, without x and without what only requests have. Errors
+// name the field from the set on: "quantize.scale.data_type".
+absl::StatusOr<Request> Convert(const v1::ParameterSet& message, const RawData& raw);
 
 }  // namespace quantd::wire
 

@@ -10,8 +10,10 @@
 #define QUANTD_SERVER_WIRE_DECODE_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "server/wire/method.h"
 #include "server/wire/request.h"
@@ -19,11 +21,21 @@
 
 namespace quantd::wire {
 
+struct StoredSet;  // stored_set.h
+
+// Finds the stored set that a request names. Null: not now; then the request that comes back has
+// nothing but its missing_set, and is to be decoded again when that is here.
+using FindSet = absl::FunctionRef<absl::StatusOr<std::shared_ptr<const StoredSet>>(
+    absl::string_view reference)>;
+// There is none: FAILED_PRECONDITION.
+absl::StatusOr<std::shared_ptr<const StoredSet>> NoSets(absl::string_view reference);
+
 // INVALID_ARGUMENT: the bytes are no such message, an enum has a number that the contract does not
 // know, x (or scale, where it is required) is missing, a tensor has no data type, or its values
 // (or its place in shared memory) do not fit type and shape. What depends on more than one field is
-// left to the plan. The request views `message`. REQUIRES: an operation.
-absl::StatusOr<Request> DecodeRequest(Method method, BytesView message);
+// left to the plan. The request views `message`. Errors of `find`, and those of a set that does not
+// go with the request (stored_set.h). REQUIRES: an operation.
+absl::StatusOr<Request> DecodeRequest(Method method, BytesView message, FindSet find = NoSets);
 
 // One item of the call Stream.
 struct StreamItem {
@@ -31,12 +43,16 @@ struct StreamItem {
   std::optional<Method> method;  // which operation is asked for, when that could be read
   absl::StatusOr<Request> request;
 };
-StreamItem DecodeStreamItem(BytesView message);
+StreamItem DecodeStreamItem(BytesView message, FindSet find = NoSets);
 
 // Most memory that decoding takes beyond the message, but for a few KiB: of what is not raw_data,
 // which the generated parser makes larger, values of a byte and most of all unknown fields. Takes
 // none itself. Below kLittle it is not worth asking for.
 uint64_t DecodeMemoryBytes(bool is_item, BytesView message);
+uint64_t PutDecodeMemoryBytes(BytesView message);  // of PutParametersRequest
+// Of each such byte. The worst are unknown fields of two bytes: 24 for the string that holds
+// nothing, as much for its place in a list that grows, 2 for the skeleton.
+inline constexpr uint64_t kDecodeFactor = 52;
 inline constexpr uint64_t kLittleDecodeMemory = 64 << 10;
 
 }  // namespace quantd::wire

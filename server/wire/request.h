@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -53,6 +54,12 @@ struct Request {
   std::vector<SharedTensor> shared;
   // Where y goes, of up to byte_size bytes; unset: into the answer.
   std::optional<SharedReference> output;
+  // The stored set that completed it (stored_set.h), whose tensors it views: its full reference;
+  // empty: none.
+  std::string stored;
+  std::shared_ptr<const void> stored_set;
+  // A set that must be found first: its reference, and the rest of the request means nothing.
+  std::string missing_set;
 
   Method method() const { return static_cast<Method>(parameters.index()); }
   // x is the first field that is read.

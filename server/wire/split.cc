@@ -37,12 +37,12 @@ constexpr uint32_t kRawDataField = 3;
 // What lies beyond these is unknown to this version, and left out: it may be large.
 constexpr uint32_t kLastTensorField = 6;
 constexpr uint32_t kLastRequestField = 16;
-// kOperations: none.
+// kUnaryOperations: none.
 size_t OperationOfItem(uint32_t number) {
-  for (size_t i = 0; i < kOperations; ++i) {
+  for (size_t i = 0; i < kUnaryOperations; ++i) {
     if (number == kMethods[i].item_field) return i;
   }
-  return kOperations;
+  return kUnaryOperations;
 }
 
 // kTensorFields: none that an operation has.
@@ -54,7 +54,7 @@ size_t FindTensor(size_t operation, uint32_t number) {
 // Whether another operation has a tensor of that number: what an operation does not know of is left
 // out of its skeleton.
 bool IsTensorOfAny(uint32_t number) {
-  for (size_t i = 0; i < kOperations; ++i) {
+  for (size_t i = 0; i < kUnaryOperations; ++i) {
     if (FindTensor(i, number) != kTensorFields) return true;
   }
   return false;
@@ -84,6 +84,25 @@ bool SplitFields(size_t operation, BytesView request, int depth, std::string& sk
   return ok && tensors_ok;
 }
 
+// PutParametersRequest: name = 1, then the set; ParameterSet: a request of either kind.
+constexpr uint32_t kPutSetField = 2;
+constexpr uint32_t kLastSetField = 2;
+size_t OperationOfSet(uint32_t number) {
+  return OperationIndex(number == 1 ? Method::kQuantize : Method::kQuantizeEmbeddings);
+}
+
+bool SplitSetFields(BytesView set, int depth, Split& split, std::string& skeleton) {
+  bool requests_ok = true;
+  const bool ok = CopyFields(set, depth, kLastSetField, skeleton, [&](const Field& field) {
+    const size_t operation = OperationOfSet(field.number);
+    std::string inner;
+    requests_ok &= SplitFields(operation, field.payload, depth + 1, inner, split.raw[operation]);
+    AppendBytesField(field.number, inner, skeleton);
+    return true;
+  });
+  return ok && requests_ok;
+}
+
 }  // namespace
 
 Split SplitRequest(Method method, BytesView message) {
@@ -98,7 +117,7 @@ Split SplitItem(BytesView message) {
   bool requests_ok = true;
   split.ok = CopyFields(message, 0, kLastRequestField, split.skeleton, [&](const Field& field) {
     const size_t operation = OperationOfItem(field.number);
-    if (operation == kOperations) return false;
+    if (operation == kUnaryOperations) return false;
     std::string inner;
     requests_ok &= SplitFields(operation, field.payload, 1, inner, split.raw[operation]);
     AppendBytesField(field.number, inner, split.skeleton);
@@ -106,6 +125,43 @@ Split SplitItem(BytesView message) {
   });
   split.ok &= requests_ok;
   return split;
+}
+
+Split SplitSet(BytesView message) {
+  Split split;
+  split.ok = SplitSetFields(message, 0, split, split.skeleton);
+  return split;
+}
+
+Split SplitPut(BytesView message) {
+  Split split;
+  bool set_ok = true;
+  split.ok = CopyFields(message, 0, kPutSetField, split.skeleton, [&](const Field& field) {
+    if (field.number != kPutSetField) return false;
+    std::string inner;
+    set_ok &= SplitSetFields(field.payload, 1, split, inner);
+    AppendBytesField(field.number, inner, split.skeleton);
+    return true;
+  });
+  split.ok &= set_ok;
+  return split;
+}
+
+uint64_t PutRestBytes(BytesView message) {
+  uint64_t raw = 0;
+  const auto tensor = [&raw](const Field& field) {
+    if (field.number == kRawDataField) raw += field.payload.size();
+  };
+  const auto request = [&](const Field& field) {
+    if (IsTensorOfAny(field.number)) ForEachMessage(field.payload, 3, tensor);
+  };
+  const auto set = [&](const Field& field) {
+    if (field.number <= kLastSetField) ForEachMessage(field.payload, 2, request);
+  };
+  ForEachMessage(message, 0, [&](const Field& field) {
+    if (field.number == kPutSetField) ForEachMessage(field.payload, 1, set);
+  });
+  return message.size() - raw;
 }
 
 uint64_t RestBytes(bool is_item, BytesView message) {
@@ -119,7 +175,7 @@ uint64_t RestBytes(bool is_item, BytesView message) {
     ForEachMessage(field.payload, depth + 1, tensor);
   };
   const auto item = [&](const Field& field) {
-    if (OperationOfItem(field.number) == kOperations) return;
+    if (OperationOfItem(field.number) == kUnaryOperations) return;
     ForEachMessage(field.payload, depth, request);
   };
   if (is_item) {
@@ -127,6 +183,40 @@ uint64_t RestBytes(bool is_item, BytesView message) {
   } else {
     ForEachMessage(message, depth, request);
   }
+  return message.size() - raw;
+}
+
+// CalibrateRequest's x and state.
+constexpr uint32_t kCalibrateX = 2;
+constexpr uint32_t kCalibrateState = 3;
+
+CalibrateSplit SplitCalibrate(BytesView message) {
+  CalibrateSplit split;
+  bool x_ok = true;
+  split.ok = CopyFields(message, 0, kLastRequestField, split.skeleton, [&](const Field& field) {
+    if (field.number == kCalibrateState) {
+      split.state = field.payload;
+      return true;
+    }
+    if (field.number != kCalibrateX) return false;
+    std::string inner;
+    x_ok &= SplitTensor(field.payload, 1, inner, split.raw[static_cast<size_t>(TensorField::kX)]);
+    AppendBytesField(kCalibrateX, inner, split.skeleton);
+    return true;
+  });
+  split.ok &= x_ok;
+  return split;
+}
+
+uint64_t CalibrateRestBytes(BytesView message) {
+  uint64_t raw = 0;
+  ForEachMessage(message, 0, [&raw](const Field& field) {
+    if (field.number == kCalibrateState) raw += field.payload.size();
+    if (field.number != kCalibrateX) return;
+    ForEachMessage(field.payload, 1, [&raw](const Field& inner) {
+      if (inner.number == kRawDataField) raw += inner.payload.size();
+    });
+  });
   return message.size() - raw;
 }
 

@@ -21,12 +21,13 @@ namespace quantd::wire {
 
 // The field of a request that holds a tensor, by operation; 0: it has none such. Of another number
 // a field may hold any bytes.
-inline constexpr std::array<std::array<uint32_t, kTensorFields>, kOperations> kTensorNumbers = {{
-    {1, 2, 3, 0, 0},   // Quantize
-    {1, 2, 3, 15, 0},  // Dequantize
-    {1, 0, 0, 0, 0},   // DynamicQuantize
-    {1, 0, 0, 0, 3},   // QuantizeEmbeddings
-}};
+inline constexpr std::array<std::array<uint32_t, kTensorFields>, kUnaryOperations> kTensorNumbers =
+    {{
+        {1, 2, 3, 0, 0},   // Quantize
+        {1, 2, 3, 15, 0},  // Dequantize
+        {1, 0, 0, 0, 0},   // DynamicQuantize
+        {1, 0, 0, 0, 3},   // QuantizeEmbeddings
+    }};
 
 // The raw_data of a request's tensors: of each the one that came last, which is the one that counts
 // where the parsed tensor says that it has raw_data at all.
@@ -38,7 +39,7 @@ struct Split {
   // end, and allocates up to 50 MB for what is said to be in it.
   bool ok = false;
   std::string skeleton;
-  std::array<RawData, kOperations> raw;  // by method; of a call's request only its own
+  std::array<RawData, kUnaryOperations> raw;  // by method; of a call's request only its own
 
   uint64_t raw_bytes(Method method) const {
     uint64_t bytes = 0;
@@ -54,6 +55,20 @@ uint64_t RestBytes(bool is_item, BytesView message);
 // Of the message <method>Request, or of StreamRequest.
 Split SplitRequest(Method method, BytesView message);
 Split SplitItem(BytesView message);
+
+// The same for the messages of a calibration, whose state stays where it is, too.
+struct CalibrateSplit {
+  bool ok = false;
+  std::string skeleton;  // without the state
+  RawData raw;           // of x
+  BytesView state;
+};
+CalibrateSplit SplitCalibrate(BytesView message);
+uint64_t CalibrateRestBytes(BytesView message);
+// Of ParameterSet, and of the PutParametersRequest that has one; raw is by the kind of the set.
+Split SplitSet(BytesView message);
+Split SplitPut(BytesView message);
+uint64_t PutRestBytes(BytesView message);
 
 }  // namespace quantd::wire
 

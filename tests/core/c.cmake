@@ -1,5 +1,5 @@
 # libquantd_core.so: against the core with random requests; from Python, with every argument wrong; installed, from C.
-quantd_core_test(c c/c_test.cc)
+quantd_core_test(c c/c_test.cc c/c_embeddings_test.cc)
 target_link_libraries(core_c_test PRIVATE quantd::core_c)
 
 # No interpreter of the target's is there in a cross build, and none that a ThreadSanitizer could be put into.

@@ -12,7 +12,7 @@ import yaml
 
 # The chart sets these itself, of other values.
 OWN_FLAGS = {
-    "listen", "http_listen", "ready_file", "lame_duck_seconds", "drain_seconds", "shared_memory_dir",
+    "listen", "http_listen", "ready_file", "lame_duck_seconds", "drain_seconds", "shared_memory_dir", "parameters_dir",
     "tls_cert", "tls_key", "tls_client_ca", "auth_token_file", "socket_mode",
 }  # fmt: skip
 DIGEST = "sha256:" + "0123456789abcdef" * 4
@@ -269,6 +269,8 @@ WRONG = [
     ({"resources": {"limit": {}}}, "limit"),
     ({"podDisruptionBudget": {"unhealthyPodEvictionPolicy": "Never"}}, "unhealthyPodEvictionPolicy"),
     ({"sharedMemory": {"mountPath": "relative"}}, "sharedMemory.mountPath"),
+    ({"parameters": {"configMapName": "a", "claimName": "b"}}, "parameters.configMapName and parameters.claimName"),
+    ({"parameters": {"configMapName": "a", "items": [{"key": "a@b", "path": "a"}]}}, "parameters.items"),
     ({"sidecar": {"socketMode": "rw"}}, "sidecar.socketMode"),
     ({"extraEnv": {"A": "b"}}, "extraEnv"),
     ({"labels": {"a": 1}}, "labels.a"),

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
-KUSTOMIZATIONS = ["base", "overlays/sidecar"]
+KUSTOMIZATIONS = ["base", "overlays/sidecar", "overlays/parameters"]
 
 
 def render(path):

@@ -119,8 +119,8 @@ def test_the_field_and_the_numbers_are_named(server, request_, field, words):
 def test_parameters_are_not_stored(server):
     with pytest.raises(grpc.RpcError) as caught:
         server.stub.QuantizeEmbeddings(E(x=X, recipe=UNIT, parameters="mine"), timeout=10)
-    assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
-    assert caught.value.details() == "parameters has 4 bytes: this server stores none"
+    assert caught.value.code() == grpc.StatusCode.FAILED_PRECONDITION
+    assert caught.value.details() == "parameters is set, but this server stores no parameters (--parameters_dir)"
     assert "embeddings" in server.stub.GetServerInfo(pb.GetServerInfoRequest()).extensions
 
 

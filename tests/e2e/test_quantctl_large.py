@@ -65,8 +65,29 @@ def test_memory_is_bounded_whatever_the_file(folder):
         assert (code, err) == (0, ""), (flags, err)
     code, out, err = run("inspect", "y.safetensors", "--against=x.npy", "--only=^y$", "--threads=2", **bounded)
     assert (code, err) == (0, "") and "SQNR" in out
+    for flags in (["--axis=-1"], ["--axis=0"], ["--method=percentile"], ["--method=mse", "--type=int8"]):
+        code, _, err = run("calibrate", "x.npy", "x.npy", "-o", "r.safetensors", "--force", "--threads=2", *flags, **bounded)
+        assert (code, err) == (0, ""), (flags, err)
     back, x = np.load("b.npy", mmap_mode="r"), np.load("x.npy", mmap_mode="r")
     assert np.abs(back[::512, ::64] - x[::512, ::64]).max() < 0.2
+
+
+def test_memory_of_lines_and_of_messages_is_bounded(folder, start):
+    """A .jsonl of 300 MB here, and a larger file on a server, message by message."""
+    line = "[" + ", ".join(["0.123456789"] * 2000) + "]\n"
+    with open("x.jsonl", "w") as file:
+        for _ in range(11_000):
+            file.write(line)
+    bounded = {"preexec_fn": limited(resource.RLIMIT_DATA, MEMORY // 2)}
+    code, _, err = run("calibrate", "x.jsonl", "-o", "r.safetensors", "--axis=-1", "--threads=2", **bounded)
+    assert (code, err) == (0, "")
+    os.remove("x.jsonl")
+    sparse("x.npy", (1 << 13, 10 << 10))  # 320 MiB
+    address = start().address
+    bounded = {"preexec_fn": limited(resource.RLIMIT_DATA, MEMORY)}  # gRPC's threads have stacks
+    for flags in (["--axis=-1"], ["--axis=0"], []):
+        code, _, err = run("calibrate", "x.npy", "-o", "r.safetensors", "--force", f"--address={address}", *flags, **bounded)
+        assert (code, err) == (0, ""), (flags, err)
 
 
 def test_memory_is_bounded_for_other_orders_and_types(folder):

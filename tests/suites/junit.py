@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the cases of a JUnit report as lines 'pass|fail|skip NAME WHY', tab between: junit.py FILE."""
+"""Prints the cases of a JUnit report as lines 'pass|fail|skip NAME WHY SECONDS', tab between: junit.py FILE."""
 import sys
 import xml.etree.ElementTree as tree
 
@@ -44,7 +44,7 @@ def main():
         name = ".".join(part for part in (case.get("classname"), case.get("name")) if part)
         if case.get("classname") == case.get("name"):
             name = case.get("name")
-        print(kind, " ".join(name.split()), " ".join(reason.split())[:600], sep="\t")
+        print(kind, " ".join(name.split()), " ".join(reason.split())[:600], case.get("time", ""), sep="\t")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What tests/run.sh and the suites in this folder share: how a suite is called and how a result is written down.
 #
-# A result is a line in build/results/SUITE.tsv: pass, fail or skip; the case's name; why. The sums at the end are counts of
+# A result is a line in build/results/SUITE.tsv: pass, fail or skip; the case's name; why; seconds. The sums at the end are counts of
 # these lines and of nothing else, so that a case can neither be lost nor counted twice.
 
 SUITES=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -9,25 +9,25 @@ RESULTS=$QUANTD_BUILD/results
 VENV=$QUANTD_BUILD/venv
 RESULT_SUITE=
 
-result() { printf '%s\t%s\t%s\n' "$1" "$2" "${3//[$'\t\n']/ }" >>"$RESULTS/$RESULT_SUITE.tsv"; }
-pass() { result pass "$1" ""; }
+result() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "${3//[$'\t\n']/ }" "${4:-}" >>"$RESULTS/$RESULT_SUITE.tsv"; }
+pass() { result pass "$1" "" "${2:-}"; }
 fail() {
-  result fail "$1" "${2:-}"
+  result fail "$1" "${2:-}" "${3:-}"
   note "FAILED $1: ${2:-}"
 }
 skip() { result skip "$1" "$2"; }
 
 # check NAME COMMAND...: one case; it passes when the command does. Its output is shown only when it fails.
 check() {
-  local name=$1 log status
+  local name=$1 log status began=$SECONDS
   shift
   log=$QUANTD_LOGS/$RESULT_SUITE-${name//[^A-Za-z0-9.-]/_}.log
   if "$@" >"$log" 2>&1; then
-    pass "$name"
+    pass "$name" $((SECONDS - began))
   else
     status=$?
     tail -n 40 "$log" | sed 's/^/    | /'
-    fail "$name" "exit $status; ${log#"$QUANTD_ROOT"/}"
+    fail "$name" "exit $status; ${log#"$QUANTD_ROOT"/}" $((SECONDS - began))
   fi
 }
 
@@ -95,6 +95,12 @@ report_suites() {
     suite=$(basename "$file" .tsv)
     printf '    %-12s %6s passed %4s failed %4s skipped\n' "$suite" "$(count pass "$suite")" "$(count fail "$suite")" "$(count skip "$suite")"
   done
+}
+
+# The ten cases that took longest.
+report_slowest() {
+  find "$RESULTS" -name '*.tsv' -exec awk -F'\t' '$4 >= 1 { suite = FILENAME; sub(/.*\//, "", suite); sub(/\.tsv$/, "", suite)
+    printf "%8.1f s  %s: %s\n", $4, suite, $2 }' {} + | sort -rn | head -n 10 | sed 's/^/    /'
 }
 
 # Lines of one kind, at most twenty a suite; skipped cases with the same reason count as one line.

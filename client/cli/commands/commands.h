@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "commands/options.h"
 #include "commands/report.h"
+#include "engine/engine.h"
+#include "engine/stored_set.h"
 #include "files/output.h"
 #include "quantd/client/options.h"
 
@@ -17,18 +19,30 @@ namespace quantd::cli {
 
 absl::Status RunQuantize(const Options& options);
 absl::Status RunDequantize(const Options& options);
+absl::Status RunCalibrate(const Options& options);
 absl::Status RunEmbeddings(const Options& options);
+absl::Status RunParameters(const Options& options);
 absl::Status RunInspect(const Options& options);
 absl::Status RunInfo(const Options& options);
 absl::Status RunHealth(const Options& options);
 
 // What several commands share.
 
+// The server of --address, else the one whose environment this is, else the default.
+absl::StatusOr<std::string> AddressOf(const Options& options);
+
 // How the flags say that a server is spoken to.
 client::ClientOptions ClientOptionsOf(const Options& options, absl::Duration timeout);
 
 // The engine that the flags choose.
 absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options);
+// The stored set of --parameters. INVALID_ARGUMENT without --address, or beside `others`: whether
+// flags say what a set says.
+absl::StatusOr<StoredSet> StoredSetOf(const Options& options, bool others);
+
+// What the files and states of a calibration come to. `read`: gets the files that were read.
+absl::StatusOr<Calibrated> RunCalibration(const Options& options, const CalibrationOptions& what,
+                                          Engine& engine, std::vector<FileId>* read);
 
 // --only and --skip.
 class Choice {

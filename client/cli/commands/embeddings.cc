@@ -1,63 +1,102 @@
 // quantctl embeddings quantize: a file of embeddings to a .npy of a vector database's codes.
-#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "commands/commands.h"
+#include "commands/input.h"
 #include "commands/presets.h"
+#include "commands/ranges.h"
 #include "commands/report.h"
 #include "engine/errors.h"
-#include "files/fvecs.h"
-#include "files/mapped_file.h"
 #include "files/output.h"
-#include "files/source.h"
 #include "quantd/quantize_embeddings.h"
 
 namespace quantd::cli {
 namespace {
 
-// The tensor of a .npy or .fvecs, with what keeps it.
-struct Input {
-  std::shared_ptr<const MappedFile> fvecs;
-  std::optional<Source> npy;
-  OutputFile scratch;  // of a .npy in another order
-  TensorView view;
-};
-
-absl::Status Named(const absl::Status& status, const std::string& path) {
-  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+// Where the ranges go that --calibrate finds.
+std::string RangesPath(const Options& options) {
+  if (!options.embeddings.ranges_out.empty()) return options.embeddings.ranges_out;
+  return absl::StrCat(options.output.substr(0, options.output.size() - 4), ".ranges.safetensors");
 }
 
-absl::Status OpenNpy(const std::string& path, const std::string& output, Input* input) {
-  const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
-  if (!file.ok()) return file.status();
-  if (file->format != FileFormat::kNpy) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " is no .npy and no .fvecs; embeddings are read from these"));
+absl::Status CheckCalibrate(const Options& options, const QuantizeEmbeddingsParameters& preset) {
+  const EmbeddingFlags& flags = options.embeddings;
+  const auto wrong = [](absl::string_view text) { return absl::InvalidArgumentError(text); };
+  if (!flags.calibrate) {
+    return flags.ranges_out.empty() ? absl::OkStatus() : wrong("--ranges_out is for --calibrate");
   }
-  absl::StatusOr<Source> source = Source::Of(*file, file->tensors[0]);
-  if (!source.ok()) return source.status();
-  input->npy = *std::move(source);
-  absl::StatusOr<TensorView> view = input->npy->View(output, &input->scratch);
-  if (!view.ok()) return view.status();
-  input->view = *std::move(view);
-  return absl::OkStatus();
+  if (!flags.ranges.empty()) return wrong("--calibrate finds what --ranges gives: leave one out");
+  if (preset.recipe != EmbeddingRecipe::kRanges) {
+    return wrong(absl::StrCat("--calibrate: --preset=", flags.preset, " has no ranges"));
+  }
+  if (flags.normalize) {
+    return wrong("--calibrate sees the embeddings as they are in the file, before --normalize");
+  }
+  const std::string path = RangesPath(options);
+  const absl::StatusOr<FileFormat> format = FormatOfPath(path);
+  if (!format.ok()) return format.status();
+  return *format == FileFormat::kSafetensors
+             ? absl::OkStatus()
+             : wrong(absl::StrCat(path, ": ranges are written as a .safetensors"));
 }
 
-absl::Status Open(const std::string& path, const std::string& output, Input* input) {
-  if (!absl::EndsWithIgnoreCase(path, ".fvecs")) return OpenNpy(path, output, input);
-  absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
-  if (!file.ok()) return file.status();
-  input->fvecs = *std::move(file);
-  absl::StatusOr<TensorView> view = ReadFvecs(input->fvecs->bytes());
-  if (!view.ok()) return Named(view.status(), path);
-  input->view = *std::move(view);
-  return absl::OkStatus();
+// The lowest and highest value of each dimension.
+absl::StatusOr<Calibration> FindRanges(const TensorView& x, const CalibrationOptions& what,
+                                       Engine& engine) {
+  absl::StatusOr<std::unique_ptr<CalibrationRun>> run = engine.Calibrate(what, false);
+  absl::Status status = run.status();
+  if (status.ok()) status = (*run)->Add(x);
+  if (status.ok()) {
+    absl::StatusOr<Calibrated> found = (*run)->Finish();
+    if (found.ok()) return std::move(found->calibration);
+    status = found.status();
+  }
+  return IsOperationError(status) ? status : OperationError(status, "calibrate", "");
+}
+
+// Of the first dimensions, where no more are used.
+TensorView ViewOf(const Calibration& calibration, int64_t dimensions, std::vector<float>* kept) {
+  const int64_t all = calibration.range_shape[1];
+  const int64_t used = dimensions > 0 && dimensions < all ? dimensions : all;
+  kept->clear();
+  for (const int64_t row : {int64_t{0}, all}) {
+    kept->insert(kept->end(), calibration.range.begin() + row,
+                 calibration.range.begin() + row + used);
+  }
+  TensorView view{DataType::kFloat, {2, used}, {}};
+  view.bytes.Append({reinterpret_cast<const uint8_t*>(kept->data()), kept->size() * sizeof(float)});
+  return view;
+}
+
+// Of the preset and its flags, or of a stored set, which is then in `stored`.
+absl::StatusOr<QuantizeEmbeddingsParameters> ParametersOf(const Options& options,
+                                                          StoredSet* stored) {
+  const EmbeddingFlags& flags = options.embeddings;
+  const bool ignore = options.method.non_finite == "ignore";
+  if (!options.stored.reference.empty()) {
+    const bool others = !flags.preset.empty() || !flags.ranges.empty() || flags.dimensions != 0 ||
+                        flags.normalize || flags.calibrate || ignore;
+    absl::StatusOr<StoredSet> found = StoredSetOf(options, others);
+    if (!found.ok()) return found.status();
+    *stored = *std::move(found);
+    return stored->ForEmbeddings();
+  }
+  if (flags.preset.empty()) {
+    return absl::InvalidArgumentError(
+        "--preset is required, or --parameters; see quantctl embeddings --help");
+  }
+  absl::StatusOr<QuantizeEmbeddingsParameters> parameters = PresetOf(flags.preset);
+  if (!parameters.ok()) return parameters;
+  parameters->dimensions = flags.dimensions;
+  parameters->normalize = flags.normalize;
+  if (ignore) parameters->non_finite = NonFinite::kIgnore;
+  return parameters;
 }
 
 }  // namespace
@@ -69,31 +108,50 @@ absl::Status RunEmbeddings(const Options& options) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.output, ": codes of embeddings are written as a .npy"));
   }
-  absl::StatusOr<QuantizeEmbeddingsParameters> parameters = PresetOf(options.embeddings.preset);
+  StoredSet stored;
+  absl::StatusOr<QuantizeEmbeddingsParameters> parameters = ParametersOf(options, &stored);
   if (!parameters.ok()) return parameters.status();
+  if (absl::Status good = CheckCalibrate(options, *parameters); !good.ok()) return good;
   Input x, ranges;
-  if (absl::Status status = Open(options.input, options.output, &x); !status.ok()) return status;
+  absl::Status opened = OpenInput(options.input, options.column, options.output, &x);
+  if (!opened.ok()) return opened;
   parameters->x = x.view;
   if (!options.embeddings.ranges.empty()) {
-    absl::Status status = OpenNpy(options.embeddings.ranges, options.output, &ranges);
+    absl::Status status = OpenRanges(options.embeddings.ranges, options.output, &ranges);
     if (!status.ok()) return status;
     parameters->ranges = ranges.view;
   }
-  parameters->dimensions = options.embeddings.dimensions;
-  parameters->normalize = options.embeddings.normalize;
-  if (options.method.non_finite == "ignore") parameters->non_finite = NonFinite::kIgnore;
   parameters->report_error =
       options.method.report_error && parameters->recipe != EmbeddingRecipe::kBits;
-  const absl::StatusOr<QuantizeEmbeddingsPlan> plan = PlanQuantizeEmbeddings(*parameters);
-  if (!plan.ok()) return OperationError(plan.status(), "quantize", "");
   absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
   if (!engine.ok()) return engine.status();
+  CalibrationOptions what;
+  what.output_type = parameters->output_type == DataType::kUnspecified ? DataType::kUint8
+                                                                       : parameters->output_type;
+  what.axis = -1;
+  what.non_finite = parameters->non_finite;
+  absl::StatusOr<Calibration> found;
+  std::vector<float> kept;
+  if (options.embeddings.calibrate) {
+    found = FindRanges(x.view, what, **engine);
+    if (!found.ok()) return found.status();
+    parameters->ranges = ViewOf(*found, parameters->dimensions, &kept);
+  }
+  const absl::StatusOr<QuantizeEmbeddingsPlan> plan = PlanQuantizeEmbeddings(*parameters);
+  if (!plan.ok()) return OperationError(plan.status(), "quantize", "");
 
   Output output(options.output);
   const size_t y = output.Add("y", "", plan->output_type, plan->output_shape);
   std::vector<FileId> others;
-  if (ranges.npy.has_value()) others.push_back(ranges.npy->file());
+  if (ranges.npy.has_value()) others.push_back(ranges.id());
   if (absl::Status status = Begin(options, others, &output); !status.ok()) return status;
+  Output ranges_output(RangesPath(options));
+  if (found.ok()) {
+    const RangesParts parts = AddRanges(*found, what, &ranges_output);
+    absl::Status status = ranges_output.Create({options.force, {x.id()}});
+    if (!status.ok()) return status;
+    FillRanges(*found, what, parts, &ranges_output);
+  }
   const absl::Time start = absl::Now();
   TensorReport report;
   QuantizationError error;
@@ -101,7 +159,7 @@ absl::Status RunEmbeddings(const Options& options) {
   if (!status.ok()) return OperationError(status, "quantize", "");
   if (parameters->report_error) report.error = error;
   report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
-  report.name = options.embeddings.preset;
+  report.name = stored.set == nullptr ? options.embeddings.preset : stored.reference;
   report.input_type = plan->input_type;
   report.output_type = plan->output_type;
   report.shape = plan->shape;
@@ -109,10 +167,17 @@ absl::Status RunEmbeddings(const Options& options) {
   report.bytes_after = plan->output_bytes;
   Json document = {{"input", options.input},
                    {"output", options.output},
-                   {"preset", options.embeddings.preset},
                    {"shape", ShapeJson(plan->output_shape)},
                    {"tensors", Json::array({ToJson(report)})}};
-  return Finish(options, &output, document, ToText(report));
+  document[stored.set == nullptr ? "preset" : "parameters"] = report.name;
+  std::string text = ToText(report);
+  if (found.ok()) {
+    // Codes without their ranges would be of no use: these come first.
+    if (absl::Status written = ranges_output.Commit(); !written.ok()) return written;
+    document["ranges"] = RangesPath(options);
+    absl::StrAppend(&text, "wrote ", RangesPath(options), "\n");
+  }
+  return Finish(options, &output, document, text);
 }
 
 }  // namespace quantd::cli

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "commands/presets.h"
+#include "commands/flags.h"
 #include "files/closest_name.h"
 
 namespace quantd::cli {
@@ -18,197 +15,6 @@ constexpr char kExitCodes[] =
     "Exit code: 0 done; 1 a tensor cannot be quantized so, or the server said no or cannot be\n"
     "reached; 2 wrong usage, or a file that cannot be read or written; 128 + n ended by signal n,\n"
     "with nothing half written. Errors are one line on stderr.";
-
-// What CLI11 does not see: numbers that are too large are not the largest, and NaN is none.
-CLI::Validator Integer(int64_t least, int64_t most) {
-  return CLI::Validator(
-      [=](std::string& text) {
-        int64_t value;
-        if (!absl::SimpleAtoi(text, &value)) return absl::StrCat(text, " is not a whole number");
-        if (value >= least && value <= most) return std::string();
-        return absl::StrCat(text, " is not in [", least, ", ", most, "]");
-      },
-      "");
-}
-
-CLI::Validator Seconds() {
-  return CLI::Validator(
-      [](std::string& text) {
-        double value;
-        const bool good = absl::SimpleAtod(text, &value) && value > 0 && value <= 1e9;
-        return good ? std::string() : absl::StrCat(text, " is no number of seconds");
-      },
-      "");
-}
-
-// Adds flags to a command. The texts are what `quantctl COMMAND --help` prints.
-class Flags {
- public:
-  Flags(CLI::App* command, Options* options) : command_(command), o_(options) {}
-
-  Flags& Input(const char* what) {
-    command_->add_option("file", o_->input, what)->required()->type_name("FILE");
-    return *this;
-  }
-  Flags& Output() {
-    Text("-o,--output", &o_->output,
-         "Where to write: a .safetensors, which holds everything, or a .npy with others beside it")
-        ->required();
-    command_->add_flag("--force", o_->force, "Write over files that exist (never over the input)");
-    Text("--report", &o_->report, "Write what --json prints to this file as well");
-    return *this;
-  }
-  Flags& Choice() {
-    Text("--only", &o_->only,
-         "Work on tensors whose name has a match of this regular expression (RE2)");
-    Text("--skip", &o_->skip, "Leave alone those whose name has a match of this one");
-    return *this;
-  }
-  Flags& All() {
-    command_->add_flag("--all", o_->all,
-                       "Also tensors of fewer than two dimensions, such as biases and norms");
-    return *this;
-  }
-  Flags& Granularity() {
-    MethodFlags& m = o_->method;
-    command_
-        ->add_option("--axis", m.axis,
-                     "One scale for each index along this dimension (from the end when "
-                     "negative); with --block_size the dimension that is cut into blocks")
-        ->check(Integer(INT64_MIN, INT64_MAX));
-    command_
-        ->add_option("--block_size", m.block_size,
-                     "One scale for this many elements along --axis (default 1)")
-        ->check(Integer(0, INT64_MAX));
-    List("--block_shape", &m.block_shape,
-         "One scale for each block of this shape, such as 128,128; -1: the whole dimension");
-    return *this;
-  }
-  Flags& Finding() {
-    MethodFlags& m = o_->method;
-    Text("--type", &m.type,
-         "uint8 (default) int8 uint16 int16 uint4 int4 uint2 int2 float8e4m3fn float8e4m3fnuz "
-         "float8e5m2 float8e5m2fnuz float4e2m1; or a format of blocks along the last dimension: "
-         "mxfp8 mxfp8e5m2 mxfp4 mxint8 (of 32, a power of two for each), nvfp4 (of 16)");
-    command_->add_flag("--symmetric", m.symmetric, "A range centred on zero, without a zero point");
-    Text("--scale_type", &m.scale_type,
-         "Type of the scale: float (default) float16 bfloat16 float8e8m0 float8e4m3fn");
-    command_->add_flag("--saturate,!--nosaturate", m.saturate,
-                       "float8: values past the largest become the largest (default); "
-                       "--nosaturate: infinity or NaN");
-    Text("--non_finite", &m.non_finite,
-         "NaN and infinities in x: reject (an error, default), or ignore (they take no part in the "
-         "range)")
-        ->check(CLI::IsMember({"reject", "ignore"}));
-    return *this;
-  }
-  Flags& Given() {
-    MethodFlags& m = o_->method;
-    Text("--scale", &m.scale,
-         "The scale, instead of what the data or the file says: a number, one for each index along "
-         "--axis (0.1,0.2), or a .npy");
-    Text("--zero_point", &m.zero_point, "The zero point for --scale, in the same form");
-    return *this;
-  }
-  Flags& Rounding() {
-    MethodFlags& m = o_->method;
-    Text("--precision", &m.precision,
-         "With --scale: type in which x / scale is computed: float float16 bfloat16");
-    Text("--zero_point_order", &m.zero_point_order,
-         "With --scale: when the zero point is added: after_rounding (ONNX, default) or "
-         "before_rounding (oneDNN)")
-        ->check(CLI::IsMember({"after_rounding", "before_rounding"}));
-    command_->add_flag(
-        "--report_error,!--noreport_error", m.report_error,
-        "Measure how far y is from x (default); --noreport_error saves a little time");
-    return *this;
-  }
-  Flags& Back() {
-    MethodFlags& m = o_->method;
-    Text("--output_type", &o_->output_type,
-         "Type of y: float float16 bfloat16. Default: the original one; with --scale that of the "
-         "scale if it is one of them, else float");
-    Text("--tensor_scale", &m.tensor_scale, "With --scale: NVFP4's second scale, a number");
-    Text("--type", &m.type, "With --scale: type of x where the file does not say it");
-    List("--shape", &o_->shape,
-         "With --type: shape of x where the file does not say it (packed types), such as 1000,768");
-    return *this;
-  }
-  Flags& Embeddings() {
-    EmbeddingFlags& e = o_->embeddings;
-    Text("--preset", &e.preset, absl::StrCat("Whose codes: ", absl::StrJoin(PresetNames(), " ")))
-        ->required();
-    Text("--ranges", &e.ranges,
-         "For the int8 and uint8 of sentence-transformers: a .npy of two rows, the lowest and the "
-         "highest value of each dimension, float");
-    command_
-        ->add_option("--dimensions", e.dimensions,
-                     "Use only the first so many values of each embedding; 0 (default): all")
-        ->check(Integer(0, INT64_MAX));
-    command_->add_flag("--normalize", e.normalize, "Divide each embedding by its length first");
-    Text("--non_finite", &o_->method.non_finite,
-         "NaN and infinities: reject (an error, default), or ignore (what the codes have for them)")
-        ->check(CLI::IsMember({"reject", "ignore"}));
-    command_->add_flag("--report_error,!--noreport_error", o_->method.report_error,
-                       "Measure how far the codes are from x (default, but for bits)");
-    return *this;
-  }
-  Flags& Bins() {
-    command_->add_option("--bins", o_->bins, "Lines of a histogram (default 16)")
-        ->check(Integer(1, 1000));
-    return *this;
-  }
-  Flags& Engine() {
-    Address("Send the tensors to this server instead of computing here");
-    command_
-        ->add_option("--threads", o_->threads,
-                     "Threads to compute with here; 0 (default): one a CPU")
-        ->envname("QUANTD_THREADS")
-        ->check(Integer(0, 1024));
-    Text("--simd", &o_->simd,
-         "Instruction set to compute with here: avx512 avx2 neon scalar. Default: the best")
-        ->envname("QUANTD_SIMD");
-    return *this;
-  }
-  Flags& Address(const char* what) {
-    Text("--address", &o_->address, absl::StrCat(what, ": host:port, or unix:/path"))
-        ->envname("QUANTD_ADDRESS");
-    command_
-        ->add_option("--timeout", o_->timeout,
-                     "Seconds that a call to the server may take (default 300)")
-        ->check(Seconds());
-    Text("--tls_ca", &o_->tls_ca, "Speak TLS: PEM file with who signs the server's certificate")
-        ->envname("QUANTD_TLS_CA");
-    Text("--tls_cert", &o_->tls_cert, "This client's certificate, a PEM file, with --tls_key")
-        ->envname("QUANTD_TLS_CERT");
-    Text("--tls_key", &o_->tls_key, "Its key, a PEM file")->envname("QUANTD_TLS_KEY");
-    Text("--auth_token_file", &o_->auth_token_file,
-         "File with the token that the server wants; without TLS to this machine only")
-        ->envname("QUANTD_AUTH_TOKEN_FILE");
-    command_->add_flag("--allow_insecure_token", o_->allow_insecure_token,
-                       "Send the token to another machine without TLS");
-    return *this;
-  }
-  Flags& Printing() {
-    command_->add_flag("--json", o_->json, "Print one JSON document instead of text");
-    command_->add_flag("--quiet", o_->quiet, "Print nothing but errors; no progress bar");
-    return *this;
-  }
-  CLI::Option* Text(const std::string& name, std::string* value, const std::string& what) {
-    return command_->add_option(name, *value, what);
-  }
-
- private:
-  void List(const char* name, std::vector<int64_t>* values, const char* what) {
-    command_->add_option(name, *values, what)
-        ->delimiter(',')
-        ->check(Integer(INT64_MIN, INT64_MAX))
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  }
-  CLI::App* const command_;
-  Options* const o_;
-};
 
 // Every command with its flags, in the order of the help.
 void AddCommands(CLI::App* app, Options* o) {
@@ -231,6 +37,7 @@ void AddCommands(CLI::App* app, Options* o) {
       .All()
       .Given()
       .Rounding()
+      .Named()
       .Engine()
       .Printing();
   add("dequantize",
@@ -245,14 +52,40 @@ void AddCommands(CLI::App* app, Options* o) {
       .Granularity()
       .Engine()
       .Printing();
+  add("calibrate",
+      "Find scale, zero point and range of one quantity in many files; neither their order nor how "
+      "it\nis cut into files changes a bit.\n\n"
+      "  quantctl calibrate batch-*.npy -o ranges.safetensors --method=percentile --type=int8\n"
+      "  quantctl calibrate vectors.jsonl -o ranges.safetensors --axis=-1")
+      .Inputs(".npy, .fvecs, .jsonl, or a .safetensors (one tensor, or those of --only)")
+      .Output()
+      .Calibrate()
+      .Choice()
+      .Engine()
+      .Printing();
   add("embeddings",
       "embeddings quantize: make the codes that a vector database has for embeddings, as its "
       "library\nmakes them. The last dimension of the file's array is the embedding.\n\n"
       "  quantctl embeddings quantize vectors.npy -o codes.npy --preset=pgvector")
-      .Input("A .npy, or a .fvecs (each embedding with its length before it)")
+      .Input(
+          "A .npy, a .fvecs (each embedding with its length before it), or a .jsonl (one a line)")
       .Output()
       .Embeddings()
+      .Named()
       .Engine()
+      .Printing();
+  add("parameters",
+      "Store scales or ranges on a server, which has --parameters_dir, for requests that name "
+      "them.\n\n"
+      "  quantctl parameters put NAME ranges.safetensors    what calibrate has written\n"
+      "  quantctl parameters put NAME --scale=0.1,0.2 --zero_point=3,4 --type=int8 --axis=1\n"
+      "  quantctl parameters put NAME ranges.safetensors --for=embeddings --preset=PRESET\n"
+      "  quantctl parameters get NAME@sha256:HEX -o FILE    its sha256sum is HEX\n"
+      "  quantctl parameters list [PREFIX]")
+      .Stored()
+      .Given()
+      .Granularity()
+      .Address("The server; default: the first of QUANTD_LISTEN, else 127.0.0.1:50051")
       .Printing();
   Flags inspect =
       add("inspect",
@@ -322,6 +155,10 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
                                 " is no command, embeddings quantize is one"),
                    "embeddings");
     }
+    words.erase(words.begin() + 1);
+  }
+  if (words[0] == "parameters" && words.size() > 1 && !absl::StartsWith(words[1], "-")) {
+    line.options.stored.action = words[1];
     words.erase(words.begin() + 1);
   }
   const std::vector<std::string> commands = NamesOf(&app);

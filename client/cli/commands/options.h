@@ -16,17 +16,38 @@ struct EmbeddingFlags {
   std::string preset, ranges;
   int64_t dimensions = 0;
   bool normalize = false;
+  bool calibrate = false;
+  std::string ranges_out;
+};
+
+// What calibrate is asked for, beside type, axis and non_finite.
+struct CalibrateFlags {
+  std::vector<std::string> inputs, states;
+  std::string method = "min-max", symmetry, state_out;
+  double percentile = 0;
+};
+
+// What parameters is asked for, beside what the requests' flags say.
+struct StoredFlags {
+  std::string action;     // "put", "get", "list", or what is none
+  std::string reference;  // --parameters of other commands
+  std::vector<std::string> words;
+  std::string kind = "quantize";
 };
 
 // The flags of the same names.
 struct Options {
-  std::string command;  // "quantize", "dequantize", "embeddings", "inspect", "info" or "health"
+  std::string command;  // "quantize", "dequantize", "calibrate", "embeddings", "parameters",
+                        // "inspect", "info" or "health"
   std::string input, output;
   std::string only, skip, report, against, output_type, address, simd, service;
   std::vector<int64_t> shape;
   MethodFlags method;
   bool all = false, force = false, json = false, quiet = false;
   EmbeddingFlags embeddings;
+  CalibrateFlags calibrate;
+  StoredFlags stored;
+  std::string column = "embedding";
   double timeout = 300;
   int threads = 0, bins = 16;
   std::string tls_ca, tls_cert, tls_key, auth_token_file;

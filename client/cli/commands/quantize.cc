@@ -162,6 +162,21 @@ absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options, c
   return report;
 }
 
+absl::StatusOr<Method> MethodOf(const Options& options) {
+  const MethodFlags& flags = options.method;
+  if (options.stored.reference.empty()) return Method::Of(flags);
+  const bool others = !flags.type.empty() || !flags.scale.empty() || !flags.zero_point.empty() ||
+                      !flags.scale_type.empty() || !flags.precision.empty() || flags.symmetric ||
+                      !flags.saturate || flags.axis.has_value() || flags.block_size != 0 ||
+                      !flags.block_shape.empty();
+  const absl::StatusOr<StoredSet> stored = StoredSetOf(options, others);
+  if (!stored.ok()) return stored.status();
+  absl::StatusOr<QuantizeParameters> given = stored->ForQuantize();
+  if (!given.ok()) return given.status();
+  given->report_error = flags.report_error;
+  return Method::Of(*given, stored->set);
+}
+
 absl::Status RefuseQuantized(const TensorFile& file) {
   const absl::StatusOr<std::vector<QuantizedTensor>> found = FindQuantizedTensors(file);
   if (!found.ok()) return found.status();
@@ -175,7 +190,7 @@ absl::Status RefuseQuantized(const TensorFile& file) {
 
 absl::Status RunQuantize(const Options& options) {
   if (const auto format = FormatOfPath(options.output); !format.ok()) return format.status();
-  const absl::StatusOr<Method> method = Method::Of(options.method);
+  const absl::StatusOr<Method> method = MethodOf(options);
   if (!method.ok()) return method.status();
   const absl::StatusOr<TensorFile> file = OpenTensorFile(options.input);
   if (!file.ok()) return file.status();

@@ -29,12 +29,6 @@ absl::Duration Patience(const Options& options) {
   return absl::Seconds(std::min(options.timeout, 5.0));
 }
 
-absl::StatusOr<std::string> AddressOf(const Options& options) {
-  if (!options.address.empty()) return options.address;
-  const char* const listen = std::getenv("QUANTD_LISTEN");
-  return listen == nullptr ? "127.0.0.1:50051" : AddressOfListener(listen);
-}
-
 absl::Status CallError(const absl::Status& status, const std::string& address, const char* what) {
   const bool silent = absl::IsDeadlineExceeded(status);
   return OperationError(ServerError(silent ? absl::UnavailableError("no answer") : status, address),
@@ -55,6 +49,12 @@ absl::StatusOr<std::shared_ptr<::grpc::Channel>> HealthChannel(const Options& op
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> AddressOf(const Options& options) {
+  if (!options.address.empty()) return options.address;
+  const char* const listen = std::getenv("QUANTD_LISTEN");
+  return listen == nullptr ? "127.0.0.1:50051" : AddressOfListener(listen);
+}
 
 absl::Status RunInfo(const Options& options) {
   const absl::StatusOr<std::string> found = AddressOf(options);

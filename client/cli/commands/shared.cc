@@ -21,8 +21,20 @@ client::ClientOptions ClientOptionsOf(const Options& options, absl::Duration tim
 
 absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options) {
   if (options.address.empty()) return MakeLocalEngine(options.threads, options.simd);
-  return MakeRemoteEngine(options.address,
-                          ClientOptionsOf(options, absl::Seconds(options.timeout)));
+  return MakeRemoteEngine(options.address, ClientOptionsOf(options, absl::Seconds(options.timeout)),
+                          options.stored.reference);
+}
+
+absl::StatusOr<StoredSet> StoredSetOf(const Options& options, bool others) {
+  if (options.address.empty()) {
+    return absl::InvalidArgumentError("--parameters is for a server: it needs --address");
+  }
+  if (others) {
+    return absl::InvalidArgumentError(
+        "--parameters says how to quantize: leave out it, or the flags that say so");
+  }
+  return ReadStoredSet(options.stored.reference, options.address,
+                       ClientOptionsOf(options, absl::Seconds(options.timeout)));
 }
 
 struct Choice::Patterns {

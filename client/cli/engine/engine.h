@@ -8,12 +8,28 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "quantd/calibration.h"
 #include "quantd/client/options.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/parameters.h"
 #include "quantd/quantization_error.h"
 
 namespace quantd::cli {
+
+struct Calibrated {
+  Calibration calibration;
+  std::string state;  // when it was asked for
+};
+
+// A calibration under way.
+class CalibrationRun {
+ public:
+  virtual ~CalibrationRun() = default;
+  virtual absl::Status Add(const TensorView& x) = 0;
+  virtual absl::Status AddState(absl::string_view state) = 0;
+  // Last.
+  virtual absl::StatusOr<Calibrated> Finish() = 0;
+};
 
 // One call at a time. Outputs are as large as the core's plan says, and zero before the call.
 class Engine {
@@ -30,6 +46,9 @@ class Engine {
                                   absl::Span<uint8_t> y) = 0;
   virtual absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsParameters& parameters,
                                           absl::Span<uint8_t> y, QuantizationError* error) = 0;
+  // REQUIRES: the engine outlives what it gives.
+  virtual absl::StatusOr<std::unique_ptr<CalibrationRun>> Calibrate(
+      const CalibrationOptions& options, bool return_state) = 0;
 };
 
 // A tensor with more scales than `scales` goes through the core in slabs of at most so many, and of
@@ -45,8 +64,11 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::
                                                         const SlabLimits& limits = {});
 
 // Sends each tensor, whole, to a server. UNAVAILABLE when nobody answers.
+// `parameters`: the stored set that Quantize and QuantizeEmbeddings name, instead of sending what
+// they are given beside x and report_error.
 absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& address,
-                                                         const client::ClientOptions& options);
+                                                         const client::ClientOptions& options,
+                                                         const std::string& parameters = "");
 
 }  // namespace quantd::cli
 

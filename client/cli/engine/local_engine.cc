@@ -79,6 +79,42 @@ absl::Status InSlab(const absl::Status& status, const Slab& slab) {
       status.code());
 }
 
+// Of bins, when there are very many channels.
+constexpr uint64_t kMostCalibratorBytes = uint64_t{1} << 30;
+
+class LocalCalibration : public CalibrationRun {
+ public:
+  LocalCalibration(Calibrator calibrator, bool return_state, const Executor& executor)
+      : calibrator_(std::move(calibrator)), return_state_(return_state), executor_(executor) {}
+
+  absl::Status Add(const TensorView& x) override {
+    const absl::Status fits = Fits(calibrator_.BytesWith(x));
+    return fits.ok() ? calibrator_.Add(x, executor_, Never) : fits;
+  }
+  absl::Status AddState(absl::string_view state) override {
+    const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(state.data()),
+                                          state.size());
+    const absl::Status fits = Fits(calibrator_.BytesWithState(bytes));
+    return fits.ok() ? calibrator_.Merge(bytes) : fits;
+  }
+  absl::StatusOr<Calibrated> Finish() override {
+    absl::StatusOr<Calibration> result = calibrator_.Result(executor_, Never);
+    if (!result.ok()) return result.status();
+    return Calibrated{*std::move(result), return_state_ ? calibrator_.State() : ""};
+  }
+
+ private:
+  static absl::Status Fits(const absl::StatusOr<uint64_t>& bytes) {
+    if (!bytes.ok() || *bytes <= kMostCalibratorBytes) return bytes.status();
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "so many channels would take ", *bytes, " bytes, ", kMostCalibratorBytes, " are allowed"));
+  }
+
+  Calibrator calibrator_;
+  const bool return_state_;
+  const Executor& executor_;
+};
+
 class LocalEngine : public Engine {
  public:
   LocalEngine(int threads, const SlabLimits& limits) : executor_(threads), limits_(limits) {}
@@ -116,6 +152,13 @@ class LocalEngine : public Engine {
     const absl::StatusOr<QuantizeEmbeddingsPlan> plan = PlanQuantizeEmbeddings(p);
     if (!plan.ok()) return plan.status();
     return quantd::QuantizeEmbeddings(*plan, p.x.bytes, executor_, Never, y, error);
+  }
+
+  absl::StatusOr<std::unique_ptr<CalibrationRun>> Calibrate(const CalibrationOptions& options,
+                                                            bool return_state) override {
+    absl::StatusOr<Calibrator> calibrator = Calibrator::Create(options);
+    if (!calibrator.ok()) return calibrator.status();
+    return std::make_unique<LocalCalibration>(*std::move(calibrator), return_state, executor_);
   }
 
   absl::Status DynamicQuantize(const DynamicQuantizeParameters& p,

@@ -177,6 +177,14 @@ absl::StatusOr<Method> Method::Of(const MethodFlags& flags) {
   return method;
 }
 
+Method Method::Of(const QuantizeParameters& given, std::shared_ptr<const void> owner) {
+  Method method;
+  method.dynamic_.granularity = given.granularity;
+  method.given_ = given;
+  method.scale_ = {given.scale, std::move(owner)};
+  return method;
+}
+
 absl::StatusOr<QuantizedForm> Method::FormOf(const TensorView& x) const {
   QuantizedForm form;
   if (given_.has_value()) {

@@ -48,6 +48,8 @@ class Method {
  public:
   // INVALID_ARGUMENT, naming the flag that is wrong.
   static absl::StatusOr<Method> Of(const MethodFlags& flags);
+  // With scales that are given, and kept by `owner`.
+  static Method Of(const QuantizeParameters& given, std::shared_ptr<const void> owner);
 
   bool takes_int32() const { return given_.has_value(); }
   const Granularity& granularity() const { return dynamic_.granularity; }

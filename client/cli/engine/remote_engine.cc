@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/engine.h"
 #include "engine/errors.h"
+#include "engine/remote_calibration.h"
 #include "quantd/client/client.h"
 
 namespace quantd::cli {
@@ -51,8 +52,9 @@ void SetError(const std::optional<v1::QuantizationError>& from, QuantizationErro
 
 class RemoteEngine : public Engine {
  public:
-  RemoteEngine(const std::string& address, const client::ClientOptions& options)
-      : address_(address), client_(address, options) {}
+  RemoteEngine(const std::string& address, const client::ClientOptions& options,
+               const std::string& parameters)
+      : address_(address), parameters_(parameters), client_(address, options) {}
 
   absl::Status Quantize(const QuantizeParameters& p, absl::Span<uint8_t> y,
                         QuantizationError* error) override {
@@ -65,8 +67,11 @@ class RemoteEngine : public Engine {
                                 ? v1::ZERO_POINT_ORDER_BEFORE_ROUNDING
                                 : v1::ZERO_POINT_ORDER_AFTER_ROUNDING,
         .report_error = p.report_error};
+    const client::QuantizeOptions named{.report_error = p.report_error, .parameters = parameters_};
     const auto result =
-        client_.Quantize(ToTensor(p.x), ToTensor(p.scale), ToTensor(p.zero_point), options);
+        parameters_.empty()
+            ? client_.Quantize(ToTensor(p.x), ToTensor(p.scale), ToTensor(p.zero_point), options)
+            : client_.Quantize(ToTensor(p.x), client::Tensor(), std::nullopt, named);
     if (!result.ok()) return ServerError(result.status(), address_);
     SetError(result->error, error);
     return CopyTo(result->y, y);
@@ -122,21 +127,30 @@ class RemoteEngine : public Engine {
         .non_finite =
             p.non_finite == NonFinite::kIgnore ? v1::NON_FINITE_IGNORE : v1::NON_FINITE_REJECT,
         .report_error = p.report_error};
-    const auto result = client_.QuantizeEmbeddings(ToTensor(p.x), options);
+    const client::EmbeddingOptions named{.report_error = p.report_error, .parameters = parameters_};
+    const auto result =
+        client_.QuantizeEmbeddings(ToTensor(p.x), parameters_.empty() ? options : named);
     if (!result.ok()) return ServerError(result.status(), address_);
     SetError(result->error, error);
     return CopyTo(result->y, y);
   }
 
+  absl::StatusOr<std::unique_ptr<CalibrationRun>> Calibrate(const CalibrationOptions& options,
+                                                            bool return_state) override {
+    return MakeRemoteCalibration(client_, address_, options, return_state);
+  }
+
  private:
   const std::string address_;
+  const std::string parameters_;
   client::Client client_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& address,
-                                                         const client::ClientOptions& options) {
+                                                         const client::ClientOptions& options,
+                                                         const std::string& parameters) {
   const absl::Duration patience = std::min(options.timeout, absl::Seconds(5));
   client::ClientOptions patient = options;
   patient.timeout = patience;
@@ -147,7 +161,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& addr
         address);
   }
   if (!reached.ok()) return ServerError(reached, address);
-  return std::make_unique<RemoteEngine>(address, options);
+  return std::make_unique<RemoteEngine>(address, options, parameters);
 }
 
 }  // namespace quantd::cli

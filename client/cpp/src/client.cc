@@ -107,10 +107,18 @@ absl::StatusOr<QuantizedEmbeddings> Client::QuantizeEmbeddings(const Tensor& x,
   return Run(*connection_, QuantizeEmbeddingsArguments{x, options}, nullptr);
 }
 
+Calibration Client::Calibrate(const CalibrationOptions& options) {
+  return Calibration(*connection_, options);
+}
+
 absl::StatusOr<Tensor> Client::Dequantize(const Quantized& quantized,
                                           const DequantizeOptions& options) {
   DequantizeOptions remembered = options;
   if (SaysNothing(options.granularity)) remembered.granularity = quantized.granularity;
+  // Then the set has the scale, and what goes with it.
+  if (quantized.scale.data_type == v1::DATA_TYPE_UNSPECIFIED && options.parameters.empty()) {
+    remembered.parameters = quantized.parameters;
+  }
   if (!options.tensor_scale.has_value()) remembered.tensor_scale = quantized.tensor_scale;
   if (options.output_type == v1::DATA_TYPE_UNSPECIFIED &&
       quantized.original_type != v1::DATA_TYPE_INT32) {

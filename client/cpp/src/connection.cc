@@ -59,6 +59,7 @@ Connection::Connection(const std::string& address, const ClientOptions& options)
       target.value_or(address), status_.ok() ? credentials->credentials : nullptr, arguments);
   tls_ = status_.ok() && credentials->tls;
   stub_ = v1::QuantizationService::NewStub(channel_);
+  parameters_stub_ = v1::ParametersService::NewStub(channel_);
 }
 
 Connection::~Connection() {

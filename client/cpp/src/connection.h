@@ -18,6 +18,7 @@
 #include "cancellation.h"
 #include "quantd/client/options.h"
 #include "quantd/client/status.h"
+#include "quantd/v1/parameters.grpc.pb.h"
 #include "quantd/v1/quantization.grpc.pb.h"
 #include "token.h"
 
@@ -39,6 +40,10 @@ class Connection {
   using Method = grpc::Status (v1::QuantizationService::Stub::*)(grpc::ClientContext*,
                                                                  const Request&, Response*);
 
+  template <typename Request, typename Response>
+  using ParametersMethod = grpc::Status (v1::ParametersService::Stub::*)(grpc::ClientContext*,
+                                                                         const Request&, Response*);
+
   Connection(const std::string& address, const ClientOptions& options);
   // Waits for the jobs.
   ~Connection();
@@ -53,19 +58,21 @@ class Connection {
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(Method<Request, Response> method, const Request& request,
                                 Cancellation* cancellation) {
-    if (!status_.ok()) return status_;
-    for (int attempt = 1;; ++attempt) {
-      grpc::ClientContext context;
-      Prepare(context);
-      if (cancellation != nullptr) cancellation->Add(&context);
-      Response response;
-      const absl::Status status = Explain((stub_.get()->*method)(&context, request, &response));
-      if (cancellation != nullptr) cancellation->Remove(&context);
-      if (status.ok()) return response;
-      const std::optional<absl::Duration> wait = WaitAfter(status, attempt);
-      if (!wait.has_value()) return status;
-      absl::SleepFor(*wait);
-    }
+    return Try<Response>(
+        [&](grpc::ClientContext* context, Response* response) {
+          return (stub_.get()->*method)(context, request, response);
+        },
+        cancellation);
+  }
+  // The same of stored parameters.
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(ParametersMethod<Request, Response> method,
+                                const Request& request) {
+    return Try<Response>(
+        [&](grpc::ClientContext* context, Response* response) {
+          return (parameters_stub_.get()->*method)(context, request, response);
+        },
+        nullptr);
   }
 
   void Prepare(grpc::ClientContext& context) const;
@@ -88,12 +95,30 @@ class Connection {
   void JobEnded();
 
  private:
+  template <typename Response, typename Attempt>
+  absl::StatusOr<Response> Try(Attempt attempt_once, Cancellation* cancellation) {
+    if (!status_.ok()) return status_;
+    for (int attempt = 1;; ++attempt) {
+      grpc::ClientContext context;
+      Prepare(context);
+      if (cancellation != nullptr) cancellation->Add(&context);
+      Response response;
+      const absl::Status status = Explain(attempt_once(&context, &response));
+      if (cancellation != nullptr) cancellation->Remove(&context);
+      if (status.ok()) return response;
+      const std::optional<absl::Duration> wait = WaitAfter(status, attempt);
+      if (!wait.has_value()) return status;
+      absl::SleepFor(*wait);
+    }
+  }
+
   const ClientOptions options_;
   bool tls_ = false;
   std::unique_ptr<TokenFile> token_;  // may be null
   absl::Status status_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::QuantizationService::Stub> stub_;
+  std::unique_ptr<v1::ParametersService::Stub> parameters_stub_;
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;

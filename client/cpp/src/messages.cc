@@ -46,7 +46,9 @@ v1::QuantizeRequest RequestOf(const QuantizeOptions& options) {
   v1::QuantizeRequest request;
   request.set_output_type(options.output_type);
   SetGranularity(options.granularity, &request);
-  request.set_saturate(options.saturate);
+  // True is what unset means; a stored set may say otherwise.
+  if (!options.saturate || options.parameters.empty()) request.set_saturate(options.saturate);
+  request.set_parameters(options.parameters);
   request.set_precision(options.precision);
   request.set_zero_point_order(options.zero_point_order);
   request.set_report_error(options.report_error);
@@ -60,6 +62,7 @@ v1::DequantizeRequest RequestOf(const DequantizeOptions& options) {
   if (options.tensor_scale.has_value()) {
     SetTensor(*options.tensor_scale, request.mutable_tensor_scale());
   }
+  request.set_parameters(options.parameters);
   return request;
 }
 
@@ -77,6 +80,7 @@ v1::DynamicQuantizeRequest RequestOf(const DynamicQuantizeOptions& options) {
 
 v1::QuantizeEmbeddingsRequest RequestOf(const EmbeddingOptions& options) {
   v1::QuantizeEmbeddingsRequest request;
+  request.set_parameters(options.parameters);
   request.set_recipe(options.recipe);
   if (options.ranges.has_value()) SetTensor(*options.ranges, request.mutable_ranges());
   request.set_output_type(options.output_type);
@@ -94,6 +98,7 @@ Quantized TakeResult(v1::QuantizeResponse&& response) {
   Quantized result;
   result.y = TakeTensor(std::move(*response.mutable_y()));
   if (response.has_quantization_error()) result.error = response.quantization_error();
+  result.parameters = std::move(*response.mutable_parameters());
   return result;
 }
 

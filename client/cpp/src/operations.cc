@@ -82,6 +82,13 @@ bool AllInMemory(const Arguments& a) {
   return InMemory(a.scale) && (!a.zero_point.has_value() || InMemory(*a.zero_point));
 }
 bool AllInMemory(const DynamicQuantizeArguments&) { return true; }
+
+// What a stored set says of blocks and types decides where a tensor may be cut, and is not known.
+template <typename Arguments>
+bool NamesParameters(const Arguments& a) {
+  return !a.options.parameters.empty();
+}
+bool NamesParameters(const DynamicQuantizeArguments&) { return false; }
 bool AllInMemory(const QuantizeEmbeddingsArguments& a) {
   return !a.options.ranges.has_value() || InMemory(*a.options.ranges);
 }
@@ -90,14 +97,17 @@ bool AllInMemory(const QuantizeEmbeddingsArguments& a) {
 template <typename Arguments>
 bool CanBeSplit(const Connection& connection, const Arguments& arguments) {
   return connection.options().split && InMemory(arguments.x) && !arguments.x.data.empty() &&
-         !arguments.options.output.has_value() && AllInMemory(arguments);
+         !arguments.options.output.has_value() && AllInMemory(arguments) &&
+         !NamesParameters(arguments);
 }
 
 template <typename Arguments>
 typename Arguments::Request WithScale(const Arguments& a) {
   typename Arguments::Request request = RequestOf(a.options);
   SetTensor(a.x, request.mutable_x());
-  SetTensor(a.scale, request.mutable_scale());
+  if (a.options.parameters.empty() || a.scale.data_type != v1::DATA_TYPE_UNSPECIFIED) {
+    SetTensor(a.scale, request.mutable_scale());
+  }
   if (a.zero_point.has_value()) SetTensor(*a.zero_point, request.mutable_zero_point());
   if (a.options.output.has_value()) SetPlace(*a.options.output, request.mutable_output());
   return request;
@@ -145,6 +155,7 @@ QuantizedEmbeddings ResultOf(const QuantizeEmbeddingsArguments&,
   QuantizedEmbeddings result;
   result.y = TakeTensor(std::move(*response.mutable_y()));
   if (response.has_quantization_error()) result.error = response.quantization_error();
+  result.parameters = std::move(*response.mutable_parameters());
   return result;
 }
 

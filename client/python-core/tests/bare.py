@@ -22,6 +22,8 @@ back = quantd_core.dequantize(answer.y, answer.scale, answer.zero_point, axis=0)
 assert np.abs(back - x).max() <= 0.6, back
 large = quantd_core.quantize(np.ones(1 << 22, np.float32), 0.5).y
 assert (large == 2).all()
+found = quantd_core.calibrate([x[:1], x[1:]], output_type="int8")
+assert found.elements == 16 and quantd_core.quantize(x, **found.quantize_arguments()).y.dtype == np.int8
 try:
     quantd_core.quantize(x, [1.0, 2.0, 3.0])
 except quantd_core.InvalidArgumentError as error:

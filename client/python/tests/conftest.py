@@ -52,3 +52,15 @@ def small():
 def large():
     """A client of a real server that takes messages of 128 MiB."""
     yield from _real("--max_message_bytes=134217728")
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Where `real` keeps its sets."""
+    return tmp_path_factory.mktemp("parameters")
+
+
+@pytest.fixture(scope="session")
+def real(folder):
+    """A client of a real server that keeps sets of parameters, in messages of 1 MiB."""
+    yield from _real("--max_message_bytes=1048576", f"--parameters_dir={folder}")

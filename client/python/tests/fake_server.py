@@ -13,8 +13,9 @@ from pathlib import Path
 import grpc
 import numpy as np
 
-from quantd import messages
-from quantd.types import from_message, to_message
+from quantd import QuantdError, messages
+from quantd.local_parameters import LocalSets
+from quantd.types import DataType, from_message, integer_range, to_message
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "conformance"))
 import oracle  # noqa: E402
@@ -146,6 +147,58 @@ def quantize_embeddings(request):
     return messages.QuantizeEmbeddingsResponse(y=_tensor(y, request.output_encoding), **_report(error))
 
 
+def calibrate(requests, context):
+    """min_max whatever the method is: a range is an answer."""
+    options, low, high, elements = messages.CalibrationOptions(), None, None, 0
+    for i, request in enumerate(requests):
+        if not i:
+            options = request.options
+        if request.HasField("x"):
+            x = _array(request, "x").astype(np.float32)
+            other = None if not options.HasField("axis") else tuple(d for d in range(x.ndim) if d != options.axis % x.ndim)
+            found = x.min(axis=other), x.max(axis=other)
+            low, high = found if low is None else (np.minimum(low, found[0]), np.maximum(high, found[1]))
+            elements += x.size
+    kind = DataType(options.output_type or DataType.UINT8)
+    lowest, highest = integer_range(kind)
+    scale = ((np.maximum(high, 0) - np.minimum(low, 0)) / np.float32(highest - lowest)).astype(np.float32)
+    zero_point = np.rint(lowest - np.minimum(low, 0) / scale).astype(kind.dtype)
+    tensors = {"scale": scale, "zero_point": zero_point, "range": np.stack([low, high])}
+    return messages.CalibrateResponse(
+        **{name: to_message(messages.Tensor, np.asarray(value)) for name, value in tensors.items()}, elements=elements)
+
+
+class Sets(LocalSets):
+    """ParametersService, and what requests are that name a set."""
+
+    def handlers(self):
+        def handler(name):
+            def call(request, context):
+                try:
+                    return getattr(self, f"_{name}_parameters")(request)
+                except QuantdError as error:
+                    context.abort(error.code, error.message)
+
+            wanted = getattr(messages, f"{name.capitalize()}ParametersRequest")
+            return grpc.unary_unary_rpc_method_handler(call, wanted.FromString, lambda answer: answer.SerializeToString())
+
+        return grpc.method_handlers_generic_handler(
+            messages.PARAMETERS_SERVICE, {f"{name.capitalize()}Parameters": handler(name) for name in ("put", "get", "list")})
+
+    def complete(self, request):
+        """The request with what its set says, and the set's reference."""
+        if not getattr(request, "parameters", ""):
+            return request, ""
+        found = self._find(request.parameters, "parameters")
+        stored, whole = getattr(found.message(), found.kind), type(request)()
+        if isinstance(request, messages.DequantizeRequest):
+            for field in ("output_type", "saturate", "precision", "zero_point_order"):
+                stored.ClearField(field)
+        whole.MergeFromString(stored.SerializeToString())
+        whole.MergeFrom(request)
+        return whole, found.reference
+
+
 _OPERATIONS = {
     "quantize": quantize,
     "dequantize": dequantize,
@@ -168,23 +221,33 @@ def _abort(context, error):
     context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
 
-def _unary(operation):
+def _unary(operation, sets):
     def call(request, context):
         try:
-            return _in_its_place(request, operation(request))
+            request, reference = sets.complete(request)
+            answer = _in_its_place(request, operation(request))
+            if reference:
+                answer.parameters = reference
+            return answer
+        except QuantdError as error:
+            context.abort(error.code, error.message)
         except oracle.Invalid as error:
             _abort(context, error)
 
     return call
 
 
-def _stream(requests, context):
+def _stream(requests, context, sets):
     for item in requests:
         kind = item.WhichOneof("request")
         answer = messages.StreamResponse(id=item.id)
         try:
-            request = getattr(item, kind)
+            request, reference = sets.complete(getattr(item, kind))
             getattr(answer, kind).CopyFrom(_in_its_place(request, _OPERATIONS[kind](request)))
+            if reference:
+                getattr(answer, kind).parameters = reference
+        except QuantdError as error:
+            answer.error.code, answer.error.message = error.code.value[0], error.message
         except oracle.Invalid as error:
             answer.error.code, answer.error.message = 3, str(error)
             answer.error.field_violations.add(field=error.field, description=str(error))
@@ -199,20 +262,22 @@ def _info(request, context):
 
 def start(port: int = 0) -> "tuple[grpc.Server, str]":
     """Starts a server on loopback; the caller stops it."""
-    m = messages
+    m, sets = messages, Sets()
 
     def handler(function, request, response):
         return grpc.unary_unary_rpc_method_handler(function, request.FromString, response.SerializeToString)
 
     methods = {
-        "Quantize": handler(_unary(quantize), m.QuantizeRequest, m.QuantizeResponse),
-        "Dequantize": handler(_unary(dequantize), m.DequantizeRequest, m.DequantizeResponse),
-        "DynamicQuantize": handler(_unary(dynamic_quantize), m.DynamicQuantizeRequest, m.DynamicQuantizeResponse),
+        "Quantize": handler(_unary(quantize, sets), m.QuantizeRequest, m.QuantizeResponse),
+        "Dequantize": handler(_unary(dequantize, sets), m.DequantizeRequest, m.DequantizeResponse),
+        "DynamicQuantize": handler(_unary(dynamic_quantize, sets), m.DynamicQuantizeRequest, m.DynamicQuantizeResponse),
         "QuantizeEmbeddings": handler(
-            _unary(quantize_embeddings), m.QuantizeEmbeddingsRequest, m.QuantizeEmbeddingsResponse),
+            _unary(quantize_embeddings, sets), m.QuantizeEmbeddingsRequest, m.QuantizeEmbeddingsResponse),
         "GetServerInfo": handler(_info, m.GetServerInfoRequest, m.GetServerInfoResponse),
+        "Calibrate": grpc.stream_unary_rpc_method_handler(
+            calibrate, m.CalibrateRequest.FromString, m.CalibrateResponse.SerializeToString),
         "Stream": grpc.stream_stream_rpc_method_handler(
-            _stream, m.StreamRequest.FromString, m.StreamResponse.SerializeToString),
+            lambda items, context: _stream(items, context, sets), m.StreamRequest.FromString, m.StreamResponse.SerializeToString),
     }
 
     def health(request, context):
@@ -225,6 +290,7 @@ def start(port: int = 0) -> "tuple[grpc.Server, str]":
         options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)])
     server.add_generic_rpc_handlers((
         grpc.method_handlers_generic_handler(m.SERVICE, methods),
+        sets.handlers(),
         grpc.method_handlers_generic_handler(
             "grpc.health.v1.Health", {"Check": handler(health, m.HealthCheckRequest, m.HealthCheckResponse)}),
     ))

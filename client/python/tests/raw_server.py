@@ -17,8 +17,12 @@ BINARY = Path(os.environ.get("QUANTD_BINARY", ROOT / os.environ.get("QUANTD_BUIL
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
+_HANDLERS = {"Stream": grpc.stream_stream_rpc_method_handler, "Calibrate": grpc.stream_unary_rpc_method_handler}
+
+
 class RawServer:
-    """answers: a function (bytes, context) -> bytes for each method's name; "Stream": from iterator of bytes to one."""
+    """answers: a function (bytes, context) -> bytes for each method's name; "Stream": from iterator of bytes
+    to one; "Calibrate": from iterator of bytes to bytes."""
 
     def __init__(self, credentials=None, threads=16, port=0, host="127.0.0.1", **answers):
         self.calls = []
@@ -33,9 +37,13 @@ class RawServer:
 
         handlers = {}
         for name, function in answers.items():
-            make = grpc.stream_stream_rpc_method_handler if name == "Stream" else grpc.unary_unary_rpc_method_handler
+            make = _HANDLERS.get(name, grpc.unary_unary_rpc_method_handler)
             handlers[name] = make(counted(name, function))
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(messages.SERVICE, handlers),))
+        stores = {name: handlers.pop(name) for name in list(handlers) if name.endswith("Parameters")}
+        self._server.add_generic_rpc_handlers((
+            grpc.method_handlers_generic_handler(messages.SERVICE, handlers),
+            grpc.method_handlers_generic_handler(messages.PARAMETERS_SERVICE, stores),
+        ))
         where = f"{host}:{port}"
         port = self._server.add_secure_port(where, credentials) if credentials else self._server.add_insecure_port(where)
         self.port, self.address = port, f"{host}:{port}"

@@ -35,7 +35,7 @@ def test_every_argument_is_described(owner, name):
     parameters = [p for p in inspect.signature(function).parameters if p != "self"]
     section = re.search(r"Parameters\n-+\n(.*?)(\n\n\w+\n-+|\Z)", text, re.DOTALL)
     assert bool(parameters) == bool(section)
-    described = re.findall(r"^(\w+) : ", section.group(1), re.MULTILINE)
+    described = re.findall(r"^\*{0,2}(\w+) : ", section.group(1), re.MULTILINE)
     assert described == parameters
     assert re.search(r"^(Returns|Raises)\n-+\n", text, re.MULTILINE)
 

@@ -10,6 +10,7 @@
 #ifndef QUANTD_CALIBRATION_H_
 #define QUANTD_CALIBRATION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -70,8 +71,8 @@ class Calibrator {
   ~Calibrator();
 
   // Most bytes that it will hold after Add(x) or Merge(state), all channels of today among them; so
-  // that they can be set aside before. INVALID_ARGUMENT as of Add and Merge, as far as shapes and
-  // numbers of channels say.
+  // that they can be set aside before. Half of BytesWithState is given back by Merge.
+  // INVALID_ARGUMENT as of Add and Merge, as far as shapes and numbers of channels say.
   absl::StatusOr<uint64_t> BytesWith(const TensorView& x) const;
   absl::StatusOr<uint64_t> BytesWithState(absl::Span<const uint8_t> state) const;
 
@@ -92,6 +93,11 @@ class Calibrator {
   // What was seen, for Merge: equal bytes for equal multisets of values. REQUIRES: something was
   // added.
   std::string State() const;
+  // The bytes of that.
+  uint64_t StateBytes() const;
+
+  // 0 before anything was added.
+  size_t channels() const;
 
  private:
   struct Seen;

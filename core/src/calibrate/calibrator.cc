@@ -235,6 +235,12 @@ absl::StatusOr<Calibration> Calibrator::Result(const Executor& executor,
   return result;
 }
 
+size_t Calibrator::channels() const { return seen_->started ? seen_->channels.size() : 0; }
+
+uint64_t Calibrator::StateBytes() const {
+  return calibrate::StateBytes(seen_->channels, seen_->options.axis.has_value());
+}
+
 std::string Calibrator::State() const {
   return calibrate::WriteState(seen_->channels, seen_->options.axis.has_value());
 }

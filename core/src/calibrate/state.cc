@@ -22,12 +22,20 @@ constexpr uint64_t kLeastChannelBytes = 2;
 // Sums of so many states, of so many channels each, still fit 64 bits.
 constexpr uint64_t kMostValues = uint64_t{1} << 62;
 
-void PutNumber(uint64_t number, std::string& to) {
+// Where bytes go that are only counted.
+struct Counted {
+  uint64_t size = 0;
+  void push_back(char) { ++size; }
+};
+
+template <typename Bytes>
+void PutNumber(uint64_t number, Bytes& to) {
   for (; number >= 0x80; number >>= 7) to.push_back(static_cast<char>(number | 0x80));
   to.push_back(static_cast<char>(number));
 }
 
-void PutFloat(float value, std::string& to) {
+template <typename Bytes>
+void PutFloat(float value, Bytes& to) {
   const auto bits = std::bit_cast<uint32_t>(value);
   for (int i = 0; i < 4; ++i) to.push_back(static_cast<char>(bits >> (8 * i)));
 }
@@ -136,10 +144,9 @@ void ReadBins(Reader& reader, float low, float high, uint64_t finite, Bins* bins
   if (id != IdOf(high, floor)) return reader.Fail("its highest bin is not that of high");
 }
 
-}  // namespace
-
-std::string WriteState(const Channels& channels, bool per_axis) {
-  std::string state(kMagic);
+template <typename Bytes>
+void Put(const Channels& channels, bool per_axis, Bytes& state) {
+  for (const char letter : kMagic) state.push_back(letter);
   state.push_back(
       static_cast<char>((channels.has_bins() ? kHasBins : 0) | (per_axis ? kPerAxis : 0)));
   PutNumber(channels.size(), state);
@@ -161,6 +168,20 @@ std::string WriteState(const Channels& channels, bool per_axis) {
       before = id;
     });
   }
+}
+
+}  // namespace
+
+uint64_t StateBytes(const Channels& channels, bool per_axis) {
+  Counted counted;
+  Put(channels, per_axis, counted);
+  return counted.size;
+}
+
+std::string WriteState(const Channels& channels, bool per_axis) {
+  std::string state;
+  state.reserve(StateBytes(channels, per_axis));
+  Put(channels, per_axis, state);
   return state;
 }
 

@@ -28,6 +28,8 @@ struct StateHead {
 };
 
 std::string WriteState(const Channels& channels, bool per_axis);
+// The bytes of that.
+uint64_t StateBytes(const Channels& channels, bool per_axis);
 
 // INVALID_ARGUMENT ("state") for bytes that WriteState does not make. More channels than the bytes
 // could describe are refused by the head alone.

@@ -28,8 +28,8 @@ class Tally {
   Tally() : counts_(static_cast<uint32_t*>(std::calloc(kBytes, 1))) {}
   explicit operator bool() const { return counts_ != nullptr; }
 
-  // `size` floats, finite or not. `next`: what will be read after; fetched meanwhile, since counting
-  // takes as long as reading. A hint, of any address.
+  // `size` floats, finite or not. `next`: what will be read after; fetched meanwhile, since
+  // counting takes as long as reading. A hint, of any address.
   void Add(const uint8_t* x, size_t size, const uint8_t* next) {
     uint32_t* const even = counts_.get();
     uint32_t* const odd = even + 65536;
@@ -46,8 +46,8 @@ class Tally {
     for (; i < size; ++i) ++even[UpperHalf(x, i)];
   }
 
-  // Adds everything to bins whose top is as large as all that was counted. `finite`: how many of the
-  // values were. REQUIRES: they are at most kMost.
+  // Adds everything to bins whose top is as large as all that was counted. `finite`: how many of
+  // the values were. REQUIRES: they are at most kMost.
   void AddTo(uint64_t finite, Bins& bins) const {
     uint64_t apart = 0;
     for (int m = bins.floor() + 1; m <= bins.top(); ++m) {

@@ -9,68 +9,12 @@
 #include <string>
 #include <utility>
 
-#include "../loop/loop_testing.h"
+#include "admission_testing.h"
 
 namespace quantd::admission {
 namespace {
 
-using loop::LedLoop;
 using ::testing::HasSubstr;
-
-constexpr uint64_t kMiB = 1 << 20;
-constexpr uint64_t kSmall = Admission::kSmallBytes;
-
-// A request, and what became of it.
-class Asker {
- public:
-  Asker() = default;
-  Asker(const Asker&) = delete;
-  // The loop may be about to complete its event, or does so now that it gives up.
-  ~Asker() {
-    if (loop_ == nullptr) return;
-    admission_->Cancel(waiting_);
-    permit.Release();
-    RunOn(*loop_, [] {});
-  }
-
-  // Whether it was given its permit at once.
-  bool Ask(Admission& admission, LedLoop& loop, uint64_t bytes, uint64_t peer = 1) {
-    admission_ = &admission;
-    loop_ = loop.get();
-    const absl::StatusOr<bool> now = admission.Request(Wish(loop, bytes, peer), waiting_, permit);
-    EXPECT_TRUE(now.ok()) << now.status();
-    return now.value_or(false);
-  }
-  absl::Status Refusal(Admission& admission, LedLoop& loop, uint64_t bytes) {
-    return admission.Request(Wish(loop, bytes, 1), waiting_, permit).status();
-  }
-  bool Cancel(Admission& admission) { return admission.Cancel(waiting_); }
-  // The loop has been told; see Deliver.
-  bool got() const { return granted_.ready() && granted_.await_resume(); }
-  bool cancelled() const { return granted_.ready() && !granted_.await_resume(); }
-
-  Permit permit;
-
- private:
-  Admission::Wish Wish(LedLoop& loop, uint64_t bytes, uint64_t peer) {
-    Admission::Wish wish;
-    wish.bytes = bytes;
-    wish.peer = peer;
-    wish.loop = loop.get();
-    wish.granted = &granted_;
-    return wish;
-  }
-
-  Admission* admission_ = nullptr;
-  loop::Loop* loop_ = nullptr;
-  Admission::Waiting waiting_;
-  loop::Event granted_;
-};
-
-// Waits until the loop has run what was posted to it so far.
-void Deliver(LedLoop& loop) {
-  RunOn(*loop, [] {});
-}
 
 TEST(Admission, GrantsWhatFits) {
   LedLoop loop;

@@ -251,7 +251,7 @@ TEST(Metrics, EveryMethodIsCountedByItself) {
   n = 0;
   for (const wire::MethodInfo& info : wire::kMethods) {
     const std::string labels =
-        absl::StrCat("{grpc_type=\"", info.type, "\",grpc_service=\"", wire::kServiceName,
+        absl::StrCat("{grpc_type=\"", info.type, "\",grpc_service=\"", wire::ServiceOf(info.method),
                      "\",grpc_method=\"", info.name, "\"");
     ++n;
     EXPECT_THAT(lines, Contains(absl::StrCat("grpc_server_started_total", labels, "} ", n)));

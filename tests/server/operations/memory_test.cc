@@ -18,7 +18,7 @@ namespace quantd::operations {
 namespace {
 
 using wire::kMethods;
-using wire::kOperations;
+using wire::kUnaryOperations;
 using wire::Method;
 using wire::Random;
 
@@ -49,7 +49,7 @@ void ForManyPlans(Method method, int requests, Check check) {
 }
 
 TEST(MemoryBoundTest, IsWhatThePlanSaysAndLittleMore) {
-  for (size_t i = 0; i < kOperations; ++i) {
+  for (size_t i = 0; i < kUnaryOperations; ++i) {
     ForManyPlans(kMethods[i].method, 30'000, [](const auto& request, const Operation& operation) {
       const uint64_t bound = MemoryBound(request);
       ASSERT_GE(bound, operation.memory_bytes());
@@ -62,7 +62,7 @@ TEST(MemoryBoundTest, IsWhatThePlanSaysAndLittleMore) {
 
 // What lies in shared memory is not the server's own.
 TEST(MemoryBoundTest, OfTensorsInSharedMemoryThereIsTheRest) {
-  for (size_t i = 0; i < kOperations; ++i) {
+  for (size_t i = 0; i < kUnaryOperations; ++i) {
     ForManyPlans(kMethods[i].method, 10'000, [](const auto& request, const Operation& operation) {
       if (request.output_encoding == wire::Encoding::kValues) return;
       wire::Request shared = request;
@@ -157,7 +157,7 @@ TEST(MemoryBoundTest, OfAnythingItIsANumber) {
 // As they come over the wire, with values, tiny shapes and whatever else the generator thinks of.
 TEST(MemoryBoundTest, IsNeverLessThanThePlanSaysOfMessages) {
   const uint64_t seed = wire::TestSeed(20261125);
-  for (size_t i = 0; i < kOperations; ++i) {
+  for (size_t i = 0; i < kUnaryOperations; ++i) {
     int planned = 0;
     for (int j = 0; j < 10'000; ++j) {
       Random random(seed + j);

@@ -5,10 +5,12 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <string>
 #include <thread>
@@ -158,6 +160,65 @@ void OneStream(Stub& stub, std::mt19937& random, Counts& counts) {
   Count(status, all_right && answers == items, counts);
 }
 
+// Several messages, of one or of many channels, so that what is held is short now and then; the
+// client may leave before, between and after them.
+void OneCalibration(Stub& stub, std::mt19937& random, Counts& counts) {
+  grpc::ClientContext context;
+  RandomDeadline(random, context);
+  const int64_t channels = random() % 3 == 0 ? 1 + random() % 20 : 1;
+  const uint32_t messages = 1 + random() % 6;
+  const uint32_t leave_after = random() % 4 == 0 ? random() % (messages + 1) : 1000;
+  float low = 1e9F, high = -1e9F;
+  v1::CalibrateResponse response;
+  const auto writer = stub.Calibrate(&context, &response);
+  for (uint32_t i = 0; i < messages; ++i) {
+    if (i == leave_after) context.TryCancel();
+    const auto rows = static_cast<int64_t>(random() % 3 == 0 ? 20'000 : 1 + random() % 50);
+    std::vector<float> values(static_cast<size_t>(rows * channels));
+    for (float& value : values) value = static_cast<float>(random() % 100'000) - 30'000;
+    low = std::min(low, *std::min_element(values.begin(), values.end()));
+    high = std::max(high, *std::max_element(values.begin(), values.end()));
+    v1::CalibrateRequest request;
+    if (i == 0) {
+      v1::CalibrationOptions& options = *request.mutable_options();
+      // All values, by another way.
+      if (random() % 2 == 0) {
+        options.set_method(v1::CALIBRATION_METHOD_PERCENTILE);
+        options.set_percentile(100);
+      }
+      options.set_axis(1);
+      options.set_return_state(random() % 2 == 0);
+    }
+    request.mutable_x()->set_data_type(v1::DATA_TYPE_FLOAT);
+    request.mutable_x()->add_shape(rows);
+    request.mutable_x()->add_shape(channels);
+    request.mutable_x()->set_raw_data(values.data(), values.size() * sizeof(float));
+    if (!writer->Write(request)) break;
+  }
+  if (leave_after == messages) context.TryCancel();
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  std::vector<float> range(static_cast<size_t>(2 * channels));
+  bool is_right = response.range().raw_data().size() == range.size() * sizeof(float);
+  if (is_right) {
+    std::memcpy(range.data(), response.range().raw_data().data(), range.size() * sizeof(float));
+    is_right = *std::min_element(range.begin(), range.end()) == low &&
+               *std::max_element(range.begin(), range.end()) == high;
+  }
+  Count(status, is_right, counts);
+}
+
+void OneOfAny(Stub& stub, std::mt19937& random, Counts& counts) {
+  const uint32_t kind = random() % 3;
+  if (kind == 0) {
+    OneUnary(stub, random, counts);
+  } else if (kind == 1) {
+    OneStream(stub, random, counts);
+  } else {
+    OneCalibration(stub, random, counts);
+  }
+}
+
 TEST(Stress, RandomDeadlinesCancelsAndOverlappedStreams) {
   const uint32_t seed = std::random_device{}();
   std::printf("seed %u\n", seed);
@@ -177,11 +238,7 @@ TEST(Stress, RandomDeadlinesCancelsAndOverlappedStreams) {
         Stub stub(grpc::CreateCustomChannel((*server)->grpc_addresses()[0],
                                             grpc::InsecureChannelCredentials(), arguments));
         for (int i = 0; i < 20 && Clock::now() < end; ++i) {
-          if (random() % 2 == 0) {
-            OneUnary(stub, random, counts);
-          } else {
-            OneStream(stub, random, counts);
-          }
+          OneOfAny(stub, random, counts);
         }
       }
     });
@@ -210,11 +267,7 @@ TEST(Stress, DrainUnderLoad) {
         Stub stub(grpc::CreateChannel((*server)->grpc_addresses()[0],
                                       grpc::InsecureChannelCredentials()));
         while (!stop) {
-          if (random() % 2 == 0) {
-            OneUnary(stub, random, counts);
-          } else {
-            OneStream(stub, random, counts);
-          }
+          OneOfAny(stub, random, counts);
         }
       });
     }

@@ -161,7 +161,7 @@ TEST_F(Services, ReflectionAnswersEveryQuestion) {
   ASSERT_EQ(client_->Status(1), 0);
   ASSERT_EQ(AnswersOn(1), questions.size());
   const auto answer = [this](size_t i) { return AnswerOf<ServerReflectionResponse>(1, i); };
-  EXPECT_EQ(answer(0).list_services_response().service_size(), 5);
+  EXPECT_EQ(answer(0).list_services_response().service_size(), 6);
   for (const size_t file : {1, 2}) {
     ASSERT_GT(answer(file).file_descriptor_response().file_descriptor_proto_size(), 0);
     google::protobuf::FileDescriptorProto proto;

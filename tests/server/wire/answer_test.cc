@@ -213,7 +213,7 @@ TEST(AnswerTest, RandomLayoutsAreWhatProtobufWouldWrite) {
       return Layout(kDataTypes[Below(random, kDataTypes.size())].type, shape);
     };
     AnswerLayout layout;
-    layout.method = kMethods[Below(random, kOperations)].method;
+    layout.method = kMethods[Below(random, kUnaryOperations)].method;
     layout.encoding = OneIn(random, 2) ? Encoding::kRaw : Encoding::kValues;
     layout.y = tensor(30);
     if (layout.encoding == Encoding::kRaw && OneIn(random, 3)) {

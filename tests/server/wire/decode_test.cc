@@ -161,7 +161,7 @@ TEST(DecodeTest, QuantizeEmbeddingsWithEveryField) {
   EXPECT_TRUE(parameters.report_error);
   message.set_parameters("stored");
   decoded = Decode(Method::kQuantizeEmbeddings, message.SerializeAsString());
-  EXPECT_EQ(decoded.request.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(decoded.request.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ErrorField(decoded.request.status()), "parameters");
 }
 

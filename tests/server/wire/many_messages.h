@@ -45,7 +45,7 @@ inline const google::protobuf::Descriptor& DescriptorOf(const Subject& subject) 
 
 inline std::string SensibleMessage(const Subject& subject, Random& random) {
   if (!subject.is_item) return RandomRequest(subject.method, random);
-  const Method method = kMethods[Below(random, kOperations)].method;
+  const Method method = kMethods[Below(random, kUnaryOperations)].method;
   return MakeItem(random(), method, RandomRequest(method, random)).SerializeAsString();
 }
 

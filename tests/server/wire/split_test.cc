@@ -38,7 +38,7 @@ void PutBack(Method method, const RawData& raw, Message& request) {
 
 // The operation that the item asks for, or null.
 Message* OperationOf(v1::StreamRequest& item, Method& method) {
-  for (size_t i = 0; i < kOperations; ++i) {
+  for (size_t i = 0; i < kUnaryOperations; ++i) {
     const auto* const field = v1::StreamRequest::descriptor()->FindFieldByNumber(
         static_cast<int>(kMethods[i].item_field));
     if (!item.GetReflection()->HasField(item, field)) continue;

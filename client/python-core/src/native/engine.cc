@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "answer.h"
+#include "arguments.h"
 #include "operand.h"
 #include "pools.h"
 #include "quantd/dequantize.h"
@@ -20,35 +21,10 @@
 namespace quantd::python {
 namespace {
 
-// Whatever has __index__; of what int64 does not hold, a ValueError.
-int64_t ReadInteger(nb::handle value, const char* name) {
-  const nb::object integer = Stolen(PyNumber_Index(value.ptr()));
-  int overflow = 0;
-  const long long number = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
-  if (overflow != 0) {
-    const std::string text = nb::cast<std::string>(nb::str(integer));
-    throw nb::value_error(absl::StrCat(name, " is ", text, ", which is no 64-bit integer").c_str());
-  }
-  if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-  return number;
-}
-
-bool IsTrue(nb::handle value) {
-  const int truth = PyObject_IsTrue(value.ptr());
-  if (truth < 0) throw nb::python_error();
-  return truth != 0;
-}
-
 nb::object ErrorTuple(bool reported, const QuantizationError& error) {
   if (!reported) return nb::none();
   return nb::make_tuple(error.sqnr_db, error.mean_squared_error, error.max_absolute_error,
                         error.saturated_elements, error.non_finite_elements);
-}
-
-// The operands that are read before a plan is made.
-void Ready(Operand& operand) {
-  operand.Gather();
-  operand.Pack(Pool(1));
 }
 
 }  // namespace
@@ -76,15 +52,7 @@ Granularity Engine::ReadGranularity(nb::handle axis, nb::handle block_size,
   return granularity;
 }
 
-void Engine::Check(const absl::Status& status) const {
-  if (status.ok()) return;
-  const absl::string_view message = status.message();
-  const std::string field = ErrorField(status);
-  const nb::object error =
-      fail_(static_cast<int>(status.code()), nb::str(message.data(), message.size()), field);
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
-  throw nb::python_error();
-}
+void Engine::Check(const absl::Status& status) const { CheckStatus(status, fail_); }
 
 nb::object Engine::Quantize(nb::handle x, nb::handle scale, nb::handle zero_point, int output_type,
                             nb::handle axis, nb::handle block_size, nb::handle block_shape,

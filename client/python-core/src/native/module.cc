@@ -3,6 +3,7 @@
 #include <string>
 
 #define QUANTD_LOADS_NUMPY
+#include "calibration.h"
 #include "dlpack.h"
 #include "dtypes.h"
 #include "engine.h"
@@ -54,6 +55,14 @@ void Define(nb::module_& module) {
            "output_type"_a, any("dimensions"), any("normalize"), "bit_order"_a, "bit_threshold"_a,
            "signed_bits"_a, "ignore_non_finite"_a, any("report_error"), any("out"), any("timeout"),
            "threads"_a);
+  nb::class_<Calibration>(module, "Calibration")
+      .def(nb::init<nb::object, nb::object, int, int, int, nb::handle, double, bool>(), "convert"_a,
+           "fail"_a, "method"_a, "output_type"_a, "symmetry"_a, any("axis"), "percentile"_a,
+           "ignore_non_finite"_a)
+      .def("add", &Calibration::Add, any("x"), any("timeout"), "threads"_a)
+      .def("merge", &Calibration::Merge, "state"_a, any("timeout"))
+      .def("result", &Calibration::Result, any("timeout"), "threads"_a)
+      .def("state", &Calibration::State);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ The functions are methods of an Engine that is made when one is first called, wi
 
 import functools as _functools
 
+from .calibration import Calibrated
 from .embeddings import PRESETS as EMBEDDING_PRESETS
 from .engine import Engine
 from .engine_stream import EngineStream
@@ -21,6 +22,7 @@ from .types import DataType, data_type, pack, unpack
 __version__ = "0.1.0"
 
 __all__ = [
+    "Calibrated",
     "DataType",
     "DeadlineExceededError",
     "Dequantized",
@@ -36,6 +38,7 @@ __all__ = [
     "QuantizedEmbeddings",
     "StatusCode",
     "data_type",
+    "calibrate",
     "dequantize",
     "dynamic_quantize",
     "info",
@@ -51,7 +54,7 @@ def _engine() -> Engine:
     return Engine()
 
 
-_METHODS = ("quantize", "dequantize", "dynamic_quantize", "quantize_embeddings", "info")
+_METHODS = ("quantize", "dequantize", "dynamic_quantize", "quantize_embeddings", "calibrate", "info")
 
 
 def __getattr__(name: str):

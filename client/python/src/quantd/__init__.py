@@ -14,11 +14,12 @@ array([[-127,  -25,   76],
 True
 
 Client is for threads, AsyncClient for asyncio; both have quantize, dequantize, dynamic_quantize,
-quantize_embeddings, stream, info and health.
+quantize_embeddings, calibrate, stream, put_parameters, get_parameters, list_parameters, info and health.
 local() gives the same without a server. load and save are for files of quantized tensors. Failed calls raise QuantdError.
 """
 
 from .aio import AsyncClient, AsyncStream
+from .calibration import Calibrated
 from .client import Client
 from .embeddings import PRESETS as EMBEDDING_PRESETS
 from .errors import (
@@ -31,6 +32,7 @@ from .errors import (
 )
 from .files import TensorFile, load, save
 from .local import Local, local
+from .parameter_set import ParameterSet
 from .results import (
     Dequantized,
     DynamicQuantized,
@@ -51,6 +53,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncClient",
     "AsyncStream",
+    "Calibrated",
     "Client",
     "DataType",
     "DeadlineExceededError",
@@ -61,6 +64,7 @@ __all__ = [
     "FormatError",
     "InvalidArgumentError",
     "Local",
+    "ParameterSet",
     "QuantdError",
     "QuantizationError",
     "Quantized",

@@ -7,8 +7,10 @@ from typing import Any, Callable, Dict, Optional, Tuple
 import grpc
 import grpc.aio
 
-from . import requests, results, split, wire
+from . import calibrate_async, parameters, requests, results, split, wire
 from .base import Base, parsed
+from .calibrate import Calibration
+from .calibration import Calibrated
 from .errors import QuantdError, ResourceExhaustedError, StatusCode, UnavailableError, from_rpc_error, wrong_answer
 from .retry import Attempts, Deadline
 from .stream import settle
@@ -81,18 +83,51 @@ class AsyncClient(Base):
     async def _run(self, request: requests.Request, timeout: Optional[float]) -> results.Result:
         deadline = self._deadline(timeout)
         if split.may_be_large(request):
-            steps = split.plan(request, await self._server_limits(deadline), self)
-            if steps is not None:
-                return await self._drive(steps, deadline)
+            result = await self._in_pieces(request, await self._server_limits(deadline), deadline)
+            if result is not None:
+                return result
+        data = request.encode()
         try:
-            data = await self._send(request.operation, request.encode(), deadline)
+            answer = await self._send(request.operation, data, deadline)
         except ResourceExhaustedError:
             # Perhaps the limit is lower than it was, or than what is worth asking for it.
-            steps = split.plan(request, await self._server_limits(deadline, again=True), self)
-            if steps is None:
+            result = await self._in_pieces(request, await self._server_limits(deadline, again=True), deadline)
+            if result is None:
                 raise
-            return await self._drive(steps, deadline)
-        return parsed(lambda answer: request.decode(answer, self), data)
+            return result
+        except QuantdError as error:
+            if not parameters.may_help(request, error):
+                raise
+            answer = await self._give(request, data, deadline)
+        return parsed(lambda answer: request.decode(answer, self), answer)
+
+    async def _give(self, request: requests.Request, data: bytes, deadline: Deadline) -> bytes:
+        """As Client's."""
+        failure: Exception
+        for puts in parameters.PUTS:
+            for _ in range(puts):
+                await self._send("put_parameters", parameters.put_data(request), deadline)
+            try:
+                return await self._send(request.operation, data, deadline)
+            except QuantdError as error:
+                if not parameters.may_help(request, error):
+                    raise
+                failure = error
+        raise failure
+
+    async def _in_pieces(self, request: requests.Request, limits: split.Limits, deadline: Deadline) -> Optional[results.Result]:
+        """As Client's."""
+        if not request.reference:
+            steps = split.plan(request, limits, self)
+            return None if steps is None else await self._drive(steps, deadline)
+        if split.surely_fits(request, limits):
+            return None
+        stored = request.parameters or await self.get_parameters(request.reference, timeout=deadline.left())
+        steps = split.plan(parameters.completed(request, stored), limits, self)
+        return None if steps is None else parameters.own(await self._drive(steps, deadline), request, stored.reference)
+
+    async def _calibrate(self, call: Calibration, timeout: Optional[float]) -> Calibrated:
+        return await calibrate_async.run(self, call, self._deadline(timeout))
 
     async def _server_limits(self, deadline: Deadline, again: bool = False) -> split.Limits:
         if self._limits is None or again:
@@ -247,8 +282,11 @@ class AsyncStream:
                     data = data or request.encode_item(identity)
                     return await call.ask(identity, request, data)
                 except QuantdError as error:
-                    if error is not call.failure:
-                        raise  # this item's own
+                    if error is not call.failure:  # this item's own
+                        if not parameters.may_help(request, error):
+                            raise
+                        answer = await self._engine._give(request, requests.data_of_item(data, request), self._deadline)
+                        return parsed(lambda answer: request.decode(answer, self._engine), answer)
                     if error.message != _CORE:
                         self._reason = error
                     try:

@@ -7,8 +7,10 @@ from typing import Any, Callable, Optional
 
 import grpc
 
-from . import requests, results, split
+from . import calibrate_sync, parameters, requests, results, split
 from .base import Base, parsed
+from .calibrate import Calibration
+from .calibration import Calibrated
 from .errors import QuantdError, ResourceExhaustedError, UnavailableError, from_rpc_error
 from .retry import Attempts, Deadline
 from .stream import Stream
@@ -87,18 +89,51 @@ class Client(Base):
     def _run(self, request: requests.Request, timeout: Optional[float]) -> results.Result:
         deadline = self._deadline(timeout)
         if split.may_be_large(request):
-            steps = split.plan(request, self._server_limits(deadline), self)
-            if steps is not None:
-                return self._drive(steps, deadline)
+            result = self._in_pieces(request, self._server_limits(deadline), deadline)
+            if result is not None:
+                return result
+        data = request.encode()
         try:
-            data = self._send(request.operation, request.encode(), deadline)
+            answer = self._send(request.operation, data, deadline)
         except ResourceExhaustedError:
             # Perhaps the limit is lower than it was, or than what is worth asking for it.
-            steps = split.plan(request, self._server_limits(deadline, again=True), self)
-            if steps is None:
+            result = self._in_pieces(request, self._server_limits(deadline, again=True), deadline)
+            if result is None:
                 raise
-            return self._drive(steps, deadline)
-        return parsed(lambda answer: request.decode(answer, self), data)
+            return result
+        except QuantdError as error:
+            if not parameters.may_help(request, error):
+                raise
+            answer = self._give(request, data, deadline)
+        return parsed(lambda answer: request.decode(answer, self), answer)
+
+    def _give(self, request: requests.Request, data: bytes, deadline: Deadline) -> bytes:
+        """The answer to a request whose parameters the server does not have: they are put there first."""
+        failure: Exception
+        for puts in parameters.PUTS:
+            for _ in range(puts):
+                self._send("put_parameters", parameters.put_data(request), deadline)
+            try:
+                return self._send(request.operation, data, deadline)
+            except QuantdError as error:
+                if not parameters.may_help(request, error):
+                    raise
+                failure = error
+        raise failure
+
+    def _in_pieces(self, request: requests.Request, limits: split.Limits, deadline: Deadline) -> Optional[results.Result]:
+        """The result of a request that is better sent in pieces; None for one that is not."""
+        if not request.reference:
+            steps = split.plan(request, limits, self)
+            return None if steps is None else self._drive(steps, deadline)
+        if split.surely_fits(request, limits):
+            return None
+        stored = request.parameters or self.get_parameters(request.reference, timeout=deadline.left())
+        steps = split.plan(parameters.completed(request, stored), limits, self)
+        return None if steps is None else parameters.own(self._drive(steps, deadline), request, stored.reference)
+
+    def _calibrate(self, call: Calibration, timeout: Optional[float]) -> Calibrated:
+        return calibrate_sync.run(self, call, self._deadline(timeout))
 
     def _server_limits(self, deadline: Deadline, again: bool = False) -> split.Limits:
         with self._limits_lock:

@@ -5,12 +5,13 @@ This file is in two packages: quantd, whose local() makes one, and quantd_core, 
 
 import os
 import sys
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
-from . import embeddings, errors, results
+from . import calibration, embeddings, errors, results
 from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, choice, type_number
+from .engine_calibrate import calibrate
 from .engine_stream import EngineStream
 from .status import StatusCode
 from .types import DataType, DataTypeLike, as_array, data_type
@@ -59,7 +60,7 @@ class Engine:
     TypeError and ValueError. An `out` that can't take y is a ValueError.
     """
 
-    _extensions: Tuple[str, ...] = ("stream", "embeddings")
+    _extensions: Tuple[str, ...] = ("stream", "embeddings", "calibrate")
 
     def __init__(self, threads: Optional[int] = None, *, timeout: Optional[float] = None):
         from quantd_core import _native
@@ -105,7 +106,7 @@ class Engine:
     def quantize(
         self,
         x: Any,
-        scale: Any,
+        scale: Any = None,
         zero_point: Any = None,
         *,
         output_type: Optional[DataTypeLike] = None,
@@ -117,6 +118,7 @@ class Engine:
         zero_point_order: Optional[str] = None,
         report_error: bool = False,
         out: Any = None,
+        parameters: Any = None,
         timeout: Optional[float] = None,
         threads: Optional[int] = None,
     ) -> results.Quantized:
@@ -131,6 +133,10 @@ class Engine:
         threads : int, optional
             Threads for this call, when not the engine's.
         """
+        if parameters is not None:
+            return self._stored("quantize", parameters, locals())
+        if scale is None:
+            raise TypeError("scale is missing: only parameters can have it in its place")
         y, error, kept_scale, kept_zero_point, input_type = self._native.quantize(
             x,
             scale,
@@ -162,6 +168,7 @@ class Engine:
         block_shape: Optional[Sequence[int]] = None,
         tensor_scale: Any = None,
         out: Any = None,
+        parameters: Any = None,
         timeout: Optional[float] = None,
         threads: Optional[int] = None,
     ) -> results.Dequantized:
@@ -171,13 +178,15 @@ class Engine:
         """
         if hasattr(x, "dequantize_arguments"):  # a result, which brings them
             known = dict(scale=scale, zero_point=zero_point, axis=axis, block_size=block_size or None, block_shape=block_shape,
-                         tensor_scale=tensor_scale)
+                         tensor_scale=tensor_scale, parameters=parameters)
             twice = [name for name, value in known.items() if value is not None]
             if twice:
                 raise TypeError(f"x is a {type(x).__name__}, which has its own {' and '.join(twice)}; to use others, pass x.y")
             return self.dequantize(x.y, **x.dequantize_arguments(output_type), out=out, timeout=timeout, threads=threads)
+        if parameters is not None:
+            return self._stored("dequantize", parameters, locals())
         if scale is None:
-            raise TypeError("scale is missing: only a result of quantize or dynamic_quantize is dequantized without one")
+            raise TypeError("scale is missing: only a result of quantize or dynamic_quantize is dequantized without one, or with parameters")
         y = self._native.dequantize(
             x,
             scale,
@@ -247,6 +256,7 @@ class Engine:
         non_finite: Optional[str] = None,
         report_error: bool = False,
         out: Any = None,
+        parameters: Any = None,
         timeout: Optional[float] = None,
         threads: Optional[int] = None,
     ) -> results.QuantizedEmbeddings:
@@ -254,6 +264,8 @@ class Engine:
 
         Arguments and result are those of Client.quantize_embeddings; `out` and `threads` as in quantize.
         """
+        if parameters is not None:
+            return self._stored("quantize_embeddings", parameters, locals())
         named = embeddings.numbers(preset, non_finite, recipe=recipe, output_type=output_type, bit_order=bit_order,
                                    bit_threshold=bit_threshold, signed_bits=signed_bits)
         y, error = self._native.quantize_embeddings(
@@ -272,6 +284,36 @@ class Engine:
             *self._limits(timeout, threads),
         )
         return results.QuantizedEmbeddings(y, None if error is None else results.QuantizationError(*error))
+
+    def calibrate(
+        self,
+        xs: Any = (),
+        *,
+        method: Optional[str] = "mse",
+        output_type: Optional[DataTypeLike] = None,
+        axis: Optional[int] = None,
+        symmetry: Optional[str] = None,
+        percentile: Optional[float] = None,
+        non_finite: Optional[str] = None,
+        return_state: bool = False,
+        states: Any = (),
+        timeout: Optional[float] = None,
+        threads: Optional[int] = None,
+    ) -> calibration.Calibrated:
+        """Find scale, zero point and range of many arrays.
+
+        Arguments and result are those of Client.calibrate; `threads` as in quantize.
+        """
+        from quantd_core import _native
+
+        named = calibration.numbers(method, output_type, symmetry, percentile, non_finite)
+        return calibrate(
+            _native, self._operand, _fail, xs, states, named, axis, return_state, *self._limits(timeout, threads)
+        )
+
+    def _stored(self, operation: str, parameters: Any, arguments: Dict[str, Any]):
+        """The result of a call that names stored parameters. `arguments`: all of it, self among them."""
+        raise TypeError("parameters can't be given: quantd_core keeps no sets; quantd.local() does")
 
     def _result(self, kind, y, scale, zero_point, tensor_scale, error, axis, block_size, block_shape, input_type):
         # Not by the constructor: a frozen dataclass takes 0.2 us a field there, which is as long as 1,000 elements take.

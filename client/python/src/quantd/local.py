@@ -5,17 +5,19 @@ from typing import Any, Optional, Sequence, Tuple
 import numpy as np
 
 from .engine import Engine
+from .local_parameters import LocalSets
 from .shared import SharedTensor, directory, shared
 from .types import DataTypeLike
 
 
-class Local(Engine):
-    """What local() returns: an Engine that takes shared tensors as well, as arguments and as `out`."""
+class Local(LocalSets, Engine):
+    """What local() returns: an Engine that takes shared tensors as well, as arguments and as `out`, and keeps parameter sets."""
 
-    _extensions = ("stream", "embeddings", "shared_memory")
+    _extensions = ("stream", "embeddings", "calibrate", "parameters", "shared_memory")
 
     def __init__(self, threads: Optional[int], *, timeout: Optional[float], shared_memory_dir: Optional[str]):
-        super().__init__(threads, timeout=timeout)
+        LocalSets.__init__(self)
+        Engine.__init__(self, threads, timeout=timeout)
         self._shared_memory_dir = shared_memory_dir
 
     @staticmethod

@@ -19,6 +19,7 @@ def _load() -> descriptor_pool.DescriptorPool:
 
 POOL = _load()
 SERVICE = "quantd.v1.QuantizationService"
+PARAMETERS_SERVICE = "quantd.v1.ParametersService"
 
 
 def _message(name: str):
@@ -37,6 +38,16 @@ DynamicQuantizeRequest = _message("quantd.v1.DynamicQuantizeRequest")
 DynamicQuantizeResponse = _message("quantd.v1.DynamicQuantizeResponse")
 QuantizeEmbeddingsRequest = _message("quantd.v1.QuantizeEmbeddingsRequest")
 QuantizeEmbeddingsResponse = _message("quantd.v1.QuantizeEmbeddingsResponse")
+CalibrationOptions = _message("quantd.v1.CalibrationOptions")
+CalibrateRequest = _message("quantd.v1.CalibrateRequest")
+CalibrateResponse = _message("quantd.v1.CalibrateResponse")
+ParameterSet = _message("quantd.v1.ParameterSet")
+PutParametersRequest = _message("quantd.v1.PutParametersRequest")
+PutParametersResponse = _message("quantd.v1.PutParametersResponse")
+GetParametersRequest = _message("quantd.v1.GetParametersRequest")
+GetParametersResponse = _message("quantd.v1.GetParametersResponse")
+ListParametersRequest = _message("quantd.v1.ListParametersRequest")
+ListParametersResponse = _message("quantd.v1.ListParametersResponse")
 StreamRequest = _message("quantd.v1.StreamRequest")
 StreamResponse = _message("quantd.v1.StreamResponse")
 GetServerInfoRequest = _message("quantd.v1.GetServerInfoRequest")

@@ -3,11 +3,14 @@
 from typing import Any, Optional, Sequence
 
 from . import requests
+from .calibrate import Calibrates
+from .parameter_set import Parameters
+from .parameters import Stores
 from .shared import SharedTensor, directory, shared
 from .types import DataTypeLike
 
 
-class Operations:
+class Operations(Calibrates, Stores):
     """What Client and AsyncClient share. A kind of client says in `_run` how a request becomes a result."""
 
     _shared_memory_dir: Optional[str] = None
@@ -18,7 +21,7 @@ class Operations:
     def quantize(
         self,
         x: Any,
-        scale: Any,
+        scale: Any = None,
         zero_point: Any = None,
         *,
         output_type: Optional[DataTypeLike] = None,
@@ -30,6 +33,7 @@ class Operations:
         zero_point_order: Optional[str] = None,
         report_error: bool = False,
         out: Optional[SharedTensor] = None,
+        parameters: Optional[Parameters] = None,
         timeout: Optional[float] = None,
     ):
         """Quantize with a given scale, as ONNX QuantizeLinear.
@@ -40,8 +44,8 @@ class Operations:
         ----------
         x : array_like of any shape
             float32, float16, bfloat16 or int32: numpy, torch on the CPU, anything with ``__array__`` or ``__dlpack__``.
-        scale : array_like of shape (), (N,) or one a block
-            One for the tensor; or of shape (x.shape[axis],); or of x's rank, one a block. A type of x, or
+        scale : array_like of shape (), (N,) or one a block, optional
+            Must be there unless parameters have it. One for the tensor; or of shape (x.shape[axis],); or of x's rank, one a block. A type of x, or
             float8_e8m0fnu. Python numbers are float32.
         zero_point : array_like of scale's shape, optional
             Of y's type. Python integers take output_type, or uint8.
@@ -63,6 +67,9 @@ class Operations:
             Whether the result carries ``error``.
         out : SharedTensor, optional
             Memory for y, large enough and none of the arguments; y is then a view of it.
+        parameters : str or ParameterSet, optional
+            Stored parameters that have what is left out here: "name@sha256:HEX", the name where one set has it, or what
+            put_parameters returned; with that, a server that does not have the set is given it.
         timeout : float, optional
             Seconds that the call may take, with all of its retries and pieces.
 
@@ -91,6 +98,7 @@ class Operations:
             zero_point_order=zero_point_order,
             report_error=report_error,
             out=out,
+            parameters=parameters,
         )
         return self._run(request, timeout)
 
@@ -106,6 +114,7 @@ class Operations:
         block_shape: Optional[Sequence[int]] = None,
         tensor_scale: Any = None,
         out: Optional[SharedTensor] = None,
+        parameters: Optional[Parameters] = None,
         timeout: Optional[float] = None,
     ):
         """Dequantize, as ONNX DequantizeLinear.
@@ -118,7 +127,7 @@ class Operations:
             A result brings its scale, zero point and granularity, and comes back in the type that it was made of. An
             array is of any output type of quantize, or int32.
         scale : array_like of shape (), (N,) or one a block, optional
-            As in quantize; must be there when x is an array.
+            As in quantize; must be there, or in parameters, when x is an array.
         zero_point : array_like of scale's shape, optional
             Of x's type, or int32.
         output_type : DataTypeLike, optional
@@ -133,6 +142,8 @@ class Operations:
             One float32 that every scale is multiplied by (NVFP4).
         out : SharedTensor, optional
             As in quantize.
+        parameters : str or ParameterSet, optional
+            As in quantize: those of quantize, of which scale, zero_point, axis, block_size and block_shape are taken.
         timeout : float, optional
             As in quantize.
 
@@ -158,6 +169,7 @@ class Operations:
             block_shape=block_shape,
             tensor_scale=tensor_scale,
             out=out,
+            parameters=parameters,
         )
         return self._run(request, timeout)
 
@@ -253,6 +265,7 @@ class Operations:
         non_finite: Optional[str] = None,
         report_error: bool = False,
         out: Optional[SharedTensor] = None,
+        parameters: Optional[Parameters] = None,
         timeout: Optional[float] = None,
     ):
         """Make the codes that vector databases have for embeddings, as their libraries make them.
@@ -290,6 +303,8 @@ class Operations:
             Whether the result carries ``error``; not with "bits".
         out : SharedTensor, optional
             As in quantize.
+        parameters : str or ParameterSet, optional
+            As in quantize: those of quantize_embeddings.
         timeout : float, optional
             As in quantize.
 
@@ -320,6 +335,7 @@ class Operations:
             non_finite=non_finite,
             report_error=report_error,
             out=out,
+            parameters=parameters,
         )
         return self._run(request, timeout)
 

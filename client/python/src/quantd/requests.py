@@ -12,6 +12,7 @@ from . import embeddings, messages, results, wire
 from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS
 from .choices import choice as _choice
 from .choices import type_number as _type
+from .parameter_set import Parameters, ParameterSet, reference_of
 from .shared import SharedTensor
 from .types import DataType, DataTypeLike, as_array, data_type, packed
 
@@ -34,9 +35,12 @@ def type_of(value: Operand) -> DataType:
 
 
 class Request:
-    """One call: message has everything but the tensors, which are in operands; out is memory for y, or None."""
+    """One call: message has everything but the tensors, which are in operands; out is memory for y, or None.
 
-    __slots__ = ("operation", "message", "operands", "out", "granularity")
+    parameters: the set that the message names, where the caller gave all of it.
+    """
+
+    __slots__ = ("operation", "message", "operands", "out", "granularity", "parameters")
 
     def __init__(
         self,
@@ -45,11 +49,20 @@ class Request:
         operands: Dict[str, Operand],
         out: Optional[SharedTensor] = None,
         granularity: Tuple[Optional[int], int, Optional[Tuple[int, ...]]] = (None, 0, None),
+        parameters: Optional[Parameters] = None,
     ):
         if out is not None and not isinstance(out, SharedTensor):
             raise TypeError(f"out is {type(out).__name__}, must be what shared or shared_empty of Client returned")
         self.operation, self.message, self.operands, self.out = operation, message, operands, out
         self.granularity = granularity  # axis, block_size and block_shape of the call
+        self.parameters = parameters if isinstance(parameters, ParameterSet) else None
+        if parameters is not None:
+            message.parameters = reference_of(parameters)
+
+    @property
+    def reference(self) -> str:
+        """Of the stored parameters that it names; "" when it names none."""
+        return getattr(self.message, "parameters", "")
 
     def _buffers(self) -> List[Any]:
         fields, rest, numbers = [], [], _NUMBERS[self.operation]
@@ -102,25 +115,38 @@ class Request:
     def result(self, answer: wire.Answer, engine: Any) -> "results.Result":
         """The same of an answer that was read."""
         y = self._y(answer)
-        x = self.operands["x"]
+        x, parameters = self.operands["x"], self._used(answer)
         if self.operation == "quantize_embeddings":
             wanted = embeddings.output_shape(tuple(x.shape), self.message.dimensions, self.message.recipe)
+            if parameters is not None:  # which may say what the last dimension is
+                wanted = (*wanted[:-1], *y.shape[-1:])
             if y.shape != wanted:
                 raise ValueError(f"y has shape {list(y.shape)}, not {list(wanted)}")
-            return results.QuantizedEmbeddings(y, results.error_of(answer.message))
+            return results.QuantizedEmbeddings(y, results.error_of(answer.message), parameters)
         if y.shape != tuple(x.shape):
             raise ValueError(f"y has shape {list(y.shape)}, x has {list(x.shape)}")
         if self.operation == "dequantize":
-            return results.Dequantized(y)
+            return results.Dequantized(y, parameters)
         error, kind, granularity = results.error_of(answer.message), type_of(x), self.granularity
         if self.operation == "quantize":
-            scale, zero_point = _kept(self.operands["scale"]), _kept(self.operands.get("zero_point"))
-            return results.Quantized(y, error, scale, zero_point, None, *granularity, kind, engine)
+            scale, zero_point = kept(self.operands.get("scale")), kept(self.operands.get("zero_point"))
+            return results.Quantized(
+                y, error, scale, zero_point, None, *granularity, kind, engine, parameters=parameters)
         scale = answer.array("y_scale")
         if scale is None:
             raise ValueError("y_scale is missing")
         zero_point, tensor_scale = answer.array("y_zero_point"), answer.array("y_tensor_scale")
         return results.DynamicQuantized(y, scale, zero_point, tensor_scale, error, *granularity, kind, engine)
+
+    def _used(self, answer: wire.Answer) -> Optional[str]:
+        """The reference that an answer has, when it must have one."""
+        asked = self.reference
+        if not asked:
+            return None
+        used = answer.message.parameters
+        if not used.startswith(asked if "@" in asked else f"{asked}@"):
+            raise ValueError(f"it was made with the parameters {used!r}, not {asked!r}")
+        return used
 
     def _y(self, answer: wire.Answer) -> np.ndarray:
         """y of an answer: where it lies in shared memory, a view of that, of types narrower than a byte a copy."""
@@ -134,7 +160,12 @@ class Request:
         return found
 
 
-def _kept(value: Optional[Operand]) -> Optional[np.ndarray]:
+def data_of_item(data: bytes, request: Request) -> bytes:
+    """The serialized message of a call, of the stream's item that it was."""
+    return getattr(messages.StreamRequest.FromString(data), request.operation).SerializeToString()
+
+
+def kept(value: Optional[Operand]) -> Optional[np.ndarray]:
     """A scale or zero point as it was at the call, whatever the caller does with its memory later."""
     if value is None:
         return None
@@ -164,7 +195,7 @@ def _set(request, **fields: int) -> None:
 
 def quantize(
     x: Any,
-    scale: Any,
+    scale: Any = None,
     zero_point: Any = None,
     *,
     output_type: Optional[DataTypeLike] = None,
@@ -176,8 +207,11 @@ def quantize(
     zero_point_order: Optional[str] = None,
     report_error: bool = False,
     out: Optional[SharedTensor] = None,
+    parameters: Optional[Parameters] = None,
 ) -> Request:
     """The request of these arguments; see Client.quantize."""
+    if scale is None and parameters is None:
+        raise TypeError("scale is missing: only parameters can have it in its place")
     message = messages.QuantizeRequest()
     _set(
         message,
@@ -186,7 +220,9 @@ def quantize(
         zero_point_order=_choice(zero_point_order, ZERO_POINT_ORDERS, "zero_point_order"),
         report_error=report_error,
     )
-    operands = {"x": operand(x, "x", DataType.FLOAT), "scale": operand(scale, "scale", DataType.FLOAT)}
+    operands = {"x": operand(x, "x", DataType.FLOAT)}
+    if scale is not None:
+        operands["scale"] = operand(scale, "scale", DataType.FLOAT)
     if zero_point is not None:
         operands["zero_point"] = operand(
             zero_point, "zero_point", DataType(message.output_type) if message.output_type else DataType.UINT8
@@ -194,7 +230,7 @@ def quantize(
     if not saturate:
         message.saturate = False
     granularity = _granularity(message, axis, block_size, block_shape)
-    return Request("quantize", message, operands, out, granularity)
+    return Request("quantize", message, operands, out, granularity, parameters)
 
 
 def dequantize(
@@ -208,25 +244,28 @@ def dequantize(
     block_shape: Optional[Sequence[int]] = None,
     tensor_scale: Any = None,
     out: Optional[SharedTensor] = None,
+    parameters: Optional[Parameters] = None,
 ) -> Request:
     """The request of these arguments; see Client.dequantize."""
     if isinstance(x, results.QuantizedResult):
         known = dict(scale=scale, zero_point=zero_point, axis=axis, block_size=block_size or None, block_shape=block_shape,
-                     tensor_scale=tensor_scale)
+                     tensor_scale=tensor_scale, parameters=parameters)
         twice = [name for name, value in known.items() if value is not None]
         if twice:
             raise TypeError(f"x is a {type(x).__name__}, which has its own {' and '.join(twice)}; to use others, pass x.y")
         return dequantize(x.y, **x.dequantize_arguments(output_type), out=out)
-    if scale is None:
-        raise TypeError("scale is missing: only a result of quantize or dynamic_quantize is dequantized without one")
+    if scale is None and parameters is None:
+        raise TypeError("scale is missing: only a result of quantize or dynamic_quantize is dequantized without one, or with parameters")
     message = messages.DequantizeRequest(output_type=_type(output_type))
-    operands = {"x": operand(x, "x", DataType.UINT8), "scale": operand(scale, "scale", DataType.FLOAT)}
+    operands = {"x": operand(x, "x", DataType.UINT8)}
+    if scale is not None:
+        operands["scale"] = operand(scale, "scale", DataType.FLOAT)
     if zero_point is not None:
         operands["zero_point"] = operand(zero_point, "zero_point", type_of(operands["x"]))
     if tensor_scale is not None:
         operands["tensor_scale"] = operand(tensor_scale, "tensor_scale", DataType.FLOAT)
     granularity = _granularity(message, axis, block_size, block_shape)
-    return Request("dequantize", message, operands, out, granularity)
+    return Request("dequantize", message, operands, out, granularity, parameters)
 
 
 def dynamic_quantize(
@@ -275,6 +314,7 @@ def quantize_embeddings(
     non_finite: Optional[str] = None,
     report_error: bool = False,
     out: Optional[SharedTensor] = None,
+    parameters: Optional[Parameters] = None,
 ) -> Request:
     """The request of these arguments; see Client.quantize_embeddings."""
     message = messages.QuantizeEmbeddingsRequest()
@@ -289,7 +329,7 @@ def quantize_embeddings(
     operands = {"x": operand(x, "x", DataType.FLOAT)}
     if ranges is not None:
         operands["ranges"] = operand(ranges, "ranges", DataType.FLOAT)
-    return Request("quantize_embeddings", message, operands, out)
+    return Request("quantize_embeddings", message, operands, out, parameters=parameters)
 
 
 BUILDERS = {

@@ -39,13 +39,14 @@ class QuantizedResult:
         Returns
         -------
         dict
-            scale, zero_point, tensor_scale, axis, block_size, block_shape and output_type.
+            scale, zero_point, tensor_scale, axis, block_size, block_shape and output_type; and parameters, where there are.
         """
         if output_type is None:
             floats = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
             output_type = self.input_type if self.input_type in floats else DataType.FLOAT
         names = ("scale", "zero_point", "tensor_scale", "axis", "block_size", "block_shape")
-        return {**{name: getattr(self, name) for name in names}, "output_type": output_type}
+        found = {**{name: getattr(self, name) for name in names}, "output_type": output_type}
+        return {**found, "parameters": self.parameters} if getattr(self, "parameters", None) else found
 
     def dequantize(self, *, output_type: Optional[DataTypeLike] = None, out: Any = None, timeout: Optional[float] = None):
         """Dequantize this result with the client that made it.
@@ -94,6 +95,8 @@ class Quantized(QuantizedResult):
         Type of x.
     original_type : str or None
         Of a result of load: the type in the first file, where that was rounded to input_type first, such as "float64".
+    parameters : str or None
+        Reference of the stored parameters that were used; what they say is not repeated here.
     """
 
     error: Optional[QuantizationError] = None
@@ -106,6 +109,7 @@ class Quantized(QuantizedResult):
     input_type: Optional[DataType] = None
     engine: Any = field(default=None, repr=False, compare=False)
     original_type: Optional[str] = None
+    parameters: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -116,9 +120,12 @@ class Dequantized:
     ----------
     y : numpy.ndarray
         The dequantized tensor, of x's shape.
+    parameters : str or None
+        Reference of the stored parameters that were used.
     """
 
     y: np.ndarray
+    parameters: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -168,10 +175,13 @@ class QuantizedEmbeddings:
         that of the bytes which hold their bits.
     error : QuantizationError or None
         Set if report_error was.
+    parameters : str or None
+        Reference of the stored parameters that were used.
     """
 
     y: np.ndarray
     error: Optional[QuantizationError] = None
+    parameters: Optional[str] = None
 
 
 Result = Union[Quantized, Dequantized, DynamicQuantized, QuantizedEmbeddings]

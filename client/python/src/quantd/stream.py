@@ -11,7 +11,8 @@ from typing import Any, Dict, Optional
 
 import grpc
 
-from . import requests, results, wire
+from . import parameters, requests, results, wire
+from .base import parsed
 from .errors import QuantdError, from_item_error, from_rpc_error, wrong_answer
 from .retry import Attempts, Deadline
 
@@ -170,7 +171,7 @@ class Stream:
                 self._answers += 1
                 self._permits.release()
                 try:
-                    item.future.set_result(settle(item.request, kind, answer, self._engine))
+                    item.future.set_result(self._settle(item, kind, answer))
                 except Exception as error:
                     item.future.set_exception(error)
         except grpc.RpcError as error:
@@ -179,6 +180,15 @@ class Stream:
             call.cancel()
             return wrong_answer(error)
         return QuantdError(grpc.StatusCode.UNKNOWN, "the stream ended without an answer to this item")
+
+    def _settle(self, item: _Item, kind: Optional[str], answer: Any) -> "results.Result":
+        try:
+            return settle(item.request, kind, answer, self._engine)
+        except QuantdError as error:
+            if not parameters.may_help(item.request, error):
+                raise
+        given = self._engine._give(item.request, requests.data_of_item(item.data, item.request), self._deadline)
+        return parsed(lambda data: item.request.decode(data, self._engine), given)
 
     def _reopen(self) -> bool:
         """Another gRPC stream, for what is unanswered and what comes. False: there is nothing to do for it."""

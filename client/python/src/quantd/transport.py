@@ -18,6 +18,9 @@ _CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_mes
 _CHANNEL_OPTIONS += [("grpc.dns_min_time_between_resolutions_ms", 5000)]
 PATHS = {operation: f"/{messages.SERVICE}/{name}" for operation, name in messages.METHODS.items()}
 PATHS["stream"] = f"/{messages.SERVICE}/Stream"
+PATHS["calibrate"] = f"/{messages.SERVICE}/Calibrate"
+for _name in ("put", "get", "list"):
+    PATHS[f"{_name}_parameters"] = f"/{messages.PARAMETERS_SERVICE}/{_name.capitalize()}Parameters"
 PATHS["info"] = f"/{messages.SERVICE}/GetServerInfo"
 PATHS["health"] = "/grpc.health.v1.Health/Check"
 
@@ -53,7 +56,8 @@ class Transport:
     def methods(self, channel, health_channel):
         """Every method, by name, that of health on the second channel. Without serializers: sent are bytes already, and
         received is read where it lies."""
-        made = {name: channel.unary_unary(path) for name, path in PATHS.items() if name not in ("stream", "health")}
+        made = {name: channel.unary_unary(path) for name, path in PATHS.items() if name not in ("stream", "calibrate", "health")}
+        made["calibrate"] = channel.stream_unary(PATHS["calibrate"])
         made["stream"] = channel.stream_stream(PATHS["stream"])
         if self._token is not None:
             made = {name: WithToken(method, self._token) for name, method in made.items()}

@@ -23,6 +23,9 @@
 {{- if $v.sharedMemory.enabled }}
 {{- $_ := set $env "QUANTD_SHARED_MEMORY_DIR" $v.sharedMemory.mountPath }}
 {{- end }}
+{{- if or $v.parameters.configMapName $v.parameters.claimName }}
+{{- $_ := set $env "QUANTD_PARAMETERS_DIR" $v.parameters.mountPath }}
+{{- end }}
 {{- range $name, $value := $v.flags }}
 {{- /* Whole numbers of a values file are floats here: 1e+08 is no number of bytes. */}}
 {{- $text := ternary (printf "%.0f" $value) (toString $value) (and (kindIs "float64" $value) (eq (toString (floor $value)) (toString $value))) }}
@@ -57,6 +60,11 @@
   mountPath: /etc/quantd/auth
   readOnly: true
 {{- end }}
+{{- if or $v.parameters.configMapName $v.parameters.claimName }}
+- name: quantd-parameters
+  mountPath: {{ $v.parameters.mountPath }}
+  readOnly: {{ or (not $v.parameters.claimName) $v.parameters.readOnly }}
+{{- end }}
 {{- with $v.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
@@ -88,6 +96,24 @@
   secret:
     secretName: {{ $v.auth.secretName }}
     defaultMode: 0440
+{{- end }}
+{{- if and $v.parameters.configMapName $v.parameters.claimName }}
+{{- fail "parameters.configMapName and parameters.claimName: stored parameters come from one of them" }}
+{{- end }}
+{{- if $v.parameters.configMapName }}
+- name: quantd-parameters
+  configMap:
+    name: {{ $v.parameters.configMapName }}
+    defaultMode: 0444
+    {{- with $v.parameters.items }}
+    items:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+{{- else if $v.parameters.claimName }}
+- name: quantd-parameters
+  persistentVolumeClaim:
+    claimName: {{ $v.parameters.claimName }}
+    readOnly: {{ $v.parameters.readOnly }}
 {{- end }}
 {{- with $v.extraVolumes }}
 {{ toYaml . }}
@@ -159,8 +185,8 @@ volumeMounts:
 {{- define "quantd.podSecurityContext" -}}
 {{- $v := .root.Values }}
 {{- $context := deepCopy $v.podSecurityContext }}
-{{- /* The group that secrets, sockets and shared memory belong to. */}}
-{{- if and (or .sidecar $v.tls.secretName $v.auth.secretName $v.sharedMemory.enabled) (not (hasKey $context "fsGroup")) (hasKey $context "runAsGroup") }}
+{{- /* The group that secrets, sockets, shared memory and stored parameters belong to. */}}
+{{- if and (or .sidecar $v.tls.secretName $v.auth.secretName $v.sharedMemory.enabled $v.parameters.claimName) (not (hasKey $context "fsGroup")) (hasKey $context "runAsGroup") }}
 {{- $_ := set $context "fsGroup" $context.runAsGroup }}
 {{- end }}
 {{- toYaml $context }}

@@ -18,11 +18,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "quantd/client/calibration.h"
 #include "quantd/client/options.h"
 #include "quantd/client/tensor.h"
+#include "quantd/v1/parameters.pb.h"
 #include "quantd/v1/quantization.grpc.pb.h"
 
 namespace grpc {
@@ -68,14 +71,25 @@ class Client {
                                             const DynamicQuantizeOptions& options = {});
   absl::StatusOr<QuantizedEmbeddings> QuantizeEmbeddings(const Tensor& x,
                                                          const EmbeddingOptions& options);
+  // Begins a calibration; see calibration.h.
+  Calibration Calibrate(const CalibrationOptions& options = {});
   // Of a result, with its granularity and tensor scale, to its original type (of INT32: to
   // scale's); what `options` set comes first.
   absl::StatusOr<Tensor> Dequantize(const Quantized& quantized,
                                     const DequantizeOptions& options = {});
   absl::StatusOr<v1::GetServerInfoResponse> GetServerInfo();
 
-  // The same, started: `done` is called once, from a thread of gRPC's, with what the call above
-  // would have returned. It should be quick, and may start other calls.
+  // Stored sets of parameters, which requests name in place of their fields (`parameters` in the
+  // options); StoredParameters (parameters.h) puts one where it is missing. PutParameters returns
+  // the full reference, "name@sha256:HEX"; a set that is there already is left as it is.
+  absl::StatusOr<std::string> PutParameters(const std::string& name,
+                                            const v1::ParameterSet& parameters);
+  absl::StatusOr<v1::GetParametersResponse> GetParameters(const std::string& reference);
+  // The first 4,096 that begin with `prefix`, in the order of their bytes.
+  absl::StatusOr<std::vector<std::string>> ListParameters(const std::string& prefix = "");
+
+  // Calls from above, started: `done` is called once, from a thread of gRPC's, with what the call
+  // above would have returned. It should be quick, and may start other calls.
   AsyncCall QuantizeAsync(Tensor x, Tensor scale, std::optional<Tensor> zero_point,
                           QuantizeOptions options,
                           std::function<void(absl::StatusOr<Quantized>)> done);

@@ -52,6 +52,9 @@ struct QuantizeOptions {
   v1::ZeroPointOrder zero_point_order = v1::ZERO_POINT_ORDER_UNSPECIFIED;
   bool report_error = false;
   std::optional<SharedSpan> output = {};  // where y goes: room for it, and no part of an argument
+  // Reference of a stored set (client.h, PutParameters). What it says must not be said here, nor in
+  // the arguments: a scale that is Tensor() is not sent. The request is sent in one message.
+  std::string parameters = {};
 };
 
 struct DynamicQuantizeOptions {
@@ -78,6 +81,7 @@ struct EmbeddingOptions {
   v1::NonFinite non_finite = v1::NON_FINITE_UNSPECIFIED;
   bool report_error = false;  // not with BITS
   std::optional<SharedSpan> output = {};
+  std::string parameters = {};  // as in QuantizeOptions
 };
 
 struct DequantizeOptions {
@@ -85,6 +89,7 @@ struct DequantizeOptions {
   Granularity granularity = {};
   std::optional<Tensor> tensor_scale = {};  // NVFP4's second scale
   std::optional<SharedSpan> output = {};
+  std::string parameters = {};  // as in QuantizeOptions; of a set for Quantize
 };
 
 // A quantized tensor with all that is needed to dequantize it.
@@ -96,11 +101,13 @@ struct Quantized {
   std::optional<v1::QuantizationError> error;              // set if report_error
   Granularity granularity = {};                            // as asked for
   v1::DataType original_type = v1::DATA_TYPE_UNSPECIFIED;  // x's
+  std::string parameters = {};  // full reference of the stored set that was used
 };
 
 struct QuantizedEmbeddings {
   Tensor y;  // of x's shape but for the last dimension: values, or with BITS bytes, that are used
   std::optional<v1::QuantizationError> error;  // set if report_error
+  std::string parameters = {};                 // as in Quantized
 };
 
 }  // namespace quantd::client

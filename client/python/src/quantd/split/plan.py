@@ -22,7 +22,7 @@ from ..shared import SharedTensor
 from ..types import DataType
 from . import dynamic, rows
 from . import grid as grids
-from .cut import Cost, boxes
+from .cut import ENVELOPE, Cost, boxes
 from .given import with_scales
 from .grid import Box, Grid
 from .limits import LARGE_BYTES, PIECE_BYTES, Limits
@@ -35,6 +35,13 @@ _FEW_ELEMENTS = 1 << 14
 def may_be_large(request: Request) -> bool:
     """Whether a request must be compared with the server's limits before it is sent."""
     return math.prod(request.operands["x"].shape) > _FEW_ELEMENTS
+
+
+def surely_fits(request: Request, limits: Limits) -> bool:
+    """Whether a request need not be cut, whatever the stored parameters say that it names."""
+    x = request.operands["x"]
+    sent = 0 if isinstance(x, SharedTensor) else sum(value.nbytes for value in request.operands.values())
+    return limits.allow(sent + ENVELOPE, math.prod(x.shape) * 4 + ENVELOPE, min(limits.message or LARGE_BYTES, LARGE_BYTES))
 
 
 def _array(value: Any) -> Any:

@@ -1,0 +1,173 @@
+// quantctl calibrate: files of values to their scale, zero point and range.
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "commands/commands.h"
+#include "commands/input.h"
+#include "commands/progress.h"
+#include "commands/ranges.h"
+#include "engine/errors.h"
+
+namespace quantd::cli {
+namespace {
+
+absl::StatusOr<CalibrationOptions> OptionsOf(const Options& options) {
+  const CalibrateFlags& flags = options.calibrate;
+  CalibrationOptions to;
+  to.method = flags.method == "percentile" ? CalibrationMethod::kPercentile
+              : flags.method == "entropy"  ? CalibrationMethod::kEntropy
+              : flags.method == "mse"      ? CalibrationMethod::kMse
+                                           : CalibrationMethod::kMinMax;
+  const absl::StatusOr<DataType> type =
+      ParseDataType(options.method.type.empty() ? "uint8" : options.method.type);
+  if (!type.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--type: ", type.status().message()));
+  }
+  to.output_type = *type;
+  to.symmetry = flags.symmetry == "symmetric"    ? Symmetry::kSymmetric
+                : flags.symmetry == "asymmetric" ? Symmetry::kAsymmetric
+                                                 : Symmetry::kDefault;
+  to.axis = options.method.axis;
+  to.percentile = flags.percentile;
+  if (options.method.non_finite == "ignore") to.non_finite = NonFinite::kIgnore;
+  return to;
+}
+
+// Adds the values of one file.
+class Reader {
+ public:
+  Reader(const Options& options, CalibrationRun& run, std::vector<FileId>* read)
+      : options_(options), run_(run), read_(read) {}
+
+  absl::Status Add(const std::string& path) {
+    if (absl::EndsWithIgnoreCase(path, ".safetensors")) return AddSafetensors(path);
+    Input input;
+    absl::Status status = OpenInput(path, options_.column, options_.output, &input);
+    return status.ok() ? Add(input, path) : status;
+  }
+
+ private:
+  absl::Status Add(const Input& input, const std::string& name) {
+    read_->push_back(input.id());
+    const absl::Status added = run_.Add(input.view);
+    return added.ok() || IsOperationError(added) ? added : OperationError(added, "calibrate", name);
+  }
+
+  // The tensors that --only and --skip choose; without them there must be one.
+  absl::Status AddSafetensors(const std::string& path) {
+    const absl::StatusOr<Choice> choice = Choice::Of(options_);
+    if (!choice.ok()) return choice.status();
+    const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
+    if (!file.ok()) return file.status();
+    std::vector<const StoredTensor*> chosen;
+    for (const StoredTensor& tensor : file->tensors) {
+      if (choice->WhyNot(tensor.name).empty()) chosen.push_back(&tensor);
+    }
+    const bool free = options_.only.empty() && options_.skip.empty();
+    if (chosen.empty() || (free && chosen.size() > 1)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " has ", chosen.size(), " tensors", free ? "" : " of these names",
+                       ": a calibration is of one quantity, choose its tensors with --only"));
+    }
+    for (const StoredTensor* tensor : chosen) {
+      Input input;
+      absl::Status status = TakeTensor(*file, *tensor, options_.output, &input);
+      if (status.ok()) status = Add(input, absl::StrCat(path, ": ", tensor->name));
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  const Options& options_;
+  CalibrationRun& run_;
+  std::vector<FileId>* const read_;
+};
+
+absl::Status AddStates(const Options& options, CalibrationRun& run, std::vector<FileId>* read) {
+  for (const std::string& path : options.calibrate.states) {
+    const absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
+    if (!file.ok()) return file.status();
+    read->push_back((*file)->id());
+    const absl::Span<const uint8_t> bytes = (*file)->bytes();
+    const absl::Status added =
+        run.AddState({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (added.ok()) continue;
+    return IsOperationError(added) ? added : OperationError(added, "calibrate", path);
+  }
+  return absl::OkStatus();
+}
+
+std::string ToText(const Calibration& calibration, const Json& found) {
+  const Extent scale = ExtentOf(
+      DataType::kFloat, calibration.shape,
+      {reinterpret_cast<const uint8_t*>(calibration.scale.data()), 4 * calibration.scale.size()});
+  std::string text = absl::StrCat(
+      found["method"].get<std::string>(), " for ", found["type"].get<std::string>(), ": ",
+      calibration.elements, " values, ", calibration.scale.size(),
+      calibration.scale.size() == 1 ? " channel" : " channels", ", scale ", scale.minimum);
+  if (scale.minimum != scale.maximum) absl::StrAppend(&text, " to ", scale.maximum);
+  if (calibration.non_finite_elements > 0) {
+    absl::StrAppend(&text, ", ", calibration.non_finite_elements, " not finite, left out");
+  }
+  return absl::StrCat(text, "\n");
+}
+
+}  // namespace
+
+absl::StatusOr<Calibrated> RunCalibration(const Options& options, const CalibrationOptions& what,
+                                          Engine& engine, std::vector<FileId>* read) {
+  absl::StatusOr<std::unique_ptr<CalibrationRun>> run =
+      engine.Calibrate(what, !options.calibrate.state_out.empty());
+  if (!run.ok()) return OperationError(run.status(), "calibrate", "");
+  if (absl::Status status = AddStates(options, **run, read); !status.ok()) return status;
+  Progress progress(!options.quiet, options.calibrate.inputs.size());
+  Reader reader(options, **run, read);
+  for (const std::string& path : options.calibrate.inputs) {
+    progress.SetLabel(path);
+    if (absl::Status status = reader.Add(path); !status.ok()) return status;
+    progress.Add(1);
+  }
+  absl::StatusOr<Calibrated> result = (*run)->Finish();
+  if (result.ok() || IsOperationError(result.status())) return result;
+  return OperationError(result.status(), "calibrate", "");
+}
+
+absl::Status RunCalibrate(const Options& options) {
+  const absl::Time start = absl::Now();
+  if (const auto format = FormatOfPath(options.output); !format.ok()) return format.status();
+  const absl::StatusOr<CalibrationOptions> what = OptionsOf(options);
+  if (!what.ok()) return what.status();
+  if (options.calibrate.inputs.empty() && options.calibrate.states.empty()) {
+    return absl::InvalidArgumentError("no FILE and no --state: there is nothing to calibrate");
+  }
+  // Before an hour's work rather than after it.
+  absl::Status may = CheckMayWrite(options.output, {options.force, {}});
+  if (!may.ok()) return may;
+  absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
+  if (!engine.ok()) return engine.status();
+  std::vector<FileId> read;
+  const absl::StatusOr<Calibrated> result = RunCalibration(options, *what, **engine, &read);
+  if (!result.ok()) return result.status();
+
+  Output output(options.output);
+  const RangesParts parts = AddRanges(result->calibration, *what, &output);
+  if (!options.calibrate.state_out.empty()) {
+    output.AddText(options.calibrate.state_out, result->state);
+  }
+  if (absl::Status status = Begin(options, read, &output); !status.ok()) return status;
+  FillRanges(result->calibration, *what, parts, &output);
+  Json document = {{"inputs", options.calibrate.inputs}, {"output", options.output}};
+  const Json found = CalibrationJson(result->calibration, *what);
+  document.update(found);
+  document["channels"] = result->calibration.scale.size();
+  document["seconds"] = absl::ToDoubleSeconds(absl::Now() - start);
+  return Finish(options, &output, document, ToText(result->calibration, found));
+}
+
+}  // namespace quantd::cli

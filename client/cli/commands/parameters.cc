@@ -1,0 +1,226 @@
+// quantctl parameters put, get and list: sets that are stored on a server.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "commands/commands.h"
+#include "commands/presets.h"
+#include "commands/ranges.h"
+#include "engine/errors.h"
+#include "quantd/client/client.h"
+#include "quantd/v1/parameters.pb.h"
+
+namespace quantd::cli {
+namespace {
+
+constexpr char kCalibrationKey[] = "quantd.calibration";
+
+absl::Status Usage(absl::string_view text) {
+  return absl::InvalidArgumentError(absl::StrCat(text, "; see quantctl parameters --help"));
+}
+
+void SetTensor(DataType type, const Shape& shape, std::string bytes, v1::Tensor* to) {
+  to->set_data_type(static_cast<v1::DataType>(type));
+  to->mutable_shape()->Add(shape.begin(), shape.end());
+  to->set_raw_data(std::move(bytes));
+}
+
+void SetTensor(const TensorView& view, v1::Tensor* to) {
+  std::string bytes(view.bytes.size(), '\0');
+  view.bytes.CopyTo(0, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
+  SetTensor(view.data_type, view.shape, std::move(bytes), to);
+}
+
+// A tensor of a file that calibrate has written.
+absl::StatusOr<const StoredTensor*> Find(const TensorFile& file, absl::string_view name) {
+  for (const StoredTensor& tensor : file.tensors) {
+    if (tensor.name == name) return &tensor;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(file.path, " has no tensor '", name, "'; quantctl calibrate writes one"));
+}
+
+std::string BytesOf(const TensorFile& file, const StoredTensor& tensor) {
+  const absl::Span<const uint8_t> bytes = file.Bytes(tensor);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// What a calibration was for, where the file says it.
+absl::Status ReadCalibration(const TensorFile& file, DataType* type, v1::QuantizeRequest* request) {
+  const auto found = file.metadata.find(kCalibrationKey);
+  if (found == file.metadata.end()) return absl::OkStatus();
+  const Json json = Json::parse(found->second, nullptr, /*allow_exceptions=*/false);
+  const auto wrong = [&] {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.path, ": ", kCalibrationKey, " is not what calibrate writes"));
+  };
+  if (!json.is_object()) return wrong();
+  if (const auto name = json.find("type"); name != json.end() && *type == DataType::kUnspecified) {
+    if (!name->is_string()) return wrong();
+    const absl::StatusOr<DataType> parsed = ParseDataType(name->get<std::string>());
+    if (!parsed.ok()) return wrong();
+    *type = *parsed;
+  }
+  if (const auto axis = json.find("axis"); axis != json.end() && !request->has_axis()) {
+    if (!axis->is_number_integer()) return wrong();
+    request->set_axis(axis->get<int64_t>());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadFile(const std::string& path, DataType type, v1::QuantizeRequest* request) {
+  const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
+  if (!file.ok()) return file.status();
+  if (absl::Status status = ReadCalibration(*file, &type, request); !status.ok()) return status;
+  const absl::StatusOr<const StoredTensor*> scale = Find(*file, "scale");
+  if (!scale.ok()) return scale.status();
+  const Shape& shape = (*scale)->shape;
+  if ((*scale)->type->data_type == DataType::kUnspecified) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": scale is ", (*scale)->type->name, ", which is no type of a scale"));
+  }
+  SetTensor((*scale)->type->data_type, shape, BytesOf(*file, **scale), request->mutable_scale());
+  const absl::StatusOr<const StoredTensor*> zero_point = Find(*file, "zero_point");
+  if (!zero_point.ok()) {
+    if (type != DataType::kUnspecified) request->set_output_type(static_cast<v1::DataType>(type));
+    return absl::OkStatus();
+  }
+  if (type == DataType::kUnspecified) type = (*zero_point)->type->data_type;
+  // Types that files have no name for are packed, and have the scale's shape.
+  SetTensor(type, shape, BytesOf(*file, **zero_point), request->mutable_zero_point());
+  return absl::OkStatus();
+}
+
+absl::Status FillQuantize(const Options& options, const std::string& path,
+                          v1::QuantizeRequest* request) {
+  const MethodFlags& flags = options.method;
+  DataType type = DataType::kUnspecified;
+  if (!flags.type.empty()) {
+    const absl::StatusOr<DataType> parsed = ParseDataType(flags.type);
+    if (!parsed.ok()) return Usage(absl::StrCat("--type: ", parsed.status().message()));
+    type = *parsed;
+  }
+  if (flags.axis.has_value()) request->set_axis(*flags.axis);
+  request->set_block_size(flags.block_size);
+  request->mutable_block_shape()->Add(flags.block_shape.begin(), flags.block_shape.end());
+  if (path.empty() == flags.scale.empty()) {
+    return Usage("a set for quantize is made of a FILE, or of --scale");
+  }
+  if (!path.empty()) return ReadFile(path, type, request);
+  const absl::StatusOr<Operand> scale = ParseOperand(flags.scale, "scale", DataType::kFloat, true);
+  if (!scale.ok()) return scale.status();
+  SetTensor(scale->view, request->mutable_scale());
+  if (flags.zero_point.empty()) {
+    request->set_output_type(static_cast<v1::DataType>(type));
+    return absl::OkStatus();
+  }
+  if (type == DataType::kUnspecified) type = DataType::kUint8;
+  const absl::StatusOr<Operand> zero_point =
+      ParseOperand(flags.zero_point, "zero_point", type, false);
+  if (!zero_point.ok()) return zero_point.status();
+  SetTensor(zero_point->view, request->mutable_zero_point());
+  return absl::OkStatus();
+}
+
+absl::Status FillEmbeddings(const Options& options, const std::string& path,
+                            v1::QuantizeEmbeddingsRequest* request) {
+  const EmbeddingFlags& flags = options.embeddings;
+  if (flags.preset.empty()) return Usage("--for=embeddings needs a --preset");
+  const absl::StatusOr<QuantizeEmbeddingsParameters> preset = PresetOf(flags.preset);
+  if (!preset.ok()) return preset.status();
+  request->set_recipe(static_cast<v1::EmbeddingRecipe>(preset->recipe));
+  request->set_output_type(static_cast<v1::DataType>(preset->output_type));
+  request->set_bit_order(static_cast<v1::BitOrder>(preset->bit_order));
+  request->set_bit_threshold(static_cast<v1::BitThreshold>(preset->bit_threshold));
+  request->set_signed_bits(static_cast<v1::SignedBits>(preset->signed_bits));
+  request->set_dimensions(flags.dimensions);
+  request->set_normalize(flags.normalize);
+  if (path.empty()) return absl::OkStatus();
+  Input ranges;
+  if (absl::Status status = OpenRanges(path, path, &ranges); !status.ok()) return status;
+  SetTensor(ranges.view, request->mutable_ranges());
+  return absl::OkStatus();
+}
+
+absl::Status Failed(const absl::Status& status, const std::string& address, const char* what) {
+  return OperationError(ServerError(status, address), what, "");
+}
+
+absl::Status Put(const Options& options, client::Client& client, const std::string& address) {
+  const std::vector<std::string>& words = options.stored.words;
+  if (words.empty() || words.size() > 2) return Usage("put takes a NAME, and a FILE at most");
+  const std::string path = words.size() == 2 ? words[1] : "";
+  v1::ParameterSet set;
+  const absl::Status filled = options.stored.kind == "embeddings"
+                                  ? FillEmbeddings(options, path, set.mutable_quantize_embeddings())
+                                  : FillQuantize(options, path, set.mutable_quantize());
+  if (!filled.ok()) return filled;
+  const absl::StatusOr<std::string> reference = client.PutParameters(words[0], set);
+  if (!reference.ok()) return Failed(reference.status(), address, "store the parameters");
+  if (options.json) {
+    std::fputs(Dump({{"reference", *reference}}).c_str(), stdout);
+  } else {
+    std::printf("%s\n", reference->c_str());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Get(const Options& options, client::Client& client, const std::string& address) {
+  if (options.stored.words.size() != 1) return Usage("get takes one REFERENCE");
+  if (options.output.empty()) return Usage("get needs a file to write to, -o FILE");
+  const OverwriteRules rules{options.force, {}};
+  if (absl::Status may = CheckMayWrite(options.output, rules); !may.ok()) return may;
+  const absl::StatusOr<v1::GetParametersResponse> answer =
+      client.GetParameters(options.stored.words[0]);
+  if (!answer.ok()) return Failed(answer.status(), address, "read the parameters");
+  const std::string bytes = answer->parameters().SerializeAsString();
+  OutputFile file;
+  absl::Status status = file.Create(options.output, bytes.size(), rules);
+  if (!status.ok()) return status;
+  std::copy(bytes.begin(), bytes.end(), file.bytes().begin());
+  status = file.Sync();
+  if (status.ok()) status = file.Publish();
+  if (!status.ok()) return status;
+  if (options.json) {
+    std::fputs(Dump({{"reference", answer->reference()}, {"output", options.output}}).c_str(),
+               stdout);
+  } else if (!options.quiet) {
+    std::printf("%s\nwrote %s\n", answer->reference().c_str(), options.output.c_str());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status List(const Options& options, client::Client& client, const std::string& address) {
+  if (options.stored.words.size() > 1) return Usage("list takes a PREFIX at most");
+  const std::string prefix = options.stored.words.empty() ? "" : options.stored.words[0];
+  const absl::StatusOr<std::vector<std::string>> references = client.ListParameters(prefix);
+  if (!references.ok()) return Failed(references.status(), address, "list the parameters");
+  if (options.json) {
+    std::fputs(Dump({{"references", *references}}).c_str(), stdout);
+  } else {
+    for (const std::string& reference : *references) std::printf("%s\n", reference.c_str());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunParameters(const Options& options) {
+  const std::string& action = options.stored.action;
+  if (action != "put" && action != "get" && action != "list") {
+    return Usage(absl::StrCat("parameters ", action, action.empty() ? "" : " ",
+                              "is no command; put, get and list are"));
+  }
+  const absl::StatusOr<std::string> address = AddressOf(options);
+  if (!address.ok()) return address.status();
+  client::Client client(*address, ClientOptionsOf(options, absl::Seconds(options.timeout)));
+  if (action == "put") return Put(options, client, *address);
+  if (action == "get") return Get(options, client, *address);
+  return List(options, client, *address);
+}
+
+}  // namespace quantd::cli

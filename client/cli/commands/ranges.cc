@@ -1,0 +1,78 @@
+// See ranges.h.
+#include "commands/ranges.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "files/element_type.h"
+#include "quantd/values.h"
+
+namespace quantd::cli {
+namespace {
+
+constexpr std::array<const char*, 4> kMethodNames = {"min-max", "percentile", "entropy", "mse"};
+constexpr char kKey[] = "quantd.calibration";
+
+void CopyFloats(const std::vector<float>& from, absl::Span<uint8_t> to) {
+  if (!to.empty()) std::memcpy(to.data(), from.data(), to.size());
+}
+
+}  // namespace
+
+Json CalibrationJson(const Calibration& calibration, const CalibrationOptions& options) {
+  Json json = {{"method", kMethodNames[static_cast<size_t>(options.method)]},
+               {"type", TypeName(options.output_type)}};
+  if (options.method == CalibrationMethod::kPercentile) {
+    json["percentile"] = options.percentile == 0 ? 99.99 : options.percentile;
+  }
+  json["symmetry"] = options.symmetry == Symmetry::kSymmetric || !calibration.has_zero_point
+                         ? "symmetric"
+                         : "asymmetric";
+  if (options.axis.has_value()) json["axis"] = *options.axis;
+  json["non_finite"] = options.non_finite == NonFinite::kIgnore ? "ignore" : "reject";
+  json["elements"] = calibration.elements;
+  json["non_finite_elements"] = calibration.non_finite_elements;
+  return json;
+}
+
+RangesParts AddRanges(const Calibration& calibration, const CalibrationOptions& options,
+                      Output* output) {
+  RangesParts parts;
+  parts.range = output->Add("range", "", DataType::kFloat, calibration.range_shape);
+  parts.scale = output->Add("scale", "scale", DataType::kFloat, calibration.shape);
+  if (calibration.has_zero_point) {
+    parts.zero_point =
+        output->Add("zero_point", "zero_point", options.output_type, calibration.shape);
+  }
+  output->SetMetadata(kKey, CalibrationJson(calibration, options).dump());
+  return parts;
+}
+
+void FillRanges(const Calibration& calibration, const CalibrationOptions& options,
+                const RangesParts& parts, Output* output) {
+  CopyFloats(calibration.range, output->bytes(parts.range));
+  CopyFloats(calibration.scale, output->bytes(parts.scale));
+  if (!parts.zero_point.has_value()) return;
+  const std::vector<int64_t> values(calibration.zero_point.begin(), calibration.zero_point.end());
+  // They are values of the type.
+  const std::vector<uint8_t> packed = *PackIntegers(options.output_type, values, "zero_point");
+  const absl::Span<uint8_t> to = output->bytes(*parts.zero_point);
+  std::copy_n(packed.begin(), std::min(packed.size(), to.size()), to.begin());
+}
+
+absl::Status OpenRanges(const std::string& path, const std::string& output, Input* input) {
+  if (!absl::EndsWithIgnoreCase(path, ".safetensors")) return OpenInput(path, "", output, input);
+  const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
+  if (!file.ok()) return file.status();
+  for (const StoredTensor& tensor : file->tensors) {
+    if (tensor.name == "range") return TakeTensor(*file, tensor, output, input);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " has no tensor 'range'; quantctl calibrate writes one"));
+}
+
+}  // namespace quantd::cli

@@ -1,0 +1,35 @@
+// Files of a calibration's outcome: client/FORMAT.md, "Ranges".
+#ifndef QUANTD_CLI_COMMANDS_RANGES_H_
+#define QUANTD_CLI_COMMANDS_RANGES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "commands/commands.h"
+#include "commands/input.h"
+#include "commands/report.h"
+#include "engine/engine.h"
+
+namespace quantd::cli {
+
+// Adds range, scale and zero_point to an output, and what they are of as metadata.
+struct RangesParts {
+  size_t range = 0, scale = 0;
+  std::optional<size_t> zero_point = {};
+};
+RangesParts AddRanges(const Calibration& calibration, const CalibrationOptions& options,
+                      Output* output);
+// Their elements. REQUIRES: the output is created.
+void FillRanges(const Calibration& calibration, const CalibrationOptions& options,
+                const RangesParts& parts, Output* output);
+
+// What was asked for and found, as the metadata and reports have it.
+Json CalibrationJson(const Calibration& calibration, const CalibrationOptions& options);
+
+// Ranges for embeddings: a .npy of two rows, or the `range` of a .safetensors.
+absl::Status OpenRanges(const std::string& path, const std::string& output, Input* input);
+
+}  // namespace quantd::cli
+
+#endif  // QUANTD_CLI_COMMANDS_RANGES_H_

@@ -1,0 +1,28 @@
+// A tensor in pieces that have all of its channels, for who only wants to see every value of each:
+// in which piece does not matter.
+#ifndef QUANTD_CLIENT_CPP_SPLIT_CHANNEL_PIECES_H_
+#define QUANTD_CLIENT_CPP_SPLIT_CHANNEL_PIECES_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "quantd/v1/tensor.pb.h"
+
+namespace quantd::client::split {
+
+// Calls `send` with pieces of a tensor, of its rank and of at most `most_bytes` where that can be
+// (a value of each channel is the least), until one fails. Channels: the indices along `axis`;
+// unset: one. What is no tensor of FLOAT, FLOAT16, BFLOAT16 or INT32 with that axis and the bytes
+// of its shape is sent as it is.
+absl::Status ForEachChannelPiece(
+    v1::DataType type, absl::Span<const int64_t> shape, absl::string_view data,
+    std::optional<int64_t> axis, uint64_t most_bytes,
+    absl::FunctionRef<absl::Status(absl::Span<const int64_t> shape, absl::string_view data)> send);
+
+}  // namespace quantd::client::split
+
+#endif  // QUANTD_CLIENT_CPP_SPLIT_CHANNEL_PIECES_H_

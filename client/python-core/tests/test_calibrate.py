@@ -1,0 +1,333 @@
+"""calibrate: what it takes, that neither order nor split nor threads change a bit, states that are damaged, and interruption."""
+
+import concurrent.futures
+import math
+import os
+import pickle
+import random
+import re
+import subprocess
+import sys
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import quantd_core
+from support import FLOATS, bits, floats
+from quantd_core import DataType, Engine
+from test_dlpack import Exporter
+from test_threads import SLOW, run
+
+METHODS = ("min_max", "percentile", "entropy", "mse")
+engine = Engine(threads=2)
+
+
+def bytes_of(found):
+    """Every bit of a result."""
+    zero_point = b"" if found.zero_point is None else bits(found.zero_point)
+    return bits(found.scale), zero_point, bits(found.range), found.elements, found.non_finite_elements, found.state
+
+
+def heavy(shape, seed=0):
+    """Values of many octaves, with zeros and outliers among them."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape) * np.exp(rng.standard_normal(shape) * 3)
+    return np.where(rng.random(shape) < 0.05, 0, x).astype(np.float32)
+
+
+def test_min_max_and_its_scale():
+    x = np.float32([-1, 0, 3])
+    found = engine.calibrate(x, method="min_max")
+    assert found.range.tolist() == [-1, 3] and found.elements == 3 and found.state is None and found.axis is None
+    assert found.scale == np.float32(4 / 255) and found.zero_point == 64 and found.zero_point.dtype == np.uint8
+    assert found.scale.shape == found.zero_point.shape == () and found.range.shape == (2,)
+    symmetric = engine.calibrate(x, method="min_max", symmetry="symmetric", output_type="int8")
+    assert symmetric.range.tolist() == [-3, 3] and symmetric.scale == np.float32(3 / 127) and symmetric.zero_point == 0
+    for output_type in ("float8_e4m3fn", "float4_e2m1fn"):
+        found = engine.calibrate(x, method="min_max", output_type=output_type)
+        assert found.zero_point is None and found.scale == np.float32(3 / {"f": 448, "4": 6}["4" if "4_" in output_type[:7] else "f"])
+    assert engine.calibrate(x).method == "mse" and engine.calibrate(x, method=None).method == "min_max"
+
+
+@pytest.mark.parametrize("output_type", ["uint8", "int8", "int4", "uint4", "int2", "int16", "uint16"])
+def test_it_goes_into_quantize(output_type):
+    x = floats((64, 32))
+    for axis in (None, 1, -2):
+        found = engine.calibrate(x, output_type=output_type, axis=axis)
+        assert found.output_type == DataType[output_type.upper()] and found.zero_point.dtype == found.output_type.dtype
+        back = engine.quantize(x, **found.quantize_arguments())
+        assert back.y.dtype == found.output_type.dtype
+        other = {None: (0, 1), 1: 0, -2: 1}[axis]
+        error = np.abs(back.dequantize().y - x).max(axis=other)
+        low, high = (bound.reshape(-1, 1) if axis == -2 else bound for bound in found.range)
+        cut = np.maximum(np.maximum(low - x, x - high), 0).max(axis=other)
+        assert (error <= cut + found.scale).all()
+
+
+def test_ranges_go_into_quantize_embeddings():
+    x = floats((500, 24))
+    found = engine.calibrate((x[i : i + 7] for i in range(0, 500, 7)), method="min_max", axis=1)
+    assert found.range.tolist() == [x.min(axis=0).tolist(), x.max(axis=0).tolist()]
+    y = engine.quantize_embeddings(x, preset="sentence-transformers-uint8", ranges=found.range).y
+    assert y.min() == 0 and y.max() == 255
+
+
+def test_arguments_are_arrays_or_many_of_them():
+    x = heavy((4, 50))
+    wanted = bytes_of(engine.calibrate(x, return_state=True))
+    for xs in ([x], (x[:1], x[1:]), list(x), (row for row in x), iter(x.reshape(-1)), x.T, x[::-1, ::-1], x.astype(">f4"),
+               [x.tolist()], x.tolist(), [0.0 if v == 0 else v for v in x.reshape(-1).tolist()], [Exporter(x)], Exporter(x)):
+        assert bytes_of(engine.calibrate(xs, return_state=True)) == wanted
+    assert engine.calibrate(2.5, method="min_max").range.tolist() == [2.5, 2.5]
+    for wrong, match in ((b"\0\0", "xs is a bytes"), ({"x": x}, "xs is a dict"), ("x", "xs is a str"), (x.astype(np.float64), "float64"),
+                         ([x, None], "x: None"), ([x, "y"], "x: 'y'")):
+        with pytest.raises(TypeError, match=match):
+            engine.calibrate(wrong)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_types_are_cast_to_float(dtype):
+    x = floats((30, 40), dtype)
+    for method in METHODS:
+        found = engine.calibrate(x, method=method, return_state=True)
+        assert bytes_of(found) == bytes_of(engine.calibrate(x.astype(np.float32), method=method, return_state=True))
+
+
+def test_what_iterators_raise_comes_through():
+    class Mine(Exception):
+        pass
+
+    def broken():
+        yield floats(10)
+        raise Mine
+
+    with pytest.raises(Mine):
+        engine.calibrate(broken())
+    given = iter([floats(10), np.float32([np.inf]), floats(10)])
+    with pytest.raises(quantd_core.InvalidArgumentError, match=r"x\[0\] is inf"):
+        engine.calibrate(given)
+    assert len(list(given)) == 1  # no more than needed was taken
+
+
+def test_not_finite():
+    x = np.float32([1, np.nan, 2, np.inf, -np.inf])
+    found = engine.calibrate(x, method="min_max", non_finite="ignore")
+    assert (found.elements, found.non_finite_elements, found.range.tolist()) == (2, 3, [1, 2])
+    nothing = engine.calibrate(x[1:2], non_finite="ignore")
+    assert (nothing.scale, nothing.zero_point, nothing.elements, nothing.range.tolist()) == (1, 0, 0, [0, 0])
+
+
+def test_what_is_refused_names_the_field():
+    x = floats((3, 4))
+    for field, options in (
+        ("method", dict(output_type="float8_e5m2")), ("method", dict(method="entropy", output_type="float4_e2m1fn")),
+        ("symmetry", dict(method="min_max", output_type="float8_e5m2", symmetry="asymmetric")),
+        ("percentile", dict(percentile=99.0)), ("percentile", dict(method="percentile", percentile=50.0)),
+        ("percentile", dict(method="percentile", percentile=math.nan)), ("output_type", dict(output_type="float16")),
+        ("axis", dict(axis=2)), ("axis", dict(axis=-3)), ("x", dict(xs=())), ("x", dict(xs=[x, x[:, :3]], axis=1)),
+        ("x", dict(xs=x.astype(np.int8))), ("state", dict(states=[b""])),
+    ):
+        with pytest.raises(quantd_core.InvalidArgumentError) as caught:
+            engine.calibrate(**{"xs": x, **options})
+        assert caught.value.field == field, options
+    for wrong in (dict(method="kl"), dict(symmetry="odd"), dict(non_finite="drop"), dict(output_type="float7"), dict(axis=1 << 64)):
+        with pytest.raises(ValueError):
+            engine.calibrate(x, **wrong)
+    for wrong in (dict(states=[None]), dict(states=5), dict(states="QDC1"), dict(axis="0")):
+        with pytest.raises(TypeError):
+            engine.calibrate(x, **wrong)
+
+
+@pytest.mark.parametrize("axis", [None, 1])
+def test_a_thousand_orders_splits_and_trees_of_merges_are_one(axis):
+    """Permuted, cut anywhere, each part a state or an array, states merged in any tree, by any number of threads."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+    x = heavy((97, 5), seed)
+    options = dict(axis=axis, return_state=True, method="mse")
+    wanted = bytes_of(engine.calibrate(x, **options))
+    for _ in range(1000):
+        order = np.array(rng.sample(range(97), 97))
+        cuts = sorted(rng.sample(range(1, 97), rng.randrange(1, 12)))
+        parts = np.split(x[order], cuts)
+        threads = rng.choice((1, 2, 3))
+        counting = {**options, "method": rng.choice(("percentile", "entropy", "mse"))}
+        states = [engine.calibrate(part, threads=threads, **counting).state for part in parts[1:]]
+        while len(states) > 1 and rng.random() < 0.9:
+            some = [states.pop(rng.randrange(len(states))) for _ in range(rng.randrange(1, min(4, len(states)) + 1))]
+            states.append(engine.calibrate(states=some, **counting).state)
+        assert bytes_of(engine.calibrate(parts[0], states=states, threads=threads, **options)) == wanted, seed
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("axis", [None, 0])
+def test_any_number_of_threads(method, axis):
+    x = heavy((37, 20011), 1)
+    options = dict(method=method, axis=axis, return_state=True)
+    wanted = bytes_of(Engine(threads=1).calibrate(x, **options))
+    for threads in (2, 3, 8):
+        assert bytes_of(Engine(threads=threads).calibrate(x, **options)) == wanted
+
+
+def test_states_that_are_damaged():
+    """Whatever a byte is changed to: it is refused, or it is another state, canonical as all."""
+    state = engine.calibrate(heavy((3, 60)), axis=0, return_state=True).state
+    refused = taken = 0
+
+    def same_or_refused(damaged):
+        nonlocal refused, taken
+        try:
+            found = engine.calibrate(states=[damaged], axis=0, method="percentile", return_state=True)
+            assert found.state == damaged
+            taken += 1
+        except quantd_core.InvalidArgumentError as error:
+            assert error.field == "state"
+            refused += 1
+
+    for at in range(len(state)):
+        same_or_refused(state[:at])
+        for flip in (1, 0x80, 0xFF):
+            same_or_refused(state[:at] + bytes([state[at] ^ flip]) + state[at + 1 :])
+        same_or_refused(state[:at] + b"\0" + state[at:])
+    same_or_refused(state + b"\0")
+    rng = random.Random(4)
+    for _ in range(2000):
+        same_or_refused(b"QDC1" + rng.randbytes(rng.randrange(40)))
+    assert refused > 3 * len(state) and taken > 0
+
+
+def test_states_of_other_calibrations():
+    x = floats((4, 6))
+    without_bins = engine.calibrate(x, method="min_max", return_state=True).state
+    with_bins = engine.calibrate(x, method="mse", return_state=True).state
+    along = engine.calibrate(x, axis=0, return_state=True).state
+    assert len(without_bins) < 40 < len(with_bins)
+    assert engine.calibrate(states=with_bins, method="min_max", return_state=True).state == without_bins
+    for states, options in ((without_bins, {}), (along, {}), (with_bins, {"axis": 0}), ([along], {"axis": 0, "xs": x[:3]})):
+        with pytest.raises(quantd_core.InvalidArgumentError) as caught:
+            engine.calibrate(states=states, **options)
+        assert caught.value.field in ("state", "x")
+    for kind in (bytearray, memoryview):
+        assert engine.calibrate(states=[kind(with_bins)]).elements == 24
+
+
+def test_a_state_holds_what_was_seen_and_not_how_much():
+    x = heavy(1000)
+    sizes = [len(engine.calibrate((x for _ in range(batches)), return_state=True).state) for batches in (10, 1000)]
+    assert sizes[0] < sizes[1] < 2 * sizes[0] < 50_000
+
+
+def test_results_say_what_they_are():
+    found = engine.calibrate(floats((3, 2000)), axis=1, return_state=True)
+    text = repr(found)
+    assert re.match(r"Calibrated\(method='mse', output_type=UINT8, scale=\[.*\.\.\..*\], .*axis=1, elements=6000, ", text)
+    assert text.endswith(f"state=<{len(found.state)} bytes>)") and len(text) < 500
+    assert bytes_of(pickle.loads(pickle.dumps(found))) == bytes_of(found)
+
+
+def test_sixteen_threads_at_once():
+    inputs = [heavy((50, 100 + i), i) for i in range(16)]
+    wanted = [bytes_of(engine.calibrate(x, return_state=True)) for x in inputs]
+    together = threading.Barrier(16)
+
+    def work(i):
+        together.wait()
+        for turn in range(10):
+            j = (i + turn) % 16
+            assert bytes_of(engine.calibrate(iter(inputs[j]), return_state=True)) == wanted[j]
+        return True
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        assert all(pool.map(work, range(16)))
+
+
+def test_one_native_calibration_in_two_threads():
+    """Nobody does so through calibrate; whoever does is told."""
+    from quantd_core import _native
+
+    calibration = _native.Calibration(engine._operand, print, 4, 0, 0, None, 0.0, False)
+    x, inside = np.ones(1 << 24, np.float32), 0
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(calibration.add, x, None, 1) for _ in range(8)]:
+            try:
+                future.result()
+                inside += 1
+            except RuntimeError as error:
+                assert "in use by another thread" in str(error)
+    assert inside >= 1 and calibration.result(None, 1)[3] == inside * x.size
+
+
+INTERRUPT = """
+import signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
+x = np.random.default_rng(0).standard_normal(1 << 25).astype(np.float32)
+begin = time.monotonic()
+quantd_core.calibrate(x, threads=1)
+whole = time.monotonic() - begin
+threading.Timer(whole / 5, os.kill, (os.getpid(), signal.SIGINT)).start()
+begin = time.monotonic()
+try:
+    quantd_core.calibrate((x for _ in range(1000)), threads=1)
+except KeyboardInterrupt:
+    assert time.monotonic() - begin < 100 * whole
+    print("interrupted", quantd_core.calibrate(x[:5]).elements)
+"""
+
+
+def test_ctrl_c():
+    assert run(INTERRUPT, SLOW) == "interrupted 5"
+
+
+def test_the_gil_is_given_away():
+    output = run("""
+import threading
+sys.setswitchinterval(1000)
+x = np.random.default_rng(0).standard_normal(1 << 24).astype(np.float32)
+ticks, over = [], False
+def tick():
+    while not over:
+        ticks.append(time.monotonic())
+        time.sleep(0.001)
+thread = threading.Thread(target=tick)
+thread.start()
+begin = time.monotonic()
+quantd_core.calibrate(x, threads=1)
+end = time.monotonic()
+over = True
+thread.join()
+print(sum(begin < t < end for t in ticks))
+""", SLOW)
+    assert int(output) > 5
+
+
+def test_timeouts():
+    x = np.ones(1 << 22, np.float32)
+    for timeout in (0, -1, 1e-9, 0.2):
+        with pytest.raises(quantd_core.DeadlineExceededError):
+            engine.calibrate((x for _ in range(100_000)), timeout=timeout)
+    assert engine.calibrate(x, timeout=600).elements == x.size
+
+
+def test_an_array_that_claims_more_than_there_is():
+    huge = np.broadcast_to(np.float32(1), (1 << 20, 1 << 20, 1 << 20))
+    with pytest.raises(quantd_core.InvalidArgumentError) as caught:
+        engine.calibrate(huge, axis=3)
+    assert caught.value.field == "axis"
+    with pytest.raises(MemoryError):
+        engine.calibrate(huge)
+
+
+def test_the_module_has_it():
+    assert quantd_core.calibrate(np.float32([1, 2])).elements == 2 and "calibrate" in quantd_core.info().extensions
+    done = subprocess.run(
+        [sys.executable, "-c", "import quantd_core, numpy; print(quantd_core.calibrate(numpy.ones(3, numpy.float32)))"],
+        capture_output=True, text=True, timeout=60, env={**os.environ, "QUANTD_THREADS": "1"})
+    assert done.stdout.startswith("Calibrated(method='mse'"), done.stderr
+
+
+def test_bfloat16_of_ml_dtypes():
+    x = heavy(1000).astype(ml_dtypes.bfloat16)
+    assert engine.calibrate([x, x]).elements == 2000

@@ -1,0 +1,252 @@
+"""Parquet files of embeddings: row group by row group into a file that has codes in the embeddings' place."""
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+from typing import Any, Dict, Iterator, Optional, Tuple, Union
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..embeddings import PRESETS
+from ..safetensors import replaced
+from .columns import check_options, chunk_codes, empty, first_width, row_shape, said_width, values
+
+KEY = b"quantd"  # of the schema's metadata
+_VERSION = 1
+_PIECE_BYTES = 16 << 20  # of embeddings that are in memory at a time
+_READ_BYTES = 1 << 20
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+def _pieces(file: pq.ParquetFile, width: int, columns=None) -> Iterator[Tuple[int, pa.Table]]:
+    """The file's rows in pieces, each with the number of its first row: row groups, large ones cut."""
+    rows, row = max(1, _PIECE_BYTES // max(4, 4 * width)), 0
+    for group in range(file.num_row_groups):
+        for batch in file.iter_batches(rows, row_groups=[group], columns=columns):
+            yield row, pa.Table.from_batches([batch])
+            row += len(batch)
+
+
+def _width(file: pq.ParquetFile, column: str) -> int:
+    """How many values the column has a row, of the file's counts: to cut pieces with."""
+    rows = file.metadata.num_rows
+    paths = [file.schema.column(i).path for i in range(len(file.schema.names))]
+    leaves = [i for i, path in enumerate(paths) if path == column or path.startswith(column + ".")]
+    counts = [file.metadata.row_group(group).column(leaf).num_values for group in range(file.num_row_groups) for leaf in leaves]
+    return sum(counts) // rows if rows else 0
+
+
+def _first_width(file: pq.ParquetFile, column: str, about: int) -> Optional[int]:
+    for _, table in _pieces(file, about, [column]):
+        width = first_width(table[column])
+        if width is not None:
+            return width
+    return None
+
+
+def _used(x: np.ndarray, dimensions: int, normalize: bool) -> np.ndarray:
+    """Embeddings as the recipe sees them: cut off, and divided by their lengths."""
+    x = x[:, : dimensions or None].astype(np.float32, copy=False)
+    if not normalize:
+        return x
+    lengths = np.sqrt(np.square(x, dtype=np.float64).sum(axis=1, keepdims=True))
+    return (x / np.where((lengths > 0) & np.isfinite(lengths), lengths, 1)).astype(np.float32)
+
+
+def _extremes(x: np.ndarray, finite_only: bool) -> np.ndarray:
+    if not finite_only:
+        return np.stack([x.min(axis=0), x.max(axis=0)])
+    finite = np.isfinite(x)
+    return np.stack([np.where(finite, x, np.inf).min(axis=0), np.where(finite, x, -np.inf).max(axis=0)])
+
+
+def _calibrated(file: pq.ParquetFile, column: str, width: int, nulls: str, dimensions: int, normalize: bool, finite_only: bool):
+    """The lowest and the highest value of each dimension that is used, over all of the column."""
+    ranges = length = None
+    for first_row, table in _pieces(file, width, [column]):
+        for chunk in table[column].chunks:
+            x, _ = values(chunk, length, nulls, first_row)
+            first_row += len(chunk)
+            if not len(x):
+                continue
+            length = x.shape[-1]
+            found = _extremes(_used(x.reshape(-1, length), dimensions, normalize), finite_only)
+            ranges = found if ranges is None else np.stack([np.minimum(ranges[0], found[0]), np.maximum(ranges[1], found[1])])
+    if ranges is None:
+        raise ValueError(f"calibrate: column {column!r} has no embeddings to take ranges of")
+    if not np.isfinite(ranges).all():
+        dimension = int(np.argmin(np.isfinite(ranges).all(axis=0)))
+        raise ValueError(f"calibrate: dimension {dimension} of column {column!r} has no finite range; NaN and infinities have none")
+    return ranges + np.float32(0)  # which makes 0 of -0: equal columns have equal ranges
+
+
+def _description(options: Dict[str, Any], ranges: Optional[np.ndarray], stored: pa.DataType) -> Dict[str, Any]:
+    """What it takes to make the codes of a query, as JSON has it."""
+    entry = {name: value for name, value in options.items() if value not in (None, 0, False)}
+    entry.update({name: str(value) for name, value in PRESETS.get(options.get("preset"), {}).items()})
+    entry["type"] = str(stored)
+    if ranges is not None:
+        data = np.ascontiguousarray(ranges, "<f4").tobytes()
+        entry["ranges"] = base64.b64encode(data).decode()
+        entry["ranges_sha256"] = hashlib.sha256(data).hexdigest()
+    return entry
+
+
+def codes_metadata(source: Union[Path, pa.Schema]) -> Dict[str, Dict[str, Any]]:
+    """Read how the columns of codes of a file were made.
+
+    Parameters
+    ----------
+    source : str, os.PathLike or pyarrow.Schema
+        A Parquet file, or the schema of a table that was read from it.
+
+    Returns
+    -------
+    dict
+        By name of the column: preset, recipe and whatever else was said, and `ranges`, an array of float32 [2, d], which is
+        compared with its SHA-256 first. Empty for a file without.
+
+    Raises
+    ------
+    ValueError
+        For metadata that are damaged.
+    """
+    schema = source if isinstance(source, pa.Schema) else pq.read_schema(source)
+    columns = _stored(schema.metadata)
+    for name, entry in columns.items():
+        if "ranges" not in entry:
+            continue
+        data = base64.b64decode(entry["ranges"])
+        if hashlib.sha256(data).hexdigest() != entry.get("ranges_sha256") or len(data) % 8:
+            raise ValueError(f"the ranges of column {name!r} are damaged: their SHA-256 is another")
+        entry["ranges"] = np.frombuffer(data, "<f4").reshape(2, -1)
+    return columns
+
+
+def _stored(metadata: Optional[Dict[bytes, bytes]]) -> Dict[str, Dict[str, Any]]:
+    text = (metadata or {}).get(KEY)
+    if text is None:
+        return {}
+    try:
+        found = json.loads(text)
+        columns = found["columns"]
+        if found["version"] != _VERSION or not all(isinstance(entry, dict) for entry in columns.values()):
+            raise ValueError("its version is another")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"the metadata {KEY.decode()!r} are not this package's: {error}") from None
+    return columns
+
+
+def quantize_parquet(
+    source: Path,
+    target: Path,
+    *,
+    column: str,
+    ranges: Any = None,
+    calibrate: bool = False,
+    client: Any = None,
+    nulls: str = "refuse",
+    binary: bool = False,
+    **options: Any,
+) -> None:
+    """Write a Parquet file that has codes in the place of a column of embeddings, and all else as it was.
+
+    The file is read and written row group by row group, large ones in pieces of 16 MiB, in memory that does not grow with it;
+    at `target` there is all of it or nothing. Its metadata say how the codes were made: `codes_metadata` reads them.
+
+    Parameters
+    ----------
+    source : str or os.PathLike
+        The file that is read.
+    target : str or os.PathLike
+        The file that is written; it must not exist.
+    column : str
+        Name of the column of embeddings, one of the schema's own (not of a struct).
+    ranges : array_like of shape (2, d), optional
+        As of Client.quantize_embeddings.
+    calibrate : bool, optional
+        Take the lowest and the highest value of each dimension from the file itself, which is read twice then.
+    client : quantd.Client or quantd.Local, optional
+        Who computes; quantd.local() unless given.
+    nulls : {"refuse", "keep"}, optional
+        As of quantize_embeddings.
+    binary : bool, optional
+        As of quantize_embeddings.
+    **options : dict
+        As of quantize_embeddings: preset, dimensions, normalize ...
+
+    Raises
+    ------
+    FileExistsError
+        When `target` exists.
+    TypeError, ValueError
+        As quantize_embeddings; and for a column that is not there, and a file that is not Parquet or is cut off.
+    QuantdError
+        When a call fails.
+    OSError
+        When a file can't be read or written; nothing is left of `target` then.
+    """
+    check_options(nulls, options)
+    if calibrate and ranges is not None:
+        raise TypeError("ranges are given, and to be calibrated; give one or the other")
+    if client is None:
+        from ..local import local
+
+        client = local()
+    source, target = os.fspath(source), os.fspath(target)
+    with contextlib.ExitStack() as stack:
+        out = stack.enter_context(replaced(target, False))
+        try:
+            file = stack.enter_context(pq.ParquetFile(source, buffer_size=_READ_BYTES, pre_buffer=False))
+            _convert(file, out, column, ranges, calibrate, client, nulls, binary, options)
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the system; others are pyarrow's words for bad pages
+                raise
+            raise ValueError(f"{source}: {error}") from None
+
+
+def _convert(file, out, column, ranges, calibrate, client, nulls, binary, options) -> None:
+    schema = file.schema_arrow
+    if schema.names.count(column) != 1:
+        raise ValueError(f"column is {column!r}; the file has {', '.join(map(repr, schema.names)) or 'none'}")
+    row_shape(schema.field(column).type)
+    place, about = schema.get_field_index(column), _width(file, column)
+    if calibrate:
+        recipe = options.get("recipe") or PRESETS.get(options.get("preset"), {}).get("recipe", "ranges")
+        if recipe != "ranges":
+            raise ValueError(f"calibrate makes ranges, which recipe {recipe!r} does not take")
+        ranges = _calibrated(file, column, about, nulls, options.get("dimensions", 0), bool(options.get("normalize")),
+                             options.get("non_finite") == "ignore")
+    call = options if ranges is None else dict(options, ranges=np.asarray(ranges))
+    width = _first_width(file, column, about)
+    width = said_width(call) if width is None else width
+    writer = None
+
+    def converted(table: pa.Table, first_row: int) -> pa.Table:
+        codes = []
+        for chunk in table[column].chunks or [empty(table[column].type)]:
+            codes.append(chunk_codes(client, chunk, call, width=width, nulls=nulls, binary=binary, first_row=first_row))
+            first_row += len(chunk)
+        return table.set_column(place, schema.field(column).with_type(codes[0].type), pa.chunked_array(codes))
+
+    def described(result: pa.Schema) -> pa.Schema:
+        columns = dict(_stored(schema.metadata), **{column: _description(options, ranges, result.field(column).type)})
+        text = json.dumps({"version": _VERSION, "columns": columns}, separators=(",", ":"))
+        return result.with_metadata({**(schema.metadata or {}), KEY: text.encode()})
+
+    try:
+        for first_row, table in _pieces(file, width):
+            table = converted(table, first_row)
+            if writer is None:
+                writer = pq.ParquetWriter(out, described(table.schema))
+            writer.write_table(table, row_group_size=len(table) or None)
+        if writer is None:
+            writer = pq.ParquetWriter(out, described(converted(file.read(), 0).schema))
+    finally:
+        if writer is not None:
+            writer.close()

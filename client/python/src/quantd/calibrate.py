@@ -1,0 +1,160 @@
+"""calibrate over the wire: its signature, the messages that it sends, and its answer. Who sends them is in
+calibrate_sync.py and calibrate_async.py.
+"""
+
+import operator
+from typing import Any, Iterator, List, Optional
+
+from . import calibration, messages, split, wire
+from .requests import operand
+from .shared import SharedTensor
+from .types import DataType, DataTypeLike
+
+_FIELDS = messages.CalibrateRequest.DESCRIPTOR.fields_by_name
+_X, _STATE = _FIELDS["x"].number, _FIELDS["state"].number
+
+
+class Source:
+    """What is calibrated on. `spent`: that something was taken of what can't be iterated over again."""
+
+    def __init__(self, xs: Any):
+        self.xs, self.is_array = xs, calibration.is_array(xs)
+        self.is_async = not self.is_array and hasattr(xs, "__aiter__")
+        self.replayable = self.is_array or isinstance(xs, (list, tuple))
+        self.spent = False
+
+    def __iter__(self) -> Iterator[Any]:
+        for x in calibration.arrays(self.xs):
+            self.spent = not self.replayable
+            yield x
+
+
+class Calibration:
+    """One call: the messages before the data, those of each array, and the result of the answer."""
+
+    def __init__(self, source: Source, states: Any, axis: Optional[int], return_state: bool, **named: Any):
+        self.source, self._states = source, calibration.state_bytes(states)
+        self._axis = None if axis is None else operator.index(axis)
+        numbers = calibration.numbers(**named)
+        self._method = calibration.name_of(numbers["method"])
+        self._output_type = DataType(numbers["output_type"] or DataType.UINT8)
+        self._return_state = bool(return_state)
+        options = messages.CalibrationOptions(return_state=self._return_state, **numbers)
+        if self._axis is not None:
+            options.axis = self._axis
+        self._first = messages.CalibrateRequest(options=options).SerializeToString()
+
+    def head(self) -> List[bytes]:
+        """The messages that come before all data."""
+        return [self._first, *(wire.field(_STATE, state) for state in self._states)]
+
+    def messages(self, x: Any, limits: split.Limits) -> Iterator[bytes]:
+        """Those of an array: of about 1 MiB each, cut anywhere but along the axis."""
+        x = operand(x, "x", DataType.FLOAT)
+        if isinstance(x, SharedTensor):
+            yield wire.field(_X, x._message().SerializeToString())
+            return
+        for part in split.values(x, self._axis, limits):
+            yield wire.join(wire.parts([wire.Field(_X, part)], b""))
+
+    def decode(self, data: bytes) -> calibration.Calibrated:
+        """The result of a received answer; raises ValueError or protobuf's DecodeError for what is none to this call."""
+        answer = wire.read(messages.CalibrateResponse, data)
+        scale, zero_point, found = (answer.array(name) for name in ("scale", "zero_point", "range"))
+        if scale is None or found is None:
+            raise ValueError(f"{'scale' if scale is None else 'range'} is missing")
+        if scale.ndim != (self._axis is not None) or found.shape != (2, *scale.shape):
+            raise ValueError(f"scale has shape {list(scale.shape)}, range {list(found.shape)}")
+        if (zero_point is not None) != self._output_type.is_integer:
+            raise ValueError("zero_point is missing" if zero_point is None else "there is a zero_point")
+        if zero_point is not None and (zero_point.shape, zero_point.dtype) != (scale.shape, self._output_type.dtype):
+            raise ValueError(f"zero_point is {zero_point.dtype} of shape {list(zero_point.shape)}")
+        return calibration.Calibrated(
+            scale=scale,
+            zero_point=zero_point,
+            range=found,
+            elements=answer.message.elements,
+            non_finite_elements=answer.message.non_finite_elements,
+            state=answer.message.state if self._return_state else None,
+            method=self._method,
+            output_type=self._output_type,
+            axis=self._axis,
+        )
+
+
+class Calibrates:
+    """What Client and AsyncClient share of it. A kind of client says in `_calibrate` who sends."""
+
+    def _calibrate(self, call: Calibration, timeout: Optional[float]):
+        raise NotImplementedError
+
+    def calibrate(
+        self,
+        xs: Any = (),
+        *,
+        method: Optional[str] = "mse",
+        output_type: Optional[DataTypeLike] = None,
+        axis: Optional[int] = None,
+        symmetry: Optional[str] = None,
+        percentile: Optional[float] = None,
+        non_finite: Optional[str] = None,
+        return_state: bool = False,
+        states: Any = (),
+        timeout: Optional[float] = None,
+    ):
+        """Find scale, zero point and range of many arrays.
+
+        The result is a function of all values together: neither their order, nor how they were cut into arrays, nor which
+        worker saw them changes a bit. Arrays are sent while others are made, so that endless ones take no memory; large ones
+        go in pieces.
+
+        Parameters
+        ----------
+        xs : array_like, or iterable of array_like
+            float32, float16, bfloat16 or int32 of any shape that has the axis. Of AsyncClient also an asynchronous iterable. An
+            iterator is iterated over once: when its call fails after something was taken, it is not made again; that of an
+            array, a list or a tuple is.
+        method : {"mse", "min_max", "percentile", "entropy"}, optional
+            What the range covers: what gives the smallest mean squared error (integers only); all values; all but the outermost
+            few; what loses the least information (integers only).
+        output_type : DataTypeLike, optional
+            What will be quantized to; uint8 when unset.
+        axis : int, optional
+            One scale an index along this dimension of every array, which have the same length there; unset: one scale.
+        symmetry : {"asymmetric", "symmetric"}, optional
+            As in dynamic_quantize.
+        percentile : float, optional
+            For "percentile": how many of 100 values the range covers, above 50 and at most 100; 99.99 when unset.
+        non_finite : {"reject", "ignore"}, optional
+            What NaN and infinities are: an error (the default), or counted and left out.
+        return_state : bool, optional
+            Whether the result carries ``state``.
+        states : bytes, or iterable of bytes, optional
+            The state of other results, to be added to what this call sees.
+        timeout : float, optional
+            Seconds that the call may take, with what it takes to make the arrays.
+
+        Returns
+        -------
+        Calibrated
+            The result: scale of shape () or (x.shape[axis],). Of AsyncClient an awaitable of it.
+
+        Raises
+        ------
+        QuantdError
+            When the call fails; InvalidArgumentError names the field.
+        TypeError, ValueError
+            For arguments that have no form on the wire, such as float64 arrays; and whatever xs raises.
+        """
+        call = Calibration(
+            Source(xs),
+            states,
+            axis,
+            return_state,
+            method=method,
+            output_type=output_type,
+            symmetry=symmetry,
+            percentile=percentile,
+            non_finite=non_finite,
+        )
+        return self._calibrate(call, timeout)

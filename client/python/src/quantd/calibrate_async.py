@@ -1,0 +1,130 @@
+"""AsyncClient's side of calibrate."""
+
+import asyncio
+from typing import Any, AsyncIterator
+
+import grpc
+import grpc.aio
+
+from . import split
+from .base import parsed
+from .calibrate import Calibration, Source
+from .calibration import Calibrated
+from .errors import ResourceExhaustedError, StatusCode, UnavailableError, from_rpc_error
+from .retry import Attempts, Deadline
+
+_CORE = "Internal error from Core"  # what grpc.aio says when a message could not be sent
+
+
+async def run(client: Any, call: Calibration, deadline: Deadline) -> Calibrated:
+    """The call, made again while it may be: see Source."""
+    limits, attempts = await client._server_limits(deadline), Attempts(client._transport.retry, deadline)
+    asked_again = False
+    while True:
+        try:
+            data = await _send(client._method("calibrate")(timeout=deadline.left()), call, limits)
+            break
+        except grpc.RpcError as error:
+            failure = from_rpc_error(error)
+        if failure.message == _CORE:  # its reason is lost; most likely its server went
+            failure = UnavailableError(StatusCode.UNAVAILABLE, failure.message)
+        if call.source.spent:
+            raise failure
+        if isinstance(failure, ResourceExhaustedError) and not asked_again:  # perhaps the limit is lower than it was
+            known, asked_again = limits, True
+            limits = await client._server_limits(deadline, again=True)
+            if limits == known:
+                raise failure
+            continue
+        await asyncio.sleep(attempts.wait_after(failure))
+    return parsed(call.decode, data)
+
+
+async def _send(rpc: Any, call: Calibration, limits: split.Limits) -> bytes:
+    """The answer to a call that everything was sent to, unless it ended before. Raises grpc.RpcError, and what xs raises."""
+    ended = asyncio.get_running_loop().create_future()
+    rpc.add_done_callback(lambda _: _note(rpc, ended))
+    try:
+        sent = all([await _write(rpc, message) for message in call.head()])
+        if sent:
+            async for x in _each(call.source, ended):
+                for message in call.messages(x, limits):
+                    sent = sent and await _write(rpc, message)
+                if not sent:
+                    break
+        if sent and not rpc.done():
+            try:
+                await rpc.done_writing()
+            except (grpc.RpcError, asyncio.InvalidStateError):
+                pass  # it has ended; its result says why
+        try:
+            return await rpc
+        except grpc.RpcError:
+            raise ended.result() if ended.done() else _failure(rpc)
+    finally:
+        if not rpc.done():
+            rpc.cancel()
+
+
+def _now(coroutine: Any) -> Any:
+    """The result of what does not wait."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    coroutine.close()
+    return None
+
+
+def _failure(rpc: Any) -> grpc.aio.AioRpcError:
+    """Why a call that has ended did."""
+    return grpc.aio.AioRpcError(
+        _now(rpc.code()), _now(rpc.initial_metadata()), _now(rpc.trailing_metadata()), details=_now(rpc.details())
+    )
+
+
+def _note(rpc: Any, ended: asyncio.Future) -> None:
+    """Keeps why the call ended, which grpc.aio forgets when a message that was on its way fails a moment later."""
+    if not ended.done() and _now(rpc.details()) != _CORE:
+        ended.set_result(_failure(rpc))
+
+
+async def _write(rpc: Any, message: bytes) -> bool:
+    """False when the call has ended."""
+    try:
+        await rpc.write(message)
+        return True
+    except (grpc.RpcError, asyncio.InvalidStateError):
+        return False
+    except asyncio.CancelledError:
+        if not rpc.done():  # this task was cancelled, and not the call
+            raise
+        return False
+
+
+async def _each(source: Source, ended: asyncio.Future) -> AsyncIterator[Any]:
+    """What is calibrated on, until the call ends."""
+    if not source.is_async:
+        for x in source:
+            yield x
+            await asyncio.sleep(0)  # a call that fails is noticed, and other tasks have their turn
+            if ended.done():
+                return
+        return
+    iterator = source.xs.__aiter__()
+    while True:
+        task = asyncio.ensure_future(iterator.__anext__())
+        try:
+            await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        if ended.done() and task.cancelled():
+            return
+        try:
+            x = task.result()
+        except StopAsyncIteration:
+            return
+        source.spent = True
+        yield x

@@ -1,0 +1,226 @@
+"""ONNX Runtime's static quantization with quantd's calibration: in this process, or by a server.
+
+    from quantd.onnxruntime import quantize_static
+
+    quantize_static("model.onnx", "model.int8.onnx", reader, method="mse", activation_type=QuantType.QUInt8)
+
+Where onnxruntime keeps the values of all batches until they are counted, here is one state of some kB a tensor, whatever was
+seen: batches may be endless, come in any order, and be shared among workers whose states are put together afterwards.
+
+Needs the packages onnx and onnxruntime, and quantd-core unless there is a client.
+"""
+
+import inspect
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional, Sequence, Union
+
+import numpy as np
+import onnx
+from onnxruntime import quantization
+from onnxruntime.quantization import calibrate as _calibrate
+
+from .local import local
+
+_OUTPUT_TYPES = {
+    quantization.QuantType.QInt8: "int8",
+    quantization.QuantType.QUInt8: "uint8",
+    quantization.QuantType.QInt16: "int16",
+    quantization.QuantType.QUInt16: "uint16",
+    quantization.QuantType.QInt4: "int4",
+    quantization.QuantType.QUInt4: "uint4",
+}
+
+
+class Calibrater(_calibrate.CalibraterBase):
+    """A calibrater of onnxruntime.quantization that keeps a state of calibrate for each tensor, and nothing else.
+
+    Parameters
+    ----------
+    model_path : str or Path
+        The ONNX model.
+    op_types_to_calibrate : sequence of str, optional
+        Operators whose inputs and outputs are calibrated; without it all.
+    augmented_model_path : str, optional
+        Where the model is written whose outputs are those tensors.
+    symmetric : bool, optional
+        Whether ranges are centred on zero.
+    use_external_data_format : bool, optional
+        For models of 2 GiB and more.
+    method, output_type, percentile, non_finite
+        As in Client.calibrate.
+    client : Client or Local, optional
+        Who calibrates; quantd.local() when unset.
+    """
+
+    def __init__(
+        self,
+        model_path: Union[str, Path],
+        op_types_to_calibrate: Optional[Sequence[str]] = None,
+        augmented_model_path: str = "augmented_model.onnx",
+        symmetric: bool = False,
+        use_external_data_format: bool = False,
+        *,
+        method: str = "mse",
+        output_type: Any = "uint8",
+        percentile: Optional[float] = None,
+        non_finite: Optional[str] = None,
+        client: Any = None,
+    ):
+        super().__init__(
+            model_path,
+            op_types_to_calibrate=op_types_to_calibrate,
+            augmented_model_path=augmented_model_path,
+            symmetric=symmetric,
+            use_external_data_format=use_external_data_format,
+        )
+        self._client = local() if client is None else client
+        self._symmetry = "symmetric" if symmetric else "asymmetric"
+        self._method, self._output_type, self._percentile = method, output_type, percentile
+        # What comes before the result: counting, by a method that looks for nothing.
+        self._counting = dict(method="min_max" if method == "min_max" else "percentile", non_finite=non_finite, return_state=True)
+        self._dtypes: Dict[str, np.dtype] = {}
+        self.states: Dict[str, bytes] = {}
+
+    def augment_graph(self) -> None:
+        """Make outputs of the tensors that are calibrated, and write the model."""
+        tensors, value_infos = self.select_tensors_to_calibrate(self.model)
+        for name in sorted(tensors):
+            self._dtypes[name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(value_infos[name].type.tensor_type.elem_type))
+        known = {value.name for value in (*self.model.graph.output, *self.model.graph.input)}
+        self.model.graph.output.extend(value_infos[name] for name in sorted(tensors - known))
+        onnx.save(self.model, self.augmented_model_path, save_as_external_data=self.use_external_data_format)
+
+    def collect_data(self, data_reader: Any) -> None:
+        """Count the values of the reader's batches. May be called again, for more.
+
+        Parameters
+        ----------
+        data_reader : onnxruntime.quantization.CalibrationDataReader
+            Its get_next gives a batch, or None after the last.
+        """
+        outputs = [output.name for output in self.infer_session.get_outputs()]
+        wanted = [name for name in outputs if name in self._dtypes]
+        batches = 0
+        while batch := data_reader.get_next():
+            batches += 1
+            found = dict(zip(wanted, self.infer_session.run(wanted, batch)))
+            found.update((name, batch[name]) for name in self._dtypes if name not in found)  # the model's inputs
+            for name, value in found.items():
+                self._add(name, value, self.states.get(name))
+        if not batches and not self.states:
+            raise ValueError("no data was collected: the reader gave no batch")
+
+    def add_states(self, states: Mapping[str, bytes]) -> None:
+        """Add what another calibrater of the same model has seen.
+
+        Parameters
+        ----------
+        states : mapping of str to bytes
+            Its `states`.
+        """
+        for name, state in states.items():
+            self._add(name, (), state, self.states.get(name))
+
+    def _add(self, name: str, x: Any, *states: Optional[bytes]) -> None:
+        known = [state for state in states if state is not None]
+        self.states[name] = self._client.calibrate(x, states=known, **self._counting).state
+
+    def compute_data(self) -> _calibrate.TensorsData:
+        """The range of each tensor.
+
+        Returns
+        -------
+        onnxruntime.quantization.calibrate.TensorsData
+            Of the kind of MinMax, which is nothing but ranges.
+        """
+        ranges = {}
+        for name, state in self.states.items():
+            found = self._client.calibrate(
+                states=state, method=self._method, output_type=self._output_type, symmetry=self._symmetry, percentile=self._percentile
+            )
+            low, high = found.range.astype(self._dtypes.get(name, np.float32))
+            ranges[name] = _calibrate.TensorData(lowest=np.array(low), highest=np.array(high))
+        return _calibrate.TensorsData(quantization.CalibrationMethod.MinMax, ranges)
+
+
+def quantize_static(
+    model_input: Any,
+    model_output: Union[str, Path],
+    calibration_data_reader: Any,
+    *,
+    method: str = "mse",
+    percentile: Optional[float] = None,
+    non_finite: Optional[str] = None,
+    client: Any = None,
+    states: Optional[Mapping[str, bytes]] = None,
+    **options: Any,
+) -> Dict[str, bytes]:
+    """onnxruntime.quantization.quantize_static with quantd's calibration.
+
+    Parameters
+    ----------
+    model_input : str, Path or onnx.ModelProto
+        The model.
+    model_output : str or Path
+        Where the quantized model is written.
+    calibration_data_reader : onnxruntime.quantization.CalibrationDataReader or None
+        The batches; None: `states` have all.
+    method, percentile, non_finite
+        As in Client.calibrate.
+    client : Client or Local, optional
+        Who calibrates; quantd.local() when unset.
+    states : mapping of str to bytes, optional
+        What other workers have seen, or an earlier call, that is to be added.
+    **options
+        All else that onnxruntime's takes, such as activation_type and extra_options, but how it calibrates.
+
+    Returns
+    -------
+    dict of str to bytes
+        What was seen: the `states` of another call, of another method or output type.
+    """
+    if "calibration_cache_path" not in inspect.signature(quantization.quantize_static).parameters:
+        raise ImportError("quantize_static needs an onnxruntime whose own has calibration_cache_path, as 1.31 has", name="onnxruntime")
+    extra = options.get("extra_options") or {}
+    refused = {"calibrate_method", "calibration_cache_path"} & set(options) | {"SmoothQuant"} & {n for n in extra if extra[n]}
+    if refused:
+        raise TypeError(f"{' and '.join(sorted(refused))} can't be given: quantd calibrates, on the model as it is")
+    activation_type = options.get("activation_type", quantization.QuantType.QInt8)
+    if activation_type not in _OUTPUT_TYPES:
+        raise ValueError(f"activation_type is {activation_type}; one of {', '.join(map(str, _OUTPUT_TYPES))}")
+    with tempfile.TemporaryDirectory(prefix="quantd.") as folder:
+        path = model_input
+        if isinstance(model_input, onnx.ModelProto):
+            path = Path(folder, "model.onnx")
+            onnx.save(model_input, path, save_as_external_data=True)
+            model_input = path
+        calibrater = Calibrater(
+            str(path),
+            options.get("op_types_to_quantize") or _operators(),
+            str(Path(folder, "augmented.onnx")),
+            symmetric=bool(extra.get("ActivationSymmetric") or extra.get("CalibTensorRangeSymmetric")),
+            use_external_data_format=options.get("use_external_data_format", False),
+            method=method,
+            output_type=_OUTPUT_TYPES[activation_type],
+            percentile=percentile,
+            non_finite=non_finite,
+            client=client,
+        )
+        calibrater.augment_graph()
+        calibrater.execution_providers = options.get("calibration_providers") or calibrater.execution_providers
+        if calibration_data_reader is not None:
+            calibrater.create_inference_session()
+            calibrater.collect_data(calibration_data_reader)
+        calibrater.add_states(states or {})
+        cache = Path(folder, "ranges.json")
+        _calibrate.save_tensors_data(calibrater.compute_data(), cache)
+        quantization.quantize_static(model_input, model_output, None, calibration_cache_path=cache, **options)
+    return calibrater.states
+
+
+def _operators() -> Sequence[str]:
+    """Those that onnxruntime quantizes when it is not told which."""
+    from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+
+    return [*QLinearOpsRegistry, *QDQRegistry]

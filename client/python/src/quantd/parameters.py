@@ -1,0 +1,212 @@
+"""Stored parameters: put, get and list them, and what a request is that has them filled in."""
+
+import dataclasses
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+
+from . import messages, requests, results
+from .errors import FieldViolation, InvalidArgumentError, QuantdError, StatusCode
+from .parameter_set import ParameterSet, of_message
+from .shared import SharedTensor
+from .types import to_message
+
+_QUANTIZE = {"scale", "zero_point", "axis", "block_size", "block_shape", "saturate", "precision", "zero_point_order"}
+_EMBEDDINGS = {
+    "preset", "recipe", "ranges", "dimensions", "normalize", "bit_order", "bit_threshold", "signed_bits", "non_finite"}
+_DEQUANTIZE = ("scale", "zero_point", "axis", "block_size", "block_shape")
+# How often they are put there before each new try: of servers that take turns and share no directory, one more gets them each time.
+PUTS = (1, 2, 3, 4)
+_X = np.zeros(0, np.float32)
+
+
+def make(arguments: Dict[str, Any]) -> ParameterSet:
+    """The set of these arguments of quantize or of quantize_embeddings, without a name."""
+    for_quantize, for_embeddings = sorted(_QUANTIZE & set(arguments)), sorted(_EMBEDDINGS & set(arguments))
+    others = sorted(set(arguments) - _QUANTIZE - _EMBEDDINGS - {"output_type"})
+    if others:
+        raise TypeError(f"{' and '.join(others)} can't be stored: a set has the arguments of quantize or of quantize_embeddings "
+                        "that are no part of one call alone")
+    if for_quantize and for_embeddings:
+        raise TypeError(f"{for_quantize[0]} is for quantize, {for_embeddings[0]} for quantize_embeddings: a set is for one of them")
+    if not (for_quantize or for_embeddings):
+        raise TypeError("a set needs arguments: scale, for example, or recipe")
+    kind = "quantize" if for_quantize else "quantize_embeddings"
+    request = requests.BUILDERS[kind](_X, parameters="none", **arguments)
+    request.message.ClearField("parameters")
+    found = messages.ParameterSet()
+    getattr(found, kind).CopyFrom(request.message)
+    for name, value in request.operands.items():
+        if name != "x":
+            array = value.array() if isinstance(value, SharedTensor) else value
+            getattr(getattr(found, kind), name).CopyFrom(to_message(messages.Tensor, array))
+    getattr(found, kind).SetInParent()
+    return of_message(found, "")
+
+
+def put_request(name: str, stored: ParameterSet) -> Any:
+    """The message that stores a set."""
+    return messages.PutParametersRequest(name=name, parameters=stored.message())
+
+
+def may_help(request: requests.Request, error: QuantdError) -> bool:
+    """Whether the call may succeed once its parameters are put where it goes."""
+    return request.parameters is not None and error.code is StatusCode.NOT_FOUND
+
+
+def put_data(request: requests.Request) -> bytes:
+    """What puts them there."""
+    return put_request(request.parameters.name, request.parameters).SerializeToString()
+
+
+def arguments_for(operation: str, stored: ParameterSet) -> Dict[str, Any]:
+    """Those of a set that a call takes. Raises the server's error for a set of the other kind."""
+    if stored.kind != ("quantize" if operation == "dequantize" else operation):
+        method = messages.METHODS[operation]
+        raise invalid("parameters", f"parameters is {stored.reference}, a set of {stored.kind}, which is not for {method}")
+    if operation != "dequantize":
+        return stored.arguments
+    return {name: value for name, value in stored.arguments.items() if name in _DEQUANTIZE}
+
+
+def in_both(name: str, stored: ParameterSet) -> InvalidArgumentError:
+    """What a server says where request and set have the same field."""
+    return invalid(name, f"{name} is in the request and in {stored.reference}: it must be in one of them")
+
+
+def invalid(field: str, message: str) -> InvalidArgumentError:
+    """An error of the server, which it is not asked for."""
+    return InvalidArgumentError(
+        StatusCode.INVALID_ARGUMENT, message, [FieldViolation(field, message)], reason="INVALID_ARGUMENT", metadata={})
+
+
+def completed(request: requests.Request, stored: ParameterSet) -> requests.Request:
+    """The request without its reference, with what the set says. Errors are the server's."""
+    known = arguments_for(request.operation, stored)
+    message, operands = type(request.message)(), dict(request.operands)
+    message.CopyFrom(request.message)
+    message.ClearField("parameters")
+    for f, value in getattr(stored.message(), stored.kind).ListFields():
+        if f.name not in known:
+            continue
+        if f.name in operands or any(set_field.name == f.name for set_field, _ in message.ListFields()):
+            raise in_both(f.name, stored)
+        if f.message_type is not None:
+            operands[f.name] = known[f.name]
+        elif f.name == "block_shape":
+            message.block_shape.extend(value)
+        else:
+            setattr(message, f.name, value)
+    granularity = (None, 0, None)
+    if hasattr(message, "axis"):
+        granularity = (
+            message.axis if message.HasField("axis") else None, message.block_size, tuple(message.block_shape) or None)
+    if request.operation != "quantize_embeddings" and "scale" not in operands:
+        raise invalid("scale", "scale is missing")
+    return requests.Request(request.operation, message, operands, request.out, granularity)
+
+
+def own(result: Any, request: requests.Request, reference: str) -> Any:
+    """The result of a completed request as that of the request itself: with its reference, and without what the set says."""
+    if isinstance(result, results.Quantized):
+        axis, block_size, block_shape = request.granularity
+        kept = {name: requests.kept(request.operands.get(name)) for name in ("scale", "zero_point")}
+        return dataclasses.replace(
+            result, parameters=reference, axis=axis, block_size=block_size, block_shape=block_shape, **kept)
+    return dataclasses.replace(result, parameters=reference)
+
+
+def _put(stored: ParameterSet, data: bytes) -> ParameterSet:
+    reference = messages.PutParametersResponse.FromString(data).reference
+    if "@sha256:" not in reference:
+        raise ValueError(f"{reference!r} is no reference")
+    return dataclasses.replace(stored, reference=reference)
+
+
+def _got(data: bytes) -> ParameterSet:
+    answer = messages.GetParametersResponse.FromString(data)
+    return of_message(answer.parameters, answer.reference)
+
+
+def _listed(data: bytes) -> List[str]:
+    return list(messages.ListParametersResponse.FromString(data).references)
+
+
+class Stores:
+    """What Client and AsyncClient share of it. A kind of client says in `_ask` who sends."""
+
+    def _ask(self, method: str, request: Any, parse: Any, timeout: Optional[float]):
+        raise NotImplementedError
+
+    def put_parameters(self, name: str, *, timeout: Optional[float] = None, **arguments: Any):
+        """Store arguments of quantize or quantize_embeddings under a name, for calls with ``parameters``.
+
+        They are stored by their contents: the same ones again are the same set, others of the same name are another.
+
+        Parameters
+        ----------
+        name : str
+            Lower-case letters, digits, ".", "_" and "-", 64 at most.
+        timeout : float, optional
+            Seconds that the call may take.
+        **arguments : Any
+            Those of quantize but for x, or of quantize_embeddings but for x; without report_error and out.
+
+        Returns
+        -------
+        ParameterSet
+            The set, with its reference. Of AsyncClient an awaitable of it.
+
+        Raises
+        ------
+        QuantdError
+            When the call fails: with FAILED_PRECONDITION where the server keeps no sets.
+        TypeError, ValueError
+            For arguments that are none of one of these calls.
+        """
+        stored = make(arguments)
+        return self._ask("put_parameters", put_request(name, stored), lambda data: _put(stored, data), timeout)
+
+    def get_parameters(self, reference: str, *, timeout: Optional[float] = None):
+        """Read a stored set.
+
+        Parameters
+        ----------
+        reference : str
+            "name@sha256:HEX", or the name where one set has it.
+        timeout : float, optional
+            Seconds that the call may take.
+
+        Returns
+        -------
+        ParameterSet
+            The set. Of AsyncClient an awaitable of it.
+
+        Raises
+        ------
+        QuantdError
+            When the call fails: with NOT_FOUND where there is no such set.
+        """
+        return self._ask("get_parameters", messages.GetParametersRequest(reference=str(reference)), _got, timeout)
+
+    def list_parameters(self, prefix: str = "", *, timeout: Optional[float] = None):
+        """List the stored sets, at most 4,096.
+
+        Parameters
+        ----------
+        prefix : str, optional
+            What their references begin with.
+        timeout : float, optional
+            Seconds that the call may take.
+
+        Returns
+        -------
+        list of str
+            References. Of AsyncClient an awaitable of it.
+
+        Raises
+        ------
+        QuantdError
+            When the call fails.
+        """
+        return self._ask("list_parameters", messages.ListParametersRequest(prefix=prefix), _listed, timeout)

@@ -1,0 +1,75 @@
+// See file.h.
+#include "server/parameters/file.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+
+namespace quantd::parameters {
+
+File::~File() {
+  const int error = errno;
+  if (number_ >= 0) close(number_);
+  errno = error;
+}
+
+File OpenFolder(const std::string& path) {
+  return File(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+File OpenBeneath(const File& directory, const std::string& name) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  // errno is that of OpenFolder.
+  if (!directory.is_open()) return File(-1);
+  open_how how = {};
+  how.flags = kFlags;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  // EAGAIN: something was renamed meanwhile, as when a ConfigMap changes.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const auto opened =
+        static_cast<int>(syscall(SYS_openat2, directory.number(), name.c_str(), &how, sizeof(how)));
+    if (opened >= 0 || (errno != EAGAIN && errno != EINTR)) {
+      // Kernels before 5.6 and filters that do not know the call: then a link may lead anywhere,
+      // and to nothing that has another hash than the file's name.
+      if (opened >= 0 || (errno != ENOSYS && errno != EPERM)) return File(opened);
+      break;
+    }
+  }
+  return File(openat(directory.number(), name.c_str(), kFlags));
+}
+
+int ReadAll(const File& file, std::string& bytes) {
+  size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t got = read(file.number(), bytes.data() + have, bytes.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) break;
+    have += static_cast<size_t>(got);
+  }
+  bytes.resize(have);
+  return 0;
+}
+
+int WriteAll(const File& file, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(file.number(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+std::string UniqueText() {
+  std::random_device random;
+  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
+}
+
+}  // namespace quantd::parameters

@@ -1,0 +1,57 @@
+// A calibration, from its first message to its answer: messages come in one after another, and the
+// next one while this one is computed. The first error ends the call; what the client sends after
+// it is dropped.
+#include "server/loop/lead.h"
+#include "server/rpc/calibrating.h"
+#include "server/rpc/call_metrics.h"
+#include "server/rpc/calls.h"
+
+namespace quantd::rpc {
+
+Call ServeCalibrate(Calls& /*calls*/, Backend& backend, transport::Stream& stream) {
+  CallMetrics meter(backend.metrics, backend.tracer, stream, wire::Method::kCalibrate);
+  loop::Lead lead(stream.loop());
+  loop::Event read, admitted, turn, written, finished;
+  {
+    Calibrating work(backend, stream, meter.timeline());
+    absl::Status status;
+    while (status.ok() && !work.done()) {
+      admitted.Reset();
+      turn.Reset();
+      if (work.Next()) {
+        read.Reset();
+        stream.Read(work.message(), read);
+        const bool has_message = co_await read;
+        if (has_message) meter.Received();
+        status = work.Received(has_message);
+      }
+      if (status.ok()) status = work.Admit(admitted);
+      if (status.ok()) {
+        const bool granted = co_await admitted;
+        status = work.Admitted(granted);
+      }
+      stream.Taken();  // the next message may come in
+      if (status.ok()) status = work.TakeCore(turn);
+      if (status.ok()) {
+        const bool granted = co_await turn;
+        status = work.MayCompute(granted);
+      }
+      if (status.ok()) status = work.Compute();
+      co_await lead;
+    }
+
+    if (status.ok()) {
+      stream.Write(work.TakeAnswer(), written);
+    } else {
+      written.Complete(false);
+    }
+    stream.Finish(meter.End(status), finished);
+    co_await written;
+    const bool sent = co_await finished;
+    if (sent && status.ok()) meter.Sent();
+    meter.Finish();
+  }  // the permits are free
+  stream.End();
+}
+
+}  // namespace quantd::rpc

@@ -1,0 +1,340 @@
+// See calibrating.h.
+#include "server/rpc/calibrating.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "quantd/field_error.h"
+#include "server/errors/reason.h"
+#include "server/rpc/work.h"
+#include "server/wire/decode.h"
+
+namespace quantd::rpc {
+namespace {
+
+using errors::WithReason;
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+// A core more is worth its while for so much work (work.cc).
+constexpr microseconds kWorthACore{2000};
+
+// What counting takes besides (core/src/calibrate/count.cc): buffers, and channels of tasks' own, a
+// quarter of x as FLOAT at most.
+constexpr uint64_t kBufferBytes = 64 << 10;
+constexpr uint64_t kMostOwnChannels = 4 << 20;
+uint64_t ScratchBytes(uint64_t elements) {
+  return kBufferBytes + std::min(elements, kMostOwnChannels);
+}
+
+// Times of a channel, for who waits for a core: a search for a threshold, the rest of a result, and
+// bins that are written down or read.
+constexpr microseconds kSearch{10'000};
+constexpr microseconds kPlainResult{10};
+constexpr microseconds kBins{20};
+
+// What a search keeps, on each core: 24 bytes a bin.
+constexpr uint64_t kSearchBytes = 192 << 10;
+
+// Less is nobody's loss.
+constexpr uint64_t kWorthGivingUp = 64 << 10;
+
+constexpr uint64_t kSmallAnswer = 64 << 10;
+constexpr uint64_t kRoomOfAnswer = 1024;  // allocator's rounding, and bytes before the message
+
+}  // namespace
+
+Calibrating::~Calibrating() { stream_.loop().timers().Clear(*this); }
+
+bool Calibrating::Next() {
+  turn_.emplace(backend_, stream_);
+  decoding_ = {};
+  cost_ = {};
+  begin_ = Clock::now();
+  if (phase_ != Phase::kMessages) return false;
+  if (held_.bytes() >= kWorthGivingUp) {
+    refused_before_ = backend_.admission.holds_refused();
+    stream_.loop().timers().Set(*this, begin_ + backend_.stall_timeout);
+  }
+  return true;
+}
+
+void Calibrating::Fire() {
+  const uint64_t refused = backend_.admission.holds_refused();
+  if (refused == refused_before_ && !backend_.admission.anyone_waits()) {
+    stream_.loop().timers().Set(*this, Clock::now() + std::chrono::seconds(1));
+    return;
+  }
+  stream_.Interrupt(WithReason(
+      absl::UnavailableError(absl::StrCat(
+          "the calibration holds ", held_.bytes(), " bytes and no message came for ",
+          std::chrono::duration_cast<std::chrono::milliseconds>(backend_.stall_timeout).count(),
+          " ms (--stall_timeout) while others waited for memory; try again later")),
+      "UPLOAD_STALLED"));
+}
+
+absl::Status Calibrating::Received(bool has_message) {
+  stream_.loop().timers().Clear(*this);
+  if (!has_message) {
+    if (stream_.interrupted()) return stream_.interruption();
+    phase_ = Phase::kResult;
+    begin_ = Clock::now();
+    if (calibrator_.has_value() && calibrator_->channels() > 0) return absl::OkStatus();
+    return FieldError("x", "x is missing: the client has sent neither data nor a state");
+  }
+  begin_ = calibrator_.has_value() ? stream_.message_began_at() : stream_.arrived_at();
+  if (wire::CalibrateDecodeMemoryBytes(message_.bytes()) > wire::kLittleDecodeMemory) {
+    return absl::OkStatus();
+  }
+  return Guarded([this] { return DecodeNow(); });
+}
+
+absl::Status Calibrating::DecodeNow() {
+  const Clock::time_point begin = timeline_ == nullptr ? Clock::time_point() : Clock::now();
+  absl::StatusOr<wire::CalibrateMessage> request = wire::DecodeCalibrate(message_.bytes());
+  absl::Status status = request.status();
+  if (status.ok()) {
+    request_ = *std::move(request);
+    status = Prepare();
+  }
+  if (timeline_ != nullptr) {
+    timeline_->decoded = Clock::now();
+    decoding_ = timeline_->decoded - begin;
+    timeline_->Add(rpc::Phase::kDecode, decoding_);
+  }
+  return status;
+}
+
+// What can be said of a message before its elements are looked at.
+absl::Status Calibrating::Prepare() {
+  wire::CalibrateMessage& request = *request_;
+  if (!calibrator_.has_value()) {
+    options_ = request.options;
+    absl::StatusOr<Calibrator> calibrator = Calibrator::Create(options_);
+    if (!calibrator.ok()) return calibrator.status();
+    calibrator_ = *std::move(calibrator);
+    return_state_ = request.return_state;
+    if (options_.output_type != DataType::kUnspecified) output_type_ = options_.output_type;
+  } else if (request.has_options) {
+    return FieldError("options", "options is set, which belongs into the first message only");
+  } else if (!request.x.has_value() && request.state.empty()) {
+    return FieldError("x", "x is missing, and so is state: the message adds nothing");
+  }
+  memory_ = message_.size;
+  for (const std::vector<uint8_t>& values : request.packed) memory_ += values.capacity();
+  keeps_ = held_.bytes();
+  estimate_ = {};
+  if (request.x.has_value()) {
+    TensorView& x = *request.x;
+    if (request.shared.has_value()) {
+      absl::Status found = places_.FindX(backend_.regions, *request.shared, x);
+      if (!found.ok()) return found;
+    }
+    const absl::StatusOr<uint64_t> bytes = calibrator_->BytesWith(x);
+    if (!bytes.ok()) return bytes.status();
+    keeps_ = *bytes;
+    memory_ += ScratchBytes(x.bytes.size() * 8 / static_cast<uint64_t>(Info(x.data_type).bits));
+    cost_ = operations::KindOf(x, options_, !request.packed.empty());
+    estimate_ = backend_.costs.Estimate(cost_);
+  }
+  if (!request.state.empty()) {
+    const absl::StatusOr<uint64_t> bytes = calibrator_->BytesWithState(request.state);
+    if (!bytes.ok()) return bytes.status();
+    keeps_ = std::max(keeps_, *bytes / 2);
+    memory_ += *bytes / 2 + kBufferBytes;
+    // A channel is 2 bytes at least, a bin as much.
+    estimate_ += request.state.size() * nanoseconds(20);
+  }
+  grows_ = keeps_ - std::min(keeps_, held_.bytes());
+  return absl::OkStatus();
+}
+
+absl::Status Calibrating::Admit(loop::Event& admitted) {
+  switch (phase_) {
+    case Phase::kMessages:
+      if (request_.has_value()) break;
+      {
+        // Made of values, or of parts that nobody knows.
+        const uint64_t decode = wire::CalibrateDecodeMemoryBytes(message_.bytes());
+        memory_ = message_.size + decode + ScratchBytes(message_.size);
+        grows_ = 0;  // asked for when it is known
+        estimate_ = nanoseconds(decode);
+      }
+      break;
+    case Phase::kResult: {
+      const size_t channels = calibrator_->channels();
+      const bool searches = options_.method == CalibrationMethod::kMse ||
+                            options_.method == CalibrationMethod::kEntropy;
+      memory_ = kBufferBytes + wire::CalibrationMemoryBytes(channels, 0);
+      grows_ = 0;
+      estimate_ = channels * (searches ? kSearch : kPlainResult);
+      if (searches) memory_ += static_cast<uint64_t>(backend_.policy.cores) * kSearchBytes;
+      if (options_.method != CalibrationMethod::kMinMax) estimate_ += channels * kBins;
+      break;
+    }
+    default:
+      memory_ = wire::CalibrationMemoryBytes(0, state_bytes_);
+      estimate_ = calibrator_->channels() * kBins;
+      break;
+  }
+  const uint64_t held = held_.bytes() + result_permit_.bytes();
+  return turn_->AskForMemory(memory_ + grows_, held, admitted);
+}
+
+absl::Status Calibrating::Admitted(bool granted) { return granted ? absl::OkStatus() : WhyNot(); }
+
+absl::Status Calibrating::TakeCore(loop::Event& turn) { return turn_->AskForCore(estimate_, turn); }
+
+absl::Status Calibrating::MayCompute(bool granted) {
+  turn_->Began(granted);
+  return granted ? absl::OkStatus() : WhyNot();
+}
+
+void Calibrating::NoteQueue(Clock::duration waited) const {
+  if (timeline_ != nullptr) timeline_->Add(rpc::Phase::kQueue, waited - decoding_);
+}
+
+absl::Status Calibrating::WhyNot() const {
+  NoteQueue(Clock::now() - begin_);
+  return turn_->WhyNot();
+}
+
+absl::Status Calibrating::Compute() {
+  const Clock::time_point begin = Clock::now();
+  if (timeline_ != nullptr) timeline_->kernel_began = begin;
+  absl::Status status = stream_.interrupted() ? stream_.interruption() : Guarded([this] {
+    switch (phase_) {
+      case Phase::kMessages:
+        return Add();
+      case Phase::kResult:
+        return FindResult();
+      default:
+        return Finish(calibrator_->State());
+    }
+  });
+  if (places_.damaged()) status = places_.Damage();
+  if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
+  const Clock::duration took = Clock::now() - begin;
+  const int cores = std::max(turn_->cores(), 1);
+  backend_.metrics.CountComputing(cores, took);
+  if (status.ok()) {
+    Count(took);
+    if (cost_.bytes != 0) backend_.costs.Learn(cost_, took * cores);
+  }
+  turn_->GiveCores();
+  if (status.ok() && phase_ == Phase::kMessages) held_.Shrink(keeps_);
+  request_.reset();
+  places_ = {};
+  message_ = transport::Message();
+  if (phase_ == Phase::kMessages || !status.ok()) turn_->permit().Release();
+  if (phase_ != Phase::kDone) return status;
+  // Only the answer is needed from now on. A small one keeps its bytes, but nobody from working.
+  result_permit_.Release();
+  admission::Permit& permit = turn_->permit();
+  permit.Shrink(kRoomOfAnswer + answer_.size);
+  if (permit.bytes() <= kSmallAnswer) permit.Computed();
+  return status;
+}
+
+// Moves what the calibrator needs more out of the turn's permit, or takes it.
+absl::Status Calibrating::Hold() {
+  const uint64_t spare = turn_->permit().bytes() - memory_;
+  const absl::Status held = backend_.admission.Hold(grows_, spare, turn_->permit(), held_);
+  if (held.ok()) return held;
+  return WithReason(held, absl::IsUnavailable(held) ? "QUEUE_FULL" : "OVER_MEMORY_BUDGET");
+}
+
+absl::Status Calibrating::Add() {
+  if (!request_.has_value()) {
+    if (absl::Status status = DecodeNow(); !status.ok()) return status;
+    if (memory_ > turn_->permit().bytes()) {
+      return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                            "the message needs ", memory_, " bytes of memory, it was given ",
+                            turn_->permit().bytes(), "; send x as raw_data")),
+                        "OVER_MEMORY_BUDGET");
+    }
+  }
+  if (grows_ > 0) {
+    if (absl::Status status = Hold(); !status.ok()) return status;
+  }
+  const Clock::time_point begin = Clock::now();
+  backend_.metrics.queue_seconds().Observe(begin - begin_);
+  NoteQueue(begin - begin_);
+  if (timeline_ != nullptr) timeline_->kernel_began = begin;
+  if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
+  absl::Status status;
+  if (request_->x.has_value()) {
+    const auto interrupted = [this] { return stream_.interrupted() || places_.damaged(); };
+    status = calibrator_->Add(*request_->x, turn_->TakeCores(estimate_ / kWorthACore), interrupted);
+  }
+  if (status.ok() && !request_->state.empty()) status = calibrator_->Merge(request_->state);
+  return status;
+}
+
+absl::Status Calibrating::FindResult() {
+  NoteQueue(Clock::now() - begin_);
+  if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
+  absl::StatusOr<Calibration> result = calibrator_->Result(
+      turn_->TakeCores(estimate_ / kWorthACore), [this] { return stream_.interrupted(); });
+  if (!result.ok()) return result.status();
+  result_ = *std::move(result);
+  if (return_state_) state_bytes_ = calibrator_->StateBytes();
+  const uint64_t answer_bytes = wire::MaxCalibrationBytes(calibrator_->channels(), state_bytes_);
+  if (answer_bytes > backend_.max_message_bytes) {
+    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                          "the answer takes ", answer_bytes, " bytes, the server allows ",
+                          backend_.max_message_bytes, " (--max_message_bytes)")),
+                      "ANSWER_TOO_LARGE");
+  }
+  if (!return_state_) return Finish("");
+  result_permit_ = std::move(turn_->permit());
+  phase_ = Phase::kState;
+  return absl::OkStatus();
+}
+
+absl::Status Calibrating::Finish(std::string state) {
+  const Clock::time_point begin = Clock::now();
+  calibrator_.reset();
+  held_.Release();
+  const uint64_t state_bytes = state.size();
+  answer_ = wire::EncodeCalibration(result_, output_type_, std::move(state), backend_.pool);
+  if (answer_.begin == nullptr) return NoMemory();
+  if (timeline_ != nullptr) timeline_->Add(rpc::Phase::kEncode, Clock::now() - begin);
+  const uint64_t channels = result_.scale.size();
+  const bool has_zero_point = result_.has_zero_point;
+  result_ = {};
+  const uint64_t bytes_out =
+      3 * sizeof(float) * channels +
+      (has_zero_point ? ByteSize(output_type_, static_cast<int64_t>(channels)) : 0) + state_bytes;
+  backend_.metrics.operation(wire::Method::kCalibrate).bytes_out.Add(bytes_out);
+  if (timeline_ != nullptr) timeline_->bytes_out += static_cast<int64_t>(bytes_out);
+  phase_ = Phase::kDone;
+  return absl::OkStatus();
+}
+
+void Calibrating::Count(Clock::duration kernel_time) {
+  metrics::OperationMetrics& counts = backend_.metrics.operation(wire::Method::kCalibrate);
+  counts.kernel_seconds.Observe(kernel_time);
+  if (timeline_ != nullptr) {
+    timeline_->kernel_ended = Clock::now();
+    timeline_->Add(rpc::Phase::kKernel, timeline_->kernel_ended - timeline_->kernel_began);
+  }
+  if (!request_.has_value()) return;
+  uint64_t bytes = request_->state.size();
+  if (request_->x.has_value()) {
+    const TensorView& x = *request_->x;
+    const int64_t elements = *ElementCount(x.shape, "x.shape");
+    bytes += x.bytes.size();
+    backend_.metrics.CountElements(wire::Method::kCalibrate, x.data_type, output_type_, elements);
+    if (timeline_ != nullptr) {
+      timeline_->elements += elements;
+      timeline_->input = x.data_type;
+      timeline_->output = output_type_;
+    }
+  }
+  counts.bytes_in.Add(bytes);
+  if (timeline_ != nullptr) timeline_->bytes_in += static_cast<int64_t>(bytes);
+}
+
+}  // namespace quantd::rpc

@@ -1,0 +1,52 @@
+// See errand.h.
+#include "server/rpc/errand.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "server/errors/reason.h"
+#include "server/rpc/turn.h"
+
+namespace quantd::rpc {
+
+using errors::WithReason;
+
+Errand::~Errand() {
+  stream_.WaitsFor(nullptr);
+  stream_.loop().timers().Clear(*this);
+}
+
+absl::Status Errand::Start(parameters::Worker::Priority priority, std::function<void()> job,
+                           loop::Event& done) {
+  over_ = std::make_shared<std::atomic<bool>>(false);
+  done_ = &done;
+  const bool taken = backend_.parameters_worker->Submit(
+      priority, [job = std::move(job), over = over_, loop = &stream_.loop(), &done] {
+        job();
+        // The call waits for the event, unless it is over.
+        if (!over->exchange(true)) loop->Complete(done, true);
+      });
+  if (!taken) {
+    over_ = nullptr;
+    return WithReason(
+        absl::UnavailableError("too many requests wait for stored parameters; try again later"),
+        "QUEUE_FULL");
+  }
+  // Even where nobody may wait for others, a disk takes its time.
+  const auto most =
+      std::max<std::chrono::nanoseconds>(backend_.queue_timeout, std::chrono::seconds(1));
+  stream_.WaitsFor(this);
+  if (!set()) stream_.loop().timers().Set(*this, loop::Clock::now() + most);
+  return absl::OkStatus();
+}
+
+absl::Status Errand::WhyNot() const { return WaitedInVain(backend_, stream_); }
+
+void Errand::Cancel() {
+  if (over_ != nullptr && !over_->exchange(true)) stream_.loop().Complete(*done_, false);
+}
+
+void Errand::Fire() { Cancel(); }
+
+}  // namespace quantd::rpc

@@ -1,0 +1,52 @@
+// What is done on the thread of stored parameters (parameters/worker.h) while a call waits.
+//
+//   Errand errand(backend, stream);
+//   status = errand.Start(Worker::kFirst, [found] { *found = ...; }, done);
+//   const bool is_done = co_await done;
+//   if (!is_done) status = errand.WhyNot();
+//
+// A call that is interrupted does not wait on: the job owns all that it touches, and what it comes
+// to is nobody's. Lives in the frame of its call and stays where it is.
+#ifndef QUANTD_SERVER_RPC_ERRAND_H_
+#define QUANTD_SERVER_RPC_ERRAND_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "server/rpc/backend.h"
+#include "server/transport/stream.h"
+
+namespace quantd::rpc {
+
+// All of it on the thread that leads the stream's loop.
+class Errand final : private transport::Cancellable, private loop::Timer {
+ public:
+  Errand(Backend& backend, transport::Stream& stream) : backend_(backend), stream_(stream) {}
+  ~Errand();
+  Errand(const Errand&) = delete;
+  Errand& operator=(const Errand&) = delete;
+
+  // Has `job` done. When it is OK, `done` completes: with false when the call should not wait on.
+  // UNAVAILABLE: too many wait. REQUIRES: the backend has a worker.
+  absl::Status Start(parameters::Worker::Priority priority, std::function<void()> job,
+                     loop::Event& done);
+
+  // Why the event completed with false.
+  absl::Status WhyNot() const;
+
+ private:
+  void Cancel() override;  // the stream was interrupted
+  void Fire() override;    // it has waited for too long
+
+  Backend& backend_;
+  transport::Stream& stream_;
+  // Whether it is over, by its end or by Cancel: who says so first completes the event.
+  std::shared_ptr<std::atomic<bool>> over_;
+  loop::Event* done_ = nullptr;
+};
+
+}  // namespace quantd::rpc
+
+#endif  // QUANTD_SERVER_RPC_ERRAND_H_

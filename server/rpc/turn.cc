@@ -1,0 +1,108 @@
+// See turn.h.
+#include "server/rpc/turn.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/reason.h"
+
+namespace quantd::rpc {
+
+using errors::WithReason;
+
+absl::Status NoMemory() {
+  return WithReason(absl::ResourceExhaustedError("the system has no memory left for the request"),
+                    "OUT_OF_MEMORY");
+}
+
+Turn::~Turn() {
+  stream_.WaitsFor(nullptr);
+  stream_.loop().timers().Clear(*this);
+}
+
+// Only a call that waits needs a clock.
+void Turn::StartWaiting() {
+  queued_ = true;
+  stream_.WaitsFor(this);
+  if (!set()) {
+    stream_.loop().timers().Set(*this, loop::Clock::now() + backend_.queue_timeout);
+  }
+}
+
+void Turn::Cancel() {
+  if (!backend_.admission.Cancel(waits_for_memory_)) backend_.cores.Cancel(waits_for_core_);
+}
+
+void Turn::Fire() { Cancel(); }
+
+absl::Status Turn::WhyNot() const { return WaitedInVain(backend_, stream_); }
+
+absl::Status WaitedInVain(const Backend& backend, const transport::Stream& stream) {
+  if (stream.interrupted()) return stream.interruption();
+  return WithReason(
+      absl::UnavailableError(absl::StrCat(
+          "the server is busy: the request has waited for ",
+          std::chrono::duration_cast<std::chrono::milliseconds>(backend.queue_timeout).count(),
+          " ms (--queue_timeout); try again later")),
+      "QUEUE_TIMEOUT");
+}
+
+absl::Status Turn::AskForMemory(uint64_t bytes, uint64_t held, loop::Event& admitted) {
+  admission::Admission::Wish wish;
+  wish.bytes = bytes;
+  wish.held = held;
+  wish.peer = stream_.peer();
+  wish.loop = &stream_.loop();
+  wish.granted = &admitted;
+  const absl::StatusOr<bool> granted = backend_.admission.Request(wish, waits_for_memory_, permit_);
+  if (!granted.ok()) {
+    return WithReason(granted.status(),
+                      absl::IsUnavailable(granted.status()) ? "QUEUE_FULL" : "OVER_MEMORY_BUDGET");
+  }
+  if (*granted) {
+    admitted.Complete(true);
+  } else {
+    StartWaiting();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Turn::AskForCore(std::chrono::nanoseconds estimate, loop::Event& granted) {
+  if (estimate <= backend_.policy.short_work) {
+    granted.Complete(true);
+    return absl::OkStatus();
+  }
+  cores_ = 1;  // by the time that it runs
+  if (backend_.cores.Take(waits_for_core_, stream_.peer(), static_cast<uint64_t>(estimate.count()),
+                          stream_.loop(), granted)) {
+    granted.Complete(true);
+  } else {
+    StartWaiting();
+  }
+  return absl::OkStatus();
+}
+
+void Turn::Began(bool granted) {
+  if (!granted) cores_ = 0;
+  // Where nobody can take over the lead, the loop waits.
+  if (cores_ > 0 && stream_.loop().leading()) backend_.crew->HandOver();
+}
+
+const Executor& Turn::TakeCores(int64_t wanted) {
+  if (cores_ == 0) return backend_.executors.of(1);
+  const auto most = static_cast<int>(std::min<int64_t>(wanted, backend_.policy.cores));
+  if (most > 1) cores_ += backend_.cores.TakeIdle(most - 1);
+  const Executor& executor = backend_.executors.of(cores_);
+  if (cores_ > executor.threads()) {
+    backend_.cores.Give(cores_ - executor.threads());
+    cores_ = executor.threads();
+  }
+  return executor;
+}
+
+void Turn::GiveCores() {
+  if (cores_ > 0) backend_.cores.Give(std::exchange(cores_, 0));
+}
+
+}  // namespace quantd::rpc

@@ -1,0 +1,89 @@
+// A request's turn: memory and cores, which it shares with the others. It asks, waits among them,
+// and gives up when its time is over or its call is interrupted.
+//
+//   Turn turn(backend, stream);
+//   status = turn.AskForMemory(bytes, 0, admitted);
+//   const bool granted = co_await admitted;      // if it is OK
+//   if (!granted) status = turn.WhyNot();
+//   ...                                          // the same with AskForCore
+//   const Executor& executor = turn.TakeCores(4);
+//   ...                                          // compute
+//   turn.GiveCores();
+//
+// Lives in the frame of its call and stays where it is.
+#ifndef QUANTD_SERVER_RPC_TURN_H_
+#define QUANTD_SERVER_RPC_TURN_H_
+
+#include <chrono>
+#include <cstdint>
+#include <new>
+
+#include "absl/status/status.h"
+#include "server/rpc/backend.h"
+#include "server/transport/stream.h"
+
+namespace quantd::rpc {
+
+class Turn final : private transport::Cancellable, private loop::Timer {
+ public:
+  Turn(Backend& backend, transport::Stream& stream) : backend_(backend), stream_(stream) {}
+  // On the thread that leads the stream's loop.
+  ~Turn();
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  // These two on the thread that leads the stream's loop. When it is OK, the event completes, the
+  // second one on this thread or on another: with false when there is nothing to be had (WhyNot).
+
+  // `held`: bytes that the call holds already, and goes on holding.
+  absl::Status AskForMemory(uint64_t bytes, uint64_t held, loop::Event& admitted);
+  // Work that is short needs no core of its own.
+  absl::Status AskForCore(std::chrono::nanoseconds estimate, loop::Event& granted);
+
+  // Whether it must wait for others to give theirs back.
+  bool queued() const { return queued_; }
+  absl::Status WhyNot() const;
+  // What AskForCore's event has completed with. Gives up the lead of the loop, if it is this
+  // thread's and the work is long.
+  void Began(bool granted);
+
+  // Up to `wanted` cores in all, of those that are idle, for work that has one.
+  const Executor& TakeCores(int64_t wanted);
+  int cores() const { return cores_; }
+  void GiveCores();
+
+  admission::Permit& permit() { return permit_; }
+
+ private:
+  void Cancel() override;  // the stream was interrupted
+  void Fire() override;    // the queue timeout is over
+  void StartWaiting();
+
+  Backend& backend_;
+  transport::Stream& stream_;
+  admission::Admission::Waiting waits_for_memory_;
+  loop::Cores::Waiting waits_for_core_;
+  bool queued_ = false;
+  int cores_ = 0;  // that it holds
+  admission::Permit permit_;
+};
+
+// Why a call does not wait on: it was interrupted, or --queue_timeout is over.
+absl::Status WaitedInVain(const Backend& backend, const transport::Stream& stream);
+
+// The system is out of memory.
+absl::Status NoMemory();
+
+// What runs out of memory ends one call, not the process.
+template <typename Step>
+absl::Status Guarded(Step step) {
+  try {
+    return step();
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+}
+
+}  // namespace quantd::rpc
+
+#endif  // QUANTD_SERVER_RPC_TURN_H_

@@ -1,0 +1,179 @@
+// See parameters.h.
+#include "server/services/parameters.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "quantd/field_error.h"
+#include "quantd/v1/parameters.pb.h"
+#include "server/errors/reason.h"
+#include "server/parameters/canonical.h"
+#include "server/rpc/call_metrics.h"
+#include "server/rpc/errand.h"
+#include "server/rpc/turn.h"
+#include "server/services/messages.h"
+#include "server/wire/convert.h"
+#include "server/wire/decode.h"
+#include "server/wire/writer.h"
+
+namespace quantd::services {
+namespace {
+
+using parameters::kMaxSetBytes;
+using wire::Method;
+
+// Everything that the work touches: a call that is interrupted leaves it to the thread that works.
+struct Job {
+  transport::Message request;
+  admission::Permit permit;
+  absl::StatusOr<memory::Piece> answer;
+};
+
+// What a call takes at most, its request included; sets in memory are not among it.
+uint64_t MemoryBound(Method method, const transport::Message& request) {
+  switch (method) {
+    case Method::kPutParameters:
+      // Values become up to four bytes, twice; columns of a plan.
+      return 10 * request.size + wire::PutDecodeMemoryBytes(request.bytes()) +
+             std::min<uint64_t>(16 * request.size, kMaxSetBytes);
+    case Method::kGetParameters:
+      return request.size + memory::Pool::Footprint(kMaxSetBytes + 1024);
+    default:
+      // A reference, twice, has up to 200 bytes.
+      return request.size + 2 * 200 * parameters::Library::kMostListed;
+  }
+}
+
+absl::StatusOr<memory::Piece> Put(parameters::Library& library, const transport::Message& request,
+                                  memory::Pool& pool) {
+  const wire::Split split = wire::SplitPut(request.bytes());
+  v1::PutParametersRequest message;
+  if (!split.ok || !message.ParseFromString(split.skeleton)) {
+    return absl::InvalidArgumentError("the message is truncated or not a " + message.GetTypeName());
+  }
+  if (absl::Status status = parameters::CheckName(message.name(), "name"); !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<std::string> bytes = parameters::Encode(message.parameters(), split.raw);
+  if (!bytes.ok()) {
+    const bool has_field = !ErrorField(bytes.status()).empty();
+    return has_field ? wire::Within("parameters", bytes.status())
+                     : FieldError("parameters", bytes.status().message(), bytes.status().code());
+  }
+  absl::StatusOr<std::string> reference = library.Put(message.name(), *bytes);
+  if (!reference.ok()) return reference.status();
+  v1::PutParametersResponse response;
+  response.set_reference(*std::move(reference));
+  return Serialize(response, pool);
+}
+
+absl::StatusOr<memory::Piece> Get(parameters::Library& library, const transport::Message& request,
+                                  memory::Pool& pool) {
+  v1::GetParametersRequest message;
+  if (absl::Status status = Parse(request, message); !status.ok()) return status;
+  const absl::StatusOr<parameters::SetPointer> set = library.Find(message.reference(), "reference");
+  if (!set.ok()) return set.status();
+  // GetParametersResponse: reference = 1, parameters = 2, which the set's bytes are an encoding of.
+  std::string head;
+  wire::AppendBytesField(1, (*set)->reference, head);
+  const std::string& bytes = (*set)->bytes;
+  uint8_t header[2 * wire::kMaxVarintSize];
+  wire::Writer writer(header);
+  writer.BytesHeader(2, bytes.size());
+  head.append(reinterpret_cast<char*>(header), static_cast<size_t>(writer.position() - header));
+  memory::Piece piece = MakePiece(head.size() + bytes.size(), pool);
+  if (piece.begin == nullptr) throw std::bad_alloc();
+  std::memcpy(piece.begin, head.data(), head.size());
+  std::memcpy(piece.begin + head.size(), bytes.data(), bytes.size());
+  return piece;
+}
+
+absl::StatusOr<memory::Piece> List(parameters::Library& library, const transport::Message& request,
+                                   memory::Pool& pool) {
+  v1::ListParametersRequest message;
+  if (absl::Status status = Parse(request, message); !status.ok()) return status;
+  absl::StatusOr<std::vector<std::string>> references = library.List(message.prefix());
+  if (!references.ok()) return references.status();
+  v1::ListParametersResponse response;
+  for (std::string& reference : *references) response.add_references(std::move(reference));
+  return Serialize(response, pool);
+}
+
+absl::StatusOr<memory::Piece> Answer(Method method, parameters::Library& library,
+                                     const transport::Message& request, memory::Pool& pool) {
+  try {
+    switch (method) {
+      case Method::kPutParameters:
+        return Put(library, request, pool);
+      case Method::kGetParameters:
+        return Get(library, request, pool);
+      default:
+        return List(library, request, pool);
+    }
+  } catch (const std::bad_alloc&) {
+    return rpc::NoMemory();
+  }
+}
+
+absl::Status MayServe(const rpc::Backend& backend) {
+  if (backend.parameters != nullptr) return absl::OkStatus();
+  return errors::WithReason(
+      absl::FailedPreconditionError("this server stores no parameters (--parameters_dir)"),
+      "NO_PARAMETERS_DIR");
+}
+
+}  // namespace
+
+rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend, transport::Stream& stream,
+                          Method method) {
+  rpc::CallMetrics meter(backend.metrics, backend.tracer, stream, method);
+  loop::Event read, admitted, done, written, finished;
+  {
+    rpc::Turn turn(backend, stream);
+    rpc::Errand errand(backend, stream);
+    const auto job = std::make_shared<Job>();
+    stream.Read(job->request, read);
+    const bool has_request = co_await read;
+    if (has_request) meter.Received();
+    absl::Status status = has_request ? MayServe(backend) : rpc::WhyNoRequest(stream);
+    if (status.ok()) status = turn.AskForMemory(MemoryBound(method, job->request), 0, admitted);
+    if (status.ok()) {
+      const bool granted = co_await admitted;
+      if (!granted) status = turn.WhyNot();
+    }
+    stream.Taken();
+    if (status.ok()) {
+      job->permit = std::move(turn.permit());
+      const auto priority = parameters::Worker::kLast;
+      status = errand.Start(
+          priority,
+          [job, method, library = backend.parameters, pool = &backend.pool] {
+            job->answer = Answer(method, *library, job->request, *pool);
+            job->request = transport::Message();
+          },
+          done);
+    }
+    if (status.ok()) {
+      const bool is_done = co_await done;
+      status = is_done ? job->answer.status() : errand.WhyNot();
+    }
+    if (status.ok()) {
+      job->permit.Shrink(memory::Pool::Footprint(job->answer->size));
+      stream.Write(*std::move(job->answer), written);
+    } else {
+      written.Complete(false);
+    }
+    stream.Finish(meter.End(status), finished);
+    co_await written;
+    const bool sent = co_await finished;
+    if (sent && status.ok()) meter.Sent();
+    meter.Finish();
+  }  // the permit is free
+  stream.End();
+}
+
+}  // namespace quantd::services

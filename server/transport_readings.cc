@@ -1,0 +1,31 @@
+// See transport_readings.h.
+#include "server/transport_readings.h"
+
+#include <atomic>
+
+namespace quantd::server {
+
+void ReadCounters(const transport::Counters& counters, metrics::Readings& now) {
+  const auto relaxed = [](const auto& value) {
+    return static_cast<double>(value.load(std::memory_order_relaxed));
+  };
+  now.calls = relaxed(counters.calls);
+  now.connections = relaxed(counters.connections);
+  now.connections_accepted = relaxed(counters.accepted);
+  static_assert(transport::kConnectionEnds == metrics::kConnectionEnds.size());
+  for (size_t i = 0; i < counters.ended.size(); ++i) {
+    now.connections_ended[i] = relaxed(counters.ended[i]);
+  }
+  static_assert(access::kRefusals == metrics::kHandshakeRefusals.size());
+  for (size_t i = 0; i < counters.refused_handshakes.size(); ++i) {
+    now.handshakes_refused[i] = relaxed(counters.refused_handshakes[i]);
+  }
+  now.connections_throttled = relaxed(counters.guard(transport::Guard::kConnectionThrottled));
+  now.answers_stalled = relaxed(counters.guard(transport::Guard::kAnswerStalled));
+  static_assert(transport::kGuards + 1 == metrics::kGuardActions.size());
+  for (size_t i = 0; i < counters.guards.size(); ++i) {
+    now.guard_actions[i] = relaxed(counters.guards[i]);
+  }
+}
+
+}  // namespace quantd::server

@@ -1,0 +1,75 @@
+// See stored_set.h.
+#include "server/wire/stored_set.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "quantd/field_error.h"
+
+namespace quantd::wire {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+absl::Status OtherKind(const StoredSet& set, absl::string_view method) {
+  const bool is_quantize = set.skeleton.has_quantize();
+  return FieldError("parameters", absl::StrCat("parameters is ", set.reference, ", a set of ",
+                                               is_quantize ? "quantize" : "quantize_embeddings",
+                                               ", which is not for ", method));
+}
+
+bool Has(const Message& message, const Reflection& reflection, const FieldDescriptor& field) {
+  return field.is_repeated() ? reflection.FieldSize(message, &field) > 0
+                             : reflection.HasField(message, &field);
+}
+
+// `stored`: of the request's own type.
+absl::Status Merge(const StoredSet& set, const Message& stored, Message& request, RawData& raw) {
+  const Reflection& reflection = *stored.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(stored, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (Has(request, reflection, *field)) {
+      return FieldError(field->name(), absl::StrCat(field->name(), " is in the request and in ",
+                                                    set.reference, ": it must be in one of them"));
+    }
+    const auto tensor = std::find(kTensorNames.begin(), kTensorNames.end(), field->name());
+    if (tensor == kTensorNames.end()) continue;
+    const auto index = static_cast<size_t>(tensor - kTensorNames.begin());
+    raw[index] = set.raw[index];
+  }
+  request.MergeFrom(stored);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Complete(const StoredSet& set, v1::QuantizeRequest& request, RawData& raw) {
+  if (!set.skeleton.has_quantize()) return OtherKind(set, "Quantize");
+  return Merge(set, set.skeleton.quantize(), request, raw);
+}
+
+absl::Status Complete(const StoredSet& set, v1::DequantizeRequest& request, RawData& raw) {
+  if (!set.skeleton.has_quantize()) return OtherKind(set, "Dequantize");
+  const v1::QuantizeRequest& quantize = set.skeleton.quantize();
+  v1::DequantizeRequest stored;
+  if (quantize.has_scale()) *stored.mutable_scale() = quantize.scale();
+  if (quantize.has_zero_point()) *stored.mutable_zero_point() = quantize.zero_point();
+  if (quantize.has_axis()) stored.set_axis(quantize.axis());
+  stored.set_block_size(quantize.block_size());
+  *stored.mutable_block_shape() = quantize.block_shape();
+  return Merge(set, stored, request, raw);
+}
+
+absl::Status Complete(const StoredSet& set, v1::QuantizeEmbeddingsRequest& request, RawData& raw) {
+  if (!set.skeleton.has_quantize_embeddings()) return OtherKind(set, "QuantizeEmbeddings");
+  return Merge(set, set.skeleton.quantize_embeddings(), request, raw);
+}
+
+}  // namespace quantd::wire

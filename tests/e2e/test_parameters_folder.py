@@ -1,0 +1,300 @@
+"""The folder of stored parameters: replicas that share it, volumes that can't be written, and what else may lie there."""
+
+import hashlib
+import os
+import random
+import shutil
+import signal
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+from sets import UNIT, X, check_file, code_of, embeddings_set, file_of, put, quantize_set, stub_of
+from support import parameters_pb2 as pp, pb, wait_for
+
+# As nobody, who may not write what root owns.
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def use(server, reference, **keywords):
+    return server.stub.Quantize(pb.QuantizeRequest(x=X, parameters=reference), timeout=20, **keywords)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "sets"
+    made.mkdir()
+    return made
+
+
+def test_replicas_see_each_others_sets(start, folder):
+    one, two = start(f"--parameters_dir={folder}"), start(f"--parameters_dir={folder}")
+    reference = put(one, "shared", quantize_set(0.5))
+    assert use(two, reference).parameters == reference
+    assert use(two, "shared").parameters == reference
+    second = put(two, "shared", quantize_set(0.25))
+    assert code_of(one.stub.Quantize, pb.QuantizeRequest(x=X, parameters="shared"))[0] == "INVALID_ARGUMENT"
+    assert use(one, second).y != use(one, reference).y
+    # What one has in memory it goes on having; the other, which has not, says so.
+    file_of(folder, reference).unlink()
+    assert use(two, reference).parameters == reference
+    three = start(f"--parameters_dir={folder}")
+    assert code_of(three.stub.Quantize, pb.QuantizeRequest(x=X, parameters=reference))[0] == "NOT_FOUND"
+    assert put(three, "shared", quantize_set(0.5)) == reference
+    assert use(three, reference).y == use(two, reference).y
+
+
+def test_two_writers_of_one_set(start, folder):
+    one, two = start(f"--parameters_dir={folder}"), start(f"--parameters_dir={folder}")
+    for i in range(100):
+        parameters = quantize_set(np.full(1000, 1 + i, np.float32), axis=0)
+        found, barrier = [], threading.Barrier(2)
+
+        def store(server):
+            barrier.wait(10)
+            found.append(put(server, "raced", parameters))
+
+        threads = [threading.Thread(target=store, args=[server]) for server in (one, two)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert len(found) == 2 and found[0] == found[1]
+        check_file(folder, found[0])
+    assert len(list(folder.iterdir())) == 100
+
+
+def test_files_that_change_under_many_readers(start, folder):
+    """64 threads use sets whose files vanish, are cut, replaced and have bits turned: the right answer, or NOT_FOUND."""
+    server, writer = start(f"--parameters_dir={folder}"), start(f"--parameters_dir={folder}")
+    # More than fit into memory, so that files are read again and again.
+    sets = [quantize_set(np.full(1 << 20, 0.5 * (1 + i), np.float32), axis=0) for i in range(24)]
+    references = [put(writer, f"s{i}", each, timeout=60) for i, each in enumerate(sets)]
+    good = [file_of(folder, each).read_bytes() for each in references]
+    small = [put(writer, f"t{i}", quantize_set(0.5 + i)) for i in range(40)]
+    expected = [use(writer, each).y.raw_data for each in small]
+    ends = time.monotonic() + 12
+    wrong, counts = [], {"good": 0, "NOT_FOUND": 0}
+
+    def work(seed):
+        source = random.Random(seed)
+        while time.monotonic() < ends:
+            i = source.randrange(len(small))
+            try:
+                if source.random() < 0.05:
+                    j = source.randrange(len(references))
+                    server.stub.Quantize(pb.QuantizeRequest(x=X, parameters=references[j]), timeout=30)
+                else:
+                    answer = use(server, small[i])
+                    if answer.y.raw_data != expected[i] or answer.parameters != small[i]:
+                        wrong.append((i, answer))
+                    counts["good"] += 1
+            except grpc.RpcError as error:
+                code = error.code().name
+                # The large ones have a scale that does not go with x; and too many at a time are for later.
+                if code == "INVALID_ARGUMENT" and "scale" in error.details() or code == "UNAVAILABLE":
+                    continue
+                if code != "NOT_FOUND":
+                    wrong.append((code, error.details()))
+                counts["NOT_FOUND"] += 1
+
+    threads = [threading.Thread(target=work, args=[seed]) for seed in range(64)]
+    for thread in threads:
+        thread.start()
+    source = random.Random(5)
+    while time.monotonic() < ends:
+        i = source.randrange(len(references))
+        path = file_of(folder, references[i])
+        what = source.randrange(4)
+        if what == 0:
+            path.unlink(missing_ok=True)
+        elif what == 1 and path.exists():
+            os.truncate(path, source.randrange(len(good[i])))
+        elif what == 2:
+            data = bytearray(good[i])
+            data[source.randrange(len(data))] ^= 1 << source.randrange(8)
+            path.write_bytes(data)
+        else:
+            path.write_bytes(good[i])
+        shutil.rmtree(folder / "nothing", ignore_errors=True)
+        time.sleep(0.01)
+    for thread in threads:
+        thread.join(60)
+    assert not wrong, wrong[:3]
+    assert counts["good"] > 100, counts
+    # Put mends what is broken.
+    for i, each in enumerate(references):
+        assert put(writer, f"s{i}", sets[i], timeout=60) == each
+        assert file_of(folder, each).read_bytes() == good[i]
+    # 64 MiB of sets, and as much again while they are used and read.
+    assert server.status()["VmHWM"] < 600 << 10
+
+
+def test_what_is_no_set(start, folder, tmp_path):
+    server = start(f"--parameters_dir={folder}")
+    data = quantize_set(0.5).SerializeToString()
+
+    def name_of(contents):
+        return f"odd@{hashlib.sha256(contents).hexdigest()}.quantd"
+
+    outside = tmp_path / "outside"
+    outside.write_bytes(data)
+    not_canonical = data + b"\xf8\x07\x01"
+    not_a_set = b"something else"
+    with_x = pp.ParameterSet(quantize=pb.QuantizeRequest(x=X)).SerializeToString()
+    for contents in (not_canonical, not_a_set, b"", with_x):
+        (folder / name_of(contents)).write_bytes(contents)
+    huge = hashlib.sha256(b"huge").hexdigest()
+    with open(folder / f"odd@{huge}.quantd", "wb") as file:
+        file.truncate(1 << 40)
+    pipe, other, link, dangling, loop = (hashlib.sha256(word).hexdigest() for word in (b"pipe", b"dir", b"link", b"dangling", b"loop"))
+    os.mkfifo(folder / f"odd@{pipe}.quantd")
+    (folder / f"odd@{other}.quantd").mkdir()
+    (folder / f"odd@{link}.quantd").symlink_to("/dev/zero")
+    (folder / f"odd@{dangling}.quantd").symlink_to("nothing")
+    (folder / f"odd@{loop}.quantd").symlink_to(f"odd@{loop}.quantd")
+    (folder / name_of(data)).symlink_to(outside)
+    digests = [hashlib.sha256(each).hexdigest() for each in (not_canonical, not_a_set, b"", with_x, data)]
+    for digest in [*digests, huge, pipe, other, link, dangling, loop]:
+        code, text = code_of(server.stub.Quantize, pb.QuantizeRequest(x=X, parameters=f"odd@sha256:{digest}"))
+        assert code == "NOT_FOUND", (digest, code, text)
+    assert wait_for(lambda: "bad file of parameters" in server.log() and f"odd@{pipe}.quantd" in server.log(), 5, "a line in the log")
+    # A set of that name takes the place of what is in its way.
+    assert put(server, "odd", quantize_set(0.5)) == f"odd@sha256:{digests[-1]}"
+    check_file(folder, f"odd@sha256:{digests[-1]}")
+    assert outside.read_bytes() == data
+    # Other names are nobody's sets.
+    for stranger in ("README", f".a@{pipe}.quantd", f"A@{pipe}.quantd", f"a@{pipe}.quantd~", f"a@{pipe[:-1]}.quantd", f"a@{pipe.upper()}.quantd"):
+        (folder / stranger).write_bytes(data)
+    listed = stub_of(server).ListParameters(pp.ListParametersRequest(), timeout=10).references
+    assert all(each.startswith("odd@sha256:") for each in listed)
+
+
+def test_the_log_is_not_flooded(start, folder):
+    server = start(f"--parameters_dir={folder}")
+    digest = hashlib.sha256(b"bad").hexdigest()
+    (folder / f"bad@{digest}.quantd").write_bytes(b"worse")
+    for _ in range(200):
+        assert code_of(server.stub.Quantize, pb.QuantizeRequest(x=X, parameters=f"bad@sha256:{digest}"))[0] == "NOT_FOUND"
+    assert server.log().count("bad file of parameters") < 40
+
+
+def test_a_config_map(start, tmp_path):
+    """kubelet's layout: each file is a link to one in ..data, which is a link to a folder that is replaced as a whole."""
+    maker = tmp_path / "maker"
+    maker.mkdir()
+    references = [put(start(f"--parameters_dir={maker}"), "mapped", quantize_set(scale)) for scale in (0.5, 0.25)]
+    volume = tmp_path / "volume"
+    volume.mkdir()
+
+    def mount(stamp, reference):
+        (volume / stamp).mkdir()
+        name = file_of(maker, reference).name
+        shutil.copy(file_of(maker, reference), volume / stamp / name)
+        (volume / "..data_tmp").symlink_to(stamp)
+        os.replace(volume / "..data_tmp", volume / "..data")
+        (volume / name).symlink_to(f"..data/{name}")
+
+    mount("..2026_11_23_00_00_00.1", references[0])
+    volume.chmod(0o755)
+    server = start(f"--parameters_dir={volume}")
+    assert use(server, references[0]).parameters == references[0]
+    assert use(server, "mapped").parameters == references[0]
+    mount("..2026_11_23_00_01_00.2", references[1])
+    file_of(volume, references[0]).unlink()
+    assert use(server, references[1]).parameters == references[1]
+    assert use(server, "mapped").parameters == references[1]
+    assert list(stub_of(server).ListParameters(pp.ListParametersRequest(), timeout=10).references) == [references[1]]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
+def test_a_folder_that_may_not_be_written(start, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("readonly")
+    reference = put(start(f"--parameters_dir={folder}"), "fixed", quantize_set(0.5))
+    above = folder
+    while above != above.parent and str(above).startswith("/tmp/"):
+        above.chmod(0o755)
+        above = above.parent
+        if above == above.parent.parent / "tmp":
+            break
+    home = tmp_path_factory.mktemp("nobody")
+    from support import Server
+
+    home.chmod(0o777)
+    (home / "server").mkdir(mode=0o777)
+    (home / "server").chmod(0o777)
+    server = Server(home / "server", f"--parameters_dir={folder}", before=NOBODY)
+    try:
+        assert use(server, reference).parameters == reference
+        code, text = code_of(stub_of(server).PutParameters, pp.PutParametersRequest(name="a", parameters=quantize_set()))
+        assert code == "FAILED_PRECONDITION" and "--parameters_dir" in text
+        # What is there need not be written.
+        assert put(server, "fixed", quantize_set(0.5)) == reference
+    finally:
+        assert server.stop() == 0
+
+
+def test_five_thousand_sets(start, folder):
+    server = start(f"--parameters_dir={folder}")
+    template = file_of(folder, put(server, "n", quantize_set(0.5))).read_bytes()
+    file_of(folder, "n@sha256:" + hashlib.sha256(template).hexdigest()).unlink()
+    names = []
+    for i in range(5000):
+        digest = hashlib.sha256(template).hexdigest()
+        names.append(f"n{i:04}@sha256:{digest}")
+        os.link(folder / "first", file_of(folder, names[-1])) if i else (folder / "first").write_bytes(template)
+    os.link(folder / "first", file_of(folder, names[0]))
+    stub = stub_of(server)
+    listed = stub.ListParameters(pp.ListParametersRequest(), timeout=20).references
+    assert list(listed) == names[:4096]
+    assert list(stub.ListParameters(pp.ListParametersRequest(prefix="n4"), timeout=20).references) == names[4000:]
+    assert use(server, "n4999").parameters == names[4999]
+    server.stub.GetServerInfo(pb.GetServerInfoRequest(), timeout=10)
+
+
+def test_killed_while_it_stores(start, folder):
+    """A server that is killed in the middle leaves whole sets, and nothing else that has a set's name."""
+    parameters = [quantize_set(np.full(200_000 + i, 0.5, np.float32), axis=0) for i in range(40)]
+    for round_ in range(6):
+        server = start(f"--parameters_dir={folder}")
+        stub = stub_of(server)
+        calls = [stub.PutParameters.future(pp.PutParametersRequest(name="k", parameters=each)) for each in parameters]
+        time.sleep(0.02 + 0.04 * round_)
+        server.signal(signal.SIGKILL)
+        server.process.wait(10)
+        done = sum(call.exception() is None for call in calls)
+        files = [path for path in folder.iterdir() if not path.name.startswith(".")]
+        assert len(files) >= done
+        for path in files:
+            assert hashlib.sha256(path.read_bytes()).hexdigest() in path.name
+        for path in files:
+            path.unlink()
+    left = [path for path in folder.iterdir()]
+    assert all(path.name.endswith(".quantd-new") for path in left)
+    # Old ones go with the next start.
+    for path in left:
+        os.utime(path, (1, 1))
+    server = start(f"--parameters_dir={folder}")
+    assert not list(folder.iterdir())
+    check_file(folder, put(server, "k", embeddings_set(recipe=UNIT)))
+
+
+def test_a_folder_that_is_none(tmp_path):
+    from support import run
+
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "nothing", tmp_path / "file"):
+        code, _, error = run(f"--parameters_dir={path}", "--listen=127.0.0.1:0", "--http_listen=")
+        assert code == 2 and "--parameters_dir" in error and str(path) in error
+
+
+def test_draining_with_calls_that_name_sets(start, folder):
+    server = start(f"--parameters_dir={folder}")
+    reference = put(server, "d", quantize_set(0.5))
+    calls = [server.stub.Quantize.future(pb.QuantizeRequest(x=X, parameters=reference)) for _ in range(50)]
+    server.signal()
+    for call in calls:
+        assert call.exception(20) is None or call.code().name == "UNAVAILABLE"
+    assert server.process.wait(20) == 0

@@ -1,0 +1,247 @@
+"""quantctl calibrate: every kind of file, here and on a server of small messages with the same bytes; ranges that embeddings take."""
+
+import json
+import os
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from calibration import calibrated
+from quantctl import quantctl, raw_tensors
+from support import Server
+
+RNG = np.random.default_rng(21)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("small"), "--max_message_bytes=262144")
+    yield server
+    assert server.stop() == 0
+
+
+@pytest.fixture
+def ctl(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, code=0, address=None):
+        got, out, err = quantctl(*arguments, address=address)
+        assert got == code, f"exit {got}: {out}{err}"
+        return err if code else out
+
+    return run
+
+
+def fvecs(path, x):
+    with open(path, "wb") as file:
+        for row in x:
+            file.write(np.int32(len(row)).tobytes() + row.tobytes())
+
+
+def jsonl(path, x, column=None):
+    with open(path, "w") as file:
+        for number, row in enumerate(x.tolist()):
+            file.write(json.dumps({"id": number, column: row, "text": "a\u2028b"} if column else row) + "\n\n")
+
+
+def read(path):
+    """name -> array, and what the metadata says of the calibration."""
+    with safe_open(path, "numpy") as file:
+        said = json.loads(file.metadata()["quantd.calibration"])
+        return {name: file.get_tensor(name) for name in file.keys()}, said
+
+
+@pytest.mark.parametrize("method, kind, symmetry, axis", [
+    ("min-max", "uint8", None, -1), ("min-max", "int8", "symmetric", None), ("percentile", "int8", "symmetric", 0),
+    ("percentile", "uint8", "asymmetric", 1), ("min-max", "float8e4m3fn", None, 1),
+])
+def test_here_and_in_pieces_on_a_server(ctl, small, method, kind, symmetry, axis):
+    x = (RNG.standard_normal((300, 700)) * 3).astype(np.float32)
+    for number, part in enumerate(np.array_split(x, 3, axis=1 if axis == 0 else 0)):
+        np.save(f"x{number}.npy", np.asfortranarray(part) if number == 1 else part)
+    arguments = ["calibrate", "x0.npy", "x1.npy", "x2.npy", f"--method={method}", f"--type={kind}", "--json"]
+    arguments += [f"--symmetry={symmetry}"] if symmetry else []
+    arguments += [f"--axis={axis}"] if axis is not None else []
+    arguments += ["--percentile=99"] if method == "percentile" else []
+    # The state of bins of so many channels is larger than the small server's answers may be.
+    states = [[f"--state_out={name}.state"] if method == "min-max" else [] for name in ("here", "there")]
+    here = json.loads(ctl(*arguments, "-o", "here.safetensors", "--threads=1", *states[0]))
+    there = json.loads(ctl(*arguments, "-o", "there.safetensors", *states[1], address=small.address))
+    assert open("here.safetensors", "rb").read() == open("there.safetensors", "rb").read()
+    assert method != "min-max" or open("here.state", "rb").read() == open("there.state", "rb").read()
+    ranges, scale, zero_point = calibrated(x, method, kind, None if symmetry is None else symmetry == "symmetric", axis, 99)
+    found, said = read("here.safetensors")
+    assert found["range"].tobytes() == ranges.tobytes() and found["range"].shape == ranges.shape
+    assert found["scale"].tobytes() == scale.tobytes() and found["scale"].shape == scale.shape
+    assert ("zero_point" in found) == (zero_point is not None)
+    if zero_point is not None:
+        assert (found["zero_point"] == zero_point).all() and found["zero_point"].dtype == kind
+    assert said["method"] == method and said["type"] == kind and said["elements"] == x.size and said.get("axis") == axis
+    for document in (here, there):
+        assert document["elements"] == x.size and document["channels"] == scale.size and document["inputs"] == ["x0.npy", "x1.npy", "x2.npy"]
+
+
+def test_files_of_every_kind_are_the_same(ctl, small):
+    x = RNG.standard_normal((90, 33)).astype(np.float32)
+    np.save("x.npy", x)
+    np.save("double.npy", x.astype(np.float64))
+    fvecs("x.fvecs", x)
+    jsonl("plain.jsonl", x)
+    jsonl("named.jsonl", x, "vector")
+    jsonl("x.jsonl", x, "embedding")
+    save_file({"a": x[:50], "b": x[50:], "other": x * 9}, "x.safetensors")
+    cases = [["x.npy"], ["double.npy"], ["x.fvecs"], ["plain.jsonl"], ["named.jsonl", "--column=vector"], ["x.jsonl"], ["x.safetensors", "--only=^[ab]$"]]
+    wanted = None
+    for number, case in enumerate(cases):
+        for address in (None, small.address):
+            ctl("calibrate", *case, "-o", "r.safetensors", "--axis=-1", "--method=mse", "--type=int8", "--force", "--quiet", address=address)
+            bytes_now = open("r.safetensors", "rb").read()
+            wanted = wanted or bytes_now
+            assert bytes_now == wanted, case
+
+
+def test_types_of_x(ctl):
+    x = RNG.standard_normal(1000).astype(np.float32) * 50
+    for kind in (np.float16, ml_dtypes.bfloat16, np.int32):
+        save_file({"x": x.astype(kind)}, "x.safetensors")
+        ctl("calibrate", "x.safetensors", "-o", "r.safetensors", "--force")
+        assert (read("r.safetensors")[0]["range"] == calibrated(x.astype(kind))[0]).all()
+
+
+def test_packed_zero_points(ctl):
+    x = RNG.uniform(-1, 3, (20, 5)).astype(np.float32)
+    np.save("x.npy", x)
+    ctl("calibrate", "x.npy", "-o", "r.safetensors", "--axis=1", "--type=uint4")
+    _, _, zero_point = calibrated(x, output_type="uint4", axis=1)
+    packed = raw_tensors("r.safetensors")["zero_point"][2]
+    assert [(packed[i // 2] >> 4 * (i % 2)) & 15 for i in range(5)] == zero_point.tolist()
+
+
+def test_states_are_what_was_seen(ctl, small):
+    x = RNG.standard_normal((600, 8)).astype(np.float32)
+    x[3, 3] = np.nan
+    np.save("whole.npy", x)
+    np.save("a.npy", x[:100])
+    np.save("b.npy", x[100:])
+    flags = ["--axis=-1", "--method=percentile", "--non-finite=ignore", "--force"]
+    ctl("calibrate", "whole.npy", "-o", "whole.safetensors", "--state-out=whole.state", *flags)
+    ctl("calibrate", "b.npy", "-o", "b.safetensors", "--state-out=b.state", *flags)
+    for address in (None, small.address):
+        ctl("calibrate", "a.npy", "--state=b.state", "-o", "both.safetensors", "--state-out=both.state", *flags, address=address)
+        assert open("both.safetensors", "rb").read() == open("whole.safetensors", "rb").read()
+        assert open("both.state", "rb").read() == open("whole.state", "rb").read()
+        ctl("calibrate", "--state=whole.state", "-o", "again.safetensors", *flags, address=address)
+        assert open("again.safetensors", "rb").read() == open("whole.safetensors", "rb").read()
+    assert read("whole.safetensors")[1]["non_finite_elements"] == 1
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_embeddings_with_ranges_of_their_own(ctl, small, kind):
+    x = RNG.standard_normal((400, 96)).astype(np.float32)
+    np.save("x.npy", x)
+    jsonl("x.jsonl", x)
+    preset = f"--preset=sentence-transformers-{kind}"
+    step = (x.max(axis=0) - x.min(axis=0)) / np.float32(255)
+    wanted = np.clip(np.floor((x - x.min(axis=0)) / step), 0, 255)
+    wanted = wanted.astype(np.uint8) if kind == "uint8" else (wanted - 128).astype(np.int8)
+    for address in (None, small.address):
+        for name in ("x.npy", "x.jsonl"):
+            out = ctl("embeddings", "quantize", name, "-o", "y.npy", preset, "--calibrate", "--force", address=address)
+            assert "wrote y.ranges.safetensors" in out
+            assert (np.load("y.npy") == wanted).all() and np.load("y.npy").dtype == wanted.dtype
+    found, _ = read("y.ranges.safetensors")
+    assert (found["range"] == [x.min(axis=0), x.max(axis=0)]).all()
+    # What was stored, and what calibrate writes, give the same codes for others.
+    ctl("calibrate", "x.npy", "-o", "r.safetensors", "--axis=-1")
+    for ranges in ("y.ranges.safetensors", "r.safetensors"):
+        ctl("embeddings", "quantize", "x.npy", "-o", "z.npy", preset, f"--ranges={ranges}", "--force")
+        assert (np.load("z.npy") == wanted).all()
+    # Of the first dimensions only.
+    ctl("embeddings", "quantize", "x.npy", "-o", "cut.npy", preset, "--calibrate", "--dimensions=10", "--ranges-out=cut.safetensors")
+    assert (np.load("cut.npy") == wanted[:, :10]).all()
+
+
+def test_what_is_wrong_is_said_in_a_line(ctl):
+    np.save("x.npy", np.float32([[1, np.nan, 3]]))
+    np.save("good.npy", np.ones((2, 3), np.float32))
+    np.save("other.npy", np.ones((2, 4), np.float32))
+    np.save("bytes.npy", np.ones(4, np.uint8))
+    save_file({"a": np.ones(2, np.float32), "b": np.ones(2, np.float32)}, "two.safetensors")
+    open("junk.state", "wb").write(b"QDC1\1")
+    open("x.parquet", "wb").write(b"PAR1")
+    go = ["-o", "r.safetensors"]
+    spoiled = ["embeddings", "quantize", "good.npy", "-o", "y.npy"]
+    cases = [
+        (["calibrate", *go], 2, "no FILE and no --state"),
+        (["calibrate", "good.npy"], 2, "--output"),
+        (["calibrate", "gone.npy", *go], 2, "gone.npy"),
+        (["calibrate", "x.npy", *go], 1, "x[1] is nan"),
+        (["calibrate", "bytes.npy", *go], 1, "UINT8"),
+        (["calibrate", "good.npy", "other.npy", "--axis=1", *go], 1, "other.npy"),
+        (["calibrate", "good.npy", "--axis=2", *go], 1, "axis is 2"),
+        (["calibrate", "good.npy", "--percentile=99", *go], 1, "percentile"),
+        (["calibrate", "good.npy", "--method=percentile", "--percentile=5", *go], 1, "percentile is 5"),
+        (["calibrate", "good.npy", "--method=mse", "--type=float8e4m3fn", *go], 1, "MSE"),
+        (["calibrate", "good.npy", "--method=best", *go], 2, "--method"),
+        (["calibrate", "good.npy", "--type=int9", *go], 2, "int9"),
+        (["calibrate", "good.npy", "--type=float", *go], 1, "output_type"),
+        (["calibrate", "two.safetensors", *go], 2, "--only"),
+        (["calibrate", "two.safetensors", "--only=c", *go], 2, "0 tensors"),
+        (["calibrate", "x.parquet", *go], 2, "quantd.arrow"),
+        (["calibrate", "good.npy", "--state=junk.state", *go], 1, "junk.state"),
+        (["calibrate", "good.npy", "--state=gone.state", *go], 2, "gone.state"),
+        (["calibrate", "good.npy", "-o", "good.npy"], 2, "good.npy"),
+        (["calibrate", "two.safetensors", "--only=a", "-o", "two.safetensors", "--force"], 2, "two.safetensors"),
+        (["calibrate", "good.npy", "-o", "r.txt"], 2, "r.txt"),
+        ([*spoiled, "--preset=sentence-transformers-int8", "--calibrate", "--ranges=good.npy"], 2, "--ranges"),
+        ([*spoiled, "--preset=sentence-transformers-int8", "--calibrate", "--normalize"], 2, "--normalize"),
+        ([*spoiled, "--preset=sentence-transformers-int8", "--calibrate", "--ranges-out=r.npy"], 2, "r.npy"),
+        ([*spoiled, "--preset=pgvector", "--calibrate"], 2, "no ranges"),
+        ([*spoiled, "--preset=pgvector", "--ranges-out=r.safetensors"], 2, "--calibrate"),
+        ([*spoiled, "--preset=sentence-transformers-int8", "--ranges=two.safetensors"], 2, "no tensor 'range'"),
+    ]
+    for arguments, code, words in cases:
+        error = ctl(*arguments, code=code)
+        assert words in error and error.count("\n") == 1, (arguments, error)
+    assert not os.path.exists("r.safetensors") and not os.path.exists("y.npy")
+
+
+@pytest.mark.parametrize("text, words", [
+    ("[1, 2]\n[3]\n", "line 2 has 1 numbers, the first has 2"),
+    ("[1, 2]\n[1, 2, 3]\n", "line 2 has 3 numbers, the first has 2"),
+    ("[1, 2\n", "line 1 is no JSON"),
+    ("[1, NaN]\n", "line 1 is no JSON"),
+    ("\n\n[1, null]\n", "line 3 has something that is no number at 1"),
+    ("[]\n", "line 1 has no array of numbers"),
+    ("7\n", "line 1 has no array of numbers"),
+    ('{"vector": [1]}\n', 'no "embedding" (--column names another)'),
+    ('{"embedding": "x"}\n', "line 1 has no array of numbers"),
+    ("[1, 2, 3, 4, 5, 6, 7, 8]\n" + "\n".join("7777777"), "cannot all have the 8 numbers"),
+    ("[" * 100_000 + "\n", "line 1 is no JSON"),
+    ("[1, 1e999]\n", "line 1"),
+    ("\x00\xff\n", "line 1 is no JSON"),
+], ids=range(13))
+def test_jsonl_that_lies(ctl, text, words):
+    open("x.jsonl", "w", encoding="latin-1").write(text)
+    error = ctl("calibrate", "x.jsonl", "-o", "r.safetensors", code=2)
+    assert words in error and "x.jsonl" in error and error.count("\n") == 1
+
+
+def test_jsonl_without_lines_and_without_an_end(ctl):
+    open("x.jsonl", "w").write("\n  \n[0.5, -1]")
+    ctl("calibrate", "x.jsonl", "-o", "r.safetensors")
+    assert (read("r.safetensors")[0]["range"] == [-1, 0.5]).all()
+    open("x.jsonl", "w").write("")
+    ctl("calibrate", "x.jsonl", "-o", "r.safetensors", "--force")
+    assert (read("r.safetensors")[0]["range"] == 0).all()
+
+
+def test_an_npy_of_ranges(ctl):
+    x = RNG.standard_normal((50, 3)).astype(np.float32)
+    np.save("x.npy", x)
+    ctl("calibrate", "x.npy", "-o", "r.npy", "--axis=-1")
+    assert (np.load("r.npy") == [x.min(axis=0), x.max(axis=0)]).all() and np.load("r.scale.npy").shape == (3,)
+    ctl("embeddings", "quantize", "x.npy", "-o", "y.npy", "--preset=sentence-transformers-uint8", "--ranges=r.npy")
