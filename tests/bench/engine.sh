@@ -15,3 +15,6 @@ build_tree release engine_core -- -DQUANTD_BUILD_TESTS=ON
 printf '\n## The engine in Python beside the core and ONNX Runtime\n\n'
 "$QUANTD_BUILD/venv-engine/bin/python" "$here/engine_bench.py" --core="$QUANTD_BUILD/release/tests/bench/libengine_core.so" \
   --json="$QUANTD_BUILD/bench/engine.json" "$@"
+
+printf '\n## Embeddings in Python beside the packages whose codes they are\n\n'
+"$QUANTD_BUILD/venv-engine/bin/python" "$here/embeddings_bench.py"

@@ -1,18 +1,20 @@
 # libquantd_core.so: against the core with random requests; from Python, with every argument wrong; installed, from C.
-quantd_core_test(c c/c_test.cc)
+quantd_core_test(c c/c_test.cc c/c_embeddings_test.cc)
 target_link_libraries(core_c_test PRIVATE quantd::core_c)
 
 # No interpreter of the target's is there in a cross build, and none that a ThreadSanitizer could be put into.
 if(NOT CMAKE_CROSSCOMPILING AND NOT QUANTD_SANITIZE STREQUAL "thread")
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
-  add_test(NAME core.c.hostile
-    COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/c/hostile.py $<TARGET_FILE:quantd_core_c>)
-  set_tests_properties(core.c.hostile PROPERTIES LABELS unit TIMEOUT 300)
+  foreach(program hostile hostile_embeddings)
+    add_test(NAME core.c.${program}
+      COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/c/${program}.py $<TARGET_FILE:quantd_core_c>)
+  endforeach()
+  set_tests_properties(core.c.hostile core.c.hostile_embeddings PROPERTIES LABELS unit TIMEOUT 300)
   if(QUANTD_SANITIZE STREQUAL "address")
     # The interpreter is no sanitized program: the runtime is loaded before it, and what Python leaves behind is not looked at.
     execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libasan.so
       OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
-    set_tests_properties(core.c.hostile PROPERTIES
+    set_tests_properties(core.c.hostile core.c.hostile_embeddings PROPERTIES
       ENVIRONMENT "LD_PRELOAD=${runtime};ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
   endif()
 endif()

@@ -27,6 +27,35 @@ TEST(CalibrateState, OfNothingButZeros) {
                                             21));
 }
 
+// A large tensor is counted by the upper halves of its values, small ones by their bins.
+TEST(CalibrateState, LargeTensorsAreCountedLikeSmallOnes) {
+  std::mt19937 random = SeededRandom(6);
+  for (int round = 0; round < 8; ++round) {
+    const CalibrationOptions options = {.method = CalibrationMethod::kPercentile,
+                                        .non_finite = NonFinite::kIgnore};
+    std::vector<float> values = SomeValues(random, (1 << 18) + random() % 3000);
+    if (round % 2 == 0) {
+      for (size_t i = 0; i < 100; ++i)
+        values[random() % values.size()] = i % 2 == 0 ? NAN : INFINITY;
+    }
+    Calibrator small = MakeCalibrator(options);
+    for (size_t at = 0; at < values.size(); at += 50000) {
+      const auto end =
+          values.begin() + static_cast<std::ptrdiff_t>(std::min(at + 50000, values.size()));
+      const std::vector<float> some(values.begin() + static_cast<std::ptrdiff_t>(at), end);
+      ASSERT_TRUE(small.Add(View(some), Executor(1), Never).ok());
+    }
+    for (const int threads : {1, 2}) {
+      Calibrator large = MakeCalibrator(options);
+      ASSERT_TRUE(large.Add(View(values), Executor(threads), Never).ok());
+      ASSERT_EQ(large.State(), small.State()) << "round " << round << ", threads " << threads;
+    }
+    Calibrator rejects = MakeCalibrator({.method = CalibrationMethod::kPercentile});
+    const absl::Status status = rejects.Add(View(values), Executor(1), Never);
+    ASSERT_EQ(status.ok(), round % 2 == 1) << status;
+  }
+}
+
 TEST(CalibrateState, OneThatChangedIsRefusedOrMeansWhatItSays) {
   std::mt19937 random = SeededRandom(4);
   int refused = 0;

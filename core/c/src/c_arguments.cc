@@ -175,4 +175,37 @@ absl::StatusOr<DynamicQuantizeParameters> ToDynamicQuantize(const quantd_paramet
   return result;
 }
 
+absl::StatusOr<QuantizeEmbeddingsParameters> ToEmbeddings(const quantd_embeddings& embeddings) {
+  QuantizeEmbeddingsParameters result;
+  absl::StatusOr<TensorView> x = ToTensor(
+      {embeddings.x_type, embeddings.x_rank, embeddings.x_shape, embeddings.x, embeddings.x_size},
+      "x");
+  if (!x.ok()) return x.status();
+  result.x = *std::move(x);
+  if (embeddings.ranges != nullptr) {
+    absl::StatusOr<TensorView> ranges = ToTensor(*embeddings.ranges, "ranges");
+    if (!ranges.ok()) return ranges.status();
+    result.ranges = *std::move(ranges);
+  }
+  absl::Status status = CheckChoice(embeddings.recipe, 5, "recipe");
+  if (status.ok()) status = CheckChoice(embeddings.normalize, 2, "normalize");
+  if (status.ok()) status = CheckChoice(embeddings.non_finite, 3, "non_finite");
+  if (status.ok()) status = CheckChoice(embeddings.bit_order, 3, "bit_order");
+  if (status.ok()) status = CheckChoice(embeddings.bit_threshold, 3, "bit_threshold");
+  if (status.ok()) status = CheckChoice(embeddings.signed_bits, 3, "signed_bits");
+  if (status.ok()) status = CheckChoice(embeddings.reserved, 1, "reserved");
+  if (!status.ok()) return status;
+  // The numbers are those of the core's enumerations.
+  result.recipe = static_cast<EmbeddingRecipe>(embeddings.recipe);
+  result.output_type = static_cast<DataType>(embeddings.output_type);
+  result.dimensions = embeddings.dimensions;
+  result.normalize = embeddings.normalize != 0;
+  result.bit_order = static_cast<BitOrder>(embeddings.bit_order);
+  result.bit_threshold = static_cast<BitThreshold>(embeddings.bit_threshold);
+  result.signed_bits = static_cast<SignedBits>(embeddings.signed_bits);
+  if (embeddings.non_finite == QUANTD_NON_FINITE_IGNORE) result.non_finite = NonFinite::kIgnore;
+  result.report_error = embeddings.report != nullptr;
+  return result;
+}
+
 }  // namespace quantd::c

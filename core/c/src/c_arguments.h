@@ -14,6 +14,7 @@
 #include "quantd/core.h"
 #include "quantd/field_error.h"
 #include "quantd/parameters.h"
+#include "quantd/quantization_error.h"
 
 namespace quantd::c {
 
@@ -50,6 +51,13 @@ absl::StatusOr<absl::Span<uint8_t>> BytesAt(const void* data, uint64_t size,
 absl::StatusOr<QuantizeParameters> ToQuantize(const quantd_parameters& parameters);
 absl::StatusOr<DequantizeParameters> ToDequantize(const quantd_parameters& parameters);
 absl::StatusOr<DynamicQuantizeParameters> ToDynamicQuantize(const quantd_parameters& parameters);
+// x is where the caller has it.
+absl::StatusOr<QuantizeEmbeddingsParameters> ToEmbeddings(const quantd_embeddings& embeddings);
+
+inline quantd_report ToReport(const QuantizationError& error) {
+  return {error.sqnr_db, error.mean_squared_error, error.max_absolute_error,
+          error.saturated_elements, error.non_finite_elements};
+}
 
 }  // namespace quantd::c
 

@@ -3,6 +3,7 @@
 
 #include "c_arguments.h"
 #include "c_error.h"
+#include "c_places.h"
 #include "c_plan.h"
 #include "c_pools.h"
 #include "quantd/dequantize.h"
@@ -12,31 +13,8 @@
 namespace quantd::c {
 namespace {
 
-struct Place {
-  absl::string_view field;
-  absl::Span<uint8_t> bytes;
-};
-
 // x first, then the outputs.
 using Places = std::array<Place, 5>;
-
-absl::Status CheckApart(const Places& places) {
-  for (size_t output = 1; output < places.size(); ++output) {
-    const absl::Span<uint8_t> a = places[output].bytes;
-    for (size_t other = 0; other < output; ++other) {
-      const absl::Span<uint8_t> b = places[other].bytes;
-      const auto begin_a = reinterpret_cast<uintptr_t>(a.data());
-      const auto begin_b = reinterpret_cast<uintptr_t>(b.data());
-      if (a.empty() || b.empty()) continue;
-      if (begin_a >= begin_b + b.size() || begin_b >= begin_a + a.size()) continue;
-      return FieldError(places[output].field,
-                        absl::StrCat(places[output].field, " (", a.size(), " bytes at ",
-                                     absl::Hex(begin_a), ") overlaps ", places[other].field, " (",
-                                     b.size(), " bytes at ", absl::Hex(begin_b), ")"));
-    }
-  }
-  return absl::OkStatus();
-}
 
 absl::StatusOr<Places> FindPlaces(const quantd_plan& plan, const quantd_call& call) {
   const PlanBase& base = plan.base();
@@ -66,14 +44,12 @@ absl::StatusOr<Places> FindPlaces(const quantd_plan& plan, const quantd_call& ca
     if (!bytes.ok()) return bytes.status();
     places[i] = {one.field, *bytes};
   }
-  if (absl::Status status = CheckApart(places); !status.ok()) return status;
+  if (absl::Status status = CheckApart(places, 1); !status.ok()) return status;
   return places;
 }
 
 absl::Status CheckCall(const quantd_plan& plan, const quantd_call& call) {
-  if (call.threads < 0) {
-    return FieldError("threads", absl::StrCat("threads is ", call.threads, ", 0 is the least"));
-  }
+  if (absl::Status status = CheckThreads(call.threads); !status.ok()) return status;
   if (plan.report_error() != (call.report != nullptr)) {
     return FieldError("report",
                       absl::StrCat("report is ", call.report == nullptr ? "" : "not ",
@@ -87,9 +63,7 @@ absl::Status Execute(const quantd_plan& plan, const quantd_call& call, const Pla
   const ByteChunks x(places[0].bytes);
   const absl::Span<uint8_t> y = places[1].bytes;
   const Executor& pool = PoolOf(call.threads);
-  const auto interrupted = [flag = call.cancelled] {
-    return flag != nullptr && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
-  };
+  const auto interrupted = [flag = call.cancelled] { return IsSet(flag); };
   switch (plan.operation()) {
     case QUANTD_QUANTIZE:
       return Quantize(std::get<QuantizePlan>(plan.plan), x, pool, interrupted, y, error);
@@ -112,8 +86,7 @@ absl::Status Run(const quantd_plan& plan, const quantd_call& call) {
   QuantizationError error;
   absl::Status status = Execute(plan, call, *places, plan.report_error() ? &error : nullptr);
   if (status.ok() && call.report != nullptr) {
-    *call.report = {error.sqnr_db, error.mean_squared_error, error.max_absolute_error,
-                    error.saturated_elements, error.non_finite_elements};
+    *call.report = ToReport(error);
   }
   return status;
 }

@@ -14,7 +14,7 @@ namespace quantd {
 
 // Checks everything about the request but the elements of x. INVALID_ARGUMENT with a field ("x",
 // "recipe", "ranges", "output_type", "dimensions", "bit_order", "bit_threshold", "signed_bits",
-// "report_error") when something is wrong. Memory: at most 16 bytes a dimension of `ranges`.
+// "report_error") when something is wrong. Memory: 12 bytes a dimension of `ranges`.
 absl::StatusOr<QuantizeEmbeddingsPlan> PlanQuantizeEmbeddings(
     const QuantizeEmbeddingsParameters& parameters);
 

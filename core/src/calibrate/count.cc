@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "calibrate/float_reader.h"
+#include "calibrate/tally.h"
 #include "pool/watch.h"
 #include "quantd/field_error.h"
 
@@ -20,6 +21,9 @@ constexpr int64_t kTile = 1024;
 // counts stay in the second-level cache, and the batch in the first.
 constexpr int64_t kColumns = 256;
 constexpr int64_t kBatch = 8192;
+
+// Elements of a task that are worth a tally.
+constexpr int64_t kMany = 1 << 17;
 
 // What all tasks share.
 struct Job {
@@ -78,6 +82,36 @@ void CountRuns(Job& job, int64_t begin, int64_t end, Channels& to) {
     if (left > 0) continue;
     left = inner;
     channel = channel + 1 == to.size() ? 0 : channel + 1;
+  }
+}
+
+// The same of one channel and many elements.
+void CountMany(Job& job, int64_t begin, int64_t end, Channels& to) {
+  alignas(64) std::array<uint8_t, kTile * 8> buffer;
+  TaskWatch watch(job.watch);
+  while (begin < end) {
+    const int64_t stop = std::min(end, begin + Tally::kMost);
+    Tally tally;
+    if (!tally) return CountRuns(job, begin, end, to);
+    uint64_t non_finite = 0;
+    for (int64_t at = begin; at < stop; at += kTile) {
+      const int64_t elements = std::min(stop - at, kTile);
+      const auto size = static_cast<size_t>(elements);
+      if (watch.StoppedBefore(elements * 4) || job.StopsAt(at)) return;
+      const uint8_t* const x = job.reader.Read(at, elements, buffer.data());
+      const size_t others = job.kernels.find_extremes(x, size, to.low.data(), to.high.data());
+      if (others > 0 && job.rejects) {
+        job.Found(at + static_cast<int64_t>(job.kernels.find_non_finite(x, size)));
+        return;
+      }
+      non_finite += others;
+      tally.Add(x, size, x + size * sizeof(float));
+    }
+    const uint64_t finite = static_cast<uint64_t>(stop - begin) - non_finite;
+    to.non_finite[0] += non_finite;
+    to.finite[0] += finite;
+    tally.AddTo(finite, to.RaiseTop(0));
+    begin = stop;
   }
 }
 
@@ -201,9 +235,14 @@ void CountApart(Job& job, Workers workers, size_t tasks, Channels& channels) {
   const bool lines = HasLines(extents);
   const TaskSplit split(lines ? extents.outer : extents.elements(), UINT64_MAX, ThreadsOf(workers),
                         lines ? 1 : kTile, tasks);
+  const auto parts = static_cast<int64_t>(split.tasks());
+  const bool tallies = channels.size() == 1 && channels.has_bins() &&
+                       extents.elements() / parts >= kMany &&
+                       split.tasks() * Tally::kBytes <= kCountScratch;
   std::vector<Channels> own(split.tasks());
   ForEachTask(workers, split.tasks(), [&](size_t task) {
     own[task] = Channels(channels.size(), channels.has_bins());
+    if (tallies) return CountMany(job, split.begin(task), split.end(task), own[task]);
     if (!lines) return CountRuns(job, split.begin(task), split.end(task), own[task]);
     for (int64_t at = 0; at < extents.channels; at += kColumns) {
       Lines(job, at, std::min(kColumns, extents.channels - at), own[task])

@@ -54,27 +54,64 @@ HWY_INLINE size_t AddElement(const uint8_t* x, float& low, float& high) {
   return 0;
 }
 
-size_t FindExtremes(const uint8_t* x, size_t size, float* low, float* high) {
+// The range of `size` values, a multiple of 4 N, if all are finite; returns whether they are: only
+// then are their products with 0 all 0.
+HWY_INLINE bool FindFiniteExtremes(const uint8_t* x, size_t size, float& low, float& high) {
+  const DF df;
+  const V zero = hn::Zero(df);
+  // Chains that hide the latency.
+  V low_a = hn::Inf(df), low_b = low_a, low_c = low_a, low_d = low_a;
+  V high_a = hn::Neg(low_a), high_b = high_a, high_c = high_a, high_d = high_a;
+  V sum_a = zero, sum_b = zero, sum_c = zero, sum_d = zero;
+  for (size_t i = 0; i < size; i += 4 * N) {
+    const float* const in = As<float>(x) + i;
+    const V a = hn::LoadU(df, in), b = hn::LoadU(df, in + N);
+    const V c = hn::LoadU(df, in + 2 * N), d = hn::LoadU(df, in + 3 * N);
+    low_a = hn::Min(low_a, a), high_a = hn::Max(high_a, a);
+    low_b = hn::Min(low_b, b), high_b = hn::Max(high_b, b);
+    low_c = hn::Min(low_c, c), high_c = hn::Max(high_c, c);
+    low_d = hn::Min(low_d, d), high_d = hn::Max(high_d, d);
+    sum_a = hn::MulAdd(a, zero, sum_a), sum_b = hn::MulAdd(b, zero, sum_b);
+    sum_c = hn::MulAdd(c, zero, sum_c), sum_d = hn::MulAdd(d, zero, sum_d);
+  }
+  const V sum = hn::Add(hn::Add(sum_a, sum_b), hn::Add(sum_c, sum_d));
+  if (!hn::AllTrue(df, hn::Eq(sum, sum))) return false;
+  const V lows = hn::Min(hn::Min(low_a, low_b), hn::Min(low_c, low_d));
+  const V highs = hn::Max(hn::Max(high_a, high_b), hn::Max(high_c, high_d));
+  low = std::min(low, hn::GetLane(hn::MinOfLanes(df, lows)));
+  high = std::max(high, hn::GetLane(hn::MaxOfLanes(df, highs)));
+  return true;
+}
+
+// The same of any values, without those that are not finite; returns how many these are.
+HWY_NOINLINE size_t FindSomeExtremes(const uint8_t* x, size_t size, float& low, float& high) {
   const DF df;
   size_t others = 0;
+  V lows = hn::Inf(df);
+  V highs = hn::Neg(lows);
+  for (size_t i = 0; i < size; i += N) {
+    const FiniteLanes v = OnlyFinite(hn::LoadU(df, As<float>(x) + i));
+    lows = hn::Min(lows, v.low);
+    highs = hn::Max(highs, v.high);
+    others += v.others;
+  }
+  low = std::min(low, hn::GetLane(hn::MinOfLanes(df, lows)));
+  high = std::max(high, hn::GetLane(hn::MaxOfLanes(df, highs)));
+  return others;
+}
+
+size_t FindExtremes(const uint8_t* x, size_t size, float* low, float* high) {
+  // As much as is looked at once more where something is not finite.
+  constexpr size_t kPiece = 1024;
+  size_t others = 0;
   size_t i = 0;
-  if (size >= N) {
-    // Two chains hide the latency of min and max.
-    V low_a = hn::Inf(df);
-    V low_b = low_a;
-    V high_a = hn::Neg(low_a);
-    V high_b = high_a;
-    for (; i + 2 * N <= size; i += 2 * N) {
-      const FiniteLanes a = OnlyFinite(hn::LoadU(df, As<float>(x) + i));
-      const FiniteLanes b = OnlyFinite(hn::LoadU(df, As<float>(x) + i + N));
-      low_a = hn::Min(low_a, a.low);
-      high_a = hn::Max(high_a, a.high);
-      low_b = hn::Min(low_b, b.low);
-      high_b = hn::Max(high_b, b.high);
-      others += a.others + b.others;
+  while (i + 4 * N <= size) {
+    const size_t piece = std::min(kPiece, size - i) / (4 * N) * (4 * N);
+    const uint8_t* const from = x + i * sizeof(float);
+    if (HWY_UNLIKELY(!FindFiniteExtremes(from, piece, *low, *high))) {
+      others += FindSomeExtremes(from, piece, *low, *high);
     }
-    *low = std::min(*low, hn::GetLane(hn::MinOfLanes(df, hn::Min(low_a, low_b))));
-    *high = std::max(*high, hn::GetLane(hn::MaxOfLanes(df, hn::Max(high_a, high_b))));
+    i += piece;
   }
   for (; i < size; ++i) others += AddElement(x + i * sizeof(float), *low, *high);
   return others;

@@ -1,12 +1,14 @@
 // PlanQuantizeEmbeddings: which values of an embedding are used, and what RANGES divides by.
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "kernels/kernel_table.h"
 #include "plan/operands.h"
 #include "quantd/field_error.h"
@@ -151,23 +153,22 @@ absl::Status ReadRanges(const QuantizeEmbeddingsParameters& parameters,
   }
   const absl::StatusOr<int64_t> count = CheckTensor(ranges, "ranges");
   if (!count.ok()) return count.status();
-  const FloatColumn given = ReadFloats(ranges, *count);
-  const float* const lows = given.data();
-  const float* const highs = lows + plan.dimensions;
   const auto size = static_cast<size_t>(plan.dimensions);
-  std::shared_ptr<float[]> own_lows = AlignedFloats(size);
-  std::shared_ptr<float[]> steps = AlignedFloats(size);
+  std::shared_ptr<float[]> lows = AlignedFloats(size);
+  std::shared_ptr<float[]> steps = AlignedFloats(size);  // the highest values at first
   std::shared_ptr<float[]> factors = AlignedFloats(size);
+  const size_t row = size * sizeof(float);
+  ranges.bytes.CopyTo(0, absl::MakeSpan(reinterpret_cast<uint8_t*>(lows.get()), row));
+  ranges.bytes.CopyTo(row, absl::MakeSpan(reinterpret_cast<uint8_t*>(steps.get()), row));
   bool have_factors = true;
   for (size_t i = 0; i < size; ++i) {
-    const std::string wrong = WhatIsWrong(lows[i], highs[i], static_cast<int64_t>(i));
+    const std::string wrong = WhatIsWrong(lows[i], steps[i], static_cast<int64_t>(i));
     if (!wrong.empty()) return FieldError("ranges", wrong);
-    own_lows[i] = lows[i];
-    steps[i] = rules::RangeStep(lows[i], highs[i]);
+    steps[i] = rules::RangeStep(lows[i], steps[i]);
     factors[i] = MakeFactor(steps[i]);
     have_factors &= HasFactor(steps[i]);
   }
-  plan.lows = FloatColumn(std::move(own_lows), size);
+  plan.lows = FloatColumn(std::move(lows), size);
   plan.steps = FloatColumn(std::move(steps), size);
   if (have_factors) plan.factors = FloatColumn(std::move(factors), size);
   return absl::OkStatus();

@@ -13,7 +13,7 @@ libraries=$(dirname "$PKG_CONFIG_PATH")
 read -ra flags < <(pkg-config --cflags --libs quantd_core)
 version=$(pkg-config --modversion quantd_core)
 
-for source in "$sources/tests/core/c/known_answers.c" "$sources/core/c/example/dynamic_quantize.c"; do
+for source in "$sources/tests/core/c/known_answers.c" "$sources/core/c/example/"*.c; do
   "${CC:-cc}" -std=c99 -pedantic -Wall -Wextra -Werror -Wno-missing-field-initializers \
     "-DVERSION_OF_PKG_CONFIG=\"$version\"" "$source" -o "$build/$(basename "$source" .c)" \
     "${flags[@]}" -lm "-Wl,-rpath,$libraries"
@@ -27,6 +27,11 @@ diff - <("$build/dynamic_quantize") <<'TEXT'
 -3.5 -> -7
 2 -> 4
 scales 1, 0.5; 3 bytes
+TEXT
+
+diff - <("$build/embeddings") <<'TEXT'
+bits: 167 0 127 128
+ranges: 254 0 191 63 127 254 254 254 0 0 254 254 254 254 254 254 254 254
 TEXT
 
 # Exactly the functions that the header declares, and nothing of C++.

@@ -176,6 +176,52 @@ static void refuses(void) {
   CHECK(strcmp(error.field, "axis") == 0);
 }
 
+static void quantizes_embeddings(void) {
+  const float x[] = {3, -4, 0, 0};
+  const int64_t shape[] = {1, 4};
+  int8_t y[4];
+  quantd_error error = {sizeof error};
+  quantd_embeddings embeddings = {sizeof embeddings};
+  embeddings.recipe = QUANTD_EMBEDDING_DIRECTION;
+  embeddings.x_type = QUANTD_FLOAT;
+  embeddings.x_rank = 2;
+  embeddings.x_shape = shape;
+  embeddings.x = x;
+  embeddings.x_size = sizeof x;
+  embeddings.y = y;
+  embeddings.y_size = sizeof y;
+  CHECK(quantd_quantize_embeddings(&embeddings, &error) == QUANTD_OK);
+  CHECK(y[0] == 76 && y[1] == -101 && y[2] == 0 && y[3] == 0);
+  CHECK(quantd_quantize_embeddings(NULL, &error) == QUANTD_INVALID_ARGUMENT);
+  CHECK(strcmp(error.field, "embeddings") == 0);
+
+  embeddings.recipe = QUANTD_EMBEDDING_RANGES;
+  CHECK(quantd_quantize_embeddings(&embeddings, &error) == QUANTD_INVALID_ARGUMENT);
+  CHECK(strcmp(error.field, "ranges") == 0);
+  embeddings.recipe = QUANTD_EMBEDDING_BITS;
+  embeddings.reserved = 1;
+  CHECK(quantd_quantize_embeddings(&embeddings, &error) == QUANTD_INVALID_ARGUMENT);
+  CHECK(strcmp(error.field, "reserved") == 0);
+  embeddings.reserved = 0;
+  embeddings.y = (void*)(uintptr_t)x;
+  embeddings.y_size = 1;
+  CHECK(quantd_quantize_embeddings(&embeddings, &error) == QUANTD_INVALID_ARGUMENT);
+  CHECK(strcmp(error.field, "y") == 0 && strstr(error.message, "overlaps x") != NULL);
+  embeddings.y = NULL;
+  CHECK(quantd_quantize_embeddings(&embeddings, &error) == QUANTD_INVALID_ARGUMENT);
+  embeddings.y = y;
+  embeddings.threads = -1;
+  CHECK(quantd_quantize_embeddings(&embeddings, &error) == QUANTD_INVALID_ARGUMENT);
+  CHECK(strcmp(error.field, "threads") == 0);
+  embeddings.threads = 1;
+  embeddings.struct_size = 8;
+  CHECK(quantd_quantize_embeddings(&embeddings, &error) == QUANTD_INVALID_ARGUMENT);
+  CHECK(strcmp(error.field, "struct_size") == 0);
+  embeddings.struct_size = sizeof embeddings;
+  CHECK(quantd_quantize_embeddings(&embeddings, &error) == QUANTD_OK);
+  CHECK((y[0] & 0xFF) == 0x80);
+}
+
 int main(void) {
   CHECK(strcmp(quantd_core_version(), VERSION_OF_PKG_CONFIG) == 0);
   CHECK(quantd_core_abi() == QUANTD_CORE_ABI);
@@ -184,6 +230,7 @@ int main(void) {
   dequantizes();
   quantizes_dynamically();
   describes();
+  quantizes_embeddings();
   refuses();
   return failures == 0 ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-/* quantd's engine for every language that can call C: Quantize, Dequantize and DynamicQuantize over
- * the caller's memory, with the same bits as the server.
+/* quantd's engine for every language that can call C: Quantize, Dequantize, DynamicQuantize and
+ * QuantizeEmbeddings over the caller's memory, with the same bits as the server.
  *
  *   quantd_parameters parameters = {sizeof parameters};
  *   parameters.operation = QUANTD_DYNAMIC_QUANTIZE;
@@ -231,6 +231,72 @@ typedef struct quantd_error {
   char message[960];
 } quantd_error;
 
+/* recipe: which codes of vector databases. What each code is, and whose it is, is in EMBEDDINGS.md. */
+enum {
+  QUANTD_EMBEDDING_RANGES =
+      1,                     /* floor((x - low) / step), step = (high - low) / 255 of a dimension */
+  QUANTD_EMBEDDING_UNIT = 2, /* [-1, 1] to [-128, 127] */
+  QUANTD_EMBEDDING_DIRECTION = 3, /* x * 127 / the embedding's length */
+  QUANTD_EMBEDDING_BITS = 4       /* one bit a value: whether it is more than 0 */
+};
+
+/* bit_order: of eight bits in a byte. */
+enum {
+  QUANTD_BIT_ORDER_DEFAULT = 0,   /* MSB_FIRST */
+  QUANTD_BIT_ORDER_MSB_FIRST = 1, /* the first value is the highest bit */
+  QUANTD_BIT_ORDER_LSB_FIRST = 2
+};
+
+/* bit_threshold: the bit of 0 and -0. */
+enum {
+  QUANTD_BIT_THRESHOLD_DEFAULT = 0,         /* GREATER */
+  QUANTD_BIT_THRESHOLD_GREATER = 1,         /* x > 0 */
+  QUANTD_BIT_THRESHOLD_GREATER_OR_EQUAL = 2 /* x >= 0 */
+};
+
+/* signed_bits: what an INT8 that holds eight bits is. */
+enum {
+  QUANTD_SIGNED_BITS_DEFAULT = 0,        /* OFFSET */
+  QUANTD_SIGNED_BITS_OFFSET = 1,         /* their number less 128 */
+  QUANTD_SIGNED_BITS_TWOS_COMPLEMENT = 2 /* the same bits */
+};
+
+/* One call of quantd_quantize_embeddings. */
+typedef struct quantd_embeddings {
+  uint32_t struct_size;
+  int32_t recipe; /* required */
+
+  /* x: FLOAT, FLOAT16 or BFLOAT16 of one dimension at least. The last one, D values, is an
+   * embedding, the others count embeddings. */
+  int32_t x_type;
+  int32_t x_rank;         /* 1 to QUANTD_MAX_RANK */
+  const int64_t* x_shape; /* as in quantd_tensor */
+  const void* x;          /* at any address */
+  uint64_t x_size;        /* bytes; must be what x_type and x_shape say */
+
+  int64_t dimensions; /* d: of each embedding the first so many values are used; 0: all D */
+  int32_t normalize;  /* 1: the values that are used are divided by their length first */
+  int32_t non_finite; /* as above; IGNORE gives NaN and infinities codes, too */
+
+  /* RANGES, required there: FLOAT [2, d], the lowest and the highest value of each dimension that is
+   * used, after dimensions and normalize. NULL for the others. */
+  const quantd_tensor* ranges;
+  int32_t output_type; /* UINT8 (RANGES, BITS) or INT8 (all). 0: UINT8, or INT8 where that is all */
+  int32_t bit_order;   /* BITS */
+  int32_t bit_threshold; /* BITS */
+  int32_t signed_bits;   /* BITS to INT8 */
+
+  /* y: a byte a value that is used; with BITS each embedding takes ceil(d / 8). It overlaps neither
+   * x nor ranges. */
+  void* y;
+  uint64_t y_size; /* must be exactly that */
+
+  quantd_report* report;    /* NULL: none. Not with BITS */
+  int32_t threads;          /* as in quantd_call */
+  int32_t reserved;         /* 0 */
+  const int32_t* cancelled; /* as in quantd_call */
+} quantd_embeddings;
+
 typedef struct quantd_plan quantd_plan;
 
 /* Version of the library, such as "0.1.0". */
@@ -259,6 +325,11 @@ QUANTD_CORE_API int32_t quantd_plan_run(const quantd_plan* plan, const quantd_ca
 
 /* NULL is nothing. */
 QUANTD_CORE_API void quantd_plan_free(quantd_plan* plan);
+
+/* Embeddings to the codes of a vector database, without a plan: what one would hold takes as long to
+ * make as a few embeddings to quantize. */
+QUANTD_CORE_API int32_t quantd_quantize_embeddings(const quantd_embeddings* embeddings,
+                                                   quantd_error* error);
 
 #ifdef __cplusplus
 }

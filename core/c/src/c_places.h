@@ -1,0 +1,33 @@
+// Where a call of the C interface reads and writes.
+#ifndef QUANTD_CORE_C_C_PLACES_H_
+#define QUANTD_CORE_C_C_PLACES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace quantd::c {
+
+struct Place {
+  absl::string_view field;
+  absl::Span<uint8_t> bytes;
+};
+
+// INVALID_ARGUMENT, naming it, when an output overlaps another place. The first `inputs` places are
+// read only, and may overlap each other.
+absl::Status CheckApart(absl::Span<const Place> places, size_t inputs);
+
+// INVALID_ARGUMENT when `threads` is below 0.
+absl::Status CheckThreads(int32_t threads);
+
+// Whether the caller's flag is set; null: never.
+inline bool IsSet(const int32_t* flag) {
+  return flag != nullptr && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
+}
+
+}  // namespace quantd::c
+
+#endif  // QUANTD_CORE_C_C_PLACES_H_
