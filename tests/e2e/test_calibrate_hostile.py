@@ -8,7 +8,7 @@ import grpc
 import numpy as np
 import pytest
 
-from support import pb, tensor, wait_for
+from support import SANITIZED, pb, tensor, wait_for
 from test_calibrate import ask, messages, of, refusal
 
 MIB = 1 << 20
@@ -81,7 +81,7 @@ def test_memory_is_asked_for_before_it_is_taken(small):
     # Without bins a channel is 40 bytes.
     assert ask(small, [np.ones((1, 500_000))], axis=1).elements == 500_000
     wait_for(lambda: held(small) == 0, 10, "all is given back")
-    assert small.resident_bytes() - before < 64 * MIB
+    assert SANITIZED or small.resident_bytes() - before < 64 * MIB
 
 
 def test_values_that_are_decoded_late_are_the_same(small):
