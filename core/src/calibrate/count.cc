@@ -238,7 +238,7 @@ void CountApart(Job& job, Workers workers, size_t tasks, Channels& channels) {
   const auto parts = static_cast<int64_t>(split.tasks());
   const bool tallies = channels.size() == 1 && channels.has_bins() &&
                        extents.elements() / parts >= kMany &&
-                       split.tasks() * Tally::kBytes <= kCountScratch;
+                       split.tasks() * (Tally::kBytes + Channels::Bytes(1, true)) <= kCountScratch;
   std::vector<Channels> own(split.tasks());
   ForEachTask(workers, split.tasks(), [&](size_t task) {
     own[task] = Channels(channels.size(), channels.has_bins());
