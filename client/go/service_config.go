@@ -8,7 +8,7 @@ const ServiceConfig = `{
   "healthCheckConfig": {"serviceName": ""},
   "methodConfig": [
     {
-      "name": [{"service": "quantd.v1.QuantizationService"}],
+      "name": [{"service": "quantd.v1.QuantizationService"}, {"service": "quantd.v1.ParametersService"}],
       "retryPolicy": {
         "maxAttempts": 5,
         "initialBackoff": "0.05s",

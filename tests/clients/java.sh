@@ -21,7 +21,7 @@ prepare_java() {
 java_jar() {
   local listed name
   listed=$(python3 -m zipfile -l "$java_tree/client/java/target/quantd-client-0.1.0.jar") || return
-  for name in quantd/v1/tensor.proto quantd/v1/quantization.proto quantd/v1/QuantizationServiceGrpc.class quantd/client/service_config.json \
+  for name in quantd/v1/tensor.proto quantd/v1/quantization.proto quantd/v1/parameters.proto quantd/v1/QuantizationServiceGrpc.class quantd/client/service_config.json \
     META-INF/LICENSE; do
     grep -q "$name" <<<"$listed" || { echo "the jar lacks $name" && return 1; }
   done

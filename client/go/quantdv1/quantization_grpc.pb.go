@@ -30,6 +30,7 @@ const (
 	QuantizationService_DynamicQuantize_FullMethodName    = "/quantd.v1.QuantizationService/DynamicQuantize"
 	QuantizationService_QuantizeEmbeddings_FullMethodName = "/quantd.v1.QuantizationService/QuantizeEmbeddings"
 	QuantizationService_Stream_FullMethodName             = "/quantd.v1.QuantizationService/Stream"
+	QuantizationService_Calibrate_FullMethodName          = "/quantd.v1.QuantizationService/Calibrate"
 	QuantizationService_GetServerInfo_FullMethodName      = "/quantd.v1.QuantizationService/GetServerInfo"
 )
 
@@ -51,6 +52,9 @@ type QuantizationServiceClient interface {
 	// anywhere, with a scale that is known), four of them in flight, and each answer's y where its piece was. They are read, computed
 	// and answered side by side, which one message is not. quantd's Python client does so by itself.
 	Stream(ctx context.Context, opts ...grpc.CallOption) (QuantizationService_StreamClient, error)
+	// Many tensors or chunks of one quantity in; its scale, zero point and range out. The answer, and the state, are a function of
+	// all values together: neither their order nor how they were cut changes a bit.
+	Calibrate(ctx context.Context, opts ...grpc.CallOption) (QuantizationService_CalibrateClient, error)
 	// What this server is and what it allows.
 	GetServerInfo(ctx context.Context, in *GetServerInfoRequest, opts ...grpc.CallOption) (*GetServerInfoResponse, error)
 }
@@ -130,6 +134,40 @@ func (x *quantizationServiceStreamClient) Recv() (*StreamResponse, error) {
 	return m, nil
 }
 
+func (c *quantizationServiceClient) Calibrate(ctx context.Context, opts ...grpc.CallOption) (QuantizationService_CalibrateClient, error) {
+	stream, err := c.cc.NewStream(ctx, &QuantizationService_ServiceDesc.Streams[1], QuantizationService_Calibrate_FullMethodName, opts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &quantizationServiceCalibrateClient{stream}
+	return x, nil
+}
+
+type QuantizationService_CalibrateClient interface {
+	Send(*CalibrateRequest) error
+	CloseAndRecv() (*CalibrateResponse, error)
+	grpc.ClientStream
+}
+
+type quantizationServiceCalibrateClient struct {
+	grpc.ClientStream
+}
+
+func (x *quantizationServiceCalibrateClient) Send(m *CalibrateRequest) error {
+	return x.ClientStream.SendMsg(m)
+}
+
+func (x *quantizationServiceCalibrateClient) CloseAndRecv() (*CalibrateResponse, error) {
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	m := new(CalibrateResponse)
+	if err := x.ClientStream.RecvMsg(m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
 func (c *quantizationServiceClient) GetServerInfo(ctx context.Context, in *GetServerInfoRequest, opts ...grpc.CallOption) (*GetServerInfoResponse, error) {
 	out := new(GetServerInfoResponse)
 	err := c.cc.Invoke(ctx, QuantizationService_GetServerInfo_FullMethodName, in, out, opts...)
@@ -157,6 +195,9 @@ type QuantizationServiceServer interface {
 	// anywhere, with a scale that is known), four of them in flight, and each answer's y where its piece was. They are read, computed
 	// and answered side by side, which one message is not. quantd's Python client does so by itself.
 	Stream(QuantizationService_StreamServer) error
+	// Many tensors or chunks of one quantity in; its scale, zero point and range out. The answer, and the state, are a function of
+	// all values together: neither their order nor how they were cut changes a bit.
+	Calibrate(QuantizationService_CalibrateServer) error
 	// What this server is and what it allows.
 	GetServerInfo(context.Context, *GetServerInfoRequest) (*GetServerInfoResponse, error)
 	mustEmbedUnimplementedQuantizationServiceServer()
@@ -180,6 +221,9 @@ func (UnimplementedQuantizationServiceServer) QuantizeEmbeddings(context.Context
 }
 func (UnimplementedQuantizationServiceServer) Stream(QuantizationService_StreamServer) error {
 	return status.Errorf(codes.Unimplemented, "method Stream not implemented")
+}
+func (UnimplementedQuantizationServiceServer) Calibrate(QuantizationService_CalibrateServer) error {
+	return status.Errorf(codes.Unimplemented, "method Calibrate not implemented")
 }
 func (UnimplementedQuantizationServiceServer) GetServerInfo(context.Context, *GetServerInfoRequest) (*GetServerInfoResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method GetServerInfo not implemented")
@@ -295,6 +339,32 @@ func (x *quantizationServiceStreamServer) Recv() (*StreamRequest, error) {
 	return m, nil
 }
 
+func _QuantizationService_Calibrate_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(QuantizationServiceServer).Calibrate(&quantizationServiceCalibrateServer{stream})
+}
+
+type QuantizationService_CalibrateServer interface {
+	SendAndClose(*CalibrateResponse) error
+	Recv() (*CalibrateRequest, error)
+	grpc.ServerStream
+}
+
+type quantizationServiceCalibrateServer struct {
+	grpc.ServerStream
+}
+
+func (x *quantizationServiceCalibrateServer) SendAndClose(m *CalibrateResponse) error {
+	return x.ServerStream.SendMsg(m)
+}
+
+func (x *quantizationServiceCalibrateServer) Recv() (*CalibrateRequest, error) {
+	m := new(CalibrateRequest)
+	if err := x.ServerStream.RecvMsg(m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
 func _QuantizationService_GetServerInfo_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetServerInfoRequest)
 	if err := dec(in); err != nil {
@@ -346,6 +416,11 @@ var QuantizationService_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Stream",
 			Handler:       _QuantizationService_Stream_Handler,
 			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Calibrate",
+			Handler:       _QuantizationService_Calibrate_Handler,
 			ClientStreams: true,
 		},
 	},
