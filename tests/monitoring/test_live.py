@@ -120,7 +120,10 @@ def traffic(server):
     # Answers that nobody reads keep the only permit, and one request may wait.
     item = pb.StreamRequest(id=1, dynamic_quantize=pb.DynamicQuantizeRequest(x=tensor(np.ones(3_500_000))))
     unread = stub.Stream(iter([item] * 4), timeout=60)
-    time.sleep(0.5)
+    for _ in range(100):  # until it has arrived, which takes a slow machine a while
+        time.sleep(0.1)
+        if server.metrics()["quantd_inflight_requests"] > 0:
+            break
     waiting = [stub.Quantize.future(quantize([1.0]), timeout=60) for _ in range(8)]
     time.sleep(0.5)
     read(unread)
