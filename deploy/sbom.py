@@ -236,7 +236,9 @@ def make(root, tree, version, epoch, output, notices):
     if notices:
         write_notices(here, notices, [packages[name] for name in sorted(here_too)])
 
-    architecture = sorted({packages[name].architecture for name in here_too if packages[name].architecture != "all"})
+    # That of the libraries: data such as nsswitch.conf comes from the machine that builds, which may be another one.
+    linked = {owners[inside(path)] for path, needs in libraries.items() if needs is not None and inside(path) in owners}
+    architecture = sorted({packages[name].architecture for name in linked})
     bill = Bill()
     image = bill.own("SPDXRef-Package-image", "quantd-image", version, primaryPackagePurpose="CONTAINER", licenseConcluded=UNKNOWN,
                      licenseDeclared=UNKNOWN)  # fmt: skip
