@@ -146,12 +146,16 @@ def test_gauges_show_what_is_there_and_go_back(start):
 
     def all_there():
         now = gauges()
-        waits = now["queued_requests"] > 0 and now["receiving_bytes"] > 0
-        return now if waits and now["connections"] >= before["connections"] + 13 else None
+        return (
+            now["queued_requests"] > 0
+            and now["receiving_bytes"] > 0
+            and now["inflight_requests"] > 0
+            and now["inflight_bytes"] >= 2 << 20
+            and now["calls"] >= before["calls"] + 3
+            and now["connections"] >= before["connections"] + 13
+        )
 
-    now = wait_for(all_there, 60, "one waits, one comes in, and the last connection is taken")
-    assert now["calls"] >= before["calls"] + 3
-    assert now["inflight_requests"] > 0 and now["inflight_bytes"] >= 2 << 20
+    wait_for(all_there, 60, "one waits, one holds memory, one comes in, and the last connection is taken")
     for peer in peers:
         peer.close()
     wait_for(lambda: gauges() == before, 30, "nothing of it is left")
