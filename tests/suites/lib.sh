@@ -52,12 +52,12 @@ ctest_tree() {
   junit "ctest" "$report"
 }
 
-# pytest_suite NAME PATHS AND OPTIONS: with the virtual environment; a case each. Files run side by side, a process more than there
-# are cores: most tests wait for something.
+# pytest_suite NAME PATHS AND OPTIONS: with the virtual environment; a case each. Files run side by side, two processes a core and
+# one more: most tests wait for something.
 pytest_suite() {
   local name=$1 report=$RESULTS/$RESULT_SUITE-$1.xml
   shift
-  "$VENV/bin/python" -m pytest -q --tb=short -p no:cacheprovider -n $(($(nproc) + 1)) --dist loadfile \
+  "$VENV/bin/python" -m pytest -q --tb=short -p no:cacheprovider -n $((2 * $(nproc) + 1)) --dist loadfile \
     --junit-xml="$report" "$@" 2>&1 |
     tee "$QUANTD_LOGS/$RESULT_SUITE-$name.log" | tail -n 60 | sed 's/^/    /'
   junit "pytest $name" "$report"
