@@ -11,7 +11,6 @@ namespace quantd::wire {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // Keeps the message alive for the views of the request.
 struct Decoded {
