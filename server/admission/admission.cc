@@ -87,15 +87,13 @@ void Admission::Take(uint64_t bytes, Permit& permit) {
 absl::Status Admission::Hold(uint64_t bytes, uint64_t spare, Permit& from, Permit& held) {
   const std::lock_guard lock(mutex_);
   const uint64_t most = limits_.memory_budget_bytes / 2;
-  if (held.bytes_ > most || bytes > most - held.bytes_) {
+  if (bytes > most - held.bytes_) {
     return absl::ResourceExhaustedError(absl::StrCat("the call would hold ", held.bytes_, " and ",
                                                      bytes, " bytes of memory, the server allows ",
                                                      most, " (half of --memory_budget_bytes)"));
   }
   const uint64_t moved = std::min({spare, from.bytes_, bytes});
-  if (bytes > most - std::min(most, held_bytes_) ||
-      bytes - moved >
-          limits_.memory_budget_bytes - std::min(all_bytes(), limits_.memory_budget_bytes)) {
+  if (bytes > most - held_bytes_ || bytes - moved > limits_.memory_budget_bytes - all_bytes()) {
     ++holds_refused_;
     return absl::UnavailableError(absl::StrCat(
         "the server is busy: calls hold ", held_bytes_, " bytes of memory, and all take ",
@@ -105,7 +103,8 @@ absl::Status Admission::Hold(uint64_t bytes, uint64_t spare, Permit& from, Permi
   held.held_ = true;
   held.bytes_ += bytes;
   held_bytes_ += bytes;
-  if (moved > 0) GiveBack(from, moved, false);
+  // Also of nothing: the largest one may now wait for what is held, and no longer for small ones.
+  GiveBack(from, moved, false);
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <deque>
 #include <future>
 #include <string>
@@ -34,6 +35,18 @@ TEST(Admission, GrantsWhatFits) {
   }
   EXPECT_EQ(admission.inflight_requests(), 0);
   EXPECT_EQ(admission.inflight_bytes(), 0u);
+}
+
+TEST(Admission, LimitsThatAreNotSetLetNothingIn) {
+  LedLoop loop;
+  Admission no_memory(Limits{});
+  Admission no_requests({.memory_budget_bytes = 100});
+  Admission no_queue({.memory_budget_bytes = 100, .max_inflight_requests = 1});
+  Asker asker, other;
+  EXPECT_TRUE(absl::IsResourceExhausted(other.Refusal(no_memory, loop, 1)));
+  EXPECT_TRUE(absl::IsUnavailable(other.Refusal(no_requests, loop, 1)));
+  EXPECT_TRUE(asker.Ask(no_queue, loop, 1));
+  EXPECT_TRUE(absl::IsUnavailable(other.Refusal(no_queue, loop, 1)));
 }
 
 TEST(Admission, RefusesForGoodWhatIsOverTheBudgetAlone) {
@@ -289,6 +302,34 @@ TEST(Admission, PeersTakeTurnsAndAPeersOwnKeepTheirOrder) {
     Deliver(loop);
   }
   EXPECT_EQ(admission.inflight_bytes(), 0u);
+}
+
+// From the first one that waited on, whoever came since, until nobody does.
+TEST(Admission, SaysForHowLongSomebodyHasBeenWaiting) {
+  using loop::Clock;
+  const auto pass = [] {  // a while that can be told from none
+    const Clock::time_point end = Clock::now() + std::chrono::milliseconds(20);
+    while (Clock::now() < end) continue;
+  };
+  LedLoop loop;
+  Admission admission({8 * kMiB, 100, 100});
+  Asker holder;
+  EXPECT_TRUE(holder.Ask(admission, loop, 8 * kMiB));
+  pass();
+  EXPECT_EQ(admission.crowded_for(), Clock::duration::zero());
+  for (const uint64_t bytes : {kSmall, 2 * kMiB}) {
+    Asker first, second;
+    const Clock::time_point before = Clock::now();
+    EXPECT_FALSE(first.Ask(admission, loop, bytes));
+    pass();
+    EXPECT_FALSE(second.Ask(admission, loop, kMiB));
+    EXPECT_GE(admission.crowded_for(), std::chrono::milliseconds(20));
+    EXPECT_LE(admission.crowded_for(), Clock::now() - before);
+    EXPECT_TRUE(first.Cancel(admission));
+    EXPECT_GE(admission.crowded_for(), std::chrono::milliseconds(20));
+    EXPECT_TRUE(second.Cancel(admission));
+    EXPECT_EQ(admission.crowded_for(), Clock::duration::zero());
+  }
 }
 
 }  // namespace

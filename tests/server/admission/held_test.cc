@@ -91,5 +91,20 @@ TEST(Admission, TheLargestDoesNotKeepOthersWaitingForWhatIsHeld) {
   EXPECT_TRUE(largest.got());
 }
 
+// And those whom it kept waiting go on at once, not when one of the others ends.
+TEST(Admission, SmallOnesGoOnWhenWhatIsHeldKeepsTheLargestOut) {
+  LedLoop loop;
+  Admission admission({64 * kMiB, 8, 4});
+  Permit none, held;
+  Asker early, largest, late;
+  EXPECT_TRUE(early.Ask(admission, loop, kSmall));
+  EXPECT_FALSE(largest.Ask(admission, loop, 64 * kMiB));
+  EXPECT_FALSE(late.Ask(admission, loop, kSmall));
+  EXPECT_EQ(admission.Hold(kMiB, 0, none, held), absl::OkStatus());
+  Deliver(loop);
+  EXPECT_TRUE(late.got());
+  EXPECT_FALSE(largest.got());
+}
+
 }  // namespace
 }  // namespace quantd::admission

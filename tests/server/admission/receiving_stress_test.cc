@@ -16,10 +16,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr uint64_t kMiB = 1 << 20;
-constexpr uint64_t kWindow = 64 << 10;
-constexpr uint64_t kBudget = 16 * kMiB;
-
 // The uploads of one loop. Plays some steps at a time, and goes on after what was posted meanwhile.
 class Player final : private loop::Posted {
  public:

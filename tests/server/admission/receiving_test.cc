@@ -1,9 +1,8 @@
-// Memory for messages on their way in: who is let in, who waits, who has to give something back.
+// Memory for messages on their way in: who is let in, and who waits.
 #include "server/admission/receiving.h"
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <deque>
 
 #include "receiving_testing.h"
@@ -12,51 +11,15 @@
 namespace quantd::admission {
 namespace {
 
-using std::chrono::milliseconds;
-using Begun = Receiving::Begun;
-
-constexpr uint64_t kMiB = 1 << 20;
-constexpr uint64_t kWindow = 64 << 10;
-// 2 MiB for first windows, 14 MiB for the rest.
-constexpr uint64_t kBudget = 16 * kMiB;
-constexpr uint64_t kFirstWindows = 2 * kMiB / kWindow;
-constexpr uint64_t kLarge = 14 * kMiB;
-
-class ReceivingTest : public testing::Test {
- protected:
-  // What is told has been told.
-  void Deliver() {
-    RunOn(*loop_, [] {});
-  }
-  Begun Begin(TestUpload& upload, uint64_t total, uint64_t peer = 1) {
-    return receiving_.Begin(upload, total, peer, *loop_);
-  }
-  // So many bytes are here, and it asks for more. Whether all of it has its place.
-  bool Extend(TestUpload& upload, uint64_t received) {
-    return receiving_.Extend(upload, received).reserved;
-  }
-  // Has `upload` in kReserved, with all its window unused.
-  void Reserve(TestUpload& upload, uint64_t total) {
-    ASSERT_NE(Begin(upload, total), Begun::kRefused);
-    ASSERT_TRUE(Extend(upload, kWindow));
-  }
-  // Looks so long after now. Whoever has not moved for half a second by then stands.
-  void Look(milliseconds later) { receiving_.Look(loop::Clock::now() + later); }
-  void Release(TestUpload& upload) {
-    receiving_.Release(upload);
-    Deliver();
-    EXPECT_FALSE(receiving_.Told(upload));
-    EXPECT_FALSE(upload.holds());
-  }
-
-  loop::LedLoop loop_;
-  Receiving receiving_{kBudget, kWindow, 4};
-};
-
 TEST_F(ReceivingTest, HasSizes) {
   EXPECT_EQ(receiving_.largest(), kLarge);
   EXPECT_EQ(receiving_.window(), kWindow);
   EXPECT_EQ(receiving_.held_bytes(), 0u);
+  // First windows have an eighth, but one of them at least, and 1024 at most.
+  EXPECT_EQ(Receiving(4 * kWindow, kWindow, 4).largest(), 3 * kWindow);
+  EXPECT_EQ(Receiving(8 * kWindow + 8, kWindow, 4).largest(), 7 * kWindow + 7);
+  EXPECT_EQ(Receiving(10'000 * kWindow, kWindow, 4).largest(), 8976 * kWindow);
+  EXPECT_GE(Receiving::kStep, kMiB + 4096) << "a tensor of 1 MiB, and what stands around it";
 }
 
 TEST_F(ReceivingTest, SmallMessagesAreRefusedWhenTheFirstWindowsAreUsedUp) {
@@ -67,6 +30,9 @@ TEST_F(ReceivingTest, SmallMessagesAreRefusedWhenTheFirstWindowsAreUsedUp) {
   EXPECT_EQ(Begin(refused, 1), Begun::kRefused);
   EXPECT_FALSE(refused.holds());
   EXPECT_EQ(Begin(empty, 0), Begun::kFirst) << "it needs no memory";
+  const Receiving::Room all = receiving_.Extend(uploads[1], kWindow);
+  EXPECT_EQ(all.granted, kWindow);
+  EXPECT_FALSE(all.reserved) << "it has all that it needs";
   EXPECT_FALSE(receiving_.TakeFirst(1));
   Release(uploads[0]);
   EXPECT_EQ(Begin(refused, 1), Begun::kFirst);
@@ -191,171 +157,6 @@ TEST_F(ReceivingTest, LetsNoLargeOneInWhenEnoughWait) {
   EXPECT_EQ(Begin(refused, kWindow + 1), Begun::kFirst);
   for (TestUpload& upload : waiting) Release(upload);
   for (TestUpload* upload : {&first, &refused, &small}) Release(*upload);
-  EXPECT_EQ(receiving_.held_bytes(), 0u);
-}
-
-TEST_F(ReceivingTest, AnUploadThatStandsLosesWhatItDoesNotUseAndAsksAgain) {
-  TestUpload stands, waits;
-  Reserve(stands, 10 * kMiB);
-  const uint64_t granted = receiving_.Extend(stands, kMiB).granted;
-  Begin(waits, 8 * kMiB);
-  EXPECT_FALSE(Extend(waits, kWindow));
-  Look(milliseconds(100));  // it has moved until now, as far as is known
-  Look(milliseconds(400));
-  EXPECT_EQ(receiving_.waiting(), 1);
-  Look(milliseconds(1200));
-  EXPECT_EQ(receiving_.waiting(), 0);
-  Deliver();
-  EXPECT_EQ(waits.rooms, 1);
-  EXPECT_EQ(receiving_.held_bytes(), 8 * kMiB + memory::Pool::Footprint(granted));
-  EXPECT_EQ(receiving_.given_up(), 0u);
-  // What it may have sent still has its place. Then it waits, with that.
-  EXPECT_FALSE(Extend(stands, granted));
-  EXPECT_EQ(receiving_.Extend(stands, granted).granted, granted);
-  EXPECT_EQ(receiving_.waiting(), 1);
-  EXPECT_EQ(receiving_.held_bytes(), 8 * kMiB + memory::Pool::Footprint(granted));
-  Release(waits);
-  Deliver();
-  EXPECT_EQ(stands.rooms, 1);
-  EXPECT_TRUE(Extend(stands, granted));
-  EXPECT_EQ(receiving_.held_bytes(), 10 * kMiB);
-  Release(stands);
-  EXPECT_EQ(receiving_.held_bytes(), 0u);
-}
-
-TEST_F(ReceivingTest, NobodyIsStoppedWhileNobodyWaits) {
-  TestUpload stands;
-  Reserve(stands, 10 * kMiB);
-  for (int i = 1; i < 20; ++i) Look(milliseconds(1000 * i));
-  EXPECT_EQ(receiving_.held_bytes(), 10 * kMiB);
-  Release(stands);
-}
-
-TEST_F(ReceivingTest, AnUploadThatMovesKeepsItsPlace) {
-  TestUpload moves, drips, waits;
-  Reserve(moves, 6 * kMiB);
-  Reserve(drips, 6 * kMiB);
-  Begin(waits, 8 * kMiB);
-  EXPECT_FALSE(Extend(waits, kWindow));
-  uint64_t received = kWindow;
-  for (int i = 1; i < 20; ++i) {
-    received += 20 << 10;
-    Receiving::Received(moves, received);
-    Receiving::Received(drips, kWindow + 100 * static_cast<uint64_t>(i));
-    Look(milliseconds(400 * i));
-  }
-  EXPECT_LT(receiving_.held_bytes(), 8 * kMiB) << "the one that drips has lost its place";
-  EXPECT_GE(receiving_.held_bytes(), 6 * kMiB);
-  EXPECT_EQ(receiving_.given_up(), 0u) << "one of them can go on";
-  EXPECT_EQ(receiving_.waiting(), 1);
-  Release(moves);
-  Deliver();
-  EXPECT_EQ(waits.rooms, 1);
-  Release(drips);
-  Release(waits);
-}
-
-TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
-  TestUpload complete, was_stopped, waits;
-  Reserve(was_stopped, 2 * kMiB);
-  EXPECT_EQ(receiving_.Extend(was_stopped, kMiB).granted, 2 * kMiB);
-  Reserve(complete, 8 * kMiB);
-  Receiving::Received(complete, 8 * kMiB);
-  Begin(waits, 13 * kMiB);
-  EXPECT_FALSE(Extend(waits, kWindow));
-  Look(milliseconds(100));
-  Look(milliseconds(1000));
-  // It may send all of it, and so loses nothing; now it does.
-  Receiving::Received(was_stopped, 2 * kMiB);
-  EXPECT_EQ(receiving_.given_up(), 0u);
-  for (int i = 2; i < 10; ++i) Look(milliseconds(1000 * i));
-  EXPECT_EQ(receiving_.held_bytes(), 10 * kMiB + kWindow);
-  // The first one has been taken: only the one that was stopped, and is complete now, is left.
-  Release(complete);
-  for (int i = 10; i < 20; ++i) Look(milliseconds(1000 * i));
-  Deliver();
-  EXPECT_FALSE(was_stopped.given_up) << "its memory comes back without its client";
-  EXPECT_EQ(receiving_.given_up(), 0u);
-  Release(was_stopped);
-  Deliver();
-  EXPECT_EQ(waits.rooms, 1);
-  Release(waits);
-}
-
-TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
-  TestUpload older, newer, waits;
-  Reserve(older, 6 * kMiB);
-  receiving_.Extend(older, 4 * kMiB);  // may send all of it, and so keeps all of it
-  Reserve(newer, 6 * kMiB);
-  receiving_.Extend(newer, 4 * kMiB);
-  Begin(waits, 6 * kMiB);
-  EXPECT_FALSE(Extend(waits, kWindow));
-  Receiving::Received(newer, 5 * kMiB);
-  Look(milliseconds(400));
-  EXPECT_EQ(receiving_.given_up(), 0u);
-  Look(milliseconds(1000));
-  Deliver();
-  EXPECT_EQ(receiving_.given_up(), 1u);
-  EXPECT_TRUE(older.given_up);
-  EXPECT_FALSE(newer.given_up);
-  // Its memory is on its way: nobody else has to go, however often somebody looks.
-  for (int i = 0; i < 10; ++i) Look(milliseconds(1000 + i));
-  Deliver();
-  EXPECT_EQ(receiving_.given_up(), 1u);
-  EXPECT_FALSE(newer.given_up);
-  Release(older);
-  Deliver();
-  EXPECT_EQ(waits.rooms, 1);
-  Release(newer);
-  Release(waits);
-  // Given up is not for ever.
-  older.given_up = false;
-  EXPECT_EQ(Begin(older, 2 * kMiB), Begun::kReserved);
-  Release(older);
-  EXPECT_EQ(receiving_.held_bytes(), 0u);
-}
-
-TEST_F(ReceivingTest, NobodyIsGivenUpWhenOneThatWaitedCanGoOn) {
-  TestUpload stands, next, last;
-  Reserve(stands, 12 * kMiB);
-  Begin(next, 10 * kMiB);
-  EXPECT_FALSE(Extend(next, kWindow));
-  Begin(last, 10 * kMiB);
-  EXPECT_FALSE(Extend(last, kWindow));
-  Look(milliseconds(100));
-  Look(milliseconds(1000));  // stops the first, lets in the second
-  Deliver();
-  EXPECT_EQ(next.rooms, 1);
-  EXPECT_EQ(receiving_.waiting(), 1);
-  EXPECT_EQ(receiving_.given_up(), 0u);
-  for (TestUpload* upload : {&stands, &next, &last}) Release(*upload);
-}
-
-TEST_F(ReceivingTest, DrippersDoNotKeepAFastUploadWaiting) {
-  std::deque<TestUpload> drippers(20);
-  for (TestUpload& upload : drippers) {
-    if (Begin(upload, 2 * kMiB, 1) == Begun::kRefused) break;
-    Extend(upload, kWindow);
-  }
-  TestUpload fast;
-  // The drippers are as many as may wait: it must come before the last of them.
-  Release(drippers[10]);
-  ASSERT_NE(Begin(fast, 8 * kMiB, 2), Begun::kRefused);
-  bool reserved = Extend(fast, kWindow);
-  EXPECT_FALSE(reserved);
-  int looks = 0;
-  for (; !reserved && looks < 40; ++looks) {
-    for (TestUpload& upload : drippers) {
-      if (upload.given_up.exchange(false)) Release(upload);
-    }
-    Look(milliseconds(250 * looks));
-    Deliver();
-    reserved = fast.rooms > 0;
-  }
-  EXPECT_TRUE(reserved);
-  EXPECT_LE(looks, 8) << "over two seconds";
-  for (TestUpload& upload : drippers) Release(upload);
-  Release(fast);
   EXPECT_EQ(receiving_.held_bytes(), 0u);
 }
 

@@ -1,9 +1,13 @@
-// An upload that does nothing but note what it is told.
+// An upload that does nothing but note what it is told, and memory for some of these.
 #ifndef QUANTD_TESTS_SERVER_ADMISSION_RECEIVING_TESTING_H_
 #define QUANTD_TESTS_SERVER_ADMISSION_RECEIVING_TESTING_H_
 
+#include <gtest/gtest.h>
+
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <optional>
 
 #include "../loop/loop_testing.h"
 #include "server/admission/receiving.h"
@@ -25,6 +29,51 @@ class TestUpload final : public Upload {
     given_up = true;
     if (on_told) on_told();
   }
+};
+
+using Begun = Receiving::Begun;
+
+inline constexpr uint64_t kMiB = 1 << 20;
+inline constexpr uint64_t kWindow = 64 << 10;
+// 2 MiB for first windows, 14 MiB for the rest.
+inline constexpr uint64_t kBudget = 16 * kMiB;
+inline constexpr uint64_t kFirstWindows = 2 * kMiB / kWindow;
+inline constexpr uint64_t kLarge = 14 * kMiB;
+
+class ReceivingTest : public testing::Test {
+ protected:
+  // What is told has been told.
+  void Deliver() {
+    RunOn(*loop_, [] {});
+  }
+  Begun Begin(TestUpload& upload, uint64_t total, uint64_t peer = 1) {
+    return receiving_.Begin(upload, total, peer, *loop_);
+  }
+  // So many bytes are here, and it asks for more. Whether all of it has its place.
+  bool Extend(TestUpload& upload, uint64_t received) {
+    return receiving_.Extend(upload, received).reserved;
+  }
+  // Has `upload` in kReserved, with all its window unused.
+  void Reserve(TestUpload& upload, uint64_t total) {
+    ASSERT_NE(Begin(upload, total), Begun::kRefused);
+    ASSERT_TRUE(Extend(upload, kWindow));
+  }
+  // Looks so long after the first look, however long the test has taken since. Whoever has not
+  // moved for half a second by then stands.
+  void Look(std::chrono::milliseconds later) {
+    if (!first_look_.has_value()) first_look_ = loop::Clock::now();
+    receiving_.Look(*first_look_ + later);
+  }
+  void Release(TestUpload& upload) {
+    receiving_.Release(upload);
+    Deliver();
+    EXPECT_FALSE(receiving_.Told(upload));
+    EXPECT_FALSE(upload.holds());
+  }
+
+  loop::LedLoop loop_;
+  Receiving receiving_{kBudget, kWindow, 4};
+  std::optional<loop::Clock::time_point> first_look_;
 };
 
 }  // namespace quantd::admission

@@ -39,40 +39,98 @@ DynamicQuantizeParameters DynamicQuantize(DataType x, DataType y) {
   return {.x = MakeView(x, {kElements}), .output_type = y};
 }
 
+QuantizeEmbeddingsParameters Embeddings(DataType x, DataType y) {
+  QuantizeEmbeddingsParameters request;
+  request.x = MakeView(x, {kElements});
+  request.output_type = y;
+  return request;
+}
+
 CostKind Plain() { return Kind(Quantize(DataType::kFloat, DataType::kUint8)); }
 
 TEST(CostKindTest, EveryKindHasANumberOfItsOwn) {
   std::set<size_t> kinds;
   size_t count = 0;
-  Costs costs;  // a sanitizer would see a number past its end
-  const auto add = [&](const CostKind& kind) {
+  const Costs costs;  // a sanitizer would see a number past its end
+  // What is assumed of it: 4 GB/s, a quarter of that with a report, and 0.1 GB/s of values.
+  const auto add = [&](const CostKind& kind, bool values, bool report) {
     EXPECT_TRUE(kinds.insert(kind.index).second);
-    EXPECT_GT(costs.Estimate(kind).count(), 0);
+    const double each = values ? 10 : report ? 1 : 0.25;
+    EXPECT_NEAR(static_cast<double>(costs.Estimate(kind).count()),
+                each * static_cast<double>(kind.bytes), 1);
     ++count;
   };
   for (const DataTypeInfo& x : kDataTypes) {
     for (const DataTypeInfo& y : kDataTypes) {
       for (const wire::Encoding encoding : {wire::Encoding::kRaw, wire::Encoding::kValues}) {
+        const bool values = encoding == wire::Encoding::kValues;
         for (const bool many : {false, true}) {
           DequantizeParameters dequantize = Dequantize(x.type, y.type);
           if (many) dequantize.scale = MakeView(DataType::kFloat, {kElements / 2});
-          add(Kind(dequantize, encoding));
+          add(Kind(dequantize, encoding), values, false);
           for (const bool report : {false, true}) {
             QuantizeParameters quantize = Quantize(x.type, y.type);
             if (many) quantize.scale = MakeView(DataType::kFloat, {kElements / 2});
             quantize.report_error = report;
-            add(Kind(quantize, encoding));
+            add(Kind(quantize, encoding), values, report);
             DynamicQuantizeParameters dynamic = DynamicQuantize(x.type, y.type);
             if (many) dynamic.granularity.block_size = 32;
             dynamic.report_error = report;
-            add(Kind(dynamic, encoding));
+            add(Kind(dynamic, encoding), values, report);
+            QuantizeEmbeddingsParameters embeddings = Embeddings(x.type, y.type);
+            embeddings.normalize = many;
+            embeddings.report_error = report;
+            add(Kind(embeddings, encoding), values, report);
           }
         }
       }
     }
+    for (const bool values : {false, true}) {
+      for (const bool axis : {false, true}) {
+        CalibrationOptions options;
+        if (axis) options.axis = 0;
+        add(KindOf(MakeView(x.type, {kElements}), options, values), values, false);
+        options.method = CalibrationMethod::kPercentile;
+        add(KindOf(MakeView(x.type, {kElements}), options, values), values, false);
+      }
+    }
   }
   EXPECT_EQ(kinds.size(), count);
-  EXPECT_EQ(count, 18U * 18 * 2 * 2 * 5);
+  EXPECT_EQ(count, 18U * 18 * 2 * 2 * 7 + 18 * 8);
+}
+
+// All that is counted in bins is a kind, whatever the method does with them.
+TEST(CostKindTest, ACalibrationIsOfBinsOrNot) {
+  const TensorView x = MakeView(DataType::kFloat16, {100, 100});
+  CalibrationOptions options;
+  options.method = CalibrationMethod::kMse;
+  const CostKind bins = KindOf(x, options, false);
+  EXPECT_EQ(bins.bytes, 20'000U);
+  options.method = CalibrationMethod::kEntropy;
+  options.output_type = DataType::kInt4;
+  EXPECT_EQ(KindOf(x, options, false).index, bins.index);
+  options.axis = -1;
+  EXPECT_NE(KindOf(x, options, false).index, bins.index);
+}
+
+TEST(CostKindTest, LengthsOfEmbeddingsAndBitsAreKinds) {
+  const auto kind = [](EmbeddingRecipe recipe, bool normalize, DataType y) {
+    QuantizeEmbeddingsParameters request = Embeddings(DataType::kFloat, y);
+    request.recipe = recipe;
+    request.normalize = normalize;
+    return Kind(request).index;
+  };
+  const size_t plain = kind(EmbeddingRecipe::kUnit, false, DataType::kInt8);
+  const size_t lengths = kind(EmbeddingRecipe::kUnit, true, DataType::kInt8);
+  EXPECT_NE(plain, lengths);
+  EXPECT_EQ(kind(EmbeddingRecipe::kRanges, false, DataType::kInt8), plain);
+  EXPECT_EQ(kind(EmbeddingRecipe::kDirection, false, DataType::kInt8), lengths);
+  EXPECT_EQ(kind(EmbeddingRecipe::kDirection, true, DataType::kInt8), lengths);
+  const size_t bits = kind(EmbeddingRecipe::kBits, false, DataType::kInt8);
+  EXPECT_EQ(kind(EmbeddingRecipe::kBits, false, DataType::kUint8), bits);
+  for (const DataType y : {DataType::kUnspecified, DataType::kInt8, DataType::kUint8}) {
+    EXPECT_NE(kind(EmbeddingRecipe::kUnit, false, y), bits);
+  }
 }
 
 // What does not change how long it takes does not make another kind, or nothing would be learned.
@@ -99,14 +157,28 @@ TEST(CostKindTest, ManyScalesAreMoreThanOneFor64Elements) {
 
   const size_t dynamic = Kind(DynamicQuantize(DataType::kFloat, DataType::kInt8)).index;
   DynamicQuantizeParameters blocked = DynamicQuantize(DataType::kFloat, DataType::kInt8);
-  blocked.granularity.block_size = 64;
-  EXPECT_EQ(Kind(blocked).index, dynamic);
-  blocked.granularity.block_size = 63;
-  EXPECT_NE(Kind(blocked).index, dynamic);
-  blocked.granularity = {.block_shape = {32}};
-  EXPECT_NE(Kind(blocked).index, dynamic);
-  blocked.granularity = {.block_shape = {-1}};
-  EXPECT_EQ(Kind(blocked).index, dynamic);
+  // The last dimension's are those that lie together; 0 and -1: all of it.
+  for (const int64_t block : {-1, 0, 1, 63, 64, 65}) {
+    blocked.granularity = {.block_size = block};
+    const bool many = block == 1 || block == 63;
+    EXPECT_EQ(Kind(blocked).index == dynamic, !many) << block;
+    blocked.granularity = {.block_shape = {64, block}};
+    EXPECT_EQ(Kind(blocked).index == dynamic, !many) << block;
+    blocked.granularity = {.block_shape = {block, 64}};
+    EXPECT_EQ(Kind(blocked).index, dynamic) << block;
+  }
+}
+
+// Of Dequantize's x as FLOAT.
+TEST(CostKindTest, ManyScalesOfADequantizeAreCountedAgainstWhatItWrites) {
+  for (const DataType type : {DataType::kUint8, DataType::kInt2, DataType::kInt16}) {
+    DequantizeParameters request = Dequantize(type, DataType::kFloat);
+    const size_t plain = Kind(request).index;
+    request.scale = MakeView(DataType::kFloat, {kElements / 64});
+    EXPECT_EQ(Kind(request).index, plain);
+    request.scale = MakeView(DataType::kFloat, {kElements / 64 + 1});
+    EXPECT_NE(Kind(request).index, plain);
+  }
 }
 
 TEST(CostKindTest, ValuesOnTheirWayInAreAKindToo) {
@@ -126,6 +198,7 @@ TEST(CostKindTest, BytesAreThoseThatAreReadAndWritten) {
   QuantizeParameters request = Quantize(DataType::kFloat, DataType::kUint8);
   request.x = MakeView(DataType::kFloat, {1});
   EXPECT_EQ(Kind(request).bytes, 4096U);
+  EXPECT_EQ(Kind(Embeddings(DataType::kFloat16, DataType::kInt8)).bytes, 2U * kElements);
 }
 
 TEST(CostsTest, WhatIsUnknownIsGuessedByWhatIsAsked) {

@@ -5,12 +5,14 @@
 
 #include <cstdio>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "quantd/field_error.h"
 #include "random_parameters.h"
 #include "request_generator.h"
 #include "server/operations/operation.h"
+#include "server/operations/scratch.h"
 #include "server/wire/decode.h"
 #include "wire_testing.h"
 
@@ -54,7 +56,8 @@ TEST(MemoryBoundTest, IsWhatThePlanSaysAndLittleMore) {
       const uint64_t bound = MemoryBound(request);
       ASSERT_GE(bound, operation.memory_bytes());
       // An empty tensor may have scales, some MiB of them, and mostly has none.
-      const uint64_t of_empty = operation.elements() == 0 ? 8 << 20 : 0;
+      const bool values = request.output_encoding == wire::Encoding::kValues;
+      const uint64_t of_empty = operation.elements() > 0 ? 0 : values ? 8 << 20 : 3 << 20;
       ASSERT_LE(bound, 3 * operation.memory_bytes() + of_empty);
     });
   }
@@ -79,6 +82,49 @@ TEST(MemoryBoundTest, OfTensorsInSharedMemoryThereIsTheRest) {
       --shared.output->byte_size;
       const absl::Status small = Plan(shared).status();
       ASSERT_EQ(ErrorField(small), "output.byte_size") << small;
+    });
+  }
+}
+
+// Of Quantize and Dequantize it is exact, but for the columns that a plan makes of parameters,
+// three of 4 bytes at most; of DynamicQuantize a scale may be smaller than FLOAT, and a zero point
+// absent.
+TEST(MemoryBoundTest, OfRawRequestsItIsExactButForTheirParameters) {
+  const auto elements = [](const TensorView& tensor) { return *ElementCount(tensor.shape, ""); };
+  const auto count = [&](const auto& parameters) -> int64_t {
+    using Parameters = std::decay_t<decltype(parameters)>;
+    if constexpr (std::is_same_v<Parameters, QuantizeEmbeddingsParameters>) {
+      return parameters.ranges ? elements(*parameters.ranges) / 2 : 0;
+    } else if constexpr (!std::is_same_v<Parameters, DynamicQuantizeParameters>) {
+      return elements(parameters.scale) +
+             (parameters.zero_point ? elements(*parameters.zero_point) : 0);
+    }
+    return 0;
+  };
+  for (size_t i = 0; i < kUnaryOperations; ++i) {
+    ForManyPlans(kMethods[i].method, 10'000, [&](wire::Request request, const Operation&) {
+      request.output_encoding = wire::Encoding::kRaw;
+      if (!std::holds_alternative<DynamicQuantizeParameters>(request.parameters)) {
+        request.stored = std::string(100, 'p');
+      }
+      const absl::StatusOr<Operation> operation = Plan(request);
+      ASSERT_TRUE(operation.ok()) << operation.status();
+      if (operation->elements() == 0) return;
+      const uint64_t bound = MemoryBound(request);
+      const uint64_t memory = operation->memory_bytes();
+      if (operation->method() == Method::kDynamicQuantize) {
+        const auto scales = static_cast<uint64_t>(operation->answer_layout().y_scale->elements);
+        ASSERT_GE(bound, memory);
+        ASSERT_LE(bound, memory + 7 * scales + 300);
+        return;
+      }
+      const uint64_t parameters = std::visit(count, request.parameters);
+      ASSERT_GE(bound, memory + 12 * parameters);
+      // Groups have fewer scales than they have zero points and scales.
+      ASSERT_LE(bound, memory + (12 + 32) * parameters + 36) << "3 that fill a byte";
+      if (parameters == 1) {
+        ASSERT_EQ(bound, memory + 12);
+      }
     });
   }
 }
@@ -151,6 +197,40 @@ TEST(MemoryBoundTest, OfAnythingItIsANumber) {
         EXPECT_LE(MemoryBound(Of(request)), 8U << 20);
       }
     }
+  }
+}
+
+// What a plan refuses at once has nothing set aside for it, wherever its x lies.
+TEST(MemoryBoundTest, OfWhatHasNoAnswerItIsNothing) {
+  DynamicQuantizeParameters dynamic;
+  dynamic.x = MakeView(DataType::kFloat, {2000, 10});
+  dynamic.granularity.axis = 0;
+  wire::Request request = Of(dynamic);
+  EXPECT_GT(MemoryBound(request), 20'000u);
+  dynamic.x.shape = {2000, 11};
+  request = Of(dynamic);
+  EXPECT_EQ(MemoryBound(request), 0u);
+  request.shared.push_back({wire::TensorField::kX, {"x", 0, 88'000}});
+  EXPECT_EQ(MemoryBound(request), 0u);
+}
+
+// Ranges of a task's own are a quarter of x, where there are many scales and x is shared.
+TEST(MemoryBoundTest, OwnRangesAreCountedFromManyScalesOn) {
+  EXPECT_EQ(OwnRangesBytes(1024, 1 << 20), 0u);
+  EXPECT_EQ(OwnRangesBytes(1025, 1 << 20), 1u << 18);
+  EXPECT_EQ(OwnRangesBytes(1025, (256 << 20) - 4), (64u << 20) - 1);
+  EXPECT_EQ(OwnRangesBytes(1025, uint64_t{1} << 40), 64u << 20);
+  for (const int64_t scales : {1024, 1025}) {
+    DynamicQuantizeParameters dynamic;
+    dynamic.x = MakeView(DataType::kFloat, {scales, 100});
+    dynamic.granularity.axis = 0;
+    wire::Request request = Of(dynamic);
+    const uint64_t bound = MemoryBound(request);
+    const uint64_t memory = Plan(request)->memory_bytes();
+    request.shared.push_back({wire::TensorField::kX, {"x", 0, dynamic.x.bytes.size()}});
+    const uint64_t ranges = scales > 1024 ? dynamic.x.bytes.size() / 4 : 0;
+    EXPECT_EQ(MemoryBound(request), bound + ranges);
+    EXPECT_EQ(Plan(request)->memory_bytes(), memory + ranges);
   }
 }
 

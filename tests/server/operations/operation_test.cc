@@ -112,6 +112,12 @@ TEST(OperationTest, DynamicQuantize) {
   EXPECT_EQ(response.y_scale().shape_size(), 0);
   EXPECT_EQ(response.y_zero_point().raw_data(), "\x99");
   EXPECT_FALSE(response.has_y_tensor_scale());
+  EXPECT_FALSE(response.has_quantization_error());
+  request.set_report_error(true);
+  const auto reported =
+      MustServe<v1::DynamicQuantizeResponse>(wire::Method::kDynamicQuantize, request);
+  EXPECT_EQ(reported.y().raw_data(), response.y().raw_data());
+  EXPECT_GT(reported.quantization_error().sqnr_db(), 30);
 }
 
 // y has another shape than x.
@@ -226,6 +232,38 @@ TEST(OperationTest, AnAnswerThatNoMessageHoldsIsRefused) {
   const absl::Status status = Plan(*request).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("429496"));
+}
+
+// What is refused is what can be more than 2 GiB less 1 KiB with everything around it. No element
+// of these is ever touched.
+TEST(OperationTest, TheLargestAnswerHoldsTwoGibibytesLessOneKibibyte) {
+  constexpr uint64_t kMost = (uint64_t{1} << 31) - 1024;
+  memory::Pool pool;
+  const memory::Buffer buffer = pool.Allocate(kMost / 16 + 1);
+  ASSERT_NE(buffer.data(), nullptr);
+  const std::vector<float> scale = {1};
+  int refused = 0;
+  for (uint64_t elements = kMost / 4 - 64; elements <= kMost / 4; ++elements) {
+    DequantizeParameters parameters;
+    parameters.x.data_type = DataType::kUint2;
+    parameters.x.shape = {static_cast<int64_t>(elements)};
+    parameters.x.bytes = ByteChunks(absl::MakeConstSpan(buffer.data(), (elements + 3) / 4));
+    parameters.scale.data_type = DataType::kFloat;
+    parameters.scale.bytes =
+        ByteChunks(absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(scale.data()), 4));
+    wire::Request request;
+    request.parameters = parameters;
+    wire::AnswerLayout layout;
+    layout.method = wire::Method::kDequantize;
+    layout.y = {DataType::kFloat, parameters.x.shape, static_cast<int64_t>(elements), 4 * elements};
+    const bool fits = wire::MaxEncodedBytes(layout) <= kMost;
+    const absl::Status status = Plan(request).status();
+    EXPECT_EQ(status.code(), fits ? absl::StatusCode::kOk : absl::StatusCode::kResourceExhausted)
+        << elements << ": " << status;
+    refused += fits ? 0 : 1;
+  }
+  EXPECT_GT(refused, 5);
+  EXPECT_LT(refused, 60);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "server/wire/answer.h"
 #include "server/wire/decode.h"
 #include "server/wire/split.h"
+#include "server/wire/writer.h"
 #include "wire_testing.h"
 
 namespace quantd::wire {
@@ -63,7 +64,9 @@ TEST(Calibrate, MeansWhatProtobufMeans) {
     const bool is_malformed =
         !decoded.ok() && absl::StrContains(decoded.status().message(), "truncated");
     ASSERT_EQ(parses, !is_malformed) << Hex(bytes);
-    ASSERT_GE(CalibrateDecodeMemoryBytes(view), CalibrateRestBytes(view));
+    ASSERT_EQ(CalibrateDecodeMemoryBytes(view), kDecodeFactor * CalibrateRestBytes(view));
+    ASSERT_GE(CalibrateRestBytes(view), SplitCalibrate(view).skeleton.size());
+    ASSERT_LE(CalibrateRestBytes(view), view.size());
     malformed += is_malformed ? 1 : 0;
     if (!decoded.ok()) continue;
     ++accepted;
@@ -95,7 +98,9 @@ TEST(Calibrate, WhatIsNeitherXNorStateIsToldBefore) {
   v1::CalibrateRequest request;
   *request.mutable_x() = MakeTensor(v1::DATA_TYPE_FLOAT, {1000}, std::string(4000, 'x'));
   request.set_state(std::string(5000, 's'));
-  EXPECT_LT(CalibrateRestBytes(View(request.SerializeAsString())), 40u);
+  const std::string bytes = request.SerializeAsString();
+  EXPECT_EQ(CalibrateRestBytes(View(bytes)), bytes.size() - 9000);
+  EXPECT_LT(SplitCalibrate(View(bytes)).skeleton.size(), 40u);
   // Options may hold anything: bytes of the numbers that x and state have elsewhere, too.
   for (const char tag : {'\x12', '\x1a'}) {
     std::string options;
@@ -104,6 +109,18 @@ TEST(Calibrate, WhatIsNeitherXNorStateIsToldBefore) {
     message += options;
     EXPECT_EQ(CalibrateRestBytes(View(message)), message.size());
     EXPECT_TRUE(DecodeCalibrate(View(message)).ok());
+  }
+}
+
+TEST(Calibrate, GroupsAndMessagesShareTheDepth) {
+  for (int depth = 96; depth <= 102; ++depth) {
+    std::string message(static_cast<size_t>(depth), '\x0b');
+    message += std::string(static_cast<size_t>(depth), '\x0c');
+    EXPECT_EQ(SplitCalibrate(View(message)).ok, depth <= 100) << depth;
+    std::string in_x;
+    AppendBytesField(2, message, in_x);
+    EXPECT_EQ(SplitCalibrate(View(in_x)).ok, depth <= 99) << depth;
+    EXPECT_EQ(v1::CalibrateRequest().ParseFromString(in_x), depth <= 99) << depth;
   }
 }
 
@@ -147,21 +164,20 @@ TEST(Calibrate, TheAnswerIsWhatWasFound) {
     const memory::Piece piece = EncodeCalibration(found, type, "state", pool);
     EXPECT_LE(piece.size, MaxCalibrationBytes(3, 5));
     EXPECT_GE(piece.begin, piece.buffer.data() + kRoomBefore);
-    v1::CalibrateResponse response;
-    ASSERT_TRUE(response.ParseFromString(ToString(piece)));
-    EXPECT_EQ(response.scale().raw_data(), Bytes(found.scale));
-    EXPECT_EQ(response.range().raw_data(), Bytes(found.range));
-    EXPECT_THAT(response.range().shape(), testing::ElementsAre(2, 3));
-    EXPECT_EQ(response.has_zero_point(), found.has_zero_point);
+    v1::CalibrateResponse expected;
+    *expected.mutable_scale() = MakeTensor(v1::DATA_TYPE_FLOAT, {3}, Bytes(found.scale));
+    *expected.mutable_range() = MakeTensor(v1::DATA_TYPE_FLOAT, {2, 3}, Bytes(found.range));
     if (type == DataType::kInt4) {
-      EXPECT_EQ(response.zero_point().raw_data(), "\x50\x07");
+      *expected.mutable_zero_point() = MakeTensor(v1::DATA_TYPE_INT4, {3}, "\x50\x07");
     }
     if (type == DataType::kUint16) {
-      EXPECT_EQ(response.zero_point().raw_data(), Bytes<uint16_t>({0, 5, 7}));
+      *expected.mutable_zero_point() =
+          MakeTensor(v1::DATA_TYPE_UINT16, {3}, Bytes<uint16_t>({0, 5, 7}));
     }
-    EXPECT_EQ(response.elements(), 17u);
-    EXPECT_EQ(response.non_finite_elements(), 2u);
-    EXPECT_EQ(response.state(), "state");
+    expected.set_elements(17);
+    expected.set_non_finite_elements(2);
+    expected.set_state("state");
+    EXPECT_EQ(ToString(piece), expected.SerializeAsString());
   }
 }
 
@@ -179,6 +195,9 @@ TEST(Calibrate, AnAnswerOfManyChannelsFitsWhatWasTold) {
     const std::string state(channels, 's');
     const memory::Piece piece = EncodeCalibration(found, DataType::kInt16, state, pool);
     EXPECT_LE(piece.size, MaxCalibrationBytes(channels, channels));
+    EXPECT_GE(piece.size + 256, MaxCalibrationBytes(channels, channels))
+        << "for lengths and counts";
+    EXPECT_LE(CalibrationMemoryBytes(channels, channels), 4 * piece.size + 1024);
     EXPECT_GE(CalibrationMemoryBytes(channels, channels), 2 * piece.size);
   }
 }

@@ -8,6 +8,7 @@
 
 #include "many_messages.h"
 #include "quantd/v1/quantization.pb.h"
+#include "request_testing.h"
 #include "server/wire/decode.h"
 #include "wire_testing.h"
 
@@ -16,82 +17,7 @@ namespace {
 
 constexpr int kMessages = 120'000;
 
-// ---- equality of two requests: every field of parameters.h ----
-
-void ExpectSame(const TensorView& a, const TensorView& b) {
-  ASSERT_EQ(a.data_type, b.data_type);
-  ASSERT_EQ(a.shape, b.shape);
-  ASSERT_EQ(ToString(a.bytes), ToString(b.bytes));
-}
-void ExpectSame(const std::optional<TensorView>& a, const std::optional<TensorView>& b) {
-  ASSERT_EQ(a.has_value(), b.has_value());
-  if (a.has_value()) ExpectSame(*a, *b);
-}
-void ExpectSame(const Granularity& a, const Granularity& b) {
-  ASSERT_EQ(a.axis, b.axis);
-  ASSERT_EQ(a.block_size, b.block_size);
-  ASSERT_EQ(a.block_shape, b.block_shape);
-}
-void ExpectSame(const QuantizeParameters& a, const QuantizeParameters& b) {
-  const auto& [x, scale, zero_point, type, granularity, saturate, precision, order, report] = a;
-  ExpectSame(x, b.x);
-  ExpectSame(scale, b.scale);
-  ExpectSame(zero_point, b.zero_point);
-  ASSERT_EQ(type, b.output_type);
-  ExpectSame(granularity, b.granularity);
-  ASSERT_EQ(saturate, b.saturate);
-  ASSERT_EQ(precision, b.precision);
-  ASSERT_EQ(order, b.zero_point_order);
-  ASSERT_EQ(report, b.report_error);
-}
-void ExpectSame(const DequantizeParameters& a, const DequantizeParameters& b) {
-  const auto& [x, scale, zero_point, tensor_scale, type, granularity] = a;
-  ExpectSame(x, b.x);
-  ExpectSame(scale, b.scale);
-  ExpectSame(zero_point, b.zero_point);
-  ExpectSame(tensor_scale, b.tensor_scale);
-  ASSERT_EQ(type, b.output_type);
-  ExpectSame(granularity, b.granularity);
-}
-void ExpectSame(const DynamicQuantizeParameters& a, const DynamicQuantizeParameters& b) {
-  const auto& [x, type, granularity, saturate, scale_type, symmetry, non_finite, report] = a;
-  ExpectSame(x, b.x);
-  ASSERT_EQ(type, b.output_type);
-  ExpectSame(granularity, b.granularity);
-  ASSERT_EQ(saturate, b.saturate);
-  ASSERT_EQ(scale_type, b.scale_type);
-  ASSERT_EQ(symmetry, b.symmetry);
-  ASSERT_EQ(non_finite, b.non_finite);
-  ASSERT_EQ(report, b.report_error);
-}
-void ExpectSame(const QuantizeEmbeddingsParameters& a, const QuantizeEmbeddingsParameters& b) {
-  const auto& [x, recipe, ranges, type, dimensions, normalize, order, threshold, signed_bits,
-               non_finite, report] = a;
-  ExpectSame(x, b.x);
-  ASSERT_EQ(recipe, b.recipe);
-  ExpectSame(ranges, b.ranges);
-  ASSERT_EQ(type, b.output_type);
-  ASSERT_EQ(dimensions, b.dimensions);
-  ASSERT_EQ(normalize, b.normalize);
-  ASSERT_EQ(order, b.bit_order);
-  ASSERT_EQ(threshold, b.bit_threshold);
-  ASSERT_EQ(signed_bits, b.signed_bits);
-  ASSERT_EQ(non_finite, b.non_finite);
-  ASSERT_EQ(report, b.report_error);
-}
-void ExpectSame(const absl::StatusOr<Request>& a, const absl::StatusOr<Request>& b) {
-  ASSERT_EQ(a.status(), b.status());
-  if (!a.ok()) return;
-  ASSERT_EQ(a->method(), b->method());
-  ASSERT_EQ(a->output_encoding, b->output_encoding);
-  std::visit(
-      [&](const auto& parameters) {
-        ExpectSame(parameters, std::get<std::decay_t<decltype(parameters)>>(b->parameters));
-      },
-      a->parameters);
-}
-
-// ---- the request against the message, where no decoding is between them ----
+// The request against the message, where no decoding is between them.
 
 void ExpectTensor(const TensorView& view, const v1::Tensor& tensor) {
   ASSERT_EQ(static_cast<int>(view.data_type), static_cast<int>(tensor.data_type()));

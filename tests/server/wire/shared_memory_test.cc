@@ -2,31 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "quantd/field_error.h"
+#include "request_testing.h"
 #include "server/wire/decode.h"
 #include "wire_testing.h"
 
 namespace quantd::wire {
 namespace {
 
-v1::QuantizeRequest GoodQuantize() {
-  v1::QuantizeRequest request;
-  *request.mutable_x() =
-      MakeTensor(v1::DATA_TYPE_FLOAT, {2, 2}, Bytes(std::vector<float>{1, 2, 3, 4}));
-  *request.mutable_scale() = MakeTensor(v1::DATA_TYPE_FLOAT, {}, Bytes(std::vector<float>{0.5f}));
-  return request;
-}
-
 // Without a view of the message: what it names must not need it.
 absl::StatusOr<Request> Decode(const v1::QuantizeRequest& message) {
   return DecodeRequest(Method::kQuantize, ToBytes(message.SerializeAsString()));
-}
-
-void ExpectError(const absl::StatusOr<Request>& request, const std::string& field,
-                 const std::string& text) {
-  EXPECT_EQ(request.status().code(), absl::StatusCode::kInvalidArgument) << request.status();
-  EXPECT_EQ(ErrorField(request.status()), field);
-  EXPECT_THAT(std::string(request.status().message()), testing::HasSubstr(text));
 }
 
 TEST(SharedMemoryTest, NamesOffsetsAndSizes) {

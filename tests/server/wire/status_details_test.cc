@@ -132,5 +132,30 @@ TEST(StatusDetailsTest, TextIsShortAndValid) {
   EXPECT_EQ(TextOf(absl::InvalidArgumentError(std::string(9, '\x80'))).message, "?????????");
 }
 
+// Of any text the longest prefix that fits, with a ? for each byte that is no character's, and cut
+// between two characters.
+TEST(StatusDetailsTest, AnyTextIsCutWhereACharacterEnds) {
+  const std::string pieces[] = {"a",    "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
+                                "\xff", "\xe2\x82"};
+  for (size_t from = 1000; from < 1030; ++from) {
+    for (const std::string& first : pieces) {
+      for (const std::string& second : pieces) {
+        std::string text(from, 'x');
+        for (int i = 0; i < 20; ++i) text += first + second;
+        std::string expected;
+        for (size_t at = 0; at < text.size();) {
+          size_t size = 1;
+          while (size <= 4 && !IsValidUtf8(text.substr(at, size))) ++size;
+          const std::string next = size > 4 ? "?" : text.substr(at, size);
+          if (expected.size() + next.size() > kMaxErrorMessageBytes) break;
+          expected += next;
+          at += size > 4 ? 1 : size;
+        }
+        ASSERT_EQ(TextOf(absl::InternalError(text)).message, expected) << from << first << second;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace quantd::wire

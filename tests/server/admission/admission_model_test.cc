@@ -1,0 +1,282 @@
+// Permits against a model that keeps no sums: it counts all permits anew at every question, and
+// knows every rule of admission.h as a sentence. One peer and one thread: turns are the queue's.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "admission_testing.h"
+
+namespace quantd::admission {
+namespace {
+
+constexpr uint64_t kBudget = 8 * kMiB;
+constexpr uint64_t kLargePart = 7 * kMiB;
+constexpr int64_t kMost = 6;
+constexpr int64_t kMostLarge = 5;
+constexpr int64_t kMostQueued = 5;
+
+// One permit, of the real ones and of the model.
+struct Call {
+  Permit permit;
+  Admission::Waiting waiting;
+  loop::Event granted;
+  bool large = false;
+  bool held = false;
+  bool counted = false;
+  uint64_t bytes = 0;
+  uint64_t wish = 0;  // while it waits
+
+  bool idle() const { return bytes == 0 && wish == 0 && !counted; }
+};
+
+class Model {
+ public:
+  explicit Model(uint64_t seed) : random_(seed) {}
+
+  // How many were granted what they had waited for.
+  int Run() {
+    for (int step = 0; step < 300 && !testing::Test::HasFailure(); ++step) Step();
+    // Nobody may wait, or be about to be told something, when it goes.
+    for (const auto& call : calls_) admission_.Cancel(call->waiting);
+    for (const auto& call : calls_) call->permit.Release();
+    Deliver(loop_);
+    int granted = 0;
+    for (const auto& call : calls_) {
+      granted += call->granted.ready() && call->granted.await_resume() ? 1 : 0;
+    }
+    return granted;
+  }
+
+ private:
+  template <typename Of>
+  uint64_t Sum(Of of) const {
+    uint64_t sum = 0;
+    for (const auto& call : calls_) sum += of(*call);
+    return sum;
+  }
+  uint64_t All() const {
+    return Sum([](const Call& call) { return call.bytes; });
+  }
+  uint64_t Held() const {
+    return Sum([](const Call& call) { return call.held ? call.bytes : 0; });
+  }
+  uint64_t Large() const {
+    return Sum([](const Call& call) { return call.large && !call.held ? call.bytes : 0; });
+  }
+  int64_t Count(bool large_only) const {
+    return static_cast<int64_t>(Sum([&](const Call& call) {
+      return static_cast<uint64_t>(call.counted && (call.large || !large_only));
+    }));
+  }
+  bool NoLargeOne() const { return Large() == 0 && Count(true) == 0; }
+
+  bool LargestWaitsForSmallOnes() const {
+    if (queues_[true].empty() || !NoLargeOne()) return false;
+    const uint64_t wish = queues_[true].front()->wish;
+    return wish > kLargePart && wish + Held() <= kBudget;
+  }
+  bool Fits(bool large, uint64_t bytes) const {
+    if (Count(false) >= kMost || All() + bytes > kBudget) return false;
+    if (!large) return !LargestWaitsForSmallOnes();
+    return NoLargeOne() || (Count(true) < kMostLarge && Large() + bytes <= kLargePart);
+  }
+  static void Take(Call& call, uint64_t bytes) {
+    call.bytes = bytes;
+    call.wish = 0;
+    call.counted = true;
+  }
+  // Until nobody can go on.
+  void Grant() {
+    for (bool any = true; any;) {
+      any = false;
+      for (std::deque<Call*>& queue : queues_) {
+        while (!queue.empty() && Fits(queue.front()->large, queue.front()->wish)) {
+          Take(*queue.front(), queue.front()->wish);
+          queue.pop_front();
+          any = true;
+        }
+      }
+    }
+  }
+
+  uint64_t Queued() const { return queues_[0].size() + queues_[1].size(); }
+  // Mostly one that has, or waits for, something.
+  Call& Any() {
+    Call* any = nullptr;
+    for (int i = 0; i < 100 && (any == nullptr || any->idle()); ++i) {
+      any = calls_[Below(calls_.size())].get();
+    }
+    return *any;
+  }
+  Call& New() { return *calls_.emplace_back(std::make_unique<Call>()); }
+  uint64_t RandomBytes(uint64_t most) { return 1 + (loop::Below(random_, most) >> Below(8)); }
+  uint64_t Below(uint64_t end) { return loop::Below(random_, end); }
+
+  void Step() {
+    switch (calls_.size() < 4 ? 0 : Below(12)) {
+      case 0:
+      case 1:
+      case 2:
+        Ask();
+        break;
+      case 3:
+      case 4:
+        Hold();
+        break;
+      case 5: {
+        Call& call = Any();
+        const uint64_t bytes = Below(call.bytes + 2);
+        trace_ = absl::StrCat("shrink to ", bytes);
+        call.permit.Shrink(bytes);
+        call.bytes = std::min(call.bytes, bytes);
+        Grant();
+        break;
+      }
+      case 6: {
+        Call& call = Any();
+        trace_ = "computed";
+        call.permit.Computed();
+        call.counted = false;
+        Grant();
+        break;
+      }
+      case 7:
+        Move();
+        break;
+      case 8:
+        Cancel();
+        break;
+      default: {
+        Call& call = Any();
+        trace_ = "release";
+        call.permit.Release();
+        call.bytes = 0;
+        call.counted = call.held = false;
+        Grant();
+        break;
+      }
+    }
+    Check();
+  }
+
+  void Ask() {
+    Call& call = New();
+    const bool large = Below(2) == 0;
+    const uint64_t edges[] = {kSmall, kSmall + 1, kLargePart, kLargePart + 1, kBudget, kBudget + 1};
+    uint64_t bytes = large ? kSmall + RandomBytes(kBudget - kSmall) : RandomBytes(kSmall);
+    if (Below(8) == 0) bytes = edges[Below(6)];
+    trace_ = absl::StrCat("ask for ", bytes);
+    Admission::Wish wish;
+    wish.bytes = bytes;
+    wish.loop = loop_.get();
+    wish.granted = &call.granted;
+    const absl::StatusOr<bool> now = admission_.Request(wish, call.waiting, call.permit);
+    call.large = bytes > kSmall;
+    std::deque<Call*>& queue = queues_[call.large];
+    if (bytes > kBudget) {
+      EXPECT_EQ(now.status().code(), absl::StatusCode::kResourceExhausted);
+    } else if (queue.empty() && Fits(call.large, bytes)) {
+      EXPECT_TRUE(now.ok() && *now);
+      Take(call, bytes);
+    } else if (static_cast<int64_t>(Queued()) >= kMostQueued) {
+      EXPECT_EQ(now.status().code(), absl::StatusCode::kUnavailable);
+      EXPECT_EQ(now.status().message(),
+                absl::StrCat("the server is busy: ", Count(false), " requests with ", All(),
+                             " bytes are being worked on and ", Queued(),
+                             " wait (--max_queued_requests); try again later"));
+    } else {
+      EXPECT_TRUE(now.ok() && !*now);
+      call.wish = bytes;
+      queue.push_back(&call);
+    }
+  }
+
+  void Hold() {
+    Call& from = Any();
+    Call* held = &Any();
+    if (held == &from || (!held->idle() && !held->held)) held = &New();
+    const uint64_t bytes = Below(3) == 0 ? RandomBytes(kBudget) : RandomBytes(kMiB);
+    const uint64_t spare = Below(2) * RandomBytes(2 * kMiB);
+    const uint64_t moved = std::min({spare, from.bytes, bytes});
+    trace_ = absl::StrCat("hold ", bytes, ", ", spare, " to spare");
+    const absl::Status status = admission_.Hold(bytes, spare, from.permit, held->permit);
+    if (held->bytes + bytes > kBudget / 2) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    } else if (Held() + bytes > kBudget / 2 || All() + bytes - moved > kBudget) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+      EXPECT_EQ(
+          status.message(),
+          absl::StrCat("the server is busy: calls hold ", Held(), " bytes of memory, and all take ",
+                       All(), "; there is no room for ", bytes, " more; try again later"));
+      ++holds_refused_;
+    } else {
+      EXPECT_EQ(status, absl::OkStatus());
+      held->held = true;
+      held->bytes += bytes;
+      from.bytes -= moved;
+      Grant();
+    }
+  }
+
+  // Out and back: a permit is the same wherever it lies.
+  void Move() {
+    Call& call = Any();
+    if (call.wish != 0) return;
+    trace_ = "move";
+    Permit elsewhere(std::move(call.permit));
+    EXPECT_EQ(call.permit.bytes(), 0u);
+    call.permit.Release();   // nothing
+    call.permit.Computed();  // nothing
+    call.permit = std::move(elsewhere);
+  }
+
+  void Cancel() {
+    Call& call = Any();
+    if (call.idle()) return;
+    trace_ = "cancel";
+    EXPECT_EQ(admission_.Cancel(call.waiting), call.wish != 0);
+    if (call.wish == 0) return;
+    call.wish = 0;
+    std::erase(queues_[call.large], &call);
+    Grant();
+  }
+
+  void Check() const {
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      EXPECT_EQ(calls_[i]->permit.bytes(), calls_[i]->bytes) << trace_ << ", call " << i;
+    }
+    EXPECT_EQ(admission_.inflight_bytes(), All()) << trace_;
+    EXPECT_EQ(admission_.inflight_requests(), Count(false)) << trace_;
+    EXPECT_EQ(admission_.queued_requests(), static_cast<int64_t>(Queued())) << trace_;
+    EXPECT_EQ(admission_.anyone_waits(), Queued() > 0) << trace_;
+    EXPECT_EQ(admission_.holds_refused(), holds_refused_) << trace_;
+  }
+
+  loop::Random random_;
+  LedLoop loop_;
+  Admission admission_{{kBudget, kMost, kMostQueued}};
+  std::vector<std::unique_ptr<Call>> calls_;
+  std::deque<Call*> queues_[2];  // small and large ones
+  uint64_t holds_refused_ = 0;
+  std::string trace_;  // what was done last
+};
+
+TEST(AdmissionModel, SaysWhatAdmissionSays) {
+  const uint64_t seed = loop::TestSeed();
+  int granted = 0;
+  for (uint64_t i = 0; i < 12; ++i) {
+    SCOPED_TRACE(absl::StrCat("QUANTD_TEST_SEED=", seed + i));
+    granted += Model(seed + i).Run();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(granted, 50);
+}
+
+}  // namespace
+}  // namespace quantd::admission

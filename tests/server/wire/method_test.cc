@@ -1,0 +1,64 @@
+// The table of methods against the contract.
+#include "server/wire/method.h"
+
+#include <google/protobuf/descriptor.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "quantd/v1/parameters.pb.h"
+#include "quantd/v1/quantization.pb.h"
+
+namespace quantd::wire {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::MethodDescriptor;
+using google::protobuf::ServiceDescriptor;
+
+const ServiceDescriptor& Service(absl::string_view name) {
+  const ServiceDescriptor* service =
+      v1::QuantizeRequest::descriptor()->file()->FindServiceByName("QuantizationService");
+  if (service->full_name() == name) return *service;
+  return *v1::ParameterSet::descriptor()->file()->FindServiceByName("ParametersService");
+}
+
+// The number of the member of `envelope` that is a message of that type; 0: it has none.
+uint32_t NumberOf(const Descriptor& envelope, const Descriptor& type) {
+  for (int i = 0; i < envelope.field_count(); ++i) {
+    const FieldDescriptor& field = *envelope.field(i);
+    if (field.message_type() == &type) return static_cast<uint32_t>(field.number());
+  }
+  return 0;
+}
+
+TEST(MethodTest, TheTableIsTheContracts) {
+  size_t index = 0;
+  for (const MethodInfo& info : kMethods) {
+    SCOPED_TRACE(std::string(info.name));
+    EXPECT_EQ(info.method, static_cast<Method>(index));
+    EXPECT_EQ(&Info(info.method), &info);
+    EXPECT_EQ(Name(info.method), info.name);
+    EXPECT_EQ(OperationIndex(info.method), index);
+    const ServiceDescriptor& service = Service(ServiceOf(info.method));
+    EXPECT_EQ(service.full_name(), ServiceOf(info.method));
+    const MethodDescriptor* const method = service.FindMethodByName(std::string(info.name));
+    ASSERT_NE(method, nullptr);
+    const bool from_client = method->client_streaming();
+    EXPECT_EQ(info.type, !from_client                 ? "unary"
+                         : method->server_streaming() ? "bidi_stream"
+                                                      : "client_stream");
+    EXPECT_EQ(info.item_field, NumberOf(*v1::StreamRequest::descriptor(), *method->input_type()));
+    EXPECT_EQ(info.item_answer,
+              NumberOf(*v1::StreamResponse::descriptor(), *method->output_type()));
+    EXPECT_EQ(info.item_field != 0, index < kUnaryOperations);
+    EXPECT_EQ(info.operation.empty(), index >= kOperations);
+    ++index;
+  }
+  EXPECT_EQ(static_cast<int>(index),
+            Service(kServiceName).method_count() + Service(kParametersServiceName).method_count());
+}
+
+}  // namespace
+}  // namespace quantd::wire

@@ -1,0 +1,70 @@
+// What is valid against what protobuf takes as a string.
+#include "server/wire/utf8.h"
+
+#include <google/protobuf/stubs/logging.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "server/wire/writer.h"
+#include "wire_testing.h"
+
+namespace quantd::wire {
+namespace {
+
+bool ProtobufTakes(const std::string& text) {
+  std::string message;
+  AppendBytesField(1, text, message);
+  return v1::SharedMemoryReference().ParseFromString(message);
+}
+
+// The first and the last byte of every range that the rules name, and their neighbours, as the
+// first and the second byte of a character, with what may follow these and what may not.
+TEST(Utf8Test, IsWhatProtobufTakes) {
+  const google::protobuf::LogSilencer silencer;
+  const std::string bytes =
+      "\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xdf\xe0\xe1\xec\xed\xee\xef\xf0\xf1\xf3\xf4\xf5"
+      "\xff";
+  const std::string ends = "\x7f\x80\xbf\xc0";
+  int valid = 0;
+  for (const char first : bytes) {
+    for (const char second : bytes) {
+      for (const char third : ends) {
+        for (const char fourth : ends) {
+          const std::string text = {first, second, third, fourth};
+          size_t expected = text.size();
+          while (!ProtobufTakes(text.substr(0, expected))) --expected;
+          ASSERT_EQ(ValidUtf8Prefix(text), expected) << Hex(text);
+          ASSERT_EQ(IsValidUtf8(text), expected == text.size()) << Hex(text);
+          valid += expected == text.size() ? 1 : 0;
+        }
+      }
+    }
+  }
+  EXPECT_GT(valid, 20);
+  EXPECT_TRUE(IsValidUtf8(""));
+}
+
+// Every character there is, and nothing that is almost one.
+TEST(Utf8Test, EveryCharacter) {
+  for (uint32_t point = 0; point < 0x120000; ++point) {
+    std::string text;
+    if (point < 0x80) {
+      text = {static_cast<char>(point)};
+    } else if (point < 0x800) {
+      text = {static_cast<char>(0xc0 | point >> 6), static_cast<char>(0x80 | (point & 0x3f))};
+    } else if (point < 0x10000) {
+      text = {static_cast<char>(0xe0 | point >> 12), static_cast<char>(0x80 | (point >> 6 & 0x3f)),
+              static_cast<char>(0x80 | (point & 0x3f))};
+    } else {
+      text = {static_cast<char>(0xf0 | point >> 18), static_cast<char>(0x80 | (point >> 12 & 0x3f)),
+              static_cast<char>(0x80 | (point >> 6 & 0x3f)),
+              static_cast<char>(0x80 | (point & 0x3f))};
+    }
+    const bool is_surrogate = point >= 0xd800 && point < 0xe000;
+    ASSERT_EQ(IsValidUtf8("a" + text + "b"), !is_surrogate && point < 0x110000) << point;
+  }
+}
+
+}  // namespace
+}  // namespace quantd::wire
