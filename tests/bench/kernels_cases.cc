@@ -1,7 +1,7 @@
+// See kernels_cases.h.
 #include "kernels_cases.h"
 
 #include <algorithm>
-#include <memory>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +11,6 @@
 namespace quantd::bench {
 namespace {
 
-constexpr size_t kTile = 1024;      // elements of a tile between a conversion and a kernel
 constexpr size_t kCodeTile = 4096;  // codes between a kernel and packing
 constexpr size_t kMaxRuns = size_t{64} << 20;
 constexpr float kScale = 0.0234375f;
@@ -85,92 +84,47 @@ void ByRows(Kernel kernel, Tile tile, size_t size, size_t in, size_t out) {
   }
 }
 
-Case QuantizeCase(const Row& row, ScaleMode mode, size_t run, std::string_view suffix) {
+Kernel QuantizeCase(const Row& row, ScaleMode mode, size_t run, std::string_view suffix) {
   const size_t out = row.encoder == Encoder::kInteger16 ? 2 : 1;
-  Case c;
-  c.name = absl::StrCat("quantize ", Plain(row.name), std::string(suffix));
-  c.limit = out == 2 ? Limit::kNarrow16 : Limit::kNarrow8;
-  c.run = [=](const uint8_t* x, size_t size, uint8_t* y, bool stream) {
-    const QuantizeKernel kernel =
-        Kernels().quantize[static_cast<size_t>(row.division)][static_cast<size_t>(row.encoder)]
-                          [static_cast<size_t>(mode)];
-    QuantizeTile tile = MakeTile(row, mode, run);
-    tile.x = x;
-    tile.y = y;
-    tile.size = size;
-    tile.stream = stream;
-    if (mode == ScaleMode::kPerElement) {
-      ByRows(kernel, tile, size, sizeof(float), out);
-    } else {
-      kernel(tile);
-    }
-  };
-  return c;
+  return {absl::StrCat("quantize ", Plain(row.name), std::string(suffix)),
+          out == 2 ? Limit::kNarrow16 : Limit::kNarrow8,
+          [=](const uint8_t* x, size_t size, uint8_t* y, bool stream) {
+            const QuantizeKernel kernel =
+                Kernels().quantize[static_cast<size_t>(row.division)]
+                                  [static_cast<size_t>(row.encoder)][static_cast<size_t>(mode)];
+            QuantizeTile tile = MakeTile(row, mode, run);
+            tile.x = x;
+            tile.y = y;
+            tile.size = size;
+            tile.stream = stream;
+            if (mode == ScaleMode::kPerElement) {
+              ByRows(kernel, tile, size, sizeof(float), out);
+            } else {
+              kernel(tile);
+            }
+          }};
 }
 
 using Convert = void (*KernelTable::*)(const uint8_t*, size_t, uint8_t*);
 
-// 1 MiB's worth of elements of another type, of the values that the others have.
-std::shared_ptr<const std::vector<uint8_t>> Elements(Convert from_float, size_t bytes) {
-  constexpr size_t kSize = size_t{1} << 18;
-  std::vector<float> floats(kSize);
-  for (size_t i = 0; i < kSize; ++i) floats[i] = Value(i);
-  auto elements = std::make_shared<std::vector<uint8_t>>(kSize * bytes);
-  if (from_float != nullptr) {
-    (Kernels().*from_float)(reinterpret_cast<const uint8_t*>(floats.data()), kSize,
-                            elements->data());
-  } else {
-    auto* integers = reinterpret_cast<int32_t*>(elements->data());
-    for (size_t i = 0; i < kSize; ++i) integers[i] = static_cast<int32_t>(floats[i]);
-  }
-  return elements;
-}
-
-// x of another type, converted to a tile first.
-Case FromCase(const Row& row, std::string_view type, Convert convert, Convert from_float,
-              size_t in) {
-  const size_t out = row.encoder == Encoder::kInteger16 ? 2 : 1;
-  Case c;
-  c.name = absl::StrCat("quantize ", std::string(type), " ", Plain(row.name));
-  c.limit = out == 2 ? Limit::kNarrow16 : Limit::kNarrow8;
-  c.one_size = true;
-  c.run = [=, elements = Elements(from_float, in)](const uint8_t*, size_t size, uint8_t* y, bool) {
-    const KernelTable& kernels = Kernels();
-    const uint8_t* x = elements->data();
-    alignas(64) uint8_t floats[kTile * sizeof(float)];
-    QuantizeTile tile = MakeTile(row, ScaleMode::kRuns, SIZE_MAX);
-    tile.x = floats;
-    for (size_t i = 0; i < size; i += kTile) {
-      tile.size = std::min(kTile, size - i);
-      (kernels.*convert)(x + i * in, tile.size, floats);
-      tile.y = y + i * out;
-      kernels.quantize[static_cast<size_t>(row.division)][static_cast<size_t>(row.encoder)][0](
-          tile);
-    }
-  };
-  return c;
-}
-
 // Codes of one byte packed to 4 or 2 bits.
-Case PackedCase(const Row& row, std::string_view type, Convert pack, size_t bits) {
-  Case c;
-  c.name = absl::StrCat("quantize ", Plain(row.name), " to ", std::string(type));
-  c.limit = Limit::kNarrow8;
-  c.run = [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
-    const KernelTable& kernels = Kernels();
-    alignas(64) uint8_t codes[kCodeTile];
-    QuantizeTile tile = MakeTile(row, ScaleMode::kRuns, SIZE_MAX);
-    tile.maximum = (1 << bits) - 1;
-    tile.y = codes;
-    for (size_t i = 0; i < size; i += kCodeTile) {
-      tile.size = std::min(kCodeTile, size - i);
-      tile.x = x + i * sizeof(float);
-      kernels.quantize[static_cast<size_t>(row.division)][static_cast<size_t>(row.encoder)][0](
-          tile);
-      (kernels.*pack)(codes, tile.size, y + i * bits / 8);
-    }
-  };
-  return c;
+Kernel PackedCase(const Row& row, std::string_view type, Convert pack, size_t bits) {
+  return {
+      absl::StrCat("quantize ", Plain(row.name), " to ", std::string(type)), Limit::kNarrow8,
+      [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
+        const KernelTable& kernels = Kernels();
+        alignas(64) uint8_t codes[kCodeTile];
+        QuantizeTile tile = MakeTile(row, ScaleMode::kRuns, SIZE_MAX);
+        tile.maximum = (1 << bits) - 1;
+        tile.y = codes;
+        for (size_t i = 0; i < size; i += kCodeTile) {
+          tile.size = std::min(kCodeTile, size - i);
+          tile.x = x + i * sizeof(float);
+          kernels.quantize[static_cast<size_t>(row.division)][static_cast<size_t>(row.encoder)][0](
+              tile);
+          (kernels.*pack)(codes, tile.size, y + i * bits / 8);
+        }
+      }};
 }
 
 struct DequantizeRow {
@@ -182,79 +136,73 @@ constexpr DequantizeRow kDequantizeRows[] = {
 #include "kernels/kernels.inc"
 };
 
-Case DequantizeCase(const DequantizeRow& row, ScaleMode mode, size_t run, std::string_view suffix) {
+Kernel DequantizeCase(const DequantizeRow& row, ScaleMode mode, size_t run,
+                      std::string_view suffix) {
   const bool wide = row.decoder == Decoder::kUint16 || row.decoder == Decoder::kInt16;
   const size_t in = row.decoder == Decoder::kInt32 ? 4 : wide ? 2 : 1;
-  Case c;
-  c.name = absl::StrCat("dequantize ", Plain(row.name), std::string(suffix));
-  c.limit = in == 4 ? Limit::kCopy32 : in == 2 ? Limit::kWiden16 : Limit::kWiden8;
-  c.run = [=](const uint8_t* x, size_t size, uint8_t* y, bool stream) {
-    const DequantizeKernel kernel =
-        Kernels().dequantize[static_cast<size_t>(row.decoder)][static_cast<size_t>(mode)];
-    const Scales& scales = SharedScales();
-    DequantizeTile tile;
-    tile.x = x;
-    tile.y = y;
-    tile.size = size;
-    tile.scale = scales.scale.data();
-    const bool is_float = row.decoder >= Decoder::kFloat8E4M3Fn;
-    if (!is_float) tile.zero_point = scales.integer_zero_point.data();
-    tile.run = run;
-    tile.stream = stream;
-    if (mode == ScaleMode::kPerElement) {
-      ByRows(kernel, tile, size, in, sizeof(float));
-    } else {
-      kernel(tile);
-    }
-  };
-  return c;
+  return {absl::StrCat("dequantize ", Plain(row.name), std::string(suffix)),
+          in == 4   ? Limit::kCopy32
+          : in == 2 ? Limit::kWiden16
+                    : Limit::kWiden8,
+          [=](const uint8_t* x, size_t size, uint8_t* y, bool stream) {
+            const DequantizeKernel kernel =
+                Kernels().dequantize[static_cast<size_t>(row.decoder)][static_cast<size_t>(mode)];
+            const Scales& scales = SharedScales();
+            DequantizeTile tile;
+            tile.x = x;
+            tile.y = y;
+            tile.size = size;
+            tile.scale = scales.scale.data();
+            const bool is_float = row.decoder >= Decoder::kFloat8E4M3Fn;
+            if (!is_float) tile.zero_point = scales.integer_zero_point.data();
+            tile.run = run;
+            tile.stream = stream;
+            if (mode == ScaleMode::kPerElement) {
+              ByRows(kernel, tile, size, in, sizeof(float));
+            } else {
+              kernel(tile);
+            }
+          }};
 }
 
-Case RangeCase(std::string_view name, NonFinite non_finite, ScaleMode mode, size_t run) {
-  Case c;
-  c.name = absl::StrCat("range ", std::string(name));
-  c.limit = Limit::kRead;
-  c.run = [=](const uint8_t* x, size_t size, uint8_t*, bool) {
-    static thread_local std::vector<float> minima(kMaxRuns / 32 + 4096),
-        maxima(kMaxRuns / 32 + 4096);
-    RangeTile tile;
-    tile.size = size;
-    tile.run = run;
-    tile.min = minima.data();
-    tile.max = maxima.data();
-    const RangeKernel kernel = FindRange(Kernels(), non_finite, mode);
-    const size_t rows = mode == ScaleMode::kPerElement ? 4096 : size;
-    for (size_t i = 0; i < size; i += rows) {
-      tile.x = x + i * sizeof(float);
-      tile.size = std::min(rows, size - i);
-      kernel(tile);
-    }
-  };
-  return c;
+Kernel RangeCase(std::string_view name, NonFinite non_finite, ScaleMode mode, size_t run) {
+  return {absl::StrCat("range ", std::string(name)), Limit::kRead,
+          [=](const uint8_t* x, size_t size, uint8_t*, bool) {
+            static thread_local std::vector<float> minima(kMaxRuns / 32 + 4096),
+                maxima(kMaxRuns / 32 + 4096);
+            RangeTile tile;
+            tile.size = size;
+            tile.run = run;
+            tile.min = minima.data();
+            tile.max = maxima.data();
+            const RangeKernel kernel = FindRange(Kernels(), non_finite, mode);
+            const size_t rows = mode == ScaleMode::kPerElement ? 4096 : size;
+            for (size_t i = 0; i < size; i += rows) {
+              tile.x = x + i * sizeof(float);
+              tile.size = std::min(rows, size - i);
+              kernel(tile);
+            }
+          }};
 }
 
 // The error report, after Quantize.
-Case ErrorsCase(const Row& row, size_t run, std::string_view suffix) {
-  Case c;
-  c.name = absl::StrCat("errors of ", Plain(row.name), std::string(suffix));
-  c.limit = Limit::kRead;
-  c.one_size = true;
-  c.run = [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
-    const Scales& scales = SharedScales();
-    ErrorTile tile;
-    tile.x = x;
-    tile.codes = y;
-    tile.size = size;
-    tile.run = run;
-    tile.division = row.division;
-    tile.encoder = row.encoder;
-    tile.scale = scales.scale.data();
-    tile.dequantize_scale = scales.scale.data();
-    tile.maximum = 255;
-    ErrorSums sums;
-    AddErrors(tile, sums);
-  };
-  return c;
+Kernel ErrorsCase(const Row& row, size_t run, std::string_view suffix) {
+  return {absl::StrCat("errors of ", Plain(row.name), std::string(suffix)), Limit::kRead,
+          [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
+            const Scales& scales = SharedScales();
+            ErrorTile tile;
+            tile.x = x;
+            tile.codes = y;
+            tile.size = size;
+            tile.run = run;
+            tile.division = row.division;
+            tile.encoder = row.encoder;
+            tile.scale = scales.scale.data();
+            tile.dequantize_scale = scales.scale.data();
+            tile.maximum = 255;
+            ErrorSums sums;
+            AddErrors(tile, sums);
+          }};
 }
 
 struct EmbedRow {
@@ -267,7 +215,7 @@ constexpr EmbedRow kEmbedRows[] = {
 };
 
 // Embeddings of 1,024 values, each with a range and a length of its own.
-Case EmbedCase(const EmbedRow& row) {
+Kernel EmbedCase(const EmbedRow& row) {
   constexpr size_t kWidth = 1024;
   struct Ranges {
     alignas(64) float low[kWidth], step[kWidth], factor[kWidth];  // as a plan has them
@@ -281,25 +229,22 @@ Case EmbedCase(const EmbedRow& row) {
     }
   };
   static const Ranges ranges;
-  Case c;
-  c.name = absl::StrCat("embed ", Plain(row.name));
   const bool bits = row.embedder == Embedder::kBits;
-  c.limit = bits ? Limit::kRead : Limit::kNarrow8;
-  c.run = [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
-    EmbedTile tile;
-    tile.x = x;
-    tile.y = y;
-    tile.rows = std::max<size_t>(size / kWidth, 1);
-    tile.size = std::min(size, kWidth);
-    tile.stride = tile.size;
-    tile.y_stride = bits ? tile.size / 8 : tile.size;
-    tile.low = ranges.low;
-    tile.step = ranges.step;
-    tile.factor = ranges.factor;
-    tile.length = ranges.length.data();
-    Kernels().embed[static_cast<size_t>(row.embedder)](tile);
-  };
-  return c;
+  return {absl::StrCat("embed ", Plain(row.name)), bits ? Limit::kRead : Limit::kNarrow8,
+          [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
+            EmbedTile tile;
+            tile.x = x;
+            tile.y = y;
+            tile.rows = std::max<size_t>(size / kWidth, 1);
+            tile.size = std::min(size, kWidth);
+            tile.stride = tile.size;
+            tile.y_stride = bits ? tile.size / 8 : tile.size;
+            tile.low = ranges.low;
+            tile.step = ranges.step;
+            tile.factor = ranges.factor;
+            tile.length = ranges.length.data();
+            Kernels().embed[static_cast<size_t>(row.embedder)](tile);
+          }};
 }
 
 struct ConvertRow {
@@ -316,24 +261,8 @@ constexpr ConvertRow kConvertRows[] = {
 
 }  // namespace
 
-float Value(size_t index) {
-  return static_cast<float>(static_cast<int>((index * 2654435761u) >> 8 & 0xFFFF) - 32768) *
-         (6.0f / 65536.0f);
-}
-
-std::vector<Case> AllCases() {
-  std::vector<Case> cases;
-  for (int i = 0; i < kLimits; ++i) {
-    const Limit limit = static_cast<Limit>(i);
-    Case c;
-    c.name = LimitName(limit);
-    c.limit = limit;
-    c.is_limit = true;
-    c.run = [limit](const uint8_t* x, size_t size, uint8_t* y, bool stream) {
-      RunLimit(limit, x, size, y, stream);
-    };
-    cases.push_back(std::move(c));
-  }
+std::vector<Kernel> AllKernels() {
+  std::vector<Kernel> cases;
   const Row& u8 = kRows[0];  // Reciprocal Integer8
   cases.push_back(QuantizeCase(u8, ScaleMode::kRuns, SIZE_MAX, " (f32 to u8)"));
   cases.push_back(QuantizeCase(u8, ScaleMode::kRuns, 128, " runs of 128"));
@@ -370,23 +299,13 @@ std::vector<Case> AllCases() {
   }
   for (const EmbedRow& row : kEmbedRows) cases.push_back(EmbedCase(row));
   for (const ConvertRow& row : kConvertRows) {
-    Case c;
-    c.name = absl::StrCat("convert ", row.name);
-    c.limit = row.in == 32    ? (row.out == 32 ? Limit::kCopy32 : Limit::kNarrow16)
-              : row.out == 32 ? Limit::kWiden16
-                              : Limit::kNarrow8;
-    c.one_size = true;
-    c.run = [row](const uint8_t* x, size_t size, uint8_t* y, bool) {
-      (Kernels().*row.convert)(x, size, y);
-    };
-    cases.push_back(std::move(c));
-  }
-  for (const Row& row : kRows) {
-    cases.push_back(FromCase(row, "FLOAT16", &KernelTable::float16_to_float,
-                             &KernelTable::float_to_float16, 2));
-    cases.push_back(FromCase(row, "BFLOAT16", &KernelTable::bfloat16_to_float,
-                             &KernelTable::float_to_bfloat16, 2));
-    cases.push_back(FromCase(row, "INT32", &KernelTable::int32_to_float, nullptr, 4));
+    cases.push_back({absl::StrCat("convert ", row.name),
+                     row.in == 32    ? (row.out == 32 ? Limit::kCopy32 : Limit::kNarrow16)
+                     : row.out == 32 ? Limit::kWiden16
+                                     : Limit::kNarrow8,
+                     [row](const uint8_t* x, size_t size, uint8_t* y, bool) {
+                       (Kernels().*row.convert)(x, size, y);
+                     }});
   }
   return cases;
 }

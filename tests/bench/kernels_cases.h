@@ -1,4 +1,4 @@
-// What the benchmark measures: every row of kernels.inc, and pairs of types that go through a tile.
+// The kernels that are measured: every row of kernels.inc, with one scale and with many.
 #ifndef QUANTD_TESTS_BENCH_KERNELS_CASES_H_
 #define QUANTD_TESTS_BENCH_KERNELS_CASES_H_
 
@@ -8,25 +8,19 @@
 #include <string>
 #include <vector>
 
-#include "kernels_limits.h"
+#include "limit.h"
 
 namespace quantd::bench {
 
-struct Case {
+struct Kernel {
   std::string name;
-  Limit limit;  // what it is measured against
-  bool is_limit = false;
-  // Only at 1 MiB: the pairs that differ from another case by a conversion.
-  bool one_size = false;
+  Limit limit;  // what it is measured beside
   // Works on `size` elements.
   std::function<void(const uint8_t* x, size_t size, uint8_t* y, bool stream)> run;
 };
 
-// Element `index` of x: -3 to 3, well mixed.
-float Value(size_t index);
-
-// In the order of the report. The limits come first.
-std::vector<Case> AllCases();
+// In the order of the report; the first is that of FLOAT to UINT8 with one scale.
+std::vector<Kernel> AllKernels();
 
 }  // namespace quantd::bench
 

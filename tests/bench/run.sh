@@ -1,37 +1,73 @@
 #!/usr/bin/env bash
-# Measures everything: tests/bench/run.sh [--quick]. Kernels and operations beside the copy that bounds them, then calls beside
-# a raw gRPC echo, then both beside ONNX Runtime (peers.sh), always in turns within one run. Prints tables, and at the end what
-# they say about the project's goals; writes JSON to build/bench/, all of it together to results.json.
-# Without the building, under 10 minutes on 2 cores, under 2 with --quick.
+# Measures: tests/bench/run.sh [--quick] [SECTION...] [flags]. All sections, or those that are named; --list names them. Prints
+# tables, puts the figures into build/bench/results.json, beside those of other sections, and ends with what they say about the
+# project's goals. Flags are those of quantd_bench (--filter='tcp 1 MiB x 4', ...); Python's sections know --quick only.
 set -euo pipefail
-source "$(dirname "$0")/../../deploy/packages.sh"
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/../../deploy/packages.sh"
+source "$here/../suites/lib.sh"
+source "$here/../suites/venv.sh"
 cd "$QUANTD_ROOT"
-case "${1:-}" in
-  "" | --quick) ;;
-  *)
-    echo "usage: tests/bench/run.sh [--quick]" >&2
-    exit 2
-    ;;
-esac
+built=$QUANTD_BUILD/release/tests/bench results=$QUANTD_BUILD/bench
+cpp=(kernels operations table stream beside shared tls scaling peers memory)
+python=(client async break_even engine embeddings)
+
+among() { [[ " ${*:2} " == *" $1 "* ]]; }
+sections=() flags=() quick=()
+for word in "$@"; do
+  case $word in
+    --list) printf '%s\n' "${cpp[@]}" "${python[@]}" && exit ;;
+    --quick) quick=(--quick) ;;
+    -*) flags+=("$word") ;;
+    *)
+      among "$word" "${cpp[@]}" "${python[@]}" || die "no section '$word': ${cpp[*]} ${python[*]}"
+      sections+=("$word")
+      ;;
+  esac
+done
+mkdir -p "$results" "$QUANTD_LOGS"
+whole=false
+if [[ ${#sections[@]} -eq 0 ]]; then
+  whole=true
+  rm -f "$results/results.json"
+  sections=("${cpp[@]}" "${python[@]}")
+  [[ ${#quick[@]} -eq 0 ]] || sections=("${sections[@]/scaling/}") # takes long
+fi
+
+# left_out SECTIONS WHY
+left_out() { printf '\n%s: left out, %s; see build/logs/bench.log\n' "$1" "$2"; }
+ours=() pythons=()
+for section in "${sections[@]}"; do
+  among "$section" "${cpp[@]}" && ours+=("$section")
+  among "$section" "${python[@]}" && pythons+=("$section")
+done
 packages_install build test
-build_tree release kernels_bench operations_bench scaling_bench rpc_bench quantd -- -DQUANTD_BUILD_TESTS=ON
-built=build/release/tests/bench
-rm -rf build/bench && mkdir -p build/bench
 begin=$SECONDS
-printf '\n## Kernels\n'
-"$built/kernels_bench" "$@" --json=build/bench/kernels.json
-printf '\n## Operations\n\n'
-"$built/operations_bench" "$@" --json=build/bench/operations.json
-printf '\n## Operations by several threads\n\n'
-"$built/scaling_bench" "$@" --json=build/bench/scaling.json
-printf '\n## Calls\n\n'
-"$built/rpc_bench" "$@" --json=build/bench/rpc.json
-tests/bench/peers.sh "$@"
-tests/bench/engine.sh "$@"
-printf '\n## Goals\n\n'
-python3 tests/bench/summary.py build/bench
-python3 - build/bench/*.json <<'JOIN' >build/bench/results.json
-import json, pathlib, sys
-print(json.dumps({pathlib.Path(name).stem: json.load(open(name)) for name in sys.argv[1:]}, indent=1))
-JOIN
+if [[ ${#ours[@]} -gt 0 ]]; then
+  build_tree release quantd_bench quantd_bench_callback quantd -- -DQUANTD_BUILD_TESTS=ON
+  peer=()
+  if among operations "${ours[@]}" || among peers "${ours[@]}"; then
+    # ONNX Runtime is the Python wheel's, at the version of the conformance tests.
+    if prepare_venv >"$QUANTD_LOGS/bench.log" 2>&1; then
+      "$VENV/bin/python" "$here/models.py" "$results/models"
+      peer=(--onnxruntime="$(ls "$VENV"/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.*)"
+        --models="$results/models" --python="$VENV/bin/python")
+    else
+      left_out "ONNX Runtime" "its Python wheel can't be installed"
+    fi
+  fi
+  "$built/quantd_bench" "${ours[@]}" "${quick[@]}" "${peer[@]}" "${flags[@]}" --json="$results/results.json"
+fi
+if [[ ${#pythons[@]} -gt 0 ]]; then
+  if (suite_call engine prepare && suite_call engine build) >"$QUANTD_LOGS/bench.log" 2>&1; then
+    build_tree release engine_core quantd -- -DQUANTD_BUILD_TESTS=ON
+    "$QUANTD_BUILD/venv-engine/bin/python" "$here/python_bench.py" "${pythons[@]}" "${quick[@]}" --json="$results/results.json"
+  else
+    left_out "${pythons[*]}" "quantd_core can't be built or installed"
+  fi
+fi
+if $whole; then
+  printf '\n## Goals\n\n'
+  python3 "$here/summary.py" "$results/results.json"
+fi
 printf '\nAll figures: build/bench/results.json; measured in %d s\n' $((SECONDS - begin))

@@ -5,7 +5,7 @@ from typing import Callable, NamedTuple, Optional
 from .. import results
 from ..errors import QuantdError, StatusCode
 
-# Measured beside one message (tests/bench/python_client.py): of 64 MiB, pieces of 1 MiB, eight in flight, take 0.6 to 0.7 of
+# Measured beside one message (tests/bench/run.sh client): of 64 MiB, pieces of 1 MiB, eight in flight, take 0.6 to 0.7 of
 # the time, as one is sent while another is computed and received, and all in memory that was used before; of 16 MiB they
 # take as long. Sent as calls of their own they are as fast as on one stream, and errors and retries are those of calls.
 PIECE_BYTES = 1 << 20

@@ -1,0 +1,254 @@
+// The operations on large tensors with one scale, beside what bounds them, beside one thread and
+// beside ONNX Runtime, whose bytes are compared first; then with all kinds of scales. See bench.h.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "bench.h"
+#include "limit.h"
+#include "onnxruntime.h"
+#include "operation.h"
+#include "quantd/calibration.h"
+#include "quantd/targets.h"
+
+namespace quantd::bench {
+namespace {
+
+using Run = std::function<absl::Status(const Executor&)>;
+
+Side SideOf(const std::string& name, Run run, const Executor& executor, double seconds,
+            int threads) {
+  return {name, [run = std::move(run), &executor, seconds, threads] {
+            return Repeat([&] { return run(executor); }, seconds, threads);
+          }};
+}
+
+// Copies or reads of the shape of the operation's, one after the other, a piece a task.
+Run LimitRun(const Operation& operation, const std::vector<Limit>& limits, int tasks, bool stream,
+             const Memory& y) {
+  return [&operation, &y, limits, tasks, stream](const Executor& executor) {
+    const size_t size = operation.elements();
+    const size_t in = operation.widens() ? 1 : sizeof(float);
+    const size_t piece = (size / static_cast<size_t>(tasks) + 1023) / 1024 * 1024;
+    for (const Limit limit : limits) {
+      executor.ParallelFor(static_cast<size_t>(tasks), [&](size_t task) {
+        const size_t begin = std::min(size, task * piece);
+        const size_t some = std::min(size - begin, piece);
+        if (some == 0) return;
+        RunLimit(limit, operation.x().data() + begin * in, some,
+                 y.data() + begin * sizeof(float) / in, stream && limit != Limit::kRead);
+      });
+    }
+    return absl::OkStatus();
+  };
+}
+
+// ONNX Runtime's way to the same, and whether both wrote the same bytes.
+class Peer {
+ public:
+  explicit Peer(const Operation& operation)
+      : operation_(operation), y_(operation.y().size()), scale_(sizeof(float)), zero_point_(1) {}
+
+  absl::Status Open(int threads) {
+    const bool dynamic = operation_.kind() == OperationKind::kDynamicQuantize;
+    const auto size = static_cast<int64_t>(operation_.elements());
+    const auto of = [](const char* name, const Memory& memory, std::vector<int64_t> shape,
+                       bool is_float) {
+      return OrtTensor{name, memory.data(), memory.size(), std::move(shape),
+                       is_float ? OrtElementType::kFloat : OrtElementType::kUint8};
+    };
+    std::vector<OrtTensor> in = {of("x", operation_.x(), {size}, !operation_.widens())};
+    std::vector<OrtTensor> out = {of("y", y_, {size}, operation_.widens())};
+    if (dynamic) {
+      out.push_back(of("y_scale", scale_, {}, true));
+      out.push_back(of("y_zero_point", zero_point_, {}, false));
+    } else {
+      in.push_back(of("scale", operation_.scale(), {}, true));
+      in.push_back(of("zero_point", operation_.zero_point(), {}, false));
+    }
+    const std::string name = dynamic               ? "dynamic_quantize"
+                             : operation_.widens() ? "dequantize"
+                                                   : "quantize";
+    const auto model =
+        OrtModel::Open(absl::GetFlag(FLAGS_onnxruntime),
+                       absl::StrCat(absl::GetFlag(FLAGS_models), "/", name, ".onnx"), threads);
+    if (!model.ok()) return model.status();
+    auto bound = model->Bind(in, out);
+    if (bound.ok()) run_ = *std::move(bound);
+    return bound.status();
+  }
+
+  absl::Status Run() const { return run_(); }
+
+  absl::Status Check(const Executor& executor) const {
+    absl::Status status = operation_.Run(executor);
+    status.Update(Run());
+    const auto same = [](const Memory& a, const Memory& b) {
+      return std::memcmp(a.data(), b.data(), b.size()) == 0;
+    };
+    if (!same(operation_.y(), y_) || (operation_.kind() == OperationKind::kDynamicQuantize &&
+                                      (!same(operation_.made_scale(), scale_) ||
+                                       !same(operation_.made_zero_point(), zero_point_)))) {
+      status.Update(absl::InternalError("ONNX Runtime's answer differs"));
+    }
+    return status;
+  }
+
+ private:
+  const Operation& operation_;
+  const Memory y_, scale_, zero_point_;
+  std::function<absl::Status()> run_;
+};
+
+struct Bound {
+  const char* name;
+  std::vector<Limit> limits;
+};
+
+class Measurement {
+ public:
+  Measurement(Report& report, size_t bytes, const std::vector<std::unique_ptr<Executor>>& pools)
+      : report_(report),
+        bytes_(bytes),
+        pools_(pools),
+        seconds_(Seconds(std::max(absl::GetFlag(FLAGS_quick) ? 0.003 : 0.008,
+                                  static_cast<double>(bytes) / 1e10))),
+        y_(bytes) {}
+
+  // The last pool's figures; those of fewer threads are beside them. With `operation`, ONNX
+  // Runtime is, too; `of` is what the limit reads.
+  void Measure(const std::string& title, const Run& run, const Operation& of, const Bound& bound,
+               bool with_peer) {
+    const int threads = pools_.back()->threads();
+    const std::string name =
+        absl::StrCat(title, ", ", SizeText(bytes_), ", ", Count(threads, "thread"));
+    if (!report_.Wanted(name)) return;
+    Case one{name, {SideOf("quantd", run, *pools_.back(), seconds_, threads)}, bytes_};
+    Peer peer(of);
+    if (with_peer && !absl::GetFlag(FLAGS_onnxruntime).empty()) {
+      absl::Status status = peer.Open(threads);
+      if (status.ok()) status = peer.Check(*pools_.back());
+      if (!status.ok()) {
+        report_.LeftOut(absl::StrCat(name, ": ", status.ToString()));
+        report_.CountErrors(1);
+        return;
+      }
+      one.sides.push_back(SideOf(
+          "ONNX Runtime", [&](const Executor&) { return peer.Run(); }, *pools_.back(), seconds_,
+          threads));
+    }
+    for (size_t i = 0; i + 1 < pools_.size(); ++i) {
+      one.sides.push_back(
+          SideOf(Count(pools_[i]->threads(), "thread"), run, *pools_[i], seconds_, threads));
+    }
+    for (const bool stream : {false, true}) {
+      for (const int tasks : {threads, 8 * threads}) {
+        one.sides.push_back(SideOf(bound.name, LimitRun(of, bound.limits, tasks, stream, y_),
+                                   *pools_.back(), seconds_, threads));
+      }
+    }
+    report_.Measure(one, Rounds(7, 13));
+  }
+
+ private:
+  Report& report_;
+  const size_t bytes_;
+  const std::vector<std::unique_ptr<Executor>>& pools_;
+  const double seconds_;
+  const Memory y_;  // of the limits
+};
+
+void MeasureSize(Report& report, size_t bytes,
+                 const std::vector<std::unique_ptr<Executor>>& pools) {
+  Measurement measurement(report, bytes, pools);
+  const Shape shape = {static_cast<int64_t>(bytes / sizeof(float))};
+  const Bound bounds[] = {{"narrowing copy", {Limit::kNarrow8}},
+                          {"read, then narrowing copy", {Limit::kRead, Limit::kNarrow8}},
+                          {"widening copy", {Limit::kWiden8}}};
+  for (const OperationKind kind : kOperationKinds) {
+    const Operation operation({.kind = kind, .shape = shape});
+    measurement.Measure(
+        NameOf(kind), [&](const Executor& executor) { return operation.Run(executor); }, operation,
+        bounds[static_cast<size_t>(kind)], true);
+  }
+  // A tensor more for a calibrator that has seen it.
+  const Operation values({.shape = shape});
+  for (const auto method : {CalibrationMethod::kMinMax, CalibrationMethod::kMse}) {
+    Calibrator calibrator = *Calibrator::Create({.method = method});
+    measurement.Measure(
+        method == CalibrationMethod::kMse ? "Calibrate, bins" : "Calibrate, range",
+        [&](const Executor& executor) {
+          const TensorView x{DataType::kFloat, shape, ByteChunks({values.x().data(), bytes})};
+          return calibrator.Add(x, executor, [] { return false; });
+        },
+        values, {"read", {Limit::kRead}}, false);
+  }
+}
+
+struct Grain {
+  std::string name;
+  Shape shape;
+  Granularity granularity;
+};
+
+std::vector<Grain> Grains() {
+  const Shape square = {512, 512};
+  std::vector<Grain> grains = {
+      {"axis, first", square, {.axis = 0}},
+      {"axis, last", square, {.axis = 1}},
+      {"axis, last of 3", {512 * 512 / 3, 3}, {.axis = 1}},
+      {"axis, middle", {64, 64, 64}, {.axis = 1}},
+      {"axis, middle, rows of 4", {4096, 16, 4}, {.axis = 1}},
+      {"blocks of 32 along axis 0", square, {.axis = 0, .block_size = 32}},
+      {"tiles of 128x128", square, {.block_shape = {128, 128}}},
+      {"groups of 8x64", square, {.block_shape = {8, 64}}},
+  };
+  for (const int64_t block : {2, 4, 8, 16, 32, 128, 49}) {
+    grains.push_back({absl::StrCat("blocks of ", block), square, {.axis = 1, .block_size = block}});
+  }
+  return grains;
+}
+
+// 1 MiB by every kind of scales, beside the same with one.
+void MeasureGrains(Report& report, const Executor& executor) {
+  const int threads = executor.threads();
+  const double seconds = Seconds(absl::GetFlag(FLAGS_quick) ? 0.002 : 0.005);
+  for (const OperationKind kind : kOperationKinds) {
+    const Operation whole({.kind = kind, .shape = {512, 512}});
+    for (const Grain& grain : Grains()) {
+      const std::string name =
+          absl::StrCat(NameOf(kind), ", ", grain.name, ", ", Count(threads, "thread"));
+      if (!report.Wanted(name)) continue;
+      const Operation operation({kind, grain.shape, grain.granularity});
+      const auto side = [&](const char* side_name, const Operation& of) {
+        return SideOf(
+            side_name, [&of](const Executor& pool) { return of.Run(pool); }, executor, seconds,
+            threads);
+      };
+      report.Measure({name, {side("quantd", operation), side("one scale", whole)}, 1 << 20},
+                     Rounds(5, 7));
+    }
+  }
+}
+
+}  // namespace
+
+void RunOperations(Report& report) {
+  report.Begin("operations",
+               absl::StrCat("Operations, FLOAT and UINT8, target ", std::string(CurrentTarget()),
+                            "; GB/s of FLOAT"),
+               Columns::kRates);
+  for (const int threads : Threads()) {
+    std::vector<std::unique_ptr<Executor>> pools;  // of 1, 2, 4, ... and so many threads
+    for (int fewer = 1; fewer < threads; fewer *= 2) {
+      pools.push_back(std::make_unique<Executor>(fewer));
+    }
+    pools.push_back(std::make_unique<Executor>(threads));
+    for (const size_t bytes : Sizes()) MeasureSize(report, bytes, pools);
+    MeasureGrains(report, *pools.back());
+  }
+}
+
+}  // namespace quantd::bench

@@ -1,0 +1,198 @@
+"""Python's ways beside others: python_bench.py [SECTION...] [--quick] [--json=FILE] [--quantd=FILE] [--core=FILE]
+
+client      quantd.Client beside plain grpc that sends and receives the same bytes, serialized before
+async       AsyncClient beside threads with a Client: calls of 4 KiB
+break_even  every way to have a tensor quantized, from 1 KiB to 256 MiB; "cluster" is not measured: it is TCP on this machine
+            and the time that the bytes take over 10 Gbit/s, there and back, with 0.1 ms for the round trip
+engine      quantd_core beside the C++ core, loaded into this process (--core), and ONNX Runtime: DynamicQuantize
+embeddings  quantize_embeddings beside what people use for the same codes, and beside plain copies
+
+The sides take turns. Where ONNX Runtime is one, a turn begins when all threads sleep: its look for work for 40 ms.
+"""
+
+import argparse
+import asyncio
+import ctypes
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import grpc
+import models
+import numpy as np
+import onnxruntime
+from python_turns import KIB, MIB, Report, server, size_text
+
+import quantd
+import quantd_core
+from quantd import messages, requests
+
+ROOT = Path(__file__).resolve().parents[2]
+UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+
+
+def floats(count):
+    return np.random.default_rng(1).standard_normal(count).astype(np.float32)
+
+
+def client(report, options):
+    report.begin("client", "The Python client beside plain grpc, by size of the floats")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory, server(options.quantd, memory) as (tcp, _):
+        with quantd.Client(tcp) as ours, grpc.insecure_channel(tcp, UNLIMITED) as channel:
+            for size, calls in ((4 * KIB, 200), (MIB, 20), (16 * MIB, 3), (64 * MIB, 1)):
+                x, codes = floats(size // 4), np.random.default_rng(2).integers(0, 256, size // 4).astype(np.uint8)
+                calls_of = {"dynamic_quantize": (x,), "quantize": (x, 0.01, 128), "dequantize": (codes, 0.01, 128)}
+                for name, arguments in calls_of.items():
+                    request = requests.BUILDERS[name](*arguments).encode()
+                    raw = channel.unary_unary(f"/{messages.SERVICE}/{messages.METHODS[name]}")
+                    sides = {"Client": partial(getattr(ours, name), *arguments), "grpc": partial(raw, request)}
+                    report.measure(f"{name} {size_text(size)}", sides, 8 if options.quick else 20, calls, of=statistics.fmean)
+
+
+def by_threads(address, x, threads, calls):
+    with quantd.Client(address) as ours:
+        def work():
+            for _ in range(calls // threads):
+                ours.dynamic_quantize(x)
+
+        workers = [threading.Thread(target=work) for _ in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+
+def by_tasks(address, x, tasks, calls):
+    async def work(ours):
+        for _ in range(calls // tasks):
+            await ours.dynamic_quantize(x)
+
+    async def run():
+        async with quantd.AsyncClient(address) as ours:
+            await asyncio.gather(*(work(ours) for _ in range(tasks)))
+
+    asyncio.run(run())
+
+
+def asynchronous(report, options):
+    report.begin("async", "AsyncClient beside threads, 4 KiB: time of a call, by calls in flight")
+    x, calls = floats(1024), 1024 if options.quick else 2048
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory, server(options.quantd, memory) as (tcp, _):
+        for count in (8, 32, 128):
+            ways = {"AsyncClient": by_tasks, "threads": by_threads}
+            sides = {name: partial(way, tcp, x, count, calls) for name, way in ways.items()}
+            report.measure(f"x {count}", sides, 4 if options.quick else 10, per=calls)
+
+
+def by_numpy(x):
+    """As one writes it, and as exact: DynamicQuantizeLinear."""
+    low, high = min(x.min(), np.float32(0)), max(x.max(), np.float32(0))
+    scale = (high - low) / np.float32(255)
+    zero_point = np.clip(np.rint(-low / scale), 0, 255)
+    return np.clip(np.rint(x / scale) + zero_point, 0, 255).astype(np.uint8)
+
+
+def break_even(report, options):
+    report.begin("break_even", "When to send a tensor, and when not: DynamicQuantize of float32 to uint8")
+    local = quantd.local()
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory, server(options.quantd, memory) as (tcp, unix):
+        with quantd.Client(tcp, shared_memory_dir=memory) as over_tcp, quantd.Client(unix) as over_unix:
+            for size in (KIB, 16 * KIB, 256 * KIB, 4 * MIB, 64 * MIB, 256 * MIB):
+                x = floats(size // 4)
+                for ours in (local, over_tcp, over_unix):
+                    np.testing.assert_array_equal(ours.dynamic_quantize(x).y, by_numpy(x))
+                with over_tcp.shared(x) as shared_x, over_tcp.shared_empty(x.shape, "uint8") as shared_y:
+                    sides = {
+                        "in process": lambda: local.dynamic_quantize(x),
+                        "numpy": lambda: by_numpy(x),
+                        "shared memory": lambda: over_tcp.dynamic_quantize(shared_x, out=shared_y),
+                        "Unix socket": lambda: over_unix.dynamic_quantize(x),
+                        "TCP": lambda: over_tcp.dynamic_quantize(x),
+                    }
+                    rounds = max(3, min(400, 1024 * MIB // size) // (4 if options.quick else 1))
+                    report.measure(size_text(size), sides, rounds,
+                                   more=lambda row: {"cluster, computed": row["TCP"] + 1.25 * size / 1.25e9 + 1e-4})
+
+
+def engine(report, options):
+    threads = quantd_core.info().threads
+    report.begin("engine", f"quantd_core beside the C++ core: DynamicQuantize, {threads} threads, {quantd_core.info().target}")
+    core = ctypes.CDLL(options.core).EngineCoreDynamicQuantize
+    core.restype = ctypes.c_double
+    core.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = threads
+    model = models.model("dynamic_quantize").SerializeToString()
+    session = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
+    ours = quantd_core.Engine(threads=threads)
+    # Of small ones a hundred at a time.
+    for count, per, calls, name in ((64 * MIB // 4, 1, 7, "64 MiB"), (1024, 100, 20, "1,024 floats")):
+        x, out, reused = floats(count), np.zeros(count, np.uint8), np.zeros(count, np.uint8)
+        expected = ours.dynamic_quantize(x).y
+        assert core(x.ctypes.data, count, reused.ctypes.data, threads, 1) > 0
+        for other in (reused, session.run(None, {"x": x})[0]):
+            np.testing.assert_array_equal(expected, other)
+        for memory, arguments, to in (("new", {}, None), ("out=", {"out": out}, reused.ctypes.data)):
+            sides = {
+                "quantd_core": lambda: [ours.dynamic_quantize(x, **arguments) for _ in range(per)][:0],
+                "core": lambda: core(x.ctypes.data, count, to, threads, per),
+                "ONNX Runtime": lambda: [session.run(None, {"x": x}) for _ in range(per)][:0],
+            }
+            report.measure(f"{name}, {memory}", sides, 9 if options.quick else 25, calls, per, pause=0.06)
+
+
+def embeddings(report, options):
+    report.begin("embeddings", "Codes of 256 embeddings of 1,024 float32, 1 MiB, by one thread")
+    sys.path.insert(0, str(ROOT / "tests" / "conformance"))
+    import packages
+
+    ours, x = quantd_core.Engine(threads=1), np.random.default_rng(0).uniform(-1, 1, (256, 1024)).astype(np.float32)
+    ranges = np.stack([np.full(1024, -0.99, np.float32), np.full(1024, 0.98, np.float32)])
+    uint8, int8, bits = np.empty(x.shape, "u1"), np.empty(x.shape, "i1"), np.empty((256, 128), "u1")
+    flat = np.empty(x.size, "u1")
+    sides = {
+        "ranges": {"quantd": lambda: ours.quantize_embeddings(x, recipe="ranges", ranges=ranges, out=uint8),
+                   "a narrowing copy": lambda: np.copyto(flat, x.view(np.int32).reshape(-1), casting="unsafe")},
+        "bits": {"quantd": lambda: ours.quantize_embeddings(x, recipe="bits", out=bits),
+                 "numpy packbits(x > 0)": lambda: np.packbits(x > 0, axis=-1), "numpy max, a reading": lambda: x.max()},
+        "unit": {"quantd": lambda: ours.quantize_embeddings(x, recipe="unit", out=int8)},
+        "direction": {"quantd": lambda: ours.quantize_embeddings(x, recipe="direction", out=int8)},
+    }  # fmt: skip
+    theirs, numkong = packages.sentence_transformers(), packages.find("numkong")
+    if theirs is not None:
+        sides["ranges"]["sentence-transformers"] = lambda: theirs.quantize_embeddings(x, "uint8", ranges=ranges)
+    if numkong is not None:
+        # Its cast rounds and its factor is one for all: other codes than any recipe's, and less to do.
+        own = numkong.Tensor(x.reshape(-1))
+        for recipe in ("unit", "direction"):
+            sides[recipe]["numkong scale, astype"] = lambda: numkong.scale(own, alpha=127.0, beta=0.0).astype("int8")
+    for recipe, ways in sides.items():
+        report.measure(recipe, ways, 7 if options.quick else 15, 20, of=statistics.median, clock=time.thread_time)
+
+
+SECTIONS = {"client": client, "async": asynchronous, "break_even": break_even, "engine": engine, "embeddings": embeddings}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=" ".join(SECTIONS))
+    parser.add_argument("--quick", action="store_true", help="fewer turns")
+    parser.add_argument("--json", help="put the results into this file, beside those of other sections")
+    for name, made in (("quantd", "server/quantd"), ("core", "tests/bench/libengine_core.so")):
+        parser.add_argument(f"--{name}", default=str(ROOT / "build/release" / made), help="default: %(default)s")
+    options = parser.parse_args()
+    report = Report()
+    for name in options.sections or SECTIONS:
+        if name not in SECTIONS:
+            parser.error(f"no section {name}")
+        SECTIONS[name](report, options)
+    if options.json:
+        report.write(options.json)
+
+
+if __name__ == "__main__":
+    main()

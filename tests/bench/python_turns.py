@@ -1,0 +1,89 @@
+"""Turns of several ways to do a thing in Python, their table and their JSON; the Python side of turns.h and report.h."""
+
+import contextlib
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def size_text(size):
+    return f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB"
+
+
+def time_text(seconds):
+    unit, name = next(pair for pair in ((1, "s"), (1e-3, "ms"), (1e-6, "us")) if seconds >= pair[0] or pair[1] == "us")
+    return f"{seconds / unit:.2f} {name}" if seconds < 10 * unit else f"{seconds / unit:.0f} {name}"
+
+
+class Report:
+    def __init__(self):
+        self.sections, self._rows, self._names = {}, [], []
+
+    def begin(self, section, title):
+        self._rows, self._names = self.sections.setdefault(section, []), []
+        print(f"\n{title}", flush=True)
+
+    def measure(self, case, sides, rounds, calls=1, per=1, of=min, pause=0.0, clock=time.perf_counter, more=None):
+        """Sides: name -> what to call, ours first. A turn is so many calls, each of `per` things; `of` makes one time of
+        theirs. It is divided by its neighbour's of the round; the next round goes back. more: a column that is computed."""
+        taken = {name: [] for name in sides}
+        for call in sides.values():
+            call()
+        for turn in range(rounds):
+            for name in list(sides) if turn % 2 == 0 else reversed(list(sides)):
+                time.sleep(pause)
+                times = []
+                for _ in range(calls):
+                    begin = clock()
+                    sides[name]()
+                    times.append(clock() - begin)
+                taken[name].append(of(times) / per)
+        ours, *others = sides
+        seconds = {name: statistics.median(times) for name, times in taken.items()}
+        ratios = {}
+        for name in others:
+            low, median, high = statistics.quantiles([a / b for a, b in zip(taken[ours], taken[name])], n=4)
+            ratios[name] = {"median": median, "quartiles": [low, high]}
+        seconds |= more(seconds) if more else {}
+        self._rows.append({"case": case, "side": ours, "seconds": seconds, "ratios": ratios})
+        if self._names != list(seconds):
+            self._names = list(seconds)
+            print("\n| |", " | ".join(name + (f" | {ours} / it" if name in others else "") for name in seconds), "|")
+            print("|---|" + "---|" * (len(seconds) + len(ratios)))
+        cells = []
+        for name, value in seconds.items():
+            cells.append(time_text(value))
+            if name in ratios:
+                low, high = ratios[name]["quartiles"]
+                cells.append(f"{ratios[name]['median']:.2f} ({low:.2f} to {high:.2f})")
+        print(f"| {case} | " + " | ".join(cells) + " |", flush=True)
+
+    def write(self, path):
+        """Beside the sections of other programs that are there."""
+        path = Path(path)
+        path.write_text(json.dumps((json.loads(path.read_text()) if path.exists() else {}) | self.sections, indent=1))
+
+
+@contextlib.contextmanager
+def server(binary, shared_memory):
+    """The addresses of a quantd, TCP and Unix."""
+    with tempfile.TemporaryDirectory() as folder:
+        ready = Path(folder) / "ready.json"
+        process = subprocess.Popen(
+            [binary, f"--listen=127.0.0.1:0,unix:{folder}/quantd", "--http_listen=", f"--ready_file={ready}",
+             f"--max_message_bytes={1 << 30}", f"--shared_memory_dir={shared_memory}"], stderr=subprocess.DEVNULL)
+        try:
+            end = time.monotonic() + 20
+            while not ready.exists():
+                if process.poll() is not None or time.monotonic() > end:
+                    raise SystemExit(f"{binary} did not start")
+                time.sleep(0.02)
+            yield json.loads(ready.read_text())["grpc"]
+        finally:
+            process.terminate()
+            process.wait()
