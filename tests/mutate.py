@@ -4,14 +4,18 @@ has survived, and is a test that is missing, or code that is.
 
   python3 tests/mutate.py server/wire                   30 changes, and what survived
   python3 tests/mutate.py server/wire --count=10 --seed=7 --least=95
+  python3 tests/mutate.py core/src                      drawn over all rooms of it, each judged by the tests of its own
   python3 tests/mutate.py --list                        the rooms, with their tests
 
 Works in a checkout of its own, of HEAD, under build/mutation; the working tree is not touched. Exits with 1 when less than
---least percent were killed. The seed is printed: the same seed makes the same changes.
+--least percent were killed. The seed is printed: the same seed makes the same changes. What is compiled only for other CPUs, and
+for AVX-512, which this one may not have, is not changed.
 """
 
 import argparse
+import os
 import pathlib
+import platform
 import random
 import re
 import subprocess
@@ -43,6 +47,7 @@ ROOMS = {
     "server/transport": ["transport_test"],
     "server/wire": ["wire_test", "wire_memory_test"],
 }
+ROOMS["core/src"] = list(dict.fromkeys(test for room, tests in ROOMS.items() if room.startswith("core/") for test in tests))
 
 # What is looked for in a line, and what stands there instead. Spaces keep templates and pointers out.
 SWAPS = [
@@ -77,13 +82,33 @@ SWAPS = [
 ]
 LEFT_OUT = re.compile(r"^\s*(//|#|static_assert|using |namespace |template|friend |assert\(|DCHECK|\}|public:|private:)|LOG\(|std::abort|operator")
 
+# Conditions of the preprocessor that hold here, and that do not; all others may.
+HOLDS = re.compile(r"HWY_ARCH_X86|== HWY_AVX2|__x86_64__")
+FAILS = re.compile(r"HWY_AVX3|HWY_NEON|__aarch64__|QUANTD_TSAN")
+
+
+def compiled(lines):
+    """For each line whether it is, here."""
+    blocks, found = [], []  # of each block whether its branch is, and whether one before it was
+    for line in lines:
+        if re.match(r"#\s*if", line):
+            blocks.append((not FAILS.search(line), bool(HOLDS.search(line))))
+        elif re.match(r"#\s*el", line):
+            taken = blocks.pop()[1]
+            blocks.append((not taken and not FAILS.search(line.split("//")[0]), taken or bool(HOLDS.search(line))))
+        elif re.match(r"#\s*endif", line):
+            blocks.pop()
+        found.append(all(branch for branch, _ in blocks))
+    return found
+
 
 def changes(path):
     """(path, line, new line) for every change that this file could have."""
     found = []
-    for number, line in enumerate(path.read_text().split("\n")):
+    lines = path.read_text().split("\n")
+    for number, (line, here) in enumerate(zip(lines, compiled(lines))):
         code, comment = (line.split(" //", 1) + [""])[:2]
-        if LEFT_OUT.search(code):
+        if not here or LEFT_OUT.search(code):
             continue
         bare = re.sub(r'"(?:[^"\\]|\\.)*"', lambda text: "\0" * len(text.group()), code)
         for pattern, replacement in SWAPS:
@@ -97,15 +122,17 @@ def changes(path):
 
 
 def run(command, seconds):
-    """Whether it ended well within so many seconds."""
+    """Whether it ended well within so many seconds. (No cache keeps what a change made of a file.)"""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
-        return subprocess.run(command, cwd=TREE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=seconds).returncode == 0
+        environment = {**os.environ, "CCACHE_DISABLE": "1"}
+        return subprocess.run(command, cwd=TREE, env=environment, timeout=seconds, **quiet).returncode == 0
     except subprocess.TimeoutExpired:
         return False
 
 
 def prepare(tests):
-    """A checkout of HEAD, with the tests of a room built; {test: seconds that it takes}."""
+    """A checkout of HEAD, with the tests of a room built; {test: (its program, seconds that it takes)}."""
     git = ["git", "-C", str(ROOT)]
     FOLDER.mkdir(parents=True, exist_ok=True)
     if not TREE.exists():
@@ -114,6 +141,8 @@ def prepare(tests):
     head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
     subprocess.run(["git", "-C", str(TREE), "checkout", "--quiet", "--force", "--detach", head], check=True)
     configure = ["cmake", "-S", str(TREE), "-B", str(BUILD), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQUANTD_BUILD_TESTS=ON"]
+    if platform.machine() == "x86_64":
+        configure += ["-DCMAKE_CXX_FLAGS=-DQUANTD_SIMD_TARGETS=HWY_AVX2"]
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", str(BUILD), "--target", *tests], check=True, stdout=subprocess.DEVNULL)
     seconds = {}
@@ -122,8 +151,21 @@ def prepare(tests):
         begin = time.monotonic()
         if not run([program], 900):
             sys.exit(f"{test} fails without any change")
-        seconds[program] = time.monotonic() - begin
+        seconds[test] = program, time.monotonic() - begin
     return seconds
+
+
+def judge(path, seconds):
+    """What the tests of the room that a changed file is in make of it: "killed", "survived", or "unbuilt". Those that take long are
+    built last, if at all."""
+    room = max((room for room in ROOMS if path.is_relative_to(TREE / room)), key=len)
+    for test in ROOMS[room]:
+        if not run(["cmake", "--build", str(BUILD), "--target", test], 900):
+            return "unbuilt"
+        program, took = seconds[test]
+        if not run([program, "--gtest_fail_fast", "--gtest_brief=1"], 30 + 5 * took):
+            return "killed"
+    return "survived"
 
 
 def main():
@@ -151,13 +193,12 @@ def main():
         old, lines[number] = lines[number], new
         path.write_text("\n".join(lines))
         try:
-            if not run(["cmake", "--build", str(BUILD), "--target", *tests], 900):
-                unbuilt += 1
-                continue
-            alive = all(run([program, "--gtest_fail_fast", "--gtest_brief=1"], 30 + 5 * took) for program, took in seconds.items())
+            result = judge(path, seconds)
         finally:
             path.write_text(text)
-        if alive:
+        if result == "unbuilt":
+            unbuilt += 1
+        elif result == "survived":
             survived.append((path.relative_to(TREE), number + 1, old.strip(), new.strip()))
             print("survived {}:{}\n  - {}\n  + {}".format(*survived[-1]), flush=True)
         else:
