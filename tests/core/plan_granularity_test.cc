@@ -35,8 +35,21 @@ std::string LayoutText(const BlockLayout& layout) {
   return text + "= " + std::to_string(layout.scale_count);
 }
 
+// What holds for the blocks of every granularity.
+void ExpectBlocksOf(const Shape& x, const Blocks& blocks) {
+  ASSERT_EQ(blocks.lengths.size(), x.size());
+  ASSERT_EQ(blocks.counts.size(), x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_GE(blocks.lengths[i], 1) << ShapeString(x);
+    EXPECT_LE(blocks.lengths[i], std::max<int64_t>(x[i], 1)) << ShapeString(x);
+    if (x[i] == 0) continue;
+    EXPECT_EQ(blocks.counts[i], (x[i] + blocks.lengths[i] - 1) / blocks.lengths[i]);
+  }
+}
+
 std::string Layout(const Granularity& granularity, const Shape& x, const Shape& scale) {
   absl::StatusOr<Blocks> blocks = BlocksOfScale(granularity, x, scale);
+  if (blocks.ok()) ExpectBlocksOf(x, *blocks);
   return blocks.ok() ? LayoutText(MakeLayout(x, *blocks)) : ErrorText(blocks.status());
 }
 
@@ -139,6 +152,7 @@ TEST(Blocks, BlockShape) {
 TEST(Blocks, RequestedByDynamicQuantize) {
   const auto shape = [](const Granularity& granularity, const Shape& x) {
     absl::StatusOr<RequestedBlocks> requested = BlocksOfRequest(granularity, x);
+    if (requested.ok()) ExpectBlocksOf(x, requested->blocks);
     return requested.ok() ? ShapeString(requested->scale_shape) + " " +
                                 LayoutText(MakeLayout(x, requested->blocks))
                           : ErrorText(requested.status());
@@ -151,6 +165,8 @@ TEST(Blocks, RequestedByDynamicQuantize) {
   block_size.block_size = 32;
   EXPECT_EQ(shape(block_size, {2, 64}), "[2, 2] 128/32*1 = 4") << "along axis 1 when unset";
   EXPECT_EQ(shape(Tiles({-1, 2}), {2, 3}), "[1, 2] 2/2*2 3/2*1 = 2");
+  EXPECT_EQ(shape(Tiles({-1, 2}), {0, 3}), "[1, 2] = 2");
+  EXPECT_EQ(shape(Axis(0), {0, 3}), "[0] = 0");
   EXPECT_EQ(shape(Axis(0), {}), "axis: axis is 0, x has no dimensions");
   EXPECT_EQ(shape(block_size, {7}).substr(0, 5), "axis:");
   EXPECT_EQ(shape(Axis(2), {2, 3}).substr(0, 5), "axis:");
