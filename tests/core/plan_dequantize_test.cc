@@ -59,10 +59,11 @@ TEST(PlanDequantize, EveryCodeOfAScaleAndOfAZeroPointIsRead) {
     const Shape shape = {count};
     const Tensor all = Codes(info.type, shape, codes);
     // In one piece, and cut within an element.
+    Pieces two;
+    two.Append(all.bytes().subspan(0, all.bytes().size() / 2 + 1));
+    two.Append(all.bytes().subspan(all.bytes().size() / 2 + 1));
     TensorView pieces = all;
-    pieces.bytes.Clear();
-    pieces.bytes.Append(all.bytes().subspan(0, all.bytes().size() / 2 + 1));
-    pieces.bytes.Append(all.bytes().subspan(all.bytes().size() / 2 + 1));
+    pieces.bytes = two.chunks();
     for (const TensorView& tensor : {all.view(), pieces}) {
       DequantizeParameters parameters;
       parameters.granularity.axis = 0;

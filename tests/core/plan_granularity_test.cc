@@ -91,6 +91,9 @@ TEST(Blocks, OnnxBlocks) {
   EXPECT_EQ(Layout(Axis(1, 100), {3, 4}, {3, 1}), "12/4*1 = 3") << "longer than the axis";
   EXPECT_EQ(Layout(Axis(1, INT64_MAX), {3, 4}, {3, 1}), "12/4*1 = 3");
   EXPECT_EQ(Layout(Axis(0, 4), {4}, {1}), "4/4*1 = 1") << "a scale of [1] follows the blocks";
+  EXPECT_EQ(Layout(Axis(1, 1), {3, 4}, {3, 4}), "12/1*1 = 12");
+  EXPECT_EQ(Layout(Axis(1, 1), {3, 4}, {3, 2}),
+            "scale: scale has shape [3, 2], block_size 1 along axis 1 of x [3, 4] needs [3, 4]");
   EXPECT_EQ(Layout(Axis(1, 2), {0, 4}, {0, 2}), "= 0");
   EXPECT_EQ(Layout(Axis(0, 2), {8}, {1}),
             "scale: scale has shape [1], block_size 2 along axis 0 of x [8] needs [4]");
@@ -161,6 +164,7 @@ TEST(Blocks, RequestedByDynamicQuantize) {
   EXPECT_EQ(shape({}, {}), "[] 1/1*1 = 1");
   EXPECT_EQ(shape(Axis(-1), {2, 3}), "[3] 2/2*3 3/1*1 = 3");
   EXPECT_EQ(shape(Axis(0, 2), {5, 3}), "[3, 3] 5/2*3 3/1*1 = 9");
+  EXPECT_EQ(shape(Axis(0, 1), {5, 3}), "[5, 3] 15/1*1 = 15");
   Granularity block_size;
   block_size.block_size = 32;
   EXPECT_EQ(shape(block_size, {2, 64}), "[2, 2] 128/32*1 = 4") << "along axis 1 when unset";

@@ -305,8 +305,10 @@ TEST(PlanQuantize, ScalesAreReadWhereTheyLie) {
     const QuantizePlan plan = PlanQuantize(parameters).value();
     EXPECT_THAT(plan.scales, ElementsAre(0.5f, 2));
     EXPECT_EQ(reinterpret_cast<const uint8_t*>(plan.scales.data()) == bytes, offset == 0);
-    parameters.scale.bytes = ByteChunks({bytes + offset, 3});
-    parameters.scale.bytes.Append({bytes + offset + 3, sizeof(scales) - 3});
+    Pieces pieces;
+    pieces.Append({bytes + offset, 3});
+    pieces.Append({bytes + offset + 3, sizeof(scales) - 3});
+    parameters.scale.bytes = pieces.chunks();
     EXPECT_THAT(PlanQuantize(parameters)->scales, ElementsAre(0.5f, 2));
   }
 }

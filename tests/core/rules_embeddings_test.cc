@@ -110,6 +110,7 @@ TEST(EmbeddingRules, WhatAVectorCanBeDividedBy) {
     EXPECT_FALSE(DirectionCode(1, none).saturated);
     EXPECT_EQ(DequantizeDirection(3, none), 0);
   }
+  EXPECT_EQ(DirectionCode(kNan, 5).code, 0);
   EXPECT_EQ(Normalized(3, 4), 0.75f);
 }
 
