@@ -4,28 +4,39 @@ has survived, and is a test that is missing, or code that is.
 
   python3 tests/mutate.py server/wire                   30 changes, and what survived
   python3 tests/mutate.py server/wire --count=10 --seed=7 --least=95
+  python3 tests/mutate.py core/src                      drawn over all rooms of it, each judged by the tests of its own
   python3 tests/mutate.py --list                        the rooms, with their tests
 
 Works in a checkout of its own, of HEAD or of --at=COMMIT, under build/mutation; the working tree is not touched. Exits with 1 when
-less than --least percent were killed. The seed is printed: the same seed makes the same changes.
+less than --least percent were killed. The seed is printed: the same seed makes the same changes. What is compiled only for other
+CPUs, and for AVX-512, which this one may not have, is not changed.
+
+What only a whole server shows is noticed by files of tests/e2e: they run last, with the changed binary. A failure of theirs counts
+when it comes a second time.
 """
 
 import argparse
+import contextlib
 import os
 import pathlib
+import platform
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "mutation"
-TREE, BUILD = FOLDER / "tree", FOLDER / "build"
+TREE = FOLDER / "tree"
+BUILD = TREE / "build" / "release"  # as in any checkout: ccache knows these paths, and tests/e2e looks there
+PYTHON = ROOT / "build" / "venv" / "bin" / "python"  # the suites'
 ENVIRONMENT = {**os.environ, "CCACHE_READONLY": "1"}  # what was is found again, changes are not kept
 
-# Room: the executables that must notice.
+# Room: the executables that must notice, and files of tests/e2e.
 OPERATIONS = ["core_operations_test", "core_oracle_test"]
+CALLS = "stream drain admission timing metrics parameters logs traces shared_memory calibrate calibrate_hostile".split()
 ROOMS = {
     "core/src/calibrate": ["core_calibrate_test"],
     "core/src/dynamic": OPERATIONS,
@@ -41,10 +52,11 @@ ROOMS = {
     "server/admission": ["admission_test"],
     "server/loop": ["loop_test", "rpc_cores_test", "rpc_stress_test"],
     "server/operations": ["operations_test", "operations_memory_test"],
-    "server/rpc": ["rpc_cores_test", "rpc_stress_test"],
+    "server/rpc": ["rpc_test", "rpc_cores_test", "rpc_stress_test", *(f"tests/e2e/test_{name}.py" for name in CALLS)],
     "server/transport": ["transport_test"],
     "server/wire": ["wire_test", "wire_memory_test"],
 }
+ROOMS["core/src"] = list(dict.fromkeys(test for room, tests in ROOMS.items() if room.startswith("core/") for test in tests))
 
 # What is looked for in a line, and what stands there instead. Spaces keep templates and pointers out.
 SWAPS = [
@@ -83,13 +95,33 @@ LEFT_OUT = re.compile(r"^\s*(//|#|static_assert|using |namespace |template|frien
 # their turn comes, so that they do not move what a seed makes of the others.
 NO_DIFFERENCE = re.compile(r"\breserve\(|\bvirtual .* = 0;")
 
+# Conditions of the preprocessor that hold here, and that do not; all others may.
+HOLDS = re.compile(r"HWY_ARCH_X86|== HWY_AVX2|__x86_64__")
+FAILS = re.compile(r"HWY_AVX3|HWY_NEON|__aarch64__|QUANTD_TSAN")
+
+
+def compiled(lines):
+    """For each line whether it is, here."""
+    blocks, found = [], []  # of each block whether its branch is, and whether one before it was
+    for line in lines:
+        if re.match(r"#\s*if", line):
+            blocks.append((not FAILS.search(line), bool(HOLDS.search(line))))
+        elif re.match(r"#\s*el", line):
+            taken = blocks.pop()[1]
+            blocks.append((not taken and not FAILS.search(line.split("//")[0]), taken or bool(HOLDS.search(line))))
+        elif re.match(r"#\s*endif", line):
+            blocks.pop()
+        found.append(all(branch for branch, _ in blocks))
+    return found
+
 
 def changes(path):
     """(path, line, new line) for every change that this file could have."""
     found = []
-    for number, line in enumerate(path.read_text().split("\n")):
+    lines = path.read_text().split("\n")
+    for number, (line, here) in enumerate(zip(lines, compiled(lines))):
         code, comment = (line.split(" //", 1) + [""])[:2]
-        if LEFT_OUT.search(code):
+        if not here or LEFT_OUT.search(code):
             continue
         bare = re.sub(r'"(?:[^"\\]|\\.)*"', lambda text: "\0" * len(text.group()), code)
         for pattern, replacement in SWAPS:
@@ -103,20 +135,37 @@ def changes(path):
 
 
 def run(command, seconds):
-    """Whether it ended well within so many seconds."""
+    """Whether it ended well within so many seconds. What it started ends with it."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, cwd=TREE, env=ENVIRONMENT, start_new_session=True, **quiet)
     try:
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.run(command, cwd=TREE, env=ENVIRONMENT, timeout=seconds, **quiet).returncode == 0
+        return process.wait(seconds) == 0
     except subprocess.TimeoutExpired:
         return False
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def of_e2e(test):
+    return test.endswith(".py")
 
 
 def build(test):
-    return run(["cmake", "--build", str(BUILD), "--target", test], 900)
+    return run(["cmake", "--build", str(BUILD), "--target", "quantd" if of_e2e(test) else test], 900)
+
+
+def passes(test, seconds):
+    if of_e2e(test):
+        pytest = [PYTHON if PYTHON.exists() else sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
+        return run(pytest, seconds) or run(pytest, seconds)
+    (program,) = BUILD.glob(f"tests/**/{test}")
+    return run([program, "--gtest_fail_fast", "--gtest_brief=1"], seconds)
 
 
 def prepare(tests, commit):
-    """A checkout of that commit, with the tests of a room built; [(test, program, seconds that it takes)], the longest last."""
+    """A checkout of that commit, with the tests of a room built; [(test, seconds that it takes)], the longest last."""
     git = ["git", "-C", str(ROOT)]
     FOLDER.mkdir(parents=True, exist_ok=True)
     if not TREE.exists():
@@ -125,16 +174,27 @@ def prepare(tests, commit):
     head = subprocess.run([*git, "rev-parse", commit], check=True, capture_output=True, text=True).stdout.strip()
     subprocess.run(["git", "-C", str(TREE), "checkout", "--quiet", "--force", "--detach", head], check=True)
     configure = ["cmake", "-S", str(TREE), "-B", str(BUILD), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DQUANTD_BUILD_TESTS=ON"]
+    if platform.machine() == "x86_64":
+        configure += ["-DCMAKE_CXX_FLAGS=-DQUANTD_SIMD_TARGETS=HWY_AVX2"]
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", str(BUILD), "--target", *tests], check=True, stdout=subprocess.DEVNULL)
     found = []
     for test in tests:
-        (program,) = BUILD.glob(f"tests/**/{test}")
+        if not build(test):
+            sys.exit(f"{test} does not build")
         begin = time.monotonic()
-        if not run([program], 900):
+        if not passes(test, 900):
             sys.exit(f"{test} fails without any change")
-        found.append((test, program, time.monotonic() - begin))
-    return sorted(found, key=lambda one: one[2])
+        found.append((test, time.monotonic() - begin))
+    return sorted(found, key=lambda one: (of_e2e(one[0]), one[1]))
+
+
+def judge(path, tests):
+    """What the tests of the room that a changed file is in make of it: "killed", "survived", or "unbuilt"."""
+    room = max((room for room in ROOMS if path.is_relative_to(TREE / room)), key=len)
+    own = [(test, took) for test, took in tests if test in ROOMS[room]]
+    if not build(own[0][0]):
+        return "unbuilt"
+    return "survived" if all(build(test) and passes(test, 30 + 5 * took) for test, took in own) else "killed"
 
 
 def main():
@@ -150,7 +210,7 @@ def main():
         print(*(f"{room}: {' '.join(tests)}" for room, tests in ROOMS.items()), sep="\n")
         return 0
     room, tests = arguments.room, ROOMS[arguments.room]
-    programs = prepare(tests, arguments.at)
+    tests = prepare(tests, arguments.at)
     sources = sorted(path for suffix in ("cc", "h", "inc") for path in (TREE / room).rglob(f"*.{suffix}"))
     candidates = [change for path in sources for change in changes(path)]
     random.Random(arguments.seed).shuffle(candidates)
@@ -165,16 +225,12 @@ def main():
             continue
         path.write_text("\n".join(lines))
         try:
-            if not build(programs[0][0]):
-                unbuilt += 1
-                continue
-            alive = all(
-                build(test) and run([program, "--gtest_fail_fast", "--gtest_brief=1"], 30 + 5 * took)
-                for test, program, took in programs
-            )
+            result = judge(path, tests)
         finally:
             path.write_text(text)
-        if alive:
+        if result == "unbuilt":
+            unbuilt += 1
+        elif result == "survived":
             survived.append((path.relative_to(TREE), number + 1, old.strip(), new.strip()))
             print("survived {}:{}\n  - {}\n  + {}".format(*survived[-1]), flush=True)
         else:

@@ -351,14 +351,16 @@ TEST(CalibrateMethods, ChannelsAreTheirValuesAlone) {
       }
     }
     TensorView x{type, {outer, channels, inner}, {}};
+    Pieces pieces;
     if (random() % 2 == 0) {
       x.bytes.Append(packed);
     } else {  // in pieces that cut elements
       for (size_t at = 0; at < packed.size();) {
         const size_t size = std::min(packed.size() - at, 1 + random() % 4001);
-        x.bytes.Append({packed.data() + at, size});
+        pieces.Append({packed.data() + at, size});
         at += size;
       }
+      x.bytes = pieces.chunks();
     }
     options.axis = random() % 2 == 0 ? 1 : -2;
     SCOPED_TRACE(testing::Message() << "round " << round << " shape " << ShapeString(x.shape)

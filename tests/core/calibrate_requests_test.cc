@@ -37,6 +37,8 @@ TEST(CalibrateRequests, Tensors) {
   EXPECT_EQ(ErrorField(calibrator.Add(View(values, {}), executor, Never)), "x");  // bytes
   EXPECT_EQ(ErrorField(calibrator.Add(View(values, {2, 4}), executor, Never)), "x");
   EXPECT_EQ(ErrorField(calibrator.Add(View(values, {0, int64_t{1} << 50}), executor, Never)), "x");
+  EXPECT_EQ(ErrorField(calibrator.Add(View(values, {0, 65537}), executor, Never)), "x");
+  EXPECT_TRUE(calibrator.BytesWith(View({}, {0, 65536})).ok());
   TensorView bytes = View(values, {2, 12});
   bytes.data_type = DataType::kUint8;
   EXPECT_EQ(ErrorField(calibrator.Add(bytes, executor, Never)), "x");

@@ -1,5 +1,6 @@
 // States: what State makes, and nothing else, is taken.
 #include "calibrate_values.h"
+#include "rules/bins.h"
 
 namespace quantd {
 namespace {
@@ -143,6 +144,52 @@ TEST(CalibrateState, CountsDoNotOverflow) {
   EXPECT_EQ(calibrator.Result(Executor(1), Never)->elements, uint64_t{1} << 62);
   EXPECT_EQ(ErrorField(calibrator.Merge(AsBytes(most))), "state");
   EXPECT_EQ(calibrator.State(), most);
+}
+
+// The same of values that are not finite; and as many as there may be, no matter when they came.
+TEST(CalibrateState, CountsUpToTheirLimit) {
+  const std::string most("\x80\x80\x80\x80\x80\x80\x80\x80\x40", 9);  // 2^62
+  const std::string one_more("\x81\x80\x80\x80\x80\x80\x80\x80\x40", 9);
+  const std::string head("QDC1\x00\x01", 6);
+  const std::string finite = head + most + std::string("\x00\x00\x00\x80\x3F\x00\x00\x80\x3F", 9);
+  const std::string others = head + std::string(1, '\0') + most;
+  Calibrator calibrator = MakeCalibrator({});
+  ASSERT_TRUE(calibrator.Add(View(std::vector<float>()), Executor(1), Never).ok());
+  EXPECT_TRUE(calibrator.Merge(AsBytes(finite)).ok());
+  EXPECT_TRUE(calibrator.Merge(AsBytes(others)).ok());
+  const std::string both = calibrator.State();
+  EXPECT_EQ(ErrorField(calibrator.Merge(AsBytes(others))), "state");
+  EXPECT_EQ(ErrorField(calibrator.Merge(AsBytes(finite))), "state");
+  EXPECT_EQ(calibrator.State(), both);
+  EXPECT_EQ(calibrator.Result(Executor(1), Never)->non_finite_elements, uint64_t{1} << 62);
+
+  Calibrator another = MakeCalibrator({});
+  EXPECT_EQ(ErrorField(another.Merge(AsBytes(head + std::string(1, '\0') + one_more))), "state");
+  EXPECT_EQ(ErrorField(another.Merge(
+                AsBytes(head + one_more + std::string("\x00\x00\x00\x80\x3F\x00\x00\x80\x3F", 9)))),
+            "state");
+}
+
+// All the bins that a channel can have.
+TEST(CalibrateState, EveryBin) {
+  std::vector<float> values = {0};
+  const int top = rules::Magnitude(3e38f);
+  for (int m = rules::Floor(top) + 1; m <= top; ++m) {
+    values.push_back(static_cast<float>(rules::Edge(m)));
+    values.push_back(-values.back());
+  }
+  ASSERT_EQ(values.size(), rules::kSlots);
+  const CalibrationOptions options = {.method = CalibrationMethod::kEntropy};
+  Calibrator calibrator = MakeCalibrator(options);
+  EXPECT_EQ(calibrator.channels(), 0u);
+  ASSERT_TRUE(calibrator.Add(View(values), Executor(1), Never).ok());
+  EXPECT_EQ(calibrator.channels(), 1u);
+  const std::string state = calibrator.State();
+  EXPECT_EQ(state.size(), calibrator.StateBytes());
+  Calibrator another = MakeCalibrator(options);
+  EXPECT_TRUE(another.Merge(AsBytes(state)).ok());
+  EXPECT_EQ(another.State(), state);
+  EXPECT_EQ(another.channels(), 1u);
 }
 
 }  // namespace

@@ -112,6 +112,7 @@ float Component(Random& random) {
 struct X {
   std::vector<float> floats;
   std::vector<uint8_t> bytes;
+  Pieces pieces;
   TensorView view;
 };
 void MakeX(Random& random, DataType type, const Shape& shape, X& x) {
@@ -132,12 +133,17 @@ void MakeX(Random& random, DataType type, const Shape& shape, X& x) {
   x.view.data_type = type;
   x.view.shape = shape;
   absl::Span<const uint8_t> rest(x.bytes.data() + misalignment, x.bytes.size() - misalignment);
+  if (random.OneIn(2)) {  // in place, misaligned
+    x.view.bytes.Append(rest);
+    return;
+  }
   while (!rest.empty()) {
     const size_t most = random.OneIn(2) ? rest.size() : static_cast<size_t>(random.Below(9000) + 1);
     const size_t size = std::min(rest.size(), most);
-    x.view.bytes.Append(rest.subspan(0, size));
+    x.pieces.Append(rest.subspan(0, size));
     rest.remove_prefix(size);
   }
+  x.view.bytes = x.pieces.chunks();
 }
 
 QuantizeEmbeddingsParameters RandomRequest(Random& random, const Shape& shape,

@@ -59,10 +59,11 @@ TEST(PlanDequantize, EveryCodeOfAScaleAndOfAZeroPointIsRead) {
     const Shape shape = {count};
     const Tensor all = Codes(info.type, shape, codes);
     // In one piece, and cut within an element.
+    Pieces two;
+    two.Append(all.bytes().subspan(0, all.bytes().size() / 2 + 1));
+    two.Append(all.bytes().subspan(all.bytes().size() / 2 + 1));
     TensorView pieces = all;
-    pieces.bytes.Clear();
-    pieces.bytes.Append(all.bytes().subspan(0, all.bytes().size() / 2 + 1));
-    pieces.bytes.Append(all.bytes().subspan(all.bytes().size() / 2 + 1));
+    pieces.bytes = two.chunks();
     for (const TensorView& tensor : {all.view(), pieces}) {
       DequantizeParameters parameters;
       parameters.granularity.axis = 0;
@@ -115,6 +116,9 @@ TEST(PlanDequantize, Errors) {
   const Tensor one = Codes(DataType::kFloat8E5M2, {}, {1});
   parameters.zero_point = one;
   EXPECT_EQ(Error(parameters), "zero_point: zero_point[0] is byte 1, FLOAT8E5M2 takes only 0");
+  parameters.scale = Floats({2}, {1, 1});
+  parameters.zero_point = Codes(DataType::kFloat8E5M2, {2}, {0, 0x80});
+  EXPECT_EQ(Error(parameters), "zero_point: zero_point[1] is byte 128, FLOAT8E5M2 takes only 0");
 }
 
 TEST(PlanDequantize, AnyScaleValueIsAccepted) {
@@ -146,6 +150,12 @@ TEST(PlanDequantize, TensorScale) {
   const Tensor half = Floats(DataType::kFloat16, {}, {1});
   parameters.tensor_scale = half;
   EXPECT_EQ(Error(parameters), "tensor_scale: tensor_scale is FLOAT16, Dequantize takes FLOAT");
+  parameters.tensor_scale = Floats({1, 1}, {0.1f});
+  EXPECT_EQ(Error(parameters), "OK");
+  parameters.tensor_scale->shape = {-1};
+  EXPECT_EQ(Error(parameters),
+            "tensor_scale: tensor_scale has length -1 in dimension 0 of shape [-1], lengths start "
+            "at 0");
   parameters.tensor_scale = tensor_scale;
   parameters.tensor_scale->bytes.Clear();
   EXPECT_EQ(Error(parameters), "tensor_scale: tensor_scale has 0 bytes, FLOAT of shape [] takes 4");

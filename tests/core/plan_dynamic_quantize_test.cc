@@ -23,6 +23,19 @@ TEST(PlanDynamicQuantize, Defaults) {
   EXPECT_EQ(plan.zero_point_bytes, 1u);
   EXPECT_FALSE(plan.has_tensor_scale);
   EXPECT_EQ(plan.output_bytes, 6u);
+  EXPECT_TRUE(plan.saturate);
+  EXPECT_FALSE(plan.report_error);
+  EXPECT_EQ(plan.non_finite, NonFinite::kReject);
+}
+
+TEST(PlanDynamicQuantize, WhatIsAskedForIsPassedOn) {
+  const DynamicQuantizePlan plan =
+      PlanDynamicQuantize(
+          {.x = kX, .saturate = false, .non_finite = NonFinite::kIgnore, .report_error = true})
+          .value();
+  EXPECT_FALSE(plan.saturate);
+  EXPECT_TRUE(plan.report_error);
+  EXPECT_EQ(plan.non_finite, NonFinite::kIgnore);
 }
 
 TEST(PlanDynamicQuantize, RulesAndRanges) {

@@ -35,8 +35,21 @@ std::string LayoutText(const BlockLayout& layout) {
   return text + "= " + std::to_string(layout.scale_count);
 }
 
+// What holds for the blocks of every granularity.
+void ExpectBlocksOf(const Shape& x, const Blocks& blocks) {
+  ASSERT_EQ(blocks.lengths.size(), x.size());
+  ASSERT_EQ(blocks.counts.size(), x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_GE(blocks.lengths[i], 1) << ShapeString(x);
+    EXPECT_LE(blocks.lengths[i], std::max<int64_t>(x[i], 1)) << ShapeString(x);
+    if (x[i] == 0) continue;
+    EXPECT_EQ(blocks.counts[i], (x[i] + blocks.lengths[i] - 1) / blocks.lengths[i]);
+  }
+}
+
 std::string Layout(const Granularity& granularity, const Shape& x, const Shape& scale) {
   absl::StatusOr<Blocks> blocks = BlocksOfScale(granularity, x, scale);
+  if (blocks.ok()) ExpectBlocksOf(x, *blocks);
   return blocks.ok() ? LayoutText(MakeLayout(x, *blocks)) : ErrorText(blocks.status());
 }
 
@@ -78,6 +91,9 @@ TEST(Blocks, OnnxBlocks) {
   EXPECT_EQ(Layout(Axis(1, 100), {3, 4}, {3, 1}), "12/4*1 = 3") << "longer than the axis";
   EXPECT_EQ(Layout(Axis(1, INT64_MAX), {3, 4}, {3, 1}), "12/4*1 = 3");
   EXPECT_EQ(Layout(Axis(0, 4), {4}, {1}), "4/4*1 = 1") << "a scale of [1] follows the blocks";
+  EXPECT_EQ(Layout(Axis(1, 1), {3, 4}, {3, 4}), "12/1*1 = 12");
+  EXPECT_EQ(Layout(Axis(1, 1), {3, 4}, {3, 2}),
+            "scale: scale has shape [3, 2], block_size 1 along axis 1 of x [3, 4] needs [3, 4]");
   EXPECT_EQ(Layout(Axis(1, 2), {0, 4}, {0, 2}), "= 0");
   EXPECT_EQ(Layout(Axis(0, 2), {8}, {1}),
             "scale: scale has shape [1], block_size 2 along axis 0 of x [8] needs [4]");
@@ -139,6 +155,7 @@ TEST(Blocks, BlockShape) {
 TEST(Blocks, RequestedByDynamicQuantize) {
   const auto shape = [](const Granularity& granularity, const Shape& x) {
     absl::StatusOr<RequestedBlocks> requested = BlocksOfRequest(granularity, x);
+    if (requested.ok()) ExpectBlocksOf(x, requested->blocks);
     return requested.ok() ? ShapeString(requested->scale_shape) + " " +
                                 LayoutText(MakeLayout(x, requested->blocks))
                           : ErrorText(requested.status());
@@ -147,10 +164,13 @@ TEST(Blocks, RequestedByDynamicQuantize) {
   EXPECT_EQ(shape({}, {}), "[] 1/1*1 = 1");
   EXPECT_EQ(shape(Axis(-1), {2, 3}), "[3] 2/2*3 3/1*1 = 3");
   EXPECT_EQ(shape(Axis(0, 2), {5, 3}), "[3, 3] 5/2*3 3/1*1 = 9");
+  EXPECT_EQ(shape(Axis(0, 1), {5, 3}), "[5, 3] 15/1*1 = 15");
   Granularity block_size;
   block_size.block_size = 32;
   EXPECT_EQ(shape(block_size, {2, 64}), "[2, 2] 128/32*1 = 4") << "along axis 1 when unset";
   EXPECT_EQ(shape(Tiles({-1, 2}), {2, 3}), "[1, 2] 2/2*2 3/2*1 = 2");
+  EXPECT_EQ(shape(Tiles({-1, 2}), {0, 3}), "[1, 2] = 2");
+  EXPECT_EQ(shape(Axis(0), {0, 3}), "[0] = 0");
   EXPECT_EQ(shape(Axis(0), {}), "axis: axis is 0, x has no dimensions");
   EXPECT_EQ(shape(block_size, {7}).substr(0, 5), "axis:");
   EXPECT_EQ(shape(Axis(2), {2, 3}).substr(0, 5), "axis:");

@@ -305,8 +305,10 @@ TEST(PlanQuantize, ScalesAreReadWhereTheyLie) {
     const QuantizePlan plan = PlanQuantize(parameters).value();
     EXPECT_THAT(plan.scales, ElementsAre(0.5f, 2));
     EXPECT_EQ(reinterpret_cast<const uint8_t*>(plan.scales.data()) == bytes, offset == 0);
-    parameters.scale.bytes = ByteChunks({bytes + offset, 3});
-    parameters.scale.bytes.Append({bytes + offset + 3, sizeof(scales) - 3});
+    Pieces pieces;
+    pieces.Append({bytes + offset, 3});
+    pieces.Append({bytes + offset + 3, sizeof(scales) - 3});
+    parameters.scale.bytes = pieces.chunks();
     EXPECT_THAT(PlanQuantize(parameters)->scales, ElementsAre(0.5f, 2));
   }
 }
@@ -320,6 +322,25 @@ TEST(PlanQuantize, ScalesBeforeTheCastAreKeptForTheReport) {
   EXPECT_THAT(PlanQuantize(parameters)->dequantize_scales, IsEmpty());
   parameters.report_error = true;
   EXPECT_THAT(PlanQuantize(parameters)->dequantize_scales, ElementsAre(1, 1.0f + 0x1p-20f));
+  parameters.scale = Floats({2}, {1, 1.5f});
+  EXPECT_THAT(PlanQuantize(parameters)->dequantize_scales, IsEmpty()) << "they are the same";
+}
+
+TEST(PlanQuantize, WhatIsAskedForIsPassedOn) {
+  QuantizeParameters parameters = Parameters();
+  QuantizePlan plan = PlanQuantize(parameters).value();
+  EXPECT_TRUE(plan.saturate);
+  EXPECT_FALSE(plan.report_error);
+  EXPECT_EQ(plan.zero_point_order, ZeroPointOrder::kAfterRounding);
+  EXPECT_EQ(plan.block_shape, (Shape{2, 2}));
+  EXPECT_EQ(plan.shape, (Shape{2, 2}));
+  parameters.saturate = false;
+  parameters.report_error = true;
+  parameters.zero_point_order = ZeroPointOrder::kBeforeRounding;
+  plan = PlanQuantize(parameters).value();
+  EXPECT_FALSE(plan.saturate);
+  EXPECT_TRUE(plan.report_error);
+  EXPECT_EQ(plan.zero_point_order, ZeroPointOrder::kBeforeRounding);
 }
 
 }  // namespace

@@ -1,1 +1,1 @@
-quantd_core_test(rules rules_elements_test.cc rules_embeddings_test.cc rules_scale_rules_test.cc)
+quantd_core_test(rules rules_bins_test.cc rules_elements_test.cc rules_embeddings_test.cc rules_scale_rules_test.cc)

@@ -100,6 +100,20 @@ TEST(EmbeddingRules, LengthAddsInItsOwnOrder) {
   EXPECT_EQ(squares.Length(), std::sqrt(0x1p54 + 4));
 }
 
+TEST(EmbeddingRules, WhatAVectorCanBeDividedBy) {
+  EXPECT_TRUE(IsLength(0x1p-149));
+  EXPECT_TRUE(IsLength(0.5));
+  EXPECT_TRUE(IsLength(std::numeric_limits<double>::max()));
+  for (const double none : {0.0, static_cast<double>(kInfinity), static_cast<double>(kNan)}) {
+    EXPECT_FALSE(IsLength(none));
+    EXPECT_EQ(DirectionCode(1, none).code, 0);
+    EXPECT_FALSE(DirectionCode(1, none).saturated);
+    EXPECT_EQ(DequantizeDirection(3, none), 0);
+  }
+  EXPECT_EQ(DirectionCode(kNan, 5).code, 0);
+  EXPECT_EQ(Normalized(3, 4), 0.75f);
+}
+
 TEST(EmbeddingRules, Inverses) {
   const float step = RangeStep(-1, 1);
   EXPECT_EQ(DequantizeRange(0, 0, -1, step), -1);

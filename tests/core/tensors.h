@@ -36,6 +36,24 @@ class Tensor {
   TensorView view_;
 };
 
+// Bytes in pieces, each a block of its own: who reads past one does not find the next.
+class Pieces {
+ public:
+  Pieces() = default;
+  Pieces(const Pieces&) = delete;
+  Pieces& operator=(const Pieces&) = delete;
+
+  void Append(absl::Span<const uint8_t> piece) {
+    parts_.emplace_back(piece.begin(), piece.end());
+    chunks_.Append(parts_.back());
+  }
+  const ByteChunks& chunks() const { return chunks_; }
+
+ private:
+  std::deque<std::vector<uint8_t>> parts_;
+  ByteChunks chunks_;
+};
+
 // A tensor of codes (stored bits).
 inline Tensor Codes(DataType type, Shape shape, const std::vector<uint32_t>& codes) {
   std::vector<uint8_t> bytes(ByteSize(type, static_cast<int64_t>(codes.size())));

@@ -114,6 +114,15 @@ TEST(ErrorSums, KeepANan) {
   oracle::AddElement(other, 1, 0, false);
   other.Add(sums);
   EXPECT_TRUE(std::isnan(other.Finish().max_absolute_error));
+  oracle::AddElement(sums, 5, 0, false);
+  other.Add(sums);
+  EXPECT_TRUE(std::isnan(other.Finish().max_absolute_error));
+  ErrorSums small;
+  oracle::AddElement(small, 1, 0, false);
+  ErrorSums large;
+  oracle::AddElement(large, 9, 0, false);
+  large.Add(small);
+  EXPECT_EQ(large.Finish().max_absolute_error, 9);
 }
 
 }  // namespace

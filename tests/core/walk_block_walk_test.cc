@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "walk/block_walk.h"
+#include "walk/part.h"
 #include "walk/scale_cursor.h"
 
 namespace quantd {
@@ -60,6 +61,7 @@ TEST(BlockWalk, FindsTheScaleOfEveryElement) {
         const int64_t most = 1 + static_cast<int64_t>(random() % 300);
         const Segment segment = walk.Next(std::min(most, made.elements - at));
         ASSERT_GE(segment.elements, 1);
+        ASSERT_LT(segment.phase, walk.block());
         for (int64_t i = 0; i < segment.elements; ++i) {
           ASSERT_EQ(segment.scale + (segment.phase + i) / walk.block(),
                     ScaleOf(made.layout, at + i))
@@ -69,6 +71,56 @@ TEST(BlockWalk, FindsTheScaleOfEveryElement) {
       }
     }
   }
+}
+
+// A part of a tensor counts its scales from its own first one.
+TEST(BlockWalk, OfAPartBeginsAtItsFirstScale) {
+  const uint32_t seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 400; ++round) {
+    const RandomLayout made = MakeLayout(random);
+    const int64_t alone = ElementsWithoutSharedScales(made.layout);
+    for (int64_t begin = 0; begin < made.elements; begin += alone) {
+      const int64_t first = ScaleOf(made.layout, begin);
+      ASSERT_TRUE(begin == 0 || first > ScaleOf(made.layout, begin - 1)) << "a scale is shared";
+      BlockWalk walk(made.layout, first);
+      ASSERT_EQ(walk.Next(1).scale, -first) << "at the tensor's first element";
+      walk.Seek(begin);
+      ASSERT_EQ(walk.Next(1).scale, 0);
+      begin += alone * static_cast<int64_t>(random() % 50);
+    }
+  }
+}
+
+TEST(BlockWalk, SaysWhatRowsHaveInCommon) {
+  // (length, block) of each dimension; strides follow.
+  const auto walk = [](const std::vector<std::pair<int64_t, int64_t>>& dimensions) {
+    BlockLayout layout;
+    layout.scale_count = 1;
+    for (size_t i = dimensions.size(); i-- > 0;) {
+      const auto [length, block] = dimensions[i];
+      layout.dimensions.insert(layout.dimensions.begin(), {length, block, layout.scale_count});
+      layout.scale_count *= layout.dimensions[0].blocks();
+    }
+    return BlockWalk(layout);
+  };
+  const BlockWalk one_scale = walk({{7, 7}});
+  EXPECT_TRUE(one_scale.one_row());
+  EXPECT_EQ(one_scale.row(), 7);
+  EXPECT_EQ(one_scale.block(), 7);
+  const BlockWalk blocks = walk({{7, 2}});
+  EXPECT_TRUE(blocks.one_row());
+  EXPECT_EQ(blocks.period(), 7);
+  EXPECT_FALSE(HasShortRows(blocks));
+  const BlockWalk columns = walk({{4, 4}, {7, 1}});
+  EXPECT_FALSE(columns.one_row());
+  EXPECT_EQ(columns.period(), 7) << "all rows have the same scales";
+  EXPECT_TRUE(HasShortRows(columns));
+  EXPECT_EQ(walk({{4, 2}, {7, 1}}).period(), 0);
+  EXPECT_EQ(walk({{4, 4}, {4, 2}, {7, 1}}).period(), 0);
+  EXPECT_TRUE(HasShortRows(walk({{4, 2}, {kShortRow - 1, 1}})));
+  EXPECT_FALSE(HasShortRows(walk({{4, 2}, {kShortRow, 1}})));
 }
 
 TEST(ScaleCursor, GivesKernelsTheScaleOfEveryElement) {
@@ -95,6 +147,7 @@ TEST(ScaleCursor, GivesKernelsTheScaleOfEveryElement) {
       int64_t seen = 0;
       scales.ForEach(window, [&](const Scales::Piece& piece) {
         EXPECT_EQ(piece.offset, seen);
+        ASSERT_LT(piece.first, piece.run);
         for (size_t i = 0; i < piece.size; ++i) {
           const size_t entry = mode == ScaleMode::kRuns ? (piece.first + i) / piece.run : i;
           const int64_t expected = ScaleOf(made.layout, at + seen + static_cast<int64_t>(i));

@@ -5,19 +5,21 @@
 
 #include <array>
 #include <atomic>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
 namespace quantd::cli {
 namespace {
 
-// Written by the program and read by a handler on any thread, at any time. What a handler may have
-// in its hands is not freed: that is a few names a run.
+// Written by the program and read by a handler on any thread, at any time.
 struct Mapping {
-  std::atomic<const uint8_t*> begin{nullptr};
+  std::atomic<const uint8_t*> begin{nullptr};  // null: the slot is free
   std::atomic<size_t> size{0};
-  std::atomic<const char*> path{nullptr};
+  std::array<char, PATH_MAX>
+      path{};  // Changes while the slot is free, when no handler asks for it.
 };
+// A handler may have such a name in its hands, so it is not freed: that is one for each output.
 std::array<std::atomic<const char*>, 16> incomplete{};
 std::array<Mapping, 16> mappings;
 std::atomic<bool> waiting{false};
@@ -49,7 +51,7 @@ extern "C" void NameAndExit(int, siginfo_t* info, void*) {
   for (const Mapping& mapping : mappings) {
     const uint8_t* begin = mapping.begin.load();
     if (begin != nullptr && address >= begin && address < begin + mapping.size.load()) {
-      path = mapping.path.load();
+      path = mapping.path.data();
     }
   }
   RemoveIncomplete();
@@ -98,7 +100,7 @@ void NameOnSignal(absl::Span<const uint8_t> mapping, const std::string& path) {
   for (Mapping& slot : mappings) {
     if (slot.begin.load() != nullptr) continue;
     slot.size.store(mapping.size());
-    slot.path.store(strdup(path.c_str()));
+    slot.path[path.copy(slot.path.data(), slot.path.size() - 1)] = '\0';
     slot.begin.store(mapping.data());
     return;
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #include "rules/bins.h"
@@ -77,7 +78,7 @@ class Bins {
 
  private:
   size_t SlotOfId(int id) const {
-    const int m = id < 0 ? -id : id;
+    const int m = std::abs(id);
     return m <= floor() ? 0 : rules::Slot(m, id < 0);
   }
 

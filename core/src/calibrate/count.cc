@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstring>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "calibrate/float_reader.h"
 #include "calibrate/tally.h"
+#include "pool/first.h"
 #include "pool/watch.h"
 #include "quantd/field_error.h"
 
@@ -32,17 +32,7 @@ struct Job {
   Extents extents;
   bool rejects;
   Watch watch;
-  std::atomic<int64_t> first_non_finite;
-
-  // Tasks beyond a value that is not finite may stop, those before it must go on.
-  bool StopsAt(int64_t element) const {
-    return element > first_non_finite.load(std::memory_order_relaxed);
-  }
-  void Found(int64_t index) {
-    int64_t first = first_non_finite.load(std::memory_order_relaxed);
-    while (index < first && !first_non_finite.compare_exchange_weak(first, index)) {
-    }
-  }
+  First first_non_finite;  // an index in x
 };
 
 // Values of one channel.
@@ -67,13 +57,13 @@ void CountRuns(Job& job, int64_t begin, int64_t end, Channels& to) {
   int64_t left = inner - begin % inner;  // of the run
   for (int64_t at = begin; at < end;) {
     const int64_t size = std::min({left, end - at, kTile});
-    if (watch.StoppedBefore(size * 4) || job.StopsAt(at)) return;
+    if (watch.StoppedBefore(size * 4) || at > job.first_non_finite.index()) return;
     const uint8_t* const x = job.reader.Read(at, size, buffer.data());
     const size_t non_finite = job.kernels.find_extremes(x, static_cast<size_t>(size),
                                                         &to.low[channel], &to.high[channel]);
     if (non_finite > 0 && job.rejects) {
       const size_t found = job.kernels.find_non_finite(x, static_cast<size_t>(size));
-      job.Found(at + static_cast<int64_t>(found));
+      job.first_non_finite.Found(at + static_cast<int64_t>(found));
       return;
     }
     AddRun(job, x, size, channel, non_finite, to);
@@ -97,11 +87,11 @@ void CountMany(Job& job, int64_t begin, int64_t end, Channels& to) {
     for (int64_t at = begin; at < stop; at += kTile) {
       const int64_t elements = std::min(stop - at, kTile);
       const auto size = static_cast<size_t>(elements);
-      if (watch.StoppedBefore(elements * 4) || job.StopsAt(at)) return;
+      if (watch.StoppedBefore(elements * 4) || at > job.first_non_finite.index()) return;
       const uint8_t* const x = job.reader.Read(at, elements, buffer.data());
       const size_t others = job.kernels.find_extremes(x, size, to.low.data(), to.high.data());
       if (others > 0 && job.rejects) {
-        job.Found(at + static_cast<int64_t>(job.kernels.find_non_finite(x, size)));
+        job.first_non_finite.Found(at + static_cast<int64_t>(job.kernels.find_non_finite(x, size)));
         return;
       }
       non_finite += others;
@@ -137,7 +127,8 @@ class Lines {
     const int64_t batch = std::max<int64_t>(1, kBatch / lanes_) * repeat_;
     for (int64_t row = first_row; row < end_row; row += batch) {
       const int64_t rows = std::min(batch, end_row - row);
-      if (watch.StoppedBefore(rows * columns_ * 4) || job_.StopsAt(Element(row))) return;
+      const bool beyond = Element(row) > job_.first_non_finite.index();
+      if (watch.StoppedBefore(rows * columns_ * 4) || beyond) return;
       if (!CountBatch(row, rows)) return;
     }
   }
@@ -168,7 +159,7 @@ class Lines {
       if (!job_.kernels.find_extremes_each(line.x, line.size, low_.data(), high_.data())) continue;
       if (job_.rejects) {
         const size_t found = job_.kernels.find_non_finite(line.x, line.size);
-        job_.Found(line.element + static_cast<int64_t>(found));
+        job_.first_non_finite.Found(line.element + static_cast<int64_t>(found));
         return false;
       }
       MoveNonFinite(line);
@@ -249,7 +240,7 @@ void CountApart(Job& job, Workers workers, size_t tasks, Channels& channels) {
           .Count(split.begin(task), split.end(task));
     }
   });
-  if (job.watch.WasStopped() || job.first_non_finite < extents.elements()) return;
+  if (job.watch.WasStopped() || job.first_non_finite.index() < extents.elements()) return;
   for (const Channels& some : own) channels.Merge(some);
 }
 
@@ -275,11 +266,11 @@ void LookForNonFinite(Job& job, Workers workers, uint64_t bytes) {
     TaskWatch watch(job.watch);
     for (int64_t at = split.begin(task); at < split.end(task); at += kTile) {
       const int64_t size = std::min(kTile, split.end(task) - at);
-      if (watch.StoppedBefore(size * 4) || job.StopsAt(at)) return;
+      if (watch.StoppedBefore(size * 4) || at > job.first_non_finite.index()) return;
       const uint8_t* const x = job.reader.Read(at, size, buffer.data());
       const size_t found = job.kernels.find_non_finite(x, static_cast<size_t>(size));
       if (found == static_cast<size_t>(size)) continue;
-      job.Found(at + static_cast<int64_t>(found));
+      job.first_non_finite.Found(at + static_cast<int64_t>(found));
       return;
     }
   });
@@ -287,7 +278,7 @@ void LookForNonFinite(Job& job, Workers workers, uint64_t bytes) {
 
 absl::Status Outcome(const Job& job, const TensorView& x) {
   if (job.watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
-  const int64_t index = job.first_non_finite;
+  const int64_t index = job.first_non_finite.index();
   if (index == job.extents.elements()) return absl::OkStatus();
   std::array<uint8_t, 8> buffer;
   float value;
@@ -308,7 +299,7 @@ absl::Status Count(const TensorView& x, const Extents& extents, NonFinite non_fi
           .extents = extents,
           .rejects = non_finite == NonFinite::kReject && x.data_type != DataType::kInt32,
           .watch = Watch(interrupted),
-          .first_non_finite = elements};
+          .first_non_finite = First(elements)};
   const auto bytes = static_cast<uint64_t>(elements) * sizeof(float);
   const auto threads = static_cast<uint64_t>(ThreadsOf(workers));
   const size_t most = TaskSplit(elements, bytes, ThreadsOf(workers), kTile).tasks();

@@ -1,4 +1,5 @@
 // CalibrationMethod::kMse: the threshold with the smallest squared error, were each bin flat.
+#include <cstdlib>
 #include <vector>
 
 #include "calibrate/methods.h"
@@ -18,7 +19,7 @@ std::vector<Piece> PiecesOf(const Bins& bins) {
   std::vector<Piece> pieces;
   bins.ForEach([&](int id, uint64_t count) {
     if (id == 0) return;
-    const int m = id < 0 ? -id : id;
+    const int m = std::abs(id);
     const double near = rules::Edge(m);
     const double far = rules::Edge(m + 1);
     pieces.push_back({id < 0 ? -far : near, id < 0 ? -near : far, static_cast<double>(count)});

@@ -1,4 +1,6 @@
 // CalibrationMethod::kPercentile.
+#include <cstdlib>
+
 #include "calibrate/methods.h"
 #include "rules/bins.h"
 
@@ -20,7 +22,7 @@ template <typename CountOf>
 int BinAfter(const Bins& bins, int last, double drop, CountOf&& count_of) {
   double seen = 0;
   for (int id = bins.top(); id > last; --id) {
-    const int m = id < 0 ? -id : id;
+    const int m = std::abs(id);
     if (id != 0 && m <= bins.floor()) continue;
     seen += static_cast<double>(count_of(id));
     if (seen > drop) return id;

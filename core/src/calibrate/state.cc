@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -130,7 +131,7 @@ void ReadBins(Reader& reader, float low, float high, uint64_t finite, Bins* bins
       return reader.Fail("its bins are not in order");
     }
     id += static_cast<int64_t>(step);
-    const int64_t m = id < 0 ? -id : id;
+    const int64_t m = std::abs(id);
     if (id != 0 && (m <= floor || m > top)) {
       return reader.Fail(
           absl::StrCat("bin ", id, " is not one of a channel whose largest is ", top));

@@ -54,16 +54,11 @@ void Limit(int cpus, int& smallest) {
 
 int AffinityCpus() {
   // The kernel refuses a mask that is smaller than its own, so grow until it fits.
-  for (int cpus = 1024; cpus <= (1 << 20); cpus *= 4) {
-    cpu_set_t* set = CPU_ALLOC(cpus);
-    if (set == nullptr) break;
-    const size_t bytes = CPU_ALLOC_SIZE(cpus);
-    const bool known = sched_getaffinity(0, bytes, set) == 0;
-    const bool too_small = !known && errno == EINVAL;
-    const int count = known ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    if (known) return std::max(count, 1);
-    if (!too_small) break;
+  for (size_t sets = 1; sets <= 1024; sets *= 4) {
+    std::vector<cpu_set_t> mask(sets);
+    const size_t bytes = sets * sizeof(cpu_set_t);
+    if (sched_getaffinity(0, bytes, mask.data()) == 0) return CPU_COUNT_S(bytes, mask.data());
+    if (errno != EINVAL) break;
   }
   return 1;
 }

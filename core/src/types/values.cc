@@ -1,5 +1,6 @@
 #include "quantd/values.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -17,8 +18,8 @@ uint32_t EncodeValue(DataType type, float value) {
   if (type != DataType::kFloat8E8M0) {
     return EncodeFormat(FormatOf(type), value, false);
   }
-  if (!(value >= 0x1p-127f && value <= 0x1p127f)) return std::isnan(value) ? 0xFF : 0;
-  return static_cast<uint32_t>(std::ilogb(value) + 127);
+  if (std::isnan(value)) return 0xFF;
+  return static_cast<uint32_t>(std::clamp(std::ilogb(value), -127, 127) + 127);
 }
 
 std::vector<uint8_t> Contiguous(const ByteChunks& bytes) {

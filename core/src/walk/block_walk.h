@@ -57,8 +57,8 @@ class BlockWalk {
   int64_t row_ = 1;
   int64_t block_ = 1;
   int64_t period_ = 0;
-  int64_t first_scale_ = 0;
-  int64_t base_ = 0;    // scale of the row's first element
+  const int64_t first_scale_;
+  int64_t base_;        // scale of the row's first element
   int64_t column_ = 0;  // of the next element
   int64_t run_ = 0;     // column / block
   int64_t in_run_ = 0;  // column % block

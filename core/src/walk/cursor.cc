@@ -17,7 +17,6 @@ void Cursor::Seek(int64_t element) {
   const size_t byte = BytesOf(element);
   if (byte >= bytes_.size()) {
     chunk_ = bytes_.chunk_count();
-    offset_ = 0;
     return;
   }
   chunk_ = bytes_.FindChunk(byte);
