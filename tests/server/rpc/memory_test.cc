@@ -256,7 +256,7 @@ TEST_F(Memory, OfACalibrationThatIsDecodedLate) {
 }
 
 TEST_F(Memory, OfACalibrationThatTurnsOutToNeedMore) {
-  constexpr int64_t kChannels = 400;
+  constexpr int64_t kChannels = 100;
   v1::CalibrateRequest request =
       Calibrate(Floats({4, kChannels}), v1::CALIBRATION_METHOD_PERCENTILE);
   request.mutable_options()->set_axis(1);
@@ -276,8 +276,8 @@ TEST_F(Memory, OfACalibrationThatTurnsOutToNeedMore) {
 
 // Who holds memory and sends nothing is given up only for others that are refused meanwhile.
 TEST_F(Memory, OfACalibrationThatIsIdleAfterOthersWereRefused) {
-  Restart({"--memory_budget_bytes=67108864", "--stall_timeout=0.5"});
-  v1::CalibrateRequest request = Calibrate(Floats({2, 600}), v1::CALIBRATION_METHOD_PERCENTILE);
+  Restart({"--memory_budget_bytes=16777216", "--stall_timeout=0.5"});
+  v1::CalibrateRequest request = Calibrate(Floats({2, 120}), v1::CALIBRATION_METHOD_PERCENTILE);
   request.mutable_options()->set_axis(1);
   Begin(1, "Calibrate");
   Send(*client_, 1, request, false);
@@ -285,7 +285,7 @@ TEST_F(Memory, OfACalibrationThatIsIdleAfterOthersWereRefused) {
   other_ = server_->Connect();
   EXPECT_EQ(Call(*other_, 1, "Calibrate", request), 14);
   v1::CalibrateRequest more;
-  *more.mutable_x() = Floats({2, 600}, 3);
+  *more.mutable_x() = Floats({2, 120}, 3);
   Send(*client_, 1, more, false);
   ASSERT_TRUE(gate_.Reached(2));
   // Long enough for it to be looked at.
