@@ -255,9 +255,7 @@ absl::Status Calibrating::Add() {
                         "OVER_MEMORY_BUDGET");
     }
   }
-  if (grows_ > 0) {
-    if (absl::Status status = Hold(); !status.ok()) return status;
-  }
+  if (absl::Status status = Hold(); !status.ok()) return status;
   const Clock::time_point begin = Clock::now();
   backend_.metrics.queue_seconds().Observe(begin - begin_);
   NoteQueue(begin - begin_);

@@ -45,7 +45,10 @@ def test_a_failed_call_has_a_line_without_its_contents(start):
     # An element's value, in the error that its client gets.
     wild = pb.DynamicQuantizeRequest(x=tensor([SECRET, np.inf]))
     assert server.stub.DynamicQuantize.future(wild, timeout=10).exception() is not None
-    wait_for(lambda: len(lines(server, "call failed")) == 3, 20, "a line for each")
+    # What is no message has no field.
+    server.channel().unary_unary("/quantd.v1.QuantizationService/Dequantize").future(b"\xff", timeout=10).exception()
+    assert re.search(r' error="the message is truncated or not a [^"]+DequantizeRequest"$', first(server, "method=Dequantize"))
+    wait_for(lambda: len(lines(server, "call failed")) == 4, 20, "a line for each")
     assert "123456" not in server.log()
 
 

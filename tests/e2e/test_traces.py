@@ -7,13 +7,14 @@ import threading
 import time
 
 import grpc
+import numpy as np
 import pytest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import urllib.request
 
-from support import pb, quantize, wait_for
+from support import INT8, pb, quantize, tensor, wait_for
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 SAMPLED = f"00-{TRACE_ID}-00f067aa0ba902b7-01"
@@ -125,6 +126,22 @@ def test_errors_and_streams(start, collector):
     assert attributes(spans["Stream"])["quantd.elements"] == 10
     line = wait_for(lambda: [line for line in server.log().splitlines() if "call failed" in line], 10, "a line")[0]
     assert f'"trace_id":"{TRACE_ID}"' in line
+
+
+def test_a_calibration_has_the_sums_of_its_messages(start, collector):
+    server = start(f"--otlp_endpoint={collector.endpoint}")
+    first = pb.CalibrateRequest(options=dict(axis=1, output_type=INT8, return_state=True), x=tensor(np.ones((4, 3))))
+    messages = [first, pb.CalibrateRequest(x=tensor(np.ones((2, 3))))]
+    answer = server.stub.Calibrate(iter(messages), timeout=10, metadata=(("traceparent", SAMPLED),))
+    (span,) = collector.wait(1)
+    known = attributes(span)
+    assert known["rpc.method"] == "Calibrate" and known["rpc.grpc.status_code"] == 0
+    assert (known["quantd.elements"], known["quantd.input_type"], known["quantd.output_type"]) == (18, "FLOAT", "INT8")
+    assert (known["quantd.bytes_in"], known["quantd.bytes_out"]) == (72, 3 * (4 + 8 + 1) + len(answer.state))
+    assert re.fullmatch(r"decode=\d+,queue=\d+,kernel=\d+,encode=\d+", known["quantd.timing_us"])
+    assert [event.name for event in span.events] == ["decoded", "kernel begins", "kernel ends"]
+    times = [event.time_unix_nano for event in span.events]
+    assert times == sorted(times) and times[-1] <= span.end_time_unix_nano
 
 
 def openmetrics(server):

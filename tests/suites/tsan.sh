@@ -3,7 +3,7 @@
 # server in which ThreadSanitizer saw a race ends with exit code 66, and so fails the test that started it.
 source "$SUITES/e2e.sh"
 
-rooms=(loop memory regions admission transport http metrics)
+rooms=(loop memory regions admission transport http metrics rpc)
 
 tsan_tree() {
   # -Wno-tsan: Abseil's flags use a fence, which ThreadSanitizer does not follow.
@@ -17,7 +17,7 @@ build() { tsan_tree quantd rpc_stress_test rpc_cores_test "${rooms[@]/%/_test}";
 
 run() {
   build
-  ctest_tree tsan --tests-regex "^server\.(rpc|$(IFS='|' && echo "${rooms[*]}"))\."
+  ctest_tree tsan --tests-regex "^server\.($(IFS='|' && echo "${rooms[*]}"))\."
   debs_path
   QUANTD_BUILD_DIR=build/tsan pytest_suite tsan tests/e2e/test_{hostile,overload,restart,stream}.py
 }

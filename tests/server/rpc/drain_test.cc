@@ -1,0 +1,72 @@
+// A drain waits for what computes: every call that has begun is answered, and rightly.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "testing.h"
+
+namespace quantd::rpc {
+namespace {
+
+TEST(Drain, WhatComputesIsAnswered) {
+  TestServer server;
+  const auto client = server.Connect();
+  Gate gate;
+  gate.Close();
+  // Long ones, which keep nobody from hearing of the drain; both cores.
+  const v1::QuantizeRequest request = Quantize(Floats({400'000}, 5));
+  client->Say(transport::CallHead(1, Path("Quantize")));
+  Send(*client, 1, request);
+  v1::StreamRequest item;
+  item.set_id(9);
+  *item.mutable_quantize() = request;
+  client->Say(transport::CallHead(3, Path("Stream")));
+  Send(*client, 3, item, false);
+  ASSERT_TRUE(gate.Reached(2));
+
+  std::thread drain([&] { server.Drain(); });
+  EXPECT_TRUE(client->Until([&] { return !client->gone_away().empty(); }));
+  EXPECT_TRUE(server.Until("quantd_draining", 1));
+  EXPECT_EQ(server.Metric("quantd_calls"), 2);
+  gate.Open();
+  EXPECT_EQ(client->Status(1), 0);
+  EXPECT_EQ(client->Status(3), 14);  // it takes no further item
+  v1::QuantizeResponse answer;
+  const auto answers = client->stream(1).Messages();
+  ASSERT_TRUE(answers.has_value() && answers->size() == 1);
+  ASSERT_TRUE(answer.ParseFromString(answers->at(0)));
+  EXPECT_EQ(answer.y().raw_data(), std::string(400'000, '\5'));
+  v1::StreamResponse item_answer;
+  const auto items = client->stream(3).Messages();
+  ASSERT_TRUE(items.has_value() && items->size() == 1);
+  ASSERT_TRUE(item_answer.ParseFromString(items->at(0)));
+  EXPECT_EQ(item_answer.id(), 9);
+  EXPECT_EQ(item_answer.quantize().y().raw_data(), answer.y().raw_data());
+  client->Until([&] { return client->closed(); });
+  drain.join();
+}
+
+TEST(Drain, ACalibrationGoesOnToItsEnd) {
+  TestServer server;
+  const auto client = server.Connect();
+  Gate gate;
+  client->Say(transport::CallHead(1, Path("Calibrate")));
+  Send(*client, 1, Calibrate(Floats({10}), v1::CALIBRATION_METHOD_MIN_MAX), false);
+  ASSERT_TRUE(gate.Reached(1));
+  std::thread drain([&] { server.Drain(); });
+  EXPECT_TRUE(client->Until([&] { return !client->gone_away().empty(); }));
+  v1::CalibrateRequest more;
+  *more.mutable_x() = Floats({10}, 3);
+  Send(*client, 1, more);
+  EXPECT_EQ(client->Status(1), 0);
+  v1::CalibrateResponse answer;
+  const auto answers = client->stream(1).Messages();
+  ASSERT_TRUE(answers.has_value() && answers->size() == 1);
+  ASSERT_TRUE(answer.ParseFromString(answers->at(0)));
+  EXPECT_EQ(answer.elements(), 20);
+  client->Until([&] { return client->closed(); });
+  drain.join();
+}
+
+}  // namespace
+}  // namespace quantd::rpc

@@ -1,0 +1,56 @@
+// The small parts: where the time of a call went, and the kernels' threads.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "server/rpc/executors.h"
+#include "server/rpc/timeline.h"
+
+namespace quantd::rpc {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+TEST(Timeline, SaysThePhasesThatWereReached) {
+  Timeline timeline;
+  EXPECT_EQ(timeline.Text(), "");
+  timeline.Add(Phase::kKernel, microseconds(40));
+  EXPECT_EQ(timeline.Text(), "kernel=40");
+  timeline.Add(Phase::kEncode, microseconds(0));
+  timeline.Add(Phase::kDecode, microseconds(12));
+  EXPECT_EQ(timeline.Text(), "decode=12,kernel=40,encode=0");
+  timeline.Add(Phase::kQueue, microseconds(3));
+  EXPECT_EQ(timeline.Text(), "decode=12,queue=3,kernel=40,encode=0");
+}
+
+TEST(Timeline, IsASumThatNothingTakesFrom) {
+  Timeline timeline;
+  timeline.Add(Phase::kQueue, nanoseconds(1'500));
+  timeline.Add(Phase::kQueue, nanoseconds(1'500));
+  timeline.Add(Phase::kQueue, -microseconds(100));
+  EXPECT_EQ(timeline.Text(), "queue=3");
+}
+
+TEST(Timeline, BeginsWithNothing) {
+  const Timeline timeline;
+  EXPECT_EQ(timeline.elements + timeline.bytes_in + timeline.bytes_out, 0);
+  for (const auto& time : {timeline.decoded, timeline.kernel_began, timeline.kernel_ended}) {
+    EXPECT_EQ(time, Timeline::Clock::time_point());
+  }
+}
+
+TEST(Executors, UseMostOfTheCoresAndNoMore) {
+  for (int all = 1; all <= 9; ++all) {
+    const Executors executors(all);
+    for (int cores = 1; cores <= all; ++cores) {
+      const int threads = executors.of(cores).threads();
+      EXPECT_LE(threads, cores);
+      EXPECT_GT(2 * threads, cores);
+    }
+    EXPECT_EQ(executors.of(all).threads(), all);
+  }
+}
+
+}  // namespace
+}  // namespace quantd::rpc

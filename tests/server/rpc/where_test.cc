@@ -1,0 +1,128 @@
+// Where a call computes: short work on the thread that leads its loop, long work on one that has
+// given up the lead. What is long is an estimate of a kind that has not been seen (costs.h).
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "quantd/calibration.h"
+#include "testing.h"
+
+namespace quantd::rpc {
+namespace {
+
+struct Case {
+  std::string name;
+  std::string method;
+  std::function<std::string()> message;
+  // Of its kernels, in turn, which of them lead: 'l', or not: '-'.
+  std::string expected;
+  bool with_sets = false;  // the server has stored sets of parameters
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+// A state with so many channels.
+std::string State(int64_t channels) {
+  CalibrationOptions options;
+  options.axis = 1;
+  Calibrator calibrator = *Calibrator::Create(options);
+  const std::vector<float> values(static_cast<size_t>(64 * channels), 1.0F);
+  TensorView x;
+  x.data_type = DataType::kFloat;
+  x.shape = {64, channels};
+  x.bytes =
+      ByteChunks({reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)});
+  EXPECT_TRUE(calibrator.Add(x, Executor(1), [] { return false; }).ok());
+  return calibrator.State();
+}
+
+Case OfQuantize(const std::string& name, const v1::Tensor& x, const std::string& expected,
+                bool with_sets = false) {
+  return {name, "Quantize", [x] { return Quantize(x).SerializeAsString(); }, expected, with_sets};
+}
+
+Case OfCalibrate(const std::string& name, const v1::Tensor& x, v1::CalibrationMethod method,
+                 const std::string& expected, bool has_axis = false) {
+  const auto message = [=] {
+    v1::CalibrateRequest request = Calibrate(x, method);
+    if (has_axis) request.mutable_options()->set_axis(1);
+    return request.SerializeAsString();
+  };
+  return {name, "Calibrate", message, expected};
+}
+
+std::vector<Case> Cases() {
+  constexpr auto kMinMax = v1::CALIBRATION_METHOD_MIN_MAX;
+  constexpr auto kPercentile = v1::CALIBRATION_METHOD_PERCENTILE;
+  std::vector<Case> cases = {
+      // A quarter of a nanosecond a byte; 300 us are short.
+      OfQuantize("Small", Floats({3}), "l"),
+      OfQuantize("BelowShort", Floats({299'000}), "l"),
+      OfQuantize("AboveShort", Floats({301'000}), "-"),
+      // Decoded late: 52 bytes a byte of it, and a nanosecond each.
+      OfQuantize("FewValues", FloatValues({1'300}), "l"),
+      OfQuantize("ManyValues", FloatValues({1'600}), "-"),
+      // They could name a set that lies on the disk.
+      OfQuantize("FewValuesWithSets", FloatValues({1'300}), "-", true),
+      OfQuantize("SmallWithSets", Floats({3}), "l", true),
+      // A message, and its result: 10 us a channel, with bins 20 more; 10 ms for a search.
+      OfCalibrate("FewElements", Floats({100, 2}), kMinMax, "ll"),
+      OfCalibrate("ManyElements", Floats({301'000, 1}), kMinMax, "-l"),
+      OfCalibrate("FewChannels", Floats({1, 29}), kMinMax, "ll", true),
+      OfCalibrate("ManyChannels", Floats({1, 31}), kMinMax, "l-", true),
+      OfCalibrate("FewBins", Floats({1, 9}), kPercentile, "ll", true),
+      OfCalibrate("ManyBins", Floats({1, 11}), kPercentile, "l-", true),
+      OfCalibrate("Mse", Floats({1}), v1::CALIBRATION_METHOD_MSE, "l-"),
+      OfCalibrate("Entropy", Floats({1}), v1::CALIBRATION_METHOD_ENTROPY, "l-"),
+      OfCalibrate("FewOfItsValues", FloatValues({1'300}), kMinMax, "ll"),
+      OfCalibrate("ManyOfItsValues", FloatValues({1'600}), kMinMax, "-l"),
+  };
+  for (const bool is_long : {false, true}) {
+    // 20 ns a byte of it; without bins for the result.
+    const auto message = [=] {
+      v1::CalibrateRequest request;
+      request.mutable_options()->set_axis(1);
+      request.set_state(State(is_long ? 5'000 : 29));
+      return request.SerializeAsString();
+    };
+    cases.push_back(
+        {is_long ? "LargeState" : "SmallState", "Calibrate", message, is_long ? "--" : "ll"});
+  }
+  return cases;
+}
+
+class Where : public testing::TestWithParam<Case> {};
+
+TEST_P(Where, IsDecidedByItsEstimate) {
+  const std::string folder = absl::StrCat(testing::TempDir(), "/quantd_rpc_where_", getpid());
+  std::filesystem::create_directory(folder);
+  const TestServer server({"--parameters_dir=" + (GetParam().with_sets ? folder : "")});
+  const auto client = server.Connect();
+  Gate gate;
+  gate.Close();
+  client->Say(transport::CallHead(1, Path(GetParam().method)));
+  EXPECT_TRUE(client->SayFrames(1, transport::Prefixed(GetParam().message()), 16'000, true));
+  EXPECT_TRUE(client->Taken());
+  std::string seen;
+  for (size_t i = 0; i < GetParam().expected.size(); ++i) {
+    ASSERT_TRUE(gate.Reached(static_cast<int>(i) + 1));
+    seen += gate.led() ? 'l' : '-';
+    gate.Pass();
+  }
+  EXPECT_EQ(client->Status(1), 0);
+  EXPECT_EQ(seen, GetParam().expected);
+  EXPECT_TRUE(server.Until("quantd_busy_cores", 0));
+  std::filesystem::remove_all(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, Where, testing::ValuesIn(Cases()),
+                         [](const auto& case_info) { return case_info.param.name; });
+
+}  // namespace
+}  // namespace quantd::rpc
