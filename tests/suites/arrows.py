@@ -10,7 +10,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SERVER_ROOMS_BELOW_RPC = [
     "server/" + room
-    for room in ("access", "admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "parameters", "regions", "trace", "transport", "wire")
+    for room in ("access", "admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "parameters", "regions",
+                 "trace", "transport", "wire")
 ]
 SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "rpc", "services")]
 # A room, and the rooms that it may include besides itself and core's public headers. Rooms that are not listed (the tests)
@@ -210,7 +211,8 @@ def main():
     for room in [*ROOMS, "tests"]:
         report(f"include arrows of {room}", {p: check_arrows(p) for p in sources if room_of(p, [*ROOMS, "tests"]) == room})
     report("arrows run one way", {room: check_one_way(room) for room in ROOMS})
-    report("coroutine dialect", {p: check_dialect(p) for p in tracked("server/rpc/*.h", "server/rpc/*.cc", "server/services/*.h", "server/services/*.cc")})
+    coroutines = tracked("server/rpc/*.h", "server/rpc/*.cc", "server/services/*.h", "server/services/*.cc")
+    report("coroutine dialect", {p: check_dialect(p) for p in coroutines})
     report("file length", {p: check_length(p) for p in code})
     report("width of comments", {p: check_comments(p) for p in sources})
     core = [path for path in sources if path.startswith("core/")]
