@@ -35,7 +35,7 @@
 #include "server/services/channelz.h"
 #include "server/services/health.h"
 #include "server/services/one_answer.h"
-#include "server/services/parameters.h"
+#include "server/services/parameters_service.h"
 #include "server/services/reflection.h"
 #include "server/trace/tracer.h"
 #include "server/transport/transport.h"
