@@ -28,9 +28,9 @@
 #include "server/process/threads.h"
 #include "server/regions/guard.h"
 #include "server/regions/regions.h"
-#include "server/router.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/calls.h"
+#include "server/rpc/router.h"
 #include "server/server_info.h"
 #include "server/services/channelz.h"
 #include "server/services/health.h"
@@ -112,7 +112,7 @@ struct Server::Components {
   std::unique_ptr<trace::Tracer> tracer;          // before the first call; null: off
   rpc::Calls calls;
   rpc::Backend backend;
-  Router router;
+  rpc::Router router;
   transport::Shared shared;
   services::Health health;
   services::Channelz channelz;
