@@ -178,6 +178,19 @@ def check_name(path, paths):
     return f"has a twin, {twin}: which is which?" if twin else ""
 
 
+def check_readme(room, paths):
+    """Where a room's README says what it includes, it names every room that it does include. That of server names the table."""
+    readme = ROOT / room / "README.md"
+    said = re.search(r"\b([Ii]ncludes|May include): .*", readme.read_text(), re.DOTALL) if readme.is_file() else None
+    if said is None or room == "server":
+        return ""
+    targets = [resolve(name, path) for path in paths for _, name in includes(path)]
+    rooms = {room_of(target, [*ROOMS, "proto"]) for target in targets if target} - {None, room, "core/include"}
+    names = {other: "proto|generated messages" if other == "proto" else other.rpartition("/")[2] for other in rooms}
+    missing = sorted(other for other, name in names.items() if not re.search(rf"\b({name})\b", said.group()))
+    return f"does not say that it includes {', '.join(missing)}" if missing else ""
+
+
 def check_unfinished(path):
     found = re.search(r"\b(TODO|FIXME|XXX|HACK)\b", (ROOT / path).read_text())
     return f"says {found.group()}" if found else ""
@@ -218,6 +231,10 @@ def main():
     report("width of comments", {p: check_comments(p) for p in sources})
     core = [path for path in sources if path.startswith("core/")]
     report("names told apart in core", {path: check_name(path, core) for path in core})
+    server = [path for path in sources if path.startswith("server/")]
+    report("names told apart in server", {path: check_name(path, server) for path in server})
+    of_room = {room: [path for path in sources if room_of(path, ROOMS) == room] for room in ROOMS}
+    report("what READMEs say of includes", {room: check_readme(room, paths) for room, paths in of_room.items()})
     report("nothing left to do", {p: check_unfinished(p) for p in code if p != "tests/suites/arrows.py"})
     report("a README in every room", {r: "" if (ROOT / r / "README.md").is_file() else "none" for r in rooms_with_files()})
 
