@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -35,7 +36,9 @@ int Connect(const sockaddr* where, socklen_t size) {
   const int fd = socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   if (connect(fd, where, size) == 0 || errno == EINPROGRESS) return fd;
+  const int error = errno;
   close(fd);
+  errno = error;
   return -1;
 }
 
@@ -63,8 +66,16 @@ int ConnectTo(absl::string_view address) {
   for (const addrinfo* next = found; next != nullptr && fd < 0; next = next->ai_next) {
     fd = Connect(next->ai_addr, next->ai_addrlen);
   }
+  const int error = errno;
   freeaddrinfo(found);
+  errno = error;
   return fd;
+}
+
+// Errors of a socket or a connect that this process has by itself.
+bool IsOurs(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
+         error == EADDRNOTAVAIL;
 }
 
 bool WaitFor(int fd, short events, Clock::time_point until) {
@@ -76,25 +87,29 @@ bool WaitFor(int fd, short events, Clock::time_point until) {
 
 }  // namespace
 
-bool Answers(const std::string& address, const std::string& tls_hello,
-             std::chrono::milliseconds patience) {
+Found Probe(const std::string& address, const std::string& tls_hello,
+            std::chrono::milliseconds patience) {
   const absl::string_view hello = tls_hello.empty() ? kHello : absl::string_view(tls_hello);
   const Clock::time_point until = Clock::now() + patience;
+  errno = 0;
   const int fd = ConnectTo(address);
-  if (fd < 0) return false;
+  if (fd < 0) return IsOurs(errno) ? Found::kUnknown : Found::kNobody;
   const auto close_it = absl::MakeCleanup([fd] { close(fd); });
-  if (!WaitFor(fd, POLLOUT, until)) return false;
-  if (send(fd, hello.data(), hello.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello.size())) {
-    return false;
-  }
+  if (!WaitFor(fd, POLLOUT, until)) return Found::kNobody;
+  const ssize_t sent = send(fd, hello.data(), hello.size(), MSG_NOSIGNAL);
+  if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) return Found::kFull;
+  if (sent != static_cast<ssize_t>(hello.size())) return Found::kNobody;
   std::array<uint8_t, kFrameHead> head{};
   for (size_t have = 0; have < head.size();) {
-    if (!WaitFor(fd, POLLIN, until)) return false;
+    if (!WaitFor(fd, POLLIN, until)) return Found::kNobody;
     const ssize_t count = recv(fd, head.data() + have, head.size() - have, 0);
-    if (count <= 0) return false;
+    const bool closed = count == 0 || (count < 0 && errno == ECONNRESET);
+    if (closed && have == 0) return Found::kFull;
+    if (count <= 0) return Found::kNobody;
     have += static_cast<size_t>(count);
   }
-  return tls_hello.empty() ? head[3] == kSettings : head[0] == kTlsHandshake;
+  const bool expected = tls_hello.empty() ? head[3] == kSettings : head[0] == kTlsHandshake;
+  return expected ? Found::kServer : Found::kNobody;
 }
 
 Prober::Prober(std::string address, std::string tls_hello)
@@ -126,8 +141,12 @@ void Prober::Run() {
     wake_.wait(lock, [this] { return wanted_ || ended_; });
     if (ended_) return;
     lock.unlock();
-    const bool alive = Answers(address_, tls_hello_, kPatience);
-    failures_.store(alive ? 0 : failures_.load() + 1);
+    const Found found = Probe(address_, tls_hello_, kPatience);
+    if (found == Found::kNobody) {
+      failures_.fetch_add(1);
+    } else if (found != Found::kUnknown) {
+      failures_.store(0);
+    }
     lock.lock();
     probed_at_ = Clock::now();
     wanted_ = false;

@@ -11,11 +11,19 @@
 
 namespace quantd::net {
 
+// What a probe finds at a port.
+enum class Found {
+  kServer,   // It speaks HTTP/2, or TLS.
+  kFull,     // It takes the connection and closes it without a word: as many are open as may be.
+  kNobody,   // Nothing listens, or what does is silent, or speaks something else.
+  kUnknown,  // This process has no descriptor, port or memory left to ask with.
+};
+
 // Connects to HOST:PORT or unix:/PATH (0.0.0.0 and [::]: the machine's loopback), says HTTP/2's
 // first words, or `tls_hello`, a TLS client's, if there is one, and waits for the answer's begin.
 // Blocks for `patience` at most.
-bool Answers(const std::string& address, const std::string& tls_hello,
-             std::chrono::milliseconds patience);
+Found Probe(const std::string& address, const std::string& tls_hello,
+            std::chrono::milliseconds patience);
 
 // Probes one address when it is asked, but once a second at most, on a thread of its own.
 class Prober {
@@ -23,8 +31,9 @@ class Prober {
   explicit Prober(std::string address, std::string tls_hello = "");
   ~Prober();
 
-  // What the last probe found, and has another one made if that is old. True until two have failed
-  // one after the other. Does not block.
+  // What the last probe found, and has another one made if that is old. True until two have found
+  // nobody one after the other: a server that is full is alive, and what could not be asked says
+  // nothing. Does not block.
   bool Alive();
 
  private:
@@ -37,7 +46,7 @@ class Prober {
   bool wanted_ = false;
   bool ended_ = false;
   std::chrono::steady_clock::time_point probed_at_{};
-  std::atomic<int> failures_{0};
+  std::atomic<int> failures_{0};  // One after the other.
   std::thread thread_;
 };
 

@@ -1,6 +1,5 @@
 """What a server allows: connections, descriptors, message sizes, memory. Beyond it says so, and goes on."""
 
-import resource
 import signal
 import socket
 import struct
@@ -27,10 +26,9 @@ def connect(server):
 
 
 @pytest.mark.skipif(SANITIZED, reason="UBSan opens a pipe to look at an object")
-def test_out_of_descriptors_it_is_not_deaf(tmp_path_factory, monkeypatch):
+def test_out_of_descriptors_it_is_not_deaf(tmp_path_factory):
     """More connections than descriptors: those that are taken work, the others are told, and afterwards all is well."""
-    monkeypatch.setattr("support.subprocess.Popen", with_limit(resource.RLIMIT_NOFILE, 100))
-    server = Server(tmp_path_factory.mktemp("server"))
+    server = Server(tmp_path_factory.mktemp("server"), descriptors=100)
     try:
         old = server.stub.Quantize(quantize([1.0]), timeout=5)
         connections = [connect(server) for _ in range(200)]
@@ -44,18 +42,6 @@ def test_out_of_descriptors_it_is_not_deaf(tmp_path_factory, monkeypatch):
         assert server.get("/livez")[0] == 200
     finally:
         assert server.stop() == 0
-
-
-def with_limit(which, value):
-    """Popen, with a resource limit for quantd."""
-    import subprocess
-
-    real = subprocess.Popen
-
-    def popen(command, **arguments):
-        return real(command, preexec_fn=lambda: resource.setrlimit(which, (value, value)), **arguments)
-
-    return popen
 
 
 def test_the_soft_limit_of_descriptors_is_raised(server):
@@ -116,10 +102,10 @@ def test_values_are_decoded_under_a_permit(start):
 
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer needs all addresses")
-def test_out_of_memory_ends_a_call_not_the_process(tmp_path_factory, monkeypatch):
+def test_out_of_memory_ends_a_call_not_the_process(tmp_path_factory):
     """The system has less than the flags promise."""
-    monkeypatch.setattr("support.subprocess.Popen", with_limit(resource.RLIMIT_AS, 900 * MIB))
-    server = Server(tmp_path_factory.mktemp("server"), "--max_message_bytes=1000000000")
+    less = ["prlimit", f"--as={900 * MIB}"]
+    server = Server(tmp_path_factory.mktemp("server"), "--max_message_bytes=1000000000", before=less)
     try:
         request = pb.DequantizeRequest(
             x=dict(data_type=2, shape=[200 * MIB], raw_data=bytes(200 * MIB)), scale=tensor(1.0), output_type=1

@@ -2,7 +2,6 @@
 
 import os
 import pty
-import resource
 import shutil
 import signal
 import subprocess
@@ -26,15 +25,10 @@ def environment():
     return {key: value for key, value in os.environ.items() if not key.startswith("QUANTD_")}
 
 
-def limited(limit, value):
-    """For a child: a limit of its own."""
-    return lambda: resource.setrlimit(limit, (value, value))
-
-
-def run(*arguments, **options):
-    done = subprocess.run(
-        command(*arguments), capture_output=True, text=True, timeout=300, env=environment(), check=False, **options
-    )
+def run(*arguments, limit=None):
+    """`limit`: an option of prlimit, such as --data=BYTES. Not a preexec_fn: the tests' process has gRPC, and is not to be forked."""
+    whole = [*(["prlimit", limit] if limit else []), *command(*arguments)]
+    done = subprocess.run(whole, capture_output=True, text=True, timeout=300, env=environment(), check=False)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -57,7 +51,7 @@ def test_memory_is_bounded_whatever_the_file(folder):
     """RLIMIT_DATA bounds all private memory that can be written: heap, stacks, what the core allocates. The file is
     larger; blocks of 2 give 42 million scales, for which the core in one piece would take 8 bytes each."""
     sparse("x.npy", (1 << 13, 10 << 10))  # 320 MiB
-    bounded = {"preexec_fn": limited(resource.RLIMIT_DATA, MEMORY)}
+    bounded = {"limit": f"--data={MEMORY}"}
     for flags in (["--type=uint8"], ["--type=nvfp4"], ["--type=int4", "--axis=1", "--block_size=2"]):
         code, _, err = run("quantize", "x.npy", "-o", "y.safetensors", "--force", "--threads=2", *flags, **bounded)
         assert (code, err) == (0, ""), (flags, err)
@@ -76,10 +70,8 @@ def test_memory_of_lines_and_of_messages_is_bounded(folder, start):
     """A .jsonl of 300 MB here, and a larger file on a server, message by message."""
 
     def calibrate(most, *arguments):
-        # Not preexec_fn: gRPC, which asks the server in this process, does not like to be forked.
-        bounded = ["prlimit", f"--data={most}", *command("calibrate", *arguments, "-o", "r.safetensors", "--force")]
-        done = subprocess.run(bounded, capture_output=True, text=True, timeout=300, env=environment(), check=False)
-        assert (done.returncode, done.stderr) == (0, ""), (arguments, done)
+        code, out, err = run("calibrate", *arguments, "-o", "r.safetensors", "--force", limit=f"--data={most}")
+        assert (code, err) == (0, ""), (arguments, out, err)
 
     line = "[" + ", ".join(["0.123456789"] * 2000) + "]\n"
     with open("x.jsonl", "w") as file:
@@ -94,7 +86,7 @@ def test_memory_of_lines_and_of_messages_is_bounded(folder, start):
 
 
 def test_memory_is_bounded_for_other_orders_and_types(folder):
-    bounded = {"preexec_fn": limited(resource.RLIMIT_DATA, MEMORY)}
+    bounded = {"limit": f"--data={MEMORY}"}
     sparse("d.npy", (1 << 12, 1 << 13), np.float64)  # 256 MiB
     array = np.lib.format.open_memmap("f.npy", "w+", np.float16, (1 << 12, 1 << 15), fortran_order=True)
     array[::100, 5] = 1
@@ -143,7 +135,7 @@ def test_an_input_that_is_cut_off_meanwhile_is_one_line(folder):
 @pytest.mark.parametrize("output", ["y.npy", "y.safetensors"])
 def test_a_limit_on_file_sizes_is_one_line(folder, output):
     np.save("x.npy", np.ones((1000, 1000), np.float32))
-    code, out, err = run("quantize", "x.npy", "-o", output, preexec_fn=limited(resource.RLIMIT_FSIZE, MIB // 2))
+    code, out, err = run("quantize", "x.npy", "-o", output, limit=f"--fsize={MIB // 2}")
     assert (code, out) == (2, "") and err.count("\n") == 1
     assert "cannot write" in err and "File too large" in err
     assert os.listdir() == ["x.npy"]
@@ -223,7 +215,7 @@ def test_a_header_of_any_size_is_read_or_refused(folder):
         "open('m.safetensors', 'wb').write(struct.pack('<Q', len(text)) + text + bytes(16 * len(entries)))\n"
     )
     subprocess.run([sys.executable, "-c", maker, "20000"], check=True)
-    bounded = {"preexec_fn": limited(resource.RLIMIT_DATA, MEMORY)}
+    bounded = {"limit": f"--data={MEMORY}"}
     code, _, err = run("quantize", "m.safetensors", "-o", "q.safetensors", "--quiet", **bounded)
     assert (code, err) == (0, "")
     code, _, err = run("dequantize", "q.safetensors", "-o", "b.safetensors", "--quiet", **bounded)

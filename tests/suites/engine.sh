@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The engine in the process: client/python-core as a wheel, as a user would build it, in environments of its own. It is built again
-# when its sources have changed.
+# when its sources or an environment have changed.
 source "$SUITES/venv.sh"
 
 wheels=$QUANTD_BUILD/engine
@@ -34,7 +34,7 @@ build() {
   exec {lock}>"$wheels/lock"
   flock "$lock"
   stamp=$(find CMakeLists.txt core client/python-core client/python/src tests/suites/engine.sh -type f -not -name '*.pyc' -print0 |
-    sort -z | xargs -0 sha256sum | sha256sum)
+    sort -z | xargs -0 sha256sum | cat - "$layered/made.stamp" "$bare/made.stamp" | sha256sum)
   if [[ $(cat "$wheels/stamp" 2>/dev/null) != "$stamp" ]]; then
     rm -rf "$wheels"/{built,repaired,stamp}
     # Without isolation: the compiler then finds nanobind where it was the last time.

@@ -52,11 +52,13 @@ ctest_tree() {
   junit "ctest" "$report"
 }
 
-# pytest_suite NAME PATHS AND OPTIONS: with the virtual environment; a case each.
+# pytest_suite NAME PATHS AND OPTIONS: with the virtual environment; a case each. Files run side by side, two processes a core and
+# one more: most tests wait for something.
 pytest_suite() {
   local name=$1 report=$RESULTS/$RESULT_SUITE-$1.xml
   shift
-  "$VENV/bin/python" -m pytest -q --tb=short -p no:cacheprovider --junit-xml="$report" "$@" 2>&1 |
+  "$VENV/bin/python" -m pytest -q --tb=short -p no:cacheprovider -n $((2 * $(nproc) + 1)) --dist loadfile \
+    --junit-xml="$report" "$@" 2>&1 |
     tee "$QUANTD_LOGS/$RESULT_SUITE-$name.log" | tail -n 60 | sed 's/^/    /'
   junit "pytest $name" "$report"
 }

@@ -14,7 +14,7 @@ prepare_venv() {
     rm -rf "$VENV"
     python3 -m venv "$VENV" || return
     # shellcheck disable=SC2046  # a list of options
-    "${pip[@]}" pytest $(printf -- '--requirement=%s ' $requirements) || return
+    "${pip[@]}" pytest pytest-xdist $(printf -- '--requirement=%s ' $requirements) || return
     # Of numpydoc only its validator is used, which needs none of what the package does for Sphinx; of sentence-transformers one
     # module, which needs no torch.
     "${pip[@]}" --no-deps numpydoc==1.11.0 sentence-transformers==6.2.0 || return

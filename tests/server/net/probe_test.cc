@@ -2,6 +2,7 @@
 #include "server/net/probe.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -44,7 +45,7 @@ class Speaker {
         std::this_thread::sleep_for(pause_);
         send(fd, &c, 1, MSG_NOSIGNAL);
       }
-      while (!ended_ && recv(fd, nullptr, 0, MSG_DONTWAIT | MSG_PEEK) != 0 && answer_.empty()) {
+      while (!ended_ && answer_.empty()) {
         std::this_thread::sleep_for(milliseconds(1));
       }
       std::this_thread::sleep_for(milliseconds(5));
@@ -62,36 +63,69 @@ const std::string kSettings("\0\0\0\4\0\0\0\0\0", 9);
 
 TEST(Probe, KnowsWhoSpeaksHttp2) {
   const Speaker good("127.0.0.1:0", kSettings);
-  EXPECT_TRUE(Answers(good.address(), "", milliseconds(5'000)));
+  EXPECT_EQ(Probe(good.address(), "", milliseconds(5'000)), Found::kServer);
   const Speaker slow("127.0.0.1:0", kSettings, milliseconds(5));
-  EXPECT_TRUE(Answers(slow.address(), "", milliseconds(5'000)));
+  EXPECT_EQ(Probe(slow.address(), "", milliseconds(5'000)), Found::kServer);
   const Speaker other("127.0.0.1:0", "HTTP/1.1 400 Bad Request\r\n\r\n");
-  EXPECT_FALSE(Answers(other.address(), "", milliseconds(5'000)));
+  EXPECT_EQ(Probe(other.address(), "", milliseconds(5'000)), Found::kNobody);
   const Speaker little("127.0.0.1:0", kSettings.substr(0, 5));
-  EXPECT_FALSE(Answers(little.address(), "", milliseconds(5'000)));
+  EXPECT_EQ(Probe(little.address(), "", milliseconds(5'000)), Found::kNobody);
 }
 
 TEST(Probe, FindsAServerOnEveryAddress) {
   for (const char* address : {"0.0.0.0:0", "[::]:0", "localhost:0"}) {
     const Speaker speaker(address, kSettings);
-    EXPECT_TRUE(Answers(speaker.address(), "", milliseconds(5'000))) << address;
+    EXPECT_EQ(Probe(speaker.address(), "", milliseconds(5'000)), Found::kServer) << address;
   }
   const std::string path = testing::TempDir() + "quantd-probe-" + std::to_string(getpid());
   const Speaker local("unix:" + path, kSettings);
-  EXPECT_TRUE(Answers("unix:" + path, "", milliseconds(5'000)));
-  EXPECT_TRUE(Answers("unix://" + path, "", milliseconds(5'000)));
+  EXPECT_EQ(Probe("unix:" + path, "", milliseconds(5'000)), Found::kServer);
+  EXPECT_EQ(Probe("unix://" + path, "", milliseconds(5'000)), Found::kServer);
 }
 
 TEST(Probe, FindsNobodyAndDoesNotWaitForLong) {
-  EXPECT_FALSE(Answers("127.0.0.1:1", "", milliseconds(5'000)));
-  EXPECT_FALSE(Answers("unix:/no/such/socket", "", milliseconds(5'000)));
-  EXPECT_FALSE(Answers("unix:" + std::string(1'000, 'x'), "", milliseconds(5'000)));
-  EXPECT_FALSE(Answers("", "", milliseconds(5'000)));
-  EXPECT_FALSE(Answers("nonsense", "", milliseconds(5'000)));
+  EXPECT_EQ(Probe("127.0.0.1:1", "", milliseconds(5'000)), Found::kNobody);
+  EXPECT_EQ(Probe("unix:/no/such/socket", "", milliseconds(5'000)), Found::kNobody);
+  EXPECT_EQ(Probe("unix:" + std::string(1'000, 'x'), "", milliseconds(5'000)), Found::kNobody);
+  EXPECT_EQ(Probe("", "", milliseconds(5'000)), Found::kNobody);
+  EXPECT_EQ(Probe("nonsense", "", milliseconds(5'000)), Found::kNobody);
   const Speaker silent("127.0.0.1:0", "");
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE(Answers(silent.address(), "", milliseconds(100)));
+  EXPECT_EQ(Probe(silent.address(), "", milliseconds(100)), Found::kNobody);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(2'000));
+}
+
+TEST(Probe, KnowsWhoTakesNoMore) {
+  const Listening full = Listen("127.0.0.1:0", "--listen").value();
+  const int listening = full.listeners[0].fd();
+  for (const bool abrupt : {false, true}) {
+    Found found = Found::kUnknown;
+    std::thread asks([&] { found = Probe(full.address, "", milliseconds(20'000)); });
+    int fd = -1;
+    while ((fd = accept(listening, nullptr, nullptr)) < 0) {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    // A close with bytes unread, or so told, resets the connection.
+    const linger none = {1, 0};
+    if (abrupt) setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+    close(fd);
+    asks.join();
+    EXPECT_EQ(found, Found::kFull) << abrupt;
+  }
+}
+
+TEST(Probe, BlamesNobodyForItsOwnLackOfDescriptors) {
+  const Speaker speaker("127.0.0.1:0", kSettings);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Found server = Probe(speaker.address(), "", milliseconds(5'000));
+  const Found local = Probe("unix:/no/such/socket", "", milliseconds(5'000));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(server, Found::kUnknown);
+  EXPECT_EQ(local, Found::kUnknown);
+  EXPECT_EQ(Probe(speaker.address(), "", milliseconds(5'000)), Found::kServer);
 }
 
 // Alive until two probes have failed, alive again after one that has not.
