@@ -4,15 +4,21 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <limits>
 #include <string>
 
 #include "quantd/v1/quantization.pb.h"
 #include "server/wire/decode.h"
-#include "timing.h"
 
 namespace quantd::bench {
 namespace {
+
+double CpuSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
 
 // Microseconds that it takes.
 template <typename Function>
@@ -20,9 +26,9 @@ double Least(Function function) {
   constexpr int kCalls = 2000;
   double least = std::numeric_limits<double>::max();
   for (int round = 0; round < 60; ++round) {
-    const double begin = Now(CLOCK_THREAD_CPUTIME_ID);
+    const double begin = CpuSeconds();
     for (int i = 0; i < kCalls; ++i) function();
-    least = std::min(least, (Now(CLOCK_THREAD_CPUTIME_ID) - begin) / kCalls * 1e6);
+    least = std::min(least, (CpuSeconds() - begin) / kCalls * 1e6);
   }
   return least;
 }
