@@ -28,7 +28,8 @@ LICENCES = {
     "bsd-3-clause": "BSD-3-Clause", "bsl-1.0": "BSL-1.0", "cc0-1.0": "CC0-1.0", "curl": "curl", "expat": "MIT",
     "gpl-2": "GPL-2.0-only", "gpl-2+": "GPL-2.0-or-later", "gpl-3": "GPL-3.0-only", "gpl-3+": "GPL-3.0-or-later", "isc": "ISC",
     "lgpl-2": "LGPL-2.0-only", "lgpl-2+": "LGPL-2.0-or-later", "lgpl-2.1": "LGPL-2.1-only", "lgpl-2.1+": "LGPL-2.1-or-later",
-    "bsd-3-clause~google": "BSD-3-Clause", "bsd-3-google": "BSD-3-Clause", "lgpl-3": "LGPL-3.0-only", "lgpl-3+": "LGPL-3.0-or-later", "mit": "MIT", "mpl-2.0": "MPL-2.0", "zlib": "Zlib",
+    "bsd-3-clause~google": "BSD-3-Clause", "bsd-3-google": "BSD-3-Clause", "lgpl-3": "LGPL-3.0-only", "lgpl-3+": "LGPL-3.0-or-later",
+    "mit": "MIT", "mpl-2.0": "MPL-2.0", "zlib": "Zlib",
 }  # fmt: skip
 # Of runtime libraries whose copyright files are for people only, by source package.
 LICENCES_OF_SOURCES = {"c-ares": "MIT", "glibc": "LGPL-2.1-or-later", "gcc": "GPL-3.0-or-later WITH GCC-exception-3.1"}

@@ -29,9 +29,9 @@ namespace {
 
 namespace log = quantd::log;
 using quantd::process::Notifier;
+using quantd::server::Action;
 using quantd::server::CommandLine;
 using quantd::server::Options;
-using quantd::server::Request;
 using quantd::server::Server;
 
 // What ending takes beside the drain: threads that end their work, memory that is given back.
@@ -126,11 +126,11 @@ int Run(int argc, char** argv) {
 
   absl::StatusOr<CommandLine> command_line = quantd::server::ParseCommandLine(argc, argv);
   if (!command_line.ok()) return Refuse(command_line.status());
-  if (command_line->request == Request::kHelp) {
+  if (command_line->action == Action::kHelp) {
     std::fputs(quantd::server::HelpText().c_str(), stdout);
     return 0;
   }
-  if (command_line->request == Request::kVersion) {
+  if (command_line->action == Action::kVersion) {
     std::puts("quantd " QUANTD_VERSION);
     return 0;
   }

@@ -16,31 +16,31 @@
 #include "quantd/targets.h"
 #include "server/access/session.h"
 #include "server/admission/admission.h"
-#include "server/drain_log.h"
 #include "server/gate.h"
 #include "server/http/http.h"
 #include "server/log/log.h"
 #include "server/loop/crew.h"
 #include "server/metrics/metrics.h"
 #include "server/net/probe.h"
-#include "server/overload.h"
 #include "server/process/malloc.h"
 #include "server/process/threads.h"
 #include "server/regions/guard.h"
 #include "server/regions/regions.h"
-#include "server/router.h"
+#include "server/reports/drain_log.h"
+#include "server/reports/overload.h"
+#include "server/reports/transport_readings.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/calls.h"
+#include "server/rpc/router.h"
 #include "server/server_info.h"
 #include "server/services/channelz.h"
 #include "server/services/health.h"
 #include "server/services/one_answer.h"
-#include "server/services/parameters.h"
+#include "server/services/parameters_service.h"
 #include "server/services/reflection.h"
 #include "server/trace/tracer.h"
 #include "server/transport/transport.h"
 #include "server/transport_limits.h"
-#include "server/transport_readings.h"
 
 namespace quantd::server {
 namespace {
@@ -112,7 +112,7 @@ struct Server::Components {
   std::unique_ptr<trace::Tracer> tracer;          // before the first call; null: off
   rpc::Calls calls;
   rpc::Backend backend;
-  Router router;
+  rpc::Router router;
   transport::Shared shared;
   services::Health health;
   services::Channelz channelz;
@@ -121,7 +121,7 @@ struct Server::Components {
   // What answers the calls with one small answer.
   services::Answer answer_info, check_health;
   std::array<services::Answer, 3> answer_channelz;
-  Overload overload;  // the memory keeper's thread's
+  reports::Overload overload;  // the memory keeper's thread's
   process::MemoryKeeper memory_keeper;
   std::vector<std::unique_ptr<loop::Loop>> loops;
   std::unique_ptr<transport::Transport> transport;
@@ -147,7 +147,7 @@ metrics::Readings Server::Components::Read() const {
   }
   now.busy_cores = cores.busy();
   now.cores = cores.total();
-  ReadCounters(shared.counters, now);
+  reports::ReadCounters(shared.counters, now);
   now.certificate_expires = gate.CertificateEnd();
   now.draining = draining ? 1 : 0;
   now.guard_actions.back() = static_cast<double>(regions::CountDamaged());
@@ -354,7 +354,7 @@ bool Server::Alive() const { return components_->prober->Alive(); }
 void Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
   const std::chrono::milliseconds half = absl::ToChronoMilliseconds(lame_duck / 2);
-  const DrainLog drain_log(c.shared.counters, c.metrics);
+  const reports::DrainLog drain_log(c.shared.counters, c.metrics);
   c.draining = true;
   std::this_thread::sleep_for(half);
   c.health.SetServing(false);

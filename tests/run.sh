@@ -21,8 +21,8 @@ cd "$QUANTD_ROOT" || exit 1
 suites_table() {
   cat <<'TABLE'
 arrows       default  -        test                 include arrows, coroutine dialect, file lengths, a README in every room, what documents name
-format       default  -        test                 clang-format, shellcheck, Python's syntax
-proto        default  -        build,test,proto     buf lint, buf breaking against the released contract
+format       default  -        test                 tests/format.sh --check of C++, Java, Python, shell
+proto        default  -        build,test,proto     buf format and lint, buf breaking against the released contract
 unit         default  release  build,test           C++ unit tests, every case of gtest a case here
 deploy       default  release  build,test           manifests, compose file, unit, bill of materials, release script
 monitoring   default  release  build,test           alerts, recording rules and dashboard under Prometheus

@@ -4,9 +4,9 @@
 #include <thread>
 #include <utility>
 
-#include "server/http/answer.h"
-#include "server/http/loop.h"
-#include "server/http/request.h"
+#include "server/http/epoll_loop.h"
+#include "server/http/request_reader.h"
+#include "server/http/response.h"
 #include "server/net/listen.h"
 
 namespace quantd::http {
@@ -26,24 +26,24 @@ int MayRead(const HttpAccess& access, const RequestReader& request, bool has_cer
 std::string AnswerTo(const HttpPages& pages, const HttpAccess& access, const RequestReader& request,
                      bool has_certificate) {
   const bool head = request.head();
-  if (request.status() != 200) return ErrorAnswer(request.status(), head);
+  if (request.status() != 200) return ErrorResponse(request.status(), head);
   if (request.path() == "/metrics") {
     const int may = MayRead(access, request, has_certificate);
-    if (may != 200) return ErrorAnswer(may, head);
+    if (may != 200) return ErrorResponse(may, head);
   }
   if (request.path() == "/metrics" && request.openmetrics() && pages.openmetrics) {
-    return Answer(200, kOpenMetrics, pages.openmetrics(), head);
+    return Response(200, kOpenMetrics, pages.openmetrics(), head);
   }
-  if (request.path() == "/metrics") return Answer(200, kPrometheusText, pages.metrics(), head);
+  if (request.path() == "/metrics") return Response(200, kPrometheusText, pages.metrics(), head);
   if (request.path() == "/livez") {
-    return pages.live() ? Answer(200, kPlainText, "ok\n", head)
-                        : Answer(503, kPlainText, "not live\n", head);
+    return pages.live() ? Response(200, kPlainText, "ok\n", head)
+                        : Response(503, kPlainText, "not live\n", head);
   }
   if (request.path() == "/readyz") {
-    return pages.ready() ? Answer(200, kPlainText, "ok\n", head)
-                         : Answer(503, kPlainText, "not serving\n", head);
+    return pages.ready() ? Response(200, kPlainText, "ok\n", head)
+                         : Response(503, kPlainText, "not serving\n", head);
   }
-  return ErrorAnswer(404, head);
+  return ErrorResponse(404, head);
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ class HttpServer::Thread {
  private:
   const HttpPages pages_;
   const HttpAccess access_;
-  Loop loop_;
+  EpollLoop loop_;
   std::thread thread_;
 };
 

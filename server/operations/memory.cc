@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "quantd/shape.h"
-#include "server/operations/scratch.h"
+#include "server/operations/scratch_bytes.h"
 #include "server/wire/answer_layout.h"
 
 namespace quantd::operations {

@@ -8,7 +8,7 @@
 #include "quantd/field_error.h"
 #include "quantd/quantize.h"
 #include "quantd/quantize_embeddings.h"
-#include "server/operations/scratch.h"
+#include "server/operations/scratch_bytes.h"
 
 namespace quantd::operations {
 namespace {

@@ -318,8 +318,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   CommandLine command_line;
   absl::StatusOr<std::string> special = ParseFlags(kFlags, argc, argv);
   if (!special.ok()) return absl::InvalidArgumentError(OneLine(special.status().message()));
-  if (*special == "help") command_line.request = Request::kHelp;
-  if (*special == "version") command_line.request = Request::kVersion;
+  if (*special == "help") command_line.action = Action::kHelp;
+  if (*special == "version") command_line.action = Action::kVersion;
   if (!special->empty()) return command_line;
   if (absl::Status status = Check(); !status.ok()) {
     return absl::InvalidArgumentError(OneLine(status.message()));

@@ -56,10 +56,10 @@ struct Options {
 };
 
 // What the command line asks for instead of a server.
-enum class Request { kServe, kHelp, kVersion };
+enum class Action { kServe, kHelp, kVersion };
 
 struct CommandLine {
-  Request request = Request::kServe;
+  Action action = Action::kServe;
   Options options;
 };
 

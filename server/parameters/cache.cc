@@ -38,7 +38,7 @@ bool Cache::MakeRoom(uint64_t bytes, uint64_t more) {
 SetPointer Cache::Add(std::unique_ptr<wire::StoredSet> set) {
   const uint64_t bytes = Footprint(*set);
   live_->fetch_add(bytes, std::memory_order_relaxed);
-  const SetPointer shared(set.release(), [live = live_, bytes](const wire::StoredSet* gone) {
+  SetPointer shared(set.release(), [live = live_, bytes](const wire::StoredSet* gone) {
     delete gone;
     live->fetch_sub(bytes, std::memory_order_relaxed);
   });

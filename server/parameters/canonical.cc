@@ -153,7 +153,7 @@ absl::StatusOr<std::unique_ptr<wire::StoredSet>> Decode(std::string bytes) {
   wire::Split split = wire::SplitSet(View(set->bytes));
   // Shapes and a few numbers: what has more is none of ours, and not worth its memory.
   constexpr size_t kMostSkeleton = 4096;
-  const absl::Status none = absl::InvalidArgumentError("not the encoding of a set");
+  absl::Status none = absl::InvalidArgumentError("not the encoding of a set");
   if (!split.ok || split.skeleton.size() > kMostSkeleton ||
       !set->skeleton.ParseFromString(split.skeleton)) {
     return none;

@@ -240,7 +240,7 @@ absl::Status Calibrating::Compute() {
 // Moves what the calibrator needs more out of the turn's permit, or takes it.
 absl::Status Calibrating::Hold() {
   const uint64_t spare = turn_->permit().bytes() - memory_;
-  const absl::Status held = backend_.admission.Hold(grows_, spare, turn_->permit(), held_);
+  absl::Status held = backend_.admission.Hold(grows_, spare, turn_->permit(), held_);
   if (held.ok()) return held;
   return WithReason(held, absl::IsUnavailable(held) ? "QUEUE_FULL" : "OVER_MEMORY_BUDGET");
 }

@@ -1,6 +1,6 @@
 // One calibration on its way: messages that add to it, then its result, then its state if that is
 // wanted. Each is a turn: bytes in -> decode -> admit -> compute, as Work has it for a request;
-// calibrate.cc calls the steps one after another and awaits what must be awaited.
+// serve_calibrate.cc calls the steps one after another and awaits what must be awaited.
 //
 // Of the memory, a message's own ends with its turn. What the calibrator keeps is held (see
 // Admission::Hold): asked for with the first message, before there is anything to hold. A client

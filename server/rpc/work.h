@@ -1,9 +1,9 @@
 // One request on its way: bytes in -> decode -> admit -> plan -> execute -> encode -> bytes out.
 //
-// The steps of a call and of a stream's item are the same; unary.cc and stream.cc call them one
-// after another and await what must be awaited. Each step but the first needs the one before it to
-// have succeeded. A Work lives in the frame of its call and stays where it is; it is made and ends
-// on the thread that leads the stream's loop.
+// The steps of a call and of a stream's item are the same; serve_unary.cc and serve_stream.cc call
+// them one after another and await what must be awaited. Each step but the first needs the one
+// before it to have succeeded. A Work lives in the frame of its call and stays where it is; it is
+// made and ends on the thread that leads the stream's loop.
 #ifndef QUANTD_SERVER_RPC_WORK_H_
 #define QUANTD_SERVER_RPC_WORK_H_
 

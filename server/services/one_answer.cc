@@ -23,17 +23,17 @@ rpc::Call ServeOneAnswer(rpc::Calls& /*calls*/, const rpc::Backend& backend,
     if (meter.has_value()) meter->Received();
     piece = answer(request);
   }
-  if (piece.ok()) {
+  const absl::Status status = piece.status();
+  if (status.ok()) {
     stream.Write(*std::move(piece), written);
   } else {
     written.Complete(false);
   }
-  stream.Finish(meter.has_value() ? meter->End(piece.status()) : wire::ToCallStatus(piece.status()),
-                finished);
+  stream.Finish(meter.has_value() ? meter->End(status) : wire::ToCallStatus(status), finished);
   co_await written;
   const bool sent = co_await finished;
   if (meter.has_value()) {
-    if (sent && piece.ok()) meter->Sent();
+    if (sent && status.ok()) meter->Sent();
     meter->Finish();
   }
   stream.End();

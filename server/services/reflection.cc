@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "server/loop/event.h"
 #include "server/rpc/calls.h"
-#include "server/services/descriptors.h"
 #include "server/services/messages.h"
+#include "server/services/proto_descriptors.h"
 #include "server/wire/status_details.h"
 
 namespace quantd::services {

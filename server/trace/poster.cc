@@ -53,7 +53,7 @@ void OnInterrupt(evutil_socket_t, short, void* base) {
 
 absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text) {
   const Uri uri(evhttp_uri_parse(std::string(text).c_str()));
-  const absl::Status wrong = absl::InvalidArgumentError(
+  absl::Status wrong = absl::InvalidArgumentError(
       absl::StrCat("is '", text, "', must be http://HOST[:PORT][/PATH]"));
   if (uri == nullptr || evhttp_uri_get_host(uri.get()) == nullptr) return wrong;
   const char* const scheme = evhttp_uri_get_scheme(uri.get());

@@ -97,15 +97,15 @@ bool Acceptor::AcceptOne() {
   Shared& shared = transport_.shared();
   Peer peer = PeerOf(fd);
   ConnectionSet& set = transport_.NextSet();
-  const PeerTable::Answer answer = shared.peers.Add(peer.id, set.index());
-  if (answer.someone_goes) {
+  const PeerTable::Outcome outcome = shared.peers.Add(peer.id, set.index());
+  if (outcome.someone_goes) {
     shared.counters.CountEnd(ConnectionEnd::kTooMany);
     NoteGuard(shared.counters,
-              answer.may_come ? Guard::kConnectionEvicted : Guard::kConnectionRefused, peer.name);
-    ConnectionSet& from = transport_.set(answer.set);
-    from.loop().Post(*new Eviction(from, answer.peer, answer.idle_only));
+              outcome.may_come ? Guard::kConnectionEvicted : Guard::kConnectionRefused, peer.name);
+    ConnectionSet& from = transport_.set(outcome.set);
+    from.loop().Post(*new Eviction(from, outcome.peer, outcome.idle_only));
   }
-  if (!answer.may_come) {
+  if (!outcome.may_come) {
     close(fd);
     return true;
   }

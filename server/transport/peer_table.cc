@@ -5,32 +5,32 @@
 
 namespace quantd::transport {
 
-PeerTable::Answer PeerTable::Add(uint64_t peer, size_t set) {
+PeerTable::Outcome PeerTable::Add(uint64_t peer, size_t set) {
   const std::lock_guard lock(mutex_);
-  Answer answer;
-  answer.may_come = all_ < most_;
-  if (!answer.may_come) {
+  Outcome outcome;
+  outcome.may_come = all_ < most_;
+  if (!outcome.may_come) {
     const auto largest =
         std::max_element(counts_.begin(), counts_.end(),
                          [](const auto& a, const auto& b) { return a.second.all < b.second.all; });
-    if (largest == counts_.end()) return answer;
+    if (largest == counts_.end()) return outcome;
     const auto own = counts_.find(peer);
     const int64_t own_count = own == counts_.end() ? 0 : own->second.all;
     const std::vector<int64_t>& by_set = largest->second.by_set;
-    answer.someone_goes = true;
-    answer.peer = largest->first;
-    answer.set = std::max_element(by_set.begin(), by_set.end()) - by_set.begin();
+    outcome.someone_goes = true;
+    outcome.peer = largest->first;
+    outcome.set = std::max_element(by_set.begin(), by_set.end()) - by_set.begin();
     // One more than the newcomer would have: else two peers would push each other out for ever.
-    answer.may_come = largest->second.all > own_count + 1;
-    answer.idle_only = !answer.may_come;
-    if (!answer.may_come) return answer;
+    outcome.may_come = largest->second.all > own_count + 1;
+    outcome.idle_only = !outcome.may_come;
+    if (!outcome.may_come) return outcome;
   }
   Count& count = counts_[peer];
   if (count.by_set.size() <= set) count.by_set.resize(set + 1);
   ++count.all;
   ++count.by_set[set];
   ++all_;
-  return answer;
+  return outcome;
 }
 
 void PeerTable::Remove(uint64_t peer, size_t set) {

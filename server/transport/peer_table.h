@@ -16,7 +16,7 @@ class PeerTable {
   explicit PeerTable(int64_t most) : most_(most) {}
 
   // What to do with a newcomer, which is counted if it may come in.
-  struct Answer {
+  struct Outcome {
     bool may_come = false;
     // There were too many: in this set a connection of this peer shall go, one without calls if
     // `idle_only`.
@@ -25,7 +25,7 @@ class PeerTable {
     size_t set = 0;
     uint64_t peer = 0;
   };
-  Answer Add(uint64_t peer, size_t set);
+  Outcome Add(uint64_t peer, size_t set);
   void Remove(uint64_t peer, size_t set);
 
   int64_t connections() const {

@@ -50,7 +50,7 @@ class Job final : public loop::Posted {
 
 }  // namespace
 
-Transport::Transport(Shared& shared, std::vector<loop::Loop*> loops) : shared_(shared) {
+Transport::Transport(Shared& shared, const std::vector<loop::Loop*>& loops) : shared_(shared) {
   for (loop::Loop* loop : loops) {
     sets_.push_back(std::make_unique<ConnectionSet>(shared, *loop, sets_.size()));
   }

@@ -32,7 +32,7 @@ class Acceptor;
 class Transport {
  public:
   // REQUIRES: both outlive it.
-  Transport(Shared& shared, std::vector<loop::Loop*> loops);
+  Transport(Shared& shared, const std::vector<loop::Loop*>& loops);
   // REQUIRES: closed, and the loops have stopped.
   ~Transport();
 

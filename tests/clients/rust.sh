@@ -51,6 +51,6 @@ run_rust() {
   check "rust: example" "$CARGO_TARGET_DIR/debug/examples/quantize"
   check "rust: package" rust_package
   if command -v rustfmt >/dev/null; then
-    check "rust: rustfmt" bash -c "cd '$RUST_CLIENT' && cargo fmt --check"
+    check "rust: rustfmt" "$QUANTD_ROOT/tests/format.sh" --check rust
   fi
 }

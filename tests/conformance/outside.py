@@ -15,6 +15,7 @@ import oracle_types as ot
 
 onnxruntime.set_default_logger_severity(4)
 
+
 def tensor(name: str, array: np.ndarray) -> TensorProto:
     """An ONNX tensor with the bits of an array."""
     t = ot.of(array)

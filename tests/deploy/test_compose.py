@@ -26,7 +26,8 @@ def test_it_is_a_compose_file():
 
 def test_with_its_comments_taken_away_it_is_one_too():
     """The lines for shared memory, as a user would take them."""
-    text = re.sub(r"^( *)# (environment:|  QUANTD_\w+:.*|volumes:|  - shared-memory.*|shared-memory:|  driver_opts:|    \w+: .*)$", r"\1\2", TEXT, flags=re.MULTILINE)
+    example = r"^( *)# (environment:|  QUANTD_\w+:.*|volumes:|  - shared-memory.*|shared-memory:|  driver_opts:|    \w+: .*)$"
+    text = re.sub(example, r"\1\2", TEXT, flags=re.MULTILINE)
     service = yaml.safe_load(text)
     assert "shared-memory:/run/quantd-memory" in service["services"]["quantd"]["volumes"]
     assert service["volumes"]["shared-memory"]["driver_opts"]["type"] == "tmpfs"

@@ -22,7 +22,8 @@ def git(clone, *arguments):
 def made(tmp_path_factory):
     """The files of this tree, as they are now, in a repository of their own with a dated section in the changelog."""
     folder = tmp_path_factory.mktemp("made") / "clone"
-    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for name in names.splitlines():
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -158,7 +159,8 @@ def test_a_file_with_another_version_is_named(clone, file):
 def test_every_file_that_says_the_version_is_in_the_table():
     """Manifests, packages and charts: lines of the kind `version = "0.1.0"`, `image: quantd:0.1.0`, `<version>0.1.0<`."""
     pattern = rf"^\s*(\"?(app)?version\"?|__version__|newTag|tag|image)\s*[:=].*{re.escape(VERSION)}\"?,?$|^  <version>{re.escape(VERSION)}<"
-    done = subprocess.run(["git", "grep", "-lIiE", pattern.replace(r"\s", "[[:space:]]"), "--", ":!tests", ":!*lock*"], cwd=ROOT, capture_output=True, text=True)
+    command = ["git", "grep", "-lIiE", pattern.replace(r"\s", "[[:space:]]"), "--", ":!tests", ":!*lock*"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert set(done.stdout.split()) <= set(FILES)
 
 

@@ -114,8 +114,6 @@ def test_the_field_and_the_numbers_are_named(server, request_, field, words):
     assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
 
 
-
-
 def test_parameters_are_not_stored(server):
     with pytest.raises(grpc.RpcError) as caught:
         server.stub.QuantizeEmbeddings(E(x=X, recipe=UNIT, parameters="mine"), timeout=10)

@@ -356,7 +356,7 @@ def test_it_is_told_and_counted(start):
     timing = dict(call.trailing_metadata())["quantd-timing-us"]
     assert [part.split("=")[0] for part in timing.split(",")] == ["decode", "queue", "kernel", "encode"]
     counted = server.metrics()
-    labels = f'{{grpc_type="client_stream",grpc_service="quantd.v1.QuantizationService",grpc_method="Calibrate"'
+    labels = '{grpc_type="client_stream",grpc_service="quantd.v1.QuantizationService",grpc_method="Calibrate"'
     assert counted[f"grpc_server_started_total{labels}}}"] == 1
     assert counted[f"grpc_server_msg_received_total{labels}}}"] == 2
     assert counted[f"grpc_server_msg_sent_total{labels}}}"] == 1

@@ -95,7 +95,6 @@ def test_draining_is_seen_everywhere_and_ends_watches(start):
     health = server.health()
     watches = [health.Watch(health_pb2.HealthCheckRequest(service=service), timeout=20) for service in ("", SERVICE)]
     assert [next(watch).status for watch in watches] == [SERVING, SERVING]
-    begin = time.monotonic()
     server.signal(signal.SIGTERM)
     assert [next(watch).status for watch in watches] == [NOT_SERVING, NOT_SERVING]
     assert health.Check(health_pb2.HealthCheckRequest(), timeout=5).status == NOT_SERVING

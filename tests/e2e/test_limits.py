@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from http2 import DATA, HEADERS, PING, Peer, frame
-from support import SANITIZED, SERVICE, Server, pb, pb_grpc, quantize, tensor, wait_for
+from support import SANITIZED, SERVICE, Server, pb, pb_grpc, quantize, tensor
 
 MIB = 1 << 20
 

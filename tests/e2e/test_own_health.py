@@ -127,7 +127,9 @@ def test_with_an_authority_or_an_address_it_is_a_client_like_others(tls_server, 
     assert ask(monkeypatch, port, *files["own"], f"--address=127.0.0.1:{port}")[0] == 1
 
 
-@pytest.mark.parametrize("content, said", [(None, "can't read"), ("", "is no PEM file"), ("nothing", "is no PEM file"), ("key", "has no certificate")])
+@pytest.mark.parametrize(
+    "content, said", [(None, "can't read"), ("", "is no PEM file"), ("nothing", "is no PEM file"), ("key", "has no certificate")]
+)
 def test_files_that_are_none_are_named(files, monkeypatch, tmp_path, content, said):
     path = tmp_path / "file.pem"
     if content is not None:

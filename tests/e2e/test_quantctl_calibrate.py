@@ -93,7 +93,8 @@ def test_files_of_every_kind_are_the_same(ctl, small):
     jsonl("named.jsonl", x, "vector")
     jsonl("x.jsonl", x, "embedding")
     save_file({"a": x[:50], "b": x[50:], "other": x * 9}, "x.safetensors")
-    cases = [["x.npy"], ["double.npy"], ["x.fvecs"], ["plain.jsonl"], ["named.jsonl", "--column=vector"], ["x.jsonl"], ["x.safetensors", "--only=^[ab]$"]]
+    cases = [["x.npy"], ["double.npy"], ["x.fvecs"], ["plain.jsonl"], ["named.jsonl", "--column=vector"], ["x.jsonl"],
+             ["x.safetensors", "--only=^[ab]$"]]
     wanted = None
     for number, case in enumerate(cases):
         for address in (None, small.address):

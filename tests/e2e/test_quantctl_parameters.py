@@ -14,7 +14,8 @@ def test_put_get_list(start, tmp_path):
     folder = tmp_path / "sets"
     folder.mkdir()
     server = start(f"--parameters_dir={folder}")
-    code, out, error = quantctl("parameters", "put", "a", "--scale=0.5,0.25,2", "--zero_point=1,2,3", "--type=int8", "--axis=1", address=server.address)
+    numbers = ("--scale=0.5,0.25,2", "--zero_point=1,2,3", "--type=int8", "--axis=1")
+    code, out, error = quantctl("parameters", "put", "a", *numbers, address=server.address)
     assert (code, error) == (0, "")
     reference = out.strip()
     data = check_file(folder, reference)
@@ -53,7 +54,8 @@ def test_what_calibrate_has_written(start, tmp_path):
         request = pb.QuantizeRequest(x=dict(data_type=1, shape=x.shape, raw_data=x.tobytes()), parameters=out.strip())
         assert server.stub.Quantize(request, timeout=10).parameters == out.strip()
     code, out, error = quantctl(
-        "parameters", "put", "embedder", tmp_path / "int8.safetensors", "--for=embeddings", "--preset=sentence-transformers-int8", address=server.address
+        "parameters", "put", "embedder", tmp_path / "int8.safetensors", "--for=embeddings", "--preset=sentence-transformers-int8",
+        address=server.address
     )
     assert code == 0, error
     parsed = pp.ParameterSet.FromString(check_file(folder, out.strip())).quantize_embeddings

@@ -40,7 +40,6 @@ def test_the_descriptor_of_health_can_be_resolved(ask):
     assert {method.name for method in files[0].service[0].method} == {"Check", "Watch"}
 
 
-
 def test_the_details_of_an_error_can_be_resolved_by_reflection_alone(server, ask):
     with pytest.raises(grpc.RpcError) as raised:
         server.stub.Quantize(quantize([1, 2, 3], scale=[1, 2], axis=0), timeout=5)

@@ -4,10 +4,8 @@ import json
 import os
 import re
 import shutil
-import signal
 import ssl
 import subprocess
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,7 +13,6 @@ import grpc
 import numpy as np
 import pytest
 
-from certificates import serial
 from http2 import Peer
 from support import ROOT, health_pb2, health_pb2_grpc, pb, pb_grpc, quantize, run, tensor, wait_for
 from tls import Files, TlsServer, files, hang_up, own_files, s_client, start_tls  # noqa: F401
@@ -223,7 +220,7 @@ def test_lines_are_bounded_and_counted(files, start_tls):  # noqa: F811
 
 def test_unix_sockets_stay_plain(files, start_tls, tmp_path):  # noqa: F811
     path = tmp_path / "s"
-    server = start_tls(files, *files.mutual, listen=("127.0.0.1:0", f"unix:{path}"), client=files.client)
+    start_tls(files, *files.mutual, listen=("127.0.0.1:0", f"unix:{path}"), client=files.client)
     with grpc.insecure_channel(f"unix:{path}") as channel:
         assert pb_grpc.QuantizationServiceStub(channel).Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
 

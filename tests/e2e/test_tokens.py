@@ -214,7 +214,8 @@ def test_a_group_may_connect(start, tmp_path):
     path = folder / "s"
     start(listen=("127.0.0.1:0", f"unix:{path}"))
     # Python gives up its rights after its start: its own folder may be root's alone.
-    program = f"import os, socket, sys; os.setgroups([]); os.setgid(int(sys.argv[1])); os.setuid(12345); socket.socket(socket.AF_UNIX).connect({str(path)!r})"
+    become = "os.setgroups([]); os.setgid(int(sys.argv[1])); os.setuid(12345)"
+    program = f"import os, socket, sys; {become}; socket.socket(socket.AF_UNIX).connect({str(path)!r})"
 
     def connects(group):
         for parent in path.parents:

@@ -145,7 +145,8 @@ def test_a_calibration_has_the_sums_of_its_messages(start, collector):
 
 
 def openmetrics(server):
-    request = urllib.request.Request(f"http://{server.http}/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"})
+    headers = {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"}
+    request = urllib.request.Request(f"http://{server.http}/metrics", headers=headers)
     with urllib.request.urlopen(request, timeout=5) as response:
         return response.headers["Content-Type"], response.read().decode()
 

@@ -159,7 +159,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     fuzz::RequireNames(std::string(parsed.status().message()));
     return 0;
   }
-  if (parsed->request == server::Request::kServe) {
+  if (parsed->action == server::Action::kServe) {
     const server::Options& options = parsed->options;
     Require(fuzz::AreFlags(arguments), "what is accepted are flags and their values");
     Require(!options.listen.empty(), "there is somewhere to listen");

@@ -10,9 +10,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SERVER_ROOMS_BELOW_RPC = [
     "server/" + room
-    for room in ("access", "admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "parameters", "regions", "trace", "transport", "wire")
+    for room in ("access", "admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "parameters", "regions",
+                 "trace", "transport", "wire")
 ]
-SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "rpc", "services")]
+SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "reports", "rpc", "services")]
 # A room, and the rooms that it may include besides itself and core's public headers. Rooms that are not listed (the tests)
 # may include anything. The most specific room counts.
 ROOMS = {
@@ -47,6 +48,7 @@ ROOMS = {
     "server/transport": [
         "server/access", "server/admission", "server/errors", "server/log", "server/loop", "server/memory", "server/net", "server/trace"
     ],
+    "server/reports": ["server/access", "server/log", "server/metrics", "server/transport", "server/wire"],
     "server/rpc": SERVER_ROOMS_BELOW_RPC,
     "server/services": [*SERVER_ROOMS_BELOW_RPC, "server/rpc", "proto"],
     "server": [*SERVER_ROOMS_BELOW_RPC, *SERVER_ROOMS_ABOVE, "proto"],
@@ -176,6 +178,19 @@ def check_name(path, paths):
     return f"has a twin, {twin}: which is which?" if twin else ""
 
 
+def check_readme(room, paths):
+    """Where a room's README says what it includes, it names every room that it does include. That of server names the table."""
+    readme = ROOT / room / "README.md"
+    said = re.search(r"\b([Ii]ncludes|May include): .*", readme.read_text(), re.DOTALL) if readme.is_file() else None
+    if said is None or room == "server":
+        return ""
+    targets = [resolve(name, path) for path in paths for _, name in includes(path)]
+    rooms = {room_of(target, [*ROOMS, "proto"]) for target in targets if target} - {None, room, "core/include"}
+    names = {other: "proto|generated messages" if other == "proto" else other.rpartition("/")[2] for other in rooms}
+    missing = sorted(other for other, name in names.items() if not re.search(rf"\b({name})\b", said.group()))
+    return f"does not say that it includes {', '.join(missing)}" if missing else ""
+
+
 def check_unfinished(path):
     found = re.search(r"\b(TODO|FIXME|XXX|HACK)\b", (ROOT / path).read_text())
     return f"says {found.group()}" if found else ""
@@ -210,11 +225,16 @@ def main():
     for room in [*ROOMS, "tests"]:
         report(f"include arrows of {room}", {p: check_arrows(p) for p in sources if room_of(p, [*ROOMS, "tests"]) == room})
     report("arrows run one way", {room: check_one_way(room) for room in ROOMS})
-    report("coroutine dialect", {p: check_dialect(p) for p in tracked("server/rpc/*.h", "server/rpc/*.cc", "server/services/*.h", "server/services/*.cc")})
+    coroutines = tracked("server/rpc/*.h", "server/rpc/*.cc", "server/services/*.h", "server/services/*.cc")
+    report("coroutine dialect", {p: check_dialect(p) for p in coroutines})
     report("file length", {p: check_length(p) for p in code})
     report("width of comments", {p: check_comments(p) for p in sources})
     core = [path for path in sources if path.startswith("core/")]
     report("names told apart in core", {path: check_name(path, core) for path in core})
+    server = [path for path in sources if path.startswith("server/")]
+    report("names told apart in server", {path: check_name(path, server) for path in server})
+    of_room = {room: [path for path in sources if room_of(path, ROOMS) == room] for room in ROOMS}
+    report("what READMEs say of includes", {room: check_readme(room, paths) for room, paths in of_room.items()})
     report("nothing left to do", {p: check_unfinished(p) for p in code if p != "tests/suites/arrows.py"})
     report("a README in every room", {r: "" if (ROOT / r / "README.md").is_file() else "none" for r in rooms_with_files()})
 

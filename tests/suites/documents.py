@@ -83,7 +83,7 @@ CLI_FLAGS = flags("client/cli/*.cc", "client/cli/*.h")
 def wrong_commands(path, prose, blocks):
     lines = [line for block in blocks for line in block] + re.findall(r"`([^`\n]+)`", prose)
     for line in lines:
-        for script in re.findall(rf"(?:^|\s)\.?/?((?:tests|deploy|client|core|server)/[\w/.-]+\.(?:sh|py))", line):
+        for script in re.findall(r"(?:^|\s)\.?/?((?:tests|deploy|client|core|server)/[\w/.-]+\.(?:sh|py))", line):
             if script not in ENDINGS:
                 yield f"`{line.strip()[:60]}`: no {script}"
         run = re.search(r"\./tests/run\.sh((?: [a-z_0-9]+)+)", line)

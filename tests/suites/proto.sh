@@ -2,13 +2,14 @@
 buf=$QUANTD_BUILD/buf/node_modules/.bin/buf
 
 prepare() {
-  [[ -x $buf ]] || npm install --prefix "$QUANTD_BUILD/buf" --no-audit --no-fund --no-update-notifier @bufbuild/buf@1
+  [[ $("$buf" --version 2>/dev/null) == 1.75.0 ]] ||
+    npm install --prefix "$QUANTD_BUILD/buf" --no-audit --no-fund --no-update-notifier @bufbuild/buf@1.75.0
 }
 
 # A change that is meant to break the contract (before the first release) writes the image anew:
 #   protoc -I proto --include_imports -o tests/golden/contract.binpb $(cd proto && find . -name '*.proto')
 run() {
-  check "buf lint" "$buf" lint proto
+  check "buf format, buf lint" tests/format.sh --check proto
   check "buf breaking" "$buf" breaking proto --against tests/golden/contract.binpb
   # A contract with one field number changed must not pass: this is a check of the check.
   local changed=$QUANTD_BUILD/results/proto-changed

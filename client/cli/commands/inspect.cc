@@ -87,7 +87,7 @@ absl::StatusOr<Findings> TryMethod(const Method& method, Engine& engine, const T
   const auto add = [&](OutputFile* file, DataType type, const Shape& shape, TensorView* view,
                        absl::Span<uint8_t>* bytes) {
     const uint64_t size = StoredBytes(Info(type).bits, shape).value_or(0);
-    const absl::Status status = file->CreateNameless(path, size);
+    absl::Status status = file->CreateNameless(path, size);
     *bytes = file->bytes();
     *view = {type, shape, ByteChunks(*bytes)};
     return status;

@@ -155,9 +155,9 @@ absl::Status Put(const Options& options, client::Client& client, const std::stri
   if (words.empty() || words.size() > 2) return Usage("put takes a NAME, and a FILE at most");
   const std::string path = words.size() == 2 ? words[1] : "";
   v1::ParameterSet set;
-  const absl::Status filled = options.stored.kind == "embeddings"
-                                  ? FillEmbeddings(options, path, set.mutable_quantize_embeddings())
-                                  : FillQuantize(options, path, set.mutable_quantize());
+  absl::Status filled = options.stored.kind == "embeddings"
+                            ? FillEmbeddings(options, path, set.mutable_quantize_embeddings())
+                            : FillQuantize(options, path, set.mutable_quantize());
   if (!filled.ok()) return filled;
   const absl::StatusOr<std::string> reference = client.PutParameters(words[0], set);
   if (!reference.ok()) return Failed(reference.status(), address, "store the parameters");

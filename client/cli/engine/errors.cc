@@ -13,7 +13,7 @@ namespace {
 constexpr char kOperationPayload[] = "quantctl/operation-error";
 constexpr char kFromServerPayload[] = "quantctl/from-server";
 
-absl::Status WithText(absl::Status status, absl::string_view text) {
+absl::Status WithText(const absl::Status& status, absl::string_view text) {
   absl::Status result(status.code(), text);
   status.ForEachPayload([&result](absl::string_view url, const absl::Cord& payload) {
     result.SetPayload(url, payload);

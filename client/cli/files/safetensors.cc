@@ -1,8 +1,9 @@
 // .safetensors: an 8-byte little-endian length, a JSON header of that length, the elements.
 //
 //   {"__metadata__": {"key": "value"},
-//    "weight": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]}}      offsets: behind the
-//    header
+//    "weight": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]}}
+//
+// Offsets count from the end of the header.
 #include <algorithm>
 #include <string>
 #include <tuple>

@@ -92,7 +92,7 @@ TensorView Source::Outline() const {
 absl::StatusOr<TensorView> Source::View(const std::string& path, OutputFile* scratch) const {
   TensorView view = Outline();
   if (lies_ready() || byte_size() == 0) return view;
-  const absl::Status made = scratch->CreateNameless(path, view.bytes.size());
+  absl::Status made = scratch->CreateNameless(path, view.bytes.size());
   if (!made.ok()) return made;
   Convert(stored_, mapped_->bytes().data() + stored_.offset, scratch->bytes().data());
   view.bytes = ByteChunks(scratch->bytes());

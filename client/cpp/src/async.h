@@ -100,7 +100,7 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
     alarm_.emplace();
     alarm_->Set(absl::ToChronoTime(absl::Now() + *wait), [self = this->shared_from_this()](bool) {
       // An alarm keeps its callback, and with it this operation, as long as it lives.
-      const std::shared_ptr<AsyncOperation> operation = self;
+      const std::shared_ptr<AsyncOperation> operation = self->shared_from_this();
       operation->alarm_.reset();
       if (operation->cancellation_->cancelled()) {
         operation->Finish(absl::CancelledError("cancelled"));

@@ -103,7 +103,7 @@ class Connection {
       Prepare(context);
       if (cancellation != nullptr) cancellation->Add(&context);
       Response response;
-      const absl::Status status = Explain(attempt_once(&context, &response));
+      absl::Status status = Explain(attempt_once(&context, &response));
       if (cancellation != nullptr) cancellation->Remove(&context);
       if (status.ok()) return response;
       const std::optional<absl::Duration> wait = WaitAfter(status, attempt);

@@ -22,15 +22,26 @@ public final class Quantize {
       weights[i] = random.nextFloat() - 0.5f;
     }
     try (Quantd quantd = Quantd.connect()) {
-      DynamicQuantizeResponse answer = quantd.blocking().withDeadlineAfter(10, TimeUnit.SECONDS).dynamicQuantize(
-          DynamicQuantizeRequest.newBuilder().setX(Tensors.fromFloats(weights, rows, columns))
-              .setOutputType(DataType.DATA_TYPE_INT8).setAxis(0).setReportError(true).build());
+      DynamicQuantizeResponse answer = quantd.blocking()
+                                           .withDeadlineAfter(10, TimeUnit.SECONDS)
+                                           .dynamicQuantize(DynamicQuantizeRequest.newBuilder()
+                                                   .setX(Tensors.fromFloats(weights, rows, columns))
+                                                   .setOutputType(DataType.DATA_TYPE_INT8)
+                                                   .setAxis(0)
+                                                   .setReportError(true)
+                                                   .build());
       byte[] codes = Tensors.toBytes(answer.getY());
       System.out.printf("%d elements, %d scales, SQNR %.1f dB%n", codes.length, Tensors.toFloats(answer.getYScale()).length,
           answer.getQuantizationError().getSqnrDb());
 
-      Tensor back = quantd.blocking().dequantize(DequantizeRequest.newBuilder().setX(answer.getY()).setScale(answer.getYScale())
-          .setZeroPoint(answer.getYZeroPoint()).setAxis(0).build()).getY();
+      Tensor back = quantd.blocking()
+                        .dequantize(DequantizeRequest.newBuilder()
+                                .setX(answer.getY())
+                                .setScale(answer.getYScale())
+                                .setZeroPoint(answer.getYZeroPoint())
+                                .setAxis(0)
+                                .build())
+                        .getY();
       System.out.printf("%f came back as %f%n", weights[0], Tensors.toFloats(back)[0]);
     } catch (io.grpc.StatusRuntimeException e) {
       Failure failure = Failure.of(e);

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from support import floats, same
-from quantd_core import DataType, Engine
+from quantd_core import Engine
 
 engine = Engine(threads=2)
 

@@ -230,5 +230,3 @@ def test_numbers_that_are_no_lengths(client):
             client.quantize(np.ones((2, 3), np.float32), 1.0, **options)
     with pytest.raises((ValueError, OverflowError)):
         client.quantize(np.ones((2, 3), np.float32), 1.0, axis=1 << 70)
-
-

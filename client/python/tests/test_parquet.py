@@ -12,7 +12,7 @@ import quantd
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 import quantd.arrow  # noqa: E402
-from test_arrow import RANGES, WIDTH, X, array, fixed, lists, options, tensors  # noqa: E402
+from test_arrow import RANGES, X, array, fixed, lists, options, tensors  # noqa: E402
 
 MIB = 1 << 20
 
@@ -265,7 +265,10 @@ def write_large(path, mib, group_rows):
 
 
 def test_memory_does_not_grow_with_the_file(large, files):
-    """512 MiB of embeddings in row groups of 128, read twice, beside 128 MiB: the peaks of two processes. By the engine in the process where it is."""
+    """512 MiB of embeddings in row groups of 128, read twice, beside 128 MiB: the peaks of two processes.
+
+    By the engine in the process where it is.
+    """
     address = large.address
     try:
         import quantd_core  # noqa: F401

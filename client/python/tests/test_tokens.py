@@ -15,7 +15,7 @@ import pytest
 import quantd
 import raw_server
 from quantd import messages
-from both_clients import X, Async, Sync
+from both_clients import Async, Sync
 from raw_server import RawServer
 
 sys.path.append(str(Path(__file__).resolve().parents[3] / "tests" / "e2e"))

@@ -127,7 +127,7 @@ void ReadBins(Reader& reader, float low, float high, uint64_t finite, Bins* bins
   for (uint64_t i = 0; i < size && reader.status().ok(); ++i) {
     const uint64_t step = reader.Number();
     const uint64_t count = reader.Number();
-    if (step == 0 || step > static_cast<uint64_t>(2 * rules::kInfiniteMagnitude)) {
+    if (step == 0 || step > 2 * uint64_t{rules::kInfiniteMagnitude}) {
       return reader.Fail("its bins are not in order");
     }
     id += static_cast<int64_t>(step);

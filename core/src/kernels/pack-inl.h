@@ -1,5 +1,5 @@
-// What Highway 1.0.3 has not, or has not fast enough: the only file with raw intrinsics. Included
-// once a target (hence no ordinary include guard).
+// What Highway 1.0.3 has not, or has not fast enough: with raw intrinsics, which beside it only
+// flush_denormals.h has. Included once a target (hence no ordinary include guard).
 //
 // Vocabulary: V is one whole vector of N floats, I of N int32; a block is four of them, 4 N
 // elements, whose codes of one byte fill one vector.

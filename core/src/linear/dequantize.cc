@@ -5,6 +5,7 @@
 
 #include "kernels/find_kernel.h"
 #include "linear/beyond_caches.h"
+#include "linear/windows.h"
 #include "pool/tasks.h"
 #include "pool/watch.h"
 #include "walk/cursor.h"
@@ -29,13 +30,6 @@ struct Loop {
   int output_bits;
   bool stream;
 };
-
-// Elements between two looks at the watch, when nothing passes through a tile: 64 KiB of FLOAT, or
-// 1 MiB of streaming stores, which every call waits for at its end.
-constexpr int64_t kLongWindow = TaskWatch::kPeriod / 4;
-constexpr int64_t kStreamWindow = 16 * kLongWindow;
-// Unpacked codes; with their FLOATs they stay in L1.
-constexpr int64_t kCodeWindow = 4096;
 
 void DequantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch) {
   alignas(64) std::array<uint8_t, Cursor::kBufferBytes> gathered;

@@ -9,6 +9,7 @@
 #include "kernels/find_kernel.h"
 #include "linear/beyond_caches.h"
 #include "linear/reciprocals.h"
+#include "linear/windows.h"
 #include "pool/tasks.h"
 #include "pool/watch.h"
 #include "walk/cursor.h"
@@ -41,14 +42,6 @@ struct Loop {
   int input_bits;
   int output_bits;
 };
-
-// Elements between two looks at the watch, when x is read in place: 64 KiB of FLOAT, or 1 MiB where
-// streaming stores are waited for at the end of every call. Windows of 64 KiB cost 2 % against one
-// call for the whole tensor, those of a tile, which others pass through, 16 %: hence two sizes.
-constexpr int64_t kLongWindow = TaskWatch::kPeriod / 4;
-constexpr int64_t kStreamWindow = 16 * kLongWindow;
-// Codes that wait for packing; with their FLOATs they stay in L1.
-constexpr int64_t kCodeWindow = 4096;
 
 void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, ErrorSums* sums) {
   alignas(64) std::array<uint8_t, Cursor::kBufferBytes> gathered;

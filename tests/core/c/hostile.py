@@ -51,7 +51,8 @@ class Call(c.Structure):
     _fields_ = [
         ("struct_size", c.c_uint32),
         ("threads", c.c_int32),
-        *[(name + end, kind) for name in ("x", "y", "scale", "zero_point", "tensor_scale") for end, kind in (("", c.c_void_p), ("_size", c.c_uint64))],
+        *[(name + end, kind) for name in ("x", "y", "scale", "zero_point", "tensor_scale")
+          for end, kind in (("", c.c_void_p), ("_size", c.c_uint64))],
         ("report", c.c_void_p),
         ("cancelled", c.c_void_p),
     ]

@@ -215,8 +215,8 @@ TEST(Options, BoolFlags) {
 }
 
 TEST(Options, HelpAndVersion) {
-  EXPECT_EQ(Parse({"--help"})->request, Request::kHelp);
-  EXPECT_EQ(Parse({"--version"})->request, Request::kVersion);
+  EXPECT_EQ(Parse({"--help"})->action, Action::kHelp);
+  EXPECT_EQ(Parse({"--version"})->action, Action::kVersion);
   for (const char* line :
        {"--max_message_bytes  (67108864)", "--memory_budget_bytes  (0)",
         "--receive_budget_bytes  (0)", "--queue_timeout  (30)", "--stall_timeout  (5)",

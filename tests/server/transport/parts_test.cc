@@ -232,7 +232,7 @@ TEST(PeerTable, NobodyLocksOutTheOthers) {
         size_t largest = 0;
         for (const auto& [who, of] : model) largest = std::max(largest, of.size());
         const size_t own = model.count(peer) == 0 ? 0 : model[peer].size();
-        const PeerTable::Answer answer = table.Add(peer, set);
+        const PeerTable::Outcome answer = table.Add(peer, set);
         ASSERT_EQ(answer.someone_goes, all >= most);
         ASSERT_EQ(answer.may_come, all < most || largest > own + 1);
         if (answer.may_come) {

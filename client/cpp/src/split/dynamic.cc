@@ -123,10 +123,9 @@ absl::StatusOr<Quantized> DynamicQuantize(const Sender& sender, const Tensor& x,
       return cost.Of(box_elements, blocks).Fit(sender.limits);
     });
   }
-  const absl::Status status =
-      boxes.has_value()
-          ? QuantizeBoxes(sender, x, *grid, *boxes, options, result)
-          : QuantizeLargeBlocks(sender, x, *grid, options, IsTwoLevel(options), result);
+  absl::Status status = boxes.has_value() ? QuantizeBoxes(sender, x, *grid, *boxes, options, result)
+                                          : QuantizeLargeBlocks(sender, x, *grid, options,
+                                                                IsTwoLevel(options), result);
   if (!status.ok()) return status;
   return result;
 }

@@ -103,7 +103,7 @@ absl::StatusOr<QuantizedEmbeddings> QuantizeEmbeddings(const Sender& sender, con
   std::mutex mutex;
   Sums sums;  // guarded by mutex
   const auto pieces = static_cast<size_t>((rows.count + each - 1) / each);
-  const absl::Status status = RunPieces(pieces, [&](size_t index) {
+  absl::Status status = RunPieces(pieces, [&](size_t index) {
     const int64_t begin = static_cast<int64_t>(index) * each;
     const int64_t count = std::min(each, rows.count - begin);
     v1::QuantizeEmbeddingsRequest request = RequestOf(options);

@@ -109,7 +109,7 @@ absl::StatusOr<Quantized> Quantize(const Sender& sender, const Tensor& x, const 
               std::string(static_cast<size_t>(BytesOf(Product(x.shape), bits)), '\0')};
   std::mutex mutex;
   Sums sums;  // guarded by mutex, as is y
-  const absl::Status status = RunPieces(plan->boxes.size(), [&](size_t index) {
+  absl::Status status = RunPieces(plan->boxes.size(), [&](size_t index) {
     const Box& box = plan->boxes[index];
     v1::QuantizeRequest request = RequestOf(options);
     SetPiece(x, scale, zero_point, plan->grid, box, &request);
@@ -143,7 +143,7 @@ absl::StatusOr<Tensor> Dequantize(const Sender& sender, const Tensor& x, const T
   const int bits = BitsOf(output);
   Tensor result{output, x.shape,
                 std::string(static_cast<size_t>(BytesOf(Product(x.shape), bits)), '\0')};
-  const absl::Status status = RunPieces(plan->boxes.size(), [&](size_t index) {
+  absl::Status status = RunPieces(plan->boxes.size(), [&](size_t index) {
     const Box& box = plan->boxes[index];
     v1::DequantizeRequest request = RequestOf(options);
     SetPiece(x, scale, zero_point, plan->grid, box, &request);

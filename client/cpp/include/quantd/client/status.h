@@ -1,8 +1,9 @@
 // Errors of the server as absl::Status that keep what the server said about them.
 //
 //   absl::Status status = client.Quantize(x, scale).status();
-//   for (const FieldViolation& violation : FieldViolations(status)) ...  // {"scale", "scale has 3
-//   ..."}
+//   for (const FieldViolation& violation : FieldViolations(status)) {
+//     ...  // {"scale", "scale has 3 ..."}
+//   }
 //
 // Free functions, safe from any thread.
 #ifndef QUANTD_CLIENT_STATUS_H_

@@ -89,7 +89,7 @@ def ranges_first(
     request: Request, x: np.ndarray, grid: Grid, pieces: List[Box], limits: Limits, engine: Any
 ) -> Steps:
     """Scales of ranges that are found here, then pieces with known scales."""
-    
+
     low, high = ranges.of_blocks(x, grid)
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         if request.message.non_finite != _IGNORE:

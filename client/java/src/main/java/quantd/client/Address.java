@@ -11,8 +11,7 @@ final class Address {
   private static final Pattern BRACKETS = Pattern.compile("(\\[[^\\]]*\\])(?::(\\d*))?");
   private static final Pattern DNS = Pattern.compile("dns:(//[^/]*/)?");
 
-  private static final Pattern LOCAL =
-      Pattern.compile("dns:(//[^/]*/)?(127(\\.\\d{1,3}){3}|localhost|%5B::1%5D)(:\\d+)?");
+  private static final Pattern LOCAL = Pattern.compile("dns:(//[^/]*/)?(127(\\.\\d{1,3}){3}|localhost|%5B::1%5D)(:\\d+)?");
 
   private Address() {}
 

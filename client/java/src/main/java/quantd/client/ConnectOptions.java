@@ -99,8 +99,8 @@ public final class ConnectOptions {
       return InsecureChannelCredentials.create();
     }
     if ((cert == null) != (key == null)) {
-      throw new IllegalArgumentException((cert == null ? "tlsKey" : "tlsCert") + " is given (" + (cert == null ? key : cert) + "), "
-          + (cert == null ? "tlsCert" : "tlsKey") + " is not: a client's certificate needs both");
+      throw new IllegalArgumentException((cert == null ? "tlsKey" : "tlsCert") + " is given (" + (cert == null ? key : cert)
+          + "), " + (cert == null ? "tlsCert" : "tlsKey") + " is not: a client's certificate needs both");
     }
     TlsChannelCredentials.Builder builder = TlsChannelCredentials.newBuilder();
     try {

@@ -23,8 +23,8 @@ import quantd.v1.ItemError;
  * @param reason a constant to branch on, such as "REGION_DAMAGED"; else empty
  * @param retryAfter how long the server asks to wait before another try, if it does
  */
-public record Failure(Status.Code code, String message, List<FieldViolation> fieldViolations, String reason,
-    Optional<Duration> retryAfter) {
+public record Failure(
+    Status.Code code, String message, List<FieldViolation> fieldViolations, String reason, Optional<Duration> retryAfter) {
   /** Of what a call threw: a StatusException, a StatusRuntimeException, or an exception that one of these caused. */
   public static Failure of(Throwable thrown) {
     Status status = Status.fromThrowable(thrown);
@@ -36,8 +36,7 @@ public record Failure(Status.Code code, String message, List<FieldViolation> fie
       for (Any detail : details == null ? List.<Any>of() : details.getDetailsList()) {
         if (detail.is(BadRequest.class)) {
           for (BadRequest.FieldViolation each : detail.unpack(BadRequest.class).getFieldViolationsList()) {
-            violations.add(
-                FieldViolation.newBuilder().setField(each.getField()).setDescription(each.getDescription()).build());
+            violations.add(FieldViolation.newBuilder().setField(each.getField()).setDescription(each.getDescription()).build());
           }
         } else if (detail.is(ErrorInfo.class)) {
           reason = detail.unpack(ErrorInfo.class).getReason();
@@ -52,7 +51,8 @@ public record Failure(Status.Code code, String message, List<FieldViolation> fie
     String message = status.getDescription() != null ? status.getDescription() : "";
     // A server or proxy that dropped the call, such as one that stops: nobody here cancelled it.
     boolean dropped = status.getCode() == Status.Code.CANCELLED && message.startsWith("RST_STREAM closed stream");
-    return new Failure(dropped ? Status.Code.UNAVAILABLE : status.getCode(), message, List.copyOf(violations), reason, retryAfter);
+    return new Failure(
+        dropped ? Status.Code.UNAVAILABLE : status.getCode(), message, List.copyOf(violations), reason, retryAfter);
   }
 
   /** Of an item of a stream. */

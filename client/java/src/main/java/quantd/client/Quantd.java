@@ -50,11 +50,11 @@ public final class Quantd implements AutoCloseable {
     String target = Address.target(address);
     ChannelCredentials credentials = options.channelCredentials();
     ManagedChannelBuilder<?> builder = Grpc.newChannelBuilder(target, credentials)
-        .maxInboundMessageSize(options.maxReceiveBytes())
-        .defaultServiceConfig(ServiceConfig.parse(options.serviceConfigJson()))
-        .enableRetry()
-        .perRpcBufferLimit(RETRY_BYTES_A_CALL)
-        .retryBufferSize(RETRY_BYTES);
+                                           .maxInboundMessageSize(options.maxReceiveBytes())
+                                           .defaultServiceConfig(ServiceConfig.parse(options.serviceConfigJson()))
+                                           .enableRetry()
+                                           .perRpcBufferLimit(RETRY_BYTES_A_CALL)
+                                           .retryBufferSize(RETRY_BYTES);
     if (target.startsWith("unix:")) {
       // gRPC for Java would send the socket's path, which HTTP/2 has no place for in an authority.
       builder.overrideAuthority("localhost");

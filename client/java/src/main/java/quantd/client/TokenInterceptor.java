@@ -16,8 +16,7 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /** Adds the token that a server with --auth_token_file wants; reads its file again when that may have been changed. */
 final class TokenInterceptor implements ClientInterceptor {
-  private static final Metadata.Key<String> AUTHORIZATION =
-      Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
+  private static final Metadata.Key<String> AUTHORIZATION = Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
   private static final long READ_AGAIN_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final String path;
@@ -37,8 +36,11 @@ final class TokenInterceptor implements ClientInterceptor {
     } catch (IOException e) {
       throw new IllegalArgumentException("authTokenFile: " + path + " cannot be read: " + e, e);
     }
-    String first = content.lines().map(String::trim).filter(line -> !line.isEmpty() && !line.startsWith("#")).findFirst()
-        .orElseThrow(() -> new IllegalArgumentException("authTokenFile: " + path + " has no token"));
+    String first = content.lines()
+                       .map(String::trim)
+                       .filter(line -> !line.isEmpty() && !line.startsWith("#"))
+                       .findFirst()
+                       .orElseThrow(() -> new IllegalArgumentException("authTokenFile: " + path + " has no token"));
     if (!first.chars().allMatch(c -> c > 0x20 && c < 0x7f)) {
       throw new IllegalArgumentException("authTokenFile: the token in " + path + " has blanks, or what is not ASCII");
     }

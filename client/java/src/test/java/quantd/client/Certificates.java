@@ -39,8 +39,12 @@ final class Certificates {
     List<String> command = new ArrayList<>(List.of("openssl"));
     command.addAll(List.of(arguments));
     Path log = folder.resolve("log");
-    int status = new ProcessBuilder(command).directory(folder.toFile()).redirectErrorStream(true).redirectOutput(log.toFile())
-        .start().waitFor();
+    int status = new ProcessBuilder(command)
+                     .directory(folder.toFile())
+                     .redirectErrorStream(true)
+                     .redirectOutput(log.toFile())
+                     .start()
+                     .waitFor();
     if (status != 0) {
       throw new IOException(command + ": " + Files.readString(log));
     }

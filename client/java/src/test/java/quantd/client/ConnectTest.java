@@ -101,8 +101,12 @@ class ConnectTest {
   }
 
   private String serve(Service service, ServerCredentials credentials) throws Exception {
-    server = Grpc.newServerBuilderForPort(0, credentials).addService(service).intercept(service)
-        .maxInboundMessageSize(Integer.MAX_VALUE).build().start();
+    server = Grpc.newServerBuilderForPort(0, credentials)
+                 .addService(service)
+                 .intercept(service)
+                 .maxInboundMessageSize(Integer.MAX_VALUE)
+                 .build()
+                 .start();
     return "127.0.0.1:" + server.getPort();
   }
 
@@ -150,9 +154,12 @@ class ConnectTest {
 
   @Test
   void tlsWithAClientsCertificate() throws Exception {
-    String address = serve(new Service(), TlsServerCredentials.newBuilder()
-        .keyManager(tls.serverCert.toFile(), tls.serverKey.toFile()).trustManager(tls.ca.toFile())
-        .clientAuth(TlsServerCredentials.ClientAuth.REQUIRE).build());
+    String address = serve(new Service(),
+        TlsServerCredentials.newBuilder()
+            .keyManager(tls.serverCert.toFile(), tls.serverKey.toFile())
+            .trustManager(tls.ca.toFile())
+            .clientAuth(TlsServerCredentials.ClientAuth.REQUIRE)
+            .build());
     assertEquals("test", version(address, new ConnectOptions().tlsCa(tls.ca).tlsCert(tls.clientCert, tls.clientKey)));
     unavailable(() -> version(address, new ConnectOptions().tlsCa(tls.ca).serviceConfig("{}")));
     Environment.variables = Map.of("QUANTD_TLS_CA", tls.ca.toString(), "QUANTD_TLS_CERT", tls.clientCert.toString(),
@@ -286,16 +293,22 @@ class ConnectTest {
 
   @Test
   void detailsOfAnErrorAreParsedAndDamagedOnesDoNotHideIt() {
-    com.google.rpc.Status.Builder status = com.google.rpc.Status.newBuilder().setCode(14).setMessage("full")
-        .addDetails(Any.pack(BadRequest.newBuilder()
-            .addFieldViolations(BadRequest.FieldViolation.newBuilder().setField("scale").setDescription("zero")).build()))
-        .addDetails(Any.pack(ErrorInfo.newBuilder().setReason("QUEUE_FULL").build()))
-        .addDetails(Any.pack(RetryInfo.newBuilder()
-            .setRetryDelay(com.google.protobuf.Duration.newBuilder().setSeconds(2).setNanos(5)).build()));
+    com.google.rpc.Status.Builder status =
+        com.google.rpc.Status.newBuilder()
+            .setCode(14)
+            .setMessage("full")
+            .addDetails(Any.pack(BadRequest.newBuilder()
+                    .addFieldViolations(BadRequest.FieldViolation.newBuilder().setField("scale").setDescription("zero"))
+                    .build()))
+            .addDetails(Any.pack(ErrorInfo.newBuilder().setReason("QUEUE_FULL").build()))
+            .addDetails(Any.pack(RetryInfo.newBuilder()
+                    .setRetryDelay(com.google.protobuf.Duration.newBuilder().setSeconds(2).setNanos(5))
+                    .build()));
     Failure failure = Failure.of(new IllegalStateException(StatusProto.toStatusRuntimeException(status.build())));
     assertEquals(new Failure(Status.Code.UNAVAILABLE, "full",
                      List.of(FieldViolation.newBuilder().setField("scale").setDescription("zero").build()), "QUEUE_FULL",
-                     Optional.of(Duration.ofSeconds(2, 5))), failure);
+                     Optional.of(Duration.ofSeconds(2, 5))),
+        failure);
     status.setDetails(0, status.getDetails(0).toBuilder().setValue(com.google.protobuf.ByteString.copyFromUtf8("\n\377")));
     failure = Failure.of(StatusProto.toStatusRuntimeException(status.build()));
     assertEquals(Status.Code.UNAVAILABLE, failure.code());

@@ -72,12 +72,18 @@ class QuantdTest {
     Tensor scale = Tensors.fromFloats(new float[] {0.5f});
     Tensor zeroPoint = Tensors.fromInts(DataType.DATA_TYPE_UINT8, new int[] {10});
     QuantizeResponse answer = quantd.blocking().quantize(QuantizeRequest.newBuilder()
-        .setX(Tensors.fromFloats(x, 2, 3)).setScale(scale).setZeroPoint(zeroPoint).setReportError(true).build());
+            .setX(Tensors.fromFloats(x, 2, 3))
+            .setScale(scale)
+            .setZeroPoint(zeroPoint)
+            .setReportError(true)
+            .build());
     assertArrayEquals(new byte[] {8, 9, 10, 11, 12, 14}, Tensors.toBytes(answer.getY()));
     assertEquals(List.of(2L, 3L), answer.getY().getShapeList());
     assertEquals(Double.POSITIVE_INFINITY, answer.getQuantizationError().getSqnrDb());
-    Tensor back = quantd.blocking()
-        .dequantize(DequantizeRequest.newBuilder().setX(answer.getY()).setScale(scale).setZeroPoint(zeroPoint).build()).getY();
+    Tensor back =
+        quantd.blocking()
+            .dequantize(DequantizeRequest.newBuilder().setX(answer.getY()).setScale(scale).setZeroPoint(zeroPoint).build())
+            .getY();
     assertArrayEquals(x, Tensors.toFloats(back));
     assertEquals(20000000, quantd.blocking().getServerInfo(GetServerInfoRequest.getDefaultInstance()).getMaxMessageBytes());
   }
@@ -90,8 +96,14 @@ class QuantdTest {
     }
     DynamicQuantizeResponse answer = quantd.blocking().dynamicQuantize(
         DynamicQuantizeRequest.newBuilder().setX(Tensors.fromFloats(x, 4, 1 << 20)).setAxis(0).build());
-    Tensor back = quantd.blocking().dequantize(DequantizeRequest.newBuilder().setX(answer.getY()).setScale(answer.getYScale())
-        .setZeroPoint(answer.getYZeroPoint()).setAxis(0).build()).getY();
+    Tensor back = quantd.blocking()
+                      .dequantize(DequantizeRequest.newBuilder()
+                              .setX(answer.getY())
+                              .setScale(answer.getYScale())
+                              .setZeroPoint(answer.getYZeroPoint())
+                              .setAxis(0)
+                              .build())
+                      .getY();
     assertArrayEquals(x, Tensors.toFloats(back), 4);
   }
 
@@ -108,8 +120,10 @@ class QuantdTest {
   @Test
   void embeddings() {
     Tensor x = Tensors.fromFloats(new float[] {1, -1, 0, 2, -3, 4, 5, -6, 7}, 1, 9);
-    Tensor bits = quantd.blocking().quantizeEmbeddings(QuantizeEmbeddingsRequest.newBuilder()
-        .setX(x).setRecipe(EmbeddingRecipe.EMBEDDING_RECIPE_BITS).build()).getY();
+    Tensor bits = quantd.blocking()
+                      .quantizeEmbeddings(
+                          QuantizeEmbeddingsRequest.newBuilder().setX(x).setRecipe(EmbeddingRecipe.EMBEDDING_RECIPE_BITS).build())
+                      .getY();
     assertArrayEquals(new int[] {0b10010110, 0b10000000}, Tensors.toInts(bits));
     assertEquals("recipe",
         failure(() -> quantd.blocking().quantizeEmbeddings(QuantizeEmbeddingsRequest.newBuilder().setX(x).build())).field());
@@ -121,8 +135,12 @@ class QuantdTest {
     assertEquals(Status.Code.INVALID_ARGUMENT, nan.code());
     assertEquals("x", nan.field());
     assertTrue(nan.message().contains("x[1] is nan"), nan.message());
-    Failure scales = failure(() -> quantd.blocking().quantize(QuantizeRequest.newBuilder()
-        .setX(Tensors.fromFloats(new float[6], 2, 3)).setScale(Tensors.fromFloats(new float[] {1, 1}, 2)).setAxis(1).build()));
+    Failure scales = failure(()
+                                 -> quantd.blocking().quantize(QuantizeRequest.newBuilder()
+                                         .setX(Tensors.fromFloats(new float[6], 2, 3))
+                                         .setScale(Tensors.fromFloats(new float[] {1, 1}, 2))
+                                         .setAxis(1)
+                                         .build()));
     assertEquals("scale", scales.field());
     Tensor cut = Tensor.newBuilder(Tensors.fromFloats(new float[3], 3)).addShape(2).build();
     Failure length = failure(() -> quantd.blocking().dynamicQuantize(dynamic(cut)));
@@ -240,8 +258,7 @@ class QuantdTest {
     assertEquals(Status.Code.CANCELLED, Failure.of(assertThrows(ExecutionException.class, () -> items.end.get())).code());
     Items late = new Items(Long.MAX_VALUE);
     quantd.async().withDeadlineAfter(100, MILLISECONDS).stream(late);
-    assertEquals(Status.Code.DEADLINE_EXCEEDED,
-        Failure.of(assertThrows(ExecutionException.class, () -> late.end.get())).code());
+    assertEquals(Status.Code.DEADLINE_EXCEEDED, Failure.of(assertThrows(ExecutionException.class, () -> late.end.get())).code());
     TestServer.until("end of all calls", () -> server.metric("quantd_inflight_requests") == 0);
   }
 
@@ -265,8 +282,7 @@ class QuantdTest {
           assertEquals(Status.Code.UNAVAILABLE, Failure.of(e).code(), e.toString());
         }
       }
-      assertEquals(Status.Code.UNAVAILABLE,
-          Failure.of(assertThrows(ExecutionException.class, () -> items.end.get())).code());
+      assertEquals(Status.Code.UNAVAILABLE, Failure.of(assertThrows(ExecutionException.class, () -> items.end.get())).code());
       assertEquals(Status.Code.UNAVAILABLE,
           failure(() -> lost.blocking().getServerInfo(GetServerInfoRequest.getDefaultInstance())).code());
     } finally {

@@ -77,8 +77,7 @@ class TensorsTest {
       assertArrayEquals(each.values, Tensors.toInts(tensor), each.type.name());
     }
     // What the unused bits hold does not matter.
-    assertArrayEquals(new int[] {3},
-        Tensors.toInts(Tensors.fromBytes(DataType.DATA_TYPE_UINT4, new byte[] {(byte) 0xf3}, 1)));
+    assertArrayEquals(new int[] {3}, Tensors.toInts(Tensors.fromBytes(DataType.DATA_TYPE_UINT4, new byte[] {(byte) 0xf3}, 1)));
   }
 
   @Test
@@ -87,18 +86,19 @@ class TensorsTest {
     refused("shape[0] is -2", () -> Tensors.fromFloats(FLOATS, -2, -3));
     refused("more than 2^63", () -> Tensors.fromFloats(FLOATS, Long.MAX_VALUE, 2));
     refused("no message does", () -> Tensors.fromBytes(DataType.DATA_TYPE_FLOAT, new byte[0], Long.MAX_VALUE));
-    refused("11 bytes, DATA_TYPE_FLOAT of shape [3] takes 12",
-        () -> Tensors.fromBytes(DataType.DATA_TYPE_FLOAT, new byte[11], 3));
-    refused("element 1 is 8, DATA_TYPE_INT4 takes -8 to 7",
-        () -> Tensors.fromInts(DataType.DATA_TYPE_INT4, new int[] {0, 8}, 2));
-    refused("element 0 is -1, DATA_TYPE_UINT8 takes 0 to 255",
-        () -> Tensors.fromInts(DataType.DATA_TYPE_UINT8, new int[] {-1}, 1));
+    refused(
+        "11 bytes, DATA_TYPE_FLOAT of shape [3] takes 12", () -> Tensors.fromBytes(DataType.DATA_TYPE_FLOAT, new byte[11], 3));
+    refused("element 1 is 8, DATA_TYPE_INT4 takes -8 to 7", () -> Tensors.fromInts(DataType.DATA_TYPE_INT4, new int[] {0, 8}, 2));
+    refused(
+        "element 0 is -1, DATA_TYPE_UINT8 takes 0 to 255", () -> Tensors.fromInts(DataType.DATA_TYPE_UINT8, new int[] {-1}, 1));
     refused("no data type", () -> Tensors.fromInts(DataType.DATA_TYPE_UNSPECIFIED, new int[1], 1));
     refused("not DATA_TYPE_FLOAT", () -> Tensors.toFloats(Tensors.fromInts(DataType.DATA_TYPE_INT8, new int[1], 1)));
     refused("toFloats", () -> Tensors.toInts(Tensors.fromFloats(FLOATS, 6)));
     refused("raw_data has 0 bytes", () -> Tensors.toFloats(Tensor.newBuilder().setDataType(DataType.DATA_TYPE_FLOAT).build()));
-    refused("INT_VALUES", () -> Tensors.toBytes(Tensor.newBuilder().setDataType(DataType.DATA_TYPE_INT8)
-        .setIntValues(IntValues.getDefaultInstance()).build()));
+    refused("INT_VALUES",
+        ()
+            -> Tensors.toBytes(
+                Tensor.newBuilder().setDataType(DataType.DATA_TYPE_INT8).setIntValues(IntValues.getDefaultInstance()).build()));
     assertEquals(0, Tensors.toFloats(Tensors.fromFloats(new float[0], 0, 3)).length);
     assertEquals(1, Tensors.fromFloats(new float[] {3}).getRawData().size() / 4);
   }

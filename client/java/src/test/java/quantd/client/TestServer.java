@@ -30,8 +30,7 @@ final class TestServer implements AutoCloseable {
     List<String> command = new ArrayList<>(List.of(System.getenv().getOrDefault("TEST_QUANTD", built), "--listen=127.0.0.1:0",
         "--http_listen=127.0.0.1:0", "--ready_file=" + ready));
     command.addAll(List.of(flags));
-    ProcessBuilder builder =
-        new ProcessBuilder(command).redirectError(log).redirectOutput(ProcessBuilder.Redirect.DISCARD);
+    ProcessBuilder builder = new ProcessBuilder(command).redirectError(log).redirectOutput(ProcessBuilder.Redirect.DISCARD);
     builder.environment().keySet().removeIf(name -> name.startsWith("QUANTD_"));
     process = builder.start();
     until("ready file", () -> {
@@ -60,8 +59,10 @@ final class TestServer implements AutoCloseable {
   double metric(String name) throws Exception {
     HttpRequest request = HttpRequest.newBuilder(URI.create("http://" + http + "/metrics")).build();
     String text = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString()).body();
-    return text.lines().filter(line -> line.startsWith(name + " ") || line.startsWith(name + "{"))
-        .mapToDouble(line -> Double.parseDouble(line.substring(line.lastIndexOf(' ')))).sum();
+    return text.lines()
+        .filter(line -> line.startsWith(name + " ") || line.startsWith(name + "{"))
+        .mapToDouble(line -> Double.parseDouble(line.substring(line.lastIndexOf(' '))))
+        .sum();
   }
 
   void kill() {

@@ -1,9 +1,9 @@
 // See transport_readings.h.
-#include "server/transport_readings.h"
+#include "server/reports/transport_readings.h"
 
 #include <atomic>
 
-namespace quantd::server {
+namespace quantd::reports {
 
 void ReadCounters(const transport::Counters& counters, metrics::Readings& now) {
   const auto relaxed = [](const auto& value) {
@@ -28,4 +28,4 @@ void ReadCounters(const transport::Counters& counters, metrics::Readings& now) {
   }
 }
 
-}  // namespace quantd::server
+}  // namespace quantd::reports

@@ -1,6 +1,6 @@
 // The protos that reflection knows: those that are compiled into the program, and google.rpc's.
-#ifndef QUANTD_SERVER_SERVICES_DESCRIPTORS_H_
-#define QUANTD_SERVER_SERVICES_DESCRIPTORS_H_
+#ifndef QUANTD_SERVER_SERVICES_PROTO_DESCRIPTORS_H_
+#define QUANTD_SERVER_SERVICES_PROTO_DESCRIPTORS_H_
 
 #include <google/protobuf/descriptor.h>
 
@@ -13,4 +13,4 @@ const google::protobuf::DescriptorPool& Descriptors();
 
 }  // namespace quantd::services
 
-#endif  // QUANTD_SERVER_SERVICES_DESCRIPTORS_H_
+#endif  // QUANTD_SERVER_SERVICES_PROTO_DESCRIPTORS_H_

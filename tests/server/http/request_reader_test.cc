@@ -1,5 +1,5 @@
 // What is a request, what is answered to what is none, and that pieces make no difference.
-#include "server/http/request.h"
+#include "server/http/request_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // What execution keeps beside the answer.
-#ifndef QUANTD_SERVER_OPERATIONS_SCRATCH_H_
-#define QUANTD_SERVER_OPERATIONS_SCRATCH_H_
+#ifndef QUANTD_SERVER_OPERATIONS_SCRATCH_BYTES_H_
+#define QUANTD_SERVER_OPERATIONS_SCRATCH_BYTES_H_
 
 #include <cstdint>
 
@@ -19,4 +19,4 @@ constexpr uint64_t OwnRangesBytes(uint64_t scales, uint64_t x_bytes) {
 
 }  // namespace quantd::operations
 
-#endif  // QUANTD_SERVER_OPERATIONS_SCRATCH_H_
+#endif  // QUANTD_SERVER_OPERATIONS_SCRATCH_BYTES_H_

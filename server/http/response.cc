@@ -1,5 +1,5 @@
-// See answer.h.
-#include "server/http/answer.h"
+// See response.h.
+#include "server/http/response.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -38,7 +38,8 @@ const Status& StatusOf(int code) {
 
 }  // namespace
 
-std::string Answer(int status, absl::string_view content_type, absl::string_view body, bool head) {
+std::string Response(int status, absl::string_view content_type, absl::string_view body,
+                     bool head) {
   return absl::StrCat(
       "HTTP/1.1 ", status, " ", StatusOf(status).reason,
       "\r\nDate: ", absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", absl::Now(), absl::UTCTimeZone()),
@@ -49,8 +50,8 @@ std::string Answer(int status, absl::string_view content_type, absl::string_view
       "\r\nContent-Length: ", body.size(), "\r\nConnection: close\r\n\r\n", head ? "" : body);
 }
 
-std::string ErrorAnswer(int status, bool head) {
-  return Answer(status, kPlainText, StatusOf(status).explanation, head);
+std::string ErrorResponse(int status, bool head) {
+  return Response(status, kPlainText, StatusOf(status).explanation, head);
 }
 
 }  // namespace quantd::http

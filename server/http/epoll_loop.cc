@@ -1,5 +1,5 @@
-// See loop.h.
-#include "server/http/loop.h"
+// See epoll_loop.h.
+#include "server/http/epoll_loop.h"
 
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "server/http/answer.h"
+#include "server/http/response.h"
 #include "server/log/log.h"
 
 namespace quantd::http {
@@ -69,16 +69,17 @@ bool AllArrived(int socket) {
 
 }  // namespace
 
-Loop::Loop(Descriptor listener, const HttpLimits& limits, const HttpAccess& access, Answerer answer)
+EpollLoop::EpollLoop(Descriptor listener, const HttpLimits& limits, const HttpAccess& access,
+                     Answerer answer)
     : limits_(Affordable(limits)),
       access_(access),
       answer_(std::move(answer)),
       listener_(std::move(listener)),
       buffer_(limits_.request_bytes, '\0') {}
 
-Loop::~Loop() = default;
+EpollLoop::~EpollLoop() = default;
 
-absl::Status Loop::Open() {
+absl::Status EpollLoop::Open() {
   epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
   stop_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll_.open() || !stop_.open() ||
@@ -90,9 +91,9 @@ absl::Status Loop::Open() {
   return absl::OkStatus();
 }
 
-void Loop::Stop() { eventfd_write(stop_.get(), 1); }
+void EpollLoop::Stop() { eventfd_write(stop_.get(), 1); }
 
-void Loop::Run() {
+void EpollLoop::Run() {
   std::array<epoll_event, 64> events;
   while (true) {
     const int count = Wait(events.data(), static_cast<int>(events.size()));
@@ -114,7 +115,7 @@ void Loop::Run() {
   }
 }
 
-int Loop::Wait(epoll_event* events, int size) const {
+int EpollLoop::Wait(epoll_event* events, int size) const {
   const Clock::time_point until = std::min(next_deadline_, deaf_until_);
   int milliseconds = -1;
   if (until != Clock::time_point::max()) {
@@ -124,7 +125,7 @@ int Loop::Wait(epoll_event* events, int size) const {
   return epoll_wait(epoll_.get(), events, size, milliseconds);
 }
 
-void Loop::Accept() {
+void EpollLoop::Accept() {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.open()) {
@@ -142,7 +143,7 @@ void Loop::Accept() {
   }
 }
 
-void Loop::Add(Descriptor socket) {
+void EpollLoop::Add(Descriptor socket) {
   Connection& connection = connections_.emplace_back(std::move(socket), limits_.request_bytes);
   connection.place = std::prev(connections_.end());
   if (access_.certificates != nullptr) {
@@ -160,14 +161,14 @@ void Loop::Add(Descriptor socket) {
 }
 
 // Gives a descriptor to the process, so that the next accept may have it.
-bool Loop::MakeRoom() {
+bool EpollLoop::MakeRoom() {
   if (spares_.empty() && !connections_.empty()) Close(connections_.front(), Result::kReset);
   if (spares_.empty()) return false;
   spares_.pop_back();
   return true;
 }
 
-void Loop::KeepSpares() {
+void EpollLoop::KeepSpares() {
   while (spares_.size() < kSpares) {
     Descriptor spare(fcntl(stop_.get(), F_DUPFD_CLOEXEC, 0));
     if (!spare.open()) return;
@@ -175,7 +176,7 @@ void Loop::KeepSpares() {
   }
 }
 
-void Loop::Serve(Connection& connection) {
+void EpollLoop::Serve(Connection& connection) {
   Result result = Result::kOpen;
   switch (connection.state) {
     case State::kShaking:
@@ -194,7 +195,7 @@ void Loop::Serve(Connection& connection) {
   if (result != Result::kOpen) Close(connection, result);
 }
 
-ssize_t Loop::Receive(const Connection& connection) {
+ssize_t EpollLoop::Receive(const Connection& connection) {
   if (connection.tls == nullptr) {
     return recv(connection.socket.get(), buffer_.data(), buffer_.size(), 0);
   }
@@ -202,7 +203,7 @@ ssize_t Loop::Receive(const Connection& connection) {
   return connection.tls->Read({&piece, 1});
 }
 
-ssize_t Loop::Send(const Connection& connection, absl::string_view bytes) {
+ssize_t EpollLoop::Send(const Connection& connection, absl::string_view bytes) {
   if (connection.tls == nullptr || connection.tls->plain_text()) {
     return send(connection.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
@@ -210,7 +211,7 @@ ssize_t Loop::Send(const Connection& connection, absl::string_view bytes) {
   return connection.tls->Write({&piece, 1});
 }
 
-Loop::Result Loop::Shake(Connection& connection) {
+EpollLoop::Result EpollLoop::Shake(Connection& connection) {
   access::Session& tls = *connection.tls;
   switch (tls.Handshake()) {
     case access::Session::Step::kAgain: {
@@ -231,10 +232,10 @@ Loop::Result Loop::Shake(Connection& connection) {
   return Read(connection);
 }
 
-void Loop::RefuseHandshake(Connection& connection) {
+void EpollLoop::RefuseHandshake(Connection& connection) {
   const access::Session& tls = *connection.tls;
   if (tls.plain_text()) {
-    Send(connection, Answer(400, kPlainText, "this port speaks TLS: https\n", false));
+    Send(connection, Response(400, kPlainText, "this port speaks TLS: https\n", false));
   }
   static log::Repeated lines(log::Level::kWarn, "TLS handshake of HTTP refused");
   lines.Write([&] {
@@ -242,7 +243,7 @@ void Loop::RefuseHandshake(Connection& connection) {
   });
 }
 
-Loop::Result Loop::Read(Connection& connection) {
+EpollLoop::Result EpollLoop::Read(Connection& connection) {
   const access::Session* const tls = connection.tls.get();
   do {
     const ssize_t count = Receive(connection);
@@ -259,7 +260,7 @@ Loop::Result Loop::Read(Connection& connection) {
   return Write(connection);
 }
 
-Loop::Result Loop::Write(Connection& connection) {
+EpollLoop::Result EpollLoop::Write(Connection& connection) {
   const absl::string_view rest = absl::string_view(connection.answer).substr(connection.written);
   const int socket = connection.socket.get();
   const ssize_t count = Send(connection, rest);
@@ -273,7 +274,7 @@ Loop::Result Loop::Write(Connection& connection) {
   return StartEnding(connection);
 }
 
-Loop::Result Loop::StartEnding(Connection& connection) {
+EpollLoop::Result EpollLoop::StartEnding(Connection& connection) {
   const int socket = connection.socket.get();
   connection.state = State::kEnding;
   if (connection.tls != nullptr) connection.tls->SayEnd();
@@ -283,7 +284,7 @@ Loop::Result Loop::StartEnding(Connection& connection) {
   return End(connection);
 }
 
-Loop::Result Loop::End(Connection& connection) {
+EpollLoop::Result EpollLoop::End(Connection& connection) {
   const int socket = connection.socket.get();
   ssize_t count;
   while ((count = recv(socket, buffer_.data(), buffer_.size(), 0)) > 0) {
@@ -295,10 +296,10 @@ Loop::Result Loop::End(Connection& connection) {
 }
 
 // What becomes of a connection whose deadline has come.
-Loop::Result Loop::Late(Connection& connection) const {
+EpollLoop::Result EpollLoop::Late(Connection& connection) const {
   const int socket = connection.socket.get();
   if (connection.state == State::kReading && connection.request.begun()) {
-    const std::string answer = ErrorAnswer(408, connection.request.head());
+    const std::string answer = ErrorResponse(408, connection.request.head());
     Send(connection, answer);  // if it is taken at once
   }
   const bool begins = connection.state == State::kShaking || connection.state == State::kReading;
@@ -306,7 +307,7 @@ Loop::Result Loop::Late(Connection& connection) const {
   return Result::kReset;
 }
 
-void Loop::Close(Connection& connection, Result how) {
+void EpollLoop::Close(Connection& connection, Result how) {
   Descriptor socket = std::move(connection.socket);
   answer_bytes_ -= connection.answer.size();
   connections_.erase(connection.place);
@@ -321,7 +322,7 @@ void Loop::Close(Connection& connection, Result how) {
   }
 }
 
-void Loop::LookAtClock() {
+void EpollLoop::LookAtClock() {
   const Clock::time_point now = Clock::now();
   if (deaf_until_ <= now) {
     deaf_until_ = Clock::time_point::max();
@@ -339,7 +340,7 @@ void Loop::LookAtClock() {
   }
 }
 
-void Loop::DropAnswers() {
+void EpollLoop::DropAnswers() {
   while (answer_bytes_ > limits_.answer_bytes) {
     const auto oldest = std::find_if(connections_.begin(), connections_.end(),
                                      [](const auto& one) { return one.state == State::kWriting; });
@@ -348,12 +349,12 @@ void Loop::DropAnswers() {
   }
 }
 
-void Loop::SetDeadline(Connection& connection, std::chrono::milliseconds from_now) {
+void EpollLoop::SetDeadline(Connection& connection, std::chrono::milliseconds from_now) {
   connection.deadline = Clock::now() + from_now;
   next_deadline_ = std::min(next_deadline_, connection.deadline);
 }
 
-bool Loop::Watch(int operation, int descriptor, uint32_t events, void* tag) const {
+bool EpollLoop::Watch(int operation, int descriptor, uint32_t events, void* tag) const {
   epoll_event event = {};
   event.events = events;
   event.data.ptr = tag;

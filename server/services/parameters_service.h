@@ -1,6 +1,6 @@
 // ParametersService: sets of parameters, stored, read and listed by calls.
-#ifndef QUANTD_SERVER_SERVICES_PARAMETERS_H_
-#define QUANTD_SERVER_SERVICES_PARAMETERS_H_
+#ifndef QUANTD_SERVER_SERVICES_PARAMETERS_SERVICE_H_
+#define QUANTD_SERVER_SERVICES_PARAMETERS_SERVICE_H_
 
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
@@ -16,4 +16,4 @@ rpc::Call ServeParameters(rpc::Calls& calls, rpc::Backend& backend, transport::S
 
 }  // namespace quantd::services
 
-#endif  // QUANTD_SERVER_SERVICES_PARAMETERS_H_
+#endif  // QUANTD_SERVER_SERVICES_PARAMETERS_SERVICE_H_

@@ -7,6 +7,40 @@
 #include "server/rpc/work.h"
 
 namespace quantd::rpc {
+namespace {
+
+// The answers of a stream: at most one is on its way, and keeps its memory until it is sent.
+class Writer {
+ public:
+  // `written` is the event of the answer that is on its way.
+  Writer(transport::Stream& stream, CallMetrics& meter, loop::Event& written)
+      : stream_(stream), meter_(meter), written_(written) {}
+
+  // An answer is on its way: its event is to be awaited, and told with Written.
+  bool busy() const { return busy_; }
+  void Written(bool sent) {
+    busy_ = false;
+    permit_.Release();
+    if (sent) meter_.Sent();
+  }
+
+  // REQUIRES: !busy().
+  void Write(memory::Piece answer, admission::Permit permit) {
+    permit_ = std::move(permit);
+    written_.Reset();
+    stream_.Write(std::move(answer), written_);
+    busy_ = true;
+  }
+
+ private:
+  transport::Stream& stream_;
+  CallMetrics& meter_;
+  loop::Event& written_;
+  bool busy_ = false;
+  admission::Permit permit_;
+};
+
+}  // namespace
 
 absl::Status Draining() {
   return errors::WithReason(absl::UnavailableError("the server is draining; try another one"),
@@ -17,9 +51,8 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) 
   CallMetrics meter(backend.metrics, backend.tracer, stream, wire::Method::kStream);
   loop::Lead lead(stream.loop());
   loop::Event read, found, admitted, turn, written, finished;
-  absl::Status end;                // what the stream ends with
-  bool writing = false;            // an answer is on its way
-  admission::Permit write_permit;  // of that answer
+  Writer writer(stream, meter, written);
+  absl::Status end;  // what the stream ends with
   for (;;) {
     if (backend.draining.load(std::memory_order_relaxed)) {
       end = Draining();
@@ -42,12 +75,10 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) 
       status = work.SetFound(has_set);
     }
     if (status.ok()) status = work.Admit(admitted);
-    if (status.ok() && work.queued() && writing) {
+    if (status.ok() && work.queued() && writer.busy()) {
       // Holding one permit while waiting for another could wait for ever.
       const bool sent = co_await written;
-      if (sent) meter.Sent();
-      writing = false;
-      write_permit.Release();
+      writer.Written(sent);
     }
     if (status.ok()) {
       const bool granted = co_await admitted;
@@ -65,23 +96,18 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) 
     co_await lead;
 
     if (stream.interrupted()) break;
-    if (writing) {
+    if (writer.busy()) {
       const bool sent = co_await written;
-      writing = false;
+      writer.Written(sent);
       if (!sent) break;  // the client is gone
-      meter.Sent();
     }
-    write_permit = work.TakePermit();
-    written.Reset();
-    stream.Write(std::move(answer), written);
-    writing = true;
+    writer.Write(std::move(answer), work.TakePermit());
   }
 
-  if (writing) {
+  if (writer.busy()) {
     const bool sent = co_await written;
-    if (sent) meter.Sent();
+    writer.Written(sent);
   }
-  write_permit.Release();
   if (end.ok() && stream.interrupted()) end = stream.interruption();
   stream.Finish(meter.End(end), finished);
   co_await finished;

@@ -1,11 +1,11 @@
 // See overload.h.
-#include "server/overload.h"
+#include "server/reports/overload.h"
 
 #include <algorithm>
 
 #include "absl/strings/string_view.h"
 
-namespace quantd::server {
+namespace quantd::reports {
 namespace {
 
 // The others are the request's fault, or the drain's.
@@ -48,4 +48,4 @@ void Overload::End(Clock::time_point now) {
   log::Warn("overload is over", fields);
 }
 
-}  // namespace quantd::server
+}  // namespace quantd::reports

@@ -1,6 +1,6 @@
 // What a drain found, and what became of it: its line in the log.
-#ifndef QUANTD_SERVER_DRAIN_LOG_H_
-#define QUANTD_SERVER_DRAIN_LOG_H_
+#ifndef QUANTD_SERVER_REPORTS_DRAIN_LOG_H_
+#define QUANTD_SERVER_REPORTS_DRAIN_LOG_H_
 
 #include <chrono>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "server/metrics/metrics.h"
 #include "server/transport/shared.h"
 
-namespace quantd::server {
+namespace quantd::reports {
 
 class DrainLog {
  public:
@@ -29,6 +29,6 @@ class DrainLog {
   const uint64_t handled_;
 };
 
-}  // namespace quantd::server
+}  // namespace quantd::reports
 
-#endif  // QUANTD_SERVER_DRAIN_LOG_H_
+#endif  // QUANTD_SERVER_REPORTS_DRAIN_LOG_H_

@@ -1,10 +1,10 @@
 // See drain_log.h.
-#include "server/drain_log.h"
+#include "server/reports/drain_log.h"
 
 #include "server/log/log.h"
 #include "server/wire/method.h"
 
-namespace quantd::server {
+namespace quantd::reports {
 
 DrainLog::DrainLog(const transport::Counters& counters, metrics::Metrics& metrics)
     : counters_(counters),
@@ -32,4 +32,4 @@ uint64_t DrainLog::Handled() const {
   return sum;
 }
 
-}  // namespace quantd::server
+}  // namespace quantd::reports

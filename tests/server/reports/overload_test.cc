@@ -1,5 +1,5 @@
 // When overload begins and ends, and how many requests were turned away between.
-#include "server/overload.h"
+#include "server/reports/overload.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_split.h"
 
-namespace quantd::server {
+namespace quantd::reports {
 namespace {
 
 using std::chrono::seconds;
@@ -97,4 +97,4 @@ TEST_F(OverloadTest, WhatIsNotOfLoadIsNone) {
 }
 
 }  // namespace
-}  // namespace quantd::server
+}  // namespace quantd::reports

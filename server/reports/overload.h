@@ -1,7 +1,7 @@
 // When the server turned requests away for its load, and how many: two lines in the log, however
 // many requests.
-#ifndef QUANTD_SERVER_OVERLOAD_H_
-#define QUANTD_SERVER_OVERLOAD_H_
+#ifndef QUANTD_SERVER_REPORTS_OVERLOAD_H_
+#define QUANTD_SERVER_REPORTS_OVERLOAD_H_
 
 #include <array>
 #include <chrono>
@@ -10,7 +10,7 @@
 #include "server/log/log.h"
 #include "server/metrics/metrics.h"
 
-namespace quantd::server {
+namespace quantd::reports {
 
 // From one thread.
 class Overload {
@@ -34,6 +34,6 @@ class Overload {
   Counts now_ = {};
 };
 
-}  // namespace quantd::server
+}  // namespace quantd::reports
 
-#endif  // QUANTD_SERVER_OVERLOAD_H_
+#endif  // QUANTD_SERVER_REPORTS_OVERLOAD_H_

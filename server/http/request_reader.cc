@@ -1,5 +1,5 @@
-// See request.h.
-#include "server/http/request.h"
+// See request_reader.h.
+#include "server/http/request_reader.h"
 
 #include <algorithm>
 #include <vector>

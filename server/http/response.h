@@ -1,6 +1,6 @@
-// An answer as the bytes that go over the wire.
-#ifndef QUANTD_SERVER_HTTP_ANSWER_H_
-#define QUANTD_SERVER_HTTP_ANSWER_H_
+// A response as the bytes that go over the wire.
+#ifndef QUANTD_SERVER_HTTP_RESPONSE_H_
+#define QUANTD_SERVER_HTTP_RESPONSE_H_
 
 #include <string>
 
@@ -14,13 +14,13 @@ inline constexpr absl::string_view kOpenMetrics =
     "application/openmetrics-text; version=1.0.0; charset=utf-8";
 inline constexpr absl::string_view kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
 
-// `head`: the headers that GET would have had, without the body. Every answer is the last one of
-// its connection.
-std::string Answer(int status, absl::string_view content_type, absl::string_view body, bool head);
+// `head`: the headers that GET would have had, without the body. Every response is the last one
+// of its connection.
+std::string Response(int status, absl::string_view content_type, absl::string_view body, bool head);
 
-// An answer that says in its body what was wrong.
-std::string ErrorAnswer(int status, bool head);
+// A response that says in its body what was wrong.
+std::string ErrorResponse(int status, bool head);
 
 }  // namespace quantd::http
 
-#endif  // QUANTD_SERVER_HTTP_ANSWER_H_
+#endif  // QUANTD_SERVER_HTTP_RESPONSE_H_

@@ -7,8 +7,8 @@
 // Only the line that is being read is kept, and what is wrong is known with the first byte that is:
 // so a peer takes at most the limit of memory, and a byte is looked at once, in however many pieces
 // they come. The grammar is that of RFC 9112, without what it calls obsolete.
-#ifndef QUANTD_SERVER_HTTP_REQUEST_H_
-#define QUANTD_SERVER_HTTP_REQUEST_H_
+#ifndef QUANTD_SERVER_HTTP_REQUEST_READER_H_
+#define QUANTD_SERVER_HTTP_REQUEST_READER_H_
 
 #include <cstddef>
 #include <string>
@@ -27,9 +27,9 @@ class RequestReader {
   bool Take(absl::string_view bytes);
 
   // 0 until it is known; 200: a GET or HEAD of path(); otherwise the error to answer:
-  //   400  not HTTP, or not as it must be    413  it announces a body
-  //   405  another method                    414, 431  longer than the limit, in its first line or
-  //   later 505  another HTTP than 1.x
+  //   400  not HTTP, or not as it must be    414  its first line is longer than the limit
+  //   405  another method                    431  its headers are
+  //   413  it announces a body               505  another HTTP than 1.x
   int status() const { return status_; }
   // The path without the query, not decoded: "/metrics".
   const std::string& path() const { return path_; }
@@ -64,4 +64,4 @@ class RequestReader {
 
 }  // namespace quantd::http
 
-#endif  // QUANTD_SERVER_HTTP_REQUEST_H_
+#endif  // QUANTD_SERVER_HTTP_REQUEST_READER_H_

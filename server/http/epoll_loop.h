@@ -9,8 +9,8 @@
 //
 // Writing and ending take at most answer_time. Whoever is late, or the oldest when there are too
 // many, is reset, so that the kernel keeps nothing for it either.
-#ifndef QUANTD_SERVER_HTTP_LOOP_H_
-#define QUANTD_SERVER_HTTP_LOOP_H_
+#ifndef QUANTD_SERVER_HTTP_EPOLL_LOOP_H_
+#define QUANTD_SERVER_HTTP_EPOLL_LOOP_H_
 
 #include <sys/epoll.h>
 
@@ -28,20 +28,21 @@
 #include "server/access/session.h"
 #include "server/http/descriptor.h"
 #include "server/http/http.h"
-#include "server/http/request.h"
+#include "server/http/request_reader.h"
 
 namespace quantd::http {
 
 // Open, then Run in a thread of its own.
-class Loop {
+class EpollLoop {
  public:
   // What to send for a request whose status is known: headers and body. `has_certificate`: a right
   // one, of the client.
   using Answerer = std::function<std::string(const RequestReader&, bool has_certificate)>;
 
   // `listener` listens and does not block.
-  Loop(Descriptor listener, const HttpLimits& limits, const HttpAccess& access, Answerer answer);
-  ~Loop();
+  EpollLoop(Descriptor listener, const HttpLimits& limits, const HttpAccess& access,
+            Answerer answer);
+  ~EpollLoop();
 
   // UNAVAILABLE when the process has no descriptors left. Once, before the others.
   absl::Status Open();
@@ -107,4 +108,4 @@ class Loop {
 
 }  // namespace quantd::http
 
-#endif  // QUANTD_SERVER_HTTP_LOOP_H_
+#endif  // QUANTD_SERVER_HTTP_EPOLL_LOOP_H_

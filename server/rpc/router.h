@@ -1,6 +1,6 @@
 // Which call function answers which method: one table for all services.
-#ifndef QUANTD_SERVER_ROUTER_H_
-#define QUANTD_SERVER_ROUTER_H_
+#ifndef QUANTD_SERVER_RPC_ROUTER_H_
+#define QUANTD_SERVER_RPC_ROUTER_H_
 
 #include <functional>
 #include <optional>
@@ -13,7 +13,7 @@
 #include "server/metrics/metrics.h"
 #include "server/transport/shared.h"
 
-namespace quantd::server {
+namespace quantd::rpc {
 
 class Router final : public transport::Service {
  public:
@@ -53,6 +53,6 @@ class Router final : public transport::Service {
   std::vector<Route> routes_;
 };
 
-}  // namespace quantd::server
+}  // namespace quantd::rpc
 
-#endif  // QUANTD_SERVER_ROUTER_H_
+#endif  // QUANTD_SERVER_RPC_ROUTER_H_

@@ -1,5 +1,5 @@
 // See router.h.
-#include "server/router.h"
+#include "server/rpc/router.h"
 
 #include <set>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "server/transport/stream.h"
 #include "server/wire/status_details.h"
 
-namespace quantd::server {
+namespace quantd::rpc {
 namespace {
 
 // Of a path that a client has made up, in the log.
@@ -24,7 +24,10 @@ void Router::Add(const std::string& path, Start start, std::optional<wire::Metho
 
 std::vector<std::string> Router::Services() const {
   std::set<std::string> services;
-  for (const auto& [path, number] : numbers_) services.insert(path.substr(1, path.rfind('/') - 1));
+  for (const auto& numbered : numbers_) {
+    const std::string& path = numbered.first;
+    services.insert(path.substr(1, path.rfind('/') - 1));
+  }
   return {services.begin(), services.end()};
 }
 
@@ -54,8 +57,8 @@ errors::CallStatus Router::Refuse(const transport::Stream& stream, int method,
   if (counted.has_value() || absl::IsUnauthenticated(status)) {
     metrics_.CountRejection(errors::Reason(status));
   }
-  rpc::LogFailure(rpc::Failed::kCall, stream.head().path().substr(0, kMostPath), status, stream);
+  LogFailure(Failed::kCall, stream.head().path().substr(0, kMostPath), status, stream);
   return wire::ToCallStatus(status);
 }
 
-}  // namespace quantd::server
+}  // namespace quantd::rpc

@@ -1,5 +1,5 @@
-// See parameters.h.
-#include "server/services/parameters.h"
+// See parameters_service.h.
+#include "server/services/parameters_service.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // google.rpc's files are text here, in a pool of their own: compiled in, they would clash with the
 // copy of every library that has one. Names and numbers are the published ones, all of them, as a
 // tool may take the file for the whole of it.
-#include "server/services/descriptors.h"
+#include "server/services/proto_descriptors.h"
 
 #include <google/protobuf/any.pb.h>
 #include <google/protobuf/compiler/parser.h>

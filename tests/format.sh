@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Formats and lints what git tracks and what is new, in every language.
+#
+#   tests/format.sh                      rewrites what a formatter would, and says what has to be mended by hand
+#   tests/format.sh --check              rewrites nothing
+#   tests/format.sh [--check] cpp shell  these languages only
+#
+# Ends with 1 when something is left to mend. A language whose tool this machine lacks is named in a line and left out; one that was
+# asked for by name has failed then, so that a suite cannot pass without having looked.
+
+set -uo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../deploy/lib.sh"
+cd "$QUANTD_ROOT" || exit 1
+# What suites format and proto install.
+PATH=$QUANTD_BUILD/format/bin:$QUANTD_BUILD/buf/node_modules/.bin:$PATH
+
+languages=(cpp java python shell proto go rust javascript)
+checking=false chosen=() status=0
+for argument in "$@"; do
+  if [[ $argument == --check ]]; then
+    checking=true
+  elif [[ " ${languages[*]} " == *" $argument "* ]]; then
+    chosen+=("$argument")
+  else
+    die "usage: $0 [--check] [LANGUAGE...]; languages: ${languages[*]}"
+  fi
+done
+
+clang_format=(clang-format-19 -i) ruff=(ruff check --quiet --no-cache --fix) buf=(buf format --write) gofmt=(gofmt -w) rustfmt=(rustfmt)
+if $checking; then
+  clang_format=(clang-format-19 --dry-run --Werror) ruff=(ruff check --quiet --no-cache) buf=(buf format --diff --exit-code)
+  gofmt=(gofmt -d) rustfmt=(rustfmt --check)
+fi
+
+# each PATTERNS... -- COMMAND...: the command with the files of these patterns.
+each() {
+  local patterns=() file files=()
+  while [[ $1 != -- ]]; do patterns+=("$1") && shift; done
+  shift
+  while IFS= read -r -d '' file; do [[ -f $file ]] && files+=("$file"); done < <(
+    git -c 'safe.directory=*' ls-files -z --cached --others --exclude-standard "${patterns[@]}"
+  )
+  "$@" "${files[@]}"
+}
+
+# A line a language: needs COMMAND and where it comes from, then what is done.
+needs() {
+  missing=
+  command -v "$1" >/dev/null || missing="no $1 ($2)"
+  [[ -z $missing ]]
+}
+
+format_cpp() {
+  needs clang-format-19 "deploy/packages.sh install test" && each '*.h' '*.cc' '*.inc' '*.c' -- "${clang_format[@]}"
+}
+format_java() {
+  needs clang-format-19 "deploy/packages.sh install test" && each '*.java' -- "${clang_format[@]}"
+}
+format_python() {
+  needs ruff "./tests/run.sh format installs it" && each '*.py' -- "${ruff[@]}"
+}
+format_shell() {
+  needs shellcheck "deploy/packages.sh install test" && each '*.sh' .ci/run -- shellcheck --severity=warning
+}
+format_proto() {
+  needs buf "./tests/run.sh proto installs it" && "${buf[@]}" proto && buf lint proto
+}
+# gofmt ends with 0 whatever it finds.
+format_go() {
+  needs go "it is no package here" && "${gofmt[@]}" client/go && [[ -z $(gofmt -l client/go) ]] && (cd client/go && go vet ./...)
+}
+format_rust() {
+  needs rustfmt "it comes with rustup" && each 'client/rust/*.rs' -- "${rustfmt[@]}" --edition=2021 --config-path=client/rust
+}
+# TypeScript is read by its compiler, in suite clients.
+format_javascript() {
+  needs node "deploy/packages.sh install clients" && each '*.mjs' -- node_reads
+}
+node_reads() {
+  local file
+  for file in "$@"; do node --check "$file" || return; done
+}
+
+for language in "${chosen[@]:-${languages[@]}}"; do
+  if "format_$language"; then
+    note "$language: in order"
+  elif [[ -n $missing && ${#chosen[@]} -eq 0 ]]; then
+    note "$language: not looked at: $missing"
+  else
+    note "$language: ${missing:-to be mended by hand}"
+    status=1
+  fi
+done
+exit "$status"

@@ -1,4 +1,0 @@
-# server: what is above the rooms.
-add_executable(overload_test server/overload_test.cc)
-target_link_libraries(overload_test PRIVATE quantd::server quantd_build GTest::gmock_main Threads::Threads)
-gtest_discover_tests(overload_test TEST_PREFIX server.overload. DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 60)
