@@ -12,7 +12,7 @@
 #include "random_parameters.h"
 #include "request_generator.h"
 #include "server/operations/operation.h"
-#include "server/operations/scratch.h"
+#include "server/operations/scratch_bytes.h"
 #include "server/wire/decode.h"
 #include "wire_testing.h"
 
