@@ -27,7 +27,7 @@ using Stub = v1::QuantizationService::Stub;
 constexpr int kThreads = 16;
 constexpr int kRequests = 64;
 constexpr std::chrono::milliseconds kKernel{5};
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kPatience{30};
 
 std::atomic<int> sleeping{0};
 std::atomic<int> most{0};

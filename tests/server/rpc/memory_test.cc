@@ -276,7 +276,7 @@ TEST_F(Memory, OfACalibrationThatTurnsOutToNeedMore) {
 
 // Who holds memory and sends nothing is given up only for others that are refused meanwhile.
 TEST_F(Memory, OfACalibrationThatIsIdleAfterOthersWereRefused) {
-  Restart({"--memory_budget_bytes=16777216", "--stall_timeout=0.5"});
+  Restart({"--memory_budget_bytes=16777216", "--stall_timeout=2"});
   v1::CalibrateRequest request = Calibrate(Floats({2, 120}), v1::CALIBRATION_METHOD_PERCENTILE);
   request.mutable_options()->set_axis(1);
   Begin(1, "Calibrate");
@@ -289,7 +289,7 @@ TEST_F(Memory, OfACalibrationThatIsIdleAfterOthersWereRefused) {
   Send(*client_, 1, more, false);
   ASSERT_TRUE(gate_.Reached(2));
   // Long enough for it to be looked at.
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  std::this_thread::sleep_for(std::chrono::seconds(3));
   client_->Say(transport::Data(1, "", true));
   client_->Say(transport::WindowUpdate(1, 1 << 20));
   EXPECT_EQ(client_->Status(1), 0);

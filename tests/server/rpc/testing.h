@@ -27,7 +27,7 @@ class TestServer {
 
   // The number of a sample, by name and labels as they are written; NaN: there is none.
   double Metric(absl::string_view sample) const;
-  // Until it is that number. False: not in 20 s.
+  // Until it is that number. False: not in 60 s.
   bool Until(absl::string_view sample, double value) const;
 
  private:
@@ -44,7 +44,7 @@ class Gate {
   void Open();
   // Lets one through.
   void Pass();
-  // Until so many calls have come to it since it was made. False: not in 20 s.
+  // Until so many calls have come to it since it was made. False: not in 60 s.
   bool Reached(int calls) const;
   // Whether the one that came last was on a thread that leads a loop.
   bool led() const;
