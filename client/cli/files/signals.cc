@@ -16,8 +16,8 @@ namespace {
 struct Mapping {
   std::atomic<const uint8_t*> begin{nullptr};  // null: the slot is free
   std::atomic<size_t> size{0};
-  std::array<char, PATH_MAX>
-      path{};  // Changes while the slot is free, when no handler asks for it.
+  // Changes while the slot is free, when no handler asks for it.
+  std::array<char, PATH_MAX> path{};
 };
 // A handler may have such a name in its hands, so it is not freed: that is one for each output.
 std::array<std::atomic<const char*>, 16> incomplete{};
