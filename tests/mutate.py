@@ -34,9 +34,12 @@ BUILD = TREE / "build" / "release"  # as in any checkout: ccache knows these pat
 PYTHON = ROOT / "build" / "venv" / "bin" / "python"  # the suites'
 ENVIRONMENT = {**os.environ, "CCACHE_READONLY": "1"}  # what was is found again, changes are not kept
 
-# Room: the executables that must notice, and files of tests/e2e.
+# Room: the executables that must notice, and files of tests/e2e, which run side by side.
 OPERATIONS = ["core_operations_test", "core_oracle_test"]
-CALLS = "stream drain admission timing metrics parameters logs traces shared_memory calibrate calibrate_hostile".split()
+CALLS = " ".join(
+    f"tests/e2e/test_{name}.py"
+    for name in "stream drain admission timing metrics parameters logs traces shared_memory calibrate calibrate_hostile".split()
+)
 ROOMS = {
     "core/src/calibrate": ["core_calibrate_test"],
     "core/src/dynamic": OPERATIONS,
@@ -52,7 +55,7 @@ ROOMS = {
     "server/admission": ["admission_test"],
     "server/loop": ["loop_test", "rpc_cores_test", "rpc_stress_test"],
     "server/operations": ["operations_test", "operations_memory_test"],
-    "server/rpc": ["rpc_test", "rpc_cores_test", "rpc_stress_test", *(f"tests/e2e/test_{name}.py" for name in CALLS)],
+    "server/rpc": ["rpc_test", "rpc_cores_test", "rpc_stress_test", CALLS],
     "server/transport": ["transport_test"],
     "server/wire": ["wire_test", "wire_memory_test"],
 }
@@ -149,7 +152,7 @@ def run(command, seconds):
 
 
 def of_e2e(test):
-    return test.endswith(".py")
+    return test.startswith("tests/e2e/")
 
 
 def build(test):
@@ -158,8 +161,8 @@ def build(test):
 
 def passes(test, seconds):
     if of_e2e(test):
-        pytest = [PYTHON if PYTHON.exists() else sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
-        return run(pytest, seconds) or run(pytest, seconds)
+        pytest = [PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-n", str(os.cpu_count() + 1), "--dist", "loadfile"]
+        return run([*pytest, *test.split()], seconds) or run([*pytest, *test.split()], seconds)
     (program,) = BUILD.glob(f"tests/**/{test}")
     return run([program, "--gtest_fail_fast", "--gtest_brief=1"], seconds)
 

@@ -17,6 +17,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/descriptor/descriptor.h"
 
 namespace quantd::access {
 namespace {
@@ -48,15 +49,16 @@ std::string TakeError() {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view flag) {
   // Without O_NONBLOCK a pipe would be waited for.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return Wrong(path, absl::StrCat("cannot be read: ", std::strerror(errno)), flag);
-  const auto close_it = absl::MakeCleanup([fd] { close(fd); });
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open())
+    return Wrong(path, absl::StrCat("cannot be read: ", std::strerror(errno)), flag);
   struct stat info{};
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return Wrong(path, "is no file", flag);
+  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return Wrong(path, "is no file", flag);
   std::string text;
   char buffer[4096];
   for (;;) {
-    const ssize_t count = read(fd, buffer, sizeof(buffer));
+    const ssize_t count = read(file.get(), buffer, sizeof(buffer));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return Wrong(path, absl::StrCat("cannot be read: ", std::strerror(errno)), flag);
     if (count == 0) return text;

@@ -82,7 +82,7 @@ EpollLoop::~EpollLoop() = default;
 absl::Status EpollLoop::Open() {
   epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
   stop_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll_.open() || !stop_.open() ||
+  if (!epoll_.is_open() || !stop_.is_open() ||
       !Watch(EPOLL_CTL_ADD, listener_.get(), EPOLLIN, &listener_) ||
       !Watch(EPOLL_CTL_ADD, stop_.get(), EPOLLIN, &stop_)) {
     return absl::UnavailableError("no file descriptors left for HTTP (--http_listen)");
@@ -128,7 +128,7 @@ int EpollLoop::Wait(epoll_event* events, int size) const {
 void EpollLoop::Accept() {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (socket.open()) {
+    if (socket.is_open()) {
       if (connections_.size() >= limits_.connections) Close(connections_.front(), Result::kReset);
       Add(std::move(socket));
       continue;
@@ -171,7 +171,7 @@ bool EpollLoop::MakeRoom() {
 void EpollLoop::KeepSpares() {
   while (spares_.size() < kSpares) {
     Descriptor spare(fcntl(stop_.get(), F_DUPFD_CLOEXEC, 0));
-    if (!spare.open()) return;
+    if (!spare.is_open()) return;
     spares_.push_back(std::move(spare));
   }
 }

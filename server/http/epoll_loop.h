@@ -26,7 +26,7 @@
 
 #include "absl/status/status.h"
 #include "server/access/session.h"
-#include "server/http/descriptor.h"
+#include "server/descriptor/descriptor.h"
 #include "server/http/http.h"
 #include "server/http/request_reader.h"
 

@@ -21,6 +21,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "server/descriptor/descriptor.h"
 
 namespace quantd::net {
 namespace {
@@ -68,7 +69,8 @@ bool IsLoopback(const sockaddr* where) {
 
 // A socket bound to `where` and listening; or -1 with errno.
 int Bind(const sockaddr* where, socklen_t size, bool both_families, mode_t socket_mode = 0) {
-  const int fd = socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  Descriptor made(socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int fd = made.get();
   if (fd < 0) return -1;
   if (where->sa_family != AF_UNIX) {
     // Not SO_REUSEPORT: with it a port that another process has looks free.
@@ -84,10 +86,7 @@ int Bind(const sockaddr* where, socklen_t size, bool both_families, mode_t socke
     return where->sa_family != AF_UNIX ||
            chmod(reinterpret_cast<const sockaddr_un*>(where)->sun_path, socket_mode) == 0;
   };
-  if (bind(fd, where, size) == 0 && permit() && listen(fd, kBacklog) == 0) return fd;
-  const int error = errno;
-  close(fd);
-  errno = error;
+  if (bind(fd, where, size) == 0 && permit() && listen(fd, kBacklog) == 0) return made.Release();
   return -1;
 }
 
@@ -152,12 +151,10 @@ absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view
 
 // Only a refusal says that nobody does: who can't ask must not take the place.
 bool NobodyListens(const sockaddr_un& where) {
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  const bool refused = connect(fd, reinterpret_cast<const sockaddr*>(&where), sizeof(where)) != 0 &&
-                       errno == ECONNREFUSED;
-  close(fd);
-  return refused;
+  const Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  return fd.is_open() &&
+         connect(fd.get(), reinterpret_cast<const sockaddr*>(&where), sizeof(where)) != 0 &&
+         errno == ECONNREFUSED;
 }
 
 // Anybody may lock a folder that he can read, for as long as he likes.
@@ -183,10 +180,11 @@ absl::StatusOr<Listening> ListenUnix(absl::string_view address, absl::string_vie
   std::memcpy(where.sun_path, path.data(), path.size());
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const int lock = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock < 0) return Refusal(address, flag, absl::StrCat(folder, ": ", std::strerror(errno)));
-  const auto unlock = absl::MakeCleanup([lock] { close(lock); });
-  if (!LockFolder(lock)) {
+  const Descriptor locked(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!locked.is_open()) {
+    return Refusal(address, flag, absl::StrCat(folder, ": ", std::strerror(errno)));
+  }
+  if (!LockFolder(locked.get())) {
     return Refusal(address, flag, absl::StrCat(folder, " is locked by another process"));
   }
   struct stat info{};

@@ -6,16 +6,15 @@
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "server/descriptor/descriptor.h"
 
 namespace quantd::net {
 namespace {
@@ -32,22 +31,19 @@ constexpr uint8_t kSettings = 4;
 // A record of TLS that belongs to a handshake.
 constexpr uint8_t kTlsHandshake = 22;
 
-int Connect(const sockaddr* where, socklen_t size) {
-  const int fd = socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -1;
-  if (connect(fd, where, size) == 0 || errno == EINPROGRESS) return fd;
-  const int error = errno;
-  close(fd);
-  errno = error;
-  return -1;
+Descriptor Connect(const sockaddr* where, socklen_t size) {
+  Descriptor fd(socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const bool connects =
+      fd.is_open() && (connect(fd.get(), where, size) == 0 || errno == EINPROGRESS);
+  return connects ? std::move(fd) : Descriptor();
 }
 
-int ConnectTo(absl::string_view address) {
+Descriptor ConnectTo(absl::string_view address) {
   if (absl::ConsumePrefix(&address, "unix:")) {
     absl::ConsumePrefix(&address, "//");
     sockaddr_un where{};
     where.sun_family = AF_UNIX;
-    if (address.size() >= sizeof(where.sun_path)) return -1;
+    if (address.size() >= sizeof(where.sun_path)) return Descriptor();
     std::memcpy(where.sun_path, address.data(), address.size());
     return Connect(reinterpret_cast<const sockaddr*>(&where), sizeof(where));
   }
@@ -61,15 +57,18 @@ int ConnectTo(absl::string_view address) {
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const std::string port(address.substr(colon + 1));
-  if (getaddrinfo(std::string(host).c_str(), port.c_str(), &hints, &found) != 0) return -1;
-  int fd = -1;
-  for (const addrinfo* next = found; next != nullptr && fd < 0; next = next->ai_next) {
-    fd = Connect(next->ai_addr, next->ai_addrlen);
+  if (getaddrinfo(std::string(host).c_str(), port.c_str(), &hints, &found) != 0) {
+    return Descriptor();
+  }
+  Descriptor connected;
+  for (const addrinfo* next = found; next != nullptr && !connected.is_open();
+       next = next->ai_next) {
+    connected = Connect(next->ai_addr, next->ai_addrlen);
   }
   const int error = errno;
   freeaddrinfo(found);
   errno = error;
-  return fd;
+  return connected;
 }
 
 // Errors of a socket or a connect that this process has by itself.
@@ -92,9 +91,9 @@ Found Probe(const std::string& address, const std::string& tls_hello,
   const absl::string_view hello = tls_hello.empty() ? kHello : absl::string_view(tls_hello);
   const Clock::time_point until = Clock::now() + patience;
   errno = 0;
-  const int fd = ConnectTo(address);
+  const Descriptor connected = ConnectTo(address);
+  const int fd = connected.get();
   if (fd < 0) return IsOurs(errno) ? Found::kUnknown : Found::kNobody;
-  const auto close_it = absl::MakeCleanup([fd] { close(fd); });
   if (!WaitFor(fd, POLLOUT, until)) return Found::kNobody;
   const ssize_t sent = send(fd, hello.data(), hello.size(), MSG_NOSIGNAL);
   if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) return Found::kFull;

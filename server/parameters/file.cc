@@ -13,41 +13,35 @@
 
 namespace quantd::parameters {
 
-File::~File() {
-  const int error = errno;
-  if (number_ >= 0) close(number_);
-  errno = error;
+Descriptor OpenFolder(const std::string& path) {
+  return Descriptor(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-File OpenFolder(const std::string& path) {
-  return File(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-}
-
-File OpenBeneath(const File& directory, const std::string& name) {
+Descriptor OpenBeneath(const Descriptor& directory, const std::string& name) {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   // errno is that of OpenFolder.
-  if (!directory.is_open()) return File(-1);
+  if (!directory.is_open()) return Descriptor(-1);
   open_how how = {};
   how.flags = kFlags;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   // EAGAIN: something was renamed meanwhile, as when a ConfigMap changes.
   for (int attempt = 0; attempt < 100; ++attempt) {
     const auto opened =
-        static_cast<int>(syscall(SYS_openat2, directory.number(), name.c_str(), &how, sizeof(how)));
+        static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof(how)));
     if (opened >= 0 || (errno != EAGAIN && errno != EINTR)) {
       // Kernels before 5.6 and filters that do not know the call: then a link may lead anywhere,
       // and to nothing that has another hash than the file's name.
-      if (opened >= 0 || (errno != ENOSYS && errno != EPERM)) return File(opened);
+      if (opened >= 0 || (errno != ENOSYS && errno != EPERM)) return Descriptor(opened);
       break;
     }
   }
-  return File(openat(directory.number(), name.c_str(), kFlags));
+  return Descriptor(openat(directory.get(), name.c_str(), kFlags));
 }
 
-int ReadAll(const File& file, std::string& bytes) {
+int ReadAll(const Descriptor& file, std::string& bytes) {
   size_t have = 0;
   while (have < bytes.size()) {
-    const ssize_t got = read(file.number(), bytes.data() + have, bytes.size() - have);
+    const ssize_t got = read(file.get(), bytes.data() + have, bytes.size() - have);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno;
     if (got == 0) break;
@@ -57,9 +51,9 @@ int ReadAll(const File& file, std::string& bytes) {
   return 0;
 }
 
-int WriteAll(const File& file, absl::string_view bytes) {
+int WriteAll(const Descriptor& file, absl::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = write(file.number(), bytes.data(), bytes.size());
+    const ssize_t written = write(file.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return errno;
     bytes.remove_prefix(static_cast<size_t>(written));

@@ -63,14 +63,11 @@ absl::Status CannotWrite(int error) {
 // Calls `visit` with every name, and whether it may be a file's, until it returns false. Returns an
 // errno.
 int ForEachName(int directory, absl::FunctionRef<bool(absl::string_view name)> visit) {
-  const int again = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (again < 0) return errno;
-  DIR* const stream = fdopendir(again);
-  if (stream == nullptr) {
-    const int error = errno;
-    close(again);
-    return error;
-  }
+  Descriptor again(openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!again.is_open()) return errno;
+  DIR* const stream = fdopendir(again.get());
+  if (stream == nullptr) return errno;
+  again.Release();  // it is the stream's now
   errno = 0;
   for (const dirent* entry = readdir(stream); entry != nullptr; entry = readdir(stream)) {
     const bool may_be_file =
@@ -106,32 +103,32 @@ void RemoveLeftovers(int directory) {
 }  // namespace
 
 absl::StatusOr<Folder> Folder::Open(std::string path) {
-  const File directory = OpenFolder(path);
+  const Descriptor directory = OpenFolder(path);
   if (!directory.is_open()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--parameters_dir is '", path, "': ", ErrnoText(errno)));
   }
-  RemoveLeftovers(directory.number());
+  RemoveLeftovers(directory.get());
   return Folder(std::move(path));
 }
 
 uint64_t Folder::Size(const Reference& reference) const {
-  const File directory = OpenFolder(path_);
-  const File file = OpenBeneath(directory, reference.FileName());
+  const Descriptor directory = OpenFolder(path_);
+  const Descriptor file = OpenBeneath(directory, reference.FileName());
   struct stat found;
-  if (!file.is_open() || fstat(file.number(), &found) != 0 || !S_ISREG(found.st_mode)) return 0;
+  if (!file.is_open() || fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) return 0;
   return static_cast<uint64_t>(found.st_size);
 }
 
 absl::StatusOr<std::string> Folder::Read(const Reference& reference) const {
-  const File directory = OpenFolder(path_);
-  const File file = OpenBeneath(directory, reference.FileName());
+  const Descriptor directory = OpenFolder(path_);
+  const Descriptor file = OpenBeneath(directory, reference.FileName());
   if (!file.is_open()) {
     if (errno == ENOENT) return NoSet(reference);
     return BadFile(reference, ErrnoText(errno));
   }
   struct stat found;
-  if (fstat(file.number(), &found) != 0) return BadFile(reference, ErrnoText(errno));
+  if (fstat(file.get(), &found) != 0) return BadFile(reference, ErrnoText(errno));
   if (!S_ISREG(found.st_mode)) return BadFile(reference, "not a regular file");
   const auto size = static_cast<uint64_t>(found.st_size);
   if (size > kMaxSetBytes) return BadFile(reference, "larger than a set may be");
@@ -144,7 +141,7 @@ absl::StatusOr<std::string> Folder::Read(const Reference& reference) const {
 }
 
 absl::Status Folder::Write(const Reference& reference, const std::string& bytes) const {
-  const File directory = OpenFolder(path_);
+  const Descriptor directory = OpenFolder(path_);
   if (!directory.is_open()) return CannotWrite(errno);
   if (Size(reference) == bytes.size() && Read(reference).ok()) return absl::OkStatus();
   const std::string name = reference.FileName();
@@ -152,32 +149,31 @@ absl::Status Folder::Write(const Reference& reference, const std::string& bytes)
                                           "-", UniqueText(), kNewSuffix);
   int error = 0;
   {
-    const File file(openat(directory.number(), hidden.c_str(),
-                           O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+    const Descriptor file(openat(directory.get(), hidden.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
     if (!file.is_open()) return CannotWrite(errno);
     error = WriteAll(file, bytes);
-    if (error == 0 && fsync(file.number()) != 0) error = errno;
+    if (error == 0 && fsync(file.get()) != 0) error = errno;
   }
-  if (error == 0 &&
-      renameat(directory.number(), hidden.c_str(), directory.number(), name.c_str()) != 0) {
+  if (error == 0 && renameat(directory.get(), hidden.c_str(), directory.get(), name.c_str()) != 0) {
     error = errno;
   }
   if (error != 0) {
-    unlinkat(directory.number(), hidden.c_str(), 0);
+    unlinkat(directory.get(), hidden.c_str(), 0);
     return CannotWrite(error);
   }
   // The descriptor of a path only can't be synced.
-  const File listed(openat(directory.number(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (listed.is_open() && fsync(listed.number()) != 0 && errno != EINVAL) return CannotWrite(errno);
+  const Descriptor listed(openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (listed.is_open() && fsync(listed.get()) != 0 && errno != EINVAL) return CannotWrite(errno);
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> Folder::List(absl::string_view prefix, size_t most) const {
-  const File directory = OpenFolder(path_);
+  const Descriptor directory = OpenFolder(path_);
   if (!directory.is_open()) return CannotList(errno);
   // The smallest so far, the largest of them on top: a folder may have any number of files.
   std::priority_queue<std::string> first;
-  const int error = ForEachName(directory.number(), [&](absl::string_view name) {
+  const int error = ForEachName(directory.get(), [&](absl::string_view name) {
     const std::optional<Reference> reference = ParseFileName(name);
     if (!reference.has_value()) return true;
     std::string text = reference->Text();
@@ -194,10 +190,10 @@ absl::StatusOr<std::vector<std::string>> Folder::List(absl::string_view prefix, 
 }
 
 absl::StatusOr<std::vector<Reference>> Folder::Named(absl::string_view name, size_t most) const {
-  const File directory = OpenFolder(path_);
+  const Descriptor directory = OpenFolder(path_);
   if (!directory.is_open()) return CannotList(errno);
   std::vector<Reference> found;
-  const int error = ForEachName(directory.number(), [&](absl::string_view file) {
+  const int error = ForEachName(directory.get(), [&](absl::string_view file) {
     if (!absl::StartsWith(file, name)) return true;
     std::optional<Reference> reference = ParseFileName(file);
     if (reference.has_value() && reference->name == name) found.push_back(*std::move(reference));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "server/descriptor/descriptor.h"
 
 namespace quantd::regions {
 
@@ -15,23 +16,10 @@ inline constexpr size_t kMaxNameBytes = 255;
 // the first not a '.'. So it is no path, and no other way to say a directory.
 std::string WhyNoName(absl::string_view name);
 
-// A file descriptor owned by nobody else, or -1.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor();
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return number_; }
-
- private:
-  const int number_;
-};
-
 // The file of that name in the directory, without following links, waiting for anybody or leaving
-// the file system; else -1, and errno says why. `flags`: O_RDONLY or O_RDWR. What kind of file it
+// the file system; else none, and errno says why. `flags`: O_RDONLY or O_RDWR. What kind of file it
 // is must still be looked at. REQUIRES: WhyNoName(name) is empty.
-int OpenBeneath(int directory, const std::string& name, int flags);
+Descriptor OpenBeneath(int directory, const std::string& name, int flags);
 
 }  // namespace quantd::regions
 

@@ -86,8 +86,8 @@ void Place::Prepare(uint64_t size, absl::FunctionRef<bool()> stop) const {
 
 absl::StatusOr<std::unique_ptr<Regions>> Regions::Open(const std::string& directory,
                                                        const Limits& limits) {
-  const int opened = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (opened < 0) {
+  Descriptor opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--shared_memory_dir is '", directory,
                      "', which is no directory that can be opened: ", std::strerror(errno)));
@@ -95,14 +95,13 @@ absl::StatusOr<std::unique_ptr<Regions>> Regions::Open(const std::string& direct
   InstallGuard();
   struct statfs system;
   // Pages of those could not be replaced one by one (guard.cc).
-  if (fstatfs(opened, &system) == 0 && system.f_type == HUGETLBFS_MAGIC) {
-    close(opened);
+  if (fstatfs(opened.get(), &system) == 0 && system.f_type == HUGETLBFS_MAGIC) {
     return absl::InvalidArgumentError(
         absl::StrCat("--shared_memory_dir is '", directory, "', on hugetlbfs: use tmpfs"));
   }
-  const bool is_tmpfs = fstatfs(opened, &system) == 0 && system.f_type == TMPFS_MAGIC;
-  RemoveLeftovers(opened);
-  return std::unique_ptr<Regions>(new Regions(opened, is_tmpfs, limits));
+  const bool is_tmpfs = fstatfs(opened.get(), &system) == 0 && system.f_type == TMPFS_MAGIC;
+  RemoveLeftovers(opened.get());
+  return std::unique_ptr<Regions>(new Regions(std::move(opened), is_tmpfs, limits));
 }
 
 absl::StatusOr<struct stat> Regions::Look(absl::string_view field, const std::string& name) const {
@@ -181,14 +180,13 @@ absl::StatusOr<Place> Regions::Find(absl::string_view field, absl::string_view r
 absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
                                                       const std::string& name, Access access,
                                                       uint64_t offset, uint64_t size) {
-  int opened = OpenBeneath(directory_.get(), name, O_RDWR);
-  const bool writable = opened >= 0;
+  Descriptor file = OpenBeneath(directory_.get(), name, O_RDWR);
+  const bool writable = file.is_open();
   if (!writable && (errno == EACCES || errno == EPERM || errno == EROFS) &&
       access == Access::kRead) {
-    opened = OpenBeneath(directory_.get(), name, O_RDONLY);
+    file = OpenBeneath(directory_.get(), name, O_RDONLY);
   }
-  if (opened < 0) return OpenError(field, name, errno);
-  const Descriptor file(opened);
+  if (!file.is_open()) return OpenError(field, name, errno);
   // Once more, of what was opened: the name may be another file's by now.
   struct stat status;
   if (fstat(file.get(), &status) != 0) return OpenError(field, name, errno);

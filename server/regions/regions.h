@@ -19,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -27,6 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "server/descriptor/descriptor.h"
 #include "server/regions/mapping.h"
 #include "server/regions/open.h"
 
@@ -96,8 +98,8 @@ class Regions {
  private:
   using Clock = std::chrono::steady_clock;
   using MappingList = std::vector<std::shared_ptr<Mapping>>;
-  Regions(int directory, bool is_tmpfs, const Limits& limits)
-      : directory_(directory), is_tmpfs_(is_tmpfs), limits_(limits) {}
+  Regions(Descriptor directory, bool is_tmpfs, const Limits& limits)
+      : directory_(std::move(directory)), is_tmpfs_(is_tmpfs), limits_(limits) {}
 
   absl::StatusOr<struct stat> Look(absl::string_view field, const std::string& name) const;
   void Unmap();

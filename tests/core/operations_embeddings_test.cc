@@ -247,7 +247,7 @@ void TestRequest(Random& random) {
 TEST(Embeddings, RandomRequests) {
   const char* const text = std::getenv("QUANTD_TEST_SEED");
   const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 20261122;
-  for (uint64_t i = 0; i < (text != nullptr ? 1 : 1500); ++i) {
+  for (uint64_t i = 0; i < (text != nullptr ? 1 : IsShort() ? 500 : 1500); ++i) {
     Random random(static_cast<uint32_t>(seed + i));
     TestRequest(random);
     if (HasFatalFailure()) {

@@ -4,8 +4,10 @@
 #define QUANTD_TESTS_CORE_OPERATIONS_RANDOM_H_
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <random>
 #include <vector>
 
@@ -17,6 +19,15 @@
 #include "types/small_float.h"
 
 namespace quantd {
+
+// How long a search for a difference may take: QUANTD_TEST_SECONDS, or 4 s.
+inline std::chrono::duration<double> SearchTime() {
+  const char* const wanted = std::getenv("QUANTD_TEST_SECONDS");
+  return std::chrono::duration<double>(wanted == nullptr ? 4 : std::atof(wanted));
+}
+// Where everything takes longer, under an emulator or a sanitizer, some of it is enough: what does
+// not depend on the machine is tried without.
+inline bool IsShort() { return SearchTime().count() < 4; }
 
 class Random {
  public:

@@ -34,9 +34,10 @@ class Calls:
             time.sleep(0.002)
 
     def stop(self):
+        wait_for(lambda: self.failures or len(self.times) > 10, 60, "calls")  # an attack may be over before the first one is
         self.ended.set()
         self.thread.join()
-        assert self.failures == [] and len(self.times) > 10
+        assert self.failures == []
         return self.times
 
 

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SERVER_ROOMS_BELOW_RPC = [
     "server/" + room
-    for room in ("access", "admission", "errors", "log", "loop", "memory", "metrics", "net", "operations", "parameters", "regions",
+    for room in ("access", "admission", "descriptor", "errors", "log", "loop", "memory", "metrics", "net", "operations", "parameters", "regions",
                  "trace", "transport", "wire")
 ]
 SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "reports", "rpc", "services")]
@@ -29,20 +29,21 @@ ROOMS = {
     "core/src/dynamic": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool", "core/src/walk", "core/src/linear"],
     "core/src/embeddings": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool"],
     "core/src/calibrate": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool", "core/src/plan"],
+    "server/descriptor": [],
     "server/errors": [],
     "server/log": [],
     "server/loop": [],
     "server/memory": [],
-    "server/net": [],
-    "server/regions": [],
+    "server/net": ["server/descriptor"],
+    "server/regions": ["server/descriptor"],
     "server/process": [],
-    "server/access": [],
-    "server/http": ["server/access", "server/log", "server/net"],
+    "server/access": ["server/descriptor"],
+    "server/http": ["server/access", "server/descriptor", "server/log", "server/net"],
     "server/options": ["server/access", "server/log", "server/loop", "server/memory", "server/trace"],
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
     "server/operations": ["server/wire"],
-    "server/parameters": ["server/errors", "server/log", "server/wire", "proto"],
+    "server/parameters": ["server/descriptor", "server/errors", "server/log", "server/wire", "proto"],
     "server/metrics": ["server/errors", "server/wire"],
     "server/trace": ["server/log", "server/wire"],
     "server/transport": [

@@ -73,6 +73,23 @@ TEST_F(ReceivingTest, AnUploadThatMovesKeepsItsPlace) {
   Release(waits);
 }
 
+TEST_F(ReceivingTest, OneAfterTheOtherIsStopped) {
+  TestUpload first, second, waits;
+  Reserve(first, 6 * kMiB);
+  Reserve(second, 6 * kMiB);
+  Begin(waits, 8 * kMiB);
+  EXPECT_FALSE(Extend(waits, kWindow));
+  Look(milliseconds(100));
+  Receiving::Received(second, kMiB);
+  Look(milliseconds(700));
+  EXPECT_EQ(receiving_.waiting(), 1) << "what the first one has lost is not enough";
+  Look(milliseconds(1400));
+  Deliver();
+  EXPECT_EQ(waits.rooms, 1);
+  EXPECT_EQ(receiving_.given_up(), 0u);
+  for (TestUpload* upload : {&first, &second, &waits}) Release(*upload);
+}
+
 TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
   TestUpload complete, was_stopped, waits;
   Reserve(was_stopped, 2 * kMiB);

@@ -239,7 +239,8 @@ TEST(Http, AnswersWhenTheProcessHasNoDescriptorsLeft) {
   {
     const auto server = Start(kPatient);
     std::vector<Descriptor> taken;
-    while (taken.empty() || taken.back().open()) taken.emplace_back(fcntl(0, F_DUPFD_CLOEXEC, 0));
+    while (taken.empty() || taken.back().is_open())
+      taken.emplace_back(fcntl(0, F_DUPFD_CLOEXEC, 0));
     taken.pop_back();  // that was none
     for (int i = 0; i < 20; ++i) {
       taken.pop_back();

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "server/http/descriptor.h"
+#include "server/descriptor/descriptor.h"
 
 namespace quantd::http {
 

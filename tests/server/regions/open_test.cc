@@ -47,10 +47,10 @@ TEST(OpenTest, LinksAreNotFollowed) {
   EXPECT_EQ(symlink("nowhere", (folder / "dangling").c_str()), 0);
   EXPECT_EQ(symlink("/proc/self/fd/0", (folder / "magic").c_str()), 0);
   for (const char* name : {"out", "in", "dangling", "magic"}) {
-    EXPECT_EQ(OpenBeneath(folder.descriptor(), name, O_RDONLY), -1) << name;
+    EXPECT_FALSE(OpenBeneath(folder.descriptor(), name, O_RDONLY).is_open()) << name;
     EXPECT_EQ(errno, ELOOP) << name;
   }
-  const Descriptor file(OpenBeneath(folder.descriptor(), "file", O_RDWR));
+  const Descriptor file = OpenBeneath(folder.descriptor(), "file", O_RDWR);
   EXPECT_GE(file.get(), 0);
   EXPECT_EQ(fcntl(file.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 }
@@ -58,18 +58,18 @@ TEST(OpenTest, LinksAreNotFollowed) {
 TEST(OpenTest, PipesAndSocketsDoNotKeepAnybodyWaiting) {
   const Folder folder;
   EXPECT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
-  const Descriptor pipe(OpenBeneath(folder.descriptor(), "pipe", O_RDONLY));
+  const Descriptor pipe = OpenBeneath(folder.descriptor(), "pipe", O_RDONLY);
   sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
   std::strncpy(address.sun_path, (folder / "socket").c_str(), sizeof(address.sun_path) - 1);
   const Descriptor socket_file(socket(AF_UNIX, SOCK_STREAM, 0));
   ASSERT_EQ(bind(socket_file.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  EXPECT_EQ(OpenBeneath(folder.descriptor(), "socket", O_RDONLY), -1);
+  EXPECT_FALSE(OpenBeneath(folder.descriptor(), "socket", O_RDONLY).is_open());
   EXPECT_EQ(errno, ENXIO);
 }
 
 TEST(OpenTest, WhatIsNotThere) {
   const Folder folder;
-  EXPECT_EQ(OpenBeneath(folder.descriptor(), "nothing", O_RDWR), -1);
+  EXPECT_FALSE(OpenBeneath(folder.descriptor(), "nothing", O_RDWR).is_open());
   EXPECT_EQ(errno, ENOENT);
 }
 

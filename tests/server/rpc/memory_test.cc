@@ -200,6 +200,19 @@ TEST_F(Memory, OfACallThatIsDecodedLate) {
             message.size() + wire::DecodeMemoryBytes(false, View(message)) + 18 * message.size());
 }
 
+// Two of the largest messages are the most that one can become.
+TEST_F(Memory, OfALargeCallThatIsDecodedLate) {
+  constexpr uint64_t kMost = 8 << 20;
+  Restart({absl::StrCat("--max_message_bytes=", kMost)});
+  gate_.Close();
+  const double before = TakeBothCores();
+  const std::string message = Quantize(FloatValues({kLong})).SerializeAsString();
+  ASSERT_GT(18 * message.size(), 2 * kMost);
+  Begin(1, "Quantize");
+  Send(*client_, 1, Quantize(FloatValues({kLong})));
+  WaitsWith(before, message.size() + wire::DecodeMemoryBytes(false, View(message)) + 2 * kMost);
+}
+
 TEST_F(Memory, OfAnItemThatIsDecodedLate) {
   gate_.Close();
   const double before = TakeBothCores();

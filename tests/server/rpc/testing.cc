@@ -58,6 +58,7 @@ TestServer::TestServer(const std::vector<std::string>& flags) {
                                         "--http_listen=127.0.0.1:0",
                                         "--threads=2",
                                         "--memory_budget_bytes=1000000000",
+                                        "--max_message_bytes=67108864",
                                         "--stall_timeout=60",
                                         "--drain_seconds=60",
                                         "--shared_memory_dir=",
