@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -171,6 +173,54 @@ TEST_F(Counts, OfACall) {
           {"quantd_saturated_elements_total", 0},
           {OfMethod("grpc_server_msg_received_total", "unary", "Quantize"), 1},
           {OfMethod("grpc_server_msg_sent_total", "unary", "Quantize"), 1}});
+}
+
+// Work on the thread that leads a loop takes one core's time.
+TEST_F(Counts, BusyTimeOfOneCore) {
+  using Seconds = std::chrono::duration<double>;
+  constexpr char kBusy[] = "quantd_busy_core_seconds_total";
+  constexpr Seconds kStands{0.2};
+  Gate gate;
+  int reached = 0;
+  const auto busy = [&](int32_t id, absl::string_view method,
+                        const google::protobuf::MessageLite& request) {
+    const double before = server_.Metric(kBusy);
+    const auto begin = std::chrono::steady_clock::now();
+    gate.Close();
+    client_->Say(transport::CallHead(id, Path(method)));
+    Send(*client_, id, request);
+    EXPECT_TRUE(gate.Reached(++reached));
+    std::this_thread::sleep_for(kStands);
+    gate.Open();
+    EXPECT_EQ(client_->Status(id), 0);
+    const Seconds took = std::chrono::steady_clock::now() - begin;
+    const double counted = server_.Metric(kBusy) - before;
+    EXPECT_GE(counted, kStands.count()) << method;
+    EXPECT_LE(counted, took.count()) << method;
+  };
+  busy(1, "Quantize", Quantize(Floats({5})));
+  busy(3, "Calibrate", Calibrate(Floats({5}), v1::CALIBRATION_METHOD_MIN_MAX));
+}
+
+// A client that goes away while its call computes: the kernel ends early, and is not counted.
+TEST_F(Counts, OfWhatIsCancelledNothing) {
+  constexpr int64_t kLong = 400'000;
+  Gate gate;
+  gate.Close();
+  client_->Say(transport::CallHead(1, Path("Quantize")));
+  Send(*client_, 1, Quantize(Floats({kLong})));
+  client_->Say(transport::CallHead(3, Path("Calibrate")));
+  Send(*client_, 3, Calibrate(Floats({kLong}), v1::CALIBRATION_METHOD_MIN_MAX));
+  ASSERT_TRUE(gate.Reached(2));
+  for (const int32_t id : {1, 3}) client_->Say(transport::Rst(id));
+  EXPECT_TRUE(client_->Heard());
+  gate.Open();
+  EXPECT_TRUE(server_.Until("quantd_busy_cores", 0));
+  EXPECT_TRUE(server_.Until("quantd_inflight_bytes", 0));
+  Expect({{"quantd_kernel_seconds_count{operation=\"quantize\"}", 0},
+          {"quantd_kernel_seconds_count{operation=\"calibrate\"}", 0},
+          {Bytes("quantize", "in"), 0},
+          {Bytes("calibrate", "in"), 0}});
 }
 
 }  // namespace
