@@ -3,7 +3,7 @@
 # AddressSanitizer and UBSan.
 source "$SUITES/e2e.sh"
 
-rooms=(loop memory net regions wire operations admission http transport)
+rooms=(access loop memory net regions wire operations parameters admission http transport rpc)
 
 build() {
   build_tree asan tests/core/all "${rooms[@]/%/_test}" request_fuzz_test http2_fuzz_test quantd -- \

@@ -3,14 +3,14 @@
 # server in which ThreadSanitizer saw a race ends with exit code 66, and so fails the test that started it.
 source "$SUITES/e2e.sh"
 
-rooms=(loop memory regions admission transport http metrics rpc)
+rooms=(access loop log memory parameters regions admission trace transport http metrics rpc)
 
 tsan_tree() {
   # -Wno-tsan: Abseil's flags use a fence, which ThreadSanitizer does not follow.
   build_tree tsan "$@" -- "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1 -Wno-tsan"
   # Debian's libraries (nghttp2, oneTBB, protobuf) are not instrumented: what happens inside them can't be seen, only what we
-  # do with what they hand over.
-  export TSAN_OPTIONS="ignore_noninstrumented_modules=1 suppressions=$SUITES/tsan.supp"
+  # do with what they hand over. A process waits a tenth of a second at its end for who may still touch what is gone, not a whole one.
+  export TSAN_OPTIONS="atexit_sleep_ms=100 ignore_noninstrumented_modules=1 suppressions=$SUITES/tsan.supp"
 }
 
 build() { tsan_tree quantd rpc_stress_test rpc_cores_test "${rooms[@]/%/_test}"; }

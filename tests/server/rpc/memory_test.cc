@@ -259,7 +259,7 @@ TEST_F(Memory, OfACalibrationThatWaitsForACore) {
 
 // Values are a second copy.
 TEST_F(Memory, OfACalibrationOfValues) {
-  const auto request = Calibrate(FloatValues({1'000}), v1::CALIBRATION_METHOD_MIN_MAX);
+  const auto request = Calibrate(FloatValues({100}), v1::CALIBRATION_METHOD_MIN_MAX);
   const std::string message = request.SerializeAsString();
   wire::CalibrateMessage decoded = *wire::DecodeCalibrate(View(message));
   const uint64_t keeps = *Calibrator::Create(decoded.options)->BytesWith(*decoded.x);
@@ -267,7 +267,7 @@ TEST_F(Memory, OfACalibrationOfValues) {
   Begin(1, "Calibrate");
   Send(*client_, 1, request, false);
   ASSERT_TRUE(gate_.Reached(1));
-  EXPECT_TRUE(Bytes(message.size() + 4'000 + 64 * kKiB + 1'000 + keeps));
+  EXPECT_TRUE(Bytes(message.size() + 400 + 64 * kKiB + 100 + keeps));
   gate_.Open();
   EXPECT_TRUE(Bytes(keeps));
 }
