@@ -96,7 +96,7 @@ CallMetrics::CallMetrics(metrics::Metrics& metrics, trace::Tracer* tracer,
   if (tracer != nullptr) span = tracer->Begin(stream.head().trace());
   if (!timed && !span.has_value()) return;
   observed_ = std::make_unique<Observed>();
-  observed_->span = std::move(span);
+  observed_->span = span;
 }
 
 void CallMetrics::ItemFailed(const absl::Status& status) {

@@ -13,8 +13,7 @@ struct quantd_plan {
 
   int32_t operation() const { return static_cast<int32_t>(plan.index()) + 1; }
   const quantd::PlanBase& base() const {
-    return std::visit([](const quantd::PlanBase& base) -> const quantd::PlanBase& { return base; },
-                      plan);
+    return *std::visit([](const quantd::PlanBase& each) { return &each; }, plan);
   }
   const quantd::DynamicQuantizePlan* dynamic() const {
     return std::get_if<quantd::DynamicQuantizePlan>(&plan);
