@@ -40,7 +40,6 @@ constexpr uint64_t kSearchBytes = 192 << 10;
 // Less is nobody's loss.
 constexpr uint64_t kWorthGivingUp = 4 << 10;
 
-constexpr uint64_t kSmallAnswer = 64 << 10;
 constexpr uint64_t kRoomOfAnswer = 1024;  // allocator's rounding, and bytes before the message
 
 }  // namespace
@@ -229,11 +228,8 @@ absl::Status Calibrating::Compute() {
   message_ = transport::Message();
   if (phase_ == Phase::kMessages || !status.ok()) turn_->permit().Release();
   if (phase_ != Phase::kDone) return status;
-  // Only the answer is needed from now on. A small one keeps its bytes, but nobody from working.
   result_permit_.Release();
-  admission::Permit& permit = turn_->permit();
-  permit.Shrink(kRoomOfAnswer + answer_.size);
-  if (permit.bytes() <= kSmallAnswer) permit.Computed();
+  turn_->KeepForAnswer(kRoomOfAnswer + answer_.size);
   return status;
 }
 

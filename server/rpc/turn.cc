@@ -11,6 +11,12 @@ namespace quantd::rpc {
 
 using errors::WithReason;
 
+namespace {
+
+constexpr uint64_t kSmallAnswer = 64 << 10;
+
+}  // namespace
+
 absl::Status NoMemory() {
   return WithReason(absl::ResourceExhaustedError("the system has no memory left for the request"),
                     "OUT_OF_MEMORY");
@@ -99,6 +105,11 @@ const Executor& Turn::TakeCores(int64_t wanted) {
     cores_ = executor.threads();
   }
   return executor;
+}
+
+void Turn::KeepForAnswer(uint64_t bytes) {
+  permit_.Shrink(bytes);
+  if (permit_.bytes() <= kSmallAnswer) permit_.Computed();
 }
 
 void Turn::GiveCores() {

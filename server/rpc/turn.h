@@ -53,6 +53,9 @@ class Turn final : private transport::Cancellable, private loop::Timer {
   void GiveCores();
 
   admission::Permit& permit() { return permit_; }
+  // From now on only the answer is needed, which takes so many bytes at most. A small one keeps
+  // them, but nobody from working, even if it is never read.
+  void KeepForAnswer(uint64_t bytes);
 
  private:
   void Cancel() override;  // the stream was interrupted

@@ -24,7 +24,7 @@ constexpr std::chrono::microseconds kWorthACoreShared{50};
 // FLOAT for 2 bits.
 constexpr uint64_t kWidestAnswer = 18;
 
-constexpr uint64_t kSmallAnswer = 64 << 10;
+constexpr uint64_t kErrorBytes = 4 << 10;  // of an answer that says what is wrong
 
 }  // namespace
 
@@ -167,10 +167,8 @@ absl::Status Work::Execute() {
   found_.reset();
   places_ = {};
   message_ = transport::Message();
-  admission::Permit& permit = turn_.permit();
-  if (status.ok()) permit.Shrink(wire::AnswerMemoryBytes(answer_->layout()));
-  // A small answer keeps its bytes, but nobody from working, even if it is never read.
-  if (permit.bytes() <= kSmallAnswer) permit.Computed();
+  if (!status.ok()) answer_.reset();
+  turn_.KeepForAnswer(status.ok() ? wire::AnswerMemoryBytes(answer_->layout()) : kErrorBytes);
   return status;
 }
 

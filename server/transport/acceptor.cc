@@ -33,7 +33,7 @@ class Arrival final : public loop::Posted {
 
  private:
   void Run() override {
-    Connection::Open(set_, fd_, std::move(peer_), secure_);
+    Connection::Open(set_, fd_, peer_, secure_);
     delete this;
   }
   ConnectionSet& set_;

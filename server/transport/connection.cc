@@ -30,12 +30,12 @@ constexpr std::chrono::seconds kAnnounce{1};
 
 }  // namespace
 
-Connection::Connection(ConnectionSet& set, int fd, Peer peer)
+Connection::Connection(ConnectionSet& set, int fd, const Peer& peer)
     : set_(set),
       shared_(set.shared()),
       loop_(set.loop()),
       fd_(fd),
-      peer_(std::move(peer)),
+      peer_(peer),
       peer_name_(std::make_shared<const std::string>(peer_.name)),
       opened_at_(loop_.now()),
       heard_at_(opened_at_),
@@ -44,13 +44,13 @@ Connection::Connection(ConnectionSet& set, int fd, Peer peer)
 
 Connection::~Connection() { nghttp2_session_del(session_); }
 
-void Connection::Open(ConnectionSet& set, int fd, Peer peer, bool secure) {
+void Connection::Open(ConnectionSet& set, int fd, const Peer& peer, bool secure) {
   const int yes = 1;
   const int unsent = kUnsentBytes;
   // On a Unix socket these fail, and mean nothing.
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
-  auto* const connection = new (std::nothrow) Connection(set, fd, std::move(peer));
+  auto* const connection = new (std::nothrow) Connection(set, fd, peer);
   if (connection == nullptr) {
     close(fd);
     set.Missed(peer);

@@ -35,7 +35,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
  public:
   // Takes over `fd`, a connected socket that does not block; with TLS on it if `secure`. When the
   // system has no memory left it is closed again. Lives in `set` until it is closed.
-  static void Open(ConnectionSet& set, int fd, Peer peer, bool secure = false);
+  static void Open(ConnectionSet& set, int fd, const Peer& peer, bool secure = false);
 
   loop::Loop& loop() const { return loop_; }
   Shared& shared() const { return shared_; }
@@ -83,7 +83,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
     Connection& connection_;
   };
 
-  Connection(ConnectionSet& set, int fd, Peer peer);
+  Connection(ConnectionSet& set, int fd, const Peer& peer);
   ~Connection();
   bool Begin();  // HTTP/2
 

@@ -228,13 +228,9 @@ void Stream::CompleteRead(bool ok) {
 void Stream::Read(Message& message, loop::Event& read) {
   read_into_ = &message;
   read_ = &read;
-  if (interrupted()) {
-    CompleteRead(false);  // the message that was here is gone
-  } else if (incoming_ == Incoming::kComplete) {
-    CompleteRead(true);
-  } else if (remote_end_) {
-    CompleteRead(false);
-  }
+  // When it is interrupted, the message that was here is gone.
+  const bool complete = incoming_ == Incoming::kComplete && !interrupted();
+  if (complete || interrupted() || remote_end_) CompleteRead(complete);
 }
 
 void Stream::Taken() {

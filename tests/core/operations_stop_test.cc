@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstring>
 #include <functional>
+#include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -63,10 +67,11 @@ absl::Status RunDequantize(const Tensor& x, const Executor& executor, Interrupte
   return Dequantize(*plan, parameters.x.bytes, executor, interrupted, absl::MakeSpan(y));
 }
 
-absl::Status RunDynamicQuantize(const Tensor& x, const Executor& executor,
-                                Interrupted interrupted) {
+absl::Status RunBlocks(int64_t block, const Tensor& x, const Executor& executor,
+                       Interrupted interrupted) {
   DynamicQuantizeParameters parameters;
   parameters.x = x.View();
+  parameters.granularity.block_shape = {block};
   const absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(parameters);
   if (!plan.ok()) return plan.status();
   std::vector<uint8_t> y(plan->output_bytes);
@@ -75,6 +80,17 @@ absl::Status RunDynamicQuantize(const Tensor& x, const Executor& executor,
   return DynamicQuantize(*plan, parameters.x.bytes, executor, interrupted,
                          {absl::MakeSpan(y), absl::MakeSpan(scale), absl::MakeSpan(zero_point), {}},
                          nullptr);
+}
+
+absl::Status RunDynamicQuantize(const Tensor& x, const Executor& executor,
+                                Interrupted interrupted) {
+  return RunBlocks(-1, x, executor, interrupted);
+}
+
+// In parts, each of them from its ranges to its codes.
+absl::Status RunDynamicQuantizeInBlocks(const Tensor& x, const Executor& executor,
+                                        Interrupted interrupted) {
+  return RunBlocks(32, x, executor, interrupted);
 }
 
 class StopTest : public testing::TestWithParam<Operation> {};
@@ -107,13 +123,36 @@ TEST_P(StopTest, AsksOnceIn64KiB) {
   EXPECT_LE(asked, 140);
 }
 
+// Threads wait for one another where they are asked: whoever was alone would wait in vain.
+TEST_P(StopTest, SeveralThreadsWork) {
+  const Tensor x(8 << 20);
+  const Executor executor(4);
+  std::mutex mutex;
+  std::condition_variable came;
+  std::set<std::thread::id> threads;
+  bool in_vain = false;
+  const auto interrupted = [&] {
+    std::unique_lock lock(mutex);
+    threads.insert(std::this_thread::get_id());
+    came.notify_all();
+    const auto others = [&] { return threads.size() > 1 || in_vain; };
+    if (!came.wait_for(lock, std::chrono::seconds(20), others)) in_vain = true;
+    return false;
+  };
+  EXPECT_TRUE(GetParam()(x, executor, interrupted).ok());
+  EXPECT_GT(threads.size(), 1U);
+}
+
 std::string NameOf(const testing::TestParamInfo<Operation>& operation) {
-  static constexpr const char* kNames[] = {"Quantize", "Dequantize", "DynamicQuantize"};
+  static constexpr const char* kNames[] = {"Quantize", "Dequantize", "DynamicQuantize",
+                                           "DynamicQuantizeInBlocks"};
   return kNames[operation.index];
 }
 
 INSTANTIATE_TEST_SUITE_P(Operations, StopTest,
-                         testing::Values(RunQuantize, RunDequantize, RunDynamicQuantize), NameOf);
+                         testing::Values(RunQuantize, RunDequantize, RunDynamicQuantize,
+                                         RunDynamicQuantizeInBlocks),
+                         NameOf);
 
 TEST(DynamicQuantizeErrors, NameTheFirstOfManyElements) {
   Tensor x(2 << 20);

@@ -4,7 +4,9 @@
 // or, below 4, all of it shorter.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -197,6 +199,40 @@ bool TryDequantize(Random& random, const Shape& shape, const RandomBlocks& block
   return true;
 }
 
+// DynamicQuantize of `x` on every target. Whether it has an answer.
+bool IsTheReference(Random& random, const DynamicQuantizeParameters& parameters,
+                    const OwnedTensor& x) {
+  absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(parameters);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  if (!plan.ok()) return false;
+  DynamicAnswer wanted(*plan);
+  QuantizationError wanted_error;
+  const absl::Status wanted_status =
+      oracle::DynamicQuantize(*plan, x.bytes, wanted.Output(), &wanted_error);
+  for (const std::string& target : SupportedTargets()) {
+    EXPECT_TRUE(SelectTarget(target).ok());
+    const PiecedBytes pieces(random, x.bytes);
+    DynamicAnswer got(*plan);
+    QuantizationError error;
+    const absl::Status status =
+        DynamicQuantize(*plan, pieces.chunks, SomeExecutor(random), Never, got.Output(), &error);
+    EXPECT_EQ(status.ToString(), wanted_status.ToString());
+    if (!status.ok()) continue;
+    const std::string what =
+        absl::StrCat(Describe("DynamicQuantize", *plan), ", scale ",
+                     std::string(Name(plan->scale_type)), ", rule ", static_cast<int>(plan->rule));
+    EXPECT_EQ(Difference(got.tensor_scale, wanted.tensor_scale), "") << what;
+    EXPECT_EQ(Difference(got.scale, wanted.scale), "") << what;
+    EXPECT_EQ(Difference(got.zero_point, wanted.zero_point), "") << what;
+    EXPECT_EQ(Difference(got.y, wanted.y), "") << what;
+    if (parameters.report_error) {
+      SCOPED_TRACE(what);
+      ExpectSameError(error, wanted_error);
+    }
+  }
+  return wanted_status.ok();
+}
+
 bool TryDynamicQuantize(Random& random, const Shape& shape, const RandomBlocks& blocks) {
   static constexpr DataType kMicroscaling[] = {DataType::kFloat8E4M3Fn, DataType::kFloat8E5M2,
                                                DataType::kFloat4E2M1, DataType::kInt8};
@@ -229,35 +265,7 @@ bool TryDynamicQuantize(Random& random, const Shape& shape, const RandomBlocks& 
   parameters.granularity = blocks.granularity;
   parameters.saturate = !random.OneIn(2);
   parameters.report_error = random.OneIn(4);
-  absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(parameters);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  if (!plan.ok()) return false;
-  DynamicAnswer wanted(*plan);
-  QuantizationError wanted_error;
-  const absl::Status wanted_status =
-      oracle::DynamicQuantize(*plan, x.bytes, wanted.Output(), &wanted_error);
-  for (const std::string& target : SupportedTargets()) {
-    EXPECT_TRUE(SelectTarget(target).ok());
-    const PiecedBytes pieces(random, x.bytes);
-    DynamicAnswer got(*plan);
-    QuantizationError error;
-    const absl::Status status =
-        DynamicQuantize(*plan, pieces.chunks, SomeExecutor(random), Never, got.Output(), &error);
-    EXPECT_EQ(status.ToString(), wanted_status.ToString());
-    if (!status.ok()) continue;
-    const std::string what =
-        absl::StrCat(Describe("DynamicQuantize", *plan), ", scale ",
-                     std::string(Name(plan->scale_type)), ", rule ", static_cast<int>(plan->rule));
-    EXPECT_EQ(Difference(got.tensor_scale, wanted.tensor_scale), "") << what;
-    EXPECT_EQ(Difference(got.scale, wanted.scale), "") << what;
-    EXPECT_EQ(Difference(got.zero_point, wanted.zero_point), "") << what;
-    EXPECT_EQ(Difference(got.y, wanted.y), "") << what;
-    if (parameters.report_error) {
-      SCOPED_TRACE(what);
-      ExpectSameError(error, wanted_error);
-    }
-  }
-  return wanted_status.ok();
+  return IsTheReference(random, parameters, x);
 }
 
 using Operation = bool (*)(Random&, const Shape&, const RandomBlocks&);
@@ -351,6 +359,34 @@ TEST(Operations, DynamicQuantizeInParts) {
     blocks.scale_shape = {Blocks(shape[0], block[0]), Blocks(shape[1], block[1])};
     TryDynamicQuantize(random, {shape[0], shape[1]}, blocks);
   } while (!testing::Test::HasFailure() && std::chrono::steady_clock::now() < end);
+  EXPECT_TRUE(SelectTarget("").ok());
+}
+
+// Ranges that no reciprocal of their scale exists for, or none that is exact, beside common ones.
+TEST(Operations, DynamicQuantizeOfTinyAndHugeRanges) {
+  constexpr int64_t kRows = 1500;
+  constexpr int64_t kColumns = 64;
+  const uint32_t seed = std::random_device()();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  Random random(seed);
+  for (const int exponent : {-149, -125, -118, -110, -100, -92, -84, 76, 84, 92, 127}) {
+    OwnedTensor x(DataType::kFloat, {kRows, kColumns});
+    const int64_t special = random.Below(kRows);
+    for (int64_t i = 0; i < x.elements; ++i) {
+      const int power = i / kColumns == special ? exponent : 0;
+      x.Set(i, std::bit_cast<uint32_t>(std::ldexp(random.Between(-1, 1), power)));
+    }
+    for (const DataType type : {DataType::kUint8, DataType::kInt8, DataType::kInt4}) {
+      DynamicQuantizeParameters parameters;
+      parameters.x = x.View();
+      parameters.output_type = type;
+      parameters.granularity.block_shape = {1, 32};
+      SCOPED_TRACE(absl::StrCat("exponent ", exponent));
+      IsTheReference(random, parameters, x);
+      parameters.granularity.block_shape = {-1, -1};
+      IsTheReference(random, parameters, x);
+    }
+  }
   EXPECT_TRUE(SelectTarget("").ok());
 }
 

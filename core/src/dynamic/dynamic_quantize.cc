@@ -18,6 +18,7 @@
 #include "dynamic/part_split.h"
 #include "linear/quantize_tiles.h"
 #include "pool/tasks.h"
+#include "pool/watch.h"
 #include "walk/part.h"
 
 namespace quantd {
@@ -97,7 +98,10 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, const ByteChunks& 
                              const Executor& executor, Interrupted interrupted,
                              const DynamicQuantizeOutput& output, QuantizationError* error) {
   DynamicScales scales(static_cast<size_t>(plan.layout.scale_count));
-  const Job job{plan, x, interrupted, output, scales};
+  // What one part is told is known to all that come after it.
+  Watch watch(interrupted);
+  const auto stopped = [&watch] { return watch.Stopped(); };
+  const Job job{plan, x, stopped, output, scales};
   const bool report = plan.report_error && error != nullptr;
   ErrorSums sums;
   const PartSplit split(plan);

@@ -4,12 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,6 +64,12 @@ struct Needs {
   uint64_t computing = 0;
   uint64_t answer = 0;
 };
+
+// What malloc has given out in this process: to the server, too.
+size_t Allocated() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
 
 class Memory : public testing::Test {
  protected:
@@ -128,6 +136,57 @@ TEST_F(Memory, OfACall) {
     EXPECT_TRUE(Bytes(0));
     EXPECT_TRUE(server_->Until(kRequests, 0));
   }
+}
+
+// An answer that is small to the byte, and one that is not.
+TEST_F(Memory, OfASmallAnswer) {
+  const uint64_t around = Needs(Quantize(Floats({60'000}))).answer - 60'000;
+  const auto elements = static_cast<int64_t>(64 * kKiB - around);
+  ASSERT_EQ(Needs(Quantize(Floats({elements}))).answer, 64 * kKiB);
+  for (const int32_t id : {1, 3}) {
+    Begin(id, "Quantize");
+    Send(*client_, id, Quantize(Floats({elements + id / 3})));
+    ASSERT_TRUE(gate_.Reached(id == 1 ? 1 : 2));
+    EXPECT_TRUE(Bytes(64 * kKiB + static_cast<uint64_t>(id / 3)));
+    EXPECT_TRUE(server_->Until(kRequests, id / 3));
+    client_->Say(transport::Rst(id));
+    EXPECT_TRUE(client_->Heard());
+    EXPECT_TRUE(Bytes(0));
+  }
+}
+
+// Nothing but the answer: what was planned, with scales that were made of others, is gone by then.
+TEST_F(Memory, OfAnAnswerThatIsUnread) {
+  constexpr int64_t kElements = 100'000;
+  v1::QuantizeRequest request = Quantize(Floats({kElements}));
+  request.set_axis(0);
+  v1::Tensor& scale = *request.mutable_scale();
+  scale.clear_raw_data();
+  scale.set_data_type(v1::DATA_TYPE_FLOAT16);
+  scale.add_shape(kElements);
+  for (int64_t i = 0; i < kElements; ++i) absl::StrAppend(scale.mutable_raw_data(), "\x80<");
+  const Needs needs(request);
+  Begin(1, "Quantize");
+  Send(*client_, 1, request);
+  ASSERT_TRUE(gate_.Reached(1));
+  EXPECT_TRUE(Bytes(needs.answer));
+  const size_t unread = Allocated();
+  client_->Say(transport::Rst(1));
+  EXPECT_TRUE(client_->Heard());
+  EXPECT_TRUE(Bytes(0));
+  EXPECT_LT(unread, Allocated() + needs.answer + 64 * kKiB);
+}
+
+// What a call that fails has left, while its client does not read why.
+TEST_F(Memory, OfAnItemThatFails) {
+  v1::StreamRequest item;
+  v1::DynamicQuantizeRequest& request = *item.mutable_dynamic_quantize();
+  *request.mutable_x() = Floats({kLong}, std::numeric_limits<float>::quiet_NaN());
+  Begin(1, "Stream");
+  Send(*client_, 1, item, false);
+  ASSERT_TRUE(gate_.Reached(1));
+  EXPECT_TRUE(Bytes(4 * kKiB));
+  EXPECT_TRUE(server_->Until(kRequests, 0));
 }
 
 // What is in shared memory is not the server's, but for its copy of what decides which kernel runs.
