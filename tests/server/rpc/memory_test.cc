@@ -1,5 +1,5 @@
-// What a call has set aside at every stage: while it waits for a core, while it computes, between
-// messages, and while its answer is unread. Exact, to the byte.
+// What a call has set aside at every stage: while it waits for a core, while it computes, and while
+// its answer is unread. Exact, to the byte.
 #include "server/operations/memory.h"
 
 #include <gmock/gmock.h>
@@ -8,39 +8,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <limits>
-#include <memory>
-#include <optional>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "quantd/calibration.h"
+#include "memory_testing.h"
 #include "server/operations/operation.h"
 #include "server/wire/answer_layout.h"
-#include "server/wire/calibrate.h"
-#include "server/wire/decode.h"
-#include "testing.h"
 
 namespace quantd::rpc {
 namespace {
 
 using ::testing::HasSubstr;
-using transport::CallHead;
-
-constexpr char kBytes[] = "quantd_inflight_bytes";
-constexpr char kRequests[] = "quantd_inflight_requests";
-constexpr char kQueued[] = "quantd_queued_requests";
-constexpr uint64_t kKiB = 1024;
-constexpr int64_t kLong = 400'000;  // elements whose work takes a core
-
-wire::BytesView View(const std::string& bytes) {
-  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
-}
 
 // What the server says that a request takes: what is asked for, what computing it takes, and what
 // is left of that for its answer.
@@ -70,51 +50,6 @@ size_t Allocated() {
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;
 }
-
-class Memory : public testing::Test {
- protected:
-  bool Bytes(uint64_t expected) const {
-    return server_->Until(kBytes, static_cast<double>(expected));
-  }
-  void Begin(int32_t id, absl::string_view method) { client_->Say(CallHead(id, Path(method))); }
-  // Both cores are taken, and what they hold.
-  double TakeBothCores() {
-    other_ = server_->Connect();
-    for (const int32_t id : {1, 3}) {
-      other_->Say(CallHead(id, Path("Quantize")));
-      Send(*other_, id, Quantize(Floats({kLong})));
-    }
-    EXPECT_TRUE(gate_.Reached(2));
-    EXPECT_TRUE(server_->Until("quantd_busy_cores", 2));
-    return server_->Metric(kBytes);
-  }
-  // That the one which waits holds so much more; then it goes away.
-  void WaitsWith(double before, uint64_t expected) {
-    EXPECT_TRUE(server_->Until(kQueued, 1));
-    EXPECT_EQ(server_->Metric(kBytes) - before, static_cast<double>(expected));
-    client_->Say(transport::Rst(1));
-    EXPECT_TRUE(client_->Heard());
-    EXPECT_TRUE(server_->Until(kQueued, 0));
-    EXPECT_TRUE(server_->Until(kBytes, before));
-    EXPECT_EQ(server_->Metric("quantd_busy_cores"), 2);
-    gate_.Open();
-    for (const int32_t id : {1, 3}) EXPECT_EQ(other_->Status(id), 0);
-    EXPECT_TRUE(server_->Until("quantd_busy_cores", 0));
-    EXPECT_TRUE(Bytes(0));
-  }
-
-  void Restart(const std::vector<std::string>& flags) {
-    client_.reset();
-    server_ = std::make_unique<TestServer>(flags);
-    client_ = server_->Connect(0);
-  }
-
-  std::unique_ptr<TestServer> server_ = std::make_unique<TestServer>();
-  // Grants nothing of the answers: they stay where they are.
-  std::unique_ptr<transport::Client> client_ = server_->Connect(0);
-  std::unique_ptr<transport::Client> other_;
-  Gate gate_;
-};
 
 TEST_F(Memory, OfACall) {
   for (const int64_t elements : {1'000, 100'000}) {
@@ -302,164 +237,6 @@ TEST_F(Memory, OfACallThatTurnsOutToNeedMore) {
               HasSubstr("send its tensors as raw_data"));
   EXPECT_TRUE(Bytes(0));
 }
-
-// Its message, 64 KiB and as many bytes as elements beside it, and what it keeps.
-TEST_F(Memory, OfACalibrationThatWaitsForACore) {
-  gate_.Close();
-  const double before = TakeBothCores();
-  const auto request = Calibrate(Floats({kLong}), v1::CALIBRATION_METHOD_MIN_MAX);
-  const std::string message = request.SerializeAsString();
-  wire::CalibrateMessage decoded = *wire::DecodeCalibrate(View(message));
-  const uint64_t keeps = *Calibrator::Create(decoded.options)->BytesWith(*decoded.x);
-  Begin(1, "Calibrate");
-  Send(*client_, 1, request);
-  WaitsWith(before, message.size() + 64 * kKiB + kLong + keeps);
-}
-
-// Values are a second copy.
-TEST_F(Memory, OfACalibrationOfValues) {
-  const auto request = Calibrate(FloatValues({100}), v1::CALIBRATION_METHOD_MIN_MAX);
-  const std::string message = request.SerializeAsString();
-  wire::CalibrateMessage decoded = *wire::DecodeCalibrate(View(message));
-  const uint64_t keeps = *Calibrator::Create(decoded.options)->BytesWith(*decoded.x);
-  gate_.Close();
-  Begin(1, "Calibrate");
-  Send(*client_, 1, request, false);
-  ASSERT_TRUE(gate_.Reached(1));
-  EXPECT_TRUE(Bytes(message.size() + 400 + 64 * kKiB + 100 + keeps));
-  gate_.Open();
-  EXPECT_TRUE(Bytes(keeps));
-}
-
-TEST_F(Memory, OfACalibrationThatIsDecodedLate) {
-  gate_.Close();
-  const double before = TakeBothCores();
-  const auto request = Calibrate(FloatValues({kLong}), v1::CALIBRATION_METHOD_MIN_MAX);
-  const std::string message = request.SerializeAsString();
-  Begin(1, "Calibrate");
-  Send(*client_, 1, request);
-  WaitsWith(before, message.size() + wire::CalibrateDecodeMemoryBytes(View(message)) + 64 * kKiB +
-                        message.size());
-}
-
-TEST_F(Memory, OfACalibrationThatTurnsOutToNeedMore) {
-  constexpr int64_t kChannels = 100;
-  v1::CalibrateRequest request =
-      Calibrate(Floats({4, kChannels}), v1::CALIBRATION_METHOD_PERCENTILE);
-  request.mutable_options()->set_axis(1);
-  request.mutable_options()->set_return_state(true);
-  client_ = server_->Connect();
-  ASSERT_EQ(Call(*client_, 1, "Calibrate", request), 0);
-  v1::CalibrateResponse answer;
-  ASSERT_TRUE(answer.ParseFromString(client_->stream(1).Messages()->at(0)));
-  // As much beside a message that is decoded at once.
-  request.set_state(answer.state());
-  ASSERT_EQ(Call(*client_, 3, "Calibrate", request), 0);
-  *request.mutable_x() = FloatValues({4, kChannels});
-  EXPECT_EQ(Call(*client_, 5, "Calibrate", request), 8);
-  EXPECT_THAT(client_->stream(5).Trailer("grpc-message"), HasSubstr("send x as raw_data"));
-  EXPECT_TRUE(Bytes(0));
-}
-
-// Who holds memory and sends nothing is given up only for others that are refused meanwhile.
-TEST_F(Memory, OfACalibrationThatIsIdleAfterOthersWereRefused) {
-  Restart({"--memory_budget_bytes=16777216", "--stall_timeout=2"});
-  v1::CalibrateRequest request = Calibrate(Floats({2, 120}), v1::CALIBRATION_METHOD_PERCENTILE);
-  request.mutable_options()->set_axis(1);
-  Begin(1, "Calibrate");
-  Send(*client_, 1, request, false);
-  ASSERT_TRUE(gate_.Reached(1));
-  other_ = server_->Connect();
-  EXPECT_EQ(Call(*other_, 1, "Calibrate", request), 14);
-  v1::CalibrateRequest more;
-  *more.mutable_x() = Floats({2, 120}, 3);
-  Send(*client_, 1, more, false);
-  ASSERT_TRUE(gate_.Reached(2));
-  // Long enough for it to be looked at.
-  std::this_thread::sleep_for(std::chrono::seconds(3));
-  client_->Say(transport::Data(1, "", true));
-  client_->Say(transport::WindowUpdate(1, 1 << 20));
-  EXPECT_EQ(client_->Status(1), 0);
-}
-
-// Two messages with x and one with a state; then a result, with or without its own state.
-class Calibration : public Memory, public testing::WithParamInterface<bool> {
- protected:
-  // What the server's calibrator keeps after this message, and does so itself.
-  uint64_t Keeps(const std::string& message) {
-    const wire::CalibrateMessage decoded = *wire::DecodeCalibrate(View(message));
-    if (!known_.has_value()) known_ = *Calibrator::Create(decoded.options);
-    if (decoded.x.has_value()) {
-      const uint64_t keeps = *known_->BytesWith(*decoded.x);
-      EXPECT_TRUE(known_->Add(*decoded.x, Executor(1), [] { return false; }).ok());
-      return keeps;
-    }
-    // Half of it is there only while it is merged.
-    const uint64_t keeps = *known_->BytesWithState(decoded.state) / 2;
-    EXPECT_TRUE(known_->Merge(decoded.state).ok());
-    return keeps;
-  }
-
-  std::optional<Calibrator> known_;
-};
-
-TEST_P(Calibration, OfItsMessagesItsResultAndItsAnswer) {
-  constexpr int64_t kChannels = 3;
-  v1::CalibrateRequest first = Calibrate(Floats({100, kChannels}), v1::CALIBRATION_METHOD_MSE);
-  first.mutable_options()->set_axis(1);
-  first.mutable_options()->set_return_state(GetParam());
-  v1::CalibrateRequest second;
-  *second.mutable_x() = Floats({5'000, kChannels}, -7);
-  gate_.Close();
-  Begin(1, "Calibrate");
-  uint64_t held = 0;
-  int reached = 0;
-  for (const v1::CalibrateRequest& request : {first, second}) {
-    const std::string message = request.SerializeAsString();
-    const uint64_t keeps = Keeps(message);
-    Send(*client_, 1, request, false);
-    ASSERT_TRUE(gate_.Reached(++reached));
-    const uint64_t elements = request.x().raw_data().size() / sizeof(float);
-    EXPECT_TRUE(Bytes(message.size() + 64 * kKiB + elements + std::max(held, keeps)));
-    held = keeps;
-    gate_.Pass();
-    EXPECT_TRUE(Bytes(held));
-    EXPECT_TRUE(server_->Until(kRequests, 0));
-  }
-  v1::CalibrateRequest third;
-  third.set_state(known_->State());
-  const std::string message = third.SerializeAsString();
-  const uint64_t merged = Keeps(message);
-  held = std::max(held, merged);
-  Send(*client_, 1, third, false);
-  ASSERT_TRUE(gate_.Reached(++reached));
-  EXPECT_TRUE(Bytes(message.size() + 64 * kKiB + merged + held));
-  gate_.Pass();
-  EXPECT_TRUE(Bytes(held));
-  // The result; a search keeps bins on every core.
-  client_->Say(transport::Data(1, "", true));
-  EXPECT_TRUE(client_->Taken());
-  ASSERT_TRUE(gate_.Reached(++reached));
-  const uint64_t searches = 2 * 192 * kKiB;
-  EXPECT_TRUE(Bytes(held + 64 * kKiB + wire::CalibrationMemoryBytes(kChannels, 0) + searches));
-  gate_.Open();
-  // The answer alone, which is small and keeps nobody from working.
-  EXPECT_TRUE(server_->Until(kRequests, 0));
-  const double left = server_->Metric(kBytes);
-  client_->Say(transport::WindowUpdate(1, 1 << 20));
-  EXPECT_EQ(client_->Status(1), 0);
-  const auto answers = client_->stream(1).Messages();
-  ASSERT_TRUE(answers.has_value() && answers->size() == 1);
-  uint64_t expected = 1024 + answers->at(0).size();
-  // Of a state its turn has asked for no more than that.
-  if (GetParam()) {
-    expected = std::min(expected, wire::CalibrationMemoryBytes(0, known_->StateBytes()));
-  }
-  EXPECT_EQ(left, static_cast<double>(expected));
-  EXPECT_TRUE(Bytes(0));
-}
-
-INSTANTIATE_TEST_SUITE_P(WithState, Calibration, testing::Bool());
 
 }  // namespace
 }  // namespace quantd::rpc
