@@ -20,13 +20,8 @@ using std::chrono::nanoseconds;
 // A core more is worth its while for so much work (work.cc).
 constexpr microseconds kWorthACore{2000};
 
-// What counting takes besides (core/src/calibrate/count.cc): buffers, and channels of tasks' own, a
-// quarter of x as FLOAT at most.
+// What a state or a result takes besides.
 constexpr uint64_t kBufferBytes = 64 << 10;
-constexpr uint64_t kMostOwnChannels = 4 << 20;
-uint64_t ScratchBytes(uint64_t elements) {
-  return kBufferBytes + std::min(elements, kMostOwnChannels);
-}
 
 // Times of a channel, for who waits for a core: a search for a threshold, the rest of a result, and
 // bins that are written down or read.
@@ -133,7 +128,6 @@ absl::Status Calibrating::Prepare() {
     const absl::StatusOr<uint64_t> bytes = calibrator_->BytesWith(x);
     if (!bytes.ok()) return bytes.status();
     keeps_ = *bytes;
-    memory_ += ScratchBytes(x.bytes.size() * 8 / static_cast<uint64_t>(Info(x.data_type).bits));
     cost_ = operations::KindOf(x, options_, !request.packed.empty());
     estimate_ = backend_.costs.Estimate(cost_);
   }
@@ -145,8 +139,19 @@ absl::Status Calibrating::Prepare() {
     // A channel is 2 bytes at least, a bin as much.
     estimate_ += request.state.size() * nanoseconds(20);
   }
+  if (request.x.has_value()) {
+    const TensorView& x = *request.x;
+    memory_ += Calibrator::AddScratchBytes(
+        x.bytes.size() * 8 / static_cast<uint64_t>(Info(x.data_type).bits), MostCores());
+  }
   grows_ = keeps_ - std::min(keeps_, held_.bytes());
   return absl::OkStatus();
+}
+
+// That computing can take, by its estimate.
+int Calibrating::MostCores() const {
+  return static_cast<int>(
+      std::clamp<int64_t>(estimate_ / kWorthACore, 1, std::max(backend_.policy.cores, 1)));
 }
 
 absl::Status Calibrating::Admit(loop::Event& admitted) {
@@ -156,7 +161,8 @@ absl::Status Calibrating::Admit(loop::Event& admitted) {
       {
         // Made of values, or of parts that nobody knows.
         const uint64_t decode = wire::CalibrateDecodeMemoryBytes(message_.bytes());
-        memory_ = message_.size + decode + ScratchBytes(message_.size);
+        memory_ = message_.size + decode +
+                  Calibrator::AddScratchBytes(message_.size, backend_.policy.cores);
         grows_ = 0;  // asked for when it is known
         estimate_ = nanoseconds(decode);
       }
@@ -260,7 +266,7 @@ absl::Status Calibrating::Add() {
   absl::Status status;
   if (request_->x.has_value()) {
     const auto interrupted = [this] { return stream_.interrupted() || places_.damaged(); };
-    status = calibrator_->Add(*request_->x, turn_->TakeCores(estimate_ / kWorthACore), interrupted);
+    status = calibrator_->Add(*request_->x, turn_->TakeCores(MostCores()), interrupted);
   }
   if (status.ok() && !request_->state.empty()) status = calibrator_->Merge(request_->state);
   return status;
@@ -269,8 +275,8 @@ absl::Status Calibrating::Add() {
 absl::Status Calibrating::FindResult() {
   NoteQueue(Clock::now() - begin_);
   if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
-  absl::StatusOr<Calibration> result = calibrator_->Result(
-      turn_->TakeCores(estimate_ / kWorthACore), [this] { return stream_.interrupted(); });
+  absl::StatusOr<Calibration> result =
+      calibrator_->Result(turn_->TakeCores(MostCores()), [this] { return stream_.interrupted(); });
   if (!result.ok()) return result.status();
   result_ = *std::move(result);
   if (return_state_) state_bytes_ = calibrator_->StateBytes();

@@ -73,6 +73,7 @@ class Calibrating final : private loop::Timer {
   absl::Status FindResult();
   absl::Status Finish(std::string state);
   absl::Status WhyNot() const;
+  int MostCores() const;
   void NoteQueue(Clock::duration waited) const;
   void Count(Clock::duration kernel_time);
 

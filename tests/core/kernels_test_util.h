@@ -3,14 +3,19 @@
 #ifndef QUANTD_TESTS_CORE_KERNELS_TEST_UTIL_H_
 #define QUANTD_TESTS_CORE_KERNELS_TEST_UTIL_H_
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -31,21 +36,37 @@ inline std::vector<const KernelTable*> TablesUnderTest() {
   return tables;
 }
 
-// Bytes whose first one is `misalignment` past a multiple of 64, and which end where the allocation
-// ends, so that a sanitizer sees every access beyond.
+// Bytes whose first one is `misalignment` past a multiple of 64. Where that lets them end at the end
+// of a page, the next page can't be touched; else they end where an allocation ends, so that a
+// sanitizer sees every access beyond.
 class Bytes {
  public:
-  Bytes(size_t size, size_t misalignment)
-      : storage_(size + misalignment + 64), size_(size), begin_(0) {
-    const size_t address = reinterpret_cast<uintptr_t>(storage_.data());
-    begin_ = (64 - address % 64) % 64 + misalignment;
-    std::vector<uint8_t> exact(begin_ + size);
+  Bytes(size_t size, size_t misalignment) : size_(size) {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t pages = (size + page - 1) / page * page;
+    if ((pages - size) % 64 == misalignment % 64) {
+      void* const mapped =
+          mmap(nullptr, pages + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      EXPECT_NE(mapped, MAP_FAILED);
+      owner_ = std::shared_ptr<void>(mapped, [=](void* of) { munmap(of, pages + page); });
+      data_ = static_cast<uint8_t*>(mapped) + pages - size;
+      EXPECT_EQ(mprotect(data_ + size, page, PROT_NONE), 0);
+      return;
+    }
+    auto storage = std::make_shared<std::vector<uint8_t>>(size + misalignment + 64);
+    const size_t address = reinterpret_cast<uintptr_t>(storage->data());
+    const size_t begin = (64 - address % 64) % 64 + misalignment;
+    auto exact = std::make_shared<std::vector<uint8_t>>(begin + size);
     // A second allocation may be aligned otherwise: then the unused end is kept.
-    const size_t other = reinterpret_cast<uintptr_t>(exact.data());
-    if (other % 64 == address % 64) storage_ = std::move(exact);
+    const size_t other = reinterpret_cast<uintptr_t>(exact->data());
+    if (other % 64 == address % 64) storage = std::move(exact);
+    data_ = storage->data() + begin;
+    owner_ = std::move(storage);
   }
-  uint8_t* data() { return storage_.data() + begin_; }
-  const uint8_t* data() const { return storage_.data() + begin_; }
+  Bytes(Bytes&&) = default;
+  Bytes& operator=(Bytes&&) = default;
+  uint8_t* data() { return data_; }
+  const uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
 
   template <typename T>
@@ -60,9 +81,9 @@ class Bytes {
   }
 
  private:
-  std::vector<uint8_t> storage_;
+  std::shared_ptr<void> owner_;
+  uint8_t* data_ = nullptr;
   size_t size_;
-  size_t begin_;
 };
 
 // Output bytes with a guard before and behind.

@@ -75,6 +75,9 @@ class Calibrator {
   // INVALID_ARGUMENT as of Add and Merge, as far as shapes and numbers of channels say.
   absl::StatusOr<uint64_t> BytesWith(const TensorView& x) const;
   absl::StatusOr<uint64_t> BytesWithState(absl::Span<const uint8_t> state) const;
+  // Most bytes that Add takes besides while it runs, for an x of so many elements on so many
+  // threads.
+  static uint64_t AddScratchBytes(uint64_t elements, int threads);
 
   // Adds the values of x: FLOAT, FLOAT16, BFLOAT16 or INT32 (rounded to FLOAT). INVALID_ARGUMENT
   // ("x", "axis") for another type, bytes that are not what type and shape say, an axis that x

@@ -21,6 +21,12 @@ constexpr int64_t kTile = 1024;
 // counts stay in the second-level cache, and the batch in the first.
 constexpr int64_t kColumns = 256;
 constexpr int64_t kBatch = 8192;
+constexpr int64_t kMostLines = 256;
+
+// For channels of tasks' own.
+constexpr uint64_t kOwnBytes = 4 << 20;
+// What Lines takes: the elements of a batch, with 20 bytes a lane and 24 a line.
+constexpr uint64_t kTaskBytes = 96 << 10;
 
 // Elements of a task that are worth a tally.
 constexpr int64_t kMany = 1 << 17;
@@ -120,11 +126,13 @@ class Lines {
     bins_.resize(low_.size());
     slots_.resize(low_.size());
     buffer_.resize(static_cast<size_t>(std::max(kBatch, lanes_)) * 8);
+    most_lines_ = std::clamp<int64_t>(kBatch / lanes_, 1, kMostLines);
+    lines_.reserve(static_cast<size_t>(most_lines_));
   }
 
   void Count(int64_t first_row, int64_t end_row) {
     TaskWatch watch(job_.watch);
-    const int64_t batch = std::max<int64_t>(1, kBatch / lanes_) * repeat_;
+    const int64_t batch = most_lines_ * repeat_;
     for (int64_t row = first_row; row < end_row; row += batch) {
       const int64_t rows = std::min(batch, end_row - row);
       const bool beyond = Element(row) > job_.first_non_finite.index();
@@ -204,6 +212,7 @@ class Lines {
   const int64_t columns_;
   int64_t repeat_ = 1;  // rows of a line
   int64_t lanes_ = 0;
+  int64_t most_lines_ = 1;  // of a batch
   std::vector<float> low_, high_;
   std::vector<uint16_t> floors_, slots_;
   std::vector<Bins*> bins_;
@@ -229,7 +238,7 @@ void CountApart(Job& job, Workers workers, size_t tasks, Channels& channels) {
   const auto parts = static_cast<int64_t>(split.tasks());
   const bool tallies = channels.size() == 1 && channels.has_bins() &&
                        extents.elements() / parts >= kMany &&
-                       split.tasks() * (Tally::kBytes + Channels::Bytes(1, true)) <= kCountScratch;
+                       split.tasks() * (Tally::kBytes + Channels::Bytes(1, true)) <= kOwnBytes;
   std::vector<Channels> own(split.tasks());
   ForEachTask(workers, split.tasks(), [&](size_t task) {
     own[task] = Channels(channels.size(), channels.has_bins());
@@ -290,6 +299,11 @@ absl::Status Outcome(const Job& job, const TensorView& x) {
 
 }  // namespace
 
+uint64_t CountScratchBytes(uint64_t elements, int threads) {
+  // Channels of tasks' own are a quarter of x as FLOAT at most.
+  return std::min(elements, kOwnBytes) + static_cast<uint64_t>(threads) * kTaskBytes;
+}
+
 absl::Status Count(const TensorView& x, const Extents& extents, NonFinite non_finite,
                    Workers workers, Interrupted interrupted, Channels& channels) {
   const int64_t elements = extents.elements();
@@ -304,7 +318,7 @@ absl::Status Count(const TensorView& x, const Extents& extents, NonFinite non_fi
   const auto threads = static_cast<uint64_t>(ThreadsOf(workers));
   const size_t most = TaskSplit(elements, bytes, ThreadsOf(workers), kTile).tasks();
   const uint64_t each = Channels::Bytes(channels.size(), channels.has_bins());
-  const uint64_t apart = std::min({static_cast<uint64_t>(most), threads, kCountScratch / each});
+  const uint64_t apart = std::min({static_cast<uint64_t>(most), threads, kOwnBytes / each});
   // Worth it where channels of one's own are little beside what is counted, and needed where there
   // are fewer channels than threads. Nothing has to be looked at twice.
   if (apart > 0 && each * apart < bytes / 4) {

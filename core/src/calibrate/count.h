@@ -22,8 +22,8 @@ struct Extents {
   int64_t elements() const { return outer * channels * inner; }
 };
 
-// Most bytes that Count takes for itself while it runs.
-inline constexpr uint64_t kCountScratch = 4 << 20;
+// Most bytes that Count takes for itself while it runs, of so many elements on so many threads.
+uint64_t CountScratchBytes(uint64_t elements, int threads);
 
 // INVALID_ARGUMENT ("x") naming the first NaN or infinity, when they are rejected; then `channels`
 // are as before. CANCELLED when interrupted; then they hold a part of x.

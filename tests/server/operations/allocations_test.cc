@@ -1,11 +1,14 @@
 // What planning, executing and answering allocate, against what was said before any of it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "counted_memory.h"
+#include "quantd/calibration.h"
 #include "quantd/executor.h"
 #include "random_parameters.h"
 #include "server/memory/buffer.h"
@@ -78,6 +81,34 @@ TEST(AllocationsTest, TakesNextToNoMemoryItself) {
       const wire::MemoryUsed used = wire::Measure([&] { MemoryBound(request); });
       ASSERT_LE(used.peak_bytes, 1024U) << "QUANTD_TEST_SEED=" << seed + j;
     }
+  }
+}
+
+// What a calibrator says that it keeps, and takes besides.
+TEST(AllocationsTest, OfCalibrationsTheyAreWhatWasSaid) {
+  const uint64_t seed = wire::TestSeed(20261128);
+  for (int i = 0; i < 400; ++i) {
+    Random random(seed + i);
+    const Executor executor(1 + static_cast<int>(random() % 3));
+    CalibrationOptions options;
+    options.axis = 1;
+    options.method = random() % 2 == 0 ? CalibrationMethod::kMinMax : CalibrationMethod::kMse;
+    const auto channels = static_cast<int64_t>(1 + random() % (i % 2 == 0 ? 40 : 6'000));
+    const auto rows = static_cast<int64_t>(1 + random() % 40);
+    const std::vector<float> values(static_cast<size_t>(rows * channels), 0.5F);
+    TensorView x;
+    x.data_type = DataType::kFloat;
+    x.shape = {rows, channels};
+    x.bytes = ByteChunks(
+        {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)});
+    Calibrator calibrator = *Calibrator::Create(options);
+    const uint64_t keeps = *calibrator.BytesWith(x);
+    const uint64_t scratch = Calibrator::AddScratchBytes(values.size(), executor.threads());
+    const wire::MemoryUsed used =
+        wire::Measure([&] { EXPECT_TRUE(calibrator.Add(x, executor, [] { return false; }).ok()); });
+    ASSERT_LE(used.peak_bytes, keeps + scratch + kFixed)
+        << "QUANTD_TEST_SEED=" << seed + i << ", x [" << rows << ", " << channels << "], method "
+        << static_cast<int>(options.method) << ", threads " << executor.threads();
   }
 }
 

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <ostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -123,6 +125,35 @@ TEST_P(Where, IsDecidedByItsEstimate) {
 
 INSTANTIATE_TEST_SUITE_P(Calls, Where, testing::ValuesIn(Cases()),
                          [](const auto& case_info) { return case_info.param.name; });
+
+// What was short by all that was known, and took long, is long from then on.
+TEST(Learned, WhatTookLongTakesACore) {
+  const TestServer server;
+  const auto client = server.Connect();
+  Gate gate;
+  int32_t id = 1;
+  int reached = 0;
+  // Whether the thread that computed led a loop meanwhile.
+  const auto leads = [&](const std::string& method, const google::protobuf::MessageLite& request) {
+    gate.Close();
+    client->Say(transport::CallHead(id, Path(method)));
+    Send(*client, id, request);
+    EXPECT_TRUE(gate.Reached(++reached));
+    const bool led = gate.led();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    gate.Open();
+    EXPECT_EQ(client->Status(id), 0);
+    if (method == "Calibrate") ++reached;  // its result
+    id += 2;
+    return led;
+  };
+  const v1::QuantizeRequest quantize = Quantize(Floats({1'000}));
+  const auto calibrate = Calibrate(Floats({1'000}), v1::CALIBRATION_METHOD_MIN_MAX);
+  EXPECT_TRUE(leads("Quantize", quantize));
+  EXPECT_FALSE(leads("Quantize", quantize));
+  EXPECT_TRUE(leads("Calibrate", calibrate));
+  EXPECT_FALSE(leads("Calibrate", calibrate));
+}
 
 }  // namespace
 }  // namespace quantd::rpc
