@@ -40,13 +40,11 @@ Call ServeCalibrate(Calls& /*calls*/, Backend& backend, transport::Stream& strea
       co_await lead;
     }
 
-    if (status.ok()) {
-      stream.Write(work.TakeAnswer(), written);
-    } else {
-      written.Complete(false);
-    }
+    if (status.ok()) stream.Write(work.TakeAnswer(), written);
     stream.Finish(meter.End(status), finished);
-    co_await written;
+    if (status.ok()) {
+      co_await written;
+    }
     const bool sent = co_await finished;
     if (sent && status.ok()) meter.Sent();
     meter.Finish();

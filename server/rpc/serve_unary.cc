@@ -36,13 +36,11 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::Stream& stream,
     if (status.ok()) status = work.Execute();
     co_await lead;
 
-    if (status.ok()) {
-      stream.Write(work.Encode(), written);
-    } else {
-      written.Complete(false);
-    }
+    if (status.ok()) stream.Write(work.Encode(), written);
     stream.Finish(meter.End(status), finished);
-    co_await written;
+    if (status.ok()) {
+      co_await written;
+    }
     const bool sent = co_await finished;
     if (sent && status.ok()) meter.Sent();
     meter.Finish();

@@ -36,9 +36,9 @@ inline std::vector<const KernelTable*> TablesUnderTest() {
   return tables;
 }
 
-// Bytes whose first one is `misalignment` past a multiple of 64. Where that lets them end at the end
-// of a page, the next page can't be touched; else they end where an allocation ends, so that a
-// sanitizer sees every access beyond.
+// Bytes whose first one is `misalignment` past a multiple of 64. Where that lets them end with a
+// page, the next page can't be touched; else they end where an allocation ends, so that a sanitizer
+// sees every access beyond.
 class Bytes {
  public:
   Bytes(size_t size, size_t misalignment) : size_(size) {
