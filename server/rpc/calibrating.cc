@@ -117,7 +117,6 @@ absl::Status Calibrating::Prepare() {
   }
   memory_ = message_.size;
   for (const std::vector<uint8_t>& values : request.packed) memory_ += values.capacity();
-  keeps_ = held_.bytes();
   estimate_ = {};
   if (request.x.has_value()) {
     TensorView& x = *request.x;
