@@ -48,7 +48,10 @@ absl::Status FromItemError(const v1::ItemError& error) {
     copy->set_description(violation.description());
   }
   if (bad_request.field_violations_size() > 0) {
-    result.SetPayload(kBadRequest, absl::Cord(bad_request.SerializeAsString()));
+    // Not a Cord of a std::string that goes: clang gives that constructor another name than the g++
+    // that Debian's Abseil was compiled with.
+    const std::string bytes = bad_request.SerializeAsString();
+    result.SetPayload(kBadRequest, absl::Cord(absl::string_view(bytes)));
   }
   return result;
 }
