@@ -294,25 +294,18 @@ TEST_F(SessionTest, AChangeOfKeysWhileTheSocketIsFull) {
   ReadAll(*session, {100});
   const std::string much(1 << 20, 'y');
   const iovec all{const_cast<char*>(much.data()), much.size()};
-  size_t written = 0;
-  for (ssize_t count = 0; (count = session->Write({&all, 1})) > 0;)
-    written += static_cast<size_t>(count);
+  while (session->Write({&all, 1}) > 0) continue;
   ASSERT_EQ(errno, EAGAIN);
   SSL_key_update(client.ssl(), SSL_KEY_UPDATE_REQUESTED);
   SSL_do_handshake(client.ssl());
   client.Write("after");
   std::string received = ReadAll(*session, {100});
-  std::string answer;
   for (int i = 0; i < 10'000 && received != "after"; ++i) {
-    answer += client.Read();
-    const ssize_t count = session->Write({&all, 1});
-    if (count > 0) written += static_cast<size_t>(count);
+    client.Read();
+    session->Write({&all, 1});
     received += ReadAll(*session, {100});
   }
   EXPECT_EQ(received, "after");
-  for (std::string more = client.Read(); !more.empty(); more = client.Read()) answer += more;
-  EXPECT_GT(answer.size(), 0U);
-  EXPECT_LE(answer.size(), written);
 }
 
 TEST_F(SessionTest, KnowsHowItEnds) {
