@@ -223,5 +223,33 @@ TEST_F(Counts, OfWhatIsCancelledNothing) {
           {Bytes("calibrate", "in"), 0}});
 }
 
+// A result that waits for a core: that is in the queue's part of the time.
+TEST_F(Counts, OfAResultThatWaits) {
+  constexpr int64_t kLong = 400'000;
+  Gate gate;
+  gate.Close();
+  Begin(1, "Calibrate");
+  Send(*client_, 1, Calibrate(Floats({5}), v1::CALIBRATION_METHOD_MSE), false);
+  ASSERT_TRUE(gate.Reached(1));
+  gate.Pass();
+  const auto other = server_.Connect();
+  for (const int32_t id : {1, 3}) {
+    other->Say(transport::CallHead(id, Path("Quantize")));
+    Send(*other, id, Quantize(Floats({kLong})));
+  }
+  ASSERT_TRUE(gate.Reached(3));
+  client_->Say(transport::Data(1, "", true));
+  EXPECT_TRUE(client_->Taken());
+  ASSERT_TRUE(server_.Until("quantd_queued_requests", 1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  gate.Open();
+  EXPECT_EQ(client_->Status(1), 0);
+  const std::string timing = client_->stream(1).Trailer("quantd-timing-us");
+  const size_t queue = timing.find("queue=");
+  ASSERT_NE(queue, std::string::npos) << timing;
+  EXPECT_GE(std::stoi(timing.substr(queue + 6)), 50'000) << timing;
+  for (const int32_t id : {1, 3}) EXPECT_EQ(other->Status(id), 0);
+}
+
 }  // namespace
 }  // namespace quantd::rpc
