@@ -1,4 +1,6 @@
 // Which calls need a token.
+#include "server/rpc/router.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -7,15 +9,40 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "server/admission/admission.h"
+#include "server/metrics/metrics.h"
 #include "testing.h"
 
 namespace quantd::rpc {
 namespace {
 
-TEST(Router, NeedsATokenForAllButHealth) {
-  const std::string file = absl::StrCat(testing::TempDir(), "/quantd_rpc_tokens_", getpid());
-  std::ofstream(file) << "secret\n";
-  const TestServer server({"--auth_token_file=" + file});
+class RouterTest : public testing::Test {
+ protected:
+  RouterTest() { std::ofstream(file_) << "secret\n"; }
+  ~RouterTest() override { std::filesystem::remove(file_); }
+
+  const std::string file_ = absl::StrCat(testing::TempDir(), "/quantd_rpc_tokens_", getpid());
+};
+
+TEST_F(RouterTest, AsksAllRoutesForATokenThatAreNotOpen) {
+  metrics::Metrics metrics({}, [] { return metrics::Readings{}; });
+  const admission::Admission admission({1 << 20, 1, 1});
+  const auto tokens = *access::Tokens::Load(file_);
+  Router router(metrics, admission, tokens.get());
+  for (const char* const path : {"/a.B/Open", "/a.B/Closed", "/a.B/OpenToo"}) {
+    router.Add(path, [](transport::Stream&) {});
+  }
+  router.Open("/a.B/Open");
+  router.Open("/a.B/OpenToo");
+  for (const int method : {0, 1, 2, -1}) {
+    EXPECT_EQ(router.Authorize(method, "").ok(), method == 0 || method == 2) << method;
+    EXPECT_TRUE(router.Authorize(method, "Bearer secret").ok()) << method;
+    EXPECT_EQ(router.Authorize(method, "Bearer wrong").ok(), method == 0 || method == 2) << method;
+  }
+}
+
+TEST_F(RouterTest, NeedsATokenForAllButHealth) {
+  const TestServer server({"--auth_token_file=" + file_});
   const auto client = server.Connect();
   int32_t id = 1;
   const auto status = [&](const std::string& path, bool with_token) {
@@ -32,7 +59,6 @@ TEST(Router, NeedsATokenForAllButHealth) {
   EXPECT_EQ(status(Path("GetServerInfo"), true), 0);
   EXPECT_EQ(status("/quantd.v1.QuantizationService/Nothing", false), 16);
   EXPECT_EQ(status("/quantd.v1.QuantizationService/Nothing", true), 12);
-  std::filesystem::remove(file);
 }
 
 }  // namespace

@@ -149,8 +149,6 @@ TEST(Learned, WhatTookLongTakesACore) {
   };
   const v1::QuantizeRequest quantize = Quantize(Floats({1'000}));
   const auto calibrate = Calibrate(Floats({1'000}), v1::CALIBRATION_METHOD_MIN_MAX);
-  // Of no bytes there is nothing to learn.
-  EXPECT_TRUE(leads("Quantize", Quantize(Floats({0}))));
   EXPECT_TRUE(leads("Quantize", quantize));
   EXPECT_FALSE(leads("Quantize", quantize));
   EXPECT_TRUE(leads("Calibrate", calibrate));
