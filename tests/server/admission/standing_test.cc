@@ -90,6 +90,20 @@ TEST_F(ReceivingTest, OneAfterTheOtherIsStopped) {
   for (TestUpload* upload : {&first, &second, &waits}) Release(*upload);
 }
 
+TEST_F(ReceivingTest, OneThatStandsIsStoppedBehindOneThatIsThere) {
+  TestUpload complete, stands, waits;
+  Reserve(complete, 4 * kMiB);
+  Receiving::Received(complete, 4 * kMiB);
+  Reserve(stands, 6 * kMiB);
+  Begin(waits, 7 * kMiB);
+  EXPECT_FALSE(Extend(waits, kWindow));
+  Look(milliseconds(100));
+  Look(milliseconds(1200));
+  Deliver();
+  EXPECT_EQ(waits.rooms, 1);
+  for (TestUpload* upload : {&complete, &stands, &waits}) Release(*upload);
+}
+
 TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
   TestUpload complete, was_stopped, waits;
   Reserve(was_stopped, 2 * kMiB);
