@@ -232,6 +232,19 @@ TEST(Admission, OneThatIsLargerThanTheLargeOnesPartIsLetInAlone) {
   EXPECT_TRUE(next.got());
 }
 
+// An answer that is not sent yet: nobody computes, but its bytes are there.
+TEST(Admission, OneThatIsLargerThanTheLargeOnesPartWaitsForTheirAnswers) {
+  LedLoop loop;
+  Admission admission({8 * kMiB, 100, 100});
+  Asker answered, whole;
+  EXPECT_TRUE(answered.Ask(admission, loop, kMiB));
+  answered.permit.Computed();
+  EXPECT_FALSE(whole.Ask(admission, loop, 6 * kMiB + kMiB / 2));
+  answered.permit.Release();
+  Deliver(loop);
+  EXPECT_TRUE(whole.got());
+}
+
 // Else small ones that keep coming would keep it out for ever.
 TEST(Admission, TheLargestIsWaitedForByTheSmallOnesThatComeAfterIt) {
   LedLoop loop;
