@@ -57,6 +57,7 @@ neon g++-aarch64-linux-gnu
 neon qemu-user-static qemu-aarch64-static
 proto npm npm
 package dpkg-dev dpkg-shlibdeps
+package file file
 clients default-jdk-headless javac
 clients maven mvn
 clients nodejs node

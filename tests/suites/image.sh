@@ -53,6 +53,7 @@ run() {
   # The health check asks where the server listens, whatever the environment says.
   for listen in '[::]:7001' 127.0.0.1:7002 unix:/run/quantd/socket 127.0.0.1:7003,unix:/run/quantd/socket; do
     container=$(start --network=none --volume="$files/run:/run/quantd" --env="QUANTD_LISTEN=$listen") && check "healthy at $listen" healthy "$container"
+    podman_here rm --force "$container" >/dev/null 2>&1 # its socket is in the folder of the next one
   done
   container=$(start --network=none --env=QUANTD_LISTEN=127.0.0.1:0) && check "at a port that nobody knows it says so" unknown_port "$container"
   podman_here rm --force --all >/dev/null 2>&1
