@@ -15,8 +15,8 @@ WORKDIR /source
 COPY deploy/packages.sh deploy/lib.sh deploy/
 RUN deploy/packages.sh cross "${TARGETARCH:-$(dpkg --print-architecture)}" build
 COPY . .
-# A compiler cache that is mounted at /root/.cache/ccache serves trees in other folders, too.
-ENV CCACHE_BASEDIR=/source CCACHE_NOHASHDIR=1
+# A compiler cache that is mounted there serves trees in other folders, too.
+ENV CCACHE_DIR=/var/cache/ccache CCACHE_BASEDIR=/source CCACHE_NOHASHDIR=1
 RUN bash -c 'source deploy/lib.sh && build_for "${TARGETARCH:-$(dpkg --print-architecture)}" quantd quantctl && \
       ln -s "$(dirname "$(dirname build/*/server/quantd)")" tree'
 RUN deploy/collect_image.sh /image tree/server/quantd tree/client/quantctl

@@ -11,8 +11,8 @@ Works in a checkout of its own, of HEAD or of --at=COMMIT, under build/mutation;
 less than --least percent were killed. The seed is printed: the same seed makes the same changes. What is compiled only for other
 CPUs, and for AVX-512, which this one may not have, is not changed.
 
-What only a whole server shows is noticed by files of tests/e2e: they run last, with the changed binary. A failure of theirs counts
-when it comes a second time.
+What only a whole server shows is noticed by files of tests/e2e: they run last, with the changed binary and the Python that
+./tests/run.sh e2e has made. A failure of theirs counts when it comes a second time.
 """
 
 import argparse

@@ -50,11 +50,13 @@ std::string TakeError() {
 absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view flag) {
   // Without O_NONBLOCK a pipe would be waited for.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.is_open())
+  if (!file.is_open()) {
     return Wrong(path, absl::StrCat("cannot be read: ", std::strerror(errno)), flag);
+  }
   struct stat info{};
-  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
+  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return Wrong(path, "is no file", flag);
+  }
   std::string text;
   char buffer[4096];
   for (;;) {

@@ -20,7 +20,7 @@ Descriptor OpenFolder(const std::string& path) {
 Descriptor OpenBeneath(const Descriptor& directory, const std::string& name) {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   // errno is that of OpenFolder.
-  if (!directory.is_open()) return Descriptor(-1);
+  if (!directory.is_open()) return Descriptor();
   open_how how = {};
   how.flags = kFlags;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;

@@ -118,6 +118,7 @@ absl::Status Calibrating::Prepare() {
   memory_ = message_.size;
   for (const std::vector<uint8_t>& values : request.packed) memory_ += values.capacity();
   estimate_ = {};
+  uint64_t elements = 0;
   if (request.x.has_value()) {
     TensorView& x = *request.x;
     if (request.shared.has_value()) {
@@ -127,6 +128,7 @@ absl::Status Calibrating::Prepare() {
     const absl::StatusOr<uint64_t> bytes = calibrator_->BytesWith(x);
     if (!bytes.ok()) return bytes.status();
     keeps_ = *bytes;
+    elements = x.bytes.size() * 8 / static_cast<uint64_t>(Info(x.data_type).bits);
     cost_ = operations::KindOf(x, options_, !request.packed.empty());
     estimate_ = backend_.costs.Estimate(cost_);
   }
@@ -138,19 +140,14 @@ absl::Status Calibrating::Prepare() {
     // A channel is 2 bytes at least, a bin as much.
     estimate_ += request.state.size() * nanoseconds(20);
   }
-  if (request.x.has_value()) {
-    const TensorView& x = *request.x;
-    memory_ += Calibrator::AddScratchBytes(
-        x.bytes.size() * 8 / static_cast<uint64_t>(Info(x.data_type).bits), MostCores());
-  }
+  if (request.x.has_value()) memory_ += Calibrator::AddScratchBytes(elements, MostCores());
   grows_ = keeps_ - std::min(keeps_, held_.bytes());
   return absl::OkStatus();
 }
 
 // That computing can take, by its estimate.
 int Calibrating::MostCores() const {
-  return static_cast<int>(
-      std::clamp<int64_t>(estimate_ / kWorthACore, 1, std::max(backend_.policy.cores, 1)));
+  return static_cast<int>(std::clamp<int64_t>(estimate_ / kWorthACore, 1, backend_.policy.cores));
 }
 
 absl::Status Calibrating::Admit(loop::Event& admitted) {

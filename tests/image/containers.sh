@@ -52,5 +52,5 @@ build_image() {
 
 cache_volume() {
   local cache
-  cache=$(ccache --get-config cache_dir) && mkdir -p "$cache" && echo "--volume=$cache:/root/.cache/ccache"
+  cache=$(ccache --get-config cache_dir) && mkdir -p "$cache" && echo "--volume=$cache:/var/cache/ccache"
 }

@@ -13,7 +13,7 @@ build() {
 run() {
   build
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 ASAN_OPTIONS=detect_stack_use_after_return=1
-  export QUANTD_TEST_SECONDS=2
+  export QUANTD_TEST_SECONDS=${QUANTD_TEST_SECONDS:-2}
   # The excluded ones count every operator new, and the sanitizer has its own; or they leave no descriptor, and UBSan opens a pipe to
   # look at an object.
   ctest_tree asan --exclude-regex '\.(WireMemory|Allocations)Test\.|NoDescriptorsLeft' \

@@ -27,7 +27,7 @@ run() {
     return
   fi
   build
-  export QUANTD_TEST_SECONDS=2
+  export QUANTD_TEST_SECONDS=${QUANTD_TEST_SECONDS:-2}
   # What a benchmark says under an emulator says nothing.
   ctest_tree arm64 --exclude-regex '^bench\.'
 }
