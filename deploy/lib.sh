@@ -44,18 +44,26 @@ show_progress() {
     }'
 }
 
+# with_lock FILE COMMAND...: runs the command while no other shell holds FILE's lock. The command gets a shell of its own, so
+# that the lock ends with it: a descriptor left open in the caller would make the caller's next lock wait for the caller.
+with_lock() (
+  mkdir -p "$(dirname "$1")"
+  exec {lock}>"$1"
+  flock "$lock"
+  shift
+  "$@"
+)
+
 # build_tree PRESET TARGETS... [-- CMAKE_OPTIONS...]: configures build/PRESET when it is new (or its options changed) and
 # builds the targets. A tree that is up to date takes ninja's look at the files and no more. Of two for one tree the second waits.
-build_tree() {
-  local preset=$1 targets=() options=() tree stamp start=$SECONDS lock
+build_tree() { with_lock "$QUANTD_BUILD/$1.lock" build_tree_alone "$@" || exit; }
+build_tree_alone() {
+  local preset=$1 targets=() options=() tree stamp start=$SECONDS
   shift
   while [[ $# -gt 0 && $1 != -- ]]; do targets+=("$1") && shift; done
   [[ $# -gt 0 ]] && shift && options=("$@")
   tree=$QUANTD_BUILD/$preset
   stamp=$tree/.configured
-  mkdir -p "$QUANTD_BUILD"
-  exec {lock}>"$tree.lock"
-  flock "$lock"
   if [[ -f $tree/CMakeCache.txt ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$QUANTD_ROOT" "$tree/CMakeCache.txt"; then
     note "build/$preset was made for another folder: starting it afresh"
     rm -rf "$tree"
@@ -72,7 +80,6 @@ build_tree() {
     logged "build-$preset" ninja ninja -C "$tree" "${targets[@]}"
     note "built in $((SECONDS - start)) s"
   fi
-  exec {lock}>&-
 }
 
 # target_triplet ARCHITECTURE: what Debian's amd64 and arm64 are called by compilers and in the paths of libraries.

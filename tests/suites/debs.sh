@@ -7,14 +7,13 @@
 debs_root() { echo "$QUANTD_BUILD/debs/$1/root"; }
 
 # unpack_debs ARCHITECTURE PATTERN PACKAGE...: the packages and those that they need, as far as these match PATTERN.
-unpack_debs() {
+# Suites prepare at the same time.
+unpack_debs() { with_lock "$QUANTD_BUILD/debs/$1/lock" unpack_debs_alone "$@"; }
+unpack_debs_alone() {
   local architecture=$1 pattern=$2 state=$QUANTD_BUILD/debs/$1 root apt wanted package
   shift 2
   root=$(debs_root "$architecture")
   mkdir -p "$root" "$state/lists/partial" "$state/archives/partial"
-  # Suites prepare at the same time.
-  exec 8>"$state/lock"
-  flock 8
   [[ $(cat "$state/done-$1" 2>/dev/null) == "$*" ]] && return 0
   apt=(apt-get -q -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" -o Dir::State="$state"
     -o Dir::State::status=/dev/null -o Dir::Cache="$state" -o Dir::Log="$state" -o Acquire::Languages=none

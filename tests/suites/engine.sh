@@ -28,11 +28,9 @@ prepare() {
 }
 
 # The wheel that pip makes, and then the one that auditwheel does, with the libraries in it.
-build() {
-  local stamp lock pip=("$layered/bin/python" -m pip --disable-pip-version-check)
-  mkdir -p "$wheels"
-  exec {lock}>"$wheels/lock"
-  flock "$lock"
+build() { with_lock "$wheels/lock" build_alone; }
+build_alone() {
+  local stamp pip=("$layered/bin/python" -m pip --disable-pip-version-check)
   stamp=$(find CMakeLists.txt core client/python-core client/python/src tests/suites/engine.sh -type f -not -name '*.pyc' -print0 |
     sort -z | xargs -0 sha256sum | cat - "$layered/made.stamp" "$bare/made.stamp" | sha256sum)
   if [[ $(cat "$wheels/stamp" 2>/dev/null) != "$stamp" ]]; then
@@ -45,7 +43,6 @@ build() {
     "$bare/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps --no-index --force-reinstall "$wheels"/repaired/*.whl || return
     echo "$stamp" >"$wheels/stamp"
   fi
-  exec {lock}>&-
 }
 
 run() {

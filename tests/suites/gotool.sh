@@ -10,12 +10,10 @@ go_program() {
 
 # build_go_tool NAME PACKAGE@VERSION: build/tools/bin/NAME, unless the machine has the program. The version must be one that
 # Debian 12's Go (1.19) builds. Only the program is kept: sources and intermediate files are a gigabyte.
-build_go_tool() {
+build_go_tool() { command -v "$1" >/dev/null || with_lock "$QUANTD_BUILD/tools/$1.lock" build_go_tool_alone "$@"; }
+build_go_tool_alone() {
   local tools=$QUANTD_BUILD/tools go
-  command -v "$1" >/dev/null && return
   mkdir -p "$tools/bin"
-  exec 7>"$tools/$1.lock"
-  flock 7
   [[ -x $tools/bin/$1 && $(cat "$tools/$1.version" 2>/dev/null) == "$2" ]] && return
   go=$(go_program | tail -n 1) || return
   # GOROOT is where Debian's packages would be installed, and here they are elsewhere.

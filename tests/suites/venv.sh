@@ -2,12 +2,11 @@
 # The virtual environment of the Python suites, in build/venv: prepare_venv. The requirements of all suites and the
 # client, installed as a user would. Each part is made again when its files have changed.
 
-prepare_venv() {
+# Several suites prepare at the same time: one makes it, the others wait for the lock and find it made.
+prepare_venv() { with_lock "$QUANTD_BUILD/venv.lock" prepare_venv_alone; }
+prepare_venv_alone() {
   local requirements stamp pip=("$VENV/bin/python" -m pip install --disable-pip-version-check --quiet)
   requirements=$(ls "$QUANTD_ROOT"/tests/*/requirements.txt)
-  # Several suites prepare at the same time: one makes it, the others wait for the lock and find it made.
-  exec 9>"$QUANTD_BUILD/venv.lock"
-  flock 9
   # shellcheck disable=SC2086  # a list of paths
   stamp=$(cat $requirements "${BASH_SOURCE[0]}" | sha256sum)
   if [[ $(cat "$VENV/requirements.stamp" 2>/dev/null) != "$stamp" ]]; then
