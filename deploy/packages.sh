@@ -62,6 +62,7 @@ clients default-jdk-headless javac
 clients maven mvn
 clients nodejs node
 clients npm npm
+fresh debootstrap
 image buildah
 image debootstrap
 image podman

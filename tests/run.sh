@@ -42,6 +42,7 @@ fuzz         long     -        build,test,clang     libFuzzer, coverage guided: 
 lint         long     release  build,test,lint      clang-tidy
 image        long     release  build,test,image     the container image: built for amd64 and arm64, run, probed (as root)
 packages     long     release  build,test,image,package  the Debian packages: installed, started, purged in a bare Debian (as root)
+fresh        long     -        test,fresh           both README commands in a bare Debian 12 and 13, and the plain cmake way (as root; an hour each)
 TABLE
 }
 names() { suites_table | awk '{ print $1 }'; }

@@ -15,6 +15,12 @@ ROOT = Path(__file__).resolve().parents[2]
 ALWAYS = "arrows format"
 CPP = "unit e2e asan tsan"
 ROWS = [
+    # What decides how a bare machine fares.
+    ("*CMakeLists.txt", "*"),
+    ("*.cmake", "*"),
+    ("tests/suites/tsan.supp", "tsan tsan_e2e"),
+    ("tests/suites/*", "*"),
+    ("deploy/quickstart.sh", "deploy fresh"),
     ("tests/core/*", "unit asan tsan neon"),
     ("tests/server/*", "unit asan tsan"),
     ("tests/client/*", "unit"),
@@ -28,7 +34,6 @@ ROWS = [
     ("tests/image/*", "image"),
     ("tests/packages/*", "packages"),
     ("tests/bench/*", "unit engine"),
-    ("tests/suites/tsan.supp", "tsan tsan_e2e"),
     ("proto/*", "*"),
     ("core/c/*", "unit asan"),
     ("core/*.md", ""),
@@ -71,7 +76,7 @@ def of_file(path, known):
     """The suites of one file."""
     own = re.fullmatch(r"tests/suites/(\w+)\.sh", path)
     if own and own.group(1) in known:
-        return {own.group(1)}
+        return {own.group(1), "fresh"}
     for pattern, names in ROWS:
         if fnmatch.fnmatchcase(path, pattern):
             return set(known) if names == "*" else set(names.split())

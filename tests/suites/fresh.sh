@@ -1,0 +1,107 @@
+# shellcheck shell=bash
+# Both README commands on machines that have nothing: Debian 12 and 13 as debootstrap makes them (minbase), a clone of HEAD in
+# them, and of this machine only the package sources and the way into the network. Needs root, 30 GB of disk, and an hour for each.
+#
+#   QUANTD_FRESH="bookworm"         only this release
+#   QUANTD_FRESH_TESTS="unit e2e"   only these suites inside; "none" for none of them
+#   QUANTD_FRESH_CCACHE=FOLDER      the compiler's cache of this machine, to be quicker; the times are then not a stranger's
+
+fresh=$QUANTD_BUILD/fresh
+
+run() {
+  local release
+  if [[ $EUID -ne 0 ]]; then
+    skip "bare machines" "making a root needs root"
+    return
+  fi
+  for release in ${QUANTD_FRESH:-bookworm trixie}; do
+    check "$release: debootstrap" make_root "$release" || continue
+    check "$release: quickstart.sh as root" timed "$release" quickstart root ./deploy/quickstart.sh
+    check "$release: cmake, build, install as README says" timed "$release" plain root "$(plain_way)"
+    check "$release: what quickstart built installs" timed "$release" install root 'cmake --install build/release --prefix /tmp/prefix'
+    check "$release: consumers of the installation" timed "$release" consumers root "$(consumers)"
+    [[ ${QUANTD_FRESH_TESTS:-} == none ]] ||
+      check "$release: tests/run.sh as a user with sudo" timed "$release" tests tester "./tests/run.sh ${QUANTD_FRESH_TESTS:-}"
+    report "$release"
+    rm -rf "${fresh:?}/$release"
+  done
+}
+
+# The host's sources, for another release: a stranger has a mirror, and which one is not this project's business.
+make_root() {
+  local release=$1 root=$fresh/$1 site
+  local main='' security=''
+  rm -rf "$root"
+  mkdir -p "$root"
+  # shellcheck disable=SC2016  # apt-get expands it
+  while read -r site; do
+    case $site in *security*) security=$site ;; *) main=${main:-$site} ;; esac
+  done < <(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | sort -u)
+  debootstrap --variant=minbase --include=ca-certificates "$release" "$root" "$main" || return
+  printf 'deb %s %s main\n' "$main" "$release" "$main" "$release-updates" ${security:+"$security" "$release-security"} >"$root/etc/apt/sources.list"
+  cp /etc/resolv.conf "$root/etc/resolv.conf"
+  cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates"
+  # git and sudo are what README asks for.
+  inside "$release" root 'update-ca-certificates && apt-get update && apt-get install -y --no-install-recommends git sudo' || return
+  inside "$release" root 'useradd --create-home --shell /bin/bash tester && echo "tester ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/tester' || return
+  git clone --quiet --no-hardlinks "$QUANTD_ROOT" "$root/home/tester/quantd" || return
+  inside "$release" root 'chown -R tester: /home/tester/quantd && git config --system --add safe.directory "*" && dpkg-query --show >/root/before'
+}
+
+# inside RELEASE USER COMMAND: in the clone, with processes, mounts and shared memory of its own.
+inside() {
+  local root=$fresh/$1 name environment=()
+  for name in http_proxy https_proxy no_proxy SSL_CERT_FILE PIP_CERT REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS; do
+    [[ -z ${!name:-} ]] || environment+=("$name=${!name}")
+  done
+  [[ -z ${QUANTD_FRESH_CCACHE:-} ]] || environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/home/tester CCACHE_NOHASHDIR=1)
+  # shellcheck disable=SC2016  # the inner shells expand these
+  unshare --mount --pid --fork --kill-child bash -c '
+    root=$1 user=$2 command=$3 cache=$4
+    shift 4
+    mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" && mount --rbind /dev "$root/dev" || exit
+    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" && mount -t tmpfs -o mode=1777 tmpfs "$root/run" || exit
+    if [[ -n $cache ]]; then mkdir -p "$root/ccache" && mount --bind "$cache" "$root/ccache" || exit; fi
+    home=/root && [[ $user == root ]] || home=/home/$user
+    chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME="$home" LANG=C.UTF-8 "$@" \
+      setpriv --reuid="$user" --regid="$user" --init-groups bash -c "cd /home/tester/quantd 2>/dev/null || cd /; $command" </dev/null
+  ' inside "$root" "$2" "$3" "${QUANTD_FRESH_CCACHE:-}" "${environment[@]}"
+}
+
+# timed RELEASE STEP USER COMMAND: writes down how it ended, its last line and how long it took. What a root's step leaves is the user's.
+timed() {
+  local release=$1 step=$2 user=$3 began=$SECONDS status=0 log
+  log=$fresh/$release-$step.log
+  inside "$release" "$user" "$4" >"$log" 2>&1 || status=$?
+  printf '%s\t%s\t%s\t%s\n' "$step" "$status" "$((SECONDS - began)) s" "$(tail -n 1 "$log")" >>"$fresh/$release.tsv"
+  inside "$release" root 'chown -R tester: /home/tester/quantd'
+  tail -n 40 "$log"
+  return "$status"
+}
+
+# As somebody does it who has read nothing: with make where no generator is named.
+plain_way() {
+  # shellcheck disable=SC2016  # for the shell inside
+  echo 'cmake -S . -B /tmp/plain -DCMAKE_INSTALL_PREFIX=/tmp/plain-prefix && cmake --build /tmp/plain --parallel "$(nproc)" && cmake --install /tmp/plain'
+}
+
+# C by pkg-config, the C++ core and the C++ client by find_package, each against what was installed.
+consumers() {
+  cat <<'CONSUMERS'
+set -e
+export CMAKE_PREFIX_PATH=/tmp/plain-prefix PKG_CONFIG_PATH=$(dirname "$(find /tmp/plain-prefix -name quantd_core.pc)")
+for part in core client; do
+  cmake -S tests/$part/consumer -B /tmp/consumer-$part && cmake --build /tmp/consumer-$part
+done
+/tmp/consumer-core/consumer
+printf '#include <quantd/core.h>\n#include <stdio.h>\nint main(void) { printf("%%s\\n", quantd_core_version()); return 0; }\n' >/tmp/consumer.c
+cc /tmp/consumer.c -o /tmp/consumer-c $(pkg-config --cflags --libs quantd_core)
+LD_LIBRARY_PATH=$PKG_CONFIG_PATH/.. /tmp/consumer-c
+CONSUMERS
+}
+
+report() {
+  inside "$1" root 'dpkg-query --show >/root/after; diff /root/before /root/after | grep -c "^>"' >"$fresh/$1-packages.count" || true
+  note "$1: $(<"$fresh/$1-packages.count") packages added"
+  while IFS=$'\t' read -r step status seconds line; do note "$1: $step ended with $status after $seconds: $line"; done <"$fresh/$1.tsv"
+}
