@@ -33,6 +33,7 @@ build libre2-dev
 build libspdlog-dev
 build libssl-dev
 build libtbb-dev
+build make make
 build ninja-build ninja
 build nlohmann-json3-dev
 build pkg-config pkg-config
