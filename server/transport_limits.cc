@@ -25,6 +25,8 @@ transport::Limits TransportLimits(const Options& options) {
   limits.max_connection_age = ToSeconds(options.max_connection_age);
   limits.max_connection_age_grace = ToSeconds(options.max_connection_age_grace);
   limits.stall = absl::ToChronoMilliseconds(options.stall_timeout);
+  limits.min_rate = static_cast<uint64_t>(options.min_transfer_rate);
+  limits.max_backlog = static_cast<int64_t>(options.max_connections * memory::kBacklogBytes);
   limits.queue_timeout = absl::ToChronoMilliseconds(options.queue_timeout);
   return limits;
 }

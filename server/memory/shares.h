@@ -26,6 +26,8 @@ struct Shares {
 inline constexpr uint64_t kProcessBytes = 24 << 20;
 inline constexpr uint64_t kThreadBytes = 192 << 10;
 inline constexpr uint64_t kConnectionBytes = 28 << 10;
+// Of these, on average, what connections cause and do not read: transport/connection_backlog.cc.
+inline constexpr uint64_t kBacklogBytes = 8 << 10;
 // Of TLS on top, at its most: while it shakes hands, or with half a record in either direction.
 inline constexpr uint64_t kTlsConnectionBytes = 64 << 10;
 // Of the HTTP port, then.

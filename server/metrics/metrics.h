@@ -44,8 +44,9 @@ inline constexpr std::array<Rejection, 10> kRejections = {{
 }};
 
 // Why the server ended a connection, or did not take it; the order of transport::ConnectionEnd.
-inline constexpr std::array<absl::string_view, 7> kConnectionEnds = {
-    "too_many", "no_handshake", "protocol_error", "silent", "stalled", "age", "tls"};
+inline constexpr std::array<absl::string_view, 9> kConnectionEnds = {
+    "too_many", "no_handshake", "protocol_error", "silent", "stalled",
+    "age",      "tls",          "unread",         "headers"};
 
 // Why a TLS handshake came to nothing; the order of access::Refusal.
 inline constexpr std::array<absl::string_view, 5> kHandshakeRefusals = {

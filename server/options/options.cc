@@ -116,6 +116,11 @@ ABSL_FLAG(Seconds, queue_timeout, Seconds{absl::Seconds(30)},
 ABSL_FLAG(Seconds, stall_timeout, Seconds{absl::Seconds(5)},
           "How long an answer may stand still, because its client does not read, while others "
           "wait; then its call is cancelled");
+ABSL_FLAG(
+    int64_t, min_transfer_rate, 64 << 10,
+    "Bytes a second at which a request must come and an answer must be read while others wait, "
+    "on average over --stall_timeout; lower it for honest clients behind slow links. 0: one "
+    "byte in --stall_timeout is enough");
 ABSL_FLAG(int64_t, max_connections, 0,
           "Connections at a time; 0: one for each 512 KiB of the memory limit, 64 to 1024. Beyond, "
           "the peer with the most loses one to a peer with fewer");
@@ -171,6 +176,7 @@ constexpr absl::string_view kFlags[] = {"listen",
                                         "max_queued_requests",
                                         "queue_timeout",
                                         "stall_timeout",
+                                        "min_transfer_rate",
                                         "max_connections",
                                         "max_streams",
                                         "keepalive_time",
@@ -244,6 +250,7 @@ absl::Status Check() {
   count("max_queued_requests", FLAGS_max_queued_requests, 0, 1 << 20);
   time("queue_timeout", FLAGS_queue_timeout, absl::ZeroDuration());
   time("stall_timeout", FLAGS_stall_timeout, absl::Milliseconds(500));
+  count("min_transfer_rate", FLAGS_min_transfer_rate, 0, 1 << 30);
   count("max_connections", FLAGS_max_connections, 0, 1 << 20);
   count("max_streams", FLAGS_max_streams, 1, 1 << 20);
   time("keepalive_time", FLAGS_keepalive_time, absl::Seconds(1));
@@ -277,6 +284,7 @@ Options Effective() {
   options.max_queued_requests = absl::GetFlag(FLAGS_max_queued_requests);
   options.queue_timeout = absl::GetFlag(FLAGS_queue_timeout).value;
   options.stall_timeout = absl::GetFlag(FLAGS_stall_timeout).value;
+  options.min_transfer_rate = absl::GetFlag(FLAGS_min_transfer_rate);
   options.max_connections = absl::GetFlag(FLAGS_max_connections);
   options.max_streams = absl::GetFlag(FLAGS_max_streams);
   options.keepalive = absl::GetFlag(FLAGS_keepalive_time).value;
@@ -371,6 +379,7 @@ log::Fields Describe(const Options& options) {
       {"max_queued_requests", options.max_queued_requests},
       {"queue_timeout", seconds(options.queue_timeout)},
       {"stall_timeout", seconds(options.stall_timeout)},
+      {"min_transfer_rate", options.min_transfer_rate},
       {"max_connections", options.max_connections},
       {"max_streams", options.max_streams},
       {"keepalive_time", seconds(options.keepalive)},

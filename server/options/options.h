@@ -29,6 +29,7 @@ struct Options {
   int64_t max_streams = 0;
   absl::Duration queue_timeout;
   absl::Duration stall_timeout;
+  int64_t min_transfer_rate = 0;  // bytes a second
   absl::Duration keepalive;
   absl::Duration max_connection_age;
   absl::Duration max_connection_age_grace;

@@ -156,6 +156,8 @@ void Connection::Note(ConnectionEnd why) {
 void Connection::Close() {
   if (std::exchange(closed_, true)) return;
   if (throttled_) shared_.counters.throttled_now.fetch_sub(1);
+  shared_.counters.backlog.fetch_sub(static_cast<int64_t>(std::exchange(charged_, 0)),
+                                     std::memory_order_relaxed);
   loop_.timers().Clear(*this);
   if (tls_ != nullptr) {
     set_.handshakes().Drop(*this);
@@ -197,6 +199,7 @@ void Connection::Look(Clock::time_point now, bool anyone_waits) {
   if (pinged_ && now - pinged_at_ > limits.keepalive / 3) return End(ConnectionEnd::kSilent);
   if (blocked_ && anyone_waits && now - moved_at_ > limits.stall)
     return End(ConnectionEnd::kStalled);
+  if (!LookAtBacklog(now)) return;
   LookAtStreams(now, anyone_waits);
   const bool asked = leaving_ == Leaving::kAnnounced || leaving_ == Leaving::kAsked;
   if (asked && stream_count_ == 0 && now - leave_at_ > kAnnounce) SayFinalGoAway();
@@ -219,11 +222,12 @@ void Connection::LookAtStreams(Clock::time_point now, bool anyone_waits) {
     Stream* const next = stream->next_;
     if (stream->waits_for_room_ && now - stream->waits_since_ > limits.queue_timeout) {
       stream->WaitedTooLong();
-    } else if (anyone_waits && stream->sending() && !stream->cut_off_ &&
-               now - stream->moved_at_ > limits.stall) {
+    } else if (stream->sending() && !stream->cut_off_ &&
+               stream->pace_.TooSlow(now, stream->all_sent_, limits.min_rate, limits.stall) &&
+               anyone_waits) {
       NoteGuard(shared_.counters, Guard::kAnswerStalled, peer_.name);
       stream->Interrupt(
-          absl::CancelledError("the client did not read its answer while others waited"));
+          absl::CancelledError("the client read its answer too slowly while others waited"));
       stream->CutOff();  // also one that was interrupted before, and could not say so
     }
     stream = next;

@@ -22,7 +22,9 @@
 #include "server/access/session.h"
 #include "server/loop/loop.h"
 #include "server/transport/frame_credit.h"
+#include "server/transport/frame_walk.h"
 #include "server/transport/handshakes.h"
+#include "server/transport/pace.h"
 #include "server/transport/peer.h"
 #include "server/transport/shared.h"
 #include "server/transport/stream.h"
@@ -108,8 +110,22 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   ssize_t ReadPieces(absl::Span<const iovec> pieces);
   void SayAtOnce(absl::string_view text);
   bool Feed(const uint8_t* data, size_t size);
+  bool FeedWatchfully(const uint8_t* data, size_t size);
+  bool FeedKept();
   void Flush();
+  void FlushSome();
   bool Pull();
+
+  // What the peer has caused and does not take: see connection_backlog.cc.
+  size_t unsent() const;
+  bool BackedUp() const;
+  void HoldBack(const uint8_t* data, size_t size);
+  void LetGo();
+  void Charge();
+  bool IsOver() const;
+  bool CountField(size_t bytes);
+  void EndForHeaders();
+  bool LookAtBacklog(loop::Clock::time_point now);
   // Whether enough is made into frames for now.
   bool full() const;
   void AddControl(const uint8_t* data, size_t size);
@@ -118,6 +134,9 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void WantFlush();
   void SetEvents();
   void Throttle();
+  // Whether anything is read from it now.
+  bool listens() const { return !throttled_ && !held_back_ && !deaf_; }
+  void ReadSoon();
   void End(ConnectionEnd why);
   void Note(ConnectionEnd why);
   void Linger();
@@ -188,6 +207,19 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   bool handling_ = false;    // its own functions are under way
   bool peer_spoke_ = false;  // its first SETTINGS are here
   bool lingers_ = false;     // everything is said; waits for the peer to close
+  size_t thrown_away_ = 0;   // bytes that came after everything was said
+  bool deaf_ = false;        // and were too many: no more are read
+
+  FrameWalk walk_;
+  loop::Clock::time_point block_began_at_;  // the header block that is not whole
+  uint64_t block_ = 0;                      // its number
+  size_t block_decoded_ = 0;                // bytes of its fields, as RFC 9113 counts them
+  bool ended_for_headers_ = false;
+  bool held_back_ = false;  // not read: too much waits to be sent
+  Pace held_pace_;          // of what it takes meanwhile
+  uint64_t written_ = 0;    // bytes, so far
+  std::string kept_;        // what had been read by then
+  size_t charged_ = 0;      // of the backlog of all connections
 
   enum class Leaving : uint8_t {
     kNo,

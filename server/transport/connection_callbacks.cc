@@ -88,6 +88,8 @@ struct Callbacks {
     // Windows are granted by Stream, as memory allows.
     nghttp2_option_set_no_auto_window_update(options, 1);
     nghttp2_option_set_no_closed_streams(options, 1);
+    // White space around a value is stripped (Head::Add) instead of refused.
+    nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(options, 1);
     // A client may cancel as much as it likes: see FrameCredit.
     constexpr uint64_t kPlenty = uint64_t{1} << 40;
     nghttp2_option_set_stream_reset_rate_limit(options, kPlenty, kPlenty);

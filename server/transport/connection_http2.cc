@@ -32,6 +32,11 @@ nghttp2_nv Field(absl::string_view name, absl::string_view value, bool lasting) 
 
 using Fields = absl::InlinedVector<nghttp2_nv, 6>;
 
+// Of a path that a client has made up, in what it is told.
+constexpr size_t kMostPath = 256;
+// Bytes of a header block that cost as much as a frame without use.
+constexpr double kBlockBytes = 1 << 10;
+
 // The fields of a status. The strings must live until they are submitted.
 class StatusFields {
  public:
@@ -74,6 +79,15 @@ bool EndsStream(const nghttp2_frame_hd& head) {
 // ---- What comes
 
 bool Connection::Feed(const uint8_t* data, size_t size) {
+  if (!ended_for_headers_) {
+    const uint64_t before = walk_.blocks() + walk_.continuations();
+    walk_.Walk(data, size);
+    // Heads of calls, blocks that are refused or skipped as well.
+    credit_.Spend(static_cast<double>(walk_.blocks() + walk_.continuations() - before));
+    if (walk_.in_block())
+      credit_.Spend(static_cast<double>(std::min(size, walk_.block_bytes())) / kBlockBytes);
+    if (walk_.block_bytes() > Head::kMaxBytes * 2) EndForHeaders();
+  }
   feeding_ = true;
   const ssize_t used = nghttp2_session_mem_recv(session_, data, size);
   feeding_ = false;
@@ -106,6 +120,10 @@ int Connection::OnBeginHeaders(const nghttp2_frame& frame) {
 
 int Connection::OnHeader(const nghttp2_frame& frame, absl::string_view name,
                          absl::string_view value) {
+  if (!CountField(name.size() + value.size() + Head::kFieldOverhead)) {
+    EndForHeaders();
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;  // and the rest of the block is not shown
+  }
   if (!IsRequest(frame)) return 0;
   if (Stream* const stream = Find(frame.hd.stream_id)) stream->head_.Add(name, value);
   return 0;
@@ -123,6 +141,11 @@ int Connection::OnBeginFrame(const nghttp2_frame_hd& head) {
       if (head.length < FrameCredit::kCrumb && !EndsStream(head)) credit_.Spend(1);
       break;
     case NGHTTP2_HEADERS:
+      break;
+    case NGHTTP2_SETTINGS:
+      // A window that changes is changed for every stream.
+      credit_.Spend(1 + static_cast<double>(head.length) / 6 *
+                            (1 + static_cast<double>(stream_count_) / 8));
       break;
     default:
       credit_.Spend(1);
@@ -176,8 +199,8 @@ void Connection::OnCall(Stream& stream) {
   if (!status.ok()) {
     // Refused, whatever it asks for.
   } else if (method < 0) {
-    status =
-        absl::UnimplementedError(absl::StrCat("this server has no method ", stream.head_.path()));
+    status = absl::UnimplementedError(absl::StrCat(
+        "this server has no method ", absl::string_view(stream.head_.path()).substr(0, kMostPath)));
   } else if (calls > shared_.limits.max_calls && !set_.MakeRoomFor(*this)) {
     status =
         errors::WithReason(absl::UnavailableError(absl::StrCat(
@@ -291,7 +314,8 @@ int Connection::OnSendData(Stream& stream, const uint8_t* frame_head, size_t len
 }
 
 int Connection::OnFrameSent(const nghttp2_frame& frame) {
-  if (frame.hd.type == NGHTTP2_GOAWAY && frame.goaway.error_code != NGHTTP2_NO_ERROR) {
+  if (frame.hd.type == NGHTTP2_GOAWAY && frame.goaway.error_code != NGHTTP2_NO_ERROR &&
+      !ended_for_headers_) {
     Note(ConnectionEnd::kProtocolError);
   }
   if (frame.hd.type != NGHTTP2_HEADERS || !EndsStream(frame.hd)) return 0;

@@ -22,8 +22,17 @@ constexpr size_t kReadAtATurn = 256 << 10;
 constexpr size_t kWriteAtATurn = 1 << 20;
 // Read at once, beyond what goes to its place.
 constexpr size_t kPlainBytes = 64 << 10;
-// Made into frames before they are written.
+// Made into frames before they are written; and of these, bytes that are in no message.
 constexpr size_t kPullBytes = 512 << 10;
+constexpr size_t kControlBytes = 32 << 10;
+// Given to HTTP/2 before its output is looked at; less when the socket takes nothing.
+constexpr size_t kFeedBytes = 4 << 10;
+constexpr size_t kFeedBytesBlocked = 512;
+// Read after everything is said: a peer that goes on is no longer listened to.
+constexpr size_t kMostThrownAway = 64 << 10;
+// What reading costs when it brings nothing of use: see FrameCredit.
+constexpr size_t kTinyRead = 64;
+constexpr double kTinyReadCost = 0.25;
 // Rests of messages that are worth a place of their own in a read.
 constexpr size_t kInPlaceFrom = 16 << 10;
 constexpr int kMostPieces = 64;
@@ -52,7 +61,7 @@ void CopyPieces(absl::Span<const iovec> pieces, size_t skipped, size_t size,
 
 void Connection::SetEvents() {
   const uint32_t wanted =
-      tls_ != nullptr ? TlsEvents() : (throttled_ ? 0U : EPOLLIN) | (blocked_ ? EPOLLOUT : 0U);
+      tls_ != nullptr ? TlsEvents() : (listens() ? EPOLLIN : 0U) | (blocked_ ? EPOLLOUT : 0U);
   if (watched_ && wanted == events_) return;
   events_ = wanted;
   if (watched_) {
@@ -75,15 +84,16 @@ void Connection::OnReady(uint32_t events) {
       SetEvents();
       Flush();
     }
-    if (!closed_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !throttled_) {
+    if (!closed_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && listens()) {
       if (ReadSome()) {
         WantFlush();
       } else {
         Close();
       }
     } else if (!closed_ && (events & (EPOLLHUP | EPOLLERR)) != 0) {
-      Close();  // a throttled one that is gone
+      Close();  // one that is gone while nobody listened
     }
+    if (!closed_) Charge();
   } catch (const std::bad_alloc&) {
     Close();  // the end of one connection, not of the process
   }
@@ -93,7 +103,8 @@ void Connection::OnReady(uint32_t events) {
 
 // False when the connection is over.
 bool Connection::ReadSome() {
-  for (size_t total = 0; total < kReadAtATurn;) {
+  for (size_t total = 0; total < kReadAtATurn && !closed_ && listens();) {
+    if (!kept_.empty() && !FeedKept()) break;
     size_t capacity = 0;
     const bool in_place = frame_stream_ != nullptr && frame_left_ != 0 &&
                           frame_stream_->Place().size() >= kInPlaceFrom;
@@ -108,6 +119,12 @@ bool Connection::ReadSome() {
       if (std::exchange(has_grants_, false)) Flush();
       if (closed_) return false;
       total += static_cast<size_t>(count);
+      credit_.SpendBytes(static_cast<size_t>(count));
+      if (static_cast<size_t>(count) < kTinyRead) credit_.Spend(kTinyReadCost);
+      if (IsOver() && (thrown_away_ += static_cast<size_t>(count)) > kMostThrownAway) {
+        deaf_ = true;
+        SetEvents();
+      }
     }
     if (tls_ != nullptr) credit_.Spend(tls_->TakeCrumbs());
     if (credit_.spent()) {
@@ -119,7 +136,37 @@ bool Connection::ReadSome() {
   if (tls_ != nullptr) {
     SetEvents();
     // The socket does not tell of what is no longer in it.
-    if (tls_->more_to_read() && !std::exchange(reader_.posted, true)) loop_.AtTurnEnd(reader_);
+    if (listens() && tls_->more_to_read() && !std::exchange(reader_.posted, true)) {
+      loop_.AtTurnEnd(reader_);
+    }
+  }
+  return true;
+}
+
+// False: the connection is over, or held back once more.
+bool Connection::FeedKept() {
+  if (held_back_) return false;
+  const std::string kept = std::exchange(kept_, std::string());
+  if (!FeedWatchfully(reinterpret_cast<const uint8_t*>(kept.data()), kept.size())) {
+    End(ConnectionEnd::kProtocolError);
+  }
+  return !closed_ && !held_back_;
+}
+
+// Gives HTTP/2 a little at a time, and sends what that has caused. What is left when the peer does not take it, is kept.
+// False when the connection is over.
+bool Connection::FeedWatchfully(const uint8_t* data, size_t size) {
+  while (size != 0 && !closed_) {
+    if (BackedUp()) Flush();
+    if (closed_) break;
+    if (BackedUp()) {
+      HoldBack(data, size);
+      break;
+    }
+    const size_t piece = std::min(size, blocked_ ? kFeedBytesBlocked : kFeedBytes);
+    if (!Feed(data, piece)) return false;
+    data += piece;
+    size -= piece;
   }
   return true;
 }
@@ -140,7 +187,7 @@ ssize_t Connection::ReadPlain(size_t& capacity) {
   capacity = kPlainBytes;
   const iovec piece{plain.data(), kPlainBytes};
   const ssize_t count = ReadPieces({&piece, 1});
-  if (count > 0 && !lingers_ && !Feed(plain.data(), static_cast<size_t>(count))) {
+  if (count > 0 && !lingers_ && !FeedWatchfully(plain.data(), static_cast<size_t>(count))) {
     End(ConnectionEnd::kProtocolError);
   }
   return count;
@@ -188,7 +235,7 @@ ssize_t Connection::ReadInPlace(size_t& capacity) {
     }
     const auto* const data = static_cast<const uint8_t*>(pieces[i].iov_base);
     if ((size != 0 && !Feed(data, size)) ||
-        (!copied.empty() && !Feed(copied.data(), copied.size()))) {
+        (!copied.empty() && !FeedWatchfully(copied.data(), copied.size()))) {
       End(ConnectionEnd::kProtocolError);
       break;
     }
@@ -216,9 +263,13 @@ void Connection::Fire() {
   credit_.Refill(loop::Clock::now(), sharers);
   throttled_ = false;
   SetEvents();
-  if (tls_ != nullptr && tls_->more_to_read() && !std::exchange(reader_.posted, true)) {
-    loop_.AtTurnEnd(reader_);
-  }
+  ReadSoon();
+}
+
+// What is no longer in the socket, and so is not told of by it.
+void Connection::ReadSoon() {
+  const bool more = !kept_.empty() || (tls_ != nullptr && tls_->more_to_read());
+  if (more && listens() && !std::exchange(reader_.posted, true)) loop_.AtTurnEnd(reader_);
 }
 
 // ---- Writing
@@ -234,6 +285,7 @@ void Connection::OnTurnEnd() {
   handling_ = true;
   try {
     Flush();
+    if (!closed_) Charge();
   } catch (const std::bad_alloc&) {
     Close();
   }
@@ -242,6 +294,11 @@ void Connection::OnTurnEnd() {
 }
 
 void Connection::Flush() {
+  FlushSome();
+  if (held_back_ && !closed_) LetGo();
+}
+
+void Connection::FlushSome() {
   if (handshaking()) return;
   for (size_t total = 0; !closed_;) {
     if (!Pull()) return End(ConnectionEnd::kProtocolError);
@@ -268,7 +325,7 @@ void Connection::Flush() {
 }
 
 bool Connection::Pull() {
-  while (queued_ < kPullBytes) {
+  while (queued_ < kPullBytes && control_.size() - control_sent_ < kControlBytes) {
     const uint8_t* data = nullptr;
     const ssize_t size = nghttp2_session_mem_send(session_, &data);
     if (size < 0) return false;
@@ -322,6 +379,7 @@ void Connection::SayAtOnce(absl::string_view text) {
 void Connection::AfterWrite(size_t bytes) {
   moved_at_ = loop_.now();
   credit_.EarnBytes(bytes);
+  written_ += bytes;
   while (bytes != 0) {
     Segment& segment = segments_.front();
     const size_t size = std::min(bytes, segment.size);
@@ -337,8 +395,12 @@ void Connection::AfterWrite(size_t bytes) {
     if (segment.size == 0) segments_.pop_front();
     if (stream != nullptr) stream->Sent(size);
   }
-  if (control_sent_ == control_.size()) {
+  // What is sent is not kept, also when there is never nothing left.
+  if (control_sent_ == control_.size() && control_.capacity() <= kControlBytes / 2) {
     control_.clear();
+    control_sent_ = 0;
+  } else if (control_sent_ == control_.size() || control_sent_ > kControlBytes / 2) {
+    control_ = control_.substr(control_sent_);
     control_sent_ = 0;
   }
 }

@@ -30,8 +30,10 @@ uint32_t Connection::TlsEvents() const {
     return tls_->wants_write() ? EPOLLOUT : EPOLLIN;
   }
   const bool writes =
-      (blocked_ && !tls_->write_wants_read()) || (!throttled_ && tls_->read_wants_write());
-  return (throttled_ ? 0U : EPOLLIN) | (writes ? EPOLLOUT : 0U);
+      (blocked_ && !tls_->write_wants_read()) || (listens() && tls_->read_wants_write());
+  // A write that waits for the peer's bytes needs them, also of one that is not listened to.
+  const bool reads = listens() || (blocked_ && tls_->write_wants_read());
+  return (reads ? EPOLLIN : 0U) | (writes ? EPOLLOUT : 0U);
 }
 
 void Connection::OnHandshakeReady() {

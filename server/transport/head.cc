@@ -2,6 +2,7 @@
 #include "server/transport/head.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -50,7 +51,7 @@ std::optional<std::chrono::nanoseconds> ParseTimeout(absl::string_view text) {
 }  // namespace
 
 bool Head::Add(absl::string_view name, absl::string_view value) {
-  bytes_ += name.size() + value.size() + 32;
+  bytes_ += name.size() + value.size() + kFieldOverhead;
   if (bytes_ > kMaxBytes) return false;
   if (name == ":path") {
     path_ = std::string(value);
@@ -65,9 +66,18 @@ bool Head::Add(absl::string_view name, absl::string_view value) {
   } else if (name == "grpc-timeout") {
     timeout_ = ParseTimeout(value);
     bad_timeout_ = !timeout_.has_value();
-  } else if (name == "authorization") {
-    // Of two none is right.
-    authorization_.append(authorization_.empty() ? "" : ", ").append(value.data(), value.size());
+  } else {
+    // White space around metadata is no part of it (gRPC over HTTP/2, "ASCII-Value").
+    AddMetadata(name, absl::StripAsciiWhitespace(value));
+  }
+  return true;
+}
+
+void Head::AddMetadata(absl::string_view name, absl::string_view value) {
+  if (name == "authorization") {
+    // Of two none is right, be one of them empty.
+    if (std::exchange(has_authorization_, true)) authorization_.append(", ");
+    authorization_.append(value.data(), value.size());
   } else if (name == "grpc-encoding") {
     encoding_ = value == "identity" ? "" : std::string(value.substr(0, 64));
   } else if (name == "x-request-id") {
@@ -79,7 +89,6 @@ bool Head::Add(absl::string_view name, absl::string_view value) {
   } else if (name == "quantd-timing") {
     wants_timing_ = value == "1";
   }
-  return true;
 }
 
 absl::Status Head::Check() const {

@@ -22,6 +22,7 @@ class Head {
  public:
   // Most bytes of names and values together, 32 for each header, as RFC 9113 counts them.
   static constexpr size_t kMaxBytes = 16 << 10;
+  static constexpr size_t kFieldOverhead = 32;
   static constexpr size_t kMostRequestId = 128;
 
   // Takes a header. False when they are too many: then the rest need not come.
@@ -47,6 +48,8 @@ class Head {
   std::optional<std::chrono::nanoseconds> timeout() const { return timeout_; }
 
  private:
+  void AddMetadata(absl::string_view name, absl::string_view value);
+
   size_t bytes_ = 0;
   bool is_post_ = false;
   bool is_grpc_ = false;
@@ -58,6 +61,7 @@ class Head {
   std::string request_id_;
   std::optional<trace::Context> trace_;
   bool has_trace_parent_ = false;
+  bool has_authorization_ = false;
   bool wants_timing_ = false;
 };
 

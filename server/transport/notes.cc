@@ -27,6 +27,8 @@ Kind& KindOf(ConnectionEnd why) {
       {Repeated(Level::kWarn, "connection ended"), "stalled"},
       {Repeated(Level::kDebug, "connection ended"), "age"},
       {Repeated(Level::kDebug, "connection ended"), "tls"},  // see NoteRefusedHandshake
+      {Repeated(Level::kWarn, "connection ended"), "unread"},
+      {Repeated(Level::kWarn, "connection ended"), "headers"},
   }};
   return kinds[static_cast<size_t>(why)];
 }

@@ -51,6 +51,8 @@ struct Limits {
   uint32_t max_streams = 100;
   int64_t max_calls = 4096;
   int64_t max_connections = 1024;
+  // Of what all connections cause and do not read. Over it, one that has much of it ends.
+  int64_t max_backlog = 16 << 20;
   // A connection from which nothing has come for so long is asked whether it still lives, and
   // closed when it has not answered after a third of that.
   std::chrono::seconds keepalive{60};
@@ -59,6 +61,8 @@ struct Limits {
   std::chrono::seconds max_connection_age_grace{30};
   // An answer that does not move for so long is given up while others wait.
   std::chrono::milliseconds stall{5'000};
+  // Nor one that moves by fewer bytes a second than that, over as long.
+  uint64_t min_rate = 64 << 10;
   // A message waits for room no longer than that.
   std::chrono::milliseconds queue_timeout{30'000};
 };
@@ -72,8 +76,10 @@ enum class ConnectionEnd : uint8_t {
   kStalled,        // did not read while others waited
   kAge,            // --max_connection_age
   kTls,            // its TLS handshake came to nothing
+  kUnread,         // did not read what its own frames had caused
+  kHeaders,        // a header block far over the limit, or one that did not end
 };
-inline constexpr size_t kConnectionEnds = 7;
+inline constexpr size_t kConnectionEnds = 9;
 
 // What is done against a peer that takes more than its share.
 enum class Guard : uint8_t {
@@ -95,6 +101,8 @@ struct Counters {
   std::array<std::atomic<uint64_t>, kGuards> guards{};
   std::atomic<int64_t> calls{0};  // now
   std::atomic<int64_t> throttled_now{0};
+  // Bytes of what connections have caused and do not take, and of what was read and waits for that.
+  std::atomic<int64_t> backlog{0};
   std::array<std::atomic<uint64_t>, access::kRefusals> refused_handshakes{};
 
   void CountEnd(ConnectionEnd why) {

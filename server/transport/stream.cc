@@ -90,7 +90,7 @@ void Stream::Write(memory::Piece message, loop::Event& written) {
     next_out_ = std::move(message);
   } else {
     out_ = std::move(message);
-    moved_at_ = loop_.now();
+    pace_.Start(loop_.now(), all_sent_);
     connection_->Send(*this);
   }
   if (small && next_out_.begin == nullptr) {
@@ -127,7 +127,7 @@ void Stream::Finish(const errors::CallStatus& status, loop::Event& finished) {
 
 void Stream::Sent(size_t bytes) {
   sent_ += bytes;
-  moved_at_ = loop_.now();
+  all_sent_ += bytes;
   if (sent_ == out_.size) {
     // A batch's writes have completed long ago; next_out_'s has not begun.
     const bool of_message = batch_sent_.empty();

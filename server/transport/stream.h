@@ -30,6 +30,7 @@
 #include "server/loop/timers.h"
 #include "server/memory/buffer.h"
 #include "server/transport/head.h"
+#include "server/transport/pace.h"
 
 namespace quantd::transport {
 
@@ -199,9 +200,10 @@ class Stream final : private admission::Upload, private loop::Timer {
   std::string batch_;       // small messages, with their prefixes
   std::string batch_sent_;  // what out_ is in, when it was a batch
   memory::Piece next_out_;
-  size_t pulled_ = 0;  // bytes that frames were made of, gRPC's prefix included
-  size_t sent_ = 0;    // of these, bytes that the kernel has
-  loop::Clock::time_point moved_at_;
+  size_t pulled_ = 0;      // bytes that frames were made of, gRPC's prefix included
+  size_t sent_ = 0;        // of these, bytes that the kernel has
+  Pace pace_;              // of these
+  uint64_t all_sent_ = 0;  // of all messages, for it
   loop::Event* written_ = nullptr;
   errors::CallStatus finish_;
   loop::Event* finished_ = nullptr;

@@ -1,0 +1,108 @@
+// What a peer has caused and does not take: answers, refusals, resets and acknowledgements that wait for its socket, header
+// blocks that do not end, bytes that were read before. All of it is counted here, whatever frame caused it, and bounded:
+// - a connection over its bound is not read until it has taken half of that, and is closed when it takes too long;
+// - when all connections together are over theirs, those with much of it are closed at once.
+// See connection.h.
+#include <algorithm>
+#include <utility>
+
+#include "server/transport/connection.h"
+#include "server/transport/head.h"
+
+namespace quantd::transport {
+namespace {
+
+using loop::Clock;
+
+// Bytes that wait, but for those of messages, which are under permits.
+constexpr size_t kMostUnsent = 64 << 10;
+// A frame that nghttp2 has in its queue: the struct and a few header fields.
+constexpr size_t kItemBytes = 512;
+// A header block, in bytes on the wire and decoded. What is over Head::kMaxBytes and below this is answered.
+constexpr size_t kMostBlockBytes = 2 * Head::kMaxBytes;
+constexpr std::chrono::seconds kMostBlockTime{10};
+// Of one connection, when all together have too much.
+constexpr size_t kFairBacklog = 8 << 10;
+
+}  // namespace
+
+size_t Connection::unsent() const {
+  if (session_ == nullptr) return 0;
+  return control_.size() - control_sent_ +
+         nghttp2_session_get_outbound_queue_size(session_) * kItemBytes;
+}
+
+// Calls that the peer has reset, but of which frames wait, are not in HTTP/2's count of streams.
+bool Connection::BackedUp() const {
+  return unsent() > kMostUnsent || stream_count_ > 2 * size_t{shared_.limits.max_streams};
+}
+
+void Connection::HoldBack(const uint8_t* data, size_t size) {
+  if (!std::exchange(held_back_, true)) held_pace_.Start(loop_.now(), written_);
+  kept_.assign(reinterpret_cast<const char*>(data), size);
+  SetEvents();
+}
+
+// Reads on, when enough has been taken.
+void Connection::LetGo() {
+  if (unsent() > kMostUnsent / 2 || stream_count_ > 2 * size_t{shared_.limits.max_streams}) return;
+  held_back_ = false;
+  SetEvents();
+  ReadSoon();
+}
+
+// Whether nothing that comes is of use any more.
+bool Connection::IsOver() const {
+  return lingers_ || (session_ != nullptr && nghttp2_session_want_read(session_) == 0);
+}
+
+// Told of every header field: false when the connection shall end.
+bool Connection::CountField(size_t bytes) {
+  if (walk_.blocks() != std::exchange(block_, walk_.blocks())) block_decoded_ = 0;
+  block_decoded_ += bytes;
+  credit_.SpendFields(bytes);
+  return block_decoded_ <= kMostBlockBytes;
+}
+
+// Ends it in HTTP/2's words, once: nothing that it sends is looked at any more.
+void Connection::EndForHeaders() {
+  if (std::exchange(ended_for_headers_, true)) return;
+  Note(ConnectionEnd::kHeaders);
+  nghttp2_session_terminate_session(session_, NGHTTP2_ENHANCE_YOUR_CALM);
+  WantFlush();
+}
+
+void Connection::Charge() {
+  const bool any = held_back_ || blocked_ || walk_.in_block() || charged_ != 0;
+  if (!any) return;
+  // Decoded, a block may take twice its bytes.
+  const size_t bytes =
+      held_back_ || blocked_ || walk_.in_block()
+          ? unsent() + kept_.size() + (walk_.in_block() ? 2 * walk_.block_bytes() : 0)
+          : 0;
+  const auto grown = static_cast<int64_t>(bytes) - static_cast<int64_t>(charged_);
+  if (grown == 0) return;
+  charged_ = bytes;
+  const int64_t all = shared_.counters.backlog.fetch_add(grown, std::memory_order_relaxed) + grown;
+  if (grown > 0 && all > shared_.limits.max_backlog && bytes > kFairBacklog) {
+    End(ConnectionEnd::kUnread);
+  }
+}
+
+// False: the connection may be gone.
+bool Connection::LookAtBacklog(Clock::time_point now) {
+  const Limits& limits = shared_.limits;
+  if (held_back_ && held_pace_.TooSlow(now, written_, limits.min_rate, limits.stall)) {
+    End(ConnectionEnd::kUnread);
+    return false;
+  }
+  if (!walk_.in_block()) {
+    block_began_at_ = now;
+  } else if (now - block_began_at_ > kMostBlockTime) {
+    End(ConnectionEnd::kHeaders);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace quantd::transport

@@ -1,0 +1,37 @@
+// Whether something moves as fast as it has to: bytes in a window of time, one window after the other.
+#ifndef QUANTD_SERVER_TRANSPORT_PACE_H_
+#define QUANTD_SERVER_TRANSPORT_PACE_H_
+
+#include <chrono>
+#include <cstdint>
+
+namespace quantd::transport {
+
+class Pace {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // It moves from now on; `bytes` of it have moved so far.
+  void Start(Clock::time_point now, uint64_t bytes) {
+    since_ = now;
+    bytes_ = bytes;
+  }
+  // Whether fewer than `rate` bytes a second have moved in the last whole window. `bytes`: all that have moved so far.
+  bool TooSlow(Clock::time_point now, uint64_t bytes, uint64_t rate,
+               std::chrono::milliseconds window) {
+    if (now - since_ < window) return false;
+    const double seconds = std::chrono::duration<double>(now - since_).count();
+    const bool slow = static_cast<double>(bytes - bytes_) < seconds * static_cast<double>(rate) ||
+                      bytes == bytes_;
+    Start(now, bytes);
+    return slow;
+  }
+
+ private:
+  Clock::time_point since_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace quantd::transport
+
+#endif  // QUANTD_SERVER_TRANSPORT_PACE_H_
