@@ -58,7 +58,6 @@ bool Connection::IsOver() const {
 
 // Told of every header field: false when the connection shall end.
 bool Connection::CountField(size_t bytes) {
-  if (walk_.blocks() != std::exchange(block_, walk_.blocks())) block_decoded_ = 0;
   block_decoded_ += bytes;
   credit_.SpendFields(bytes);
   return block_decoded_ <= kMostBlockBytes;

@@ -106,6 +106,7 @@ Stream* Connection::Find(int32_t id) const {
 }
 
 int Connection::OnBeginHeaders(const nghttp2_frame& frame) {
+  block_decoded_ = 0;
   if (!IsRequest(frame)) return 0;
   auto* const stream = new Stream(*this, frame.hd.stream_id);
   nghttp2_session_set_stream_user_data(session_, frame.hd.stream_id, stream);
