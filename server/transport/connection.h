@@ -212,6 +212,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
 
   FrameWalk walk_;
   loop::Clock::time_point block_began_at_;  // the header block that is not whole
+  uint64_t block_ = 0;                      // its number
   size_t block_decoded_ = 0;                // bytes of its fields, as RFC 9113 counts them
   bool ended_for_headers_ = false;
   bool held_back_ = false;  // not read: too much waits to be sent

@@ -95,7 +95,9 @@ bool Connection::LookAtBacklog(Clock::time_point now) {
     End(ConnectionEnd::kUnread);
     return false;
   }
-  if (!walk_.in_block()) {
+  // The same block as at the last look, while it was read.
+  const bool same = walk_.blocks() == std::exchange(block_, walk_.blocks());
+  if (!walk_.in_block() || !same || !listens()) {
     block_began_at_ = now;
   } else if (now - block_began_at_ > kMostBlockTime) {
     End(ConnectionEnd::kHeaders);
