@@ -60,7 +60,8 @@ struct Server::Components {
         executors(policy.cores),
         cores(policy.cores),
         admission({o.memory.requests, o.max_inflight_requests, o.max_queued_requests}),
-        receiving(o.memory.receiving, o.memory.window, o.max_queued_requests),
+        receiving(o.memory.receiving, o.memory.window, o.max_queued_requests,
+                  static_cast<uint64_t>(o.min_transfer_rate)),
         metrics({QUANTD_VERSION, std::string(CurrentTarget()), Http2Version()},
                 [this] { return Read(); }),
         backend{calls,
@@ -215,6 +216,7 @@ void Server::Components::AddRoutes() {
   router.Add("/grpc.health.v1.Health/Watch", [this](transport::Stream& stream) {
     services::Health::ServeWatch(calls, health, stream);
   });
+  router.Watch("/grpc.health.v1.Health/Watch");
   // Who asks whether a server is well has no token: kubelets, load balancers, clients that choose.
   for (const char* method : {"Check", "Watch"}) {
     router.Open(absl::StrCat("/grpc.health.v1.Health/", method));

@@ -20,6 +20,7 @@ transport::Limits TransportLimits(const Options& options) {
   if (options.memory.limited_by_receiving) limits.message_flag = "--receive_budget_bytes";
   limits.max_streams = static_cast<uint32_t>(options.max_streams);
   limits.max_calls = options.max_calls();
+  limits.max_watches = options.max_connections + 256;
   limits.max_connections = options.max_connections;
   limits.keepalive = ToSeconds(options.keepalive);
   limits.max_connection_age = ToSeconds(options.max_connection_age);

@@ -53,7 +53,8 @@ Admission::Admission(const Limits& limits)
     : limits_(limits),
       large_bytes_(LargeBytes(limits.memory_budget_bytes)),
       large_requests_(
-          std::max<int64_t>(limits.max_inflight_requests - limits.max_inflight_requests / 4, 1)) {}
+          std::max<int64_t>(limits.max_inflight_requests - limits.max_inflight_requests / 4, 1)),
+      queue_shares_(static_cast<uint64_t>(limits.max_queued_requests)) {}
 
 bool Admission::Fits(Lane lane, uint64_t bytes) const {
   if (requests_[kSmall] + requests_[kLarge] >= limits_.max_inflight_requests) return false;
@@ -128,9 +129,15 @@ absl::StatusOr<bool> Admission::Request(const Wish& wish, Waiting& waiting, Perm
                      " requests with ", all_bytes(), " bytes are being worked on and ", queued,
                      " wait (--max_queued_requests); try again later"));
   }
+  if (!queue_shares_.Within(wish.peer, 1)) {
+    return absl::UnavailableError(absl::StrCat(
+        "the server is busy: ", queue_shares_.Of(wish.peer), " requests of this client wait, and ",
+        limits_.max_queued_requests, " may wait in all (--max_queued_requests); try again later"));
+  }
   if (queued == 0) crowded_since_ = loop::Clock::now();
   waiting.wish_ = wish;
   waiting.permit_ = &permit;
+  queue_shares_.Take(wish.peer, 1);
   queues_[lane].Push(waiting, wish.peer, wish.bytes);
   return false;
 }
@@ -140,6 +147,7 @@ bool Admission::Cancel(Waiting& waiting) {
     const std::lock_guard lock(mutex_);
     if (!waiting.queued()) return false;
     queues_[LaneOf(waiting.wish_.bytes)].Remove(waiting, false);
+    queue_shares_.Give(waiting.wish_.peer, 1);
     GrantWaiting();  // the one behind it may be smaller
   }
   waiting.wish_.loop->Complete(*waiting.wish_.granted, false);
@@ -165,6 +173,7 @@ void Admission::GrantWaiting() {
       auto& next = static_cast<Waiting&>(*first);
       if (!Fits(lane, next.wish_.bytes)) break;
       queues_[lane].Remove(next, true);
+      queue_shares_.Give(next.wish_.peer, 1);
       Take(next.wish_.bytes, *next.permit_);
       next.wish_.loop->Complete(*next.wish_.granted, true);
     }

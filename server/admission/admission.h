@@ -15,8 +15,8 @@
 //
 // Small requests have a queue of their own and a part of the memory that large ones leave alone, so
 // that they never wait behind large ones. In each queue peers take turns (loop/fair_queue.h), and a
-// peer's own are first come, first served. The queues are bounded: what does not fit is refused at
-// once, so that a client can go elsewhere.
+// peer's own are first come, first served. The queues are bounded, and their last quarter is never
+// one peer's: what does not fit is refused at once, so that a client can go elsewhere.
 #ifndef QUANTD_SERVER_ADMISSION_ADMISSION_H_
 #define QUANTD_SERVER_ADMISSION_ADMISSION_H_
 
@@ -28,6 +28,7 @@
 #include "server/loop/event.h"
 #include "server/loop/fair_queue.h"
 #include "server/loop/loop.h"
+#include "server/loop/peer_share.h"
 
 namespace quantd::admission {
 
@@ -133,6 +134,7 @@ class Admission {
   uint64_t held_bytes_ = 0;
   uint64_t holds_refused_ = 0;
   loop::Clock::time_point crowded_since_;
+  loop::PeerShares queue_shares_;  // of the places in both queues
 };
 
 }  // namespace quantd::admission

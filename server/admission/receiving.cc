@@ -9,8 +9,6 @@
 namespace quantd::admission {
 namespace {
 
-// Less than this in kPatience is no movement.
-constexpr uint64_t kMoved = 16 << 10;
 constexpr std::chrono::milliseconds kPatience{500};
 
 uint64_t Footprint(uint64_t bytes) { return memory::Pool::Footprint(bytes); }
@@ -32,11 +30,40 @@ void Upload::Run() {
 }
 
 // First windows have an eighth, but a thousand of them are enough.
-Receiving::Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting)
+Receiving::Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting, uint64_t min_rate)
     : window_(window),
       max_waiting_(max_waiting),
       first_budget_(std::clamp(budget_bytes / 8, window, 1024 * window)),
-      large_budget_(budget_bytes - first_budget_) {}
+      large_budget_(budget_bytes - first_budget_),
+      min_rate_(min_rate),
+      first_shares_(first_budget_),
+      large_shares_(large_budget_),
+      waiting_shares_(static_cast<uint64_t>(max_waiting)) {}
+
+// How much of either kind is set aside for it.
+void Receiving::SetFirst(Upload& upload, uint64_t bytes) {
+  first_held_ += bytes - upload.held_first_;
+  first_shares_.Take(upload.peer_, bytes);
+  first_shares_.Give(upload.peer_, std::exchange(upload.held_first_, bytes));
+}
+void Receiving::SetLarge(Upload& upload, uint64_t bytes) {
+  large_held_ += bytes - upload.held_;
+  large_shares_.Take(upload.peer_, bytes);
+  large_shares_.Give(upload.peer_, std::exchange(upload.held_, bytes));
+}
+
+// Whether its peer may have memory for all of it. What it holds already is its peer's.
+bool Receiving::WithinShare(const Upload& upload) const {
+  const uint64_t wanted = std::min(Footprint(upload.total_), large_budget_);
+  return large_shares_.Of(upload.peer_) == upload.held_ ||
+         large_shares_.Within(upload.peer_, wanted - std::min(upload.held_, wanted));
+}
+
+// Who is next, of peers that have not had their share.
+Upload* Receiving::Next() const {
+  return static_cast<Upload*>(queue_.FirstOf(
+      [this](loop::FairQueue::Entry& entry) { return WithinShare(static_cast<Upload&>(entry)); }));
+}
 
 void Receiving::Tell(Upload& upload) {
   if (std::exchange(upload.posted_, true)) return;
@@ -52,15 +79,18 @@ Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer,
   upload.granted_ = std::min(total, window_);
   upload.given_up_ = false;
   upload.received_.store(0, std::memory_order_relaxed);
-  if (total > window_ && queue_.empty() && large_held_ + total <= large_budget_ / 2 &&
+  if (total > window_ && Next() == nullptr && large_held_ + total <= large_budget_ / 2 &&
       Reserve(upload)) {
     upload.holds_ = true;
     return Begun::kReserved;
   }
-  const bool crowded = total > window_ && static_cast<int64_t>(queue_.size()) >= max_waiting_;
-  if (crowded || first_held_ + upload.granted_ > first_budget_) return Begun::kRefused;
-  upload.held_first_ = upload.granted_;
-  first_held_ += upload.held_first_;
+  const bool crowded = total > window_ && (static_cast<int64_t>(queue_.size()) >= max_waiting_ ||
+                                           !waiting_shares_.Within(peer, 1));
+  if (crowded || first_held_ + upload.granted_ > first_budget_ ||
+      !first_shares_.Within(peer, upload.granted_)) {
+    return Begun::kRefused;
+  }
+  SetFirst(upload, upload.granted_);
   upload.state_ = Upload::State::kFirst;
   upload.holds_ = true;
   return Begun::kFirst;
@@ -69,10 +99,9 @@ Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer,
 // Sets aside all of it, if there is room.
 bool Receiving::Reserve(Upload& upload) {
   const uint64_t wanted = std::min(Footprint(upload.total_), large_budget_);
-  if (large_held_ - upload.held_ + wanted > large_budget_) return false;
-  large_held_ += wanted - upload.held_;
-  upload.held_ = wanted;
-  first_held_ -= std::exchange(upload.held_first_, 0);
+  if (large_held_ - upload.held_ + wanted > large_budget_ || !WithinShare(upload)) return false;
+  SetLarge(upload, wanted);
+  SetFirst(upload, 0);
   if (upload.state_ == Upload::State::kNone || upload.state_ == Upload::State::kFirst) {
     upload.place_ = large_.insert(large_.end(), &upload);
   }
@@ -88,11 +117,12 @@ Receiving::Room Receiving::Extend(Upload& upload, uint64_t received) {
   using State = Upload::State;
   if (upload.total_ > upload.granted_ || upload.state_ == State::kReserved) {
     if (upload.state_ == State::kFirst || upload.state_ == State::kStopped) {
-      if (!queue_.empty() || !Reserve(upload)) {
+      if (Next() != nullptr || !Reserve(upload)) {
         if (upload.state_ == State::kFirst) upload.place_ = large_.insert(large_.end(), &upload);
         upload.state_ = State::kWaiting;
         upload.moved_at_ = loop::Clock::now();
         queue_.Push(upload, upload.peer_, upload.total_);
+        waiting_shares_.Take(upload.peer_, 1);
       }
     }
     if (upload.state_ == State::kReserved) {
@@ -103,27 +133,32 @@ Receiving::Room Receiving::Extend(Upload& upload, uint64_t received) {
   return {upload.granted_, upload.state_ == State::kReserved};
 }
 
-bool Receiving::TakeFirst(uint64_t bytes) {
+bool Receiving::TakeFirst(uint64_t bytes, uint64_t peer) {
   const std::lock_guard lock(mutex_);
-  if (first_held_ + bytes > first_budget_) return false;
+  if (first_held_ + bytes > first_budget_ || !first_shares_.Within(peer, bytes)) return false;
   first_held_ += bytes;
+  first_shares_.Take(peer, bytes);
   return true;
 }
 
-void Receiving::GiveFirst(uint64_t bytes) {
+void Receiving::GiveFirst(uint64_t bytes, uint64_t peer) {
   if (bytes == 0) return;
   const std::lock_guard lock(mutex_);
   first_held_ -= bytes;
+  first_shares_.Give(peer, bytes);
 }
 
 void Receiving::Release(Upload& upload) {
   using State = Upload::State;
   if (!std::exchange(upload.holds_, false)) return;
   const std::lock_guard lock(mutex_);
-  if (upload.queued()) queue_.Remove(upload, false);
+  if (upload.queued()) {
+    queue_.Remove(upload, false);
+    waiting_shares_.Give(upload.peer_, 1);
+  }
   if (upload.state_ != State::kFirst) large_.erase(upload.place_);
-  first_held_ -= std::exchange(upload.held_first_, 0);
-  large_held_ -= std::exchange(upload.held_, 0);
+  SetFirst(upload, 0);
+  SetLarge(upload, 0);
   upload.state_ = State::kNone;
   GrantWaiting();
 }
@@ -136,11 +171,11 @@ bool Receiving::Told(const Upload& upload) const {
 // Whether somebody can go on who could not.
 bool Receiving::GrantWaiting() {
   bool any = false;
-  while (loop::FairQueue::Entry* const first = queue_.First()) {
-    auto& upload = static_cast<Upload&>(*first);
-    if (!Reserve(upload)) break;
-    queue_.Remove(upload, true);
-    Tell(upload);
+  while (Upload* const upload = Next()) {
+    if (!Reserve(*upload)) break;
+    queue_.Remove(*upload, true);
+    waiting_shares_.Give(upload->peer_, 1);
+    Tell(*upload);
     any = true;
   }
   return any;
@@ -150,16 +185,16 @@ bool Receiving::GrantWaiting() {
 void Receiving::Stop(Upload& upload) {
   upload.state_ = Upload::State::kStopped;
   const uint64_t kept = std::min(upload.held_, Footprint(upload.granted_));
-  large_held_ -= upload.held_ - kept;
-  upload.held_ = kept;
+  SetLarge(upload, kept);
 }
 
 void Receiving::GiveUpOne() {
   Upload* longest = nullptr;
+  const Upload* const next = Next();
   for (Upload* upload : large_) {
     if (upload->given_up_) return;  // its memory is on its way back
     const bool stands = upload->state_ == Upload::State::kStopped ||
-                        (upload->state_ == Upload::State::kWaiting && upload != queue_.First());
+                        (upload->state_ == Upload::State::kWaiting && upload != next);
     if (!stands || upload->held_ == 0) continue;
     if (longest == nullptr || upload->moved_at_ < longest->moved_at_) longest = upload;
   }
@@ -180,7 +215,7 @@ void Receiving::Look(loop::Clock::time_point now) {
       continue;
     }
     if (upload->state_ != Upload::State::kReserved) continue;
-    if (received - upload->seen_ >= kMoved) {
+    if (received - upload->seen_ >= std::max<uint64_t>(min_rate_ / 2, 1)) {
       upload->seen_ = received;
       upload->moved_at_ = now;
     } else if (now - upload->moved_at_ > kPatience) {

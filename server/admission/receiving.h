@@ -22,6 +22,7 @@
 
 #include "server/loop/fair_queue.h"
 #include "server/loop/loop.h"
+#include "server/loop/peer_share.h"
 #include "server/loop/posted.h"
 
 namespace quantd::admission {
@@ -80,7 +81,10 @@ class Receiving {
 
   // `window`: the most that a stream may send unasked. When `max_waiting` wait for room, no other
   // large message is let in. REQUIRES: budget_bytes >= 2 * window.
-  Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting);
+  // Of first windows, and of the rest, the last quarter is never one peer's. While others wait, an
+  // upload has to move at `min_rate` bytes a second, else it asks for no more.
+  Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting,
+            uint64_t min_rate = 32 << 10);
 
   // The largest message that can be let in.
   uint64_t largest() const { return large_budget_; }
@@ -117,8 +121,8 @@ class Receiving {
   bool Told(const Upload& upload) const;
 
   // Sets memory aside for bytes that came early, of what first windows have. False: there is none.
-  bool TakeFirst(uint64_t bytes);
-  void GiveFirst(uint64_t bytes);
+  bool TakeFirst(uint64_t bytes, uint64_t peer);
+  void GiveFirst(uint64_t bytes, uint64_t peer);
 
   // Looks at who does not move. Call it a few times a second.
   void Look(loop::Clock::time_point now);
@@ -131,6 +135,10 @@ class Receiving {
   friend class Upload;
   // REQUIRES for all of these: mutex_ held.
   bool Reserve(Upload& upload);
+  bool WithinShare(const Upload& upload) const;
+  Upload* Next() const;
+  void SetFirst(Upload& upload, uint64_t bytes);
+  void SetLarge(Upload& upload, uint64_t bytes);
   bool GrantWaiting();
   void Stop(Upload& upload);
   void GiveUpOne();
@@ -140,12 +148,16 @@ class Receiving {
   const int64_t max_waiting_;
   const uint64_t first_budget_;
   const uint64_t large_budget_;
+  const uint64_t min_rate_;
   mutable std::mutex mutex_;
   loop::FairQueue queue_;
   std::list<Upload*> large_;  // all that are or were reserved
   uint64_t first_held_ = 0;
   uint64_t large_held_ = 0;
   uint64_t given_up_ = 0;
+  loop::PeerShares first_shares_;
+  loop::PeerShares large_shares_;
+  loop::PeerShares waiting_shares_;  // of the places in the queue
 };
 
 }  // namespace quantd::admission

@@ -75,6 +75,15 @@ class FairQueue {
   // The next one, nullptr when there is none. It stays in the queue.
   Entry* First() const { return order_.empty() ? nullptr : (*order_.begin())->first; }
 
+  // The next one of a peer that may have it: `may(entry)` is asked of each peer's first.
+  template <typename May>
+  Entry* FirstOf(May may) const {
+    for (const Line* line : order_) {
+      if (may(*line->first)) return line->first;
+    }
+    return nullptr;
+  }
+
   // Takes an entry out; `served`: it got what it waited for, so its peer's clock goes on.
   void Remove(Entry& entry, bool served) {
     Line& line = *std::exchange(entry.line_, nullptr);

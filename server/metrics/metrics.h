@@ -30,7 +30,7 @@ struct Rejection {
   absl::string_view reason;
   absl::string_view label;
 };
-inline constexpr std::array<Rejection, 10> kRejections = {{
+inline constexpr std::array<Rejection, 11> kRejections = {{
     {"QUEUE_FULL", "queue_full"},
     {"QUEUE_TIMEOUT", "queue_timeout"},
     {"OVER_MEMORY_BUDGET", "over_budget"},
@@ -38,6 +38,7 @@ inline constexpr std::array<Rejection, 10> kRejections = {{
     {"MESSAGE_TOO_LARGE", "message_too_large"},
     {"ANSWER_TOO_LARGE", "answer_too_large"},
     {"TOO_MANY_CALLS", "too_many_calls"},
+    {"PEER_SHARE", "peer_share"},
     {"UPLOAD_STALLED", "upload_stalled"},
     {"DRAINING", "draining"},
     {"UNAUTHENTICATED", "unauthenticated"},

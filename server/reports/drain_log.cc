@@ -10,7 +10,7 @@ DrainLog::DrainLog(const transport::Counters& counters, metrics::Metrics& metric
     : counters_(counters),
       metrics_(metrics),
       connections_(counters.connections),
-      calls_(counters.calls),
+      calls_(counters.calls + counters.watches),
       handled_(Handled()) {}
 
 void DrainLog::Write() const {
@@ -18,7 +18,7 @@ void DrainLog::Write() const {
   log::Info("drained", {{"connections", connections_},
                         {"calls", calls_},
                         {"calls_finished", Handled() - handled_},
-                        {"calls_cut", counters_.calls.load()},
+                        {"calls_cut", counters_.calls + counters_.watches},
                         {"seconds", time.count()}});
 }
 

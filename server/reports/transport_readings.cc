@@ -9,7 +9,7 @@ void ReadCounters(const transport::Counters& counters, metrics::Readings& now) {
   const auto relaxed = [](const auto& value) {
     return static_cast<double>(value.load(std::memory_order_relaxed));
   };
-  now.calls = relaxed(counters.calls);
+  now.calls = relaxed(counters.calls) + relaxed(counters.watches);
   now.connections = relaxed(counters.connections);
   now.connections_accepted = relaxed(counters.accepted);
   static_assert(transport::kConnectionEnds == metrics::kConnectionEnds.size());

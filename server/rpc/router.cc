@@ -19,7 +19,7 @@ constexpr size_t kMostPath = 128;
 
 void Router::Add(const std::string& path, Start start, std::optional<wire::Method> method) {
   numbers_[path] = static_cast<int>(routes_.size());
-  routes_.push_back({std::move(start), method, true});
+  routes_.push_back({std::move(start), method});
 }
 
 std::vector<std::string> Router::Services() const {

@@ -29,6 +29,8 @@ class Router final : public transport::Service {
   void Add(const std::string& path, Start start, std::optional<wire::Method> method = std::nullopt);
   // Calls of this one need no token. REQUIRES: added.
   void Open(const std::string& path) { routes_[numbers_.at(path)].needs_token = false; }
+  // Calls of this one only wait for news. REQUIRES: added.
+  void Watch(const std::string& path) { routes_[numbers_.at(path)].watches = true; }
   // The services that have a method, in the order of their names.
   std::vector<std::string> Services() const;
 
@@ -38,6 +40,7 @@ class Router final : public transport::Service {
   errors::CallStatus Refuse(const transport::Stream& stream, int method,
                             const absl::Status& status) const override;
   absl::Status Authorize(int method, absl::string_view authorization) const override;
+  bool Watches(int method) const override { return routes_[static_cast<size_t>(method)].watches; }
   bool AnyoneWaits() const override { return admission_.anyone_waits(); }
 
  private:
@@ -45,6 +48,7 @@ class Router final : public transport::Service {
     Start start;
     std::optional<wire::Method> method;
     bool needs_token = true;
+    bool watches = false;
   };
   metrics::Metrics& metrics_;
   const admission::Admission& admission_;

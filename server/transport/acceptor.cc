@@ -109,6 +109,7 @@ bool Acceptor::AcceptOne() {
     close(fd);
     return true;
   }
+  peer.account = outcome.account;
   shared.counters.accepted.fetch_add(1, std::memory_order_relaxed);
   set.Expect();
   const bool secure = shared.certificates != nullptr && !listener_.is_unix();

@@ -36,6 +36,7 @@ Connection::Connection(ConnectionSet& set, int fd, const Peer& peer)
       loop_(set.loop()),
       fd_(fd),
       peer_(peer),
+      account_(peer.account != nullptr ? peer.account : std::make_shared<PeerAccount>()),
       peer_name_(std::make_shared<const std::string>(peer_.name)),
       opened_at_(loop_.now()),
       heard_at_(opened_at_),

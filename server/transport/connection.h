@@ -163,6 +163,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   int OnFrameSent(const nghttp2_frame& frame);
   void OnStreamClosed(int32_t id);
   void OnCall(Stream& stream);
+  absl::Status FindPlace(Stream& stream, bool watches);
   void Refuse(Stream& stream, const errors::CallStatus& status);
   void RefuseHttp(Stream& stream, int http_status);
   void Abandon(Stream& stream);
@@ -180,6 +181,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   loop::Loop& loop_;
   const int fd_;
   const Peer peer_;
+  const std::shared_ptr<PeerAccount> account_;
   const std::shared_ptr<const std::string> peer_name_;
   std::unique_ptr<access::Session> tls_;  // null: plain
   nghttp2_session* session_ = nullptr;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/errors/reason.h"
+#include "server/loop/peer_share.h"
 #include "server/transport/connection.h"
 #include "server/transport/connection_set.h"
 #include "server/transport/header_encoding.h"
@@ -116,6 +117,7 @@ int Connection::OnBeginHeaders(const nghttp2_frame& frame) {
   ++stream_count_;
   ++waiting_calls_;
   shared_.counters.calls.fetch_add(1, std::memory_order_relaxed);
+  account_->calls.fetch_add(1, std::memory_order_relaxed);
   return 0;
 }
 
@@ -196,21 +198,45 @@ void Connection::OnCall(Stream& stream) {
   const int method = service.Find(stream.head_.path());
   absl::Status status = stream.head_.Check();
   if (status.ok()) status = service.Authorize(method, stream.head_.TakeAuthorization());
-  const int64_t calls = shared_.counters.calls.load(std::memory_order_relaxed);
+  if (status.ok() && method >= 0) status = FindPlace(stream, service.Watches(method));
   if (!status.ok()) {
     // Refused, whatever it asks for.
   } else if (method < 0) {
     status = absl::UnimplementedError(absl::StrCat(
         "this server has no method ", absl::string_view(stream.head_.path()).substr(0, kMostPath)));
-  } else if (calls > shared_.limits.max_calls && !set_.MakeRoomFor(*this)) {
-    status =
-        errors::WithReason(absl::UnavailableError(absl::StrCat(
-                               "the server is busy: it has ", calls - 1, " calls open and allows ",
-                               shared_.limits.max_calls, "; try again later")),
-                           "TOO_MANY_CALLS");
   }
   if (!status.ok()) return Refuse(stream, service.Refuse(stream, method, status));
   stream.Begin(method);
+}
+
+// A place in the table of calls, or of those that only wait for news. The last quarter of neither is one peer's.
+absl::Status Connection::FindPlace(Stream& stream, bool watches) {
+  Counters& counters = shared_.counters;
+  if (watches) {
+    stream.watches_ = true;
+    counters.calls.fetch_sub(1, std::memory_order_relaxed);
+    account_->calls.fetch_sub(1, std::memory_order_relaxed);
+    counters.watches.fetch_add(1, std::memory_order_relaxed);
+    account_->watches.fetch_add(1, std::memory_order_relaxed);
+  }
+  const int64_t most = watches ? shared_.limits.max_watches : shared_.limits.max_calls;
+  const int64_t own =
+      (watches ? account_->watches : account_->calls).load(std::memory_order_relaxed);
+  if (const int64_t share = loop::ShareOfOnePeer(most); own > share) {
+    return errors::WithReason(
+        absl::ResourceExhaustedError(
+            absl::StrCat("this client has ", own - 1, " calls open; one may have ", share,
+                         " of the ", most, " that the server allows; end some, then try again")),
+        "PEER_SHARE");
+  }
+  const int64_t all = (watches ? counters.watches : counters.calls).load(std::memory_order_relaxed);
+  if (all > most && (watches || !set_.MakeRoomFor(*this))) {
+    return errors::WithReason(
+        absl::UnavailableError(absl::StrCat("the server is busy: it has ", all - 1,
+                                            " calls open and allows ", most, "; try again later")),
+        "TOO_MANY_CALLS");
+  }
+  return absl::OkStatus();
 }
 
 // ---- What goes
@@ -344,7 +370,9 @@ void Connection::Forget(Stream& stream) {
   if (stream.next_ != nullptr) stream.next_->previous_ = stream.previous_;
   --stream_count_;
   if (waiting_calls_ > stream_count_) waiting_calls_ = stream_count_;
-  shared_.counters.calls.fetch_sub(1, std::memory_order_relaxed);
+  Counters& counters = shared_.counters;
+  (stream.watches_ ? counters.watches : counters.calls).fetch_sub(1, std::memory_order_relaxed);
+  (stream.watches_ ? account_->watches : account_->calls).fetch_sub(1, std::memory_order_relaxed);
   if (!closed_) Leave();
 }
 

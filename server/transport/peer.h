@@ -3,7 +3,10 @@
 #define QUANTD_SERVER_TRANSPORT_PEER_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
+
+#include "server/transport/peer_account.h"
 
 namespace quantd::transport {
 
@@ -12,6 +15,7 @@ struct Peer {
   // Unix socket: who shares what is shared by peers.
   uint64_t id = 0;
   std::string name;  // for the log: "ipv4:127.0.0.1:4711", "ipv6:[::1]:4711", "unix:pid:4711"
+  std::shared_ptr<PeerAccount> account = nullptr;  // of PeerTable; null: not asked yet
 };
 
 // Of a connected socket.

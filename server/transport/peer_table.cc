@@ -3,25 +3,30 @@
 
 #include <algorithm>
 
+#include "server/loop/peer_share.h"
+
 namespace quantd::transport {
 
 PeerTable::Outcome PeerTable::Add(uint64_t peer, size_t set) {
   const std::lock_guard lock(mutex_);
   Outcome outcome;
-  outcome.may_come = all_ < most_;
+  const auto own = counts_.find(peer);
+  const int64_t own_count = own == counts_.end() ? 0 : own->second.all;
+  const bool has_share = own_count >= loop::ShareOfOnePeer(most_);
+  outcome.may_come = all_ < most_ && !has_share;
   if (!outcome.may_come) {
-    const auto largest =
-        std::max_element(counts_.begin(), counts_.end(),
-                         [](const auto& a, const auto& b) { return a.second.all < b.second.all; });
+    const auto largest = has_share ? own
+                                   : std::max_element(counts_.begin(), counts_.end(),
+                                                      [](const auto& a, const auto& b) {
+                                                        return a.second.all < b.second.all;
+                                                      });
     if (largest == counts_.end()) return outcome;
-    const auto own = counts_.find(peer);
-    const int64_t own_count = own == counts_.end() ? 0 : own->second.all;
     const std::vector<int64_t>& by_set = largest->second.by_set;
     outcome.someone_goes = true;
     outcome.peer = largest->first;
     outcome.set = std::max_element(by_set.begin(), by_set.end()) - by_set.begin();
     // One more than the newcomer would have: else two peers would push each other out for ever.
-    outcome.may_come = largest->second.all > own_count + 1;
+    outcome.may_come = !has_share && largest->second.all > own_count + 1;
     outcome.idle_only = !outcome.may_come;
     if (!outcome.may_come) return outcome;
   }
@@ -30,6 +35,7 @@ PeerTable::Outcome PeerTable::Add(uint64_t peer, size_t set) {
   ++count.all;
   ++count.by_set[set];
   ++all_;
+  outcome.account = count.account;
   return outcome;
 }
 

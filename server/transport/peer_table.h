@@ -5,9 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
+
+#include "server/transport/peer_account.h"
 
 namespace quantd::transport {
 
@@ -24,7 +27,9 @@ class PeerTable {
     bool idle_only = false;
     size_t set = 0;
     uint64_t peer = 0;
+    std::shared_ptr<PeerAccount> account;  // the newcomer's, if it may come in
   };
+  // A peer that has its share already (loop/peer_share.h) is refused as if there were too many.
   Outcome Add(uint64_t peer, size_t set);
   void Remove(uint64_t peer, size_t set);
 
@@ -37,6 +42,7 @@ class PeerTable {
   struct Count {
     int64_t all = 0;
     std::vector<int64_t> by_set;
+    std::shared_ptr<PeerAccount> account = std::make_shared<PeerAccount>();
   };
   const int64_t most_;
   mutable std::mutex mutex_;

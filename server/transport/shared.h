@@ -31,6 +31,8 @@ class Service {
   // Find said.
   virtual errors::CallStatus Refuse(const Stream& stream, int method,
                                     const absl::Status& status) const = 0;
+  // Whether calls of this method only wait for news: they have a table of their own.
+  virtual bool Watches(int /*method*/) const { return false; }
   // Whether others wait for what a peer that does not read its answers holds.
   virtual bool AnyoneWaits() const = 0;
   // Whether a call may be made by who says `authorization` (the header; may be empty). Of `method`:
@@ -50,6 +52,8 @@ struct Limits {
   // refused with UNAVAILABLE.
   uint32_t max_streams = 100;
   int64_t max_calls = 4096;
+  // Calls that only wait for news (Service::Watches), which are not among these.
+  int64_t max_watches = 1024;
   int64_t max_connections = 1024;
   // Of what all connections cause and do not read. Over it, one that has much of it ends.
   int64_t max_backlog = 16 << 20;
@@ -99,7 +103,8 @@ struct Counters {
   std::atomic<uint64_t> accepted{0};
   std::array<std::atomic<uint64_t>, kConnectionEnds> ended{};
   std::array<std::atomic<uint64_t>, kGuards> guards{};
-  std::atomic<int64_t> calls{0};  // now
+  std::atomic<int64_t> calls{0};  // now, but for
+  std::atomic<int64_t> watches{0};
   std::atomic<int64_t> throttled_now{0};
   // Bytes of what connections have caused and do not take, and of what was read and waits for that.
   std::atomic<int64_t> backlog{0};

@@ -219,6 +219,7 @@ class Stream final : private admission::Upload, private loop::Timer {
   bool http_closed_ = false;  // HTTP/2 has forgotten it
   bool closed_ = false;       // and no byte of it is waiting to be sent
   bool has_call_ = false;     // one that has not said End
+  bool watches_ = false;      // is counted among these, not among calls
   Starter starter_{*this};
 };
 

@@ -193,7 +193,7 @@ void Stream::Append(const uint8_t* data, size_t size) {
 
 // What comes early stays here, as bytes: a stream sends no more than its window.
 void Stream::Keep(const uint8_t* data, size_t size) {
-  if (!receiving_.TakeFirst(size)) {
+  if (!receiving_.TakeFirst(size, peer_)) {
     Interrupt(WithReason(absl::UnavailableError("the server is busy: it receives as much as its "
                                                 "memory allows; try again later"),
                          "RECEIVING_FULL"));
@@ -204,7 +204,7 @@ void Stream::Keep(const uint8_t* data, size_t size) {
 }
 
 void Stream::DropKept() {
-  receiving_.GiveFirst(kept_.size());
+  receiving_.GiveFirst(kept_.size(), peer_);
   kept_ = std::string();
   kept_left_ = 0;
 }

@@ -20,6 +20,7 @@ constexpr uint64_t kLargePart = 7 * kMiB;
 constexpr int64_t kMost = 6;
 constexpr int64_t kMostLarge = 5;
 constexpr int64_t kMostQueued = 5;
+constexpr int64_t kMostQueuedOfOne = 4;  // all are of one peer here
 
 // One permit, of the real ones and of the model.
 struct Call {
@@ -190,6 +191,12 @@ class Model {
                 absl::StrCat("the server is busy: ", Count(false), " requests with ", All(),
                              " bytes are being worked on and ", Queued(),
                              " wait (--max_queued_requests); try again later"));
+    } else if (static_cast<int64_t>(Queued()) >= kMostQueuedOfOne) {
+      EXPECT_EQ(now.status().code(), absl::StatusCode::kUnavailable);
+      EXPECT_EQ(
+          now.status().message(),
+          absl::StrCat("the server is busy: ", Queued(), " requests of this client wait, and ",
+                       kMostQueued, " may wait in all (--max_queued_requests); try again later"));
     } else {
       EXPECT_TRUE(now.ok() && !*now);
       call.wish = bytes;

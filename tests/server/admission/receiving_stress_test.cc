@@ -46,7 +46,7 @@ class Player final : private loop::Posted {
       FinishAll();
       if (std::none_of(clients_.begin(), clients_.end(),
                        [](const Client& c) { return c.active; })) {
-        receiving_.GiveFirst(std::exchange(kept_, 0));
+        receiving_.GiveFirst(std::exchange(kept_, 0), 1);
         return over_.count_down();
       }
       ASSERT_LT(++rounds_, 100'000) << "somebody never gets to the end";
@@ -89,9 +89,9 @@ class Player final : private loop::Posted {
   }
 
   void Keep() {
-    if (kept_ != 0) return receiving_.GiveFirst(std::exchange(kept_, 0));
+    if (kept_ != 0) return receiving_.GiveFirst(std::exchange(kept_, 0), 1);
     const uint64_t bytes = loop::Below(random_, kWindow);
-    if (receiving_.TakeFirst(bytes)) kept_ = bytes;
+    if (receiving_.TakeFirst(bytes, 1)) kept_ = bytes;
   }
 
   void Begin(Client& client) {

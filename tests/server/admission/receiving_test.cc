@@ -24,7 +24,8 @@ TEST_F(ReceivingTest, HasSizes) {
 
 TEST_F(ReceivingTest, SmallMessagesAreRefusedWhenTheFirstWindowsAreUsedUp) {
   std::deque<TestUpload> uploads(kFirstWindows);
-  for (TestUpload& upload : uploads) ASSERT_EQ(Begin(upload, kWindow), Begun::kFirst);
+  uint64_t peer = 1;  // each has one: a peer has its share at most
+  for (TestUpload& upload : uploads) ASSERT_EQ(Begin(upload, kWindow, peer++), Begun::kFirst);
   EXPECT_EQ(receiving_.held_bytes(), 2 * kMiB);
   TestUpload refused, empty;
   EXPECT_EQ(Begin(refused, 1), Begun::kRefused);
@@ -33,13 +34,13 @@ TEST_F(ReceivingTest, SmallMessagesAreRefusedWhenTheFirstWindowsAreUsedUp) {
   const Receiving::Room all = receiving_.Extend(uploads[1], kWindow);
   EXPECT_EQ(all.granted, kWindow);
   EXPECT_FALSE(all.reserved) << "it has all that it needs";
-  EXPECT_FALSE(receiving_.TakeFirst(1));
+  EXPECT_FALSE(receiving_.TakeFirst(1, 9));
   Release(uploads[0]);
   EXPECT_EQ(Begin(refused, 1), Begun::kFirst);
-  EXPECT_TRUE(receiving_.TakeFirst(kWindow - 1));
-  EXPECT_FALSE(receiving_.TakeFirst(1));
-  receiving_.GiveFirst(kWindow - 1);
-  receiving_.GiveFirst(0);
+  EXPECT_TRUE(receiving_.TakeFirst(kWindow - 1, 9));
+  EXPECT_FALSE(receiving_.TakeFirst(1, 9));
+  receiving_.GiveFirst(kWindow - 1, 9);
+  receiving_.GiveFirst(0, 9);
   for (TestUpload& upload : uploads) Release(upload);
   Release(refused);
   Release(refused);  // does nothing
@@ -147,10 +148,14 @@ TEST_F(ReceivingTest, LetsNoLargeOneInWhenEnoughWait) {
   std::deque<TestUpload> waiting(4);
   Reserve(first, kLarge);
   for (TestUpload& upload : waiting) {
-    ASSERT_EQ(Begin(upload, kMiB), Begun::kFirst);
+    ASSERT_EQ(Begin(upload, kMiB, &upload == &waiting.back() ? 2 : 1), Begun::kFirst);
     EXPECT_FALSE(Extend(upload, kWindow));
+    // Three of four places are one peer's at most.
+    const bool has_share = receiving_.waiting() >= 3;
+    EXPECT_EQ(Begin(refused, kWindow + 1), has_share ? Begun::kRefused : Begun::kFirst);
+    Release(refused);
   }
-  EXPECT_EQ(Begin(refused, kWindow + 1), Begun::kRefused);
+  EXPECT_EQ(Begin(refused, kWindow + 1, 3), Begun::kRefused);
   EXPECT_EQ(Begin(small, kWindow), Begun::kFirst);
   EXPECT_EQ(receiving_.waiting(), 4);
   Release(waiting[2]);
@@ -158,6 +163,33 @@ TEST_F(ReceivingTest, LetsNoLargeOneInWhenEnoughWait) {
   for (TestUpload& upload : waiting) Release(upload);
   for (TestUpload* upload : {&first, &refused, &small}) Release(*upload);
   EXPECT_EQ(receiving_.held_bytes(), 0u);
+}
+
+TEST_F(ReceivingTest, TheLastQuarterIsNeverOnePeers) {
+  // First windows: 2 MiB, of which 1.5 are one peer's at most.
+  std::deque<TestUpload> small(kFirstWindows);
+  uint64_t let_in = 0;
+  for (TestUpload& upload : small) let_in += Begin(upload, kWindow, 1) == Begun::kFirst ? 1 : 0;
+  EXPECT_EQ(let_in, kFirstWindows - kFirstWindows / 4);
+  TestUpload other;
+  EXPECT_EQ(Begin(other, kWindow, 2), Begun::kFirst);
+  for (TestUpload& upload : small) Release(upload);
+  Release(other);
+  // And of 14 MiB for the rest 10.5: the third waits, also where there is room; another peer's does not wait behind it.
+  TestUpload first, second, third;
+  Reserve(first, 5 * kMiB, 1);
+  Reserve(second, 5 * kMiB, 1);
+  Begin(third, kMiB, 1);
+  EXPECT_FALSE(Extend(third, kWindow));
+  Begin(other, 3 * kMiB, 2);
+  EXPECT_TRUE(Extend(other, kWindow));
+  Release(first);
+  Deliver();
+  EXPECT_EQ(third.rooms, 1);
+  for (TestUpload* upload : {&second, &third, &other}) Release(*upload);
+  // What is larger than a share must be possible.
+  Reserve(first, kLarge, 1);
+  Release(first);
 }
 
 }  // namespace

@@ -54,8 +54,8 @@ class ReceivingTest : public testing::Test {
     return receiving_.Extend(upload, received).reserved;
   }
   // Has `upload` in kReserved, with all its window unused.
-  void Reserve(TestUpload& upload, uint64_t total) {
-    ASSERT_NE(Begin(upload, total), Begun::kRefused);
+  void Reserve(TestUpload& upload, uint64_t total, uint64_t peer = 1) {
+    ASSERT_NE(Begin(upload, total, peer), Begun::kRefused);
     ASSERT_TRUE(Extend(upload, kWindow));
   }
   // Looks so long after the first look, however long the test has taken since. Whoever has not

@@ -264,9 +264,12 @@ TEST(Ending, CallsBeyondTheMostTakeThePlaceOfThoseThatWait) {
   options.limits.max_calls = 10;
   World world(options);
   Client greedy(world.Connect());
+  Client other(world.Connect());
   Client modest(world.Connect());
-  for (int32_t id = 1; id < 20; id += 2) greedy.Say(CallHead(id, "/t/Collect/greedy"));
+  for (int32_t id = 1; id < 14; id += 2) greedy.Say(CallHead(id, "/t/Collect/greedy"));
+  for (int32_t id = 1; id < 6; id += 2) other.Say(CallHead(id, "/t/Collect/other"));
   ASSERT_TRUE(greedy.Heard());
+  ASSERT_TRUE(other.Heard());
   modest.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
   EXPECT_EQ(modest.Status(1), 0);
   EXPECT_EQ(greedy.Status(1), 14);  // the one that has waited for longest
@@ -275,6 +278,21 @@ TEST(Ending, CallsBeyondTheMostTakeThePlaceOfThoseThatWait) {
   ASSERT_TRUE(greedy.Heard());
   greedy.Say(CallHead(23, "/t/Collect/greedy"));
   EXPECT_EQ(greedy.Status(23), 14);
+}
+
+TEST(Ending, TheLastQuarterOfTheCallsIsNeverOnePeers) {
+  World::Options options;
+  options.limits.max_calls = 10;
+  World world(options);
+  Client greedy(world.Connect());
+  Client modest(world.Connect());
+  for (int32_t id = 1; id < 20; id += 2) greedy.Say(CallHead(id, "/t/Collect/greedy"));
+  ASSERT_TRUE(greedy.Heard());
+  EXPECT_EQ(greedy.Status(17), 8);  // RESOURCE_EXHAUSTED: eight of ten are its share
+  EXPECT_EQ(greedy.Status(19), 8);
+  modest.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
+  EXPECT_EQ(modest.Status(1), 0);
+  EXPECT_EQ(greedy.Status(1), -1) << "nobody had to go for it";
 }
 
 TEST(Ending, ASilentConnectionIsAskedAndClosed) {

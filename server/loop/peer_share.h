@@ -1,0 +1,50 @@
+// The one rule for tables that peers share (calls, watches, connections, memory, queues): the last quarter of a table is never
+// one peer's. Who has three quarters of it waits or is refused, and the others go on.
+#ifndef QUANTD_SERVER_LOOP_PEER_SHARE_H_
+#define QUANTD_SERVER_LOOP_PEER_SHARE_H_
+
+#include <concepts>
+#include <cstdint>
+#include <unordered_map>
+
+namespace quantd::loop {
+
+// What one peer may have of a table with room for `most`: all of it where a quarter is less than one.
+template <std::integral Integer>
+constexpr Integer ShareOfOnePeer(Integer most) {
+  return most - most / 4;
+}
+
+// What each peer has of one table, in any unit. Not safe from two threads at a time.
+class PeerShares {
+ public:
+  explicit PeerShares(uint64_t most) : share_(ShareOfOnePeer(most)) {}
+
+  // Whether `amount` more stay within the peer's share. The first thing of a peer's always does: what is larger than a share
+  // must be possible.
+  bool Within(uint64_t peer, uint64_t amount) const {
+    const uint64_t has = Of(peer);
+    return has == 0 || (amount <= share_ && has <= share_ - amount);
+  }
+  uint64_t Of(uint64_t peer) const {
+    const auto found = taken_.find(peer);
+    return found == taken_.end() ? 0 : found->second;
+  }
+  void Take(uint64_t peer, uint64_t amount) {
+    if (amount != 0) taken_[peer] += amount;
+  }
+  // REQUIRES: it has as much.
+  void Give(uint64_t peer, uint64_t amount) {
+    if (amount == 0) return;
+    const auto found = taken_.find(peer);
+    if ((found->second -= amount) == 0) taken_.erase(found);
+  }
+
+ private:
+  const uint64_t share_;
+  std::unordered_map<uint64_t, uint64_t> taken_;
+};
+
+}  // namespace quantd::loop
+
+#endif  // QUANTD_SERVER_LOOP_PEER_SHARE_H_
