@@ -1,5 +1,6 @@
-// The one rule for tables that peers share (calls, watches, connections, memory, queues): the last quarter of a table is never
-// one peer's. Who has three quarters of it waits or is refused, and the others go on.
+// The one rule for tables that peers share (calls, watches, connections, memory, queues): the last
+// quarter of a table is never one peer's. Who has three quarters of it waits or is refused, and the
+// others go on.
 #ifndef QUANTD_SERVER_LOOP_PEER_SHARE_H_
 #define QUANTD_SERVER_LOOP_PEER_SHARE_H_
 
@@ -9,7 +10,8 @@
 
 namespace quantd::loop {
 
-// What one peer may have of a table with room for `most`: all of it where a quarter is less than one.
+// What one peer may have of a table with room for `most`: all of it where a quarter is less than
+// one.
 template <std::integral Integer>
 constexpr Integer ShareOfOnePeer(Integer most) {
   return most - most / 4;
@@ -20,8 +22,8 @@ class PeerShares {
  public:
   explicit PeerShares(uint64_t most) : share_(ShareOfOnePeer(most)) {}
 
-  // Whether `amount` more stay within the peer's share. The first thing of a peer's always does: what is larger than a share
-  // must be possible.
+  // Whether `amount` more stay within the peer's share. The first thing of a peer's always does:
+  // what is larger than a share must be possible.
   bool Within(uint64_t peer, uint64_t amount) const {
     const uint64_t has = Of(peer);
     return has == 0 || (amount <= share_ && has <= share_ - amount);

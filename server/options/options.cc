@@ -2,9 +2,7 @@
 #include "server/options/options.h"
 
 #include <algorithm>
-#include <array>
 #include <climits>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -21,75 +19,9 @@
 #include "server/memory/container.h"
 #include "server/options/access.h"
 #include "server/options/flag_parser.h"
+#include "server/options/flag_types.h"
 #include "server/options/folders.h"
 #include "server/trace/poster.h"
-
-namespace quantd::server {
-
-// A time as a flag: a number of seconds, or a number with a unit such as 500ms or 2m.
-struct Seconds {
-  absl::Duration value;
-};
-bool AbslParseFlag(absl::string_view text, Seconds* seconds, std::string* error) {
-  double number = 0;
-  if (absl::SimpleAtod(text, &number) && std::isfinite(number)) {
-    seconds->value = absl::Seconds(number);
-    return true;
-  }
-  if (absl::ParseDuration(text, &seconds->value)) return true;
-  *error = "must be a number of seconds, or a number with a unit: ms, s, m, h";
-  return false;
-}
-std::string AbslUnparseFlag(Seconds seconds) {
-  return absl::StrCat(absl::ToDoubleSeconds(seconds.value));
-}
-
-// A word of a few, as a flag.
-template <typename Value, size_t n>
-struct Words {
-  std::array<std::pair<absl::string_view, Value>, n> all;
-
-  bool Parse(absl::string_view text, Value* value, std::string* error) const {
-    std::vector<absl::string_view> names;
-    for (const auto& [name, of_name] : all) {
-      if (name == text) {
-        *value = of_name;
-        return true;
-      }
-      names.push_back(name);
-    }
-    *error = absl::StrCat("must be one of ", absl::StrJoin(names, ", "));
-    return false;
-  }
-  std::string Name(Value value) const {
-    const auto has_value = [value](const auto& pair) { return pair.second == value; };
-    return std::string(std::find_if(all.begin(), all.end(), has_value)->first);
-  }
-};
-constexpr Words<log::Format, 3> kFormats = {
-    {{{"auto", log::Format::kAuto}, {"text", log::Format::kText}, {"json", log::Format::kJson}}}};
-constexpr Words<log::Level, 4> kLevels = {{{{"debug", log::Level::kDebug},
-                                            {"info", log::Level::kInfo},
-                                            {"warn", log::Level::kWarn},
-                                            {"error", log::Level::kError}}}};
-
-struct LogFormat {
-  log::Format value;
-};
-bool AbslParseFlag(absl::string_view text, LogFormat* format, std::string* error) {
-  return kFormats.Parse(text, &format->value, error);
-}
-std::string AbslUnparseFlag(LogFormat format) { return kFormats.Name(format.value); }
-
-struct LogLevel {
-  log::Level value;
-};
-bool AbslParseFlag(absl::string_view text, LogLevel* level, std::string* error) {
-  return kLevels.Parse(text, &level->value, error);
-}
-std::string AbslUnparseFlag(LogLevel level) { return kLevels.Name(level.value); }
-
-}  // namespace quantd::server
 
 using quantd::server::Seconds;
 

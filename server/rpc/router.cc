@@ -14,6 +14,8 @@ namespace {
 
 // Of a path that a client has made up, in the log.
 constexpr size_t kMostPath = 128;
+// Of a request of health, reflection and channelz: a name. They are decoded and answered without a permit.
+constexpr uint64_t kMostUncounted = 4 << 10;
 
 }  // namespace
 
@@ -43,6 +45,10 @@ absl::Status Router::Authorize(int method, absl::string_view authorization) cons
   if (method >= 0 && !routes_[static_cast<size_t>(method)].needs_token) return absl::OkStatus();
   absl::Status status = tokens_->Check(authorization, "metadata");
   return status.ok() ? status : errors::WithReason(std::move(status), "UNAUTHENTICATED");
+}
+
+uint64_t Router::MostBytes(int method) const {
+  return routes_[static_cast<size_t>(method)].method.has_value() ? UINT64_MAX : kMostUncounted;
 }
 
 errors::CallStatus Router::Refuse(const transport::Stream& stream, int method,

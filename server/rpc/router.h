@@ -41,6 +41,7 @@ class Router final : public transport::Service {
                             const absl::Status& status) const override;
   absl::Status Authorize(int method, absl::string_view authorization) const override;
   bool Watches(int method) const override { return routes_[static_cast<size_t>(method)].watches; }
+  uint64_t MostBytes(int method) const override;
   bool AnyoneWaits() const override { return admission_.anyone_waits(); }
 
  private:

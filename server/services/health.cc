@@ -109,8 +109,12 @@ rpc::Call Health::ServeWatch(rpc::Calls& /*calls*/, Health& health, transport::S
     transport::Message message;
     stream.Read(message, read);
     const bool has_request = co_await read;
-    HealthCheckRequest request;
-    if (has_request) end = Parse(message, request);
+    HealthCheckRequest request;  // some 4 KiB at most: see Router::MostBytes
+    if (has_request) {
+      end = Parse(message, request);
+    } else if (stream.interrupted()) {
+      end = stream.interruption();  // too large, for one
+    }
     message = transport::Message();
     stream.Taken();
     Watcher watcher(health, stream);

@@ -220,6 +220,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   bool held_back_ = false;  // not read: too much waits to be sent
   Pace held_pace_;          // of what it takes meanwhile
   uint64_t written_ = 0;    // bytes, so far
+  size_t submitted_ = 0;    // bytes of header fields in nghttp2's queue, at most
   std::string kept_;        // what had been read by then
   size_t charged_ = 0;      // of the backlog of all connections
 

@@ -1,8 +1,10 @@
-// What a peer has caused and does not take: answers, refusals, resets and acknowledgements that wait for its socket, header
-// blocks that do not end, bytes that were read before. All of it is counted here, whatever frame caused it, and bounded:
-// - a connection over its bound is not read until it has taken half of that, and is closed when it takes too long;
-// - when all connections together are over theirs, those with much of it are closed at once.
-// See connection.h.
+// What a peer has caused and does not take: answers, refusals, resets and acknowledgements that
+// wait for its socket, header blocks that do not end, bytes that were read before. All of it is
+// counted here, whatever frame caused it, and bounded:
+// - a connection over its bound is not read until it has taken half of that, and is closed when it
+//   takes too long;
+// - when all connections together are over theirs, those with much of it are closed at once. See
+//   connection.h.
 #include <algorithm>
 #include <utility>
 
@@ -16,9 +18,13 @@ using loop::Clock;
 
 // Bytes that wait, but for those of messages, which are under permits.
 constexpr size_t kMostUnsent = 64 << 10;
-// A frame that nghttp2 has in its queue: the struct and a few header fields.
-constexpr size_t kItemBytes = 512;
-// A header block, in bytes on the wire and decoded. What is over Head::kMaxBytes and below this is answered.
+// A frame that nghttp2 has in its queue, without the header fields of ours.
+constexpr size_t kItemBytes = 256;
+// Given to HTTP/2 before its output is looked at; less when the socket takes nothing.
+constexpr size_t kFeedBytes = 4 << 10;
+constexpr size_t kFeedBytesBlocked = 512;
+// A header block, in bytes on the wire and decoded. What is over Head::kMaxBytes and below this is
+// answered.
 constexpr size_t kMostBlockBytes = 2 * Head::kMaxBytes;
 constexpr std::chrono::seconds kMostBlockTime{10};
 // Of one connection, when all together have too much.
@@ -28,7 +34,7 @@ constexpr size_t kFairBacklog = 8 << 10;
 
 size_t Connection::unsent() const {
   if (session_ == nullptr) return 0;
-  return control_.size() - control_sent_ +
+  return control_.size() - control_sent_ + submitted_ +
          nghttp2_session_get_outbound_queue_size(session_) * kItemBytes;
 }
 
@@ -54,6 +60,34 @@ void Connection::LetGo() {
 // Whether nothing that comes is of use any more.
 bool Connection::IsOver() const {
   return lingers_ || (session_ != nullptr && nghttp2_session_want_read(session_) == 0);
+}
+
+// False: the connection is over, or held back once more.
+bool Connection::FeedKept() {
+  if (held_back_) return false;
+  const std::string kept = std::exchange(kept_, std::string());
+  if (!FeedWatchfully(reinterpret_cast<const uint8_t*>(kept.data()), kept.size())) {
+    End(ConnectionEnd::kProtocolError);
+  }
+  return !closed_ && !held_back_;
+}
+
+// Gives HTTP/2 a little at a time, and sends what that has caused. What is left when the peer does
+// not take it, is kept. False when the connection is over.
+bool Connection::FeedWatchfully(const uint8_t* data, size_t size) {
+  while (size != 0 && !closed_) {
+    if (BackedUp()) Flush();
+    if (closed_) break;
+    if (BackedUp()) {
+      HoldBack(data, size);
+      break;
+    }
+    const size_t piece = std::min(size, blocked_ ? kFeedBytesBlocked : kFeedBytes);
+    if (!Feed(data, piece)) return false;
+    data += piece;
+    size -= piece;
+  }
+  return true;
 }
 
 // Told of every header field: false when the connection shall end.

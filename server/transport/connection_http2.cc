@@ -53,6 +53,7 @@ class StatusFields {
     if (!details_.empty()) fields.push_back(Field("grpc-status-details-bin", details_, false));
     if (!timing_.empty()) fields.push_back(Field("quantd-timing-us", timing_, false));
   }
+  size_t size() const { return message_.size() + details_.size() + 128; }
 
  private:
   const std::string code_, message_, details_;
@@ -209,7 +210,8 @@ void Connection::OnCall(Stream& stream) {
   stream.Begin(method);
 }
 
-// A place in the table of calls, or of those that only wait for news. The last quarter of neither is one peer's.
+// A place in the table of calls, or of those that only wait for news. The last quarter of neither
+// is one peer's.
 absl::Status Connection::FindPlace(Stream& stream, bool watches) {
   Counters& counters = shared_.counters;
   if (watches) {
@@ -284,6 +286,7 @@ void Connection::SubmitTrailersOnly(Stream& stream, const errors::CallStatus& st
   Fields fields = Headers();
   const StatusFields of_status(status);
   of_status.AddTo(fields);
+  submitted_ += of_status.size();
   nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(), nullptr);
 }
 
@@ -292,6 +295,7 @@ void Connection::SubmitTrailers(Stream& stream) {
   Fields fields;
   const StatusFields of_status(stream.finish_);
   of_status.AddTo(fields);
+  submitted_ += of_status.size();
   nghttp2_submit_trailer(session_, stream.id_, fields.data(), fields.size());
 }
 

@@ -25,9 +25,6 @@ constexpr size_t kPlainBytes = 64 << 10;
 // Made into frames before they are written; and of these, bytes that are in no message.
 constexpr size_t kPullBytes = 512 << 10;
 constexpr size_t kControlBytes = 32 << 10;
-// Given to HTTP/2 before its output is looked at; less when the socket takes nothing.
-constexpr size_t kFeedBytes = 4 << 10;
-constexpr size_t kFeedBytesBlocked = 512;
 // Read after everything is said: a peer that goes on is no longer listened to.
 constexpr size_t kMostThrownAway = 64 << 10;
 // What reading costs when it brings nothing of use: see FrameCredit.
@@ -61,7 +58,9 @@ void CopyPieces(absl::Span<const iovec> pieces, size_t skipped, size_t size,
 
 void Connection::SetEvents() {
   const uint32_t wanted =
-      tls_ != nullptr ? TlsEvents() : (listens() ? EPOLLIN : 0U) | (blocked_ ? EPOLLOUT : 0U);
+      (tls_ != nullptr ? TlsEvents() : (listens() ? EPOLLIN : 0U) | (blocked_ ? EPOLLOUT : 0U)) |
+      // A peer that is gone while nobody listens leaves at once, unless calls of it are open.
+      (!listens() && stream_count_ == 0 ? EPOLLRDHUP : 0U);
   if (watched_ && wanted == events_) return;
   events_ = wanted;
   if (watched_) {
@@ -90,7 +89,7 @@ void Connection::OnReady(uint32_t events) {
       } else {
         Close();
       }
-    } else if (!closed_ && (events & (EPOLLHUP | EPOLLERR)) != 0) {
+    } else if (!closed_ && (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0) {
       Close();  // one that is gone while nobody listened
     }
     if (!closed_) Charge();
@@ -139,34 +138,6 @@ bool Connection::ReadSome() {
     if (listens() && tls_->more_to_read() && !std::exchange(reader_.posted, true)) {
       loop_.AtTurnEnd(reader_);
     }
-  }
-  return true;
-}
-
-// False: the connection is over, or held back once more.
-bool Connection::FeedKept() {
-  if (held_back_) return false;
-  const std::string kept = std::exchange(kept_, std::string());
-  if (!FeedWatchfully(reinterpret_cast<const uint8_t*>(kept.data()), kept.size())) {
-    End(ConnectionEnd::kProtocolError);
-  }
-  return !closed_ && !held_back_;
-}
-
-// Gives HTTP/2 a little at a time, and sends what that has caused. What is left when the peer does not take it, is kept.
-// False when the connection is over.
-bool Connection::FeedWatchfully(const uint8_t* data, size_t size) {
-  while (size != 0 && !closed_) {
-    if (BackedUp()) Flush();
-    if (closed_) break;
-    if (BackedUp()) {
-      HoldBack(data, size);
-      break;
-    }
-    const size_t piece = std::min(size, blocked_ ? kFeedBytesBlocked : kFeedBytes);
-    if (!Feed(data, piece)) return false;
-    data += piece;
-    size -= piece;
   }
   return true;
 }
@@ -329,7 +300,10 @@ bool Connection::Pull() {
     const uint8_t* data = nullptr;
     const ssize_t size = nghttp2_session_mem_send(session_, &data);
     if (size < 0) return false;
-    if (size == 0) return true;
+    if (size == 0) {
+      submitted_ = 0;
+      return true;
+    }
     AddControl(data, static_cast<size_t>(size));
   }
   return true;

@@ -1,5 +1,6 @@
-// Follows the heads of HTTP/2's frames through what a peer sends, for what nghttp2 says nothing of: CONTINUATION frames, and
-// header blocks that it skips or that never end. Looks at nine bytes of each frame, and at no payload.
+// Follows the heads of HTTP/2's frames through what a peer sends, for what nghttp2 says nothing of:
+// CONTINUATION frames, and header blocks that it skips or that never end. Looks at nine bytes of
+// each frame, and at no payload.
 #ifndef QUANTD_SERVER_TRANSPORT_FRAME_WALK_H_
 #define QUANTD_SERVER_TRANSPORT_FRAME_WALK_H_
 

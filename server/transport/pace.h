@@ -1,4 +1,5 @@
-// Whether something moves as fast as it has to: bytes in a window of time, one window after the other.
+// Whether something moves as fast as it has to: bytes in a window of time, one window after the
+// other.
 #ifndef QUANTD_SERVER_TRANSPORT_PACE_H_
 #define QUANTD_SERVER_TRANSPORT_PACE_H_
 
@@ -16,7 +17,8 @@ class Pace {
     since_ = now;
     bytes_ = bytes;
   }
-  // Whether fewer than `rate` bytes a second have moved in the last whole window. `bytes`: all that have moved so far.
+  // Whether fewer than `rate` bytes a second have moved in the last whole window. `bytes`: all that
+  // have moved so far.
   bool TooSlow(Clock::time_point now, uint64_t bytes, uint64_t rate,
                std::chrono::milliseconds window) {
     if (now - since_ < window) return false;

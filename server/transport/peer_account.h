@@ -1,4 +1,5 @@
-// What one peer has of the tables that all connections share. All connections of a peer have the same one.
+// What one peer has of the tables that all connections share. All connections of a peer have the
+// same one.
 #ifndef QUANTD_SERVER_TRANSPORT_PEER_ACCOUNT_H_
 #define QUANTD_SERVER_TRANSPORT_PEER_ACCOUNT_H_
 

@@ -33,6 +33,10 @@ class Service {
                                     const absl::Status& status) const = 0;
   // Whether calls of this method only wait for news: they have a table of their own.
   virtual bool Watches(int /*method*/) const { return false; }
+  // The most bytes that a request of `method` may take, below Limits::max_message_bytes. Where
+  // requests have no permit, as those of health and reflection, this is what keeps their memory
+  // bounded.
+  virtual uint64_t MostBytes(int /*method*/) const { return UINT64_MAX; }
   // Whether others wait for what a peer that does not read its answers holds.
   virtual bool AnyoneWaits() const = 0;
   // Whether a call may be made by who says `authorization` (the header; may be empty). Of `method`:

@@ -91,11 +91,18 @@ void Stream::BeginMessage() {
         "the message is compressed, which is disabled: send messages uncompressed"));
     return;
   }
-  const uint64_t limit = connection_->shared().limits.max_message_bytes;
+  const Shared& shared = connection_->shared();
+  if (const uint64_t most = shared.service.MostBytes(method_); total_ > most) {
+    Interrupt(WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                             "the request takes ", total_, " bytes, this method allows ", most)),
+                         "MESSAGE_TOO_LARGE"));
+    return;
+  }
+  const uint64_t limit = shared.limits.max_message_bytes;
   if (total_ > limit) {
     Interrupt(WithReason(absl::ResourceExhaustedError(absl::StrCat(
                              "the request takes ", total_, " bytes, the server allows ", limit,
-                             " (", connection_->shared().limits.message_flag, ")")),
+                             " (", shared.limits.message_flag, ")")),
                          "MESSAGE_TOO_LARGE"));
     return;
   }

@@ -9,7 +9,7 @@ import grpc
 import numpy as np
 import pytest
 
-from http2 import DATA, HEADERS, PING, Peer, frame
+from http2 import DATA, END_HEADERS, HEADERS, PING, Peer, frame, request_headers
 from support import SANITIZED, SERVICE, Server, pb, pb_grpc, quantize, tensor
 
 MIB = 1 << 20
@@ -211,3 +211,18 @@ def test_livez_asks_the_grpc_port_itself(start):
         assert server.get("/livez")[0] == 200
         time.sleep(1.1)
     assert server.metrics()["quantd_connections_accepted_total"] >= 1
+
+
+@pytest.mark.parametrize(
+    "path", ["grpc.health.v1.Health/Watch", "grpc.health.v1.Health/Check", "grpc.reflection.v1.ServerReflection/ServerReflectionInfo"]
+)
+def test_a_service_takes_no_more_than_a_name(server, path):
+    """What it decodes and keeps has no permit: 34 Watches of 60 MiB, which need no token, ended a server of 2 GiB."""
+    with Peer(server.address) as peer:
+        stream = peer.next_stream()
+        peer.send(frame(HEADERS, END_HEADERS, stream, request_headers(path=f"/{path}")))
+        peer.send(frame(DATA, 0, stream, b"\x00" + struct.pack(">I", 60 * MIB) + bytes(1000)))
+        assert peer.until(HEADERS, stream)[1] & 1
+        assert peer.headers[stream]["grpc-status"] == str(grpc.StatusCode.RESOURCE_EXHAUSTED.value[0])
+        text = peer.headers[stream]["grpc-message"]
+        assert "62914560" in text and "4096" in text

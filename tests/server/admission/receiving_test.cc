@@ -147,19 +147,19 @@ TEST_F(ReceivingTest, LetsNoLargeOneInWhenEnoughWait) {
   TestUpload first, refused, small;
   std::deque<TestUpload> waiting(4);
   Reserve(first, kLarge);
+  uint64_t peer = 1;  // three of four places are one peer's at most
   for (TestUpload& upload : waiting) {
-    ASSERT_EQ(Begin(upload, kMiB, &upload == &waiting.back() ? 2 : 1), Begun::kFirst);
-    EXPECT_FALSE(Extend(upload, kWindow));
-    // Three of four places are one peer's at most.
-    const bool has_share = receiving_.waiting() >= 3;
-    EXPECT_EQ(Begin(refused, kWindow + 1), has_share ? Begun::kRefused : Begun::kFirst);
+    EXPECT_EQ(Begin(refused, kWindow + 1, 1), peer == 4 ? Begun::kRefused : Begun::kFirst);
     Release(refused);
+    ASSERT_EQ(Begin(upload, kMiB, peer == 4 ? 2 : 1), Begun::kFirst);
+    EXPECT_FALSE(Extend(upload, kWindow));
+    ++peer;
   }
   EXPECT_EQ(Begin(refused, kWindow + 1, 3), Begun::kRefused);
   EXPECT_EQ(Begin(small, kWindow), Begun::kFirst);
   EXPECT_EQ(receiving_.waiting(), 4);
   Release(waiting[2]);
-  EXPECT_EQ(Begin(refused, kWindow + 1), Begun::kFirst);
+  EXPECT_EQ(Begin(refused, kWindow + 1, 3), Begun::kFirst);
   for (TestUpload& upload : waiting) Release(upload);
   for (TestUpload* upload : {&first, &refused, &small}) Release(*upload);
   EXPECT_EQ(receiving_.held_bytes(), 0u);
@@ -175,7 +175,8 @@ TEST_F(ReceivingTest, TheLastQuarterIsNeverOnePeers) {
   EXPECT_EQ(Begin(other, kWindow, 2), Begun::kFirst);
   for (TestUpload& upload : small) Release(upload);
   Release(other);
-  // And of 14 MiB for the rest 10.5: the third waits, also where there is room; another peer's does not wait behind it.
+  // And of 14 MiB for the rest 10.5: the third waits, also where there is room; another peer's does
+  // not wait behind it.
   TestUpload first, second, third;
   Reserve(first, 5 * kMiB, 1);
   Reserve(second, 5 * kMiB, 1);
