@@ -74,17 +74,15 @@ func FromBytes(dataType quantdv1.DataType, data []byte, shape ...int64) *quantdv
 
 // Float32s takes FLOAT, and, without loss, FLOAT16 and BFLOAT16.
 func Float32s(tensor *quantdv1.Tensor) ([]float32, error) {
-	size, decode := 2, func(data []byte) float32 { return math.Float32frombits(uint32(binary.LittleEndian.Uint16(data)) << 16) }
 	switch tensor.GetDataType() {
 	case quantdv1.DataType_DATA_TYPE_FLOAT:
-		size, decode = 4, func(data []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(data)) }
+		return elements(tensor, func(data []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(data)) })
 	case quantdv1.DataType_DATA_TYPE_FLOAT16:
-		decode = func(data []byte) float32 { return fromFloat16(binary.LittleEndian.Uint16(data)) }
+		return elements(tensor, func(data []byte) float32 { return fromFloat16(binary.LittleEndian.Uint16(data)) })
 	case quantdv1.DataType_DATA_TYPE_BFLOAT16:
-	default:
-		return nil, wrongType(tensor, "FLOAT, FLOAT16 or BFLOAT16")
+		return elements(tensor, func(data []byte) float32 { return math.Float32frombits(uint32(binary.LittleEndian.Uint16(data)) << 16) })
 	}
-	return elements(tensor, size, decode)
+	return nil, wrongType(tensor, "FLOAT, FLOAT16 or BFLOAT16")
 }
 
 // Int32s takes INT32.
@@ -92,7 +90,7 @@ func Int32s(tensor *quantdv1.Tensor) ([]int32, error) {
 	if tensor.GetDataType() != quantdv1.DataType_DATA_TYPE_INT32 {
 		return nil, wrongType(tensor, "INT32")
 	}
-	return elements(tensor, 4, func(data []byte) int32 { return int32(binary.LittleEndian.Uint32(data)) })
+	return elements(tensor, func(data []byte) int32 { return int32(binary.LittleEndian.Uint32(data)) })
 }
 
 // Int16s takes INT16.
@@ -100,55 +98,58 @@ func Int16s(tensor *quantdv1.Tensor) ([]int16, error) {
 	if tensor.GetDataType() != quantdv1.DataType_DATA_TYPE_INT16 {
 		return nil, wrongType(tensor, "INT16")
 	}
-	return elements(tensor, 2, func(data []byte) int16 { return int16(binary.LittleEndian.Uint16(data)) })
+	return elements(tensor, func(data []byte) int16 { return int16(binary.LittleEndian.Uint16(data)) })
 }
 
 // Uint16s takes UINT16, and the bits of FLOAT16 and BFLOAT16.
 func Uint16s(tensor *quantdv1.Tensor) ([]uint16, error) {
 	switch tensor.GetDataType() {
 	case quantdv1.DataType_DATA_TYPE_UINT16, quantdv1.DataType_DATA_TYPE_FLOAT16, quantdv1.DataType_DATA_TYPE_BFLOAT16:
-		return elements(tensor, 2, binary.LittleEndian.Uint16)
+		return elements(tensor, binary.LittleEndian.Uint16)
 	}
 	return nil, wrongType(tensor, "UINT16, FLOAT16 or BFLOAT16")
 }
 
-// Int8s takes INT8, and INT4 and INT2, which it unpacks to one element each.
+// Int8s takes INT8, and INT4 and INT2, which it unpacks to one int8 per element.
 func Int8s(tensor *quantdv1.Tensor) ([]int8, error) {
-	switch tensor.GetDataType() {
-	case quantdv1.DataType_DATA_TYPE_INT8:
-		return elements(tensor, 1, func(data []byte) int8 { return int8(data[0]) })
-	case quantdv1.DataType_DATA_TYPE_INT4:
-		return unpack(tensor, 4, func(code uint8) int8 { return int8(code<<4) >> 4 })
-	case quantdv1.DataType_DATA_TYPE_INT2:
-		return unpack(tensor, 2, func(code uint8) int8 { return int8(code<<6) >> 6 })
-	}
-	return nil, wrongType(tensor, "INT8, INT4 or INT2")
+	return unpack[int8](tensor, "INT8, INT4 or INT2", signedInteger)
 }
 
-// Uint8s takes UINT8, and UINT4, UINT2 and the codes of FLOAT4E2M1, which it unpacks to one element each, and the codes of
-// the FLOAT8 types.
+// Uint8s takes UINT8, and UINT4 and UINT2, which it unpacks to one uint8 per element, and the codes of floating-point types of at
+// most 8 bits: FLOAT8 and FLOAT4E2M1, unpacked as well.
 func Uint8s(tensor *quantdv1.Tensor) ([]uint8, error) {
-	switch tensor.GetDataType() {
-	case quantdv1.DataType_DATA_TYPE_UINT8, quantdv1.DataType_DATA_TYPE_FLOAT8E4M3FN, quantdv1.DataType_DATA_TYPE_FLOAT8E4M3FNUZ,
-		quantdv1.DataType_DATA_TYPE_FLOAT8E5M2, quantdv1.DataType_DATA_TYPE_FLOAT8E5M2FNUZ, quantdv1.DataType_DATA_TYPE_FLOAT8E8M0:
-		return elements(tensor, 1, func(data []byte) uint8 { return data[0] })
-	case quantdv1.DataType_DATA_TYPE_UINT4, quantdv1.DataType_DATA_TYPE_FLOAT4E2M1:
-		return unpack(tensor, 4, func(code uint8) uint8 { return code })
-	case quantdv1.DataType_DATA_TYPE_UINT2:
-		return unpack(tensor, 2, func(code uint8) uint8 { return code })
-	}
-	return nil, wrongType(tensor, "UINT8, UINT4, UINT2, FLOAT8 or FLOAT4E2M1")
+	return unpack[uint8](tensor, "UINT8, UINT4, UINT2, FLOAT8 or FLOAT4E2M1", unsignedInteger, floatingPoint)
 }
 
+// wrongType names the function that takes the tensor as it is, where there is one.
 func wrongType(tensor *quantdv1.Tensor, wanted string) error {
-	return fmt.Errorf("quantd: the tensor is %s, not %s", typeName(tensor.GetDataType()), wanted)
+	element, err := elementTypeOf(tensor.GetDataType())
+	hint := ""
+	switch {
+	case err != nil:
+		return fmt.Errorf("quantd: the tensor is %s, not %s", typeName(tensor.GetDataType()), wanted)
+	case element.code(signedInteger):
+		hint = "Int8s"
+	case element.code(unsignedInteger, floatingPoint):
+		hint = "Uint8s"
+	case element.kind == floatingPoint:
+		hint = "Float32s"
+	case element.kind == unsignedInteger:
+		hint = "Uint16s"
+	case element.bits == 16:
+		hint = "Int16s"
+	default:
+		hint = "Int32s"
+	}
+	return fmt.Errorf("quantd: the tensor is %s, not %s; %s takes it", typeName(tensor.GetDataType()), wanted, hint)
 }
 
-func elements[T any](tensor *quantdv1.Tensor, size int, decode func([]byte) T) ([]T, error) {
-	data, count, err := rawData(tensor, 8*size)
+func elements[T any](tensor *quantdv1.Tensor, decode func([]byte) T) ([]T, error) {
+	data, count, element, err := rawData(tensor)
 	if err != nil {
 		return nil, err
 	}
+	size := int(element.bits / 8)
 	values := make([]T, count)
 	for i := range values {
 		values[i] = decode(data[i*size : (i+1)*size])
@@ -156,20 +157,27 @@ func elements[T any](tensor *quantdv1.Tensor, size int, decode func([]byte) T) (
 	return values, nil
 }
 
-// rawData is a tensor's bytes and the number of its elements, of so many bits each.
-func rawData(tensor *quantdv1.Tensor, bits int) ([]byte, int, error) {
+// rawData is a tensor's bytes, the number of its elements, and what these are.
+func rawData(tensor *quantdv1.Tensor) ([]byte, int, elementType, error) {
+	fail := func(format string, arguments ...any) ([]byte, int, elementType, error) {
+		return nil, 0, elementType{}, fmt.Errorf("quantd: "+format, arguments...)
+	}
+	element, err := elementTypeOf(tensor.GetDataType())
+	if err != nil {
+		return nil, 0, element, err
+	}
 	data := tensor.GetRawData()
 	switch tensor.GetContents().(type) {
 	case nil, *quantdv1.Tensor_RawData:
 	default:
-		return nil, 0, fmt.Errorf("quantd: the tensor's elements are not in raw_data but in %T", tensor.GetContents())
+		return fail("the tensor's elements are not in raw_data but in %T", tensor.GetContents())
 	}
 	// No more than the bytes hold: a product that would overflow is seen before it does.
-	most := int64(len(data)) * 8 / int64(bits)
+	most := int64(len(data)) * 8 / element.bits
 	count, empty := int64(1), false
 	for _, length := range tensor.GetShape() {
 		if length < 0 {
-			return nil, 0, fmt.Errorf("quantd: shape %v has a negative length", tensor.GetShape())
+			return fail("shape %v has a negative length", tensor.GetShape())
 		}
 		empty = empty || length == 0
 	}
@@ -177,16 +185,19 @@ func rawData(tensor *quantdv1.Tensor, bits int) ([]byte, int, error) {
 		if empty {
 			count = 0
 		} else if count > most/length {
-			return nil, 0, fmt.Errorf("quantd: raw_data has %d bytes, too few for shape %v", len(data), tensor.GetShape())
+			return fail("raw_data has %d bytes, too few for shape %v", len(data), tensor.GetShape())
 		} else {
 			count *= length
 		}
 	}
-	if wanted := (count*int64(bits) + 7) / 8; int64(len(data)) != wanted {
-		return nil, 0, fmt.Errorf("quantd: raw_data has %d bytes, shape %v of %s needs %d", len(data), tensor.GetShape(),
-			typeName(tensor.GetDataType()), wanted)
+	if wanted := element.bytesOf(count); int64(len(data)) != wanted {
+		return fail("raw_data has %d bytes, shape %v of %s needs %d", len(data), tensor.GetShape(), typeName(tensor.GetDataType()), wanted)
 	}
-	return data, int(count), nil
+	// Where int has 32 bits, a packed tensor may have more elements than a slice.
+	if int64(int(count)) != count {
+		return fail("the %d elements of shape %v do not fit into a slice here", count, tensor.GetShape())
+	}
+	return data, int(count), element, nil
 }
 
 func fromFloat16(bits uint16) float32 {

@@ -91,6 +91,61 @@ func TestPacking(t *testing.T) {
 	}
 }
 
+// The description of elements is whole: of every data type, with sizes that do not overflow.
+func TestEveryDataTypeIsDescribed(t *testing.T) {
+	for number, name := range quantdv1.DataType_name {
+		element, err := elementTypeOf(quantdv1.DataType(number))
+		if number == 0 {
+			if err == nil {
+				t.Errorf("%s: %v", name, element)
+			}
+			continue
+		}
+		if err != nil || element.bits < 1 || element.kind == 0 {
+			t.Errorf("%s: %v (%v)", name, element, err)
+			continue
+		}
+		for count := int64(0); count < 20; count++ {
+			if got, want := element.bytesOf(count), (count*element.bits+7)/8; got != want {
+				t.Errorf("%d of %s: %d bytes, not %d", count, name, got, want)
+			}
+		}
+		if got, want := element.bytesOf(1<<58), int64(1)<<55*element.bits; got != want {
+			t.Errorf("2^58 of %s: %d bytes, not %d", name, got, want)
+		}
+	}
+	if _, err := elementTypeOf(99); err == nil || !strings.Contains(err.Error(), "99") {
+		t.Error(err)
+	}
+}
+
+func TestCodes(t *testing.T) {
+	fours, err := FromCodes(quantdv1.DataType_DATA_TYPE_FLOAT4E2M1, []uint8{1, 8, 15}, 3)
+	if err != nil || !bytes.Equal(fours.GetRawData(), []byte{0x81, 0x0f}) {
+		t.Fatal(fours, err)
+	}
+	if got, err := Uint8s(fours); err != nil || !reflect.DeepEqual(got, []uint8{1, 8, 15}) {
+		t.Error(got, err)
+	}
+	// What the unused bits hold does not matter.
+	if got, err := Uint8s(FromBytes(quantdv1.DataType_DATA_TYPE_UINT4, []byte{0xf3}, 1)); err != nil || !reflect.DeepEqual(got, []uint8{3}) {
+		t.Error(got, err)
+	}
+	if _, err := FromCodes(quantdv1.DataType_DATA_TYPE_FLOAT4E2M1, []uint8{1, 16}, 2); err == nil ||
+		!strings.Contains(err.Error(), "element 1 is 16, FLOAT4E2M1 holds 0 to 15") {
+		t.Error(err)
+	}
+	for _, dataType := range []quantdv1.DataType{quantdv1.DataType_DATA_TYPE_FLOAT, quantdv1.DataType_DATA_TYPE_INT4, 0, 99} {
+		if _, err := FromCodes(dataType, []uint8{1}); err == nil {
+			t.Errorf("codes of %s", dataType)
+		}
+	}
+	if _, err := Uint8s(FromInt8s([]int8{1})); err == nil || !strings.Contains(err.Error(), "is INT8, not UINT8") ||
+		!strings.Contains(err.Error(), "Int8s takes it") {
+		t.Error(err)
+	}
+}
+
 func TestHalfBits(t *testing.T) {
 	half := func(bits uint16) float32 {
 		got, err := Float32s(FromBytes(quantdv1.DataType_DATA_TYPE_FLOAT16, []byte{byte(bits), byte(bits >> 8)}))

@@ -8,13 +8,19 @@ import type {Tensor, Tensor__Output} from './generated/quantd/v1/Tensor.js';
 /** What the elements of a tensor come as. */
 export type TensorArray = Float32Array | Int32Array | Int16Array | Uint16Array | Int8Array | Uint8Array;
 
-type DataTypeName = Extract<DataType, string>;
-interface Layout {
+/**
+ * What the elements of a data type are. Element i of a tensor is in the bits `bits * i` to `bits * (i + 1) - 1` of rawData, read as
+ * one little-endian bit string, whether `bits` is a multiple of 8, a divisor of it or, as 6 is, neither. Sizes, packing and
+ * unpacking follow from this description alone.
+ */
+interface ElementType {
   array: new (buffer: ArrayBufferLike, offset: number, length: number) => TensorArray;
   bits: number;
 }
 
-const LAYOUTS: Partial<Record<DataTypeName, Layout>> = {
+// Of every name in the contract: tsc refuses the table when one is missing.
+type DataTypeName = Exclude<Extract<DataType, string>, 'DATA_TYPE_UNSPECIFIED'>;
+const ELEMENT_TYPES: Readonly<Record<DataTypeName, ElementType>> = {
   DATA_TYPE_FLOAT: {array: Float32Array, bits: 32},
   DATA_TYPE_INT32: {array: Int32Array, bits: 32},
   DATA_TYPE_INT16: {array: Int16Array, bits: 16},
@@ -35,19 +41,27 @@ const LAYOUTS: Partial<Record<DataTypeName, Layout>> = {
   DATA_TYPE_UINT2: {array: Uint8Array, bits: 2},
 };
 
-function layoutOf(dataType: DataType): Layout {
-  const layout = LAYOUTS[dataType as DataTypeName];
-  if (!layout) throw new TypeError(`${dataType} is no data type with elements`);
-  return layout;
+function elementTypeOf(dataType: DataType): ElementType {
+  if (!Object.hasOwn(ELEMENT_TYPES, dataType)) {
+    throw new TypeError(`dataType is ${String(dataType)}, must be a name of DataType, such as DATA_TYPE_INT8`);
+  }
+  return ELEMENT_TYPES[dataType as DataTypeName];
 }
 
+// Numbers are exact here: a product that is not refused is below 2^53, and bits are counted of what an array or a message holds.
 function count(shape: readonly number[]): number {
-  let elements = 1;
   shape.forEach((length, i) => {
     if (!Number.isSafeInteger(length) || length < 0) throw new RangeError(`shape[${i}] is ${length}, must be an integer >= 0`);
-    elements *= length;
   });
+  if (shape.includes(0)) return 0;
+  const elements = shape.reduce((product, length) => product * length, 1);
+  if (!Number.isSafeInteger(elements)) throw new RangeError(`shape [${shape.join(', ')}] has more than 2^53 elements`);
   return elements;
+}
+
+/** The bytes that so many elements take; the last one may have bits to spare. */
+function bytesOf(elements: number, bits: number): number {
+  return Math.floor(elements / 8) * bits + Math.ceil((elements % 8) * bits / 8);
 }
 
 /** The same bytes where the machine is little endian; else a copy with the bytes of each element turned round. */
@@ -60,25 +74,30 @@ function littleEndian(bytes: Uint8Array, bits: number): Uint8Array {
 function pack(elements: TensorArray, bits: number, dataType: DataType): Uint8Array {
   const signed = elements instanceof Int8Array;
   const [least, most] = signed ? [-(1 << (bits - 1)), (1 << (bits - 1)) - 1] : [0, (1 << bits) - 1];
-  const perByte = 8 / bits;
-  const bytes = new Uint8Array(Math.ceil(elements.length / perByte));
+  const bytes = new Uint8Array(bytesOf(elements.length, bits));
   for (let i = 0; i < elements.length; i++) {
     const value = elements[i]!;
     if (value < least || value > most) {
       throw new RangeError(`element ${i} is ${value}, ${dataType} takes ${least} to ${most}`);
     }
-    bytes[Math.floor(i / perByte)]! |= (value & ((1 << bits) - 1)) << ((i % perByte) * bits);
+    const at = i * bits; // beyond 2^31 for large arrays: no operators of 32 bits
+    const byte = Math.floor(at / 8);
+    const code = (value & ((1 << bits) - 1)) << (at % 8);
+    bytes[byte]! |= code;
+    if (code > 0xff) bytes[byte + 1]! |= code >> 8; // the element goes on in the next byte
   }
   return bytes;
 }
 
 function unpack(bytes: Uint8Array, bits: number, elements: TensorArray): TensorArray {
-  const perByte = 8 / bits;
-  // Signed types: moved to the top of 32 bits and back, which repeats the sign.
+  const signed = elements instanceof Int8Array;
   const up = 32 - bits;
   for (let i = 0; i < elements.length; i++) {
-    const code = bytes[Math.floor(i / perByte)]! >> ((i % perByte) * bits);
-    elements[i] = elements instanceof Int8Array ? (code << up) >> up : code & ((1 << bits) - 1);
+    const at = i * bits;
+    const byte = Math.floor(at / 8);
+    // To the top of 32 bits and back, which repeats the sign or fills with 0. A byte past the end has no bits of the element.
+    const code = ((bytes[byte]! | ((bytes[byte + 1] ?? 0) << 8)) >> (at % 8)) << up;
+    elements[i] = signed ? code >> up : code >>> up;
   }
   return elements;
 }
@@ -86,23 +105,24 @@ function unpack(bytes: Uint8Array, bits: number, elements: TensorArray): TensorA
 /**
  * A tensor of elements that are in a typed array of the data type's own kind: Float32Array for FLOAT, Int8Array for INT8, INT4
  * and INT2, Uint8Array for UINT8, UINT4, UINT2 and the codes of FLOAT8 and FLOAT4, Uint16Array for the bits of FLOAT16 and
- * BFLOAT16. 4 and 2 bits have one element each, and are packed here.
+ * BFLOAT16. Types narrower than a byte have one entry per element, and are packed here.
  *
  * The tensor is a view of the array, not a copy (but for packed types): change it only after the call that sends it has been
  * made. `shape` is [array.length] when it is not given; [] is a 0-D tensor of one element.
  */
 export function fromTypedArray(dataType: DataType, array: TensorArray, shape: readonly number[] = [array.length]): Tensor {
-  const layout = layoutOf(dataType);
-  if (!(array instanceof layout.array)) {
+  const element = elementTypeOf(dataType);
+  if (!(array instanceof element.array)) {
     const given = (array as object | null)?.constructor?.name ?? typeof array;
-    throw new TypeError(`${dataType} is made of ${layout.array.name}, not of ${given}`);
+    throw new TypeError(`${dataType} is made of ${element.array.name}, not of ${given}`);
   }
-  if (count(shape) !== array.length) {
-    throw new RangeError(`shape [${shape.join(', ')}] has ${count(shape)} elements, the array has ${array.length}`);
+  const elements = count(shape);
+  if (elements !== array.length) {
+    throw new RangeError(`shape [${shape.join(', ')}] has ${elements} elements, the array has ${array.length}`);
   }
-  const rawData = layout.bits < 8
-    ? pack(array, layout.bits, dataType)
-    : littleEndian(new Uint8Array(array.buffer, array.byteOffset, array.byteLength), layout.bits);
+  const rawData = element.bits < 8
+    ? pack(array, element.bits, dataType)
+    : littleEndian(new Uint8Array(array.buffer, array.byteOffset, array.byteLength), element.bits);
   return {dataType, shape: [...shape], rawData};
 }
 
@@ -113,24 +133,24 @@ export function fromFloat32Array(values: Float32Array, shape?: readonly number[]
 
 /**
  * The elements of a tensor that came, in the typed array that fromTypedArray takes for its type: a view of the received message
- * where that is possible, else (4 and 2 bits; 16 and 32 bits that do not lie at a multiple of their size) a copy.
+ * where that is possible, else (types narrower than a byte; 16 and 32 bits that do not lie at a multiple of their size) a copy.
  */
 export function toTypedArray(tensor: Tensor__Output | null | undefined): TensorArray {
   if (!tensor) throw new TypeError('there is no tensor');
-  const layout = layoutOf(tensor.dataType);
+  const element = elementTypeOf(tensor.dataType);
   const elements = count(tensor.shape);
   if (tensor.floatValues || tensor.intValues || tensor.sharedMemory) {
     throw new TypeError(`the tensor has ${tensor.contents ?? 'another form'}, not rawData`);
   }
   let bytes: Uint8Array = tensor.rawData ?? new Uint8Array(0);
-  if (bytes.length !== Math.ceil((elements * layout.bits) / 8)) {
-    throw new RangeError(`rawData has ${bytes.length} bytes, ${elements} elements of ${tensor.dataType} take ` +
-      `${Math.ceil((elements * layout.bits) / 8)}`);
+  const expected = bytesOf(elements, element.bits);
+  if (bytes.length !== expected) {
+    throw new RangeError(`rawData has ${bytes.length} bytes, ${elements} elements of ${tensor.dataType} take ${expected}`);
   }
-  if (layout.bits < 8) {
-    return unpack(bytes, layout.bits, new layout.array(new ArrayBuffer(elements), 0, elements));
+  if (element.bits < 8) {
+    return unpack(bytes, element.bits, new element.array(new ArrayBuffer(elements), 0, elements));
   }
-  bytes = littleEndian(bytes, layout.bits);
-  if (bytes.byteOffset % (layout.bits / 8) !== 0) bytes = Uint8Array.from(bytes);
-  return new layout.array(bytes.buffer, bytes.byteOffset, elements);
+  bytes = littleEndian(bytes, element.bits);
+  if (bytes.byteOffset % (element.bits / 8) !== 0) bytes = Uint8Array.from(bytes);
+  return new element.array(bytes.buffer, bytes.byteOffset, elements);
 }

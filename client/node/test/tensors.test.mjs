@@ -61,9 +61,16 @@ test('what does not fit is refused, with both numbers', () => {
   assert.throws(() => fromFloat32Array([1, 2]), /DATA_TYPE_FLOAT is made of Float32Array, not of Array/);
   assert.throws(() => fromFloat32Array(new Float64Array(1)), /Float64Array/);
   assert.throws(() => fromTypedArray('DATA_TYPE_INT8', new Uint8Array(1)), /Int8Array, not of Uint8Array/);
-  assert.throws(() => fromTypedArray('INT8', new Int8Array(1)), /INT8 is no data type/);
+  assert.throws(() => fromTypedArray('INT8', new Int8Array(1)), /dataType is INT8, must be a name of DataType/);
+  // Nor a name that every object has.
+  for (const name of ['constructor', 'toString', '__proto__', 'DATA_TYPE_UNSPECIFIED', undefined]) {
+    assert.throws(() => fromTypedArray(name, new Int8Array(1)), /dataType is .* must be a name/);
+  }
   assert.throws(() => toTypedArray({dataType: 'DATA_TYPE_FLOAT', shape: [2], rawData: Buffer.alloc(7)}), /7 bytes, 2 elements .* 8/);
   assert.throws(() => toTypedArray({dataType: 'DATA_TYPE_UINT8', shape: [1], intValues: {values: [1]}, contents: 'intValues'}), /intValues/);
   assert.throws(() => toTypedArray(null), /no tensor/);
+  // 2^40 and 2^52 are numbers, their product is not exact; a length of 0 makes any shape empty.
+  assert.throws(() => fromFloat32Array(x, [2 ** 40, 2 ** 52]), /more than 2\^53 elements/);
+  assert.deepEqual(toTypedArray({dataType: 'DATA_TYPE_INT4', shape: [...new Array(30).fill(2 ** 52), 0]}), new Int8Array(0));
   assert.deepEqual(toTypedArray({dataType: 'DATA_TYPE_FLOAT', shape: [0, 3]}), new Float32Array(0));
 });

@@ -26,6 +26,7 @@ mod address;
 mod client;
 mod connection;
 mod credentials;
+mod element_type;
 mod error;
 mod retry;
 mod tensor;

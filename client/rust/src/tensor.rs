@@ -4,6 +4,7 @@ use std::mem::{size_of, size_of_val};
 
 use bytes::Bytes;
 
+use crate::element_type::{ElementType, Kind};
 use crate::v1::tensor::Contents;
 use crate::v1::{DataType, Tensor};
 use crate::Error;
@@ -16,21 +17,13 @@ pub trait Element: Sized {
     #[doc(hidden)]
     fn encode(values: &[Self]) -> Vec<u8>;
 
+    /// The types that decode, for errors.
+    #[doc(hidden)]
+    const TAKES: &'static str;
+
     /// None where a tensor of this type has no such elements.
     #[doc(hidden)]
     fn decode(data_type: DataType, data: &[u8], count: usize) -> Option<Vec<Self>>;
-}
-
-/// Bits an element.
-fn bits(data_type: DataType) -> Option<u64> {
-    Some(match data_type {
-        DataType::Unspecified => return None,
-        DataType::Float | DataType::Int32 => 32,
-        DataType::Float16 | DataType::Bfloat16 | DataType::Uint16 | DataType::Int16 => 16,
-        DataType::Uint4 | DataType::Int4 | DataType::Float4e2m1 => 4,
-        DataType::Uint2 | DataType::Int2 => 2,
-        _ => 8,
-    })
 }
 
 fn name(data_type: DataType) -> &'static str {
@@ -54,24 +47,36 @@ impl Tensor {
         Tensor { data_type: data_type.into(), shape: shape.to_vec(), contents: Some(Contents::RawData(data.into())) }
     }
 
-    /// Packs values of -8 to 7, two a byte, into an INT4 tensor.
+    /// Packs values of -8 to 7, two per byte, into an INT4 tensor.
     pub fn from_i4s(values: &[i8], shape: &[i64]) -> Result<Tensor, Error> {
-        pack(DataType::Int4, 4, -8..=7, values.iter().map(|&value| i16::from(value)), shape)
+        pack(DataType::Int4, values, shape)
     }
 
-    /// Packs values of 0 to 15, two a byte, into a UINT4 tensor.
+    /// Packs values of 0 to 15, two per byte, into a UINT4 tensor.
     pub fn from_u4s(values: &[u8], shape: &[i64]) -> Result<Tensor, Error> {
-        pack(DataType::Uint4, 4, 0..=15, values.iter().map(|&value| i16::from(value)), shape)
+        pack(DataType::Uint4, values, shape)
     }
 
-    /// Packs values of -2 to 1, four a byte, into an INT2 tensor.
+    /// Packs values of -2 to 1, four per byte, into an INT2 tensor.
     pub fn from_i2s(values: &[i8], shape: &[i64]) -> Result<Tensor, Error> {
-        pack(DataType::Int2, 2, -2..=1, values.iter().map(|&value| i16::from(value)), shape)
+        pack(DataType::Int2, values, shape)
     }
 
-    /// Packs values of 0 to 3, four a byte, into a UINT2 tensor.
+    /// Packs values of 0 to 3, four per byte, into a UINT2 tensor.
     pub fn from_u2s(values: &[u8], shape: &[i64]) -> Result<Tensor, Error> {
-        pack(DataType::Uint2, 2, 0..=3, values.iter().map(|&value| i16::from(value)), shape)
+        pack(DataType::Uint2, values, shape)
+    }
+
+    /// Packs the codes of a floating-point type of at most 8 bits (FLOAT8E4M3FN, FLOAT4E2M1 and their like), one per element of the
+    /// slice, as `to_vec::<u8>()` returns them. A code is the bits of an element, not its value.
+    pub fn from_codes(data_type: DataType, codes: &[u8], shape: &[i64]) -> Result<Tensor, Error> {
+        match ElementType::of(data_type) {
+            Some(ElementType { bits: ..=8, kind: Kind::FloatingPoint }) => pack(data_type, codes, shape),
+            _ => {
+                let name = name(data_type);
+                Err(Error::invalid(format!("from_codes takes a floating-point type of at most 8 bits, not {name}")))
+            }
+        }
     }
 
     /// The packed bytes, which must be as many as type and shape say. They are not copied: clones share them.
@@ -88,7 +93,8 @@ impl Tensor {
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
         let (data, count) = self.raw()?;
         T::decode(self.data_type(), &data, count).ok_or_else(|| {
-            Error::invalid(format!("the tensor is {}, which is no {}", name(self.data_type()), std::any::type_name::<T>()))
+            let (given, wanted) = (name(self.data_type()), std::any::type_name::<T>());
+            Error::invalid(format!("the tensor is {given}, which does not come as {wanted}: that takes {}", T::TAKES))
         })
     }
 
@@ -99,9 +105,9 @@ impl Tensor {
             Some(Contents::RawData(data)) => data.clone(),
             Some(_) => return Err(Error::invalid("the tensor's elements are not in raw_data")),
         };
-        let bits = DataType::try_from(self.data_type)
+        let element = DataType::try_from(self.data_type)
             .ok()
-            .and_then(bits)
+            .and_then(ElementType::of)
             .ok_or_else(|| Error::invalid(format!("data_type {} is unknown", self.data_type)))?;
         let lengths: Option<Vec<u64>> = self.shape.iter().map(|&length| u64::try_from(length).ok()).collect();
         let lengths = lengths.ok_or_else(|| Error::invalid(format!("shape {:?} has a negative length", self.shape)))?;
@@ -110,9 +116,10 @@ impl Tensor {
         } else {
             lengths.iter().try_fold(1u64, |product, &length| product.checked_mul(length))
         };
-        let wanted = count.and_then(|count| count.checked_mul(bits)).map(|bits| bits.div_ceil(8));
-        match (count, wanted) {
-            (Some(count), Some(wanted)) if wanted == data.len() as u64 => Ok((data, count as usize)),
+        let wanted = count.and_then(|count| element.bytes(count));
+        // Where usize has 32 bits, a packed tensor may have more elements than a slice.
+        match (count.and_then(|count| usize::try_from(count).ok()), wanted) {
+            (Some(count), Some(wanted)) if wanted == data.len() as u64 => Ok((data, count)),
             _ => Err(Error::invalid(format!(
                 "raw_data has {} bytes, which is not what {} of shape {:?} takes",
                 data.len(),
@@ -123,33 +130,17 @@ impl Tensor {
     }
 }
 
-/// The first element goes into the lowest bits; bits that are left over are 0.
-fn pack(
-    data_type: DataType,
-    bits: usize,
-    range: std::ops::RangeInclusive<i16>,
-    values: impl ExactSizeIterator<Item = i16>,
-    shape: &[i64],
-) -> Result<Tensor, Error> {
-    let per_byte = 8 / bits;
-    let mut data = vec![0u8; values.len().div_ceil(per_byte)];
-    for (index, value) in values.enumerate() {
+fn pack<T: Copy + Into<i16>>(data_type: DataType, values: &[T], shape: &[i64]) -> Result<Tensor, Error> {
+    let element = ElementType::of(data_type).ok_or_else(|| Error::invalid(format!("{} has no elements", name(data_type))))?;
+    let range = element.range();
+    for (index, &value) in values.iter().enumerate() {
+        let value = value.into();
         if !range.contains(&value) {
-            return Err(Error::invalid(format!(
-                "element {index} is {value}, {} holds {} to {}",
-                name(data_type),
-                range.start(),
-                range.end()
-            )));
+            let (name, least, most) = (name(data_type), range.start(), range.end());
+            return Err(Error::invalid(format!("element {index} is {value}, {name} holds {least} to {most}")));
         }
-        data[index / per_byte] |= (value as u8 & ((1 << bits) - 1)) << (bits * (index % per_byte));
     }
-    Ok(Tensor::from_bytes(data_type, data, shape))
-}
-
-fn unpack<T>(data: &[u8], bits: usize, count: usize, decode: impl Fn(u8) -> T) -> Option<Vec<T>> {
-    let per_byte = 8 / bits;
-    Some((0..count).map(|i| decode((data[i / per_byte] >> (bits * (i % per_byte))) & ((1 << bits) - 1))).collect())
+    Ok(Tensor::from_bytes(data_type, element.pack(values.iter().map(|&value| value.into() as u8)), shape))
 }
 
 macro_rules! little_endian {
@@ -173,6 +164,7 @@ macro_rules! of_bytes {
 
 impl Element for f32 {
     const DATA_TYPE: DataType = DataType::Float;
+    const TAKES: &'static str = "FLOAT, FLOAT16, BFLOAT16";
     little_endian!();
 
     fn decode(data_type: DataType, data: &[u8], _: usize) -> Option<Vec<f32>> {
@@ -197,6 +189,7 @@ fn from_float16(bits: u16) -> f32 {
 
 impl Element for i32 {
     const DATA_TYPE: DataType = DataType::Int32;
+    const TAKES: &'static str = "INT32";
     little_endian!();
 
     fn decode(data_type: DataType, data: &[u8], _: usize) -> Option<Vec<i32>> {
@@ -206,6 +199,7 @@ impl Element for i32 {
 
 impl Element for i16 {
     const DATA_TYPE: DataType = DataType::Int16;
+    const TAKES: &'static str = "INT16";
     little_endian!();
 
     fn decode(data_type: DataType, data: &[u8], _: usize) -> Option<Vec<i16>> {
@@ -215,6 +209,7 @@ impl Element for i16 {
 
 impl Element for u16 {
     const DATA_TYPE: DataType = DataType::Uint16;
+    const TAKES: &'static str = "UINT16, and the bits of FLOAT16 and BFLOAT16";
     little_endian!();
 
     fn decode(data_type: DataType, data: &[u8], _: usize) -> Option<Vec<u16>> {
@@ -224,13 +219,16 @@ impl Element for u16 {
 
 impl Element for i8 {
     const DATA_TYPE: DataType = DataType::Int8;
+    const TAKES: &'static str = "INT8, INT4, INT2";
     little_endian!();
 
     fn decode(data_type: DataType, data: &[u8], count: usize) -> Option<Vec<i8>> {
-        match data_type {
-            DataType::Int8 => Some(of_bytes!(i8, data).collect()),
-            DataType::Int4 => unpack(data, 4, count, |code| (code << 4) as i8 >> 4),
-            DataType::Int2 => unpack(data, 2, count, |code| (code << 6) as i8 >> 6),
+        match ElementType::of(data_type)? {
+            element @ ElementType { bits: ..=8, kind: Kind::SignedInteger } => {
+                let up = 8 - element.bits;
+                // To the highest bit and back, which repeats the sign.
+                Some(element.unpack(data, count).map(|code| (code << up) as i8 >> up).collect())
+            }
             _ => None,
         }
     }
@@ -238,18 +236,14 @@ impl Element for i8 {
 
 impl Element for u8 {
     const DATA_TYPE: DataType = DataType::Uint8;
+    const TAKES: &'static str = "UINT8, UINT4, UINT2, and the codes of FLOAT8 and FLOAT4E2M1";
     little_endian!();
 
     fn decode(data_type: DataType, data: &[u8], count: usize) -> Option<Vec<u8>> {
-        match data_type {
-            DataType::Uint4 | DataType::Float4e2m1 => unpack(data, 4, count, |code| code),
-            DataType::Uint2 => unpack(data, 2, count, |code| code),
-            DataType::Uint8
-            | DataType::Float8e4m3fn
-            | DataType::Float8e4m3fnuz
-            | DataType::Float8e5m2
-            | DataType::Float8e5m2fnuz
-            | DataType::Float8e8m0 => Some(data.to_vec()),
+        match ElementType::of(data_type)? {
+            ElementType { kind: Kind::SignedInteger, .. } => None,
+            ElementType { bits: 8, .. } => Some(data.to_vec()),
+            element @ ElementType { bits: ..=7, .. } => Some(element.unpack(data, count).collect()),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 #include "boxes.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -7,35 +8,42 @@
 namespace quantd::client::split {
 namespace {
 
-// Elements of 2 or 4 bits.
-void CopyPacked(const uint8_t* source, int64_t from, uint8_t* destination, int64_t to,
-                int64_t count, int bits) {
-  const int mask = (1 << bits) - 1;
-  const auto copy_one = [&] {
-    const int value = source[from / 8] >> (from % 8) & mask;
-    uint8_t& byte = destination[to / 8];
-    byte = static_cast<uint8_t>((byte & ~(mask << (to % 8))) | value << (to % 8));
+// Copies `count` bits, whatever the width of the elements that they belong to; the lowest bits of a
+// byte come first. Reads and writes no byte that has none of the bits.
+void CopyBits(const uint8_t* source, int64_t from, uint8_t* destination, int64_t to,
+              int64_t count) {
+  // At most 8 bits, which may begin in one byte of the source and end in the next.
+  const auto read = [&](int64_t bits) {
+    const int shift = static_cast<int>(from % 8);
+    int value = source[from / 8] >> shift;
+    if (shift + bits > 8) value |= source[from / 8 + 1] << (8 - shift);
     from += bits;
-    to += bits;
-    --count;
+    return value;
   };
-  from *= bits;
-  to *= bits;
-  while (count > 0 && to % 8 != 0) copy_one();
-  const int64_t bytes = count * bits / 8;
+  // The same number, of bits that end in the byte of the destination in which they begin.
+  const auto copy = [&](int64_t bits) {
+    if (bits == 0) return;
+    const int shift = static_cast<int>(to % 8), mask = ((1 << bits) - 1) << shift;
+    uint8_t& byte = destination[to / 8];
+    byte = static_cast<uint8_t>((byte & ~mask) | (read(bits) << shift & mask));
+    to += bits;
+    count -= bits;
+  };
+  copy(std::min(count, (8 - to % 8) % 8));
+  const int64_t bytes = count / 8;
+  const uint8_t* const begin = source + from / 8;
+  uint8_t* const whole = destination + to / 8;
   const int shift = static_cast<int>(from % 8);
   if (shift == 0) {
-    if (bytes > 0) std::memcpy(destination + to / 8, source + from / 8, static_cast<size_t>(bytes));
+    if (bytes > 0) std::memcpy(whole, begin, static_cast<size_t>(bytes));
   } else {
-    for (int64_t i = 0; i < bytes; ++i) {
-      const uint8_t* const pair = source + from / 8 + i;
-      destination[to / 8 + i] = static_cast<uint8_t>(pair[0] >> shift | pair[1] << (8 - shift));
-    }
+    for (int64_t i = 0; i < bytes; ++i)
+      whole[i] = static_cast<uint8_t>(begin[i] >> shift | begin[i + 1] << (8 - shift));
   }
   from += bytes * 8;
   to += bytes * 8;
-  count -= bytes * 8 / bits;
-  while (count > 0) copy_one();
+  count -= bytes * 8;
+  copy(count);
 }
 
 // Visits the elements of `box` in runs that lie together in a tensor of `shape`:
@@ -78,22 +86,14 @@ Dimensions Strides(const Dimensions& shape) {
 }
 
 int64_t BytesOf(int64_t elements, int bits) {
-  if (bits >= 8) return elements * (bits / 8);
-  const int64_t per_byte = 8 / bits;
-  return elements / per_byte + (elements % per_byte != 0);
+  return elements / 8 * bits + (elements % 8 * bits + 7) / 8;
 }
 
 void CopyElements(const std::string& source, int64_t from, std::string& destination, int64_t to,
                   int64_t count, int bits) {
   if (count <= 0) return;
-  if (bits < 8) {
-    CopyPacked(reinterpret_cast<const uint8_t*>(source.data()), from,
-               reinterpret_cast<uint8_t*>(destination.data()), to, count, bits);
-    return;
-  }
-  const int64_t bytes = bits / 8;
-  std::memcpy(destination.data() + to * bytes, source.data() + from * bytes,
-              static_cast<size_t>(count * bytes));
+  CopyBits(reinterpret_cast<const uint8_t*>(source.data()), from * bits,
+           reinterpret_cast<uint8_t*>(destination.data()), to * bits, count * bits);
 }
 
 std::string GatherBox(const std::string& tensor, int bits, const Dimensions& shape,

@@ -1,8 +1,8 @@
 // Boxes of a tensor, and copying them in and out of it.
 //
 // A box is an index range along each dimension. A piece of a tensor that is sent on its own is a
-// box; so are the scales that belong to it. Elements may be packed (2 and 4 bits): then offsets are
-// counted in bits, lowest bits of a byte first.
+// box; so are the scales that belong to it. Offsets are counted in bits, lowest bits of a byte first:
+// elements may be narrower than a byte, and may begin in one and end in the next.
 #ifndef QUANTD_CLIENT_CPP_SPLIT_BOXES_H_
 #define QUANTD_CLIENT_CPP_SPLIT_BOXES_H_
 
@@ -25,11 +25,11 @@ int64_t Product(const Dimensions& lengths);
 // Distance in elements from one index to the next along each dimension.
 Dimensions Strides(const Dimensions& shape);
 
-// Bytes of packed elements.
+// Bytes of packed elements, of which the last one may have bits to spare. REQUIRES: they fit.
 int64_t BytesOf(int64_t elements, int bits);
 
 // The elements of `box`, packed and row-major, of a row-major tensor of `shape` whose elements are
-// `bits` wide. REQUIRES: the box lies in the tensor; bits is 2, 4, 8, 16 or 32.
+// `bits` wide. REQUIRES: the box lies in the tensor.
 std::string GatherBox(const std::string& tensor, int bits, const Dimensions& shape, const Box& box);
 
 // The opposite. `packed` has at least the bytes that GatherBox would give. Writes no bit outside of

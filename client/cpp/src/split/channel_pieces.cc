@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "elements.h"
+
 namespace quantd::client::split {
 namespace {
 
@@ -16,17 +18,9 @@ struct Extents {
   uint64_t inner = 1;
 };
 
+// Of one element; 0 where a tensor of this type is not cut.
 uint64_t BytesOf(v1::DataType type) {
-  switch (type) {
-    case v1::DATA_TYPE_FLOAT:
-    case v1::DATA_TYPE_INT32:
-      return 4;
-    case v1::DATA_TYPE_FLOAT16:
-    case v1::DATA_TYPE_BFLOAT16:
-      return 2;
-    default:
-      return 0;
-  }
+  return IsInputType(type) ? static_cast<uint64_t>(BitsOf(type)) / 8 : 0;
 }
 
 // Nothing unless the bytes are those of the shape.

@@ -65,6 +65,7 @@ bool AddFiniteTile(const float* values, int64_t count, float* minimum, float* ma
 }  // namespace
 
 int BitsOf(v1::DataType type) {
+  // No default: a type that is missing here is a warning of the compiler, and so an error.
   switch (type) {
     case v1::DATA_TYPE_FLOAT:
     case v1::DATA_TYPE_INT32:
@@ -89,9 +90,12 @@ int BitsOf(v1::DataType type) {
     case v1::DATA_TYPE_UINT2:
     case v1::DATA_TYPE_INT2:
       return 2;
-    default:
-      return 0;
+    case v1::DATA_TYPE_UNSPECIFIED:
+    case v1::DataType_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case v1::DataType_INT_MAX_SENTINEL_DO_NOT_USE_:
+      break;
   }
+  return 0;
 }
 
 bool IsInputType(v1::DataType type) {

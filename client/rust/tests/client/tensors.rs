@@ -52,6 +52,22 @@ fn packing() {
 }
 
 #[test]
+fn codes() {
+    let fours = Tensor::from_codes(DataType::Float4e2m1, &[1, 8, 15], &[3]).unwrap();
+    assert_eq!(fours.to_bytes().unwrap().to_vec(), [0x81, 0x0f]);
+    assert_eq!(fours.to_vec::<u8>().unwrap(), [1, 8, 15]);
+    // What the unused bits hold does not matter.
+    assert_eq!(Tensor::from_bytes(DataType::Uint4, vec![0xf3], &[1]).to_vec::<u8>().unwrap(), [3]);
+    let message = Tensor::from_codes(DataType::Float4e2m1, &[1, 16], &[2]).unwrap_err().message;
+    assert!(message.contains("element 1 is 16, FLOAT4E2M1 holds 0 to 15"), "{message}");
+    for data_type in [DataType::Float, DataType::Float16, DataType::Int4, DataType::Unspecified] {
+        assert!(Tensor::from_codes(data_type, &[1], &[]).is_err(), "{data_type:?}");
+    }
+    let message = Tensor::from_slice(&[1i8], &[]).to_vec::<u8>().unwrap_err().message;
+    assert!(message.contains("is INT8") && message.contains("takes UINT8, UINT4"), "{message}");
+}
+
+#[test]
 fn half_bits() {
     let half = |bits: u16| Tensor::from_bytes(DataType::Float16, bits.to_le_bytes().to_vec(), &[]).to_vec::<f32>().unwrap()[0];
     let least = 1.0 / 16_777_216.0;

@@ -35,7 +35,7 @@ public final class Tensors {
    * here: floats in a big endian one go through {@code fromFloats(buffer.asFloatBuffer(), shape)}.
    */
   public static Tensor fromBytes(DataType type, ByteBuffer bytes, long... shape) {
-    long expected = (elements(shape) * bits(type) + 7) / 8;
+    long expected = ElementType.of(type).bytes(elements(shape));
     if (bytes.remaining() != expected) {
       throw new IllegalArgumentException("the buffer has " + bytes.remaining() + " bytes, " + type + " of shape "
           + Arrays.toString(shape) + " takes " + expected);
@@ -49,28 +49,22 @@ public final class Tensors {
   }
 
   /**
-   * A tensor of integers, or of a float type's codes: one an element, packed here if the type is narrower than a byte. For zero
-   * points, and whatever is not large.
+   * A tensor of integers, or of a floating-point type's codes: one per element, packed here if the type is narrower than a byte.
+   * For zero points, and whatever is not large. Not for FLOAT, whose values {@link #fromFloats} takes.
    */
   public static Tensor fromInts(DataType type, int[] values, long... shape) {
+    ElementType element = ElementType.of(type);
+    if (type == DataType.DATA_TYPE_FLOAT) {
+      throw new IllegalArgumentException(type + " is made of floats: fromFloats");
+    }
     requireElements(values.length, shape);
-    int bits = bits(type);
-    long least = signed(type) ? -(1L << (bits - 1)) : 0;
-    long most = signed(type) ? (1L << (bits - 1)) - 1 : (1L << bits) - 1;
-    ByteBuffer bytes = allocate((values.length * (long) bits + 7) / 8, 1);
+    ByteBuffer bytes = allocate(element.bytes(values.length), 1);
     for (int i = 0; i < values.length; i++) {
-      if (values[i] < least || values[i] > most) {
-        throw new IllegalArgumentException("element " + i + " is " + values[i] + ", " + type + " takes " + least + " to " + most);
+      if (values[i] < element.least() || values[i] > element.most()) {
+        throw new IllegalArgumentException(
+            "element " + i + " is " + values[i] + ", " + type + " takes " + element.least() + " to " + element.most());
       }
-      switch (bits) {
-        case 32 -> bytes.putInt(i * 4, values[i]);
-        case 16 -> bytes.putShort(i * 2, (short) values[i]);
-        case 8 -> bytes.put(i, (byte) values[i]);
-        default -> {
-          int at = i * bits / 8;
-          bytes.put(at, (byte) (bytes.get(at) | (values[i] & (1 << bits) - 1) << i * bits % 8));
-        }
-      }
+      element.put(bytes, i, values[i]);
     }
     return of(type, bytes, shape);
   }
@@ -97,25 +91,21 @@ public final class Tensors {
     return raw(tensor).asReadOnlyByteBuffer().slice().order(ByteOrder.LITTLE_ENDIAN);
   }
 
-  /** The elements of an integer tensor, or a float type's codes: one an element, unpacked. Not for FLOAT. */
+  /** The elements of an integer tensor, or a floating-point type's codes: one per element, unpacked. Not for FLOAT. */
   public static int[] toInts(Tensor tensor) {
     DataType type = tensor.getDataType();
     if (type == DataType.DATA_TYPE_FLOAT) {
       throw new IllegalArgumentException("the tensor is " + type + ": toFloats");
     }
     ByteBuffer bytes = toBuffer(tensor);
-    int bits = bits(type);
-    boolean signed = signed(type);
-    int[] values = new int[(int) elements(shapeOf(tensor))];
+    ElementType element = ElementType.of(type);
+    long elements = elements(shapeOf(tensor));
+    if (elements > Integer.MAX_VALUE - 8) {
+      throw new IllegalArgumentException("the tensor has " + elements + " elements, more than an array can: toBuffer");
+    }
+    int[] values = new int[(int) elements];
     for (int i = 0; i < values.length; i++) {
-      int code = switch (bits) {
-        case 32 -> bytes.getInt(i * 4);
-        case 16 -> bytes.getShort(i * 2);
-        default -> bytes.get((int) ((long) i * bits / 8)) >> (int) ((long) i * bits % 8);
-      };
-      // To the top of 32 bits and back, which repeats the sign or fills with 0.
-      int up = 32 - bits;
-      values[i] = signed ? code << up >> up : code << up >>> up;
+      values[i] = element.get(bytes, i);
     }
     return values;
   }
@@ -125,7 +115,7 @@ public final class Tensors {
         && tensor.getContentsCase() != Tensor.ContentsCase.CONTENTS_NOT_SET) {
       throw new IllegalArgumentException("the tensor has " + tensor.getContentsCase() + ", not RAW_DATA");
     }
-    long expected = (elements(shapeOf(tensor)) * bits(tensor.getDataType()) + 7) / 8;
+    long expected = ElementType.of(tensor.getDataType()).bytes(elements(shapeOf(tensor)));
     ByteString bytes = tensor.getRawData();
     if (bytes.size() != expected) {
       throw new IllegalArgumentException("raw_data has " + bytes.size() + " bytes, " + tensor.getDataType() + " of shape "
@@ -148,9 +138,9 @@ public final class Tensors {
 
   private static ByteBuffer allocate(long elements, int size) {
     if (elements * size > Integer.MAX_VALUE - 8) {
-      throw new IllegalArgumentException(elements + " elements take more than the 2 GiB of a message");
+      throw new IllegalArgumentException(elements + " times " + size + " bytes are more than the 2 GiB of a message");
     }
-    return ByteBuffer.allocate((int) elements * size).order(ByteOrder.LITTLE_ENDIAN);
+    return ByteBuffer.allocate((int) (elements * size)).order(ByteOrder.LITTLE_ENDIAN);
   }
 
   private static void requireElements(long given, long[] shape) {
@@ -162,37 +152,22 @@ public final class Tensors {
 
   private static long elements(long[] shape) {
     long elements = 1;
+    boolean empty = false;
+    boolean overflows = false;
     for (int i = 0; i < shape.length; i++) {
       if (shape[i] < 0) {
         throw new IllegalArgumentException("shape[" + i + "] is " + shape[i] + ", must be 0 or more");
       }
-      try {
-        elements = Math.multiplyExact(elements, shape[i]);
-      } catch (ArithmeticException e) {
-        throw new IllegalArgumentException("shape " + Arrays.toString(shape) + " has more than 2^63 elements", e);
-      }
+      empty |= shape[i] == 0;
+      overflows |= Math.multiplyHigh(elements, shape[i]) != 0 || elements * shape[i] < 0;
+      elements *= shape[i];
     }
-    if (elements > Long.MAX_VALUE / 32) {
-      throw new IllegalArgumentException("shape " + Arrays.toString(shape) + " has " + elements + " elements, no message does");
+    if (empty) {
+      return 0;
+    }
+    if (overflows) {
+      throw new IllegalArgumentException("shape " + Arrays.toString(shape) + " has more than 2^63 elements");
     }
     return elements;
-  }
-
-  private static int bits(DataType type) {
-    return switch (type) {
-      case DATA_TYPE_FLOAT, DATA_TYPE_INT32 -> 32;
-      case DATA_TYPE_INT16, DATA_TYPE_UINT16, DATA_TYPE_FLOAT16, DATA_TYPE_BFLOAT16 -> 16;
-      case DATA_TYPE_INT4, DATA_TYPE_UINT4, DATA_TYPE_FLOAT4E2M1 -> 4;
-      case DATA_TYPE_INT2, DATA_TYPE_UINT2 -> 2;
-      case DATA_TYPE_UNSPECIFIED, UNRECOGNIZED -> throw new IllegalArgumentException(type + " is no data type with elements");
-      default -> 8;
-    };
-  }
-
-  private static boolean signed(DataType type) {
-    return switch (type) {
-      case DATA_TYPE_INT32, DATA_TYPE_INT16, DATA_TYPE_INT8, DATA_TYPE_INT4, DATA_TYPE_INT2 -> true;
-      default -> false;
-    };
   }
 }

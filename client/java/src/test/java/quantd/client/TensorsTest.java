@@ -80,18 +80,55 @@ class TensorsTest {
     assertArrayEquals(new int[] {3}, Tensors.toInts(Tensors.fromBytes(DataType.DATA_TYPE_UINT4, new byte[] {(byte) 0xf3}, 1)));
   }
 
+  /** Of every type of the contract: its sizes and ranges, and that an element does not touch its neighbours. */
+  @Test
+  void everyDataTypeIsDescribed() {
+    for (DataType type : DataType.values()) {
+      if (type == DataType.DATA_TYPE_UNSPECIFIED || type == DataType.UNRECOGNIZED) {
+        continue;
+      }
+      ElementType element = ElementType.of(type);
+      for (long count = 0; count < 20; count++) {
+        assertEquals((count * element.bits() + 7) / 8, element.bytes(count), type.name());
+      }
+      assertEquals((1L << 55) * element.bits(), element.bytes(1L << 58), type.name());
+      for (int at = 0; at < 9; at++) {
+        for (long value : new long[] {element.least(), element.most(), 0, 1}) {
+          ByteBuffer bytes = ByteBuffer.allocate((int) element.bytes(9)).order(ByteOrder.LITTLE_ENDIAN);
+          element.put(bytes, at, (int) value);
+          for (int i = 0; i < 9; i++) {
+            assertEquals(i == at ? (int) value : 0, element.get(bytes, i), type + " " + at + " " + i);
+          }
+        }
+      }
+    }
+  }
+
+  /** The place of an element beyond 2^31 bits, which an int cannot count. */
+  @Test
+  void elementsBeyondTwoToThe31BitsAreFound() {
+    int count = (1 << 29) + 2;
+    ByteBuffer bytes = ByteBuffer.allocateDirect(count / 2).order(ByteOrder.LITTLE_ENDIAN);
+    ElementType element = ElementType.of(DataType.DATA_TYPE_INT4);
+    element.put(bytes, count - 1, -7);
+    assertEquals((byte) 0x90, bytes.get(count / 2 - 1));
+    assertEquals(-7, element.get(bytes, count - 1));
+  }
+
   @Test
   void whatDoesNotFitIsRefusedWithBothNumbers() {
     refused("shape [2, 2] has 4 elements, 6 are given", () -> Tensors.fromFloats(FLOATS, 2, 2));
     refused("shape[0] is -2", () -> Tensors.fromFloats(FLOATS, -2, -3));
     refused("more than 2^63", () -> Tensors.fromFloats(FLOATS, Long.MAX_VALUE, 2));
-    refused("no message does", () -> Tensors.fromBytes(DataType.DATA_TYPE_FLOAT, new byte[0], Long.MAX_VALUE));
+    refused("more than any message", () -> Tensors.fromBytes(DataType.DATA_TYPE_FLOAT, new byte[0], Long.MAX_VALUE));
     refused(
         "11 bytes, DATA_TYPE_FLOAT of shape [3] takes 12", () -> Tensors.fromBytes(DataType.DATA_TYPE_FLOAT, new byte[11], 3));
     refused("element 1 is 8, DATA_TYPE_INT4 takes -8 to 7", () -> Tensors.fromInts(DataType.DATA_TYPE_INT4, new int[] {0, 8}, 2));
     refused(
         "element 0 is -1, DATA_TYPE_UINT8 takes 0 to 255", () -> Tensors.fromInts(DataType.DATA_TYPE_UINT8, new int[] {-1}, 1));
-    refused("no data type", () -> Tensors.fromInts(DataType.DATA_TYPE_UNSPECIFIED, new int[1], 1));
+    refused("data_type is not set", () -> Tensors.fromInts(DataType.DATA_TYPE_UNSPECIFIED, new int[1], 1));
+    refused("a number that this client", () -> Tensors.toInts(Tensor.newBuilder().setDataTypeValue(99).build()));
+    refused("fromFloats", () -> Tensors.fromInts(DataType.DATA_TYPE_FLOAT, new int[1], 1));
     refused("not DATA_TYPE_FLOAT", () -> Tensors.toFloats(Tensors.fromInts(DataType.DATA_TYPE_INT8, new int[1], 1)));
     refused("toFloats", () -> Tensors.toInts(Tensors.fromFloats(FLOATS, 6)));
     refused("raw_data has 0 bytes", () -> Tensors.toFloats(Tensor.newBuilder().setDataType(DataType.DATA_TYPE_FLOAT).build()));
@@ -100,6 +137,7 @@ class TensorsTest {
             -> Tensors.toBytes(
                 Tensor.newBuilder().setDataType(DataType.DATA_TYPE_INT8).setIntValues(IntValues.getDefaultInstance()).build()));
     assertEquals(0, Tensors.toFloats(Tensors.fromFloats(new float[0], 0, 3)).length);
+    assertEquals(0, Tensors.fromFloats(new float[0], Long.MAX_VALUE, 0, Long.MAX_VALUE).getRawData().size());
     assertEquals(1, Tensors.fromFloats(new float[] {3}).getRawData().size() / 4);
   }
 }
