@@ -74,6 +74,7 @@ run_go() {
   go_cases "$log"
   check "go: example" "$GO_BUILD/example"
   check "go: go get" go_get
+  check "go: README's commands" readme go
   if command -v qemu-s390x-static >/dev/null; then
     check "go: big endian" go_big_endian
   else

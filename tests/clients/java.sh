@@ -38,4 +38,5 @@ run_java() {
   for report in "$java_tree"/client/java/target/surefire-reports/TEST-*.xml; do python3 "$SUITES/junit.py" "$report"; done | cases java
   check "java: the jar" java_jar
   check "java: the example, with the installed jar" java -cp "$java_consumer/target/classes:$(<"$java_consumer/classpath")" Quantize
+  MAVEN_OPTS="-Dmaven.repo.local=$CLIENTS_BUILD/java/repository" check "java: README's commands" readme java
 }

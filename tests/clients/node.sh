@@ -43,4 +43,5 @@ run_node() {
   check "node: packed, from an ES module" node_consumer_runs module
   check "node: packed, from CommonJS" node_consumer_runs commonjs
   check "node: the example" node "$node_tree/client/node/examples/quantize.mjs"
+  npm_config_cache=$CLIENTS_BUILD/node/cache npm_config_prefer_offline=true check "node: README's commands" readme node
 }

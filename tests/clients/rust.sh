@@ -50,6 +50,7 @@ run_rust() {
     s/^test (.*) \.\.\. ignored.*/fail\t\1\twas ignored/p; s/^error(.*)/fail\tcargo test\t\1/p' "$log" | cases rust
   check "rust: example" "$CARGO_TARGET_DIR/debug/examples/quantize"
   check "rust: package" rust_package
+  check "rust: README's commands" readme rust
   if command -v rustfmt >/dev/null; then
     check "rust: rustfmt" "$QUANTD_ROOT/tests/format.sh" --check rust
   fi

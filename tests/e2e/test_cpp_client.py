@@ -32,6 +32,16 @@ def test_the_example_quantizes(server):
     assert out.splitlines()[4].startswith("scale 0.0177165, SQNR ")
 
 
+def test_the_readme_runs_the_example(server):
+    """Its last command, in this tree. The suite `fresh` builds the same in a fresh clone."""
+    block = (ROOT / "client" / "cpp" / "README.md").read_text().split("```sh\n")[1].split("```")[0].splitlines()
+    command, printed = block[-1].split("  # ")
+    assert command.strip() == "./build/release/client/cpp/client_example"
+    assert block[-2].endswith("ninja -C build/release client_example")
+    code, out, _ = run(None, {"QUANTD_ADDRESS": server.address})
+    assert code == 0 and out.splitlines()[0] == printed.strip()
+
+
 def test_the_example_says_why_not():
     code, out, err = run("127.0.0.1:1")
     assert (code, out) == (1, "") and "UNAVAILABLE" in err

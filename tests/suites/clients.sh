@@ -38,6 +38,24 @@ cases() {
   [[ $seen -gt 0 ]] || fail "$language: tests" "no case ran"
 }
 
+# readme LANG: pastes the commands of client/LANG/README.md, every block of sh, into one shell in a copy of the tree without anything
+# that git ignores, beside the shared server. Every block must print what the comment in the first one says: codes of a sine.
+# What the tools download is kept by the variables that the caller sets, not in a home folder.
+readme() {
+  local fresh=$CLIENTS_BUILD/$1/fresh readme=$QUANTD_ROOT/client/$1/README.md blocks printed expected
+  rm -rf "$fresh" && mkdir -p "$fresh/clone" "$fresh/tmp" || return
+  (cd "$QUANTD_ROOT" && git -c 'safe.directory=*' ls-files -z --cached --others --exclude-standard | tar -c --ignore-failed-read --null -T -) |
+    tar -x -C "$fresh/clone" || return
+  awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$readme" >"$fresh/commands.sh"
+  (cd "$fresh/clone" && TMPDIR=$fresh/tmp bash -euxo pipefail "$fresh/commands.sh") | tee "$fresh/output" || return
+  blocks=$(grep -c '^```sh$' "$readme")
+  expected=$(sed -n 's/.* # \(\[4.* dB\)$/\1/p' "$readme")
+  printed=$(grep -cFx "$expected" "$fresh/output")
+  echo "$printed of $blocks blocks printed $expected"
+  # sin(1), sin(2) and sin(3), in steps of about 2 / 254.
+  [[ $expected == *0*107*115*18*dB && $blocks -gt 0 && $printed -eq $blocks ]]
+}
+
 # start_quantd NAME FLAGS...: a server whose first address becomes QUANTD_ADDRESS, and whose pid QUANTD_PID.
 start_quantd() {
   local folder=$CLIENTS_BUILD/$1 deadline=$((SECONDS + 30))

@@ -1,4 +1,4 @@
-// Command example quantizes a matrix to INT8, a scale a row, and back. QUANTD_ADDRESS names the server.
+// Command example quantizes a matrix to INT8, with one scale per row, and back. QUANTD_ADDRESS names the server.
 package main
 
 import (

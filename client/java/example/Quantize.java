@@ -1,4 +1,4 @@
-import java.util.Random;
+import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import quantd.client.Failure;
 import quantd.client.Quantd;
@@ -9,17 +9,16 @@ import quantd.v1.DynamicQuantizeRequest;
 import quantd.v1.DynamicQuantizeResponse;
 import quantd.v1.Tensor;
 
-/** Quantizes a matrix to INT8 with a scale a row, and back; the server is that of QUANTD_ADDRESS. */
+/** Quantizes a matrix to INT8, with one scale per row, and back. QUANTD_ADDRESS names the server. */
 public final class Quantize {
   private Quantize() {}
 
   public static void main(String[] arguments) {
     int rows = 4;
-    int columns = 768;
+    int columns = 64;
     float[] weights = new float[rows * columns];
-    Random random = new Random(1);
     for (int i = 0; i < weights.length; i++) {
-      weights[i] = random.nextFloat() - 0.5f;
+      weights[i] = (float) Math.sin(i);
     }
     try (Quantd quantd = Quantd.connect()) {
       DynamicQuantizeResponse answer = quantd.blocking()
@@ -31,7 +30,7 @@ public final class Quantize {
                                                    .setReportError(true)
                                                    .build());
       byte[] codes = Tensors.toBytes(answer.getY());
-      System.out.printf("%d elements, %d scales, SQNR %.1f dB%n", codes.length, Tensors.toFloats(answer.getYScale()).length,
+      System.out.printf("%s: %s ... %.1f dB%n", answer.getY().getShapeList(), Arrays.toString(Arrays.copyOf(codes, 4)),
           answer.getQuantizationError().getSqnrDb());
 
       Tensor back = quantd.blocking()
@@ -42,7 +41,7 @@ public final class Quantize {
                                 .setAxis(0)
                                 .build())
                         .getY();
-      System.out.printf("%f came back as %f%n", weights[0], Tensors.toFloats(back)[0]);
+      System.out.printf("%.4f is %.4f%n", weights[1], Tensors.toFloats(back)[1]);
     } catch (io.grpc.StatusRuntimeException e) {
       Failure failure = Failure.of(e);
       System.err.println(failure.code() + " " + failure.message() + " " + failure.fieldViolations());

@@ -1,4 +1,4 @@
-//! Quantizes a matrix to INT8, a scale a row, and back. QUANTD_ADDRESS names the server.
+//! Quantizes a matrix to INT8, with one scale per row, and back. QUANTD_ADDRESS names the server.
 
 use std::time::Duration;
 
