@@ -43,6 +43,8 @@ var elementTypes = map[quantdv1.DataType]elementType{
 	quantdv1.DataType_DATA_TYPE_FLOAT8E8M0:     {8, floatingPoint},
 	quantdv1.DataType_DATA_TYPE_UINT2:          {2, unsignedInteger},
 	quantdv1.DataType_DATA_TYPE_INT2:           {2, signedInteger},
+	quantdv1.DataType_DATA_TYPE_FLOAT6E2M3:     {6, floatingPoint},
+	quantdv1.DataType_DATA_TYPE_FLOAT6E3M2:     {6, floatingPoint},
 }
 
 // elementTypeOf fails for DATA_TYPE_UNSPECIFIED and for numbers that this client does not know.

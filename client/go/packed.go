@@ -26,7 +26,7 @@ func FromUint2s(values []uint8, shape ...int64) (*quantdv1.Tensor, error) {
 	return pack(quantdv1.DataType_DATA_TYPE_UINT2, values, shape)
 }
 
-// FromCodes packs the codes of a floating-point type of at most 8 bits (FLOAT8E4M3FN, FLOAT4E2M1 and their like), one per element
+// FromCodes packs the codes of a floating-point type of at most 8 bits (FLOAT8E4M3FN, FLOAT6E2M3, FLOAT4E2M1 and their like), one per element
 // of the slice, as Uint8s returns them. A code is the bits of an element, not its value.
 func FromCodes(dataType quantdv1.DataType, codes []uint8, shape ...int64) (*quantdv1.Tensor, error) {
 	element, err := elementTypeOf(dataType)

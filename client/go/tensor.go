@@ -116,9 +116,9 @@ func Int8s(tensor *quantdv1.Tensor) ([]int8, error) {
 }
 
 // Uint8s takes UINT8, and UINT4 and UINT2, which it unpacks to one uint8 per element, and the codes of floating-point types of at
-// most 8 bits: FLOAT8 and FLOAT4E2M1, unpacked as well.
+// most 8 bits: FLOAT8, FLOAT6 and FLOAT4E2M1, unpacked as well.
 func Uint8s(tensor *quantdv1.Tensor) ([]uint8, error) {
-	return unpack[uint8](tensor, "UINT8, UINT4, UINT2, FLOAT8 or FLOAT4E2M1", unsignedInteger, floatingPoint)
+	return unpack[uint8](tensor, "UINT8, UINT4, UINT2, FLOAT8, FLOAT6 or FLOAT4E2M1", unsignedInteger, floatingPoint)
 }
 
 // wrongType names the function that takes the tensor as it is, where there is one.

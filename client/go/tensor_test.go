@@ -127,7 +127,42 @@ func TestCodes(t *testing.T) {
 	if got, err := Uint8s(fours); err != nil || !reflect.DeepEqual(got, []uint8{1, 8, 15}) {
 		t.Error(got, err)
 	}
+	// The codes and the bytes are worked out by hand from the OCP Microscaling specification and ONNX's order of bits.
+	for _, float6 := range []struct {
+		dataType quantdv1.DataType
+		codes    []uint8
+		bytes    []byte
+	}{
+		// 1, -1.5, 7.5, -0.125, -7.5
+		{quantdv1.DataType_DATA_TYPE_FLOAT6E2M3, []uint8{8, 44, 31, 33, 63}, []byte{0x08, 0xfb, 0x85, 0x3f}},
+		// 1, 28, -0.0625, 0.25, -3, -28, 0.0625
+		{quantdv1.DataType_DATA_TYPE_FLOAT6E3M2, []uint8{12, 31, 33, 4, 50, 63, 1}, []byte{0xcc, 0x17, 0x12, 0xf2, 0x1f, 0x00}},
+	} {
+		for count := range float6.codes {
+			codes := float6.codes[:count+1]
+			tensor, err := FromCodes(float6.dataType, codes, int64(len(codes)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := Uint8s(tensor); err != nil || !reflect.DeepEqual(got, codes) {
+				t.Errorf("%s: %v (%v), not %v", float6.dataType, got, err, codes)
+			}
+			if count+1 == len(float6.codes) && !bytes.Equal(tensor.GetRawData(), float6.bytes) {
+				t.Errorf("%s: %x, not %x", float6.dataType, tensor.GetRawData(), float6.bytes)
+			}
+		}
+		if _, err := FromCodes(float6.dataType, []uint8{64}); err == nil || !strings.Contains(err.Error(), "holds 0 to 63") {
+			t.Error(err)
+		}
+		// Five bytes are six elements and four bits, seven elements six bytes.
+		if _, err := Uint8s(FromBytes(float6.dataType, make([]byte, 5), 7)); err == nil {
+			t.Error("seven elements in five bytes")
+		}
+	}
 	// What the unused bits hold does not matter.
+	if got, err := Uint8s(FromBytes(quantdv1.DataType_DATA_TYPE_FLOAT6E3M2, []byte{0xff}, 1)); err != nil || !reflect.DeepEqual(got, []uint8{63}) {
+		t.Error(got, err)
+	}
 	if got, err := Uint8s(FromBytes(quantdv1.DataType_DATA_TYPE_UINT4, []byte{0xf3}, 1)); err != nil || !reflect.DeepEqual(got, []uint8{3}) {
 		t.Error(got, err)
 	}

@@ -34,6 +34,8 @@ const ELEMENT_TYPES: Readonly<Record<DataTypeName, ElementType>> = {
   DATA_TYPE_FLOAT8E5M2: {array: Uint8Array, bits: 8},
   DATA_TYPE_FLOAT8E5M2FNUZ: {array: Uint8Array, bits: 8},
   DATA_TYPE_FLOAT8E8M0: {array: Uint8Array, bits: 8},
+  DATA_TYPE_FLOAT6E2M3: {array: Uint8Array, bits: 6},
+  DATA_TYPE_FLOAT6E3M2: {array: Uint8Array, bits: 6},
   DATA_TYPE_INT4: {array: Int8Array, bits: 4},
   DATA_TYPE_UINT4: {array: Uint8Array, bits: 4},
   DATA_TYPE_FLOAT4E2M1: {array: Uint8Array, bits: 4},
@@ -104,7 +106,7 @@ function unpack(bytes: Uint8Array, bits: number, elements: TensorArray): TensorA
 
 /**
  * A tensor of elements that are in a typed array of the data type's own kind: Float32Array for FLOAT, Int8Array for INT8, INT4
- * and INT2, Uint8Array for UINT8, UINT4, UINT2 and the codes of FLOAT8 and FLOAT4, Uint16Array for the bits of FLOAT16 and
+ * and INT2, Uint8Array for UINT8, UINT4, UINT2 and the codes of FLOAT8, FLOAT6 and FLOAT4, Uint16Array for the bits of FLOAT16 and
  * BFLOAT16. Types narrower than a byte have one entry per element, and are packed here.
  *
  * The tensor is a view of the array, not a copy (but for packed types): change it only after the call that sends it has been
@@ -114,7 +116,8 @@ export function fromTypedArray(dataType: DataType, array: TensorArray, shape: re
   const element = elementTypeOf(dataType);
   if (!(array instanceof element.array)) {
     const given = (array as object | null)?.constructor?.name ?? typeof array;
-    throw new TypeError(`${dataType} is made of ${element.array.name}, not of ${given}`);
+    const hint = element.array === Float32Array ? '; Float32Array.from(values) converts numbers' : '';
+    throw new TypeError(`${dataType} is made of ${element.array.name}, not of ${given}${hint}`);
   }
   const elements = count(shape);
   if (elements !== array.length) {

@@ -32,6 +32,7 @@ impl ElementType {
             | DataType::Float8e5m2
             | DataType::Float8e5m2fnuz
             | DataType::Float8e8m0 => (8, FloatingPoint),
+            DataType::Float6e2m3 | DataType::Float6e3m2 => (6, FloatingPoint),
             DataType::Float4e2m1 => (4, FloatingPoint),
             DataType::Int32 => (32, SignedInteger),
             DataType::Int16 => (16, SignedInteger),

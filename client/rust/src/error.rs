@@ -32,6 +32,13 @@ impl Error {
     pub(crate) fn invalid(message: impl Into<String>) -> Error {
         Error::new(Code::InvalidArgument, message)
     }
+
+    /// Of a field of a message, such as a tensor's "shape".
+    pub(crate) fn invalid_field(field: &str, message: impl Into<String>) -> Error {
+        let mut error = Error::invalid(message);
+        error.fields = vec![v1::FieldViolation { field: field.into(), description: error.message.clone() }];
+        error
+    }
 }
 
 impl fmt::Display for Error {

@@ -67,14 +67,17 @@ impl Tensor {
         pack(DataType::Uint2, values, shape)
     }
 
-    /// Packs the codes of a floating-point type of at most 8 bits (FLOAT8E4M3FN, FLOAT4E2M1 and their like), one per element of the
-    /// slice, as `to_vec::<u8>()` returns them. A code is the bits of an element, not its value.
+    /// Packs the codes of a floating-point type of at most 8 bits (FLOAT8E4M3FN, FLOAT6E2M3, FLOAT4E2M1 and their like), one per
+    /// element of the slice, as `to_vec::<u8>()` returns them. A code is the bits of an element, not its value.
     pub fn from_codes(data_type: DataType, codes: &[u8], shape: &[i64]) -> Result<Tensor, Error> {
         match ElementType::of(data_type) {
             Some(ElementType { bits: ..=8, kind: Kind::FloatingPoint }) => pack(data_type, codes, shape),
             _ => {
                 let name = name(data_type);
-                Err(Error::invalid(format!("from_codes takes a floating-point type of at most 8 bits, not {name}")))
+                Err(Error::invalid_field(
+                    "data_type",
+                    format!("from_codes takes a floating-point type of at most 8 bits, not {name}"),
+                ))
             }
         }
     }
@@ -86,7 +89,7 @@ impl Tensor {
     }
 
     /// The elements, row-major: f32 of FLOAT, FLOAT16 and BFLOAT16; i8 also of INT4 and INT2, one an element; u8 also of UINT4
-    /// and UINT2, and the codes of FLOAT8 and FLOAT4; u16 also the bits of FLOAT16 and BFLOAT16; i16; i32.
+    /// and UINT2, and the codes of FLOAT8, FLOAT6 and FLOAT4; u16 also the bits of FLOAT16 and BFLOAT16; i16; i32.
     ///
     /// An error for another type, for bytes that are not as many as type and shape say, and for tensors in values or in
     /// shared memory.
@@ -94,7 +97,10 @@ impl Tensor {
         let (data, count) = self.raw()?;
         T::decode(self.data_type(), &data, count).ok_or_else(|| {
             let (given, wanted) = (name(self.data_type()), std::any::type_name::<T>());
-            Error::invalid(format!("the tensor is {given}, which does not come as {wanted}: that takes {}", T::TAKES))
+            Error::invalid_field(
+                "data_type",
+                format!("the tensor is {given}, which does not come as {wanted}: that takes {}", T::TAKES),
+            )
         })
     }
 
@@ -103,14 +109,15 @@ impl Tensor {
         let data = match &self.contents {
             None => Bytes::new(),
             Some(Contents::RawData(data)) => data.clone(),
-            Some(_) => return Err(Error::invalid("the tensor's elements are not in raw_data")),
+            Some(_) => return Err(Error::invalid_field("raw_data", "the tensor's elements are not in raw_data")),
         };
         let element = DataType::try_from(self.data_type)
             .ok()
             .and_then(ElementType::of)
-            .ok_or_else(|| Error::invalid(format!("data_type {} is unknown", self.data_type)))?;
+            .ok_or_else(|| Error::invalid_field("data_type", format!("data_type {} is unknown", self.data_type)))?;
         let lengths: Option<Vec<u64>> = self.shape.iter().map(|&length| u64::try_from(length).ok()).collect();
-        let lengths = lengths.ok_or_else(|| Error::invalid(format!("shape {:?} has a negative length", self.shape)))?;
+        let lengths =
+            lengths.ok_or_else(|| Error::invalid_field("shape", format!("shape {:?} has a negative length", self.shape)))?;
         let count = if lengths.contains(&0) {
             Some(0)
         } else {
@@ -120,24 +127,27 @@ impl Tensor {
         // Where usize has 32 bits, a packed tensor may have more elements than a slice.
         match (count.and_then(|count| usize::try_from(count).ok()), wanted) {
             (Some(count), Some(wanted)) if wanted == data.len() as u64 => Ok((data, count)),
-            _ => Err(Error::invalid(format!(
-                "raw_data has {} bytes, which is not what {} of shape {:?} takes",
-                data.len(),
-                name(self.data_type()),
-                self.shape
-            ))),
+            _ => {
+                let (given, name, shape) = (data.len(), name(self.data_type()), &self.shape);
+                let takes = wanted.map_or("more than 2^64".to_owned(), |wanted| wanted.to_string());
+                Err(Error::invalid_field(
+                    "raw_data",
+                    format!("raw_data has {given} bytes, {name} of shape {shape:?} takes {takes}"),
+                ))
+            }
         }
     }
 }
 
 fn pack<T: Copy + Into<i16>>(data_type: DataType, values: &[T], shape: &[i64]) -> Result<Tensor, Error> {
-    let element = ElementType::of(data_type).ok_or_else(|| Error::invalid(format!("{} has no elements", name(data_type))))?;
+    let element = ElementType::of(data_type)
+        .ok_or_else(|| Error::invalid_field("data_type", format!("{} has no elements", name(data_type))))?;
     let range = element.range();
     for (index, &value) in values.iter().enumerate() {
         let value = value.into();
         if !range.contains(&value) {
             let (name, least, most) = (name(data_type), range.start(), range.end());
-            return Err(Error::invalid(format!("element {index} is {value}, {name} holds {least} to {most}")));
+            return Err(Error::invalid_field("raw_data", format!("element {index} is {value}, {name} holds {least} to {most}")));
         }
     }
     Ok(Tensor::from_bytes(data_type, element.pack(values.iter().map(|&value| value.into() as u8)), shape))
@@ -236,7 +246,7 @@ impl Element for i8 {
 
 impl Element for u8 {
     const DATA_TYPE: DataType = DataType::Uint8;
-    const TAKES: &'static str = "UINT8, UINT4, UINT2, and the codes of FLOAT8 and FLOAT4E2M1";
+    const TAKES: &'static str = "UINT8, UINT4, UINT2, and the codes of FLOAT8, FLOAT6 and FLOAT4E2M1";
     little_endian!();
 
     fn decode(data_type: DataType, data: &[u8], count: usize) -> Option<Vec<u8>> {

@@ -1,8 +1,8 @@
 // Boxes of a tensor, and copying them in and out of it.
 //
 // A box is an index range along each dimension. A piece of a tensor that is sent on its own is a
-// box; so are the scales that belong to it. Offsets are counted in bits, lowest bits of a byte first:
-// elements may be narrower than a byte, and may begin in one and end in the next.
+// box; so are the scales that belong to it. Offsets are counted in bits, lowest bits of a byte
+// first: elements may be narrower than a byte, and may begin in one and end in the next.
 #ifndef QUANTD_CLIENT_CPP_SPLIT_BOXES_H_
 #define QUANTD_CLIENT_CPP_SPLIT_BOXES_H_
 

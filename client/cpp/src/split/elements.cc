@@ -83,6 +83,9 @@ int BitsOf(v1::DataType type) {
     case v1::DATA_TYPE_FLOAT8E5M2FNUZ:
     case v1::DATA_TYPE_FLOAT8E8M0:
       return 8;
+    case v1::DATA_TYPE_FLOAT6E2M3:
+    case v1::DATA_TYPE_FLOAT6E3M2:
+      return 6;
     case v1::DATA_TYPE_UINT4:
     case v1::DATA_TYPE_INT4:
     case v1::DATA_TYPE_FLOAT4E2M1:

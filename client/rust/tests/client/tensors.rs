@@ -56,7 +56,18 @@ fn codes() {
     let fours = Tensor::from_codes(DataType::Float4e2m1, &[1, 8, 15], &[3]).unwrap();
     assert_eq!(fours.to_bytes().unwrap().to_vec(), [0x81, 0x0f]);
     assert_eq!(fours.to_vec::<u8>().unwrap(), [1, 8, 15]);
+    // By hand, from the OCP Microscaling specification and ONNX's order of bits: 1, -1.5, 7.5, -0.125, -7.5; and
+    // 1, 28, -0.0625, 0.25, -3, -28, 0.0625.
+    let e2m3: (&[u8], &[u8]) = (&[8, 44, 31, 33, 63], &[0x08, 0xfb, 0x85, 0x3f]);
+    let e3m2: (&[u8], &[u8]) = (&[12, 31, 33, 4, 50, 63, 1], &[0xcc, 0x17, 0x12, 0xf2, 0x1f, 0]);
+    for (data_type, (codes, bytes)) in [(DataType::Float6e2m3, e2m3), (DataType::Float6e3m2, e3m2)] {
+        let tensor = Tensor::from_codes(data_type, codes, &[codes.len() as i64]).unwrap();
+        assert_eq!((tensor.to_bytes().unwrap().as_ref(), tensor.to_vec::<u8>().unwrap().as_slice()), (bytes, codes));
+        assert!(Tensor::from_codes(data_type, &[64], &[]).unwrap_err().message.contains("holds 0 to 63"));
+        assert!(Tensor::from_bytes(data_type, vec![0; 5], &[7]).to_vec::<u8>().is_err());
+    }
     // What the unused bits hold does not matter.
+    assert_eq!(Tensor::from_bytes(DataType::Float6e3m2, vec![0xff], &[1]).to_vec::<u8>().unwrap(), [63]);
     assert_eq!(Tensor::from_bytes(DataType::Uint4, vec![0xf3], &[1]).to_vec::<u8>().unwrap(), [3]);
     let message = Tensor::from_codes(DataType::Float4e2m1, &[1, 16], &[2]).unwrap_err().message;
     assert!(message.contains("element 1 is 16, FLOAT4E2M1 holds 0 to 15"), "{message}");
@@ -105,7 +116,11 @@ fn tensors_that_are_wrong() {
         with(None),
         with(Some(Contents::FloatValues(FloatValues { values: vec![1.0] }))),
     ] {
-        assert!(tensor.to_vec::<f32>().is_err(), "{tensor:?}");
+        let error = tensor.to_vec::<f32>().unwrap_err();
+        assert_eq!(error.fields.len(), 1, "{tensor:?}: {error}");
+        assert!(["data_type", "shape", "raw_data"].contains(&error.fields[0].field.as_str()), "{error:?}");
     }
+    let message = float(7, &[2]).to_vec::<f32>().unwrap_err().message;
+    assert!(message.contains("raw_data has 7 bytes, FLOAT of shape [2] takes 8"), "{message}");
     assert_eq!(float(0, &[i64::MAX, 0, i64::MAX]).to_vec::<f32>().unwrap(), []);
 }

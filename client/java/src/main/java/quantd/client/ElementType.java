@@ -20,6 +20,7 @@ record ElementType(int bits, boolean signed) {
       case DATA_TYPE_UINT8, DATA_TYPE_FLOAT8E4M3FN, DATA_TYPE_FLOAT8E4M3FNUZ, DATA_TYPE_FLOAT8E5M2, DATA_TYPE_FLOAT8E5M2FNUZ,
           DATA_TYPE_FLOAT8E8M0 ->
         new ElementType(8, false);
+      case DATA_TYPE_FLOAT6E2M3, DATA_TYPE_FLOAT6E3M2 -> new ElementType(6, false);
       case DATA_TYPE_INT4 -> new ElementType(4, true);
       case DATA_TYPE_UINT4, DATA_TYPE_FLOAT4E2M1 -> new ElementType(4, false);
       case DATA_TYPE_INT2 -> new ElementType(2, true);

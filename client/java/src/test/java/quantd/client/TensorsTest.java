@@ -56,11 +56,15 @@ class TensorsTest {
   }
 
   @Test
-  void fourAndTwoBitsArePackedLowestBitsFirst() {
+  void narrowTypesArePackedLowestBitsFirst() {
     record Case(DataType type, int[] values, int... bytes) {}
     for (Case each : new Case[] {new Case(DataType.DATA_TYPE_INT4, new int[] {-8, 7, -1}, 0x78, 0x0f),
              new Case(DataType.DATA_TYPE_UINT4, new int[] {15, 0, 9}, 0x0f, 0x09),
              new Case(DataType.DATA_TYPE_FLOAT4E2M1, new int[] {1, 8}, 0x81),
+             // By hand, from the OCP Microscaling specification and ONNX's order of bits: 1, -1.5, 7.5, -0.125, -7.5; and
+             // 1, 28, -0.0625, 0.25, -3, -28, 0.0625.
+             new Case(DataType.DATA_TYPE_FLOAT6E2M3, new int[] {8, 44, 31, 33, 63}, 0x08, 0xfb, 0x85, 0x3f),
+             new Case(DataType.DATA_TYPE_FLOAT6E3M2, new int[] {12, 31, 33, 4, 50, 63, 1}, 0xcc, 0x17, 0x12, 0xf2, 0x1f, 0),
              new Case(DataType.DATA_TYPE_INT2, new int[] {-2, 1, -1, 0, 1}, 0b00110110, 1),
              new Case(DataType.DATA_TYPE_UINT2, new int[] {3, 0, 2}, 0b100011), new Case(DataType.DATA_TYPE_INT4, new int[0]),
              new Case(DataType.DATA_TYPE_INT8, new int[] {-128, 127}, 0x80, 0x7f),
@@ -77,6 +81,7 @@ class TensorsTest {
       assertArrayEquals(each.values, Tensors.toInts(tensor), each.type.name());
     }
     // What the unused bits hold does not matter.
+    assertArrayEquals(new int[] {63}, Tensors.toInts(Tensors.fromBytes(DataType.DATA_TYPE_FLOAT6E3M2, new byte[] {-1}, 1)));
     assertArrayEquals(new int[] {3}, Tensors.toInts(Tensors.fromBytes(DataType.DATA_TYPE_UINT4, new byte[] {(byte) 0xf3}, 1)));
   }
 
@@ -126,6 +131,10 @@ class TensorsTest {
     refused("element 1 is 8, DATA_TYPE_INT4 takes -8 to 7", () -> Tensors.fromInts(DataType.DATA_TYPE_INT4, new int[] {0, 8}, 2));
     refused(
         "element 0 is -1, DATA_TYPE_UINT8 takes 0 to 255", () -> Tensors.fromInts(DataType.DATA_TYPE_UINT8, new int[] {-1}, 1));
+    refused("element 0 is 64, DATA_TYPE_FLOAT6E2M3 takes 0 to 63",
+        () -> Tensors.fromInts(DataType.DATA_TYPE_FLOAT6E2M3, new int[] {64}, 1));
+    refused("5 bytes, DATA_TYPE_FLOAT6E3M2 of shape [7] takes 6",
+        () -> Tensors.fromBytes(DataType.DATA_TYPE_FLOAT6E3M2, new byte[5], 7));
     refused("data_type is not set", () -> Tensors.fromInts(DataType.DATA_TYPE_UNSPECIFIED, new int[1], 1));
     refused("a number that this client", () -> Tensors.toInts(Tensor.newBuilder().setDataTypeValue(99).build()));
     refused("fromFloats", () -> Tensors.fromInts(DataType.DATA_TYPE_FLOAT, new int[1], 1));
