@@ -48,6 +48,8 @@ readme() {
     tar -x -C "$fresh/clone" || return
   awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$readme" >"$fresh/commands.sh"
   (cd "$fresh/clone" && TMPDIR=$fresh/tmp bash -euxo pipefail "$fresh/commands.sh") | tee "$fresh/output" || return
+  # Maven ends with what resets a terminal's colours, and no line.
+  sed -i 's/\x1b\[[0-9;]*m//g' "$fresh/output"
   blocks=$(grep -c '^```sh$' "$readme")
   expected=$(sed -n 's/.* # \(\[4.* dB\)$/\1/p' "$readme")
   printed=$(grep -cFx "$expected" "$fresh/output")
