@@ -1,6 +1,5 @@
-"""Peers that send and never read. Every frame of HTTP/2 in every state that a stream can be in, many times, unread and read: memory,
-a bystander's p99 and the connection's end are held to their bounds, whatever the frame makes the server say. The list of attacks is
-made of two tables, FRAMES and STATES, and not written one by one."""
+"""Peers that send and never read: memory, a bystander's p99 and the connection's end are held to their bounds. test_ledger.py does it
+with every frame in every state of a stream."""
 
 import contextlib
 import struct
@@ -10,61 +9,19 @@ import pytest
 
 from bystander import Bystander
 from http2 import (
-    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PRIORITY, PUSH_PROMISE, RST_STREAM, SETTINGS,
-    WINDOW_UPDATE, Peer, frame, literal, message, request_headers, settings,
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, RST_STREAM, SETTINGS, Peer, frame, literal, message, request_headers,
+    settings,
 )
 from support import pb, tensor, wait_for
 
 SMALL = message(pb.DynamicQuantizeRequest(x=tensor([1.0, 2.0])).SerializeToString())
 CANCEL = struct.pack(">I", 8)
 SOURCE = "127.0.0.2"  # the attackers' address: a bystander is another peer
-ALTSVC, UNKNOWN, PRIORITY_UPDATE = 0x0A, 0xBE, 0x10
 
 
 def call(stream, path=None, extra=(), body=SMALL):
     headers = frame(HEADERS, END_HEADERS, stream, request_headers(path=path, extra=extra))
     return headers + frame(DATA, END_STREAM, stream, body)
-
-
-# What brings a new stream into a state: bytes for that stream.
-STATES = {
-    "connection": None,  # stream 0
-    "idle": lambda s: b"",
-    "open": lambda s: frame(HEADERS, END_HEADERS, s, request_headers()),
-    "in_a_message": lambda s: frame(HEADERS, END_HEADERS, s, request_headers()) + frame(DATA, 0, s, SMALL[:9]),
-    "half_closed": call,
-    "answered": lambda s: call(s, path="/grpc.health.v1.Health/Check", body=message(b"")),
-    "refused": lambda s: call(s, path="/no.such/Method"),
-    "no_grpc": lambda s: frame(HEADERS, END_HEADERS | END_STREAM, s, literal(":method", "GET") + request_headers()[20:]),
-    "reset": lambda s: call(s) + frame(RST_STREAM, 0, s, CANCEL),
-}
-
-# One frame for a stream.
-FRAMES = {
-    "data": lambda s: frame(DATA, 0, s, b"x" * 32),
-    "data_empty": lambda s: frame(DATA, 0, s),
-    "data_padded": lambda s: frame(DATA, PADDED, s, b"\x10" + bytes(17)),
-    "data_ends": lambda s: frame(DATA, END_STREAM, s, b""),
-    "headers": lambda s: frame(HEADERS, END_HEADERS, s, request_headers()),
-    "trailers": lambda s: frame(HEADERS, END_HEADERS | END_STREAM, s, literal("a", "b")),
-    "priority": lambda s: frame(PRIORITY, 0, s, b"\0\0\0\0\x10"),
-    "rst": lambda s: frame(RST_STREAM, 0, s, CANCEL),
-    "settings": lambda s: frame(SETTINGS, 0, s, settings(window=65535)),
-    "settings_ack": lambda s: frame(SETTINGS, ACK, s),
-    "settings_window": lambda s: frame(SETTINGS, 0, s, settings(window=0) + settings(window=(1 << 31) - 1)),
-    "push_promise": lambda s: frame(PUSH_PROMISE, END_HEADERS, s, struct.pack(">I", 2) + request_headers()),
-    "ping": lambda s: frame(PING, 0, s, b"12345678"),
-    "ping_ack": lambda s: frame(PING, ACK, s, b"12345678"),
-    "goaway": lambda s: frame(GOAWAY, 0, s, bytes(8)),
-    "window": lambda s: frame(WINDOW_UPDATE, 0, s, struct.pack(">I", 1)),
-    "window_zero": lambda s: frame(WINDOW_UPDATE, 0, s, bytes(4)),
-    "window_overflow": lambda s: frame(WINDOW_UPDATE, 0, s, struct.pack(">I", (1 << 31) - 1)),
-    "continuation": lambda s: frame(CONTINUATION, END_HEADERS, s, literal("a", "b")),
-    "altsvc": lambda s: frame(ALTSVC, 0, s, bytes(8)),
-    "priority_update": lambda s: frame(PRIORITY_UPDATE, 0, 0, struct.pack(">I", s) + b"u=1"),
-    "unknown": lambda s: frame(UNKNOWN, 0, s, bytes(9)),
-}
-PAIRS = [(f, s) for f in FRAMES for s in STATES]
 
 
 def flood(peer, make, seconds, read):
@@ -82,40 +39,6 @@ def flood(peer, make, seconds, read):
             with contextlib.suppress(TimeoutError):
                 peer.socket.recv(1 << 20)
     return False
-
-
-def attack(peer, frame_name, state, count):
-    """`count` times the frame, each on a stream of its own in that state."""
-    out = []
-    for _ in range(count):
-        stream = 0 if state == "connection" else peer.next_stream()
-        if stream:
-            out.append(STATES[state](stream))
-        out.append(FRAMES[frame_name](stream))
-    return b"".join(out)
-
-
-def reconnecting(server, make, seconds, read):
-    """A peer that comes again as often as its connection is ended."""
-    end = time.monotonic() + seconds
-    connections = 0
-    while time.monotonic() < end:
-        connections += 1
-        with contextlib.suppress(OSError), Peer(server.address, source=SOURCE, receive_buffer=4096, window=(1 << 31) - 1) as peer:
-            flood(peer, lambda: make(peer), end - time.monotonic(), read)  # noqa: B023
-    return connections
-
-
-@pytest.mark.parametrize("read", [False, True], ids=["unread", "read"])
-@pytest.mark.parametrize("state", STATES)
-def test_every_frame_in_every_state(start, state, read):
-    """Of one state all frames, one after the other, against one server: what is left of one is there at the next."""
-    server = start("--stall_timeout=500ms")
-    with Bystander(server) as bystander:
-        for name in FRAMES:
-            reconnecting(server, lambda peer: attack(peer, name, state, 100), 0.25, read)  # noqa: B023
-    bystander.unharmed(memory_mib=48, p99_seconds=2)
-    wait_for(lambda: server.metrics()["quantd_calls"] == 0, 10, "nothing is left of the attack")
 
 
 def refusals(path="/no.such/Method", extra=(), reset=False):
