@@ -333,10 +333,10 @@ ATTACKS = {
 
 
 def named(name):
-    """An attack of the table, or of those that frames.py makes: state:NUMBER:read, or unread, with a frame's number if only that."""
+    """An attack of the table, or of those that frames.py makes: state:NUMBER:read, or unread, and of which part of the frames."""
     if name in ATTACKS:
         return ATTACKS[name]
     import frames
 
-    _, state, reads, *only = name.split(":")
-    return frames.attack(int(state), reads == "read", *map(int, only))
+    _, state, reads, part = name.split(":")
+    return frames.attack(int(state), reads == "read", part)

@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from http2 import PREFACE, SETTINGS, WINDOW_UPDATE, frame, settings  # noqa: E402
 
 SOURCE = "127.0.0.2"
-MOST_RECONNECTS = 2000
 
 
 class Sender:
@@ -43,6 +42,7 @@ class Attack:
     reads: bool = False
     settings: dict = dataclasses.field(default_factory=dict)
     step: int = 1 << 16  # bytes of one send
+    reconnects: int = 100  # of each connection, when the server closes it
     threads: object = None  # instead of `make`: of an address and an end; one thread for each connection
 
 
@@ -114,7 +114,7 @@ class Link:
         result.closed += 1
         result.closed_by[self.number] += 1
         self.drop()
-        if result.opened < MOST_RECONNECTS:
+        if result.closed_by[self.number] <= self.drive.attack.reconnects:
             try:
                 self.open()
             except OSError:

