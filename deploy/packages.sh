@@ -44,6 +44,7 @@ build python3 python3
 build zlib1g-dev
 test clang-format-19
 test git git
+test grpc-proto
 test libgmock-dev
 test libgtest-dev
 test openssl openssl

@@ -95,7 +95,7 @@ struct Server::Components {
   bool Crowded() const {
     return admission.crowded_for() > absl::ToChronoNanoseconds(options.queue_timeout);
   }
-  void AddRoutes();
+  void AddRoutes(const AddServices& add_services);
 
   const Options options;
   Gate& gate;
@@ -168,7 +168,7 @@ metrics::Readings Server::Components::Read() const {
   return now;
 }
 
-void Server::Components::AddRoutes() {
+void Server::Components::AddRoutes(const AddServices& add_services) {
   const auto add_one = [this](const std::string& path, const services::Answer& answer,
                               const Method* method = nullptr) {
     const auto counted = method == nullptr ? std::nullopt : std::optional(*method);
@@ -236,6 +236,7 @@ void Server::Components::AddRoutes() {
                  services::Reflection::Serve(calls, *reflection, stream);
                });
   }
+  if (add_services) add_services(router, calls, pool);
   reflection = std::make_unique<services::Reflection>(router.Services(), pool);
 }
 
@@ -246,7 +247,8 @@ Server::~Server() { gate_->Close(); }
 
 void Server::Reload() { gate_->Reread(); }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
+                                                      const AddServices& add_services) {
   if (absl::Status status = CheckEnvironmentTarget(); !status.ok() && options.simd.empty()) {
     return status;
   }
@@ -292,7 +294,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     c.tracer = std::make_unique<trace::Tracer>(std::move(settings));
     c.backend.tracer = c.tracer.get();
   }
-  c.AddRoutes();
+  c.AddRoutes(add_services);
   c.executors.of(policy.cores).StartThreads();
 
   std::vector<loop::Loop*> loops;

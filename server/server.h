@@ -2,6 +2,7 @@
 #ifndef QUANTD_SERVER_SERVER_H_
 #define QUANTD_SERVER_SERVER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,16 +11,29 @@
 #include "absl/time/time.h"
 #include "server/options/options.h"
 
+namespace quantd::memory {
+class Pool;
+}  // namespace quantd::memory
+namespace quantd::rpc {
+class Calls;
+class Router;
+}  // namespace quantd::rpc
+
 namespace quantd::server {
 
 class Gate;
+
+// Adds the routes of services beside our own (services/exchange.h). Calls count in the one, and
+// have their memory from the other; all three outlive every call.
+using AddServices = std::function<void(rpc::Router&, rpc::Calls&, memory::Pool&)>;
 
 class Server {
  public:
   // Serves when it returns. UNAVAILABLE, in one line, when an address or threads can't be had;
   // INVALID_ARGUMENT when the instruction set is unknown, or a file of certificates or tokens can't
   // be used.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options);
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options,
+                                                       const AddServices& add_services = {});
   // REQUIRES: Drain has been called.
   ~Server();
 

@@ -30,10 +30,12 @@ e2e          default  release  build,test           the real binaries: flags, po
 python       default  release  build,test           the Python client against a running server
 conformance  default  release  build,test           ONNX node tests, ONNX Runtime and ml_dtypes over the wire
 engine       default  release  build,test           the engine in the process: its wheel, its tests, conformance over it
+interop_short default release build,test          gRPC's interop cases with its client in Go, plain and TLS
 asan         default  -        build,test           tests of core and server, fuzz runs, attacks and load, under ASan and UBSan
 tsan         default  -        build,test           the rooms with threads, attacks and load, under ThreadSanitizer
 neon         default  -        build,test,neon      the core's unit tests for arm64 (cross-compiled, under qemu)
 clients      long     release  build,test,clients   the clients in other languages (QUANTD_CLIENTS) against the real server, byte for byte
+interop      long     release  build,test,clients   gRPC's interop cases with all clients of tests/interop, plain and TLS
 bulk         long     release  build,test           Ray Data and Dask with the engine in the process, byte for byte
 monitoring_changes long -     build,test           alerts with a changed threshold: some case of theirs must fail
 tsan_e2e     long     -        build,test           all e2e tests against a server under ThreadSanitizer

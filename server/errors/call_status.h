@@ -3,14 +3,19 @@
 #define QUANTD_SERVER_ERRORS_CALL_STATUS_H_
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace quantd::errors {
+
+// Names and values beside gRPC's own; see transport/metadata.h.
+using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 struct CallStatus {
   int code = 0;         // gRPC's number, which is absl::StatusCode's; 0: OK
   std::string message;  // grpc-message, UTF-8
   std::string details;  // grpc-status-details-bin: a serialized google.rpc.Status; may be empty
-  std::string timing;   // quantd-timing-us; may be empty
+  Metadata metadata;    // further trailers
 
   bool ok() const { return code == 0; }
 };

@@ -108,7 +108,12 @@ errors::CallStatus CallMetrics::End(const absl::Status& status) {
   status_ = status;
   if (!status.ok()) metrics_.CountRejection(errors::Reason(status));
   errors::CallStatus end = wire::ToCallStatus(status);
-  if (stream_.head().wants_timing()) end.timing = observed_->timeline.Text();
+  if (stream_.head().wants_timing()) {
+    // None, when no phase was reached.
+    if (std::string text = observed_->timeline.Text(); !text.empty()) {
+      end.metadata.emplace_back("quantd-timing-us", std::move(text));
+    }
+  }
   return end;
 }
 

@@ -1,7 +1,6 @@
 // See router.h.
 #include "server/rpc/router.h"
 
-#include <set>
 #include <utility>
 
 #include "server/errors/reason.h"
@@ -48,7 +47,8 @@ absl::Status Router::Authorize(int method, absl::string_view authorization) cons
 }
 
 uint64_t Router::MostBytes(int method) const {
-  return routes_[static_cast<size_t>(method)].method.has_value() ? UINT64_MAX : kMostUncounted;
+  const Route& route = routes_[static_cast<size_t>(method)];
+  return route.method.has_value() || route.any_size ? UINT64_MAX : kMostUncounted;
 }
 
 errors::CallStatus Router::Refuse(const transport::Stream& stream, int method,

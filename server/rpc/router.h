@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,8 +30,13 @@ class Router final : public transport::Service {
   void Add(const std::string& path, Start start, std::optional<wire::Method> method = std::nullopt);
   // Calls of this one need no token. REQUIRES: added.
   void Open(const std::string& path) { routes_[numbers_.at(path)].needs_token = false; }
+  // Requests of this one may be of any size, although it is counted as no method: its service has
+  // their memory in its own account. REQUIRES: added.
+  void AllowAnySize(const std::string& path) { routes_[numbers_.at(path)].any_size = true; }
   // Calls of this one only wait for news. REQUIRES: added.
   void Watch(const std::string& path) { routes_[numbers_.at(path)].watches = true; }
+  // Calls keep this header of their requests (Head::metadata); `name`: in lower case.
+  void Keep(const std::string& name) { kept_.insert(name); }
   // The services that have a method, in the order of their names.
   std::vector<std::string> Services() const;
 
@@ -42,6 +48,9 @@ class Router final : public transport::Service {
   absl::Status Authorize(int method, absl::string_view authorization) const override;
   bool Watches(int method) const override { return routes_[static_cast<size_t>(method)].watches; }
   uint64_t MostBytes(int method) const override;
+  bool Keeps(absl::string_view name) const override {
+    return !kept_.empty() && kept_.count(std::string(name)) != 0;
+  }
   bool AnyoneWaits() const override { return admission_.anyone_waits(); }
 
  private:
@@ -50,12 +59,14 @@ class Router final : public transport::Service {
     std::optional<wire::Method> method;
     bool needs_token = true;
     bool watches = false;
+    bool any_size = false;
   };
   metrics::Metrics& metrics_;
   const admission::Admission& admission_;
   const access::Tokens* const tokens_;
   std::unordered_map<std::string, int> numbers_;
   std::vector<Route> routes_;
+  std::set<std::string> kept_;
 };
 
 }  // namespace quantd::rpc

@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "server/loop/event.h"
+#include "server/rpc/call_metrics.h"
+#include "server/services/exchange.h"
 #include "server/services/messages.h"
-#include "server/wire/status_details.h"
 
 namespace quantd::services {
 
@@ -103,43 +104,32 @@ absl::StatusOr<memory::Piece> Health::Check(const transport::Message& request) c
 }
 
 rpc::Call Health::ServeWatch(rpc::Calls& /*calls*/, Health& health, transport::Stream& stream) {
-  loop::Event read, written, changed, finished;
-  absl::Status end = absl::InvalidArgumentError("the call has no request");
   {
-    transport::Message message;
-    stream.Read(message, read);
-    const bool has_request = co_await read;
+    Exchange call(stream, health.pool_);
+    loop::Event changed;
     HealthCheckRequest request;  // some 4 KiB at most: see Router::MostBytes
-    if (has_request) {
-      end = Parse(message, request);
-    } else if (stream.interrupted()) {
-      end = stream.interruption();  // too large, for one
-    }
-    message = transport::Message();
-    stream.Taken();
+    const bool has_request = co_await call.Read();
+    if (!has_request) call.Fail(rpc::WhyNoRequest(stream));
+    if (has_request) call.Take(request);
     Watcher watcher(health, stream);
     std::optional<Status> told;
-    while (end.ok() && !stream.interrupted()) {
+    while (call.ok()) {
       const State state = health.Get(request.service());
       if (told != state.status) {
         HealthCheckResponse response;
         response.set_status(state.status);
-        written.Reset();
-        stream.Write(Serialize(response, health.pool_), written);
-        const bool sent = co_await written;
+        const bool sent = co_await call.Write(response);
         if (!sent) break;  // the client is gone
         told = state.status;
       }
-      if (state.ended) end = absl::UnavailableError("the server is draining");
-      if (!end.ok()) break;
+      if (state.ended) call.Fail(absl::UnavailableError("the server is draining"));
+      if (!call.ok()) break;
       changed.Reset();
       watcher.Wait(state.version, changed);
       co_await changed;
     }
+    co_await call.Finish();
   }
-  if (end.ok() && stream.interrupted()) end = stream.interruption();
-  stream.Finish(wire::ToCallStatus(end), finished);
-  co_await finished;
   stream.End();
 }
 

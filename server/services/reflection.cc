@@ -8,11 +8,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "server/loop/event.h"
-#include "server/rpc/calls.h"
-#include "server/services/messages.h"
+#include "server/services/exchange.h"
 #include "server/services/proto_descriptors.h"
-#include "server/wire/status_details.h"
 
 namespace quantd::services {
 
@@ -112,26 +109,16 @@ ServerReflectionResponse Reflection::Answer(const ServerReflectionRequest& reque
 
 rpc::Call Reflection::Serve(rpc::Calls& /*calls*/, const Reflection& reflection,
                             transport::Stream& stream) {
-  loop::Event read, written, finished;
-  absl::Status end;
-  while (end.ok()) {
-    transport::Message message;
-    read.Reset();
-    stream.Read(message, read);
-    const bool has_request = co_await read;
-    if (!has_request) break;
-    ServerReflectionRequest request;
-    end = Parse(message, request);
-    stream.Taken();
-    if (!end.ok()) break;
-    written.Reset();
-    stream.Write(Serialize(reflection.Answer(request), reflection.pool_), written);
-    const bool sent = co_await written;
-    if (!sent) break;
+  {
+    Exchange call(stream, reflection.pool_);
+    for (ServerReflectionRequest request;;) {
+      const bool has_request = co_await call.Read();
+      if (!has_request || !call.Take(request)) break;
+      const bool sent = co_await call.Write(reflection.Answer(request));
+      if (!sent) break;
+    }
+    co_await call.Finish();
   }
-  if (end.ok() && stream.interrupted()) end = stream.interruption();
-  stream.Finish(wire::ToCallStatus(end), finished);
-  co_await finished;
   stream.End();
 }
 

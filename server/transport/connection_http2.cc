@@ -18,6 +18,7 @@
 #include "server/transport/connection.h"
 #include "server/transport/connection_set.h"
 #include "server/transport/header_encoding.h"
+#include "server/transport/metadata.h"
 
 namespace quantd::transport {
 namespace {
@@ -38,6 +39,24 @@ constexpr size_t kMostPath = 256;
 // Bytes of a header block that cost as much as a frame without use.
 constexpr double kBlockBytes = 1 << 10;
 
+// A service's own fields. Both they and the metadata must live until they are submitted.
+class MetadataFields {
+ public:
+  explicit MetadataFields(const Metadata& metadata) : metadata_(metadata) {
+    for (const auto& pair : metadata) values_.push_back(EncodeMetadata(pair.first, pair.second));
+  }
+  void AddTo(Fields& fields) const {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      fields.push_back(Field(metadata_[i].first, values_[i], false));
+      fields.back().flags = NGHTTP2_NV_FLAG_NONE;  // the name is copied, too
+    }
+  }
+
+ private:
+  const Metadata& metadata_;
+  std::vector<std::string> values_;
+};
+
 // The fields of a status. The strings must live until they are submitted.
 class StatusFields {
  public:
@@ -45,19 +64,19 @@ class StatusFields {
       : code_(absl::StrCat(status.code)),
         message_(PercentEncode(status.message)),
         details_(Base64Encode(status.details)),
-        timing_(status.timing) {}
+        metadata_(status.metadata) {}
 
   void AddTo(Fields& fields) const {
     fields.push_back(Field("grpc-status", code_, false));
     if (!message_.empty()) fields.push_back(Field("grpc-message", message_, false));
     if (!details_.empty()) fields.push_back(Field("grpc-status-details-bin", details_, false));
-    if (!timing_.empty()) fields.push_back(Field("quantd-timing-us", timing_, false));
+    metadata_.AddTo(fields);
   }
   size_t size() const { return message_.size() + details_.size() + 128; }
 
  private:
   const std::string code_, message_, details_;
-  const std::string& timing_;
+  const MetadataFields metadata_;
 };
 
 // The answer's first fields. Says what compression is understood: none.
@@ -129,7 +148,10 @@ int Connection::OnHeader(const nghttp2_frame& frame, absl::string_view name,
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;  // and the rest of the block is not shown
   }
   if (!IsRequest(frame)) return 0;
-  if (Stream* const stream = Find(frame.hd.stream_id)) stream->head_.Add(name, value);
+  Stream* const stream = Find(frame.hd.stream_id);
+  if (stream == nullptr) return 0;
+  const bool taken = stream->head_.Add(name, value);
+  if (taken && shared_.service.Keeps(name)) stream->head_.Keep(name, value);
   return 0;
 }
 
@@ -265,7 +287,7 @@ void Connection::Send(Stream& stream) {
     SubmitTrailers(stream);  // not behind a data frame: that would need a window
   } else if (stream.headers_sent_) {
     nghttp2_session_resume_data(session_, stream.id_);  // unless it goes on by itself
-  } else if (stream.sending()) {
+  } else if (stream.sending() || !stream.initial_metadata_.empty()) {
     SubmitHeaders(stream);
   } else {
     SubmitTrailersOnly(stream, stream.finish_);
@@ -275,7 +297,9 @@ void Connection::Send(Stream& stream) {
 }
 
 void Connection::SubmitHeaders(Stream& stream) {
-  const Fields fields = Headers();
+  Fields fields = Headers();
+  const MetadataFields metadata(stream.initial_metadata_);
+  metadata.AddTo(fields);
   nghttp2_data_provider provider;
   provider.source.ptr = &stream;
   provider.read_callback = WantData;

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/trace/context.h"
+#include "server/transport/metadata.h"
 
 namespace quantd::transport {
 
@@ -27,6 +28,10 @@ class Head {
 
   // Takes a header. False when they are too many: then the rest need not come.
   bool Add(absl::string_view name, absl::string_view value);
+  // Adds it to metadata(), too.
+  void Keep(absl::string_view name, absl::string_view value) {
+    AddMetadata(name, value, metadata_);
+  }
 
   // What is wrong with the request as a gRPC call: UNIMPLEMENTED for a compressed one,
   // INVALID_ARGUMENT for a timeout that is none, RESOURCE_EXHAUSTED for too many headers.
@@ -40,6 +45,8 @@ class Head {
   const std::string& path() const { return path_; }  // "/package.Service/Method"
   // x-request-id, cut to what a log should hold; empty: none.
   const std::string& request_id() const { return request_id_; }
+  // What the service wants to see of other headers: see Service::Keeps.
+  const Metadata& metadata() const { return metadata_; }
   // traceparent; unset: none, or one that is not as it should be, or several.
   const std::optional<trace::Context>& trace() const { return trace_; }
   // quantd-timing: 1: the trailers shall say where the time went.
@@ -59,6 +66,7 @@ class Head {
   std::string encoding_;  // of messages, when it is not "identity"
   std::optional<std::chrono::nanoseconds> timeout_;
   std::string request_id_;
+  Metadata metadata_;
   std::optional<trace::Context> trace_;
   bool has_trace_parent_ = false;
   bool has_authorization_ = false;

@@ -39,6 +39,8 @@ class Service {
   virtual uint64_t MostBytes(int /*method*/) const { return UINT64_MAX; }
   // Whether others wait for what a peer that does not read its answers holds.
   virtual bool AnyoneWaits() const = 0;
+  // Whether calls keep this header of their requests, for Head::metadata.
+  virtual bool Keeps(absl::string_view /*name*/) const { return false; }
   // Whether a call may be made by who says `authorization` (the header; may be empty). Of `method`:
   // what Find said.
   virtual absl::Status Authorize(int /*method*/, absl::string_view /*authorization*/) const {

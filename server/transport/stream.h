@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -74,6 +75,9 @@ class Stream final : private admission::Upload, private loop::Timer {
   void Read(Message& message, loop::Event& read);
   // The call has memory of its own for the message that it has read; the next one may come in.
   void Taken();
+
+  // What goes before the first message, beside gRPC's own headers. REQUIRES: nothing was written.
+  void SetInitialMetadata(Metadata metadata) { initial_metadata_ = std::move(metadata); }
 
   // Sends a message, and completes `written` when the kernel has all of it; of a small one at once,
   // as long as few wait here: they are sent together. REQUIRES: the write before it has completed,
@@ -195,6 +199,7 @@ class Stream final : private admission::Upload, private loop::Timer {
   Message* read_into_ = nullptr;
   loop::Event* read_ = nullptr;
 
+  Metadata initial_metadata_;
   // What is going out: a message, then small ones together, then at most one more message.
   memory::Piece out_;
   std::string batch_;       // small messages, with their prefixes

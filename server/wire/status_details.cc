@@ -96,7 +96,7 @@ errors::CallStatus ToCallStatus(const absl::Status& status) {
   AppendDetail("ErrorInfo", ErrorInfo(status), details);
   if (absl::IsUnavailable(status)) AppendDetail("RetryInfo", RetryInfo(), details);
   // The numbers of absl's and gRPC's codes are the same.
-  return {static_cast<int>(status.code()), text.message, std::move(details), ""};
+  return {static_cast<int>(status.code()), text.message, std::move(details), {}};
 }
 
 }  // namespace quantd::wire

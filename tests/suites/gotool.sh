@@ -8,18 +8,26 @@ go_program() {
   echo "$(debs_root "$(dpkg --print-architecture)")/usr/lib/go/bin/go"
 }
 
-# build_go_tool NAME PACKAGE@VERSION: build/tools/bin/NAME, unless the machine has the program. The version must be one that
-# Debian 12's Go (1.19) builds. Only the program is kept: sources and intermediate files are a gigabyte.
+# build_go_tool NAME PACKAGE@VERSION [MODULE@VERSION...]: build/tools/bin/NAME, unless the machine has the program. The version must be
+# one that Debian 12's Go (1.19) builds, with these versions of what it needs where it does not name them itself. Only the program is
+# kept: sources and intermediate files are a gigabyte.
 build_go_tool() { command -v "$1" >/dev/null || with_lock "$QUANTD_BUILD/tools/$1.lock" build_go_tool_alone "$@"; }
 build_go_tool_alone() {
-  local tools=$QUANTD_BUILD/tools go
-  mkdir -p "$tools/bin"
-  [[ -x $tools/bin/$1 && $(cat "$tools/$1.version" 2>/dev/null) == "$2" ]] && return
+  local tools=$QUANTD_BUILD/tools name=$1 versions=${*:2} work go
+  work=$tools/$name.work
+  [[ -x $tools/bin/$name && $(cat "$tools/$name.version" 2>/dev/null) == "$versions" ]] && return
   go=$(go_program | tail -n 1) || return
-  # GOROOT is where Debian's packages would be installed, and here they are elsewhere.
-  env -u GOFLAGS -u GOOS -u GOARCH GOROOT="$(dirname "$(dirname "$(readlink -f "$go")")")" GOTOOLCHAIN=local CGO_ENABLED=0 \
-    GOPATH="$tools/go" GOCACHE="$tools/cache" GOBIN="$tools/bin" "$go" install -modcacherw -trimpath -ldflags='-s -w' "$2" || return
-  rm -rf "$tools/go" "$tools/cache"
-  echo "$2" >"$tools/$1.version"
+  rm -rf "$work" && mkdir -p "$tools/bin" "$work/module" || return
+  (
+    cd "$work/module" || exit
+    unset GOFLAGS GOOS GOARCH
+    # GOROOT is where Debian's packages would be installed, and here they are elsewhere.
+    GOROOT=$(dirname "$(dirname "$(readlink -f "$go")")")
+    export GOROOT GOTOOLCHAIN=local CGO_ENABLED=0 GOPATH=$work/go GOCACHE=$work/cache
+    "$go" mod init tool && "$go" get -modcacherw "${@:2}" &&
+      "$go" build -modcacherw -trimpath -ldflags='-s -w' -o "$tools/bin/$name" "${2%@*}"
+  ) || return
+  rm -rf "$work"
+  echo "$versions" >"$tools/$name.version"
 }
 go_tools_path() { PATH=$PATH:$QUANTD_BUILD/tools/bin; }

@@ -25,7 +25,7 @@ class Ok final : public Service {
   int Find(absl::string_view) const override { return 0; }
   void Begin(Stream& stream) override { Serve(stream); }
   errors::CallStatus Refuse(const Stream&, int, const absl::Status& status) const override {
-    return {static_cast<int>(status.code()), std::string(status.message()), "", ""};
+    return {static_cast<int>(status.code()), std::string(status.message()), "", {}};
   }
   bool AnyoneWaits() const override { return false; }
   std::atomic<int> live{0};

@@ -19,7 +19,7 @@ constexpr std::array<absl::string_view, 6> kMethods = {"Collect", "Late",  "Echo
 constexpr std::chrono::seconds kPatience{20};
 
 errors::CallStatus ToStatus(const absl::Status& status) {
-  return {static_cast<int>(status.code()), std::string(status.message()), "", ""};
+  return {static_cast<int>(status.code()), std::string(status.message()), "", {}};
 }
 
 memory::Piece ToPiece(absl::string_view bytes, memory::Pool& pool) {

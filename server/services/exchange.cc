@@ -1,0 +1,49 @@
+// See exchange.h.
+#include "server/services/exchange.h"
+
+#include <utility>
+
+#include "server/services/messages.h"
+#include "server/wire/status_details.h"
+
+namespace quantd::services {
+
+Exchange::Awaited Exchange::Read() {
+  event_.Reset();
+  stream_.Read(message_, event_);
+  return Awaited(event_);
+}
+
+bool Exchange::Take(google::protobuf::MessageLite& request) {
+  Fail(Parse(message_, request));
+  message_ = transport::Message();
+  stream_.Taken();
+  return status_.ok();
+}
+
+Exchange::Awaited Exchange::Write(const google::protobuf::MessageLite& answer) {
+  event_.Reset();
+  memory::Piece piece = Serialize(answer, pool_);
+  if (piece.begin == nullptr) {
+    Fail(absl::ResourceExhaustedError("the system has no memory for the answer"));
+    event_.Complete(false);
+  } else {
+    stream_.Write(std::move(piece), event_);
+  }
+  return Awaited(event_);
+}
+
+void Exchange::Fail(absl::Status status) {
+  if (status_.ok()) status_ = std::move(status);
+}
+
+Exchange::Awaited Exchange::Finish(transport::Metadata metadata) {
+  if (stream_.interrupted()) Fail(stream_.interruption());
+  errors::CallStatus end = wire::ToCallStatus(status_);
+  end.metadata = std::move(metadata);
+  event_.Reset();
+  stream_.Finish(end, event_);
+  return Awaited(event_);
+}
+
+}  // namespace quantd::services

@@ -1,0 +1,82 @@
+// A call of small messages: requests parsed, answers serialized, in any order of the two. What
+// every service but the one for tensors is written on:
+//
+//   rpc::Call ServeEcho(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream& stream) {
+//     {
+//       Exchange call(stream, pool);
+//       for (EchoRequest request;;) {
+//         const bool has_request = co_await call.Read();
+//         if (!has_request || !call.Take(request)) break;
+//         const bool sent = co_await call.Write(AnswerTo(request));
+//         if (!sent) break;
+//       }
+//       co_await call.Finish();
+//     }
+//     stream.End();
+//   }
+//
+//   router.Add("/package.Service/Echo",
+//              [&](transport::Stream& stream) { ServeEcho(calls, pool, stream); });
+//
+// A call with one request and one answer is the same without the loop; one_answer.h has it without
+// a coroutine.
+#ifndef QUANTD_SERVER_SERVICES_EXCHANGE_H_
+#define QUANTD_SERVER_SERVICES_EXCHANGE_H_
+
+#include <google/protobuf/message_lite.h>
+
+#include <coroutine>
+
+#include "absl/status/status.h"
+#include "server/loop/event.h"
+#include "server/memory/buffer.h"
+#include "server/transport/stream.h"
+
+namespace quantd::services {
+
+// Of one call, on the thread that leads its loop. What is returned is awaited before the next
+// function is called.
+class Exchange {
+ public:
+  // An event by reference: g++ 12 would copy the event itself.
+  class Awaited {
+   public:
+    explicit Awaited(loop::Event& event) : event_(event) {}
+    bool await_ready() const noexcept { return event_.ready(); }
+    // Not inlined: see Event.
+    [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> call) noexcept {
+      return event_.await_suspend(call);
+    }
+    bool await_resume() const noexcept { return event_.await_resume(); }
+
+   private:
+    loop::Event& event_;
+  };
+
+  Exchange(transport::Stream& stream, memory::Pool& pool) : stream_(stream), pool_(pool) {}
+
+  // Reads the next request; false: the client sends no more, or the call is interrupted.
+  Awaited Read();
+  // Parses the request that was read, and lets the next one come. False: it is none, and the call
+  // ends with INVALID_ARGUMENT.
+  bool Take(google::protobuf::MessageLite& request);
+  // Sends an answer; false: nobody gets it.
+  Awaited Write(const google::protobuf::MessageLite& answer);
+
+  // What the call ends with: the first error counts.
+  void Fail(absl::Status status);
+  bool ok() const { return status_.ok() && !stream_.interrupted(); }
+  // Sends the status, with `metadata` behind it. The last thing before the stream's End.
+  Awaited Finish(transport::Metadata metadata = {});
+
+ private:
+  transport::Stream& stream_;
+  memory::Pool& pool_;
+  transport::Message message_;
+  absl::Status status_;
+  loop::Event event_;
+};
+
+}  // namespace quantd::services
+
+#endif  // QUANTD_SERVER_SERVICES_EXCHANGE_H_

@@ -1,0 +1,35 @@
+// See metadata.h. The formats are those of gRPC over HTTP/2 (PROTOCOL-HTTP2).
+#include "server/transport/metadata.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "server/transport/header_encoding.h"
+
+namespace quantd::transport {
+namespace {
+
+bool IsBinary(absl::string_view name) { return absl::EndsWith(name, "-bin"); }
+
+}  // namespace
+
+void AddMetadata(absl::string_view name, absl::string_view value, Metadata& metadata) {
+  if (!IsBinary(name)) {
+    metadata.emplace_back(name, value);
+    return;
+  }
+  for (const absl::string_view part : absl::StrSplit(value, ',')) {
+    std::string bytes;
+    // Padding may be there or not.
+    if (absl::Base64Unescape(absl::StripAsciiWhitespace(part), &bytes)) {
+      metadata.emplace_back(name, std::move(bytes));
+    }
+  }
+}
+
+std::string EncodeMetadata(const std::string& name, const std::string& value) {
+  return IsBinary(name) ? Base64Encode(value) : value;
+}
+
+}  // namespace quantd::transport

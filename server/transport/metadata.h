@@ -1,0 +1,24 @@
+// A service's own metadata, of requests and of answers: gRPC's Custom-Metadata.
+#ifndef QUANTD_SERVER_TRANSPORT_METADATA_H_
+#define QUANTD_SERVER_TRANSPORT_METADATA_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "server/errors/call_status.h"
+
+namespace quantd::transport {
+
+// Names are in lower case; the value of a name that ends in "-bin" is bytes.
+using errors::Metadata;
+
+// Adds what a header says. Of binary values several may stand in one header, with commas between;
+// one that is not Base64 is left out.
+void AddMetadata(absl::string_view name, absl::string_view value, Metadata& metadata);
+
+// The value as a header has it.
+std::string EncodeMetadata(const std::string& name, const std::string& value);
+
+}  // namespace quantd::transport
+
+#endif  // QUANTD_SERVER_TRANSPORT_METADATA_H_

@@ -1,0 +1,91 @@
+"""gRPC's cases (interop-test-descriptions), the clients that make them, and how each is started."""
+
+import pathlib
+import subprocess
+
+# Without those that need Google's credentials, a caching proxy or a balancer.
+CASES = (
+    "empty_unary", "large_unary", "client_compressed_unary", "server_compressed_unary", "client_streaming", "client_compressed_streaming",
+    "server_streaming", "server_compressed_streaming", "ping_pong", "empty_stream", "custom_metadata", "status_code_and_message",
+    "special_status_message", "unimplemented_method", "unimplemented_service", "cancel_after_begin", "cancel_after_first_response",
+    "timeout_on_sleeping_server", "very_large_request", "pick_first_unary", "rpc_soak", "channel_soak",
+)
+SOAK = {"rpc_soak": 10000, "channel_soak": 1000}
+
+
+def soak_flags(case):
+    if case not in SOAK:
+        return []
+    return [
+        f"--soak_iterations={SOAK[case]}", "--soak_request_size=1000", "--soak_response_size=1000", "--soak_max_failures=0", "--soak_per_iteration_max_acceptable_latency_ms=10000",
+        "--soak_overall_timeout_seconds=100"
+    ]
+
+
+class Client:
+    """One that takes the flags of gRPC's own clients. `lacks`: its cases that it does not have, and why."""
+
+    name = title = ""
+    lacks = {}
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def prepare(self, certificates):
+        """Whatever it needs beside ca.pem."""
+
+    def command(self, case, port, tls):
+        """`tls`: the folder of certificates, or None."""
+        flags = [f"--server_port={port}", f"--test_case={case}", *soak_flags(case)]
+        if tls is None:
+            return [*self.program(tls), "--server_host=127.0.0.1", "--use_tls=false", *flags]
+        return [*self.program(tls), "--server_host=127.0.0.1", "--server_host_override=localhost", "--use_tls=true", *self.authority(tls), *flags]
+
+    def program(self, tls):
+        raise NotImplementedError
+
+    def authority(self, tls):
+        raise NotImplementedError
+
+
+class Go(Client):
+    name, title = "go", "Go 1.58"
+    lacks = dict.fromkeys(
+        ("client_compressed_unary", "server_compressed_unary", "client_compressed_streaming", "server_compressed_streaming", "very_large_request"),
+        "gRPC's client in Go does not have this case")
+
+    def program(self, tls):
+        return ["interop-client"]
+
+    def authority(self, tls):
+        return ["--use_test_ca=true", f"--ca_file={tls}/ca.pem"]
+
+
+class Java(Client):
+    name, title = "java", "Java 1.79, Netty"
+    flags = []
+
+    def prepare(self, certificates):
+        store = pathlib.Path(certificates) / "store.p12"
+        if not store.exists():
+            subprocess.run([
+                "keytool", "-importcert", "-noprompt", "-alias", "interop", "-file", certificates / "ca.pem", "-keystore", store, "-storepass",
+                "interop", "-storetype", "PKCS12"
+            ], check=True, capture_output=True)
+
+    def program(self, tls):
+        store = [f"-Djavax.net.ssl.trustStore={tls}/store.p12", "-Djavax.net.ssl.trustStorePassword=interop"] if tls else []
+        path = (self.folder / "java" / "classpath").read_text().strip()
+        return ["java", "-XX:TieredStopAtLevel=1", *store, "-cp", path, "io.grpc.testing.integration.TestServiceClient", *self.flags]
+
+    def authority(self, tls):
+        return ["--use_test_ca=false"]  # but the store's
+
+
+class JavaOkHttp(Java):
+    name, title = "java-okhttp", "Java 1.79, OkHttp"
+    flags = ["--use_okhttp=true"]
+
+
+def all_clients(folder):
+    return [Go(folder), Java(folder), JavaOkHttp(folder)]

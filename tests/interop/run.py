@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""gRPC's interop cases: every client of clients.py x every case, plain and over TLS.
+
+  run.py SERVER FOLDER [--clients=go,java] [--update]
+
+SERVER is interop_server, FOLDER has what prepared the clients. Prints lines 'pass|fail|skip NAME WHY', tab between. The table of README.md
+is what the run must find; --update writes what it found. Standard library only.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import clients
+
+README = pathlib.Path(__file__).with_name("README.md")
+BEGIN, END = "<!-- table: run.py --update -->\n", "<!-- end of table -->\n"
+PATIENCE = 120  # seconds for one case
+
+
+class Server:
+    """interop_server on a port of its own, until the block ends."""
+
+    def __init__(self, program, folder, *flags):
+        self.program, self.flags = program, flags
+        self.ready = folder / "ready.json"
+
+    def __enter__(self):
+        self.ready.unlink(missing_ok=True)
+        flags = ["--port=0", "--http_listen=", f"--ready_file={self.ready}", "--log_level=error", *self.flags]
+        self.process = subprocess.Popen([self.program, *flags], stdout=subprocess.DEVNULL)
+        for _ in range(600):
+            if self.ready.exists():
+                break
+            if self.process.poll() is not None:
+                sys.exit(f"{self.program} ended with {self.process.returncode}")
+            time.sleep(0.05)
+        return json.loads(self.ready.read_text())["grpc"][0].split(":")[1]
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        if (status := self.process.wait(timeout=60)) != 0:
+            print(f"fail\tthe server's end\tstatus {status}")
+
+
+def make_certificates(folder):
+    """An authority, what it has signed for localhost, and a store of it for Java."""
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    openssl("req", "-x509", *key, "-days", "2", "-subj", "/CN=interop", "-keyout", "ca.key", "-out", "ca.pem", "-addext", "keyUsage=critical,keyCertSign")
+    openssl("req", *key, "-subj", "/CN=localhost", "-keyout", "server.key", "-out", "server.csr")
+    (folder / "extensions").write_text("subjectAltName=DNS:localhost\n")
+    openssl(
+        "x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-out", "server.pem",
+        "-extfile", "extensions"
+    )
+
+
+def run_case(client, case, port, tls):
+    """None when it passes, else what the client said last."""
+    command = client.command(case, port, tls)
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=tls, errors="replace")
+    except subprocess.TimeoutExpired:
+        return f"has not ended after {PATIENCE} s"
+    if ran.returncode == 0:
+        return None
+    said = [line.strip() for line in (ran.stderr + ran.stdout).split("\n") if line.strip()]
+    # Of a stack of calls, the first line.
+    said = [line for line in said if not line.startswith("at ")] or [""]
+    return f"exit {ran.returncode}: {said[-1][:200]}"
+
+
+def run_all(program, chosen):
+    """(client, case) -> {"plain": ..., "TLS": ...}: None or why it failed."""
+    found = {}
+    with tempfile.TemporaryDirectory(prefix="interop-") as name:
+        folder = pathlib.Path(name)
+        make_certificates(folder)
+        for client in chosen:
+            client.prepare(folder)
+        tls_flags = ["--use_tls=true", f"--tls_cert_file={folder}/server.pem", f"--tls_key_file={folder}/server.key"]
+        for way, flags in (("plain", []), ("TLS", tls_flags)):
+            with Server(program, folder, *flags) as port, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+                tls = folder if flags else None
+                runs = {
+                    pool.submit(run_case, client, case, port, tls): (client, case)
+                    for client in chosen for case in clients.CASES if case not in client.lacks
+                }
+                for done in concurrent.futures.as_completed(runs):
+                    client, case = runs[done]
+                    why = done.result()
+                    found.setdefault((client.name, case), {})[way] = why
+                    print(f"{'fail' if why else 'pass'}\t{client.name}: {case}, {way}\t{why or ''}", flush=True)
+    return found
+
+
+def table(found, known):
+    """The rows of README.md; of clients that did not run, as they are there."""
+    everyone = clients.all_clients(pathlib.Path())
+    rows = ["| case | " + " | ".join(client.title for client in everyone) + " |", "|---|" + "---|" * len(everyone)]
+    reasons = []
+    for case in clients.CASES:
+        cells = []
+        for client in everyone:
+            if case in client.lacks:
+                if client.lacks[case] not in reasons:
+                    reasons.append(client.lacks[case])
+                cells.append(f"- ({reasons.index(client.lacks[case]) + 1})")
+            elif (client.name, case) in found:
+                failed = [way for way, why in found[client.name, case].items() if why]
+                cells.append(f"fails ({', '.join(failed)})" if failed else "passes")
+            else:
+                cells.append(known.get((client.title, case), "not run"))
+        rows.append(f"| {case} | " + " | ".join(cells) + " |")
+    rows += ["", *(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))]
+    return "\n".join(rows) + "\n"
+
+
+def read_table(text):
+    """(client's title, case) -> cell."""
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("\n") if line.startswith("|")]
+    return {(title, line[0]): cell for line in lines[2:] for title, cell in zip(lines[0][1:], line[1:])} if lines else {}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("server")
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--clients", default="")
+    parser.add_argument("--update", action="store_true")
+    arguments = parser.parse_args()
+    everyone = clients.all_clients(arguments.folder.resolve())
+    names = arguments.clients.split(",") if arguments.clients else [client.name for client in everyone]
+    chosen = [client for client in everyone if client.name in names]
+    found = run_all(pathlib.Path(arguments.server).resolve(), chosen)
+    before, _, rest = README.read_text().partition(BEGIN)
+    old, _, after = rest.partition(END)
+    new = table(found, read_table(old))
+    if arguments.update:
+        README.write_text(before + BEGIN + new + END + after)
+    elif new != old:
+        print("fail\tthe table in tests/interop/README.md\tis not what the run found; run.py --update writes it")
+    else:
+        print("pass\tthe table in tests/interop/README.md\t")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+// See test_service.h.
+#include "test_service.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "grpc/testing/empty.pb.h"
+#include "grpc/testing/messages.pb.h"
+#include "server/loop/timers.h"
+#include "server/services/exchange.h"
+
+namespace quantd::interop {
+namespace {
+
+using grpc::testing::EchoStatus;
+using grpc::testing::Empty;
+using grpc::testing::Payload;
+using grpc::testing::PayloadType;
+using grpc::testing::ResponseParameters;
+using grpc::testing::SimpleRequest;
+using grpc::testing::SimpleResponse;
+using grpc::testing::StreamingInputCallRequest;
+using grpc::testing::StreamingInputCallResponse;
+using grpc::testing::StreamingOutputCallRequest;
+using grpc::testing::StreamingOutputCallResponse;
+using services::Exchange;
+
+constexpr char kInitial[] = "x-grpc-test-echo-initial";
+constexpr char kTrailing[] = "x-grpc-test-echo-trailing-bin";
+
+transport::Metadata Of(const transport::Stream& stream, const char* name) {
+  transport::Metadata found;
+  for (const auto& pair : stream.head().metadata()) {
+    if (pair.first == name) found.push_back(pair);
+  }
+  return found;
+}
+
+absl::Status ToStatus(const EchoStatus& status) {
+  return {static_cast<absl::StatusCode>(status.code()), status.message()};
+}
+
+absl::Status Fill(PayloadType type, int32_t size, Payload& payload) {
+  if (type != PayloadType::COMPRESSABLE) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no payload type ", type));
+  }
+  if (size < 0) return absl::InvalidArgumentError(absl::StrCat("a payload of ", size, " bytes"));
+  payload.set_type(type);
+  payload.set_body(std::string(static_cast<size_t>(size), '\0'));
+  return absl::OkStatus();
+}
+
+// Sleeps until its time has come or the call is interrupted.
+class Sleep final : private loop::Timer, private transport::Cancellable {
+ public:
+  explicit Sleep(transport::Stream& stream) : stream_(stream) {}
+
+  Exchange::Awaited For(std::chrono::microseconds time) {
+    over_.Reset();
+    if (stream_.interrupted() || time.count() <= 0) {
+      over_.Complete(true);
+    } else {
+      stream_.WaitsFor(this);
+      stream_.loop().timers().Set(*this, loop::Clock::now() + time);
+    }
+    return Exchange::Awaited(over_);
+  }
+
+ private:
+  void Fire() override {
+    stream_.WaitsFor(nullptr);
+    over_.Complete(true);
+  }
+  void Cancel() override {
+    stream_.loop().timers().Clear(*this);
+    stream_.loop().Complete(over_, false);
+  }
+
+  transport::Stream& stream_;
+  loop::Event over_;
+};
+
+rpc::Call EmptyCall(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream& stream) {
+  {
+    Exchange call(stream, pool);
+    Empty request;
+    const bool has_request = co_await call.Read();
+    if (!has_request) call.Fail(absl::InvalidArgumentError("the call has no request"));
+    if (has_request && call.Take(request)) {
+      co_await call.Write(Empty());
+    }
+    co_await call.Finish();
+  }
+  stream.End();
+}
+
+rpc::Call UnaryCall(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream& stream) {
+  {
+    Exchange call(stream, pool);
+    SimpleRequest request;
+    SimpleResponse response;
+    const bool has_request = co_await call.Read();
+    if (!has_request) call.Fail(absl::InvalidArgumentError("the call has no request"));
+    if (has_request && call.Take(request)) {
+      call.Fail(ToStatus(request.response_status()));
+      call.Fail(
+          Fill(request.response_type(), request.response_size(), *response.mutable_payload()));
+      if (request.fill_server_id()) response.set_server_id(absl::StrCat("quantd-", getpid()));
+    }
+    stream.SetInitialMetadata(Of(stream, kInitial));
+    if (call.ok()) {
+      co_await call.Write(response);
+    }
+    co_await call.Finish(Of(stream, kTrailing));
+  }
+  stream.End();
+}
+
+rpc::Call StreamingInputCall(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream& stream) {
+  {
+    Exchange call(stream, pool);
+    StreamingInputCallResponse response;
+    int32_t size = 0;
+    for (StreamingInputCallRequest request;;) {
+      const bool has_request = co_await call.Read();
+      if (!has_request || !call.Take(request)) break;
+      size += static_cast<int32_t>(request.payload().body().size());
+    }
+    response.set_aggregated_payload_size(size);
+    if (call.ok()) {
+      co_await call.Write(response);
+    }
+    co_await call.Finish();
+  }
+  stream.End();
+}
+
+// StreamingOutputCall and FullDuplexCall, which answer each request when it comes, and
+// HalfDuplexCall, which answers them all when the last one has come.
+rpc::Call Duplex(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream& stream,
+                 bool at_once) {
+  {
+    Exchange call(stream, pool);
+    Sleep sleep(stream);
+    stream.SetInitialMetadata(Of(stream, kInitial));
+    StreamingOutputCallRequest request;
+    StreamingOutputCallResponse response;
+    for (bool last = false; !last && call.ok();) {
+      StreamingOutputCallRequest next;
+      const bool has_request = co_await call.Read();
+      last = !has_request;
+      if (has_request && !call.Take(next)) break;
+      if (at_once) request.Clear();
+      request.MergeFrom(next);
+      if (!at_once && !last) continue;
+      call.Fail(ToStatus(request.response_status()));
+      for (const ResponseParameters& parameters : request.response_parameters()) {
+        call.Fail(Fill(request.response_type(), parameters.size(), *response.mutable_payload()));
+        if (!call.ok()) break;
+        co_await sleep.For(std::chrono::microseconds(parameters.interval_us()));
+        const bool sent = co_await call.Write(response);
+        if (!sent) break;
+      }
+    }
+    co_await call.Finish(Of(stream, kTrailing));
+  }
+  stream.End();
+}
+
+void AnswerAtOnce(rpc::Calls& calls, memory::Pool& pool, transport::Stream& stream) {
+  Duplex(calls, pool, stream, true);
+}
+void AnswerAtEnd(rpc::Calls& calls, memory::Pool& pool, transport::Stream& stream) {
+  Duplex(calls, pool, stream, false);
+}
+
+}  // namespace
+
+void AddTestService(rpc::Router& router, rpc::Calls& calls, memory::Pool& pool) {
+  router.Keep(kInitial);
+  router.Keep(kTrailing);
+  const auto add = [&](const char* name, auto call) {
+    router.Add(absl::StrCat("/grpc.testing.TestService/", name),
+               [&calls, &pool, call](transport::Stream& stream) { call(calls, pool, stream); });
+  };
+  add("EmptyCall", EmptyCall);
+  add("UnaryCall", UnaryCall);
+  add("StreamingInputCall", StreamingInputCall);
+  add("StreamingOutputCall", AnswerAtOnce);
+  add("FullDuplexCall", AnswerAtOnce);
+  add("HalfDuplexCall", AnswerAtEnd);
+}
+
+}  // namespace quantd::interop

@@ -1,0 +1,3 @@
+# shellcheck shell=bash
+source "$SUITES/interop.sh"
+INTEROP_CLIENTS=go
