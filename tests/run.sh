@@ -30,7 +30,8 @@ e2e          default  release  build,test           the real binaries: flags, po
 python       default  release  build,test           the Python client against a running server
 conformance  default  release  build,test           ONNX node tests, ONNX Runtime and ml_dtypes over the wire
 engine       default  release  build,test           the engine in the process: its wheel, its tests, conformance over it
-interop_short default release build,test          gRPC's interop cases with its client in Go, plain and TLS
+interop_short default release  build,test           gRPC's interop cases with its client in Go, plain and TLS
+h2spec       default  release  build,test           h2spec, conformance tests of HTTP/2
 asan         default  -        build,test           tests of core and server, fuzz runs, attacks and load, under ASan and UBSan
 tsan         default  -        build,test           the rooms with threads, attacks and load, under ThreadSanitizer
 neon         default  -        build,test,neon      the core's unit tests for arm64 (cross-compiled, under qemu)

@@ -7,83 +7,25 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <string>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/errors/reason.h"
 #include "server/loop/peer_share.h"
 #include "server/transport/connection.h"
 #include "server/transport/connection_set.h"
-#include "server/transport/header_encoding.h"
-#include "server/transport/metadata.h"
+#include "server/transport/header_fields.h"
 
 namespace quantd::transport {
 namespace {
-
-nghttp2_nv Field(absl::string_view name, absl::string_view value, bool lasting) {
-  const auto bytes = [](absl::string_view text) {
-    return reinterpret_cast<uint8_t*>(const_cast<char*>(text.data()));
-  };
-  const uint8_t flags =
-      NGHTTP2_NV_FLAG_NO_COPY_NAME | (lasting ? NGHTTP2_NV_FLAG_NO_COPY_VALUE : 0);
-  return {bytes(name), bytes(value), name.size(), value.size(), flags};
-}
-
-using Fields = absl::InlinedVector<nghttp2_nv, 6>;
 
 // Of a path that a client has made up, in what it is told.
 constexpr size_t kMostPath = 256;
 // Bytes of a header block that cost as much as a frame without use.
 constexpr double kBlockBytes = 1 << 10;
-
-// A service's own fields. Both they and the metadata must live until they are submitted.
-class MetadataFields {
- public:
-  explicit MetadataFields(const Metadata& metadata) : metadata_(metadata) {
-    for (const auto& pair : metadata) values_.push_back(EncodeMetadata(pair.first, pair.second));
-  }
-  void AddTo(Fields& fields) const {
-    for (size_t i = 0; i < values_.size(); ++i) {
-      fields.push_back(Field(metadata_[i].first, values_[i], false));
-      fields.back().flags = NGHTTP2_NV_FLAG_NONE;  // the name is copied, too
-    }
-  }
-
- private:
-  const Metadata& metadata_;
-  std::vector<std::string> values_;
-};
-
-// The fields of a status. The strings must live until they are submitted.
-class StatusFields {
- public:
-  explicit StatusFields(const errors::CallStatus& status)
-      : code_(absl::StrCat(status.code)),
-        message_(PercentEncode(status.message)),
-        details_(Base64Encode(status.details)),
-        metadata_(status.metadata) {}
-
-  void AddTo(Fields& fields) const {
-    fields.push_back(Field("grpc-status", code_, false));
-    if (!message_.empty()) fields.push_back(Field("grpc-message", message_, false));
-    if (!details_.empty()) fields.push_back(Field("grpc-status-details-bin", details_, false));
-    metadata_.AddTo(fields);
-  }
-  size_t size() const { return message_.size() + details_.size() + 128; }
-
- private:
-  const std::string code_, message_, details_;
-  const MetadataFields metadata_;
-};
-
-// The answer's first fields. Says what compression is understood: none.
-Fields Headers() {
-  return {Field(":status", "200", true), Field("content-type", "application/grpc", true),
-          Field("grpc-accept-encoding", "identity", true)};
-}
 
 bool IsRequest(const nghttp2_frame& frame) {
   return frame.hd.type == NGHTTP2_HEADERS && frame.headers.cat == NGHTTP2_HCAT_REQUEST;
@@ -112,6 +54,10 @@ bool Connection::Feed(const uint8_t* data, size_t size) {
   feeding_ = true;
   const ssize_t used = nghttp2_session_mem_recv(session_, data, size);
   feeding_ = false;
+  if (const uint32_t error = walk_.closed_streams().error(); error != NGHTTP2_NO_ERROR) {
+    nghttp2_session_terminate_session(session_, error);
+    WantFlush();
+  }
   if (used == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
     // A browser or curl by mistake: say it in their language.
     constexpr absl::string_view kAnswer =
@@ -331,8 +277,19 @@ void Connection::Refuse(Stream& stream, const errors::CallStatus& status) {
 
 void Connection::RefuseHttp(Stream& stream, int http_status) {
   const std::string code = absl::StrCat(http_status);
-  const nghttp2_nv field = Field(":status", code, false);
-  nghttp2_submit_response(session_, stream.id_, &field, 1, nullptr);
+  const Fields fields = {Field(":status", code, false), Field("content-type", "text/plain", true)};
+  nghttp2_data_provider provider;
+  provider.source.fd = 0;  // how much of the text has gone
+  provider.read_callback = [](nghttp2_session*, int32_t, uint8_t* to, size_t length,
+                              uint32_t* flags, nghttp2_data_source* source, void*) -> ssize_t {
+    constexpr absl::string_view kText = "This port speaks gRPC: POST, application/grpc.\n";
+    const absl::string_view part = kText.substr(static_cast<size_t>(source->fd), length);
+    std::memcpy(to, part.data(), part.size());
+    source->fd += static_cast<int>(part.size());
+    if (static_cast<size_t>(source->fd) == kText.size()) *flags |= NGHTTP2_DATA_FLAG_EOF;
+    return static_cast<ssize_t>(part.size());
+  };
+  nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(), &provider);
   Abandon(stream);
 }
 

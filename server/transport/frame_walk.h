@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "server/transport/closed_streams.h"
+
 namespace quantd::transport {
 
 class FrameWalk {
@@ -31,6 +33,8 @@ class FrameWalk {
   // Whether a header block has begun and is not whole, and how many bytes of it are here.
   bool in_block() const { return in_block_; }
   size_t block_bytes() const { return block_bytes_; }
+  // The peer's streams, as the heads of its frames say.
+  const ClosedStreams& closed_streams() const { return closed_streams_; }
   // Counts of what has begun so far.
   uint64_t blocks() const { return blocks_; }
   uint64_t continuations() const { return continuations_; }
@@ -46,6 +50,8 @@ class FrameWalk {
     have_ = 0;
     left_ = static_cast<size_t>(head_[0]) << 16 | head_[1] << 8 | head_[2];
     const uint8_t type = head_[3];
+    const uint32_t id = uint32_t{head_[5]} << 24 | head_[6] << 16 | head_[7] << 8 | head_[8];
+    closed_streams_.OnHead(type, head_[4], static_cast<int32_t>(id & 0x7FFFFFFF));
     if (type == kHeaders) {
       in_block_ = true;
       block_bytes_ = 0;
@@ -65,6 +71,7 @@ class FrameWalk {
   bool in_block_ = false;
   bool block_ends_ = false;  // with this frame
   size_t block_bytes_ = 0;
+  ClosedStreams closed_streams_;
   uint64_t blocks_ = 0;
   uint64_t continuations_ = 0;
 };

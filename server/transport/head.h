@@ -30,7 +30,7 @@ class Head {
   bool Add(absl::string_view name, absl::string_view value);
   // Adds it to metadata(), too.
   void Keep(absl::string_view name, absl::string_view value) {
-    AddMetadata(name, value, metadata_);
+    ParseMetadata(name, value, metadata_);
   }
 
   // What is wrong with the request as a gRPC call: UNIMPLEMENTED for a compressed one,

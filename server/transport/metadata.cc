@@ -14,7 +14,7 @@ bool IsBinary(absl::string_view name) { return absl::EndsWith(name, "-bin"); }
 
 }  // namespace
 
-void AddMetadata(absl::string_view name, absl::string_view value, Metadata& metadata) {
+void ParseMetadata(absl::string_view name, absl::string_view value, Metadata& metadata) {
   if (!IsBinary(name)) {
     metadata.emplace_back(name, value);
     return;

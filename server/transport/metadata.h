@@ -14,7 +14,7 @@ using errors::Metadata;
 
 // Adds what a header says. Of binary values several may stand in one header, with commas between;
 // one that is not Base64 is left out.
-void AddMetadata(absl::string_view name, absl::string_view value, Metadata& metadata);
+void ParseMetadata(absl::string_view name, absl::string_view value, Metadata& metadata);
 
 // The value as a header has it.
 std::string EncodeMetadata(const std::string& name, const std::string& value);

@@ -183,8 +183,10 @@ void AddTestService(rpc::Router& router, rpc::Calls& calls, memory::Pool& pool) 
   router.Keep(kInitial);
   router.Keep(kTrailing);
   const auto add = [&](const char* name, auto call) {
-    router.Add(absl::StrCat("/grpc.testing.TestService/", name),
+    const std::string path = absl::StrCat("/grpc.testing.TestService/", name);
+    router.Add(path,
                [&calls, &pool, call](transport::Stream& stream) { call(calls, pool, stream); });
+    router.AllowAnySize(path);
   };
   add("EmptyCall", EmptyCall);
   add("UnaryCall", UnaryCall);

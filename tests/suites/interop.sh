@@ -15,14 +15,7 @@ prepare() {
 }
 
 run() {
-  local kind name why
   go_tools_path
-  while IFS=$'\t' read -r kind name why; do
-    case $kind in
-      pass) pass "$name" ;;
-      skip) skip "$name" "$why" ;;
-      *) fail "$name" "$why" ;;
-    esac
-  done < <(python3 "$QUANTD_ROOT/tests/interop/run.py" "$QUANTD_BUILD/release/tests/interop/interop_server" "$interop_folder" \
-    --clients="$INTEROP_CLIENTS" 2>"$QUANTD_LOGS/$RESULT_SUITE.log" || echo "fail	run.py	build/logs/$RESULT_SUITE.log")
+  report_cases < <(python3 "$QUANTD_ROOT/tests/interop/run.py" "$QUANTD_BUILD/release/tests/interop/interop_server" "$interop_folder" \
+    --clients="$INTEROP_CLIENTS" 2>"$QUANTD_LOGS/$RESULT_SUITE.log" || printf 'fail\trun.py\tbuild/logs/%s.log\n' "$RESULT_SUITE")
 }

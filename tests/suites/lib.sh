@@ -31,6 +31,18 @@ check() {
   fi
 }
 
+# report_cases: takes lines "pass|fail|skip NAME WHY", tab between, from stdin, a case each.
+report_cases() {
+  local kind name why
+  while IFS=$'\t' read -r kind name why; do
+    case $kind in
+      pass) pass "$name" ;;
+      skip) skip "$name" "$why" ;;
+      *) fail "$name" "$why" ;;
+    esac
+  done
+}
+
 # junit NAME FILE: takes over the cases of a JUnit report (ctest's or pytest's). No report, or an empty one, is a failure.
 junit() {
   if ! python3 "$SUITES/junit.py" "$2" >>"$RESULTS/$RESULT_SUITE.tsv" 2>"$QUANTD_LOGS/junit.log"; then

@@ -56,7 +56,7 @@ TEST(Ending, TheLastStreamIdIsServed) {
   client.Say(CallHead(last, "/t/Echo/a") + Data(last, Prefixed("x"), true));
   EXPECT_EQ(client.Status(last), 0);
   client.Say(CallHead(5, "/t/Echo/b", true));  // the numbers only rise: this is a call of the past
-  EXPECT_TRUE(client.Heard());
+  EXPECT_TRUE(client.Until([&] { return client.closed(); }));
   EXPECT_FALSE(client.stream(5).ended);
 }
 
@@ -72,6 +72,10 @@ TEST(Ending, BrokenRulesEndTheConnectionOnce) {
       BigEndian(0xFFFFFF, 3) + std::string(6, '\0'),
       WindowUpdate(0, 0x7FFFFFFF) + WindowUpdate(0, 0x7FFFFFFF),
       CallHead(2, "/t/Echo/a"),
+      Data(101, "", true) + Data(101, "more"),
+      Data(101, "", true) + CallHead(101, "/t/Echo/a"),
+      Rst(101) + Data(101, "more"),
+      CallHead(109, "/t/Echo/a") + CallHead(105, "/t/Echo/b"),
   };
   for (size_t i = 0; i < broken.size(); ++i) {
     World world;
@@ -86,6 +90,18 @@ TEST(Ending, BrokenRulesEndTheConnectionOnce) {
     EXPECT_EQ(world.shared().counters.ended[static_cast<size_t>(ConnectionEnd::kProtocolError)], 1U)
         << i;
   }
+}
+
+// What was on its way when a call was over here breaks no rule.
+TEST(Ending, FramesOfCallsThatWeEndedAreLetPass) {
+  World world;
+  Client client(world.Connect());
+  client.Say(CallHead(1, "/nowhere/at/all") + CallHead(3, "/nowhere/at/all"));
+  EXPECT_EQ(client.Status(3), static_cast<int>(absl::StatusCode::kUnimplemented));
+  client.Say(Data(1, "late") + Data(1, "", true) + Rst(3));
+  EXPECT_TRUE(client.Heard());
+  client.Say(CallHead(5, "/t/Echo/a") + Data(5, Prefixed("x"), true));
+  EXPECT_EQ(client.Status(5), 0);
 }
 
 TEST(Ending, AnHttp1ClientIsToldSo) {
