@@ -12,6 +12,10 @@ Crew::Crew(const std::vector<Loop*>& loops, int spare) : loops_(loops) {
   for (size_t i = 0; i < count; ++i) {
     Thread& thread = *threads_.emplace_back(std::make_unique<Thread>());
     Loop* const loop = i < loops.size() ? loops[i] : nullptr;
+    if (loop == nullptr) {  // as good as parked: a loop handed over now is its first
+      const std::lock_guard lock(mutex_);
+      parked_.push_back(&thread);
+    }
     thread.thread = std::thread([this, &thread, loop] { Main(thread, loop); });
     pthread_setname_np(thread.thread.native_handle(), "quantd-crew");
   }
@@ -42,7 +46,11 @@ Loop* Crew::Park(Thread& self) {
     if (ending_) return nullptr;
     parked_.push_back(&self);
   }
-  while (self.wakeups.load(std::memory_order_acquire) == before) self.wakeups.wait(before);
+  return Await(self, before);
+}
+
+Loop* Crew::Await(const Thread& self, uint32_t wakeups) {
+  while (self.wakeups.load(std::memory_order_acquire) == wakeups) self.wakeups.wait(wakeups);
   return self.loop;
 }
 
@@ -64,7 +72,7 @@ bool Crew::HandOver() {
 
 void Crew::Main(Thread& self, Loop* loop) {
   Cores::ServeHere();
-  if (loop == nullptr) loop = Park(self);
+  if (loop == nullptr) loop = Await(self, 0);
   while (loop != nullptr) {
     loop->Lead();
     {

@@ -45,6 +45,8 @@ class Crew {
   void Main(Thread& self, Loop* loop);
   // The loop to lead next; nullptr: end.
   Loop* Park(Thread& self);
+  // Until it has been woken once more than so often.
+  static Loop* Await(const Thread& self, uint32_t wakeups);
   static void Wake(Thread& thread, Loop* loop);
 
   const std::vector<Loop*> loops_;

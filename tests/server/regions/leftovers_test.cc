@@ -34,34 +34,39 @@ TEST(LeftoversTest, OnlyOldFilesOfThePrefixThatNobodyHolds) {
   EXPECT_EQ(flock(held, LOCK_EX), 0);
   const int shared = folder.Create("quantd-1-shared", 10);
   EXPECT_EQ(flock(shared, LOCK_SH), 0);
+  EXPECT_EQ(RemoveLeftovers(folder.descriptor(), std::chrono::hours(1)), 0);  // all are young
   Wait();
-  folder.Make("quantd-1-young", 10);
   EXPECT_EQ(RemoveLeftovers(folder.descriptor(), kAge), 2);
   EXPECT_FALSE(folder.Has("quantd-1-left"));
   EXPECT_FALSE(folder.Has("quantd-"));
   for (const char* name :
        {"mine", "Quantd-1", ".quantd-1", "xquantd-1", "quantd-bad name", "quantd-folder",
-        "quantd-link", "quantd-pipe", "quantd-1-held", "quantd-1-shared", "quantd-1-young"}) {
+        "quantd-link", "quantd-pipe", "quantd-1-held", "quantd-1-shared"}) {
     EXPECT_TRUE(folder.Has(name)) << name;
   }
   close(held);
   close(shared);
   Wait();
-  EXPECT_EQ(RemoveLeftovers(folder.descriptor(), kAge), 3);
+  EXPECT_EQ(RemoveLeftovers(folder.descriptor(), kAge), 2);
   EXPECT_TRUE(folder.Has("mine"));
 }
 
 TEST(LeftoversTest, AClientThatIsKilled) {
   const Folder folder;
+  int locked[2];
+  ASSERT_EQ(pipe(locked), 0);
   const pid_t client = fork();
   if (client == 0) {
     const int file = open((folder / "quantd-2-child").c_str(), O_RDWR | O_CREAT, 0600);
     if (file < 0 || flock(file, LOCK_EX | LOCK_NB) != 0) _exit(1);
+    if (write(locked[1], "x", 1) != 1) _exit(1);
     pause();
     _exit(0);
   }
-  while (!folder.Has("quantd-2-child")) Wait();
-  Wait();
+  char byte = 0;
+  close(locked[1]);
+  EXPECT_EQ(read(locked[0], &byte, 1), 1);
+  close(locked[0]);
   Wait();
   EXPECT_EQ(RemoveLeftovers(folder.descriptor(), kAge), 0);
   kill(client, SIGKILL);
