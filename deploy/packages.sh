@@ -57,6 +57,7 @@ clang libclang-rt-19-dev
 lint clang-tidy-19
 neon g++-aarch64-linux-gnu
 neon qemu-user-static qemu-aarch64-static
+proto nodejs node
 proto npm npm
 package dpkg-dev dpkg-shlibdeps
 package file file

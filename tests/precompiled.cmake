@@ -1,9 +1,14 @@
 # What nearly every test includes, parsed once: that is half of the time that a test takes to compile. A build under a
 # sanitizer does the same for the product's libraries, which otherwise compile as they do for users: there a forgotten
 # #include shows.
+# Most of a test is GoogleTest's macros, and optimizing them was most of its compilation (-Wno-cpp: glibc warns that without it no
+# copy is checked). The core's tests compute much themselves, also under an emulator.
+set(tests_options -O0 -g0 -Wno-cpp $<$<STREQUAL:${QUANTD_SANITIZE},address>:-fno-sanitize=undefined>)
+set(core_tests_options -O1 $<$<STREQUAL:${QUANTD_SANITIZE},address>:-fno-sanitize=undefined>)
 add_executable(precompiled_for_tests EXCLUDE_FROM_ALL precompiled.cc)
+add_executable(precompiled_for_core_tests EXCLUDE_FROM_ALL precompiled.cc)
 add_library(precompiled_for_libraries STATIC EXCLUDE_FROM_ALL precompiled.cc)
-foreach(kind tests libraries)
+foreach(kind tests core_tests libraries)
   target_link_libraries(precompiled_for_${kind}
     PRIVATE quantd_build absl::statusor absl::strings absl::str_format absl::time)
   target_precompile_headers(precompiled_for_${kind} PRIVATE
@@ -11,11 +16,11 @@ foreach(kind tests libraries)
     <memory> <mutex> <optional> <random> <set> <sstream> <string> <thread> <utility> <vector> <absl/status/statusor.h>
     <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/strings/str_split.h> <absl/time/time.h> <absl/types/span.h>)
 endforeach()
-# Most of a test is GoogleTest's macros: neither faster ones nor UBSan's eyes on them are worth the time.
-set(tests_options -O1 $<$<STREQUAL:${QUANTD_SANITIZE},address>:-fno-sanitize=undefined>)
-target_compile_options(precompiled_for_tests PRIVATE ${tests_options})
-target_link_libraries(precompiled_for_tests PRIVATE GTest::gmock_main)
-target_precompile_headers(precompiled_for_tests PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+foreach(kind tests core_tests)
+  target_compile_options(precompiled_for_${kind} PRIVATE ${${kind}_options})
+  target_link_libraries(precompiled_for_${kind} PRIVATE GTest::gmock_main)
+  target_precompile_headers(precompiled_for_${kind} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+endforeach()
 
 # ccache keeps what uses precompiled headers, and them, if told that their time stamps and macros do not matter.
 function(precompiled_launcher target)
@@ -24,8 +29,9 @@ function(precompiled_launcher target)
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
   endif()
 endfunction()
-precompiled_launcher(precompiled_for_tests)
-precompiled_launcher(precompiled_for_libraries)
+foreach(kind tests core_tests libraries)
+  precompiled_launcher(precompiled_for_${kind})
+endforeach()
 
 # precompiled_headers(DIRECTORY): for the targets of that directory and of those below it.
 function(precompiled_headers directory)
@@ -38,8 +44,12 @@ function(precompiled_headers directory)
     elseif(type STREQUAL "STATIC_LIBRARY")
       target_precompile_headers(${target} REUSE_FROM precompiled_for_libraries)
     elseif("GTest::gmock_main" IN_LIST libraries)
-      target_precompile_headers(${target} REUSE_FROM precompiled_for_tests)
-      target_compile_options(${target} PRIVATE ${tests_options})
+      set(kind tests)
+      if(directory STREQUAL "${PROJECT_SOURCE_DIR}/tests/core")
+        set(kind core_tests)
+      endif()
+      target_precompile_headers(${target} REUSE_FROM precompiled_for_${kind})
+      target_compile_options(${target} PRIVATE ${${kind}_options})
     else()
       continue()
     endif()

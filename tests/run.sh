@@ -17,40 +17,41 @@ cd "$QUANTD_ROOT" || exit 1
 
 # In the order in which they run: quick checks of the text first. A suite is tests/suites/NAME.sh.
 #   when: default, or long (only by name or with --all)    tree: release, or - when the suite builds what it needs
-#   groups: of deploy/packages.sh
+#   groups: of deploy/packages.sh    cpu: minutes of one CPU from nothing, its own tree with it, that of release not
 suites_table() {
   cat <<'TABLE'
-arrows       default  -        test                 include arrows, coroutine dialect, file lengths, a README in every room, what documents name
-format       default  -        test                 tests/format.sh --check of C++, Java, Python, shell
-proto        default  -        build,test,proto     buf format and lint, buf breaking against the released contract
-unit         default  release  build,test           C++ unit tests, every case of gtest a case here
-deploy       default  release  build,test           manifests, compose file, unit, bill of materials, release script
-monitoring   default  release  build,test           alerts, recording rules and dashboard under Prometheus
-e2e          default  release  build,test           the real binaries: flags, ports, metrics, drain, bad input
-python       default  release  build,test           the Python client against a running server
-conformance  default  release  build,test           ONNX node tests, ONNX Runtime and ml_dtypes over the wire
-engine       default  release  build,test           the engine in the process: its wheel, its tests, conformance over it
-interop_short default release  build,test           gRPC's interop cases with its client in Go, plain and TLS
-h2spec       default  release  build,test           h2spec, conformance tests of HTTP/2
-asan         default  -        build,test           tests of core and server, fuzz runs, attacks and load, under ASan and UBSan
-tsan         default  -        build,test           the rooms with threads, attacks and load, under ThreadSanitizer
-neon         default  -        build,test,neon      the core's unit tests for arm64 (cross-compiled, under qemu)
-clients      long     release  build,test,clients   the clients in other languages (QUANTD_CLIENTS) against the real server, byte for byte
-interop      long     release  build,test,clients   gRPC's interop cases with all clients of tests/interop, plain and TLS
-bulk         long     release  build,test           Ray Data and Dask with the engine in the process, byte for byte
-monitoring_changes long -     build,test           alerts with a changed threshold: some case of theirs must fail
-tsan_e2e     long     -        build,test           all e2e tests against a server under ThreadSanitizer
-soak         long     release  build,test           clients of all kinds at once, for minutes (QUANTD_SOAK_SECONDS)
-fuzz         long     -        build,test,clang     libFuzzer, coverage guided: a minute for all targets (QUANTD_FUZZ_SECONDS, QUANTD_FUZZ_RUNS)
-lint         long     release  build,test,lint      clang-tidy
-image        long     release  build,test,image     the container image: built for amd64 and arm64, run, probed (as root)
-packages     long     release  build,test,image,package  the Debian packages: installed, started, purged in a bare Debian (as root)
-fresh        long     -        test,fresh           both README commands in a bare Debian 12 and 13, and the plain cmake way (as root; an hour each)
+arrows       default  -        test                 1    include arrows, coroutine dialect, file lengths, a README in every room, what documents name
+format       default  -        test                 1    tests/format.sh --check of C++, Java, Python, shell
+proto        default  -        build,test,proto     1    buf format and lint, buf breaking against the released contract
+unit         default  release  build,test           3    C++ unit tests, every case of gtest a case here
+deploy       default  release  build,test           4    manifests, compose file, unit, bill of materials, release script
+monitoring   default  release  build,test           1    alerts, recording rules and dashboard under Prometheus
+e2e          default  release  build,test           4    the real binaries: flags, ports, metrics, drain, bad input
+python       default  release  build,test           2    the Python client against a running server
+conformance  default  release  build,test           1    ONNX node tests, ONNX Runtime and ml_dtypes over the wire
+engine       default  release  build,test           6    the engine in the process: its wheel, its tests, conformance over it
+interop_short default  release  build,test           3    gRPC's interop cases with its client in Go, plain and TLS
+h2spec       default  release  build,test           2    h2spec, conformance tests of HTTP/2
+asan         default  -        build,test           15   tests of core and server, fuzz runs, attacks and load, under ASan and UBSan
+tsan         default  -        build,test           11   the rooms with threads, attacks and load, under ThreadSanitizer
+neon         default  -        build,test,neon      9    the core's unit tests for arm64 (cross-compiled, under qemu)
+clients      long     release  build,test,clients   20   the clients in other languages (QUANTD_CLIENTS) against the real server, byte for byte
+interop      long     release  build,test,clients   8    gRPC's interop cases with all clients of tests/interop, plain and TLS
+bulk         long     release  build,test           6    Ray Data and Dask with the engine in the process, byte for byte
+bench        long     -        build,test           4    a run of a second of each benchmark in C++
+monitoring_changes long     -        build,test           5    alerts with a changed threshold: some case of theirs must fail
+tsan_e2e     long     -        build,test           20   all e2e tests against a server under ThreadSanitizer
+soak         long     release  build,test           8    clients of all kinds at once, for minutes (QUANTD_SOAK_SECONDS)
+fuzz         long     -        build,test,clang     12   libFuzzer, coverage guided: a minute for all targets (QUANTD_FUZZ_SECONDS, QUANTD_FUZZ_RUNS)
+lint         long     release  build,test,lint      60   clang-tidy
+image        long     release  build,test,image     60   the container image: built for amd64 and arm64, run, probed (as root)
+packages     long     release  build,test,image,package 20   the Debian packages: installed, started, purged in a bare Debian (as root)
+fresh        long     -        test,fresh           200  both README commands in a bare Debian 12 and 13, and the plain cmake way (as root; an hour each)
 TABLE
 }
 names() { suites_table | awk '{ print $1 }'; }
 column() { suites_table | awk -v suite="$1" -v column="$2" '$1 == suite { print $column }'; }
-about() { suites_table | awk -v suite="$1" '$1 == suite { $1 = $2 = $3 = $4 = ""; sub(/^ */, ""); print }'; }
+about() { suites_table | awk -v suite="$1" '$1 == suite { $1 = $2 = $3 = $4 = $5 = ""; sub(/^ */, ""); print }'; }
 
 chosen=() left_out=() with_long=false changed=
 for argument in "$@"; do
@@ -75,6 +76,16 @@ if [[ ${#chosen[@]} -eq 0 ]]; then
     if [[ $(column "$suite" 2) == long ]] && ! $with_long; then left_out+=("$suite"); else chosen+=("$suite"); fi
   done
 fi
+
+# What a reader wants to know before it begins.
+minutes=0 release_needed=false
+for suite in "${chosen[@]}"; do
+  minutes=$((minutes + $(column "$suite" 5)))
+  [[ $(column "$suite" 3) == release ]] && release_needed=true
+done
+$release_needed && minutes=$((minutes + 17))
+note "${#chosen[@]} suites: about $((minutes / $(nproc) + 2)) min from nothing on $(nproc) CPUs, less where build/ or ccache holds some of it"
+[[ ${#left_out[@]} -eq 0 ]] || note "left out for their length: ${left_out[*]} (by name, or all with --all)"
 
 rm -rf "$RESULTS"
 mkdir -p "$RESULTS" "$QUANTD_LOGS"
@@ -105,6 +116,10 @@ trap 'exit 130' INT TERM
 
 mapfile -t package_groups < <(for suite in "${chosen[@]}"; do column "$suite" 4 | tr ',' '\n'; done | sort -u)
 packages_install "${package_groups[@]}"
+# From here on only what was declared is there: no other program of the machine, no Python package of it.
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP
+export PYTHONNOUSERSITE=1
+declare_programs "${package_groups[@]}" || die "the folders of declared programs could not be made"
 
 # Downloads (Python packages, buf, arm64 libraries) go on while the compiler works; each suite waits for its own.
 for suite in "${chosen[@]}"; do
@@ -112,11 +127,9 @@ for suite in "${chosen[@]}"; do
   preparations+=($!)
 done
 
-release_needed=false
-for suite in "${chosen[@]}"; do [[ $(column "$suite" 3) == release ]] && release_needed=true; done
 if $release_needed; then
   step "Building release and its tests"
-  (build_tree release all -- -DQUANTD_BUILD_TESTS=ON) || RESULT_SUITE=build fail "build/release" "does not build"
+  (PATH=$(declared_path build test) && build_tree release all -- -DQUANTD_BUILD_TESTS=ON) || RESULT_SUITE=build fail "build/release" "does not build"
 fi
 
 # The trees of later suites are compiled meanwhile, by cores that nobody else wants: most tests wait for something else.

@@ -16,7 +16,7 @@ from http2 import DATA, END_HEADERS, HEADERS, Peer, frame, request_headers
 from support import ROOT, pb, pb_grpc, quantize, tensor, wait_for
 from test_hostile import ATTACKS, streams_before_the_acknowledgement
 
-HAPROXY = pathlib.Path(shutil.which("haproxy") or "/usr/sbin/haproxy")
+HAPROXY = pathlib.Path(shutil.which("haproxy") or "haproxy")
 
 pytestmark = pytest.mark.skipif(not HAPROXY.exists(), reason="haproxy is not installed")
 

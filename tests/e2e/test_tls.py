@@ -1,9 +1,6 @@
 """TLS from outside: who gets in and who does not, at start and while certificates change."""
 
-import json
-import os
 import re
-import shutil
 import ssl
 import subprocess
 import time
@@ -14,7 +11,7 @@ import numpy as np
 import pytest
 
 from http2 import Peer
-from support import ROOT, health_pb2, health_pb2_grpc, pb, pb_grpc, quantize, run, tensor, wait_for
+from support import health_pb2, health_pb2_grpc, pb, pb_grpc, quantize, run, tensor, wait_for
 from tls import Files, TlsServer, files, hang_up, own_files, s_client, start_tls  # noqa: F401
 
 
@@ -312,26 +309,3 @@ def test_the_end_is_said(server):
                 pass
         except ssl.SSLEOFError:
             pytest.fail("the connection was cut")
-
-
-GO = shutil.which("go") or "/usr/local/go/bin/go"
-
-
-@pytest.mark.skipif(not os.access(GO, os.X_OK), reason="go is not installed")
-def test_go(mutual, files, tmp_path):  # noqa: F811
-    """Go's own TLS and HTTP/2: a health check, framed by hand, with and without a certificate."""
-    program = tmp_path / "main.go"
-    shutil.copy(ROOT / "tests/e2e/tls_client.go.txt", program)
-    environment = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "GO111MODULE": "off"}
-    built = subprocess.run([GO, "build", "-o", tmp_path / "client", program], env=environment, capture_output=True, text=True, timeout=300)
-    assert built.returncode == 0, built.stderr
-
-    def ask(*arguments):
-        done = subprocess.run(
-            [tmp_path / "client", mutual.address, files.servers.file, *arguments], capture_output=True, text=True, timeout=30
-        )
-        return json.loads(done.stdout)
-
-    good = ask(*map(str, files.client))
-    assert good == {"proto": "HTTP/2.0", "status": "0", "body": "00000000020801"}
-    assert "error" in ask()

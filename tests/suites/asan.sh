@@ -18,6 +18,5 @@ run() {
   # look at an object.
   ctest_tree asan --exclude-regex '\.(WireMemory|Allocations)Test\.|NoDescriptorsLeft' \
     --tests-regex "^(core\.|fuzz\.(request|http2)$|server\.($(IFS='|' && echo "${rooms[*]}"))\.)"
-  debs_path
-  QUANTD_BUILD_DIR=build/asan pytest_suite asan tests/e2e/test_{hostile,overload,limits,stream}.py
+  sanitized_e2e asan tests/e2e/test_{hostile,overload,limits,stream}.py
 }

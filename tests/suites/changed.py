@@ -34,7 +34,7 @@ ROWS = [
     ("tests/image/*", "image"),
     ("tests/packages/*", "packages"),
     ("tests/interop/*", "interop_short interop h2spec"),
-    ("tests/bench/*", "unit engine"),
+    ("tests/bench/*", "bench engine"),
     ("proto/*", "*"),
     ("core/c/*", "unit asan"),
     ("core/*.md", ""),

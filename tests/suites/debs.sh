@@ -28,10 +28,8 @@ unpack_debs_alone() {
   echo "$*" >"$state/done-$1"
 }
 
-# unpack_program PROGRAM PACKAGE PATTERN: unless the machine has the program. debs_path then puts it into PATH.
-unpack_program() {
-  command -v "$1" >/dev/null || unpack_debs "$(dpkg --print-architecture)" "$3" "$2"
-}
+# unpack_program PACKAGE PATTERN: for this machine's own architecture. debs_path then puts its programs into PATH.
+unpack_program() { unpack_debs "$(dpkg --print-architecture)" "$2" "$1"; }
 debs_path() {
   local root
   root=$(debs_root "$(dpkg --print-architecture)")

@@ -4,7 +4,7 @@ source "$SUITES/debs.sh"
 source "$SUITES/gotool.sh"
 
 prepare() {
-  unpack_program kubectl kubernetes-client '^(kubectl|kubernetes-client)$' &&
+  unpack_program kubernetes-client '^(kubectl|kubernetes-client)$' &&
     prepare_venv || return
   # The chart's tests say that they were skipped where it can't be had.
   build_go_tool helm helm.sh/helm/v3/cmd/helm@v3.13.3 || note "no helm could be built"

@@ -4,11 +4,20 @@ source "$SUITES/debs.sh"
 
 # Debian's prometheus scrapes the running server in one of the tests, and its haproxy stands before it in others.
 prepare() {
-  unpack_program prometheus prometheus '^(prometheus|promtool)$' &&
-    unpack_program haproxy haproxy '^(haproxy|liblua5.*|libopentracing.*)$' && prepare_venv
+  unpack_program prometheus '^(prometheus|promtool)$' &&
+    unpack_program haproxy '^(haproxy|liblua5.*|libopentracing.*)$' && prepare_venv
 }
 
 run() {
   debs_path
   pytest_suite e2e tests/e2e
+}
+
+# sanitized_e2e TREE PATHS...: a fifth of these cases, another one with every seed, against the server of that tree.
+sanitized_e2e() {
+  local tree=$1 seed=${QUANTD_TEST_SEED:-$RANDOM}
+  shift
+  debs_path
+  note "a fifth of the e2e cases: QUANTD_TEST_SEED=$seed"
+  QUANTD_BUILD_DIR=build/$tree pytest_suite "$tree" "$@" --fifth="$seed"
 }

@@ -4,7 +4,7 @@
 #
 #   QUANTD_FRESH="bookworm"         only this release
 #   QUANTD_FRESH_TESTS="unit e2e"   only these suites inside; "none" for none of them
-#   QUANTD_FRESH_CCACHE=FOLDER      the compiler's cache of this machine, to be quicker; the times are then not a stranger's
+#   QUANTD_FRESH_CCACHE=FOLDER      a copy of this machine's compiler cache, to be quicker; the times are then not a stranger's
 
 fresh=$QUANTD_BUILD/fresh
 
@@ -31,7 +31,7 @@ run() {
 make_root() {
   local release=$1 root=$fresh/$1 site
   local main='' security=''
-  rm -rf "$root"
+  rm -rf "$root" "$root.tsv"
   mkdir -p "$root"
   # shellcheck disable=SC2016  # apt-get expands it
   while read -r site; do
@@ -44,6 +44,9 @@ make_root() {
   # git and sudo are what README asks for.
   inside "$release" root 'update-ca-certificates && apt-get update && apt-get install -y --no-install-recommends git sudo' || return
   inside "$release" root 'useradd --create-home --shell /bin/bash tester && echo "tester ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/tester' || return
+  if [[ -n ${QUANTD_FRESH_CCACHE:-} ]]; then
+    cp -r "$QUANTD_FRESH_CCACHE" "$root/ccache" && chmod -R a+rwX "$root/ccache" || return
+  fi
   git clone --quiet --no-hardlinks "$QUANTD_ROOT" "$root/home/tester/quantd" || return
   inside "$release" root 'chown -R tester: /home/tester/quantd && git config --system --add safe.directory "*" && dpkg-query --show >/root/before'
 }
@@ -54,18 +57,17 @@ inside() {
   for name in http_proxy https_proxy no_proxy SSL_CERT_FILE PIP_CERT REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS; do
     [[ -z ${!name:-} ]] || environment+=("$name=${!name}")
   done
-  [[ -z ${QUANTD_FRESH_CCACHE:-} ]] || environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/home/tester CCACHE_NOHASHDIR=1)
+  [[ -z ${QUANTD_FRESH_CCACHE:-} ]] || environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/home/tester CCACHE_NOHASHDIR=1 CCACHE_UMASK=000)
   # shellcheck disable=SC2016  # the inner shells expand these
   unshare --mount --pid --fork --kill-child bash -c '
-    root=$1 user=$2 command=$3 cache=$4
-    shift 4
+    root=$1 user=$2 command=$3
+    shift 3
     mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" && mount --rbind /dev "$root/dev" || exit
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" && mount -t tmpfs -o mode=1777 tmpfs "$root/run" || exit
-    if [[ -n $cache ]]; then mkdir -p "$root/ccache" && mount --bind "$cache" "$root/ccache" || exit; fi
     home=/root && [[ $user == root ]] || home=/home/$user
     chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME="$home" LANG=C.UTF-8 "$@" \
       setpriv --reuid="$user" --regid="$user" --init-groups bash -c "cd /home/tester/quantd 2>/dev/null || cd /; $command" </dev/null
-  ' inside "$root" "$2" "$3" "${QUANTD_FRESH_CCACHE:-}" "${environment[@]}"
+  ' inside "$root" "$2" "$3" "${environment[@]}"
 }
 
 # timed RELEASE STEP USER COMMAND: writes down how it ended, its last line and how long it took. What a root's step leaves is the user's.

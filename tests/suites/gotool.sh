@@ -1,17 +1,16 @@
 # shellcheck shell=bash
 # Programs in Go, from the Go module proxy into build/tools: build_go_tool. Needs debs.sh.
 
-# go_program: a Go compiler: the machine's, or Debian's unpacked under build/.
+# go_program: Debian's Go compiler, unpacked under build/.
 go_program() {
-  command -v go && return
   unpack_debs "$(dpkg --print-architecture)" '^golang' golang-go >&2 || return
   echo "$(debs_root "$(dpkg --print-architecture)")/usr/lib/go/bin/go"
 }
 
-# build_go_tool NAME PACKAGE@VERSION [MODULE@VERSION...]: build/tools/bin/NAME, unless the machine has the program. The version must be
+# build_go_tool NAME PACKAGE@VERSION [MODULE@VERSION...]: build/tools/bin/NAME. The version must be
 # one that Debian 12's Go (1.19) builds, with these versions of what it needs where it does not name them itself. Only the program is
 # kept: sources and intermediate files are a gigabyte.
-build_go_tool() { command -v "$1" >/dev/null || with_lock "$QUANTD_BUILD/tools/$1.lock" build_go_tool_alone "$@"; }
+build_go_tool() { with_lock "$QUANTD_BUILD/tools/$1.lock" build_go_tool_alone "$@"; }
 build_go_tool_alone() {
   local tools=$QUANTD_BUILD/tools name=$1 versions=${*:2} work go
   work=$tools/$name.work

@@ -3,8 +3,8 @@ source "$SUITES/venv.sh"
 source "$SUITES/debs.sh"
 
 prepare() {
-  unpack_program prometheus prometheus '^(prometheus|promtool)$' &&
-    unpack_program amtool prometheus-alertmanager '^prometheus-alertmanager$' && prepare_venv
+  unpack_program prometheus '^(prometheus|promtool)$' &&
+    unpack_program prometheus-alertmanager '^prometheus-alertmanager$' && prepare_venv
 }
 
 run() {

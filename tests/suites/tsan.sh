@@ -18,6 +18,5 @@ build() { tsan_tree quantd rpc_stress_test rpc_cores_test "${rooms[@]/%/_test}";
 run() {
   build
   ctest_tree tsan --tests-regex "^server\.($(IFS='|' && echo "${rooms[*]}"))\."
-  debs_path
-  QUANTD_BUILD_DIR=build/tsan pytest_suite tsan tests/e2e/test_{hostile,overload,restart,stream}.py
+  sanitized_e2e tsan tests/e2e/test_{hostile,overload,restart,stream}.py
 }

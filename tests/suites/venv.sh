@@ -5,7 +5,7 @@
 # Several suites prepare at the same time: one makes it, the others wait for the lock and find it made.
 prepare_venv() { with_lock "$QUANTD_BUILD/venv.lock" prepare_venv_alone; }
 prepare_venv_alone() {
-  local requirements stamp pip=("$VENV/bin/python" -m pip install --disable-pip-version-check --quiet)
+  local requirements stamp pip=("$VENV/bin/python" -m pip install --disable-pip-version-check --quiet --no-compile)
   requirements=$(ls "$QUANTD_ROOT"/tests/*/requirements.txt)
   # shellcheck disable=SC2086  # a list of paths
   stamp=$(cat $requirements "${BASH_SOURCE[0]}" | sha256sum)
