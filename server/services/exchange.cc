@@ -16,19 +16,25 @@ Exchange::Awaited Exchange::Read() {
 
 bool Exchange::Take(google::protobuf::MessageLite& request) {
   Fail(Parse(message_, request));
+  was_compressed_ = message_.was_compressed;
   message_ = transport::Message();
   stream_.Taken();
   return status_.ok();
 }
 
-Exchange::Awaited Exchange::Write(const google::protobuf::MessageLite& answer) {
+Exchange::Awaited Exchange::Write(const google::protobuf::MessageLite& answer, bool compress) {
   event_.Reset();
   memory::Piece piece = Serialize(answer, pool_);
+  const transport::Encoding encoding = stream_.head().accepts();
+  compress = compress && encoding != transport::Encoding::kIdentity;
+  if (compress && piece.begin != nullptr) {
+    piece = transport::Deflate(encoding, {piece.begin, piece.size}, transport::kPrefixBytes, pool_);
+  }
   if (piece.begin == nullptr) {
     Fail(absl::ResourceExhaustedError("the system has no memory for the answer"));
     event_.Complete(false);
   } else {
-    stream_.Write(std::move(piece), event_);
+    stream_.Write(std::move(piece), event_, compress);
   }
   return Awaited(event_);
 }

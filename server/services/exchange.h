@@ -18,6 +18,8 @@
 //   router.Add("/package.Service/Echo",
 //              [&](transport::Stream& stream) { ServeEcho(calls, pool, stream); });
 //
+// A call that answers with compressed messages says MayCompress before the first of them.
+//
 // A call with one request and one answer is the same without the loop; one_answer.h has it without
 // a coroutine.
 #ifndef QUANTD_SERVER_SERVICES_EXCHANGE_H_
@@ -60,8 +62,12 @@ class Exchange {
   // Parses the request that was read, and lets the next one come. False: it is none, and the call
   // ends with INVALID_ARGUMENT.
   bool Take(google::protobuf::MessageLite& request);
-  // Sends an answer; false: nobody gets it.
-  Awaited Write(const google::protobuf::MessageLite& answer);
+  // Whether the last request was compressed.
+  bool was_compressed() const { return was_compressed_; }
+  // Sends an answer, compressed if `compress` and the client accepts it; false: nobody gets it.
+  Awaited Write(const google::protobuf::MessageLite& answer, bool compress = false);
+  // Answers may be compressed. REQUIRES: none has been sent.
+  void MayCompress() { stream_.SetEncoding(stream_.head().accepts()); }
 
   // What the call ends with: the first error counts.
   void Fail(absl::Status status);
@@ -73,6 +79,7 @@ class Exchange {
   transport::Stream& stream_;
   memory::Pool& pool_;
   transport::Message message_;
+  bool was_compressed_ = false;
   absl::Status status_;
   loop::Event event_;
 };

@@ -41,6 +41,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
 
   loop::Loop& loop() const { return loop_; }
   Shared& shared() const { return shared_; }
+  ConnectionSet& set() const { return set_; }
   const Peer& peer() const { return peer_; }
   const std::shared_ptr<const std::string>& peer_name() const { return peer_name_; }
   size_t streams() const { return stream_count_; }

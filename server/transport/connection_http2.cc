@@ -246,6 +246,9 @@ void Connection::SubmitHeaders(Stream& stream) {
   Fields fields = Headers();
   const MetadataFields metadata(stream.initial_metadata_);
   metadata.AddTo(fields);
+  if (stream.out_encoding_ != Encoding::kIdentity) {
+    fields.push_back(Field("grpc-encoding", NameOf(stream.out_encoding_), true));
+  }
   nghttp2_data_provider provider;
   provider.source.ptr = &stream;
   provider.read_callback = WantData;

@@ -8,6 +8,7 @@
 
 #include "server/loop/loop.h"
 #include "server/transport/handshakes.h"
+#include "server/transport/inflater.h"
 #include "server/transport/peer.h"
 #include "server/transport/shared.h"
 
@@ -20,13 +21,18 @@ class ConnectionSet final : private loop::Timer {
  public:
   // `index`: its number among all sets.
   ConnectionSet(Shared& shared, loop::Loop& loop, size_t index)
-      : shared_(shared), loop_(loop), index_(index), handshakes_(loop) {}
+      : shared_(shared),
+        loop_(loop),
+        index_(index),
+        handshakes_(loop),
+        inflater_(loop, shared.pool) {}
   // REQUIRES: empty.
   ~ConnectionSet() { loop_.timers().Clear(*this); }
 
   Shared& shared() const { return shared_; }
   loop::Loop& loop() const { return loop_; }
   Handshakes& handshakes() { return handshakes_; }
+  Inflater& inflater() { return inflater_; }
   size_t index() const { return index_; }
   // From any thread; counts those that are on their way here, too (Expect).
   size_t size() const { return size_.load(std::memory_order_relaxed); }
@@ -57,6 +63,7 @@ class ConnectionSet final : private loop::Timer {
   loop::Loop& loop_;
   const size_t index_;
   Handshakes handshakes_;
+  Inflater inflater_;
   std::set<Connection*> connections_;
   std::atomic<size_t> size_{0};
 };

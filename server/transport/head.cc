@@ -79,7 +79,11 @@ void Head::AddMetadata(absl::string_view name, absl::string_view value) {
     if (std::exchange(has_authorization_, true)) authorization_.append(", ");
     authorization_.append(value.data(), value.size());
   } else if (name == "grpc-encoding") {
-    encoding_ = value == "identity" ? "" : std::string(value.substr(0, 64));
+    const std::optional<Encoding> known = ParseEncoding(value);
+    encoding_ = known.value_or(Encoding::kIdentity);
+    unknown_encoding_ = known.has_value() ? "" : std::string(value.substr(0, 64));
+  } else if (name == "grpc-accept-encoding") {
+    accepts_ = ChooseEncoding(value);
   } else if (name == "x-request-id") {
     request_id_ = std::string(value.substr(0, kMostRequestId));
   } else if (name == "traceparent") {
@@ -99,9 +103,9 @@ absl::Status Head::Check() const {
         "METADATA_TOO_LARGE");
   }
   if (bad_timeout_) return absl::InvalidArgumentError("grpc-timeout is not a number and a unit");
-  if (!encoding_.empty()) {
-    return absl::UnimplementedError(absl::StrCat(
-        "grpc-encoding is '", encoding_, "', which is disabled: send messages uncompressed"));
+  if (!unknown_encoding_.empty()) {
+    return absl::UnimplementedError(
+        absl::StrCat("grpc-encoding is '", unknown_encoding_, "', the server takes ", kEncodings));
   }
   return absl::OkStatus();
 }

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/trace/context.h"
+#include "server/transport/encoding.h"
 #include "server/transport/metadata.h"
 
 namespace quantd::transport {
@@ -33,7 +34,7 @@ class Head {
     ParseMetadata(name, value, metadata_);
   }
 
-  // What is wrong with the request as a gRPC call: UNIMPLEMENTED for a compressed one,
+  // What is wrong with the request as a gRPC call: UNIMPLEMENTED for an unknown compression,
   // INVALID_ARGUMENT for a timeout that is none, RESOURCE_EXHAUSTED for too many headers.
   absl::Status Check() const;
 
@@ -45,6 +46,10 @@ class Head {
   const std::string& path() const { return path_; }  // "/package.Service/Method"
   // x-request-id, cut to what a log should hold; empty: none.
   const std::string& request_id() const { return request_id_; }
+  // How messages with the flag for it are compressed.
+  Encoding encoding() const { return encoding_; }
+  // How answers to this client may be compressed.
+  Encoding accepts() const { return accepts_; }
   // What the service wants to see of other headers: see Service::Keeps.
   const Metadata& metadata() const { return metadata_; }
   // traceparent; unset: none, or one that is not as it should be, or several.
@@ -63,7 +68,9 @@ class Head {
   bool bad_timeout_ = false;
   std::string path_;
   std::string authorization_;
-  std::string encoding_;  // of messages, when it is not "identity"
+  Encoding encoding_ = Encoding::kIdentity;
+  Encoding accepts_ = Encoding::kIdentity;
+  std::string unknown_encoding_;  // grpc-encoding, when it is none of ours
   std::optional<std::chrono::nanoseconds> timeout_;
   std::string request_id_;
   Metadata metadata_;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/errors/call_status.h"
+#include "server/transport/encoding.h"
 #include "server/transport/header_encoding.h"
 #include "server/transport/metadata.h"
 
@@ -69,10 +70,10 @@ class StatusFields {
   const MetadataFields metadata_;
 };
 
-// The answer's first fields. Says what compression is understood: none.
+// The answer's first fields, with the compression that is understood.
 inline Fields Headers() {
   return {Field(":status", "200", true), Field("content-type", "application/grpc", true),
-          Field("grpc-accept-encoding", "identity", true)};
+          Field("grpc-accept-encoding", kEncodings, true)};
 }
 
 }  // namespace quantd::transport

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/transport/connection.h"
+#include "server/transport/connection_set.h"
 #include "server/transport/shared.h"
 
 namespace quantd::transport {
@@ -24,6 +25,7 @@ Stream::Stream(Connection& connection, int32_t id)
       loop_(connection.loop()),
       receiving_(connection.shared().receiving),
       pool_(connection.shared().pool),
+      inflater_(connection.set().inflater()),
       id_(id),
       peer_(connection.peer().id),
       peer_name_(connection.peer_name()),
@@ -51,6 +53,7 @@ void Stream::Interrupt(absl::Status status) {
   if (interrupted()) return;
   interruption_ = std::move(status);
   interrupted_.store(true, std::memory_order_release);
+  inflater_.Remove(*this);
   // What comes now is dropped, and what has come is needed by nobody, unless it has been read.
   if (incoming_ != Incoming::kRead) {
     if (connection_ != nullptr) connection_->DropBuffer(std::move(buffer_));
@@ -71,14 +74,14 @@ void Stream::CutOff() {
 
 // ---- Sending
 
-void Stream::Write(memory::Piece message, loop::Event& written) {
+void Stream::Write(memory::Piece message, loop::Event& written, bool compressed) {
   if (connection_ == nullptr || http_closed_) {
     written.Complete(false);
     return;
   }
   connection_->OnAnswer();
   message.begin -= kPrefixBytes;
-  message.begin[0] = 0;
+  message.begin[0] = compressed ? 1 : 0;
   for (int i = 0; i < 4; ++i) {
     message.begin[1 + i] = static_cast<uint8_t>(message.size >> (24 - 8 * i));
   }
@@ -169,6 +172,7 @@ void Stream::CompleteFinish() {
 
 void Stream::End() {
   has_call_ = false;
+  inflater_.Remove(*this);
   receiving_.Release(*this);
   DropKept();
   MaybeDelete();

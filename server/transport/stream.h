@@ -7,7 +7,7 @@
 //   const bool sent = co_await finished;
 //   stream.End();                                  // the call is over; the stream may be gone
 //
-// A message is | compressed: 1 byte, 0 | length: 4 bytes, big endian | its bytes |.
+// A message is | compressed: 1 byte, 0 or 1 | length: 4 bytes, big endian | its bytes |.
 // Its memory is set aside when the length is here (admission/receiving.h), and the socket is read
 // into it in place.
 //
@@ -31,6 +31,7 @@
 #include "server/loop/timers.h"
 #include "server/memory/buffer.h"
 #include "server/transport/head.h"
+#include "server/transport/inflater.h"
 #include "server/transport/pace.h"
 
 namespace quantd::transport {
@@ -41,6 +42,7 @@ class Connection;
 struct Message {
   memory::Buffer buffer;
   size_t size = 0;
+  bool was_compressed = false;
 
   absl::Span<const uint8_t> bytes() const { return {buffer.data(), size}; }
 };
@@ -57,7 +59,7 @@ class Cancellable {
   ~Cancellable() = default;
 };
 
-class Stream final : private admission::Upload, private loop::Timer {
+class Stream final : private admission::Upload, private Inflating, private loop::Timer {
  public:
   loop::Loop& loop() const { return loop_; }
   // Whose turn it is when peers take turns.
@@ -78,11 +80,13 @@ class Stream final : private admission::Upload, private loop::Timer {
 
   // What goes before the first message, beside gRPC's own headers. REQUIRES: nothing was written.
   void SetInitialMetadata(Metadata metadata) { initial_metadata_ = std::move(metadata); }
+  // Messages may be compressed so. REQUIRES: what the head accepts; nothing was written.
+  void SetEncoding(Encoding encoding) { out_encoding_ = encoding; }
 
   // Sends a message, and completes `written` when the kernel has all of it; of a small one at once,
   // as long as few wait here: they are sent together. REQUIRES: the write before it has completed,
-  // not finished; kPrefixBytes of room before the message.
-  void Write(memory::Piece message, loop::Event& written);
+  // not finished; kPrefixBytes of room before the message; `compressed` as SetEncoding says.
+  void Write(memory::Piece message, loop::Event& written, bool compressed = false);
   // Sends the status after what is being written, and completes `finished` when the stream is
   // closed: with true if all was sent. An interrupted stream sends what is still possible.
   void Finish(const errors::CallStatus& status, loop::Event& finished);
@@ -141,10 +145,12 @@ class Stream final : private admission::Upload, private loop::Timer {
   void Keep(const uint8_t* data, size_t size);
   void DropKept();
   void MessageComplete();
+  void Inflate();
   void CompleteRead(bool ok);
   void WaitedTooLong();
   void OnRoom() override;
   void OnGivenUp() override;
+  void OnInflated(const absl::Status& status, memory::Buffer buffer, size_t size) override;
   void Fire() override;  // the deadline
 
   // Sending: asked by the connection.
@@ -169,6 +175,7 @@ class Stream final : private admission::Upload, private loop::Timer {
   loop::Loop& loop_;
   admission::Receiving& receiving_;
   memory::Pool& pool_;
+  Inflater& inflater_;
   const int32_t id_;
   const uint64_t peer_;
   const std::shared_ptr<const std::string> peer_name_;  // the connection may be gone
@@ -180,12 +187,13 @@ class Stream final : private admission::Upload, private loop::Timer {
   Stream* next_ = nullptr;
 
   // The message that is coming in.
-  enum class Incoming : uint8_t { kPrefix, kBody, kComplete, kRead };
+  enum class Incoming : uint8_t { kPrefix, kBody, kCompressed, kComplete, kRead };
   Incoming incoming_ = Incoming::kPrefix;
   uint8_t prefix_have_ = 0;
   uint8_t prefix_[kPrefixBytes] = {};
   memory::Buffer buffer_;  // of capacity total_, or of the first window as long as it has no more
   size_t total_ = 0;
+  uint64_t charge_ = 0;  // what is set aside for it: total_, and what it may become
   size_t received_ = 0;
   std::string kept_;         // what came after a message that nobody has taken yet
   size_t kept_left_ = 0;     // of these, the bytes that are not done with: the last ones
@@ -200,6 +208,7 @@ class Stream final : private admission::Upload, private loop::Timer {
   loop::Event* read_ = nullptr;
 
   Metadata initial_metadata_;
+  Encoding out_encoding_ = Encoding::kIdentity;
   // What is going out: a message, then small ones together, then at most one more message.
   memory::Piece out_;
   std::string batch_;       // small messages, with their prefixes

@@ -21,6 +21,13 @@ namespace {
 // With the byte that says how much it is.
 constexpr int64_t kMostPadding = 256;
 
+// What `size` bytes may become at most, of which `limit` are let in: no deflate stream grows by more.
+uint64_t MostInflated(uint64_t size, uint64_t limit) {
+  constexpr uint64_t kMostRatio = 1032;
+  constexpr uint64_t kBegin = 1 << 10;
+  return std::min(kMostRatio * size + kBegin, limit);
+}
+
 }  // namespace
 
 void Stream::OnFrame(size_t bytes, bool is_last) {
@@ -86,9 +93,10 @@ void Stream::BeginMessage() {
   total_ = static_cast<size_t>(prefix_[1]) << 24 | prefix_[2] << 16 | prefix_[3] << 8 | prefix_[4];
   received_ = 0;
   message_began_at_ = loop_.now();
-  if (prefix_[0] != 0) {
-    Interrupt(absl::UnimplementedError(
-        "the message is compressed, which is disabled: send messages uncompressed"));
+  const bool compressed = prefix_[0] != 0;
+  if (prefix_[0] > 1 || (compressed && head_.encoding() == Encoding::kIdentity)) {
+    Interrupt(absl::InternalError(absl::StrCat("the message's flag for compression is ", prefix_[0],
+                                               ", but grpc-encoding names none")));
     return;
   }
   const Shared& shared = connection_->shared();
@@ -106,7 +114,9 @@ void Stream::BeginMessage() {
                          "MESSAGE_TOO_LARGE"));
     return;
   }
-  const Receiving::Begun begun = receiving_.Begin(*this, total_, peer_, loop_);
+  charge_ = total_;
+  if (compressed) charge_ = std::min(total_ + MostInflated(total_, limit), receiving_.largest());
+  const Receiving::Begun begun = receiving_.Begin(*this, charge_, peer_, loop_);
   if (begun == Receiving::Begun::kRefused) {
     Interrupt(WithReason(absl::UnavailableError("the server is busy: it receives as much as its "
                                                 "memory allows; try again later"),
@@ -123,7 +133,7 @@ void Stream::BeginMessage() {
   incoming_ = Incoming::kBody;
   if (received_ == total_) {
     MessageComplete();
-  } else if (begun == Receiving::Begun::kReserved || total_ <= receiving_.window()) {
+  } else if (begun == Receiving::Begun::kReserved || charge_ <= receiving_.window()) {
     AskForMore();
   } else {
     // It asks when half of its first window is used: who sends nothing asks for nothing.
@@ -147,7 +157,7 @@ bool Stream::MakeRoom() {
 // Lets the peer send more, if there is more to come and room for it.
 void Stream::AskForMore() {
   if (Allowed() >= static_cast<int64_t>(total_ - received_) + for_padding_) return;
-  if (total_ <= receiving_.window()) {
+  if (charge_ <= receiving_.window()) {
     GrantWindow(static_cast<int64_t>(receiving_.window()) + for_padding_);
     return;
   }
@@ -156,13 +166,14 @@ void Stream::AskForMore() {
   if (!room.reserved && !waits_for_room_) waits_since_ = Clock::now();
   waits_for_room_ = !room.reserved;
   // A client that pads its last frame, too, shall be able to send it.
-  GrantWindow(static_cast<int64_t>(room.granted - received_) + (room.reserved ? for_padding_ : 0));
+  const uint64_t granted = std::min<uint64_t>(room.granted, total_);
+  GrantWindow(static_cast<int64_t>(granted - received_) + (room.reserved ? for_padding_ : 0));
 }
 
 // Asks when half of the window is used.
 void Stream::AskInTime() {
   const uint64_t step = std::clamp<uint64_t>(received_ / 2, receiving_.window() / 2, 8 << 20);
-  if (total_ <= receiving_.window() || Allowed() < static_cast<int64_t>(step)) AskForMore();
+  if (charge_ <= receiving_.window() || Allowed() < static_cast<int64_t>(step)) AskForMore();
 }
 
 // What a message may send before it has asked for anything.
@@ -193,7 +204,7 @@ void Stream::Append(const uint8_t* data, size_t size) {
     MessageComplete();
     return;
   }
-  if (total_ <= receiving_.window()) return;
+  if (charge_ <= receiving_.window()) return;
   Receiving::Received(*this, received_);
   AskInTime();
 }
@@ -217,7 +228,40 @@ void Stream::DropKept() {
 }
 
 void Stream::MessageComplete() {
-  Receiving::Received(*this, received_);
+  Receiving::Received(*this, charge_);
+  if (prefix_[0] != 0) {
+    incoming_ = Incoming::kCompressed;
+    Inflate();
+    return;
+  }
+  incoming_ = Incoming::kComplete;
+  if (read_ != nullptr) CompleteRead(true);
+}
+
+// All of a compressed message is here: it goes on when what it may become has its place.
+void Stream::Inflate() {
+  if (!has_call_) return;
+  if (charge_ > receiving_.window()) {
+    const bool reserved = receiving_.Extend(*this, received_).reserved;
+    if (!reserved && !waits_for_room_) waits_since_ = Clock::now();
+    waits_for_room_ = !reserved;
+    if (!reserved) return;
+  }
+  const uint64_t most =
+      std::min<uint64_t>(charge_ - total_, connection_->shared().limits.max_message_bytes);
+  inflater_.Add(*this, head_.encoding(), {buffer_.data(), total_}, most);
+}
+
+void Stream::OnInflated(const absl::Status& status, memory::Buffer buffer, size_t size) {
+  if (!status.ok()) {
+    const bool too_large = absl::IsResourceExhausted(status);
+    Interrupt(too_large ? WithReason(status, "MESSAGE_TOO_LARGE") : status);
+    MaybeDelete();
+    return;
+  }
+  memory::Buffer compressed = std::exchange(buffer_, std::move(buffer));
+  if (connection_ != nullptr) connection_->DropBuffer(std::move(compressed));
+  total_ = size;
   incoming_ = Incoming::kComplete;
   if (read_ != nullptr) CompleteRead(true);
 }
@@ -227,6 +271,7 @@ void Stream::CompleteRead(bool ok) {
     incoming_ = Incoming::kRead;
     read_into_->buffer = std::move(buffer_);
     read_into_->size = total_;
+    read_into_->was_compressed = prefix_[0] != 0;
   }
   read_into_ = nullptr;
   loop_.Complete(*std::exchange(read_, nullptr), ok);
@@ -237,7 +282,8 @@ void Stream::Read(Message& message, loop::Event& read) {
   read_ = &read;
   // When it is interrupted, the message that was here is gone.
   const bool complete = incoming_ == Incoming::kComplete && !interrupted();
-  if (complete || interrupted() || remote_end_) CompleteRead(complete);
+  const bool over = remote_end_ && incoming_ != Incoming::kCompressed;
+  if (complete || interrupted() || over) CompleteRead(complete);
 }
 
 void Stream::Taken() {
@@ -274,7 +320,10 @@ void Stream::CheckRemoteEnd() {
 }
 
 void Stream::OnRoom() {
-  if (connection_ != nullptr && !interrupted() && incoming_ == Incoming::kBody) AskForMore();
+  if (connection_ != nullptr && !interrupted()) {
+    if (incoming_ == Incoming::kBody) AskForMore();
+    if (incoming_ == Incoming::kCompressed && waits_for_room_) Inflate();
+  }
   MaybeDelete();
 }
 

@@ -91,12 +91,21 @@ def test_a_header_alone_allocates_nothing(server):
     assert server.resident_bytes() < before + 8 * MIB
 
 
-def test_a_compressed_message_is_refused_before_it_is_large(server):
-    """gRPC limits messages only after decompressing them: 64 MiB of zeros arrive as 64 KiB."""
+def test_a_compressed_message_over_the_limit_is_refused_before_it_is_large(server):
+    """80 MiB of zeros arrive as 80 KiB: gzip says so at its end, and deflate is stopped at the limit."""
+    limit = 64 * MIB
+    request = pb.DynamicQuantizeRequest(x=tensor(np.zeros(20 * MIB, np.float32)))
     before = server.resident_bytes()
-    request = pb.DynamicQuantizeRequest(x=tensor(np.zeros(16 * MIB, np.float32)))
-    for compression in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+    for compression, most in ((grpc.Compression.Gzip, 8 * MIB), (grpc.Compression.Deflate, limit + 8 * MIB)):
         error = server.stub.DynamicQuantize.future(request, compression=compression, timeout=60).exception()
-        assert error.code().name == "UNIMPLEMENTED"
-        assert "disabled" in error.details()
-    assert server.resident_bytes() < before + 8 * MIB
+        assert error.code().name == "RESOURCE_EXHAUSTED"
+        assert "when it is inflated" in error.details()
+        assert server.resident_bytes() < before + most
+
+
+def test_a_compressed_request_means_what_it_did(server):
+    x = np.random.default_rng(7).integers(-9, 9, 300_000).astype(np.float32)
+    request = pb.DynamicQuantizeRequest(x=tensor(x))
+    plain = server.stub.DynamicQuantize(request, timeout=60)
+    for compression in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+        assert server.stub.DynamicQuantize(request, compression=compression, timeout=60) == plain

@@ -43,6 +43,17 @@ absl::Status ToStatus(const EchoStatus& status) {
   return {static_cast<absl::StatusCode>(status.code()), status.message()};
 }
 
+// Says how a request came that a client wanted to come so.
+template <typename Request>
+absl::Status CheckCompression(const Request& request, const Exchange& call) {
+  if (!request.has_expect_compressed() ||
+      request.expect_compressed().value() == call.was_compressed()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(call.was_compressed() ? "the message was compressed"
+                                                          : "the message was not compressed");
+}
+
 absl::Status Fill(PayloadType type, int32_t size, Payload& payload) {
   if (type != PayloadType::COMPRESSABLE) {
     return absl::InvalidArgumentError(absl::StrCat("there is no payload type ", type));
@@ -105,14 +116,16 @@ rpc::Call UnaryCall(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream
     const bool has_request = co_await call.Read();
     if (!has_request) call.Fail(absl::InvalidArgumentError("the call has no request"));
     if (has_request && call.Take(request)) {
+      call.Fail(CheckCompression(request, call));
       call.Fail(ToStatus(request.response_status()));
       call.Fail(
           Fill(request.response_type(), request.response_size(), *response.mutable_payload()));
       if (request.fill_server_id()) response.set_server_id(absl::StrCat("quantd-", getpid()));
     }
     stream.SetInitialMetadata(Of(stream, kInitial));
+    call.MayCompress();
     if (call.ok()) {
-      co_await call.Write(response);
+      co_await call.Write(response, request.response_compressed().value());
     }
     co_await call.Finish(Of(stream, kTrailing));
   }
@@ -127,6 +140,8 @@ rpc::Call StreamingInputCall(rpc::Calls& /*calls*/, memory::Pool& pool, transpor
     for (StreamingInputCallRequest request;;) {
       const bool has_request = co_await call.Read();
       if (!has_request || !call.Take(request)) break;
+      call.Fail(CheckCompression(request, call));
+      if (!call.ok()) break;
       size += static_cast<int32_t>(request.payload().body().size());
     }
     response.set_aggregated_payload_size(size);
@@ -146,6 +161,7 @@ rpc::Call Duplex(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream& s
     Exchange call(stream, pool);
     Sleep sleep(stream);
     stream.SetInitialMetadata(Of(stream, kInitial));
+    call.MayCompress();
     StreamingOutputCallRequest request;
     StreamingOutputCallResponse response;
     for (bool last = false; !last && call.ok();) {
@@ -161,7 +177,7 @@ rpc::Call Duplex(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream& s
         call.Fail(Fill(request.response_type(), parameters.size(), *response.mutable_payload()));
         if (!call.ok()) break;
         co_await sleep.For(std::chrono::microseconds(parameters.interval_us()));
-        const bool sent = co_await call.Write(response);
+        const bool sent = co_await call.Write(response, parameters.compressed().value());
         if (!sent) break;
       }
     }

@@ -20,7 +20,7 @@ TEST(Ending, RefusesWhatIsNoCall) {
   Fields no_grpc = CallFields("/t/Collect/a");
   no_grpc[4].second = "application/json";
   client.Say(Headers(1, no_post, true) + Headers(3, no_grpc, true) + CallHead(5, "/no", true) +
-             Headers(7, CallFields("/t/Collect/a", {{"grpc-encoding", "gzip"}}), true) +
+             Headers(7, CallFields("/t/Collect/a", {{"grpc-encoding", "snappy"}}), true) +
              Headers(9, CallFields("/t/Collect/a", {{"grpc-timeout", "1x"}}), true) +
              CallHead(13, "/t/Collect/b", true));
   EXPECT_EQ(client.Status(13), 0);

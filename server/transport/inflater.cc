@@ -1,0 +1,127 @@
+// See inflater.h.
+#include "server/transport/inflater.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace quantd::transport {
+namespace {
+
+// What is written in a turn: some 0.3 ms.
+constexpr size_t kSlice = 256 << 10;
+// gzip ends with the number of bytes that it holds, modulo 2^32.
+constexpr size_t kGzipLength = 4;
+
+}  // namespace
+
+struct Inflater::State {
+  z_stream stream = {};
+  memory::Buffer buffer;
+  size_t most = 0;  // bytes that may be written; there is room for one more
+  ~State() { inflateEnd(&stream); }
+};
+
+Inflater::Inflater(loop::Loop& loop, memory::Pool& pool) : loop_(loop), pool_(pool) {}
+
+Inflater::~Inflater() = default;
+
+void Inflater::Add(Inflating& message, Encoding encoding, absl::Span<const uint8_t> bytes,
+                   size_t most) {
+  message.compressed_by_ = encoding;
+  message.compressed_ = bytes;
+  message.most_inflated_ = most;
+  waiting_.push_back(&message);
+  if (!std::exchange(posted_, true)) loop_.AtTurnEnd(*this);
+}
+
+void Inflater::Remove(Inflating& message) {
+  if (waiting_.empty()) return;
+  if (waiting_.front() == &message) state_.reset();
+  waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), &message), waiting_.end());
+}
+
+absl::Status Inflater::Begin() {
+  const Inflating& message = *waiting_.front();
+  size_t size = message.most_inflated_;
+  if (message.compressed_by_ == Encoding::kGzip && message.compressed_.size() >= kGzipLength) {
+    const uint8_t* const end = message.compressed_.end();
+    const size_t says = end[-4] | end[-3] << 8 | end[-2] << 16 | size_t{end[-1]} << 24;
+    if (says > size) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the request takes ", says, " bytes when it is inflated, the server allows ", size));
+    }
+    size = says;
+  }
+  auto state = std::make_unique<State>();
+  state->most = size;
+  state->buffer = pool_.Allocate(size + 1);
+  if (state->buffer.data() == nullptr ||
+      inflateInit2(&state->stream, WindowBits(message.compressed_by_)) != Z_OK) {
+    return absl::ResourceExhaustedError(absl::StrCat("the system has no ", size, " bytes"));
+  }
+  state->stream.next_in = const_cast<uint8_t*>(message.compressed_.data());
+  state->stream.avail_in = static_cast<uInt>(message.compressed_.size());
+  state->stream.next_out = state->buffer.data();
+  state_ = std::move(state);
+  return absl::OkStatus();
+}
+
+bool Inflater::Go(absl::Status& status) {
+  z_stream& stream = state_->stream;
+  const size_t room = state_->most + 1 - stream.total_out;
+  stream.avail_out = static_cast<uInt>(std::min(room, kSlice));
+  const int result = inflate(&stream, Z_NO_FLUSH);
+  if (stream.total_out > state_->most) {
+    const Inflating& message = *waiting_.front();
+    if (state_->most < message.most_inflated_) {
+      status = absl::InvalidArgumentError(
+          absl::StrCat("the message holds more than the ", state_->most, " bytes that it says"));
+    } else {
+      status = absl::ResourceExhaustedError(
+          absl::StrCat("the request takes over ", message.most_inflated_,
+                       " bytes when it is inflated, which is what the server allows"));
+    }
+    return false;
+  }
+  if (result == Z_STREAM_END) {
+    if (stream.avail_in == 0) return false;
+    status = absl::InvalidArgumentError(
+        absl::StrCat(stream.avail_in, " bytes come after the end of the compressed message"));
+    return false;
+  }
+  // Of what is here all has been read: the rest is missing.
+  const bool ends_early = result == Z_BUF_ERROR || (stream.avail_in == 0 && stream.avail_out != 0);
+  if (result == Z_OK && !ends_early) return true;
+  status = absl::InvalidArgumentError(absl::StrCat("the message is no ",
+                                                   NameOf(waiting_.front()->compressed_by_), ": ",
+                                                   ends_early              ? "it ends too early"
+                                                   : stream.msg != nullptr ? stream.msg
+                                                                           : "its data are wrong"));
+  return false;
+}
+
+void Inflater::Run() {
+  posted_ = false;
+  if (waiting_.empty()) return;
+  absl::Status status;
+  if (state_ == nullptr) status = Begin();
+  const bool more = status.ok() && Go(status);
+  if (!more) {
+    Inflating& message = *waiting_.front();
+    waiting_.pop_front();
+    const std::unique_ptr<State> state = std::move(state_);
+    if (status.ok()) {
+      const size_t size = state->stream.total_out;
+      message.OnInflated(status, std::move(state->buffer), size);
+    } else {
+      message.OnInflated(status, memory::Buffer(), 0);
+    }
+  }
+  if (!waiting_.empty() && !std::exchange(posted_, true)) loop_.AtTurnEnd(*this);
+}
+
+}  // namespace quantd::transport

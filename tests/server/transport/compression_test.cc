@@ -1,0 +1,154 @@
+// Compressed messages: what comes is what was sent, and costs no more than it may.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <string>
+
+#include "client.h"
+#include "frames.h"
+#include "server/transport/encoding.h"
+#include "world.h"
+
+namespace quantd::transport {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Compress(absl::string_view bytes, Encoding encoding) {
+  z_stream stream = {};
+  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, WindowBits(encoding), 8, Z_DEFAULT_STRATEGY),
+            Z_OK);
+  std::string to(deflateBound(&stream, bytes.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(to.data());
+  stream.avail_out = static_cast<uInt>(to.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  to.resize(stream.total_out);
+  deflateEnd(&stream);
+  return to;
+}
+
+std::string Flagged(absl::string_view compressed) {
+  std::string message = Prefixed(compressed);
+  message[0] = 1;
+  return message;
+}
+
+std::string Head(int32_t id, absl::string_view path, absl::string_view encoding) {
+  Fields fields = CallFields(path);
+  fields.emplace_back("grpc-encoding", encoding);
+  return Headers(id, fields);
+}
+
+TEST(Compression, MessagesAreWhatTheyWere) {
+  for (const Encoding encoding : {Encoding::kGzip, Encoding::kDeflate}) {
+    const std::string name(NameOf(encoding));
+    for (const size_t size : {0, 1, 5, 1'000, 65'536, 262'143, 262'144, 262'145, 5'000'000}) {
+      for (const bool zeros : {true, false}) {
+        World world;
+        Client client(world.Connect());
+        const std::string bytes = zeros ? std::string(size, '\0') : Pattern(size, size);
+        const std::string body = Flagged(Compress(bytes, encoding)) + Prefixed("plain") +
+                                 Flagged(Compress("last", encoding));
+        client.Say(Head(1, "/t/Collect/a", name));
+        ASSERT_TRUE(client.SayFrames(1, body, 16'000, true));
+        ASSERT_EQ(client.Status(1), 0) << name << " " << size;
+        const Seen seen = world.Over("/t/Collect/a");
+        ASSERT_EQ(seen.messages.size(), 3U);
+        EXPECT_TRUE(seen.messages[0] == bytes) << name << " " << size;
+        EXPECT_EQ(seen.messages[1], "plain");
+        EXPECT_EQ(seen.messages[2], "last");
+      }
+    }
+  }
+}
+
+// A megabyte that becomes a gigabyte: refused at the limit, whatever it says of itself, and its
+// memory is that of the limit.
+TEST(Compression, BombsCostTheirLimit) {
+  const std::string bomb = std::string(64 << 20, '\0');
+  for (const Encoding encoding : {Encoding::kGzip, Encoding::kDeflate}) {
+    for (const bool lies : {false, true}) {
+      World::Options options;
+      options.limits.max_message_bytes = 8 << 20;
+      World world(options);
+      Client client(world.Connect());
+      std::string bytes = Compress(bomb, encoding);
+      if (lies) bytes.replace(bytes.size() - 4, 4, std::string("\0\0\1\0", 4));
+      client.Say(Head(1, "/t/Collect/a", NameOf(encoding)));
+      ASSERT_TRUE(client.SayFrames(1, Flagged(bytes), 16'000, true));
+      const int expected = static_cast<int>(lies && encoding == Encoding::kGzip
+                                                ? absl::StatusCode::kInvalidArgument
+                                                : absl::StatusCode::kResourceExhausted);
+      EXPECT_EQ(client.Status(1), expected);
+      EXPECT_TRUE(world.Over("/t/Collect/a").messages.empty());
+    }
+  }
+}
+
+TEST(Compression, WhatIsNoneIsRefused) {
+  const std::string right = Compress(Pattern(1, 100'000), Encoding::kGzip);
+  std::string broken = right;
+  broken[broken.size() / 2] = static_cast<char>(broken[broken.size() / 2] ^ 0x55);
+  for (const std::string& bytes :
+       {std::string(), std::string("no gzip"), right.substr(0, right.size() / 2),
+        right.substr(0, right.size() - 1), right + "x", right + right, broken,
+        Compress("deflate", Encoding::kDeflate)}) {
+    World world;
+    Client client(world.Connect());
+    client.Say(Head(1, "/t/Collect/a", "gzip"));
+    ASSERT_TRUE(client.SayFrames(1, Flagged(bytes), 16'000, true));
+    const int status = client.Status(1);
+    EXPECT_TRUE(status == static_cast<int>(absl::StatusCode::kInvalidArgument) ||
+                status == static_cast<int>(absl::StatusCode::kResourceExhausted))
+        << bytes.size() << ": " << status;
+    EXPECT_TRUE(world.Over("/t/Collect/a").messages.empty());
+  }
+}
+
+TEST(Compression, AFlagWithoutEncodingIsInternal) {
+  for (const char flag : {1, 2}) {
+    World world;
+    Client client(world.Connect());
+    std::string message = Prefixed("abc");
+    message[0] = flag;
+    client.Say(CallHead(1, "/t/Collect/a") + Data(1, message, true));
+    EXPECT_EQ(client.Status(1), static_cast<int>(absl::StatusCode::kInternal));
+  }
+}
+
+TEST(Compression, OtherEncodingsAreUnimplementedAndOursAreNamed) {
+  World world;
+  Client client(world.Connect());
+  client.Say(Head(1, "/t/Collect/a", "snappy") + Data(1, Prefixed("abc"), true));
+  EXPECT_EQ(client.Status(1), static_cast<int>(absl::StatusCode::kUnimplemented));
+  EXPECT_EQ(client.stream(1).Trailer("grpc-accept-encoding"), kEncodings);
+  EXPECT_THAT(client.stream(1).Trailer("grpc-message"), HasSubstr("identity,deflate,gzip"));
+}
+
+// Clients go away at any time of it.
+TEST(Compression, ACallMayEndWhileItsMessageIsInflated) {
+  const std::string bytes = Flagged(Compress(std::string(30 << 20, 'x'), Encoding::kGzip));
+  for (int i = 0; i < 20; ++i) {
+    World world;
+    {
+      Client client(world.Connect());
+      std::string all;
+      for (int32_t id = 1; id < 9; id += 2) {
+        all += Head(id, "/t/Collect/a", "gzip") + Data(id, bytes.substr(0, 16'000));
+      }
+      client.Say(all);
+      if (i % 2 == 0) {
+        client.Say(Rst(1) + Rst(5));
+        EXPECT_TRUE(client.Heard());
+      }
+      for (int32_t id = 1; id < 9; id += 2) client.Say(Data(id, bytes.substr(16'000, 16'000)));
+    }
+    EXPECT_TRUE(world.Empty());
+  }
+}
+
+}  // namespace
+}  // namespace quantd::transport
