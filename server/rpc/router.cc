@@ -13,7 +13,8 @@ namespace {
 
 // Of a path that a client has made up, in the log.
 constexpr size_t kMostPath = 128;
-// Of a request of health, reflection and channelz: a name. They are decoded and answered without a permit.
+// Of a request of health, reflection and channelz: a name. They are decoded and answered without a
+// permit.
 constexpr uint64_t kMostUncounted = 4 << 10;
 
 }  // namespace

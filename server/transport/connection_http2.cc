@@ -333,7 +333,8 @@ int Connection::OnFrameSent(const nghttp2_frame& frame) {
       !ended_for_headers_) {
     Note(ConnectionEnd::kProtocolError);
   }
-  if (frame.hd.type != NGHTTP2_HEADERS || !EndsStream(frame.hd)) return 0;
+  const bool may_end = frame.hd.type == NGHTTP2_HEADERS || frame.hd.type == NGHTTP2_DATA;
+  if (!may_end || !EndsStream(frame.hd)) return 0;
   if (Stream* const stream = Find(frame.hd.stream_id)) {
     stream->trailers_sent_ = true;
     credit_.EarnMessage();

@@ -17,7 +17,8 @@ def soak_flags(case):
     if case not in SOAK:
         return []
     return [
-        f"--soak_iterations={SOAK[case]}", "--soak_request_size=1000", "--soak_response_size=1000", "--soak_max_failures=0", "--soak_per_iteration_max_acceptable_latency_ms=10000",
+        f"--soak_iterations={SOAK[case]}", "--soak_request_size=1000", "--soak_response_size=1000", "--soak_max_failures=0",
+        "--soak_per_iteration_max_acceptable_latency_ms=10000",
         "--soak_overall_timeout_seconds=100"
     ]
 

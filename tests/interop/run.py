@@ -57,7 +57,8 @@ def make_certificates(folder):
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
 
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    openssl("req", "-x509", *key, "-days", "2", "-subj", "/CN=interop", "-keyout", "ca.key", "-out", "ca.pem", "-addext", "keyUsage=critical,keyCertSign")
+    openssl("req", "-x509", *key, "-days", "2", "-subj", "/CN=interop", "-keyout", "ca.key", "-out", "ca.pem",
+            "-addext", "keyUsage=critical,keyCertSign")
     openssl("req", *key, "-subj", "/CN=localhost", "-keyout", "server.key", "-out", "server.csr")
     (folder / "extensions").write_text("subjectAltName=DNS:localhost\n")
     openssl(

@@ -68,9 +68,9 @@ const (
 	// Signed 2-bit integer, packed like UINT2.
 	DataType_DATA_TYPE_INT2 DataType = 26
 	// 6-bit float, 2 exponent and 3 mantissa bits, no infinity, no NaN, largest 7.5. Four elements in three bytes: element i in bits 6i to
-	// 6i + 5 of the little-endian bit string, ceil(6N / 8) bytes.
+	// 6i + 5 of the little-endian bit string, ceil(6N / 8) bytes. Clients pack it; this version of the server refuses it (INVALID_ARGUMENT).
 	DataType_DATA_TYPE_FLOAT6E2M3 DataType = 27
-	// 6-bit float, 3 exponent and 2 mantissa bits, no infinity, no NaN, largest 28; packed like FLOAT6E2M3.
+	// 6-bit float, 3 exponent and 2 mantissa bits, no infinity, no NaN, largest 28; packed like FLOAT6E2M3, and refused as well.
 	DataType_DATA_TYPE_FLOAT6E3M2 DataType = 28
 )
 
