@@ -21,7 +21,7 @@ namespace {
 // With the byte that says how much it is.
 constexpr int64_t kMostPadding = 256;
 
-// What `size` bytes may become at most, of which `limit` are let in: no deflate stream grows by more.
+// What `size` bytes may become at most, of which `limit` are let in: deflate grows no more.
 uint64_t MostInflated(uint64_t size, uint64_t limit) {
   constexpr uint64_t kMostRatio = 1032;
   constexpr uint64_t kBegin = 1 << 10;
@@ -100,7 +100,8 @@ void Stream::BeginMessage() {
     return;
   }
   const Shared& shared = connection_->shared();
-  if (const uint64_t most = shared.service.MostBytes(method_); total_ > most) {
+  const uint64_t most = shared.service.MostBytes(method_);
+  if (total_ > most) {
     Interrupt(WithReason(absl::ResourceExhaustedError(absl::StrCat(
                              "the request takes ", total_, " bytes, this method allows ", most)),
                          "MESSAGE_TOO_LARGE"));
@@ -115,7 +116,10 @@ void Stream::BeginMessage() {
     return;
   }
   charge_ = total_;
-  if (compressed) charge_ = std::min(total_ + MostInflated(total_, limit), receiving_.largest());
+  if (compressed) {
+    const uint64_t inflated = MostInflated(total_, std::min(limit, most));
+    charge_ = std::min(total_ + inflated, receiving_.largest());
+  }
   const Receiving::Begun begun = receiving_.Begin(*this, charge_, peer_, loop_);
   if (begun == Receiving::Begun::kRefused) {
     Interrupt(WithReason(absl::UnavailableError("the server is busy: it receives as much as its "
