@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMostPath = 128;
 // Of a request of health, reflection and channelz: a name. They are decoded and answered without a
 // permit.
-constexpr uint64_t kMostUncounted = 4 << 10;
+constexpr uint64_t kMostUncounted = 12 << 10;
 
 }  // namespace
 

@@ -107,14 +107,18 @@ rpc::Call Health::ServeWatch(rpc::Calls& /*calls*/, Health& health, transport::S
   {
     Exchange call(stream, health.pool_);
     loop::Event changed;
-    HealthCheckRequest request;  // some 4 KiB at most: see Router::MostBytes
     const bool has_request = co_await call.Read();
     if (!has_request) call.Fail(rpc::WhyNoRequest(stream));
-    if (has_request) call.Take(request);
+    // Of a name that is not known no more is kept than that: Watches stay for long.
+    std::string service = "?";
+    if (HealthCheckRequest request; has_request) {
+      call.Take(request);
+      if (health.services_.count(request.service()) != 0) service = request.service();
+    }
     Watcher watcher(health, stream);
     std::optional<Status> told;
     while (call.ok()) {
-      const State state = health.Get(request.service());
+      const State state = health.Get(service);
       if (told != state.status) {
         HealthCheckResponse response;
         response.set_status(state.status);

@@ -225,4 +225,4 @@ def test_a_service_takes_no_more_than_a_name(server, path):
         assert peer.until(HEADERS, stream)[1] & 1
         assert peer.headers[stream]["grpc-status"] == str(grpc.StatusCode.RESOURCE_EXHAUSTED.value[0])
         text = peer.headers[stream]["grpc-message"]
-        assert "62914560" in text and "4096" in text
+        assert "62914560" in text and "12288" in text

@@ -103,6 +103,14 @@ def test_a_compressed_message_over_the_limit_is_refused_before_it_is_large(serve
         assert server.resident_bytes() < before + most
 
 
+def test_a_compressed_request_has_the_limit_of_its_method(server):
+    """A megabyte of a service's name arrives as a kilobyte."""
+    check = server.channel().unary_unary("/grpc.health.v1.Health/Check")
+    name = b"\x0a\x80\x80\x40" + b"x" * MIB  # HealthCheckRequest.service
+    for compression in (grpc.Compression.NoCompression, grpc.Compression.Gzip, grpc.Compression.Deflate):
+        assert check.future(name, compression=compression, timeout=10).exception().code().name == "RESOURCE_EXHAUSTED"
+
+
 def test_a_compressed_request_means_what_it_did(server):
     x = np.random.default_rng(7).integers(-9, 9, 300_000).astype(np.float32)
     request = pb.DynamicQuantizeRequest(x=tensor(x))
