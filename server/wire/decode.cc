@@ -129,7 +129,8 @@ StreamItem DecodeStreamItem(BytesView message, FindSet find) {
 }
 
 uint64_t DecodeMemoryBytes(bool is_item, BytesView message) {
-  return kDecodeFactor * RestBytes(is_item, message);
+  const uint64_t floats = PackedFloatBytes(is_item, message);
+  return kDecodeFactor * (RestBytes(is_item, message) - floats) + kPackedFloatFactor * floats;
 }
 
 uint64_t PutDecodeMemoryBytes(BytesView message) { return kDecodeFactor * PutRestBytes(message); }

@@ -53,6 +53,8 @@ uint64_t PutDecodeMemoryBytes(BytesView message);  // of PutParametersRequest
 // Of each such byte. The worst are unknown fields of two bytes: 24 for the string that holds
 // nothing, as much for its place in a list that grows, 2 for the skeleton.
 inline constexpr uint64_t kDecodeFactor = 52;
+// Of each byte of packed float_values: skeletons and lists that double, and the packed tensor.
+inline constexpr uint64_t kPackedFloatFactor = 8;
 inline constexpr uint64_t kLittleDecodeMemory = 64 << 10;
 
 }  // namespace quantd::wire

@@ -34,6 +34,8 @@ void ForEachMessage(BytesView message, int depth, Visit visit) {
 }
 
 constexpr uint32_t kRawDataField = 3;
+constexpr uint32_t kFloatValuesField = 4;
+constexpr uint32_t kValuesField = 1;  // in it
 // What lies beyond these is unknown to this version, and left out: it may be large.
 constexpr uint32_t kLastTensorField = 6;
 constexpr uint32_t kLastRequestField = 16;
@@ -164,15 +166,15 @@ uint64_t PutRestBytes(BytesView message) {
   return message.size() - raw;
 }
 
-uint64_t RestBytes(bool is_item, BytesView message) {
-  uint64_t raw = 0;
-  const auto tensor = [&raw](const Field& field) {
-    if (field.number == kRawDataField) raw += field.payload.size();
-  };
+namespace {
+
+// Shows every field of bytes of every tensor, with the depth of what lies in it.
+template <typename Visit>
+void ForEachTensorField(bool is_item, BytesView message, Visit visit) {
   const int depth = is_item ? 1 : 0;  // of the request
   const auto request = [&](const Field& field) {
     if (!IsTensorOfAny(field.number)) return;
-    ForEachMessage(field.payload, depth + 1, tensor);
+    ForEachMessage(field.payload, depth + 1, [&](const Field& inner) { visit(inner, depth + 2); });
   };
   const auto item = [&](const Field& field) {
     if (OperationOfItem(field.number) == kUnaryOperations) return;
@@ -183,7 +185,27 @@ uint64_t RestBytes(bool is_item, BytesView message) {
   } else {
     ForEachMessage(message, depth, request);
   }
+}
+
+}  // namespace
+
+uint64_t RestBytes(bool is_item, BytesView message) {
+  uint64_t raw = 0;
+  ForEachTensorField(is_item, message, [&raw](const Field& field, int) {
+    if (field.number == kRawDataField) raw += field.payload.size();
+  });
   return message.size() - raw;
+}
+
+uint64_t PackedFloatBytes(bool is_item, BytesView message) {
+  uint64_t packed = 0;
+  ForEachTensorField(is_item, message, [&packed](const Field& field, int depth) {
+    if (field.number != kFloatValuesField) return;
+    ForEachMessage(field.payload, depth, [&packed](const Field& values) {
+      if (values.number == kValuesField) packed += values.payload.size();
+    });
+  });
+  return packed;
 }
 
 // CalibrateRequest's x and state.

@@ -51,6 +51,8 @@ struct Split {
 // Bytes of the message that are not raw_data of its tensors: what the skeleton and parsing it take,
 // but for a factor. Takes no memory. `is_item`: it is a StreamRequest.
 uint64_t RestBytes(bool is_item, BytesView message);
+// Of these, the bytes of packed float_values, which become no more than a few times as many.
+uint64_t PackedFloatBytes(bool is_item, BytesView message);
 
 // Of the message <method>Request, or of StreamRequest.
 Split SplitRequest(Method method, BytesView message);

@@ -148,7 +148,7 @@ TEST_F(Services, ReflectionAnswersEveryQuestion) {
   questions[1].set_file_containing_symbol("quantd.v1.QuantizationService");
   questions[2].set_file_by_filename("quantd/v1/quantization.proto");
   questions[3].set_file_by_filename("no.proto");
-  questions[4].set_file_containing_symbol(std::string(100'000, 'x'));
+  questions[4].set_file_containing_symbol(std::string(10'000, 'x'));
   questions[5].set_all_extension_numbers_of_type("google.protobuf.FieldOptions");
   questions[6].set_all_extension_numbers_of_type("quantd.v1");
   questions[7].mutable_file_containing_extension()->set_containing_type("no");
@@ -179,6 +179,9 @@ TEST_F(Services, ReflectionAnswersEveryQuestion) {
   // Its own file, and that of Duration.
   EXPECT_EQ(answer(9).file_descriptor_response().file_descriptor_proto_size(), 2);
   EXPECT_EQ(Call(3, kReflect, "\xFF"), 3);
+  // Questions have no permit: they are names, and no more (Router::MostBytes).
+  questions[4].set_file_containing_symbol(std::string(13'000, 'x'));
+  EXPECT_EQ(Call(5, kReflect, questions[4].SerializeAsString()), 8);
 }
 
 TEST_F(Services, ChannelzCountsCalls) {

@@ -132,6 +132,13 @@ std::vector<Attack> Attacks() {
       {"lists of one dimension", kQuantize, "\x12\x01\x01"s, {1}},
       {"floats one by one", kQuantize, "\x0d????"s, {4, 1}},
       {"packed floats", kQuantize, "????"s, {1, 4, 1}},
+      {"packed floats of an item", kItem, "????"s, {1, 4, 2, 2}},
+      {"packed floats that cannot be", kQuantize, "???"s, {1, 4, 1}},
+      {"lists of one packed float", kQuantize, "\x0a\x04????"s, {4, 1}},
+      {"values of one packed float", kQuantize, "\x22\x06\x0a\x04????"s, {1}},
+      {"tensors of one packed float", kQuantize, "\x0a\x08\x22\x06\x0a\x04????"s, {}},
+      {"tensors of packed floats of an item", kItem, "\x0a\x10\x22\x0e\x0a\x0c????????????"s, {2}},
+      {"packed floats where there are none", kQuantize, "????"s, {1, 5, 1}},
       {"integers one by one", kQuantize, "\x08\x01"s, {5, 1}},
       {"packed integers", kQuantize, "\x01"s, {1, 5, 1}},
       {"packed integers of an item", kItem, "\x01"s, {1, 5, 2, 2}},
@@ -204,6 +211,22 @@ TEST(WireMemoryTest, LyingLengthsGetNothing) {
       EXPECT_LT(Decode(kItem, whole_item).peak_bytes, kFixed) << Hex(whole_item);
     }
   }
+}
+
+// A request of 60 MB of them needs a few times that, and not fifty.
+TEST(WireMemoryTest, PackedFloatsAreChargedWhatTheyTake) {
+  v1::QuantizeRequest request = Request(1);
+  v1::Tensor& x = *request.mutable_x();
+  x.clear_shape();
+  x.add_shape(1 << 22);
+  x.mutable_float_values()->mutable_values()->Resize(1 << 22, 1.5F);
+  const std::string message = request.SerializeAsString();
+  ASSERT_TRUE(DecodeRequest(Method::kQuantize, View(message)).ok());
+  EXPECT_EQ(PackedFloatBytes(false, View(message)), size_t{4} << 22);
+  EXPECT_LT(Said(kQuantize, message), 9 * message.size());
+  const MemoryUsed used = Decode(kQuantize, message);
+  EXPECT_LE(used.peak_bytes, Said(kQuantize, message));
+  EXPECT_GT(2 * used.peak_bytes, message.size());
 }
 
 // Integers that are good take more than those that are refused: they are packed as well.
