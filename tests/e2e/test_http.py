@@ -1,6 +1,7 @@
 """The HTTP side among peers that mean harm: what they get, and that /livez answers and memory stays where it was."""
 
 import contextlib
+import itertools
 import os
 import socket
 import threading
@@ -247,11 +248,14 @@ def test_livez_when_others_have_taken_all_descriptors(start):
 
 def test_livez_when_no_more_connections_are_taken(start):
     server = start("--max_connections=64")
+    numbers = itertools.count()
     with contextlib.ExitStack() as held:
 
         def full():
             if server.metrics()["quantd_connections"] < 64:
-                held.enter_context(Peer(server.address)).open("Quantize")  # an idle one would make room, and may have, for a probe
+                # An idle one would make room, and may have, for a probe. One address has three quarters of them at most.
+                source = "127.0.0.2" if next(numbers) % 4 == 3 else "127.0.0.1"
+                held.enter_context(Peer(server.address, source=source)).open("Quantize")
             return server.metrics()["quantd_calls"] == 64
 
         wait_for(full, 60, "no idle connection")

@@ -58,7 +58,8 @@ def test_slow_readers_lose_their_answers_when_others_wait(start):
 
 def test_who_is_full_for_longer_than_calls_may_wait_is_not_ready(start):
     """Health's queries are answered meanwhile, and it is ready again when there is room."""
-    server = start("--memory_budget_bytes=20000000", "--stall_timeout=60", "--queue_timeout=1")
+    # Requests of one client come in side by side: what is full is not the memory for these.
+    server = start("--memory_budget_bytes=20000000", "--receive_budget_bytes=100000000", "--stall_timeout=60", "--queue_timeout=1")
     payload = dynamic(2 * MIB).SerializeToString()
     peers = [Peer(server.address, window=0) for _ in range(12)]
     for peer in peers:
