@@ -40,8 +40,9 @@ absl::Status Work::DecodeItem() {
 }
 
 absl::Status Work::DecodeIfLittle() {
-  const uint64_t memory = wire::DecodeMemoryBytes(!method_.has_value(), message_.bytes());
-  if (memory > wire::kLittleDecodeMemory) return absl::OkStatus();
+  // Little in time is little in memory.
+  const uint64_t little = wire::DecodeNanoseconds(!method_.has_value(), message_.bytes());
+  if (little > wire::kLittleDecodeMemory) return absl::OkStatus();
   return Guarded([this] { return DecodeNow(false); });
 }
 
@@ -123,7 +124,8 @@ absl::Status Work::Admit(loop::Event& admitted) {
     // Made of values, or of parts that nobody knows: what they can become at most.
     const uint64_t decode = wire::DecodeMemoryBytes(!method_.has_value(), message_.bytes());
     bytes += decode + std::min(kWidestAnswer * message_.size, 2 * backend_.max_message_bytes);
-    estimate_ = std::chrono::nanoseconds(decode);
+    estimate_ =
+        std::chrono::nanoseconds(wire::DecodeNanoseconds(!method_.has_value(), message_.bytes()));
     // It may name a stored set, and wait for the disk then: not on the thread that leads a loop.
     if (backend_.parameters != nullptr) estimate_ += backend_.policy.short_work;
   }

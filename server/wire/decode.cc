@@ -133,6 +133,10 @@ uint64_t DecodeMemoryBytes(bool is_item, BytesView message) {
   return kDecodeFactor * (RestBytes(is_item, message) - floats) + kPackedFloatFactor * floats;
 }
 
+uint64_t DecodeNanoseconds(bool is_item, BytesView message) {
+  return kDecodeFactor * RestBytes(is_item, message);
+}
+
 uint64_t PutDecodeMemoryBytes(BytesView message) { return kDecodeFactor * PutRestBytes(message); }
 
 }  // namespace quantd::wire

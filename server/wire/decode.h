@@ -49,6 +49,8 @@ StreamItem DecodeStreamItem(BytesView message, FindSet find = NoSets);
 // which the generated parser makes larger, values of a byte and most of all unknown fields. Takes
 // none itself. Below kLittle it is not worth asking for.
 uint64_t DecodeMemoryBytes(bool is_item, BytesView message);
+// About how long decoding takes, in nanoseconds: reading a value takes as long in any form.
+uint64_t DecodeNanoseconds(bool is_item, BytesView message);
 uint64_t PutDecodeMemoryBytes(BytesView message);  // of PutParametersRequest
 // Of each such byte. The worst are unknown fields of two bytes: 24 for the string that holds
 // nothing, as much for its place in a list that grows, 2 for the skeleton.

@@ -12,7 +12,8 @@ from quantd.types import as_array, data_type, pack, unpack
 def test_the_enum_is_that_of_the_contract():
     enum = messages.POOL.FindEnumTypeByName("quantd.v1.DataType")
     contract = {v.name[len("DATA_TYPE_"):]: v.number for v in enum.values if v.number}
-    assert contract == {t.name: t.value for t in DataType}
+    refused = {"FLOAT6E2M3": 27, "FLOAT6E3M2": 28}  # by the server so far: not offered here
+    assert contract == {t.name: t.value for t in DataType} | refused
 
 
 @pytest.mark.parametrize("enum,choices", [
