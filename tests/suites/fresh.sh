@@ -48,7 +48,7 @@ make_root() {
     cp -r "$QUANTD_FRESH_CCACHE" "$root/ccache" && chmod -R a+rwX "$root/ccache" || return
   fi
   git clone --quiet --no-hardlinks "$QUANTD_ROOT" "$root/home/tester/quantd" || return
-  inside "$release" root 'chown -R tester: /home/tester/quantd && git config --system --add safe.directory "*" && dpkg-query --show >/root/before'
+  inside "$release" root 'chown -R tester: /home/tester/quantd && git config --system --add safe.directory "*" && dpkg-query --show >/var/tmp/before'
 }
 
 # inside RELEASE USER COMMAND: in the clone, with processes, mounts and shared memory of its own.
@@ -103,7 +103,7 @@ CONSUMERS
 }
 
 report() {
-  inside "$1" root 'dpkg-query --show >/root/after; diff /root/before /root/after | grep -c "^>"' >"$fresh/$1-packages.count" || true
+  inside "$1" root 'dpkg-query --show >/var/tmp/after; diff /var/tmp/before /var/tmp/after | grep -c "^>"' >"$fresh/$1-packages.count" || true
   note "$1: $(<"$fresh/$1-packages.count") packages added"
   while IFS=$'\t' read -r step status seconds line; do note "$1: $step ended with $status after $seconds: $line"; done <"$fresh/$1.tsv"
 }
