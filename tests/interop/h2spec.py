@@ -16,7 +16,7 @@ import xml.etree.ElementTree
 DIFFERENCES = {
     ("http2/3.5", "Sends invalid connection preface"):
         "bytes that are not HTTP/2 are answered with a line of HTTP/1.1, and then the connection is closed; h2spec takes the line for a frame. "
-        "nghttpd closes in silence, nginx and Envoy answer as well when they speak both",
+        "people who point a browser at the port are told what it is",
     ("http2/4.2", "Sends a large size HEADERS frame that exceeds the SETTINGS_MAX_FRAME_SIZE"):
         "the frame has 20,000 bytes: h2spec takes the limit for 16,384, its default, but the server's SETTINGS allow 131,072, so that it is no error",
 }
