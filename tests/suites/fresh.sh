@@ -65,7 +65,7 @@ inside() {
     mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" && mount --rbind /dev "$root/dev" || exit
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" && mount -t tmpfs -o mode=1777 tmpfs "$root/run" || exit
     home=/root && [[ $user == root ]] || home=/home/$user
-    chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME="$home" LANG=C.UTF-8 "$@" \
+    chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME="$home" LANG=C.UTF-8 "$@" \
       setpriv --reuid="$user" --regid="$user" --init-groups bash -c "cd /home/tester/quantd 2>/dev/null || cd /; $command" </dev/null
   ' inside "$root" "$2" "$3" "${environment[@]}"
 }
