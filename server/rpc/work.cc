@@ -24,7 +24,6 @@ constexpr std::chrono::microseconds kWorthACoreShared{50};
 // Of a request that is not decoded yet: for each byte of its tensors the widest answer to it, a
 // FLOAT for 2 bits.
 constexpr uint64_t kWidestAnswer = 18;
-constexpr uint64_t kLeastScaleBytes = 4;  // of one in packed float_values
 
 constexpr uint64_t kErrorBytes = 4 << 10;  // of an answer that says what is wrong
 
@@ -126,7 +125,7 @@ absl::Status Work::Admit(loop::Event& admitted) {
     // Made of values, or of parts that nobody knows: what they can become at most.
     const uint64_t decode = wire::DecodeMemoryBytes(!method_.has_value(), message_.bytes());
     bytes += decode + std::min(kWidestAnswer * message_.size, 2 * backend_.max_message_bytes) +
-             operations::ScratchBytes(message_.size / kLeastScaleBytes);
+             operations::ScratchBytes(0);
     estimate_ =
         std::chrono::nanoseconds(wire::DecodeNanoseconds(!method_.has_value(), message_.bytes()));
     // It may name a stored set, and wait for the disk then: not on the thread that leads a loop.

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "memory_testing.h"
 #include "server/operations/operation.h"
+#include "server/operations/scratch_bytes.h"
 #include "server/wire/answer_layout.h"
 
 namespace quantd::rpc {
@@ -190,8 +191,8 @@ TEST_F(Memory, OfACallThatIsDecodedLate) {
   const std::string message = Quantize(FloatValues({kLong})).SerializeAsString();
   Begin(1, "Quantize");
   Send(*client_, 1, Quantize(FloatValues({kLong})));
-  WaitsWith(before,
-            message.size() + wire::DecodeMemoryBytes(false, View(message)) + 18 * message.size());
+  WaitsWith(before, message.size() + wire::DecodeMemoryBytes(false, View(message)) +
+                        18 * message.size() + operations::ScratchBytes(0));
 }
 
 // Two of the largest messages are the most that one can become.
@@ -204,7 +205,8 @@ TEST_F(Memory, OfALargeCallThatIsDecodedLate) {
   ASSERT_GT(18 * message.size(), 2 * kMost);
   Begin(1, "Quantize");
   Send(*client_, 1, Quantize(FloatValues({kLong})));
-  WaitsWith(before, message.size() + wire::DecodeMemoryBytes(false, View(message)) + 2 * kMost);
+  WaitsWith(before, message.size() + wire::DecodeMemoryBytes(false, View(message)) + 2 * kMost +
+                        operations::ScratchBytes(0));
 }
 
 TEST_F(Memory, OfAnItemThatIsDecodedLate) {
@@ -215,8 +217,8 @@ TEST_F(Memory, OfAnItemThatIsDecodedLate) {
   const std::string message = item.SerializeAsString();
   Begin(1, "Stream");
   Send(*client_, 1, item);
-  WaitsWith(before,
-            message.size() + wire::DecodeMemoryBytes(true, View(message)) + 18 * message.size());
+  WaitsWith(before, message.size() + wire::DecodeMemoryBytes(true, View(message)) +
+                        18 * message.size() + operations::ScratchBytes(0));
 }
 
 // An answer that is wider than what could be thought of: values of two bits each.
