@@ -54,22 +54,24 @@ void AddParts(const QuantizeEmbeddingsPlan& plan, wire::AnswerLayout& layout) {
   layout.report_error = plan.report_error;
 }
 
-absl::Status Run(const QuantizePlan& plan, const ByteChunks& x, const Executor& executor,
+absl::Status Run(const QuantizePlan& plan, absl::Span<const uint8_t> x, const Executor& executor,
                  Interrupted interrupted, wire::AnswerContents& contents) {
   return Quantize(plan, x, executor, interrupted, contents.y, &contents.error);
 }
-absl::Status Run(const DequantizePlan& plan, const ByteChunks& x, const Executor& executor,
+absl::Status Run(const DequantizePlan& plan, absl::Span<const uint8_t> x, const Executor& executor,
                  Interrupted interrupted, wire::AnswerContents& contents) {
   return Dequantize(plan, x, executor, interrupted, contents.y);
 }
-absl::Status Run(const DynamicQuantizePlan& plan, const ByteChunks& x, const Executor& executor,
-                 Interrupted interrupted, wire::AnswerContents& contents) {
+absl::Status Run(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
+                 const Executor& executor, Interrupted interrupted,
+                 wire::AnswerContents& contents) {
   const DynamicQuantizeOutput output = {contents.y, contents.y_scale, contents.y_zero_point,
                                         contents.y_tensor_scale};
   return DynamicQuantize(plan, x, executor, interrupted, output, &contents.error);
 }
-absl::Status Run(const QuantizeEmbeddingsPlan& plan, const ByteChunks& x, const Executor& executor,
-                 Interrupted interrupted, wire::AnswerContents& contents) {
+absl::Status Run(const QuantizeEmbeddingsPlan& plan, absl::Span<const uint8_t> x,
+                 const Executor& executor, Interrupted interrupted,
+                 wire::AnswerContents& contents) {
   return QuantizeEmbeddings(plan, x, executor, interrupted, contents.y, &contents.error);
 }
 
@@ -95,7 +97,7 @@ uint64_t Operation::memory_bytes() const {
 absl::Status Operation::Execute(const Executor& executor, Interrupted interrupted,
                                 wire::AnswerContents& contents) const {
   return std::visit(
-      [&](const auto& plan) { return Run(plan, *x_, executor, interrupted, contents); }, plan_);
+      [&](const auto& plan) { return Run(plan, x_, executor, interrupted, contents); }, plan_);
 }
 
 absl::StatusOr<Operation> Plan(const wire::Request& request) {
@@ -119,7 +121,7 @@ absl::StatusOr<Operation> Plan(const wire::Request& request) {
           }
           layout.output->byte_size = layout.y.bytes;
         }
-        operation.x_ = &parameters.x.bytes;
+        operation.x_ = parameters.x.bytes;
         if (request.method() == wire::Method::kDynamicQuantize && request.x_is_shared()) {
           operation.own_ranges_bytes_ = OwnRangesBytes(
               static_cast<uint64_t>(plan->layout.scale_count), parameters.x.bytes.size());

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "quantd/bytes.h"
+#include "absl/types/span.h"
 #include "quantd/executor.h"
 #include "quantd/plan.h"
 #include "server/wire/answer_layout.h"
@@ -51,7 +51,7 @@ class Operation {
 
   std::variant<QuantizePlan, DequantizePlan, DynamicQuantizePlan, QuantizeEmbeddingsPlan> plan_;
   wire::AnswerLayout layout_;
-  const ByteChunks* x_ = nullptr;
+  absl::Span<const uint8_t> x_;
   uint64_t own_ranges_bytes_ = 0;  // beside an x that is in no message
 };
 

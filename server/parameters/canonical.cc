@@ -60,10 +60,7 @@ void AppendTensor(const Tensor& tensor, std::string& out) {
   writer = wire::Writer(around.data());
   writer.BytesHeader(3, size);  // raw_data
   out.append(reinterpret_cast<char*>(around.data()), writer.position() - around.data());
-  for (size_t i = 0; i < view.bytes.chunk_count(); ++i) {
-    const ByteChunks::Chunk chunk = view.bytes.chunk(i);
-    out.append(reinterpret_cast<const char*>(chunk.data()), chunk.size());
-  }
+  out.append(view.bytes.begin(), view.bytes.end());
   if (size > 0) ClearPadding(view, elements, out);
 }
 

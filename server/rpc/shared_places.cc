@@ -40,7 +40,7 @@ absl::Status SharedPlaces::FindTensor(regions::Regions* regions, const wire::Sha
   absl::StatusOr<Place> place =
       FindOne(regions, NameOf(shared.field), shared.reference, Access::kRead);
   if (!place.ok()) return place.status();
-  tensor.bytes = ByteChunks(place->bytes());
+  tensor.bytes = place->bytes();
   inputs_.push_back({shared.field, shared.reference.region, *std::move(place)});
   return absl::OkStatus();
 }
@@ -71,7 +71,7 @@ absl::Status SharedPlaces::Copy(wire::Request& request) {
     copies_.push_back(std::make_unique_for_overwrite<uint8_t[]>(from.size()));
     std::memcpy(copies_.back().get(), from.data(), from.size());
     wire::TensorOf(request, input.field).bytes =
-        ByteChunks(ByteChunks::Chunk(copies_.back().get(), from.size()));
+        absl::Span<const uint8_t>(copies_.back().get(), from.size());
   }
   return damaged() ? Damage() : absl::OkStatus();
 }

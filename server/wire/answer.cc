@@ -115,12 +115,11 @@ constexpr uint32_t kIdField = 1;
 void FillTensor(const TensorLayout& layout, absl::Span<const uint8_t> bytes, v1::Tensor& tensor) {
   tensor.set_data_type(static_cast<v1::DataType>(layout.data_type));
   tensor.mutable_shape()->Add(layout.shape.begin(), layout.shape.end());
-  const ByteChunks chunks(bytes);
   if (Info(layout.data_type).kind == DataTypeKind::kInteger) {
-    const auto values = UnpackIntegers(layout.data_type, layout.elements, chunks);
+    const auto values = UnpackIntegers(layout.data_type, layout.elements, bytes);
     tensor.mutable_int_values()->mutable_values()->Add(values.begin(), values.end());
   } else {
-    const auto values = UnpackFloats(layout.data_type, layout.elements, chunks);
+    const auto values = UnpackFloats(layout.data_type, layout.elements, bytes);
     tensor.mutable_float_values()->mutable_values()->Add(values.begin(), values.end());
   }
 }

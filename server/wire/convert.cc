@@ -53,7 +53,8 @@ class Converter {
   }
   Shape Dimensions(const google::protobuf::RepeatedField<int64_t>& list, absl::string_view name);
   TensorView Tensor(TensorField field, const v1::Tensor& tensor);
-  ByteChunks Pack(absl::string_view name, const TensorView& view, const v1::Tensor& tensor);
+  absl::Span<const uint8_t> Pack(absl::string_view name, const TensorView& view,
+                                 const v1::Tensor& tensor);
   void Share(TensorField field, const TensorView& view, const v1::SharedMemoryReference& reference);
 
   const RawData& raw_;
@@ -95,8 +96,8 @@ Shape Converter::Dimensions(const google::protobuf::RepeatedField<int64_t>& list
 }
 
 // Bytes of a tensor that came as values.
-ByteChunks Converter::Pack(absl::string_view tensor_name, const TensorView& view,
-                           const v1::Tensor& tensor) {
+absl::Span<const uint8_t> Converter::Pack(absl::string_view tensor_name, const TensorView& view,
+                                          const v1::Tensor& tensor) {
   const bool floats = tensor.contents_case() == v1::Tensor::kFloatValues;
   const std::string name = absl::StrCat(tensor_name, floats ? ".float_values" : ".int_values");
   const DataTypeInfo& type = Info(view.data_type);
@@ -128,7 +129,7 @@ ByteChunks Converter::Pack(absl::string_view tensor_name, const TensorView& view
     return {};
   }
   packed_.push_back(*std::move(packed));
-  return ByteChunks(packed_.back());
+  return packed_.back();
 }
 
 SharedReference Read(const v1::SharedMemoryReference& message) {
@@ -163,7 +164,7 @@ TensorView Converter::Tensor(TensorField field, const v1::Tensor& tensor) {
     case v1::Tensor::CONTENTS_NOT_SET:
       break;
     case v1::Tensor::kRawData:
-      view.bytes = ByteChunks(raw_[static_cast<size_t>(field)]);
+      view.bytes = raw_[static_cast<size_t>(field)];
       break;
     case v1::Tensor::kFloatValues:
     case v1::Tensor::kIntValues:

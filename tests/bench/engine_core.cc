@@ -39,8 +39,8 @@ extern "C" __attribute__((visibility("default"))) double EngineCoreDynamicQuanti
     quantd::DynamicQuantizeParameters parameters;
     parameters.x.data_type = quantd::DataType::kFloat;
     parameters.x.shape = {elements};
-    parameters.x.bytes = quantd::ByteChunks(
-        {reinterpret_cast<const uint8_t*>(x), static_cast<size_t>(elements) * sizeof(float)});
+    parameters.x.bytes = {reinterpret_cast<const uint8_t*>(x),
+                          static_cast<size_t>(elements) * sizeof(float)};
     if (!Call(parameters, *executor, y)) return -1;
   }
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

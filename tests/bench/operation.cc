@@ -96,11 +96,11 @@ Operation::Operation(const Spec& spec)
       made_zero_point_(scales_) {}
 
 absl::Status Operation::Run(const Executor& executor) const {
-  const ByteChunks bytes(Room(x_));
+  const absl::Span<const uint8_t> bytes = Room(x_);
   const TensorView x{widens() ? DataType::kUint8 : DataType::kFloat, spec_.shape, bytes};
   const Shape scale_shape = ScaleShape(spec_);
-  const TensorView scale{DataType::kFloat, scale_shape, ByteChunks(Room(scale_))};
-  const TensorView zero_point{DataType::kUint8, scale_shape, ByteChunks(Room(zero_point_))};
+  const TensorView scale{DataType::kFloat, scale_shape, Room(scale_)};
+  const TensorView zero_point{DataType::kUint8, scale_shape, Room(zero_point_)};
   QuantizationError error;
   if (spec_.kind == OperationKind::kQuantize) {
     const auto plan = PlanQuantize(

@@ -180,7 +180,7 @@ void MeasureSize(Report& report, size_t bytes,
     measurement.Measure(
         method == CalibrationMethod::kMse ? "Calibrate, bins" : "Calibrate, range",
         [&](const Executor& executor) {
-          const TensorView x{DataType::kFloat, shape, ByteChunks({values.x().data(), bytes})};
+          const TensorView x{DataType::kFloat, shape, {values.x().data(), bytes}};
           return calibrator.Add(x, executor, [] { return false; });
         },
         values, {"read", {Limit::kRead}}, false);

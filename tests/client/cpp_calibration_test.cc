@@ -73,7 +73,7 @@ class CalibrationService final : public v1::QuantizationService::Service {
     const std::string& bytes = tensor.raw_data();
     return {static_cast<DataType>(tensor.data_type()),
             Shape(tensor.shape().begin(), tensor.shape().end()),
-            ByteChunks({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()})};
+            {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}};
   }
   static void Set(const Shape& shape, const std::vector<float>& values, v1::Tensor* to) {
     to->set_data_type(v1::DATA_TYPE_FLOAT);

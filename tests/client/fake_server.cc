@@ -21,7 +21,7 @@ TensorView ViewOf(const v1::Tensor& tensor) {
   const std::string& bytes = tensor.raw_data();
   return {static_cast<DataType>(tensor.data_type()),
           Shape(tensor.shape().begin(), tensor.shape().end()),
-          ByteChunks({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()})};
+          {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}};
 }
 
 template <typename Request>

@@ -350,18 +350,8 @@ TEST(CalibrateMethods, ChannelsAreTheirValuesAlone) {
         ++others[channel];
       }
     }
-    TensorView x{type, {outer, channels, inner}, {}};
-    Pieces pieces;
-    if (random() % 2 == 0) {
-      x.bytes.Append(packed);
-    } else {  // in pieces that cut elements
-      for (size_t at = 0; at < packed.size();) {
-        const size_t size = std::min(packed.size() - at, 1 + random() % 4001);
-        pieces.Append({packed.data() + at, size});
-        at += size;
-      }
-      x.bytes = pieces.chunks();
-    }
+    const Misaligned given(packed, random() % 8);
+    const TensorView x{type, {outer, channels, inner}, given.bytes()};
     options.axis = random() % 2 == 0 ? 1 : -2;
     SCOPED_TRACE(testing::Message() << "round " << round << " shape " << ShapeString(x.shape)
                                     << " type " << Name(type));

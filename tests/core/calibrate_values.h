@@ -19,9 +19,9 @@ namespace quantd {
 inline bool Never() { return false; }
 
 inline TensorView View(const std::vector<float>& values, Shape shape) {
-  TensorView view{DataType::kFloat, std::move(shape), {}};
-  view.bytes.Append({reinterpret_cast<const uint8_t*>(values.data()), values.size() * 4});
-  return view;
+  return {DataType::kFloat,
+          std::move(shape),
+          {reinterpret_cast<const uint8_t*>(values.data()), values.size() * 4}};
 }
 inline TensorView View(const std::vector<float>& values) {
   return View(values, {static_cast<int64_t>(values.size())});

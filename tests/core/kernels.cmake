@@ -7,6 +7,7 @@ quantd_core_test(kernels
   kernels_errors_test.cc
   kernels_quantize_test.cc
   kernels_range_test.cc
+  kernels_read_elements_test.cc
   kernels_scale_columns_test.cc)
 
 # Takes --exhaustive: every scale and every tie, 16 s on two cores.

@@ -15,6 +15,7 @@
 #include "quantd/field_error.h"
 #include "quantd/quantize.h"
 #include "quantd/targets.h"
+#include "tensors.h"
 
 namespace quantd {
 namespace {
@@ -120,11 +121,11 @@ bool TryQuantize(Random& random, const Shape& shape, const RandomBlocks& blocks)
   oracle::Quantize(*plan, x.bytes, absl::MakeSpan(wanted), &wanted_error);
   for (const std::string& target : SupportedTargets()) {
     EXPECT_TRUE(SelectTarget(target).ok());
-    const PiecedBytes pieces(random, x.bytes);
+    const Misaligned given(x.bytes, static_cast<size_t>(random.Below(64)));
     std::vector<uint8_t> y(plan->output_bytes, 0xA5);
     QuantizationError error;
     const absl::Status status =
-        Quantize(*plan, pieces.chunks, SomeExecutor(random), Never, absl::MakeSpan(y), &error);
+        Quantize(*plan, given.bytes(), SomeExecutor(random), Never, absl::MakeSpan(y), &error);
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_EQ(Difference(y, wanted), "")
         << Describe("Quantize", *plan) << ", scale " << Name(scale.type) << ", quotient "
@@ -174,10 +175,10 @@ bool TryDequantize(Random& random, const Shape& shape, const RandomBlocks& block
   MakeNansAlike(plan->output_type, plan->elements, wanted);
   for (const std::string& target : SupportedTargets()) {
     EXPECT_TRUE(SelectTarget(target).ok());
-    const PiecedBytes pieces(random, x.bytes);
+    const Misaligned given(x.bytes, static_cast<size_t>(random.Below(64)));
     std::vector<uint8_t> y(plan->output_bytes, 0xA5);
     const absl::Status status =
-        Dequantize(*plan, pieces.chunks, SomeExecutor(random), Never, absl::MakeSpan(y));
+        Dequantize(*plan, given.bytes(), SomeExecutor(random), Never, absl::MakeSpan(y));
     EXPECT_TRUE(status.ok()) << status;
     MakeNansAlike(plan->output_type, plan->elements, y);
     EXPECT_EQ(Difference(y, wanted), "") << Describe("Dequantize", *plan);
@@ -196,11 +197,11 @@ bool IsTheReference(Random& random, const DynamicQuantizeParameters& parameters,
       oracle::DynamicQuantize(*plan, x.bytes, wanted.Output(), &wanted_error);
   for (const std::string& target : SupportedTargets()) {
     EXPECT_TRUE(SelectTarget(target).ok());
-    const PiecedBytes pieces(random, x.bytes);
+    const Misaligned given(x.bytes, static_cast<size_t>(random.Below(64)));
     DynamicAnswer got(*plan);
     QuantizationError error;
     const absl::Status status =
-        DynamicQuantize(*plan, pieces.chunks, SomeExecutor(random), Never, got.Output(), &error);
+        DynamicQuantize(*plan, given.bytes(), SomeExecutor(random), Never, got.Output(), &error);
     EXPECT_EQ(status.ToString(), wanted_status.ToString());
     if (!status.ok()) continue;
     const std::string what =

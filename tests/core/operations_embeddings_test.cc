@@ -108,11 +108,10 @@ float Component(Random& random) {
   }
 }
 
-// Elements as FLOAT, and a tensor of a type in pieces.
+// Elements as FLOAT, and a tensor of a type at any address.
 struct X {
   std::vector<float> floats;
   std::vector<uint8_t> bytes;
-  Pieces pieces;
   TensorView view;
 };
 void MakeX(Random& random, DataType type, const Shape& shape, X& x) {
@@ -132,18 +131,7 @@ void MakeX(Random& random, DataType type, const Shape& shape, X& x) {
   }
   x.view.data_type = type;
   x.view.shape = shape;
-  absl::Span<const uint8_t> rest(x.bytes.data() + misalignment, x.bytes.size() - misalignment);
-  if (random.OneIn(2)) {  // in place, misaligned
-    x.view.bytes.Append(rest);
-    return;
-  }
-  while (!rest.empty()) {
-    const size_t most = random.OneIn(2) ? rest.size() : static_cast<size_t>(random.Below(9000) + 1);
-    const size_t size = std::min(rest.size(), most);
-    x.pieces.Append(rest.subspan(0, size));
-    rest.remove_prefix(size);
-  }
-  x.view.bytes = x.pieces.chunks();
+  x.view.bytes = absl::MakeConstSpan(x.bytes).subspan(misalignment);
 }
 
 QuantizeEmbeddingsParameters RandomRequest(Random& random, const Shape& shape,
@@ -162,8 +150,8 @@ QuantizeEmbeddingsParameters RandomRequest(Random& random, const Shape& shape,
       ranges.push_back(random.OneIn(20) ? low : narrow && i == 0 ? low + 0x1p110f : low + 2);
     }
     const auto* const bytes = reinterpret_cast<const uint8_t*>(ranges.data());
-    request.ranges = TensorView{
-        DataType::kFloat, {2, used}, ByteChunks(absl::MakeConstSpan(bytes, ranges.size() * 4))};
+    request.ranges =
+        TensorView{DataType::kFloat, {2, used}, absl::MakeConstSpan(bytes, ranges.size() * 4)};
   }
   const bool bits = request.recipe == Recipe::kBits;
   if ((bits || request.recipe == Recipe::kRanges) && random.OneIn(2)) {

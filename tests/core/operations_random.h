@@ -74,30 +74,7 @@ struct OwnedTensor {
     bytes.resize(ByteSize(type, elements));
   }
   void Set(int64_t index, uint32_t code) { StoreCode(type, bytes.data(), index, code); }
-  TensorView View() const { return {type, shape, ByteChunks(absl::MakeConstSpan(bytes))}; }
-};
-
-// The same bytes in pieces, each a heap block of its own so that reading past one is found.
-struct PiecedBytes {
-  std::vector<std::vector<uint8_t>> parts;
-  ByteChunks chunks;
-
-  PiecedBytes(Random& random, absl::Span<const uint8_t> all) {
-    static constexpr size_t kPieces[][2] = {
-        {1, 1}, {1, 30}, {100, 700}, {4096, 4096}, {8000, 8200}, {1, 20'000}, {65'536, 65'600}};
-    const size_t* piece = kPieces[random.Below(std::size(kPieces))];
-    if (random.OneIn(4)) piece = nullptr;
-    for (size_t at = 0; at < all.size();) {
-      size_t size = all.size() - at;
-      if (piece != nullptr) {
-        const auto spread = static_cast<int64_t>(piece[1] - piece[0] + 1);
-        size = std::min(size, piece[0] + static_cast<size_t>(random.Below(spread)));
-      }
-      parts.emplace_back(all.begin() + at, all.begin() + at + size);
-      at += size;
-    }
-    for (const std::vector<uint8_t>& part : parts) chunks.Append(absl::MakeConstSpan(part));
-  }
+  TensorView View() const { return {type, shape, absl::MakeConstSpan(bytes)}; }
 };
 
 // Room for what DynamicQuantize answers.

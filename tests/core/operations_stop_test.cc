@@ -32,7 +32,7 @@ class Tensor {
   TensorView View() const {
     return {DataType::kFloat,
             {static_cast<int64_t>(values_.size())},
-            ByteChunks({reinterpret_cast<const uint8_t*>(values_.data()), 4 * values_.size()})};
+            {reinterpret_cast<const uint8_t*>(values_.data()), 4 * values_.size()}};
   }
 
  private:
@@ -43,7 +43,7 @@ using Operation = std::function<absl::Status(const Tensor&, const Executor&, Int
 
 TensorView OneScale() {
   static const float one = 1.0f;
-  return {DataType::kFloat, {}, ByteChunks({reinterpret_cast<const uint8_t*>(&one), 4})};
+  return {DataType::kFloat, {}, {reinterpret_cast<const uint8_t*>(&one), 4}};
 }
 
 absl::Status RunQuantize(const Tensor& x, const Executor& executor, Interrupted interrupted) {

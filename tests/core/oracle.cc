@@ -35,13 +35,24 @@ double ExactValue(DataType type, uint32_t code) {
                                   : static_cast<double>(DecodeFloat(type, code));
 }
 
-float ZeroPointAt(const FloatColumn& zero_points, size_t index) {
-  return zero_points.empty() ? 0.0f : zero_points[index];
+uint32_t CodeAt(const ScaleOperand& operand, int64_t index) {
+  return LoadCode(operand.type, operand.bytes.data(), index);
 }
 
 void FillZero(absl::Span<uint8_t> bytes) { std::fill(bytes.begin(), bytes.end(), uint8_t{0}); }
 
 }  // namespace
+
+float ScaleAt(const ScaleOperand& operand, int64_t index, float otherwise) {
+  return operand.empty() ? otherwise : DecodeFloat(operand.type, CodeAt(operand, index));
+}
+
+int32_t ZeroPointAt(const ScaleOperand& operand, int64_t index) {
+  if (operand.empty()) return 0;
+  const uint32_t code = CodeAt(operand, index);
+  if (Info(operand.type).kind != DataTypeKind::kInteger) return static_cast<int32_t>(code);
+  return static_cast<int32_t>(DecodeInteger(operand.type, code));
+}
 
 rules::BlockRule BlockRuleOf(const DynamicQuantizePlan& plan) {
   return {plan.rule, plan.scale_type, plan.output_type, plan.minimum, plan.maximum};
@@ -89,19 +100,18 @@ void Quantize(const QuantizePlan& plan, absl::Span<const uint8_t> x, absl::Span<
               QuantizationError* error) {
   FillZero(y);
   const ElementRule rule = RuleOf(plan);
-  const FloatColumn& restore_scales =
-      plan.dequantize_scales.empty() ? plan.scales : plan.dequantize_scales;
   const std::vector<int64_t> indexes = ScaleIndexes(plan);
   ErrorSums sums;
   for (int64_t i = 0; i < plan.elements; ++i) {
-    const size_t block = static_cast<size_t>(indexes[static_cast<size_t>(i)]);
+    const int64_t block = indexes[static_cast<size_t>(i)];
     const uint32_t code = LoadCode(plan.input_type, x.data(), i);
-    const float zero_point = ZeroPointAt(plan.zero_points, block);
-    const rules::QuantizedElement element = rules::QuantizeElement(
-        rule, DecodeFloat(plan.input_type, code), plan.scales[block], zero_point);
+    const float scale = ScaleAt(plan.scales, block);
+    const float zero_point = ScaleAt(plan.zero_points, block, 0);
+    const rules::QuantizedElement element =
+        rules::QuantizeElement(rule, DecodeFloat(plan.input_type, code), scale, zero_point);
     StoreCode(plan.output_type, y.data(), i, element.code);
     AddElement(sums, ExactValue(plan.input_type, code),
-               RestoreElement(plan.output_type, element.code, restore_scales[block], zero_point),
+               RestoreElement(plan.output_type, element.code, scale, zero_point),
                element.saturated);
   }
   if (error != nullptr) *error = sums.Finish();
@@ -110,11 +120,12 @@ void Quantize(const QuantizePlan& plan, absl::Span<const uint8_t> x, absl::Span<
 void Dequantize(const DequantizePlan& plan, absl::Span<const uint8_t> x, absl::Span<uint8_t> y) {
   const std::vector<int64_t> indexes = ScaleIndexes(plan);
   for (int64_t i = 0; i < plan.elements; ++i) {
-    const size_t block = static_cast<size_t>(indexes[static_cast<size_t>(i)]);
+    const int64_t block = indexes[static_cast<size_t>(i)];
     const uint32_t code = LoadCode(plan.input_type, x.data(), i);
-    const int32_t zero_point = plan.zero_points.empty() ? 0 : plan.zero_points[block];
-    const float value =
-        rules::DequantizeElement(plan.input_type, code, plan.scales[block], zero_point);
+    const int32_t zero_point = ZeroPointAt(plan.zero_points, block);
+    float scale = ScaleAt(plan.scales, block);
+    if (plan.has_tensor_scale) scale *= plan.tensor_scale;
+    const float value = rules::DequantizeElement(plan.input_type, code, scale, zero_point);
     StoreCode(plan.output_type, y.data(), i, EncodeOutput(plan.output_type, value));
   }
 }

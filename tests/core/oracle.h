@@ -29,6 +29,11 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const u
 // What a plan has rules::ScaleMaker do.
 rules::BlockRule BlockRuleOf(const DynamicQuantizePlan& plan);
 
+// One of a plan's scales or zero points as FLOAT; `otherwise` where the operand is empty.
+float ScaleAt(const ScaleOperand& operand, int64_t index, float otherwise = 1);
+// A zero point as Dequantize takes it: an integer, or a code.
+int32_t ZeroPointAt(const ScaleOperand& operand, int64_t index);
+
 // The code of a Dequantize result in FLOAT, FLOAT16 or BFLOAT16.
 uint32_t EncodeOutput(DataType output_type, float value);
 

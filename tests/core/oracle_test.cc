@@ -120,8 +120,7 @@ TEST(Oracle, Dequantize) {
       PlanDequantize({.x = x, .scale = scale, .zero_point = zero_point}).value();
   std::vector<uint8_t> y(plan.output_bytes);
   Dequantize(plan, x.bytes(), absl::MakeSpan(y));
-  EXPECT_THAT(UnpackFloats(DataType::kFloat, 6, ByteChunks(y)),
-              ElementsAre(-8, -4, 0.5f, 1, 10, 4));
+  EXPECT_THAT(UnpackFloats(DataType::kFloat, 6, y), ElementsAre(-8, -4, 0.5f, 1, 10, 4));
 }
 
 TEST(Oracle, DequantizeRoundsOnceToTheOutput) {
@@ -155,7 +154,7 @@ TEST(Oracle, DynamicPerAxisWithAZeroRow) {
   DynamicQuantizeParameters parameters{.x = x};
   parameters.granularity.axis = 0;
   const DynamicAnswer answer = RunDynamic(parameters, x).value();
-  EXPECT_THAT(UnpackFloats(DataType::kFloat, 2, ByteChunks(answer.scale)), ElementsAre(1, 1));
+  EXPECT_THAT(UnpackFloats(DataType::kFloat, 2, answer.scale), ElementsAre(1, 1));
   EXPECT_THAT(answer.y, ElementsAre(0, 0, 1, 255));
 }
 
@@ -164,7 +163,7 @@ TEST(Oracle, DynamicOfNothing) {
   DynamicQuantizeParameters parameters{.x = x};
   parameters.granularity.axis = 1;
   const DynamicAnswer answer = RunDynamic(parameters, x).value();
-  EXPECT_THAT(UnpackFloats(DataType::kFloat, 3, ByteChunks(answer.scale)), ElementsAre(1, 1, 1));
+  EXPECT_THAT(UnpackFloats(DataType::kFloat, 3, answer.scale), ElementsAre(1, 1, 1));
   EXPECT_THAT(answer.zero_point, ElementsAre(0, 0, 0));
   EXPECT_TRUE(answer.y.empty());
 }

@@ -10,9 +10,6 @@
 namespace quantd {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
 const Tensor kX = Zeros(DataType::kUint8, {2, 2});
 const Tensor kScale = Floats({}, {0.5f});
 
@@ -46,43 +43,6 @@ TEST(PlanDequantize, EveryTypeOfTheTable) {
     parameters = Parameters();
     parameters.output_type = info.type;
     EXPECT_EQ(PlanDequantize(parameters).ok(), is_float) << info.name;
-  }
-}
-
-// Reading is written for many scales; decoding one is the specification.
-TEST(PlanDequantize, EveryCodeOfAScaleAndOfAZeroPointIsRead) {
-  for (const DataTypeInfo& info : kDataTypes) {
-    const bool integer = info.kind == DataTypeKind::kInteger;
-    std::vector<uint32_t> codes;
-    const uint32_t count = info.bits > 16 ? 65536 : 1u << info.bits;
-    for (uint32_t i = 0; i < count; ++i) codes.push_back(info.bits > 16 ? i * 65537u : i);
-    const Shape shape = {count};
-    const Tensor all = Codes(info.type, shape, codes);
-    // In one piece, and cut within an element.
-    Pieces two;
-    two.Append(all.bytes().subspan(0, all.bytes().size() / 2 + 1));
-    two.Append(all.bytes().subspan(all.bytes().size() / 2 + 1));
-    TensorView pieces = all;
-    pieces.bytes = two.chunks();
-    for (const TensorView& tensor : {all.view(), pieces}) {
-      DequantizeParameters parameters;
-      parameters.granularity.axis = 0;
-      parameters.output_type = DataType::kFloat;
-      parameters.x = Zeros(integer ? info.type : DataType::kUint8, shape);
-      parameters.scale = integer ? Zeros(DataType::kFloat, shape).view() : tensor;
-      if (integer) parameters.zero_point = tensor;
-      const absl::StatusOr<DequantizePlan> plan = PlanDequantize(parameters);
-      if (!plan.ok()) continue;  // no type of a scale
-      for (uint32_t i = 0; i < count; ++i) {
-        if (integer) {
-          ASSERT_EQ(plan->zero_points[i], DecodeInteger(info.type, codes[i])) << info.name << i;
-        } else {
-          ASSERT_EQ(std::bit_cast<uint32_t>(plan->scales[i]),
-                    std::bit_cast<uint32_t>(DecodeFloat(info.type, codes[i])))
-              << info.name << " " << codes[i];
-        }
-      }
-    }
   }
 }
 
@@ -126,14 +86,15 @@ TEST(PlanDequantize, AnyScaleValueIsAccepted) {
   parameters.granularity.axis = 1;
   const Tensor scale = Floats({2}, {0, std::numeric_limits<float>::infinity()});
   parameters.scale = scale;
-  EXPECT_THAT(PlanDequantize(parameters)->scales,
-              ElementsAre(0, std::numeric_limits<float>::infinity()));
+  EXPECT_EQ(Error(parameters), "OK");
   const Tensor nan = Codes(DataType::kFloat8E8M0, {2}, {0xFF, 0});
   parameters.scale = nan;
   parameters.output_type = DataType::kFloat;
-  const FloatColumn scales = PlanDequantize(parameters)->scales;
-  EXPECT_TRUE(std::isnan(scales[0]));
-  EXPECT_EQ(scales[1], 0x1p-127f);
+  const absl::StatusOr<DequantizePlan> plan = PlanDequantize(parameters);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->scales.type, DataType::kFloat8E8M0);
+  EXPECT_EQ(plan->scales.bytes, nan.bytes());
+  EXPECT_FALSE(plan->has_tensor_scale);
 }
 
 TEST(PlanDequantize, TensorScale) {
@@ -143,7 +104,8 @@ TEST(PlanDequantize, TensorScale) {
   parameters.scale = scale;
   parameters.tensor_scale = tensor_scale;
   parameters.output_type = DataType::kFloat16;
-  EXPECT_THAT(PlanDequantize(parameters)->scales, ElementsAre(0.1f, 448.0f * 0.1f));
+  EXPECT_TRUE(PlanDequantize(parameters)->has_tensor_scale);
+  EXPECT_EQ(PlanDequantize(parameters)->tensor_scale, 0.1f);
   const Tensor two = Floats({2}, {1, 1});
   parameters.tensor_scale = two;
   EXPECT_EQ(Error(parameters), "tensor_scale: tensor_scale has 2 elements, it takes 1");
@@ -157,7 +119,7 @@ TEST(PlanDequantize, TensorScale) {
             "tensor_scale: tensor_scale has length -1 in dimension 0 of shape [-1], lengths start "
             "at 0");
   parameters.tensor_scale = tensor_scale;
-  parameters.tensor_scale->bytes.Clear();
+  parameters.tensor_scale->bytes = {};
   EXPECT_EQ(Error(parameters), "tensor_scale: tensor_scale has 0 bytes, FLOAT of shape [] takes 4");
 }
 
@@ -167,20 +129,16 @@ TEST(PlanDequantize, ZeroPoints) {
   parameters.scale = scale;
   const Tensor int32 = Integers(DataType::kInt32, {2}, {INT32_MIN, 7});
   parameters.zero_point = int32;
-  EXPECT_THAT(PlanDequantize(parameters)->zero_points, ElementsAre(INT32_MIN, 7));
+  EXPECT_EQ(PlanDequantize(parameters)->zero_points.type, DataType::kInt32);
+  EXPECT_EQ(PlanDequantize(parameters)->zero_points.bytes, int32.bytes());
   const Tensor zeros = Zeros(DataType::kUint8, {2});
   parameters.zero_point = zeros;
-  EXPECT_THAT(PlanDequantize(parameters)->zero_points, IsEmpty());
+  EXPECT_TRUE(PlanDequantize(parameters)->zero_points.empty());
   const Tensor float4 = Zeros(DataType::kFloat4E2M1, {2, 2});
   parameters.x = float4;
   const Tensor codes = Codes(DataType::kFloat4E2M1, {2}, {0, 8});
   parameters.zero_point = codes;
-  EXPECT_THAT(PlanDequantize(parameters)->zero_points, ElementsAre(0, 8)) << "codes";
-  const Tensor int2 = Zeros(DataType::kInt2, {2, 2});
-  parameters.x = int2;
-  const Tensor packed = Integers(DataType::kInt2, {2}, {-2, 1});
-  parameters.zero_point = packed;
-  EXPECT_THAT(PlanDequantize(parameters)->zero_points, ElementsAre(-2, 1));
+  EXPECT_FALSE(PlanDequantize(parameters)->zero_points.empty()) << "-0 counts";
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #ifndef QUANTD_TESTS_CORE_TENSORS_H_
 #define QUANTD_TESTS_CORE_TENSORS_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -19,7 +21,7 @@ namespace quantd {
 class Tensor {
  public:
   Tensor(DataType type, Shape shape, std::vector<uint8_t> bytes)
-      : bytes_(Keep(std::move(bytes))), view_{type, std::move(shape), ByteChunks(bytes_)} {}
+      : bytes_(Keep(std::move(bytes))), view_{type, std::move(shape), bytes_} {}
 
   operator const TensorView&() const { return view_; }  // NOLINT: meant to be implicit
   const TensorView& view() const { return view_; }
@@ -36,22 +38,21 @@ class Tensor {
   TensorView view_;
 };
 
-// Bytes in pieces, each a block of its own: who reads past one does not find the next.
-class Pieces {
+// A copy of bytes at an address that `misalignment` is the remainder of, with the end of an
+// allocation behind its last byte: a read past it is found.
+class Misaligned {
  public:
-  Pieces() = default;
-  Pieces(const Pieces&) = delete;
-  Pieces& operator=(const Pieces&) = delete;
-
-  void Append(absl::Span<const uint8_t> piece) {
-    parts_.emplace_back(piece.begin(), piece.end());
-    chunks_.Append(parts_.back());
+  Misaligned(absl::Span<const uint8_t> bytes, size_t misalignment)
+      : misalignment_(misalignment), block_(misalignment + bytes.size()) {
+    std::copy(bytes.begin(), bytes.end(), block_.begin() + static_cast<ptrdiff_t>(misalignment));
   }
-  const ByteChunks& chunks() const { return chunks_; }
+  absl::Span<const uint8_t> bytes() const {
+    return absl::MakeConstSpan(block_).subspan(misalignment_);
+  }
 
  private:
-  std::deque<std::vector<uint8_t>> parts_;
-  ByteChunks chunks_;
+  const size_t misalignment_;
+  std::vector<uint8_t> block_;
 };
 
 // A tensor of codes (stored bits).

@@ -1,1 +1,1 @@
-quantd_core_test(types types_bytes_test.cc types_shape_test.cc types_small_float_test.cc types_values_test.cc)
+quantd_core_test(types types_shape_test.cc types_small_float_test.cc types_values_test.cc)

@@ -52,10 +52,10 @@ TEST(Values, EveryCodeOfEveryTypeComesBack) {
 TEST(Values, FloatAndInt32ComeBack) {
   const std::vector<float> floats = {0.0f, -0.0f, 1e-45f, -kInfinity, 3.5f};
   const std::vector<uint8_t> packed = PackFloats(DataType::kFloat, floats, "x").value();
-  EXPECT_EQ(UnpackFloats(DataType::kFloat, 5, ByteChunks(packed)), floats);
+  EXPECT_EQ(UnpackFloats(DataType::kFloat, 5, packed), floats);
   const std::vector<int64_t> integers = {INT32_MIN, -1, 0, INT32_MAX};
   const std::vector<uint8_t> bytes = PackIntegers(DataType::kInt32, integers, "x").value();
-  EXPECT_EQ(UnpackIntegers(DataType::kInt32, 4, ByteChunks(bytes)), integers);
+  EXPECT_EQ(UnpackIntegers(DataType::kInt32, 4, bytes), integers);
 }
 
 TEST(Values, WhatTheTypeHasNotIsRefused) {

@@ -1,1 +1,1 @@
-quantd_core_test(walk walk_block_walk_test.cc walk_cursor_test.cc)
+quantd_core_test(walk walk_block_walk_test.cc)

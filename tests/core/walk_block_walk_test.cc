@@ -4,48 +4,13 @@
 #include <random>
 #include <vector>
 
+#include "random_layout.h"
 #include "walk/block_walk.h"
 #include "walk/part.h"
 #include "walk/scale_cursor.h"
 
 namespace quantd {
 namespace {
-
-// The scale of an element by plain division and remainder.
-int64_t ScaleOf(const BlockLayout& layout, int64_t element) {
-  int64_t scale = 0;
-  for (size_t i = layout.dimensions.size(); i-- > 0;) {
-    const BlockLayout::Dimension& dimension = layout.dimensions[i];
-    scale += element % dimension.length / dimension.block * dimension.scale_stride;
-    element /= dimension.length;
-  }
-  return scale;
-}
-
-struct RandomLayout {
-  BlockLayout layout;
-  int64_t elements = 1;
-};
-
-RandomLayout MakeLayout(std::mt19937& random) {
-  RandomLayout made;
-  const size_t rank = 1 + random() % 4;
-  made.layout.scale_count = 1;
-  std::vector<BlockLayout::Dimension> dimensions(rank);
-  for (size_t i = rank; i-- > 0;) {
-    const int64_t most = i + 1 == rank && random() % 2 == 0 ? 900 : 12;
-    BlockLayout::Dimension& dimension = dimensions[i];
-    dimension.length = 1 + static_cast<int64_t>(random() % most);
-    dimension.block = 1 + static_cast<int64_t>(random() % dimension.length);
-    if (random() % 4 == 0) dimension.block = 1;
-    if (random() % 4 == 0) dimension.block = dimension.length;
-    dimension.scale_stride = made.layout.scale_count;
-    made.layout.scale_count *= dimension.blocks();
-    made.elements *= dimension.length;
-  }
-  made.layout.dimensions.assign(dimensions.begin(), dimensions.end());
-  return made;
-}
 
 TEST(BlockWalk, FindsTheScaleOfEveryElement) {
   const uint32_t seed = std::random_device()();
@@ -89,6 +54,30 @@ TEST(BlockWalk, OfAPartBeginsAtItsFirstScale) {
       walk.Seek(begin);
       ASSERT_EQ(walk.Next(1).scale, 0);
       begin += alone * static_cast<int64_t>(random() % 50);
+    }
+  }
+}
+
+TEST(BlockWalk, APartNamesTheScalesOfItsElements) {
+  const uint32_t seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 400; ++round) {
+    const RandomLayout made = MakeLayout(random);
+    const int64_t begin = static_cast<int64_t>(random() % made.elements);
+    const int64_t end = begin + 1 + static_cast<int64_t>(random() % (made.elements - begin));
+    const Part part = PartOf(made.layout, begin, end);
+    ASSERT_LE(part.first_scale + part.scales, static_cast<size_t>(made.layout.scale_count));
+    int64_t least = made.layout.scale_count;
+    int64_t most = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      least = std::min(least, ScaleOf(made.layout, i));
+      most = std::max(most, ScaleOf(made.layout, i));
+    }
+    ASSERT_LE(static_cast<int64_t>(part.first_scale), least);
+    ASSERT_GT(static_cast<int64_t>(part.first_scale + part.scales), most);
+    if (made.layout.dimensions.size() == 1) {
+      ASSERT_EQ(static_cast<int64_t>(part.scales), most - least + 1);
     }
   }
 }

@@ -34,8 +34,10 @@ std::string RandomState(Random& random, bool bins) {
   Calibrator calibrator = *Calibrator::Create(options);
   std::vector<float> values(Below(random, 20));
   for (float& value : values) value = static_cast<float>(random() % 2001) - 1000;
-  TensorView x{DataType::kFloat, {static_cast<int64_t>(values.size())}, {}};
-  x.bytes.Append({reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)});
+  const TensorView x{
+      DataType::kFloat,
+      {static_cast<int64_t>(values.size())},
+      {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)}};
   (void)calibrator.Add(x, Executor(1), [] { return false; });
   return calibrator.State();
 }

@@ -132,8 +132,7 @@ void Read(const cli::Source& source, const std::string& path, size_t size) {
     cli::OutputFile scratch;
     const absl::StatusOr<TensorView> view = source.View(path, &scratch);
     Require(view.ok(), "what was found can be read");
-    std::vector<uint8_t> copy(view->bytes.size());
-    view->bytes.CopyTo(0, absl::MakeSpan(copy));
+    const std::vector<uint8_t> copy(view->bytes.begin(), view->bytes.end());
   });
 }
 

@@ -178,7 +178,6 @@ class Parameters {
     return shape;
   }
 
-  // In one or two pieces, each an allocation that ends where it ends.
   TensorView Tensor(DataType type, const Shape& shape) {
     TensorView view;
     view.data_type = type;
@@ -197,16 +196,17 @@ class Parameters {
         if (fill == 2) word = word * 6364136223846793005 + 1442695040888963407;
       }
     }
-    const size_t cut = in_.Below(4) == 0 ? bytes * static_cast<size_t>(in_.Byte()) / 256 : bytes;
-    pieces_.emplace_back(all.begin(), all.begin() + static_cast<ptrdiff_t>(cut));
-    view.bytes.Append(pieces_.back());
-    pieces_.emplace_back(all.begin() + static_cast<ptrdiff_t>(cut), all.end());
-    view.bytes.Append(pieces_.back());
+    // At any address; behind the last byte the allocation ends.
+    const size_t skipped = in_.Below(4) == 0 ? static_cast<size_t>(in_.Below(16)) : 0;
+    all.insert(all.begin(), skipped, 0);
+    all.shrink_to_fit();
+    kept_.push_back(std::move(all));
+    view.bytes = absl::MakeConstSpan(kept_.back()).subspan(skipped);
     return view;
   }
 
   Reader& in_;
-  std::vector<std::vector<uint8_t>> pieces_;  // their elements stay where they are
+  std::vector<std::vector<uint8_t>> kept_;  // their elements stay where they are
 };
 
 memory::Pool& Pool() {

@@ -69,9 +69,9 @@ TensorView ViewOf(const Calibration& calibration, int64_t dimensions, std::vecto
     kept->insert(kept->end(), calibration.range.begin() + row,
                  calibration.range.begin() + row + used);
   }
-  TensorView view{DataType::kFloat, {2, used}, {}};
-  view.bytes.Append({reinterpret_cast<const uint8_t*>(kept->data()), kept->size() * sizeof(float)});
-  return view;
+  return {DataType::kFloat,
+          {2, used},
+          {reinterpret_cast<const uint8_t*>(kept->data()), kept->size() * sizeof(float)}};
 }
 
 // Of the preset and its flags, or of a stored set, which is then in `stored`.

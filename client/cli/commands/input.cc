@@ -48,8 +48,8 @@ absl::Status OpenInput(const std::string& path, const std::string& column,
   if (!file.ok()) return file.status();
   input->mapped = *std::move(file);
   const absl::Span<const uint8_t> bytes = input->mapped->bytes();
-  absl::StatusOr<TensorView> view =
-      fvecs ? ReadFvecs(bytes) : ReadJsonl(bytes, column, output, &input->scratch);
+  absl::StatusOr<TensorView> view = fvecs ? ReadFvecs(bytes, output, &input->scratch)
+                                          : ReadJsonl(bytes, column, output, &input->scratch);
   if (!view.ok()) return Named(view.status(), path);
   input->view = *std::move(view);
   return absl::OkStatus();

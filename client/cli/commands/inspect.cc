@@ -30,7 +30,7 @@ void Add(const Findings& findings, const char* key, Findings* to) {
 
 // How far the quantized tensor is from x, which it was made of. What only whoever quantized it
 // knows comes in `known`.
-absl::StatusOr<Findings> ErrorOf(Engine& engine, const DequantizeParameters& quantized,
+absl::StatusOr<Findings> ErrorOf(const Executor& executor, const DequantizeParameters& quantized,
                                  const TensorView& x, int bins,
                                  const std::optional<QuantizationError>& known) {
   ErrorSums sums;
@@ -38,24 +38,25 @@ absl::StatusOr<Findings> ErrorOf(Engine& engine, const DequantizeParameters& qua
   int passes = 0;
   const auto for_each = [&](absl::FunctionRef<void(absl::Span<const double>)> visit) {
     ++passes;
-    return CompareWith(
-        engine, quantized, x, [&](absl::Span<const double> before, absl::Span<const double> after) {
-          errors.clear();
-          for (size_t i = 0; i < before.size(); ++i) {
-            const double error = before[i] - after[i];
-            if (std::isfinite(error)) errors.push_back(error);
-            if (passes > 1) continue;
-            if (!std::isfinite(before[i])) {
-              ++sums.non_finite_elements;
-              continue;
-            }
-            ++sums.finite_elements;
-            sums.signal += before[i] * before[i];
-            sums.noise += error * error;
-            sums.max_absolute_error = std::max(sums.max_absolute_error, std::abs(error));
-          }
-          visit(errors);
-        });
+    return CompareWith(executor, quantized, x,
+                       [&](absl::Span<const double> before, absl::Span<const double> after) {
+                         errors.clear();
+                         for (size_t i = 0; i < before.size(); ++i) {
+                           const double error = before[i] - after[i];
+                           if (std::isfinite(error)) errors.push_back(error);
+                           if (passes > 1) continue;
+                           if (!std::isfinite(before[i])) {
+                             ++sums.non_finite_elements;
+                             continue;
+                           }
+                           ++sums.finite_elements;
+                           sums.signal += before[i] * before[i];
+                           sums.noise += error * error;
+                           sums.max_absolute_error =
+                               std::max(sums.max_absolute_error, std::abs(error));
+                         }
+                         visit(errors);
+                       });
   };
   const absl::StatusOr<Statistics> statistics = Describe(for_each, bins);
   if (!statistics.ok()) return statistics.status();
@@ -74,8 +75,8 @@ absl::StatusOr<Findings> ErrorOf(Engine& engine, const DequantizeParameters& qua
 }
 
 // What quantizing x would do, in files without a name.
-absl::StatusOr<Findings> TryMethod(const Method& method, Engine& engine, const TensorView& x,
-                                   int bins) {
+absl::StatusOr<Findings> TryMethod(const Method& method, Engine& engine, const Executor& executor,
+                                   const TensorView& x, int bins) {
   const absl::StatusOr<QuantizedForm> form = method.FormOf(x);
   if (!form.ok()) return form.status();
   const char* folder = std::getenv("TMPDIR");
@@ -89,7 +90,7 @@ absl::StatusOr<Findings> TryMethod(const Method& method, Engine& engine, const T
     const uint64_t size = StoredBytes(Info(type).bits, shape).value_or(0);
     absl::Status status = file->CreateNameless(path, size);
     *bytes = file->bytes();
-    *view = {type, shape, ByteChunks(*bytes)};
+    *view = {type, shape, *bytes};
     return status;
   };
   absl::Status status = add(&files[0], form->y, x.shape, &quantized.x, &output.y);
@@ -106,7 +107,7 @@ absl::StatusOr<Findings> TryMethod(const Method& method, Engine& engine, const T
   if (status.ok()) status = method.Run(engine, x, output, &error);
   if (!status.ok()) return status;
   quantized.granularity = method.granularity();
-  return ErrorOf(engine, quantized, x, bins, error);
+  return ErrorOf(executor, quantized, x, bins, error);
 }
 
 absl::StatusOr<Findings> InspectValues(const TensorFile& file, const StoredTensor& tensor,
@@ -157,7 +158,7 @@ std::string GranularityText(const Granularity& granularity) {
 
 // A quantized tensor, and with `original` (may be null) how far it is from that.
 absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const Options& options,
-                                          Engine& engine, const TensorFile* original) {
+                                          const Executor& executor, const TensorFile* original) {
   const QuantizedEntry& entry = tensor.entry;
   Findings findings;
   findings.text = absl::StrFormat(
@@ -195,7 +196,7 @@ absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const O
   const absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(tensor, options.input);
   if (!parts.ok()) return parts.status();
   const absl::StatusOr<Findings> error =
-      ErrorOf(engine, parts->parameters(), *x, options.bins, std::nullopt);
+      ErrorOf(executor, parts->parameters(), *x, options.bins, std::nullopt);
   if (!error.ok()) return fail(error.status().message());
   Add(*error, "quantization_error", &findings);
   return findings;
@@ -248,6 +249,8 @@ absl::Status RunInspect(const Options& options) {
     if (!made.ok()) return made.status();
     engine = *std::move(made);
   }
+  // Errors are found here, whoever quantizes.
+  const Executor executor(options.threads);
   GiveMeaning(*quantized, &*file);
 
   Json document = {{"file", options.input}, {"tensors", Json::array()}};
@@ -255,7 +258,7 @@ absl::Status RunInspect(const Options& options) {
   for (const QuantizedTensor& tensor : *quantized) {
     if (!choice->WhyNot(tensor.entry.name).empty()) continue;
     const absl::StatusOr<Findings> findings =
-        InspectQuantized(tensor, options, *engine, original.has_value() ? &*original : nullptr);
+        InspectQuantized(tensor, options, executor, original.has_value() ? &*original : nullptr);
     if (!findings.ok()) return findings.status();
     text += findings->text;
     document["quantized"].push_back(findings->json);
@@ -269,7 +272,8 @@ absl::Status RunInspect(const Options& options) {
       OutputFile scratch;
       const absl::StatusOr<TensorView> view = x->View(options.input, &scratch);
       if (!view.ok()) return view.status();
-      const absl::StatusOr<Findings> error = TryMethod(*method, *engine, *view, options.bins);
+      const absl::StatusOr<Findings> error =
+          TryMethod(*method, *engine, executor, *view, options.bins);
       if (!error.ok() && file->tensors.size() == 1) {
         return OperationError(error.status(), "quantize", tensor.name);
       }

@@ -30,9 +30,7 @@ void SetTensor(DataType type, const Shape& shape, std::string bytes, v1::Tensor*
 }
 
 void SetTensor(const TensorView& view, v1::Tensor* to) {
-  std::string bytes(view.bytes.size(), '\0');
-  view.bytes.CopyTo(0, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
-  SetTensor(view.data_type, view.shape, std::move(bytes), to);
+  SetTensor(view.data_type, view.shape, std::string(view.bytes.begin(), view.bytes.end()), to);
 }
 
 // A tensor of a file that calibrate has written.

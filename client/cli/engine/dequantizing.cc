@@ -1,17 +1,18 @@
 #include "engine/dequantizing.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/slabs.h"
 #include "files/element_type.h"
+#include "quantd/dequantize.h"
 
 namespace quantd::cli {
 namespace {
 
-// What is dequantized at a time: small, and enough for every thread.
-constexpr SlabLimits kLimits{1 << 20, 1 << 20};
+// Dequantized at a time: small, and enough for every thread.
+constexpr int64_t kElements = 1 << 20;
 
 }  // namespace
 
@@ -66,36 +67,31 @@ absl::StatusOr<QuantizedParts> QuantizedParts::Of(const Source& x, const MethodF
 }
 
 absl::Status CompareWith(
-    Engine& engine, const DequantizeParameters& quantized, const TensorView& x,
+    const Executor& executor, const DequantizeParameters& quantized, const TensorView& x,
     absl::FunctionRef<void(absl::Span<const double> before, absl::Span<const double> after)>
         visit) {
   if (x.shape != quantized.x.shape) {
     return absl::InvalidArgumentError(absl::StrCat("it has shape ", ShapeString(quantized.x.shape),
                                                    ", the original ", ShapeString(x.shape)));
   }
-  const std::optional<Shape> blocks =
-      BlocksOfScales(x.shape, quantized.scale.shape, quantized.granularity);
-  if (!blocks.has_value()) {
-    for (const int64_t length : x.shape) {
-      if (length == 0) return absl::OkStatus();
-    }
-    return absl::InvalidArgumentError("its scales do not fit its shape");
-  }
+  DequantizeParameters request = quantized;
+  request.output_type = DataType::kFloat;
+  const absl::StatusOr<DequantizePlan> plan = PlanDequantize(request);
+  if (!plan.ok()) return plan.status();
+  const int64_t bits = Info(x.data_type).bits;
   std::vector<float> floats;
-  return ForEachSlab(x.shape, *blocks, kLimits, false, [&](const Slab& slab) {
-    SlabRequest<DequantizeParameters> part(quantized, slab);
-    part.parameters.output_type = DataType::kFloat;
-    floats.resize(slab.elements);
-    absl::Status status = engine.Dequantize(
-        part.parameters,
+  for (int64_t begin = 0; begin < plan->elements; begin += kElements) {
+    const int64_t end = std::min(begin + kElements, plan->elements);
+    floats.resize(end - begin);
+    absl::Status status = DequantizeElements(
+        *plan, request.x.bytes, begin, end, executor, [] { return false; },
         {reinterpret_cast<uint8_t*>(floats.data()), floats.size() * sizeof(float)});
     if (!status.ok()) return status;
-    SlabPart original;
-    const TensorView before = original.OfElements(x, slab);
-    visit(ToDoubles(ElementTypeOf(x.data_type), slab.elements, BytesOf(before)),
+    visit(ToDoubles(ElementTypeOf(x.data_type), end - begin,
+                    x.bytes.subspan(begin * bits / 8, (end - begin) * bits / 8)),
           std::vector<double>(floats.begin(), floats.end()));
-    return absl::OkStatus();
-  });
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace quantd::cli

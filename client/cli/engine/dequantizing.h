@@ -35,7 +35,7 @@ class QuantizedParts {
 // Calls visit with parts of x and of what the quantized tensor dequantizes to, in order. x is of
 // its shape. INVALID_ARGUMENT otherwise.
 absl::Status CompareWith(
-    Engine& engine, const DequantizeParameters& quantized, const TensorView& x,
+    const Executor& executor, const DequantizeParameters& quantized, const TensorView& x,
     absl::FunctionRef<void(absl::Span<const double> before, absl::Span<const double> after)> visit);
 
 }  // namespace quantd::cli

@@ -31,7 +31,7 @@ class CalibrationRun {
   virtual absl::StatusOr<Calibrated> Finish() = 0;
 };
 
-// One call at a time. Outputs are as large as the core's plan says, and zero before the call.
+// One call at a time. Outputs are as large as the core's plan says.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -51,17 +51,11 @@ class Engine {
       const CalibrationOptions& options, bool return_state) = 0;
 };
 
-// A tensor with more scales than `scales` goes through the core in slabs of at most so many, and of
-// `elements` where that can be.
-struct SlabLimits {
-  int64_t elements = 1 << 26, scales = 1 << 22;
-};
-
 // Computes here, on `threads` threads (0: one a CPU) with the instruction set `simd` (empty: the
 // best; else INVALID_ARGUMENT unless this CPU has it). Takes at most some 150 MiB of memory of its
-// own, whatever the tensor; RESOURCE_EXHAUSTED where that is not possible.
-absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::string& simd,
-                                                        const SlabLimits& limits = {});
+// own, whatever the tensor; RESOURCE_EXHAUSTED where that is not possible: with very many scales
+// that belong to elements far apart.
+absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::string& simd);
 
 // Sends each tensor, whole, to a server. UNAVAILABLE when nobody answers.
 // `parameters`: the stored set that Quantize and QuantizeEmbeddings name, instead of sending what

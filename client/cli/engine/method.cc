@@ -64,7 +64,7 @@ absl::StatusOr<Operand> Pack(DataType type, absl::Span<const double> values, con
   }
   if (!packed.ok()) return packed.status();
   auto bytes = std::make_shared<const std::vector<uint8_t>>(*std::move(packed));
-  return Operand{{type, shape, ByteChunks(*bytes)}, bytes};
+  return Operand{{type, shape, *bytes}, bytes};
 }
 
 absl::StatusOr<Operand> OperandOfFile(const std::string& path, absl::string_view flag,
@@ -85,9 +85,8 @@ absl::StatusOr<Operand> OperandOfFile(const std::string& path, absl::string_view
     return Operand{*view, owner};
   }
   const int64_t elements = ElementCount(view->shape, flag).value_or(0);
-  const absl::Span<const uint8_t> bytes =
-      elements == 0 ? absl::Span<const uint8_t>() : view->bytes.chunk(0);
-  return Pack(type, ToDoubles(ElementTypeOf(source->type()), elements, bytes), view->shape, flag);
+  return Pack(type, ToDoubles(ElementTypeOf(source->type()), elements, view->bytes), view->shape,
+              flag);
 }
 
 }  // namespace
@@ -215,8 +214,11 @@ absl::Status Method::Run(Engine& engine, const TensorView& x, const DynamicQuant
   if (given_.has_value()) {
     QuantizeParameters request = *given_;
     request.x = x;
-    request.scale.bytes.CopyTo(0, output.scale);
-    if (request.zero_point.has_value()) request.zero_point->bytes.CopyTo(0, output.zero_point);
+    std::copy(request.scale.bytes.begin(), request.scale.bytes.end(), output.scale.begin());
+    if (request.zero_point.has_value()) {
+      const absl::Span<const uint8_t> bytes = request.zero_point->bytes;
+      std::copy(bytes.begin(), bytes.end(), output.zero_point.begin());
+    }
     return engine.Quantize(request, output.y, error);
   }
   DynamicQuantizeParameters request = dynamic_;

@@ -1,8 +1,6 @@
 // See remote_calibration.h.
 #include "engine/remote_calibration.h"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -11,9 +9,6 @@
 
 namespace quantd::cli {
 namespace {
-
-// Rows that do not lie together are put together up to so many bytes.
-constexpr uint64_t kTogether = 4 << 20;
 
 client::CalibrationOptions OnWire(const CalibrationOptions& options, bool return_state) {
   client::CalibrationOptions to;
@@ -52,19 +47,10 @@ class RemoteCalibration : public CalibrationRun {
         calibration_(client.Calibrate(OnWire(options, return_state))) {}
 
   absl::Status Add(const TensorView& x) override {
-    if (x.bytes.chunk_count() <= 1) return Send(x, 0, 1);
-    // Of embeddings with something between them: one chunk a row.
-    const int64_t rows = x.shape[0];
-    const int64_t axis = options_.axis.value_or(-1);
-    const bool by_row = axis == 0 || axis == -static_cast<int64_t>(x.shape.size());
-    const uint64_t row_bytes = std::max<uint64_t>(x.bytes.size() / static_cast<uint64_t>(rows), 1);
-    const auto most = static_cast<int64_t>(std::max<uint64_t>(kTogether / row_bytes, 1));
-    const int64_t step = by_row ? rows : most;
-    for (int64_t row = 0; row < rows; row += step) {
-      absl::Status sent = Send(x, row, std::min(step, rows - row));
-      if (!sent.ok()) return sent;
-    }
-    return absl::OkStatus();
+    return Explained(calibration_.Add(
+        static_cast<v1::DataType>(x.data_type),
+        std::vector<int64_t>(x.shape.begin(), x.shape.end()),
+        absl::string_view(reinterpret_cast<const char*>(x.bytes.data()), x.bytes.size())));
   }
 
   absl::Status AddState(absl::string_view state) override {
@@ -95,8 +81,8 @@ class RemoteCalibration : public CalibrationRun {
           zero_point.data.size() != ByteSize(type, *channels)) {
         return ServerError(absl::InternalError("zero_point of the answer does not fit"), address_);
       }
-      const ByteChunks bytes(ByteChunks::Chunk(
-          reinterpret_cast<const uint8_t*>(zero_point.data.data()), zero_point.data.size()));
+      const absl::Span<const uint8_t> bytes(
+          reinterpret_cast<const uint8_t*>(zero_point.data.data()), zero_point.data.size());
       const std::vector<int64_t> values = UnpackIntegers(type, *channels, bytes);
       c.zero_point.assign(values.begin(), values.end());
     }
@@ -111,30 +97,9 @@ class RemoteCalibration : public CalibrationRun {
     return status.ok() ? status : ServerError(status, address_);
   }
 
-  // Rows from `row` on, of those that do not lie together; else all.
-  absl::Status Send(const TensorView& x, int64_t row, int64_t rows) {
-    const auto type = static_cast<v1::DataType>(x.data_type);
-    std::vector<int64_t> shape(x.shape.begin(), x.shape.end());
-    if (x.bytes.chunk_count() <= 1) {
-      absl::string_view bytes;
-      if (x.bytes.chunk_count() == 1) {
-        const ByteChunks::Chunk chunk = x.bytes.chunk(0);
-        bytes = {reinterpret_cast<const char*>(chunk.data()), chunk.size()};
-      }
-      return Explained(calibration_.Add(type, shape, bytes));
-    }
-    const uint64_t row_bytes = x.bytes.size() / static_cast<uint64_t>(shape[0]);
-    shape[0] = rows;
-    together_.resize(static_cast<size_t>(rows) * row_bytes);
-    x.bytes.CopyTo(static_cast<size_t>(row) * row_bytes,
-                   {reinterpret_cast<uint8_t*>(together_.data()), together_.size()});
-    return Explained(calibration_.Add(type, shape, together_));
-  }
-
   const std::string address_;
   const CalibrationOptions options_;
   client::Calibration calibration_;
-  std::string together_;
 };
 
 }  // namespace

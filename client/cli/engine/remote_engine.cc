@@ -18,8 +18,7 @@ client::Tensor ToTensor(const TensorView& view) {
   client::Tensor tensor;
   tensor.data_type = OnWire(view.data_type);
   tensor.shape.assign(view.shape.begin(), view.shape.end());
-  tensor.data.resize(view.bytes.size());
-  view.bytes.CopyTo(0, {reinterpret_cast<uint8_t*>(tensor.data.data()), tensor.data.size()});
+  tensor.data.assign(view.bytes.begin(), view.bytes.end());
   return tensor;
 }
 

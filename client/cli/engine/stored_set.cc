@@ -14,8 +14,8 @@ TensorView ToView(const v1::Tensor& tensor) {
   TensorView view;
   view.data_type = static_cast<DataType>(tensor.data_type());
   view.shape.assign(tensor.shape().begin(), tensor.shape().end());
-  view.bytes.Append(
-      {reinterpret_cast<const uint8_t*>(tensor.raw_data().data()), tensor.raw_data().size()});
+  view.bytes = {reinterpret_cast<const uint8_t*>(tensor.raw_data().data()),
+                tensor.raw_data().size()};
   return view;
 }
 

@@ -123,10 +123,10 @@ std::vector<double> ToDoubles(const ElementType& type, int64_t elements,
                               absl::Span<const uint8_t> bytes) {
   if (type.data_type != DataType::kUnspecified) {
     if (Info(type.data_type).kind == DataTypeKind::kInteger) {
-      const auto values = UnpackIntegers(type.data_type, elements, ByteChunks(bytes));
+      const auto values = UnpackIntegers(type.data_type, elements, bytes);
       return {values.begin(), values.end()};
     }
-    const auto values = UnpackFloats(type.data_type, elements, ByteChunks(bytes));
+    const auto values = UnpackFloats(type.data_type, elements, bytes);
     return {values.begin(), values.end()};
   }
   if (type.family == Family::kFloat64) return Widen<double>(bytes);

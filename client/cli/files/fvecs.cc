@@ -16,7 +16,8 @@ int32_t LengthAt(absl::Span<const uint8_t> file, size_t offset) {
 
 }  // namespace
 
-absl::StatusOr<TensorView> ReadFvecs(absl::Span<const uint8_t> file) {
+absl::StatusOr<TensorView> ReadFvecs(absl::Span<const uint8_t> file, const std::string& path,
+                                     OutputFile* scratch) {
   TensorView view;
   view.data_type = DataType::kFloat;
   view.shape = {0, 0};
@@ -37,15 +38,22 @@ absl::StatusOr<TensorView> ReadFvecs(absl::Span<const uint8_t> file) {
                                                    " bytes are no whole number of embeddings ",
                                                    "of length ", length, ", which take ", record));
   }
-  view.shape = {static_cast<int64_t>(file.size() / record), length};
+  const size_t embeddings = file.size() / record;
+  view.shape = {static_cast<int64_t>(embeddings), length};
   for (size_t offset = 0; offset < file.size(); offset += record) {
     if (LengthAt(file, offset) != length) {
       return absl::InvalidArgumentError(
           absl::StrCat("malformed .fvecs: embedding ", offset / record, " has length ",
                        LengthAt(file, offset), ", the first ", length));
     }
-    view.bytes.Append(file.subspan(offset + sizeof(int32_t), bytes));
   }
+  absl::Status made = scratch->CreateNameless(path, embeddings * bytes);
+  if (!made.ok()) return made;
+  for (size_t i = 0; i < embeddings; ++i) {
+    std::memcpy(scratch->bytes().data() + i * bytes, file.data() + i * record + sizeof(int32_t),
+                bytes);
+  }
+  view.bytes = scratch->bytes();
   return view;
 }
 

@@ -6,17 +6,20 @@
 #define QUANTD_CLI_FILES_FVECS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "files/output_file.h"
 #include "quantd/parameters.h"
 
 namespace quantd::cli {
 
-// The embeddings, where they lie: FLOAT of shape [embeddings, length]. Takes 32 bytes an embedding.
-// INVALID_ARGUMENT, naming the embedding, when one has another length than the first, or is cut
-// off.
-absl::StatusOr<TensorView> ReadFvecs(absl::Span<const uint8_t> file);
+// The embeddings: FLOAT of shape [embeddings, length], copied without their lengths into `scratch`,
+// which is made in the folder of `path` and must outlive the view. INVALID_ARGUMENT, naming the
+// embedding, when one has another length than the first, or is cut off.
+absl::StatusOr<TensorView> ReadFvecs(absl::Span<const uint8_t> file, const std::string& path,
+                                     OutputFile* scratch);
 
 }  // namespace quantd::cli
 

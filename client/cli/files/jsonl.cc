@@ -101,7 +101,7 @@ absl::StatusOr<TensorView> ReadJsonl(absl::Span<const uint8_t> file, const std::
     return absl::OkStatus();
   });
   if (!status.ok()) return status;
-  view.bytes = ByteChunks(ByteChunks::Chunk(scratch->bytes().data(), bytes));
+  view.bytes = absl::Span<const uint8_t>(scratch->bytes().data(), bytes);
   return view;
 }
 

@@ -86,7 +86,7 @@ absl::StatusOr<Source> Source::As(const TensorFile& file, const StoredTensor& te
 
 TensorView Source::Outline() const {
   const uint64_t size = rounded_from_float64() ? byte_size() / 2 : byte_size();
-  return {type_, stored_.shape, ByteChunks(mapped_->bytes().subspan(stored_.offset, size))};
+  return {type_, stored_.shape, mapped_->bytes().subspan(stored_.offset, size)};
 }
 
 absl::StatusOr<TensorView> Source::View(const std::string& path, OutputFile* scratch) const {
@@ -95,7 +95,7 @@ absl::StatusOr<TensorView> Source::View(const std::string& path, OutputFile* scr
   absl::Status made = scratch->CreateNameless(path, view.bytes.size());
   if (!made.ok()) return made;
   Convert(stored_, mapped_->bytes().data() + stored_.offset, scratch->bytes().data());
-  view.bytes = ByteChunks(scratch->bytes());
+  view.bytes = scratch->bytes();
   return view;
 }
 

@@ -25,7 +25,7 @@ absl::StatusOr<TensorView> ToTensor(const quantd_tensor& tensor, absl::string_vi
   if (!shape.ok()) return shape.status();
   absl::StatusOr<absl::Span<uint8_t>> bytes = BytesAt(tensor.data, tensor.size, field);
   if (!bytes.ok()) return bytes.status();
-  return TensorView{static_cast<DataType>(tensor.data_type), *std::move(shape), ByteChunks(*bytes)};
+  return TensorView{static_cast<DataType>(tensor.data_type), *std::move(shape), *bytes};
 }
 
 // The value of an enumeration in the header that has `count` of them, 0 included.
@@ -59,7 +59,7 @@ absl::Status ReadCommon(const quantd_parameters& from, Parameters& to) {
   // says why.
   const absl::StatusOr<int64_t> elements = ElementCount(to.x.shape, "x");
   if (elements.ok() && FindDataType(from.x_type) != nullptr) {
-    to.x.bytes.Append({nullptr, ByteSize(to.x.data_type, *elements)});
+    to.x.bytes = {nullptr, ByteSize(to.x.data_type, *elements)};
   }
   to.output_type = static_cast<DataType>(from.output_type);
   if (absl::Status status = CheckChoice(from.has_axis, 2, "has_axis"); !status.ok()) return status;

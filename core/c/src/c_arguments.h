@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "quantd/bytes.h"
 #include "quantd/core.h"
 #include "quantd/field_error.h"
 #include "quantd/parameters.h"

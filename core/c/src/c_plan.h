@@ -2,14 +2,18 @@
 #ifndef QUANTD_CORE_C_C_PLAN_H_
 #define QUANTD_CORE_C_C_PLAN_H_
 
+#include <cstdint>
 #include <variant>
+#include <vector>
 
 #include "quantd/core.h"
 #include "quantd/plan.h"
 
 struct quantd_plan {
-  // In the order of the operations' numbers, from 1. Nothing in it lies in the caller's memory.
+  // In the order of the operations' numbers, from 1.
   std::variant<quantd::QuantizePlan, quantd::DequantizePlan, quantd::DynamicQuantizePlan> plan;
+  // What its views are of, so that nothing in it lies in the caller's memory.
+  std::vector<uint8_t> scales, zero_points;
 
   int32_t operation() const { return static_cast<int32_t>(plan.index()) + 1; }
   const quantd::PlanBase& base() const {

@@ -1,7 +1,6 @@
 // quantd_plan_create, _describe and _free, and what the library says about itself.
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -16,12 +15,18 @@
 namespace quantd::c {
 namespace {
 
-// Scales of FLOAT are used where they lie: here, in a copy that the plan owns.
-void OwnScales(const quantd_tensor& given, FloatColumn& scales) {
-  if (static_cast<const void*>(scales.data()) != given.data) return;
-  std::shared_ptr<float[]> copy = std::make_shared_for_overwrite<float[]>(scales.size());
-  std::copy(scales.begin(), scales.end(), copy.get());
-  scales = FloatColumn(std::move(copy), scales.size());
+// A plan of scales that are given, with copies of them. (A vector's bytes stay where they are when
+// it is moved.)
+template <typename Plan>
+quantd_plan Owning(Plan plan) {
+  const auto own = [](ScaleOperand& operand) {
+    std::vector<uint8_t> copy(operand.bytes.begin(), operand.bytes.end());
+    operand.bytes = copy;
+    return copy;
+  };
+  std::vector<uint8_t> scales = own(plan.scales);
+  std::vector<uint8_t> zero_points = own(plan.zero_points);
+  return {std::move(plan), std::move(scales), std::move(zero_points)};
 }
 
 absl::StatusOr<quantd_plan> MakePlan(const quantd_parameters& parameters) {
@@ -31,24 +36,21 @@ absl::StatusOr<quantd_plan> MakePlan(const quantd_parameters& parameters) {
       if (!read.ok()) return read.status();
       absl::StatusOr<QuantizePlan> plan = PlanQuantize(*read);
       if (!plan.ok()) return plan.status();
-      OwnScales(*parameters.scale, plan->scales);
-      OwnScales(*parameters.scale, plan->dequantize_scales);
-      return quantd_plan{*std::move(plan)};
+      return Owning(*std::move(plan));
     }
     case QUANTD_DEQUANTIZE: {
       absl::StatusOr<DequantizeParameters> read = ToDequantize(parameters);
       if (!read.ok()) return read.status();
       absl::StatusOr<DequantizePlan> plan = PlanDequantize(*read);
       if (!plan.ok()) return plan.status();
-      OwnScales(*parameters.scale, plan->scales);
-      return quantd_plan{*std::move(plan)};
+      return Owning(*std::move(plan));
     }
     case QUANTD_DYNAMIC_QUANTIZE: {
       absl::StatusOr<DynamicQuantizeParameters> read = ToDynamicQuantize(parameters);
       if (!read.ok()) return read.status();
       absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(*read);
       if (!plan.ok()) return plan.status();
-      return quantd_plan{*std::move(plan)};
+      return quantd_plan{*std::move(plan), {}, {}};
     }
     default:
       return FieldError("operation", absl::StrCat("operation is ", parameters.operation,

@@ -60,7 +60,7 @@ absl::Status CheckCall(const quantd_plan& plan, const quantd_call& call) {
 
 absl::Status Execute(const quantd_plan& plan, const quantd_call& call, const Places& places,
                      QuantizationError* error) {
-  const ByteChunks x(places[0].bytes);
+  const absl::Span<const uint8_t> x = places[0].bytes;
   const absl::Span<uint8_t> y = places[1].bytes;
   const Executor& pool = PoolOf(call.threads);
   const auto interrupted = [flag = call.cancelled] { return IsSet(flag); };

@@ -3,6 +3,8 @@
 #ifndef QUANTD_DEQUANTIZE_H_
 #define QUANTD_DEQUANTIZE_H_
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -15,8 +17,15 @@ namespace quantd {
 absl::StatusOr<DequantizePlan> PlanDequantize(const DequantizeParameters& parameters);
 
 // As Quantize.
-absl::Status Dequantize(const DequantizePlan& plan, const ByteChunks& x, const Executor& executor,
-                        Interrupted interrupted, absl::Span<uint8_t> y);
+absl::Status Dequantize(const DequantizePlan& plan, absl::Span<const uint8_t> x,
+                        const Executor& executor, Interrupted interrupted, absl::Span<uint8_t> y);
+
+// The same for elements [begin, end) alone, for a caller without room for all of y. x is whole.
+// REQUIRES: begin is a multiple of 64, begin <= end <= plan.elements, y has the bytes of those
+// elements.
+absl::Status DequantizeElements(const DequantizePlan& plan, absl::Span<const uint8_t> x,
+                                int64_t begin, int64_t end, const Executor& executor,
+                                Interrupted interrupted, absl::Span<uint8_t> y);
 
 }  // namespace quantd
 

@@ -27,9 +27,12 @@ struct DynamicQuantizeOutput {
 // INVALID_ARGUMENT (field "x") when x holds NaN or an infinity and the plan rejects them, naming
 // the first index, or when a scale underflows to 0 or overflows, naming the scale's index;
 // CANCELLED when `interrupted` said so.
-absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, const ByteChunks& x,
+absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
                              const Executor& executor, Interrupted interrupted,
                              const DynamicQuantizeOutput& output, QuantizationError* error);
+
+// Most bytes that it takes while it runs on so many threads, beside x and the outputs.
+uint64_t ScratchBytes(const DynamicQuantizePlan& plan, int threads);
 
 }  // namespace quantd
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/types/span.h"
 #include "quantd/arithmetic.h"
-#include "quantd/bytes.h"
 #include "quantd/data_type.h"
 #include "quantd/shape.h"
 
@@ -20,7 +20,7 @@ namespace quantd {
 struct TensorView {
   DataType data_type = DataType::kUnspecified;
   Shape shape;
-  ByteChunks bytes;
+  absl::Span<const uint8_t> bytes;
 };
 
 // Which scale belongs to which element. All unset: decided by the scale's shape (one for the

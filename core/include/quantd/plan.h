@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "quantd/arithmetic.h"
 #include "quantd/block_layout.h"
 #include "quantd/column.h"
@@ -28,6 +29,16 @@ struct PlanBase {
   BlockLayout layout;  // the same blocks, merged
 };
 
+// One element for each scale of a request that brings them, packed as in a tensor of the type. Read
+// when the plan is executed, for a part of the tensor at a time: a plan is as small for 2^30 of
+// them as for one.
+struct ScaleOperand {
+  DataType type = DataType::kUnspecified;
+  absl::Span<const uint8_t> bytes;  // of the request; empty: there is none, or all are 0
+
+  bool empty() const { return bytes.empty(); }
+};
+
 // Made by PlanQuantize.
 struct QuantizePlan : PlanBase {
   Quotient quotient = Quotient::kDivide;
@@ -40,20 +51,20 @@ struct QuantizePlan : PlanBase {
   // [-127, 127] for the INT8 of DynamicQuantize.
   int32_t minimum = 0;
   int32_t maximum = 0;
-  FloatColumn scales;  // scale_count, cast to `precision`; neither 0 nor NaN nor infinite
-  FloatColumn dequantize_scales;  // report_error only, when they differ from scales (a cast to
-                                  // `precision` lost bits)
-  // scale_count, or empty when all bytes are 0. FLOAT4: filled whenever has_zero_point (adding 0
-  // turns -0 into +0, and a zero point may be -0 itself). BEFORE_ROUNDING: the INT32 ones as FLOAT.
-  FloatColumn zero_points;
+  // Checked: as FLOAT, and rounded to `precision`, they are neither 0 nor NaN nor infinite.
+  ScaleOperand scales;
+  // Used as FLOAT (INT32 rounds). FLOAT4: there whenever has_zero_point (adding 0 turns -0 into +0,
+  // and a zero point may be -0 itself).
+  ScaleOperand zero_points;
 };
 
 // Made by PlanDequantize.
 struct DequantizePlan : PlanBase {
-  FloatColumn scales;  // scale_count, tensor_scale multiplied in; any value
-  // scale_count, or empty when all bytes are 0. FLOAT4: the codes, 0 to 15 (-0 is one of them). To
-  // be subtracted as float(x) - float(zero_point), but for INT32 x in 64-bit integers.
-  IntegerColumn zero_points;
+  ScaleOperand scales;     // as FLOAT, times tensor_scale; any value
+  float tensor_scale = 1;  // multiplied in when has_tensor_scale (NaN * 1 need not be the same NaN)
+  bool has_tensor_scale = false;
+  // To be subtracted as float(x) - float(zero_point), but for INT32 x in 64-bit integers.
+  ScaleOperand zero_points;
 };
 
 // Made by PlanDynamicQuantize.

@@ -24,8 +24,9 @@ absl::StatusOr<QuantizePlan> PlanQuantize(const QuantizeParameters& parameters);
 // Writes the plan's output_bytes to y. Fails only with CANCELLED, when `interrupted` said so.
 // x is the bytes of the plan's x. `error` may be null; set if the plan says report_error.
 // REQUIRES: x.size() == plan.input_bytes, y.size() == plan.output_bytes; y overlaps no input.
-absl::Status Quantize(const QuantizePlan& plan, const ByteChunks& x, const Executor& executor,
-                      Interrupted interrupted, absl::Span<uint8_t> y, QuantizationError* error);
+absl::Status Quantize(const QuantizePlan& plan, absl::Span<const uint8_t> x,
+                      const Executor& executor, Interrupted interrupted, absl::Span<uint8_t> y,
+                      QuantizationError* error);
 
 }  // namespace quantd
 

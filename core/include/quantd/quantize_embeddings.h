@@ -22,7 +22,7 @@ absl::StatusOr<QuantizeEmbeddingsPlan> PlanQuantizeEmbeddings(
 // and the plan rejects them, naming the first index; CANCELLED when `interrupted` said so; after
 // either y may hold anything. `error` may be null; set if the plan says report_error.
 // REQUIRES: x.size() == plan.input_bytes, y.size() == plan.output_bytes; y overlaps no input.
-absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsPlan& plan, const ByteChunks& x,
+absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsPlan& plan, absl::Span<const uint8_t> x,
                                 const Executor& executor, Interrupted interrupted,
                                 absl::Span<uint8_t> y, QuantizationError* error);
 

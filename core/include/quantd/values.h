@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "quantd/bytes.h"
 #include "quantd/data_type.h"
 
 namespace quantd {
@@ -26,8 +25,9 @@ absl::StatusOr<std::vector<uint8_t>> PackIntegers(DataType type, absl::Span<cons
 
 // The values of packed elements. REQUIRES: a floating-point (or FLOAT8E8M0) type; an integer type;
 // bytes.size() right.
-std::vector<float> UnpackFloats(DataType type, int64_t elements, const ByteChunks& bytes);
-std::vector<int64_t> UnpackIntegers(DataType type, int64_t elements, const ByteChunks& bytes);
+std::vector<float> UnpackFloats(DataType type, int64_t elements, absl::Span<const uint8_t> bytes);
+std::vector<int64_t> UnpackIntegers(DataType type, int64_t elements,
+                                    absl::Span<const uint8_t> bytes);
 
 }  // namespace quantd
 

@@ -56,7 +56,7 @@ void AddRun(const Job& job, const uint8_t* x, int64_t elements, size_t channel, 
 
 // The elements from begin to end, run by run of a channel.
 void CountRuns(Job& job, int64_t begin, int64_t end, Channels& to) {
-  alignas(64) std::array<uint8_t, kTile * 8> buffer;
+  alignas(64) std::array<uint8_t, kTile * 4> buffer;
   TaskWatch watch(job.watch);
   const int64_t inner = job.extents.inner;
   auto channel = static_cast<size_t>(begin / inner % job.extents.channels);
@@ -83,7 +83,7 @@ void CountRuns(Job& job, int64_t begin, int64_t end, Channels& to) {
 
 // The same of one channel and many elements.
 void CountMany(Job& job, int64_t begin, int64_t end, Channels& to) {
-  alignas(64) std::array<uint8_t, kTile * 8> buffer;
+  alignas(64) std::array<uint8_t, kTile * 4> buffer;
   TaskWatch watch(job.watch);
   while (begin < end) {
     const int64_t stop = std::min(end, begin + Tally::kMost);
@@ -125,7 +125,7 @@ class Lines {
     floors_.resize(low_.size());
     bins_.resize(low_.size());
     slots_.resize(low_.size());
-    buffer_.resize(static_cast<size_t>(std::max(kBatch, lanes_)) * 8);
+    buffer_.resize(static_cast<size_t>(std::max(kBatch, lanes_)) * 4);
     most_lines_ = std::clamp<int64_t>(kBatch / lanes_, 1, kMostLines);
     lines_.reserve(static_cast<size_t>(most_lines_));
   }
@@ -157,7 +157,7 @@ class Lines {
     lines_.clear();
     for (int64_t at = row; at < row + rows; at += repeat_) {
       const int64_t size = std::min(repeat_, row + rows - at) * columns_;
-      uint8_t* const buffer = buffer_.data() + static_cast<size_t>((at - row) * columns_) * 8;
+      uint8_t* const buffer = buffer_.data() + static_cast<size_t>((at - row) * columns_) * 4;
       lines_.push_back(
           {job_.reader.Read(Element(at), size, buffer), static_cast<size_t>(size), Element(at)});
     }
@@ -271,7 +271,7 @@ void CountTogether(Job& job, Workers workers, size_t tasks, Channels& channels) 
 void LookForNonFinite(Job& job, Workers workers, uint64_t bytes) {
   const TaskSplit split(job.extents.elements(), bytes, ThreadsOf(workers), kTile);
   ForEachTask(workers, split.tasks(), [&](size_t task) {
-    alignas(64) std::array<uint8_t, kTile * 8> buffer;
+    alignas(64) std::array<uint8_t, kTile * 4> buffer;
     TaskWatch watch(job.watch);
     for (int64_t at = split.begin(task); at < split.end(task); at += kTile) {
       const int64_t size = std::min(kTile, split.end(task) - at);
@@ -289,7 +289,7 @@ absl::Status Outcome(const Job& job, const TensorView& x) {
   if (job.watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
   const int64_t index = job.first_non_finite.index();
   if (index == job.extents.elements()) return absl::OkStatus();
-  std::array<uint8_t, 8> buffer;
+  std::array<uint8_t, 4> buffer;
   float value;
   std::memcpy(&value, FloatReader(x).Read(index, 1, buffer.data()), sizeof(value));
   return FieldError("x", absl::StrCat("x[", index, "] is ", value,

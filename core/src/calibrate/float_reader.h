@@ -1,10 +1,11 @@
-// Neighbouring elements of a tensor as floats, wherever they lie.
+// Neighbouring elements of a tensor as floats.
 #ifndef QUANTD_SRC_CALIBRATE_FLOAT_READER_H_
 #define QUANTD_SRC_CALIBRATE_FLOAT_READER_H_
 
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "kernels/find_kernel.h"
 #include "quantd/parameters.h"
 
@@ -17,26 +18,17 @@ class FloatReader {
         to_float_(ToFloat(Kernels(), x.data_type)),
         width_(static_cast<size_t>(Info(x.data_type).bits) / 8) {}
 
-  // `size` floats, where they are if they can be used there, else in `buffer`, which has 8 bytes
+  // `size` floats, where they are if they can be used there, else in `buffer`, which has 4 bytes
   // an element.
   const uint8_t* Read(int64_t begin, int64_t size, uint8_t* buffer) const {
-    const size_t offset = static_cast<size_t>(begin) * width_;
-    const size_t bytes = static_cast<size_t>(size) * width_;
-    const uint8_t* from = nullptr;
-    if (bytes_.chunk_count() == 1) {
-      from = bytes_.chunk(0).data() + offset;
-    } else {
-      uint8_t* const gathered = buffer + static_cast<size_t>(size) * sizeof(float);
-      bytes_.CopyTo(offset, {gathered, bytes});
-      from = gathered;
-    }
+    const uint8_t* const from = bytes_.data() + static_cast<size_t>(begin) * width_;
     if (to_float_ == nullptr) return from;
     to_float_(from, static_cast<size_t>(size), buffer);
     return buffer;
   }
 
  private:
-  const ByteChunks& bytes_;
+  const absl::Span<const uint8_t> bytes_;
   const ConvertTile to_float_;
   const size_t width_;
 };

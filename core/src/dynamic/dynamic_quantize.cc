@@ -11,12 +11,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <cstring>
+#include <memory>
 
 #include "dynamic/find_ranges.h"
 #include "dynamic/make_scales.h"
 #include "dynamic/part_split.h"
 #include "linear/quantize_tiles.h"
+#include "pool/parts.h"
 #include "pool/tasks.h"
 #include "pool/watch.h"
 #include "walk/part.h"
@@ -34,22 +36,23 @@ Quotient ChooseQuotient(const DynamicQuantizePlan& plan, Magnitudes scales) {
 // What all parts share.
 struct Job {
   const DynamicQuantizePlan& plan;
-  const ByteChunks& x;
+  absl::Span<const uint8_t> x;
   Interrupted interrupted;
   const DynamicQuantizeOutput& output;
-  DynamicScales& scales;
+  rules::ScaleMaker maker;
 
-  absl::Status Run(const Part& part, Workers workers, ErrorSums* sums) const {
-    std::fill_n(scales.min() + part.first_scale, part.scales, 0.0f);
-    std::fill_n(scales.max() + part.first_scale, part.scales, 0.0f);
-    if (part.elements() > 0) {
-      const absl::Status found =
-          FindRanges(plan, x, part, workers, interrupted, scales.min(), scales.max());
-      if (!found.ok()) return found;
-    }
-    const absl::StatusOr<Magnitudes> made = MakeScales(plan, part, workers, scales, output);
+  absl::Status FindRangesOf(const Part& part, Workers workers, DynamicScales& scales) const {
+    std::fill_n(scales.min(), part.scales, 0.0f);
+    std::fill_n(scales.max(), part.scales, 0.0f);
+    if (part.elements() == 0) return absl::OkStatus();
+    return FindRanges(plan, plan.layout, x, part, workers, interrupted, scales.min(), scales.max());
+  }
+
+  // The ranges are there.
+  absl::Status Quantize(const Part& part, Workers workers, DynamicScales& scales,
+                        ErrorSums* sums) const {
+    const absl::StatusOr<Magnitudes> made = MakeScales(plan, maker, part, workers, scales, output);
     if (!made.ok()) return made.status();
-    const float* scale = scales.scale() + part.first_scale;
     const QuantizeWork work{
         .input_type = plan.input_type,
         .output_type = plan.output_type,
@@ -58,63 +61,116 @@ struct Job {
         .layout = &plan.layout,
         .quotient = ChooseQuotient(plan, *made),
         .order = ZeroPointOrder::kAfterRounding,
-        .scale = scale,
-        .dequantize_scale = scale,
-        .zero_point = plan.has_zero_point ? scales.zero_point() + part.first_scale : nullptr,
+        .scale = scales.scale(),
+        .dequantize_scale = scales.scale(),
+        .zero_point = plan.has_zero_point ? scales.zero_point() : nullptr,
         .minimum = plan.minimum,
         .maximum = plan.maximum,
         .saturate = plan.saturate,
     };
     return QuantizeTiles(work, x, workers, interrupted, output.y, sums);
   }
+
+  absl::Status Run(const Part& part, Workers workers, DynamicScales& scales,
+                   ErrorSums* sums) const {
+    const absl::Status found = FindRangesOf(part, workers, scales);
+    return found.ok() ? Quantize(part, workers, scales, sums) : found;
+  }
+
+  // The scale that NVFP4's other scales are relative to.
+  absl::Status SetTensorScale(const rules::Range& tensor) {
+    const rules::ScaleFault fault = maker.SetTensorScale(tensor);
+    if (fault != rules::ScaleFault::kNone) return maker.Error(-1, tensor, fault);
+    const float tensor_scale = maker.tensor_scale();
+    std::memcpy(output.tensor_scale.data(), &tensor_scale, sizeof(tensor_scale));
+    return absl::OkStatus();
+  }
 };
 
-absl::Status RunParts(const Job& job, const PartSplit& split, const Executor& executor,
-                      ErrorSums* sums) {
-  // As many tasks as others have, of a MiB at most.
-  const size_t most = static_cast<size_t>(executor.threads()) * TaskSplit::kTasksPerThread;
-  const size_t per_task = std::clamp<size_t>(split.parts() / most, 1, 4);
-  const size_t tasks = (split.parts() + per_task - 1) / per_task;
-  // Of each part: they are added in the same order, however many threads there are.
-  std::vector<ErrorSums> sums_of(sums == nullptr ? 0 : split.parts());
-  std::vector<absl::Status> statuses(tasks);
-  executor.ParallelFor(tasks, [&](size_t task) {
-    const size_t end = std::min(split.parts(), (task + 1) * per_task);
-    for (size_t part = task * per_task; part < end && statuses[task].ok(); ++part) {
-      statuses[task] =
-          job.Run(split.part(part), nullptr, sums == nullptr ? nullptr : &sums_of[part]);
+absl::Status QuantizeWhole(Job& job, const PartSplit& split, const Executor& executor,
+                           ErrorSums* sums) {
+  const Part all = split.all();
+  DynamicScales scales(all.scales);
+  absl::Status status = job.FindRangesOf(all, &executor, scales);
+  if (status.ok() && job.plan.has_tensor_scale) {
+    rules::Range tensor;
+    for (size_t i = 0; i < all.scales; ++i) {
+      tensor.Include(scales.min()[i]);
+      tensor.Include(scales.max()[i]);
     }
-  });
-  for (const absl::Status& status : statuses) {
-    if (!status.ok()) return status;
+    status = job.SetTensorScale(tensor);
   }
-  for (const ErrorSums& part : sums_of) sums->Add(part);
-  return absl::OkStatus();
+  return status.ok() ? job.Quantize(all, &executor, scales, sums) : status;
+}
+
+// The range of all elements. INVALID_ARGUMENT as FindRanges.
+absl::StatusOr<rules::Range> RangeOfAll(const Job& job, const Executor& executor) {
+  BlockLayout one;
+  one.dimensions.push_back({job.plan.elements, job.plan.elements, 1});
+  one.scale_count = 1;
+  float min = 0;
+  float max = 0;
+  const absl::Status found = FindRanges(job.plan, one, job.x, {0, job.plan.elements, 0, 1},
+                                        &executor, job.interrupted, &min, &max);
+  if (!found.ok()) return found;
+  rules::Range range;
+  range.Include(min);
+  range.Include(max);
+  return range;
+}
+
+absl::Status QuantizeParts(Job& job, const PartSplit& split, const Executor& executor,
+                           ErrorSums* sums) {
+  if (job.plan.has_tensor_scale) {
+    const absl::StatusOr<rules::Range> tensor = RangeOfAll(job, executor);
+    if (!tensor.ok()) return tensor.status();
+    const absl::Status set = job.SetTensorScale(*tensor);
+    if (!set.ok()) return set;
+  }
+  // Parts that the cache does not hold have all threads, one after the other.
+  const Workers within = split.in_cache() ? nullptr : &executor;
+  absl::Status status = RunParts(split.parts(), split.in_cache() ? &executor : nullptr, sums, [&] {
+    return [&, scales = std::make_unique<DynamicScales>(split.most_scales())](
+               size_t part, ErrorSums* part_sums) {
+      return job.Run(split.part(part), within, *scales, part_sums);
+    };
+  });
+  if (!absl::IsInvalidArgument(status)) return status;
+  // One part's error. Which one is the first? Elements come before scales.
+  const absl::StatusOr<rules::Range> finite = RangeOfAll(job, executor);
+  if (!finite.ok()) return finite.status();
+  DynamicScales scales(split.most_scales());
+  for (size_t part = 0; part < split.parts(); ++part) {
+    absl::Status one = job.Run(split.part(part), &executor, scales, nullptr);
+    if (!one.ok()) return one;
+  }
+  return status;
 }
 
 }  // namespace
 
-absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, const ByteChunks& x,
+absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
                              const Executor& executor, Interrupted interrupted,
                              const DynamicQuantizeOutput& output, QuantizationError* error) {
-  DynamicScales scales(static_cast<size_t>(plan.layout.scale_count));
   // What one part is told is known to all that come after it.
   Watch watch(interrupted);
   const auto stopped = [&watch] { return watch.Stopped(); };
-  const Job job{plan, x, stopped, output, scales};
+  Job job{plan, x, stopped, output, MakerOf(plan)};
   const bool report = plan.report_error && error != nullptr;
   ErrorSums sums;
   const PartSplit split(plan);
-  absl::Status status;
-  if (split.parts() > 1) {
-    status = RunParts(job, split, executor, report ? &sums : nullptr);
-  }
-  if (split.parts() == 1 || absl::IsInvalidArgument(status)) {
-    // Which error is the first is found in all elements.
-    status = job.Run(split.all(), &executor, report ? &sums : nullptr);
-  }
+  const auto run = split.parts() == 1 ? QuantizeWhole : QuantizeParts;
+  const absl::Status status = run(job, split, executor, report ? &sums : nullptr);
   if (status.ok() && report) *error = sums.Finish();
   return status;
+}
+
+uint64_t ScratchBytes(const DynamicQuantizePlan& plan, int threads) {
+  // For each scale of a part: two floats, two more of its reciprocal.
+  constexpr uint64_t kScale = 4 * sizeof(float);
+  const PartSplit split(plan);
+  const auto at_once = static_cast<uint64_t>(split.in_cache() ? threads : 1);
+  return split.most_scales() * kScale * at_once + MostOwnRanges(plan);
 }
 
 }  // namespace quantd

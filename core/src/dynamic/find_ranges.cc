@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "kernels/find_kernel.h"
+#include "linear/windows.h"
 #include "pool/first.h"
 #include "pool/tasks.h"
 #include "pool/watch.h"
 #include "rules/scale_rules.h"
 #include "walk/block_walk.h"
-#include "walk/cursor.h"
 #include "walk/scale_cursor.h"
 
 namespace quantd {
@@ -21,7 +21,7 @@ namespace {
 
 // What all tasks share.
 struct Loop {
-  const ByteChunks& x;
+  const uint8_t* x;
   BlockWalk walk;
   RangeKernel range;
   ConvertTile to_float;
@@ -118,25 +118,22 @@ class LongRows {
 template <typename Rows>
 void RangeOfElements(const Loop& loop, int64_t begin, int64_t end, Watch& watch, First& first,
                      Rows& rows) {
-  alignas(64) std::array<uint8_t, Cursor::kBufferBytes> gathered;
-  alignas(64) std::array<uint8_t, Cursor::kTile * 4> floats;
-  const int64_t most = loop.to_float != nullptr ? Cursor::kTile : TaskWatch::kPeriod / 4;
-  Cursor cursor(loop.x, loop.input_bits);
-  cursor.Seek(begin);
+  alignas(64) std::array<uint8_t, kTile * 4> floats;
+  const int64_t most = loop.to_float != nullptr ? kTile : kLongWindow;
   TaskWatch task_watch(watch);
-  while (cursor.element() < end) {
-    const Cursor::Window window = cursor.Next(end, most, gathered.data());
-    if (task_watch.StoppedBefore(window.elements * 4) || window.begin > first.index()) return;
-    const uint8_t* x = window.data;
+  for (int64_t at = begin, elements = 0; at < end; at += elements) {
+    elements = std::min(end - at, most);
+    if (task_watch.StoppedBefore(elements * 4) || at > first.index()) return;
+    const uint8_t* x = loop.x + at * loop.input_bits / 8;
     if (loop.to_float != nullptr) {
-      loop.to_float(window.data, static_cast<size_t>(window.elements), floats.data());
+      loop.to_float(x, static_cast<size_t>(elements), floats.data());
       x = floats.data();
     }
-    const bool go_on = rows.ForEach(window.elements, [&](int64_t offset, RangeTile& tile) {
+    const bool go_on = rows.ForEach(elements, [&](int64_t offset, RangeTile& tile) {
       tile.x = x + offset * 4;
       if (!loop.range(tile) || !loop.rejects) return true;
       const size_t found = loop.find_non_finite(tile.x, tile.size);
-      first.Found(window.begin + offset + static_cast<int64_t>(found));
+      first.Found(at + offset + static_cast<int64_t>(found));
       return false;
     });
     if (!go_on) return;
@@ -156,33 +153,36 @@ void RangeOfTask(const Loop& loop, int64_t begin, int64_t end, Watch& watch, Fir
 }
 
 // Up to here every task has ranges of its own: 8 KiB stay in L1 beside the elements.
-constexpr int64_t kFewScales = 1024;
+constexpr size_t kFewScales = 1024;
 
 constexpr uint64_t kMostCounted = 256 << 20;
 
 float ElementAt(const Loop& loop, int64_t index) {
-  const auto bytes = static_cast<size_t>(loop.input_bits) / 8;
-  std::array<uint8_t, 4> element{};
+  const uint8_t* const element = loop.x + index * loop.input_bits / 8;
   std::array<uint8_t, 4> wide{};
-  loop.x.CopyTo(static_cast<size_t>(index) * bytes, absl::MakeSpan(element.data(), bytes));
   if (loop.to_float != nullptr) {
-    loop.to_float(element.data(), 1, wide.data());
+    loop.to_float(element, 1, wide.data());
   } else {
-    wide = element;
+    std::copy_n(element, wide.size(), wide.data());
   }
   return std::bit_cast<float>(wide);
 }
 
 }  // namespace
 
-absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x, const Part& part,
-                        Workers workers, Interrupted interrupted, float* min, float* max) {
+uint64_t MostOwnRanges(const DynamicQuantizePlan& plan) {
+  return std::min(plan.input_bytes, kMostCounted) / 4;
+}
+
+absl::Status FindRanges(const DynamicQuantizePlan& plan, const BlockLayout& layout,
+                        absl::Span<const uint8_t> x, const Part& part, Workers workers,
+                        Interrupted interrupted, float* min, float* max) {
   const KernelTable& kernels = Kernels();
-  const BlockWalk walk(plan.layout);
+  const BlockWalk walk(layout, static_cast<int64_t>(part.first_scale));
   const ScaleMode mode =
       walk.block() == 1 || WideRow::Fits(walk) ? ScaleMode::kPerElement : ScaleMode::kRuns;
   const Loop loop{
-      .x = x,
+      .x = x.data(),
       .walk = walk,
       .range = FindRange(kernels, plan.non_finite, mode),
       .to_float = ToFloat(kernels, plan.input_type),
@@ -191,28 +191,27 @@ absl::Status FindRanges(const DynamicQuantizePlan& plan, const ByteChunks& x, co
       .rejects = plan.non_finite == NonFinite::kReject,
   };
 
-  const int64_t scale_count = plan.layout.scale_count;
-  const int64_t alone = ElementsWithoutSharedScales(plan.layout);
-  const bool own_ranges = scale_count <= kFewScales || alone == plan.elements;
+  const int64_t alone = ElementsWithoutSharedScales(layout);
+  const bool own_ranges = part.scales <= kFewScales || alone >= part.elements();
   size_t most_tasks = SIZE_MAX;
   if (own_ranges) {
     most_tasks = static_cast<size_t>(ThreadsOf(workers)) * TaskSplit::kTasksPerThread;
-    if (scale_count > kFewScales) {
+    if (part.scales > kFewScales) {
       // They may take a quarter of the input's bytes, and 64 MiB.
       const uint64_t bytes = std::min(plan.input_bytes, kMostCounted);
-      const uint64_t fit = bytes / 32 / static_cast<uint64_t>(scale_count);
+      const uint64_t fit = bytes / 32 / part.scales;
       most_tasks = std::clamp<uint64_t>(fit, 1, most_tasks);
     }
   }
   const TaskSplit split(part.elements(), plan.input_bytes, ThreadsOf(workers),
-                        own_ranges ? Cursor::kGroup : alone, most_tasks);
+                        own_ranges ? kGroup : alone, most_tasks);
 
   Watch watch(interrupted);
   First first(plan.elements);
   if (split.tasks() == 1) {
     RangeOfTask(loop, part.begin, part.end, watch, first, {min, max});
   } else if (own_ranges) {
-    const auto count = static_cast<size_t>(scale_count);
+    const size_t count = part.scales;
     std::vector<float> own(2 * count * split.tasks(), 0.0f);
     ForEachTask(workers, split.tasks(), [&](size_t task) {
       float* task_min = own.data() + 2 * count * task;

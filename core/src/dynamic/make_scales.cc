@@ -61,20 +61,20 @@ class Maker {
         const DynamicQuantizeOutput& output)
       : plan_(plan), maker_(maker), output_(output), kernels_(Kernels()) {}
 
-  // Makes scales [begin, begin + size) in place of their ranges. Returns their magnitudes; where
-  // one under- or overflows, the ranges are left.
-  Magnitudes Make(DynamicScales& scales, size_t begin, size_t size) const {
+  // Makes entries [begin, begin + size) in place of their ranges; the first of them is that of
+  // scale `number`. Returns their magnitudes; where one under- or overflows, the ranges are left.
+  Magnitudes Make(DynamicScales& scales, size_t begin, size_t size, size_t number) const {
     float* min = scales.min() + begin;
     float* max = scales.max() + begin;
     Floats scale;
-    Scales(min, max, size, output_.scale.data() + begin * scale_bits_ / 8, scale.data());
+    Scales(min, max, size, output_.scale.data() + number * scale_bits_ / 8, scale.data());
     const Magnitudes made = kernels_.magnitudes(scale.data(), size);
     if (!IsDivisor(made)) return made;
     if (plan_.has_zero_point) {
       float* zero_point = scales.zero_point() + begin;
       kernels_.range_zero_points(min, max, scale.data(), size, static_cast<float>(plan_.minimum),
                                  static_cast<float>(plan_.maximum), zero_point);
-      StoreZeroPoints(zero_point, begin, size);
+      StoreZeroPoints(zero_point, number, size);
     }
     std::copy_n(scale.data(), size, scales.scale() + begin);
     return made;
@@ -165,34 +165,27 @@ size_t FirstFault(const rules::ScaleMaker& maker, DynamicScales& scales, size_t 
 
 }  // namespace
 
-absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan, const Part& part,
+rules::ScaleMaker MakerOf(const DynamicQuantizePlan& plan) {
+  return rules::ScaleMaker({.scale_rule = plan.rule,
+                            .scale_type = plan.scale_type,
+                            .output_type = plan.output_type,
+                            .minimum = plan.minimum,
+                            .maximum = plan.maximum});
+}
+
+absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan,
+                                      const rules::ScaleMaker& maker, const Part& part,
                                       Workers workers, DynamicScales& scales,
                                       const DynamicQuantizeOutput& output) {
-  rules::ScaleMaker maker({.scale_rule = plan.rule,
-                           .scale_type = plan.scale_type,
-                           .output_type = plan.output_type,
-                           .minimum = plan.minimum,
-                           .maximum = plan.maximum});
-  if (plan.has_tensor_scale) {
-    rules::Range tensor;
-    for (size_t i = 0; i < scales.size; ++i) {
-      tensor.Include(scales.min()[i]);
-      tensor.Include(scales.max()[i]);
-    }
-    const rules::ScaleFault fault = maker.SetTensorScale(tensor);
-    if (fault != rules::ScaleFault::kNone) return maker.Error(-1, tensor, fault);
-    const float tensor_scale = maker.tensor_scale();
-    std::memcpy(output.tensor_scale.data(), &tensor_scale, sizeof(tensor_scale));
-  }
   const Maker tiles(plan, maker, output);
   const size_t tasks = (part.scales + kScalesPerTask - 1) / kScalesPerTask;
   std::vector<Magnitudes> magnitudes(tasks);
-  std::atomic<size_t> first_fault{scales.size};
+  std::atomic<size_t> first_fault{part.scales};
   ForEachTask(workers, tasks, [&](size_t task) {
-    const size_t end = part.first_scale + std::min(part.scales, (task + 1) * kScalesPerTask);
-    for (size_t begin = part.first_scale + task * kScalesPerTask; begin < end; begin += kTile) {
+    const size_t end = std::min(part.scales, (task + 1) * kScalesPerTask);
+    for (size_t begin = task * kScalesPerTask; begin < end; begin += kTile) {
       const size_t size = std::min(kTile, end - begin);
-      const Magnitudes made = tiles.Make(scales, begin, size);
+      const Magnitudes made = tiles.Make(scales, begin, size, part.first_scale + begin);
       if (!IsDivisor(made)) {
         const size_t fault = FirstFault(maker, scales, begin, size);
         size_t first = first_fault.load();
@@ -203,10 +196,11 @@ absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan, const Par
       magnitudes[task].Include(made);
     }
   });
-  const size_t index = first_fault.load();
-  if (index < scales.size) {
-    const rules::Range range = scales.range(index);
-    return maker.Error(static_cast<int64_t>(index), range, maker.Make(range).fault);
+  const size_t fault = first_fault.load();
+  if (fault < part.scales) {
+    const rules::Range range = scales.range(fault);
+    return maker.Error(static_cast<int64_t>(part.first_scale + fault), range,
+                       maker.Make(range).fault);
   }
   Magnitudes all;
   for (const Magnitudes& some : magnitudes) all.Include(some);

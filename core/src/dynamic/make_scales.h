@@ -16,8 +16,10 @@
 
 namespace quantd {
 
-// Two entries a scale: first its range, then what is made of it. Set by who fills a part.
+// Two entries for each scale of a part: first its range, then what is made of it. Entry i is of the
+// part's scale i.
 struct DynamicScales {
+  // Room for a part with so many.
   explicit DynamicScales(size_t count) : size(count), values(2 * count) {}
 
   float* min() { return values.data(); }
@@ -36,11 +38,14 @@ struct DynamicScales {
   Scratch<float, 16> values;
 };
 
-// As rules::ScaleMaker has it, in loops over many scales: those of a part, and their entries of
-// `output`. Returns the scales' magnitudes. REQUIRES: the part is all, or has no tensor scale and
-// begins at a multiple of 4 scales. INVALID_ARGUMENT (field "x") naming the first scale that
-// underflows or overflows.
-absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan, const Part& part,
+// What makes the scales of a plan.
+rules::ScaleMaker MakerOf(const DynamicQuantizePlan& plan);
+
+// As `maker` has it, in loops over many scales: those of a part, and their entries of `output`.
+// Returns the scales' magnitudes. REQUIRES: the part begins at a multiple of 4 scales.
+// INVALID_ARGUMENT (field "x") naming the first scale that underflows or overflows.
+absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan,
+                                      const rules::ScaleMaker& maker, const Part& part,
                                       Workers workers, DynamicScales& scales,
                                       const DynamicQuantizeOutput& output);
 

@@ -1,4 +1,5 @@
-// Cuts a tensor into parts that the second-level cache holds from their ranges to their codes.
+// Cuts a tensor into parts that the second-level cache holds from their ranges to their codes, or
+// whose scales take little memory.
 #ifndef QUANTD_SRC_DYNAMIC_PART_SPLIT_H_
 #define QUANTD_SRC_DYNAMIC_PART_SPLIT_H_
 
@@ -7,8 +8,8 @@
 #include <cstdint>
 #include <numeric>
 
+#include "linear/windows.h"
 #include "quantd/plan.h"
-#include "walk/cursor.h"
 #include "walk/part.h"
 
 namespace quantd {
@@ -17,16 +18,22 @@ namespace quantd {
 class PartSplit {
  public:
   explicit PartSplit(const DynamicQuantizePlan& plan) : plan_(plan) {
-    // NVFP4's second scale needs the range of all.
-    if (plan.elements == 0 || plan.has_tensor_scale) return;
+    if (plan.elements == 0) return;
+    const int64_t scale_count = plan.layout.scale_count;
+    // NVFP4's second scale needs the range of all, which is found with the others' while they are
+    // few.
+    if (plan.has_tensor_scale && scale_count <= kFewScales) return;
     const int64_t alone = ElementsWithoutSharedScales(plan.layout);
     const int64_t scales = plan.layout.dimensions[0].scale_stride;
-    const int64_t step = std::lcm(Cursor::kGroup / std::gcd(alone, Cursor::kGroup),
-                                  kScaleGroup / std::gcd(scales, kScaleGroup));
-    if (alone > kElements / step) return;
-    const int64_t count = kElements / (alone * step) * step;
-    elements_ = count * alone;
-    scales_ = static_cast<size_t>(count * scales);
+    const int64_t step =
+        std::lcm(kGroup / std::gcd(alone, kGroup), kScaleGroup / std::gcd(scales, kScaleGroup));
+    if (alone > plan.elements / step) return;
+    in_cache_ = alone <= kElements / step;
+    if (!in_cache_ && scale_count <= kManyScales) return;
+    const int64_t count = in_cache_ ? kElements / (alone * step)
+                                    : std::max<int64_t>(kManyScales / (scales * step), 1);
+    elements_ = count * step * alone;
+    scales_ = static_cast<size_t>(count * step * scales);
     parts_ = static_cast<size_t>((plan.elements - 1) / elements_ + 1);
   }
 
@@ -39,6 +46,10 @@ class PartSplit {
     return {begin, std::min(begin + elements_, plan_.elements), first,
             std::min(scales_, all().scales - first)};
   }
+  // Whether the cache holds a part. If not, parts are there to bound the memory of their scales.
+  bool in_cache() const { return in_cache_; }
+  // That a part has.
+  size_t most_scales() const { return parts_ == 1 ? all().scales : scales_; }
 
  private:
   // Of a part at most: 256 KiB of FLOAT. Against passes over all, UINT8 in blocks of 32 at 256 MiB
@@ -46,11 +57,14 @@ class PartSplit {
   // not three). Parts of 64 KiB are slower, of 128 or 512 no faster.
   static constexpr int64_t kElements = 64 * 1024;
   static constexpr int64_t kScaleGroup = 4;  // of 2 bits in a byte
+  static constexpr int64_t kFewScales = 64 * 1024;
+  static constexpr int64_t kManyScales = 4 << 20;  // 32 MiB of ranges
 
   const DynamicQuantizePlan& plan_;
   size_t parts_ = 1;
   int64_t elements_ = 0;
   size_t scales_ = 0;
+  bool in_cache_ = false;
 };
 
 }  // namespace quantd

@@ -2,7 +2,6 @@
 #include "quantd/quantize_embeddings.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -83,16 +82,16 @@ void AddErrors(const QuantizeEmbeddingsPlan& plan, int64_t begin, const uint8_t*
 // What all tasks share.
 struct Job {
   const QuantizeEmbeddingsPlan& plan;
-  const ByteChunks& x;
+  absl::Span<const uint8_t> x;
   uint8_t* y;
   const KernelTable& kernels;
   EmbedKernel embed;
   EmbedTile tile;  // what all tiles have in common
   bool rejects;
 
-  // Rows of FLOAT in one piece, of whose length nothing needs to be known.
+  // Rows of FLOAT of whose length nothing needs to be known.
   bool InPlace() const {
-    return plan.input_type == DataType::kFloat && x.chunk_count() == 1 && !plan.normalize &&
+    return plan.input_type == DataType::kFloat && !plan.normalize &&
            plan.recipe != EmbeddingRecipe::kDirection && !plan.report_error;
   }
 };
@@ -171,7 +170,7 @@ void EmbedInPlace(const Job& job, int64_t begin, int64_t end, Watch& watch, Firs
     EmbedTile tile = job.tile;
     tile.rows = static_cast<size_t>(rows);
     tile.size = static_cast<size_t>(plan.dimensions);
-    tile.x = job.x.chunk(0).data() + row * plan.width * 4;
+    tile.x = job.x.data() + row * plan.width * 4;
     tile.y = job.y + row * plan.row_bytes;
     tile.low = At(plan.lows, 0);
     tile.step = At(plan.steps, 0);
@@ -194,18 +193,13 @@ constexpr int64_t kLongRow = TaskWatch::kPeriod;
 // Tasks of an error report, however many threads there are: the order of its sums.
 constexpr int kThreadsOfReports = 64;
 
-float ValueAt(const QuantizeEmbeddingsPlan& plan, const ByteChunks& x, int64_t index) {
-  const size_t width = static_cast<size_t>(Info(plan.input_type).bits / 8);
-  std::array<uint8_t, 4> bytes = {};
-  x.CopyTo(static_cast<size_t>(index) * width, absl::MakeSpan(bytes.data(), width));
-  uint32_t code;
-  std::memcpy(&code, bytes.data(), sizeof(code));
-  return DecodeFloat(plan.input_type, code);
+float ValueAt(const QuantizeEmbeddingsPlan& plan, absl::Span<const uint8_t> x, int64_t index) {
+  return DecodeFloat(plan.input_type, LoadCode(plan.input_type, x.data(), index));
 }
 
 }  // namespace
 
-absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsPlan& plan, const ByteChunks& x,
+absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsPlan& plan, absl::Span<const uint8_t> x,
                                 const Executor& executor, Interrupted interrupted,
                                 absl::Span<uint8_t> y, QuantizationError* error) {
   const KernelTable& kernels = Kernels();

@@ -6,7 +6,7 @@
 
 namespace quantd {
 
-Vectors::Vectors(const QuantizeEmbeddingsPlan& plan, const ByteChunks& x)
+Vectors::Vectors(const QuantizeEmbeddingsPlan& plan, absl::Span<const uint8_t> x)
     : plan_(plan), kernels_(Kernels()), x_(x), to_float_(ToFloat(kernels_, plan.input_type)) {}
 
 const uint8_t* Vectors::Given(int64_t begin, size_t size) {
@@ -16,16 +16,7 @@ const uint8_t* Vectors::Given(int64_t begin, size_t size) {
   given_begin_ = first;
   given_size_ = size;
   const size_t width = static_cast<size_t>(Info(plan_.input_type).bits / 8);
-  const uint8_t* piece = nullptr;
-  const size_t offset = static_cast<size_t>(first) * width;
-  const size_t chunk = x_.FindChunk(offset);
-  const size_t begin_in_chunk = offset - x_.chunk_begin(chunk);
-  if (begin_in_chunk + size * width <= x_.chunk(chunk).size()) {
-    piece = x_.chunk(chunk).data() + begin_in_chunk;
-  } else {
-    x_.CopyTo(offset, absl::MakeSpan(gathered_.data(), size * width));
-    piece = gathered_.data();
-  }
+  const uint8_t* piece = x_.data() + static_cast<size_t>(first) * width;
   if (to_float_ != nullptr) {
     to_float_(piece, size, floats_.data());
     piece = floats_.data();

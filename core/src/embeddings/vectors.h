@@ -1,4 +1,4 @@
-// The values of embeddings as FLOAT, wherever and as whatever they lie.
+// The values of embeddings as FLOAT, whatever their type.
 #ifndef QUANTD_SRC_EMBEDDINGS_VECTORS_H_
 #define QUANTD_SRC_EMBEDDINGS_VECTORS_H_
 
@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "kernels/find_kernel.h"
 #include "kernels/kernel_table.h"
 #include "quantd/plan.h"
@@ -19,7 +20,7 @@ class Vectors {
   // 4 KiB of FLOAT: with what is made of them they stay in L1.
   static constexpr int64_t kPiece = 1024;
 
-  Vectors(const QuantizeEmbeddingsPlan& plan, const ByteChunks& x);
+  Vectors(const QuantizeEmbeddingsPlan& plan, absl::Span<const uint8_t> x);
 
   // Goes to a row. If `lengths`, length() is known then.
   void Seek(int64_t row, bool lengths);
@@ -38,7 +39,7 @@ class Vectors {
 
   const QuantizeEmbeddingsPlan& plan_;
   const KernelTable& kernels_;
-  const ByteChunks& x_;
+  const absl::Span<const uint8_t> x_;
   const ConvertTile to_float_;
   int64_t row_begin_ = 0;           // element
   double length_ = 0;               // of what Used gives
@@ -46,7 +47,6 @@ class Vectors {
   const uint8_t* given_ = nullptr;  // the last piece
   int64_t given_begin_ = -1;        // its first element in the tensor
   size_t given_size_ = 0;
-  alignas(64) std::array<uint8_t, kPiece * 4> gathered_;
   alignas(64) std::array<uint8_t, kPiece * 4> floats_;
   alignas(64) std::array<uint8_t, kPiece * 4> normalized_;
 };

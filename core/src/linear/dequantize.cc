@@ -1,14 +1,15 @@
 #include "quantd/dequantize.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
 #include "kernels/find_kernel.h"
 #include "linear/beyond_caches.h"
+#include "linear/given_scales.h"
 #include "linear/windows.h"
 #include "pool/tasks.h"
 #include "pool/watch.h"
-#include "walk/cursor.h"
 #include "walk/scale_cursor.h"
 
 namespace quantd {
@@ -17,10 +18,11 @@ namespace {
 enum Column : size_t { kScale, kZeroPoint };
 using Scales = ScaleCursor<float, int32_t>;
 
-// What all tasks of one operation share.
+// What all tasks of one part share.
 struct Loop {
-  const ByteChunks& x;
+  const uint8_t* x;
   uint8_t* y;
+  int64_t origin;  // the element whose place y is
   BlockWalk walk;
   Scales::Columns columns;
   DequantizeKernel dequantize;
@@ -32,15 +34,12 @@ struct Loop {
 };
 
 void DequantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch) {
-  alignas(64) std::array<uint8_t, Cursor::kBufferBytes> gathered;
-  alignas(64) std::array<uint8_t, Cursor::kTile * 4> floats;
+  alignas(64) std::array<uint8_t, kTile * 4> floats;
   alignas(64) std::array<uint8_t, kCodeWindow> code_tile;
 
-  Cursor cursor(loop.x, loop.input_bits);
   Scales scales(loop.walk, loop.columns);
-  cursor.Seek(begin);
   scales.Seek(begin, end);
-  const int64_t most = scales.Most(loop.from_float != nullptr ? Cursor::kTile
+  const int64_t most = scales.Most(loop.from_float != nullptr ? kTile
                                    : loop.unpack != nullptr   ? kCodeWindow
                                    : loop.stream              ? kStreamWindow
                                                               : kLongWindow);
@@ -48,18 +47,18 @@ void DequantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch)
   DequantizeTile tile;
   tile.stream = loop.stream;
   const int64_t code_bytes = loop.input_bits <= 8 ? 1 : loop.input_bits / 8;
-  while (cursor.element() < end) {
-    const Cursor::Window window = cursor.Next(end, most, gathered.data());
-    const auto size = static_cast<size_t>(window.elements);
-    if (task_watch.StoppedBefore(window.elements * 4)) return;
-    const uint8_t* codes = window.data;
+  for (int64_t at = begin, elements = 0; at < end; at += elements) {
+    elements = std::min(end - at, most);
+    const auto size = static_cast<size_t>(elements);
+    if (task_watch.StoppedBefore(elements * 4)) return;
+    const uint8_t* codes = loop.x + at * loop.input_bits / 8;
     if (loop.unpack != nullptr) {
-      loop.unpack(window.data, size, code_tile.data());
+      loop.unpack(codes, size, code_tile.data());
       codes = code_tile.data();
     }
-    uint8_t* y = loop.y + window.begin * loop.output_bits / 8;
+    uint8_t* y = loop.y + (at - loop.origin) * loop.output_bits / 8;
     uint8_t* out = loop.from_float != nullptr ? floats.data() : y;
-    scales.ForEach(window.elements, [&](const Scales::Piece& piece) {
+    scales.ForEach(elements, [&](const Scales::Piece& piece) {
       tile.x = codes + piece.offset * code_bytes;
       tile.y = out + piece.offset * 4;
       tile.size = piece.size;
@@ -75,38 +74,50 @@ void DequantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch)
 
 }  // namespace
 
-absl::Status Dequantize(const DequantizePlan& plan, const ByteChunks& x, const Executor& executor,
-                        Interrupted interrupted, absl::Span<uint8_t> y) {
-  if (plan.elements == 0) return absl::OkStatus();
+absl::Status DequantizeElements(const DequantizePlan& plan, absl::Span<const uint8_t> x,
+                                int64_t begin, int64_t end, const Executor& executor,
+                                Interrupted interrupted, absl::Span<uint8_t> y) {
   const KernelTable& kernels = Kernels();
-  const BlockWalk walk(plan.layout);
-  const Scales::Columns columns(plan.scales.data(),
-                                plan.zero_points.empty() ? nullptr : plan.zero_points.data());
   const ConvertTile from_float = FromFloat(kernels, plan.output_type);
-  const Loop loop{
-      .x = x,
-      .y = y.data(),
-      .walk = walk,
-      .columns = columns,
-      .dequantize = FindDequantize(kernels, plan.input_type, ScaleModeOf(walk)),
-      .unpack = Unpack(kernels, plan.input_type),
-      .from_float = from_float,
-      .input_bits = Info(plan.input_type).bits,
-      .output_bits = Info(plan.output_type).bits,
-      .stream = from_float == nullptr && BeyondCaches(plan.input_bytes + y.size()),
-  };
-
+  const bool stream = from_float == nullptr && BeyondCaches(plan.input_bytes + y.size());
   Watch watch(interrupted);
-  const TaskSplit split(plan.elements, y.size(), executor.threads(), Cursor::kGroup);
-  if (split.tasks() == 1) {
-    DequantizeRange(loop, 0, plan.elements, watch);
-  } else {
-    executor.ParallelFor(split.tasks(), [&](size_t task) {
-      DequantizeRange(loop, split.begin(task), split.end(task), watch);
+  const auto run = [&](const GivenPart& given, ColumnReader& reader, Workers workers, ErrorSums*) {
+    const Part& part = given.part;
+    const float* scale = nullptr;
+    if (plan.has_tensor_scale) {
+      float* const products = reader.OwnFloats(plan.scales, given, kScale);
+      for (size_t i = 0; i < part.scales; ++i) products[i] *= plan.tensor_scale;
+      scale = products;
+    } else {
+      scale = reader.Floats(plan.scales, given, kScale);
+    }
+    const BlockWalk walk(*given.layout, static_cast<int64_t>(part.first_scale));
+    const Loop loop{
+        .x = x.data(),
+        .y = y.data(),
+        .origin = begin,
+        .walk = walk,
+        .columns = {scale, reader.Integers(plan.zero_points, given, kZeroPoint)},
+        .dequantize = FindDequantize(kernels, plan.input_type, ScaleModeOf(walk)),
+        .unpack = Unpack(kernels, plan.input_type),
+        .from_float = from_float,
+        .input_bits = Info(plan.input_type).bits,
+        .output_bits = Info(plan.output_type).bits,
+        .stream = stream,
+    };
+    const TaskSplit split(part.elements(), y.size(), ThreadsOf(workers), kGroup);
+    ForEachTask(workers, split.tasks(), [&](size_t task) {
+      DequantizeRange(loop, part.begin + split.begin(task), part.begin + split.end(task), watch);
     });
-  }
-  if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
-  return absl::OkStatus();
+    if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
+    return absl::OkStatus();
+  };
+  return ForEachGivenPart(plan.layout, begin, end, &executor, nullptr, run);
+}
+
+absl::Status Dequantize(const DequantizePlan& plan, absl::Span<const uint8_t> x,
+                        const Executor& executor, Interrupted interrupted, absl::Span<uint8_t> y) {
+  return DequantizeElements(plan, x, 0, plan.elements, executor, interrupted, y);
 }
 
 }  // namespace quantd

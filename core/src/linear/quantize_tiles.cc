@@ -1,5 +1,6 @@
 #include "linear/quantize_tiles.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -12,7 +13,6 @@
 #include "linear/windows.h"
 #include "pool/tasks.h"
 #include "pool/watch.h"
-#include "walk/cursor.h"
 #include "walk/scale_cursor.h"
 
 namespace quantd {
@@ -29,7 +29,7 @@ using Scales = ScaleCursor<float, float, float, float, float>;
 
 // What all tasks of one operation share.
 struct Loop {
-  const ByteChunks& x;
+  const uint8_t* x;
   uint8_t* y;
   BlockWalk walk;
   Scales::Columns columns;
@@ -44,33 +44,31 @@ struct Loop {
 };
 
 void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, ErrorSums* sums) {
-  alignas(64) std::array<uint8_t, Cursor::kBufferBytes> gathered;
-  alignas(64) std::array<uint8_t, Cursor::kTile * 4> floats;
+  alignas(64) std::array<uint8_t, kTile * 4> floats;
   alignas(64) std::array<uint8_t, kCodeWindow> code_tile;
 
-  Cursor cursor(loop.x, loop.input_bits);
   Scales scales(loop.walk, loop.columns);
-  cursor.Seek(begin);
   scales.Seek(begin, end);
-  const int64_t most = scales.Most(loop.to_float != nullptr || sums != nullptr ? Cursor::kTile
+  const int64_t most = scales.Most(loop.to_float != nullptr || sums != nullptr ? kTile
                                    : loop.pack != nullptr                      ? kCodeWindow
                                    : loop.tile.stream                          ? kStreamWindow
                                                                                : kLongWindow);
   TaskWatch task_watch(watch);
   QuantizeTile tile = loop.tile;
-  while (cursor.element() < end) {
-    const Cursor::Window window = cursor.Next(end, most, gathered.data());
-    const auto size = static_cast<size_t>(window.elements);
-    if (task_watch.StoppedBefore(window.elements * 4)) return;
-    const uint8_t* x = window.data;
+  for (int64_t at = begin, elements = 0; at < end; at += elements) {
+    elements = std::min(end - at, most);
+    const auto size = static_cast<size_t>(elements);
+    if (task_watch.StoppedBefore(elements * 4)) return;
+    const uint8_t* const given = loop.x + at * loop.input_bits / 8;
+    const uint8_t* x = given;
     if (loop.to_float != nullptr) {
-      loop.to_float(window.data, size, floats.data());
+      loop.to_float(given, size, floats.data());
       x = floats.data();
     }
-    uint8_t* y = loop.y + window.begin * loop.output_bits / 8;
+    uint8_t* y = loop.y + at * loop.output_bits / 8;
     uint8_t* codes = loop.pack != nullptr ? code_tile.data() : y;
     const int64_t code_bytes = loop.output_bits == 16 ? 2 : 1;
-    scales.ForEach(window.elements, [&](const Scales::Piece& piece) {
+    scales.ForEach(elements, [&](const Scales::Piece& piece) {
       tile.x = x + piece.offset * 4;
       tile.y = codes + piece.offset * code_bytes;
       tile.size = piece.size;
@@ -84,7 +82,7 @@ void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, E
       if (sums == nullptr) return;
       ErrorTile error = loop.error_tile;
       error.x = tile.x;
-      if (loop.int32) error.int32 = window.data + piece.offset * 4;
+      if (loop.int32) error.int32 = given + piece.offset * 4;
       error.codes = tile.y;
       error.size = tile.size;
       error.first = tile.first;
@@ -103,7 +101,7 @@ constexpr int kThreadsOfReports = 64;
 
 }  // namespace
 
-absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Workers workers,
+absl::Status QuantizeTiles(const QuantizeWork& work, absl::Span<const uint8_t> x, Workers workers,
                            Interrupted interrupted, absl::Span<uint8_t> y, ErrorSums* sums) {
   const Part& part = work.part;
   if (part.elements() == 0) return absl::OkStatus();
@@ -127,7 +125,7 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Worker
   const int input_bits = Info(work.input_type).bits;
   const int output_bits = Info(work.output_type).bits;
   Loop loop{
-      .x = x,
+      .x = x.data(),
       .y = y.data(),
       .walk = walk,
       .columns = columns,
@@ -155,7 +153,7 @@ absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Worker
   // The sums of an error report depend on where the tasks begin: however many threads there are,
   // the same tensor has the same report.
   const TaskSplit split(part.elements(), work.input_bytes,
-                        report ? kThreadsOfReports : ThreadsOf(workers), Cursor::kGroup);
+                        report ? kThreadsOfReports : ThreadsOf(workers), kGroup);
   if (split.tasks() == 1) {
     QuantizeRange(loop, part.begin, part.end, watch, sums);
   } else {

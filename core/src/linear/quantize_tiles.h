@@ -34,7 +34,7 @@ struct QuantizeWork {
 
 // Writes the packed codes of the part's elements to y, which is that of all parts, and adds to
 // `sums`, unless that is null: no report is made then. CANCELLED when interrupted.
-absl::Status QuantizeTiles(const QuantizeWork& work, const ByteChunks& x, Workers workers,
+absl::Status QuantizeTiles(const QuantizeWork& work, absl::Span<const uint8_t> x, Workers workers,
                            Interrupted interrupted, absl::Span<uint8_t> y, ErrorSums* sums);
 
 }  // namespace quantd

@@ -1,8 +1,7 @@
 // PlanDequantize: which type comes out, and the scales (tensor_scale multiplied in) and zero
 // points.
-#include <algorithm>
-#include <memory>
-#include <utility>
+#include <cstring>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "plan/granularity.h"
@@ -59,12 +58,9 @@ absl::Status CheckTensorScale(const TensorView& tensor_scale) {
                     absl::StrCat("tensor_scale has ", *count, " elements, it takes 1"));
 }
 
-absl::Status ReadZeroPoints(const TensorView& zero_point, int64_t count, DequantizePlan& plan) {
-  const DataTypeKind kind = Info(plan.input_type).kind;
-  if (kind == DataTypeKind::kFloat8) return CheckZeroBytes(zero_point, count);
-  if (AllZero(zero_point.bytes)) return absl::OkStatus();
-  plan.zero_points = kind == DataTypeKind::kFloat4 ? ReadCodes(zero_point, count)
-                                                   : ReadIntegers(zero_point, count);
+absl::Status TakeZeroPoints(const TensorView& zero_point, int64_t count, DequantizePlan& plan) {
+  if (Info(plan.input_type).kind == DataTypeKind::kFloat8) return CheckZeroBytes(zero_point, count);
+  if (!AllZero(zero_point.bytes)) plan.zero_points = {zero_point.data_type, zero_point.bytes};
   return absl::OkStatus();
 }
 
@@ -117,17 +113,13 @@ absl::StatusOr<DequantizePlan> PlanDequantize(const DequantizeParameters& parame
     absl::StatusOr<int64_t> count = CheckTensor(*tensor_scale, "tensor_scale");
     if (!count.ok()) return count.status();
   }
-  plan.scales = ReadFloats(parameters.scale, *scale_count);
-  if (tensor_scale.has_value()) {
-    const float factor = ReadFloats(*tensor_scale, 1)[0];
-    const size_t size = plan.scales.size();
-    std::shared_ptr<float[]> products = std::make_shared_for_overwrite<float[]>(size);
-    std::transform(plan.scales.begin(), plan.scales.end(), products.get(),
-                   [factor](float scale) { return scale * factor; });
-    plan.scales = FloatColumn(std::move(products), size);
+  plan.scales = {parameters.scale.data_type, parameters.scale.bytes};
+  plan.has_tensor_scale = tensor_scale.has_value();
+  if (plan.has_tensor_scale) {
+    std::memcpy(&plan.tensor_scale, tensor_scale->bytes.data(), sizeof(plan.tensor_scale));
   }
   if (zero_point.has_value()) {
-    status = ReadZeroPoints(*zero_point, *scale_count, plan);
+    status = TakeZeroPoints(*zero_point, *scale_count, plan);
     if (!status.ok()) return status;
   }
   return plan;

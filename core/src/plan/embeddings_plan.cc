@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <string>
@@ -158,8 +159,10 @@ absl::Status ReadRanges(const QuantizeEmbeddingsParameters& parameters,
   std::shared_ptr<float[]> steps = AlignedFloats(size);  // the highest values at first
   std::shared_ptr<float[]> factors = AlignedFloats(size);
   const size_t row = size * sizeof(float);
-  ranges.bytes.CopyTo(0, absl::MakeSpan(reinterpret_cast<uint8_t*>(lows.get()), row));
-  ranges.bytes.CopyTo(row, absl::MakeSpan(reinterpret_cast<uint8_t*>(steps.get()), row));
+  if (row > 0) {
+    std::memcpy(lows.get(), ranges.bytes.data(), row);
+    std::memcpy(steps.get(), ranges.bytes.data() + row, row);
+  }
   bool have_factors = true;
   for (size_t i = 0; i < size; ++i) {
     const std::string wrong = WhatIsWrong(lows[i], steps[i], static_cast<int64_t>(i));

@@ -34,15 +34,8 @@ absl::Status CheckZeroPointShape(const Shape& zero_point, const Shape& scale);
 absl::Status FillBase(const TensorView& x, DataType output_type, const Blocks& blocks,
                       PlanBase& plan);
 
-// The elements of a tensor as FLOAT (the bytes themselves where they are, in one aligned piece), or
-// as stored (small types zero-extended), or as integers. REQUIRES: CheckTensor passed with
-// `elements`; an integer type for ReadIntegers.
-FloatColumn ReadFloats(const TensorView& tensor, int64_t elements);
-IntegerColumn ReadCodes(const TensorView& tensor, int64_t elements);
-IntegerColumn ReadIntegers(const TensorView& tensor, int64_t elements);
-
 // Whether every byte is 0, and so every element of the types that zero points have.
-bool AllZero(const ByteChunks& bytes);
+bool AllZero(absl::Span<const uint8_t> bytes);
 
 // FLOAT8 outputs and inputs take no zero point but an all-zero one. Fails naming the index of
 // another one.

@@ -1,17 +1,17 @@
 // PlanQuantize: which type comes out, how x / scale is computed, and the scales and zero points as
 // the kernels want them.
 #include <algorithm>
-#include <memory>
+#include <array>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/find_kernel.h"
 #include "kernels/kernel_table.h"
+#include "kernels/read_elements.h"
 #include "plan/granularity.h"
 #include "plan/operands.h"
 #include "quantd/field_error.h"
 #include "quantd/quantize.h"
+#include "types/codes.h"
 #include "types/small_float.h"
 
 namespace quantd {
@@ -84,55 +84,51 @@ absl::StatusOr<DataType> Precision(const QuantizeParameters& parameters) {
 
 // Of the first scale that is no divisor, as it is or rounded to `precision`. REQUIRES: there is
 // one.
-absl::Status ScaleError(const FloatColumn& scales, DataType precision) {
-  const auto wrong = std::find_if(scales.begin(), scales.end(), [precision](float scale) {
-    return !IsDivisor(scale) || !IsDivisor(RoundTo(precision, scale));
-  });
-  const std::string given = absl::StrCat("scale[", wrong - scales.begin(), "] is ", *wrong);
-  if (!IsDivisor(*wrong)) {
+absl::Status ScaleError(const ScaleOperand& scales, DataType precision) {
+  int64_t index = 0;
+  float scale = 0;
+  for (bool divides = true; divides; ++index) {
+    scale = DecodeFloat(scales.type, LoadCode(scales.type, scales.bytes.data(), index));
+    divides = IsDivisor(scale) && IsDivisor(RoundTo(precision, scale));
+  }
+  const std::string given = absl::StrCat("scale[", index - 1, "] is ", scale);
+  if (!IsDivisor(scale)) {
     return FieldError("scale", absl::StrCat(given, ", scales are finite and not 0"));
   }
-  return FieldError("scale", absl::StrCat(given, ", which becomes ", RoundTo(precision, *wrong),
+  return FieldError("scale", absl::StrCat(given, ", which becomes ", RoundTo(precision, scale),
                                           " in ", Name(precision)));
 }
 
-// Each as the nearest FLOAT16 or BFLOAT16.
-FloatColumn Rounded(const KernelTable& kernels, const FloatColumn& floats, DataType precision) {
-  const size_t size = floats.size();
-  const auto narrow = std::make_unique_for_overwrite<uint8_t[]>(2 * size);
-  std::shared_ptr<float[]> rounded = std::make_shared_for_overwrite<float[]>(size);
-  FromFloat(kernels, precision)(reinterpret_cast<const uint8_t*>(floats.data()), size,
-                                narrow.get());
-  ToFloat(kernels, precision)(narrow.get(), size, reinterpret_cast<uint8_t*>(rounded.get()));
-  return FloatColumn(std::move(rounded), size);
-}
-
-// Reads the scales and rounds them to the plan's precision. Returns whether all that arrived have a
-// reciprocal.
-absl::StatusOr<bool> ReadScales(const TensorView& scale, int64_t count, QuantizePlan& plan) {
+// Whether all scales, as they are, have a reciprocal. INVALID_ARGUMENT when one is no divisor.
+absl::StatusOr<bool> CheckScales(const ScaleOperand& scales, int64_t count, DataType precision) {
   const KernelTable& kernels = Kernels();
-  plan.scales = ReadFloats(scale, count);
-  const Magnitudes given = kernels.magnitudes(plan.scales.data(), plan.scales.size());
-  if (!IsDivisor(given)) return ScaleError(plan.scales, plan.precision);
-  if (plan.precision == DataType::kFloat || plan.precision == scale.data_type) {
-    return HasReciprocal(given);
+  const auto size = static_cast<size_t>(count);
+  const float* const in_place = FloatsInPlace(scales.type, scales.bytes.data());
+  const bool rounds = precision != DataType::kFloat && precision != scales.type;
+  constexpr size_t kTile = 1024;
+  alignas(64) std::array<float, kTile> values;
+  const bool copies = in_place == nullptr || rounds;
+  const size_t step = copies ? kTile : size;
+  bool have_reciprocals = true;
+  for (size_t first = 0; first < size; first += step) {
+    const size_t tile = std::min(step, size - first);
+    if (copies) ReadFloats(scales.type, scales.bytes.data(), first, tile, values.data());
+    const float* const floats = copies ? values.data() : in_place;
+    const Magnitudes given = kernels.magnitudes(floats, tile);
+    if (!IsDivisor(given)) return ScaleError(scales, precision);
+    have_reciprocals &= HasReciprocal(given);
+    if (!rounds) continue;
+    RoundFloats(precision, values.data(), tile);
+    if (!IsDivisor(kernels.magnitudes(floats, tile))) return ScaleError(scales, precision);
   }
-  FloatColumn rounded = Rounded(kernels, plan.scales, plan.precision);
-  if (!IsDivisor(kernels.magnitudes(rounded.data(), rounded.size()))) {
-    return ScaleError(plan.scales, plan.precision);
-  }
-  if (plan.report_error && !std::equal(rounded.begin(), rounded.end(), plan.scales.begin())) {
-    plan.dequantize_scales = std::move(plan.scales);
-  }
-  plan.scales = std::move(rounded);
-  return HasReciprocal(given);
+  return have_reciprocals;
 }
 
-absl::Status ReadZeroPoints(const TensorView& zero_point, int64_t count, QuantizePlan& plan) {
+absl::Status TakeZeroPoints(const TensorView& zero_point, int64_t count, QuantizePlan& plan) {
   const DataTypeKind kind = Info(plan.output_type).kind;
   if (kind == DataTypeKind::kFloat8) return CheckZeroBytes(zero_point, count);
   if (kind == DataTypeKind::kFloat4 || !AllZero(zero_point.bytes)) {
-    plan.zero_points = ReadFloats(zero_point, count);
+    plan.zero_points = {zero_point.data_type, zero_point.bytes};
   }
   return absl::OkStatus();
 }
@@ -194,10 +190,12 @@ absl::StatusOr<QuantizePlan> PlanQuantize(const QuantizeParameters& parameters) 
     absl::StatusOr<int64_t> count = CheckTensor(*parameters.zero_point, "zero_point");
     if (!count.ok()) return count.status();
   }
-  const absl::StatusOr<bool> have_reciprocals = ReadScales(parameters.scale, *scale_count, plan);
+  plan.scales = {parameters.scale.data_type, parameters.scale.bytes};
+  const absl::StatusOr<bool> have_reciprocals =
+      CheckScales(plan.scales, *scale_count, plan.precision);
   if (!have_reciprocals.ok()) return have_reciprocals.status();
   if (plan.has_zero_point) {
-    status = ReadZeroPoints(*parameters.zero_point, *scale_count, plan);
+    status = TakeZeroPoints(*parameters.zero_point, *scale_count, plan);
     if (!status.ok()) return status;
   }
   plan.quotient = ChooseQuotient(plan, *have_reciprocals);

@@ -22,12 +22,6 @@ uint32_t EncodeValue(DataType type, float value) {
   return static_cast<uint32_t>(std::clamp(std::ilogb(value), -127, 127) + 127);
 }
 
-std::vector<uint8_t> Contiguous(const ByteChunks& bytes) {
-  std::vector<uint8_t> copy(bytes.size());
-  bytes.CopyTo(0, absl::MakeSpan(copy));
-  return copy;
-}
-
 absl::Status WrongKind(DataType type, absl::string_view field, absl::string_view wanted) {
   return FieldError(field, absl::StrCat(field, " has values of ", wanted,
                                         " type, its data type is ", Name(type)));
@@ -74,20 +68,19 @@ absl::StatusOr<std::vector<uint8_t>> PackIntegers(DataType type, absl::Span<cons
   return packed;
 }
 
-std::vector<float> UnpackFloats(DataType type, int64_t elements, const ByteChunks& bytes) {
-  const std::vector<uint8_t> packed = Contiguous(bytes);
+std::vector<float> UnpackFloats(DataType type, int64_t elements, absl::Span<const uint8_t> bytes) {
   std::vector<float> values(static_cast<size_t>(elements));
   for (int64_t i = 0; i < elements; ++i) {
-    values[i] = DecodeFloat(type, LoadCode(type, packed.data(), i));
+    values[i] = DecodeFloat(type, LoadCode(type, bytes.data(), i));
   }
   return values;
 }
 
-std::vector<int64_t> UnpackIntegers(DataType type, int64_t elements, const ByteChunks& bytes) {
-  const std::vector<uint8_t> packed = Contiguous(bytes);
+std::vector<int64_t> UnpackIntegers(DataType type, int64_t elements,
+                                    absl::Span<const uint8_t> bytes) {
   std::vector<int64_t> values(static_cast<size_t>(elements));
   for (int64_t i = 0; i < elements; ++i) {
-    values[i] = DecodeInteger(type, LoadCode(type, packed.data(), i));
+    values[i] = DecodeInteger(type, LoadCode(type, bytes.data(), i));
   }
   return values;
 }

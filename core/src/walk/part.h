@@ -1,4 +1,4 @@
-// A part of a tensor whose scales no other part has.
+// A part of a tensor, with the scales that its elements have.
 #ifndef QUANTD_SRC_WALK_PART_H_
 #define QUANTD_SRC_WALK_PART_H_
 
@@ -9,9 +9,9 @@
 
 namespace quantd {
 
-// All of a tensor, or one part of several.
+// Elements [begin, end). Their scales are among [first_scale, first_scale + scales).
 struct Part {
-  int64_t begin;  // elements
+  int64_t begin;
   int64_t end;
   size_t first_scale;
   size_t scales;
@@ -25,6 +25,31 @@ inline int64_t ElementsWithoutSharedScales(const BlockLayout& layout) {
   int64_t elements = layout.dimensions[0].block;
   for (size_t i = 1; i < layout.dimensions.size(); ++i) elements *= layout.dimensions[i].length;
   return elements;
+}
+
+// The part of elements [begin, end), with the neighbouring scales that they have; where it crosses
+// a block of an outer dimension, all of that block's. REQUIRES: begin < end.
+inline Part PartOf(const BlockLayout& layout, int64_t begin, int64_t end) {
+  int64_t inner = 1;
+  for (const BlockLayout::Dimension& dimension : layout.dimensions) inner *= dimension.length;
+  int64_t first_rest = begin;
+  int64_t last_rest = end - 1;
+  int64_t scale = 0;
+  for (size_t i = 0; i < layout.dimensions.size(); ++i) {
+    const BlockLayout::Dimension& dimension = layout.dimensions[i];
+    inner /= dimension.length;
+    const int64_t first = first_rest / inner;
+    const int64_t last = last_rest / inner;
+    scale += first / dimension.block * dimension.scale_stride;
+    if (first != last) {
+      const int64_t blocks = last / dimension.block - first / dimension.block + 1;
+      return {begin, end, static_cast<size_t>(scale),
+              static_cast<size_t>(blocks * dimension.scale_stride)};
+    }
+    first_rest %= inner;
+    last_rest %= inner;
+  }
+  return {begin, end, static_cast<size_t>(scale), 1};
 }
 
 }  // namespace quantd

@@ -12,12 +12,10 @@ int main() {
   const float values[] = {-1.5f, 0.25f, 100.0f};
   const float scale = 0.5f;
   quantd::QuantizeParameters parameters;
-  parameters.x = {quantd::DataType::kFloat,
-                  {3},
-                  quantd::ByteChunks({reinterpret_cast<const uint8_t*>(values), sizeof values})};
-  parameters.scale = {quantd::DataType::kFloat,
-                      {},
-                      quantd::ByteChunks({reinterpret_cast<const uint8_t*>(&scale), sizeof scale})};
+  parameters.x = {
+      quantd::DataType::kFloat, {3}, {reinterpret_cast<const uint8_t*>(values), sizeof values}};
+  parameters.scale = {
+      quantd::DataType::kFloat, {}, {reinterpret_cast<const uint8_t*>(&scale), sizeof scale}};
   parameters.output_type = quantd::DataType::kInt8;
   absl::StatusOr<quantd::QuantizePlan> plan = quantd::PlanQuantize(parameters);
   if (!plan.ok()) {

@@ -99,8 +99,7 @@ TEST(AllocationsTest, OfCalibrationsTheyAreWhatWasSaid) {
     TensorView x;
     x.data_type = DataType::kFloat;
     x.shape = {rows, channels};
-    x.bytes = ByteChunks(
-        {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)});
+    x.bytes = {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)};
     Calibrator calibrator = *Calibrator::Create(options);
     const uint64_t keeps = *calibrator.BytesWith(x);
     const uint64_t scratch = Calibrator::AddScratchBytes(values.size(), executor.threads());

@@ -247,10 +247,9 @@ TEST(OperationTest, TheLargestAnswerHoldsTwoGibibytesLessOneKibibyte) {
     DequantizeParameters parameters;
     parameters.x.data_type = DataType::kUint2;
     parameters.x.shape = {static_cast<int64_t>(elements)};
-    parameters.x.bytes = ByteChunks(absl::MakeConstSpan(buffer.data(), (elements + 3) / 4));
+    parameters.x.bytes = absl::MakeConstSpan(buffer.data(), (elements + 3) / 4);
     parameters.scale.data_type = DataType::kFloat;
-    parameters.scale.bytes =
-        ByteChunks(absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(scale.data()), 4));
+    parameters.scale.bytes = absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(scale.data()), 4);
     wire::Request request;
     request.parameters = parameters;
     wire::AnswerLayout layout;

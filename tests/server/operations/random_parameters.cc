@@ -193,7 +193,7 @@ TensorView MakeView(DataType type, const Shape& shape, bool zeros) {
   if (!elements.ok()) return view;
   const uint64_t bytes = ByteSize(type, *elements);
   if (bytes > kMostBytes) return view;  // of an empty x: a plan refuses it
-  view.bytes = ByteChunks(absl::MakeConstSpan((zeros ? zero : good)->data(), bytes));
+  view.bytes = absl::MakeConstSpan((zeros ? zero : good)->data(), bytes);
   return view;
 }
 

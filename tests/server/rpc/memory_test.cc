@@ -31,7 +31,7 @@ struct Needs {
     // Scales in shared memory are copied.
     for (const wire::SharedTensor& place : decoded.shared) {
       copy = Floats({static_cast<int64_t>(place.reference.byte_size / sizeof(float))}).raw_data();
-      wire::TensorOf(decoded, place.field).bytes = ByteChunks(View(copy));
+      wire::TensorOf(decoded, place.field).bytes = View(copy);
     }
     asked = message.size() + copy.size() + operations::MemoryBound(decoded);
     const operations::Operation operation = *operations::Plan(decoded);

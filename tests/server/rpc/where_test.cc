@@ -38,8 +38,7 @@ std::string State(int64_t channels) {
   TensorView x;
   x.data_type = DataType::kFloat;
   x.shape = {64, channels};
-  x.bytes =
-      ByteChunks({reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)});
+  x.bytes = {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)};
   EXPECT_TRUE(calibrator.Add(x, Executor(1), [] { return false; }).ok());
   return calibrator.State();
 }

@@ -54,7 +54,7 @@ v1::Tensor Expected(const AnswerLayout& layout, const TensorLayout& tensor, int 
     expected.set_raw_data(bytes);
     return expected;
   }
-  const ByteChunks chunks(View(bytes));
+  const absl::Span<const uint8_t> chunks = View(bytes);
   if (Info(tensor.data_type).kind == DataTypeKind::kInteger) {
     const auto values = UnpackIntegers(tensor.data_type, tensor.elements, chunks);
     expected.mutable_int_values()->mutable_values()->Add(values.begin(), values.end());

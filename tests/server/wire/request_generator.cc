@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "quantd/bytes.h"
 #include "quantd/data_type.h"
 #include "quantd/shape.h"
 #include "quantd/values.h"
@@ -49,7 +48,7 @@ std::string RandomElements(DataType type, uint64_t size, Random& random) {
 // The same elements in their other form.
 void UseValues(DataType type, int64_t elements, v1::Tensor& tensor) {
   const std::string bytes = tensor.raw_data();
-  const ByteChunks chunks(View(bytes));
+  const absl::Span<const uint8_t> chunks = View(bytes);
   if (Info(type).kind == DataTypeKind::kInteger) {
     const auto values = UnpackIntegers(type, elements, chunks);
     tensor.mutable_int_values()->mutable_values()->Add(values.begin(), values.end());

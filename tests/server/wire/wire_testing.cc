@@ -27,12 +27,6 @@ std::string ToString(const memory::Piece& piece) {
   return ToString(BytesView(piece.begin, piece.size));
 }
 
-std::string ToString(const ByteChunks& bytes) {
-  std::string text(bytes.size(), '\0');
-  bytes.CopyTo(0, absl::MakeSpan(reinterpret_cast<uint8_t*>(text.data()), text.size()));
-  return text;
-}
-
 std::string Hex(const std::string& bytes) {
   std::string text;
   for (unsigned char byte : bytes) {

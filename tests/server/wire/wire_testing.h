@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "quantd/bytes.h"
 #include "quantd/v1/quantization.pb.h"
 #include "server/memory/buffer.h"
 #include "server/wire/method.h"
@@ -31,7 +30,6 @@ BytesView View(const std::string& bytes);
 
 std::string ToString(BytesView bytes);
 std::string ToString(const memory::Piece& piece);
-std::string ToString(const ByteChunks& bytes);
 
 // "0a1f...": what a failure shows of a message.
 std::string Hex(const std::string& bytes);

@@ -12,7 +12,7 @@
 namespace quantd::python {
 namespace {
 
-ByteChunks::Chunk BytesAt(const void* data, uint64_t size) {
+absl::Span<const uint8_t> BytesAt(const void* data, uint64_t size) {
   return {static_cast<const uint8_t*>(data), static_cast<size_t>(size)};
 }
 
@@ -81,8 +81,7 @@ Operand::Operand(nb::handle value, const char* name, DataType fallback, nb::hand
 }
 
 TensorView Operand::Claimed() const {
-  return {type_, shape_,
-          ByteChunks(BytesAt(PyArray_DATA(AsArray(array_)), ByteSize(type_, elements_)))};
+  return {type_, shape_, BytesAt(PyArray_DATA(AsArray(array_)), ByteSize(type_, elements_))};
 }
 
 void Operand::Gather() {
@@ -104,7 +103,7 @@ void Operand::Pack(const Executor& executor) {
 
 TensorView Operand::Whole() const {
   const void* const data = IsPacked(type_) ? packed_.get() : PyArray_DATA(AsArray(array_));
-  return {type_, shape_, ByteChunks(BytesAt(data, ByteSize(type_, elements_)))};
+  return {type_, shape_, BytesAt(data, ByteSize(type_, elements_))};
 }
 
 }  // namespace quantd::python

@@ -1,0 +1,1 @@
+quantd_core_test(linear linear_given_scales_test.cc)
