@@ -30,7 +30,7 @@ Labels MethodLabels(const wire::MethodInfo& method) {
 bool HasPair(Method operation, const DataTypeInfo& input, const DataTypeInfo& output) {
   const auto is_wide = [](const DataTypeInfo& type) { return type.kind == DataTypeKind::kFloat; };
   const auto is_narrow = [](const DataTypeInfo& type) {
-    return type.kind == DataTypeKind::kFloat8 || type.kind == DataTypeKind::kFloat4 ||
+    return type.kind == DataTypeKind::kFloat8 || type.kind == DataTypeKind::kMiniFloat ||
            (type.kind == DataTypeKind::kInteger && type.type != DataType::kInt32);
   };
   const auto is_int32 = [](const DataTypeInfo& type) { return type.type == DataType::kInt32; };

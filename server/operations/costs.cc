@@ -38,10 +38,12 @@ Traits TraitsOf(const QuantizeParameters& request) {
           Many(request.scale.bytes.size(), request.x.bytes.size()), request.x.bytes.size()};
 }
 Traits TraitsOf(const DequantizeParameters& request) {
-  const auto widened = static_cast<uint64_t>(32 / Info(request.x.data_type).bits);
+  // Bytes of FLOAT that x becomes.
+  const uint64_t wide =
+      request.x.bytes.size() * 32 / static_cast<uint64_t>(Info(request.x.data_type).bits);
   return {request.x.data_type, request.output_type, false,
-          Many(request.scale.bytes.size(), request.x.bytes.size() * widened),
-          request.x.bytes.size() * (1 + widened)};
+          Many(request.scale.bytes.size(), wide),
+          request.x.bytes.size() + wide};
 }
 Traits TraitsOf(const DynamicQuantizeParameters& request) {
   const Granularity& granularity = request.granularity;

@@ -269,6 +269,7 @@ std::vector<Kernel> AllKernels() {
   cases.push_back(QuantizeCase(u8, ScaleMode::kRuns, 32, " runs of 32"));
   cases.push_back(QuantizeCase(u8, ScaleMode::kRuns, 49, " runs of 49"));
   cases.push_back(QuantizeCase(u8, ScaleMode::kPerElement, 0, " per column"));
+  cases.push_back(PackedCase(u8, "6 bits", &KernelTable::pack6, 6));
   cases.push_back(PackedCase(u8, "4 bits", &KernelTable::pack4, 4));
   cases.push_back(PackedCase(u8, "2 bits", &KernelTable::pack2, 2));
   for (const Row& row : kRows) {
@@ -281,7 +282,7 @@ std::vector<Kernel> AllKernels() {
   }
   for (const DequantizeRow& row : kDequantizeRows) {
     cases.push_back(DequantizeCase(row, ScaleMode::kRuns, SIZE_MAX, ""));
-    if (row.decoder == Decoder::kUint8 || row.decoder == Decoder::kFloat4E2M1) {
+    if (row.decoder == Decoder::kUint8 || IsMiniFloat(row.decoder)) {
       cases.push_back(DequantizeCase(row, ScaleMode::kRuns, 128, " runs of 128"));
       cases.push_back(DequantizeCase(row, ScaleMode::kRuns, 32, " runs of 32"));
       cases.push_back(DequantizeCase(row, ScaleMode::kPerElement, 0, " per column"));

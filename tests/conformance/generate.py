@@ -72,7 +72,7 @@ def any_codes(r, shape, t: ot.Type) -> np.ndarray:
 
 
 def zero_points(r, shape, t: ot.Type) -> np.ndarray:
-    """Zero points of an output type: any integer, finite FLOAT4, zeros for FLOAT8."""
+    """Zero points of an output type: any integer, any FLOAT6 and FLOAT4, zeros for FLOAT8."""
     if t.kind == "fp8":
         return ot.from_codes(np.zeros(shape, np.uint8), t)
     return any_codes(r, shape, t)

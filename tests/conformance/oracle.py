@@ -10,12 +10,12 @@ from typing import Optional, Sequence
 import numpy as np
 
 from oracle_types import (
-    E2M1, E4M3FN, E5M2, E8M0, FLOAT, INT8, INT32, UINT8, Type, encode_small, from_codes, largest, of, round_to,
+    E2M1, E2M3, E3M2, E4M3FN, E5M2, E8M0, FLOAT, INT8, INT32, UINT8, Type, encode_small, from_codes, largest, of, round_to,
     to_float, to_int,
 )
 
 f32 = np.float32
-EMAX = {E4M3FN: 8, E5M2: 15, E2M1: 2, INT8: 6}  # OCP MX 1.0; MXINT8 counts in 1/64
+EMAX = {E4M3FN: 8, E5M2: 15, E2M1: 2, E2M3: 2, E3M2: 4, INT8: 6}  # OCP MX 1.0; MXINT8 counts in 1/64
 
 
 class Invalid(Exception):
@@ -182,7 +182,7 @@ def quantize(
         else:
             y, moved = _integers(v, 0 if z_each is None else to_int(z_each), t, nan)
     else:
-        if t.kind == "fp4" and z_each is not None:
+        if t.kind == "mini" and z_each is not None:
             with np.errstate(all="ignore"):
                 v = v + to_float(z_each)
         y, moved = encode_small(v, t, saturate, np.signbit(values))

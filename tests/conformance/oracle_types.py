@@ -17,7 +17,7 @@ class Type:
     number: int
     bits: int
     dtype: np.dtype
-    kind: str  # "int", "float" (computes: FLOAT, FLOAT16, BFLOAT16), "fp8", "fp4" or "e8m0"
+    kind: str  # "int", "float" (computes: FLOAT, FLOAT16, BFLOAT16), "fp8", "mini" (FLOAT6, FLOAT4) or "e8m0"
     qmin: int = 0
     qmax: int = 0
 
@@ -42,18 +42,22 @@ E4M3FN = _type("FLOAT8E4M3FN", 17, 8, ml_dtypes.float8_e4m3fn, "fp8")
 E4M3FNUZ = _type("FLOAT8E4M3FNUZ", 18, 8, ml_dtypes.float8_e4m3fnuz, "fp8")
 E5M2 = _type("FLOAT8E5M2", 19, 8, ml_dtypes.float8_e5m2, "fp8")
 E5M2FNUZ = _type("FLOAT8E5M2FNUZ", 20, 8, ml_dtypes.float8_e5m2fnuz, "fp8")
-E2M1 = _type("FLOAT4E2M1", 23, 4, ml_dtypes.float4_e2m1fn, "fp4")
+E2M1 = _type("FLOAT4E2M1", 23, 4, ml_dtypes.float4_e2m1fn, "mini")
+E2M3 = _type("FLOAT6E2M3", 27, 6, ml_dtypes.float6_e2m3fn, "mini")
+E3M2 = _type("FLOAT6E3M2", 28, 6, ml_dtypes.float6_e3m2fn, "mini")
 E8M0 = _type("FLOAT8E8M0", 24, 8, ml_dtypes.float8_e8m0fnu, "e8m0")
 
 TYPES = {t.name: t for t in (
     FLOAT, UINT8, INT8, UINT16, INT16, INT32, FLOAT16, BFLOAT16, E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ,
-    UINT4, INT4, E2M1, E8M0, UINT2, INT2)}
+    UINT4, INT4, E2M1, E8M0, UINT2, INT2, E2M3, E3M2)}
 BY_DTYPE = {t.dtype: t for t in TYPES.values()}
 
 FLOATS = (FLOAT, FLOAT16, BFLOAT16)
 INTEGERS = (UINT8, INT8, UINT16, INT16, UINT4, INT4, UINT2, INT2)
 FP8 = (E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ)
-OUTPUTS = INTEGERS + FP8 + (E2M1,)
+MINI = (E2M3, E3M2, E2M1)  # neither NaN nor infinity
+SMALL = FP8 + MINI
+OUTPUTS = INTEGERS + SMALL
 
 
 def of(array) -> Type:
@@ -67,6 +71,8 @@ _FORMATS = {
     "FLOAT8E4M3FNUZ": dict(mantissa=3, bias=8, fnuz=True, largest=0x7F, infinity=None, nan=0x80),
     "FLOAT8E5M2": dict(mantissa=2, bias=15, fnuz=False, largest=0x7B, infinity=0x7C, nan=0x7E),
     "FLOAT8E5M2FNUZ": dict(mantissa=2, bias=16, fnuz=True, largest=0x7F, infinity=None, nan=0x80),
+    "FLOAT6E2M3": dict(mantissa=3, bias=1, fnuz=False, largest=31, infinity=None, nan=None),
+    "FLOAT6E3M2": dict(mantissa=2, bias=3, fnuz=False, largest=31, infinity=None, nan=None),
     "FLOAT4E2M1": dict(mantissa=1, bias=1, fnuz=False, largest=7, infinity=None, nan=None),
 }
 
@@ -85,7 +91,7 @@ def _grid(t: Type) -> np.ndarray:
     return np.array([_magnitude(c, f["mantissa"], f["bias"]) for c in range(f["largest"] + 2)], np.float64)
 
 
-_GRIDS = {t.name: _grid(t) for t in FP8 + (E2M1,)}
+_GRIDS = {t.name: _grid(t) for t in SMALL}
 
 
 def largest(t: Type) -> np.float32:
@@ -107,7 +113,7 @@ def _decode_table(t: Type) -> np.ndarray:
     return table
 
 
-_DECODE = {t.name: _decode_table(t) for t in FP8 + (E2M1,)}
+_DECODE = {t.name: _decode_table(t) for t in SMALL}
 
 
 def bf16_round(v: np.ndarray) -> np.ndarray:
@@ -142,7 +148,7 @@ def to_float(array: np.ndarray) -> np.ndarray:
     t = of(array)
     if t is BFLOAT16:
         return (codes(array).astype(np.uint32) << np.uint32(16)).view(np.float32).reshape(array.shape)
-    if t.kind in ("fp8", "fp4"):
+    if t.kind in ("fp8", "mini"):
         return _DECODE[t.name][codes(array)]
     if t is E8M0:
         c = codes(array).astype(np.int32)
@@ -169,13 +175,13 @@ def round_to(v: np.ndarray, t: Type) -> np.ndarray:
 
 
 def encode_small(v: np.ndarray, t: Type, saturate: bool, nan_sign: np.ndarray):
-    """float32 -> FLOAT8 or FLOAT4 by the specification's table.
+    """float32 -> FLOAT8, FLOAT6 or FLOAT4 by the specification's table.
 
     Returns the array, and which elements lay past the largest value after rounding (infinities too).
     """
     f, grid = _FORMATS[t.name], _GRIDS[t.name]
     half = 1 << (t.bits - 1)
-    if t.kind == "fp4":  # the imaginary code past 6 is 8
+    if t.kind == "mini":  # the imaginary code past the largest is that of -0
         saturate = True
     size = np.abs(v).astype(np.float64)
     nan = np.isnan(v)
@@ -196,8 +202,8 @@ def encode_small(v: np.ndarray, t: Type, saturate: bool, nan_sign: np.ndarray):
         code = np.where(negative & (code != 0) & (code != 0x80), code + half, code)
     else:
         code = np.where(negative, code + half, code)
-    if t.kind == "fp4":
-        code = np.where(nan, np.where(nan_sign, 0, 8), code)
+    if t.kind == "mini":
+        code = np.where(nan, np.where(nan_sign, 0, half), code)
     elif f["fnuz"]:
         code = np.where(nan, f["nan"], code)
     else:

@@ -77,7 +77,7 @@ def test_every_e8m0_scale(client, t):
         check(client, any_codes(r, (9, 256), t), scale, output_type=output)
 
 
-@pytest.mark.parametrize("t", (ot.E2M1, ot.INT8, ot.E4M3FN), ids=name)
+@pytest.mark.parametrize("t", (ot.E2M1, ot.E2M3, ot.E3M2, ot.INT8, ot.E4M3FN), ids=name)
 @pytest.mark.parametrize("st", (ot.FLOAT, ot.E4M3FN, ot.BFLOAT16), ids=name)
 def test_tensor_scale(client, st, t):
     r = rng("tensor scale", t.name, st.name)

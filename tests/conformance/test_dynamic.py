@@ -97,7 +97,7 @@ def test_the_first_bad_index_is_named(client):
         client.dynamic_quantize(x)
 
 
-@pytest.mark.parametrize("t", (ot.E4M3FN, ot.E5M2, ot.E2M1, ot.INT8), ids=name)
+@pytest.mark.parametrize("t", (ot.E4M3FN, ot.E5M2, *ot.MINI, ot.INT8), ids=name)
 @pytest.mark.parametrize("xt", ot.FLOATS, ids=name)
 def test_microscaling(client, xt, t):
     for shape, axis in (((8, 256), 1), ((8, 101), -1), ((70, 9), 0), ((3, 40, 5), 1)):

@@ -12,7 +12,6 @@ from compare import count, mismatch, same
 from generate import any_codes, quotients, rng
 
 VERSION = f"ml_dtypes {ml_dtypes.__version__}"
-SMALL = ot.FP8 + (ot.E2M1,)
 ONE = np.array(1, np.float32)
 
 
@@ -33,7 +32,7 @@ def check(ours, theirs, x, t, what):
     count(f"{VERSION}, casts", int((~different).sum()))
 
 
-@pytest.mark.parametrize("t", SMALL, ids=name)
+@pytest.mark.parametrize("t", ot.SMALL, ids=name)
 @pytest.mark.parametrize("xt", ot.FLOATS, ids=name)
 def test_cast_to_small_float(client, xt, t):
     """All 2^16 patterns; for FLOAT random numbers, ties and specials. ml_dtypes does not saturate FLOAT8."""
@@ -46,7 +45,7 @@ def test_cast_to_small_float(client, xt, t):
     check(ask.quantize(client, x, scale, output_type=t).y, cast(clamped, t), x, t, f"{xt.name} to {t.name}, saturated")
 
 
-@pytest.mark.parametrize("t", (*SMALL, ot.INT4, ot.UINT4, ot.INT2, ot.UINT2), ids=name)
+@pytest.mark.parametrize("t", (*ot.SMALL, ot.INT4, ot.UINT4, ot.INT2, ot.UINT2), ids=name)
 @pytest.mark.parametrize("output", ot.FLOATS, ids=name)
 def test_every_code_back(client, output, t):
     x = ot.from_codes(np.arange(1 << t.bits), t)
@@ -77,7 +76,7 @@ def test_rounding_to_half_precision(client, output):
 def test_mx_scales_are_e8m0_powers_of_two(client):
     """y_scale of FLOAT8E8M0 read by ml_dtypes is the power of two that the OCP formula gives, computed in float64."""
     x = (rng("mx").standard_normal((500, 32)) * np.exp2(rng("mx2").integers(-100, 100, (500, 1)))).astype(np.float32)
-    for t, emax in ((ot.E4M3FN, 8), (ot.E5M2, 15), (ot.E2M1, 2)):
+    for t, emax in ((ot.E4M3FN, 8), (ot.E5M2, 15), (ot.E2M3, 2), (ot.E3M2, 4), (ot.E2M1, 2)):
         answer = ask.dynamic_quantize(client, x, output_type=t, scale_type=ot.E8M0, axis=1, block_size=32)
         expected = np.exp2(np.floor(np.log2(np.abs(x.astype(np.float64)).max(1))) - emax)
         assert (answer.scale.astype(np.float64)[:, 0] == expected).all()

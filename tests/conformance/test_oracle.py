@@ -69,6 +69,16 @@ def test_a_nan_keeps_its_sign():
     assert quantized([np.nan, -np.nan], output_type=ot.E2M1) == [8, 0]
 
 
+@pytest.mark.parametrize("t,values", [(ot.E2M3, [0, 0.125, 0.875, 1, 2, 7.5]), (ot.E3M2, [0, 0.0625, 1.75, 2, 8, 28])], ids=["E2M3", "E3M2"])
+def test_float6(t, values):
+    numbers = ot.to_float(ot.from_codes(np.array([0, 1, {ot.E2M3: 7, ot.E3M2: 15}[t], {ot.E2M3: 8, ot.E3M2: 16}[t],
+                                                  {ot.E2M3: 16, ot.E3M2: 24}[t], 31]), t))
+    assert numbers.tolist() == values
+    assert quantized([-0.0, np.nan, -np.nan, np.inf, -np.inf, 1e30], output_type=t) == [32, 32, 0, 31, 63, 31]
+    step = values[1]
+    assert quantized([0.5 * step, 1.5 * step, 2.5 * step, -0.5 * step], output_type=t) == [0, 2, 2, 32]
+
+
 def test_float4():
     x = [0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 7, np.inf, -np.inf, -0.0]
     assert quantized(x, output_type=ot.E2M1) == [0, 2, 2, 4, 4, 6, 6, 7, 7, 15, 8]
@@ -159,7 +169,7 @@ def test_the_error_report():
     assert oracle.quantize(f(1, 2), np.float32(1), report_error=True).error.sqnr_db == np.inf
 
 
-@pytest.mark.parametrize("t", ot.FP8 + (ot.E2M1,), ids=lambda t: t.name)
+@pytest.mark.parametrize("t", ot.SMALL, ids=lambda t: t.name)
 def test_every_small_float_encodes_to_itself(t):
     codes = ot.from_codes(np.arange(1 << t.bits), t)
     values = ot.to_float(codes)

@@ -29,7 +29,7 @@ VERSION = {EVALUATOR: f"onnx {onnx.__version__}", RUNTIME: f"onnxruntime {onnxru
 
 # Since which opset a type (of y for QuantizeLinear, of x for DequantizeLinear), an x or scale type, or blocks are there.
 SINCE = {ot.UINT8: 10, ot.INT8: 10, ot.INT32: 10, **dict.fromkeys(ot.FP8, 19), ot.INT16: 21, ot.UINT16: 21, ot.INT4: 21,
-         ot.UINT4: 21, ot.E2M1: 23, ot.INT2: 25, ot.UINT2: 25}
+         ot.UINT4: 21, ot.E2M1: 23, ot.E2M3: 28, ot.E3M2: 28, ot.INT2: 25, ot.UINT2: 25}
 SINCE_FLOAT = {ot.FLOAT: 10, ot.FLOAT16: 19, ot.BFLOAT16: 19, ot.INT32: 10, ot.E8M0: 24}
 OPSETS = {EVALUATOR: (10, 13, 19, 21, 23, 24, 25, 28), RUNTIME: (10, 13, 19, 21, 23, 24, 25)}
 

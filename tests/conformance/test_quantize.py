@@ -142,7 +142,7 @@ def any_of(t):
 
 @pytest.mark.parametrize("length", [*range(0, 70), 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 4097], ids=str)
 def test_lengths(client, length):
-    for t in (ot.UINT8, ot.INT16, ot.INT4, ot.UINT2, ot.E4M3FN, ot.E2M1):
+    for t in (ot.UINT8, ot.INT16, ot.INT4, ot.UINT2, ot.E4M3FN, ot.E2M1, ot.E2M3, ot.E3M2):
         r = rng("length", length, t.name)
         scale = scales(r, (), ot.FLOAT)
         check(client, inputs(r, (length,), ot.FLOAT, np.broadcast_to(scale, (length,)), t), scale, zero_points(r, (), t))

@@ -116,6 +116,11 @@ TEST(Pack, UndoesUnpack) {
       table->pack4(codes.data(), 512, again.data());
       EXPECT_EQ(again, packed);
     }
+    table->unpack6(packed.data(), 341, codes.data());
+    table->pack6(codes.data(), 341, again.data());
+    packed.back() &= 0x3F;  // the last element ends in it
+    EXPECT_EQ(again, packed);
+    packed.back() = 255;
     for (const Convert unpack : {table->unpack_uint2, table->unpack_int2}) {
       unpack(packed.data(), 1024, codes.data());
       table->pack2(codes.data(), 1024, again.data());

@@ -37,7 +37,7 @@ class DequantizeKernels : public ::testing::TestWithParam<Row> {
   // FLOAT8 has none but 0.
   int32_t RandomZeroPoint() {
     if (IsFloat8()) return 0;
-    if (GetParam().decoder == Decoder::kFloat4E2M1) return static_cast<int32_t>(random_() % 16);
+    if (IsMiniFloat(GetParam().decoder)) return static_cast<int32_t>(random_() % 64);
     switch (random_() % 4) {
       case 0:
         return static_cast<int32_t>(random_());  // an INT32 zero point
@@ -156,7 +156,7 @@ TEST_P(DequantizeKernels, StreamingAtEveryMisalignment) {
   }
 }
 
-// All codes of one byte, with every zero point that FLOAT4 has, and all codes of two.
+// All codes of one byte, with every zero point that mini floats have, and all codes of two.
 TEST_P(DequantizeKernels, EveryCode) {
   const size_t code_bytes = GetParam().code_bytes();
   const size_t size = code_bytes == 1 ? 256 : 1 << 16;
@@ -166,7 +166,7 @@ TEST_P(DequantizeKernels, EveryCode) {
     if (code_bytes == 2) x.Set(i, static_cast<uint16_t>(i));
     if (code_bytes == 4) x.Set(i, static_cast<uint32_t>(i * 0x10001));
   }
-  for (int32_t zero_point = 0; zero_point < (IsFloat8() ? 1 : 16); ++zero_point) {
+  for (int32_t zero_point = 0; zero_point < (IsFloat8() ? 1 : 64); ++zero_point) {
     for (const float scale : {1.0f, -0.75f, 0x1p-140f}) {
       DequantizeTile tile;
       tile.x = x.data();

@@ -54,7 +54,7 @@ TEST(AddErrors, FollowsTheRules) {
         if (is_integer) {
           const auto span = static_cast<uint32_t>(info.maximum - info.minimum + 1);
           zero_point[i] = static_cast<float>(info.minimum + static_cast<int64_t>(random() % span));
-        } else if (info.kind == DataTypeKind::kFloat4) {
+        } else if (info.kind == DataTypeKind::kMiniFloat) {
           zero_point[i] = static_cast<float>(random() % 5) / 2;
         }
       }

@@ -86,7 +86,7 @@ TEST(GivenScales, EveryElementFindsItsScaleInOnePart) {
       ASSERT_LE(static_cast<int64_t>(part.scales), std::max(2 * limits.scales, kGroup));
     }
   }
-  EXPECT_GT(cut, 100);
+  EXPECT_GT(cut, 30);
   EXPECT_GT(crossing, 10);
 }
 

@@ -59,7 +59,7 @@ inline constexpr DataType kQuantizedTypes[] = {
     DataType::kInt16,          DataType::kUint4,      DataType::kInt4,
     DataType::kUint2,          DataType::kInt2,       DataType::kFloat8E4M3Fn,
     DataType::kFloat8E4M3Fnuz, DataType::kFloat8E5M2, DataType::kFloat8E5M2Fnuz,
-    DataType::kFloat4E2M1};
+    DataType::kFloat6E2M3,     DataType::kFloat6E3M2, DataType::kFloat4E2M1};
 
 // A tensor that owns its bytes.
 struct OwnedTensor {

@@ -60,6 +60,8 @@ TEST(PlanDynamicQuantize, RulesAndRanges) {
       {e4m3, e8m0, Symmetry::kDefault, ScaleRule::kPowerOfTwo, 0, 0},
       {e4m3, e4m3, Symmetry::kDefault, ScaleRule::kSymmetric, 0, 0},
       {DataType::kFloat8E5M2, e8m0, Symmetry::kDefault, ScaleRule::kPowerOfTwo, 0, 0},
+      {DataType::kFloat6E2M3, e8m0, Symmetry::kDefault, ScaleRule::kPowerOfTwo, 0, 0},
+      {DataType::kFloat6E3M2, e4m3, Symmetry::kDefault, ScaleRule::kSymmetric, 0, 0},
       {DataType::kFloat4E2M1, e8m0, Symmetry::kDefault, ScaleRule::kPowerOfTwo, 0, 0},
       {DataType::kFloat4E2M1, e4m3, Symmetry::kDefault, ScaleRule::kTwoLevel, 0, 0},
       {DataType::kFloat4E2M1, DataType::kFloat16, Symmetry::kDefault, ScaleRule::kSymmetric, 0, 0},
@@ -120,7 +122,7 @@ TEST(PlanDynamicQuantize, Errors) {
   parameters.scale_type = DataType::kFloat8E8M0;
   EXPECT_EQ(Error(parameters),
             "output_type: output_type is UINT8, a scale_type of FLOAT8E8M0 works with "
-            "FLOAT8E4M3FN, FLOAT8E5M2, FLOAT4E2M1, INT8");
+            "FLOAT8E4M3FN, FLOAT8E5M2, FLOAT6E2M3, FLOAT6E3M2, FLOAT4E2M1, INT8");
   parameters.scale_type = DataType::kUnspecified;
   parameters.x.shape = {2, 4};
   EXPECT_EQ(Error(parameters), "x: x has 24 bytes, FLOAT of shape [2, 4] takes 32");

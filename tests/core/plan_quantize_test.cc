@@ -186,6 +186,7 @@ TEST(PlanQuantize, ZeroPointErrors) {
   EXPECT_EQ(ZeroPointError(Codes(DataType::kFloat8E4M3Fn, {}, {0x80})),
             "zero_point: zero_point[0] is byte 128, FLOAT8E4M3FN takes only 0");
   EXPECT_EQ(ZeroPointError(Codes(DataType::kFloat4E2M1, {}, {3})), "OK");
+  EXPECT_EQ(ZeroPointError(Codes(DataType::kFloat6E2M3, {}, {3})), "OK");
 }
 
 TEST(PlanQuantize, ZeroPointsThatCount) {

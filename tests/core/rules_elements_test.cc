@@ -103,17 +103,25 @@ TEST(Quantize, Float8KeepsTheSignOfNan) {
   EXPECT_TRUE(QuantizeElement(rule, 465, 1, 0).saturated);
 }
 
-TEST(Quantize, Float4AddsAZeroPointOnlyWhenGiven) {
-  ElementRule rule = Rule(DataType::kFloat4E2M1);
-  EXPECT_EQ(QuantizeElement(rule, -0.0f, 1, 0).code, 8u);
-  rule.has_zero_point = true;
-  EXPECT_EQ(QuantizeElement(rule, -0.0f, 1, 0).code, 0u);
-  EXPECT_EQ(QuantizeElement(rule, -0.0f, 1, -0.0f).code, 8u);
-  EXPECT_EQ(QuantizeElement(rule, 1, 1, 0.5f).code, 3u);
-  EXPECT_EQ(QuantizeElement(rule, kNan, -1, 0.5f).code, 8u);
-  EXPECT_EQ(QuantizeElement(rule, -kNan, -1, 0.5f).code, 0u);
-  rule.saturate = false;
-  EXPECT_EQ(QuantizeElement(rule, 100, 1, 0).code, 7u) << "always saturates";
+TEST(Quantize, MiniFloatsAddAZeroPointOnlyWhenGiven) {
+  struct Row {
+    DataType type;
+    uint32_t negative_zero, one_and_a_half, largest;
+  };
+  for (const Row& row : {Row{DataType::kFloat4E2M1, 8, 3, 7}, Row{DataType::kFloat6E2M3, 32, 12, 31},
+                         Row{DataType::kFloat6E3M2, 32, 14, 31}}) {
+    SCOPED_TRACE(Name(row.type));
+    ElementRule rule = Rule(row.type);
+    EXPECT_EQ(QuantizeElement(rule, -0.0f, 1, 0).code, row.negative_zero);
+    rule.has_zero_point = true;
+    EXPECT_EQ(QuantizeElement(rule, -0.0f, 1, 0).code, 0u);
+    EXPECT_EQ(QuantizeElement(rule, -0.0f, 1, -0.0f).code, row.negative_zero);
+    EXPECT_EQ(QuantizeElement(rule, 1, 1, 0.5f).code, row.one_and_a_half);
+    EXPECT_EQ(QuantizeElement(rule, kNan, -1, 0.5f).code, row.negative_zero);
+    EXPECT_EQ(QuantizeElement(rule, -kNan, -1, 0.5f).code, 0u);
+    rule.saturate = false;
+    EXPECT_EQ(QuantizeElement(rule, 100, 1, 0).code, row.largest) << "always saturates";
+  }
 }
 
 TEST(Dequantize, SubtractsInFloatButInt32InIntegers) {
@@ -124,6 +132,8 @@ TEST(Dequantize, SubtractsInFloatButInt32InIntegers) {
   EXPECT_EQ(DequantizeElement(DataType::kUint8, 5, 1, 16777217), -16777211)
       << "the zero point becomes 16777216 in FLOAT";
   EXPECT_EQ(DequantizeElement(DataType::kFloat4E2M1, 7, 1, 2), 5) << "a code: 2 is the value 1";
+  EXPECT_EQ(DequantizeElement(DataType::kFloat6E2M3, 31, 1, 8), 6.5f);
+  EXPECT_EQ(DequantizeElement(DataType::kFloat6E3M2, 63, 0.5f, 12), -14.5f);
   EXPECT_FALSE(std::signbit(DequantizeElement(DataType::kFloat4E2M1, 8, 1, 8)));
   EXPECT_TRUE(std::signbit(DequantizeElement(DataType::kFloat4E2M1, 8, 1, 0)));
   EXPECT_TRUE(std::isnan(DequantizeElement(DataType::kFloat8E4M3Fn, 0x7F, 1, 0)));

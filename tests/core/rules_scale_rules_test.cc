@@ -62,6 +62,8 @@ TEST(ScaleRules, Symmetric) {
   EXPECT_EQ(Make(Rule(DataType::kFloat8E4M3Fnuz), -3, 2).scale, 3.0f / 240.0f);
   EXPECT_EQ(Make(Rule(DataType::kFloat8E5M2), -3, 2).scale, 3.0f / 57344.0f);
   EXPECT_EQ(Make(Rule(DataType::kFloat4E2M1), -3, 2).scale, 0.5f);
+  EXPECT_EQ(Make(Rule(DataType::kFloat6E2M3), -3, 2).scale, 0.4f);
+  EXPECT_EQ(Make(Rule(DataType::kFloat6E3M2), -3, 7).scale, 0.25f);
 }
 
 TEST(ScaleRules, NothingButZeros) {
@@ -106,6 +108,8 @@ TEST(ScaleRules, Microscaling) {
   const auto code = [](DataType output, float largest) {
     return static_cast<int>(Make(Rule(output, DataType::kFloat8E8M0), -largest, 0).code) - 127;
   };
+  EXPECT_EQ(code(DataType::kFloat6E2M3, 9), 1);
+  EXPECT_EQ(code(DataType::kFloat6E3M2, 9), -1);
   EXPECT_EQ(code(DataType::kFloat4E2M1, 5), 0);
   EXPECT_EQ(code(DataType::kFloat4E2M1, 8), 1);
   EXPECT_EQ(code(DataType::kFloat4E2M1, std::nextafter(8.0f, 0.0f)), 0);

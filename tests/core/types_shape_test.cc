@@ -34,6 +34,10 @@ TEST(Shape, PacksSmallTypes) {
   EXPECT_EQ(ByteSize(DataType::kInt4, 0), 0u);
   EXPECT_EQ(ByteSize(DataType::kInt4, 3), 2u);
   EXPECT_EQ(ByteSize(DataType::kFloat4E2M1, 4), 2u);
+  for (const auto& [elements, bytes] : {std::pair{0, 0u}, {1, 1u}, {2, 2u}, {3, 3u}, {4, 3u}, {5, 4u}}) {
+    EXPECT_EQ(ByteSize(DataType::kFloat6E2M3, elements), bytes);
+  }
+  EXPECT_EQ(ByteSize(DataType::kFloat6E3M2, (int64_t{1} << 62) - 1), uint64_t{3} << 60);
   EXPECT_EQ(ByteSize(DataType::kUint2, 4), 1u);
   EXPECT_EQ(ByteSize(DataType::kUint2, 5), 2u);
   EXPECT_EQ(ByteSize(DataType::kFloat, (int64_t{1} << 62) - 1), UINT64_MAX - 3);
@@ -50,7 +54,7 @@ TEST(DataTypes, AreFoundByNumber) {
     EXPECT_EQ(FindDataType(static_cast<int>(info.type)), &info);
     EXPECT_EQ(Name(info.type), info.name);
   }
-  for (int number : {-1, 0, 7, 8, 9, 11, 15, 27, 1000}) EXPECT_EQ(FindDataType(number), nullptr);
+  for (int number : {-1, 0, 7, 8, 9, 11, 15, 29, 1000}) EXPECT_EQ(FindDataType(number), nullptr);
   EXPECT_EQ(Name(DataType::kUnspecified), "UNSPECIFIED");
   EXPECT_EQ(Name(static_cast<DataType>(99)), "unknown");
 }

@@ -18,6 +18,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 const DataType kSmallTypes[] = {DataType::kFloat16,      DataType::kBfloat16,
                                 DataType::kFloat8E4M3Fn, DataType::kFloat8E4M3Fnuz,
                                 DataType::kFloat8E5M2,   DataType::kFloat8E5M2Fnuz,
+                                DataType::kFloat6E2M3,   DataType::kFloat6E3M2,
                                 DataType::kFloat4E2M1};
 
 // Finite values >= 0 by magnitude, and one more as if the exponent had no end: what is nearer to
@@ -151,10 +152,14 @@ TEST(SmallFloat, NanAndInfinity) {
   EXPECT_EQ(EncodeFloat8(DataType::kFloat8E5M2, -kInfinity, true), 0xFB);
   EXPECT_EQ(EncodeFloat8(DataType::kFloat8E5M2, -kInfinity, false), 0xFC);
   EXPECT_EQ(EncodeFloat8(DataType::kFloat8E5M2Fnuz, -kInfinity, true), 0xFF);
-  EXPECT_EQ(EncodeFloat4(kNan), 8);
-  EXPECT_EQ(EncodeFloat4(-kNan), 0);
-  EXPECT_EQ(EncodeFloat4(kInfinity), 7);
-  EXPECT_EQ(EncodeFloat4(-kInfinity), 15);
+  for (const DataType type : {DataType::kFloat4E2M1, DataType::kFloat6E2M3, DataType::kFloat6E3M2}) {
+    const FloatFormat& format = FormatOf(type);
+    const uint32_t sign = 1u << (format.bits - 1);
+    EXPECT_EQ(EncodeFormat(format, kNan, true), sign) << Name(type);
+    EXPECT_EQ(EncodeFormat(format, -kNan, true), 0) << Name(type);
+    EXPECT_EQ(EncodeFormat(format, kInfinity, true), sign - 1) << Name(type);
+    EXPECT_EQ(EncodeFormat(format, -kInfinity, true), 2 * sign - 1) << Name(type);
+  }
 }
 
 TEST(SmallFloat, EdgesWithoutSaturation) {
@@ -167,7 +172,20 @@ TEST(SmallFloat, EdgesWithoutSaturation) {
   EXPECT_EQ(EncodeFloat8(e4m3, 0x1p-10f, false), 0x00);
   const std::map<float, int> float4 = {{.25f, 0}, {.75f, 2}, {1.25f, 2}, {1.75f, 4},
                                        {2.5f, 4}, {3.5f, 6}, {5.0f, 6}};
-  for (const auto& [value, code] : float4) EXPECT_EQ(EncodeFloat4(value), code) << value;
+  for (const auto& [value, code] : float4) {
+    EXPECT_EQ(EncodeFormat(FormatOf(DataType::kFloat4E2M1), value, true), code) << value;
+  }
+  // Ties of FLOAT6: 7.75 and 30 are half a step past the largest, and saturate all the same.
+  const std::map<float, int> e2m3 = {{.0625f, 0}, {.1875f, 2},  {1.9375f, 16}, {2.125f, 16},
+                                     {3.875f, 24}, {7.25f, 30}, {7.75f, 31}};
+  for (const auto& [value, code] : e2m3) {
+    EXPECT_EQ(EncodeFormat(FormatOf(DataType::kFloat6E2M3), value, true), code) << value;
+  }
+  const std::map<float, int> e3m2 = {{.03125f, 0}, {.09375f, 2}, {.28125f, 4},
+                                     {13.0f, 26},  {26.0f, 30},  {30.0f, 31}};
+  for (const auto& [value, code] : e3m2) {
+    EXPECT_EQ(EncodeFormat(FormatOf(DataType::kFloat6E3M2), value, true), code) << value;
+  }
 }
 
 TEST(SmallFloat, E8M0) {

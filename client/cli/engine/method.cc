@@ -29,6 +29,8 @@ struct BlockFormat {
 constexpr std::array kBlockFormats = {
     BlockFormat{"mxfp8", DataType::kFloat8E4M3Fn, DataType::kFloat8E8M0, 32},
     BlockFormat{"mxfp8e5m2", DataType::kFloat8E5M2, DataType::kFloat8E8M0, 32},
+    BlockFormat{"mxfp6e2m3", DataType::kFloat6E2M3, DataType::kFloat8E8M0, 32},
+    BlockFormat{"mxfp6e3m2", DataType::kFloat6E3M2, DataType::kFloat8E8M0, 32},
     BlockFormat{"mxfp4", DataType::kFloat4E2M1, DataType::kFloat8E8M0, 32},
     BlockFormat{"mxint8", DataType::kInt8, DataType::kFloat8E8M0, 32},
     BlockFormat{"nvfp4", DataType::kFloat4E2M1, DataType::kFloat8E4M3Fn, 16},

@@ -37,6 +37,8 @@ constexpr std::array kElementTypes = {
     ElementType{"float8e5m2fnuz", DataType::kFloat8E5M2Fnuz, Family::kService, 8, "",
                 "F8_E5M2FNUZ"},
     ElementType{"float8e8m0", DataType::kFloat8E8M0, Family::kService, 8, "", "F8_E8M0"},
+    ElementType{"float6e2m3", DataType::kFloat6E2M3, Family::kService, 6, "", "F6_E2M3"},
+    ElementType{"float6e3m2", DataType::kFloat6E3M2, Family::kService, 6, "", "F6_E3M2"},
     ElementType{"float4e2m1", DataType::kFloat4E2M1, Family::kService, 4, "", "F4"},
     ElementType{"float64", DataType::kUnspecified, Family::kFloat64, 64, "f8", "F64"},
     ElementType{"int64", DataType::kUnspecified, Family::kSigned, 64, "i8", "I64"},
@@ -45,12 +47,10 @@ constexpr std::array kElementTypes = {
     ElementType{"bool", DataType::kUnspecified, Family::kUnsigned, 8, "b1", "BOOL"},
     ElementType{"complex64", DataType::kUnspecified, Family::kOpaque, 64, "c8", "C64"},
     ElementType{"complex128", DataType::kUnspecified, Family::kOpaque, 128, "c16", ""},
-    ElementType{"float6e2m3", DataType::kUnspecified, Family::kOpaque, 6, "", "F6_E2M3"},
-    ElementType{"float6e3m2", DataType::kUnspecified, Family::kOpaque, 6, "", "F6_E3M2"},
     ElementType{"void8", DataType::kUnspecified, Family::kOpaque, 8, "V1", ""},
 };
 
-constexpr std::array<std::pair<absl::string_view, DataType>, 9> kAliases = {{
+constexpr std::array<std::pair<absl::string_view, DataType>, 11> kAliases = {{
     {"float32", DataType::kFloat},
     {"fp16", DataType::kFloat16},
     {"bf16", DataType::kBfloat16},
@@ -58,6 +58,8 @@ constexpr std::array<std::pair<absl::string_view, DataType>, 9> kAliases = {{
     {"fp8", DataType::kFloat8E4M3Fn},
     {"e5m2", DataType::kFloat8E5M2},
     {"e8m0", DataType::kFloat8E8M0},
+    {"e2m3", DataType::kFloat6E2M3},
+    {"e3m2", DataType::kFloat6E3M2},
     {"fp4", DataType::kFloat4E2M1},
     {"e2m1", DataType::kFloat4E2M1},
 }};

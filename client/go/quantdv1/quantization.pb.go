@@ -83,7 +83,7 @@ func (ZeroPointOrder) EnumDescriptor() ([]byte, []int) {
 type Symmetry int32
 
 const (
-	// ASYMMETRIC for integer outputs; FLOAT8 and FLOAT4 outputs are always symmetric.
+	// ASYMMETRIC for integer outputs; FLOAT8, FLOAT6 and FLOAT4 outputs are always symmetric.
 	Symmetry_SYMMETRY_UNSPECIFIED Symmetry = 0
 	// The range [min(0, min x), max(0, max x)], with a zero point.
 	Symmetry_SYMMETRY_ASYMMETRIC Symmetry = 1
@@ -1011,7 +1011,7 @@ type DynamicQuantizeRequest struct {
 	Saturate *bool `protobuf:"varint,7,opt,name=saturate,proto3,oneof" json:"saturate,omitempty"`
 	// Type of y_scale: FLOAT, FLOAT16, BFLOAT16, FLOAT8E8M0 (microscaling) or FLOAT8E4M3FN (NVFP4). Unset: FLOAT.
 	ScaleType DataType `protobuf:"varint,8,opt,name=scale_type,json=scaleType,proto3,enum=quantd.v1.DataType" json:"scale_type,omitempty"`
-	// Unset: ASYMMETRIC for integers, SYMMETRIC for FLOAT8 and FLOAT4.
+	// Unset: ASYMMETRIC for integers, SYMMETRIC for FLOAT8, FLOAT6 and FLOAT4.
 	Symmetry Symmetry `protobuf:"varint,9,opt,name=symmetry,proto3,enum=quantd.v1.Symmetry" json:"symmetry,omitempty"`
 	// Whether the answer carries quantization_error.
 	ReportError bool `protobuf:"varint,10,opt,name=report_error,json=reportError,proto3" json:"report_error,omitempty"`
@@ -1477,7 +1477,7 @@ type CalibrationOptions struct {
 	Method CalibrationMethod `protobuf:"varint,1,opt,name=method,proto3,enum=quantd.v1.CalibrationMethod" json:"method,omitempty"`
 	// What will be quantized to: an output type of Quantize. Unset: UINT8.
 	OutputType DataType `protobuf:"varint,2,opt,name=output_type,json=outputType,proto3,enum=quantd.v1.DataType" json:"output_type,omitempty"`
-	// Unset: ASYMMETRIC for integers, SYMMETRIC for FLOAT8 and FLOAT4, which have nothing else.
+	// Unset: ASYMMETRIC for integers, SYMMETRIC for FLOAT8, FLOAT6 and FLOAT4, which have nothing else.
 	Symmetry Symmetry `protobuf:"varint,3,opt,name=symmetry,proto3,enum=quantd.v1.Symmetry" json:"symmetry,omitempty"`
 	// A scale for each index along it, in [-rank, rank - 1] of every x; their number is the same in all. Unset: one scale.
 	Axis *int64 `protobuf:"varint,4,opt,name=axis,proto3,oneof" json:"axis,omitempty"`
@@ -1646,7 +1646,7 @@ type CalibrateResponse struct {
 
 	// FLOAT of shape [], or [channels]. 1 for a channel that has seen nothing but zeros, or nothing.
 	Scale *Tensor `protobuf:"bytes,1,opt,name=scale,proto3" json:"scale,omitempty"`
-	// Of scale's shape and output_type. Absent for FLOAT8 and FLOAT4.
+	// Of scale's shape and output_type. Absent for FLOAT8, FLOAT6 and FLOAT4.
 	ZeroPoint *Tensor `protobuf:"bytes,2,opt,name=zero_point,json=zeroPoint,proto3" json:"zero_point,omitempty"`
 	// FLOAT of shape [2], or [2, channels]: the lowest values, then the highest; what QuantizeEmbeddings takes as ranges.
 	Range *Tensor `protobuf:"bytes,3,opt,name=range,proto3" json:"range,omitempty"`

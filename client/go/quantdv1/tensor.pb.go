@@ -68,9 +68,9 @@ const (
 	// Signed 2-bit integer, packed like UINT2.
 	DataType_DATA_TYPE_INT2 DataType = 26
 	// 6-bit float, 2 exponent and 3 mantissa bits, no infinity, no NaN, largest 7.5. Four elements in three bytes: element i in bits 6i to
-	// 6i + 5 of the little-endian bit string, ceil(6N / 8) bytes. Clients pack it; this version of the server refuses it (INVALID_ARGUMENT).
+	// 6i + 5 of the little-endian bit string, ceil(6N / 8) bytes.
 	DataType_DATA_TYPE_FLOAT6E2M3 DataType = 27
-	// 6-bit float, 3 exponent and 2 mantissa bits, no infinity, no NaN, largest 28; packed like FLOAT6E2M3, and refused as well.
+	// 6-bit float, 3 exponent and 2 mantissa bits, no infinity, no NaN, largest 28; packed like FLOAT6E2M3.
 	DataType_DATA_TYPE_FLOAT6E3M2 DataType = 28
 )
 
@@ -490,7 +490,7 @@ type Tensor_RawData struct {
 }
 
 type Tensor_FloatValues struct {
-	// Values of FLOAT, FLOAT16, BFLOAT16, FLOAT8 and FLOAT4 tensors.
+	// Values of FLOAT, FLOAT16, BFLOAT16, FLOAT8, FLOAT6 and FLOAT4 tensors.
 	FloatValues *FloatValues `protobuf:"bytes,4,opt,name=float_values,json=floatValues,proto3,oneof"`
 }
 

@@ -17,7 +17,7 @@ CODES = {
     "float32": (2, 32), "float16": (2, 16), "bfloat16": (4, 16), "int32": (0, 32), "int16": (0, 16), "int8": (0, 8),
     "uint16": (1, 16), "uint8": (1, 8), "float8_e4m3fn": (10, 8), "float8_e4m3fnuz": (11, 8), "float8_e5m2": (12, 8),
     "float8_e5m2fnuz": (13, 8), "float8_e8m0fnu": (14, 8), "int4": (0, 4), "uint4": (1, 4), "int2": (0, 2), "uint2": (1, 2),
-    "float4_e2m1fn": (17, 4),
+    "float6_e2m3fn": (15, 6), "float6_e3m2fn": (16, 6), "float4_e2m1fn": (17, 4),
 }
 
 

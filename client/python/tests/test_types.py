@@ -12,8 +12,7 @@ from quantd.types import as_array, data_type, pack, unpack
 def test_the_enum_is_that_of_the_contract():
     enum = messages.POOL.FindEnumTypeByName("quantd.v1.DataType")
     contract = {v.name[len("DATA_TYPE_"):]: v.number for v in enum.values if v.number}
-    refused = {"FLOAT6E2M3": 27, "FLOAT6E3M2": 28}  # by the server so far: not offered here
-    assert contract == {t.name: t.value for t in DataType} | refused
+    assert contract == {t.name: t.value for t in DataType}
 
 
 @pytest.mark.parametrize("enum,choices", [
@@ -49,6 +48,7 @@ def test_packing_is_lowest_bits_first_over_the_flattened_tensor():
     assert pack(np.array([1, 2, 3, 0, 1], ml_dtypes.uint2)) == bytes([0b00111001, 0b01])
     assert pack(np.array([-2, 1, -1], ml_dtypes.int2)) == bytes([0b110110])
     assert pack(np.array([0.5, -6.0, 1.0], ml_dtypes.float4_e2m1fn)) == bytes([0xF1, 0x02])
+    assert pack(np.array([1, -1.5, 7.5, -7.5, 0.125], ml_dtypes.float6_e2m3fn)) == bytes([0x08, 0xFB, 0xFD, 0x01])
     assert pack(np.array([1.0], ">f4")) == np.array([1.0], "<f4").tobytes()
 
 

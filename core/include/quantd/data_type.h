@@ -37,6 +37,8 @@ enum class DataType : int {
   kFloat8E8M0 = 24,
   kUint2 = 25,
   kInt2 = 26,
+  kFloat6E2M3 = 27,
+  kFloat6E3M2 = 28,
 };
 
 // What family a type belongs to.
@@ -44,7 +46,7 @@ enum class DataTypeKind : uint8_t {
   kFloat,     // FLOAT, FLOAT16, BFLOAT16: what is quantized, and what Dequantize gives
   kInteger,   // signed and unsigned integers
   kFloat8,    // the four FLOAT8 with a mantissa
-  kFloat4,    // FLOAT4E2M1
+  kMiniFloat,  // FLOAT4E2M1 and the two FLOAT6: neither NaN nor infinity
   kExponent,  // FLOAT8E8M0
 };
 
@@ -53,14 +55,14 @@ struct DataTypeInfo {
   DataType type;
   absl::string_view name;  // ONNX name, such as "FLOAT8E4M3FN"
   DataTypeKind kind;
-  int bits;         // storage of one element: 2, 4, 8, 16 or 32
+  int bits;         // storage of one element: 2, 4, 6, 8, 16 or 32
   int64_t minimum;  // smallest value of an integer type, else 0
   int64_t maximum;  // largest value of an integer type, else 0
   float largest;    // largest finite value as FLOAT (integers: maximum)
 };
 
 // Every type, in the order of its number.
-inline constexpr std::array<DataTypeInfo, 18> kDataTypes = {{
+inline constexpr std::array<DataTypeInfo, 20> kDataTypes = {{
     {DataType::kFloat, "FLOAT", DataTypeKind::kFloat, 32, 0, 0, 0x1.fffffep127f},
     {DataType::kUint8, "UINT8", DataTypeKind::kInteger, 8, 0, 255, 255},
     {DataType::kInt8, "INT8", DataTypeKind::kInteger, 8, -128, 127, 127},
@@ -75,10 +77,12 @@ inline constexpr std::array<DataTypeInfo, 18> kDataTypes = {{
     {DataType::kFloat8E5M2Fnuz, "FLOAT8E5M2FNUZ", DataTypeKind::kFloat8, 8, 0, 0, 57344},
     {DataType::kUint4, "UINT4", DataTypeKind::kInteger, 4, 0, 15, 15},
     {DataType::kInt4, "INT4", DataTypeKind::kInteger, 4, -8, 7, 7},
-    {DataType::kFloat4E2M1, "FLOAT4E2M1", DataTypeKind::kFloat4, 4, 0, 0, 6},
+    {DataType::kFloat4E2M1, "FLOAT4E2M1", DataTypeKind::kMiniFloat, 4, 0, 0, 6},
     {DataType::kFloat8E8M0, "FLOAT8E8M0", DataTypeKind::kExponent, 8, 0, 0, 0x1p127f},
     {DataType::kUint2, "UINT2", DataTypeKind::kInteger, 2, 0, 3, 3},
     {DataType::kInt2, "INT2", DataTypeKind::kInteger, 2, -2, 1, 1},
+    {DataType::kFloat6E2M3, "FLOAT6E2M3", DataTypeKind::kMiniFloat, 6, 0, 0, 7.5},
+    {DataType::kFloat6E3M2, "FLOAT6E3M2", DataTypeKind::kMiniFloat, 6, 0, 0, 28},
 }};
 
 namespace internal {

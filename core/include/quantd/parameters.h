@@ -32,7 +32,7 @@ struct Granularity {
 };
 
 enum class Symmetry : uint8_t {
-  kDefault,  // asymmetric for integers, symmetric for FLOAT8 and FLOAT4
+  kDefault,  // asymmetric for integers, symmetric for FLOAT8, FLOAT6 and FLOAT4
   kAsymmetric,
   kSymmetric,
 };

@@ -45,7 +45,7 @@ struct QuantizePlan : PlanBase {
   DataType precision = DataType::kFloat;  // of the division: FLOAT, FLOAT16 or BFLOAT16
   bool saturate = true;                   // FLOAT8 only
   ZeroPointOrder zero_point_order = ZeroPointOrder::kAfterRounding;
-  bool has_zero_point = false;  // FLOAT4: one is added in FLOAT only when given
+  bool has_zero_point = false;  // mini floats: one is added in FLOAT only when given
   bool report_error = false;
   // Smallest and largest integer that an output may have (integer types): the type's range, but
   // [-127, 127] for the INT8 of DynamicQuantize.
@@ -53,7 +53,7 @@ struct QuantizePlan : PlanBase {
   int32_t maximum = 0;
   // Checked: as FLOAT, and rounded to `precision`, they are neither 0 nor NaN nor infinite.
   ScaleOperand scales;
-  // Used as FLOAT (INT32 rounds). FLOAT4: there whenever has_zero_point (adding 0 turns -0 into +0,
+  // Used as FLOAT (INT32 rounds). Mini floats: there whenever has_zero_point (adding 0 turns -0 into +0,
   // and a zero point may be -0 itself).
   ScaleOperand zero_points;
 };

@@ -18,8 +18,8 @@ struct Scale {
   int32_t zero_point = 0;
 };
 
-// Of one output type. Integers as onnxruntime.quantization.quant_utils.compute_scale_zp; FLOAT8 and
-// FLOAT4 by their largest number.
+// Of one output type. Integers as onnxruntime.quantization.quant_utils.compute_scale_zp; FLOAT8,
+// FLOAT6 and FLOAT4 by their largest number.
 class Scaling {
  public:
   Scaling(DataType output_type, bool symmetric);
@@ -38,7 +38,7 @@ class Scaling {
   int bits_;
   int32_t minimum_ = 0;
   int32_t maximum_ = 0;
-  double largest_ = 0;  // FLOAT8 and FLOAT4
+  double largest_ = 0;  // FLOAT8, FLOAT6 and FLOAT4
 };
 
 }  // namespace quantd::calibrate

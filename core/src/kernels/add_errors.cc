@@ -45,6 +45,10 @@ HWY_INLINE void Decode(const ErrorTile& tile, const ErrorPiece& piece, float* va
       return DecodePiece<Decoder::kFloat8E5M2Fnuz>(piece.codes, piece.size, values);
     case Encoder::kFloat4E2M1:
       return DecodePiece<Decoder::kFloat4E2M1>(piece.codes, piece.size, values);
+    case Encoder::kFloat6E2M3:
+      return DecodePiece<Decoder::kFloat6E2M3>(piece.codes, piece.size, values);
+    case Encoder::kFloat6E3M2:
+      return DecodePiece<Decoder::kFloat6E3M2>(piece.codes, piece.size, values);
   }
 }
 

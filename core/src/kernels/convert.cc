@@ -93,6 +93,91 @@ HWY_INLINE U8 LoadDigits(const uint8_t* x) {
   return hn::And(hn::LoadU(DU8(), x), hn::Set(DU8(), (1 << kBits) - 1));
 }
 
+// Four codes of 6 bits fill three bytes: of 16 bytes 12, which then move together.
+HWY_INLINE U DenseLanes(U lanes) {
+  alignas(16) static constexpr uint8_t kThreeOfFour[16] = {0,  1,  2,  4,  5,    6,    8,    9,
+                                                           10, 12, 13, 14, 0x80, 0x80, 0x80, 0x80};
+  const hn::Repartition<uint8_t, DU> du8;
+  const auto order = hn::LoadDup128(du8, kThreeOfFour);
+  return hn::BitCast(DU(), hn::TableLookupBytesOr0(hn::BitCast(du8, lanes), order));
+}
+
+// Indices of 32-bit lanes, for either end of a step of 3 N bytes in a vector of 4 N.
+struct SixBitLanes {
+  alignas(64) int32_t front[N];   // packing: the dense lanes, first
+  alignas(64) int32_t back[N];    // packing: the same, last
+  alignas(64) int32_t carry[N];   // packing: the last quarter of `front`, first
+  alignas(64) int32_t spread[N];  // unpacking: three lanes for each 128 bits, from the first on
+  alignas(64) int32_t behind[N];  // unpacking: the same, from a quarter on
+
+  constexpr SixBitLanes() : front(), back(), carry(), spread(), behind() {
+    constexpr int kLanes = static_cast<int>(N);
+    constexpr int kDense = kLanes / 4 * 3;
+    for (int i = 0; i < kLanes; ++i) {
+      const auto dense = [](int k) { return k / 3 * 4 + k % 3; };
+      front[i] = i < kDense ? dense(i) : 3;
+      back[i] = i < kLanes - kDense ? 3 : dense(i - (kLanes - kDense));
+      carry[i] = i < kLanes - kDense ? dense(2 * (kLanes - kDense) + i) : 3;
+      spread[i] = i % 4 == 3 ? 0 : i / 4 * 3 + i % 4;
+      behind[i] = i % 4 == 3 ? 0 : kLanes - kDense + i / 4 * 3 + i % 4;
+    }
+  }
+};
+inline constexpr SixBitLanes kSixBitLanes;
+
+HWY_INLINE U Lanes(U v, const int32_t* indices) {
+  return hn::TableLookupLanes(v, hn::SetTableIndices(DU(), indices));
+}
+
+// Two vectors at a time: the second is stored together with the end of the first, so that nothing
+// is written behind them.
+struct Pack6 {
+  static constexpr size_t kElements = 8 * N, kIn = 8 * N, kOut = 6 * N;
+  static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
+    const DU du;
+    const U a = DenseLanes(Three(x));
+    const U b = DenseLanes(Three(x + 4 * N));
+    const U tail = hn::Or(Lanes(a, kSixBitLanes.carry), Lanes(b, kSixBitLanes.back));
+    hn::StoreU(Lanes(a, kSixBitLanes.front), du, As<uint32_t>(y));
+    hn::StoreU(tail, du, As<uint32_t>(y + 2 * N));
+  }
+
+ private:
+  // Four codes in the lower 24 bits of each lane.
+  static HWY_INLINE U Three(const uint8_t* x) {
+    const DU du;
+    const U pairs = hn::BitCast(du, PairSum<64>(LoadDigits<6>(x)));
+    const U high = hn::And(hn::ShiftRight<4>(pairs), hn::Set(du, 0xFFF000));
+    return hn::Or(hn::And(pairs, hn::Set(du, 0xFFF)), high);
+  }
+};
+
+struct Unpack6 {
+  static constexpr size_t kElements = 8 * N, kIn = 6 * N, kOut = 8 * N;
+  static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
+    const DU du;
+    const U a = hn::LoadU(du, As<uint32_t>(x));
+    const U b = hn::LoadU(du, As<uint32_t>(x + 2 * N));
+    hn::StoreU(Four(Lanes(a, kSixBitLanes.spread)), du, As<uint32_t>(y));
+    hn::StoreU(Four(Lanes(b, kSixBitLanes.behind)), du, As<uint32_t>(y + 4 * N));
+  }
+
+ private:
+  // 12 bytes of each 128 bits as 16 codes.
+  static HWY_INLINE U Four(U packed) {
+    alignas(16) static constexpr uint8_t kByThree[16] = {0, 1, 2, 0x80, 3, 4,  5,  0x80,
+                                                         6, 7, 8, 0x80, 9, 10, 11, 0x80};
+    const DU du;
+    const hn::Repartition<uint8_t, DU> du8;
+    const auto order = hn::LoadDup128(du8, kByThree);
+    const U v = hn::BitCast(du, hn::TableLookupBytesOr0(hn::BitCast(du8, packed), order));
+    return hn::Or(hn::Or(hn::And(v, hn::Set(du, 0x3F)),
+                         hn::And(hn::ShiftLeft<2>(v), hn::Set(du, 0x3F00))),
+                  hn::Or(hn::And(hn::ShiftLeft<4>(v), hn::Set(du, 0x3F0000)),
+                         hn::And(hn::ShiftLeft<6>(v), hn::Set(du, 0x3F000000))));
+  }
+};
+
 struct Pack4 {
   static constexpr size_t kElements = 8 * N, kIn = 8 * N, kOut = 4 * N;
   static HWY_INLINE void Step(const uint8_t* x, uint8_t* y) {
@@ -155,8 +240,10 @@ void FillConvert(KernelTable& table) {
   table.int32_to_float = Convert<Int32ToFloat>;
   table.float_to_float16 = Convert<FloatToFloat16>;
   table.float_to_bfloat16 = Convert<FloatToBfloat16>;
+  table.pack6 = Convert<Pack6>;
   table.pack4 = Convert<Pack4>;
   table.pack2 = Convert<Pack2>;
+  table.unpack6 = Convert<Unpack6>;
   table.unpack_uint4 = Convert<Unpack4<false>>;
   table.unpack_int4 = Convert<Unpack4<true>>;
   table.unpack_uint2 = Convert<Unpack2<false>>;

@@ -27,7 +27,7 @@ HWY_INLINE I LoadCodes(const uint8_t* x) {
   return hn::PromoteTo(DI(), hn::LoadU(narrow, As<T>(x)));
 }
 
-// The value of a FLOAT8 or FLOAT4 code. Arithmetic on bits: a gather from a table is slower, and a
+// The value of a FLOAT8, FLOAT6 or FLOAT4 code. Arithmetic on bits: a gather from a table is slower, and a
 // multiplication by 2^k would meet FLOAT denormals, which some CPUs take to microcode.
 template <Decoder kDecoder>
 HWY_INLINE V DecodeSmallFloat(I code) {
@@ -77,7 +77,7 @@ HWY_INLINE V DifferenceOfInt32(I code, I zero_point) {
   return hn::Combine(DF(), hn::DemoteTo(half, high), hn::DemoteTo(half, low));
 }
 
-// N codes less their zero points. FLOAT8 has none, and FLOAT4's are codes.
+// N codes less their zero points. FLOAT8 has none, and mini floats' are codes.
 template <Decoder kDecoder>
 HWY_INLINE V Difference(const uint8_t* x, I zero_point) {
   const DF df;
@@ -91,7 +91,7 @@ HWY_INLINE V Difference(const uint8_t* x, I zero_point) {
     return hn::Sub(hn::ConvertTo(df, LoadCodes<uint16_t>(x)), hn::ConvertTo(df, zero_point));
   } else if constexpr (kDecoder == Decoder::kInt16) {
     return hn::Sub(hn::ConvertTo(df, LoadCodes<int16_t>(x)), hn::ConvertTo(df, zero_point));
-  } else if constexpr (kDecoder == Decoder::kFloat4E2M1) {
+  } else if constexpr (IsMiniFloat(kDecoder)) {
     return hn::Sub(DecodeSmallFloat<kDecoder>(LoadCodes<uint8_t>(x)),
                    DecodeSmallFloat<kDecoder>(zero_point));
   } else {

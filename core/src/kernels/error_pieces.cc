@@ -4,22 +4,18 @@
 #include <cmath>
 #include <cstring>
 
+#include "types/small_float.h"
+
 namespace quantd {
 namespace {
 
-// The smallest magnitude that rounds past the largest finite value of a FLOAT8 or FLOAT4: half a
-// step above it, or just more where the tie goes down (E4M3FN: 464 is 448).
+// The smallest magnitude that rounds past the largest finite value of a FLOAT8, FLOAT6 or FLOAT4:
+// half a step above it, or just more where the tie goes down (E4M3FN: 464 is 448).
 float OverflowsFrom(Encoder encoder) {
-  switch (encoder) {
-    case Encoder::kFloat8E4M3Fn:
-      return std::nextafter(464.0f, 1000.0f);
-    case Encoder::kFloat8E4M3Fnuz:
-      return 248.0f;
-    case Encoder::kFloat4E2M1:
-      return 7.0f;
-    default:
-      return 61440.0f;
-  }
+  const FloatFormat& format = FormatOf(TypeOf(encoder));
+  const float largest = DecodeFormat(format, format.largest);
+  const float tie = largest + (largest - DecodeFormat(format, format.largest - 1)) / 2;
+  return format.largest % 2 == 0 ? std::nextafter(tie, 2 * tie) : tie;
 }
 
 size_t CodeBytes(Encoder encoder) { return encoder == Encoder::kInteger16 ? 2 : 1; }
@@ -66,8 +62,8 @@ ErrorBounds BoundsOf(const ErrorTile& tile) {
 
 void ForEachErrorPiece(const ErrorTile& tile, AddErrorPiece add, ErrorLanes& lanes) {
   const size_t code_bytes = CodeBytes(tile.encoder);
-  const bool has_point =
-      IsInteger(tile.encoder) || tile.encoder == Encoder::kFloat4E2M1;  // FLOAT8 ignores it
+  // FLOAT8 ignores it.
+  const bool has_point = Info(TypeOf(tile.encoder)).kind != DataTypeKind::kFloat8;
   const bool runs = tile.mode == ScaleMode::kRuns;
   const bool spread = runs && tile.run < kErrorStep;
   size_t left = runs ? tile.run - tile.first : tile.size;  // of the run

@@ -25,6 +25,10 @@ Decoder DecoderOf(DataType input) {
       return Decoder::kFloat8E5M2Fnuz;
     case DataType::kFloat4E2M1:
       return Decoder::kFloat4E2M1;
+    case DataType::kFloat6E2M3:
+      return Decoder::kFloat6E2M3;
+    case DataType::kFloat6E3M2:
+      return Decoder::kFloat6E3M2;
     default:
       return Decoder::kUint8;
   }

@@ -60,12 +60,24 @@ inline ConvertTile FromFloat(const KernelTable& kernels, DataType type) {
 
 // From one byte a code.
 inline ConvertTile Pack(const KernelTable& kernels, int bits) {
-  return bits == 4 ? kernels.pack4 : bits == 2 ? kernels.pack2 : nullptr;
+  switch (bits) {
+    case 6:
+      return kernels.pack6;
+    case 4:
+      return kernels.pack4;
+    case 2:
+      return kernels.pack2;
+    default:
+      return nullptr;
+  }
 }
 
 // To one byte a code.
 inline ConvertTile Unpack(const KernelTable& kernels, DataType type) {
   switch (type) {
+    case DataType::kFloat6E2M3:
+    case DataType::kFloat6E3M2:
+      return kernels.unpack6;
     case DataType::kUint4:
     case DataType::kFloat4E2M1:
       return kernels.unpack_uint4;

@@ -7,7 +7,7 @@
 // Kernels see contiguous pieces of a tensor ("tiles") of any length, 0 included, at any alignment:
 // pointers to elements are byte pointers. Every f32 tensor goes in as it lies in memory, in pieces
 // as long as it has (a call costs some 20 ns); FLOAT16, BFLOAT16 and INT32 pass through a float
-// tile of 1,024 elements on the stack (to_float), 4- and 2-bit codes through a tile of one byte a
+// tile of 1,024 elements on the stack (to_float), 6-, 4- and 2-bit codes through a tile of one byte a
 // code (pack, unpack). Nothing here allocates, fails or keeps state; all of it is safe from any
 // thread. Input and output never overlap.
 #ifndef QUANTD_SRC_KERNELS_KERNEL_TABLE_H_
@@ -50,8 +50,10 @@ enum class Encoder : uint8_t {
   kFloat8E5M2,
   kFloat8E5M2Fnuz,
   kFloat4E2M1,  // one byte a code, 0 to 15
+  kFloat6E2M3,  // one byte a code, 0 to 63
+  kFloat6E3M2,
 };
-inline constexpr size_t kEncoders = 7;
+inline constexpr size_t kEncoders = 9;
 
 // The type whose codes an encoder writes; of the integers, the one of that width which is signed.
 constexpr DataType TypeOf(Encoder encoder) {
@@ -70,6 +72,10 @@ constexpr DataType TypeOf(Encoder encoder) {
       return DataType::kFloat8E5M2Fnuz;
     case Encoder::kFloat4E2M1:
       return DataType::kFloat4E2M1;
+    case Encoder::kFloat6E2M3:
+      return DataType::kFloat6E2M3;
+    case Encoder::kFloat6E3M2:
+      return DataType::kFloat6E3M2;
   }
   return DataType::kUnspecified;
 }
@@ -86,8 +92,16 @@ enum class Decoder : uint8_t {
   kFloat8E5M2,
   kFloat8E5M2Fnuz,
   kFloat4E2M1,  // one byte a code; the upper four bits are ignored
+  kFloat6E2M3,  // one byte a code; the upper two bits are ignored
+  kFloat6E3M2,
 };
-inline constexpr size_t kDecoders = 10;
+inline constexpr size_t kDecoders = 12;
+
+// Whether zero points of these codes are codes themselves, which have a value to be decoded.
+constexpr bool IsMiniFloat(Decoder decoder) {
+  return decoder == Decoder::kFloat4E2M1 || decoder == Decoder::kFloat6E2M3 ||
+         decoder == Decoder::kFloat6E3M2;
+}
 
 // One call of a QuantizeKernel.
 struct QuantizeTile {
@@ -105,7 +119,7 @@ struct QuantizeTile {
   const float* reciprocal = nullptr;
   const float* correction = nullptr;
   // Null: none. Integers with |value| <= 65535 within the output's range for the integer encoders
-  // (any finite float for kDivideAndAdd), any finite float for kFloat4E2M1, ignored by FLOAT8.
+  // (any finite float for kDivideAndAdd), any finite float for FLOAT6 and FLOAT4, ignored by FLOAT8.
   const float* zero_point = nullptr;
   // Integer encoders: every code is in [minimum, maximum]. NaN gives minimum.
   int32_t minimum = 0;
@@ -124,7 +138,7 @@ struct DequantizeTile {
   size_t first = 0;  // as in QuantizeTile
   size_t run = SIZE_MAX;
   const float* scale = nullptr;         // any values
-  const int32_t* zero_point = nullptr;  // null: none. kFloat4E2M1: codes. Not for FLOAT8
+  const int32_t* zero_point = nullptr;  // null: none. Mini floats: codes. Not for FLOAT8
   bool stream = false;                  // as in QuantizeTile
 };
 using DequantizeKernel = void (*)(const DequantizeTile&);
@@ -241,8 +255,10 @@ struct KernelTable {
 
   // Codes of one byte to packed ones and back. `size` counts codes; element 0 is in the low bits of
   // byte 0; pack writes unused high bits of the last byte 0, and ignores the upper bits of codes.
+  void (*pack6)(const uint8_t* codes, size_t size, uint8_t* packed);
   void (*pack4)(const uint8_t* codes, size_t size, uint8_t* packed);
   void (*pack2)(const uint8_t* codes, size_t size, uint8_t* packed);
+  void (*unpack6)(const uint8_t* packed, size_t size, uint8_t* codes);
   void (*unpack_uint4)(const uint8_t* packed, size_t size, uint8_t* codes);
   void (*unpack_int4)(const uint8_t* packed, size_t size, uint8_t* codes);
   void (*unpack_uint2)(const uint8_t* packed, size_t size, uint8_t* codes);

@@ -1,4 +1,4 @@
-// Quantize to FLOAT8 and FLOAT4.
+// Quantize to FLOAT8, FLOAT6 and FLOAT4.
 #include "kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -53,7 +53,7 @@ struct SmallFloat {
   HWY_INLINE I Code(V v, V zero_point) const {
     const DF df;
     const DU du;
-    if constexpr (kEncoder == Encoder::kFloat4E2M1) v = hn::Add(v, zero_point);
+    if constexpr (kFormat.no_nan) v = hn::Add(v, zero_point);
     const V magnitude = hn::Abs(v);
     const U bits = hn::BitCast(du, magnitude);
     const U sign = hn::ShiftRight<31>(hn::BitCast(du, v));

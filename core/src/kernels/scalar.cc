@@ -55,6 +55,10 @@ constexpr DataType InputType(Decoder decoder) {
       return DataType::kFloat8E5M2Fnuz;
     case Decoder::kFloat4E2M1:
       return DataType::kFloat4E2M1;
+    case Decoder::kFloat6E2M3:
+      return DataType::kFloat6E2M3;
+    case Decoder::kFloat6E3M2:
+      return DataType::kFloat6E3M2;
   }
 }
 
@@ -182,7 +186,8 @@ template <DataType kType>
 void Unpack(const uint8_t* packed, size_t size, uint8_t* codes) {
   for (size_t i = 0; i < size; ++i) {
     const uint32_t code = LoadCode(kType, packed, static_cast<int64_t>(i));
-    codes[i] = static_cast<uint8_t>(DecodeInteger(kType, code));
+    const bool is_integer = Info(kType).kind == DataTypeKind::kInteger;
+    codes[i] = static_cast<uint8_t>(is_integer ? DecodeInteger(kType, code) : int64_t{code});
   }
 }
 
@@ -227,8 +232,10 @@ void FillScalarTable(KernelTable& table) {
   FillScalarErrors(table);
   FillScalarEmbed(table);
   FillScalarBins(table);
+  table.pack6 = Pack<DataType::kFloat6E2M3>;
   table.pack4 = Pack<DataType::kUint4>;
   table.pack2 = Pack<DataType::kUint2>;
+  table.unpack6 = Unpack<DataType::kFloat6E2M3>;
   table.unpack_uint4 = Unpack<DataType::kUint4>;
   table.unpack_int4 = Unpack<DataType::kInt4>;
   table.unpack_uint2 = Unpack<DataType::kUint2>;

@@ -32,7 +32,7 @@ float Rounded(Division division, float value) {
   return value;
 }
 
-// The value of every code of a FLOAT8 or FLOAT4 encoder.
+// The value of every code of a FLOAT8, FLOAT6 or FLOAT4 encoder.
 const std::array<float, 256>& ValuesOf(Encoder encoder) {
   static const auto tables = [] {
     std::array<std::array<float, 256>, kEncoders> all = {};

@@ -15,6 +15,7 @@ constexpr DataType kInputTypes[] = {DataType::kFloat, DataType::kFloat16, DataTy
 constexpr DataType kScaleTypes[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16,
                                     DataType::kFloat8E8M0, DataType::kFloat8E4M3Fn};
 constexpr DataType kMicroscalingTypes[] = {DataType::kFloat8E4M3Fn, DataType::kFloat8E5M2,
+                                           DataType::kFloat6E2M3, DataType::kFloat6E3M2,
                                            DataType::kFloat4E2M1, DataType::kInt8};
 
 // The answer of a tensor with elements has at most one scale an element. An empty one could claim
@@ -31,7 +32,7 @@ absl::StatusOr<ScaleRule> Rule(DataType output, DataType scale_type, Symmetry sy
   if (scale_type == DataType::kFloat8E4M3Fn && output == DataType::kFloat4E2M1) {
     return ScaleRule::kTwoLevel;
   }
-  // FLOAT8 and FLOAT4 are always symmetric, as ASYMMETRIC is what nothing set means.
+  // FLOAT8, FLOAT6 and FLOAT4 are always symmetric, as ASYMMETRIC is what nothing set means.
   const bool symmetric =
       symmetry == Symmetry::kSymmetric || Info(output).kind != DataTypeKind::kInteger;
   return symmetric ? ScaleRule::kSymmetric : ScaleRule::kRange;

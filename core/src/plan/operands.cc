@@ -16,7 +16,7 @@ constexpr DataType kQuantizedTypes[] = {
     DataType::kInt16,          DataType::kUint4,      DataType::kInt4,
     DataType::kUint2,          DataType::kInt2,       DataType::kFloat8E4M3Fn,
     DataType::kFloat8E4M3Fnuz, DataType::kFloat8E5M2, DataType::kFloat8E5M2Fnuz,
-    DataType::kFloat4E2M1};
+    DataType::kFloat6E2M3,     DataType::kFloat6E3M2, DataType::kFloat4E2M1};
 
 // A shape with [1] for [].
 Shape OneElementShape(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }

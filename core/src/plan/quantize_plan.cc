@@ -127,7 +127,7 @@ absl::StatusOr<bool> CheckScales(const ScaleOperand& scales, int64_t count, Data
 absl::Status TakeZeroPoints(const TensorView& zero_point, int64_t count, QuantizePlan& plan) {
   const DataTypeKind kind = Info(plan.output_type).kind;
   if (kind == DataTypeKind::kFloat8) return CheckZeroBytes(zero_point, count);
-  if (kind == DataTypeKind::kFloat4 || !AllZero(zero_point.bytes)) {
+  if (kind == DataTypeKind::kMiniFloat || !AllZero(zero_point.bytes)) {
     plan.zero_points = {zero_point.data_type, zero_point.bytes};
   }
   return absl::OkStatus();

@@ -28,7 +28,7 @@ struct ElementRule {
   DataType precision = DataType::kFloat;  // x, scale and quotient are rounded to it
   ZeroPointOrder zero_point_order = ZeroPointOrder::kAfterRounding;
   bool saturate = true;         // FLOAT8
-  bool has_zero_point = false;  // FLOAT4
+  bool has_zero_point = false;  // mini floats
   int32_t minimum = 0;          // integers
   int32_t maximum = 255;
 };
@@ -64,20 +64,21 @@ inline QuantizedElement QuantizeElement(const ElementRule& rule, float x, float 
     return ClampToInteger(rule, static_cast<double>(std::nearbyint(quotient)) + zero_point);
   }
   float value = quotient;
-  if (kind == DataTypeKind::kFloat4 && rule.has_zero_point) value += zero_point;
+  if (kind == DataTypeKind::kMiniFloat && rule.has_zero_point) value += zero_point;
   // The sign of a NaN is x's, whatever the scale's.
   if (std::isnan(x)) value = x;
   const FloatFormat& format = FormatOf(rule.output_type);
-  return {EncodeFormat(format, value, rule.saturate || kind == DataTypeKind::kFloat4),
+  return {EncodeFormat(format, value, rule.saturate || kind == DataTypeKind::kMiniFloat),
           Overflows(format, value)};
 }
 
 // ---- Dequantize ---------------------------------------------------------------------------------
 
-// A zero point as FLOAT: FLOAT4's are codes.
+// A zero point as FLOAT: mini floats' are codes.
 inline float DequantizeZeroPoint(DataType input_type, int32_t zero_point) {
-  return input_type == DataType::kFloat4E2M1 ? DecodeFloat4(static_cast<uint8_t>(zero_point))
-                                             : static_cast<float>(zero_point);
+  return Info(input_type).kind == DataTypeKind::kMiniFloat
+             ? DecodeFloat(input_type, static_cast<uint32_t>(zero_point))
+             : static_cast<float>(zero_point);
 }
 
 // (x - zero_point) * scale in FLOAT, for a code of `input_type`.

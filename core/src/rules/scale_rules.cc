@@ -17,6 +17,9 @@ int MaxExponent(DataType type) {
       return 8;
     case DataType::kFloat8E5M2:
       return 15;
+    case DataType::kFloat6E3M2:
+      return 4;
+    case DataType::kFloat6E2M3:
     case DataType::kFloat4E2M1:
       return 2;
     default:

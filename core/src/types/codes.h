@@ -15,27 +15,33 @@
 
 namespace quantd {
 
-// The code of element `index` in packed bytes: the stored bits, zero-extended. 4-bit: element 0 in
-// the low nibble; 2-bit: x0 | x1<<2 | x2<<4 | x3<<6; wider ones are little endian.
+// The code of element `index` in packed bytes: the stored bits, zero-extended. Below 8 bits: bits
+// `index * bits` and up of the bytes as one little-endian number; wider ones are little endian.
 inline uint32_t LoadCode(DataType type, const uint8_t* bytes, int64_t index) {
   const int bits = Info(type).bits;
   if (bits < 8) {
     const int64_t bit = index * bits;
-    return (bytes[bit / 8] >> (bit % 8)) & ((1u << bits) - 1);
+    const int shift = static_cast<int>(bit % 8);
+    uint32_t code = uint32_t{bytes[bit / 8]} >> shift;
+    if (shift + bits > 8) code |= uint32_t{bytes[bit / 8 + 1]} << (8 - shift);
+    return code & ((1u << bits) - 1);
   }
   uint32_t code = 0;
   for (int i = 0; i < bits / 8; ++i) code |= uint32_t{bytes[index * (bits / 8) + i]} << (8 * i);
   return code;
 }
 
-// Stores a code and leaves its neighbours in the byte as they are.
+// Stores a code and leaves its neighbours in its bytes as they are.
 inline void StoreCode(DataType type, uint8_t* bytes, int64_t index, uint32_t code) {
   const int bits = Info(type).bits;
   if (bits < 8) {
     const int64_t bit = index * bits;
-    const uint32_t mask = ((1u << bits) - 1) << (bit % 8);
-    uint8_t& byte = bytes[bit / 8];
-    byte = static_cast<uint8_t>((byte & ~mask) | ((code << (bit % 8)) & mask));
+    const int shift = static_cast<int>(bit % 8);
+    const uint32_t mask = ((1u << bits) - 1) << shift;
+    const uint32_t wide = (code << shift) & mask;
+    uint8_t* const at = bytes + bit / 8;
+    at[0] = static_cast<uint8_t>((at[0] & ~mask) | wide);
+    if (shift + bits > 8) at[1] = static_cast<uint8_t>((at[1] & ~(mask >> 8)) | (wide >> 8));
     return;
   }
   for (int i = 0; i < bits / 8; ++i) {

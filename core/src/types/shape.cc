@@ -43,8 +43,8 @@ uint64_t ByteSize(DataType type, int64_t elements) {
   const uint64_t count = static_cast<uint64_t>(elements);
   const uint64_t bits = static_cast<uint64_t>(Info(type).bits);
   if (bits >= 8) return count * (bits / 8);
-  const uint64_t per_byte = 8 / bits;
-  return (count + per_byte - 1) / per_byte;
+  // Eight elements fill `bits` bytes.
+  return count / 8 * bits + (count % 8 * bits + 7) / 8;
 }
 
 std::string ShapeString(absl::Span<const int64_t> shape) {

@@ -1,4 +1,4 @@
-// FLOAT16, BFLOAT16, the four FLOAT8, FLOAT4E2M1 and FLOAT8E8M0 to and from FLOAT, one at a time.
+// FLOAT16, BFLOAT16, the four FLOAT8, the two FLOAT6, FLOAT4E2M1 and FLOAT8E8M0 to and from FLOAT, one at a time.
 //
 //   DecodeFloat8(DataType::kFloat8E4M3Fn, 0x7E) == 448
 //   EncodeFloat8(DataType::kFloat8E4M3Fn, 464, /*saturate=*/false) == 0x7E
@@ -39,6 +39,8 @@ inline constexpr FloatFormat kE4M3FnuzFormat = {8, 3, 8, 0x7F, 0x80, 0x80, false
 inline constexpr FloatFormat kE5M2Format = {8, 2, 15, 0x7B, 0x7C, 0x7E, true, true};
 inline constexpr FloatFormat kE5M2FnuzFormat = {8, 2, 16, 0x7F, 0x80, 0x80, false, false};
 inline constexpr FloatFormat kE2M1Format = {4, 1, 1, 0x7, 0x7, 0, false, true};
+inline constexpr FloatFormat kE2M3Format = {6, 3, 1, 0x1F, 0x1F, 0, false, true};
+inline constexpr FloatFormat kE3M2Format = {6, 2, 3, 0x1F, 0x1F, 0, false, true};
 
 // REQUIRES: type is one of the formats above.
 constexpr const FloatFormat& FormatOf(DataType type) {
@@ -55,9 +57,27 @@ constexpr const FloatFormat& FormatOf(DataType type) {
       return kE5M2Format;
     case DataType::kFloat8E5M2Fnuz:
       return kE5M2FnuzFormat;
-    default:
+    case DataType::kFloat6E2M3:
+      return kE2M3Format;
+    case DataType::kFloat6E3M2:
+      return kE3M2Format;
+    case DataType::kFloat4E2M1:
       return kE2M1Format;
+    case DataType::kUnspecified:
+    case DataType::kFloat:
+    case DataType::kUint8:
+    case DataType::kInt8:
+    case DataType::kUint16:
+    case DataType::kInt16:
+    case DataType::kInt32:
+    case DataType::kUint4:
+    case DataType::kInt4:
+    case DataType::kUint2:
+    case DataType::kInt2:
+    case DataType::kFloat8E8M0:
+      break;
   }
+  return kE2M1Format;  // not reached
 }
 
 // The value of a code. Every NaN is the quiet NaN with the code's sign.
@@ -102,7 +122,7 @@ inline uint32_t RoundedMagnitude(const FloatFormat& format, float value) {
 
 // The code of a value. `saturate`: what is too large, and infinities, become the largest finite
 // value; else `overflow`. NaN keeps its sign where the format has one for it; a format without NaN
-// takes it as 0 of the opposite sign (FLOAT4E2M1: code 8, for a negative NaN 0).
+// takes it as 0 of the opposite sign (FLOAT4E2M1: code 8, FLOAT6: 32; for a negative NaN 0).
 inline uint32_t EncodeFormat(const FloatFormat& format, float value, bool saturate) {
   const uint32_t sign_bit = 1u << (format.bits - 1);
   const uint32_t sign = std::signbit(value) ? sign_bit : 0;
@@ -142,12 +162,6 @@ inline float DecodeFloat8(DataType type, uint8_t code) {
 }
 inline uint8_t EncodeFloat8(DataType type, float value, bool saturate) {
   return static_cast<uint8_t>(EncodeFormat(FormatOf(type), value, saturate));
-}
-
-// FLOAT4E2M1 always saturates.
-inline float DecodeFloat4(uint8_t code) { return DecodeFormat(kE2M1Format, code & 0xF); }
-inline uint8_t EncodeFloat4(float value) {
-  return static_cast<uint8_t>(EncodeFormat(kE2M1Format, value, true));
 }
 
 // FLOAT8E8M0: 2^(code - 127); 00 is 2^-127, a FLOAT denormal; FF is NaN.

@@ -69,7 +69,8 @@ constexpr TypeRow kTypes[] = {
     {2, 16, DataType::kFloat16},      {4, 16, DataType::kBfloat16},
     {10, 8, DataType::kFloat8E4M3Fn}, {11, 8, DataType::kFloat8E4M3Fnuz},
     {12, 8, DataType::kFloat8E5M2},   {13, 8, DataType::kFloat8E5M2Fnuz},
-    {14, 8, DataType::kFloat8E8M0},   {17, 4, DataType::kFloat4E2M1},
+    {14, 8, DataType::kFloat8E8M0},   {15, 6, DataType::kFloat6E2M3},
+    {16, 6, DataType::kFloat6E3M2},   {17, 4, DataType::kFloat4E2M1},
 };
 
 std::optional<DataType> TypeOf(const Type& type) {

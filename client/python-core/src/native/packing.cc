@@ -17,60 +17,89 @@ void ForParts(int64_t elements, const Executor& executor, Body body) {
   });
 }
 
+// The fewest elements that fill whole bytes: two of 4 bits, four of 2 or 6.
 template <int kBits>
-void PackPart(const uint8_t* codes, int64_t first, int64_t last, uint8_t* packed) {
-  constexpr int kPerByte = 8 / kBits;
-  constexpr uint32_t kMask = (1 << kBits) - 1;
-  const uint8_t* from = codes + first;
-  uint8_t* to = packed + first / kPerByte;
-  const int64_t whole = (last - first) / kPerByte;
-  for (int64_t i = 0; i < whole; ++i) {
-    uint32_t byte = 0;
-    for (int j = 0; j < kPerByte; ++j) byte |= (from[i * kPerByte + j] & kMask) << (j * kBits);
-    to[i] = static_cast<uint8_t>(byte);
-  }
-  if (whole * kPerByte == last - first) return;
-  uint32_t byte = 0;
-  for (int j = 0; whole * kPerByte + j < last - first; ++j) {
-    byte |= (from[whole * kPerByte + j] & kMask) << (j * kBits);
-  }
-  to[whole] = static_cast<uint8_t>(byte);
+struct Group {
+  static constexpr int kBytes = 8 % kBits == 0 ? 1 : 3;
+  static constexpr int kElements = kBytes * 8 / kBits;
+  static constexpr uint32_t kMask = (1 << kBits) - 1;
+  static_assert(kElements * kBits == kBytes * 8);
+};
+
+// `count` elements, a whole group or what is left of one.
+template <int kBits>
+inline void PackGroup(const uint8_t* codes, int count, uint8_t* to) {
+  uint32_t word = 0;
+  for (int j = 0; j < count; ++j) word |= (codes[j] & Group<kBits>::kMask) << (j * kBits);
+  for (int b = 0; b < (count * kBits + 7) / 8; ++b) to[b] = static_cast<uint8_t>(word >> 8 * b);
 }
 
 template <int kBits>
-void UnpackPart(const uint8_t* packed, int64_t first, int64_t last, uint8_t sign, uint8_t* codes) {
-  constexpr int kPerByte = 8 / kBits;
-  constexpr uint32_t kMask = (1 << kBits) - 1;
-  const auto code = [packed, sign](int64_t byte, int j) {
-    const uint32_t bits = (uint32_t{packed[byte]} >> (j * kBits)) & kMask;
-    return static_cast<uint8_t>((bits ^ sign) - sign);
-  };
-  int64_t i = first;
-  for (; i + kPerByte <= last; i += kPerByte) {
-    for (int j = 0; j < kPerByte; ++j) codes[i + j] = code(i / kPerByte, j);
+inline void UnpackGroup(const uint8_t* from, int count, uint8_t sign, uint8_t* codes) {
+  uint32_t word = 0;
+  for (int b = 0; b < (count * kBits + 7) / 8; ++b) word |= uint32_t{from[b]} << 8 * b;
+  for (int j = 0; j < count; ++j) {
+    codes[j] = static_cast<uint8_t>((((word >> (j * kBits)) & Group<kBits>::kMask) ^ sign) - sign);
   }
-  for (int j = 0; i + j < last; ++j) codes[i + j] = code(i / kPerByte, j);
+}
+
+// Calls body(codes, count, packed) for the groups of elements [first, last).
+template <int kBits, typename Codes, typename Packed, typename Body>
+inline void ForGroups(Codes* codes, int64_t first, int64_t last, Packed* packed, Body body) {
+  using G = Group<kBits>;
+  Packed* at = packed + first / G::kElements * G::kBytes;
+  int64_t i = first;
+  for (; i + G::kElements <= last; i += G::kElements, at += G::kBytes) {
+    body(codes + i, G::kElements, at);
+  }
+  if (i < last) body(codes + i, static_cast<int>(last - i), at);
+}
+
+template <int kBits>
+void PackAll(const uint8_t* codes, int64_t elements, const Executor& executor, uint8_t* packed) {
+  ForParts(elements, executor, [=](int64_t first, int64_t last) {
+    ForGroups<kBits>(codes, first, last, packed, [](const uint8_t* from, int count, uint8_t* to) {
+      PackGroup<kBits>(from, count, to);
+    });
+  });
+}
+
+template <int kBits>
+void UnpackAll(const uint8_t* packed, int64_t elements, uint8_t sign, const Executor& executor,
+               uint8_t* codes) {
+  ForParts(elements, executor, [=](int64_t first, int64_t last) {
+    ForGroups<kBits>(codes, first, last, packed, [=](uint8_t* to, int count, const uint8_t* from) {
+      UnpackGroup<kBits>(from, count, sign, to);
+    });
+  });
 }
 
 }  // namespace
 
 void Pack(DataType type, const uint8_t* codes, int64_t elements, const Executor& executor,
           uint8_t* packed) {
-  const bool four = Info(type).bits == 4;
-  ForParts(elements, executor, [=](int64_t first, int64_t last) {
-    if (four) return PackPart<4>(codes, first, last, packed);
-    PackPart<2>(codes, first, last, packed);
-  });
+  switch (Info(type).bits) {
+    case 6:
+      return PackAll<6>(codes, elements, executor, packed);
+    case 4:
+      return PackAll<4>(codes, elements, executor, packed);
+    default:
+      return PackAll<2>(codes, elements, executor, packed);
+  }
 }
 
 void Unpack(DataType type, const uint8_t* packed, int64_t elements, const Executor& executor,
             uint8_t* codes) {
   const DataTypeInfo& info = Info(type);
   const auto sign = static_cast<uint8_t>(info.minimum < 0 ? 1 << (info.bits - 1) : 0);
-  ForParts(elements, executor, [=, &info](int64_t first, int64_t last) {
-    if (info.bits == 4) return UnpackPart<4>(packed, first, last, sign, codes);
-    UnpackPart<2>(packed, first, last, sign, codes);
-  });
+  switch (info.bits) {
+    case 6:
+      return UnpackAll<6>(packed, elements, sign, executor, codes);
+    case 4:
+      return UnpackAll<4>(packed, elements, sign, executor, codes);
+    default:
+      return UnpackAll<2>(packed, elements, sign, executor, codes);
+  }
 }
 
 }  // namespace quantd::python

@@ -11,7 +11,7 @@ import numpy as np
 from .foreign import as_numpy
 from .results import Quantized, QuantizedResult
 from .safetensors import BITS, METADATA, FormatError, Reader, header_of, lengths, parse_json, replaced, write
-from .types import DataType, packed, unpack
+from .types import DataType, data_type, packed, unpack
 
 _KEY = "quantd"  # of __metadata__
 _VERSION = 1
@@ -20,6 +20,7 @@ _DTYPES = {
     "I64": np.dtype("<i8"), "I32": np.dtype("<i4"), "I16": np.dtype("<i2"), "I8": np.dtype("i1"),
     "U64": np.dtype("<u8"), "U32": np.dtype("<u4"), "U16": np.dtype("<u2"), "U8": np.dtype("u1"),
     "C64": np.dtype("<c8"), "BOOL": np.dtype("?"), "F4": np.dtype(ml_dtypes.float4_e2m1fn),
+    "F6_E2M3": np.dtype(ml_dtypes.float6_e2m3fn), "F6_E3M2": np.dtype(ml_dtypes.float6_e3m2fn),
     "F8_E4M3": np.dtype(ml_dtypes.float8_e4m3fn), "F8_E4M3FNUZ": np.dtype(ml_dtypes.float8_e4m3fnuz),
     "F8_E5M2": np.dtype(ml_dtypes.float8_e5m2), "F8_E5M2FNUZ": np.dtype(ml_dtypes.float8_e5m2fnuz),
     "F8_E8M0": np.dtype(ml_dtypes.float8_e8m0fnu),
@@ -44,8 +45,8 @@ def _array(reader: Reader, name: str) -> np.ndarray:
     entry = reader.entries[name]
     dtype = _DTYPES[entry.dtype]
     data = reader.read(name)
-    if entry.dtype == "F4":
-        return unpack(data, DataType.FLOAT4E2M1, entry.shape)
+    if BITS[entry.dtype] < 8:
+        return unpack(data, data_type(dtype), entry.shape)
     if entry.dtype == "BOOL" and data.translate(None, b"\x00\x01"):
         raise FormatError(f"tensor {name!r} is BOOL and has bytes that are neither 0 nor 1")
     array = np.ndarray(entry.shape, dtype, data)
@@ -174,10 +175,10 @@ def _stored(name: str, array: np.ndarray) -> Tuple[str, Tuple[int, ...], np.ndar
         array = array.astype(array.dtype.newbyteorder("<"))
     kind = next((t for t in DataType if t.dtype == array.dtype), None)
     if kind is not None and kind.bits < 8:
-        even = array.ndim and array.shape[-1] % 2 == 0
+        whole = array.ndim and array.shape[-1] * kind.bits % 8 == 0
         data = packed(array)
-        if kind is DataType.FLOAT4E2M1 and even:  # no byte is shared by two rows
-            return "F4", array.shape, data
+        if dtype is not None and whole:  # no byte is shared by two rows
+            return dtype, array.shape, data
         return "U8", (data.size,), data
     if dtype is None:
         raise TypeError(f"tensor {name!r} is {array.dtype}, which has no dtype in safetensors")

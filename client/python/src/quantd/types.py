@@ -1,7 +1,7 @@
 """Data types: the contract's numbers, their numpy dtypes, and how elements are packed on the wire.
 
-In numpy every tensor has its logical shape, one element an item, whatever its width: int4 and float4 arrays are those of
-ml_dtypes. Packing to 4 and 2 bits happens here and only here.
+In numpy every tensor has its logical shape, one element an item, whatever its width: int4, float6 and float4 arrays are those of
+ml_dtypes. Packing to 6, 4 and 2 bits happens here and only here.
 """
 
 import enum
@@ -36,6 +36,8 @@ class DataType(enum.IntEnum):
     FLOAT8E8M0 = 24
     UINT2 = 25
     INT2 = 26
+    FLOAT6E2M3 = 27
+    FLOAT6E3M2 = 28
 
     @property
     def dtype(self) -> np.dtype:
@@ -93,6 +95,8 @@ _DTYPES = {
     DataType.FLOAT8E8M0: np.dtype(ml_dtypes.float8_e8m0fnu),
     DataType.UINT2: np.dtype(ml_dtypes.uint2),
     DataType.INT2: np.dtype(ml_dtypes.int2),
+    DataType.FLOAT6E2M3: np.dtype(ml_dtypes.float6_e2m3fn),
+    DataType.FLOAT6E3M2: np.dtype(ml_dtypes.float6_e3m2fn),
 }
 _BITS = {
     DataType.UINT4: 4,
@@ -100,6 +104,8 @@ _BITS = {
     DataType.FLOAT4E2M1: 4,
     DataType.UINT2: 2,
     DataType.INT2: 2,
+    DataType.FLOAT6E2M3: 6,
+    DataType.FLOAT6E3M2: 6,
 }
 _AS_ON_THE_WIRE = {int(t): dtype for t, dtype in _DTYPES.items() if t.in_place}
 _SENT_AS_THEY_ARE = frozenset(_AS_ON_THE_WIRE.values())  # in native order, which dtypes are compared with
@@ -126,7 +132,7 @@ def data_type(value: DataTypeLike) -> DataType:
 
 
 def pack(array: np.ndarray) -> bytes:
-    """The bytes of an array on the wire: little endian, row-major, 4- and 2-bit types packed lowest bits first."""
+    """The bytes of an array on the wire: little endian, row-major, 6-, 4- and 2-bit types packed lowest bits first."""
     return packed(array).tobytes()
 
 
@@ -140,17 +146,24 @@ def packed(array: np.ndarray) -> np.ndarray:
             return array
         native = np.ascontiguousarray(array.astype(kind.dtype))
         return native.view(f"u{kind.bits // 8}").astype(f"<u{kind.bits // 8}")
-    per_byte = 8 // kind.bits
+    elements, size, word = _group(kind)
     codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    left = codes.size % per_byte
-    if left:
-        codes = np.concatenate([codes, np.zeros(per_byte - left, np.uint8)])
-    codes = codes.reshape(-1, per_byte)
-    mask = np.uint8((1 << kind.bits) - 1)
-    out = codes[:, 0] & mask
-    for i in range(1, per_byte):
-        out |= (codes[:, i] & mask) << np.uint8(i * kind.bits)
-    return out
+    count = codes.size
+    if count % elements:
+        codes = np.concatenate([codes, np.zeros(elements - count % elements, np.uint8)])
+    codes = codes.reshape(-1, elements) & np.uint8((1 << kind.bits) - 1)
+    out = codes[:, 0].astype(word)
+    for i in range(1, elements):
+        out |= codes[:, i].astype(word) << word.type(i * kind.bits)
+    if size == 1:
+        return out
+    return out.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :size].reshape(-1)[: kind.byte_size(count)]
+
+
+def _group(kind: DataType) -> "tuple[int, int, np.dtype]":
+    """The fewest elements of less than 8 bits that fill whole bytes, how many bytes those are, and what holds their bits."""
+    size = kind.bits // math.gcd(kind.bits, 8)
+    return 8 * size // kind.bits, size, np.dtype(np.uint8 if size == 1 else np.uint32)
 
 
 def unpack(raw: bytes, kind: DataType, shape: Sequence[int]) -> np.ndarray:
@@ -161,11 +174,16 @@ def unpack(raw: bytes, kind: DataType, shape: Sequence[int]) -> np.ndarray:
         if sys.byteorder == "big" and kind.bits > 8:
             data = data.view(f"<u{kind.bits // 8}").astype(f"u{kind.bits // 8}")
         return data.view(kind.dtype).reshape(shape)
-    per_byte = 8 // kind.bits
-    packed = np.frombuffer(raw, dtype=np.uint8)
-    codes = np.empty((packed.size, per_byte), np.uint8)
-    for i in range(per_byte):
-        codes[:, i] = (packed >> np.uint8(i * kind.bits)) & np.uint8((1 << kind.bits) - 1)
+    elements, size, word = _group(kind)
+    groups = np.frombuffer(raw, dtype=np.uint8)
+    if size > 1:
+        words = np.zeros(((count + elements - 1) // elements, 4), np.uint8)
+        groups = np.concatenate([groups, np.zeros(-groups.size % size, np.uint8)])
+        words[:, :size] = groups.reshape(-1, size)
+        groups = words.view("<u4").reshape(-1).astype(word)
+    codes = np.empty((groups.size, elements), np.uint8)
+    for i in range(elements):
+        codes[:, i] = (groups >> word.type(i * kind.bits)) & word.type((1 << kind.bits) - 1)
     codes = codes.reshape(-1)[:count]
     if kind.is_integer and kind.is_signed:  # ml_dtypes keeps int4 and int2 sign-extended in a byte
         sign = np.uint8(1 << (kind.bits - 1))

@@ -58,16 +58,17 @@ enum {
 
 /* What to do. */
 enum {
-  QUANTD_QUANTIZE = 1,        /* ONNX QuantizeLinear 10 to 25, oneDNN Graph Quantize */
-  QUANTD_DEQUANTIZE = 2,      /* ONNX DequantizeLinear 10 to 25, oneDNN Graph Dequantize */
+  QUANTD_QUANTIZE = 1,        /* ONNX QuantizeLinear 10 to 28, oneDNN Graph Quantize */
+  QUANTD_DEQUANTIZE = 2,      /* ONNX DequantizeLinear 10 to 28, oneDNN Graph Dequantize */
   QUANTD_DYNAMIC_QUANTIZE = 3 /* ONNX DynamicQuantizeLinear 11, OCP MX 1.0, NVFP4 */
 };
 
 /* Element types, with the numbers of ONNX TensorProto.DataType. Bytes: little endian, row-major, no
  * padding. Types narrower than a byte are packed over the flattened tensor, lowest bits first, over
  * the ends of rows: 4 bits are two a byte, element 0 in the low nibble, ceil(N / 2) bytes; 2 bits
- * are four a byte, x0 | x1 << 2 | x2 << 4 | x3 << 6, ceil(N / 4) bytes. The unused high bits of
- * the last byte are written as 0 and ignored when read. */
+ * are four a byte, x0 | x1 << 2 | x2 << 4 | x3 << 6, ceil(N / 4) bytes; 6 bits are four in three
+ * bytes, x0 | x1 << 6 | x2 << 12 | x3 << 18 in little endian, ceil(6 N / 8) bytes. The unused high
+ * bits of the last byte are written as 0 and ignored when read. */
 enum {
   QUANTD_UNSPECIFIED = 0,
   QUANTD_FLOAT = 1,
@@ -87,7 +88,9 @@ enum {
   QUANTD_FLOAT4E2M1 = 23,
   QUANTD_FLOAT8E8M0 = 24,
   QUANTD_UINT2 = 25,
-  QUANTD_INT2 = 26
+  QUANTD_INT2 = 26,
+  QUANTD_FLOAT6E2M3 = 27,
+  QUANTD_FLOAT6E3M2 = 28
 };
 
 /* saturate: what FLOAT8 outputs make of values past the largest. */
@@ -106,7 +109,7 @@ enum {
 
 /* symmetry: of a range that is found in x. */
 enum {
-  QUANTD_SYMMETRY_DEFAULT = 0,    /* ASYMMETRIC for integers, SYMMETRIC for FLOAT8 and FLOAT4 */
+  QUANTD_SYMMETRY_DEFAULT = 0,    /* ASYMMETRIC for integers, SYMMETRIC for the other types */
   QUANTD_SYMMETRY_ASYMMETRIC = 1, /* [min(0, min x), max(0, max x)], with a zero point */
   QUANTD_SYMMETRY_SYMMETRIC = 2   /* [-max|x|, max|x|], without one */
 };
