@@ -43,6 +43,52 @@ func TestQuantizeAndBack(t *testing.T) {
 	}
 }
 
+// MXFP6 of 32 values: the largest is the type's largest, so that the block's scale is 1. By hand, from the OCP Microscaling specification.
+func TestMicroscaling(t *testing.T) {
+	client, ctx := shared(t), patience(t)
+	for _, format := range []struct {
+		output quantdv1.DataType
+		x      []float32
+		codes  []uint8
+		bytes  []byte
+	}{
+		{quantdv1.DataType_DATA_TYPE_FLOAT6E2M3, []float32{1, -1.5, 7.5, -0.125, -7.5}, []uint8{8, 44, 31, 33, 63},
+			[]byte{0x08, 0xfb, 0x85, 0x3f}},
+		{quantdv1.DataType_DATA_TYPE_FLOAT6E3M2, []float32{1, 28, -0.0625, 0.25, -3, -28, 0.0625}, []uint8{12, 31, 33, 4, 50, 63, 1},
+			[]byte{0xcc, 0x17, 0x12, 0xf2, 0x1f, 0x00}},
+	} {
+		x := append(append([]float32{}, format.x...), make([]float32, 32-len(format.x))...)
+		answer, err := client.DynamicQuantize(ctx, &quantdv1.DynamicQuantizeRequest{X: FromFloat32s(x, 32), OutputType: format.output,
+			ScaleType: quantdv1.DataType_DATA_TYPE_FLOAT8E8M0, Axis: proto.Int64(-1), BlockSize: 32})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw := answer.Y.GetRawData(); len(raw) != 24 || !bytes.HasPrefix(raw, format.bytes) {
+			t.Errorf("%s: %x, not %x", format.output, raw, format.bytes)
+		}
+		codes, err := Uint8s(answer.Y)
+		if want := append(append([]uint8{}, format.codes...), make([]uint8, 32-len(format.codes))...); err != nil ||
+			!reflect.DeepEqual(codes, want) {
+			t.Errorf("%s: %v (%v), not %v", format.output, codes, err, want)
+		}
+		if scale, err := Uint8s(answer.YScale); err != nil || !reflect.DeepEqual(scale, []uint8{127}) {
+			t.Errorf("%s: scale %v (%v)", format.output, scale, err)
+		}
+		packed, err := FromCodes(format.output, codes, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := client.Dequantize(ctx, &quantdv1.DequantizeRequest{X: packed, Scale: answer.YScale,
+			OutputType: quantdv1.DataType_DATA_TYPE_FLOAT, Axis: proto.Int64(-1), BlockSize: 32})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if floats, err := Float32s(back.Y); err != nil || !reflect.DeepEqual(floats, x) {
+			t.Errorf("%s: %v (%v), not %v", format.output, floats, err, x)
+		}
+	}
+}
+
 // FLOAT16 and BFLOAT16 come back as what the values are: these have few bits.
 func TestHalves(t *testing.T) {
 	client, ctx := shared(t), patience(t)

@@ -19,6 +19,7 @@ import sys
 TYPES = {
     "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "float8e4m3fn": 17, "float8e4m3fnuz": 18, "float8e5m2": 19,
     "float8e5m2fnuz": 20, "uint4": 21, "int4": 22, "float4e2m1": 23, "uint2": 25, "int2": 26,
+    "float6e2m3": 27, "float6e3m2": 28,
 }  # fmt: skip
 # Lengths that are no multiple of what a byte or a vector holds.
 SHAPES = [[], [1], [7], [3, 5], [2, 3, 17], [33, 130]]

@@ -48,6 +48,25 @@ test('quantizes, and back', async () => {
   assert.equal(info.maxMessageBytes, 20000000);
 });
 
+// MXFP6 of 32 values: the largest is the type's largest, so that the block's scale is 1. By hand, from the OCP Microscaling specification.
+test('quantizes to six bits with a scale per block', async () => {
+  for (const [outputType, values, wanted] of [
+    ['DATA_TYPE_FLOAT6E2M3', [1, -1.5, 7.5, -0.125, -7.5], [8, 44, 31, 33, 63]],
+    ['DATA_TYPE_FLOAT6E3M2', [1, 28, -0.0625, 0.25, -3, -28, 0.0625], [12, 31, 33, 4, 50, 63, 1]],
+  ]) {
+    const [x, codes] = [new Float32Array(32), new Uint8Array(32)];
+    x.set(values);
+    codes.set(wanted);
+    const {y, yScale} = await client.dynamicQuantize(
+      {x: fromFloat32Array(x), outputType, scaleType: 'DATA_TYPE_FLOAT8E8M0', axis: -1, blockSize: 32});
+    assert.deepEqual(toTypedArray(y), codes, outputType);
+    assert.deepEqual(toTypedArray(yScale), Uint8Array.of(127), outputType);
+    const back = await client.dequantize(
+      {x: fromTypedArray(outputType, codes), scale: yScale, outputType: 'DATA_TYPE_FLOAT', axis: -1, blockSize: 32});
+    assert.deepEqual(toTypedArray(back.y), x, outputType);
+  }
+});
+
 test('sends what is larger than 4 MiB, and takes it', async () => {
   const x = randomFloats(1 << 20, 7).map((value, i) => value + i % 3);
   const big = new Float32Array(4 << 20);

@@ -7,7 +7,8 @@ use quantd::tonic::Code;
 use quantd::v1::stream_request::Request;
 use quantd::v1::stream_response::Response;
 use quantd::v1::{
-    DataType, DequantizeRequest, EmbeddingRecipe, QuantizeEmbeddingsRequest, QuantizeRequest, StreamRequest, Tensor,
+    DataType, DequantizeRequest, DynamicQuantizeRequest, EmbeddingRecipe, QuantizeEmbeddingsRequest, QuantizeRequest,
+    StreamRequest, Tensor,
 };
 use quantd::Error;
 
@@ -34,6 +35,43 @@ async fn quantize_and_back() {
     assert_eq!(y.to_vec::<u8>().unwrap(), [8, 10, 10, 12, 210, 16]);
     let back = client.dequantize(DequantizeRequest { x: Some(y), scale: scalar(0.5), zero_point, ..Default::default() }).await;
     assert_eq!(back.unwrap().y.unwrap().to_vec::<f32>().unwrap(), [-1.0, 0.0, 0.0, 1.0, 100.0, 3.0]);
+}
+
+/// MXFP6 of 32 values: the largest is the type's largest, so that the block's scale is 1. By hand, from the OCP Microscaling
+/// specification.
+#[tokio::test]
+async fn microscaling() {
+    let client = shared().await;
+    let e2m3: (&[f32], &[u8]) = (&[1.0, -1.5, 7.5, -0.125, -7.5], &[8, 44, 31, 33, 63]);
+    let e3m2: (&[f32], &[u8]) = (&[1.0, 28.0, -0.0625, 0.25, -3.0, -28.0, 0.0625], &[12, 31, 33, 4, 50, 63, 1]);
+    for (output, (values, wanted)) in [(DataType::Float6e2m3, e2m3), (DataType::Float6e3m2, e3m2)] {
+        let (mut x, mut codes) = ([0f32; 32], [0u8; 32]);
+        x[..values.len()].copy_from_slice(values);
+        codes[..wanted.len()].copy_from_slice(wanted);
+        let request = DynamicQuantizeRequest {
+            x: Some(Tensor::from_f32s(&x, &[32])),
+            output_type: output.into(),
+            scale_type: DataType::Float8e8m0.into(),
+            axis: Some(-1),
+            block_size: 32,
+            ..Default::default()
+        };
+        let answer = client.dynamic_quantize(request).await.unwrap();
+        let y = answer.y.unwrap();
+        assert_eq!(y.to_vec::<u8>().unwrap(), codes, "{output:?}");
+        assert_eq!(answer.y_scale.as_ref().unwrap().to_vec::<u8>().unwrap(), [127], "{output:?}");
+        let packed = Tensor::from_codes(output, &codes, &[32]).unwrap();
+        assert_eq!(packed, y);
+        let request = DequantizeRequest {
+            x: Some(packed),
+            scale: answer.y_scale,
+            output_type: DataType::Float.into(),
+            axis: Some(-1),
+            block_size: 32,
+            ..Default::default()
+        };
+        assert_eq!(client.dequantize(request).await.unwrap().y.unwrap().to_vec::<f32>().unwrap(), x, "{output:?}");
+    }
 }
 
 #[tokio::test]

@@ -88,6 +88,41 @@ class QuantdTest {
     assertEquals(20000000, quantd.blocking().getServerInfo(GetServerInfoRequest.getDefaultInstance()).getMaxMessageBytes());
   }
 
+  /**
+   * MXFP6 of 32 values: the largest is the type's largest, so that the block's scale is 1. By hand, from the OCP Microscaling
+   * specification.
+   */
+  @Test
+  void quantizesToSixBitsWithAScalePerBlock() {
+    record Case(DataType type, float[] values, int... codes) {}
+    for (Case each :
+        new Case[] {new Case(DataType.DATA_TYPE_FLOAT6E2M3, new float[] {1, -1.5f, 7.5f, -0.125f, -7.5f}, 8, 44, 31, 33, 63),
+            new Case(DataType.DATA_TYPE_FLOAT6E3M2, new float[] {1, 28, -0.0625f, 0.25f, -3, -28, 0.0625f}, 12, 31, 33, 4, 50, 63,
+                1)}) {
+      float[] x = Arrays.copyOf(each.values, 32);
+      int[] codes = Arrays.copyOf(each.codes, 32);
+      DynamicQuantizeResponse answer = quantd.blocking().dynamicQuantize(DynamicQuantizeRequest.newBuilder()
+              .setX(Tensors.fromFloats(x, 32))
+              .setOutputType(each.type)
+              .setScaleType(DataType.DATA_TYPE_FLOAT8E8M0)
+              .setAxis(-1)
+              .setBlockSize(32)
+              .build());
+      assertArrayEquals(codes, Tensors.toInts(answer.getY()), each.type.name());
+      assertArrayEquals(new int[] {127}, Tensors.toInts(answer.getYScale()), each.type.name());
+      Tensor back = quantd.blocking()
+                        .dequantize(DequantizeRequest.newBuilder()
+                                .setX(Tensors.fromInts(each.type, codes, 32))
+                                .setScale(answer.getYScale())
+                                .setOutputType(DataType.DATA_TYPE_FLOAT)
+                                .setAxis(-1)
+                                .setBlockSize(32)
+                                .build())
+                        .getY();
+      assertArrayEquals(x, Tensors.toFloats(back), each.type.name());
+    }
+  }
+
   @Test
   void sendsWhatIsLargerThanFourMebibytesAndTakesIt() {
     float[] x = new float[4 << 20];
