@@ -41,8 +41,7 @@ Traits TraitsOf(const DequantizeParameters& request) {
   // Bytes of FLOAT that x becomes.
   const uint64_t wide =
       request.x.bytes.size() * 32 / static_cast<uint64_t>(Info(request.x.data_type).bits);
-  return {request.x.data_type, request.output_type, false,
-          Many(request.scale.bytes.size(), wide),
+  return {request.x.data_type, request.output_type, false, Many(request.scale.bytes.size(), wide),
           request.x.bytes.size() + wide};
 }
 Traits TraitsOf(const DynamicQuantizeParameters& request) {

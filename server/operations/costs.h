@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "quantd/calibration.h"
+#include "quantd/data_type.h"
 #include "server/wire/request.h"
 
 namespace quantd::operations {
@@ -36,7 +37,7 @@ class Costs {
   void Learn(const CostKind& kind, std::chrono::nanoseconds took);
 
  private:
-  static constexpr size_t kKinds = size_t{5} * 18 * 18 * 8;
+  static constexpr size_t kKinds = size_t{5} * kDataTypes.size() * kDataTypes.size() * 8;
   // Negative as long as it is assumed, and not learned.
   std::array<std::atomic<float>, kKinds> nanoseconds_a_byte_;
 };

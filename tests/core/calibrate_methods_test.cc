@@ -220,11 +220,11 @@ class Plain {
 };
 
 constexpr DataType kTypes[] = {
-    DataType::kUint8,         DataType::kInt8,           DataType::kUint16,
-    DataType::kInt16,         DataType::kUint4,          DataType::kInt4,
-    DataType::kUint2,         DataType::kInt2,           DataType::kFloat8E4M3Fn,
-    DataType::kFloat8E5M2,    DataType::kFloat8E4M3Fnuz, DataType::kFloat4E2M1,
-    DataType::kFloat8E5M2Fnuz, DataType::kFloat6E2M3,    DataType::kFloat6E3M2};
+    DataType::kUint8,          DataType::kInt8,           DataType::kUint16,
+    DataType::kInt16,          DataType::kUint4,          DataType::kInt4,
+    DataType::kUint2,          DataType::kInt2,           DataType::kFloat8E4M3Fn,
+    DataType::kFloat8E5M2,     DataType::kFloat8E4M3Fnuz, DataType::kFloat4E2M1,
+    DataType::kFloat8E5M2Fnuz, DataType::kFloat6E2M3,     DataType::kFloat6E3M2};
 
 CalibrationOptions SomeOptions(std::mt19937& random) {
   CalibrationOptions options;

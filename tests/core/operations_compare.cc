@@ -222,7 +222,7 @@ bool IsTheReference(Random& random, const DynamicQuantizeParameters& parameters,
 bool TryDynamicQuantize(Random& random, const Shape& shape, const RandomBlocks& blocks) {
   static constexpr DataType kMicroscaling[] = {DataType::kFloat8E4M3Fn, DataType::kFloat8E5M2,
                                                DataType::kFloat6E2M3,   DataType::kFloat6E3M2,
-                                               DataType::kFloat4E2M1, DataType::kInt8};
+                                               DataType::kFloat4E2M1,   DataType::kInt8};
   DynamicQuantizeParameters parameters;
   parameters.output_type = random.Of(kQuantizedTypes);
   parameters.scale_type = MaybeType(random);

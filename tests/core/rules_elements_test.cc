@@ -108,8 +108,9 @@ TEST(Quantize, MiniFloatsAddAZeroPointOnlyWhenGiven) {
     DataType type;
     uint32_t negative_zero, one_and_a_half, largest;
   };
-  for (const Row& row : {Row{DataType::kFloat4E2M1, 8, 3, 7}, Row{DataType::kFloat6E2M3, 32, 12, 31},
-                         Row{DataType::kFloat6E3M2, 32, 14, 31}}) {
+  for (const Row& row :
+       {Row{DataType::kFloat4E2M1, 8, 3, 7}, Row{DataType::kFloat6E2M3, 32, 12, 31},
+        Row{DataType::kFloat6E3M2, 32, 14, 31}}) {
     SCOPED_TRACE(Name(row.type));
     ElementRule rule = Rule(row.type);
     EXPECT_EQ(QuantizeElement(rule, -0.0f, 1, 0).code, row.negative_zero);

@@ -34,7 +34,8 @@ TEST(Shape, PacksSmallTypes) {
   EXPECT_EQ(ByteSize(DataType::kInt4, 0), 0u);
   EXPECT_EQ(ByteSize(DataType::kInt4, 3), 2u);
   EXPECT_EQ(ByteSize(DataType::kFloat4E2M1, 4), 2u);
-  for (const auto& [elements, bytes] : {std::pair{0, 0u}, {1, 1u}, {2, 2u}, {3, 3u}, {4, 3u}, {5, 4u}}) {
+  for (const auto& [elements, bytes] :
+       {std::pair{0, 0u}, {1, 1u}, {2, 2u}, {3, 3u}, {4, 3u}, {5, 4u}}) {
     EXPECT_EQ(ByteSize(DataType::kFloat6E2M3, elements), bytes);
   }
   EXPECT_EQ(ByteSize(DataType::kFloat6E3M2, (int64_t{1} << 62) - 1), uint64_t{3} << 60);

@@ -15,11 +15,10 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-const DataType kSmallTypes[] = {DataType::kFloat16,      DataType::kBfloat16,
-                                DataType::kFloat8E4M3Fn, DataType::kFloat8E4M3Fnuz,
-                                DataType::kFloat8E5M2,   DataType::kFloat8E5M2Fnuz,
-                                DataType::kFloat6E2M3,   DataType::kFloat6E3M2,
-                                DataType::kFloat4E2M1};
+const DataType kSmallTypes[] = {
+    DataType::kFloat16,        DataType::kBfloat16,   DataType::kFloat8E4M3Fn,
+    DataType::kFloat8E4M3Fnuz, DataType::kFloat8E5M2, DataType::kFloat8E5M2Fnuz,
+    DataType::kFloat6E2M3,     DataType::kFloat6E3M2, DataType::kFloat4E2M1};
 
 // Finite values >= 0 by magnitude, and one more as if the exponent had no end: what is nearer to
 // that one is too large. Values come from the definition sign * 2^e * (1 + m / 2^M), not from
@@ -152,7 +151,8 @@ TEST(SmallFloat, NanAndInfinity) {
   EXPECT_EQ(EncodeFloat8(DataType::kFloat8E5M2, -kInfinity, true), 0xFB);
   EXPECT_EQ(EncodeFloat8(DataType::kFloat8E5M2, -kInfinity, false), 0xFC);
   EXPECT_EQ(EncodeFloat8(DataType::kFloat8E5M2Fnuz, -kInfinity, true), 0xFF);
-  for (const DataType type : {DataType::kFloat4E2M1, DataType::kFloat6E2M3, DataType::kFloat6E3M2}) {
+  for (const DataType type :
+       {DataType::kFloat4E2M1, DataType::kFloat6E2M3, DataType::kFloat6E3M2}) {
     const FloatFormat& format = FormatOf(type);
     const uint32_t sign = 1u << (format.bits - 1);
     EXPECT_EQ(EncodeFormat(format, kNan, true), sign) << Name(type);
@@ -176,7 +176,7 @@ TEST(SmallFloat, EdgesWithoutSaturation) {
     EXPECT_EQ(EncodeFormat(FormatOf(DataType::kFloat4E2M1), value, true), code) << value;
   }
   // Ties of FLOAT6: 7.75 and 30 are half a step past the largest, and saturate all the same.
-  const std::map<float, int> e2m3 = {{.0625f, 0}, {.1875f, 2},  {1.9375f, 16}, {2.125f, 16},
+  const std::map<float, int> e2m3 = {{.0625f, 0},  {.1875f, 2}, {1.9375f, 16}, {2.125f, 16},
                                      {3.875f, 24}, {7.25f, 30}, {7.75f, 31}};
   for (const auto& [value, code] : e2m3) {
     EXPECT_EQ(EncodeFormat(FormatOf(DataType::kFloat6E2M3), value, true), code) << value;

@@ -7,7 +7,7 @@ import numpy as np
 
 INTEGERS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767), "uint4": (0, 15), "int4": (-8, 7),
             "uint2": (0, 3), "int2": (-2, 1)}
-LARGEST = {"float8e4m3fn": 448.0, "float8e5m2": 57344.0, "float4e2m1": 6.0}
+LARGEST = {"float8e4m3fn": 448.0, "float8e5m2": 57344.0, "float6e2m3": 7.5, "float6e3m2": 28.0, "float4e2m1": 6.0}
 
 
 def edge(m):

@@ -30,9 +30,11 @@ TYPES = {
     "float8e5m2": ml_dtypes.float8_e5m2,
     "float8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
     "float8e8m0": ml_dtypes.float8_e8m0fnu,
+    "float6e2m3": ml_dtypes.float6_e2m3fn,
+    "float6e3m2": ml_dtypes.float6_e3m2fn,
     "float4e2m1": ml_dtypes.float4_e2m1fn,
 }
-BITS = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}
+BITS = {"uint4": 4, "int4": 4, "float6e2m3": 6, "float6e3m2": 6, "float4e2m1": 4, "uint2": 2, "int2": 2}
 
 
 def quantctl(*arguments, address=None, timeout=60):
@@ -53,14 +55,13 @@ def unpack(raw, kind, shape):
     if bits is None:
         return raw.view(TYPES[kind]).reshape(shape)
     count = int(np.prod(shape))
-    per_byte = 8 // bits
-    codes = (raw[:, None] >> (bits * np.arange(per_byte))) & (2**bits - 1)
-    codes = codes.reshape(-1)[:count].astype(np.uint8)
+    each = np.unpackbits(raw, bitorder="little")[: count * bits].reshape(count, bits)
+    codes = np.packbits(each, axis=1, bitorder="little").reshape(-1)
     if kind in ("int4", "int2"):
         codes = codes.astype(np.int8)
         codes[codes >= 2 ** (bits - 1)] -= 2**bits
         return codes.astype(TYPES[kind]).reshape(shape)
-    return (codes.view(TYPES[kind]) if kind == "float4e2m1" else codes.astype(TYPES[kind])).reshape(shape)
+    return (codes.view(TYPES[kind]) if kind.startswith("float") else codes.astype(TYPES[kind])).reshape(shape)
 
 
 def raw_tensors(path):

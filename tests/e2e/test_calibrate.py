@@ -15,7 +15,8 @@ from support import Server, pb, tensor, tensor_pb2, wait_for
 
 METHODS = {"min-max": 1, "percentile": 2, "entropy": 3, "mse": 4}
 TYPES = {"float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "float16": 10, "bfloat16": 16, "float8e4m3fn": 17,
-         "float8e5m2": 19, "uint4": 21, "int4": 22, "float4e2m1": 23, "uint2": 25, "int2": 26}
+         "float8e5m2": 19, "uint4": 21, "int4": 22, "float4e2m1": 23, "uint2": 25, "int2": 26,
+         "float6e2m3": 27, "float6e3m2": 28}
 NUMPY = {"float": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "int32": np.int32, "uint8": np.uint8,
          "int8": np.int8, "uint16": np.uint16, "int16": np.int16}
 RNG = np.random.default_rng(12)
@@ -94,6 +95,7 @@ def data(kind, axis):
 @pytest.mark.parametrize("method, output_type, symmetric, percentile", [
     ("min-max", "uint8", None, 0), ("min-max", "int8", True, 0), ("min-max", "float8e4m3fn", None, 0), ("min-max", "int4", False, 0),
     ("percentile", "uint8", None, 99), ("percentile", "int8", True, 99.9), ("percentile", "float4e2m1", None, 0),
+    ("percentile", "float6e3m2", None, 99.9),
 ])
 def test_the_answer_is_the_formula(server, kind, axis, method, output_type, symmetric, percentile):
     x = data(kind, axis)

@@ -9,7 +9,7 @@ from quantctl import TYPES, quantctl, read_quantized
 from support import SERVICE, pb, tensor
 
 OUTPUTS = "uint8 int8 uint16 int16 uint4 int4 uint2 int2".split()
-FLOATS = "float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz float4e2m1".split()
+FLOATS = "float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz float6e2m3 float6e3m2 float4e2m1".split()
 BLOCKS = "mxfp8 mxfp8e5m2 mxfp6e2m3 mxfp6e3m2 mxfp4 mxint8 nvfp4".split()
 
 

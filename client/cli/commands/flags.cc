@@ -81,7 +81,8 @@ Flags& Flags::Finding() {
   Text("--type", &m.type,
        "uint8 (default) int8 uint16 int16 uint4 int4 uint2 int2 float8e4m3fn float8e4m3fnuz "
        "float8e5m2 float8e5m2fnuz float6e2m3 float6e3m2 float4e2m1; or a format of blocks along "
-       "the last dimension: mxfp8 mxfp8e5m2 mxfp6e2m3 mxfp6e3m2 mxfp4 mxint8 (of 32, a power of two for each), nvfp4 (of 16)");
+       "the last dimension: mxfp8 mxfp8e5m2 mxfp6e2m3 mxfp6e3m2 mxfp4 mxint8 (of 32, a power of "
+       "two for each), nvfp4 (of 16)");
   command_->add_flag("--symmetric", m.symmetric, "A range centred on zero, without a zero point");
   Text("--scale_type", &m.scale_type,
        "Type of the scale: float (default) float16 bfloat16 float8e8m0 float8e4m3fn");

@@ -27,8 +27,8 @@ size_t Output::Add(const std::string& name, absl::string_view suffix, DataType t
   part.type = type;
   const bool npy = format_ == FileFormat::kNpy;
   // Rows of FLOAT6 and FLOAT4 that share a byte have no dtype: client/FORMAT.md.
-  const bool shares_bytes = Info(type).bits < 8 && (shape.empty() ||
-                                                    shape.back() % 8 * Info(type).bits % 8 != 0);
+  const bool shares_bytes =
+      Info(type).bits < 8 && (shape.empty() || shape.back() % 8 * Info(type).bits % 8 != 0);
   absl::string_view name_in_file = npy ? part.stored.type->npy : part.stored.type->safetensors;
   // numpy's "f1" is no FLOAT8: "V1" keeps it from being taken for a number, and
   // a.view(ml_dtypes.float8_e5m2) reads it.

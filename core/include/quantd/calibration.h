@@ -41,7 +41,8 @@ struct CalibrationOptions {
   CalibrationMethod method = CalibrationMethod::kMinMax;
   // An output type of Quantize; unset: UINT8.
   DataType output_type = DataType::kUnspecified;
-  // Default: asymmetric for integers, symmetric for FLOAT8, FLOAT6 and FLOAT4, which have nothing else.
+  // Default: asymmetric for integers, symmetric for FLOAT8, FLOAT6 and FLOAT4, which have nothing
+  // else.
   Symmetry symmetry = Symmetry::kDefault;
   // A scale for each index along it, in [-rank, rank - 1] of every x; none: one for all.
   std::optional<int64_t> axis = std::nullopt;

@@ -43,11 +43,11 @@ enum class DataType : int {
 
 // What family a type belongs to.
 enum class DataTypeKind : uint8_t {
-  kFloat,     // FLOAT, FLOAT16, BFLOAT16: what is quantized, and what Dequantize gives
-  kInteger,   // signed and unsigned integers
-  kFloat8,    // the four FLOAT8 with a mantissa
+  kFloat,      // FLOAT, FLOAT16, BFLOAT16: what is quantized, and what Dequantize gives
+  kInteger,    // signed and unsigned integers
+  kFloat8,     // the four FLOAT8 with a mantissa
   kMiniFloat,  // FLOAT4E2M1 and the two FLOAT6: neither NaN nor infinity
-  kExponent,  // FLOAT8E8M0
+  kExponent,   // FLOAT8E8M0
 };
 
 // One row of the table.

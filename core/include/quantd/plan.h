@@ -53,8 +53,8 @@ struct QuantizePlan : PlanBase {
   int32_t maximum = 0;
   // Checked: as FLOAT, and rounded to `precision`, they are neither 0 nor NaN nor infinite.
   ScaleOperand scales;
-  // Used as FLOAT (INT32 rounds). Mini floats: there whenever has_zero_point (adding 0 turns -0 into +0,
-  // and a zero point may be -0 itself).
+  // Used as FLOAT (INT32 rounds). Mini floats: there whenever has_zero_point (adding 0 turns -0
+  // into +0, and a zero point may be -0 itself).
   ScaleOperand zero_points;
 };
 

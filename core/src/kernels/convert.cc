@@ -171,10 +171,10 @@ struct Unpack6 {
     const hn::Repartition<uint8_t, DU> du8;
     const auto order = hn::LoadDup128(du8, kByThree);
     const U v = hn::BitCast(du, hn::TableLookupBytesOr0(hn::BitCast(du8, packed), order));
-    return hn::Or(hn::Or(hn::And(v, hn::Set(du, 0x3F)),
-                         hn::And(hn::ShiftLeft<2>(v), hn::Set(du, 0x3F00))),
-                  hn::Or(hn::And(hn::ShiftLeft<4>(v), hn::Set(du, 0x3F0000)),
-                         hn::And(hn::ShiftLeft<6>(v), hn::Set(du, 0x3F000000))));
+    return hn::Or(
+        hn::Or(hn::And(v, hn::Set(du, 0x3F)), hn::And(hn::ShiftLeft<2>(v), hn::Set(du, 0x3F00))),
+        hn::Or(hn::And(hn::ShiftLeft<4>(v), hn::Set(du, 0x3F0000)),
+               hn::And(hn::ShiftLeft<6>(v), hn::Set(du, 0x3F000000))));
   }
 };
 

@@ -27,8 +27,9 @@ HWY_INLINE I LoadCodes(const uint8_t* x) {
   return hn::PromoteTo(DI(), hn::LoadU(narrow, As<T>(x)));
 }
 
-// The value of a FLOAT8, FLOAT6 or FLOAT4 code. Arithmetic on bits: a gather from a table is slower, and a
-// multiplication by 2^k would meet FLOAT denormals, which some CPUs take to microcode.
+// The value of a FLOAT8, FLOAT6 or FLOAT4 code. Arithmetic on bits: a gather from a table is
+// slower, and a multiplication by 2^k would meet FLOAT denormals, which some CPUs take to
+// microcode.
 template <Decoder kDecoder>
 HWY_INLINE V DecodeSmallFloat(I code) {
   constexpr SmallFormat kFormat = FormatOf(kDecoder);

@@ -7,8 +7,8 @@
 // Kernels see contiguous pieces of a tensor ("tiles") of any length, 0 included, at any alignment:
 // pointers to elements are byte pointers. Every f32 tensor goes in as it lies in memory, in pieces
 // as long as it has (a call costs some 20 ns); FLOAT16, BFLOAT16 and INT32 pass through a float
-// tile of 1,024 elements on the stack (to_float), 6-, 4- and 2-bit codes through a tile of one byte a
-// code (pack, unpack). Nothing here allocates, fails or keeps state; all of it is safe from any
+// tile of 1,024 elements on the stack (to_float), 6-, 4- and 2-bit codes through a tile of one byte
+// a code (pack, unpack). Nothing here allocates, fails or keeps state; all of it is safe from any
 // thread. Input and output never overlap.
 #ifndef QUANTD_SRC_KERNELS_KERNEL_TABLE_H_
 #define QUANTD_SRC_KERNELS_KERNEL_TABLE_H_
@@ -119,7 +119,8 @@ struct QuantizeTile {
   const float* reciprocal = nullptr;
   const float* correction = nullptr;
   // Null: none. Integers with |value| <= 65535 within the output's range for the integer encoders
-  // (any finite float for kDivideAndAdd), any finite float for FLOAT6 and FLOAT4, ignored by FLOAT8.
+  // (any finite float for kDivideAndAdd), any finite float for FLOAT6 and FLOAT4, ignored by
+  // FLOAT8.
   const float* zero_point = nullptr;
   // Integer encoders: every code is in [minimum, maximum]. NaN gives minimum.
   int32_t minimum = 0;

@@ -13,8 +13,8 @@
 
 namespace quantd {
 
-// As FLOAT (INT32 rounds). Every NaN is the quiet one of its sign (of either sign where the type has
-// none), but in FLOAT, whose bits are copied.
+// As FLOAT (INT32 rounds). Every NaN is the quiet one of its sign (of either sign where the type
+// has none), but in FLOAT, whose bits are copied.
 void ReadFloats(DataType type, const uint8_t* bytes, size_t first, size_t size, float* to);
 
 // As they are stored: integers as such, of other types the codes, zero-extended.

@@ -1,5 +1,5 @@
-// FLOAT8, FLOAT6 and FLOAT4 in numbers, for vector code. (types/small_float.h says the same in its own
-// words; the tests compare the two.)
+// FLOAT8, FLOAT6 and FLOAT4 in numbers, for vector code. (types/small_float.h says the same in its
+// own words; the tests compare the two.)
 #ifndef QUANTD_SRC_KERNELS_SMALL_FORMAT_H_
 #define QUANTD_SRC_KERNELS_SMALL_FORMAT_H_
 

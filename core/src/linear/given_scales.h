@@ -31,8 +31,8 @@ struct GivenPart {
   Part part;
   // Says which of the part's scales an element has.
   const BlockLayout* layout;
-  // The part crosses the end of a row of very many scales. Its columns have an entry an element, and
-  // `layout` is that of such a tensor.
+  // The part crosses the end of a row of very many scales. Its columns have an entry for each
+  // element, and `layout` is that of such a tensor.
   bool each;
 };
 

@@ -15,8 +15,8 @@ constexpr DataType kInputTypes[] = {DataType::kFloat, DataType::kFloat16, DataTy
 constexpr DataType kScaleTypes[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16,
                                     DataType::kFloat8E8M0, DataType::kFloat8E4M3Fn};
 constexpr DataType kMicroscalingTypes[] = {DataType::kFloat8E4M3Fn, DataType::kFloat8E5M2,
-                                           DataType::kFloat6E2M3, DataType::kFloat6E3M2,
-                                           DataType::kFloat4E2M1, DataType::kInt8};
+                                           DataType::kFloat6E2M3,   DataType::kFloat6E3M2,
+                                           DataType::kFloat4E2M1,   DataType::kInt8};
 
 // The answer of a tensor with elements has at most one scale an element. An empty one could claim
 // any number by its shape, [0, 2^40] along axis 1: it may have this many.

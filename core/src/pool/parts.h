@@ -12,10 +12,10 @@
 
 namespace quantd {
 
-// Calls run(part, sums) for parts 0 to parts - 1, where `run` is what make_run() made for a task: its
-// memory serves one part after the other. Returns the error of the first part that has one. Unless
-// `sums` is null, each part has sums of its own (else null), which are added in the order of the
-// parts: the result is the same however many threads there are.
+// Calls run(part, sums) for parts 0 to parts - 1, where `run` is what make_run() made for a task:
+// its memory serves one part after the other. Returns the error of the first part that has one.
+// Unless `sums` is null, each part has sums of its own (else null), which are added in the order of
+// the parts: the result is the same however many threads there are.
 template <typename MakeRun>
 absl::Status RunParts(size_t parts, Workers workers, ErrorSums* sums, const MakeRun& make_run) {
   // As many tasks as other operations have, of four parts at most.

@@ -1,4 +1,5 @@
-// FLOAT16, BFLOAT16, the four FLOAT8, the two FLOAT6, FLOAT4E2M1 and FLOAT8E8M0 to and from FLOAT, one at a time.
+// FLOAT16, BFLOAT16, the four FLOAT8, the two FLOAT6, FLOAT4E2M1 and FLOAT8E8M0 to and from FLOAT,
+// one at a time.
 //
 //   DecodeFloat8(DataType::kFloat8E4M3Fn, 0x7E) == 448
 //   EncodeFloat8(DataType::kFloat8E4M3Fn, 464, /*saturate=*/false) == 0x7E

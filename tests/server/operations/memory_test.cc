@@ -161,7 +161,7 @@ TEST(MemoryBoundTest, IsExactForPlainRequests) {
       }
     }
   }
-  EXPECT_EQ(compared, 3 * 13 * 3);
+  EXPECT_EQ(compared, 3 * 15 * 3);
 }
 
 // A plan refuses these; told before, the bound may be anything that is not taken.
