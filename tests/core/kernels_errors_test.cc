@@ -105,7 +105,7 @@ TEST(AddErrors, FollowsTheRules) {
       tile.run = per_element ? SIZE_MAX : run;
       tile.division = DivisionOf(c.quotient, c.order);
       tile.encoder = EncoderOf(c.type);
-      tile.is_signed = info.minimum < 0;
+      tile.decoder = DecoderOf(c.type);
       tile.scale = scale.data();
       tile.dequantize_scale = scale.data();
       tile.zero_point = zero_point.data();

@@ -122,7 +122,7 @@ TEST(PlanDynamicQuantize, Errors) {
   parameters.scale_type = DataType::kFloat8E8M0;
   EXPECT_EQ(Error(parameters),
             "output_type: output_type is UINT8, a scale_type of FLOAT8E8M0 works with "
-            "FLOAT8E4M3FN, FLOAT8E5M2, FLOAT6E2M3, FLOAT6E3M2, FLOAT4E2M1, INT8");
+            "INT8, FLOAT8E4M3FN, FLOAT8E5M2, FLOAT4E2M1, FLOAT6E2M3, FLOAT6E3M2");
   parameters.scale_type = DataType::kUnspecified;
   parameters.x.shape = {2, 4};
   EXPECT_EQ(Error(parameters), "x: x has 24 bytes, FLOAT of shape [2, 4] takes 32");

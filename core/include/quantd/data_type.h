@@ -59,30 +59,33 @@ struct DataTypeInfo {
   int64_t minimum;  // smallest value of an integer type, else 0
   int64_t maximum;  // largest value of an integer type, else 0
   float largest;    // largest finite value as FLOAT (integers: maximum)
+  // emax of OCP Microscaling Formats 1.0, section 6.3; 0: MX has no such element. MXINT8 counts in
+  // 1/64; its elements here are whole numbers, so that its scale is 2^-6 of the format's.
+  int mx_exponent;
 };
 
 // Every type, in the order of its number.
 inline constexpr std::array<DataTypeInfo, 20> kDataTypes = {{
-    {DataType::kFloat, "FLOAT", DataTypeKind::kFloat, 32, 0, 0, 0x1.fffffep127f},
-    {DataType::kUint8, "UINT8", DataTypeKind::kInteger, 8, 0, 255, 255},
-    {DataType::kInt8, "INT8", DataTypeKind::kInteger, 8, -128, 127, 127},
-    {DataType::kUint16, "UINT16", DataTypeKind::kInteger, 16, 0, 65535, 65535},
-    {DataType::kInt16, "INT16", DataTypeKind::kInteger, 16, -32768, 32767, 32767},
-    {DataType::kInt32, "INT32", DataTypeKind::kInteger, 32, INT32_MIN, INT32_MAX, 0x1p31f},
-    {DataType::kFloat16, "FLOAT16", DataTypeKind::kFloat, 16, 0, 0, 65504},
-    {DataType::kBfloat16, "BFLOAT16", DataTypeKind::kFloat, 16, 0, 0, 0x1.fep127f},
-    {DataType::kFloat8E4M3Fn, "FLOAT8E4M3FN", DataTypeKind::kFloat8, 8, 0, 0, 448},
-    {DataType::kFloat8E4M3Fnuz, "FLOAT8E4M3FNUZ", DataTypeKind::kFloat8, 8, 0, 0, 240},
-    {DataType::kFloat8E5M2, "FLOAT8E5M2", DataTypeKind::kFloat8, 8, 0, 0, 57344},
-    {DataType::kFloat8E5M2Fnuz, "FLOAT8E5M2FNUZ", DataTypeKind::kFloat8, 8, 0, 0, 57344},
-    {DataType::kUint4, "UINT4", DataTypeKind::kInteger, 4, 0, 15, 15},
-    {DataType::kInt4, "INT4", DataTypeKind::kInteger, 4, -8, 7, 7},
-    {DataType::kFloat4E2M1, "FLOAT4E2M1", DataTypeKind::kMiniFloat, 4, 0, 0, 6},
-    {DataType::kFloat8E8M0, "FLOAT8E8M0", DataTypeKind::kExponent, 8, 0, 0, 0x1p127f},
-    {DataType::kUint2, "UINT2", DataTypeKind::kInteger, 2, 0, 3, 3},
-    {DataType::kInt2, "INT2", DataTypeKind::kInteger, 2, -2, 1, 1},
-    {DataType::kFloat6E2M3, "FLOAT6E2M3", DataTypeKind::kMiniFloat, 6, 0, 0, 7.5},
-    {DataType::kFloat6E3M2, "FLOAT6E3M2", DataTypeKind::kMiniFloat, 6, 0, 0, 28},
+    {DataType::kFloat, "FLOAT", DataTypeKind::kFloat, 32, 0, 0, 0x1.fffffep127f, 0},
+    {DataType::kUint8, "UINT8", DataTypeKind::kInteger, 8, 0, 255, 255, 0},
+    {DataType::kInt8, "INT8", DataTypeKind::kInteger, 8, -128, 127, 127, 6},
+    {DataType::kUint16, "UINT16", DataTypeKind::kInteger, 16, 0, 65535, 65535, 0},
+    {DataType::kInt16, "INT16", DataTypeKind::kInteger, 16, -32768, 32767, 32767, 0},
+    {DataType::kInt32, "INT32", DataTypeKind::kInteger, 32, INT32_MIN, INT32_MAX, 0x1p31f, 0},
+    {DataType::kFloat16, "FLOAT16", DataTypeKind::kFloat, 16, 0, 0, 65504, 0},
+    {DataType::kBfloat16, "BFLOAT16", DataTypeKind::kFloat, 16, 0, 0, 0x1.fep127f, 0},
+    {DataType::kFloat8E4M3Fn, "FLOAT8E4M3FN", DataTypeKind::kFloat8, 8, 0, 0, 448, 8},
+    {DataType::kFloat8E4M3Fnuz, "FLOAT8E4M3FNUZ", DataTypeKind::kFloat8, 8, 0, 0, 240, 0},
+    {DataType::kFloat8E5M2, "FLOAT8E5M2", DataTypeKind::kFloat8, 8, 0, 0, 57344, 15},
+    {DataType::kFloat8E5M2Fnuz, "FLOAT8E5M2FNUZ", DataTypeKind::kFloat8, 8, 0, 0, 57344, 0},
+    {DataType::kUint4, "UINT4", DataTypeKind::kInteger, 4, 0, 15, 15, 0},
+    {DataType::kInt4, "INT4", DataTypeKind::kInteger, 4, -8, 7, 7, 0},
+    {DataType::kFloat4E2M1, "FLOAT4E2M1", DataTypeKind::kMiniFloat, 4, 0, 0, 6, 2},
+    {DataType::kFloat8E8M0, "FLOAT8E8M0", DataTypeKind::kExponent, 8, 0, 0, 0x1p127f, 0},
+    {DataType::kUint2, "UINT2", DataTypeKind::kInteger, 2, 0, 3, 3, 0},
+    {DataType::kInt2, "INT2", DataTypeKind::kInteger, 2, -2, 1, 1, 0},
+    {DataType::kFloat6E2M3, "FLOAT6E2M3", DataTypeKind::kMiniFloat, 6, 0, 0, 7.5, 2},
+    {DataType::kFloat6E3M2, "FLOAT6E3M2", DataTypeKind::kMiniFloat, 6, 0, 0, 28, 4},
 }};
 
 namespace internal {

@@ -28,27 +28,11 @@ HWY_NOINLINE void DecodePiece(const uint8_t* codes, size_t size, float* values) 
 }
 
 HWY_INLINE void Decode(const ErrorTile& tile, const ErrorPiece& piece, float* values) {
-  switch (tile.encoder) {
-    case Encoder::kInteger8:
-      return (tile.is_signed ? DecodePiece<Decoder::kInt8>
-                             : DecodePiece<Decoder::kUint8>)(piece.codes, piece.size, values);
-    case Encoder::kInteger16:
-      return (tile.is_signed ? DecodePiece<Decoder::kInt16>
-                             : DecodePiece<Decoder::kUint16>)(piece.codes, piece.size, values);
-    case Encoder::kFloat8E4M3Fn:
-      return DecodePiece<Decoder::kFloat8E4M3Fn>(piece.codes, piece.size, values);
-    case Encoder::kFloat8E4M3Fnuz:
-      return DecodePiece<Decoder::kFloat8E4M3Fnuz>(piece.codes, piece.size, values);
-    case Encoder::kFloat8E5M2:
-      return DecodePiece<Decoder::kFloat8E5M2>(piece.codes, piece.size, values);
-    case Encoder::kFloat8E5M2Fnuz:
-      return DecodePiece<Decoder::kFloat8E5M2Fnuz>(piece.codes, piece.size, values);
-    case Encoder::kFloat4E2M1:
-      return DecodePiece<Decoder::kFloat4E2M1>(piece.codes, piece.size, values);
-    case Encoder::kFloat6E2M3:
-      return DecodePiece<Decoder::kFloat6E2M3>(piece.codes, piece.size, values);
-    case Encoder::kFloat6E3M2:
-      return DecodePiece<Decoder::kFloat6E3M2>(piece.codes, piece.size, values);
+  switch (tile.decoder) {
+#define QUANTD_DEQUANTIZE(decoder) \
+  case Decoder::decoder:           \
+    return DecodePiece<Decoder::decoder>(piece.codes, piece.size, values);
+#include "kernels/kernels.inc"
   }
 }
 

@@ -1,40 +1,6 @@
 #include "kernels/find_kernel.h"
 
 namespace quantd {
-namespace {
-
-Decoder DecoderOf(DataType input) {
-  switch (input) {
-    case DataType::kInt8:
-    case DataType::kInt4:
-    case DataType::kInt2:
-      return Decoder::kInt8;
-    case DataType::kUint16:
-      return Decoder::kUint16;
-    case DataType::kInt16:
-      return Decoder::kInt16;
-    case DataType::kInt32:
-      return Decoder::kInt32;
-    case DataType::kFloat8E4M3Fn:
-      return Decoder::kFloat8E4M3Fn;
-    case DataType::kFloat8E4M3Fnuz:
-      return Decoder::kFloat8E4M3Fnuz;
-    case DataType::kFloat8E5M2:
-      return Decoder::kFloat8E5M2;
-    case DataType::kFloat8E5M2Fnuz:
-      return Decoder::kFloat8E5M2Fnuz;
-    case DataType::kFloat4E2M1:
-      return Decoder::kFloat4E2M1;
-    case DataType::kFloat6E2M3:
-      return Decoder::kFloat6E2M3;
-    case DataType::kFloat6E3M2:
-      return Decoder::kFloat6E3M2;
-    default:
-      return Decoder::kUint8;
-  }
-}
-
-}  // namespace
 
 Division DivisionOf(Quotient quotient, ZeroPointOrder order) {
   if (order == ZeroPointOrder::kBeforeRounding) return Division::kDivideAndAdd;
@@ -48,6 +14,13 @@ Division DivisionOf(Quotient quotient, ZeroPointOrder order) {
     default:
       return Division::kDivide;
   }
+}
+
+Decoder DecoderOf(DataType input) {
+  for (size_t d = 0; d < kDecoders; ++d) {
+    if (TypeOf(static_cast<Decoder>(d)) == input) return static_cast<Decoder>(d);
+  }
+  return Info(input).minimum < 0 ? Decoder::kInt8 : Decoder::kUint8;  // 4 and 2 bits
 }
 
 Encoder EncoderOf(DataType output) {

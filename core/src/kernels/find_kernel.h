@@ -28,6 +28,7 @@ inline RangeKernel FindRange(const KernelTable& table, NonFinite non_finite, Sca
 // The parts that FindQuantize finds a kernel by; for ErrorTile.
 Division DivisionOf(Quotient quotient, ZeroPointOrder order);
 Encoder EncoderOf(DataType output);  // REQUIRES: a type that Quantize gives
+Decoder DecoderOf(DataType input);   // REQUIRES: a type that Dequantize takes
 
 // ---- How elements get in and out of tiles -------------------------------------------------------
 
@@ -74,19 +75,14 @@ inline ConvertTile Pack(const KernelTable& kernels, int bits) {
 
 // To one byte a code.
 inline ConvertTile Unpack(const KernelTable& kernels, DataType type) {
-  switch (type) {
-    case DataType::kFloat6E2M3:
-    case DataType::kFloat6E3M2:
+  const DataTypeInfo& info = Info(type);
+  switch (info.bits) {
+    case 6:
       return kernels.unpack6;
-    case DataType::kUint4:
-    case DataType::kFloat4E2M1:
-      return kernels.unpack_uint4;
-    case DataType::kInt4:
-      return kernels.unpack_int4;
-    case DataType::kUint2:
-      return kernels.unpack_uint2;
-    case DataType::kInt2:
-      return kernels.unpack_int2;
+    case 4:
+      return info.minimum < 0 ? kernels.unpack_int4 : kernels.unpack_uint4;
+    case 2:
+      return info.minimum < 0 ? kernels.unpack_int2 : kernels.unpack_uint2;
     default:
       return nullptr;
   }

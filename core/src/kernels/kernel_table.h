@@ -97,10 +97,40 @@ enum class Decoder : uint8_t {
 };
 inline constexpr size_t kDecoders = 12;
 
+// The type whose codes a decoder reads.
+constexpr DataType TypeOf(Decoder decoder) {
+  switch (decoder) {
+    case Decoder::kUint8:
+      return DataType::kUint8;
+    case Decoder::kInt8:
+      return DataType::kInt8;
+    case Decoder::kUint16:
+      return DataType::kUint16;
+    case Decoder::kInt16:
+      return DataType::kInt16;
+    case Decoder::kInt32:
+      return DataType::kInt32;
+    case Decoder::kFloat8E4M3Fn:
+      return DataType::kFloat8E4M3Fn;
+    case Decoder::kFloat8E4M3Fnuz:
+      return DataType::kFloat8E4M3Fnuz;
+    case Decoder::kFloat8E5M2:
+      return DataType::kFloat8E5M2;
+    case Decoder::kFloat8E5M2Fnuz:
+      return DataType::kFloat8E5M2Fnuz;
+    case Decoder::kFloat4E2M1:
+      return DataType::kFloat4E2M1;
+    case Decoder::kFloat6E2M3:
+      return DataType::kFloat6E2M3;
+    case Decoder::kFloat6E3M2:
+      return DataType::kFloat6E3M2;
+  }
+  return DataType::kUnspecified;
+}
+
 // Whether zero points of these codes are codes themselves, which have a value to be decoded.
 constexpr bool IsMiniFloat(Decoder decoder) {
-  return decoder == Decoder::kFloat4E2M1 || decoder == Decoder::kFloat6E2M3 ||
-         decoder == Decoder::kFloat6E3M2;
+  return Info(TypeOf(decoder)).kind == DataTypeKind::kMiniFloat;
 }
 
 // One call of a QuantizeKernel.
@@ -169,7 +199,7 @@ struct ErrorTile {
   size_t run = SIZE_MAX;
   Division division = Division::kDivide;  // kReciprocal means the same as kDivide
   Encoder encoder = Encoder::kInteger8;
-  bool is_signed = false;                   // integer encoders: how codes are read
+  Decoder decoder = Decoder::kUint8;        // of the codes
   const float* scale = nullptr;             // of the division
   const float* dequantize_scale = nullptr;  // may be the same
   const float* zero_point = nullptr;        // null: none

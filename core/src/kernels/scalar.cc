@@ -33,35 +33,6 @@ size_t ScaleIndex(const Tile& tile, size_t i) {
   return kMode == ScaleMode::kPerElement ? i : (tile.first + i) / tile.run;
 }
 
-constexpr DataType InputType(Decoder decoder) {
-  switch (decoder) {
-    case Decoder::kUint8:
-      return DataType::kUint8;
-    case Decoder::kInt8:
-      return DataType::kInt8;
-    case Decoder::kUint16:
-      return DataType::kUint16;
-    case Decoder::kInt16:
-      return DataType::kInt16;
-    case Decoder::kInt32:
-      return DataType::kInt32;
-    case Decoder::kFloat8E4M3Fn:
-      return DataType::kFloat8E4M3Fn;
-    case Decoder::kFloat8E4M3Fnuz:
-      return DataType::kFloat8E4M3Fnuz;
-    case Decoder::kFloat8E5M2:
-      return DataType::kFloat8E5M2;
-    case Decoder::kFloat8E5M2Fnuz:
-      return DataType::kFloat8E5M2Fnuz;
-    case Decoder::kFloat4E2M1:
-      return DataType::kFloat4E2M1;
-    case Decoder::kFloat6E2M3:
-      return DataType::kFloat6E2M3;
-    case Decoder::kFloat6E3M2:
-      return DataType::kFloat6E3M2;
-  }
-}
-
 // kReciprocal is a division here: what the two fused multiply-adds have to be equal to.
 template <Division kDivision, Encoder kEncoder, ScaleMode kMode>
 void Quantize(const QuantizeTile& tile) {
@@ -91,7 +62,7 @@ void Quantize(const QuantizeTile& tile) {
 
 template <Decoder kDecoder, ScaleMode kMode>
 void Dequantize(const DequantizeTile& tile) {
-  constexpr DataType kType = InputType(kDecoder);
+  constexpr DataType kType = TypeOf(kDecoder);
   for (size_t i = 0; i < tile.size; ++i) {
     const size_t k = ScaleIndex<kMode>(tile, i);
     const int32_t zero_point = tile.zero_point == nullptr ? 0 : tile.zero_point[k];

@@ -52,9 +52,9 @@ const std::array<float, 256>& ValuesOf(Encoder encoder) {
 double ValueOf(const ErrorTile& tile, const float* floats, const uint8_t* codes, size_t i) {
   switch (tile.encoder) {
     case Encoder::kInteger8:
-      return tile.is_signed ? static_cast<int8_t>(codes[i]) : codes[i];
+      return tile.decoder == Decoder::kInt8 ? static_cast<int8_t>(codes[i]) : codes[i];
     case Encoder::kInteger16:
-      return tile.is_signed ? Load<int16_t>(codes, i) : Load<uint16_t>(codes, i);
+      return tile.decoder == Decoder::kInt16 ? Load<int16_t>(codes, i) : Load<uint16_t>(codes, i);
     default:
       return floats[codes[i]];
   }

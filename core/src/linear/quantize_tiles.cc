@@ -145,7 +145,7 @@ absl::Status QuantizeTiles(const QuantizeWork& work, absl::Span<const uint8_t> x
   loop.error_tile.mode = mode;
   loop.error_tile.division = DivisionOf(work.quotient, work.order);
   loop.error_tile.encoder = EncoderOf(work.output_type);
-  loop.error_tile.is_signed = Info(work.output_type).minimum < 0;
+  loop.error_tile.decoder = DecoderOf(work.output_type);
   loop.error_tile.minimum = work.minimum;
   loop.error_tile.maximum = work.maximum;
 

@@ -1,5 +1,6 @@
 // PlanDynamicQuantize: which rule makes the scales, and how many there will be.
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "plan/granularity.h"
@@ -14,9 +15,6 @@ constexpr DataType kInputTypes[] = {DataType::kFloat, DataType::kFloat16, DataTy
                                     DataType::kInt32};
 constexpr DataType kScaleTypes[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16,
                                     DataType::kFloat8E8M0, DataType::kFloat8E4M3Fn};
-constexpr DataType kMicroscalingTypes[] = {DataType::kFloat8E4M3Fn, DataType::kFloat8E5M2,
-                                           DataType::kFloat6E2M3,   DataType::kFloat6E3M2,
-                                           DataType::kFloat4E2M1,   DataType::kInt8};
 
 // The answer of a tensor with elements has at most one scale an element. An empty one could claim
 // any number by its shape, [0, 2^40] along axis 1: it may have this many.
@@ -24,8 +22,12 @@ constexpr int64_t kScalesOfEmptyTensor = 65536;
 
 absl::StatusOr<ScaleRule> Rule(DataType output, DataType scale_type, Symmetry symmetry) {
   if (scale_type == DataType::kFloat8E8M0) {
-    absl::Status status = CheckType(output, "output_type", "a scale_type of FLOAT8E8M0 works with",
-                                    kMicroscalingTypes);
+    std::vector<DataType> elements;
+    for (const DataTypeInfo& info : kDataTypes) {
+      if (info.mx_exponent != 0) elements.push_back(info.type);
+    }
+    absl::Status status =
+        CheckType(output, "output_type", "a scale_type of FLOAT8E8M0 works with", elements);
     if (!status.ok()) return status;
     return ScaleRule::kPowerOfTwo;
   }

@@ -9,24 +9,6 @@
 namespace quantd::rules {
 namespace {
 
-// The largest exponent of the element type: OCP Microscaling Formats 1.0, section 6.3. MXINT8
-// counts in 1/64; its elements here are whole numbers, so that its scale is 2^-6 of the format's.
-int MaxExponent(DataType type) {
-  switch (type) {
-    case DataType::kFloat8E4M3Fn:
-      return 8;
-    case DataType::kFloat8E5M2:
-      return 15;
-    case DataType::kFloat6E3M2:
-      return 4;
-    case DataType::kFloat6E2M3:
-    case DataType::kFloat4E2M1:
-      return 2;
-    default:
-      return 6;
-  }
-}
-
 ScaleFault FaultOf(float scale) {
   if (scale == 0) return ScaleFault::kUnderflow;
   return std::isfinite(scale) ? ScaleFault::kNone : ScaleFault::kOverflow;
@@ -38,7 +20,7 @@ ScaleMaker::ScaleMaker(const BlockRule& rule)
     : rule_(rule.scale_rule),
       scale_type_(rule.scale_type),
       largest_(Info(rule.output_type).largest),
-      max_exponent_(MaxExponent(rule.output_type)),
+      max_exponent_(Info(rule.output_type).mx_exponent),
       minimum_(static_cast<float>(rule.minimum)),
       maximum_(static_cast<float>(rule.maximum)),
       steps_(static_cast<float>(rule.maximum - rule.minimum)) {}
