@@ -102,6 +102,17 @@ def test_python_numbers_take_the_default_type():
         as_array("0.5", "scale", DataType.FLOAT)
 
 
+@pytest.mark.parametrize("kind", list(DataType), ids=lambda t: t.name)
+def test_what_has_a_dtype_decides(kind):
+    """numpy's scalars as arrays of no dimensions, and lists of them as arrays of one, whatever would be taken without."""
+    scalar = np.zeros((), kind.dtype)[()]
+    for default in (DataType.FLOAT, DataType.UINT8, DataType.INT4):
+        assert as_array(scalar, "zero_point", default).dtype == kind.dtype
+        assert as_array([scalar, scalar], "zero_point", default).dtype == kind.dtype
+        assert as_array(np.int64(3), "zero_point", default).dtype == default.dtype
+        assert as_array([np.int64(3)], "zero_point", default).dtype == default.dtype
+
+
 def test_arrays_are_never_converted_silently():
     with pytest.raises(TypeError, match="x: .*float64.*astype"):
         as_array(np.zeros(3), "x", DataType.FLOAT)

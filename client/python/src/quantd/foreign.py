@@ -18,6 +18,8 @@ _TORCH_TYPES = {
     "torch.float8_e5m2fnuz": ("uint8", ml_dtypes.float8_e5m2fnuz),
     "torch.float8_e8m0fnu": ("uint8", ml_dtypes.float8_e8m0fnu),
 }
+# What Python's numbers become in numpy: a scalar of these says nothing of the type that was meant, one of any other dtype does.
+NUMBERS = frozenset(map(np.dtype, (np.float64, np.int64, np.uint64)))
 
 
 def _of_torch(tensor: Any) -> np.ndarray:
@@ -43,7 +45,7 @@ def as_numpy(value: Any) -> Optional[np.ndarray]:
     if isinstance(value, (bool, int, float, complex, str, bytes, list, tuple)):  # np.float64 is a float
         return None
     if isinstance(value, np.generic):
-        return None if isinstance(value, np.integer) else np.asarray(value)
+        return None if value.dtype in NUMBERS else np.asarray(value)
     torch = sys.modules.get("torch")
     try:
         if torch is not None and isinstance(value, torch.Tensor):

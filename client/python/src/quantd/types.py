@@ -201,8 +201,9 @@ def _hint(value: Any) -> str:
 def as_array(value: Any, name: str, default: DataType) -> np.ndarray:
     """A numpy array of a type that quantd has, of an array of numpy or of any other library.
 
-    Arrays keep their type; one that quantd lacks (float64, int64) is a TypeError, never converted silently. Python
-    numbers, and lists of them, have no such type and become `default`; an integer that does not fit is a ValueError.
+    Arrays, numpy's scalars and lists of them keep their type; an array of one that quantd lacks (float64, int64) is a TypeError,
+    never converted silently. Python's numbers, lists of them, and scalars of float64 and int64 have no such type and become `default`;
+    an integer that does not fit is a ValueError.
     """
     if type(value) is np.ndarray and value.dtype in _OF_DTYPE:
         return value
@@ -220,6 +221,8 @@ def as_array(value: Any, name: str, default: DataType) -> np.ndarray:
     except TypeError as error:
         raise TypeError(f"{name}: {error}{_hint(value)}") from None
     array = np.asarray(value)
+    if array.size and array.dtype in _OF_DTYPE:  # of numpy's scalars
+        return array
     if default.is_integer:
         if array.size and not np.issubdtype(array.dtype, np.integer):
             raise TypeError(f"{name}: {value!r} must be integers for {default.name}")
