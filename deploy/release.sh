@@ -4,12 +4,13 @@
 #   deploy/release.sh 0.1.0 --registry=REGISTRY/FOLDER     all of it
 #   deploy/release.sh 0.1.0 --dry-run                      what needs no network and no key; the rest is printed as commands
 #
-#   --only=STEPS          some of them, with commas: check tag wheels image debs sums push sign
+#   --only=STEPS          some of them, with commas: check tag wheels image debs chart sums push sign
 #   --registry=NAME       where the images go (QUANTD_REGISTRY)        --remote=NAME   of git (default: origin)
 #   --index=URL           where the wheels go (QUANTD_INDEX); without it they are made and not sent
 #   --output=FOLDER       what is made (default: build/VERSION)        --platforms=    default: amd64,arm64
 #   --builder=COMMAND     docker, podman or buildah, with options of its own if it needs some; by default the first two, in this order
 #   --options=OPTIONS     more options to build with, of the builder
+#   --chart-key=NAME      a key of GnuPG that signs the chart (helm's provenance file); without it SHA256SUMS alone vouches for it
 #   --python=FILE         an interpreter with the wheels' build tools; without it one is made, which needs the network
 #
 # check: the tree is clean and not tagged, the changelog has the version, and every file that says a version says this one.
@@ -19,9 +20,9 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$QUANTD_ROOT"
 
-all_steps=(check tag wheels image debs sums push sign)
+all_steps=(check tag wheels image debs chart sums push sign)
 version='' dry=false steps=("${all_steps[@]}") registry=${QUANTD_REGISTRY:-} index=${QUANTD_INDEX:-} remote=origin output='' platforms=amd64,arm64
-builder='' options=() python=''
+builder='' options=() python='' chart_key=''
 for argument in "$@"; do
   case $argument in
     --dry-run) dry=true ;;
@@ -33,6 +34,7 @@ for argument in "$@"; do
     --platforms=*) platforms=${argument#*=} ;;
     --builder=*) builder=${argument#*=} ;;
     --options=*) read -ra options <<<"${argument#*=}" ;;
+    --chart-key=*) chart_key=${argument#*=} ;;
     --python=*) python=${argument#*=} ;;
     -*) die "unknown option '$argument'; see the first lines of $0" ;;
     *)
@@ -177,6 +179,30 @@ step_debs() {
   done
 }
 
+# The chart as one file, with the address of these sources in it. Links into deploy/monitoring become files.
+step_chart() {
+  local temporary source home signing=()
+  command -v helm >/dev/null || { refuse "helm is not here: no chart" && return; }
+  temporary=$(mktemp -d)
+  mkdir -p "$output"
+  cp -rL deploy/helm/quantd "$temporary/quantd"
+  source=$(git config --get "remote.$remote.url" || true)
+  if [[ $source == https://* ]]; then
+    home=$(sed -n 's/^home: //p' deploy/helm/quantd/Chart.yaml)
+    sed -i "s|$home|${source%.git}|" "$temporary/quantd/Chart.yaml" "$temporary/quantd/values.yaml" "$temporary/quantd/files/values.yaml"
+  fi
+  [[ -z $chart_key ]] || $dry || signing=(--sign --key="$chart_key" --keyring="$(find_keyring)")
+  logged release-chart "" helm package "${signing[@]}" --destination="$output" "$temporary/quantd"
+  rm -rf "$temporary"
+}
+
+# helm reads the old form of GnuPG's secret keys.
+find_keyring() {
+  local keyring=$QUANTD_BUILD/release-keyring.gpg
+  (umask 077 && gpg --export-secret-keys "$chart_key" >"$keyring")
+  echo "$keyring"
+}
+
 step_sums() {
   mkdir -p "$output"
   (cd "$output" && find . -type f -not -name 'SHA256SUMS*' -printf '%P\n' | LC_ALL=C sort | xargs --no-run-if-empty sha256sum >SHA256SUMS)
@@ -198,6 +224,7 @@ step_push() {
     outside podman manifest create "$image:$version" "${parts[@]/#/docker://}"
     outside podman manifest push --all "$image:$version" "docker://$image:$version"
   fi
+  if [[ -f $output/quantd-$version.tgz ]]; then outside helm push "$output/quantd-$version.tgz" "oci://$registry/charts"; fi
   if [[ -n $index ]]; then outside twine upload --repository-url "$index" "$output"/wheels/*.whl; fi
 }
 

@@ -13,8 +13,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy/helm/quantd"
 # The oldest that the chart is for, and the newest whose schemas are here.
 CLUSTERS = ("1.27.0", ".".join(kubernetes_validate.latest_version().split(".")[:2]) + ".0")
-# Objects of the Prometheus operator, for which no schema is at hand.
-CUSTOM = {"monitoring.coreos.com/v1"}
+# Objects of the Prometheus operator, cert-manager and the Gateway API, for which no schema is at hand.
+CUSTOM = {"monitoring.coreos.com/v1", "cert-manager.io/v1", "gateway.networking.k8s.io/v1"}
+
+
+class Strict(yaml.SafeLoader):
+    """YAML in which no mapping has a key twice."""
+
+    def construct_mapping(self, node, deep=False):
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        assert len(keys) == len(set(keys)), f"a key stands twice: {keys}"
+        return super().construct_mapping(node, deep)
 
 
 def helm(*arguments, check=True):
@@ -36,16 +45,24 @@ def template(values=None, *, folder=None, chart=CHART, release="quantd", cluster
 
 
 def objects(text):
-    """By (kind, name)."""
-    found = [item for item in yaml.safe_load_all(text) if item]
+    """By (kind, name). A key that stands twice in one mapping is an error, as it is for kustomize and kubeconform."""
+    found = [item for item in yaml.load_all(text, Loader=Strict) if item]
     by_name = {(item["kind"], item["metadata"]["name"]): item for item in found}
     assert len(by_name) == len(found), "two objects have one name"
     return by_name
 
 
 def pods(rendered):
-    """The pod templates' specs."""
-    return [item["spec"]["template"]["spec"] for item in rendered.values() if "template" in item.get("spec", {})]
+    """The pod templates' specs, and those of pods."""
+    templates = [item["spec"]["template"]["spec"] for item in rendered.values() if "template" in item.get("spec", {})]
+    return templates + [item["spec"] for (kind, _), item in rendered.items() if kind == "Pod"]
+
+
+def server(rendered):
+    """The workload, its pod's spec and the server's container."""
+    ((_, item),) = [(key, item) for key, item in rendered.items() if key[0] in ("Deployment", "DaemonSet")]
+    pod = item["spec"]["template"]["spec"]
+    return item, pod, next(container for container in pod["containers"] if container["name"] == "quantd")
 
 
 def containers(pod):
@@ -53,7 +70,7 @@ def containers(pod):
 
 
 def environment(container):
-    return {entry["name"]: entry["value"] for entry in container.get("env", [])}
+    return {entry["name"]: entry.get("value") for entry in container.get("env", [])}
 
 
 def check_schema(item):

@@ -14,22 +14,13 @@ CONFIG_MAP = {"parameters": {"configMapName": "sets", "items": [{"key": "a.quant
 CLAIM = {"parameters": {"claimName": "sets", "mountPath": "/var/lib/quantd"}}
 
 
-def render(values, folder):
-    return chart.check_all(chart.template(values, folder=folder).stdout)
-
-
-def server(rendered):
-    (pod,) = chart.pods(rendered)
-    return pod, next(container for container in pod["containers"] if container["name"] == "quantd")
-
-
-def test_stored_parameters_come_from_a_volume(tmp_path):
-    pod, container = server(render(CONFIG_MAP, tmp_path))
+def test_stored_parameters_come_from_a_volume(render):
+    _, pod, container = chart.server(render(CONFIG_MAP))
     (volume,), (mount,) = pod["volumes"], container["volumeMounts"]
     assert chart.environment(container)["QUANTD_PARAMETERS_DIR"] == mount["mountPath"] == "/etc/quantd/parameters"
     assert mount["name"] == volume["name"] and mount["readOnly"] is True
     assert volume["configMap"]["items"][0]["path"].startswith("a@") and volume["configMap"]["defaultMode"] == 0o444
-    pod, container = server(render(CLAIM, tmp_path))
+    _, pod, container = chart.server(render(CLAIM))
     (volume,), (mount,) = pod["volumes"], container["volumeMounts"]
     assert chart.environment(container)["QUANTD_PARAMETERS_DIR"] == mount["mountPath"] == "/var/lib/quantd"
     assert volume["persistentVolumeClaim"] == {"claimName": "sets", "readOnly": False} and mount["readOnly"] is False
@@ -44,7 +35,7 @@ def test_the_parameters_overlay_keeps_the_rules():
         ["kubectl", "kustomize", chart.ROOT / "deploy/kubernetes/overlays/parameters"], check=True, capture_output=True, text=True
     ).stdout
     rendered = chart.check_all(text)
-    pod, container = server(rendered)
+    _, pod, container = chart.server(rendered)
     (volume,), (mount,) = pod["volumes"], container["volumeMounts"]
     assert chart.environment(container)["QUANTD_PARAMETERS_DIR"] == mount["mountPath"]
     files = rendered["ConfigMap", volume["configMap"]["name"]]["binaryData"]

@@ -91,6 +91,24 @@ def test_a_dry_run_says_what_it_would_do_and_does_none_of_it(clone):
     assert sums == f"{hashlib.sha256(b'wheel').hexdigest()}  some.whl\n"
 
 
+def test_the_chart_is_packaged_with_the_address_of_the_sources(clone, tmp_path):
+    if shutil.which("helm") is None:
+        pytest.skip("no helm on this machine")
+    git(clone, "remote", "add", "origin", "https://code.test/team/quantd.git")
+    code, out, error = release(clone, VERSION, "--dry-run", "--only=chart,sums,push", "--registry=r.test")
+    assert code == 0, error
+    packed = clone / "build" / VERSION / f"quantd-{VERSION}.tgz"
+    assert f"helm push {packed} oci://r.test/charts" in out and packed.name in (packed.parent / "SHA256SUMS").read_text()
+    shown = subprocess.run(["helm", "show", "all", packed], check=True, capture_output=True, text=True)
+    assert "home: https://code.test/team/quantd\n" in shown.stdout and "symbolic link" not in shown.stderr
+    rendered = subprocess.run(
+        ["helm", "template", "quantd", packed, "--kube-version=1.30", "--set=metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "runbook_url: https://code.test/team/quantd/deploy/monitoring/RUNBOOK.md#quantddown" in rendered.stdout
+    assert "kind: ConfigMap" in rendered.stdout
+
+
 def test_podman_makes_one_name_of_all_platforms(clone):
     out = release(clone, VERSION, "--dry-run", "--only=push", "--registry=r.test", "--builder=podman", "--platforms=arm64")[1]
     assert f"podman manifest create r.test/quantd:{VERSION} docker://r.test/quantd:{VERSION}-arm64\n" in out

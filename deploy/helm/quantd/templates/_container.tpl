@@ -31,6 +31,10 @@
 {{- $text := ternary (printf "%.0f" $value) (toString $value) (and (kindIs "float64" $value) (eq (toString (floor $value)) (toString $value))) }}
 {{- $_ := set $env (printf "QUANTD_%s" (upper $name)) $text }}
 {{- end }}
+{{- /* A variable of extraEnv stands in place of the chart's own. */}}
+{{- range $v.extraEnv }}
+{{- $_ := unset $env .name }}
+{{- end }}
 {{- range $name, $value := $env }}
 - name: {{ $name }}
   value: {{ $value | quote }}
@@ -140,6 +144,10 @@ restartPolicy: Always
 {{- end }}
 env:
   {{- include "quantd.env" . | trim | nindent 2 }}
+{{- with $v.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 ports:
   {{- if not .sidecar }}
   - name: grpc
@@ -152,28 +160,31 @@ startupProbe:
   {{- if .sidecar }}
   exec:
     command: ["/quantctl", "health", "--address=unix:{{ $v.sidecar.socketPath }}"]
-  timeoutSeconds: 5
   {{- else if $v.tls.secretName }}
   {{- include "quantd.httpProbe" (merge (dict "path" "/readyz") .) | nindent 2 }}
   {{- else }}
   grpc:
     port: {{ $v.ports.grpc }}
   {{- end }}
-  periodSeconds: 1
-  failureThreshold: 60
+  {{- toYaml $v.probes.startup | nindent 2 }}
 # Ready ends with the first second of a drain, live only when the process no longer answers.
 readinessProbe:
   {{- include "quantd.httpProbe" (merge (dict "path" "/readyz") .) | nindent 2 }}
-  periodSeconds: 5
-  timeoutSeconds: 2
-  failureThreshold: 2
+  {{- toYaml $v.probes.readiness | nindent 2 }}
 livenessProbe:
   {{- include "quantd.httpProbe" (merge (dict "path" "/livez") .) | nindent 2 }}
-  periodSeconds: 10
-  timeoutSeconds: 5
-  failureThreshold: 3
+  {{- toYaml $v.probes.liveness | nindent 2 }}
+{{- with $v.lifecycle }}
+lifecycle:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 resources:
   {{- toYaml $v.resources | nindent 2 }}
+{{- /* Not of init containers: many clusters refuse it there. */}}
+{{- if and $v.resizePolicy (not .sidecar) }}
+resizePolicy:
+  {{- toYaml $v.resizePolicy | nindent 2 }}
+{{- end }}
 securityContext:
   {{- toYaml $v.securityContext | nindent 2 }}
 {{- with include "quantd.volumeMounts" . | trim }}

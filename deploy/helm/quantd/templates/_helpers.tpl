@@ -16,14 +16,26 @@ app.kubernetes.io/name: {{ include "quantd.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{- define "quantd.labels" -}}
+{{- define "quantd.testLabels" -}}
+app.kubernetes.io/name: {{ include "quantd.name" . }}-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "quantd.ownLabels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ include "quantd.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- with .Values.labels }}
-{{ toYaml . }}
 {{- end }}
+
+{{- /* The labels of an object, each key once. `more` wins over values' `labels`, and the chart's own over both, because selectors
+need them. Argument: dict "root" the chart's scope, "more" labels of this object alone. */}}
+{{- define "quantd.labelsWith" -}}
+{{- toYaml (merge (include "quantd.ownLabels" .root | fromYaml) (deepCopy .more) .root.Values.labels) }}
+{{- end }}
+
+{{- define "quantd.labels" -}}
+{{- include "quantd.labelsWith" (dict "root" . "more" dict) }}
 {{- end }}
 
 {{- define "quantd.serviceAccountName" -}}
@@ -63,6 +75,21 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- if and $v.autoscaling.enabled (not $v.autoscaling.metric) (not $v.autoscaling.cpuUtilization) }}
 {{- fail "autoscaling.enabled is true, autoscaling.metric is empty and autoscaling.cpuUtilization is 0: nothing to scale on" }}
+{{- end }}
+{{- if and $v.grpcRoute.enabled (not $v.grpcRoute.parentRefs) }}
+{{- fail "grpcRoute.enabled is true and grpcRoute.parentRefs is empty: name the Gateway" }}
+{{- end }}
+{{- if and $v.certificate.enabled (not $v.certificate.issuerRef.name) }}
+{{- fail "certificate.enabled is true and certificate.issuerRef.name is empty: name the Issuer or ClusterIssuer" }}
+{{- end }}
+{{- if and $v.certificate.enabled (eq $v.mode "sidecar") }}
+{{- fail "certificate.enabled is true and mode is sidecar, which has no service to name" }}
+{{- end }}
+{{- if and (ne $v.service.type "LoadBalancer") (or $v.service.loadBalancerClass $v.service.loadBalancerSourceRanges) }}
+{{- fail (printf "service.loadBalancerClass or service.loadBalancerSourceRanges is given and service.type is %s: must be LoadBalancer" $v.service.type) }}
+{{- end }}
+{{- if and (eq $v.service.type "ClusterIP") $v.service.externalTrafficPolicy }}
+{{- fail "service.externalTrafficPolicy is given and service.type is ClusterIP: must be NodePort or LoadBalancer" }}
 {{- end }}
 {{- if and $v.metrics.podMonitor.enabled $v.metrics.serviceMonitor.enabled }}
 {{- fail "metrics.podMonitor.enabled and metrics.serviceMonitor.enabled are both true: every pod would be scraped twice" }}
