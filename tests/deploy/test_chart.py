@@ -99,9 +99,7 @@ def simple(item):
 def test_the_kustomize_base_is_the_chart_with_its_defaults(render):
     if shutil.which("kubectl") is None:
         pytest.skip("no kubectl on this machine")
-    base = subprocess.run(
-        ["kubectl", "kustomize", chart.ROOT / "deploy/kubernetes/base"], check=True, capture_output=True, text=True
-    ).stdout
+    base = subprocess.run(["kubectl", "kustomize", chart.ROOT / "deploy/kubernetes/base"], check=True, capture_output=True, text=True).stdout
     # helm test's pod is a hook: helm alone knows when it runs.
     rendered = {key: item for key, item in render().items() if key[0] != "Pod"}
     assert simple(chart.check_all(base)) == simple(rendered)
@@ -277,7 +275,7 @@ def test_notes_have_the_sidecar_to_copy(tmp_path):
     copy = tmp_path / "quantd"
     shutil.copytree(chart.CHART, copy)
     notes = (copy / "templates/NOTES.txt").read_text()
-    (copy / "templates/notes.yaml").write_text("text: |\n  {{- " + "include \"notes\" . | nindent 2 }}\n")
+    (copy / "templates/notes.yaml").write_text("text: |\n  {{- " + 'include "notes" . | nindent 2 }}\n')
     (copy / "templates/_notes.tpl").write_text('{{- define "notes" }}\n' + notes + "{{- end }}\n")
     texts = {}
     for mode in ("deployment", "daemonset", "sidecar"):

@@ -11,7 +11,7 @@ from support import dashboard, panels, wrong_names
 BOARD = dashboard()
 PANELS = list(panels(BOARD))
 # What Grafana puts into a query before it asks.
-VARIABLES = {"$__rate_interval": "5m", "$job": ".*", "$instance": ".*"}
+VARIABLES = {"$__rate_interval": "5m", "$namespace": ".*", "$job": ".*", "$pod": ".*", "$instance": ".*"}
 UNITS = {"none", "s", "bytes", "percentunit", "reqps", "cps", "ops", "Bps"}
 KINDS = {"timeseries", "stat", "gauge", "heatmap", "table"}
 
@@ -89,22 +89,22 @@ def test_panels_lie_in_the_grid_and_on_no_other():
 
 def test_variables():
     names = [item["name"] for item in BOARD["templating"]["list"]]
-    assert names == ["datasource", "job", "instance"]
+    assert names == ["datasource", "namespace", "job", "pod", "instance"]
     for item in BOARD["templating"]["list"][1:]:
         assert item["includeAll"] and item["multi"] and "quantd_build_info" in item["query"]["query"]
     used = json.dumps(BOARD["panels"])
     assert all(f"${{{name}}}" in used or f"${name}" in used for name in names)
 
 
-def test_every_query_asks_for_the_chosen_job_and_instance():
-    """But those of recorded series, which are by job, and of alerts."""
+def test_every_query_asks_for_what_was_chosen():
+    """But those of recorded series, which are by namespace and job, and of alerts."""
     for panel in PANELS:
         for target in panel["targets"]:
             expression = target["expr"]
             if "ALERTS" in expression:
                 continue
-            assert 'job=~"$job"' in expression, panel["title"]
-            assert ("quantd:" in expression) != ('instance=~"$instance"' in expression), panel["title"]
+            assert 'namespace=~"$namespace",job=~"$job"' in expression, panel["title"]
+            assert ("quantd:" in expression) != ('pod=~"$pod",instance=~"$instance"' in expression), panel["title"]
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
