@@ -24,6 +24,10 @@
 #include "server/descriptor/descriptor.h"
 
 namespace quantd::net {
+const char* NameFor(const std::string& host) {
+  return host == "localhost" ? nullptr : host.c_str();
+}
+
 namespace {
 
 // Connections that wait to be accepted; the kernel takes less where net.core.somaxconn says so.
@@ -103,11 +107,11 @@ absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view
   const bool any = host == "0.0.0.0" || host == "::";
 
   addrinfo hints{};
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  hints.ai_flags = AI_NUMERICSERV;  // and not AI_PASSIVE: no name means loopback (NameFor)
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const std::string name = any ? "::" : std::string(host);
-  int failed = getaddrinfo(name.c_str(), "0", &hints, &found);
+  int failed = getaddrinfo(NameFor(name), "0", &hints, &found);
   const auto free_found = absl::MakeCleanup([&found] {
     if (found != nullptr) freeaddrinfo(found);
   });

@@ -49,6 +49,10 @@ struct Listening {
   bool beyond_loopback = false;     // other machines may reach one of them
 };
 
+// What getaddrinfo is to be asked for, null for "localhost": that is loopback everywhere (RFC 6761,
+// 6.3), on a machine without /etc/hosts as well. Views `host`.
+const char* NameFor(const std::string& host);
+
 // `address`: HOST:PORT, [IPv6]:PORT or unix:/PATH; port 0 picks one. The host 0.0.0.0 means every
 // address of the machine, IPv6 included where the machine has it; [::] means the same, and
 // where there is no IPv6 it becomes 0.0.0.0, with a note.

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "server/descriptor/descriptor.h"
+#include "server/net/listen.h"
 
 namespace quantd::net {
 namespace {
@@ -57,7 +58,7 @@ Descriptor ConnectTo(absl::string_view address) {
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const std::string port(address.substr(colon + 1));
-  if (getaddrinfo(std::string(host).c_str(), port.c_str(), &hints, &found) != 0) {
+  if (getaddrinfo(NameFor(std::string(host)), port.c_str(), &hints, &found) != 0) {
     return Descriptor();
   }
   Descriptor connected;
