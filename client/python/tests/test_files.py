@@ -71,7 +71,8 @@ def test_every_type_there_and_back(tmp_path, kind, shape):
 def test_plain_tensors_of_every_type(tmp_path):
     safetensors = pytest.importorskip("safetensors")
     dtypes = ["<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "i1", "<u8", "<u4", "<u2", "u1", "?", ml_dtypes.bfloat16,
-              ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float8_e8m0fnu, ml_dtypes.float4_e2m1fn, ml_dtypes.float6_e2m3fn, ml_dtypes.float6_e3m2fn, ">f4", "<c8"]
+              ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float8_e8m0fnu, ml_dtypes.float4_e2m1fn,
+              ml_dtypes.float6_e2m3fn, ml_dtypes.float6_e3m2fn, ">f4", "<c8"]
     tensors = {str(np.dtype(d)) + str(i): np.ones((3, 4), d) for i, d in enumerate(dtypes)}
     path = tmp_path / "a.safetensors"
     quantd.save(path, tensors)
