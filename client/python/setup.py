@@ -67,4 +67,13 @@ class Sdist(sdist):
             shutil.copyfile(proto_root() / name, copy)
 
 
-setup(cmdclass={"build_py": BuildPy, "sdist": Sdist})
+def core() -> str:
+    """quantd-core: from the clone that this folder is in, else from the index."""
+    beside = HERE.parent / "python-core"
+    return f"quantd-core @ {beside.as_uri()}" if (beside / "pyproject.toml").is_file() else "quantd-core"
+
+
+setup(
+    cmdclass={"build_py": BuildPy, "sdist": Sdist},
+    extras_require={"arrow": ["pyarrow>=16"], "local": [core()], "test": ["pytest"], "onnxruntime": ["onnx", "onnxruntime>=1.31"]},
+)

@@ -183,7 +183,7 @@ def test_results_are_what_the_constructor_makes(engine):
     """Results are made past their constructors, for speed: every field must be there, and nothing but fields."""
     for result in (engine.quantize(X, 0.5), engine.dynamic_quantize(X, axis=0)):
         assert all(hasattr(result, field.name) for field in dataclasses.fields(result))
-        assert "y=" in repr(result)
+        assert repr(result).startswith(f"<{type(result).__name__} uint8 [")
         with pytest.raises(dataclasses.FrozenInstanceError):
             result.y = None
 

@@ -67,9 +67,35 @@ def test_pickling_and_copying_drop_the_client(client):
             assert type(again) is type(result) and again.engine is None and again.error == result.error
             np.testing.assert_array_equal(again.y, result.y)
             np.testing.assert_array_equal(client.dequantize(again).y, result.dequantize().y)
-            with pytest.raises(RuntimeError, match=r"has no client.*client\.dequantize\(result\)"):
+            with pytest.raises(RuntimeError, match=r"has no client.*client\.dequantize\(result\).*quantd-core"):
                 again.dequantize()
     assert "engine" not in repr(result)
+
+
+def test_dequantized_is_an_operand(client):
+    result = client.dynamic_quantize(X, axis=0)
+    back = result.dequantize()
+    assert (back.shape, back.dtype, back.ndim, back.size, len(back)) == (X.shape, X.dtype, 2, X.size, 6)
+    np.testing.assert_array_equal(back - X, back.y - X)
+    np.testing.assert_array_equal(X - back, X - back.y)
+    np.testing.assert_array_equal(np.asarray(back, np.float64), back.y.astype(np.float64))
+    np.testing.assert_array_equal(back[1], back.y[1])
+    assert np.asarray(back) is back.y and np.abs(back - X).max() < 0.1
+    assert back.T.shape == (32, 6) and float(client.dequantize(np.uint8(3), 0.5)) == 1.5
+    before = back.y.copy()
+    same = back
+    back -= 1  # in place, as an array
+    assert back is same
+    np.testing.assert_array_equal(back.y, before - 1)
+    taken = np.zeros_like(before)
+    assert np.add(back, 1, out=taken, where=np.ones_like(back, bool)) is taken
+    np.testing.assert_array_equal(taken, back.y + 1)
+
+
+def test_results_say_what_they_are_in_a_line(client):
+    result = client.dynamic_quantize(X, axis=0, output_type="int8", report_error=True)
+    assert repr(result) == f"<DynamicQuantized int8 [6, 32], scale float32 [6], axis 0, SQNR {result.error.sqnr_db:.2f} dB>"
+    assert repr(result.dequantize()) == "<Dequantized float32 [6, 32]>"
 
 
 def test_streams_know_results(client):

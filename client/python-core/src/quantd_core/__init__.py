@@ -41,6 +41,7 @@ __all__ = [
     "calibrate",
     "dequantize",
     "dynamic_quantize",
+    "in_process",
     "info",
     "pack",
     "quantize",
@@ -50,7 +51,8 @@ __all__ = [
 
 
 @_functools.lru_cache(maxsize=None)
-def _engine() -> Engine:
+def in_process() -> Engine:
+    """The Engine that all functions share."""
     return Engine()
 
 
@@ -61,5 +63,5 @@ def __getattr__(name: str):
     # The methods themselves, with their signatures and without a call between.
     if name not in _METHODS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    method = globals()[name] = getattr(_engine(), name)
+    method = globals()[name] = getattr(in_process(), name)
     return method

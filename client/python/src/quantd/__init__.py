@@ -15,7 +15,8 @@ True
 
 Client is for threads, AsyncClient for asyncio; both have quantize, dequantize, dynamic_quantize,
 quantize_embeddings, calibrate, stream, put_parameters, get_parameters, list_parameters, info and health.
-local() gives the same without a server. load and save are for files of quantized tensors. Failed calls raise QuantdError.
+local() gives the same without a server, and quantd.quantize, dequantize, dynamic_quantize and quantize_embeddings are its
+methods as functions (package quantd-core). load and save are for files of quantized tensors. Failed calls raise QuantdError.
 """
 
 from .aio import AsyncClient, AsyncStream
@@ -31,6 +32,7 @@ from .errors import (
     UnavailableError,
 )
 from .files import TensorFile, load, save
+from .functions import dequantize, dynamic_quantize, in_process, quantize, quantize_embeddings
 from .local import Local, local
 from .parameter_set import ParameterSet
 from .results import (
@@ -78,9 +80,14 @@ __all__ = [
     "TensorFile",
     "UnavailableError",
     "data_type",
+    "dequantize",
+    "dynamic_quantize",
+    "in_process",
     "load",
     "local",
     "pack",
+    "quantize",
+    "quantize_embeddings",
     "save",
     "unpack",
 ]

@@ -1,9 +1,11 @@
 """What calls return: small dataclasses of numpy arrays, which remember how they were made."""
 
+import importlib
 from dataclasses import dataclass, field
 from typing import Any, Dict, Optional, Tuple, Union
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .types import DataType, DataTypeLike
 
@@ -19,14 +21,44 @@ class QuantizationError:
     non_finite_elements: int
 
 
-@dataclass(frozen=True)
+def _tensor(array: np.ndarray) -> str:
+    return f"{array.dtype} {list(array.shape)}"
+
+
+def _in_process(kind: str):
+    """The engine of this process, for a result that knows no other."""
+    try:
+        return importlib.import_module(__package__).in_process()
+    except ImportError as error:
+        raise RuntimeError(
+            f"this {kind} has no client: it was unpickled, copied, loaded or made by hand; use client.dequantize(result), "
+            f"or let it be dequantized in this process, where {error}"
+        ) from error
+
+
+@dataclass(frozen=True, repr=False)
 class QuantizedResult:
     """What Quantized and DynamicQuantized have in common: a tensor y, and everything that it takes to dequantize it.
 
-    A result keeps the client alive that made it; after pickling or copying it has none.
+    A result keeps the client alive that made it; after pickling or copying it has none, and is dequantized in this process where
+    quantd-core is installed.
     """
 
     y: np.ndarray
+
+    def __repr__(self) -> str:
+        parts = [_tensor(self.y)]
+        if self.scale is not None:
+            parts.append(f"scale {_tensor(self.scale)}")
+        if self.block_shape:
+            parts.append(f"blocks {list(self.block_shape)}")
+        elif self.block_size:
+            parts.append(f"blocks of {self.block_size} along axis {1 if self.axis is None else self.axis}")
+        elif self.axis is not None:
+            parts.append(f"axis {self.axis}")
+        if self.error is not None:
+            parts.append(f"SQNR {self.error.sqnr_db:.2f} dB")
+        return f"<{type(self).__name__} {', '.join(parts)}>"
 
     def dequantize_arguments(self, output_type: Optional[DataTypeLike] = None) -> Dict[str, Any]:
         """The arguments of dequantize for this result, by name, but for x (which is y) and out.
@@ -49,7 +81,7 @@ class QuantizedResult:
         return {**found, "parameters": self.parameters} if getattr(self, "parameters", None) else found
 
     def dequantize(self, *, output_type: Optional[DataTypeLike] = None, out: Any = None, timeout: Optional[float] = None):
-        """Dequantize this result with the client that made it.
+        """Dequantize this result with the client that made it; where there is none, in this process.
 
         Parameters
         ----------
@@ -65,19 +97,15 @@ class QuantizedResult:
         Dequantized
             The tensor, of y's shape. Of a result of AsyncClient an awaitable of that.
         """
-        if self.engine is None:
-            raise RuntimeError(
-                f"this {type(self).__name__} has no client: it was unpickled, copied, loaded or made by hand; "
-                "use client.dequantize(result)"
-            )
+        engine = _in_process(type(self).__name__) if self.engine is None else self.engine
         options = {} if timeout is None else {"timeout": timeout}
-        return self.engine.dequantize(self, output_type=output_type, out=out, **options)
+        return engine.dequantize(self, output_type=output_type, out=out, **options)
 
     def __getstate__(self):
         return {**self.__dict__, "engine": None}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Quantized(QuantizedResult):
     """Answer of quantize.
 
@@ -112,9 +140,9 @@ class Quantized(QuantizedResult):
     parameters: Optional[str] = None
 
 
-@dataclass(frozen=True)
-class Dequantized:
-    """Answer of dequantize.
+@dataclass(frozen=True, repr=False, eq=False)
+class Dequantized(NDArrayOperatorsMixin):
+    """Answer of dequantize. As an operand, an index and an argument of numpy's functions it is its y: `result.dequantize() - x`.
 
     Attributes
     ----------
@@ -127,8 +155,54 @@ class Dequantized:
     y: np.ndarray
     parameters: Optional[str] = None
 
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        return self.y.shape
 
-@dataclass(frozen=True)
+    @property
+    def dtype(self) -> np.dtype:
+        return self.y.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.y.ndim
+
+    @property
+    def size(self) -> int:
+        return self.y.size
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        if copy is False and dtype is not None and np.dtype(dtype) != self.y.dtype:
+            raise ValueError(f"{self.y.dtype} becomes {np.dtype(dtype)} only in a copy")
+        return self.y.astype(self.y.dtype if dtype is None else dtype, copy=bool(copy))
+
+    def __array_ufunc__(self, function, method, *inputs, **options):
+        def plain(value):
+            return value.y if isinstance(value, Dequantized) else value
+
+        out = options.get("out")
+        options = {name: tuple(map(plain, value)) if isinstance(value, tuple) else plain(value) for name, value in options.items()}
+        result = getattr(function, method)(*map(plain, inputs), **options)
+        return out[0] if out and len(out) == 1 else result  # d -= x leaves d what it was
+
+    @property
+    def T(self) -> np.ndarray:
+        return self.y.T
+
+    def __float__(self) -> float:
+        return float(self.y)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, index):
+        return self.y[index]
+
+    def __repr__(self) -> str:
+        return f"<Dequantized {_tensor(self.y)}>"
+
+
+@dataclass(frozen=True, repr=False)
 class DynamicQuantized(QuantizedResult):
     """Answer of dynamic_quantize.
 
@@ -164,7 +238,7 @@ class DynamicQuantized(QuantizedResult):
     original_type: Optional[str] = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QuantizedEmbeddings:
     """Answer of quantize_embeddings.
 
@@ -182,6 +256,10 @@ class QuantizedEmbeddings:
     y: np.ndarray
     error: Optional[QuantizationError] = None
     parameters: Optional[str] = None
+
+    def __repr__(self) -> str:
+        report = "" if self.error is None else f", SQNR {self.error.sqnr_db:.2f} dB"
+        return f"<QuantizedEmbeddings {_tensor(self.y)}{report}>"
 
 
 Result = Union[Quantized, Dequantized, DynamicQuantized, QuantizedEmbeddings]
