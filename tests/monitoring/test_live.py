@@ -1,6 +1,7 @@
 """A real quantd with traffic of every kind under a real Prometheus with the real rules: every panel and every rule has data,
 and a server that is killed becomes an alert."""
 
+import http.server
 import json
 import pathlib
 import shutil
@@ -34,10 +35,30 @@ PANELS = list(panels(dashboard()))
 LIMITS = ("--max_message_bytes=16000000", "--threads=2", "--max_connections=64", "--max_inflight_requests=1", "--max_queued_requests=1")
 
 
+# The labels that a pod's target has in a cluster.
+POD = {"namespace": "here", "pod": "quantd-0"}
+
+
+class Kubelet(http.server.BaseHTTPRequestHandler):
+    """What a kubelet says of a container, as cAdvisor names it, of which the rules read one series."""
+
+    def do_GET(self):
+        labels = ",".join(f'{name}="{value}"' for name, value in {**POD, "container": "quantd"}.items())
+        body = f"container_memory_working_set_bytes{{{labels}}} 1e8\n".encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
 class Prometheus:
     """Debian's, with deploy/monitoring's rules, scraping these servers every second."""
 
-    def __init__(self, folder, targets):
+    def __init__(self, folder, targets, kubelet=None):
         if shutil.which("prometheus") is None:
             pytest.skip("no prometheus on this machine")
         self.folder = pathlib.Path(folder)
@@ -51,7 +72,9 @@ class Prometheus:
             (self.folder / file).write_text(yaml.safe_dump(loaded))
         config = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
         config["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-        config["scrape_configs"][0]["static_configs"] = [{"targets": targets}]
+        config["scrape_configs"][0]["static_configs"] = [{"targets": targets, "labels": POD}]
+        if kubelet is not None:
+            config["scrape_configs"].append({"job_name": "kubelet", "honor_labels": True, "static_configs": [{"targets": [kubelet]}]})
         (self.folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.address = "127.0.0.1:%d" % probe.getsockname()[1]
@@ -142,7 +165,9 @@ def traffic(server):
 def busy(tmp_path_factory):
     """(server, Prometheus), with traffic that goes on until the last test."""
     server = Server(tmp_path_factory.mktemp("server"), *LIMITS, f"--shared_memory_dir={tmp_path_factory.mktemp('memory')}")
-    prometheus = Prometheus(tmp_path_factory.mktemp("prometheus"), [server.http])
+    kubelet = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Kubelet)
+    threading.Thread(target=kubelet.serve_forever).start()
+    prometheus = Prometheus(tmp_path_factory.mktemp("prometheus"), [server.http], "127.0.0.1:%d" % kubelet.server_port)
     over = threading.Event()
     failures = []
 
@@ -161,6 +186,8 @@ def busy(tmp_path_factory):
     over.set()
     thread.join()
     prometheus.stop()
+    kubelet.shutdown()
+    kubelet.server_close()
     assert server.stop() == 0
     assert failures == []
 

@@ -96,7 +96,7 @@ TEST(CostKindTest, EveryKindHasANumberOfItsOwn) {
     }
   }
   EXPECT_EQ(kinds.size(), count);
-  EXPECT_EQ(count, 18U * 18 * 2 * 2 * 7 + 18 * 8);
+  EXPECT_EQ(count, kDataTypes.size() * kDataTypes.size() * 2 * 2 * 7 + kDataTypes.size() * 8);
 }
 
 // All that is counted in bins is a kind, whatever the method does with them.
