@@ -29,6 +29,7 @@ ROOMS = {
     "core/src/dynamic": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool", "core/src/walk", "core/src/linear"],
     "core/src/embeddings": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool"],
     "core/src/calibrate": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool", "core/src/plan"],
+    "core/src/layouts": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool"],
     "server/descriptor": [],
     "server/errors": [],
     "server/log": [],

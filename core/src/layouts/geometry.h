@@ -1,0 +1,63 @@
+// How a weight and the parts that it becomes lie beside each other.
+//
+// Every layout is seen as a matrix of the weight's elements (its rows and columns, or all of it as
+// one row) that can be cut into regions: some bands of rows, or some columns of one band. For each
+// part the same cut gives a rectangle of bytes, so that one loop (regions.h) serves all layouts.
+#ifndef QUANTD_SRC_LAYOUTS_GEOMETRY_H_
+#define QUANTD_SRC_LAYOUTS_GEOMETRY_H_
+
+#include <cstdint>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
+#include "quantd/layout.h"
+
+namespace quantd {
+
+// What a part is to its layout.
+enum class Role : uint8_t {
+  kCodes,        // of the elements; with gguf the whole blocks
+  kScale,        // one a row, group or tile; bitsandbytes: absmax, or its codes
+  kZeroPoint,    // one a group
+  kNestedScale,  // bitsandbytes' -double: the largest of 256 absmax
+  // From here on what is not cut: it is written whole, with the first region.
+  kTensorScale,
+  kGlobalScale,  // nvfp4
+  kShape,
+  kMap,        // bitsandbytes: the 16 values of the codes
+  kNestedMap,  // bitsandbytes: the 256 values of absmax's codes
+  kState,      // bitsandbytes: a text
+  kFormat,     // bitsandbytes' int8: a 0
+};
+constexpr bool IsCut(Role role) { return role < Role::kTensorScale; }
+
+struct PartGeometry {
+  Role role = Role::kCodes;
+  absl::string_view suffix;  // as in LayoutPart
+  absl::string_view dtype;
+  Shape shape;
+  // IsCut: how many rows of the view one row of the part stands for, how many columns one unit, and
+  // the bytes of a unit. What is left over at the end counts as a whole.
+  int64_t row_step = 1;
+  int64_t column_step = 1;
+  int64_t unit_bytes = 1;
+  uint64_t bytes = 0;      // of all
+  uint64_t row_bytes = 0;  // IsCut: of one row of the part
+};
+
+struct Geometry {
+  int64_t rows = 1;  // of the view
+  int64_t columns = 0;
+  int64_t band = 1;   // rows that are encoded together
+  int64_t align = 0;  // a band is cut at multiples of it; 0: not at all
+  absl::InlinedVector<PartGeometry, 6> parts;
+};
+
+Geometry GeometryOf(const WeightPlan& plan, const WeightFacts& facts);
+
+// Division, rounded up. REQUIRES: a >= 0, b > 0.
+constexpr int64_t DivideUp(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+}  // namespace quantd
+
+#endif  // QUANTD_SRC_LAYOUTS_GEOMETRY_H_

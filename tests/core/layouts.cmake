@@ -1,0 +1,1 @@
+quantd_core_test(layouts layouts_parts_test.cc)
