@@ -179,33 +179,45 @@ void Server::Components::AddRoutes(const AddServices& add_services) {
         },
         counted);
   };
-  for (const wire::MethodInfo& info_of : wire::kMethods) {
-    const Method method = info_of.method;
-    const std::string path = absl::StrCat("/", wire::ServiceOf(method), "/", info_of.name);
-    if (method == Method::kStream) {
-      router.Add(
-          path, [this](transport::Stream& stream) { rpc::ServeStream(calls, backend, stream); },
-          method);
-    } else if (method == Method::kCalibrate) {
-      router.Add(
-          path, [this](transport::Stream& stream) { rpc::ServeCalibrate(calls, backend, stream); },
-          method);
-    } else if (wire::IsOfParameters(method)) {
-      router.Add(
-          path,
-          [this, method](transport::Stream& stream) {
-            services::ServeParameters(calls, backend, stream, method);
-          },
-          method);
-    } else if (method == Method::kGetServerInfo) {
-      add_one(path, answer_info, &info_of.method);
-    } else {
-      router.Add(
-          path,
-          [this, method](transport::Stream& stream) {
-            rpc::ServeUnary(calls, backend, stream, method);
-          },
-          method);
+  const auto add_stored = [this](const std::string& path, const services::ParametersMethod& of) {
+    router.Add(
+        path,
+        [this, &of](transport::Stream& stream) {
+          services::ServeParameters(calls, backend, stream, of);
+        },
+        of.method);
+  };
+  for (const wire::MethodInfo& of : wire::kMethods) {
+    const Method method = of.method;
+    const std::string path = absl::StrCat("/", of.service, "/", of.name);
+    const auto add = [&](rpc::Router::Start start) { router.Add(path, std::move(start), method); };
+    switch (method) {
+      case Method::kQuantize:
+      case Method::kDequantize:
+      case Method::kDynamicQuantize:
+      case Method::kQuantizeEmbeddings:
+        add([this, method](transport::Stream& stream) {
+          rpc::ServeUnary(calls, backend, stream, method);
+        });
+        break;
+      case Method::kCalibrate:
+        add([this](transport::Stream& stream) { rpc::ServeCalibrate(calls, backend, stream); });
+        break;
+      case Method::kStream:
+        add([this](transport::Stream& stream) { rpc::ServeStream(calls, backend, stream); });
+        break;
+      case Method::kGetServerInfo:
+        add_one(path, answer_info, &of.method);
+        break;
+      case Method::kPutParameters:
+        add_stored(path, services::kPutParameters);
+        break;
+      case Method::kGetParameters:
+        add_stored(path, services::kGetParameters);
+        break;
+      case Method::kListParameters:
+        add_stored(path, services::kListParameters);
+        break;
     }
   }
   answer_info = [this](const transport::Message&) -> absl::StatusOr<memory::Piece> {

@@ -22,7 +22,7 @@ constexpr absl::string_view kCodeNames[kCodes] = {
     "DataLoss", "Unauthenticated"};
 
 Labels MethodLabels(const wire::MethodInfo& method) {
-  return {Label("grpc_type", method.type), Label("grpc_service", wire::ServiceOf(method.method)),
+  return {Label("grpc_type", method.type), Label("grpc_service", method.service),
           Label("grpc_method", method.name)};
 }
 
@@ -44,9 +44,14 @@ bool HasPair(Method operation, const DataTypeInfo& input, const DataTypeInfo& ou
       return is_wide(input) && is_narrow(output);
     case Method::kQuantizeEmbeddings:
       return is_wide(input) && (output.type == DataType::kUint8 || output.type == DataType::kInt8);
-    default:
-      return false;
+    case Method::kStream:
+    case Method::kGetServerInfo:
+    case Method::kPutParameters:
+    case Method::kGetParameters:
+    case Method::kListParameters:
+      break;
   }
+  return false;
 }
 
 size_t Index(DataType type) {

@@ -78,9 +78,9 @@ absl::Status Calibrating::Received(bool has_message) {
     return FieldError("x", "x is missing: the client has sent neither data nor a state");
   }
   begin_ = calibrator_.has_value() ? stream_.message_began_at() : stream_.arrived_at();
-  if (wire::CalibrateDecodeMemoryBytes(message_.bytes()) > wire::kLittleDecodeMemory) {
-    return absl::OkStatus();
-  }
+  // Little in time is little in memory.
+  const uint64_t little = wire::DecodeNanoseconds(wire::Method::kCalibrate, message_.bytes());
+  if (little > wire::kLittleDecodeMemory) return absl::OkStatus();
   return Guarded([this] { return DecodeNow(); });
 }
 
@@ -156,11 +156,11 @@ absl::Status Calibrating::Admit(loop::Event& admitted) {
       if (request_.has_value()) break;
       {
         // Made of values, or of parts that nobody knows.
-        const uint64_t decode = wire::CalibrateDecodeMemoryBytes(message_.bytes());
-        memory_ = message_.size + decode +
+        constexpr auto kMethod = wire::Method::kCalibrate;
+        memory_ = message_.size + wire::DecodeMemoryBytes(kMethod, message_.bytes()) +
                   Calibrator::AddScratchBytes(message_.size, backend_.policy.cores);
         grows_ = 0;  // asked for when it is known
-        estimate_ = nanoseconds(decode);
+        estimate_ = nanoseconds(wire::DecodeNanoseconds(kMethod, message_.bytes()));
       }
       break;
     case Phase::kResult: {

@@ -101,7 +101,7 @@ CallMetrics::CallMetrics(metrics::Metrics& metrics, trace::Tracer* tracer,
 
 void CallMetrics::ItemFailed(const absl::Status& status) {
   metrics_.CountRejection(errors::Reason(status));
-  LogFailure(Failed::kItem, wire::kMethods[static_cast<size_t>(kind_)].name, status, stream_);
+  LogFailure(Failed::kItem, wire::Name(kind_), status, stream_);
 }
 
 errors::CallStatus CallMetrics::End(const absl::Status& status) {
@@ -130,8 +130,7 @@ void CallMetrics::Finish() {
   }
   metrics_.CountCall(kind_, status_.code(), took, trace_id);
   if (!status_.ok()) {
-    LogFailure(Failed::kCall, wire::kMethods[static_cast<size_t>(kind_)].name, status_, stream_,
-               traced ? trace_id : "");
+    LogFailure(Failed::kCall, wire::Name(kind_), status_, stream_, traced ? trace_id : "");
   }
   if (traced) AddSpan(status_);
 }
@@ -143,14 +142,14 @@ void CallMetrics::AddSpan(const absl::Status& status) const {
   const auto unix_time = [&](std::chrono::steady_clock::time_point time) {
     return unix_now - std::chrono::nanoseconds(now - time).count();
   };
-  const wire::MethodInfo& info = wire::kMethods[static_cast<size_t>(kind_)];
+  const wire::MethodInfo& info = wire::Info(kind_);
   const transport::Head& head = stream_.head();
   const Timeline& timeline = observed_->timeline;
   trace::Span span;
   span.trace_id = observed_->span->trace_id;
   span.span_id = observed_->span->span_id;
   if (head.trace().has_value()) span.parent_id = head.trace()->span_id;
-  span.name = absl::StrCat(wire::ServiceOf(kind_), "/", info.name);
+  span.name = absl::StrCat(info.service, "/", info.name);
   span.begin = unix_time(begin_);
   span.end = unix_now;
   // As OpenTelemetry's conventions have it for servers: what the caller did wrong is no error here.
@@ -162,7 +161,7 @@ void CallMetrics::AddSpan(const absl::Status& status) const {
     span.attributes.emplace_back(name, value);
   };
   text("rpc.system", "grpc");
-  text("rpc.service", wire::ServiceOf(kind_));
+  text("rpc.service", info.service);
   text("rpc.method", info.name);
   number("rpc.grpc.status_code", static_cast<int64_t>(status.code()));
   text("network.peer.address", stream_.peer_name());

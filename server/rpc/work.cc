@@ -42,7 +42,7 @@ absl::Status Work::DecodeItem() {
 
 absl::Status Work::DecodeIfLittle() {
   // Little in time is little in memory.
-  const uint64_t little = wire::DecodeNanoseconds(!method_.has_value(), message_.bytes());
+  const uint64_t little = wire::DecodeNanoseconds(method_, message_.bytes());
   if (little > wire::kLittleDecodeMemory) return absl::OkStatus();
   return Guarded([this] { return DecodeNow(false); });
 }
@@ -92,12 +92,12 @@ absl::Status Work::SetFound(bool ok) {
 absl::Status Work::DecodeMessage(bool may_wait) {
   const auto find = [&](absl::string_view reference) { return Find(reference, may_wait); };
   absl::StatusOr<wire::Request> request;
-  if (method_.has_value()) {
-    request = wire::DecodeRequest(*method_, message_.bytes(), find);
-  } else {
+  if (method_ == wire::Method::kStream) {
     wire::StreamItem item = wire::DecodeStreamItem(message_.bytes(), find);
     id_ = item.id;
     request = std::move(item.request);
+  } else {
+    request = wire::DecodeRequest(method_, message_.bytes(), find);
   }
   if (!request.ok()) return request.status();
   request_ = *std::move(request);
@@ -123,11 +123,10 @@ absl::Status Work::Admit(loop::Event& admitted) {
     estimate_ = backend_.costs.Estimate(cost_);
   } else {
     // Made of values, or of parts that nobody knows: what they can become at most.
-    const uint64_t decode = wire::DecodeMemoryBytes(!method_.has_value(), message_.bytes());
+    const uint64_t decode = wire::DecodeMemoryBytes(method_, message_.bytes());
     bytes += decode + std::min(kWidestAnswer * message_.size, 2 * backend_.max_message_bytes) +
              operations::ScratchBytes(0);
-    estimate_ =
-        std::chrono::nanoseconds(wire::DecodeNanoseconds(!method_.has_value(), message_.bytes()));
+    estimate_ = std::chrono::nanoseconds(wire::DecodeNanoseconds(method_, message_.bytes()));
     // It may name a stored set, and wait for the disk then: not on the thread that leads a loop.
     if (backend_.parameters != nullptr) estimate_ += backend_.policy.short_work;
   }

@@ -97,7 +97,7 @@ class Work final {
   Timeline* const timeline_;
   Clock::time_point begin_;  // the arrival of the call or the item, when it is decoded
   Clock::duration decoding_{};
-  std::optional<wire::Method> method_;  // of a call; unset: an item
+  wire::Method method_ = wire::Method::kStream;  // of an item; else the call's
   uint64_t id_ = 0;
   std::optional<wire::Request> request_;
   SharedPlaces places_;  // of the request

@@ -33,24 +33,9 @@ struct Job {
   absl::StatusOr<memory::Piece> answer;
 };
 
-// What a call takes at most, its request included; sets in memory are not among it.
-uint64_t MemoryBound(Method method, const transport::Message& request) {
-  switch (method) {
-    case Method::kPutParameters:
-      // Values become up to four bytes, twice; columns of a plan.
-      return 10 * request.size + wire::PutDecodeMemoryBytes(request.bytes()) +
-             std::min<uint64_t>(16 * request.size, kMaxSetBytes);
-    case Method::kGetParameters:
-      return request.size + memory::Pool::Footprint(kMaxSetBytes + 1024);
-    default:
-      // A reference, twice, has up to 200 bytes.
-      return request.size + 2 * 200 * parameters::Library::kMostListed;
-  }
-}
-
 absl::StatusOr<memory::Piece> Put(parameters::Library& library, const transport::Message& request,
                                   memory::Pool& pool) {
-  const wire::Split split = wire::SplitPut(request.bytes());
+  const wire::Split split = wire::SplitRequest(Method::kPutParameters, request.bytes());
   v1::PutParametersRequest message;
   if (!split.ok || !message.ParseFromString(split.skeleton)) {
     return absl::InvalidArgumentError("the message is truncated or not a " + message.GetTypeName());
@@ -103,20 +88,19 @@ absl::StatusOr<memory::Piece> List(parameters::Library& library, const transport
   return Serialize(response, pool);
 }
 
-absl::StatusOr<memory::Piece> Answer(Method method, parameters::Library& library,
-                                     const transport::Message& request, memory::Pool& pool) {
-  try {
-    switch (method) {
-      case Method::kPutParameters:
-        return Put(library, request, pool);
-      case Method::kGetParameters:
-        return Get(library, request, pool);
-      default:
-        return List(library, request, pool);
-    }
-  } catch (const std::bad_alloc&) {
-    return rpc::NoMemory();
-  }
+uint64_t PutBound(const transport::Message& request) {
+  // Values become up to four bytes, twice; columns of a plan.
+  return 10 * request.size + wire::DecodeMemoryBytes(Method::kPutParameters, request.bytes()) +
+         std::min<uint64_t>(16 * request.size, kMaxSetBytes);
+}
+
+uint64_t GetBound(const transport::Message& request) {
+  return request.size + memory::Pool::Footprint(kMaxSetBytes + 1024);
+}
+
+uint64_t ListBound(const transport::Message& request) {
+  // A reference, twice, has up to 200 bytes.
+  return request.size + 2 * 200 * parameters::Library::kMostListed;
 }
 
 absl::Status MayServe(const rpc::Backend& backend) {
@@ -128,9 +112,13 @@ absl::Status MayServe(const rpc::Backend& backend) {
 
 }  // namespace
 
+const ParametersMethod kPutParameters = {Method::kPutParameters, PutBound, Put};
+const ParametersMethod kGetParameters = {Method::kGetParameters, GetBound, Get};
+const ParametersMethod kListParameters = {Method::kListParameters, ListBound, List};
+
 rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend, transport::Stream& stream,
-                          Method method) {
-  rpc::CallMetrics meter(backend.metrics, backend.tracer, stream, method);
+                          const ParametersMethod& of) {
+  rpc::CallMetrics meter(backend.metrics, backend.tracer, stream, of.method);
   loop::Event read, admitted, done, written, finished;
   {
     rpc::Turn turn(backend, stream);
@@ -140,7 +128,7 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend, transpor
     const bool has_request = co_await read;
     if (has_request) meter.Received();
     absl::Status status = has_request ? MayServe(backend) : rpc::WhyNoRequest(stream);
-    if (status.ok()) status = turn.AskForMemory(MemoryBound(method, job->request), 0, admitted);
+    if (status.ok()) status = turn.AskForMemory(of.bound(job->request), 0, admitted);
     if (status.ok()) {
       const bool granted = co_await admitted;
       if (!granted) status = turn.WhyNot();
@@ -151,8 +139,12 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend, transpor
       const auto priority = parameters::Worker::kLast;
       status = errand.Start(
           priority,
-          [job, method, library = backend.parameters, pool = &backend.pool] {
-            job->answer = Answer(method, *library, job->request, *pool);
+          [job, answer = of.answer, library = backend.parameters, pool = &backend.pool] {
+            try {
+              job->answer = answer(*library, job->request, *pool);
+            } catch (const std::bad_alloc&) {
+              job->answer = rpc::NoMemory();
+            }
             job->request = transport::Message();
           },
           done);

@@ -9,10 +9,20 @@
 
 namespace quantd::services {
 
-// One of its calls: it waits for memory as others do, and its work is done on the thread that waits
-// for the disk. REQUIRES: a method of ParametersService.
+// One of its methods.
+struct ParametersMethod {
+  wire::Method method;
+  // What a call takes at most, its request included; sets in memory are not among it.
+  uint64_t (*bound)(const transport::Message& request);
+  absl::StatusOr<memory::Piece> (*answer)(parameters::Library& library,
+                                          const transport::Message& request, memory::Pool& pool);
+};
+extern const ParametersMethod kPutParameters, kGetParameters, kListParameters;
+
+// A call of it: it waits for memory as others do, and its work is done on the thread that waits for
+// the disk. `of` outlives every call.
 rpc::Call ServeParameters(rpc::Calls& calls, rpc::Backend& backend, transport::Stream& stream,
-                          wire::Method method);
+                          const ParametersMethod& of);
 
 }  // namespace quantd::services
 

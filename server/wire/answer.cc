@@ -40,10 +40,6 @@ uint64_t TypeAndShapeBytes(const TensorLayout& tensor) {
   return 2 + (shape == 0 ? 0 : 1 + VarintSize(shape) + shape);
 }
 
-// The fields of Tensor that hold the elements, or say where they are.
-constexpr uint32_t kRawDataField = 3;
-constexpr uint32_t kSharedMemoryField = 6;
-
 // The SharedMemoryReference message, without the members that are zero. It always has a region.
 uint64_t ReferenceBytes(const SharedReference& place) {
   const auto number = [](uint64_t value) { return value == 0 ? 0 : 1 + VarintSize(value); };
@@ -64,28 +60,32 @@ uint64_t PartBytes(const AnswerPart& part) {
 }
 
 void WriteReference(const SharedReference& place, Writer& writer) {
-  writer.BytesHeader(kSharedMemoryField, ReferenceBytes(place));
-  writer.BytesHeader(1, place.region.size());
+  writer.BytesHeader(v1::Tensor::kSharedMemoryFieldNumber, ReferenceBytes(place));
+  writer.BytesHeader(v1::SharedMemoryReference::kRegionFieldNumber, place.region.size());
   std::memcpy(writer.position(), place.region.data(), place.region.size());
   writer.Skip(place.region.size());
-  if (place.offset != 0) writer.VarintField(2, place.offset);
-  if (place.byte_size != 0) writer.VarintField(3, place.byte_size);
+  if (place.offset != 0) {
+    writer.VarintField(v1::SharedMemoryReference::kOffsetFieldNumber, place.offset);
+  }
+  if (place.byte_size != 0) {
+    writer.VarintField(v1::SharedMemoryReference::kByteSizeFieldNumber, place.byte_size);
+  }
 }
 
 // Writes all but the elements, and says where those go.
 absl::Span<uint8_t> WritePart(const AnswerPart& part, Writer& writer) {
   const TensorLayout& tensor = *part.tensor;
   writer.BytesHeader(part.field_number, TensorBytes(part));
-  writer.VarintField(1, static_cast<uint64_t>(tensor.data_type));
+  writer.VarintField(v1::Tensor::kDataTypeFieldNumber, static_cast<uint64_t>(tensor.data_type));
   if (!tensor.shape.empty()) {
-    writer.BytesHeader(2, ShapeBytes(tensor.shape));
+    writer.BytesHeader(v1::Tensor::kShapeFieldNumber, ShapeBytes(tensor.shape));
     for (int64_t dimension : tensor.shape) writer.Varint(static_cast<uint64_t>(dimension));
   }
   if (part.place != nullptr) {
     WriteReference(*part.place, writer);
     return {};
   }
-  writer.BytesHeader(kRawDataField, tensor.bytes);
+  writer.BytesHeader(v1::Tensor::kRawDataFieldNumber, tensor.bytes);
   const absl::Span<uint8_t> elements(writer.position(), tensor.bytes);
   writer.Skip(tensor.bytes);
   return elements;
@@ -95,21 +95,27 @@ bool IsPlusZero(double value) { return __builtin_bit_cast(uint64_t, value) == 0;
 
 // The field quantization_error, without the members that are zero.
 void WriteError(Method method, const QuantizationError& error, Writer& writer) {
+  using Message = v1::QuantizationError;
   uint8_t buffer[kMaxErrorBytes];
   Writer body(buffer);
-  if (!IsPlusZero(error.sqnr_db)) body.DoubleField(1, error.sqnr_db);
-  if (!IsPlusZero(error.mean_squared_error)) body.DoubleField(2, error.mean_squared_error);
-  if (!IsPlusZero(error.max_absolute_error)) body.DoubleField(3, error.max_absolute_error);
-  if (error.saturated_elements != 0) body.VarintField(4, error.saturated_elements);
-  if (error.non_finite_elements != 0) body.VarintField(5, error.non_finite_elements);
+  if (!IsPlusZero(error.sqnr_db)) body.DoubleField(Message::kSqnrDbFieldNumber, error.sqnr_db);
+  if (!IsPlusZero(error.mean_squared_error)) {
+    body.DoubleField(Message::kMeanSquaredErrorFieldNumber, error.mean_squared_error);
+  }
+  if (!IsPlusZero(error.max_absolute_error)) {
+    body.DoubleField(Message::kMaxAbsoluteErrorFieldNumber, error.max_absolute_error);
+  }
+  if (error.saturated_elements != 0) {
+    body.VarintField(Message::kSaturatedElementsFieldNumber, error.saturated_elements);
+  }
+  if (error.non_finite_elements != 0) {
+    body.VarintField(Message::kNonFiniteElementsFieldNumber, error.non_finite_elements);
+  }
   const size_t size = body.position() - buffer;
-  writer.BytesHeader(ErrorFieldNumber(method), size);
+  writer.BytesHeader(FieldsOf(method).quantization_error, size);
   std::memcpy(writer.position(), buffer, size);
   writer.Skip(size);
 }
-
-// StreamResponse: id = 1, then the cases of the oneof.
-constexpr uint32_t kIdField = 1;
 
 // For Encoding::kValues.
 void FillTensor(const TensorLayout& layout, absl::Span<const uint8_t> bytes, v1::Tensor& tensor) {
@@ -193,14 +199,14 @@ memory::Piece Answer::State::FinishRaw(const uint64_t* id) {
   }
   if (!layout.parameters.empty()) {
     Writer writer(end);
-    writer.BytesHeader(kParametersField, layout.parameters.size());
+    writer.BytesHeader(FieldsOf(layout.method).parameters, layout.parameters.size());
     std::memcpy(writer.position(), layout.parameters.data(), layout.parameters.size());
     end = writer.position() + layout.parameters.size();
   }
   if (id != nullptr) {
     uint8_t envelope[kEnvelopeBytes];
     Writer writer(envelope);
-    if (*id != 0) writer.VarintField(kIdField, *id);
+    if (*id != 0) writer.VarintField(v1::StreamResponse::kIdFieldNumber, *id);
     writer.BytesHeader(Info(layout.method).item_answer, end - begin);
     const size_t size = writer.position() - envelope;
     begin -= size;
@@ -226,7 +232,7 @@ void Answer::State::LayOutValues() {
 template <typename Response>
 void Answer::State::FillResponse(Response& response) {
   FillTensor(layout.y, contents.y, *response.mutable_y());
-  if constexpr (std::is_same_v<Response, v1::DynamicQuantizeResponse>) {
+  if constexpr (requires { response.y_scale(); }) {
     if (layout.y_scale) FillTensor(*layout.y_scale, contents.y_scale, *response.mutable_y_scale());
     if (layout.y_zero_point) {
       FillTensor(*layout.y_zero_point, contents.y_zero_point, *response.mutable_y_zero_point());
@@ -236,10 +242,10 @@ void Answer::State::FillResponse(Response& response) {
                  *response.mutable_y_tensor_scale());
     }
   }
-  if constexpr (!std::is_same_v<Response, v1::DequantizeResponse>) {
+  if constexpr (requires { response.quantization_error(); }) {
     if (layout.report_error) FillError(contents.error, *response.mutable_quantization_error());
   }
-  if constexpr (!std::is_same_v<Response, v1::DynamicQuantizeResponse>) {
+  if constexpr (requires { response.parameters(); }) {
     response.set_parameters(layout.parameters);
   }
 }
@@ -257,11 +263,19 @@ memory::Piece Answer::State::FinishValues(const uint64_t* id) {
       return finish(*item.mutable_quantize());
     case Method::kDequantize:
       return finish(*item.mutable_dequantize());
+    case Method::kDynamicQuantize:
+      return finish(*item.mutable_dynamic_quantize());
     case Method::kQuantizeEmbeddings:
       return finish(*item.mutable_quantize_embeddings());
-    default:
-      return finish(*item.mutable_dynamic_quantize());
+    case Method::kCalibrate:
+    case Method::kStream:
+    case Method::kGetServerInfo:
+    case Method::kPutParameters:
+    case Method::kGetParameters:
+    case Method::kListParameters:
+      break;
   }
+  return {};  // no operation has such an answer
 }
 
 Answer::Answer(const AnswerLayout& layout, memory::Pool& pool)

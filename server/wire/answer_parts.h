@@ -3,10 +3,13 @@
 #ifndef QUANTD_SERVER_WIRE_ANSWER_PARTS_H_
 #define QUANTD_SERVER_WIRE_ANSWER_PARTS_H_
 
+#include <array>
 #include <cstdint>
+#include <optional>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "quantd/v1/quantization.pb.h"
 #include "server/wire/answer_layout.h"
 #include "server/wire/writer.h"
 
@@ -21,16 +24,40 @@ inline constexpr uint64_t kEnvelopeBytes = 1 + kMaxVarintSize + 1 + kMaxVarintSi
 // QuantizationError with its own tag and length: three doubles and two varints.
 inline constexpr uint64_t kMaxErrorBytes = 2 + 3 * (1 + 8) + 2 * (1 + kMaxVarintSize);
 
-// The field quantization_error.
-constexpr uint32_t ErrorFieldNumber(Method method) {
-  return method == Method::kDynamicQuantize ? 4 : 2;
+// The numbers of an answer's fields; 0: it has none such.
+struct AnswerFields {
+  uint32_t y = 0, y_scale = 0, y_zero_point = 0, y_tensor_scale = 0;
+  uint32_t quantization_error = 0, parameters = 0;
+};
+template <typename Response>
+constexpr AnswerFields FieldsOf() {
+  AnswerFields fields;
+  fields.y = Response::kYFieldNumber;
+  if constexpr (requires { Response::kYScaleFieldNumber; }) {
+    fields.y_scale = Response::kYScaleFieldNumber;
+    fields.y_zero_point = Response::kYZeroPointFieldNumber;
+    fields.y_tensor_scale = Response::kYTensorScaleFieldNumber;
+  }
+  if constexpr (requires { Response::kQuantizationErrorFieldNumber; }) {
+    fields.quantization_error = Response::kQuantizationErrorFieldNumber;
+  }
+  if constexpr (requires { Response::kParametersFieldNumber; }) {
+    fields.parameters = Response::kParametersFieldNumber;
+  }
+  return fields;
 }
+// By method.
+inline constexpr auto kAnswerFields = std::to_array(
+    {FieldsOf<v1::QuantizeResponse>(), FieldsOf<v1::DequantizeResponse>(),
+     FieldsOf<v1::DynamicQuantizeResponse>(), FieldsOf<v1::QuantizeEmbeddingsResponse>()});
+static_assert(kAnswerFields.size() == kUnaryOperations);
+inline const AnswerFields& FieldsOf(Method method) { return kAnswerFields[OperationIndex(method)]; }
 
-// The field parameters of every answer that has one, with its tag and length.
-inline constexpr uint32_t kParametersField = 16;
+// The field parameters, with its tag and length.
 inline uint64_t ParametersBytes(const AnswerLayout& layout) {
   const uint64_t size = layout.parameters.size();
-  return size == 0 ? 0 : VarintSize(kParametersField << 3) + VarintSize(size) + size;
+  return size == 0 ? 0
+                   : VarintSize(FieldsOf(layout.method).parameters << 3) + VarintSize(size) + size;
 }
 
 struct AnswerPart {
@@ -43,14 +70,15 @@ using AnswerParts = absl::InlinedVector<AnswerPart, 4>;
 
 inline AnswerParts PartsOf(const AnswerLayout& layout) {
   const SharedReference* const place = layout.output ? &*layout.output : nullptr;
-  AnswerParts parts = {{1, &layout.y, &AnswerContents::y, place}};
-  if (layout.y_scale) parts.push_back({2, &*layout.y_scale, &AnswerContents::y_scale});
-  if (layout.y_zero_point) {
-    parts.push_back({3, &*layout.y_zero_point, &AnswerContents::y_zero_point});
-  }
-  if (layout.y_tensor_scale) {
-    parts.push_back({5, &*layout.y_tensor_scale, &AnswerContents::y_tensor_scale});
-  }
+  const AnswerFields& fields = FieldsOf(layout.method);
+  AnswerParts parts = {{fields.y, &layout.y, &AnswerContents::y, place}};
+  const auto add = [&parts](uint32_t number, const std::optional<TensorLayout>& tensor,
+                            absl::Span<uint8_t> AnswerContents::* contents) {
+    if (tensor) parts.push_back({number, &*tensor, contents});
+  };
+  add(fields.y_scale, layout.y_scale, &AnswerContents::y_scale);
+  add(fields.y_zero_point, layout.y_zero_point, &AnswerContents::y_zero_point);
+  add(fields.y_tensor_scale, layout.y_tensor_scale, &AnswerContents::y_tensor_scale);
   return parts;
 }
 

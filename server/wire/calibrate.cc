@@ -32,19 +32,15 @@ void FillFloats(const Shape& shape, const std::vector<float>& values, v1::Tensor
 }  // namespace
 
 absl::StatusOr<CalibrateMessage> DecodeCalibrate(BytesView message) {
-  const CalibrateSplit split = SplitCalibrate(message);
+  const Split split = SplitRequest(Method::kCalibrate, message);
   v1::CalibrateRequest parsed;
   if (!split.ok || !parsed.ParseFromString(split.skeleton)) {
     return absl::InvalidArgumentError(
         "the message is truncated or not a quantd.v1.CalibrateRequest");
   }
-  absl::StatusOr<CalibrateMessage> converted = Convert(parsed, split.raw);
+  absl::StatusOr<CalibrateMessage> converted = Convert(parsed, split.of(Method::kCalibrate));
   if (converted.ok()) converted->state = split.state;
   return converted;
-}
-
-uint64_t CalibrateDecodeMemoryBytes(BytesView message) {
-  return kDecodeFactor * CalibrateRestBytes(message);
 }
 
 uint64_t MaxCalibrationBytes(uint64_t channels, uint64_t state_bytes) {

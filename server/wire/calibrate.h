@@ -29,9 +29,6 @@ struct CalibrateMessage {
 // left to the calibrator. The result views `message`.
 absl::StatusOr<CalibrateMessage> DecodeCalibrate(BytesView message);
 
-// As DecodeMemoryBytes.
-uint64_t CalibrateDecodeMemoryBytes(BytesView message);
-
 // Most bytes that the answer takes on the wire, and that computing and encoding it take, of so many
 // channels and bytes of state.
 uint64_t MaxCalibrationBytes(uint64_t channels, uint64_t state_bytes);

@@ -36,9 +36,26 @@ class Converter {
   TensorView Required(TensorField field, bool present, const v1::Tensor& tensor);
   std::optional<TensorView> Optional(TensorField field, bool present, const v1::Tensor& tensor);
   DataType Type(int number, absl::string_view name);
-  // `number`, if it is one of an enum: below `end`.
-  int Enum(int number, absl::string_view name, absl::string_view enum_name, int end);
-  NonFinite ReadNonFinite(int number);
+  // The core's value of the contract's number. kMax is the contract's last one and kLast the
+  // core's: a value that only one of them has is a compile error.
+  template <auto kLast, int kMax, typename Enum>
+  decltype(kLast) Same(Enum value, absl::string_view name) {
+    static_assert(static_cast<int>(kLast) == kMax);
+    return static_cast<decltype(kLast)>(Number(value, name, kMax));
+  }
+  // The same, where the core has no value for 0, which means its first one.
+  template <auto kLast, int kMax, typename Enum>
+  decltype(kLast) SameOrFirst(Enum value, absl::string_view name) {
+    static_assert(static_cast<int>(kLast) + 1 == kMax);
+    const int number = Number(value, name, kMax);
+    return static_cast<decltype(kLast)>(number == 0 ? 0 : number - 1);
+  }
+  NonFinite ReadNonFinite(v1::NonFinite value) {
+    return SameOrFirst<NonFinite::kIgnore, v1::NonFinite_MAX>(value, "non_finite");
+  }
+  Symmetry ReadSymmetry(v1::Symmetry value) {
+    return Same<Symmetry::kSymmetric, v1::Symmetry_MAX>(value, "symmetry");
+  }
   // A field that only a request has, and so must not be set in a set.
   void OnlyInRequests(bool present, absl::string_view name);
   template <typename Message>
@@ -51,6 +68,9 @@ class Converter {
   void Fail(absl::Status status) {
     if (status_.ok()) status_ = std::move(status);
   }
+  // `value`, if it is one of 0 to `last`.
+  template <typename Enum>
+  int Number(Enum value, absl::string_view name, int last);
   Shape Dimensions(const google::protobuf::RepeatedField<int64_t>& list, absl::string_view name);
   TensorView Tensor(TensorField field, const v1::Tensor& tensor);
   absl::Span<const uint8_t> Pack(absl::string_view name, const TensorView& view,
@@ -73,10 +93,12 @@ DataType Converter::Type(int number, absl::string_view name) {
   return DataType::kUnspecified;
 }
 
-int Converter::Enum(int number, absl::string_view name, absl::string_view enum_name, int end) {
-  if (number >= 0 && number < end) return number;
+template <typename Enum>
+int Converter::Number(Enum value, absl::string_view name, int last) {
+  if (value >= 0 && value <= last) return value;
   Fail(FieldError(name,
-                  absl::StrCat(name, " is ", number, ", which is not a number of ", enum_name)));
+                  absl::StrCat(name, " is ", static_cast<int>(value), ", which is not a number of ",
+                               google::protobuf::GetEnumDescriptor<Enum>()->name())));
   return 0;
 }
 
@@ -189,10 +211,6 @@ std::optional<TensorView> Converter::Optional(TensorField field, bool present,
   return Tensor(field, tensor);
 }
 
-NonFinite Converter::ReadNonFinite(int number) {
-  return Enum(number, "non_finite", "NonFinite", 3) == 2 ? NonFinite::kIgnore : NonFinite::kReject;
-}
-
 template <typename Message>
 Granularity Converter::ReadGranularity(const Message& message) {
   Granularity granularity;
@@ -204,15 +222,16 @@ Granularity Converter::ReadGranularity(const Message& message) {
 
 template <typename Message>
 Encoding Converter::ReadOutput(const Message& message) {
-  const int encoding = Enum(message.output_encoding(), "output_encoding", "TensorEncoding", 3);
+  const Encoding encoding = SameOrFirst<Encoding::kValues, v1::TensorEncoding_MAX>(
+      message.output_encoding(), "output_encoding");
   if (message.has_output()) {
-    if (encoding == 2) {
+    if (encoding == Encoding::kValues) {
       Fail(FieldError("output_encoding",
                       "output_encoding is VALUES, but y goes to output, which holds packed bytes"));
     }
     output_ = Read(message.output());
   }
-  return encoding == 2 ? Encoding::kValues : Encoding::kRaw;
+  return encoding;
 }
 
 QuantizeParameters Read(const v1::QuantizeRequest& message, Converter& from) {
@@ -225,9 +244,8 @@ QuantizeParameters Read(const v1::QuantizeRequest& message, Converter& from) {
   to.granularity = from.ReadGranularity(message);
   to.saturate = !message.has_saturate() || message.saturate();
   to.precision = from.Type(message.precision(), "precision");
-  const int order = from.Enum(message.zero_point_order(), "zero_point_order", "ZeroPointOrder", 3);
-  to.zero_point_order =
-      order == 2 ? ZeroPointOrder::kBeforeRounding : ZeroPointOrder::kAfterRounding;
+  to.zero_point_order = from.SameOrFirst<ZeroPointOrder::kBeforeRounding, v1::ZeroPointOrder_MAX>(
+      message.zero_point_order(), "zero_point_order");
   to.report_error = message.report_error();
   return to;
 }
@@ -252,7 +270,7 @@ DynamicQuantizeParameters Read(const v1::DynamicQuantizeRequest& message, Conver
   to.granularity = from.ReadGranularity(message);
   to.saturate = !message.has_saturate() || message.saturate();
   to.scale_type = from.Type(message.scale_type(), "scale_type");
-  to.symmetry = static_cast<Symmetry>(from.Enum(message.symmetry(), "symmetry", "Symmetry", 3));
+  to.symmetry = from.ReadSymmetry(message.symmetry());
   to.non_finite = from.ReadNonFinite(message.non_finite());
   to.report_error = message.report_error();
   return to;
@@ -262,39 +280,27 @@ QuantizeEmbeddingsParameters Read(const v1::QuantizeEmbeddingsRequest& message, 
   QuantizeEmbeddingsParameters to;
   to.x = from.Required(TensorField::kX, message.has_x(), message.x());
   to.recipe =
-      static_cast<EmbeddingRecipe>(from.Enum(message.recipe(), "recipe", "EmbeddingRecipe", 5));
+      from.Same<EmbeddingRecipe::kBits, v1::EmbeddingRecipe_MAX>(message.recipe(), "recipe");
   to.ranges = from.Optional(TensorField::kRanges, message.has_ranges(), message.ranges());
   to.output_type = from.Type(message.output_type(), "output_type");
   to.dimensions = message.dimensions();
   to.normalize = message.normalize();
-  to.bit_order = static_cast<BitOrder>(from.Enum(message.bit_order(), "bit_order", "BitOrder", 3));
-  to.bit_threshold = static_cast<BitThreshold>(
-      from.Enum(message.bit_threshold(), "bit_threshold", "BitThreshold", 3));
-  to.signed_bits =
-      static_cast<SignedBits>(from.Enum(message.signed_bits(), "signed_bits", "SignedBits", 3));
+  to.bit_order = from.Same<BitOrder::kLsbFirst, v1::BitOrder_MAX>(message.bit_order(), "bit_order");
+  to.bit_threshold = from.Same<BitThreshold::kGreaterOrEqual, v1::BitThreshold_MAX>(
+      message.bit_threshold(), "bit_threshold");
+  to.signed_bits = from.Same<SignedBits::kTwosComplement, v1::SignedBits_MAX>(message.signed_bits(),
+                                                                              "signed_bits");
   to.non_finite = from.ReadNonFinite(message.non_finite());
   to.report_error = message.report_error();
   return to;
 }
 
-CalibrationMethod MethodOf(int number) {
-  switch (number) {
-    case 2:
-      return CalibrationMethod::kPercentile;
-    case 3:
-      return CalibrationMethod::kEntropy;
-    case 4:
-      return CalibrationMethod::kMse;
-    default:
-      return CalibrationMethod::kMinMax;
-  }
-}
-
 CalibrationOptions Read(const v1::CalibrationOptions& message, Converter& from) {
   CalibrationOptions to;
-  to.method = MethodOf(from.Enum(message.method(), "method", "CalibrationMethod", 5));
+  to.method = from.SameOrFirst<CalibrationMethod::kMse, v1::CalibrationMethod_MAX>(message.method(),
+                                                                                   "method");
   to.output_type = from.Type(message.output_type(), "output_type");
-  to.symmetry = static_cast<Symmetry>(from.Enum(message.symmetry(), "symmetry", "Symmetry", 3));
+  to.symmetry = from.ReadSymmetry(message.symmetry());
   if (message.has_axis()) to.axis = message.axis();
   to.percentile = message.percentile();
   to.non_finite = from.ReadNonFinite(message.non_finite());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -25,7 +24,7 @@ absl::Status Malformed(absl::string_view message_name) {
 template <typename Message>
 absl::StatusOr<Request> ConvertComplete(Message& message, RawData raw, FindSet find) {
   std::shared_ptr<const StoredSet> set;
-  if constexpr (!std::is_same_v<Message, v1::DynamicQuantizeRequest>) {
+  if constexpr (requires { message.parameters(); }) {
     if (!message.parameters().empty()) {
       auto found = find(message.parameters());
       if (!found.ok()) return found.status();
@@ -53,29 +52,29 @@ absl::StatusOr<Request> Decode(Method method, BytesView bytes, FindSet find) {
   if (!split.ok || !message.ParseFromString(split.skeleton)) {
     return Malformed(message.GetDescriptor()->name());
   }
-  return ConvertComplete(message, split.raw[OperationIndex(method)], find);
+  return ConvertComplete(message, split.of(method), find);
 }
 
-absl::StatusOr<Request> ConvertItem(v1::StreamRequest& item, const Split& split, FindSet find) {
-  const auto raw = [&split](Method method) { return split.raw[OperationIndex(method)]; };
-  switch (item.request_case()) {
+void ConvertItem(v1::StreamRequest& parsed, const Split& split, FindSet find, StreamItem& item) {
+  const auto convert = [&](Method method, auto& message) {
+    item.method = method;
+    item.request = ConvertComplete(message, split.of(method), find);
+  };
+  switch (parsed.request_case()) {
     case v1::StreamRequest::kQuantize:
-      return ConvertComplete(*item.mutable_quantize(), raw(Method::kQuantize), find);
+      return convert(Method::kQuantize, *parsed.mutable_quantize());
     case v1::StreamRequest::kDequantize:
-      return ConvertComplete(*item.mutable_dequantize(), raw(Method::kDequantize), find);
+      return convert(Method::kDequantize, *parsed.mutable_dequantize());
     case v1::StreamRequest::kDynamicQuantize:
-      return ConvertComplete(*item.mutable_dynamic_quantize(), raw(Method::kDynamicQuantize), find);
+      return convert(Method::kDynamicQuantize, *parsed.mutable_dynamic_quantize());
     case v1::StreamRequest::kQuantizeEmbeddings:
-      return ConvertComplete(*item.mutable_quantize_embeddings(), raw(Method::kQuantizeEmbeddings),
-                             find);
+      return convert(Method::kQuantizeEmbeddings, *parsed.mutable_quantize_embeddings());
     case v1::StreamRequest::REQUEST_NOT_SET:
       break;
   }
-  return FieldError(
+  item.request = FieldError(
       "request", "none of quantize, dequantize, dynamic_quantize and quantize_embeddings is set");
 }
-
-constexpr uint32_t kIdField = 1;
 
 }  // namespace
 
@@ -95,23 +94,26 @@ absl::StatusOr<Request> DecodeRequest(Method method, BytesView message, FindSet 
       return Decode<v1::DequantizeRequest>(method, message, find);
     case Method::kQuantizeEmbeddings:
       return Decode<v1::QuantizeEmbeddingsRequest>(method, message, find);
-    default:
+    case Method::kDynamicQuantize:
       return Decode<v1::DynamicQuantizeRequest>(method, message, find);
+    case Method::kCalibrate:
+    case Method::kStream:
+    case Method::kGetServerInfo:
+    case Method::kPutParameters:
+    case Method::kGetParameters:
+    case Method::kListParameters:
+      break;
   }
+  return absl::InternalError(absl::StrCat(Name(method), " is not an operation with one request"));
 }
 
 StreamItem DecodeStreamItem(BytesView message, FindSet find) {
-  const Split split = SplitItem(message);
+  const Split split = SplitRequest(Method::kStream, message);
   v1::StreamRequest parsed;
   StreamItem item;
   if (split.ok && parsed.ParseFromString(split.skeleton)) {
     item.id = parsed.id();
-    for (size_t i = 0; i < kUnaryOperations; ++i) {
-      if (parsed.request_case() == static_cast<int>(kMethods[i].item_field)) {
-        item.method = kMethods[i].method;
-      }
-    }
-    item.request = ConvertItem(parsed, split, find);
+    ConvertItem(parsed, split, find, item);
     return item;
   }
   // The error of a bad request should find its way back, too.
@@ -119,7 +121,7 @@ StreamItem DecodeStreamItem(BytesView message, FindSet find) {
   Scanner scanner(message);
   Field field;
   while (scanner.Next(field)) {
-    if (!field.Is(kIdField, WireType::kVarint)) continue;
+    if (!field.Is(v1::StreamRequest::kIdFieldNumber, WireType::kVarint)) continue;
     v1::StreamRequest id;
     if (id.ParseFromArray(field.whole.data(), static_cast<int>(field.whole.size()))) {
       item.id = id.id();
@@ -128,15 +130,14 @@ StreamItem DecodeStreamItem(BytesView message, FindSet find) {
   return item;
 }
 
-uint64_t DecodeMemoryBytes(bool is_item, BytesView message) {
-  const uint64_t floats = PackedFloatBytes(is_item, message);
-  return kDecodeFactor * (RestBytes(is_item, message) - floats) + kPackedFloatFactor * floats;
+uint64_t DecodeMemoryBytes(Method method, BytesView message) {
+  const Rest rest = RestOf(method, message);
+  return kDecodeFactor * (rest.bytes - rest.packed_floats) +
+         kPackedFloatFactor * rest.packed_floats;
 }
 
-uint64_t DecodeNanoseconds(bool is_item, BytesView message) {
-  return kDecodeFactor * RestBytes(is_item, message);
+uint64_t DecodeNanoseconds(Method method, BytesView message) {
+  return kDecodeFactor * RestOf(method, message).bytes;
 }
-
-uint64_t PutDecodeMemoryBytes(BytesView message) { return kDecodeFactor * PutRestBytes(message); }
 
 }  // namespace quantd::wire

@@ -45,15 +45,15 @@ struct StreamItem {
 };
 StreamItem DecodeStreamItem(BytesView message, FindSet find = NoSets);
 
-// Most memory that decoding takes beyond the message, but for a few KiB: of what is not raw_data,
-// which the generated parser makes larger, values of a byte and most of all unknown fields. Takes
-// none itself. Below kLittle it is not worth asking for.
-uint64_t DecodeMemoryBytes(bool is_item, BytesView message);
+// Most memory that decoding a method's request (kStream: an item) takes beyond the message, but for
+// a few KiB: of what is not raw_data, which the generated parser makes larger, values of a byte and
+// most of all unknown fields. Takes none itself. Below kLittle it is not worth asking for.
+uint64_t DecodeMemoryBytes(Method method, BytesView message);
 // About how long decoding takes, in nanoseconds: reading a value takes as long in any form.
-uint64_t DecodeNanoseconds(bool is_item, BytesView message);
-uint64_t PutDecodeMemoryBytes(BytesView message);  // of PutParametersRequest
-// Of each such byte. The worst are unknown fields of two bytes: 24 for the string that holds
-// nothing, as much for its place in a list that grows, 2 for the skeleton.
+uint64_t DecodeNanoseconds(Method method, BytesView message);
+// Of each such byte. The worst are unknown fields of two bytes, in messages without a tensor: 24
+// for the string that holds nothing, as much for its place in a list that grows, 2 for the
+// skeleton.
 inline constexpr uint64_t kDecodeFactor = 52;
 // Of each byte of packed float_values: skeletons and lists that double, and the packed tensor.
 inline constexpr uint64_t kPackedFloatFactor = 8;

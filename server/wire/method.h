@@ -24,8 +24,12 @@ enum class Method : uint8_t {
   kListParameters,
 };
 
+inline constexpr absl::string_view kServiceName = "quantd.v1.QuantizationService";
+inline constexpr absl::string_view kParametersServiceName = "quantd.v1.ParametersService";
+
 struct MethodInfo {
   Method method;
+  absl::string_view service;
   absl::string_view name;       // of the remote procedure, and the label grpc_method
   absl::string_view type;       // the label grpc_type
   absl::string_view operation;  // the label operation; empty: it works on no tensor itself
@@ -33,35 +37,50 @@ struct MethodInfo {
   uint32_t item_answer;         // of StreamResponse
 };
 
-inline constexpr std::array<MethodInfo, 10> kMethods = {{
-    {Method::kQuantize, "Quantize", "unary", "quantize", 2, 2},
-    {Method::kDequantize, "Dequantize", "unary", "dequantize", 3, 3},
-    {Method::kDynamicQuantize, "DynamicQuantize", "unary", "dynamic_quantize", 4, 4},
-    {Method::kQuantizeEmbeddings, "QuantizeEmbeddings", "unary", "quantize_embeddings", 5, 6},
-    {Method::kCalibrate, "Calibrate", "client_stream", "calibrate", 0, 0},
-    {Method::kStream, "Stream", "bidi_stream", "", 0, 0},
-    {Method::kGetServerInfo, "GetServerInfo", "unary", "", 0, 0},
-    {Method::kPutParameters, "PutParameters", "unary", "", 0, 0},
-    {Method::kGetParameters, "GetParameters", "unary", "", 0, 0},
-    {Method::kListParameters, "ListParameters", "unary", "", 0, 0},
-}};
-
-inline constexpr absl::string_view kServiceName = "quantd.v1.QuantizationService";
-inline constexpr absl::string_view kParametersServiceName = "quantd.v1.ParametersService";
-
-constexpr bool IsOfParameters(Method method) { return method >= Method::kPutParameters; }
-constexpr absl::string_view ServiceOf(Method method) {
-  return IsOfParameters(method) ? kParametersServiceName : kServiceName;
-}
+// In the order of Method. The operations come first: a Method is an index into what each of them
+// has. First among these are those with one request and one answer, which are a stream's items,
+// too.
+inline constexpr auto kMethods = std::to_array<MethodInfo>({
+    {Method::kQuantize, kServiceName, "Quantize", "unary", "quantize", 2, 2},
+    {Method::kDequantize, kServiceName, "Dequantize", "unary", "dequantize", 3, 3},
+    {Method::kDynamicQuantize, kServiceName, "DynamicQuantize", "unary", "dynamic_quantize", 4, 4},
+    {Method::kQuantizeEmbeddings, kServiceName, "QuantizeEmbeddings", "unary",
+     "quantize_embeddings", 5, 6},
+    {Method::kCalibrate, kServiceName, "Calibrate", "client_stream", "calibrate", 0, 0},
+    {Method::kStream, kServiceName, "Stream", "bidi_stream", "", 0, 0},
+    {Method::kGetServerInfo, kServiceName, "GetServerInfo", "unary", "", 0, 0},
+    {Method::kPutParameters, kParametersServiceName, "PutParameters", "unary", "", 0, 0},
+    {Method::kGetParameters, kParametersServiceName, "GetParameters", "unary", "", 0, 0},
+    {Method::kListParameters, kParametersServiceName, "ListParameters", "unary", "", 0, 0},
+});
 
 constexpr const MethodInfo& Info(Method method) { return kMethods[static_cast<size_t>(method)]; }
 constexpr absl::string_view Name(Method method) { return Info(method).name; }
-
-// The operations come first: an index into what there is one of for each.
-inline constexpr size_t kOperations = 5;
-// Of these, first, those with one request and one answer, which may be a stream's items, too.
-inline constexpr size_t kUnaryOperations = 4;
 constexpr size_t OperationIndex(Method method) { return static_cast<size_t>(method); }
+
+// How many rows from the first one on have it; all of them, since those that have it come first.
+template <typename Has>
+constexpr size_t CountFirst(Has has) {
+  size_t count = 0;
+  while (count < kMethods.size() && has(kMethods[count])) ++count;
+  for (size_t i = 0; i < kMethods.size(); ++i) {
+    if (has(kMethods[i]) != (i < count)) return 0;
+  }
+  return count;
+}
+inline constexpr size_t kOperations =
+    CountFirst([](const MethodInfo& info) { return !info.operation.empty(); });
+inline constexpr size_t kUnaryOperations =
+    CountFirst([](const MethodInfo& info) { return info.item_field != 0; });
+
+static_assert(
+    [] {
+      for (size_t i = 0; i < kMethods.size(); ++i) {
+        if (OperationIndex(kMethods[i].method) != i) return false;
+      }
+      return 0 < kUnaryOperations && kUnaryOperations <= kOperations;
+    }(),
+    "a row of kMethods is not where it belongs");
 
 }  // namespace quantd::wire
 

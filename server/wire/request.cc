@@ -1,21 +1,25 @@
 // See request.h.
 #include "server/wire/request.h"
 
-#include <type_traits>
-
 namespace quantd::wire {
 
 TensorView& TensorOf(Request& request, TensorField field) {
   const auto find = [field](auto& parameters) -> TensorView* {
-    using Parameters = std::remove_reference_t<decltype(parameters)>;
-    if constexpr (std::is_same_v<Parameters, QuantizeEmbeddingsParameters>) {
-      if (field == TensorField::kRanges) return &*parameters.ranges;
-    } else if constexpr (!std::is_same_v<Parameters, DynamicQuantizeParameters>) {
-      if (field == TensorField::kScale) return &parameters.scale;
-      if (field == TensorField::kZeroPoint) return &*parameters.zero_point;
-    }
-    if constexpr (std::is_same_v<Parameters, DequantizeParameters>) {
-      if (field == TensorField::kTensorScale) return &*parameters.tensor_scale;
+    switch (field) {
+      case TensorField::kX:
+        break;
+      case TensorField::kScale:
+        if constexpr (requires { parameters.scale; }) return &parameters.scale;
+        break;
+      case TensorField::kZeroPoint:
+        if constexpr (requires { parameters.zero_point; }) return &*parameters.zero_point;
+        break;
+      case TensorField::kTensorScale:
+        if constexpr (requires { parameters.tensor_scale; }) return &*parameters.tensor_scale;
+        break;
+      case TensorField::kRanges:
+        if constexpr (requires { parameters.ranges; }) return &*parameters.ranges;
+        break;
     }
     return &parameters.x;
   };

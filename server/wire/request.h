@@ -44,9 +44,10 @@ struct SharedTensor {
 // `packed`, which moves along.
 struct Request {
   // The alternative's index is the Method's number.
-  std::variant<QuantizeParameters, DequantizeParameters, DynamicQuantizeParameters,
-               QuantizeEmbeddingsParameters>
-      parameters;
+  using Parameters = std::variant<QuantizeParameters, DequantizeParameters,
+                                  DynamicQuantizeParameters, QuantizeEmbeddingsParameters>;
+  static_assert(std::variant_size_v<Parameters> == kUnaryOperations);
+  Parameters parameters;
   Encoding output_encoding = Encoding::kRaw;
   // Bytes of tensors that came as values, one vector each.
   std::vector<std::vector<uint8_t>> packed;

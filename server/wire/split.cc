@@ -1,245 +1,179 @@
 #include "server/wire/split.h"
 
-#include <algorithm>
+#include <google/protobuf/descriptor.h>
 
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "quantd/v1/parameters.pb.h"
+#include "quantd/v1/quantization.pb.h"
 #include "server/wire/writer.h"
 
 namespace quantd::wire {
 namespace {
 
-void Append(BytesView bytes, std::string& out) {
-  out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
 
-// Copies a message's fields, but of those that are messages to look into what `inner` makes of
-// them. False when the bytes are wrong.
-template <typename Inner>
-bool CopyFields(BytesView message, int depth, uint32_t last, std::string& out, Inner inner) {
-  Scanner scanner(message, depth);
-  Field field;
-  while (scanner.Next(field)) {
-    if (field.number > last) continue;
-    if (field.type != WireType::kBytes || !inner(field)) Append(field.whole, out);
+struct Outline;
+
+enum class Part : uint8_t {
+  kUnknown,  // to this version: left out
+  kCopied,
+  kFloats,   // FloatValues: copied
+  kMessage,  // has a tensor or bytes in it
+  kBytes,    // cut out: all that the contract has as bytes
+};
+
+struct Slot {
+  Part part = Part::kUnknown;
+  size_t tensor = kTensorFields;           // of a message that is a tensor
+  std::unique_ptr<const Outline> message;  // of kMessage
+};
+
+// What is done with each field of a message.
+struct Outline {
+  explicit Outline(const Descriptor& message);
+
+  const Slot& of(uint32_t number) const {
+    return number < slots.size() ? slots[number] : slots.front();
   }
-  return scanner.ok();
-}
 
-template <typename Visit>
-void ForEachMessage(BytesView message, int depth, Visit visit) {
-  Scanner scanner(message, depth);
-  Field field;
-  while (scanner.Next(field)) {
-    if (field.type == WireType::kBytes) visit(field);
-  }
-}
+  size_t operation = kOperations;  // whose request it is
+  std::vector<Slot> slots;         // by number; there is no field 0
+};
 
-constexpr uint32_t kRawDataField = 3;
-constexpr uint32_t kFloatValuesField = 4;
-constexpr uint32_t kValuesField = 1;  // in it
-// What lies beyond these is unknown to this version, and left out: it may be large.
-constexpr uint32_t kLastTensorField = 6;
-constexpr uint32_t kLastRequestField = 16;
-// kUnaryOperations: none.
-size_t OperationOfItem(uint32_t number) {
-  for (size_t i = 0; i < kUnaryOperations; ++i) {
-    if (number == kMethods[i].item_field) return i;
-  }
-  return kUnaryOperations;
-}
-
-// kTensorFields: none that an operation has.
-size_t FindTensor(size_t operation, uint32_t number) {
-  const auto& numbers = kTensorNumbers[operation];
-  return static_cast<size_t>(std::find(numbers.begin(), numbers.end(), number) - numbers.begin());
-}
-
-// Whether another operation has a tensor of that number: what an operation does not know of is left
-// out of its skeleton.
-bool IsTensorOfAny(uint32_t number) {
-  for (size_t i = 0; i < kUnaryOperations; ++i) {
-    if (FindTensor(i, number) != kTensorFields) return true;
+bool HasBytes(const Descriptor& message) {
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    if (field.type() == FieldDescriptor::TYPE_BYTES) return true;
+    if (field.message_type() != nullptr && HasBytes(*field.message_type())) return true;
   }
   return false;
 }
 
-bool SplitTensor(BytesView tensor, int depth, std::string& skeleton, BytesView& raw) {
-  return CopyFields(tensor, depth, kLastTensorField, skeleton, [&](const Field& field) {
-    if (field.number != kRawDataField) return false;
-    raw = field.payload;
-    AppendBytesField(kRawDataField, {}, skeleton);
-    return true;
-  });
+size_t OperationOf(const Descriptor& message) {
+  size_t operation = 0;
+  while (operation < kOperations &&
+         message.name() != absl::StrCat(kMethods[operation].name, "Request")) {
+    ++operation;
+  }
+  return operation;
 }
 
-bool SplitFields(size_t operation, BytesView request, int depth, std::string& skeleton,
-                 RawData& raw) {
-  bool tensors_ok = true;
-  const bool ok = CopyFields(request, depth, kLastRequestField, skeleton, [&](const Field& field) {
-    if (!IsTensorOfAny(field.number)) return false;
-    const size_t tensor = FindTensor(operation, field.number);
-    if (tensor == kTensorFields) return true;  // unknown to this request: left out
-    std::string inner;
-    tensors_ok &= SplitTensor(field.payload, depth + 1, inner, raw[tensor]);
-    AppendBytesField(field.number, inner, skeleton);
-    return true;
-  });
-  return ok && tensors_ok;
+size_t TensorOf(const FieldDescriptor& field) {
+  if (field.message_type() != v1::Tensor::descriptor()) return kTensorFields;
+  const auto* const name = std::find(kTensorNames.begin(), kTensorNames.end(), field.name());
+  return static_cast<size_t>(name - kTensorNames.begin());
 }
 
-// PutParametersRequest: name = 1, then the set; ParameterSet: a request of either kind.
-constexpr uint32_t kPutSetField = 2;
-constexpr uint32_t kLastSetField = 2;
-size_t OperationOfSet(uint32_t number) {
-  return OperationIndex(number == 1 ? Method::kQuantize : Method::kQuantizeEmbeddings);
+Outline::Outline(const Descriptor& message) : operation(OperationOf(message)), slots(1) {
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    const auto number = static_cast<size_t>(field.number());
+    if (slots.size() <= number) slots.resize(number + 1);
+    Slot& slot = slots[number];
+    slot.part = Part::kCopied;
+    slot.tensor = TensorOf(field);
+    if (field.type() == FieldDescriptor::TYPE_BYTES) {
+      slot.part = Part::kBytes;
+    } else if (field.message_type() == v1::FloatValues::descriptor()) {
+      slot.part = Part::kFloats;
+    } else if (field.message_type() != nullptr && HasBytes(*field.message_type())) {
+      slot.part = Part::kMessage;
+      slot.message = std::make_unique<Outline>(*field.message_type());
+    }
+  }
 }
 
-bool SplitSetFields(BytesView set, int depth, Split& split, std::string& skeleton) {
-  bool requests_ok = true;
-  const bool ok = CopyFields(set, depth, kLastSetField, skeleton, [&](const Field& field) {
-    const size_t operation = OperationOfSet(field.number);
-    std::string inner;
-    requests_ok &= SplitFields(operation, field.payload, depth + 1, inner, split.raw[operation]);
-    AppendBytesField(field.number, inner, skeleton);
-    return true;
-  });
-  return ok && requests_ok;
+const Outline& OutlineOf(Method method) {
+  static const auto* const outlines = [] {
+    auto* const made = new std::vector<Outline>;
+    for (const MethodInfo& info : kMethods) {
+      made->emplace_back(*google::protobuf::DescriptorPool::generated_pool()
+                              ->FindServiceByName(std::string(info.service))
+                              ->FindMethodByName(std::string(info.name))
+                              ->input_type());
+    }
+    return made;
+  }();
+  return (*outlines)[static_cast<size_t>(method)];
+}
+
+// Copies a message's skeleton; its own bytes are left in `bytes`, those of its tensors in the
+// split. False when the message is wrong.
+bool Copy(const Outline& outline, BytesView message, int depth, Split& split, BytesView& bytes,
+          std::string& skeleton) {
+  bool inner_ok = true;
+  Scanner scanner(message, depth);
+  Field field;
+  while (scanner.Next(field)) {
+    const Slot& slot = outline.of(field.number);
+    if (slot.part == Part::kUnknown) continue;
+    if (field.type == WireType::kBytes && slot.part == Part::kBytes) {
+      bytes = field.payload;
+      AppendBytesField(field.number, {}, skeleton);
+    } else if (field.type == WireType::kBytes && slot.part == Part::kMessage) {
+      const bool is_tensor = outline.operation < kOperations && slot.tensor < kTensorFields;
+      std::string inner;
+      inner_ok &= Copy(*slot.message, field.payload, depth + 1, split,
+                       is_tensor ? split.raw[outline.operation][slot.tensor] : bytes, inner);
+      AppendBytesField(field.number, inner, skeleton);
+    } else {
+      skeleton.append(reinterpret_cast<const char*>(field.whole.data()), field.whole.size());
+    }
+  }
+  return scanner.ok() && inner_ok;
+}
+
+Split SplitMessage(const Outline& outline, BytesView message) {
+  Split split;
+  split.ok = Copy(outline, message, 0, split, split.state, split.skeleton);
+  return split;
+}
+
+void Measure(const Outline& outline, BytesView message, int depth, uint64_t& left_out,
+             uint64_t& packed_floats) {
+  Scanner scanner(message, depth);
+  Field field;
+  while (scanner.Next(field)) {
+    const Slot& slot = outline.of(field.number);
+    if (slot.part == Part::kUnknown) left_out += field.whole.size();
+    if (field.type != WireType::kBytes) continue;
+    if (slot.part == Part::kBytes) left_out += field.payload.size();
+    if (slot.part == Part::kMessage) {
+      Measure(*slot.message, field.payload, depth + 1, left_out, packed_floats);
+    }
+    if (slot.part != Part::kFloats) continue;
+    Scanner values(field.payload, depth + 1);
+    Field value;
+    while (values.Next(value)) {
+      if (value.Is(v1::FloatValues::kValuesFieldNumber, WireType::kBytes)) {
+        packed_floats += value.payload.size();
+      }
+    }
+  }
 }
 
 }  // namespace
 
 Split SplitRequest(Method method, BytesView message) {
-  Split split;
-  const size_t operation = OperationIndex(method);
-  split.ok = SplitFields(operation, message, 0, split.skeleton, split.raw[operation]);
-  return split;
-}
-
-Split SplitItem(BytesView message) {
-  Split split;
-  bool requests_ok = true;
-  split.ok = CopyFields(message, 0, kLastRequestField, split.skeleton, [&](const Field& field) {
-    const size_t operation = OperationOfItem(field.number);
-    if (operation == kUnaryOperations) return false;
-    std::string inner;
-    requests_ok &= SplitFields(operation, field.payload, 1, inner, split.raw[operation]);
-    AppendBytesField(field.number, inner, split.skeleton);
-    return true;
-  });
-  split.ok &= requests_ok;
-  return split;
+  return SplitMessage(OutlineOf(method), message);
 }
 
 Split SplitSet(BytesView message) {
-  Split split;
-  split.ok = SplitSetFields(message, 0, split, split.skeleton);
-  return split;
+  static const auto* const outline = new Outline(*v1::ParameterSet::descriptor());
+  return SplitMessage(*outline, message);
 }
 
-Split SplitPut(BytesView message) {
-  Split split;
-  bool set_ok = true;
-  split.ok = CopyFields(message, 0, kPutSetField, split.skeleton, [&](const Field& field) {
-    if (field.number != kPutSetField) return false;
-    std::string inner;
-    set_ok &= SplitSetFields(field.payload, 1, split, inner);
-    AppendBytesField(field.number, inner, split.skeleton);
-    return true;
-  });
-  split.ok &= set_ok;
-  return split;
-}
-
-uint64_t PutRestBytes(BytesView message) {
-  uint64_t raw = 0;
-  const auto tensor = [&raw](const Field& field) {
-    if (field.number == kRawDataField) raw += field.payload.size();
-  };
-  const auto request = [&](const Field& field) {
-    if (IsTensorOfAny(field.number)) ForEachMessage(field.payload, 3, tensor);
-  };
-  const auto set = [&](const Field& field) {
-    if (field.number <= kLastSetField) ForEachMessage(field.payload, 2, request);
-  };
-  ForEachMessage(message, 0, [&](const Field& field) {
-    if (field.number == kPutSetField) ForEachMessage(field.payload, 1, set);
-  });
-  return message.size() - raw;
-}
-
-namespace {
-
-// Shows every field of bytes of every tensor, with the depth of what lies in it.
-template <typename Visit>
-void ForEachTensorField(bool is_item, BytesView message, Visit visit) {
-  const int depth = is_item ? 1 : 0;  // of the request
-  const auto request = [&](const Field& field) {
-    if (!IsTensorOfAny(field.number)) return;
-    ForEachMessage(field.payload, depth + 1, [&](const Field& inner) { visit(inner, depth + 2); });
-  };
-  const auto item = [&](const Field& field) {
-    if (OperationOfItem(field.number) == kUnaryOperations) return;
-    ForEachMessage(field.payload, depth, request);
-  };
-  if (is_item) {
-    ForEachMessage(message, 0, item);
-  } else {
-    ForEachMessage(message, depth, request);
-  }
-}
-
-}  // namespace
-
-uint64_t RestBytes(bool is_item, BytesView message) {
-  uint64_t raw = 0;
-  ForEachTensorField(is_item, message, [&raw](const Field& field, int) {
-    if (field.number == kRawDataField) raw += field.payload.size();
-  });
-  return message.size() - raw;
-}
-
-uint64_t PackedFloatBytes(bool is_item, BytesView message) {
-  uint64_t packed = 0;
-  ForEachTensorField(is_item, message, [&packed](const Field& field, int depth) {
-    if (field.number != kFloatValuesField) return;
-    ForEachMessage(field.payload, depth, [&packed](const Field& values) {
-      if (values.number == kValuesField) packed += values.payload.size();
-    });
-  });
-  return packed;
-}
-
-// CalibrateRequest's x and state.
-constexpr uint32_t kCalibrateX = 2;
-constexpr uint32_t kCalibrateState = 3;
-
-CalibrateSplit SplitCalibrate(BytesView message) {
-  CalibrateSplit split;
-  bool x_ok = true;
-  split.ok = CopyFields(message, 0, kLastRequestField, split.skeleton, [&](const Field& field) {
-    if (field.number == kCalibrateState) {
-      split.state = field.payload;
-      return true;
-    }
-    if (field.number != kCalibrateX) return false;
-    std::string inner;
-    x_ok &= SplitTensor(field.payload, 1, inner, split.raw[static_cast<size_t>(TensorField::kX)]);
-    AppendBytesField(kCalibrateX, inner, split.skeleton);
-    return true;
-  });
-  split.ok &= x_ok;
-  return split;
-}
-
-uint64_t CalibrateRestBytes(BytesView message) {
-  uint64_t raw = 0;
-  ForEachMessage(message, 0, [&raw](const Field& field) {
-    if (field.number == kCalibrateState) raw += field.payload.size();
-    if (field.number != kCalibrateX) return;
-    ForEachMessage(field.payload, 1, [&raw](const Field& inner) {
-      if (inner.number == kRawDataField) raw += inner.payload.size();
-    });
-  });
-  return message.size() - raw;
+Rest RestOf(Method method, BytesView message) {
+  uint64_t left_out = 0;
+  Rest rest;
+  Measure(OutlineOf(method), message, 0, left_out, rest.packed_floats);
+  rest.bytes = message.size() - left_out;
+  return rest;
 }
 
 }  // namespace quantd::wire

@@ -155,8 +155,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::vector<uint8_t> bytes(data + 1, data + 1 + length);
     data += 1 + length;
     size -= 1 + length;
-    Require(wire::CalibrateDecodeMemoryBytes(bytes) >= wire::CalibrateRestBytes(bytes),
-            "what is copied is told before");
+    const auto method = wire::Method::kCalibrate;
+    Require(
+        wire::DecodeMemoryBytes(method, bytes) >= wire::SplitRequest(method, bytes).skeleton.size(),
+        "what is copied is told before");
     const absl::StatusOr<wire::CalibrateMessage> message = wire::DecodeCalibrate(bytes);
     const bool malformed =
         !message.ok() && absl::StrContains(message.status().message(), "truncated");

@@ -39,11 +39,12 @@ void CheckFile(const std::string& bytes) {
 }
 
 void CheckMessage(wire::BytesView message, const std::string& text) {
-  const wire::Split split = wire::SplitPut(message);
+  const auto method = wire::Method::kPutParameters;
+  const wire::Split split = wire::SplitRequest(method, message);
   v1::PutParametersRequest skeleton, parsed;
   const bool taken = split.ok && skeleton.ParseFromString(split.skeleton);
   Require(taken == parsed.ParseFromString(text), "what protobuf takes is taken");
-  Require(wire::PutRestBytes(message) <= message.size(), "the rest is a part");
+  Require(wire::RestOf(method, message).bytes <= message.size(), "the rest is a part");
   if (!taken) return;
   Require(skeleton.name() == parsed.name(), "the name is protobuf's");
   const auto bytes = parameters::Encode(skeleton.parameters(), split.raw);

@@ -141,8 +141,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const int kind = data[0] % fuzz::kKinds;
   const std::vector<uint8_t> message(data + 1, data + size);
-  Require(wire::DecodeMemoryBytes(kind == fuzz::kItem, message) >=
-              wire::RestBytes(kind == fuzz::kItem, message),
+  const wire::Method method =
+      kind == fuzz::kItem ? wire::Method::kStream : wire::kMethods[kind].method;
+  Require(wire::DecodeMemoryBytes(method, message) >=
+              wire::SplitRequest(method, message).skeleton.size(),
           "what is copied is told before");
   absl::Status status;
   if (kind < fuzz::kItem) {

@@ -4,8 +4,8 @@
 // 	protoc        v3.21.12
 // source: quantd/v1/parameters.proto
 
-// Parameter sets: a request without its data, stored once under a name and the hash of its contents, and named by requests
-// afterwards. A set never changes, and no call deletes one; replicas that share --parameters_dir see each other's.
+// Parameter sets. A set is a request without its data. It is stored once, under a name and the hash of its contents; later
+// requests name it. A set never changes, and no call deletes one. Replicas that share --parameters_dir see each other's sets.
 
 package quantdv1
 
@@ -23,14 +23,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What requests can leave out when they name it. x, output, output_encoding, report_error and parameters are the request's own:
-// INVALID_ARGUMENT where a set has one.
+// The fields that requests can omit when they name the set. x, output, output_encoding, report_error and parameters always
+// belong to the request: a set that has one of them is INVALID_ARGUMENT.
 type ParameterSet struct {
 	state         protoimpl.MessageState
 	sizeCache     protoimpl.SizeCache
 	unknownFields protoimpl.UnknownFields
 
-	// The kind of request that it is for. Required.
+	// The kind of request that the set completes. Required.
 	//
 	// Types that are assignable to Kind:
 	//
@@ -97,12 +97,12 @@ type isParameterSet_Kind interface {
 }
 
 type ParameterSet_Quantize struct {
-	// Quantize's, and of these Dequantize takes scale, zero_point, axis, block_size and block_shape.
+	// For Quantize; Dequantize uses its scale, zero_point, axis, block_size and block_shape.
 	Quantize *QuantizeRequest `protobuf:"bytes,1,opt,name=quantize,proto3,oneof"`
 }
 
 type ParameterSet_QuantizeEmbeddings struct {
-	// QuantizeEmbeddings'.
+	// For QuantizeEmbeddings.
 	QuantizeEmbeddings *QuantizeEmbeddingsRequest `protobuf:"bytes,2,opt,name=quantize_embeddings,json=quantizeEmbeddings,proto3,oneof"`
 }
 
@@ -116,9 +116,9 @@ type PutParametersRequest struct {
 	sizeCache     protoimpl.SizeCache
 	unknownFields protoimpl.UnknownFields
 
-	// [a-z0-9][a-z0-9._-]{0,63}. Several sets may have one name; then it takes the hash as well to name one.
+	// [a-z0-9][a-z0-9._-]{0,63}. Several sets may share a name; a reference to one of them then needs the hash as well.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// At most 16 MiB. Required.
+	// The set, at most 16 MiB. Required.
 	Parameters *ParameterSet `protobuf:"bytes,2,opt,name=parameters,proto3" json:"parameters,omitempty"`
 }
 
@@ -168,7 +168,7 @@ func (x *PutParametersRequest) GetParameters() *ParameterSet {
 	return nil
 }
 
-// Answer to PutParametersRequest.
+// The response to PutParametersRequest.
 type PutParametersResponse struct {
 	state         protoimpl.MessageState
 	sizeCache     protoimpl.SizeCache
@@ -217,13 +217,13 @@ func (x *PutParametersResponse) GetReference() string {
 	return ""
 }
 
-// Asks for a set.
+// Requests a set.
 type GetParametersRequest struct {
 	state         protoimpl.MessageState
 	sizeCache     protoimpl.SizeCache
 	unknownFields protoimpl.UnknownFields
 
-	// "name@sha256:HEX", or "name" where one set has it.
+	// "name@sha256:HEX", or "name" if exactly one set has that name.
 	Reference string `protobuf:"bytes,1,opt,name=reference,proto3" json:"reference,omitempty"`
 }
 
@@ -266,7 +266,7 @@ func (x *GetParametersRequest) GetReference() string {
 	return ""
 }
 
-// Answer to GetParametersRequest.
+// The response to GetParametersRequest.
 type GetParametersResponse struct {
 	state         protoimpl.MessageState
 	sizeCache     protoimpl.SizeCache
@@ -324,13 +324,13 @@ func (x *GetParametersResponse) GetParameters() *ParameterSet {
 	return nil
 }
 
-// Asks which sets there are.
+// Requests the references of stored sets.
 type ListParametersRequest struct {
 	state         protoimpl.MessageState
 	sizeCache     protoimpl.SizeCache
 	unknownFields protoimpl.UnknownFields
 
-	// What references begin with. Empty: all.
+	// Only references that begin with this prefix. Empty: all.
 	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
 }
 
@@ -373,7 +373,7 @@ func (x *ListParametersRequest) GetPrefix() string {
 	return ""
 }
 
-// Answer to ListParametersRequest.
+// The response to ListParametersRequest.
 type ListParametersResponse struct {
 	state         protoimpl.MessageState
 	sizeCache     protoimpl.SizeCache

@@ -4,8 +4,8 @@
 // - protoc             v3.21.12
 // source: quantd/v1/parameters.proto
 
-// Parameter sets: a request without its data, stored once under a name and the hash of its contents, and named by requests
-// afterwards. A set never changes, and no call deletes one; replicas that share --parameters_dir see each other's.
+// Parameter sets. A set is a request without its data. It is stored once, under a name and the hash of its contents; later
+// requests name it. A set never changes, and no call deletes one. Replicas that share --parameters_dir see each other's sets.
 
 package quantdv1
 
@@ -31,12 +31,12 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type ParametersServiceClient interface {
-	// Stores a set; one that is there already is left as it is. May be called again. FAILED_PRECONDITION: the server was started
-	// without --parameters_dir, or may not write there.
+	// Stores a set; a set that already exists is left unchanged, so the call may be retried. FAILED_PRECONDITION: the server was
+	// started without --parameters_dir, or may not write there.
 	PutParameters(ctx context.Context, in *PutParametersRequest, opts ...grpc.CallOption) (*PutParametersResponse, error)
-	// NOT_FOUND: no such set, or one whose file does not have this hash.
+	// Returns a set. NOT_FOUND: the set does not exist, or its file does not have this hash.
 	GetParameters(ctx context.Context, in *GetParametersRequest, opts ...grpc.CallOption) (*GetParametersResponse, error)
-	// At most 4,096, in the order of their bytes.
+	// Lists the references of up to 4,096 sets, in the order of their bytes.
 	ListParameters(ctx context.Context, in *ListParametersRequest, opts ...grpc.CallOption) (*ListParametersResponse, error)
 }
 
@@ -79,12 +79,12 @@ func (c *parametersServiceClient) ListParameters(ctx context.Context, in *ListPa
 // All implementations must embed UnimplementedParametersServiceServer
 // for forward compatibility
 type ParametersServiceServer interface {
-	// Stores a set; one that is there already is left as it is. May be called again. FAILED_PRECONDITION: the server was started
-	// without --parameters_dir, or may not write there.
+	// Stores a set; a set that already exists is left unchanged, so the call may be retried. FAILED_PRECONDITION: the server was
+	// started without --parameters_dir, or may not write there.
 	PutParameters(context.Context, *PutParametersRequest) (*PutParametersResponse, error)
-	// NOT_FOUND: no such set, or one whose file does not have this hash.
+	// Returns a set. NOT_FOUND: the set does not exist, or its file does not have this hash.
 	GetParameters(context.Context, *GetParametersRequest) (*GetParametersResponse, error)
-	// At most 4,096, in the order of their bytes.
+	// Lists the references of up to 4,096 sets, in the order of their bytes.
 	ListParameters(context.Context, *ListParametersRequest) (*ListParametersResponse, error)
 	mustEmbedUnimplementedParametersServiceServer()
 }

@@ -4,11 +4,15 @@
 // - protoc             v3.21.12
 // source: quantd/v1/quantization.proto
 
-// The quantization service: ONNX QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear, and oneDNN Graph's
-// DynamicQuantize, bit for bit, as remote calls.
+// The quantization service. Quantize, Dequantize and DynamicQuantize are the ONNX operators QuantizeLinear, DequantizeLinear
+// and DynamicQuantizeLinear, and oneDNN Graph's DynamicQuantize, bit for bit, as remote calls. QuantizeEmbeddings encodes
+// embeddings in the formats of vector databases, Calibrate finds scales from sample data, Stream carries many operations in one
+// call, and GetServerInfo describes the server.
 //
 // Every error is a gRPC status. Its message names the field and both numbers; grpc-status-details-bin carries a
 // google.rpc.BadRequest with the path of the field and a google.rpc.ErrorInfo with the domain "quantd".
+//
+// A field has the same number in every request that has it; numbers that only other requests use are reserved.
 
 package quantdv1
 
@@ -44,18 +48,18 @@ type QuantizationServiceClient interface {
 	Dequantize(ctx context.Context, in *DequantizeRequest, opts ...grpc.CallOption) (*DequantizeResponse, error)
 	// Finds scale and zero point in the data, then quantizes (DynamicQuantizeLinear 11 and its extensions).
 	DynamicQuantize(ctx context.Context, in *DynamicQuantizeRequest, opts ...grpc.CallOption) (*DynamicQuantizeResponse, error)
-	// The codes that vector databases have for embeddings: int8, uint8 and bits, as their libraries make them.
+	// Encodes embeddings in the formats that vector databases use: int8, uint8 and bits, with the same bytes as their libraries.
 	QuantizeEmbeddings(ctx context.Context, in *QuantizeEmbeddingsRequest, opts ...grpc.CallOption) (*QuantizeEmbeddingsResponse, error)
-	// Any mix of the four. An answer carries its request's id; answers may come in any order; a bad item fails alone, with
-	// an ItemError, and the stream goes on.
-	// It is also the way for a large tensor in pieces: items of about 1 MiB, cut between blocks (or, where one scale is for all,
-	// anywhere, with a scale that is known), four of them in flight, and each answer's y where its piece was. They are read, computed
-	// and answered side by side, which one message is not. quantd's Python client does so by itself.
+	// Any mix of the four operations above. A response carries the id of its request; responses may come in any order. A bad item
+	// fails alone, with an ItemError, and the stream continues. Stream is also the way to send a large tensor in pieces: items of
+	// about 1 MiB, cut between blocks (or anywhere, if one known scale applies to the whole tensor), with four items in flight.
+	// The y of each response belongs where its piece was. The server reads, computes and answers such items concurrently, which
+	// it cannot do with one message. quantd's Python client does this automatically.
 	Stream(ctx context.Context, opts ...grpc.CallOption) (QuantizationService_StreamClient, error)
-	// Many tensors or chunks of one quantity in; its scale, zero point and range out. The answer, and the state, are a function of
-	// all values together: neither their order nor how they were cut changes a bit.
+	// Takes many tensors, or chunks of tensors, of one quantity, and returns its scale, zero point and range. The response and
+	// its state are a function of all values together: neither their order nor the places where they were cut change a bit.
 	Calibrate(ctx context.Context, opts ...grpc.CallOption) (QuantizationService_CalibrateClient, error)
-	// What this server is and what it allows.
+	// Returns the server's version, instruction set, limits and extensions.
 	GetServerInfo(ctx context.Context, in *GetServerInfoRequest, opts ...grpc.CallOption) (*GetServerInfoResponse, error)
 }
 
@@ -187,18 +191,18 @@ type QuantizationServiceServer interface {
 	Dequantize(context.Context, *DequantizeRequest) (*DequantizeResponse, error)
 	// Finds scale and zero point in the data, then quantizes (DynamicQuantizeLinear 11 and its extensions).
 	DynamicQuantize(context.Context, *DynamicQuantizeRequest) (*DynamicQuantizeResponse, error)
-	// The codes that vector databases have for embeddings: int8, uint8 and bits, as their libraries make them.
+	// Encodes embeddings in the formats that vector databases use: int8, uint8 and bits, with the same bytes as their libraries.
 	QuantizeEmbeddings(context.Context, *QuantizeEmbeddingsRequest) (*QuantizeEmbeddingsResponse, error)
-	// Any mix of the four. An answer carries its request's id; answers may come in any order; a bad item fails alone, with
-	// an ItemError, and the stream goes on.
-	// It is also the way for a large tensor in pieces: items of about 1 MiB, cut between blocks (or, where one scale is for all,
-	// anywhere, with a scale that is known), four of them in flight, and each answer's y where its piece was. They are read, computed
-	// and answered side by side, which one message is not. quantd's Python client does so by itself.
+	// Any mix of the four operations above. A response carries the id of its request; responses may come in any order. A bad item
+	// fails alone, with an ItemError, and the stream continues. Stream is also the way to send a large tensor in pieces: items of
+	// about 1 MiB, cut between blocks (or anywhere, if one known scale applies to the whole tensor), with four items in flight.
+	// The y of each response belongs where its piece was. The server reads, computes and answers such items concurrently, which
+	// it cannot do with one message. quantd's Python client does this automatically.
 	Stream(QuantizationService_StreamServer) error
-	// Many tensors or chunks of one quantity in; its scale, zero point and range out. The answer, and the state, are a function of
-	// all values together: neither their order nor how they were cut changes a bit.
+	// Takes many tensors, or chunks of tensors, of one quantity, and returns its scale, zero point and range. The response and
+	// its state are a function of all values together: neither their order nor the places where they were cut change a bit.
 	Calibrate(QuantizationService_CalibrateServer) error
-	// What this server is and what it allows.
+	// Returns the server's version, instruction set, limits and extensions.
 	GetServerInfo(context.Context, *GetServerInfoRequest) (*GetServerInfoResponse, error)
 	mustEmbedUnimplementedQuantizationServiceServer()
 }

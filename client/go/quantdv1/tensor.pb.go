@@ -4,7 +4,7 @@
 // 	protoc        v3.21.12
 // source: quantd/v1/tensor.proto
 
-// Tensors as they travel: a data type, a shape, and the elements in one of four forms.
+// Tensors on the wire: a data type, a shape, and the elements in one of four forms.
 
 package quantdv1
 
@@ -22,14 +22,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Element types. Names and numbers are those of ONNX TensorProto.DataType, so that a value can be passed on as it is.
+// Element types. Names and numbers are those of ONNX TensorProto.DataType, so a value can be passed on unchanged.
 //
 // Raw layout of every type: little endian, row-major, no padding between rows. Types narrower than a byte are packed over
 // the flattened tensor, lowest bits first; the unused high bits of the last byte are written as 0 and ignored when read.
 type DataType int32
 
 const (
-	// Not set. Where a field says what that means, it means that; elsewhere it is an error.
+	// Not set. Some fields define a default for it; elsewhere it is an error.
 	DataType_DATA_TYPE_UNSPECIFIED DataType = 0
 	// IEEE 754 binary32.
 	DataType_DATA_TYPE_FLOAT DataType = 1
@@ -47,7 +47,7 @@ const (
 	DataType_DATA_TYPE_FLOAT16 DataType = 10
 	// bfloat16: the upper half of a binary32.
 	DataType_DATA_TYPE_BFLOAT16 DataType = 16
-	// 8-bit float, 4 exponent and 3 mantissa bits, no infinity, one NaN pattern a sign, largest 448.
+	// 8-bit float, 4 exponent and 3 mantissa bits, no infinity, one NaN per sign, largest 448.
 	DataType_DATA_TYPE_FLOAT8E4M3FN DataType = 17
 	// 8-bit float, 4 exponent and 3 mantissa bits, no infinity, no negative zero, NaN is 0x80, largest 240.
 	DataType_DATA_TYPE_FLOAT8E4M3FNUZ DataType = 18
@@ -55,20 +55,20 @@ const (
 	DataType_DATA_TYPE_FLOAT8E5M2 DataType = 19
 	// 8-bit float, 5 exponent and 2 mantissa bits, no infinity, no negative zero, NaN is 0x80, largest 57344.
 	DataType_DATA_TYPE_FLOAT8E5M2FNUZ DataType = 20
-	// Unsigned 4-bit integer, two a byte: element 0 in the low nibble, ceil(N / 2) bytes.
+	// Unsigned 4-bit integer, two per byte: element 0 in the low nibble, ceil(N / 2) bytes.
 	DataType_DATA_TYPE_UINT4 DataType = 21
 	// Signed 4-bit integer, packed like UINT4.
 	DataType_DATA_TYPE_INT4 DataType = 22
 	// 4-bit float: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives; packed like UINT4.
 	DataType_DATA_TYPE_FLOAT4E2M1 DataType = 23
-	// 8-bit exponent: 2^(code - 127), 0xFF is NaN. A scale type only.
+	// 8-bit exponent: 2^(code - 127), 0xFF is NaN. Only for scales.
 	DataType_DATA_TYPE_FLOAT8E8M0 DataType = 24
-	// Unsigned 2-bit integer, four a byte: x0 | x1 << 2 | x2 << 4 | x3 << 6, ceil(N / 4) bytes.
+	// Unsigned 2-bit integer, four per byte: x0 | x1 << 2 | x2 << 4 | x3 << 6, ceil(N / 4) bytes.
 	DataType_DATA_TYPE_UINT2 DataType = 25
 	// Signed 2-bit integer, packed like UINT2.
 	DataType_DATA_TYPE_INT2 DataType = 26
-	// 6-bit float, 2 exponent and 3 mantissa bits, no infinity, no NaN, largest 7.5. Four elements in three bytes: element i in bits 6i to
-	// 6i + 5 of the little-endian bit string, ceil(6N / 8) bytes.
+	// 6-bit float, 2 exponent and 3 mantissa bits, no infinity, no NaN, largest 7.5. Four elements in three bytes: element i in
+	// bits 6i to 6i + 5 of the little-endian bit string, ceil(6N / 8) bytes.
 	DataType_DATA_TYPE_FLOAT6E2M3 DataType = 27
 	// 6-bit float, 3 exponent and 2 mantissa bits, no infinity, no NaN, largest 28; packed like FLOAT6E2M3.
 	DataType_DATA_TYPE_FLOAT6E3M2 DataType = 28
@@ -151,7 +151,7 @@ func (DataType) EnumDescriptor() ([]byte, []int) {
 	return file_quantd_v1_tensor_proto_rawDescGZIP(), []int{0}
 }
 
-// The form in which an answer's tensors come.
+// The form of the tensors in a response.
 type TensorEncoding int32
 
 const (
@@ -204,13 +204,13 @@ func (TensorEncoding) EnumDescriptor() ([]byte, []int) {
 	return file_quantd_v1_tensor_proto_rawDescGZIP(), []int{1}
 }
 
-// Elements of a floating-point tensor, as values. For messages written by hand and for JSON; raw_data is what is fast.
+// Elements of a floating-point tensor, as values. For messages written by hand and for JSON; raw_data is much faster.
 type FloatValues struct {
 	state         protoimpl.MessageState
 	sizeCache     protoimpl.SizeCache
 	unknownFields protoimpl.UnknownFields
 
-	// One value an element, row-major. Each must be representable in the tensor's data type.
+	// One value per element, row-major. Each must be representable in the tensor's data type.
 	Values []float32 `protobuf:"fixed32,1,rep,packed,name=values,proto3" json:"values,omitempty"`
 }
 
@@ -253,13 +253,13 @@ func (x *FloatValues) GetValues() []float32 {
 	return nil
 }
 
-// Elements of an integer tensor, as values. For messages written by hand and for JSON; raw_data is what is fast.
+// Elements of an integer tensor, as values. For messages written by hand and for JSON; raw_data is much faster.
 type IntValues struct {
 	state         protoimpl.MessageState
 	sizeCache     protoimpl.SizeCache
 	unknownFields protoimpl.UnknownFields
 
-	// One value an element, row-major. Each must lie in the range of the tensor's data type.
+	// One value per element, row-major. Each must be in the range of the tensor's data type.
 	Values []int64 `protobuf:"varint,1,rep,packed,name=values,proto3" json:"values,omitempty"`
 }
 
@@ -302,15 +302,15 @@ func (x *IntValues) GetValues() []int64 {
 	return nil
 }
 
-// A span of a file that client and server, on one node, have both mapped: its bytes are those of raw_data, and are not
-// sent. The file lies in the directory that the server was given (--shared_memory_dir, on tmpfs; GetServerInfo then names
-// the extension "shared_memory"); a server without one answers UNIMPLEMENTED.
+// A span of a file that both the client and the server, on the same node, have mapped. Its bytes are those of raw_data; they
+// are not sent. The file is in the server's --shared_memory_dir, on tmpfs; GetServerInfo then lists the extension
+// "shared_memory". A server without that directory answers UNIMPLEMENTED.
 //
-// The client makes the file and removes it, allocates all of it (posix_fallocate) and changes nothing in it while a call
-// uses it; else the answer means nothing. Holes in it the server fills at its own cost, up to a quarter of its memory.
-// NOT_FOUND: no such file, or none that is regular. FAILED_PRECONDITION: it has too many holes, or became shorter during
-// the call. A file whose name begins with "quantd-" and that nobody holds a lock on
-// (flock) is taken for what a dead client left, and removed after some seconds.
+// The client creates and removes the file, allocates all of it (posix_fallocate), and must not change it while a call uses it;
+// otherwise the response is undefined. If the file has holes, the server pays for their pages, up to a quarter of its memory.
+// NOT_FOUND: the file does not exist, or is not a regular file. FAILED_PRECONDITION: it has too many holes, or became shorter
+// during the call. A file whose name begins with "quantd-" and that no process has locked (flock) is considered left behind by
+// a dead client, and is removed after some seconds.
 type SharedMemoryReference struct {
 	state         protoimpl.MessageState
 	sizeCache     protoimpl.SizeCache
@@ -318,10 +318,10 @@ type SharedMemoryReference struct {
 
 	// The file's name: 1 to 255 of A-Z, a-z, 0-9, '.', '_' and '-', the first not a '.'.
 	Region string `protobuf:"bytes,1,opt,name=region,proto3" json:"region,omitempty"`
-	// Where the tensor starts in the file, in bytes; anywhere.
+	// Offset of the tensor in the file, in bytes. It needs no alignment.
 	Offset uint64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
-	// How many bytes the tensor takes; must be what its data type and shape say. Of a request's output: how many there is
-	// room for, at least those of y.
+	// Size of the tensor in bytes, which must match its data type and shape. For the output of a request: the size of the space,
+	// at least that of y.
 	ByteSize uint64 `protobuf:"varint,3,opt,name=byte_size,json=byteSize,proto3" json:"byte_size,omitempty"`
 }
 
@@ -388,7 +388,7 @@ type Tensor struct {
 	DataType DataType `protobuf:"varint,1,opt,name=data_type,json=dataType,proto3,enum=quantd.v1.DataType" json:"data_type,omitempty"`
 	// Length of each dimension, outermost first; each >= 0. Empty: a 0-D tensor of one element.
 	Shape []int64 `protobuf:"varint,2,rep,packed,name=shape,proto3" json:"shape,omitempty"`
-	// The elements, in one of these forms. None at all is right only for a tensor without elements.
+	// The elements, in one of these forms. Only a tensor without elements may have none.
 	//
 	// Types that are assignable to Contents:
 	//
@@ -485,7 +485,7 @@ type isTensor_Contents interface {
 }
 
 type Tensor_RawData struct {
-	// Packed bytes, as described at DataType. Their number must be exactly what data_type and shape say.
+	// Packed bytes, as described at DataType. Their number must match data_type and shape exactly.
 	RawData []byte `protobuf:"bytes,3,opt,name=raw_data,json=rawData,proto3,oneof"`
 }
 

@@ -56,7 +56,8 @@ TEST_F(Memory, OfACalibrationThatIsDecodedLate) {
   const std::string message = request.SerializeAsString();
   Begin(1, "Calibrate");
   Send(*client_, 1, request);
-  WaitsWith(before, message.size() + wire::CalibrateDecodeMemoryBytes(View(message)) +
+  WaitsWith(before, message.size() +
+                        wire::DecodeMemoryBytes(wire::Method::kCalibrate, View(message)) +
                         Calibrator::AddScratchBytes(message.size(), 2));
 }
 

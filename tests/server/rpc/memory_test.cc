@@ -191,7 +191,8 @@ TEST_F(Memory, OfACallThatIsDecodedLate) {
   const std::string message = Quantize(FloatValues({kLong})).SerializeAsString();
   Begin(1, "Quantize");
   Send(*client_, 1, Quantize(FloatValues({kLong})));
-  WaitsWith(before, message.size() + wire::DecodeMemoryBytes(false, View(message)) +
+  WaitsWith(before, message.size() +
+                        wire::DecodeMemoryBytes(wire::Method::kQuantize, View(message)) +
                         18 * message.size() + operations::ScratchBytes(0));
 }
 
@@ -205,8 +206,9 @@ TEST_F(Memory, OfALargeCallThatIsDecodedLate) {
   ASSERT_GT(18 * message.size(), 2 * kMost);
   Begin(1, "Quantize");
   Send(*client_, 1, Quantize(FloatValues({kLong})));
-  WaitsWith(before, message.size() + wire::DecodeMemoryBytes(false, View(message)) + 2 * kMost +
-                        operations::ScratchBytes(0));
+  WaitsWith(before, message.size() +
+                        wire::DecodeMemoryBytes(wire::Method::kQuantize, View(message)) +
+                        2 * kMost + operations::ScratchBytes(0));
 }
 
 TEST_F(Memory, OfAnItemThatIsDecodedLate) {
@@ -217,7 +219,7 @@ TEST_F(Memory, OfAnItemThatIsDecodedLate) {
   const std::string message = item.SerializeAsString();
   Begin(1, "Stream");
   Send(*client_, 1, item);
-  WaitsWith(before, message.size() + wire::DecodeMemoryBytes(true, View(message)) +
+  WaitsWith(before, message.size() + wire::DecodeMemoryBytes(wire::Method::kStream, View(message)) +
                         18 * message.size() + operations::ScratchBytes(0));
 }
 
@@ -227,12 +229,13 @@ TEST_F(Memory, OfACallThatTurnsOutToNeedMore) {
   request.mutable_x()->set_data_type(v1::DATA_TYPE_UINT2);
   request.mutable_x()->add_shape(400'000);
   request.mutable_x()->set_raw_data(std::string(100'000, '\1'));
-  *request.mutable_scale() = Floats({});
+  *request.mutable_scale() = FloatValues({});
   request.set_output_encoding(v1::TENSOR_ENCODING_VALUES);
   client_ = server_->Connect();
   ASSERT_EQ(Call(*client_, 1, "Dequantize", request), 0);
   // Too much of what nobody knows to be looked at before.
-  request.GetReflection()->MutableUnknownFields(&request)->AddLengthDelimited(
+  v1::FloatValues& values = *request.mutable_scale()->mutable_float_values();
+  values.GetReflection()->MutableUnknownFields(&values)->AddLengthDelimited(
       1'000, std::string(2'000, 'x'));
   EXPECT_EQ(Call(*client_, 3, "Dequantize", request), 8);
   EXPECT_THAT(client_->stream(3).Trailer("grpc-message"),

@@ -64,9 +64,9 @@ TEST(Calibrate, MeansWhatProtobufMeans) {
     const bool is_malformed =
         !decoded.ok() && absl::StrContains(decoded.status().message(), "truncated");
     ASSERT_EQ(parses, !is_malformed) << Hex(bytes);
-    ASSERT_EQ(CalibrateDecodeMemoryBytes(view), kDecodeFactor * CalibrateRestBytes(view));
-    ASSERT_GE(CalibrateRestBytes(view), SplitCalibrate(view).skeleton.size());
-    ASSERT_LE(CalibrateRestBytes(view), view.size());
+    const uint64_t rest = RestOf(Method::kCalibrate, view).bytes;
+    ASSERT_GE(rest, SplitRequest(Method::kCalibrate, view).skeleton.size());
+    ASSERT_LE(rest, view.size());
     malformed += is_malformed ? 1 : 0;
     if (!decoded.ok()) continue;
     ++accepted;
@@ -99,15 +99,15 @@ TEST(Calibrate, WhatIsNeitherXNorStateIsToldBefore) {
   *request.mutable_x() = MakeTensor(v1::DATA_TYPE_FLOAT, {1000}, std::string(4000, 'x'));
   request.set_state(std::string(5000, 's'));
   const std::string bytes = request.SerializeAsString();
-  EXPECT_EQ(CalibrateRestBytes(View(bytes)), bytes.size() - 9000);
-  EXPECT_LT(SplitCalibrate(View(bytes)).skeleton.size(), 40u);
+  EXPECT_EQ(RestOf(Method::kCalibrate, View(bytes)).bytes, bytes.size() - 9000);
+  EXPECT_LT(SplitRequest(Method::kCalibrate, View(bytes)).skeleton.size(), 40u);
   // Options may hold anything: bytes of the numbers that x and state have elsewhere, too.
   for (const char tag : {'\x12', '\x1a'}) {
     std::string options;
     for (int i = 0; i < 1000; ++i) options += {tag, '\0'};
     std::string message = {'\x0a', '\xd0', '\x0f'};
     message += options;
-    EXPECT_EQ(CalibrateRestBytes(View(message)), message.size());
+    EXPECT_EQ(RestOf(Method::kCalibrate, View(message)).bytes, message.size());
     EXPECT_TRUE(DecodeCalibrate(View(message)).ok());
   }
 }
@@ -116,10 +116,10 @@ TEST(Calibrate, GroupsAndMessagesShareTheDepth) {
   for (int depth = 96; depth <= 102; ++depth) {
     std::string message(static_cast<size_t>(depth), '\x0b');
     message += std::string(static_cast<size_t>(depth), '\x0c');
-    EXPECT_EQ(SplitCalibrate(View(message)).ok, depth <= 100) << depth;
+    EXPECT_EQ(SplitRequest(Method::kCalibrate, View(message)).ok, depth <= 100) << depth;
     std::string in_x;
     AppendBytesField(2, message, in_x);
-    EXPECT_EQ(SplitCalibrate(View(in_x)).ok, depth <= 99) << depth;
+    EXPECT_EQ(SplitRequest(Method::kCalibrate, View(in_x)).ok, depth <= 99) << depth;
     EXPECT_EQ(v1::CalibrateRequest().ParseFromString(in_x), depth <= 99) << depth;
   }
 }

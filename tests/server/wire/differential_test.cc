@@ -60,7 +60,7 @@ void ExpectMeans(const absl::StatusOr<Request>& request, Method method, const Me
 
 template <typename Parameters, typename Message>
 void TestRequests(Method method) {
-  ForManyMessages({false, method}, kMessages, [&](const std::string& text, bool& accepted) {
+  ForManyMessages(method, kMessages, [&](const std::string& text, bool& accepted) {
     Message message;
     accepted = message.ParseFromString(text);
     const std::vector<uint8_t> bytes = ToBytes(text);
@@ -90,7 +90,7 @@ TEST(DifferentialTest, QuantizeEmbeddings) {
 }
 
 TEST(DifferentialTest, StreamItems) {
-  ForManyMessages({true}, kMessages, [](const std::string& text, bool& accepted) {
+  ForManyMessages(Method::kStream, kMessages, [](const std::string& text, bool& accepted) {
     v1::StreamRequest message;
     accepted = message.ParseFromString(text);
     const std::vector<uint8_t> bytes = ToBytes(text);

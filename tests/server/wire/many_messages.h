@@ -18,39 +18,27 @@
 
 namespace quantd::wire {
 
-// What a message is of: a request of one of the operations, or a stream's item.
-struct Subject {
-  bool is_item = false;
-  Method method = Method::kQuantize;
-};
-inline constexpr Subject kSubjects[] = {{false, Method::kQuantize},
-                                        {false, Method::kDequantize},
-                                        {false, Method::kDynamicQuantize},
-                                        {false, Method::kQuantizeEmbeddings},
-                                        {true}};
+// Whose requests messages are: the operations, and Stream, whose requests are its items.
+inline constexpr Method kSubjects[] = {Method::kQuantize, Method::kDequantize,
+                                       Method::kDynamicQuantize, Method::kQuantizeEmbeddings,
+                                       Method::kStream};
 
-inline const google::protobuf::Descriptor& DescriptorOf(const Subject& subject) {
-  if (subject.is_item) return *v1::StreamRequest::descriptor();
-  switch (subject.method) {
-    case Method::kQuantize:
-      return *v1::QuantizeRequest::descriptor();
-    case Method::kDequantize:
-      return *v1::DequantizeRequest::descriptor();
-    case Method::kQuantizeEmbeddings:
-      return *v1::QuantizeEmbeddingsRequest::descriptor();
-    default:
-      return *v1::DynamicQuantizeRequest::descriptor();
-  }
+inline const google::protobuf::Descriptor& DescriptorOf(Method method) {
+  const MethodInfo& info = Info(method);
+  return *google::protobuf::DescriptorPool::generated_pool()
+              ->FindServiceByName(std::string(info.service))
+              ->FindMethodByName(std::string(info.name))
+              ->input_type();
 }
 
-inline std::string SensibleMessage(const Subject& subject, Random& random) {
-  if (!subject.is_item) return RandomRequest(subject.method, random);
+inline std::string SensibleMessage(Method subject, Random& random) {
+  if (subject != Method::kStream) return RandomRequest(subject, random);
   const Method method = kMethods[Below(random, kUnaryOperations)].method;
   return MakeItem(random(), method, RandomRequest(method, random)).SerializeAsString();
 }
 
-// A message of the subject, or almost.
-inline std::string AnyMessage(const Subject& subject, Random& random) {
+// A request of the method, or almost.
+inline std::string AnyMessage(Method subject, Random& random) {
   std::string message;
   do {  // a message behind another one is merged with it
     message += OneIn(random, 4) ? SensibleMessage(subject, random)
@@ -65,7 +53,7 @@ inline std::string AnyMessage(const Subject& subject, Random& random) {
 // a busy machine). Both sides of the border between the accepted and the rejected ones are to be
 // walked.
 template <typename Check>
-void ForManyMessages(const Subject& subject, int messages, Check check) {
+void ForManyMessages(Method subject, int messages, Check check) {
   const uint64_t seed = TestSeed(20261121);
   const google::protobuf::LogSilencer silencer;  // the parser prints each bad string
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);

@@ -17,25 +17,26 @@
 namespace quantd::wire {
 namespace {
 
-MemoryUsed Decode(const Subject& subject, const std::string& message) {
+MemoryUsed Decode(Method subject, const std::string& message) {
+  RestOf(subject, {});  // reads the descriptors, once a process
   return Measure([&] {
-    if (subject.is_item) {
+    if (subject == Method::kStream) {
       DecodeStreamItem(View(message));
     } else {
-      DecodeRequest(subject.method, View(message)).IgnoreError();
+      DecodeRequest(subject, View(message)).IgnoreError();
     }
   });
 }
 
-uint64_t Said(const Subject& subject, const std::string& message) {
-  return DecodeMemoryBytes(subject.is_item, View(message));
+uint64_t Said(Method subject, const std::string& message) {
+  return DecodeMemoryBytes(subject, View(message));
 }
 
 // Beside what a message's bytes become: the messages that hold them, and the text of an error.
 constexpr size_t kFixed = 4096;
 
-constexpr Subject kQuantize = {false, Method::kQuantize};
-constexpr Subject kItem = {true};
+constexpr Method kQuantize = Method::kQuantize;
+constexpr Method kItem = Method::kStream;
 
 v1::QuantizeRequest Request(int64_t elements) {
   v1::QuantizeRequest request;
@@ -72,17 +73,16 @@ TEST(WireMemoryTest, ASmallRequestAllocatesNextToNothing) {
 
 // Told before anything is allocated.
 TEST(WireMemoryTest, SayingItTakesNoMemory) {
-  for (const Subject& subject : kSubjects) {
+  for (const Method subject : kSubjects) {
     ForManyMessages(subject, 3'000, [&](const std::string& message, bool& accepted) {
-      accepted =
-          subject.is_item
-              ? DecodeStreamItem(View(message)).method.has_value()
-              : DecodeRequest(subject.method, View(message)).status().message().find("truncated") ==
-                    std::string::npos;
+      accepted = subject == Method::kStream
+                     ? DecodeStreamItem(View(message)).method.has_value()
+                     : DecodeRequest(subject, View(message)).status().message().find("truncated") ==
+                           std::string::npos;
       uint64_t rest = 0;
       const MemoryUsed used = Measure([&] {
         Said(subject, message);
-        rest = RestBytes(subject.is_item, View(message));
+        rest = RestOf(subject, View(message)).bytes;
       });
       ASSERT_EQ(used.allocations, 0U);
       ASSERT_LE(rest, message.size());
@@ -91,13 +91,12 @@ TEST(WireMemoryTest, SayingItTakesNoMemory) {
 }
 
 TEST(WireMemoryTest, RandomMessagesTakeNoMoreThanSaid) {
-  for (const Subject& subject : kSubjects) {
+  for (const Method subject : kSubjects) {
     ForManyMessages(subject, 30'000, [&](const std::string& message, bool& accepted) {
-      accepted =
-          subject.is_item
-              ? DecodeStreamItem(View(message)).method.has_value()
-              : DecodeRequest(subject.method, View(message)).status().message().find("truncated") ==
-                    std::string::npos;
+      accepted = subject == Method::kStream
+                     ? DecodeStreamItem(View(message)).method.has_value()
+                     : DecodeRequest(subject, View(message)).status().message().find("truncated") ==
+                           std::string::npos;
       ASSERT_LE(Decode(subject, message).peak_bytes, Said(subject, message) + kFixed);
     });
   }
@@ -107,7 +106,7 @@ TEST(WireMemoryTest, RandomMessagesTakeNoMoreThanSaid) {
 // as often as it takes, in the message that holds it.
 struct Attack {
   const char* name;
-  Subject subject;
+  Method subject;
   std::string piece;
   std::vector<uint32_t> inside;  // numbers of the fields around the pieces, innermost first
 };
@@ -158,6 +157,8 @@ std::vector<Attack> Attacks() {
       {"unknown empty bytes of an item", kItem, "\x12\x00"s, {4}},
       {"unknown single bytes", kQuantize, "\x6a\x01?"s, {}},
       {"unknown bytes", kQuantize, "\x6a\x10????????????????"s, {}},
+      {"unknown empty bytes of a region", kQuantize, "\x6a\x00"s, {6, 1}},
+      {"unknown numbers of an output", kItem, "\x68\x00"s, {11, 2}},
       {"unknown groups", kQuantize, "\x6b\x6c"s, {}},
       {"unknown groups of an item's tensor", kItem, "\x0b\x0c"s, {1, 2}},
       {"unknown groups in each other", kQuantize, nested, {}},
@@ -222,7 +223,7 @@ TEST(WireMemoryTest, PackedFloatsAreChargedWhatTheyTake) {
   x.mutable_float_values()->mutable_values()->Resize(1 << 22, 1.5F);
   const std::string message = request.SerializeAsString();
   ASSERT_TRUE(DecodeRequest(Method::kQuantize, View(message)).ok());
-  EXPECT_EQ(PackedFloatBytes(false, View(message)), size_t{4} << 22);
+  EXPECT_EQ(RestOf(kQuantize, View(message)).packed_floats, size_t{4} << 22);
   EXPECT_LT(Said(kQuantize, message), 9 * message.size());
   const MemoryUsed used = Decode(kQuantize, message);
   EXPECT_LE(used.peak_bytes, Said(kQuantize, message));

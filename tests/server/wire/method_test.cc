@@ -41,8 +41,8 @@ TEST(MethodTest, TheTableIsTheContracts) {
     EXPECT_EQ(&Info(info.method), &info);
     EXPECT_EQ(Name(info.method), info.name);
     EXPECT_EQ(OperationIndex(info.method), index);
-    const ServiceDescriptor& service = Service(ServiceOf(info.method));
-    EXPECT_EQ(service.full_name(), ServiceOf(info.method));
+    const ServiceDescriptor& service = Service(info.service);
+    EXPECT_EQ(service.full_name(), info.service);
     const MethodDescriptor* const method = service.FindMethodByName(std::string(info.name));
     ASSERT_NE(method, nullptr);
     const bool from_client = method->client_streaming();
