@@ -55,18 +55,14 @@ class QuantizeKernels : public ::testing::TestWithParam<Row> {
   // Scales arrive rounded to the precision of the division, and then still are neither 0 nor
   // infinite.
   float InPrecision(float scale) const {
-    float rounded = scale;
-    if (GetParam().division == Division::kDivideFloat16) {
-      rounded = RoundTo(DataType::kFloat16, scale);
-    } else if (GetParam().division == Division::kDivideBfloat16) {
-      rounded = RoundTo(DataType::kBfloat16, scale);
-    }
+    const float rounded = RoundTo(PrecisionOf(GetParam().division), scale);
     return rounded == 0 || std::isinf(rounded) ? 0.25f : rounded;
   }
 
   float ZeroPoint(Bounds bounds) {
-    if (GetParam().division == Division::kDivideAndAdd && random_() % 4 == 0) {
-      return static_cast<float>(static_cast<int32_t>(random_()));
+    if (AddsZeroPoint(GetParam().division) && random_() % 4 == 0) {
+      return RoundTo(PrecisionOf(GetParam().division),
+                     static_cast<float>(static_cast<int32_t>(random_())));
     }
     if (!GetParam().integer()) return static_cast<float>(static_cast<int>(random_() % 13)) / 2 - 3;
     const auto range = static_cast<uint32_t>(bounds.maximum - bounds.minimum + 1);

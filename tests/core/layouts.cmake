@@ -1,1 +1,1 @@
-quantd_core_test(layouts layouts_parts_test.cc)
+quantd_core_test(layouts layouts_convert_test.cc layouts_parts_test.cc layouts_weights.cc)

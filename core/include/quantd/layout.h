@@ -1,5 +1,5 @@
 // The layouts in which other software loads quantized weights: which there are, and of which parts
-// a weight then consists.
+// a weight then consists. core/LAYOUTS.md has the arithmetic of each; convert_weight.h does it.
 //
 //   const LayoutInfo* info = FindLayout("compressed-tensors:int8");
 //   absl::StatusOr<WeightPlan> plan =
@@ -124,7 +124,8 @@ struct WeightPlan {
 // multiple of columns_of; more bytes than 2^62). The text is the reason, both numbers in it.
 absl::StatusOr<WeightPlan> PlanWeight(const WeightRequest& request);
 
-// What must be known of a whole tensor before any of it can be encoded.
+// What must be known of a whole tensor before any of it can be encoded; see MeasureWeight
+// (convert_weight.h).
 struct WeightFacts {
   // max |x|: int8-tensor, fp8-tensor, nvfp4. Of nvfp4 weights that are used together (q, k and v)
   // each needs the largest of all.

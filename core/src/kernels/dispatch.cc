@@ -35,6 +35,7 @@ struct Target {
     target::FillScaleColumns(table);     \
     target::FillEmbed(table);            \
     target::FillBins(table);             \
+    FillScalarLayouts(table);            \
   }
 const Target kTargets[] = {
 #if HWY_TARGETS & HWY_AVX3

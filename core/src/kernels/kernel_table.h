@@ -31,15 +31,38 @@ enum class ScaleMode : uint8_t {
 };
 inline constexpr size_t kScaleModes = 2;
 
-// How x / scale is computed: arithmetic.h's Quotient, and the order of the zero point.
+// How x / scale is computed: arithmetic.h's Quotient, and the order of the zero point. From
+// kMultiply on: the layouts' (rules/layouts.h).
 enum class Division : uint8_t {
-  kReciprocal,      // two fused multiply-adds; kInteger8 only
-  kDivide,          // x / scale
-  kDivideFloat16,   // x rounded to FLOAT16, and the quotient too
-  kDivideBfloat16,  // x rounded to BFLOAT16, and the quotient too
-  kDivideAndAdd,    // x / scale + zero point, before rounding (oneDNN); integers only
+  kReciprocal,            // two fused multiply-adds; kInteger8 only
+  kDivide,                // x / scale
+  kDivideFloat16,         // x rounded to FLOAT16, and the quotient too
+  kDivideBfloat16,        // x rounded to BFLOAT16, and the quotient too
+  kDivideAndAdd,          // x / scale + zero point, before rounding (oneDNN); integers only
+  kMultiply,              // x * scale
+  kDivideAndAddFloat16,   // kDivideFloat16 and the zero point, their sum rounded to FLOAT16
+  kDivideAndAddBfloat16,  // the same in BFLOAT16
 };
-inline constexpr size_t kDivisions = 5;
+inline constexpr size_t kDivisions = 8;
+
+// The type that x, the quotient and a sum are rounded to.
+constexpr DataType PrecisionOf(Division division) {
+  switch (division) {
+    case Division::kDivideFloat16:
+    case Division::kDivideAndAddFloat16:
+      return DataType::kFloat16;
+    case Division::kDivideBfloat16:
+    case Division::kDivideAndAddBfloat16:
+      return DataType::kBfloat16;
+    default:
+      return DataType::kFloat;
+  }
+}
+// Whether a division adds the zero point itself.
+constexpr bool AddsZeroPoint(Division division) {
+  return division == Division::kDivideAndAdd || division == Division::kDivideAndAddFloat16 ||
+         division == Division::kDivideAndAddBfloat16;
+}
 
 // What the quotient becomes: by width, not by type.
 enum class Encoder : uint8_t {
@@ -143,7 +166,7 @@ struct QuantizeTile {
   size_t first = 0;
   size_t run = SIZE_MAX;
   // One entry a run, or one an element, in the precision of the division, and neither 0 nor NaN nor
-  // infinite.
+  // infinite (kMultiply: any values).
   const float* scale = nullptr;
   // What make_reciprocals gives, for kReciprocal with kPerElement.
   const float* reciprocal = nullptr;
@@ -240,6 +263,19 @@ struct EmbedTile {
 // Returns whether a value was NaN or infinite. They have codes all the same.
 using EmbedKernel = bool (*)(const EmbedTile&);
 
+// gguf's types of blocks that weights are encoded to (rules/layouts.h).
+enum class GgufBlock : uint8_t { kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kMxfp4 };
+inline constexpr size_t kGgufBlocks = 6;
+// Whole blocks of 32 finite floats. Returns whether the scale or the minimum of one is too large
+// for FLOAT16.
+using GgufKernel = bool (*)(const uint8_t* x, size_t blocks, uint8_t* y);
+
+// bitsandbytes' tables of 4 bits.
+enum class BnbTable : uint8_t { kNf4, kFp4 };
+inline constexpr size_t kBnbTables = 2;
+// Whole blocks of 64 finite floats: absmax and 32 bytes of codes each.
+using BnbKernel = void (*)(const uint8_t* x, size_t blocks, float* absmax, uint8_t* codes);
+
 struct ErrorLanes;  // error_pieces.h
 
 // The smallest and the largest magnitude of 1 and some floats; NaN is larger than infinity.
@@ -312,6 +348,14 @@ struct KernelTable {
   bool (*find_extremes_each)(const uint8_t* x, size_t size, float* low, float* high);
   void (*find_slots)(const uint8_t* x, size_t size, uint16_t floor, uint16_t* slots);
   void (*find_slots_each)(const uint8_t* x, size_t size, const uint16_t* floors, uint16_t* slots);
+
+  // Layouts. The bits of the largest magnitude among `rows` times `size` elements of 2 or 4 bytes
+  // without their signs: that of a NaN is larger than infinity's. Each row begins `stride` bytes
+  // after the one before.
+  uint32_t (*largest16)(const uint8_t* x, size_t rows, size_t size, size_t stride);
+  uint32_t (*largest32)(const uint8_t* x, size_t rows, size_t size, size_t stride);
+  GgufKernel gguf[kGgufBlocks];
+  BnbKernel bnb[kBnbTables];
 
   // Called by AddErrors.
   void (*add_errors)(const ErrorTile& tile, ErrorLanes& lanes);

@@ -163,7 +163,7 @@ template <Division kDivision, class Encoder>
 HWY_INLINE void PreparePoints(const QuantizeTile& tile, const Encoder& encoder, size_t k,
                               size_t count, float* prepared) {
   V points = hn::Zero(DF());
-  if (kDivision != Division::kDivideAndAdd && tile.zero_point != nullptr) {
+  if (!AddsZeroPoint(kDivision) && tile.zero_point != nullptr) {
     if (HWY_LIKELY(count >= N)) {
       points = hn::LoadU(DF(), tile.zero_point + k);
     } else {

@@ -44,12 +44,12 @@ HWY_INLINE V Fetch(const float* array, size_t k) {
 template <Division kDivision>
 struct Divider {
   V scale;
-  V zero_point;  // kDivideAndAdd
+  V zero_point;  // AddsZeroPoint
 
   template <ScaleMode kMode>
   static HWY_INLINE Divider Make(const QuantizeTile& tile, size_t k) {
     Divider divider{Fetch<kMode>(tile.scale, k), hn::Zero(DF())};
-    if (kDivision == Division::kDivideAndAdd && tile.zero_point != nullptr) {
+    if (AddsZeroPoint(kDivision) && tile.zero_point != nullptr) {
       divider.zero_point = Fetch<kMode>(tile.zero_point, k);
     }
     return divider;
@@ -73,6 +73,14 @@ struct Divider {
       return RoundToBfloat16(hn::Div(RoundToBfloat16(x), scale));
     } else if constexpr (kDivision == Division::kDivideAndAdd) {
       return hn::Add(hn::Div(x, scale), zero_point);
+    } else if constexpr (kDivision == Division::kDivideAndAddFloat16) {
+      const V quotient = RoundToFloat16(hn::Div(RoundToFloat16(x), scale));
+      return RoundToFloat16(hn::Add(quotient, zero_point));
+    } else if constexpr (kDivision == Division::kDivideAndAddBfloat16) {
+      const V quotient = RoundToBfloat16(hn::Div(RoundToBfloat16(x), scale));
+      return RoundToBfloat16(hn::Add(quotient, zero_point));
+    } else if constexpr (kDivision == Division::kMultiply) {
+      return hn::Mul(x, scale);
     } else {
       return hn::Div(x, scale);
     }
@@ -184,8 +192,7 @@ HWY_INLINE void QuantizeBlock(const uint8_t* x, const Divider<kDivision>& d0,
                               const Divider<kDivision>& d1, const Divider<kDivision>& d2,
                               const Divider<kDivision>& d3, const typename Encoder::Points& points,
                               const Encoder& encoder, bool stream, uint8_t* y) {
-  constexpr bool kRounds =
-      kDivision == Division::kDivideFloat16 || kDivision == Division::kDivideBfloat16;
+  constexpr bool kRounds = PrecisionOf(kDivision) != DataType::kFloat;
   if constexpr (Encoder::kIsShort && !kRounds) {
     QuantizeBlockInline<kDivision>(x, d0, d1, d2, d3, points, encoder, stream, y);
   } else {
@@ -193,12 +200,12 @@ HWY_INLINE void QuantizeBlock(const uint8_t* x, const Divider<kDivision>& d0,
   }
 }
 
-// The zero points of four vectors at entries k0 to k3. kDivideAndAdd has added them already.
+// The zero points of four vectors at entries k0 to k3, unless the division has added them already.
 template <Division kDivision, class Encoder, ScaleMode kMode>
 HWY_INLINE typename Encoder::Points PointsAt(const QuantizeTile& tile, const Encoder& encoder,
                                              size_t k0, size_t k1, size_t k2, size_t k3) {
   const V zero = hn::Zero(DF());
-  if (kDivision == Division::kDivideAndAdd || tile.zero_point == nullptr) {
+  if (AddsZeroPoint(kDivision) || tile.zero_point == nullptr) {
     return encoder.MakePoints(zero, zero, zero, zero);
   }
   return encoder.MakePoints(Fetch<kMode>(tile.zero_point, k0), Fetch<kMode>(tile.zero_point, k1),

@@ -38,9 +38,9 @@ template <Division kDivision, Encoder kEncoder, ScaleMode kMode>
 void Quantize(const QuantizeTile& tile) {
   ElementRule rule;
   rule.output_type = TypeOf(kEncoder);
-  if (kDivision == Division::kDivideFloat16) rule.precision = DataType::kFloat16;
-  if (kDivision == Division::kDivideBfloat16) rule.precision = DataType::kBfloat16;
-  if (kDivision == Division::kDivideAndAdd) {
+  rule.precision = PrecisionOf(kDivision);
+  rule.multiplies = kDivision == Division::kMultiply;
+  if (AddsZeroPoint(kDivision)) {
     rule.zero_point_order = ZeroPointOrder::kBeforeRounding;
   }
   rule.saturate = tile.saturate;
@@ -203,6 +203,7 @@ void FillScalarTable(KernelTable& table) {
   FillScalarErrors(table);
   FillScalarEmbed(table);
   FillScalarBins(table);
+  FillScalarLayouts(table);
   table.pack6 = Pack<DataType::kFloat6E2M3>;
   table.pack4 = Pack<DataType::kUint4>;
   table.pack2 = Pack<DataType::kUint2>;

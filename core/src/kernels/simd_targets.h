@@ -20,6 +20,7 @@ void FillScalarTable(KernelTable& table);
 void FillScalarErrors(KernelTable& table);  // parts of it
 void FillScalarEmbed(KernelTable& table);
 void FillScalarBins(KernelTable& table);
+void FillScalarLayouts(KernelTable& table);
 
 #define QUANTD_DECLARE_FILL(target)              \
   namespace target {                             \

@@ -31,6 +31,7 @@ struct ElementRule {
   bool has_zero_point = false;  // mini floats
   int32_t minimum = 0;          // integers
   int32_t maximum = 255;
+  bool multiplies = false;  // x * scale, in FLOAT, instead of x / scale
 };
 
 struct QuantizedElement {
@@ -54,11 +55,15 @@ inline QuantizedElement QuantizeElement(const ElementRule& rule, float x, float 
                                         float zero_point) {
   const DataTypeKind kind = Info(rule.output_type).kind;
   if (kind == DataTypeKind::kInteger && rule.zero_point_order == ZeroPointOrder::kBeforeRounding) {
-    const float sum = x / scale + zero_point;
+    const float quotient =
+        RoundTo(rule.precision, RoundTo(rule.precision, x) / RoundTo(rule.precision, scale));
+    const float sum = RoundTo(rule.precision, quotient + zero_point);
     return ClampToInteger(rule, std::nearbyint(sum));
   }
   const float quotient =
-      RoundTo(rule.precision, RoundTo(rule.precision, x) / RoundTo(rule.precision, scale));
+      rule.multiplies
+          ? x * scale
+          : RoundTo(rule.precision, RoundTo(rule.precision, x) / RoundTo(rule.precision, scale));
   if (kind == DataTypeKind::kInteger) {
     // Whole numbers in double: exact wherever the clamp does not decide.
     return ClampToInteger(rule, static_cast<double>(std::nearbyint(quotient)) + zero_point);

@@ -1,0 +1,76 @@
+// What decodes one region of a weight: a function a kind of layout.
+#ifndef QUANTD_SRC_LAYOUTS_DECODE_REGION_H_
+#define QUANTD_SRC_LAYOUTS_DECODE_REGION_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/kernel_table.h"
+#include "layouts/geometry.h"
+#include "layouts/pieces.h"
+#include "layouts/regions.h"
+#include "quantd/layout.h"
+
+namespace quantd {
+
+// What all regions of a call share.
+struct Decoding {
+  const WeightPlan& plan;
+  const WeightFacts& facts;
+  const KernelTable& kernels;
+  DataType output;
+  // Parts that are read whole: the scale of the tensor (int8-tensor, fp8-tensor, nvfp4), and
+  // bitsandbytes' maps.
+  float tensor_scale = 1;
+  std::array<float, 16> map = {};
+  std::array<float, 256> nested_map = {};
+
+  size_t width() const { return static_cast<size_t>(Info(output).bits / 8); }  // of an output
+};
+
+// One region: its bytes of each part that is cut, and room for its elements, rows one behind the
+// other.
+struct DecodeBytes {
+  Region region;
+  std::array<Rows<const uint8_t>, 4> parts;  // by Role
+  Rows<uint8_t> y;
+
+  const Rows<const uint8_t>& operator[](Role role) const {
+    return parts[static_cast<size_t>(role)];
+  }
+};
+
+using DecodeRegion = void (*)(const Decoding& decoding, const DecodeBytes& bytes);
+DecodeRegion DecodeRegionOf(Layout layout);
+
+// Pieces of FLOAT to the output's type.
+class OutputPiece {
+ public:
+  // `through`: a type that values are rounded to before; FLOAT: none.
+  OutputPiece(const Decoding& decoding, DataType through);
+
+  float* values() { return values_.data(); }
+  uint8_t* bytes() { return reinterpret_cast<uint8_t*>(values_.data()); }
+  // Writes the first `size` values.
+  void Store(size_t size, uint8_t* y);
+
+ private:
+  const KernelTable& kernels_;
+  DataType through_, output_;
+  alignas(64) std::array<float, kPiece> values_;
+  alignas(64) std::array<uint8_t, kPiece * 2> narrow_;
+};
+
+// ---- The functions ------------------------------------------------------------------------------
+
+void DecodeScaled(const Decoding& decoding, const DecodeBytes& bytes);  // one byte a code
+void DecodeInt4(const Decoding& decoding, const DecodeBytes& bytes);
+void DecodeFp4(const Decoding& decoding, const DecodeBytes& bytes);
+void DecodeFloats(const Decoding& decoding, const DecodeBytes& bytes);
+void DecodeGguf(const Decoding& decoding, const DecodeBytes& bytes);
+void DecodeBnb4(const Decoding& decoding, const DecodeBytes& bytes);
+
+}  // namespace quantd
+
+#endif  // QUANTD_SRC_LAYOUTS_DECODE_REGION_H_

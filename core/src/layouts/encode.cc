@@ -1,0 +1,242 @@
+// EncodeWeight and MeasureWeight: the passes over a weight.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layouts/constants.h"
+#include "layouts/encode_region.h"
+#include "layouts/faults.h"
+#include "layouts/geometry.h"
+#include "layouts/regions.h"
+#include "quantd/convert_weight.h"
+#include "rules/layouts.h"
+
+namespace quantd {
+namespace {
+
+// Elements of a step of MeasureWeight: sums of steps are added in their order, however many threads
+// there are.
+constexpr int64_t kStep = int64_t{1} << 18;
+static_assert(kStep % kPiece == 0);
+
+// One row of `columns` elements, for passes that only read.
+Geometry FlatView(int64_t columns) {
+  Geometry view;
+  view.columns = columns;
+  view.align = kStep;
+  return view;
+}
+
+// The larger of two magnitudes, the value of a cell that tasks share.
+void Raise(std::atomic<uint32_t>& cell, float magnitude) {
+  const auto bits = std::bit_cast<uint32_t>(magnitude);
+  uint32_t seen = cell.load(std::memory_order_relaxed);
+  while (bits > seen && !cell.compare_exchange_weak(seen, bits)) {
+  }
+}
+
+// One call of MeasureWeight or EncodeWeight.
+struct Call {
+  const WeightPlan& plan;
+  const ByteSource& weight;
+  const Executor& executor;
+  Interrupted interrupted;
+  const KernelTable& kernels;
+  Faults& faults;
+
+  int64_t width() const { return Info(plan.type).bits / 8; }
+};
+
+// The largest magnitude of elements [begin, begin + size). When one is not finite, that is noted.
+absl::StatusOr<float> LargestOf(const Call& call, int64_t begin, int64_t size) {
+  const Largest largest_of(call.kernels, call.plan.type);
+  std::atomic<uint32_t> largest = 0;
+  const Geometry view = FlatView(size);
+  const absl::Status status =
+      ForEachRegion(Regions(view, 0, 1, call.width(), kStep * call.width()), call.executor,
+                    call.interrupted, [&](const Region& region, Buffers& buffers) {
+                      if (call.faults.NonFiniteBefore(begin + region.column))
+                        return absl::OkStatus();
+                      ByteRectangle rectangle = WeightBytesOf(view, region, call.width());
+                      rectangle.offset += static_cast<uint64_t>(begin * call.width());
+                      Rows<const uint8_t> x;
+                      absl::Status read = ReadRectangle(call.weight, rectangle, buffers.weight, x);
+                      if (!read.ok()) return read;
+                      const float found = largest_of(x.bytes, static_cast<size_t>(region.columns));
+                      if (!std::isfinite(found)) {
+                        call.faults.FindNonFinite(x.bytes, region.columns, begin + region.column);
+                      }
+                      Raise(largest, found);
+                      return absl::OkStatus();
+                    });
+  if (!status.ok()) return status;
+  return std::bit_cast<float>(largest.load());
+}
+
+// bitsandbytes' -double: the mean of absmax.
+absl::StatusOr<float> MeanAbsmax(const Call& call) {
+  constexpr int64_t kBlock = rules::kBnbBlock;
+  const Largest largest_of(call.kernels, call.plan.type);
+  const Geometry view = FlatView(call.plan.elements);
+  std::vector<double> sums(static_cast<size_t>(DivideUp(call.plan.elements, kStep)));
+  const absl::Status status = ForEachRegion(
+      Regions(view, 0, 1, call.width(), kStep * call.width()), call.executor, call.interrupted,
+      [&](const Region& region, Buffers& buffers) {
+        if (call.faults.NonFiniteBefore(region.column)) return absl::OkStatus();
+        Rows<const uint8_t> x;
+        absl::Status read = ReadRectangle(call.weight, WeightBytesOf(view, region, call.width()),
+                                          buffers.weight, x);
+        if (!read.ok()) return read;
+        double sum = 0;
+        for (int64_t i = 0; i < region.columns; i += kBlock) {
+          const int64_t size = std::min(kBlock, region.columns - i);
+          float absmax = largest_of(x.bytes + i * call.width(), static_cast<size_t>(size));
+          if (!std::isfinite(absmax)) {
+            call.faults.FindNonFinite(x.bytes, region.columns, region.column);
+            return absl::OkStatus();
+          }
+          if (size < kBlock) absmax = rules::LastBlockAbsmax(absmax);
+          sum += static_cast<double>(absmax);
+        }
+        sums[static_cast<size_t>(region.column / kStep)] = sum;
+        return absl::OkStatus();
+      });
+  if (!status.ok()) return status;
+  double sum = 0;
+  for (const double part : sums) sum += part;
+  const int64_t blocks = DivideUp(call.plan.elements, kBlock);
+  return static_cast<float>(sum / static_cast<double>(blocks));
+}
+
+// Encodes rows [row_begin, row_end) of the view. Parts for which there is no sink are not written.
+absl::Status EncodeView(const Call& call, const Encoding& encoding, int64_t row_begin,
+                        int64_t row_end, absl::Span<ByteSink* const> sinks) {
+  const Geometry& geometry = encoding.geometry;
+  const EncodeRegion encode = EncodeRegionOf(call.plan.layout);
+  const Regions regions(geometry, row_begin, row_end, call.width(),
+                        PieceBytes(geometry, call.plan.weight_bytes, call.executor.threads()));
+  return ForEachRegion(
+      regions, call.executor, call.interrupted, [&](const Region& region, Buffers& buffers) {
+        if (call.faults.NonFiniteBefore(encoding.IndexOf(region.row, region.column))) {
+          return absl::OkStatus();
+        }
+        RegionBytes bytes{.region = region, .x = {}, .parts = {}};
+        absl::Status status = ReadRectangle(
+            call.weight, WeightBytesOf(geometry, region, call.width()), buffers.weight, bytes.x);
+        if (!status.ok()) return status;
+        for (size_t i = 0; i < geometry.parts.size(); ++i) {
+          const PartGeometry& part = geometry.parts[i];
+          if (!IsCut(part.role)) continue;
+          const ByteRectangle rectangle = PartBytesOf(part, region);
+          bytes.parts[static_cast<size_t>(part.role)] = {buffers.parts[i].Make(rectangle.bytes()),
+                                                         rectangle.row_bytes};
+        }
+        encode(encoding, bytes);
+        for (size_t i = 0; i < geometry.parts.size(); ++i) {
+          const PartGeometry& part = geometry.parts[i];
+          if (!IsCut(part.role) || sinks[i] == nullptr) continue;
+          status = WriteRectangle(*sinks[i], PartBytesOf(part, region), bytes[part.role].bytes);
+          if (!status.ok()) return status;
+        }
+        return absl::OkStatus();
+      });
+}
+
+// Rows with a scale each that are longer than a piece: one after the other, twice, by all threads.
+absl::Status EncodeLongRows(const Call& call, Encoding encoding,
+                            absl::Span<ByteSink* const> sinks) {
+  const Geometry& whole = encoding.geometry;
+  // The first piece has the scale as well.
+  Geometry cut = whole;
+  cut.align = kPiece;
+  std::vector<ByteSink*> codes(sinks.begin(), sinks.end());
+  const PartGeometry* scales = nullptr;
+  ByteSink* scale_sink = nullptr;
+  for (size_t i = 0; i < whole.parts.size(); ++i) {
+    if (whole.parts[i].role != Role::kScale) continue;
+    scales = &whole.parts[i];
+    scale_sink = sinks[i];
+    codes[i] = nullptr;
+  }
+  const Encoding in_pieces = {.plan = encoding.plan,
+                              .facts = encoding.facts,
+                              .geometry = cut,
+                              .kernels = encoding.kernels,
+                              .faults = encoding.faults};
+  for (int64_t row = 0; row < whole.rows; ++row) {
+    const absl::StatusOr<float> largest = LargestOf(call, row * whole.columns, whole.columns);
+    if (!largest.ok()) return largest.status();
+    if (!std::isfinite(*largest)) return absl::OkStatus();  // noted
+    Encoding of_row = in_pieces;
+    of_row.row_largest = &*largest;
+    absl::Status status = EncodeView(call, of_row, row, row + 1, codes);
+    if (!status.ok()) return status;
+    // The scale, by encoding one element.
+    const Region one{.row = row, .rows = 1, .column = 0, .columns = 1};
+    Buffer buffer;
+    std::array<uint8_t, 4> code = {}, scale = {};
+    RegionBytes bytes{.region = one, .x = {}, .parts = {}};
+    status = ReadRectangle(call.weight, WeightBytesOf(cut, one, call.width()), buffer, bytes.x);
+    if (!status.ok()) return status;
+    bytes.parts[static_cast<size_t>(Role::kCodes)] = {code.data(), code.size()};
+    bytes.parts[static_cast<size_t>(Role::kScale)] = {scale.data(), scale.size()};
+    EncodeRegionOf(call.plan.layout)(of_row, bytes);
+    status = WriteRectangle(*scale_sink, PartBytesOf(*scales, one), scale.data());
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// Rows beyond it are long.
+constexpr int64_t kLongRowBytes = 1024 * 1024;
+
+}  // namespace
+
+absl::StatusOr<WeightFacts> MeasureWeight(const WeightPlan& plan, const ByteSource& weight,
+                                          const Executor& executor, Interrupted interrupted) {
+  WeightFacts facts;
+  if (!NeedsFacts(plan.layout)) return facts;
+  Faults faults(plan);
+  const Call call{plan, weight, executor, interrupted, Kernels(), faults};
+  const bool mean = Info(plan.layout).family == LayoutFamily::kBitsAndBytes;
+  const absl::StatusOr<float> found = mean ? MeanAbsmax(call) : LargestOf(call, 0, plan.elements);
+  if (!found.ok()) return found.status();
+  const absl::Status status = faults.Status(weight);
+  if (!status.ok()) return status;
+  (mean ? facts.offset : facts.largest) = *found;
+  return facts;
+}
+
+absl::Status EncodeWeight(const WeightPlan& plan, const WeightFacts& facts,
+                          const ByteSource& weight, absl::Span<ByteSink* const> parts,
+                          const Executor& executor, Interrupted interrupted) {
+  Faults faults(plan);
+  const Call call{plan, weight, executor, interrupted, Kernels(), faults};
+  const Geometry geometry = GeometryOf(plan, facts);
+  const Encoding encoding = {.plan = plan,
+                             .facts = facts,
+                             .geometry = geometry,
+                             .kernels = call.kernels,
+                             .faults = faults};
+  const bool long_rows = geometry.align == 0 && geometry.columns * call.width() > kLongRowBytes;
+  absl::Status status = long_rows ? EncodeLongRows(call, encoding, parts)
+                                  : EncodeView(call, encoding, 0, geometry.rows, parts);
+  if (!status.ok()) return status;
+  status = faults.Status(weight);
+  if (!status.ok()) return status;
+  for (size_t i = 0; i < geometry.parts.size(); ++i) {
+    if (IsCut(geometry.parts[i].role)) continue;
+    const std::string bytes = ConstantBytes(plan, facts, geometry.parts[i].role);
+    status = parts[i]->Write(
+        0, absl::MakeSpan(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quantd

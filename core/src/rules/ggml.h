@@ -1,0 +1,18 @@
+// GGML's blocks to FLOAT, written from core/LAYOUTS.md. A block has 32 elements, or 256 where its
+// type has a K in its name; all numbers of two bytes are FLOAT16.
+#ifndef QUANTD_SRC_RULES_GGML_H_
+#define QUANTD_SRC_RULES_GGML_H_
+
+#include <cstdint>
+
+#include "quantd/layout.h"
+
+namespace quantd::rules {
+
+// Writes the elements of one block. REQUIRES: a layout of gguf that has blocks.
+using GgmlDecoder = void (*)(const uint8_t* block, float* y);
+GgmlDecoder GgmlDecoderOf(Layout layout);
+
+}  // namespace quantd::rules
+
+#endif  // QUANTD_SRC_RULES_GGML_H_

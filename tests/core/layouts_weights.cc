@@ -1,0 +1,161 @@
+#include "layouts_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "types/codes.h"
+
+namespace quantd {
+namespace {
+
+// Bytes that are copied, as those of a file.
+class CopyingSource final : public ByteSource {
+ public:
+  explicit CopyingSource(const ByteVector& bytes) : bytes_(bytes) {}
+  absl::Status Read(uint64_t offset, absl::Span<uint8_t> to) const override {
+    if (offset > bytes_.size() || to.size() > bytes_.size() - offset) {
+      return absl::OutOfRangeError(absl::StrCat("read ", offset, " + ", to.size()));
+    }
+    std::copy_n(bytes_.data() + offset, to.size(), to.data());
+    return absl::OkStatus();
+  }
+
+ private:
+  const ByteVector& bytes_;
+};
+
+// Bytes each of which must be written once.
+class CountingSink final : public ByteSink {
+ public:
+  explicit CountingSink(uint64_t size) : bytes_(size, 0xA5), written_(size) {}
+  absl::Status Write(uint64_t offset, absl::Span<const uint8_t> from) override {
+    if (offset > bytes_.size() || from.size() > bytes_.size() - offset) {
+      return absl::OutOfRangeError(absl::StrCat("write ", offset, " + ", from.size()));
+    }
+    for (size_t i = 0; i < from.size(); ++i) {
+      bytes_[offset + i] = from[i];
+      ++written_[offset + i];
+    }
+    return absl::OkStatus();
+  }
+  bool Complete() const {
+    return std::all_of(written_.begin(), written_.end(), [](uint8_t n) { return n == 1; });
+  }
+  ByteVector Take() { return std::move(bytes_); }
+
+ private:
+  ByteVector bytes_;
+  std::vector<uint8_t> written_;
+};
+
+std::unique_ptr<ByteSource> SourceOf(const ByteVector& bytes, Access access) {
+  if (access == Access::kPieces) return std::make_unique<CopyingSource>(bytes);
+  return std::make_unique<MemorySource>(absl::MakeConstSpan(bytes));
+}
+
+bool Never() { return false; }
+
+}  // namespace
+
+ByteVector HardWeight(std::mt19937& random, DataType type, int64_t elements) {
+  const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
+  const auto unit = [&] { return static_cast<float>(random() % (1u << 24)) * 0x1p-23f - 1; };
+  const float largest = Info(type).largest == 0 ? 0 : Info(type).largest;
+  const float end = type == DataType::kFloat16 ? 65504.0f : largest;
+  const uint32_t kind = pick(10);
+  const int power = static_cast<int>(pick(type == DataType::kFloat16 ? 20 : 200)) -
+                    (type == DataType::kFloat16 ? 12 : 120);
+  const auto at = static_cast<int64_t>(random() % static_cast<uint64_t>(elements));
+  std::vector<float> values;
+  for (int64_t i = 0; i < elements; ++i) {
+    float x = unit();
+    switch (kind) {
+      case 0:
+        x *= 0.02f;
+        break;
+      case 1:
+        x = std::ldexp(static_cast<float>(pick(65)) - 32, power / 2);
+        break;
+      case 2:
+        x = std::copysign(0.0f, x);
+        break;
+      case 3:
+        x *= type == DataType::kFloat16 ? 0x1p-14f : 0x1p-126f;
+        break;
+      case 4:
+        x = pick(4) == 0 ? std::copysign(end, x) : x * end;
+        break;
+      case 5:
+        x = i == at ? std::copysign(end, x) : x;
+        break;
+      case 6:
+        x = pick(3) == 0 ? x : std::copysign(0.0f, x);
+        break;
+      case 7:
+        x = std::fabs(x) * (at % 2 == 0 ? 1.0f : -1.0f) + 0x1p-10f;
+        break;
+      case 8:
+        x = std::ldexp(x, power);
+        break;
+      default:
+        x = DecodeFloat(
+            type, static_cast<uint32_t>(random()) & (type == DataType::kFloat ? ~0u : 0xFFFFu));
+        if (!std::isfinite(x)) x = 1;
+    }
+    values.push_back(std::clamp(x, -end, end));
+  }
+  return oracle::FromFloats(type, values);
+}
+
+Encoded Encode(const WeightPlan& plan, const ByteVector& weight, const Executor& executor,
+               Access access) {
+  Encoded encoded;
+  const std::unique_ptr<ByteSource> source = SourceOf(weight, access);
+  const absl::StatusOr<WeightFacts> facts = MeasureWeight(plan, *source, executor, Never);
+  encoded.status = facts.status();
+  if (!facts.ok()) return encoded;
+  encoded.facts = *facts;
+  std::vector<CountingSink> sinks;
+  for (const LayoutPart& part : WeightParts(plan, *facts)) sinks.emplace_back(part.bytes);
+  std::vector<ByteSink*> pointers;
+  for (CountingSink& sink : sinks) pointers.push_back(&sink);
+  encoded.status = EncodeWeight(plan, *facts, *source, pointers, executor, Never);
+  for (CountingSink& sink : sinks) {
+    if (encoded.status.ok() && !sink.Complete()) {
+      encoded.status = absl::InternalError("a byte was not written once");
+    }
+    encoded.parts.push_back(sink.Take());
+  }
+  return encoded;
+}
+
+absl::StatusOr<ByteVector> Decode(const WeightPlan& plan, const WeightFacts& facts,
+                                  const std::vector<ByteVector>& parts, DataType output,
+                                  const Executor& executor, Access access) {
+  std::vector<std::unique_ptr<ByteSource>> sources;
+  std::vector<const ByteSource*> pointers;
+  for (const ByteVector& part : parts) {
+    sources.push_back(SourceOf(part, access));
+    pointers.push_back(sources.back().get());
+  }
+  CountingSink sink(ByteSize(output, plan.elements));
+  absl::Status status = DecodeWeight(plan, facts, pointers, output, sink, executor, Never);
+  if (!status.ok()) return status;
+  if (!sink.Complete()) return absl::InternalError("a byte was not written once");
+  return sink.Take();
+}
+
+std::string Difference(const ByteVector& got, const ByteVector& want) {
+  if (got.size() != want.size()) return absl::StrCat(got.size(), " bytes, not ", want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i] != want[i]) {
+      return absl::StrCat("byte ", i, " of ", got.size(), " is ", got[i], ", not ", want[i]);
+    }
+  }
+  return "";
+}
+
+}  // namespace quantd

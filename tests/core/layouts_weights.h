@@ -1,0 +1,45 @@
+// Weights that are hard for layouts, and calls of the library over them in memory.
+#ifndef QUANTD_TESTS_CORE_LAYOUTS_WEIGHTS_H_
+#define QUANTD_TESTS_CORE_LAYOUTS_WEIGHTS_H_
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "layouts_oracle.h"
+#include "quantd/convert_weight.h"
+
+namespace quantd {
+
+using oracle::ByteVector;
+
+inline constexpr DataType kWeightTypes[] = {DataType::kFloat, DataType::kFloat16,
+                                            DataType::kBfloat16};
+
+// Finite elements of a type: noise of some size, ties, zeros of both signs, denormals, huge ones, a
+// huge one alone, one sign only, or any bits.
+ByteVector HardWeight(std::mt19937& random, DataType type, int64_t elements);
+
+// How a call gets and gives its bytes.
+enum class Access : uint8_t { kMemory, kPieces };
+
+// MeasureWeight and EncodeWeight, and DecodeWeight: the parts or the weight, or an error.
+struct Encoded {
+  absl::Status status;
+  WeightFacts facts;
+  std::vector<ByteVector> parts;
+};
+Encoded Encode(const WeightPlan& plan, const ByteVector& weight, const Executor& executor,
+               Access access = Access::kMemory);
+absl::StatusOr<ByteVector> Decode(const WeightPlan& plan, const WeightFacts& facts,
+                                  const std::vector<ByteVector>& parts, DataType output,
+                                  const Executor& executor, Access access = Access::kMemory);
+
+// What differs between two byte strings, for a message: empty when they are equal.
+std::string Difference(const ByteVector& got, const ByteVector& want);
+
+}  // namespace quantd
+
+#endif  // QUANTD_TESTS_CORE_LAYOUTS_WEIGHTS_H_
