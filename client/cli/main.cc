@@ -27,6 +27,8 @@ absl::Status Run(int argc, char** argv) {
     status = quantd::cli::RunQuantize(options);
   } else if (options.command == "dequantize") {
     status = quantd::cli::RunDequantize(options);
+  } else if (options.command == "convert") {
+    status = quantd::cli::RunConvert(options);
   } else if (options.command == "calibrate") {
     status = quantd::cli::RunCalibrate(options);
   } else if (options.command == "embeddings") {

@@ -55,19 +55,21 @@ ROOMS = {
     "server/services": [*SERVER_ROOMS_BELOW_RPC, "server/rpc", "proto"],
     "server": [*SERVER_ROOMS_BELOW_RPC, *SERVER_ROOMS_ABOVE, "proto"],
     "client/cpp": ["proto"],
-    "client/python-core": [],
+    "client/python-core": ["client/checkpoints"],
+    "client/checkpoints": ["client/cli/files"],
     "client/cli/files": [],
     "client/cli/engine": ["client/cli/files", "client/cpp", "proto"],
-    "client/cli/commands": ["client/cli/files", "client/cli/engine", "client/cpp", "proto"],
+    "client/cli/commands": ["client/cli/files", "client/cli/engine", "client/checkpoints", "client/cpp", "proto"],
     "client/cli": ["client/cli/files", "client/cli/engine", "client/cli/commands"],
 }
 # Where a quoted include may lie, besides beside its includer.
-INCLUDE_FOLDERS = ["", "core/include", "core/src", "core/c/include", "client/cpp/include", "client/cli"]
+INCLUDE_FOLDERS = ["", "core/include", "core/src", "core/c/include", "client/cpp/include", "client", "client/cli"]
 # Libraries that a room must do without, and core's public headers about requests and plans: only plan, linear,
 # dynamic, embeddings and calibrate see those.
 PLANS = r"^quantd/(parameters|plan|quantize|dequantize|dynamic_quantize|quantize_embeddings)\.h$"
 FORBIDDEN = {
     "core": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
+    "client/checkpoints": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
     "client/python-core": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
     "core/src/types": PLANS,
     "core/src/rules": PLANS,

@@ -61,7 +61,7 @@ class Reader {
 
   // The tensors that --only and --skip choose; without them there must be one.
   absl::Status AddSafetensors(const std::string& path) {
-    const absl::StatusOr<Choice> choice = Choice::Of(options_);
+    const absl::StatusOr<Choice> choice = ChoiceOf(options_);
     if (!choice.ok()) return choice.status();
     const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
     if (!file.ok()) return file.status();

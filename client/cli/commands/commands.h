@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "checkpoints/choice.h"
 #include "commands/options.h"
 #include "commands/report.h"
 #include "engine/engine.h"
@@ -19,6 +20,7 @@ namespace quantd::cli {
 
 absl::Status RunQuantize(const Options& options);
 absl::Status RunDequantize(const Options& options);
+absl::Status RunConvert(const Options& options);
 absl::Status RunCalibrate(const Options& options);
 absl::Status RunEmbeddings(const Options& options);
 absl::Status RunParameters(const Options& options);
@@ -45,17 +47,8 @@ absl::StatusOr<Calibrated> RunCalibration(const Options& options, const Calibrat
                                           Engine& engine, std::vector<FileId>* read);
 
 // --only and --skip.
-class Choice {
- public:
-  // INVALID_ARGUMENT when one is not a regular expression.
-  static absl::StatusOr<Choice> Of(const Options& options);
-  // Why a tensor is not chosen; empty when it is.
-  std::string WhyNot(const std::string& name) const;
-
- private:
-  struct Patterns;
-  std::shared_ptr<const Patterns> patterns_;
-};
+using checkpoints::Choice;
+absl::StatusOr<Choice> ChoiceOf(const Options& options);
 
 // Creates the output's files and --report's; never over a file that is read: those that the flags
 // name, and `others`.

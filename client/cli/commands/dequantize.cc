@@ -71,7 +71,7 @@ struct Sorted {
 };
 
 absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options) {
-  const absl::StatusOr<Choice> choice = Choice::Of(options);
+  const absl::StatusOr<Choice> choice = ChoiceOf(options);
   if (!choice.ok()) return choice.status();
   Sorted sorted;
   const auto take = [&sorted](absl::StatusOr<Task> task) -> absl::Status {

@@ -230,8 +230,36 @@ Flags& Flags::Bins() {
   return *this;
 }
 
+Flags& Flags::Convert() {
+  Text("-o,--output", &o_->output,
+       "Where to write: a folder for a folder, a file for a file; for gguf: always one .gguf")
+      ->required();
+  Text("--to", &o_->convert.to,
+       "fp8-tiles (DeepSeek); compressed-tensors: with int8 int8-tensor int4-g128 int4-g32 "
+       "int4-g128-asym int4-g32-asym fp8 fp8-tensor fp8-block nvfp4 mxfp4; gguf: with f16 bf16 "
+       "q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4; bnb: with nf4 nf4-double fp4 fp4-double int8; or bf16 f16 "
+       "f32: decode")
+      ->required();
+  command_->add_flag("--all", o_->all,
+                     "Every float tensor of two dimensions, whatever its name: embeddings and head, "
+                     "too");
+  command_->add_flag("--dry_run,--dry-run", o_->convert.dry_run,
+                     "Read headers alone, write nothing, and print what would become of each "
+                     "tensor");
+  command_->add_flag("--resume", o_->convert.resume,
+                     "Go on with OUT.partial, which a run that was ended has left");
+  command_->add_flag("--force", o_->force,
+                     "Write over OUT (never over the model), and begin anew where OUT.partial is");
+  Text("--report", &o_->report, "Write what --json prints to this file as well");
+  return *this;
+}
+
 Flags& Flags::Engine() {
   Address("Send the tensors to this server instead of computing here");
+  return Computing();
+}
+
+Flags& Flags::Computing() {
   command_
       ->add_option("--threads", o_->threads, "Threads to compute with here; 0 (default): one a CPU")
       ->envname("QUANTD_THREADS")

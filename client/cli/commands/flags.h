@@ -31,8 +31,10 @@ class Flags {
   Flags& Calibrate();
   Flags& Named();
   Flags& Stored();
+  Flags& Convert();
   Flags& Bins();
   Flags& Engine();
+  Flags& Computing();
   Flags& Address(const char* what);
   Flags& Printing();
 

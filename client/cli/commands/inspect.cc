@@ -226,7 +226,7 @@ void GiveMeaning(const std::vector<QuantizedTensor>& found, TensorFile* file) {
 absl::Status RunInspect(const Options& options) {
   const absl::StatusOr<Method> method = Method::Of(options.method);
   if (!method.ok()) return method.status();
-  const absl::StatusOr<Choice> choice = Choice::Of(options);
+  const absl::StatusOr<Choice> choice = ChoiceOf(options);
   if (!choice.ok()) return choice.status();
   absl::StatusOr<TensorFile> file = OpenTensorFile(options.input);
   if (!file.ok()) return file.status();

@@ -52,6 +52,18 @@ void AddCommands(CLI::App* app, Options* o) {
       .Granularity()
       .Engine()
       .Printing();
+  add("convert",
+      "Convert a model to the layouts that vLLM, transformers, llama.cpp and others load, with the "
+      "bits\nof their own packages, or back to floats. What is not a weight is copied.\n\n"
+      "  quantctl convert model -o small --to=compressed-tensors:int8\n"
+      "  quantctl convert model -o model.gguf --to=gguf:q8_0\n"
+      "  quantctl convert small -o back --to=bf16")
+      .Input(
+          "A folder with config.json and .safetensors, one .safetensors, or one .gguf")
+      .Convert()
+      .Choice()
+      .Computing()
+      .Printing();
   add("calibrate",
       "Find scale, zero point and range of one quantity in many files; neither their order nor how "
       "it\nis cut into files changes a bit.\n\n"
@@ -135,7 +147,9 @@ absl::Status Unexpected(const std::string& word, CLI::App* command) {
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
   CommandLine line;
-  CLI::App app("quantctl: quantizes tensor files (.npy, .safetensors), here or on a quantd server.",
+  CLI::App app(
+      "quantctl: quantizes tensor files (.npy, .safetensors), here or on a quantd server, and converts "
+      "models.",
                "quantctl");
   app.set_version_flag("--version", absl::StrCat("quantctl ", QUANTCTL_VERSION));
   app.set_help_flag("-h,--help", "Print this");

@@ -35,10 +35,16 @@ struct StoredFlags {
   std::string kind = "quantize";
 };
 
+// What convert is asked for, beside which tensors.
+struct ConvertFlags {
+  std::string to;
+  bool dry_run = false, resume = false;
+};
+
 // The flags of the same names.
 struct Options {
-  std::string command;  // "quantize", "dequantize", "calibrate", "embeddings", "parameters",
-                        // "inspect", "info" or "health"
+  std::string command;  // "quantize", "dequantize", "convert", "calibrate", "embeddings",
+                        // "parameters", "inspect", "info" or "health"
   std::string input, output;
   std::string only, skip, report, against, output_type, address, simd, service;
   std::vector<int64_t> shape;
@@ -46,6 +52,7 @@ struct Options {
   bool all = false, force = false, json = false, quiet = false;
   EmbeddingFlags embeddings;
   CalibrateFlags calibrate;
+  ConvertFlags convert;
   StoredFlags stored;
   std::string column = "embedding";
   double timeout = 300;

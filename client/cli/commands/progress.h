@@ -1,29 +1,35 @@
-// A progress bar on a terminal; nothing anywhere else.
+// A progress bar on a terminal; elsewhere nothing, or a line now and then.
 #ifndef QUANTD_CLI_COMMANDS_PROGRESS_H_
 #define QUANTD_CLI_COMMANDS_PROGRESS_H_
 
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace quantd::cli {
 
+// What is shown where stderr is no terminal.
+enum class ElsewhereShown : uint8_t { kNothing, kLines };
+
 // Not thread safe.
 class Progress {
  public:
-  // Shown on stderr if that is a terminal and `enabled`.
-  Progress(bool enabled, uint64_t total_bytes);
+  // Shown on stderr if `enabled`: a bar, ten times a second at most, or a line every ten seconds.
+  Progress(bool enabled, uint64_t total_bytes,
+           ElsewhereShown elsewhere = ElsewhereShown::kNothing);
   ~Progress();  // erases the bar
 
-  void SetLabel(const std::string& label);  // what is being worked on
+  void SetLabel(absl::string_view label);  // what is being worked on
   void Add(uint64_t bytes);
+  void Set(uint64_t done, uint64_t total);
 
  private:
-  void Draw();  // ten times a second at most
+  void Draw();
 
-  const bool enabled_;
-  const uint64_t total_;
+  const bool bar_, lines_;
+  uint64_t total_;
   const absl::Time start_;
   std::string label_;
   uint64_t done_ = 0;

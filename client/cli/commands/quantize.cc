@@ -77,7 +77,7 @@ QuantizedEntry AddTo(Output* output, Task* task, const Granularity& granularity)
 
 absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options, const Method& method,
                             Output* output) {
-  const absl::StatusOr<Choice> choice = Choice::Of(options);
+  const absl::StatusOr<Choice> choice = ChoiceOf(options);
   if (!choice.ok()) return choice.status();
   const bool one_named = file.format == FileFormat::kNpy;
   const bool one_written = output->format() == FileFormat::kNpy;

@@ -1,4 +1,3 @@
-#include <re2/re2.h>
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -37,33 +36,8 @@ absl::StatusOr<StoredSet> StoredSetOf(const Options& options, bool others) {
                        ClientOptionsOf(options, absl::Seconds(options.timeout)));
 }
 
-struct Choice::Patterns {
-  explicit Patterns(const Options& options)
-      : has_only(!options.only.empty()),
-        has_skip(!options.skip.empty()),
-        only(options.only, RE2::Quiet),
-        skip(options.skip, RE2::Quiet) {}
-  const bool has_only, has_skip;
-  const RE2 only, skip;
-};
-
-absl::StatusOr<Choice> Choice::Of(const Options& options) {
-  Choice choice;
-  const auto patterns = std::make_shared<const Patterns>(options);
-  for (const auto& [flag, pattern] :
-       {std::pair("only", &patterns->only), {"skip", &patterns->skip}}) {
-    if (pattern->ok()) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--", flag, ": '", pattern->pattern(), "' is no regular expression: ", pattern->error()));
-  }
-  choice.patterns_ = patterns;
-  return choice;
-}
-
-std::string Choice::WhyNot(const std::string& name) const {
-  if (patterns_->has_only && !RE2::PartialMatch(name, patterns_->only)) return "not in --only";
-  if (patterns_->has_skip && RE2::PartialMatch(name, patterns_->skip)) return "in --skip";
-  return "";
+absl::StatusOr<Choice> ChoiceOf(const Options& options) {
+  return Choice::Of(options.only, options.skip);
 }
 
 absl::Status Begin(const Options& options, const std::vector<FileId>& others, Output* output) {

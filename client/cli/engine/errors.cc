@@ -67,6 +67,10 @@ absl::Status OperationError(const absl::Status& status, absl::string_view operat
   return WithText(status, text);
 }
 
+absl::Status AsOperationError(const absl::Status& status) {
+  return WithText(status, status.message());
+}
+
 bool IsOperationError(const absl::Status& status) {
   return status.GetPayload(kOperationPayload).has_value();
 }

@@ -15,6 +15,9 @@ absl::Status ServerError(const absl::Status& status, absl::string_view address);
 absl::Status OperationError(const absl::Status& status, absl::string_view operation,
                             absl::string_view tensor);
 
+// The same of a status whose text says it already.
+absl::Status AsOperationError(const absl::Status& status);
+
 // Whether a status came through one of them (exit code 1) or arose elsewhere (exit code 2).
 bool IsOperationError(const absl::Status& status);
 

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "files/tensor_file.h"
 #include "nlohmann/json.hpp"
 
@@ -19,7 +20,6 @@ namespace quantd::cli {
 namespace {
 
 using Json = nlohmann::json;
-using OrderedJson = nlohmann::ordered_json;
 
 // A quarter of what the format's own library takes, and 400,000 tensors: the memory for what it
 // says stays small.
@@ -82,15 +82,13 @@ absl::StatusOr<StoredTensor> ParseTensor(const std::string& name, const Json& js
 // Reads the header an entry at a time, so that only one is in memory as JSON.
 class HeaderReader {
  public:
-  HeaderReader(absl::Span<const uint8_t> file, uint64_t length, TensorFile* result)
-      : text_(reinterpret_cast<const char*>(file.data()) + 8),
-        length_(length),
-        data_size_(file.size() - 8 - length),
-        result_(result) {}
+  // `text` lies behind the 8 bytes of a file of `file_size` bytes.
+  HeaderReader(absl::string_view text, uint64_t file_size, TensorFile* result)
+      : text_(text), data_size_(file_size - 8 - text.size()), result_(result) {}
 
   absl::Status Run() {
     const Json header = Json::parse(
-        text_, text_ + length_,
+        text_.begin(), text_.end(),
         [this](int depth, Json::parse_event_t event, Json& value) {
           return Take(depth, event, value);
         },
@@ -111,7 +109,7 @@ class HeaderReader {
     const bool ends = event == Event::object_end || event == Event::array_end;
     if (depth != 1 || !(ends || event == Event::value)) return true;
     if (entry_ == "__metadata__") return TakeMetadata(value);
-    absl::StatusOr<StoredTensor> tensor = ParseTensor(entry_, value, 8 + length_, data_size_);
+    absl::StatusOr<StoredTensor> tensor = ParseTensor(entry_, value, 8 + text_.size(), data_size_);
     if (!tensor.ok()) return Fail(tensor.status());
     result_->tensors.push_back(*std::move(tensor));
     return false;
@@ -144,8 +142,8 @@ class HeaderReader {
   }
 
   static constexpr int kMaxDepth = 4;
-  const char* const text_;
-  const uint64_t length_, data_size_;
+  const absl::string_view text_;
+  const uint64_t data_size_;
   TensorFile* const result_;
   absl::Status status_;
   std::string entry_;  // the key whose value is being read
@@ -173,44 +171,78 @@ absl::Status CheckCoverage(const std::vector<StoredTensor>& tensors, uint64_t be
 
 }  // namespace
 
-absl::Status ParseSafetensors(absl::Span<const uint8_t> file, TensorFile* result) {
-  if (file.size() < 8) return Malformed("the file has fewer than 8 bytes");
+absl::StatusOr<uint64_t> SafetensorsHeaderLength(absl::Span<const uint8_t> start,
+                                                 uint64_t file_size) {
+  if (start.size() < 8) return Malformed("the file has fewer than 8 bytes");
   uint64_t length = 0;
-  for (int i = 7; i >= 0; --i) length = length << 8 | file[i];
-  if (length > file.size() - 8) {
-    return Malformed(absl::StrCat("it claims ", length, " bytes, the file has ", file.size() - 8));
+  for (int i = 7; i >= 0; --i) length = length << 8 | start[i];
+  if (length > file_size - 8) {
+    return Malformed(absl::StrCat("it claims ", length, " bytes, the file has ", file_size - 8));
   }
   if (length > kMaxHeader) {
     return Malformed(absl::StrCat("it has ", length, " bytes, ", kMaxHeader, " are the most"));
   }
-  if (absl::Status status = HeaderReader(file, length, result).Run(); !status.ok()) return status;
+  return length;
+}
+
+absl::Status ParseSafetensorsHeader(absl::string_view text, uint64_t file_size,
+                                    TensorFile* result) {
+  if (absl::Status status = HeaderReader(text, file_size, result).Run(); !status.ok()) {
+    return status;
+  }
   std::sort(result->tensors.begin(), result->tensors.end(), [](const auto& a, const auto& b) {
     return std::tie(a.offset, a.byte_size, a.name) < std::tie(b.offset, b.byte_size, b.name);
   });
-  return CheckCoverage(result->tensors, 8 + length, file.size());
+  return CheckCoverage(result->tensors, 8 + text.size(), file_size);
+}
+
+absl::Status ParseSafetensors(absl::Span<const uint8_t> file, TensorFile* result) {
+  const absl::StatusOr<uint64_t> length = SafetensorsHeaderLength(file, file.size());
+  if (!length.ok()) return length.status();
+  return ParseSafetensorsHeader({reinterpret_cast<const char*>(file.data()) + 8, *length},
+                                file.size(), result);
+}
+
+namespace {
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+SafetensorsHeaderWriter::SafetensorsHeaderWriter(const std::map<std::string, std::string>& metadata,
+                                                 size_t tensors)
+    : text_(8, '\0') {
+  text_.reserve(128 * (tensors + 1));
+  text_.push_back('{');
+  if (!metadata.empty()) absl::StrAppend(&text_, "\"__metadata__\":", Dump(metadata), ",");
+}
+
+void SafetensorsHeaderWriter::Add(const std::string& name, absl::string_view dtype,
+                                  absl::Span<const int64_t> shape, uint64_t begin, uint64_t end) {
+  absl::StrAppend(&text_, Dump(name), ":{\"dtype\":\"", dtype, "\",\"shape\":[",
+                  absl::StrJoin(shape, ","), "],\"data_offsets\":[", begin, ",", end);
+  text_ += "]},";
+}
+
+std::string SafetensorsHeaderWriter::Finish(uint64_t least) {
+  if (text_.back() == ',') text_.pop_back();
+  text_.push_back('}');
+  if (text_.size() < least) text_.append(least - text_.size(), ' ');
+  text_.append((8 - text_.size() % 8) % 8, ' ');  // elements start at a multiple of 8
+  for (size_t i = 0; i < 8; ++i) text_[i] = static_cast<char>((text_.size() - 8) >> (8 * i));
+  return std::move(text_);
 }
 
 std::string SafetensorsHeader(const std::vector<StoredTensor>& tensors,
                               const std::map<std::string, std::string>& metadata) {
-  // An entry at a time: ordered_json looks at all names for each.
-  const auto dump = [](const OrderedJson& json) {
-    return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-  };
-  std::string text = "{";
-  if (!metadata.empty()) absl::StrAppend(&text, "\"__metadata__\":", dump(metadata), ",");
+  SafetensorsHeaderWriter header(metadata, tensors.size());
   for (const StoredTensor& tensor : tensors) {
-    const OrderedJson entry = {
-        {"dtype", tensor.type->safetensors},
-        {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())},
-        {"data_offsets", {tensor.offset, tensor.offset + tensor.byte_size}}};
-    absl::StrAppend(&text, dump(tensor.name), ":", dump(entry), ",");
+    header.Add(tensor.name, tensor.type->safetensors, tensor.shape, tensor.offset,
+               tensor.offset + tensor.byte_size);
   }
-  if (text.size() > 1) text.pop_back();
-  text.push_back('}');
-  text.append((8 - text.size() % 8) % 8, ' ');  // elements start at a multiple of 8
-  std::string result;
-  for (int i = 0; i < 8; ++i) result.push_back(static_cast<char>(text.size() >> (8 * i)));
-  return result + text;
+  return header.Finish();
 }
 
 }  // namespace quantd::cli

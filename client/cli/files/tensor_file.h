@@ -63,8 +63,27 @@ std::string NpyHeader(absl::string_view descr, absl::Span<const int64_t> shape);
 // Reads the header of a .safetensors that is `file` into tensors and metadata. Refused by name: two
 // tensors that share bytes, bytes that belong to none, and names that come twice.
 absl::Status ParseSafetensors(absl::Span<const uint8_t> file, TensorFile* result);
-// Header of a .safetensors (length included) for tensors whose offsets count from the end of the
-// header.
+// The same of a file that is not in memory: the length of its header, from its first 8 bytes, and
+// what the header says. REQUIRES: file_size >= text.size() + 8.
+absl::StatusOr<uint64_t> SafetensorsHeaderLength(absl::Span<const uint8_t> start,
+                                                 uint64_t file_size);
+absl::Status ParseSafetensorsHeader(absl::string_view text, uint64_t file_size, TensorFile* result);
+// Makes the header of a .safetensors, a tensor at a time.
+class SafetensorsHeaderWriter {
+ public:
+  // `tensors`: about how many there will be.
+  SafetensorsHeaderWriter(const std::map<std::string, std::string>& metadata, size_t tensors);
+  // Offsets count from the end of the header.
+  void Add(const std::string& name, absl::string_view dtype, absl::Span<const int64_t> shape,
+           uint64_t begin, uint64_t end);
+  // The header, its length before it; filled up with spaces to `least` bytes in all, and to a
+  // multiple of 8.
+  std::string Finish(uint64_t least = 0);
+
+ private:
+  std::string text_;
+};
+// The same for many.
 std::string SafetensorsHeader(const std::vector<StoredTensor>& tensors,
                               const std::map<std::string, std::string>& metadata);
 

@@ -33,9 +33,9 @@ else:
 
 installed = pathlib.Path(quantd_core.__file__).resolve().parents[1]
 loaded = {line.split()[-1] for line in open("/proc/self/maps") if "/" in line}
-for library in ("libtbb", "libhwy", "libabsl"):
+for library in ("libtbb", "libhwy", "libabsl", "libre2"):
     paths = [path for path in loaded if pathlib.PurePath(path).name.startswith(library)]
     assert paths and all(path.startswith(str(installed)) for path in paths), f"{library} is loaded from {paths}"
 licences = {pathlib.PurePath(str(file)).stem for file in metadata.files("quantd-core") if "licenses" in str(file)}
-assert licences >= {"quantd", "oneTBB", "highway", "abseil", "nanobind"}, licences
+assert licences >= {"quantd", "oneTBB", "highway", "abseil", "nanobind", "re2", "nlohmann-json"}, licences
 print(f"quantd_core {quantd_core.__version__} on {quantd_core.info().target}, Python {sys.version.split()[0]}")

@@ -1,9 +1,13 @@
 // The module quantd_core._native.
 
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
 #include <string>
 
 #define QUANTD_LOADS_NUMPY
 #include "calibration.h"
+#include "checkpoints.h"
 #include "dlpack.h"
 #include "dtypes.h"
 #include "engine.h"
@@ -55,6 +59,20 @@ void Define(nb::module_& module) {
            "output_type"_a, any("dimensions"), any("normalize"), "bit_order"_a, "bit_threshold"_a,
            "signed_bits"_a, "ignore_non_finite"_a, any("report_error"), any("out"), any("timeout"),
            "threads"_a);
+  nb::class_<checkpoints::ConvertOptions>(module, "ConvertOptions")
+      .def(nb::init<>())
+      .def_rw("model", &checkpoints::ConvertOptions::model)
+      .def_rw("out", &checkpoints::ConvertOptions::out)
+      .def_rw("to", &checkpoints::ConvertOptions::to)
+      .def_rw("only", &checkpoints::ConvertOptions::only)
+      .def_rw("skip", &checkpoints::ConvertOptions::skip)
+      .def_rw("all", &checkpoints::ConvertOptions::all)
+      .def_rw("resume", &checkpoints::ConvertOptions::resume)
+      .def_rw("force", &checkpoints::ConvertOptions::force)
+      .def_rw("shards", &checkpoints::ConvertOptions::shards);
+  module.def("convert_checkpoint", &ConvertCheckpoint, "options"_a, "dry_run"_a, "threads"_a,
+             any("progress"), "fail"_a);
+  module.def("shards_of_checkpoint", &ShardsOfCheckpoint, "model"_a, "fail"_a);
   nb::class_<Calibration>(module, "Calibration")
       .def(nb::init<nb::object, nb::object, int, int, int, nb::handle, double, bool>(), "convert"_a,
            "fail"_a, "method"_a, "output_type"_a, "symmetry"_a, any("axis"), "percentile"_a,

@@ -10,6 +10,7 @@ The functions are methods of an Engine that is made when one is first called, wi
 
 import functools as _functools
 
+from . import checkpoints
 from .calibration import Calibrated
 from .embeddings import PRESETS as EMBEDDING_PRESETS
 from .engine import Engine
@@ -39,6 +40,7 @@ __all__ = [
     "StatusCode",
     "data_type",
     "calibrate",
+    "checkpoints",
     "dequantize",
     "dynamic_quantize",
     "in_process",

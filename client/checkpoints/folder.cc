@@ -1,0 +1,109 @@
+#include "checkpoints/folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "checkpoints/errors.h"
+
+namespace quantd::checkpoints {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kHistory[] = ".git";  // of a clone: every weight once more
+
+// `above`: the folders that it lies in, so that links in a ring end.
+absl::Status List(const std::string& folder, const std::string& prefix,
+                  std::vector<std::pair<dev_t, ino_t>>* above, std::vector<InputFile>* files) {
+  struct stat status;
+  if (stat(folder.c_str(), &status) != 0) {
+    return FileError(errno, absl::StrCat("cannot read ", folder));
+  }
+  const std::pair<dev_t, ino_t> id(status.st_dev, status.st_ino);
+  if (std::find(above->begin(), above->end(), id) != above->end()) {
+    return ContentError(absl::StrCat(folder, " is a link to a folder that it lies in, a ring"));
+  }
+  above->push_back(id);
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string path = it->path().string();
+    const std::string name = absl::StrCat(prefix, it->path().filename().string());
+    std::error_code unknown;
+    if (fs::is_directory(it->status(unknown))) {
+      if (name == kHistory) continue;
+      absl::Status listed = List(path, absl::StrCat(name, "/"), above, files);
+      if (!listed.ok()) return listed;
+      continue;
+    }
+    absl::StatusOr<InputFile> file = InputFile::Of(path, name);
+    if (!file.ok()) return file.status();
+    files->push_back(*std::move(file));
+  }
+  above->pop_back();
+  if (error) return FileError(error.value(), absl::StrCat("cannot read ", folder));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string LastPart(absl::string_view path) {
+  const size_t slash = path.find_last_of('/');
+  return std::string(slash == absl::string_view::npos ? path : path.substr(slash + 1));
+}
+
+std::string FolderOf(absl::string_view path) {
+  const size_t slash = path.find_last_of('/');
+  if (slash == absl::string_view::npos) return ".";
+  return std::string(path.substr(0, std::max<size_t>(slash, 1)));
+}
+
+absl::StatusOr<std::vector<InputFile>> ListFiles(const std::string& folder) {
+  std::vector<InputFile> files;
+  std::vector<std::pair<dev_t, ino_t>> above;
+  absl::Status status = List(folder, "", &above, &files);
+  if (!status.ok()) return status;
+  std::sort(files.begin(), files.end(),
+            [](const InputFile& a, const InputFile& b) { return a.name < b.name; });
+  return files;
+}
+
+bool HoldsWeights(absl::string_view name) {
+  for (const char* ending : {".bin", ".pt", ".pth", ".gguf", ".h5", ".msgpack"}) {
+    if (absl::EndsWithIgnoreCase(name, ending)) return true;
+  }
+  return false;
+}
+
+absl::Status MakeFoldersFor(const std::string& path) {
+  std::error_code error;
+  const std::string folder = FolderOf(path);
+  fs::create_directories(folder, error);
+  if (error) return FileError(error.value(), absl::StrCat("cannot write ", folder));
+  return absl::OkStatus();
+}
+
+absl::Status RemoveAll(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) return FileError(error.value(), absl::StrCat("cannot remove ", path));
+  return absl::OkStatus();
+}
+
+void SyncFolder(const std::string& folder) {
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  fsync(descriptor);
+  close(descriptor);
+}
+
+}  // namespace quantd::checkpoints

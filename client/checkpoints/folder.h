@@ -1,0 +1,35 @@
+// Paths and folders.
+#ifndef QUANTD_CHECKPOINTS_FOLDER_H_
+#define QUANTD_CHECKPOINTS_FOLDER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "checkpoints/input_file.h"
+
+namespace quantd::checkpoints {
+
+// "c" of "a/b/c".
+std::string LastPart(absl::string_view path);
+// "a/b" of "a/b/c"; "." of "c".
+std::string FolderOf(absl::string_view path);
+
+// Every file of a folder and of its subfolders but .git, by name ("sub/file"). Links are followed.
+// INVALID_ARGUMENT, naming it, for what is neither file nor folder, and for links in a ring.
+absl::StatusOr<std::vector<InputFile>> ListFiles(const std::string& folder);
+
+// Whether a file's name is one of weights in another format: .bin .pt .pth .gguf .h5 .msgpack.
+bool HoldsWeights(absl::string_view name);
+
+// Makes the folders above `path`, those that are missing.
+absl::Status MakeFoldersFor(const std::string& path);
+// Removes a file or a folder with all that is in it; links are removed, not followed.
+absl::Status RemoveAll(const std::string& path);
+// Brings the names in a folder to the disk. Not every file system can say so.
+void SyncFolder(const std::string& folder);
+
+}  // namespace quantd::checkpoints
+
+#endif  // QUANTD_CHECKPOINTS_FOLDER_H_

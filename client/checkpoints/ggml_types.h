@@ -1,0 +1,30 @@
+// The types of tensors that a .gguf may hold: GGML's numbers, names and sizes.
+#ifndef QUANTD_CHECKPOINTS_GGML_TYPES_H_
+#define QUANTD_CHECKPOINTS_GGML_TYPES_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "quantd/data_type.h"
+
+namespace quantd::checkpoints {
+
+struct GgmlType {
+  int number;
+  absl::string_view name;
+  int elements;  // of a block; rows are whole blocks
+  int bytes;     // of a block
+};
+
+// nullptr when there is none.
+const GgmlType* FindGgml(int64_t number);
+// The type of a tensor that is stored as it is, from safetensors' dtype such as "I64"; nullptr for
+// BOOL and others that GGML has no type for.
+const GgmlType* FindGgml(absl::string_view dtype);
+
+// Whether a type holds plain numbers: floats or integers, not blocks of codes.
+inline bool IsPlain(const GgmlType& type) { return type.elements == 1; }
+
+}  // namespace quantd::checkpoints
+
+#endif  // QUANTD_CHECKPOINTS_GGML_TYPES_H_

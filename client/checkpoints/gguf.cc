@@ -1,0 +1,318 @@
+#include "checkpoints/gguf.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "checkpoints/errors.h"
+#include "checkpoints/ggml_types.h"
+#include "checkpoints/utf8.h"
+
+namespace quantd::checkpoints {
+namespace {
+
+constexpr uint64_t kMaxHeader = uint64_t{1} << 30;
+constexpr uint64_t kMaxName = 1 << 12, kMaxKeys = 1 << 16;
+constexpr int kMaxArrays = 8;  // within one another
+constexpr uint32_t kArray = 9;
+// Bytes of a value by its type; 0: a string or an array.
+constexpr std::array<uint64_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+
+// Reads the file from its begin, some at a time.
+class Reader {
+ public:
+  Reader(const OpenFile& file, uint64_t size) : file_(file), size_(size), buffer_(64 << 10) {}
+
+  uint64_t position() const { return position_; }
+  uint64_t left() const { return size_ - position_; }
+
+  absl::Status Bytes(uint8_t* to, uint64_t count, absl::string_view what) {
+    if (absl::Status status = Check(count, what); !status.ok()) return status;
+    while (count > 0) {
+      if (position_ < begin_ || position_ >= begin_ + filled_) {
+        begin_ = position_;
+        filled_ = std::min<uint64_t>(buffer_.size(), size_ - begin_);
+        absl::Status status = file_.Read(begin_, absl::MakeSpan(buffer_).first(filled_));
+        if (!status.ok()) return status;
+      }
+      const uint64_t some = std::min(count, begin_ + filled_ - position_);
+      std::memcpy(to, buffer_.data() + (position_ - begin_), some);
+      to += some;
+      count -= some;
+      position_ += some;
+    }
+    return absl::OkStatus();
+  }
+  template <typename T>
+  absl::Status Number(T* value, absl::string_view what) {
+    std::array<uint8_t, sizeof(T)> bytes;
+    if (absl::Status status = Bytes(bytes.data(), bytes.size(), what); !status.ok()) return status;
+    *value = 0;
+    for (size_t i = 0; i < bytes.size(); ++i) *value |= T{bytes[i]} << (8 * i);
+    return absl::OkStatus();
+  }
+  absl::Status Skip(uint64_t count, absl::string_view what) {
+    if (absl::Status status = Check(count, what); !status.ok()) return status;
+    position_ += count;
+    return absl::OkStatus();
+  }
+  absl::Status Name(std::string* name, absl::string_view what) {
+    uint64_t length;
+    if (absl::Status status = Number(&length, what); !status.ok()) return status;
+    if (length == 0) return Bad(absl::StrCat(what, " is empty"));
+    if (length > kMaxName) {
+      return Bad(absl::StrCat(what, " has ", length, " bytes, ", kMaxName, " are the most"));
+    }
+    if (absl::Status status = Check(length, what); !status.ok()) return status;
+    name->resize(length);
+    absl::Status status = Bytes(reinterpret_cast<uint8_t*>(name->data()), length, what);
+    if (!status.ok()) return status;
+    return IsUtf8(*name) ? absl::OkStatus() : Bad(absl::StrCat(what, " is not UTF-8"));
+  }
+  static absl::Status Bad(absl::string_view what) {
+    return ContentError(absl::StrCat("malformed .gguf header: ", what));
+  }
+  absl::Status Check(uint64_t count, absl::string_view what) const {
+    if (count > left()) {
+      return Bad(absl::StrCat(what, " takes ", count, " bytes, the file has ", left(),
+                              " more (truncated?)"));
+    }
+    if (count > kMaxHeader - std::min(kMaxHeader, position_)) {
+      return Bad(absl::StrCat("it has more than ", kMaxHeader, " bytes"));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const OpenFile& file_;
+  const uint64_t size_;
+  uint64_t position_ = 0;
+  std::vector<uint8_t> buffer_;
+  uint64_t begin_ = 0, filled_ = 0;
+};
+
+absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, int arrays) {
+  if (type >= kValueBytes.size()) {
+    return Reader::Bad(absl::StrCat(what, " is of type ", type, ", which there is not"));
+  }
+  if (kValueBytes[type] > 0) return reader.Skip(kValueBytes[type], what);
+  uint64_t count;
+  uint32_t element = 0;
+  absl::Status status;
+  if (type == kGgufString) {
+    status = reader.Number(&count, what);
+    return status.ok() ? reader.Skip(count, what) : status;
+  }
+  if (arrays == kMaxArrays) return Reader::Bad(absl::StrCat(what, " has arrays too deep"));
+  if (status = reader.Number(&element, what); !status.ok()) return status;
+  if (status = reader.Number(&count, what); !status.ok()) return status;
+  if (element >= kValueBytes.size()) {
+    return Reader::Bad(absl::StrCat(what, " is of type ", element, ", which there is not"));
+  }
+  // Strings and arrays take 8 and 12 bytes at least.
+  const uint64_t least = kValueBytes[element] > 0 ? kValueBytes[element] : element == kArray ? 12 : 8;
+  if (count > reader.left() / least) {
+    return Reader::Bad(absl::StrCat(what, " claims ", count, " elements, the file has ",
+                                    reader.left(), " more bytes"));
+  }
+  if (kValueBytes[element] > 0) return reader.Skip(count * kValueBytes[element], what);
+  for (uint64_t i = 0; i < count && status.ok(); ++i) {
+    status = SkipValue(reader, element, what, arrays + 1);
+  }
+  return status;
+}
+
+absl::Status ReadKeys(Reader& reader, uint64_t count, GgufHeader* header) {
+  absl::flat_hash_set<std::string> names;
+  for (uint64_t i = 0; i < count; ++i) {
+    GgufKey key;
+    key.offset = reader.position();
+    uint32_t type;
+    absl::Status status = reader.Name(&key.name, absl::StrCat("the name of key ", i));
+    if (!status.ok()) return status;
+    const std::string what = absl::StrCat("key '", key.name, "'");
+    if (!names.insert(key.name).second) return Reader::Bad(absl::StrCat(what, " comes twice"));
+    if (status = reader.Number(&type, what); !status.ok()) return status;
+    if (key.name == "general.alignment") {
+      uint32_t alignment;
+      if (type != kGgufUint32) return Reader::Bad(absl::StrCat(what, " is not a uint32"));
+      if (status = reader.Number(&alignment, what); !status.ok()) return status;
+      if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
+        return Reader::Bad(absl::StrCat(what, " is ", alignment, ", which is not a power of two"));
+      }
+      header->alignment = alignment;
+    } else if (status = SkipValue(reader, type, what, 0); !status.ok()) {
+      return status;
+    }
+    key.bytes = reader.position() - key.offset;
+    header->keys.push_back(std::move(key));
+  }
+  return absl::OkStatus();
+}
+
+// Offsets count from the first tensor's byte.
+absl::Status ReadTensor(Reader& reader, uint64_t index, Tensor* tensor) {
+  absl::Status status = reader.Name(&tensor->name, absl::StrCat("the name of tensor ", index));
+  if (!status.ok()) return status;
+  const std::string what = absl::StrCat("tensor '", tensor->name, "'");
+  uint32_t rank, type;
+  if (status = reader.Number(&rank, what); !status.ok()) return status;
+  if (rank > kMaxRank) {
+    return Reader::Bad(absl::StrCat(what, " has ", rank, " dimensions, ", kMaxRank, " are the most"));
+  }
+  tensor->shape.resize(rank);
+  for (uint32_t i = rank; i-- > 0;) {
+    uint64_t length;
+    if (status = reader.Number(&length, what); !status.ok()) return status;
+    if (length > INT64_MAX) {
+      return Reader::Bad(absl::StrCat(what, " has a dimension of ", length));
+    }
+    tensor->shape[i] = static_cast<int64_t>(length);
+  }
+  if (status = reader.Number(&type, what); !status.ok()) return status;
+  if (status = reader.Number(&tensor->offset, what); !status.ok()) return status;
+  const GgmlType* ggml = FindGgml(int64_t{type});
+  if (ggml == nullptr) {
+    return Reader::Bad(absl::StrCat(what, " is of type ", type, ", which is not known"));
+  }
+  tensor->dtype = ggml->name;
+  tensor->type = FloatType(ggml->name);
+  tensor->ggml_type = ggml->number;
+  const absl::StatusOr<int64_t> elements = ElementCount(tensor->shape, "shape");
+  if (!elements.ok()) return Reader::Bad(absl::StrCat(what, ": ", elements.status().message()));
+  const int64_t columns = rank == 0 ? 1 : tensor->shape.back();
+  if (columns % ggml->elements != 0) {
+    return Reader::Bad(absl::StrCat(what, " has rows of ", columns, ", blocks of ", ggml->name,
+                                    " have ", ggml->elements));
+  }
+  const auto bytes = static_cast<unsigned __int128>(*elements) / ggml->elements * ggml->bytes;
+  if (bytes > INT64_MAX) return Reader::Bad(absl::StrCat(what, " takes more than 2^63 bytes"));
+  tensor->bytes = static_cast<uint64_t>(bytes);
+  return absl::OkStatus();
+}
+
+// Turns offsets into those of the file.
+absl::Status Place(uint64_t begin, uint64_t file_size, GgufHeader* header) {
+  const uint64_t space = file_size - std::min(file_size, begin);
+  std::vector<const Tensor*> order;
+  for (Tensor& tensor : header->tensors) {
+    const std::string what = absl::StrCat("tensor '", tensor.name, "'");
+    if (tensor.offset % header->alignment != 0) {
+      return Reader::Bad(absl::StrCat(what, " lies at ", tensor.offset,
+                                      ", which is not a multiple of ", header->alignment));
+    }
+    if (tensor.offset > space || tensor.bytes > space - tensor.offset) {
+      return Reader::Bad(absl::StrCat(what, " takes ", tensor.bytes, " bytes at ", tensor.offset,
+                                      ", the file has ", space, " bytes of data (truncated?)"));
+    }
+    tensor.offset += begin;
+    if (tensor.bytes > 0) order.push_back(&tensor);
+  }
+  std::sort(order.begin(), order.end(),
+            [](const Tensor* a, const Tensor* b) { return a->offset < b->offset; });
+  for (size_t i = 1; i < order.size(); ++i) {
+    if (order[i - 1]->offset + order[i - 1]->bytes > order[i]->offset) {
+      return Reader::Bad(absl::StrCat("tensors '", order[i - 1]->name, "' and '", order[i]->name,
+                                      "' share bytes"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+template <typename T>
+void Append(T value, std::string* to) {
+  for (size_t i = 0; i < sizeof(T); ++i) to->push_back(static_cast<char>(value >> (8 * i)));
+}
+
+void AppendString(absl::string_view text, std::string* to) {
+  Append<uint64_t>(text.size(), to);
+  to->append(text.data(), text.size());
+}
+
+}  // namespace
+
+absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size) {
+  Reader reader(file, file_size);
+  std::array<uint8_t, 4> magic;
+  uint32_t version;
+  uint64_t tensors, keys;
+  absl::Status status = reader.Bytes(magic.data(), magic.size(), "the magic");
+  if (!status.ok()) return status;
+  if (std::memcmp(magic.data(), "GGUF", 4) != 0) {
+    return Reader::Bad("it does not begin with GGUF");
+  }
+  if (status = reader.Number(&version, "the version"); !status.ok()) return status;
+  if (version != 2 && version != 3) {
+    return Reader::Bad(absl::StrCat("version ", version, ", only 2 and 3 are read",
+                                    (version & 0xffff) == 0 ? " (big endian?)" : ""));
+  }
+  if (status = reader.Number(&tensors, "the number of tensors"); !status.ok()) return status;
+  if (status = reader.Number(&keys, "the number of keys"); !status.ok()) return status;
+  // A key takes 14 bytes at least, a tensor 25.
+  for (const auto& [count, most, bytes, what] :
+       {std::tuple(keys, kMaxKeys, 14, "keys"), {tensors, kMaxTensors, 25, "tensors"}}) {
+    if (count > reader.left() / bytes) {
+      return Reader::Bad(
+          absl::StrCat("it claims ", count, " ", what, ", the file has ", file_size, " bytes"));
+    }
+    if (count > most) {
+      return Reader::Bad(absl::StrCat("it has ", count, " ", what, ", ", most, " are the most"));
+    }
+  }
+  GgufHeader header;
+  if (status = ReadKeys(reader, keys, &header); !status.ok()) return status;
+  absl::flat_hash_set<std::string> names;
+  for (uint64_t i = 0; i < tensors; ++i) {
+    Tensor tensor;
+    if (status = ReadTensor(reader, i, &tensor); !status.ok()) return status;
+    if (!names.insert(tensor.name).second) {
+      return Reader::Bad(absl::StrCat("tensor '", tensor.name, "' comes twice"));
+    }
+    header.tensors.push_back(std::move(tensor));
+  }
+  const uint64_t mask = header.alignment - 1;
+  status = Place((reader.position() + mask) & ~mask, file_size, &header);
+  if (!status.ok()) return status;
+  return header;
+}
+
+std::string GgufStart(uint64_t tensors, uint64_t keys) {
+  std::string text = "GGUF";
+  Append<uint32_t>(3, &text);
+  Append(tensors, &text);
+  Append(keys, &text);
+  return text;
+}
+
+std::string GgufStringKey(absl::string_view name, absl::string_view value) {
+  std::string text;
+  AppendString(name, &text);
+  Append(kGgufString, &text);
+  AppendString(value, &text);
+  return text;
+}
+
+std::string GgufUint32Key(absl::string_view name, uint32_t value) {
+  std::string text;
+  AppendString(name, &text);
+  Append(kGgufUint32, &text);
+  Append(value, &text);
+  return text;
+}
+
+std::string GgufTensor(absl::string_view name, absl::Span<const int64_t> shape, int ggml_type,
+                       uint64_t offset) {
+  std::string text;
+  AppendString(name, &text);
+  Append(static_cast<uint32_t>(shape.size()), &text);
+  for (size_t i = shape.size(); i-- > 0;) Append(static_cast<uint64_t>(shape[i]), &text);
+  Append(static_cast<uint32_t>(ggml_type), &text);
+  Append(offset, &text);
+  return text;
+}
+
+}  // namespace quantd::checkpoints

@@ -1,0 +1,54 @@
+// .gguf, versions 2 and 3, little endian:
+//
+//   "GGUF" version:u32 tensors:u64 keys:u64
+//   keys:     name:string type:u32 value             string: length:u64 bytes
+//   tensors:  name:string n:u32 dimension:u64[n] (the innermost first) type:u32 offset:u64
+//   zeros up to a multiple of the alignment (general.alignment, else 32); offsets count from here
+//   the tensors' bytes, each at a multiple of the alignment
+#ifndef QUANTD_CHECKPOINTS_GGUF_H_
+#define QUANTD_CHECKPOINTS_GGUF_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "checkpoints/input_file.h"
+#include "checkpoints/tensor.h"
+
+namespace quantd::checkpoints {
+
+inline constexpr uint32_t kGgufUint32 = 4, kGgufString = 8;
+inline constexpr uint64_t kGgufAlignment = 32;
+
+// A key and its value, where they lie in the file: values are never in memory.
+struct GgufKey {
+  std::string name;
+  uint64_t offset = 0, bytes = 0;
+};
+
+struct GgufHeader {
+  uint64_t alignment = kGgufAlignment;
+  std::vector<GgufKey> keys;    // in the file's order
+  std::vector<Tensor> tensors;  // in the file's order; dimensions turned round
+};
+
+// Reads a header. Everything that it claims is checked against the file before memory is taken for
+// it. INVALID_ARGUMENT for: another magic or version; counts, lengths and offsets past the end of
+// the file; names that come twice, are empty or not UTF-8; unknown types; rows that are not whole
+// blocks; tensors off the alignment, or that share bytes; an alignment that is not a power of two; a
+// header over 1 GiB.
+absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size);
+
+// The beginning of a file, and keys with a value.
+std::string GgufStart(uint64_t tensors, uint64_t keys);
+std::string GgufStringKey(absl::string_view name, absl::string_view value);
+std::string GgufUint32Key(absl::string_view name, uint32_t value);
+
+// What the header says of a tensor. `offset` counts from the first tensor's.
+std::string GgufTensor(absl::string_view name, absl::Span<const int64_t> shape, int ggml_type,
+                       uint64_t offset);
+
+}  // namespace quantd::checkpoints
+
+#endif  // QUANTD_CHECKPOINTS_GGUF_H_

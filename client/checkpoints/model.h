@@ -1,0 +1,60 @@
+// What is to be converted: a .safetensors, a .gguf, or a folder as the Hub has them, opened and
+// checked. Headers alone are read.
+#ifndef QUANTD_CHECKPOINTS_MODEL_H_
+#define QUANTD_CHECKPOINTS_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "checkpoints/gguf.h"
+#include "checkpoints/input_file.h"
+#include "checkpoints/json.h"
+#include "checkpoints/tensor.h"
+
+namespace quantd::checkpoints {
+
+enum class ModelKind : uint8_t { kSafetensors, kGguf, kFolder };
+
+// A file of weights.
+struct Shard {
+  InputFile file;
+  std::vector<Tensor> tensors;                  // by offset; of a .gguf in the header's order
+  std::map<std::string, std::string> metadata;  // __metadata__
+};
+
+// A tensor's place in a model.
+struct Place {
+  uint32_t shard = 0, tensor = 0;
+  auto operator<=>(const Place&) const = default;
+};
+
+struct Model {
+  ModelKind kind = ModelKind::kSafetensors;
+  std::string path;
+  std::vector<Shard> shards;      // by name
+  std::vector<InputFile> others;  // of a folder: the files that are copied
+  std::optional<InputFile> config_file, index_file;
+  Json config, index;  // of a folder; objects
+  GgufHeader gguf;     // of a .gguf, without its tensors
+  absl::flat_hash_map<absl::string_view, Place> places;
+
+  const Tensor& tensor(Place place) const { return shards[place.shard].tensors[place.tensor]; }
+  // nullptr when there is none of that name.
+  const Tensor* Find(absl::string_view name) const;
+  // Every file, as a state compares them.
+  std::vector<const InputFile*> Files() const;
+};
+
+// INVALID_ARGUMENT or an error of the system, with the file's name: a damaged header; a shard that
+// is missing or cut off; an index that disagrees with the shards; a tensor in two of them.
+absl::StatusOr<Model> OpenModel(const std::string& path);
+
+}  // namespace quantd::checkpoints
+
+#endif  // QUANTD_CHECKPOINTS_MODEL_H_

@@ -1,0 +1,51 @@
+// A file of the output while it is written: NAME.tmp in the work folder, then NAME.
+#ifndef QUANTD_CHECKPOINTS_PARTIAL_FILE_H_
+#define QUANTD_CHECKPOINTS_PARTIAL_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "checkpoints/input_file.h"
+
+namespace quantd::checkpoints {
+
+// Distinct bytes may be written from distinct threads.
+class PartialFile {
+ public:
+  // Creates `temporary`, or empties it. A signal that quantctl handles removes it. ALREADY_EXISTS
+  // when another process is writing it.
+  static absl::StatusOr<std::unique_ptr<PartialFile>> Create(const std::string& temporary,
+                                                             const std::string& path);
+  // Removes what was not finished.
+  ~PartialFile();
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+
+  absl::Status Write(uint64_t offset, absl::Span<const uint8_t> bytes);
+  absl::Status Write(uint64_t offset, absl::string_view text);
+  // Bytes of another file, without a way through this program where the system can.
+  absl::Status Copy(const OpenFile& from, uint64_t from_offset, uint64_t offset, uint64_t bytes);
+  // Gives the file its size, brings it to the disk, and then to its name.
+  absl::Status Finish(uint64_t size);
+
+ private:
+  PartialFile(std::string temporary, std::string path)
+      : temporary_(std::move(temporary)), path_(std::move(path)) {}
+  absl::Status Cannot(int error) const;
+
+  const std::string temporary_, path_;
+  int descriptor_ = -1;
+  bool finished_ = false;
+};
+
+// Writes a whole small file.
+absl::Status WriteFile(const std::string& temporary, const std::string& path,
+                       absl::string_view text);
+
+}  // namespace quantd::checkpoints
+
+#endif  // QUANTD_CHECKPOINTS_PARTIAL_FILE_H_

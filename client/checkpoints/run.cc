@@ -1,0 +1,319 @@
+#include "checkpoints/run.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "checkpoints/errors.h"
+
+namespace quantd::checkpoints {
+namespace {
+
+// Below this a thread takes a whole weight, so that nobody waits at its end.
+constexpr uint64_t kSmall = 4 << 20;
+// Of weights that are measured, then encoded while they are in the page cache.
+constexpr uint64_t kBatch = 64 << 20;
+constexpr uint64_t kCopyPiece = 8 << 20;
+// So much of a tensor is asked for before it is read.
+constexpr uint64_t kAhead = 8 << 20;
+
+// A tensor of the model.
+class TensorSource final : public ByteSource {
+ public:
+  static absl::StatusOr<std::unique_ptr<TensorSource>> Open(const Model& model, Place place,
+                                                            Counter* counter) {
+    absl::StatusOr<std::unique_ptr<OpenFile>> file =
+        OpenFile::Open(model.shards[place.shard].file);
+    if (!file.ok()) return file.status();
+    const Tensor& tensor = model.tensor(place);
+    (*file)->Expect(tensor.offset, std::min(tensor.bytes, kAhead));
+    return std::make_unique<TensorSource>(*std::move(file), tensor.offset, counter);
+  }
+  TensorSource(std::unique_ptr<OpenFile> file, uint64_t begin, Counter* counter)
+      : file_(std::move(file)), begin_(begin), counter_(*counter) {}
+
+  absl::Status Read(uint64_t offset, absl::Span<uint8_t> to) const override {
+    absl::Status status = file_->Read(begin_ + offset, to);
+    counter_.fetch_add(to.size(), std::memory_order_relaxed);
+    return status;
+  }
+  const OpenFile& file() const { return *file_; }
+
+ private:
+  const std::unique_ptr<OpenFile> file_;
+  const uint64_t begin_;
+  Counter& counter_;
+};
+
+class FileSink final : public ByteSink {
+ public:
+  FileSink(PartialFile* file, uint64_t begin) : file_(*file), begin_(begin) {}
+  absl::Status Write(uint64_t offset, absl::Span<const uint8_t> from) override {
+    return file_.Write(begin_ + offset, from);
+  }
+
+ private:
+  PartialFile& file_;
+  const uint64_t begin_;
+};
+
+}  // namespace
+
+absl::Status Runner::RunTasks(absl::Span<const uint64_t> bytes, const Task& task) const {
+  for (size_t begin = 0; begin < bytes.size();) {
+    if (interrupted_()) return absl::CancelledError("interrupted");
+    size_t end = begin;
+    while (end < bytes.size() && bytes[end] < kSmall) ++end;
+    if (end == begin) {
+      absl::Status status = task(begin++, executor_);
+      if (!status.ok()) return status;
+      continue;
+    }
+    std::mutex guard;
+    size_t failed = end;  // the first that did
+    absl::Status first;
+    executor_.ParallelFor(end - begin, [&](size_t i) {
+      const size_t index = begin + i;
+      {
+        const std::lock_guard<std::mutex> lock(guard);
+        if (failed < index) return;
+      }
+      absl::Status status =
+          interrupted_() ? absl::CancelledError("interrupted") : task(index, alone_);
+      if (status.ok()) return;
+      const std::lock_guard<std::mutex> lock(guard);
+      if (index >= failed) return;
+      failed = index;
+      first = std::move(status);
+    });
+    if (!first.ok()) return first;
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
+bool Runner::IsMeasured(const Job& job) const {
+  const Decision& decision = conversion_.at(job.source);
+  return decision.fate == Fate::kConverted && decision.weight < 0 && NeedsFacts(decision.layout);
+}
+
+uint64_t Runner::BytesToRead(const OutputFile& plan) const {
+  uint64_t total = 0;
+  for (const Job& job : plan.jobs) total += job.bytes_before * (IsMeasured(job) ? 2 : 1);
+  return total;
+}
+
+absl::Status Runner::MeasureFor(absl::Span<const Job> jobs) {
+  facts_.clear();
+  std::vector<Place> places;
+  absl::flat_hash_set<int32_t> sets;
+  for (const Job& job : jobs) {
+    if (!IsMeasured(job)) continue;
+    const int32_t set = conversion_.at(job.source).set;
+    if (set < 0) {
+      places.push_back(job.source);
+    } else if (!largest_[static_cast<size_t>(set)].has_value() && sets.insert(set).second) {
+      const std::vector<Place>& members = conversion_.sets[static_cast<size_t>(set)];
+      places.insert(places.end(), members.begin(), members.end());
+    }
+  }
+  std::vector<uint64_t> bytes;
+  for (const Place& place : places) {
+    bytes.push_back(model_.tensor(place).bytes);
+    facts_[&model_.tensor(place)] = {};
+  }
+  absl::Status status = RunTasks(bytes, [&](size_t index, const Executor& executor) {
+    const Tensor& tensor = model_.tensor(places[index]);
+    const absl::StatusOr<WeightPlan> plan =
+        PlanWeight({conversion_.at(places[index]).layout, tensor.type, tensor.shape});
+    if (!plan.ok()) return WeightError(plan.status(), tensor.name);
+    const auto source = TensorSource::Open(model_, places[index], &counter_);
+    if (!source.ok()) return source.status();
+    const absl::StatusOr<WeightFacts> facts =
+        MeasureWeight(*plan, **source, executor, interrupted_);
+    if (!facts.ok()) return WeightError(facts.status(), tensor.name);
+    facts_.find(&tensor)->second = *facts;
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  for (const Place& place : places) {
+    const int32_t set = conversion_.at(place).set;
+    if (set < 0) continue;
+    std::optional<float>& largest = largest_[static_cast<size_t>(set)];
+    largest = std::max(largest.value_or(0), facts_[&model_.tensor(place)].largest);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Runner::Run(OutputFile* plan, PartialFile* file) {
+  for (size_t begin = 0; begin < plan->jobs.size();) {
+    size_t end = begin;
+    std::vector<uint64_t> bytes;
+    for (uint64_t total = 0; end < plan->jobs.size() && (end == begin || total < kBatch); ++end) {
+      bytes.push_back(plan->jobs[end].bytes_before);
+      total += bytes.back();
+    }
+    const absl::Span<const Job> jobs = absl::MakeSpan(plan->jobs).subspan(begin, end - begin);
+    absl::Status status = MeasureFor(jobs);
+    if (!status.ok()) return status;
+    status = RunTasks(bytes, [&](size_t index, const Executor& executor) {
+      return RunJob(jobs[index], plan, file, executor);
+    });
+    if (!status.ok()) return status;
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Runner::RunJob(const Job& job, OutputFile* plan, PartialFile* file,
+                            const Executor& executor) const {
+  const Tensor& tensor = model_.tensor(job.source);
+  const Decision& decision = conversion_.at(job.source);
+  if (decision.fate == Fate::kCopied) return Copy(job, *plan, file, executor);
+  if (decision.fate == Fate::kConverted) {
+    const bool decodes = decision.weight >= 0;
+    absl::Status status = decodes ? Decode(job, *plan, file, executor)
+                                  : Encode(job, decision.layout, plan, file, executor);
+    return WeightError(status, decodes ? conversion_.weights[decision.weight].name : tensor.name);
+  }
+  if (tensor.bytes == 0) return absl::OkStatus();
+  if (tensor.dtype == "F64") return CopyDoubles(job, *plan, file);
+  return WeightError(Encode(job, Layout::kGgufF32, plan, file, executor), tensor.name);
+}
+
+absl::Status Runner::Encode(const Job& job, Layout layout, OutputFile* plan, PartialFile* file,
+                            const Executor& executor) const {
+  const Tensor& from = model_.tensor(job.source);
+  const absl::StatusOr<WeightPlan> weight = PlanWeight({layout, from.type, from.shape});
+  if (!weight.ok()) return weight.status();
+  WeightFacts facts;
+  if (const auto found = facts_.find(&from); found != facts_.end()) {
+    facts = found->second;
+  }
+  if (const int32_t set = conversion_.at(job.source).set; set >= 0) {
+    facts.largest = *largest_[static_cast<size_t>(set)];
+  }
+  const auto source = TensorSource::Open(model_, job.source, &counter_);
+  if (!source.ok()) return source.status();
+  const std::vector<LayoutPart> parts = WeightParts(*weight, facts);
+  std::vector<std::unique_ptr<ByteSink>> sinks;
+  std::vector<ByteSink*> pointers;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    OutputTensor& tensor = plan->tensors[job.first + i];
+    if (tensor.is_text) {
+      tensor.bytes = parts[i].bytes;
+      tensor.shape = parts[i].shape;
+      std::string& text = plan->texts.find(job.first + i)->second;
+      text.resize(tensor.bytes);
+      sinks.push_back(std::make_unique<MemorySink>(
+          absl::MakeSpan(reinterpret_cast<uint8_t*>(text.data()), text.size())));
+    } else {
+      sinks.push_back(std::make_unique<FileSink>(file, tensor.offset));
+    }
+    pointers.push_back(sinks.back().get());
+  }
+  return EncodeWeight(*weight, facts, **source, pointers, executor, interrupted_);
+}
+
+absl::Status Runner::Decode(const Job& job, const OutputFile& plan, PartialFile* file,
+                            const Executor& executor) const {
+  const QuantizedWeight& weight =
+      conversion_.weights[static_cast<size_t>(conversion_.at(job.source).weight)];
+  std::vector<std::unique_ptr<ByteSource>> sources;
+  std::vector<const ByteSource*> pointers;
+  for (const std::optional<Place>& part : weight.parts) {
+    if (part.has_value()) {
+      auto source = TensorSource::Open(model_, *part, &counter_);
+      if (!source.ok()) return source.status();
+      sources.push_back(*std::move(source));
+    } else {
+      sources.push_back(std::make_unique<MemorySource>(absl::Span<const uint8_t>()));
+    }
+    pointers.push_back(sources.back().get());
+  }
+  FileSink sink(file, plan.tensors[job.first].offset);
+  return DecodeWeight(weight.plan, weight.facts, pointers, conversion_.target.output, sink,
+                      executor, interrupted_);
+}
+
+absl::Status Runner::Copy(const Job& job, const OutputFile& plan, PartialFile* file,
+                          const Executor& executor) const {
+  const Tensor& tensor = model_.tensor(job.source);
+  const uint64_t to = plan.tensors[job.first].offset;
+  const auto source = TensorSource::Open(model_, job.source, &counter_);
+  if (!source.ok()) return source.status();
+  const uint64_t pieces = (tensor.bytes + kCopyPiece - 1) / kCopyPiece;
+  std::mutex guard;
+  absl::Status first;
+  executor.ParallelFor(pieces, [&](size_t piece) {
+    const uint64_t begin = piece * kCopyPiece, bytes = std::min(kCopyPiece, tensor.bytes - begin);
+    {
+      const std::lock_guard<std::mutex> lock(guard);
+      if (!first.ok()) return;
+    }
+    absl::Status status =
+        interrupted_()
+            ? absl::CancelledError("interrupted")
+            : file->Copy((*source)->file(), tensor.offset + begin, to + begin, bytes);
+    counter_.fetch_add(bytes, std::memory_order_relaxed);
+    const std::lock_guard<std::mutex> lock(guard);
+    first.Update(status);
+  });
+  return first;
+}
+
+absl::Status Runner::CopyDoubles(const Job& job, const OutputFile& plan, PartialFile* file) const {
+  constexpr uint64_t kSome = 1 << 15;
+  const Tensor& tensor = model_.tensor(job.source);
+  const uint64_t elements = tensor.bytes / sizeof(double);
+  const auto source = TensorSource::Open(model_, job.source, &counter_);
+  if (!source.ok()) return source.status();
+  std::vector<double> doubles(std::min(elements, kSome));
+  std::vector<float> floats(doubles.size());
+  for (uint64_t at = 0; at < elements; at += kSome) {
+    const uint64_t count = std::min(kSome, elements - at);
+    absl::Status status = (*source)->Read(
+        at * sizeof(double), {reinterpret_cast<uint8_t*>(doubles.data()), count * sizeof(double)});
+    if (!status.ok()) return status;
+    for (uint64_t i = 0; i < count; ++i) floats[i] = static_cast<float>(doubles[i]);
+    status = file->Write(plan.tensors[job.first].offset + at * sizeof(float),
+                         absl::Span<const uint8_t>(reinterpret_cast<const uint8_t*>(floats.data()),
+                                                   count * sizeof(float)));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FinishFile(const Model& model, OutputFile* plan, PartialFile* file) {
+  absl::Status status;
+  if (plan->header.empty()) {
+    const uint64_t room = plan->header_bytes;
+    const std::string begin = SafetensorsBegin(plan);
+    if (begin.size() != room) return absl::InternalError("a header has no room");
+    status = file->Write(0, begin);
+    for (const auto& [index, text] : plan->texts) {
+      if (status.ok()) status = file->Write(plan->tensors[index].offset, text);
+    }
+    return status.ok() ? file->Finish(plan->bytes) : status;
+  }
+  uint64_t at = 0;
+  for (const HeaderPiece& piece : plan->header) {
+    if (piece.text.empty() && piece.bytes > 0) {
+      const auto source = OpenFile::Open(model.shards[0].file);
+      if (!source.ok()) return source.status();
+      status = file->Copy(**source, piece.from, at, piece.bytes);
+    } else {
+      status = file->Write(at, piece.text);
+    }
+    if (!status.ok()) return status;
+    at += piece.text.empty() ? piece.bytes : piece.text.size();
+  }
+  return file->Finish(plan->bytes);
+}
+
+}  // namespace quantd::checkpoints

@@ -1,0 +1,78 @@
+// Makes the tensors of one output file: reads, computes and writes, on all threads at a time.
+#ifndef QUANTD_CHECKPOINTS_RUN_H_
+#define QUANTD_CHECKPOINTS_RUN_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "checkpoints/conversion.h"
+#include "checkpoints/output_plan.h"
+#include "checkpoints/partial_file.h"
+#include "quantd/convert_weight.h"
+#include "quantd/executor.h"
+
+namespace quantd::checkpoints {
+
+// Bytes that were read, for whoever shows how far it is.
+using Counter = std::atomic<uint64_t>;
+
+class Runner {
+ public:
+  // `interrupted` and `executor` are used until the runner ends.
+  Runner(const Model& model, const Conversion& conversion, const Executor& executor,
+         Interrupted interrupted, Counter* counter)
+      : model_(model),
+        conversion_(conversion),
+        executor_(executor),
+        alone_(1),
+        interrupted_(interrupted),
+        counter_(*counter),
+        largest_(conversion.sets.size()) {}
+
+  // Runs all jobs and keeps the texts in `plan`. The errors of quantd/convert_weight.h as
+  // WeightErrors, of the first weight that has one; CANCELLED; errors of files.
+  absl::Status Run(OutputFile* plan, PartialFile* file);
+  // Bytes that Run reads for a plan: twice where a weight is measured first.
+  uint64_t BytesToRead(const OutputFile& plan) const;
+
+ private:
+  using Task = std::function<absl::Status(size_t index, const Executor&)>;
+
+  // Runs tasks that take so many bytes: small ones side by side, large ones one after another, each
+  // on all threads. The first error in their order.
+  absl::Status RunTasks(absl::Span<const uint64_t> bytes, const Task& task) const;
+  absl::Status MeasureFor(absl::Span<const Job> jobs);
+  absl::Status RunJob(const Job& job, OutputFile* plan, PartialFile* file,
+                      const Executor& executor) const;
+  absl::Status Encode(const Job& job, Layout layout, OutputFile* plan, PartialFile* file,
+                      const Executor& executor) const;
+  absl::Status Decode(const Job& job, const OutputFile& plan, PartialFile* file,
+                      const Executor& executor) const;
+  absl::Status Copy(const Job& job, const OutputFile& plan, PartialFile* file,
+                    const Executor& executor) const;
+  absl::Status CopyDoubles(const Job& job, const OutputFile& plan, PartialFile* file) const;
+  bool IsMeasured(const Job& job) const;
+
+  const Model& model_;
+  const Conversion& conversion_;
+  const Executor& executor_;
+  const Executor alone_;
+  const Interrupted interrupted_;
+  Counter& counter_;
+  // What MeasureFor found: of sets, and of the weights of the jobs at hand.
+  std::vector<std::optional<float>> largest_;
+  absl::flat_hash_map<const Tensor*, WeightFacts> facts_;
+};
+
+// Writes the begin of a file and its texts, when its jobs are done, and gives it its name.
+absl::Status FinishFile(const Model& model, OutputFile* plan, PartialFile* file);
+
+}  // namespace quantd::checkpoints
+
+#endif  // QUANTD_CHECKPOINTS_RUN_H_

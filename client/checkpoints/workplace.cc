@@ -1,0 +1,239 @@
+#include "checkpoints/workplace.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "checkpoints/errors.h"
+#include "checkpoints/folder.h"
+#include "checkpoints/partial_file.h"
+#include "files/signals.h"
+
+namespace quantd::checkpoints {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kState[] = ".quantctl-convert.json";
+constexpr uint64_t kMaxState = 64 << 20;
+
+bool Exists(const std::string& path, struct stat* status) {
+  return lstat(path.c_str(), status) == 0;
+}
+
+// Without links, as far as it exists.
+std::string RealPath(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(path, error);
+  return error ? path : real.string();
+}
+
+bool LiesIn(const std::string& path, const std::string& folder) {
+  return path == folder || absl::StartsWith(path, folder == "/" ? folder : absl::StrCat(folder, "/"));
+}
+
+absl::Status CannotWrite(const std::string& path) {
+  return FileError(errno, absl::StrCat("cannot write ", path));
+}
+
+}  // namespace
+
+Workplace::Workplace(WorkplaceOptions options)
+    : options_(std::move(options)), path_(absl::StrCat(options_.out, ".partial")) {}
+
+Workplace::~Workplace() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+absl::StatusOr<std::unique_ptr<Workplace>> Workplace::Open(WorkplaceOptions options) {
+  std::unique_ptr<Workplace> place(new Workplace(std::move(options)));
+  absl::Status status = place->CheckOut();
+  if (status.ok()) status = place->Begin();
+  if (!status.ok()) return status;
+  return place;
+}
+
+absl::Status Workplace::CheckOut() const {
+  const std::string& out = options_.out;
+  const std::string real_out = RealPath(out), real_model = RealPath(options_.model);
+  if (LiesIn(real_out, real_model) || LiesIn(real_model, real_out)) {
+    return ContentError(absl::StrCat(out, " and ", options_.model,
+                                     " lie in one another; write to another place"));
+  }
+  struct stat status;
+  if (!Exists(out, &status)) return absl::OkStatus();
+  if (!options_.force) {
+    return absl::AlreadyExistsError(absl::StrCat(out, " exists; --force writes over it"));
+  }
+  if (!options_.is_folder) {
+    if (S_ISREG(status.st_mode)) return absl::OkStatus();
+    return ContentError(absl::StrCat(out, " is there and is not a regular file"));
+  }
+  struct stat config;
+  if (!S_ISDIR(status.st_mode)) {
+    return ContentError(absl::StrCat(out, " is there and is not a folder"));
+  }
+  std::error_code error;
+  if (Exists(absl::StrCat(out, "/config.json"), &config) || fs::is_empty(out, error)) {
+    return absl::OkStatus();
+  }
+  return ContentError(absl::StrCat(out, " is there and is not a model's folder: it has no "
+                                        "config.json"));
+}
+
+absl::Status Workplace::Lock() {
+  descriptor_ = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ < 0) return CannotWrite(path_);
+  if (flock(descriptor_, (options_.shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) {
+    return absl::OkStatus();
+  }
+  if (errno != EWOULDBLOCK) return absl::OkStatus();  // a file system without locks
+  return absl::AlreadyExistsError(absl::StrCat("another process is at work in ", path_));
+}
+
+absl::Status Workplace::Begin() {
+  struct stat status;
+  const bool exists = Exists(path_, &status);
+  if (exists && !options_.resume && !options_.force) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(path_, " exists, of a run that did not end: --resume goes on with it, "
+                            "--force begins anew"));
+  }
+  if (exists && !S_ISDIR(status.st_mode)) {
+    return ContentError(absl::StrCat(path_, " is there and is not a folder"));
+  }
+  if (!exists && mkdir(path_.c_str(), 0777) != 0 && !(options_.shared && errno == EEXIST)) {
+    return CannotWrite(path_);
+  }
+  if (absl::Status locked = Lock(); !locked.ok()) return locked;
+  if (options_.resume) return TakeOver();
+  if (exists) {
+    std::error_code error;
+    std::vector<std::string> old;
+    for (const auto& entry : fs::directory_iterator(path_, error)) old.push_back(entry.path());
+    for (const std::string& path : old) {
+      if (absl::Status removed = RemoveAll(path); !removed.ok()) return removed;
+    }
+  }
+  return WriteState();
+}
+
+absl::Status Workplace::TakeOver() {
+  const absl::StatusOr<InputFile> file = InputFile::Of(PathOf(kState), kState);
+  if (file.ok()) {
+    const absl::StatusOr<std::string> text = ReadText(*file, kMaxState);
+    if (!text.ok()) return text.status();
+    const absl::StatusOr<Json> found = ParseJson(*text, file->path);
+    if (!found.ok()) return found.status();
+    if (absl::Status status = CheckState(*found); !status.ok()) return status;
+    holds_finished_ = true;
+  }
+  if (!options_.shared) {
+    if (absl::Status status = RemoveUnfinished(); !status.ok()) return status;
+  }
+  return holds_finished_ ? absl::OkStatus() : WriteState();
+}
+
+absl::Status Workplace::CheckState(const Json& found) const {
+  for (const auto& [key, value] : options_.state.items()) {
+    const auto was = found.find(key);
+    if (was != found.end() && *was == value) continue;
+    const auto text = [](const Json& json) {
+      return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+    };
+    if (key == "files") {
+      return ContentError(absl::StrCat(path_, " was begun when files of ", options_.model,
+                                       " had other sizes or times; --force begins anew"));
+    }
+    return ContentError(absl::StrCat(path_, " was begun with another '", key, "', ",
+                                     was == found.end() ? "none" : text(*was), " and not ",
+                                     text(value), "; --force begins anew"));
+  }
+  return absl::OkStatus();
+}
+
+// Removes what an earlier run did not finish; refuses to touch anything that is not of it.
+absl::Status Workplace::RemoveUnfinished() const {
+  const absl::StatusOr<std::vector<InputFile>> files = ListFiles(path_);
+  if (!files.ok()) return files.status();
+  absl::flat_hash_set<std::string> temporary;
+  for (const std::string& name : options_.names) {
+    temporary.insert(TemporaryOf(name).substr(path_.size() + 1));
+  }
+  std::vector<std::string> unfinished;
+  for (const InputFile& file : *files) {
+    const bool of_state = absl::StartsWith(file.name, kState) && absl::EndsWith(file.name, ".tmp");
+    if (of_state || temporary.contains(file.name)) {
+      unfinished.push_back(file.path);
+    } else if (file.name != kState && !options_.names.contains(file.name)) {
+      return ContentError(absl::StrCat(file.path, " is not of this conversion; --force begins anew"));
+    }
+  }
+  for (const std::string& path : unfinished) {
+    if (unlink(path.c_str()) != 0) return CannotWrite(path);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Workplace::WriteState() const {
+  // Several processes may begin at the same time; all of them write the same.
+  const std::string temporary =
+      options_.shared ? absl::StrCat(PathOf(kState), ".", getpid(), ".tmp")
+                      : absl::StrCat(PathOf(kState), ".tmp");
+  return WriteFile(temporary, PathOf(kState), DumpJson(options_.state));
+}
+
+std::string Workplace::PathOf(const std::string& name) const {
+  return absl::StrCat(path_, "/", name);
+}
+
+std::string Workplace::TemporaryOf(const std::string& name) const {
+  std::string temporary = absl::StrCat(name, ".tmp");
+  while (options_.names.contains(temporary)) temporary += ".tmp";
+  return PathOf(temporary);
+}
+
+absl::Status Workplace::Replace(const std::string& from) const {
+  const char* const to = options_.out.c_str();
+  if (!options_.force) {
+    if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to, RENAME_NOREPLACE) == 0) {
+      return absl::OkStatus();
+    }
+    // A file system that cannot tell; whether OUT is there was looked at before.
+    if (errno != EINVAL && errno != ENOSYS) return CannotWrite(options_.out);
+  }
+  struct stat status;
+  if (options_.is_folder && Exists(options_.out, &status)) {
+    if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to, RENAME_EXCHANGE) == 0) {
+      return RemoveAll(from);
+    }
+    if (absl::Status removed = RemoveAll(options_.out); !removed.ok()) return removed;
+  }
+  return std::rename(from.c_str(), to) == 0 ? absl::OkStatus() : CannotWrite(options_.out);
+}
+
+absl::Status Workplace::Publish() {
+  SyncFolder(path_);
+  const cli::SignalsWait wait;
+  if (unlink(PathOf(kState).c_str()) != 0 && errno != ENOENT) return CannotWrite(PathOf(kState));
+  absl::Status status =
+      Replace(options_.is_folder ? path_ : PathOf(LastPart(options_.out)));
+  if (!status.ok()) return status;
+  if (!options_.is_folder) rmdir(path_.c_str());
+  SyncFolder(FolderOf(options_.out));
+  return absl::OkStatus();
+}
+
+void Workplace::Withdraw() { RemoveAll(path_).IgnoreError(); }
+
+}  // namespace quantd::checkpoints

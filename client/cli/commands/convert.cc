@@ -1,0 +1,109 @@
+// quantctl convert: models to and from the layouts of other software (client/checkpoints).
+#include "checkpoints/convert.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "checkpoints/errors.h"
+#include "commands/commands.h"
+#include "commands/progress.h"
+#include "engine/errors.h"
+#include "files/output_file.h"
+#include "quantd/executor.h"
+#include "quantd/targets.h"
+
+namespace quantd::cli {
+namespace {
+
+bool Never() { return false; }
+
+absl::Status Told(const absl::Status& status) {
+  return checkpoints::IsWeightError(status) ? AsOperationError(status) : status;
+}
+
+// --report must not write into the model, nor into what becomes of it.
+absl::Status CheckReport(const Options& options) {
+  if (options.report.empty()) return absl::OkStatus();
+  const auto real = [](const std::string& path) {
+    std::error_code error;
+    const auto result = std::filesystem::weakly_canonical(path, error);
+    return error ? path : result.string();
+  };
+  const std::string report = real(options.report);
+  for (const std::string& place : {options.input, options.output}) {
+    if (report != real(place) && !absl::StartsWith(report, absl::StrCat(real(place), "/"))) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--report: ", options.report, " lies in ", place, "; write to another place"));
+  }
+  return CheckMayWrite(options.report, {options.force, {}});
+}
+
+absl::Status WriteReport(const Options& options, const std::string& text) {
+  if (options.report.empty()) return absl::OkStatus();
+  OutputFile file;
+  absl::Status status = file.Create(options.report, text.size(), {options.force, {}});
+  if (!status.ok()) return status;
+  text.copy(reinterpret_cast<char*>(file.bytes().data()), text.size());
+  status = file.Sync();
+  return status.ok() ? file.Publish() : status;
+}
+
+}  // namespace
+
+absl::Status RunConvert(const Options& options) {
+  absl::Status status = CheckEnvironmentTarget();
+  if (status.ok() && !options.simd.empty()) status = SelectTarget(options.simd);
+  if (status.ok()) status = CheckReport(options);
+  if (!status.ok()) return status;
+  checkpoints::ConvertOptions what;
+  what.model = options.input;
+  what.out = options.output;
+  what.to = options.convert.to;
+  what.only = options.only;
+  what.skip = options.skip;
+  what.all = options.all;
+  what.resume = options.convert.resume;
+  what.force = options.force;
+  if (options.convert.dry_run) {
+    const absl::StatusOr<checkpoints::Report> report = checkpoints::DryRun(what);
+    if (!report.ok()) return Told(report.status());
+    if (status = WriteReport(options, report->Json()); !status.ok()) return status;
+    if (options.json || !options.quiet) {
+      std::fputs((options.json ? report->Json() : report->Text()).c_str(), stdout);
+    }
+    return absl::OkStatus();
+  }
+  const absl::Time start = absl::Now();
+  absl::StatusOr<checkpoints::Report> report;
+  {
+    Progress progress(!options.quiet, 0, ElsewhereShown::kLines);
+    const Executor executor(options.threads);
+    report = checkpoints::Convert(
+        what, executor, Never, [&progress](uint64_t done, uint64_t total, absl::string_view file) {
+          progress.SetLabel(file);
+          progress.Set(done, total);
+        });
+  }
+  if (!report.ok()) return Told(report.status());
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  const auto member = [](absl::string_view name, const Json& value) {
+    return absl::StrCat("  \"", name, "\": ", value.dump(-1, ' ', false, Json::error_handler_t::replace),
+                        ",\n");
+  };
+  const std::string json = report->Json(
+      absl::StrCat(member("input", options.input), member("output", options.output),
+                   member("layout", options.convert.to), member("seconds", seconds)));
+  if (status = WriteReport(options, json); !status.ok()) return status;
+  if (options.json) {
+    std::fputs(json.c_str(), stdout);
+  } else if (!options.quiet) {
+    std::fputs(absl::StrCat(report->Text(), "wrote ", options.output, "\n").c_str(), stdout);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quantd::cli

@@ -1,0 +1,69 @@
+"""Models to and from the layouts that vLLM, transformers, llama.cpp and others load: what quantctl convert does, in this process.
+
+    from quantd import checkpoints
+
+    report = checkpoints.convert("model", "small", to="compressed-tensors:int8")
+
+The same code, and so the same bytes and rules, as quantctl convert. Needs the package quantd-core.
+"""
+
+import json
+import os
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+
+__all__ = ["convert", "shards"]
+
+_Path = Union[str, "os.PathLike[str]"]
+
+
+def _engine() -> Any:
+    from .engine import Engine
+
+    return Engine()
+
+
+def convert(
+    source: _Path,
+    out: _Path,
+    *,
+    to: str,
+    only: str = "",
+    skip: str = "",
+    all: bool = False,
+    dry_run: bool = False,
+    resume: bool = False,
+    force: bool = False,
+    shards: Optional[Sequence[str]] = None,
+    threads: Optional[int] = None,
+    progress: Optional[Callable[[int, int, str], Any]] = None,
+) -> Dict[str, Any]:
+    """Converts a model, and returns what became of each tensor, as `quantctl convert --json` prints it.
+
+    source: a folder, a .safetensors or a .gguf. out, to, only, skip, all, dry_run, resume, force, threads: the flags of quantctl.
+    shards: make these shards of a folder alone, in OUT.partial. Several processes may do so at the same time; a last call with
+    resume=True and without shards makes what is left, and OUT of it. progress: called with (bytes done, bytes in all, name of a
+    file) on this thread, at most twenty times a second; an exception that it raises ends the conversion, and so does Ctrl-C: then
+    OUT.partial is left for resume=True.
+
+    InvalidArgumentError (a ValueError): a wrong layout, a model that is damaged or quantized already, a weight that cannot be
+    converted (NaN, infinity), named. QuantdError: out exists (ALREADY_EXISTS), and errors of files.
+    """
+    from quantd_core import _native
+
+    from .engine import _fail
+
+    options = _native.ConvertOptions()
+    options.model, options.out, options.to = os.fspath(source), os.fspath(out), to
+    options.only, options.skip, options.all = only, skip, bool(all)
+    options.resume, options.force, options.shards = bool(resume), bool(force), list(shards or [])
+    _, count = _engine()._limits(None, threads)
+    return json.loads(_native.convert_checkpoint(options, bool(dry_run), count, progress, _fail))
+
+
+def shards(source: _Path) -> List[str]:
+    """The names of a model's shards, for convert(shards=...)."""
+    from quantd_core import _native
+
+    from .engine import _fail
+
+    return _native.shards_of_checkpoint(os.fspath(source), _fail)

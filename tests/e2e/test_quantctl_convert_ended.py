@@ -1,0 +1,267 @@
+"""quantctl convert, ended: killed and resumed, on a full disk, in bounded memory, on a terminal."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import ml_dtypes
+import numpy as np
+import pytest
+from models import contents, load_tensors, save_model, save_tensors
+from test_quantctl_large import MEMORY, ON_A_SMALL_DISK, can_mount, command, environment, on_terminal, run
+
+BF16 = ml_dtypes.bfloat16
+FLAGS = ["-o", "out", "--to=compressed-tensors:int8", "--threads=2"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    yield
+    shutil.rmtree(tmp_path)  # these files are too large to be kept
+
+
+def numbers(*shape, seed=0):
+    return (np.random.default_rng(seed).integers(-1000, 1000, shape, np.int16) / np.float32(512)).astype(BF16)
+
+
+def model(shards=6, rows=1024):
+    """Some shards of 4 MiB each, with copies between."""
+    save_model("m", {
+        f"model-{i + 1:05}-of-{shards:05}.safetensors": {
+            f"l.{i}.q_proj.weight": numbers(rows, 1024, seed=i), f"l.{i}.up_proj.weight": numbers(rows // 2, 1024, seed=i + 100),
+            f"l.{i}.embed.weight": numbers(rows // 2, 1024, seed=i + 200),
+        } for i in range(shards)
+    }, others={"tokenizer.json": b"{}", "sub/x": b"y" * 100_000})
+
+
+def convert(*arguments, code=0, limit=None):
+    got, out, err = run("convert", *arguments, limit=limit)
+    assert got == code, (got, out, err)
+    assert err == "" if code == 0 else err.count("\n") == 1, err
+    return err if code else out
+
+
+def ended(number, after, *flags):
+    """A run that gets a signal after so many seconds: its exit code."""
+    process = subprocess.Popen(command("convert", "m", *FLAGS, *flags), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment())
+    time.sleep(after)
+    process.send_signal(number)
+    err = process.communicate(timeout=60)[1]
+    assert err == "", err
+    return process.returncode
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_was_ended_goes_on(number):
+    """At any moment: what is there afterwards is nothing finished, and a resumed run gives the bytes of a whole one."""
+    model()
+    begin = time.monotonic()
+    convert("m", *FLAGS)
+    whole, length = contents("out"), time.monotonic() - begin
+    shutil.rmtree("out")
+    draw, kills = random.Random(os.environ.get("QUANTD_TEST_SEED", "7")), 0
+    for _ in range(12):
+        resume = ["--resume"] if draw.random() < 0.7 else ["--force"]
+        code = ended(number, draw.uniform(0, 1.1 * length), *resume)
+        if code == 0 or os.path.exists("out"):  # or it was ended when all was done
+            assert contents("out") == whole and not os.path.exists("out.partial")
+            shutil.rmtree("out")
+            continue
+        kills += 1
+        assert code == (-9 if number == signal.SIGKILL else 128 + number) or (code == -number)
+        if number != signal.SIGKILL and os.path.exists("out.partial"):
+            assert not [name for name in contents("out.partial") if name.endswith(".tmp")]
+        if os.path.exists("out.partial"):
+            for name, data in contents("out.partial").items():
+                assert name.endswith(".tmp") or name.startswith(".quantctl") or data == whole[name], name
+            assert "--resume" in convert("m", *FLAGS, code=2)
+    convert("m", *FLAGS, "--resume")
+    assert contents("out") == whole and sorted(os.listdir()) == ["m", "out"]
+    assert kills > 0
+
+
+def test_what_is_finished_is_not_made_again():
+    model(3)
+    convert("m", *FLAGS)
+    whole = contents("out")
+    os.rename("out", "out.partial")
+    state(keep=True)
+    first = "out.partial/model-00001-of-00003.safetensors"
+    before = os.stat(first).st_ino
+    os.remove("out.partial/model-00002-of-00003.safetensors")
+    with open("out.partial/model-00003-of-00003.safetensors", "r+b") as file:
+        file.truncate(1000)  # of another size than it must have: made again
+    convert("m", *FLAGS, "--resume")
+    assert contents("out") == whole
+    assert os.stat("out/model-00001-of-00003.safetensors").st_ino == before
+
+
+def state(keep):
+    """The state that a run leaves: taken from one that is stopped, or changed."""
+    name = "out.partial/.quantctl-convert.json"
+    if keep:
+        os.rename("out.partial", "kept")
+        subprocess.run(["timeout", "-s", "KILL", "0.02", *command("convert", "m", *FLAGS)], check=False, env=environment())
+        deadline = time.monotonic() + 60
+        while not os.path.exists(name):
+            shutil.rmtree("out.partial", ignore_errors=True)
+            shutil.rmtree("out", ignore_errors=True)
+            subprocess.run(["timeout", "-s", "KILL", f"{random.uniform(0.005, 0.2)}", *command("convert", "m", *FLAGS)], check=False, env=environment())
+            assert time.monotonic() < deadline
+        shutil.copy(name, "kept/.quantctl-convert.json")
+        shutil.rmtree("out.partial")
+        os.rename("kept", "out.partial")
+
+
+def test_resume_refuses_what_was_begun_otherwise():
+    model(2)
+    os.mkdir("out.partial")
+    state(keep=True)
+    for change, what in (
+        (["--to=compressed-tensors:fp8"], "'to'"), (["--skip=up"], "'skip'"), (["--only=up"], "'only'"), (["--all"], "'all'"),
+    ):
+        before = contents("out.partial")
+        assert what in convert("m", *FLAGS, "--resume", *change, code=2)
+        assert contents("out.partial") == before and not os.path.exists("out")
+    os.utime("m/tokenizer.json", (1, 1))
+    assert "sizes or times" in convert("m", *FLAGS, "--resume", code=2)
+    open("out.partial/mine", "w").write("x")
+    convert("m", *FLAGS, "--force")
+    assert not os.path.exists("out/mine")
+
+
+def test_resume_leaves_files_of_others_alone():
+    model(1)
+    os.mkdir("out.partial")
+    open("out.partial/mine", "w").write("x")
+    assert "mine" in convert("m", *FLAGS, "--resume", code=2)
+    assert contents("out.partial") == {"mine": b"x"}
+
+
+def test_two_at_a_time_are_refused():
+    model()
+    process = subprocess.Popen(command("convert", "m", *FLAGS), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment())
+    deadline = time.monotonic() + 30
+    while not os.path.exists("out.partial/.quantctl-convert.json") and process.poll() is None:
+        assert time.monotonic() < deadline
+    process.send_signal(signal.SIGSTOP)
+    try:
+        if os.path.exists("out.partial"):
+            assert "at work" in convert("m", *FLAGS, "--resume", code=2)
+            assert "at work" in convert("m", *FLAGS, "--force", code=2)
+    finally:
+        process.send_signal(signal.SIGCONT)
+    assert process.wait(60) == 0 and os.path.exists("out")
+
+
+def test_texts_of_a_length_of_their_own_are_resumed():
+    model(3)
+    flags = ["-o", "out", "--to=bnb:nf4-double"]
+    convert("m", *flags)
+    whole = contents("out")
+    for after in (0.05, 0.1, 0.2, 0.4):
+        shutil.rmtree("out", ignore_errors=True)
+        subprocess.run(["timeout", "-s", "KILL", str(after), *command("convert", "m", *flags, "--resume")], check=False, env=environment())
+        if not os.path.exists("out"):
+            convert("m", *flags, "--resume")
+        assert contents("out") == whole
+
+
+def test_a_refusal_of_a_resumed_run_leaves_nothing():
+    model(2)
+    data = load_tensors("m/model-00002-of-00002.safetensors")
+    bad = data["l.1.up_proj.weight"].copy()
+    bad[-1, -1] = np.nan
+    save_tensors("m/model-00002-of-00002.safetensors", {**data, "l.1.up_proj.weight": bad})
+    assert "l.1.up_proj.weight" in convert("m", *FLAGS, "--resume", code=1)
+    assert os.listdir() == ["m"]
+
+
+@pytest.mark.skipif(not can_mount(), reason="no right to mount")
+def test_a_full_disk_is_one_line():
+    model(2, rows=512)
+    done = subprocess.run([*ON_A_SMALL_DISK, *command("convert", "m", "-o", "d/out", "--to=fp8-tiles")],
+                          capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "No space left on device" in done.stderr, done
+    assert done.stdout == "out.partial\n"
+
+
+def test_a_limit_on_file_sizes_is_one_line():
+    model(1)
+    err = convert("m", *FLAGS, code=2, limit=f"--fsize={1 << 20}")
+    assert "cannot write" in err and "File too large" in err
+    assert not os.path.exists("out") and not [name for name in contents("out.partial") if name.endswith(".tmp")]
+    convert("m", *FLAGS, "--resume")
+
+
+def test_a_shard_that_is_cut_off_meanwhile_is_one_line():
+    model(6, rows=4096)
+    process = subprocess.Popen(command("convert", "m", *FLAGS, "--threads=1"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                               env=environment())
+    last = "m/model-00006-of-00006.safetensors"
+    while not os.path.exists("out.partial/.quantctl-convert.json") and process.poll() is None:
+        pass
+    os.truncate(last, 4096)
+    err = process.communicate(timeout=60)[1]
+    if process.returncode != 0:  # it may have been faster
+        assert process.returncode == 2 and err.count("\n") == 1 and last in err
+        assert not os.path.exists("out")
+
+
+def sparse(name, tensors):
+    """A .safetensors of zeros that takes no disk."""
+    header, size = {}, 0
+    for tensor, (dtype, shape, width) in tensors.items():
+        length = int(np.prod(shape)) * width
+        header[tensor] = {"dtype": dtype, "shape": shape, "data_offsets": [size, size + length]}
+        size += length
+    text = json.dumps(header).encode()
+    with open(name, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + size)
+    return 8 + len(text)
+
+
+TALL, ROW, WIDE = [34_000, 16_384], [1, 540_000_000], [128, 4_300_000]
+
+
+@pytest.mark.parametrize("layout, shape", [
+    ("fp8-tiles", WIDE), ("compressed-tensors:int8", ROW), ("compressed-tensors:int4-g32-asym", WIDE), ("compressed-tensors:nvfp4", TALL),
+    ("bnb:nf4-double", TALL), ("bnb:int8", ROW), ("gguf:q4_1", ROW),
+])
+def test_memory_is_bounded_whatever_the_tensor(layout, shape):
+    """RLIMIT_DATA bounds all private memory. The tensor has over 1 GB."""
+    shape = [shape[0], shape[1] // 128 * 128]
+    begin = sparse("m.safetensors", {"a.weight": ("BF16", shape, 2), "a.embed.weight": ("BF16", [1000, 100_000], 2)})
+    with open("m.safetensors", "r+b") as file:
+        for at in range(0, 2 * shape[0] * shape[1] - 2, 100_000_000):
+            file.seek(begin + at)
+            file.write(np.array([at / 1e8 - 3], BF16).tobytes())
+    out = "o.gguf" if layout.startswith("gguf") else "o.safetensors"
+    convert("m.safetensors", "-o", out, f"--to={layout}", "--threads=2", "--quiet", limit=f"--data={MEMORY}")
+    if shape[0] == 128:
+        convert(out, "-o", "b.safetensors", "--to=f16", "--threads=2", "--quiet", limit=f"--data={MEMORY}")
+        with open("b.safetensors", "rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        assert header["a.weight"]["shape"] == shape and header["a.weight"]["dtype"] == "F16"
+
+
+def test_memory_is_bounded_for_many_tensors():
+    sparse("m.safetensors", {f"model.layers.{i}.mlp.experts.{i}.up_proj.weight": ("BF16", [2, 16], 2) for i in range(50_000)})
+    for layout in ("compressed-tensors:nvfp4", "bnb:nf4-double"):
+        convert("m.safetensors", "-o", "o.safetensors", f"--to={layout}", "--threads=2", "--quiet", "--force", "--report=r.json",
+                limit=f"--data={MEMORY}")
+        assert len(json.load(open("r.json"))["tensors"]) == 50_000
+
+
+def test_progress_on_a_terminal_and_none_in_a_pipe():
+    model(2)
+    code, shown = on_terminal("convert", "m", *FLAGS)
+    assert code == 0 and re.search(rb"\[#* *\] +\d+%  \d+ MB/s  .* left", shown) and shown.endswith(b"\r\x1b[K")
+    assert on_terminal("convert", "m", *FLAGS, "--quiet", "--force") == (0, b"")
