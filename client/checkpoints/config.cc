@@ -61,8 +61,8 @@ Json CompressedTensors(Layout layout, const std::vector<std::string>& ignored) {
   if (layout == Layout::kMxfp4) weights["scale_dtype"] = "torch.uint8";
   Json activations = nullptr;
   if (scheme.activations) {
-    activations = {{"dynamic", true}, {"group_size", nullptr}, {"num_bits", 8},
-                   {"strategy", "token"}, {"symmetric", true}, {"type", scheme.type}};
+    activations = {{"dynamic", true},     {"group_size", nullptr}, {"num_bits", 8},
+                   {"strategy", "token"}, {"symmetric", true},     {"type", scheme.type}};
     if (layout == Layout::kFp8Block) {
       activations["group_size"] = 128;
       activations["strategy"] = "group";
@@ -97,7 +97,7 @@ Json BitsAndBytes(Layout layout, const std::vector<std::string>& ignored, DataTy
   const bool eight = layout == Layout::kBnbInt8;
   const bool nf4 = layout == Layout::kBnbNf4 || layout == Layout::kBnbNf4Double;
   const bool twice = layout == Layout::kBnbNf4Double || layout == Layout::kBnbFp4Double;
-  const char* type = weights == DataType::kBfloat16   ? "bfloat16"
+  const char* type = weights == DataType::kBfloat16  ? "bfloat16"
                      : weights == DataType::kFloat16 ? "float16"
                                                      : "float32";
   return {{"_load_in_4bit", !eight},

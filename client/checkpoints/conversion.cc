@@ -33,7 +33,8 @@ std::string WhyNotWeight(const Tensor& tensor, bool any_rank) {
   if (tensor.type == DataType::kUnspecified) return absl::StrCat("its type is ", tensor.dtype);
   const size_t rank = tensor.shape.size();
   if (any_rank ? rank < 2 : rank != 2) {
-    return absl::StrCat(rank == 0 ? "no" : std::to_string(rank), rank == 1 ? " dimension" : " dimensions");
+    return absl::StrCat(rank == 0 ? "no" : std::to_string(rank),
+                        rank == 1 ? " dimension" : " dimensions");
   }
   return tensor.bytes == 0 ? "it is empty" : "";
 }
@@ -161,13 +162,13 @@ absl::Status RefuseQuantized(const Model& model, const Target& target) {
     return absl::OkStatus();
   }
   if (const std::string method = QuantMethod(model.config); !method.empty()) {
-    return ContentError(absl::StrCat(model.config_file->path, " has a quantization_config (", method,
-                                     "): the model is quantized already; ", kFirst));
+    return ContentError(absl::StrCat(model.config_file->path, " has a quantization_config (",
+                                     method, "): the model is quantized already; ", kFirst));
   }
   for (const Shard& shard : model.shards) {
     if (shard.metadata.count("quantd") == 0) continue;
-    return ContentError(absl::StrCat(shard.file.path,
-                                     " was quantized by quantctl; quantctl dequantize it first"));
+    return ContentError(
+        absl::StrCat(shard.file.path, " was quantized by quantctl; quantctl dequantize it first"));
   }
   const absl::StatusOr<std::vector<QuantizedWeight>> found = FindQuantizedWeights(model);
   if (!found.ok()) {

@@ -49,7 +49,7 @@ struct Selection {
   bool all = false;
 };
 
-// INVALID_ARGUMENT: a model that is quantized already; nothing to decode, or what cannot be decoded.
+// INVALID_ARGUMENT: a model that is quantized already; nothing to decode, or what cannot be.
 // A WeightError for a weight that --only names and that cannot be converted.
 absl::StatusOr<Conversion> Decide(const Model& model, const Target& target,
                                   const Selection& selection);

@@ -16,6 +16,7 @@
 #include "checkpoints/model.h"
 #include "checkpoints/output_plan.h"
 #include "checkpoints/partial_file.h"
+#include "checkpoints/prepared.h"
 #include "checkpoints/run.h"
 #include "checkpoints/workplace.h"
 
@@ -24,107 +25,6 @@ namespace {
 
 constexpr char kConfig[] = "config.json";
 constexpr char kIndex[] = "model.safetensors.index.json";
-
-// A model and what becomes of it.
-struct Prepared {
-  ConvertOptions options;
-  Model model;
-  Conversion conversion;
-  bool is_folder = false;  // OUT
-  size_t files = 0;        // of weights
-
-  absl::StatusOr<OutputFile> Plan(size_t index) const {
-    absl::StatusOr<OutputFile> plan =
-        conversion.target.gguf() ? PlanGguf(model, conversion)
-                                 : PlanSafetensors(model, conversion, static_cast<uint32_t>(index));
-    if (plan.ok() && !is_folder) plan->name = LastPart(options.out);
-    return plan;
-  }
-};
-
-absl::Status CheckOut(const Model& model, const Target& target, const std::string& out) {
-  if (out.empty()) return ContentError("OUT has no name");
-  const char* ending = target.gguf()                        ? ".gguf"
-                       : model.kind != ModelKind::kFolder ? ".safetensors"
-                                                            : "";
-  if (absl::EndsWithIgnoreCase(out, ending)) return absl::OkStatus();
-  return ContentError(absl::StrCat(out, ": the name must end in ", ending));
-}
-
-absl::StatusOr<Prepared> Prepare(const ConvertOptions& options) {
-  Prepared prepared;
-  prepared.options = options;
-  std::string& out = prepared.options.out;
-  while (out.size() > 1 && out.back() == '/') out.pop_back();
-  const absl::StatusOr<Target> target = ParseTarget(options.to);
-  if (!target.ok()) return target.status();
-  const absl::StatusOr<Choice> choice = Choice::Of(options.only, options.skip);
-  if (!choice.ok()) return choice.status();
-  absl::StatusOr<Model> model = OpenModel(options.model);
-  if (!model.ok()) return model.status();
-  if (absl::Status status = CheckOut(*model, *target, out); !status.ok()) return status;
-  absl::StatusOr<Conversion> conversion = Decide(*model, *target, {*choice, options.all});
-  if (!conversion.ok()) return conversion.status();
-  prepared.is_folder = model->kind == ModelKind::kFolder && !target->gguf();
-  prepared.files = target->gguf() ? 1 : model->shards.size();
-  prepared.model = *std::move(model);
-  prepared.conversion = *std::move(conversion);
-  return prepared;
-}
-
-// A tensor that appears in no job, such as one that is left out.
-void AddLeftOut(const Model& model, const Conversion& conversion, Report* report) {
-  for (uint32_t i = 0; i < model.shards.size(); ++i) {
-    for (uint32_t j = 0; j < model.shards[i].tensors.size(); ++j) {
-      const Decision& decision = conversion.at({i, j});
-      if (decision.fate != Fate::kLeftOut) continue;
-      const Tensor& tensor = model.tensor({i, j});
-      report->bytes_before += tensor.bytes;
-      report->tensors.push_back({tensor.name, tensor.dtype, tensor.shape, "", decision.reason,
-                                 true, tensor.bytes, 0});
-    }
-  }
-}
-
-void AddFile(const Prepared& prepared, const OutputFile& plan, Report* report) {
-  const Conversion& conversion = prepared.conversion;
-  for (const Job& job : plan.jobs) {
-    const Tensor& tensor = prepared.model.tensor(job.source);
-    const Decision& decision = conversion.at(job.source);
-    ReportedTensor& entry = report->tensors.emplace_back();
-    entry.name = tensor.name;
-    entry.dtype = tensor.dtype;
-    entry.shape = tensor.shape;
-    entry.bytes_before = job.bytes_before;
-    for (uint32_t i = 0; i < job.count; ++i) {
-      entry.bytes_after += plan.tensors[job.first + i].bytes;
-    }
-    if (decision.fate == Fate::kConverted && decision.weight >= 0) {
-      const auto& weight = conversion.weights[static_cast<size_t>(decision.weight)];
-      entry.name = weight.name;
-      entry.shape = weight.plan.shape;
-      entry.layout = conversion.target.name;
-    } else if (decision.fate == Fate::kConverted) {
-      entry.layout = std::string(Info(decision.layout).name);
-    } else {
-      entry.reason = decision.fate == Fate::kToFloat ? absl::StrCat(decision.reason, "; as F32")
-                                                     : decision.reason;
-    }
-    report->bytes_before += entry.bytes_before;
-    report->bytes_after += entry.bytes_after;
-  }
-}
-
-// What a run must have in common with the one that it goes on with.
-Json StateOf(const Prepared& prepared) {
-  Json files = Json::object();
-  for (const InputFile* file : prepared.model.Files()) {
-    files[file->name] = {file->size, file->modified_ns};
-  }
-  const ConvertOptions& options = prepared.options;
-  return {{"version", 1},         {"to", options.to},   {"only", options.only},
-          {"skip", options.skip}, {"all", options.all}, {"files", std::move(files)}};
-}
 
 class Conversions {
  public:
@@ -151,7 +51,7 @@ class Conversions {
     if (status.ok() && prepared_.options.shards.empty()) status = place_->Publish();
     if (IsWeightError(status) && prepared_.options.shards.empty()) place_->Withdraw();
     if (!status.ok()) return status;
-    AddLeftOut(model_, prepared_.conversion, &report_);
+    prepared_.ReportLeftOut(&report_);
     return std::move(report_);
   }
 
@@ -165,7 +65,7 @@ class Conversions {
     options.shared = !given.shards.empty();
     options.resume = given.resume || options.shared;
     options.force = given.force;
-    options.state = StateOf(prepared_);
+    options.state = prepared_.State();
     if (prepared_.is_folder) {
       for (const Shard& shard : model_.shards) options.names.insert(shard.file.name);
       for (const InputFile& file : model_.others) options.names.insert(file.name);
@@ -300,25 +200,24 @@ class Conversions {
 
   // What the report and the index say of a file that is made.
   void Record(const OutputFile& plan) {
-    AddFile(prepared_, plan, &report_);
+    prepared_.Report(plan, &report_);
     for (const OutputTensor& tensor : plan.tensors) tensor_bytes_ += tensor.bytes;
   }
 
   absl::Status WriteTexts() {
     const Conversion& conversion = prepared_.conversion;
-    const std::string config =
-        !conversion.target.decodes
-            ? WithQuantization(model_.config, conversion.target.layout, conversion.ignored,
-                               conversion.weights_type)
-        : conversion.removes_config ? WithoutQuantization(model_.config)
-                                    : DumpJson(model_.config);
-    absl::Status status =
-        WriteFile(place_->TemporaryOf(kConfig), place_->PathOf(kConfig), config);
+    const std::string config = !conversion.target.decodes
+                                   ? WithQuantization(model_.config, conversion.target.layout,
+                                                      conversion.ignored, conversion.weights_type)
+                               : conversion.removes_config ? WithoutQuantization(model_.config)
+                                                           : DumpJson(model_.config);
+    absl::Status status = WriteFile(place_->TemporaryOf(kConfig), place_->PathOf(kConfig), config);
     if (!status.ok() || !model_.index_file.has_value()) return status;
     Json index = model_.index;
     if (!index["metadata"].is_object()) index["metadata"] = Json::object();
     index["metadata"]["total_size"] = tensor_bytes_;
-    return WriteFile(place_->TemporaryOf(kIndex), place_->PathOf(kIndex), WithMap(std::move(index)));
+    return WriteFile(place_->TemporaryOf(kIndex), place_->PathOf(kIndex),
+                     WithMap(std::move(index)));
   }
 
   // The index as DumpJson writes it; the map as text, since as JSON it takes several times as much.
@@ -337,7 +236,8 @@ class Conversions {
                       quoted(model_.shards[shard].file.name));
       comma = ",\n";
     }
-    absl::StrAppend(&result, weight_map_.empty() ? "{" : "\n  ", "}", text.substr(at + place.size()));
+    absl::StrAppend(&result, weight_map_.empty() ? "{" : "\n  ", "}",
+                    text.substr(at + place.size()));
     return result;
   }
 
@@ -381,9 +281,9 @@ absl::StatusOr<Report> DryRun(const ConvertOptions& options) {
   for (size_t i = 0; i < prepared->files; ++i) {
     const absl::StatusOr<OutputFile> plan = prepared->Plan(i);
     if (!plan.ok()) return plan.status();
-    AddFile(*prepared, *plan, &report);
+    prepared->Report(*plan, &report);
   }
-  AddLeftOut(prepared->model, prepared->conversion, &report);
+  prepared->ReportLeftOut(&report);
   return report;
 }
 

@@ -114,7 +114,9 @@ absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, i
     return Reader::Bad(absl::StrCat(what, " is of type ", element, ", which there is not"));
   }
   // Strings and arrays take 8 and 12 bytes at least.
-  const uint64_t least = kValueBytes[element] > 0 ? kValueBytes[element] : element == kArray ? 12 : 8;
+  const uint64_t least = kValueBytes[element] > 0 ? kValueBytes[element]
+                         : element == kArray      ? 12
+                                                  : 8;
   if (count > reader.left() / least) {
     return Reader::Bad(absl::StrCat(what, " claims ", count, " elements, the file has ",
                                     reader.left(), " more bytes"));
@@ -162,7 +164,8 @@ absl::Status ReadTensor(Reader& reader, uint64_t index, Tensor* tensor) {
   uint32_t rank, type;
   if (status = reader.Number(&rank, what); !status.ok()) return status;
   if (rank > kMaxRank) {
-    return Reader::Bad(absl::StrCat(what, " has ", rank, " dimensions, ", kMaxRank, " are the most"));
+    return Reader::Bad(
+        absl::StrCat(what, " has ", rank, " dimensions, ", kMaxRank, " are the most"));
   }
   tensor->shape.resize(rank);
   for (uint32_t i = rank; i-- > 0;) {

@@ -36,8 +36,8 @@ struct GgufHeader {
 // Reads a header. Everything that it claims is checked against the file before memory is taken for
 // it. INVALID_ARGUMENT for: another magic or version; counts, lengths and offsets past the end of
 // the file; names that come twice, are empty or not UTF-8; unknown types; rows that are not whole
-// blocks; tensors off the alignment, or that share bytes; an alignment that is not a power of two; a
-// header over 1 GiB.
+// blocks; tensors off the alignment, or that share bytes; an alignment that is not a power of two;
+// a header over 1 GiB.
 absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size);
 
 // The beginning of a file, and keys with a value.

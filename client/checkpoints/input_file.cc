@@ -44,9 +44,9 @@ absl::StatusOr<std::unique_ptr<OpenFile>> OpenFile::Open(const InputFile& file) 
   InputFile now;
   if (fstat(descriptor, &status) == 0) Fill(status, &now);
   if (now.size != file.size || now.modified_ns != file.modified_ns) {
-    absl::Status changed = ContentError(
-        absl::StrCat(file.path, " has changed while it was in use: it had ", file.size,
-                     " bytes, it has ", now.size));
+    absl::Status changed =
+        ContentError(absl::StrCat(file.path, " has changed while it was in use: it had ", file.size,
+                                  " bytes, it has ", now.size));
     return changed;
   }
   return result;
@@ -83,8 +83,7 @@ absl::StatusOr<std::string> ReadText(const InputFile& file, uint64_t most) {
   const absl::StatusOr<std::unique_ptr<OpenFile>> open = OpenFile::Open(file);
   if (!open.ok()) return open.status();
   std::string text(file.size, '\0');
-  absl::Status status =
-      (*open)->Read(0, {reinterpret_cast<uint8_t*>(text.data()), text.size()});
+  absl::Status status = (*open)->Read(0, {reinterpret_cast<uint8_t*>(text.data()), text.size()});
   if (!status.ok()) return status;
   return text;
 }

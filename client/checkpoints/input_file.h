@@ -1,4 +1,4 @@
-// A file of the model: what it was when the model was opened, and its bytes, read a piece at a time.
+// A file of the model: what it was when the model was opened, and its bytes, read in pieces.
 //
 // Files are read, not mapped: a file that is cut off meanwhile is then an error, and no signal.
 #ifndef QUANTD_CHECKPOINTS_INPUT_FILE_H_

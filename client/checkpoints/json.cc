@@ -108,10 +108,11 @@ std::string DumpJson(const Json& json) {
   for (size_t at; (at = text.find(kNumberDumped, begin)) != std::string::npos;) {
     const size_t digits = at + sizeof(kNumberDumped) - 1, end = text.find('"', digits);
     const absl::string_view number(text.data() + digits, end - digits);
-    const absl::string_view unsigned_number = number.substr(number.empty() || number[0] != '-' ? 0 : 1);
-    const bool is_number = !unsigned_number.empty() &&
-                           std::all_of(unsigned_number.begin(), unsigned_number.end(),
-                                       [](char c) { return absl::ascii_isdigit(c); });
+    const absl::string_view unsigned_number =
+        number.substr(number.empty() || number[0] != '-' ? 0 : 1);
+    const bool is_number =
+        !unsigned_number.empty() && std::all_of(unsigned_number.begin(), unsigned_number.end(),
+                                                [](char c) { return absl::ascii_isdigit(c); });
     if (is_number) {
       absl::StrAppend(&result, text.substr(begin, at - begin), number);
     } else {

@@ -125,7 +125,8 @@ absl::Status FindPlaces(Model* model) {
   for (uint32_t i = 0; i < model->shards.size(); ++i) {
     const std::vector<Tensor>& tensors = model->shards[i].tensors;
     if (model->places.size() + tensors.size() > kMaxTensors) {
-      return ContentError(absl::StrCat(model->path, ": it has more than ", kMaxTensors, " tensors"));
+      return ContentError(
+          absl::StrCat(model->path, ": it has more than ", kMaxTensors, " tensors"));
     }
     for (uint32_t j = 0; j < tensors.size(); ++j) {
       const auto [found, is_new] = model->places.try_emplace(tensors[j].name, Place{i, j});
@@ -165,16 +166,17 @@ absl::Status OpenFolder(Model* model) {
   if (find(kIndex) != nullptr) {
     status = read(kIndex, kMaxIndex, &model->index_file, &model->index);
     if (!status.ok()) return status;
-    absl::StatusOr<std::vector<std::string>> named = ShardsOf(model->index, model->index_file->path);
+    absl::StatusOr<std::vector<std::string>> named =
+        ShardsOf(model->index, model->index_file->path);
     if (!named.ok()) return named.status();
     shards = *std::move(named);
   } else if (find(kOneShard) == nullptr) {
-    return ContentError(
-        absl::StrCat(model->path, " has neither ", kOneShard, " nor ", kIndex));
+    return ContentError(absl::StrCat(model->path, " has neither ", kOneShard, " nor ", kIndex));
   }
   for (const std::string& name : shards) {
     if (find(name) == nullptr) {
-      return ContentError(absl::StrCat(model->path, "/", name, " is missing: ", kIndex, " lists it"));
+      return ContentError(
+          absl::StrCat(model->path, "/", name, " is missing: ", kIndex, " lists it"));
     }
     status = OpenShard(model, find(name)->path, name, /*gguf=*/false);
     if (!status.ok()) return status;
@@ -218,8 +220,7 @@ absl::StatusOr<Model> OpenModel(const std::string& path) {
   } else {
     const bool gguf = absl::EndsWithIgnoreCase(model.path, ".gguf");
     if (!gguf && !absl::EndsWithIgnoreCase(model.path, ".safetensors")) {
-      return ContentError(
-          absl::StrCat(path, ": a model is a folder, a .safetensors or a .gguf"));
+      return ContentError(absl::StrCat(path, ": a model is a folder, a .safetensors or a .gguf"));
     }
     if (gguf) model.kind = ModelKind::kGguf;
     opened = OpenShard(&model, model.path, LastPart(model.path), gguf);

@@ -126,9 +126,9 @@ std::vector<HeaderPiece> GgufKeys(const Model& model, const Conversion& conversi
   if (model.kind != ModelKind::kGguf) {
     const auto name = model.config.find("model_type");
     const bool named = name != model.config.end() && name->is_string();
-    return {{absl::StrCat(GgufStringKey("general.architecture",
-                                        named ? name->get<std::string>() : "unknown"),
-                          GgufUint32Key("general.quantization_version", 2), type)}};
+    return {{absl::StrCat(
+        GgufStringKey("general.architecture", named ? name->get<std::string>() : "unknown"),
+        GgufUint32Key("general.quantization_version", 2), type)}};
   }
   std::vector<HeaderPiece> pieces;
   bool had_type = false;
@@ -163,8 +163,7 @@ std::string SafetensorsBegin(OutputFile* file) {
     const cli::ElementType* type = cli::FindBySafetensors(tensor.dtype);
     return std::tuple(tensor.is_text, type == nullptr ? 0 : -type->bits, i);
   };
-  std::sort(order.begin(), order.end(),
-            [&key](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  std::sort(order.begin(), order.end(), [&key](uint32_t a, uint32_t b) { return key(a) < key(b); });
   uint64_t at = 0;
   cli::SafetensorsHeaderWriter header(file->metadata, file->tensors.size());
   for (const uint32_t index : order) {

@@ -42,8 +42,9 @@ absl::StatusOr<std::unique_ptr<PartialFile>> PartialFile::Create(const std::stri
       return absl::AlreadyExistsError(absl::StrCat("another process is making ", path));
     }
     struct stat ours, there;
-    const bool same = fstat(file->descriptor_, &ours) == 0 && stat(temporary.c_str(), &there) == 0 &&
-                      ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+    const bool same = fstat(file->descriptor_, &ours) == 0 &&
+                      stat(temporary.c_str(), &there) == 0 && ours.st_dev == there.st_dev &&
+                      ours.st_ino == there.st_ino;
     if (same) break;
     close(std::exchange(file->descriptor_, -1));  // it was given its name meanwhile
   }
@@ -63,8 +64,7 @@ absl::Status PartialFile::Cannot(int error) const {
 
 absl::Status PartialFile::Write(uint64_t offset, absl::Span<const uint8_t> bytes) {
   while (!bytes.empty()) {
-    const ssize_t put =
-        pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t put = pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) return Cannot(put < 0 ? errno : ENOSPC);
     bytes.remove_prefix(static_cast<size_t>(put));

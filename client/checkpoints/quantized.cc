@@ -26,7 +26,8 @@ absl::Status Bad(absl::string_view name, absl::string_view what) {
 absl::StatusOr<std::string> Contents(const Model& model, const Tensor& tensor, Place place,
                                      uint64_t most) {
   if (tensor.bytes > most) {
-    return Bad(tensor.name, absl::StrCat("it has ", tensor.bytes, " bytes, ", most, " are the most"));
+    return Bad(tensor.name,
+               absl::StrCat("it has ", tensor.bytes, " bytes, ", most, " are the most"));
   }
   const auto file = OpenFile::Open(model.shards[place.shard].file);
   if (!file.ok()) return file.status();
@@ -104,7 +105,8 @@ class Finder {
     if (packed.dtype == "U8") {
       if (packed.shape[1] > INT64_MAX / 2) return Bad(packed.name, "its shape overflows");
       const bool nvfp4 = scale->dtype == "F8_E4M3";
-      return Found{{nvfp4 ? Layout::kNvfp4 : Layout::kMxfp4, DataType::kBfloat16,
+      return Found{{nvfp4 ? Layout::kNvfp4 : Layout::kMxfp4,
+                    DataType::kBfloat16,
                     {packed.shape[0], 2 * packed.shape[1]}},
                    {}};
     }
@@ -113,7 +115,8 @@ class Finder {
     }
     const std::string shape_name = absl::StrCat(weight, "_shape");
     const auto at = model_.places.find(shape_name);
-    if (at == model_.places.end()) return Bad(packed.name, absl::StrCat("there is no ", shape_name));
+    if (at == model_.places.end())
+      return Bad(packed.name, absl::StrCat("there is no ", shape_name));
     const Tensor& shape = model_.tensor(at->second);
     if (shape.dtype != "I64" || shape.bytes != 16) {
       return Bad(shape_name, absl::StrCat("it is ", shape.dtype, " ", ShapeString(shape.shape),
@@ -132,9 +135,8 @@ class Finder {
                               ShapeString(scale->shape), ": groups of 128 and 32 can be decoded"));
     }
     const bool asymmetric = model_.Find(absl::StrCat(weight, "_zero_point")) != nullptr;
-    const Layout layout = group == 128
-                              ? (asymmetric ? Layout::kInt4G128Asym : Layout::kInt4G128)
-                              : (asymmetric ? Layout::kInt4G32Asym : Layout::kInt4G32);
+    const Layout layout = group == 128 ? (asymmetric ? Layout::kInt4G128Asym : Layout::kInt4G128)
+                                       : (asymmetric ? Layout::kInt4G32Asym : Layout::kInt4G32);
     return Found{{layout, scale->type, {lengths[0], lengths[1]}}, {}};
   }
 
@@ -191,9 +193,8 @@ class Finder {
       return Bad(name, absl::StrCat("blocks of 64 of ", type, " can be decoded, it is: ",
                                     state.dump(-1, ' ', true, Json::error_handler_t::replace)));
     }
-    found.request.layout =
-        type == "nf4" ? (nested ? Layout::kBnbNf4Double : Layout::kBnbNf4)
-                      : (nested ? Layout::kBnbFp4Double : Layout::kBnbFp4);
+    found.request.layout = type == "nf4" ? (nested ? Layout::kBnbNf4Double : Layout::kBnbNf4)
+                                         : (nested ? Layout::kBnbFp4Double : Layout::kBnbFp4);
     for (const auto& [dtype, data_type] : {std::pair("float32", DataType::kFloat),
                                            {"float16", DataType::kFloat16},
                                            {"bfloat16", DataType::kBfloat16}}) {
@@ -236,10 +237,9 @@ class Finder {
       const bool text = absl::StrContains(part.suffix, "quant_state");
       const bool constant = text || absl::EndsWith(name, "weight_format");
       if (!constant && (tensor.dtype != part.dtype || tensor.bytes != part.bytes)) {
-        return Bad(name, absl::StrCat("it is ", tensor.dtype, " ", ShapeString(tensor.shape),
-                                      ", ", part.dtype, " ", ShapeString(part.shape),
-                                      " goes with '", result->name, "' ",
-                                      ShapeString(result->plan.shape)));
+        return Bad(name, absl::StrCat("it is ", tensor.dtype, " ", ShapeString(tensor.shape), ", ",
+                                      part.dtype, " ", ShapeString(part.shape), " goes with '",
+                                      result->name, "' ", ShapeString(result->plan.shape)));
       }
       result->parts.emplace_back(at->second);
     }
@@ -273,8 +273,7 @@ absl::StatusOr<std::vector<QuantizedWeight>> OfGguf(const Model& model) {
     weight.name = tensor.name;
     weight.main = {0, i};
     weight.parts = {weight.main};
-    absl::StatusOr<WeightPlan> plan =
-        PlanWeight({layout->layout, DataType::kFloat, tensor.shape});
+    absl::StatusOr<WeightPlan> plan = PlanWeight({layout->layout, DataType::kFloat, tensor.shape});
     if (!plan.ok()) return Bad(tensor.name, plan.status().message());
     weight.plan = *std::move(plan);
     weights.push_back(std::move(weight));
@@ -295,14 +294,13 @@ absl::StatusOr<std::vector<QuantizedWeight>> FindQuantizedWeights(const Model& m
       if (weight->has_value()) weights.push_back(**std::move(weight));
     }
   }
-  std::sort(weights.begin(), weights.end(), [](const QuantizedWeight& a, const QuantizedWeight& b) {
-    return a.main < b.main;
-  });
+  std::sort(weights.begin(), weights.end(),
+            [](const QuantizedWeight& a, const QuantizedWeight& b) { return a.main < b.main; });
   for (size_t i = 1; i < weights.size(); ++i) {
     if (weights[i - 1].main == weights[i].main) {
-      return Bad(weights[i].name, absl::StrCat("its tensors are those of ",
-                                               Info(weights[i - 1].plan.layout).name, " and of ",
-                                               Info(weights[i].plan.layout).name));
+      return Bad(weights[i].name,
+                 absl::StrCat("its tensors are those of ", Info(weights[i - 1].plan.layout).name,
+                              " and of ", Info(weights[i].plan.layout).name));
     }
   }
   return weights;

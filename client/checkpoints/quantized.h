@@ -24,9 +24,10 @@ struct QuantizedWeight {
   std::vector<Place> companions;
 };
 
-// By `main`. Reads the small tensors that say a shape (weight_shape, quant_state). INVALID_ARGUMENT,
-// naming the tensor: parts that are missing or do not fit one another, or a variant that cannot be
-// decoded. Of a .gguf, the tensors that decoding converts: quantized ones, F16 and BF16.
+// By `main`. Reads the small tensors that say a shape (weight_shape, quant_state).
+// INVALID_ARGUMENT, naming the tensor: parts that are missing or do not fit one another, or a
+// variant that cannot be decoded. Of a .gguf: the tensors that decoding converts, which are the
+// quantized ones, F16 and BF16.
 absl::StatusOr<std::vector<QuantizedWeight>> FindQuantizedWeights(const Model& model);
 
 }  // namespace quantd::checkpoints

@@ -49,10 +49,13 @@ std::string Report::Json(absl::string_view more) const {
   absl::string_view comma = "\n";
   for (const ReportedTensor& tensor : tensors) {
     const bool converted = !tensor.layout.empty();
-    absl::StrAppend(&text, comma, "    {\"name\": ", Quoted(tensor.name), ", \"dtype\": ",
-                    Quoted(tensor.dtype), ", \"shape\": [", absl::StrJoin(tensor.shape, ", "), "]");
-    absl::StrAppend(&text, converted ? ", \"layout\": " : tensor.left_out ? ", \"left_out\": "
-                                                                          : ", \"copied\": ",
+    absl::StrAppend(&text, comma, "    {\"name\": ", Quoted(tensor.name),
+                    ", \"dtype\": ", Quoted(tensor.dtype), ", \"shape\": [",
+                    absl::StrJoin(tensor.shape, ", "), "]");
+    absl::StrAppend(&text,
+                    converted         ? ", \"layout\": "
+                    : tensor.left_out ? ", \"left_out\": "
+                                      : ", \"copied\": ",
                     Quoted(converted ? tensor.layout : tensor.reason));
     absl::StrAppend(&text, ", \"bytes_before\": ", tensor.bytes_before,
                     ", \"bytes_after\": ", tensor.bytes_after, "}");

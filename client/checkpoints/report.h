@@ -14,11 +14,11 @@ namespace quantd::checkpoints {
 // A tensor of the model, or a quantized weight of it.
 struct ReportedTensor {
   std::string name;
-  absl::string_view dtype;  // that of a quantized weight's codes
-  Shape shape;              // of a quantized weight, and not of its codes
-  std::string layout;       // what it became; empty: it was not converted
-  std::string reason;       // then: why
-  bool left_out = false;    // then: not copied either
+  absl::string_view dtype;                     // that of a quantized weight's codes
+  Shape shape;                                 // of a quantized weight, and not of its codes
+  std::string layout;                          // what it became; empty: it was not converted
+  std::string reason;                          // then: why
+  bool left_out = false;                       // then: not copied either
   uint64_t bytes_before = 0, bytes_after = 0;  // all of its parts
 };
 

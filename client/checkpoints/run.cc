@@ -27,8 +27,7 @@ class TensorSource final : public ByteSource {
  public:
   static absl::StatusOr<std::unique_ptr<TensorSource>> Open(const Model& model, Place place,
                                                             Counter* counter) {
-    absl::StatusOr<std::unique_ptr<OpenFile>> file =
-        OpenFile::Open(model.shards[place.shard].file);
+    absl::StatusOr<std::unique_ptr<OpenFile>> file = OpenFile::Open(model.shards[place.shard].file);
     if (!file.ok()) return file.status();
     const Tensor& tensor = model.tensor(place);
     (*file)->Expect(tensor.offset, std::min(tensor.bytes, kAhead));
@@ -257,9 +256,8 @@ absl::Status Runner::Copy(const Job& job, const OutputFile& plan, PartialFile* f
       if (!first.ok()) return;
     }
     absl::Status status =
-        interrupted_()
-            ? absl::CancelledError("interrupted")
-            : file->Copy((*source)->file(), tensor.offset + begin, to + begin, bytes);
+        interrupted_() ? absl::CancelledError("interrupted")
+                       : file->Copy((*source)->file(), tensor.offset + begin, to + begin, bytes);
     counter_.fetch_add(bytes, std::memory_order_relaxed);
     const std::lock_guard<std::mutex> lock(guard);
     first.Update(status);

@@ -26,6 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr char kState[] = ".quantctl-convert.json";
 constexpr uint64_t kMaxState = 64 << 20;
+constexpr int kLockTries = 30;
+constexpr useconds_t kLockWaitMicroseconds = 100'000;
 
 bool Exists(const std::string& path, struct stat* status) {
   return lstat(path.c_str(), status) == 0;
@@ -39,7 +41,8 @@ std::string RealPath(const std::string& path) {
 }
 
 bool LiesIn(const std::string& path, const std::string& folder) {
-  return path == folder || absl::StartsWith(path, folder == "/" ? folder : absl::StrCat(folder, "/"));
+  return path == folder ||
+         absl::StartsWith(path, folder == "/" ? folder : absl::StrCat(folder, "/"));
 }
 
 absl::Status CannotWrite(const std::string& path) {
@@ -67,8 +70,8 @@ absl::Status Workplace::CheckOut() const {
   const std::string& out = options_.out;
   const std::string real_out = RealPath(out), real_model = RealPath(options_.model);
   if (LiesIn(real_out, real_model) || LiesIn(real_model, real_out)) {
-    return ContentError(absl::StrCat(out, " and ", options_.model,
-                                     " lie in one another; write to another place"));
+    return ContentError(
+        absl::StrCat(out, " and ", options_.model, " lie in one another; write to another place"));
   }
   struct stat status;
   if (!Exists(out, &status)) return absl::OkStatus();
@@ -87,18 +90,24 @@ absl::Status Workplace::CheckOut() const {
   if (Exists(absl::StrCat(out, "/config.json"), &config) || fs::is_empty(out, error)) {
     return absl::OkStatus();
   }
-  return ContentError(absl::StrCat(out, " is there and is not a model's folder: it has no "
-                                        "config.json"));
+  return ContentError(absl::StrCat(out,
+                                   " is there and is not a model's folder: it has no "
+                                   "config.json"));
 }
 
 absl::Status Workplace::Lock() {
   descriptor_ = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ < 0) return CannotWrite(path_);
-  if (flock(descriptor_, (options_.shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) {
-    return absl::OkStatus();
+  // One that was killed just now may still hold it.
+  for (int tries = 0; flock(descriptor_, (options_.shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0;
+       ++tries) {
+    if (errno != EWOULDBLOCK) return absl::OkStatus();  // a file system without locks
+    if (tries == kLockTries) {
+      return absl::AlreadyExistsError(absl::StrCat("another process is at work in ", path_));
+    }
+    usleep(kLockWaitMicroseconds);
   }
-  if (errno != EWOULDBLOCK) return absl::OkStatus();  // a file system without locks
-  return absl::AlreadyExistsError(absl::StrCat("another process is at work in ", path_));
+  return absl::OkStatus();
 }
 
 absl::Status Workplace::Begin() {
@@ -106,8 +115,9 @@ absl::Status Workplace::Begin() {
   const bool exists = Exists(path_, &status);
   if (exists && !options_.resume && !options_.force) {
     return absl::AlreadyExistsError(
-        absl::StrCat(path_, " exists, of a run that did not end: --resume goes on with it, "
-                            "--force begins anew"));
+        absl::StrCat(path_,
+                     " exists, of a run that did not end: --resume goes on with it, "
+                     "--force begins anew"));
   }
   if (exists && !S_ISDIR(status.st_mode)) {
     return ContentError(absl::StrCat(path_, " is there and is not a folder"));
@@ -176,7 +186,8 @@ absl::Status Workplace::RemoveUnfinished() const {
     if (of_state || temporary.contains(file.name)) {
       unfinished.push_back(file.path);
     } else if (file.name != kState && !options_.names.contains(file.name)) {
-      return ContentError(absl::StrCat(file.path, " is not of this conversion; --force begins anew"));
+      return ContentError(
+          absl::StrCat(file.path, " is not of this conversion; --force begins anew"));
     }
   }
   for (const std::string& path : unfinished) {
@@ -187,9 +198,9 @@ absl::Status Workplace::RemoveUnfinished() const {
 
 absl::Status Workplace::WriteState() const {
   // Several processes may begin at the same time; all of them write the same.
-  const std::string temporary =
-      options_.shared ? absl::StrCat(PathOf(kState), ".", getpid(), ".tmp")
-                      : absl::StrCat(PathOf(kState), ".tmp");
+  const std::string temporary = options_.shared
+                                    ? absl::StrCat(PathOf(kState), ".", getpid(), ".tmp")
+                                    : absl::StrCat(PathOf(kState), ".tmp");
   return WriteFile(temporary, PathOf(kState), DumpJson(options_.state));
 }
 
@@ -226,8 +237,7 @@ absl::Status Workplace::Publish() {
   SyncFolder(path_);
   const cli::SignalsWait wait;
   if (unlink(PathOf(kState).c_str()) != 0 && errno != ENOENT) return CannotWrite(PathOf(kState));
-  absl::Status status =
-      Replace(options_.is_folder ? path_ : PathOf(LastPart(options_.out)));
+  absl::Status status = Replace(options_.is_folder ? path_ : PathOf(LastPart(options_.out)));
   if (!status.ok()) return status;
   if (!options_.is_folder) rmdir(path_.c_str());
   SyncFolder(FolderOf(options_.out));

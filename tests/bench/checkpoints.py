@@ -108,7 +108,8 @@ def speed(given, folder):
     print(f"{total / 1e9:.2f} GB of BF16 in page cache, {given.rounds} turns, seconds: median (lowest to highest); rate of `cp -r` = 1")
     for name, values in seconds.items():
         ratio = statistics.median(a / b for a, b in zip(seconds["cp -r"], values))
-        print(f"| {name} | {statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f}) | {total / 1e9 / statistics.median(values):.2f} GB/s | {ratio:.2f} |")
+        middle = statistics.median(values)
+        print(f"| {name} | {middle:.2f} ({min(values):.2f} to {max(values):.2f}) | {total / 1e9 / middle:.2f} GB/s | {ratio:.2f} |")
 
 
 def sqnr(source, back):

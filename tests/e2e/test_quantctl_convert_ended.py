@@ -47,9 +47,19 @@ def convert(*arguments, code=0, limit=None):
     return err if code else out
 
 
+def start(*flags):
+    return subprocess.Popen(command("convert", "m", *FLAGS, *flags), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                            env=environment())
+
+
+def killed(after, flags):
+    """A run that is killed after so many seconds."""
+    subprocess.run(["timeout", "-s", "KILL", f"{after}", *command("convert", "m", *flags)], check=False, env=environment())
+
+
 def ended(number, after, *flags):
     """A run that gets a signal after so many seconds: its exit code."""
-    process = subprocess.Popen(command("convert", "m", *FLAGS, *flags), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment())
+    process = start(*flags)
     time.sleep(after)
     process.send_signal(number)
     err = process.communicate(timeout=60)[1]
@@ -91,7 +101,7 @@ def test_what_is_finished_is_not_made_again():
     convert("m", *FLAGS)
     whole = contents("out")
     os.rename("out", "out.partial")
-    state(keep=True)
+    add_state()
     first = "out.partial/model-00001-of-00003.safetensors"
     before = os.stat(first).st_ino
     os.remove("out.partial/model-00002-of-00003.safetensors")
@@ -102,27 +112,24 @@ def test_what_is_finished_is_not_made_again():
     assert os.stat("out/model-00001-of-00003.safetensors").st_ino == before
 
 
-def state(keep):
-    """The state that a run leaves: taken from one that is stopped, or changed."""
-    name = "out.partial/.quantctl-convert.json"
-    if keep:
-        os.rename("out.partial", "kept")
-        subprocess.run(["timeout", "-s", "KILL", "0.02", *command("convert", "m", *FLAGS)], check=False, env=environment())
-        deadline = time.monotonic() + 60
-        while not os.path.exists(name):
-            shutil.rmtree("out.partial", ignore_errors=True)
-            shutil.rmtree("out", ignore_errors=True)
-            subprocess.run(["timeout", "-s", "KILL", f"{random.uniform(0.005, 0.2)}", *command("convert", "m", *FLAGS)], check=False, env=environment())
-            assert time.monotonic() < deadline
-        shutil.copy(name, "kept/.quantctl-convert.json")
-        shutil.rmtree("out.partial")
-        os.rename("kept", "out.partial")
+def add_state():
+    """Puts the state of a run that was killed into out.partial."""
+    name, deadline = ".quantctl-convert.json", time.monotonic() + 60
+    os.rename("out.partial", "kept")
+    while not os.path.exists("out.partial/" + name):
+        shutil.rmtree("out.partial", ignore_errors=True)
+        shutil.rmtree("out", ignore_errors=True)
+        killed(random.uniform(0.005, 0.2), FLAGS)
+        assert time.monotonic() < deadline
+    shutil.copy("out.partial/" + name, "kept")
+    shutil.rmtree("out.partial")
+    os.rename("kept", "out.partial")
 
 
 def test_resume_refuses_what_was_begun_otherwise():
     model(2)
     os.mkdir("out.partial")
-    state(keep=True)
+    add_state()
     for change, what in (
         (["--to=compressed-tensors:fp8"], "'to'"), (["--skip=up"], "'skip'"), (["--only=up"], "'only'"), (["--all"], "'all'"),
     ):
@@ -146,7 +153,7 @@ def test_resume_leaves_files_of_others_alone():
 
 def test_two_at_a_time_are_refused():
     model()
-    process = subprocess.Popen(command("convert", "m", *FLAGS), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment())
+    process = start()
     deadline = time.monotonic() + 30
     while not os.path.exists("out.partial/.quantctl-convert.json") and process.poll() is None:
         assert time.monotonic() < deadline
@@ -167,7 +174,7 @@ def test_texts_of_a_length_of_their_own_are_resumed():
     whole = contents("out")
     for after in (0.05, 0.1, 0.2, 0.4):
         shutil.rmtree("out", ignore_errors=True)
-        subprocess.run(["timeout", "-s", "KILL", str(after), *command("convert", "m", *flags, "--resume")], check=False, env=environment())
+        killed(after, [*flags, "--resume"])
         if not os.path.exists("out"):
             convert("m", *flags, "--resume")
         assert contents("out") == whole
@@ -202,8 +209,7 @@ def test_a_limit_on_file_sizes_is_one_line():
 
 def test_a_shard_that_is_cut_off_meanwhile_is_one_line():
     model(6, rows=4096)
-    process = subprocess.Popen(command("convert", "m", *FLAGS, "--threads=1"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                               env=environment())
+    process = start("--threads=1")
     last = "m/model-00006-of-00006.safetensors"
     while not os.path.exists("out.partial/.quantctl-convert.json") and process.poll() is None:
         pass

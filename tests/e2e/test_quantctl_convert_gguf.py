@@ -7,6 +7,7 @@ import struct
 import ml_dtypes
 import numpy as np
 import pytest
+from converting import convert
 from models import VALUES, load_gguf, load_tensors, save_gguf
 from quantctl import quantctl
 
@@ -23,13 +24,6 @@ KEYS = {
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def convert(*arguments, code=0):
-    got, out, err = quantctl("convert", *arguments)
-    assert got == code, f"exit {got}: {out}{err}"
-    assert (err == "") if code == 0 else err.count("\n") == 1, err
-    return err if code else out
 
 
 def tensors():

@@ -66,7 +66,8 @@ std::string RandomGguf(Random& random) {
   for (uint64_t i = 0; i < keys; ++i) {
     const bool alignment = OneIn(random, 6);
     const std::string name = alignment ? "general.alignment" : absl::StrCat("k", i);
-    const auto type = alignment ? 4 : static_cast<uint32_t>(Below(random, OneIn(random, 20) ? 16 : 13));
+    const auto type =
+        alignment ? 4 : static_cast<uint32_t>(Below(random, OneIn(random, 20) ? 16 : 13));
     Append(Size(random, name.size()), 8, &text);
     text += name;
     Append(type, 4, &text);
@@ -99,7 +100,9 @@ std::string RandomIndex(Random& random) {
                               R"({"a.weight": "model-1.safetensors"})",
                               R"({"a.weight": "../model-1.safetensors", "b": 7})",
                               R"({"a.weight": "model-2.safetensors", "b": "model-1.safetensors"})",
-                              R"({})", "[[[[]]]]", "1e999"};
+                              R"({})",
+                              "[[[[]]]]",
+                              "1e999"};
   return absl::StrCat(R"({"metadata": {"total_size": 4}, "weight_map": )",
                       maps[Below(random, OneIn(random, 3) ? std::size(maps) : 1)], "}");
 }
@@ -112,8 +115,9 @@ std::string RandomConfig(Random& random) {
                                 R"("\u0001number:12")",
                                 R"([1e-5, null, {"b": ""}])",
                                 "[[[[[[[[[[[[[[[[[[[[[[["};
-  return absl::StrCat(R"({"model_type": "x", "a": )", values[Below(random, std::size(values))],
-                      OneIn(random, 4) ? R"(, "quantization_config": {"quant_method": "awq"}})" : "}");
+  return absl::StrCat(
+      R"({"model_type": "x", "a": )", values[Below(random, std::size(values))],
+      OneIn(random, 4) ? R"(, "quantization_config": {"quant_method": "awq"}})" : "}");
 }
 
 std::string RandomState(Random& random) {
@@ -151,7 +155,8 @@ std::string Header(const std::string& json, const std::string& data) {
 class Folder {
  public:
   Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "checkpoint_fuzzer.XXXXXX").string();
+    std::string name =
+        (std::filesystem::temp_directory_path() / "checkpoint_fuzzer.XXXXXX").string();
     Require(mkdtemp(name.data()) != nullptr, "there is a folder for files");
     path_ = name;
     Write("config.json", "{}");
@@ -178,7 +183,8 @@ class Folder {
 };
 
 void RequireRefused(const absl::Status& status, absl::string_view name) {
-  Require(absl::StrContains(status.message(), name), absl::StrCat("it is named: ", status.message()));
+  Require(absl::StrContains(status.message(), name),
+          absl::StrCat("it is named: ", status.message()));
   Require(!absl::StrContains(status.message(), '\n'), "an error is one line");
 }
 
@@ -236,11 +242,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     default: {
       const std::string file = Header(
-          absl::StrCat(R"({"w": {"dtype": "U8", "shape": [32, 1], "data_offsets": [0, 32]}, )",
-                       R"("w.absmax": {"dtype": "F32", "shape": [1], "data_offsets": [32, 36]}, )",
-                       R"("w.quant_map": {"dtype": "F32", "shape": [16], "data_offsets": [36, 100]}, )",
-                       R"("w.quant_state.bitsandbytes__nf4": {"dtype": "U8", "shape": [)",
-                       bytes.size(), R"(], "data_offsets": [100, )", 100 + bytes.size(), "]}}"),
+          absl::StrCat(
+              R"({"w": {"dtype": "U8", "shape": [32, 1], "data_offsets": [0, 32]}, )",
+              R"("w.absmax": {"dtype": "F32", "shape": [1], "data_offsets": [32, 36]}, )",
+              R"("w.quant_map": {"dtype": "F32", "shape": [16], "data_offsets": [36, 100]}, )",
+              R"("w.quant_state.bitsandbytes__nf4": {"dtype": "U8", "shape": [)", bytes.size(),
+              R"(], "data_offsets": [100, )", 100 + bytes.size(), "]}}"),
           std::string(100, '\0') + bytes);
       read = Read(folder.Write("fuzz.safetensors", file), "fuzz.safetensors", file.size());
     }

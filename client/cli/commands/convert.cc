@@ -35,7 +35,8 @@ absl::Status CheckReport(const Options& options) {
   };
   const std::string report = real(options.report);
   for (const std::string& place : {options.input, options.output}) {
-    if (report != real(place) && !absl::StartsWith(report, absl::StrCat(real(place), "/"))) continue;
+    if (report != real(place) && !absl::StartsWith(report, absl::StrCat(real(place), "/")))
+      continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--report: ", options.report, " lies in ", place, "; write to another place"));
   }
@@ -91,12 +92,12 @@ absl::Status RunConvert(const Options& options) {
   if (!report.ok()) return Told(report.status());
   const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
   const auto member = [](absl::string_view name, const Json& value) {
-    return absl::StrCat("  \"", name, "\": ", value.dump(-1, ' ', false, Json::error_handler_t::replace),
-                        ",\n");
+    return absl::StrCat("  \"", name,
+                        "\": ", value.dump(-1, ' ', false, Json::error_handler_t::replace), ",\n");
   };
-  const std::string json = report->Json(
-      absl::StrCat(member("input", options.input), member("output", options.output),
-                   member("layout", options.convert.to), member("seconds", seconds)));
+  const std::string json =
+      report->Json(absl::StrCat(member("input", options.input), member("output", options.output),
+                                member("layout", options.convert.to), member("seconds", seconds)));
   if (status = WriteReport(options, json); !status.ok()) return status;
   if (options.json) {
     std::fputs(json.c_str(), stdout);

@@ -240,9 +240,10 @@ Flags& Flags::Convert() {
        "q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4; bnb: with nf4 nf4-double fp4 fp4-double int8; or bf16 f16 "
        "f32: decode")
       ->required();
-  command_->add_flag("--all", o_->all,
-                     "Every float tensor of two dimensions, whatever its name: embeddings and head, "
-                     "too");
+  command_->add_flag(
+      "--all", o_->all,
+      "Every float tensor of two dimensions, whatever its name: embeddings and head, "
+      "too");
   command_->add_flag("--dry_run,--dry-run", o_->convert.dry_run,
                      "Read headers alone, write nothing, and print what would become of each "
                      "tensor");

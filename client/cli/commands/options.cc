@@ -58,8 +58,7 @@ void AddCommands(CLI::App* app, Options* o) {
       "  quantctl convert model -o small --to=compressed-tensors:int8\n"
       "  quantctl convert model -o model.gguf --to=gguf:q8_0\n"
       "  quantctl convert small -o back --to=bf16")
-      .Input(
-          "A folder with config.json and .safetensors, one .safetensors, or one .gguf")
+      .Input("A folder with config.json and .safetensors, one .safetensors, or one .gguf")
       .Convert()
       .Choice()
       .Computing()
@@ -148,9 +147,10 @@ absl::Status Unexpected(const std::string& word, CLI::App* command) {
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
   CommandLine line;
   CLI::App app(
-      "quantctl: quantizes tensor files (.npy, .safetensors), here or on a quantd server, and converts "
+      "quantctl: quantizes tensor files (.npy, .safetensors), here or on a quantd server, and "
+      "converts "
       "models.",
-               "quantctl");
+      "quantctl");
   app.set_version_flag("--version", absl::StrCat("quantctl ", QUANTCTL_VERSION));
   app.set_help_flag("-h,--help", "Print this");
   app.require_subcommand(1);

@@ -17,8 +17,7 @@ enum class ElsewhereShown : uint8_t { kNothing, kLines };
 class Progress {
  public:
   // Shown on stderr if `enabled`: a bar, ten times a second at most, or a line every ten seconds.
-  Progress(bool enabled, uint64_t total_bytes,
-           ElsewhereShown elsewhere = ElsewhereShown::kNothing);
+  Progress(bool enabled, uint64_t total_bytes, ElsewhereShown elsewhere = ElsewhereShown::kNothing);
   ~Progress();  // erases the bar
 
   void SetLabel(absl::string_view label);  // what is being worked on

@@ -59,8 +59,7 @@ std::string ConvertCheckpoint(const checkpoints::ConvertOptions& options, bool d
   const absl::Status status = Run(kLong, nb::none(), [&](Interrupted interrupted) {
     report = dry_run ? checkpoints::DryRun(options)
                      : checkpoints::Convert(
-                           options, executor,
-                           [&] { return shown.has_raised() || interrupted(); },
+                           options, executor, [&] { return shown.has_raised() || interrupted(); },
                            [&](uint64_t done, uint64_t total, absl::string_view file) {
                              shown(done, total, file);
                            });

@@ -1,0 +1,174 @@
+"""quantctl convert: what is refused, with one line, and leaves nothing."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from converting import BF16, INDEX, convert, layer, model, normal, shards
+from models import LAYOUTS, contents, load_tensors, save_model, save_tensors
+from quantctl import quantctl
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_value_that_is_not_finite_is_refused(layout, value):
+    tensors = shards()
+    tensors["model-00002-of-00002.safetensors"]["model.layers.1.mlp.up_proj.weight"][199, 255] = value
+    save_model("m", tensors)
+    out = "out.gguf" if layout.startswith("gguf") else "out"
+    err = convert("m", "-o", out, f"--to={layout}", code=1)
+    assert "model.layers.1.mlp.up_proj.weight" in err
+    assert os.listdir() == ["m"]
+    convert("m", "-o", out, f"--to={layout}", "--skip=up_proj")
+
+
+def test_what_overflows_is_refused():
+    save_tensors("m.safetensors", {"a.weight": np.array([[65504, -65504] * 64], np.float16)})
+    err = convert("m.safetensors", "-o", "o.safetensors", "--to=compressed-tensors:int4-g128-asym", code=1)
+    assert "'a.weight'" in err
+    save_tensors("m.safetensors", {"a.weight": np.full((1, 32), 1e9, np.float32)})
+    for layout in ("gguf:f16", "gguf:q4_0", "bnb:int8"):
+        err = convert("m.safetensors", "-o", "o." + ("gguf" if "gguf" in layout else "safetensors"), f"--to={layout}", code=1)
+        assert "'a.weight'" in err
+    assert os.listdir() == ["m.safetensors"]
+
+
+def test_a_quantized_model_is_refused():
+    model()
+    convert("m", "-o", "q", "--to=fp8-tiles")
+    err = convert("q", "-o", "r", "--to=compressed-tensors:int8", code=2)
+    assert "quantization_config" in err and "fp8" in err
+    for layout in ("fp8-tiles", "compressed-tensors:int8", "compressed-tensors:int4-g32", "compressed-tensors:nvfp4", "bnb:nf4", "bnb:int8"):
+        save_tensors("a.safetensors", {"a.weight": normal(32, 64)})
+        convert("a.safetensors", "-o", "b.safetensors", f"--to={layout}", "--force")
+        err = convert("b.safetensors", "-o", "c.safetensors", "--to=fp8-tiles", code=2)
+        assert "'a.weight'" in err and layout in err
+    convert("a.safetensors", "-o", "a.gguf", "--to=gguf:q8_0")
+    assert "'a.weight'" in convert("a.gguf", "-o", "b.gguf", "--to=gguf:f16", code=2)
+    assert "gguf" in convert("a.gguf", "-o", "b.safetensors", "--to=fp8-tiles", code=2)
+    assert "nothing to decode" in convert("m", "-o", "r", "--to=bf16", code=2)
+    save_model("g", {"model.safetensors": layer(0)}, {"quantization_config": {"quant_method": "gptq"}})
+    assert "gptq" in convert("g", "-o", "r", "--to=bf16", code=2)
+    assert quantctl("quantize", "a.safetensors", "-o", "z.safetensors", "--quiet")[0] == 0
+    assert "dequantize" in convert("z.safetensors", "-o", "r.safetensors", "--to=fp8-tiles", code=2)
+    assert not os.path.exists("r") and not os.path.exists("r.partial")
+
+
+def test_out_that_exists_is_untouched():
+    model()
+    for make in (lambda: os.mkdir("out"), lambda: open("out", "w").write("x"), lambda: os.symlink("none", "out")):
+        make()
+        assert "out exists" in convert("m", "-o", "out", "--to=fp8-tiles", code=2)
+        assert not os.path.exists("out.partial")
+        assert os.path.islink("out") or os.path.isfile("out") or os.listdir("out") == []
+        shutil.rmtree("out") if os.path.isdir("out") else os.remove("out")
+    os.mkdir("out")
+    open("out/mine", "w").write("x")
+    assert "not a model's folder" in convert("m", "-o", "out", "--to=fp8-tiles", "--force", code=2)
+    open("out/config.json", "w").write("{}")
+    convert("m", "-o", "out", "--to=fp8-tiles", "--force")
+    assert not os.path.exists("out/mine") and not os.path.exists("out.partial")
+    for out in ("m", "m/out", ".", "m/../m/sub"):
+        assert "in one another" in convert("m", "-o", out, "--to=fp8-tiles", "--force", code=2)
+
+
+def test_a_damaged_folder_is_one_line():
+    def broken(change):
+        shutil.rmtree("m", ignore_errors=True)
+        model()
+        change()
+        err = convert("m", "-o", "out", "--to=fp8-tiles", code=2)
+        assert sorted(os.listdir()) == ["m"]
+        return err
+
+    second = "m/model-00002-of-00002.safetensors"
+
+    def edit(name, change):
+        value = json.load(open(name))
+        change(value)
+        json.dump(value, open(name, "w"))
+
+    def moved(index):
+        index["weight_map"]["mask"] = "model-00001-of-00002.safetensors"
+
+    assert second in broken(lambda: os.remove(second))
+    assert second in broken(lambda: os.truncate(second, 40_000))
+    assert second in broken(lambda: os.truncate(second, 4))
+    assert "'mask'" in broken(lambda: edit("m/" + INDEX, moved))
+    assert "'ghost'" in broken(lambda: edit("m/" + INDEX, lambda index: index["weight_map"].update(ghost="model-00001-of-00002.safetensors")))
+    assert "'mask'" in broken(lambda: edit("m/" + INDEX, lambda index: index["weight_map"].pop("mask")))
+    assert "../x" in broken(lambda: edit("m/" + INDEX, lambda index: index["weight_map"].update(mask="../x.safetensors")))
+    assert "weight_map" in broken(lambda: open("m/" + INDEX, "w").write("{}"))
+    assert INDEX in broken(lambda: open("m/" + INDEX, "w").write('{"weight_map": {'))
+    assert INDEX in broken(lambda: os.remove("m/" + INDEX))
+    assert "config.json" in broken(lambda: os.remove("m/config.json"))
+    assert "config.json" in broken(lambda: open("m/config.json", "w").write("[" * 100_000))
+    assert "config.json" in broken(lambda: open("m/config.json", "w").write("[]"))
+    assert "pipe" in broken(lambda: os.mkfifo("m/pipe"))
+    assert "gone" in broken(lambda: os.symlink("nothing", "m/gone"))
+    assert "ring" in broken(lambda: os.symlink(".", "m/loop"))
+    copy = dict(layer(0), mask=np.array([True]))
+    assert "'mask'" in broken(lambda: save_tensors("m/model-00001-of-00002.safetensors", copy))
+
+
+def test_links_are_followed():
+    os.mkdir("blobs")
+    model("real")
+    os.mkdir("m")
+    for name in os.listdir("real"):
+        os.symlink(f"../real/{name}", f"m/{name}")
+    convert("m", "-o", "a", "--to=fp8-tiles")
+    convert("real", "-o", "b", "--to=fp8-tiles")
+    assert contents("a") == contents("b") and not any(os.path.islink("a/" + name) for name in os.listdir("a"))
+
+
+def test_wrong_usage():
+    model()
+    assert "did you mean fp8-tiles" in convert("m", "-o", "out", "--to=fp8-tile", code=2)
+    assert "--to" in convert("m", "-o", "out", code=2)
+    assert "gguf:f32" in convert("m", "-o", "out.gguf", "--to=gguf:f32", code=2)
+    assert ".gguf" in convert("m", "-o", "out", "--to=gguf:q8_0", code=2)
+    save_tensors("a.safetensors", {"a.weight": normal(32, 64)})
+    assert ".safetensors" in convert("a.safetensors", "-o", "out", "--to=fp8-tiles", code=2)
+    assert "--only" in convert("m", "-o", "out", "--to=fp8-tiles", "--only=[", code=2)
+    assert "none" in convert("none", "-o", "out", "--to=fp8-tiles", code=2)
+    assert "a model is" in convert("m/tokenizer.json", "-o", "out", "--to=fp8-tiles", code=2)
+    assert "cannot write" in convert("m", "-o", "none/out", "--to=fp8-tiles", code=2)
+    assert "lies in" in convert("m", "-o", "out", "--to=fp8-tiles", "--report=m/config.json", "--force", code=2)
+    assert sorted(os.listdir()) == ["a.safetensors", "m"]
+    open("r.json", "w").write("x")
+    assert "r.json exists" in convert("m", "-o", "out", "--to=fp8-tiles", "--report=r.json", code=2)
+    assert convert("m", "-o", "out", "--to=fp8-tiles", "--quiet") == ""
+
+
+def test_names_of_two_outputs_that_clash():
+    save_tensors("m.safetensors", {"a.weight": normal(32, 32), "a.weight_scale_inv": normal(1)})
+    assert "'a.weight_scale_inv'" in convert("m.safetensors", "-o", "o.safetensors", "--to=fp8-tiles", code=2)
+    assert os.listdir() == ["m.safetensors"]
+
+
+@pytest.mark.parametrize("layout, parts, wrong", [
+    ("fp8-tiles", "_scale_inv", np.ones((2, 1), np.float32)), ("compressed-tensors:int8", "_scale", np.ones((5, 1), BF16)),
+    ("compressed-tensors:int4-g32", "_shape", np.array([32, 31], np.int64)), ("compressed-tensors:int4-g32", "_scale", np.ones((32, 0), BF16)),
+    ("compressed-tensors:int4-g32", "_shape", np.array([-1, 2**62], np.int64)), ("compressed-tensors:nvfp4", "_scale", np.ones((32, 3), np.uint8)),
+    ("bnb:nf4", ".absmax", np.ones(1, np.float32)), ("bnb:nf4", ".quant_state.bitsandbytes__nf4", np.frombuffer(b'{"quant_type": "nf4"}', np.uint8)),
+    ("bnb:nf4", ".quant_state.bitsandbytes__nf4", np.frombuffer(b"[[[[", np.uint8)),
+    ("bnb:nf4", ".quant_state.bitsandbytes__nf4",
+     np.frombuffer(b'{"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [4611686018427387904, 8]}', np.uint8)),
+])
+def test_parts_that_do_not_fit_are_one_line(layout, parts, wrong):
+    save_tensors("a.safetensors", {"a.weight": normal(32, 64)})
+    convert("a.safetensors", "-o", "b.safetensors", f"--to={layout}")
+    tensors = load_tensors("b.safetensors")
+    save_tensors("c.safetensors", {**tensors, "a.weight" + parts: wrong})
+    assert "a.weight" in convert("c.safetensors", "-o", "d.safetensors", "--to=bf16", code=2)
+    save_tensors("c.safetensors", {name: array for name, array in tensors.items() if name != "a.weight" + parts})
+    code, _, err = quantctl("convert", "c.safetensors", "-o", "d.safetensors", "--to=bf16")
+    assert code == 2 and err.count("\n") == 1
