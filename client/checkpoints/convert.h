@@ -1,8 +1,7 @@
 // Converts a model to and from the layouts that other software loads; core/LAYOUTS.md has the
 // arithmetic, client/CHECKPOINTS.md which layout to take.
 //
-//   absl::StatusOr<Report> report = Convert({.model = "model", .out = "small", .to = "fp8-tiles"},
-//                                           executor, interrupted, progress);
+//   absl::StatusOr<Report> report = Convert(options, executor, interrupted, progress);
 //
 // Memory: what the headers take, and some MiB a thread, whatever the size of tensors and shards.
 #ifndef QUANTD_CHECKPOINTS_CONVERT_H_

@@ -207,7 +207,11 @@ bool Read(const std::string& path, absl::string_view name, size_t size) {
   for (const char* to : {"gguf:q8_0", "gguf:f16", "f32", "fp8-tiles", "compressed-tensors:nvfp4"}) {
     const bool gguf = absl::StartsWith(to, "gguf");
     const std::string out = gguf ? "out.gguf" : "out.safetensors";
-    const auto report = checkpoints::DryRun({.model = path, .out = out, .to = to});
+    checkpoints::ConvertOptions options;
+    options.model = path;
+    options.out = out;
+    options.to = to;
+    const auto report = checkpoints::DryRun(options);
     Require(report.ok() || !report.status().message().empty(), "an error says what is wrong");
     planned |= report.ok();
   }
