@@ -27,7 +27,7 @@ unit         default  release  build,test           3    C++ unit tests, every c
 deploy       default  release  build,test           4    manifests, compose file, unit, bill of materials, release script
 monitoring   default  release  build,test           1    alerts, recording rules and dashboard under Prometheus
 e2e          default  release  build,test           4    the real binaries: flags, ports, metrics, drain, bad input
-python       default  release  build,test           2    the Python client against a running server
+python       default  release  build,test,proto     2    the Python client against a running server; its types under pyright and mypy
 conformance  default  release  build,test           1    ONNX node tests, ONNX Runtime and ml_dtypes over the wire
 engine       default  release  build,test           6    the engine in the process: its wheel, its tests, conformance over it
 interop_short default  release  build,test           3    gRPC's interop cases with its client in Go, plain and TLS

@@ -47,7 +47,7 @@ def client(report, options):
                 x, codes = floats(size // 4), np.random.default_rng(2).integers(0, 256, size // 4).astype(np.uint8)
                 calls_of = {"dynamic_quantize": (x,), "quantize": (x, 0.01, 128), "dequantize": (codes, 0.01, 128)}
                 for name, arguments in calls_of.items():
-                    request = requests.BUILDERS[name](*arguments).encode()
+                    request = requests.make(name, *arguments).encode()
                     raw = channel.unary_unary(f"/{messages.SERVICE}/{messages.METHODS[name]}")
                     sides = {"Client": partial(getattr(ours, name), *arguments), "grpc": partial(raw, request)}
                     report.measure(f"{name} {size_text(size)}", sides, 8 if options.quick else 20, calls, of=statistics.fmean)

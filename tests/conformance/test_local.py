@@ -1,6 +1,8 @@
 """quantd.local() beside a running server: the same bits, and of what is wrong the same error, text and fields."""
 
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -185,3 +187,30 @@ def test_random_streams(server, local):
             futures.append([s.quantize(x, scale, output_type="int8", **options) for s in (theirs, ours)])
         for one, other in futures:
             assert one.result(60).y.tobytes() == other.result(0).y.tobytes()
+
+
+def test_functions_of_the_module(local):
+    """One engine, made when it is first asked for; results that know no client use it, too."""
+    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(4, 16)
+    found = quantd.dynamic_quantize(x, axis=0, output_type="int8")
+    assert quantd.quantize(x, 0.1, np.int8(3)).y.dtype == np.int8
+    for function, arguments, options in (
+        ("quantize", (x, 0.1, 3), {}), ("dequantize", (found,), {}), ("dynamic_quantize", (x,), {"axis": 0}),
+        ("quantize_embeddings", (x,), {"preset": "vespa"}),
+    ):
+        ours, theirs = getattr(quantd, function)(*arguments, **options), getattr(local, function)(*arguments, **options)
+        assert ours.y.tobytes() == theirs.y.tobytes() and ours.y.dtype == theirs.y.dtype
+        assert getattr(quantd, function).__doc__ == getattr(quantd.Local, function).__doc__
+    assert quantd.calibrate(x, axis=1).scale.shape == (16,) and quantd.in_process() is quantd.in_process() is found.engine
+
+
+def test_results_without_a_client(server, tmp_path):
+    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(4, 16)
+    result = server.dynamic_quantize(x, axis=0, output_type="int4")
+    quantd.save(tmp_path / "w.safetensors", {"w": result})
+    for again in (pickle.loads(pickle.dumps(result)), copy.copy(result), quantd.load(tmp_path / "w.safetensors")["w"]):
+        back = again.dequantize()
+        assert back.y.tobytes() == result.dequantize().y.tobytes() and np.abs(back - x).max() < 0.2
+    stored = dataclasses.replace(server.quantize(x, 0.1), scale=None, parameters="a@sha256:00", engine=None)
+    with pytest.raises(RuntimeError, match=r"its scale is in the stored parameters a@sha256:00; use client\.dequantize\(result\)"):
+        stored.dequantize()

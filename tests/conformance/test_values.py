@@ -38,7 +38,7 @@ def call(address):
 
 def message(operation, *arguments, **options):
     """The message that the client would send."""
-    return messages.REQUESTS[operation].FromString(requests.BUILDERS[operation](*arguments, **options).encode())
+    return messages.REQUESTS[operation].FromString(requests.make(operation, *arguments, **options).encode())
 
 
 def as_values(tensor):

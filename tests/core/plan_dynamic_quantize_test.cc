@@ -112,8 +112,8 @@ TEST(PlanDynamicQuantize, AnEmptyTensorClaimsNoMoreScalesThanFewBytes) {
 
 TEST(PlanDynamicQuantize, Errors) {
   DynamicQuantizeParameters parameters{.x = kX, .output_type = DataType::kInt32};
-  EXPECT_EQ(Error(parameters).substr(0, 59),
-            "output_type: output_type is INT32, DynamicQuantize gives UI");
+  EXPECT_EQ(Error(parameters).substr(0, 61),
+            "output_type: output_type is INT32, DynamicQuantize gives the ");
   parameters.output_type = DataType::kUint8;
   parameters.scale_type = DataType::kInt32;
   EXPECT_EQ(Error(parameters),

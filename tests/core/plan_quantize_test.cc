@@ -96,8 +96,10 @@ TEST(PlanQuantize, TypeErrors) {
   EXPECT_EQ(Error(parameters).substr(0, 29), "scale: scale has no data type");
   parameters = Parameters();
   parameters.output_type = DataType::kFloat;
-  EXPECT_EQ(Error(parameters).substr(0, 54),
-            "output_type: output_type is FLOAT, Quantize gives UINT");
+  EXPECT_EQ(Error(parameters),
+            "output_type: output_type is FLOAT, Quantize gives the integers UINT8, INT8, UINT16, "
+            "INT16, UINT4, INT4, UINT2, INT2 and the floats FLOAT8E4M3FN, FLOAT8E4M3FNUZ, "
+            "FLOAT8E5M2, FLOAT8E5M2FNUZ, FLOAT6E2M3, FLOAT6E3M2, FLOAT4E2M1");
   parameters.output_type = static_cast<DataType>(-5);
   EXPECT_EQ(Error(parameters).substr(0, 12), "output_type:");
   parameters.output_type = DataType::kInt8;

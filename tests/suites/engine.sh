@@ -54,7 +54,7 @@ run() {
   pytest_suite arrow client/python/tests/test_arrow.py client/python/tests/test_parquet.py
   pytest_suite server tests/conformance/test_local.py tests/conformance/test_local_shared.py
   # Those of the client's tests that ask a server and the process the same.
-  pytest_suite client client/python/tests/test_{calibrate_server,embeddings,onnxruntime,parameters,parameters_server}.py
+  pytest_suite client client/python/tests/test_{arguments,calibrate_server,embeddings,onnxruntime,parameters,parameters_server}.py
   pytest_suite conformance tests/conformance --engine=local --ignore=tests/conformance/test_local.py \
     --ignore=tests/conformance/test_local_shared.py
 }

@@ -6,7 +6,7 @@
 prepare_venv() { with_lock "$QUANTD_BUILD/venv.lock" prepare_venv_alone; }
 prepare_venv_alone() {
   local requirements stamp pip=("$VENV/bin/python" -m pip install --disable-pip-version-check --quiet --no-compile)
-  requirements=$(ls "$QUANTD_ROOT"/tests/*/requirements.txt)
+  requirements=$(ls "$QUANTD_ROOT"/tests/*/requirements.txt "$QUANTD_ROOT/client/python/tests/requirements.txt")
   # shellcheck disable=SC2086  # a list of paths
   stamp=$(cat $requirements "${BASH_SOURCE[0]}" | sha256sum)
   if [[ $(cat "$VENV/requirements.stamp" 2>/dev/null) != "$stamp" ]]; then

@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import re
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -76,3 +77,10 @@ def test_modules_have_a_first_line():
     folder = Path(importlib.import_module("quantd").__file__).parent
     for path in [*folder.glob("*.py"), *folder.glob("split/*.py")]:
         assert path.read_text().startswith('"""'), path
+
+
+def test_the_extra_local_brings_the_engine_beside_this_package(monkeypatch):
+    said = {}
+    monkeypatch.setattr("setuptools.setup", lambda **arguments: said.update(arguments))
+    runpy.run_path(str(README.with_name("setup.py")))
+    assert said["extras_require"]["local"] == [f"quantd-core @ {(README.parents[1] / 'python-core').as_uri()}"]

@@ -327,15 +327,15 @@ def test_pieces_of_a_large_tensor_have_what_the_set_says(kind):
 def test_a_completed_request_is_the_servers():
     stored = make(scale=SCALE, zero_point=ZERO, axis=1, precision="float32")
     for operation, x in (("quantize", X), ("dequantize", X.astype(np.int8))):
-        request = quantd.requests.BUILDERS[operation](x, parameters=stored)
+        request = quantd.requests.make(operation, x, parameters=stored)
         whole = parameters.completed(request, stored)
         assert whole.granularity == (1, 0, None) and bits(whole.operands["scale"]) == bits(SCALE) and not whole.reference
         with pytest.raises(quantd.InvalidArgumentError, match="axis is in the request and in"):
-            parameters.completed(quantd.requests.BUILDERS[operation](x, parameters=stored, axis=1), stored)
+            parameters.completed(quantd.requests.make(operation, x, parameters=stored, axis=1), stored)
         with pytest.raises(quantd.InvalidArgumentError, match="scale is in the request and in"):
-            parameters.completed(quantd.requests.BUILDERS[operation](x, 1.0, parameters=stored), stored)
+            parameters.completed(quantd.requests.make(operation, x, 1.0, parameters=stored), stored)
     with pytest.raises(quantd.InvalidArgumentError, match="which is not for QuantizeEmbeddings"):
-        parameters.completed(quantd.requests.BUILDERS["quantize_embeddings"](X, parameters=stored), stored)
+        parameters.completed(quantd.requests.make("quantize_embeddings", X, parameters=stored), stored)
 
 
 def test_the_encoding_is_canonical():

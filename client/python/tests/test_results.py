@@ -82,6 +82,11 @@ def test_dequantized_is_an_operand(client):
     np.testing.assert_array_equal(back[1], back.y[1])
     assert np.asarray(back) is back.y and np.abs(back - X).max() < 0.1
     assert back.T.shape == (32, 6) and float(client.dequantize(np.uint8(3), 0.5)) == 1.5
+    one = client.dequantize(np.uint8(3), 1.0)
+    assert int(one) == one.item() == 3 and bool(one) and back.mean() == back.y.mean() and back.tolist() == back.y.tolist()
+    with pytest.raises(AttributeError, match="nosuch"):
+        back.nosuch
+    assert pickle.loads(pickle.dumps(back)).y.tobytes() == back.y.tobytes()
     before = back.y.copy()
     same = back
     back -= 1  # in place, as an array
@@ -96,6 +101,20 @@ def test_results_say_what_they_are_in_a_line(client):
     result = client.dynamic_quantize(X, axis=0, output_type="int8", report_error=True)
     assert repr(result) == f"<DynamicQuantized int8 [6, 32], scale float32 [6], axis 0, SQNR {result.error.sqnr_db:.2f} dB>"
     assert repr(result.dequantize()) == "<Dequantized float32 [6, 32]>"
+    assert repr(client.calibrate(X, axis=1)) == "<Calibrated mse, uint8, scale float32 [32], axis 1, 192 elements>"
+    stored = client.put_parameters("a", scale=0.1, output_type="int8")
+    assert repr(stored) == f"<ParameterSet a@sha256:{stored.reference[9:17]}… of quantize: scale, output_type>"
+    assert repr(client) == f"<Client of {client.address}>"
+
+
+def test_a_quantized_result_is_no_array(client):
+    """Its codes or its values? numpy would make an object of it."""
+    result = client.dynamic_quantize(X)
+    for use in (np.asarray, lambda r: X - r, lambda r: r - X, np.stack):
+        with pytest.raises(TypeError, match=r"<DynamicQuantized .*> is no array: its codes are result\.y, its values result\.dequantize"):
+            use(result if use is not np.stack else [result, result])
+    codes = client.quantize_embeddings(X, preset="pgvector")
+    assert np.asarray(codes) is codes.y
 
 
 def test_streams_know_results(client):

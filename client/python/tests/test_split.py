@@ -252,11 +252,12 @@ def test_what_a_large_tensor_is_cut_into():
 
     x = np.zeros((4000, 1000), np.float32)
     limits = split.Limits(1 << 30, 1 << 31)
-    assert split.plan(requests.dynamic_quantize(x[:2000]), limits, None) is None
-    assert split.plan(requests.dynamic_quantize(x, report_error=True), limits, None) is None
-    first = list(next(split.plan(requests.dynamic_quantize(x), limits, None)))
+    assert split.plan(requests.make("dynamic_quantize", x[:2000]), limits, None) is None
+    assert split.plan(requests.make("dynamic_quantize", x, report_error=True), limits, None) is None
+    first = list(next(split.plan(requests.make("dynamic_quantize", x), limits, None)))
     assert [piece.request.operands["x"].shape for piece in first] == [(1, 2)]  # the range
-    for request in (requests.dynamic_quantize(x, axis=0), requests.quantize(x, 1.0), requests.dequantize(x.astype(np.uint8), 1.0)):
+    codes = x.astype(np.uint8)
+    for request in (requests.make("dynamic_quantize", x, axis=0), requests.make("quantize", x, 1.0), requests.make("dequantize", codes, 1.0)):
         pieces = list(next(split.plan(request, limits, None)))
         assert sum(piece.request.operands["x"].size for piece in pieces) == x.size and len(pieces) >= 15
         assert all(len(piece.request.encode()) <= 1 << 20 for piece in pieces)

@@ -1,5 +1,7 @@
 """The types: numbers and names of the contract, packing, and what arguments may be. No server."""
 
+import array
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -111,6 +113,27 @@ def test_what_has_a_dtype_decides(kind):
         assert as_array([scalar, scalar], "zero_point", default).dtype == kind.dtype
         assert as_array(np.int64(3), "zero_point", default).dtype == default.dtype
         assert as_array([np.int64(3)], "zero_point", default).dtype == default.dtype
+
+
+def test_a_dtype_within_a_list_decides():
+    """Python's numbers beside it take its type."""
+    mixed = as_array([np.int8(3), 4], "zero_point", DataType.UINT8)
+    assert mixed.dtype == np.int8 and mixed.tolist() == [3, 4]
+    assert as_array([np.float16(0.5), 0.25], "scale", DataType.FLOAT).dtype == np.float16
+    assert as_array([[ml_dtypes.bfloat16(1)], [2]], "scale", DataType.FLOAT).dtype == ml_dtypes.bfloat16
+    assert as_array([ml_dtypes.float8_e4m3fn(1), 2], "x", DataType.UINT8).dtype == ml_dtypes.float8_e4m3fn
+    for buffer in (memoryview(np.int16([1])), array.array("h", [1])):
+        assert as_array(buffer, "x", DataType.UINT8).dtype == np.int16
+    with pytest.raises(quantd.ArgumentError, match="outside INT8"):
+        as_array([np.int8(3), 300], "zero_point", DataType.UINT8)
+    for values in ([np.zeros(2)], [np.zeros(2, np.float32), np.zeros(2)], array.array("d", [1])):
+        with pytest.raises(TypeError, match=r"x: quantd has no type for float64\. Convert it, as by numpy\.asarray\(x, numpy\.float32\)"):
+            as_array(values, "x", DataType.FLOAT)
+    with pytest.raises(TypeError, match="bfloat16 and float16, which have no type in common"):
+        as_array([np.float16(1), ml_dtypes.bfloat16(1)], "x", DataType.FLOAT)
+    for values in ([1, [2]], [None], ["1"], None):
+        with pytest.raises(TypeError, match="x: .* is not a number"):
+            as_array(values, "x", DataType.FLOAT)
 
 
 def test_arrays_are_never_converted_silently():

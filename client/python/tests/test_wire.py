@@ -30,7 +30,7 @@ def answer(kind, shape, **extra):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda t: t.name)
 def test_requests_are_what_the_generated_code_makes_of_them(kind, shape):
     x, scale = array_of(kind, shape), array_of(DataType.FLOAT, shape[:1])
-    request = requests.dequantize(x, scale, axis=0, block_size=3, output_type="float16")
+    request = requests.make("dequantize", x, scale, axis=0, block_size=3, output_type="float16")
     expected = messages.DequantizeRequest(
         x=to_message(messages.Tensor, x), scale=to_message(messages.Tensor, scale), axis=0, block_size=3, output_type=10)
     assert messages.DequantizeRequest.FromString(request.encode()) == expected
@@ -45,7 +45,7 @@ def test_requests_are_what_the_generated_code_makes_of_them(kind, shape):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.uint8, ">f4"])
 def test_any_layout(layout, dtype):
     x = layout((np.arange(90000) % 251).reshape(300, 300).astype(dtype))
-    sent = messages.QuantizeRequest.FromString(requests.quantize(x, 1.0).encode()).x
+    sent = messages.QuantizeRequest.FromString(requests.make("quantize", x, 1.0).encode()).x
     assert sent.raw_data == np.ascontiguousarray(x).astype(x.dtype.newbyteorder("<")).tobytes() and tuple(sent.shape) == x.shape
 
 

@@ -1,6 +1,7 @@
 #include "plan/operands.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,23 @@ constexpr DataType kQuantizedTypes[] = {
     DataType::kFloat8E4M3Fnuz, DataType::kFloat8E5M2, DataType::kFloat8E5M2Fnuz,
     DataType::kFloat6E2M3,     DataType::kFloat6E3M2, DataType::kFloat4E2M1};
 
+// The names of those of the types that are integers, of those that are not, or of all.
+std::string NamesOf(absl::Span<const DataType> types, std::optional<bool> integers = {}) {
+  // More than a reader takes in at a glance are told apart by what they are.
+  constexpr size_t kGlance = 6;
+  if (!integers.has_value() && types.size() > kGlance) {
+    return absl::StrCat("the integers ", NamesOf(types, true), " and the floats ",
+                        NamesOf(types, false));
+  }
+  std::string names;
+  for (DataType one : types) {
+    const bool integer = Info(one).kind == DataTypeKind::kInteger;
+    if (integers.value_or(integer) != integer) continue;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", Name(one));
+  }
+  return names;
+}
+
 // A shape with [1] for [].
 Shape OneElementShape(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
 
@@ -28,8 +46,7 @@ absl::Span<const DataType> QuantizedTypes() { return kQuantizedTypes; }
 absl::Status CheckType(DataType type, absl::string_view field, absl::string_view wanted,
                        absl::Span<const DataType> allowed) {
   if (std::find(allowed.begin(), allowed.end(), type) != allowed.end()) return absl::OkStatus();
-  std::string names;
-  for (DataType one : allowed) absl::StrAppend(&names, names.empty() ? "" : ", ", Name(one));
+  const std::string names = NamesOf(allowed);
   if (type == DataType::kUnspecified) {
     return FieldError(field, absl::StrCat(field, " has no data type, ", wanted, " ", names));
   }

@@ -39,8 +39,6 @@ std::string DtypeName(DataType type) {
   return DtypeName(nb::steal(reinterpret_cast<PyObject*>(NewDtype(type))));
 }
 
-[[noreturn]] void RaiseValueError(const std::string& text) { throw nb::value_error(text.c_str()); }
-
 }  // namespace
 
 Output::Output(nb::handle out, nb::handle place) : given_(!out.is_none()), array_(nb::borrow(out)) {
@@ -61,13 +59,13 @@ absl::Status Output::Check(DataType type, const Shape& shape, uint64_t bytes) co
   }
   if (TypeOf(array) != type) {
     const nb::object dtype = array_.attr("dtype");
-    RaiseValueError(absl::StrCat("out is ", DtypeName(dtype), ", y is ", DtypeName(type)));
+    return FieldError("out", absl::StrCat("out is ", DtypeName(dtype), ", y is ", DtypeName(type)));
   }
   if (ShapeOf(array) != shape) {
-    RaiseValueError(absl::StrCat("out has shape ", ShapeString(ShapeOf(array)), ", y has shape ",
-                                 ShapeString(shape)));
+    return FieldError("out", absl::StrCat("out has shape ", ShapeString(ShapeOf(array)),
+                                          ", y has shape ", ShapeString(shape)));
   }
-  if (!PyArray_ISWRITEABLE(array)) RaiseValueError("out is read-only");
+  if (!PyArray_ISWRITEABLE(array)) return FieldError("out", "out is read-only");
   return absl::OkStatus();
 }
 
@@ -82,9 +80,10 @@ absl::Status Output::CheckOverlap(const Operand& operand, uint64_t bytes) const 
         "output", absl::StrCat("output, ", bytes, " bytes of region '", region_, "', overlaps the ",
                                other.end - other.begin, " bytes of ", operand.name()));
   }
-  RaiseValueError(absl::StrCat("out, the ", extent.end - extent.begin, " bytes at 0x",
-                               absl::Hex(extent.begin), ", overlaps ", operand.name(), ", the ",
-                               other.end - other.begin, " bytes at 0x", absl::Hex(other.begin)));
+  return FieldError("out",
+                    absl::StrCat("out, the ", extent.end - extent.begin, " bytes at 0x",
+                                 absl::Hex(extent.begin), ", overlaps ", operand.name(), ", the ",
+                                 other.end - other.begin, " bytes at 0x", absl::Hex(other.begin)));
 }
 
 void Answer::Allocate(const Shape& shape) { target_ = NewArray(type_, shape); }

@@ -27,8 +27,8 @@ class Output {
   bool given() const { return given_; }
   bool is_packed() const { return !region_.empty(); }
   const nb::object& array() const { return array_; }
-  // Throws ValueError when it is an array that y can't go to. INVALID_ARGUMENT with the server's
-  // text when packed bytes are too few, or overlap an argument.
+  // INVALID_ARGUMENT when y can't go there: an array that is not as y is, packed bytes that are too
+  // few, memory of an argument. Of packed bytes with the server's text.
   absl::Status Check(DataType type, const Shape& shape, uint64_t bytes) const;
   absl::Status CheckOverlap(const Operand& operand, uint64_t bytes) const;
 

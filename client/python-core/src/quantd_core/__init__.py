@@ -9,6 +9,7 @@ The functions are methods of an Engine that is made when one is first called, wi
 """
 
 import functools as _functools
+from typing import TYPE_CHECKING
 
 from . import checkpoints
 from .calibration import Calibrated
@@ -60,10 +61,18 @@ def in_process() -> Engine:
 
 _METHODS = ("quantize", "dequantize", "dynamic_quantize", "quantize_embeddings", "calibrate", "info")
 
+if TYPE_CHECKING:
+    quantize = in_process().quantize
+    dequantize = in_process().dequantize
+    dynamic_quantize = in_process().dynamic_quantize
+    quantize_embeddings = in_process().quantize_embeddings
+    calibrate = in_process().calibrate
+    info = in_process().info
+else:
 
-def __getattr__(name: str):
-    # The methods themselves, with their signatures and without a call between.
-    if name not in _METHODS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    method = globals()[name] = getattr(in_process(), name)
-    return method
+    def __getattr__(name: str):
+        # The methods themselves, with their signatures and without a call between.
+        if name not in _METHODS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        method = globals()[name] = getattr(in_process(), name)
+        return method

@@ -15,15 +15,17 @@ True
 
 Client is for threads, AsyncClient for asyncio; both have quantize, dequantize, dynamic_quantize,
 quantize_embeddings, calibrate, stream, put_parameters, get_parameters, list_parameters, info and health.
-local() gives the same without a server, and quantd.quantize, dequantize, dynamic_quantize and quantize_embeddings are its
-methods as functions (package quantd-core). load and save are for files of quantized tensors. Failed calls raise QuantdError.
+local() gives the same without a server, and quantd.quantize, dequantize, dynamic_quantize, quantize_embeddings and calibrate are
+its methods as functions (package quantd-core). load and save are for files of quantized tensors. Failed calls raise QuantdError.
 """
 
-from .aio import AsyncClient, AsyncStream
+from .aio import AsyncClient
+from .aio_stream import AsyncStream
 from .calibration import Calibrated
 from .client import Client
 from .embeddings import PRESETS as EMBEDDING_PRESETS
 from .errors import (
+    ArgumentError,
     DeadlineExceededError,
     FieldViolation,
     InvalidArgumentError,
@@ -32,7 +34,7 @@ from .errors import (
     UnavailableError,
 )
 from .files import TensorFile, load, save
-from .functions import dequantize, dynamic_quantize, in_process, quantize, quantize_embeddings
+from .functions import calibrate, dequantize, dynamic_quantize, in_process, quantize, quantize_embeddings
 from .local import Local, local
 from .parameter_set import ParameterSet
 from .results import (
@@ -53,6 +55,7 @@ from .types import DataType, data_type, pack, unpack
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArgumentError",
     "AsyncClient",
     "AsyncStream",
     "Calibrated",
@@ -79,6 +82,7 @@ __all__ = [
     "Stream",
     "TensorFile",
     "UnavailableError",
+    "calibrate",
     "data_type",
     "dequantize",
     "dynamic_quantize",

@@ -1,18 +1,32 @@
 """Base: what Client and AsyncClient have in common besides the operations: their arguments, and questions about the server."""
 
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Generic, Optional, Sequence, Tuple, TypeVar
 
 import grpc
 
-from . import messages
-from .errors import QuantdError, wrong_answer
-from .operations import Operations
-from .retry import Deadline
+from . import calls, messages
+from .calibrate_call import ACalibrated, Calibrates, Calibration
+from .operations import ADequantized, ADynamicQuantized, AQuantized, AQuantizedEmbeddings, Operations
+from .parameters import AParameterSet, AReferences, Stores
+from .requests import Request
+from .shared import SharesMemory
 from .transport import Transport, health, server_info
 
+AServerInfo = TypeVar("AServerInfo")
+AText = TypeVar("AText")
 
-class Base(Operations):
-    """A client, less who sends: `_run` (see Operations) and `_ask` are a subclass's, and so are their results' being awaitables."""
+
+class Base(
+    Operations[AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings],
+    Calibrates[ACalibrated],
+    Stores[AParameterSet, AReferences],
+    SharesMemory,
+    calls.Caller,
+    Generic[
+        AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings, ACalibrated, AParameterSet, AReferences, AServerInfo, AText
+    ],
+):
+    """A client, less who sends: that is `_drive`, and what it returns are a subclass's results."""
 
     def __init__(
         self,
@@ -26,7 +40,7 @@ class Base(Operations):
         auth_token_file: Optional[str] = None,
         allow_insecure_token: bool = False,
         retry: bool = True,
-        options: Sequence = (),
+        options: Sequence[Tuple[str, Any]] = (),
         shared_memory_dir: Optional[str] = None,
     ):
         self._transport = Transport(
@@ -40,17 +54,27 @@ class Base(Operations):
             tls_cert=tls_cert,
             tls_key=tls_key,
         )
-        self.address = self._transport.address
+        self.address: str = self._transport.address
         self._shared_memory_dir = shared_memory_dir
         self._timeout = timeout
+        self._connect()
 
-    def _deadline(self, timeout: Optional[float]) -> Deadline:
-        return Deadline(self._timeout if timeout is None else timeout)
-
-    def _ask(self, method: str, request: Any, parse: Callable[[bytes], Any], timeout: Optional[float]):
+    def _connect(self) -> None:
         raise NotImplementedError
 
-    def info(self, *, timeout: Optional[float] = None):
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.address}>"
+
+    def _run(self, request: Request, timeout: Optional[float]) -> Any:
+        return self._drive(calls.run(self, request, timeout))
+
+    def _calibrate(self, call: Calibration, timeout: Optional[float]) -> Any:
+        return self._drive(calls.calibrate(self, call, timeout))
+
+    def _ask(self, method: str, request: Any, parse: Callable[[bytes], Any], timeout: Optional[float]) -> Any:
+        return self._drive(calls.ask(self, method, request, parse, self._deadline(timeout)))
+
+    def info(self, *, timeout: Optional[float] = None) -> AServerInfo:
         """Ask for version, instruction set, threads and limits of the server.
 
         Parameters
@@ -65,7 +89,7 @@ class Base(Operations):
         """
         return self._ask("info", messages.GetServerInfoRequest(), server_info, timeout)
 
-    def health(self, service: str = "", *, timeout: Optional[float] = None):
+    def health(self, service: str = "", *, timeout: Optional[float] = None) -> AText:
         """Ask for the server's health.
 
         Parameters
@@ -81,13 +105,3 @@ class Base(Operations):
             "SERVING", "NOT_SERVING" or "UNKNOWN". Of AsyncClient an awaitable of it.
         """
         return self._ask("health", messages.HealthCheckRequest(service=service), health, timeout)
-
-
-def parsed(parse, data: bytes):
-    """parse(data); whatever else it raises than QuantdError is the server's fault, which sent the data."""
-    try:
-        return parse(data)
-    except QuantdError:
-        raise
-    except Exception as error:  # of numpy, protobuf or ours: whatever a server can make wrong
-        raise wrong_answer(error) from None

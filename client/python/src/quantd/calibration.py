@@ -4,14 +4,18 @@ This file is in two packages: quantd, and quantd_core, which needs neither gRPC 
 """
 
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Optional, Tuple
+from typing import Any, AsyncIterable, Dict, Iterable, Literal, Optional, Tuple, Union
 
-import numpy as np
+from .choices import NON_FINITES, SYMMETRIES, choice, numbered, type_number
+from .errors import wrong_type
+from .foreign import Array
+from .types import ArrayLike, DataType, described
 
-from .choices import NON_FINITES, SYMMETRIES, choice, type_number
-from .types import DataType
-
-METHODS = {"min_max": 1, "percentile": 2, "entropy": 3, "mse": 4}
+Method = Literal["min_max", "percentile", "entropy", "mse"]
+METHODS = numbered(Method)
+# What calibrate takes: an array, or many. Asynchronous iterables are for AsyncClient.
+Arrays = Union[ArrayLike, Iterable[ArrayLike], AsyncIterable[ArrayLike]]
+States = Union[bytes, bytearray, memoryview, Iterable[Union[bytes, bytearray, memoryview]]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,9 +39,9 @@ class Calibrated:
         Those of the call.
     """
 
-    scale: np.ndarray
-    zero_point: Optional[np.ndarray]
-    range: np.ndarray
+    scale: Array
+    zero_point: Optional[Array]
+    range: Array
     elements: int
     non_finite_elements: int
     state: Optional[bytes] = None
@@ -57,15 +61,12 @@ class Calibrated:
         return {name: value for name, value in found.items() if value is not None}
 
     def __repr__(self) -> str:
-        with np.printoptions(threshold=8, edgeitems=2, precision=8):
-            fields = [f"method={self.method!r}", f"output_type={self.output_type.name}"]
-            fields += [f"{name}={np.array2string(value, separator=', ')}" for name, value in (
-                ("scale", self.scale), ("zero_point", self.zero_point), ("range", self.range)) if value is not None]
-        fields += [f"{name}={getattr(self, name)}" for name in ("axis", "elements", "non_finite_elements")
-                   if getattr(self, name) is not None]
-        if self.state is not None:
-            fields.append(f"state=<{len(self.state)} bytes>")
-        return f"Calibrated({', '.join(fields)})".replace("\n", "")
+        parts = [f"{self.method}", self.output_type.dtype.name, f"scale {self.scale if self.scale.ndim == 0 else described(self.scale)}"]
+        parts += [] if self.axis is None else [f"axis {self.axis}"]
+        parts += [f"{self.elements} elements"]
+        parts += [f"{self.non_finite_elements} not finite"] if self.non_finite_elements else []
+        parts += [] if self.state is None else [f"state of {len(self.state)} bytes"]
+        return f"<Calibrated {', '.join(parts)}>"
 
 
 def numbers(
@@ -74,14 +75,21 @@ def numbers(
     """The contract's numbers of what a call names; 0 is none."""
     return {
         "method": choice(method, METHODS, "method"),
-        "output_type": type_number(output_type),
+        "output_type": type_number(output_type, "output_type"),
         "symmetry": choice(symmetry, SYMMETRIES, "symmetry"),
-        "percentile": 0.0 if percentile is None else float(percentile),
+        "percentile": 0.0 if percentile is None else _number(percentile, "percentile"),
         "non_finite": choice(non_finite, NON_FINITES, "non_finite"),
     }
 
 
-def name_of(method: int) -> str:
+def _number(value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise wrong_type(name, f"{name} is {value!r}, must be a number") from None
+
+
+def name_of(method: int) -> Any:
     """The name of a method's number, 0 among them."""
     return next((name for name, number in METHODS.items() if number == method), "min_max")
 
@@ -89,18 +97,18 @@ def name_of(method: int) -> str:
 def is_array(xs: Any) -> bool:
     """Whether it is one array, or a number, and not many of them."""
     if isinstance(xs, (str, bytes, bytearray, dict)):
-        raise TypeError(f"xs is a {type(xs).__name__}, must be an array or an iterable of arrays")
+        raise wrong_type("xs", f"xs is a {type(xs).__name__}, must be an array or an iterable of arrays")
     if hasattr(xs, "__array__") or hasattr(xs, "__dlpack__"):
         return True
     return not hasattr(xs, "__iter__") and not hasattr(xs, "__aiter__")
 
 
-def arrays(xs: Any) -> Iterable:
+def arrays(xs: Any) -> Iterable[Any]:
     """What is calibrated on, one array after the other."""
     if is_array(xs):
         return (xs,)
     if not hasattr(xs, "__iter__"):
-        raise TypeError(f"xs is a {type(xs).__name__}, which only AsyncClient can iterate over")
+        raise wrong_type("xs", f"xs is a {type(xs).__name__}, which only AsyncClient can iterate over")
     return xs
 
 
@@ -108,8 +116,10 @@ def state_bytes(states: Any) -> Tuple[bytes, ...]:
     """The states of a call; one alone may be given as it is."""
     if isinstance(states, (bytes, bytearray, memoryview)):
         states = (states,)
+    if not hasattr(states, "__iter__"):
+        raise wrong_type("states", f"states is a {type(states).__name__}, must be bytes or an iterable of bytes")
     found = tuple(states)
     for state in found:
         if not isinstance(state, (bytes, bytearray, memoryview)):
-            raise TypeError(f"states has a {type(state).__name__}, must be the bytes of a result's state")
+            raise wrong_type("states", f"states has a {type(state).__name__}, must be the bytes of a result's state")
     return tuple(bytes(state) for state in found)

@@ -1,12 +1,24 @@
-"""Arguments that are one of a list of names, as the contract's numbers."""
+"""Arguments that are one of a list of names, or integers, as the contract's numbers."""
 
-from typing import Dict, Optional
+import operator
+from typing import Any, Dict, Literal, Optional, Tuple, get_args
 
+from .errors import wrong_type, wrong_value
 from .types import DataTypeLike, data_type
 
-ZERO_POINT_ORDERS = {"after_rounding": 1, "before_rounding": 2}
-SYMMETRIES = {"asymmetric": 1, "symmetric": 2}
-NON_FINITES = {"reject": 1, "ignore": 2}
+ZeroPointOrder = Literal["after_rounding", "before_rounding"]
+Symmetry = Literal["asymmetric", "symmetric"]
+NonFinite = Literal["reject", "ignore"]
+
+
+def numbered(names: Any) -> Dict[str, int]:
+    """The contract's numbers of a Literal's names, which are in their order."""
+    return {name: number for number, name in enumerate(get_args(names), 1)}
+
+
+ZERO_POINT_ORDERS = numbered(ZeroPointOrder)
+SYMMETRIES = numbered(Symmetry)
+NON_FINITES = numbered(NonFinite)
 
 
 def choice(value: Optional[str], choices: Dict[str, int], name: str) -> int:
@@ -14,10 +26,30 @@ def choice(value: Optional[str], choices: Dict[str, int], name: str) -> int:
     if value is None:
         return 0
     if str(value).lower() not in choices:
-        raise ValueError(f"{name} is {value!r}; one of {', '.join(map(repr, choices))}")
+        raise wrong_value(name, f"{name} is {value!r}; one of {', '.join(map(repr, choices))}")
     return choices[str(value).lower()]
 
 
-def type_number(value: Optional[DataTypeLike]) -> int:
+def type_number(value: Optional[DataTypeLike], name: str) -> int:
     """The number of a type; 0 for None."""
-    return 0 if value is None else int(data_type(value))
+    return 0 if value is None else int(data_type(value, name))
+
+
+def integer(value: Any, name: str) -> int:
+    """An integer of 64 bits."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise wrong_type(name, f"{name} is {value!r}, must be an integer") from None
+    if not -(1 << 63) <= number < 1 << 63:
+        raise wrong_value(name, f"{name} is {number}, which is no 64-bit integer")
+    return number
+
+
+def integers(values: Any, name: str) -> Tuple[int, ...]:
+    """A sequence of these."""
+    try:
+        found = tuple(values)
+    except TypeError:
+        raise wrong_type(name, f"{name} is {values!r}, must be a sequence of integers") from None
+    return tuple(integer(value, name) for value in found)

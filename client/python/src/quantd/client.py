@@ -1,22 +1,27 @@
 """Client: one object for a server; numpy in, numpy out."""
 
-import functools
-import threading
+import collections
 import time
-from typing import Any, Callable, Optional
+from typing import Any, Deque, Iterator, List, Optional, Tuple
 
 import grpc
 
-from . import calibrate_sync, parameters, requests, results, split
-from .base import Base, parsed
-from .calibrate import Calibration
-from .calibration import Calibrated
-from .errors import QuantdError, ResourceExhaustedError, UnavailableError, from_rpc_error
-from .retry import Attempts, Deadline
+from . import calls, feed, split
+from .base import Base
+from .calibrate_call import Calibration
+from .calibration import Calibrated, arrays
+from .errors import QuantdError, from_rpc_error
+from .parameter_set import ParameterSet
+from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings, ServerInfo
 from .stream import Stream
 
 
-class Client(Base):
+class Client(
+    Base[
+        Quantized[Dequantized], Dequantized, DynamicQuantized[Dequantized], QuantizedEmbeddings, Calibrated, ParameterSet, List[str],
+        ServerInfo, str
+    ]
+):
     """A connection to a quantd server. Thread safe; close it, or use it in a `with` statement.
 
     Arrays are returned in their logical shape, with ml_dtypes for what numpy lacks; they are writable and their own. A tensor
@@ -51,16 +56,11 @@ class Client(Base):
         QUANTD_SHARED_MEMORY_DIR.
     """
 
-    @functools.wraps(Base.__init__)
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, **options)
+    def _connect(self) -> None:
         self._channel = self._transport.channel()
         # A channel that checks health by itself would not ask a server that says NOT_SERVING. Connects when it is first used.
         self._health_channel = self._transport.channel(check_health=False)
         self._methods = self._transport.methods(self._channel, self._health_channel)
-        self._stream = self._methods.pop("stream")
-        self._limits: Optional[split.Limits] = None
-        self._limits_lock = threading.Lock()
 
     def close(self) -> None:
         """Close the connection; calls in flight are cancelled."""
@@ -70,115 +70,62 @@ class Client(Base):
     def __enter__(self) -> "Client":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def _ask(self, method: str, request: Any, parse: Callable[[bytes], Any], timeout: Optional[float]):
-        return parsed(parse, self._send(method, request.SerializeToString(), self._deadline(timeout)))
-
-    def _send(self, method: str, data: bytes, deadline: Deadline, attempts: Optional[Attempts] = None) -> bytes:
+    def _method(self, name: str) -> Any:
         self._transport.check_process()
+        return self._methods[name]
+
+    def _calibrate(self, call: Calibration, timeout: Optional[float]) -> Any:
+        arrays(call.source.xs)  # which refuses what only AsyncClient can iterate over
+        return super()._calibrate(call, timeout)
+
+    def _drive(self, steps: calls.Steps[Any], outcome: Any = None) -> Any:
+        """The result of a call whose last step had that outcome."""
         while True:
             try:
-                return self._methods[method](data, timeout=deadline.left())
-            except grpc.RpcError as error:
-                failure = from_rpc_error(error)
-            attempts = attempts or Attempts(self._transport.retry, deadline)
-            time.sleep(attempts.wait_after(failure))
-
-    def _run(self, request: requests.Request, timeout: Optional[float]) -> results.Result:
-        deadline = self._deadline(timeout)
-        if split.may_be_large(request):
-            result = self._in_pieces(request, self._server_limits(deadline), deadline)
-            if result is not None:
-                return result
-        data = request.encode()
-        try:
-            answer = self._send(request.operation, data, deadline)
-        except ResourceExhaustedError:
-            # Perhaps the limit is lower than it was, or than what is worth asking for it.
-            result = self._in_pieces(request, self._server_limits(deadline, again=True), deadline)
-            if result is None:
-                raise
-            return result
-        except QuantdError as error:
-            if not parameters.may_help(request, error):
-                raise
-            answer = self._give(request, data, deadline)
-        return parsed(lambda answer: request.decode(answer, self), answer)
-
-    def _give(self, request: requests.Request, data: bytes, deadline: Deadline) -> bytes:
-        """The answer to a request whose parameters the server does not have: they are put there first."""
-        failure: Exception
-        for puts in parameters.PUTS:
-            for _ in range(puts):
-                self._send("put_parameters", parameters.put_data(request), deadline)
-            try:
-                return self._send(request.operation, data, deadline)
-            except QuantdError as error:
-                if not parameters.may_help(request, error):
-                    raise
-                failure = error
-        raise failure
-
-    def _in_pieces(self, request: requests.Request, limits: split.Limits, deadline: Deadline) -> Optional[results.Result]:
-        """The result of a request that is better sent in pieces; None for one that is not."""
-        if not request.reference:
-            steps = split.plan(request, limits, self)
-            return None if steps is None else self._drive(steps, deadline)
-        if split.surely_fits(request, limits):
-            return None
-        stored = request.parameters or self.get_parameters(request.reference, timeout=deadline.left())
-        steps = split.plan(parameters.completed(request, stored), limits, self)
-        return None if steps is None else parameters.own(self._drive(steps, deadline), request, stored.reference)
-
-    def _calibrate(self, call: Calibration, timeout: Optional[float]) -> Calibrated:
-        return calibrate_sync.run(self, call, self._deadline(timeout))
-
-    def _server_limits(self, deadline: Deadline, again: bool = False) -> split.Limits:
-        with self._limits_lock:
-            if self._limits is None or again:
-                self._limits = split.limits_of(lambda: self.info(timeout=deadline.left()))
-            return self._limits
-
-    def _drive(self, steps: split.Steps, deadline: Deadline) -> results.Result:
-        """Runs the pieces of a call, some at a time: each is sent while others are computed and received."""
-        batch = next(steps)
-        while True:
-            pending = []
-            try:
-                for piece in batch:
-                    if len(pending) >= split.IN_FLIGHT:
-                        self._settle(*pending.pop(0), deadline)
-                    data = piece.request.encode()
-                    self._transport.check_process()
-                    pending.append((piece, data, self._methods[piece.request.operation].future(data, timeout=deadline.left())))
-                while pending:
-                    self._settle(*pending.pop(0), deadline)
-            finally:
-                for _, _, future in pending:
-                    future.cancel()
-            try:
-                batch = next(steps)
+                step = steps.throw(outcome) if isinstance(outcome, QuantdError) else steps.send(outcome)
             except StopIteration as done:
                 return done.value
+            outcome = self._do(step)
 
-    def _settle(self, piece: split.Piece, data: bytes, future, deadline: Deadline) -> None:
-        try:
+    def _do(self, step: calls.Step) -> Any:
+        """What a step asks for: its outcome, or the error of its call."""
+        if isinstance(step, calls.Send):
             try:
-                answer = future.result()
+                return self._method(step.method)(step.data, timeout=step.timeout)
             except grpc.RpcError as error:
-                failure = from_rpc_error(error)
-                if not isinstance(failure, UnavailableError):
-                    raise failure from None
-                attempts = Attempts(self._transport.retry, deadline)
-                time.sleep(attempts.wait_after(failure))
-                answer = self._send(piece.request.operation, data, deadline, attempts)
-            except grpc.FutureCancelledError:
-                raise from_rpc_error(future) from None
-        except QuantdError as error:
-            raise piece.explain(error) from None
-        parsed(lambda data: piece.accept(piece.request.decode(data, self)), answer)
+                return from_rpc_error(error)
+        if isinstance(step, calls.Feed):
+            future = feed.start(self._method("calibrate"), step)
+            return _outcome(future)
+        if isinstance(step, calls.Wait):
+            time.sleep(step.seconds)
+        if isinstance(step, calls.Together):
+            self._together(step.calls)
+        return None
+
+    def _together(self, each: Iterator[calls.Steps[None]]) -> None:
+        """Some at a time: each is sent while others are computed and received."""
+        pending: Deque[Tuple[calls.Steps[None], Any]] = collections.deque()
+
+        def settle() -> None:
+            steps, future = pending.popleft()
+            self._drive(steps, _outcome(future))
+
+        try:
+            for steps in each:
+                if len(pending) >= split.IN_FLIGHT:
+                    settle()
+                first = next(steps)
+                assert isinstance(first, calls.Send)
+                pending.append((steps, self._method(first.method).future(first.data, timeout=first.timeout)))
+            while pending:
+                settle()
+        finally:
+            for _, future in pending:
+                future.cancel()
 
     def stream(self, *, max_in_flight: int = 16, timeout: Optional[float] = None) -> Stream:
         """Open a stream of many calls; see Stream.
@@ -195,5 +142,14 @@ class Client(Base):
         Stream
             To be used in a `with` statement.
         """
-        self._transport.check_process()
-        return Stream(self._stream, max_in_flight, timeout, self, self._transport.retry)
+        return Stream(self, max_in_flight, timeout)
+
+
+def _outcome(future: Any) -> Any:
+    """What a future's call returned, or failed with."""
+    try:
+        return future.result()
+    except grpc.RpcError as error:
+        return from_rpc_error(error)
+    except grpc.FutureCancelledError:
+        return from_rpc_error(future)

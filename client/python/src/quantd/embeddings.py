@@ -3,18 +3,28 @@
 This file is in two packages: quantd, and quantd_core, which needs neither gRPC nor protobuf.
 """
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Literal, Mapping, Optional, Sequence, Tuple
 
-from .choices import NON_FINITES, choice, type_number
+from .choices import NON_FINITES, choice, numbered, type_number
+from .errors import wrong_type, wrong_value
 from .types import DataType
 
-RECIPES = {"ranges": 1, "unit": 2, "direction": 3, "bits": 4}
-BIT_ORDERS = {"msb_first": 1, "lsb_first": 2}
-BIT_THRESHOLDS = {"greater": 1, "greater_or_equal": 2}
-SIGNED_BITS = {"offset": 1, "twos_complement": 2}
+Recipe = Literal["ranges", "unit", "direction", "bits"]
+BitOrder = Literal["msb_first", "lsb_first"]
+BitThreshold = Literal["greater", "greater_or_equal"]
+SignedBits = Literal["offset", "twos_complement"]
+Preset = Literal[
+    "sentence-transformers-int8", "sentence-transformers-uint8", "sentence-transformers-binary", "sentence-transformers-ubinary",
+    "cohere-binary", "vespa", "pgvector", "sqlite-vec-int8", "sqlite-vec-binary", "usearch-i8", "vllm-binary", "mongodb",
+]  # fmt: skip
+RECIPES = numbered(Recipe)
+BIT_ORDERS = numbered(BitOrder)
+BIT_THRESHOLDS = numbered(BitThreshold)
+SIGNED_BITS = numbered(SignedBits)
+_NAMED = ("recipe", "output_type", "bit_order", "bit_threshold", "signed_bits")
 
 # Whose codes these are; one line each.
-PRESETS: Dict[str, Dict[str, Any]] = {
+PRESETS: Dict[Preset, Dict[str, Any]] = {
     "sentence-transformers-int8": dict(recipe="ranges", output_type="int8"),
     "sentence-transformers-uint8": dict(recipe="ranges", output_type="uint8"),
     "sentence-transformers-binary": dict(recipe="bits", output_type="int8"),
@@ -30,18 +40,24 @@ PRESETS: Dict[str, Dict[str, Any]] = {
 }
 
 
-def numbers(preset: Optional[str], non_finite: Optional[str], **named: Any) -> Dict[str, int]:
-    """The contract's numbers of what a call names: recipe, output_type, bit_order, bit_threshold, signed_bits; 0 is none."""
-    if preset is not None:
-        if preset not in PRESETS:
-            raise ValueError(f"preset is {preset!r}; one of {', '.join(map(repr, PRESETS))}")
-        twice = [name for name, value in named.items() if value is not None]
-        if twice:
-            raise TypeError(f"preset is {preset!r}, which says {' and '.join(twice)}; give one or the other")
-        named.update(PRESETS[preset])
+def chosen(preset: Any, named: Mapping[str, Any]) -> Dict[str, Any]:
+    """What a call names, which a preset does in its place."""
+    if preset is None:
+        return {name: named.get(name) for name in _NAMED}
+    if not isinstance(preset, str) or preset not in PRESETS:
+        raise wrong_value("preset", f"preset is {preset!r}; one of {', '.join(map(repr, PRESETS))}")
+    twice = [name for name in _NAMED if named.get(name) is not None]
+    if twice:
+        raise wrong_type(twice[0], f"preset is {preset!r}, which says {' and '.join(twice)}; give one or the other")
+    return {**dict.fromkeys(_NAMED), **PRESETS[preset]}
+
+
+def numbers(preset: Any, non_finite: Optional[str], **named: Any) -> Dict[str, int]:
+    """The contract's numbers of what a call names; 0 is none."""
+    named = chosen(preset, named)
     return {
         "recipe": choice(named["recipe"], RECIPES, "recipe"),
-        "output_type": type_number(named["output_type"]),
+        "output_type": type_number(named["output_type"], "output_type"),
         "bit_order": choice(named["bit_order"], BIT_ORDERS, "bit_order"),
         "bit_threshold": choice(named["bit_threshold"], BIT_THRESHOLDS, "bit_threshold"),
         "signed_bits": choice(named["signed_bits"], SIGNED_BITS, "signed_bits"),
@@ -49,7 +65,7 @@ def numbers(preset: Optional[str], non_finite: Optional[str], **named: Any) -> D
     }
 
 
-def output_shape(shape, dimensions: int, recipe: int):
+def output_shape(shape: Sequence[int], dimensions: int, recipe: int) -> Tuple[int, ...]:
     """y's shape, of x's."""
     used = dimensions or shape[-1]
     return (*shape[:-1], -(-used // 8) if recipe == RECIPES["bits"] else used)

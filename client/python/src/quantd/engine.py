@@ -5,16 +5,22 @@ This file is in two packages: quantd, whose local() makes one, and quantd_core, 
 
 import os
 import sys
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 import numpy as np
 
 from . import calibration, embeddings, errors, results
-from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, choice, type_number
+from .choices import (
+    NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, NonFinite, Symmetry, ZeroPointOrder, choice, integer, integers, type_number)
+from .embeddings import BitOrder, BitThreshold, Preset, Recipe, SignedBits
 from .engine_calibrate import calibrate
 from .engine_stream import EngineStream
+from .foreign import Array
+from .items import Out
 from .status import StatusCode
-from .types import DataType, DataTypeLike, as_array, data_type
+from .types import ArrayLike, CodeTypeLike, DataType, FloatTypeLike, ScaleTypeLike, as_array, data_type
+
+_Result = TypeVar("_Result")
 
 _VARIABLE = "QUANTD_THREADS"
 _CODES = {code.value[0]: code for code in StatusCode}
@@ -24,17 +30,25 @@ def _fail(code: int, message: str, field: str) -> errors.QuantdError:
     """What Client raises for the server's answer of the same code, text and field."""
     status = _CODES[code]
     violations = [errors.FieldViolation(field, message)] if field else []
-    return errors._make(status, message, violations, reason=status.name, metadata={})
+    return errors.of_code(status, message, violations, reason=status.name, metadata={})
 
 
 def _thread_count(threads: Any, name: str, most: int) -> int:
     try:
         count = int(threads) if isinstance(threads, str) else threads.__index__()
     except (AttributeError, ValueError):
-        raise ValueError(f"{name} is {threads!r}, must be a number from 1 to {most}") from None
+        raise errors.wrong_type(name, f"{name} is {threads!r}, must be a number from 1 to {most}") from None
     if not 1 <= count <= most:
-        raise ValueError(f"{name} is {count}, must be from 1 to {most}")
+        raise errors.wrong_value(name, f"{name} is {count}, must be from 1 to {most}")
     return count
+
+
+def _blocks(axis: Any, block_size: Any, block_shape: Any) -> Tuple[Optional[int], int, Optional[Tuple[int, ...]]]:
+    return (
+        None if axis is None else integer(axis, "axis"),
+        integer(block_size, "block_size"),
+        None if block_shape is None else integers(block_shape, "block_shape"),
+    )
 
 
 class Engine:
@@ -79,24 +93,28 @@ class Engine:
         self._native = _native.Engine(self._operand, self._place, _fail)
 
     @staticmethod
-    def _operand(value: Any, name: str, default: int) -> np.ndarray:
+    def _operand(value: Any, name: str, default: int) -> Array:
         """An array of a type that quantd has, in native byte order, of what is none."""
         if hasattr(type(value), "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
             from quantd_core import _native
 
             if hasattr(value, "detach"):  # of torch: the numbers are what is wanted, not their gradient
                 value = value.detach()
-            array = _native.from_dlpack(value, name)
+            try:
+                array = _native.from_dlpack(value, name)
+            except (BufferError, RuntimeError, TypeError, ValueError) as error:
+                text = str(error) if str(error).startswith(name) else f"{name}: {error}"
+                raise errors.wrong_type(name, text) from None
             if array is not None:
                 return array
         array = as_array(value, name, DataType(default))
         return array.astype(data_type(array.dtype).dtype, copy=False)
 
     @staticmethod
-    def _place(out: Any) -> Tuple[np.ndarray, str]:
+    def _place(out: Any) -> Tuple[Array, str]:
         """Packed bytes and their name, of an `out` that is no array."""
-        raise TypeError(
-            f"out is {type(out).__name__}, must be a numpy array (of a torch tensor on the CPU, .numpy() is a view)"
+        raise errors.wrong_type(
+            "out", f"out is {type(out).__name__}, must be a numpy array (of a torch tensor on the CPU, .numpy() is a view)"
         )
 
     def _limits(self, timeout: Optional[float], threads: Optional[int]) -> Tuple[Optional[float], int]:
@@ -105,23 +123,23 @@ class Engine:
 
     def quantize(
         self,
-        x: Any,
-        scale: Any = None,
-        zero_point: Any = None,
+        x: ArrayLike,
+        scale: Optional[ArrayLike] = None,
+        zero_point: Optional[ArrayLike] = None,
         *,
-        output_type: Optional[DataTypeLike] = None,
+        output_type: Optional[CodeTypeLike] = None,
         axis: Optional[int] = None,
         block_size: int = 0,
         block_shape: Optional[Sequence[int]] = None,
         saturate: bool = True,
-        precision: Optional[DataTypeLike] = None,
-        zero_point_order: Optional[str] = None,
+        precision: Optional[FloatTypeLike] = None,
+        zero_point_order: Optional[ZeroPointOrder] = None,
         report_error: bool = False,
-        out: Any = None,
+        out: Optional[Out] = None,
         parameters: Any = None,
         timeout: Optional[float] = None,
         threads: Optional[int] = None,
-    ) -> results.Quantized:
+    ) -> "results.Quantized[results.Dequantized]":
         """Quantize with a given scale, as ONNX QuantizeLinear: y = clamp(rint(x / scale) + zero_point).
 
         Arguments and result are those of Client.quantize, and beside them:
@@ -136,38 +154,35 @@ class Engine:
         if parameters is not None:
             return self._stored("quantize", parameters, locals())
         if scale is None:
-            raise TypeError("scale is missing: only parameters can have it in its place")
+            raise errors.wrong_type("scale", results.NO_SCALE["quantize"])
+        blocks = _blocks(axis, block_size, block_shape)
         y, error, kept_scale, kept_zero_point, input_type = self._native.quantize(
             x,
             scale,
             zero_point,
-            type_number(output_type),
-            axis,
-            block_size,
-            block_shape,
+            type_number(output_type, "output_type"),
+            *blocks,
             saturate,
-            type_number(precision),
+            type_number(precision, "precision"),
             choice(zero_point_order, ZERO_POINT_ORDERS, "zero_point_order") == 2,
             report_error,
             out,
             *self._limits(timeout, threads),
         )
-        return self._result(
-            results.Quantized, y, kept_scale, kept_zero_point, None, error, axis, block_size, block_shape, input_type
-        )
+        return self._result(results.Quantized, y, kept_scale, kept_zero_point, None, error, blocks, input_type)
 
     def dequantize(
         self,
-        x: Any,
-        scale: Any = None,
-        zero_point: Any = None,
+        x: Union[ArrayLike, results.QuantizedResult[Any]],
+        scale: Optional[ArrayLike] = None,
+        zero_point: Optional[ArrayLike] = None,
         *,
-        output_type: Optional[DataTypeLike] = None,
+        output_type: Optional[FloatTypeLike] = None,
         axis: Optional[int] = None,
         block_size: int = 0,
         block_shape: Optional[Sequence[int]] = None,
-        tensor_scale: Any = None,
-        out: Any = None,
+        tensor_scale: Optional[ArrayLike] = None,
+        out: Optional[Out] = None,
         parameters: Any = None,
         timeout: Optional[float] = None,
         threads: Optional[int] = None,
@@ -177,24 +192,18 @@ class Engine:
         Arguments and result are those of Client.dequantize; `out` and `threads` as in quantize.
         """
         if hasattr(x, "dequantize_arguments"):  # a result, which brings them
-            known = dict(scale=scale, zero_point=zero_point, axis=axis, block_size=block_size or None, block_shape=block_shape,
-                         tensor_scale=tensor_scale, parameters=parameters)
-            twice = [name for name, value in known.items() if value is not None]
-            if twice:
-                raise TypeError(f"x is a {type(x).__name__}, which has its own {' and '.join(twice)}; to use others, pass x.y")
-            return self.dequantize(x.y, **x.dequantize_arguments(output_type), out=out, timeout=timeout, threads=threads)
+            given = results.arguments_of(x, locals())
+            return self.dequantize(x.y, **given, out=out, timeout=timeout, threads=threads)
         if parameters is not None:
             return self._stored("dequantize", parameters, locals())
         if scale is None:
-            raise TypeError("scale is missing: only a result of quantize or dynamic_quantize is dequantized without one, or with parameters")
+            raise errors.wrong_type("scale", results.NO_SCALE["dequantize"])
         y = self._native.dequantize(
             x,
             scale,
             zero_point,
-            type_number(output_type),
-            axis,
-            block_size,
-            block_shape,
+            type_number(output_type, "output_type"),
+            *_blocks(axis, block_size, block_shape),
             tensor_scale,
             out,
             *self._limits(timeout, threads),
@@ -203,59 +212,56 @@ class Engine:
 
     def dynamic_quantize(
         self,
-        x: Any,
+        x: ArrayLike,
         *,
-        output_type: Optional[DataTypeLike] = None,
+        output_type: Optional[CodeTypeLike] = None,
         axis: Optional[int] = None,
         block_size: int = 0,
         block_shape: Optional[Sequence[int]] = None,
         saturate: bool = True,
-        scale_type: Optional[DataTypeLike] = None,
-        symmetry: Optional[str] = None,
-        non_finite: Optional[str] = None,
+        scale_type: Optional[ScaleTypeLike] = None,
+        symmetry: Optional[Symmetry] = None,
+        non_finite: Optional[NonFinite] = None,
         report_error: bool = False,
-        out: Any = None,
+        out: Optional[Out] = None,
         timeout: Optional[float] = None,
         threads: Optional[int] = None,
-    ) -> results.DynamicQuantized:
+    ) -> "results.DynamicQuantized[results.Dequantized]":
         """Find scale and zero point in x, then quantize; DynamicQuantizeLinear for uint8.
 
         Arguments and result are those of Client.dynamic_quantize; `out` and `threads` as in quantize.
         """
+        blocks = _blocks(axis, block_size, block_shape)
         y, scale, zero_point, tensor_scale, error, input_type = self._native.dynamic_quantize(
             x,
-            type_number(output_type),
-            axis,
-            block_size,
-            block_shape,
+            type_number(output_type, "output_type"),
+            *blocks,
             saturate,
-            type_number(scale_type),
+            type_number(scale_type, "scale_type"),
             choice(symmetry, SYMMETRIES, "symmetry"),
             choice(non_finite, NON_FINITES, "non_finite") == 2,
             report_error,
             out,
             *self._limits(timeout, threads),
         )
-        return self._result(
-            results.DynamicQuantized, y, scale, zero_point, tensor_scale, error, axis, block_size, block_shape, input_type
-        )
+        return self._result(results.DynamicQuantized, y, scale, zero_point, tensor_scale, error, blocks, input_type)
 
     def quantize_embeddings(
         self,
-        x: Any,
+        x: ArrayLike,
         *,
-        preset: Optional[str] = None,
-        recipe: Optional[str] = None,
-        ranges: Any = None,
-        output_type: Optional[DataTypeLike] = None,
+        preset: Optional[Preset] = None,
+        recipe: Optional[Recipe] = None,
+        ranges: Optional[ArrayLike] = None,
+        output_type: Optional[CodeTypeLike] = None,
         dimensions: int = 0,
         normalize: bool = False,
-        bit_order: Optional[str] = None,
-        bit_threshold: Optional[str] = None,
-        signed_bits: Optional[str] = None,
-        non_finite: Optional[str] = None,
+        bit_order: Optional[BitOrder] = None,
+        bit_threshold: Optional[BitThreshold] = None,
+        signed_bits: Optional[SignedBits] = None,
+        non_finite: Optional[NonFinite] = None,
         report_error: bool = False,
-        out: Any = None,
+        out: Optional[Out] = None,
         parameters: Any = None,
         timeout: Optional[float] = None,
         threads: Optional[int] = None,
@@ -273,7 +279,7 @@ class Engine:
             ranges,
             named["recipe"],
             named["output_type"],
-            dimensions,
+            integer(dimensions, "dimensions"),
             normalize,
             named["bit_order"],
             named["bit_threshold"],
@@ -287,16 +293,16 @@ class Engine:
 
     def calibrate(
         self,
-        xs: Any = (),
+        xs: calibration.Arrays = (),
         *,
-        method: Optional[str] = "mse",
-        output_type: Optional[DataTypeLike] = None,
+        method: Optional[calibration.Method] = "mse",
+        output_type: Optional[CodeTypeLike] = None,
         axis: Optional[int] = None,
-        symmetry: Optional[str] = None,
+        symmetry: Optional[Symmetry] = None,
         percentile: Optional[float] = None,
-        non_finite: Optional[str] = None,
+        non_finite: Optional[NonFinite] = None,
         return_state: bool = False,
-        states: Any = (),
+        states: calibration.States = (),
         timeout: Optional[float] = None,
         threads: Optional[int] = None,
     ) -> calibration.Calibrated:
@@ -307,15 +313,18 @@ class Engine:
         from quantd_core import _native
 
         named = calibration.numbers(method, output_type, symmetry, percentile, non_finite)
+        axis = None if axis is None else integer(axis, "axis")
         return calibrate(
             _native, self._operand, _fail, xs, states, named, axis, return_state, *self._limits(timeout, threads)
         )
 
-    def _stored(self, operation: str, parameters: Any, arguments: Dict[str, Any]):
+    def _stored(self, operation: str, parameters: Any, arguments: Dict[str, Any]) -> Any:
         """The result of a call that names stored parameters. `arguments`: all of it, self among them."""
-        raise TypeError("parameters can't be given: quantd_core keeps no sets; quantd.local() does")
+        raise errors.wrong_type("parameters", "parameters can't be given: quantd_core keeps no sets; quantd.local() does")
 
-    def _result(self, kind, y, scale, zero_point, tensor_scale, error, axis, block_size, block_shape, input_type):
+    def _result(
+        self, kind: Type[_Result], y: Any, scale: Any, zero_point: Any, tensor_scale: Any, error: Any, blocks: Any, input_type: int
+    ) -> _Result:
         # Not by the constructor: a frozen dataclass takes 0.2 us a field there, which is as long as 1,000 elements take.
         result = object.__new__(kind)
         result.__dict__.update(
@@ -324,9 +333,9 @@ class Engine:
             scale=scale,
             zero_point=zero_point,
             tensor_scale=tensor_scale,
-            axis=axis,
-            block_size=block_size,
-            block_shape=None if block_shape is None else tuple(block_shape),
+            axis=blocks[0],
+            block_size=blocks[1],
+            block_shape=blocks[2],
             input_type=DataType(input_type),
             engine=self,
         )
@@ -360,8 +369,11 @@ class Engine:
     def close(self) -> None:
         """Nothing: the threads are shared and stay. An engine that is closed goes on working."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._threads} threads>"
+
     def __enter__(self) -> "Engine":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: Any) -> None:
         self.close()

@@ -9,10 +9,11 @@ from typing import Any, Callable, Dict, Optional
 import numpy as np
 
 from . import calibration
+from .foreign import Array
 from .types import DataType
 
 
-def _codes(values: np.ndarray, kind: DataType) -> np.ndarray:
+def _codes(values: Array, kind: DataType) -> Array:
     """Integers as those of a type, which narrower than a byte are sign-extended in one."""
     if kind.bits > 8:
         return values.astype(kind.dtype)

@@ -1,13 +1,20 @@
-"""EngineStream: Stream's methods over an Engine, so that a program which streams runs without a server."""
+"""EngineStream: Stream's methods over an Engine, so that a program which streams runs without a server.
+
+This file is in two packages: quantd, and quantd_core, which needs neither gRPC nor protobuf.
+"""
 
 import time
 from concurrent.futures import Future
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
-from .errors import QuantdError
+from .errors import ArgumentError, QuantdError
+from .items import Items
+from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings
 
 
-class EngineStream:
+class EngineStream(Items[
+    Future[Quantized[Dequantized]], Future[Dequantized], Future[DynamicQuantized[Dequantized]], Future[QuantizedEmbeddings]
+]):
     """Calls in a row, each computed when it is made: the future that a method returns is done.
 
     Arguments that Client would not send raise from the method; what a server would refuse raises from the future, and the
@@ -15,23 +22,10 @@ class EngineStream:
     """
 
     def __init__(self, engine: Any, max_in_flight: int, timeout: Optional[float]):
-        if max_in_flight < 1:
-            raise ValueError(f"max_in_flight is {max_in_flight}, must be 1 or more")
+        super().__init__(max_in_flight)
         self._engine = engine
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._closed = False
-
-    def quantize(self, *arguments, **options) -> Future:
-        return self._submit(self._engine.quantize, arguments, options)
-
-    def dequantize(self, *arguments, **options) -> Future:
-        return self._submit(self._engine.dequantize, arguments, options)
-
-    def dynamic_quantize(self, *arguments, **options) -> Future:
-        return self._submit(self._engine.dynamic_quantize, arguments, options)
-
-    def quantize_embeddings(self, *arguments, **options) -> Future:
-        return self._submit(self._engine.quantize_embeddings, arguments, options)
 
     def close(self) -> None:
         """Takes no more calls."""
@@ -44,18 +38,19 @@ class EngineStream:
     def __enter__(self) -> "EngineStream":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def _submit(self, call, arguments, options) -> Future:
+    def _take(self, operation: str, arguments: Dict[str, Any]) -> "Future[Any]":
         if self._closed:
             raise ValueError("the stream is closed")
-        if self._deadline is not None:
-            options = {**options, "timeout": max(self._deadline - time.monotonic(), 0.0)}
-        future: Future = Future()
+        timeout = None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
+        future: "Future[Any]" = Future()
         future.set_running_or_notify_cancel()
         try:
-            result = call(*arguments, **options)
+            result = getattr(self._engine, operation)(**arguments, timeout=timeout)
+        except ArgumentError:
+            raise
         except QuantdError as error:
             future.set_exception(error)
         else:

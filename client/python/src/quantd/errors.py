@@ -1,7 +1,7 @@
 """Errors: every failed call raises QuantdError, or the subclass of its gRPC code, with the server's details parsed."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Dict, Optional, Sequence, Tuple, Type
+from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple, Type
 
 from .status import StatusCode
 
@@ -37,15 +37,15 @@ class QuantdError(Exception):
         no_retry: bool = False,
     ):
         super().__init__(f"{code.name}: {message}")
-        self.code = code
-        self.message = message
+        self.code: StatusCode = code
+        self.message: str = message
         self.field_violations: Tuple[FieldViolation, ...] = tuple(field_violations)
-        self.reason = reason
-        self.metadata = dict(metadata or {})
-        self.retry_after = retry_after
-        self.no_retry = no_retry
+        self.reason: Optional[str] = reason
+        self.metadata: Dict[str, str] = dict(metadata or {})
+        self.retry_after: Optional[float] = retry_after
+        self.no_retry: bool = no_retry
 
-    def __reduce__(self):
+    def __reduce__(self) -> "Tuple[Any, ...]":
         return type(self), (
             self.code, self.message, self.field_violations, self.reason, self.metadata, self.retry_after, self.no_retry
         )
@@ -58,6 +58,17 @@ class QuantdError(Exception):
 
 class InvalidArgumentError(QuantdError, ValueError):
     """The request is wrong; field_violations says where."""
+
+
+class ArgumentError(InvalidArgumentError):
+    """An argument that no request can be made of: nothing was sent."""
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """The same of an argument that has a wrong type, or is missing."""
 
 
 class ResourceExhaustedError(QuantdError):
@@ -81,8 +92,19 @@ _CLASSES: Dict[StatusCode, Type[QuantdError]] = {
 _CODES = {code.value[0]: code for code in StatusCode}
 
 
-def _make(code: StatusCode, *arguments, **details) -> QuantdError:
+def of_code(code: StatusCode, *arguments: Any, **details: Any) -> QuantdError:
+    """The exception of a status code's class."""
     return _CLASSES.get(code, QuantdError)(code, *arguments, **details)
+
+
+def wrong_value(field: str, message: str) -> ArgumentError:
+    """The exception for an argument of a right type."""
+    return ArgumentError(StatusCode.INVALID_ARGUMENT, message, [FieldViolation(field, message)])
+
+
+def wrong_type(field: str, message: str) -> ArgumentTypeError:
+    """The exception for an argument of a wrong type."""
+    return ArgumentTypeError(StatusCode.INVALID_ARGUMENT, message, [FieldViolation(field, message)])
 
 
 def from_rpc_error(error: "grpc.RpcError") -> QuantdError:
@@ -115,7 +137,7 @@ def from_rpc_error(error: "grpc.RpcError") -> QuantdError:
     if code is StatusCode.CANCELLED and text.startswith("Received RST_STREAM"):
         # A server or proxy that dropped the call, such as one that stops: nobody here cancelled it.
         code = StatusCode.UNAVAILABLE
-    return _make(
+    return of_code(
         code,
         text,
         violations,
@@ -131,7 +153,7 @@ def wrong_answer(why: Exception) -> QuantdError:
     return QuantdError(StatusCode.INTERNAL, f"the server's answer is wrong: {why}")
 
 
-def from_item_error(item) -> QuantdError:
+def from_item_error(item: Any) -> QuantdError:
     """The exception for one failed item of a stream."""
     code = _CODES.get(item.code, StatusCode.UNKNOWN)
-    return _make(code, item.message, [FieldViolation(v.field, v.description) for v in item.field_violations])
+    return of_code(code, item.message, [FieldViolation(v.field, v.description) for v in item.field_violations])

@@ -8,7 +8,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple, Union
 import ml_dtypes
 import numpy as np
 
-from .foreign import as_numpy
+from .foreign import Array, as_numpy
 from .results import Quantized, QuantizedResult
 from .safetensors import BITS, METADATA, FormatError, Reader, header_of, lengths, parse_json, replaced, write
 from .types import DataType, data_type, packed, unpack
@@ -30,7 +30,7 @@ _PARTS = {"y": "", "scale": "_scale", "zero_point": "_zero_point", "tensor_scale
 _OPTIONAL = ("zero_point", "tensor_scale")
 _INPUT_TYPES = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16, DataType.INT32)
 
-Tensor = Union[np.ndarray, QuantizedResult]
+Tensor = Union[Array, QuantizedResult]
 
 
 class TensorFile(Dict[str, Tensor]):
@@ -41,7 +41,7 @@ class TensorFile(Dict[str, Tensor]):
         self.metadata: Dict[str, str] = dict(metadata or {})
 
 
-def _array(reader: Reader, name: str) -> np.ndarray:
+def _array(reader: Reader, name: str) -> Array:
     entry = reader.entries[name]
     dtype = _DTYPES[entry.dtype]
     data = reader.read(name)
@@ -53,7 +53,7 @@ def _array(reader: Reader, name: str) -> np.ndarray:
     return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
 
 
-def _part(reader: Reader, name: str, what: str, value: Any) -> np.ndarray:
+def _part(reader: Reader, name: str, what: str, value: Any) -> Array:
     """The array of a part of quantized tensor `name`, as the description says it."""
     where = f"{what} of quantized tensor {name!r}"
     if not isinstance(value, dict):
@@ -168,7 +168,7 @@ def _load(reader: Reader) -> TensorFile:
     return TensorFile(found, metadata)
 
 
-def _stored(name: str, array: np.ndarray) -> Tuple[str, Tuple[int, ...], np.ndarray]:
+def _stored(name: str, array: Array) -> Tuple[str, Tuple[int, ...], Array]:
     """dtype and shape that an array has in the file, and its bytes."""
     dtype = _NAMES.get(array.dtype.newbyteorder("<") if array.dtype.byteorder == ">" else array.dtype)
     if array.dtype.byteorder == ">":
@@ -185,7 +185,7 @@ def _stored(name: str, array: np.ndarray) -> Tuple[str, Tuple[int, ...], np.ndar
     return dtype, array.shape, np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-def _described(name: str, result: QuantizedResult) -> Tuple[Dict[str, Any], Dict[str, np.ndarray]]:
+def _described(name: str, result: QuantizedResult) -> Tuple[Dict[str, Any], Dict[str, Array]]:
     """The description of a quantized tensor, and its parts by the names that they get in the file."""
     if result.scale is None:
         raise ValueError(f"quantized tensor {name!r} has no scale")

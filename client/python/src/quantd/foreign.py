@@ -3,11 +3,22 @@
 No library is imported for it: whoever passes a torch.Tensor has imported torch.
 """
 
+import array
 import sys
-from typing import Any, Optional
+from typing import Any, FrozenSet, List, Optional, Protocol, Sequence, Set, Tuple
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class SupportsDLPack(Protocol):
+    """An array of a library that speaks DLPack, such as a torch.Tensor."""
+
+    def __dlpack__(self, *arguments: Any, **options: Any) -> Any: ...
+
 
 # Types of torch that numpy has not, by what they are viewed as on the way.
 _TORCH_TYPES = {
@@ -19,14 +30,17 @@ _TORCH_TYPES = {
     "torch.float8_e8m0fnu": ("uint8", ml_dtypes.float8_e8m0fnu),
 }
 # What Python's numbers become in numpy: a scalar of these says nothing of the type that was meant, one of any other dtype does.
-NUMBERS = frozenset(map(np.dtype, (np.float64, np.int64, np.uint64)))
+NUMBERS: "FrozenSet[np.dtype[Any]]" = frozenset(map(np.dtype, (np.float64, np.int64, np.uint64)))
 
 
-def _of_torch(tensor: Any) -> np.ndarray:
+_BUFFERS = (bytearray, memoryview, array.array)  # before Python 3.12 a buffer is not known by its looks
+
+
+def _of_torch(tensor: Any) -> Array:
     torch = sys.modules["torch"]
     tensor = tensor.detach()  # the numbers are what is wanted, not their gradient
     if tensor.device.type != "cpu":
-        raise TypeError(f"it is on {tensor.device}")
+        raise TypeError(f"it is on {tensor.device}; bring it here with .cpu()")
     if str(tensor.dtype) in _TORCH_TYPES:
         through, dtype = _TORCH_TYPES[str(tensor.dtype)]
         if not tensor.dim():  # which torch views as another type only when it is the same width, as it is here
@@ -35,7 +49,7 @@ def _of_torch(tensor: Any) -> np.ndarray:
     return tensor.numpy()
 
 
-def as_numpy(value: Any) -> Optional[np.ndarray]:
+def as_numpy(value: Any) -> Optional[Array]:
     """The numpy array of an array of any library; None for what is none, such as numbers and lists.
 
     Raises TypeError for an array that cannot be one here, as of a GPU.
@@ -54,6 +68,28 @@ def as_numpy(value: Any) -> Optional[np.ndarray]:
             return np.asarray(value)
         if hasattr(value, "__dlpack__"):
             return np.from_dlpack(value)
+        if hasattr(value, "__buffer__") or isinstance(value, _BUFFERS):
+            return np.asarray(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise TypeError(f"a {type(value).__module__}.{type(value).__qualname__} is no array in this memory: {error}") from None
     return None
+
+
+def leaves(values: Sequence[Any]) -> "Tuple[List[Any], Set[np.dtype[Any]]]":
+    """A list with the numpy arrays of the arrays within, and their dtypes; Python's numbers have none."""
+    kinds = set(map(type, values)) - {bool, int, float, complex}
+    if not kinds:
+        return list(values), set()
+    found: List[Any] = []
+    dtypes: "Set[np.dtype[Any]]" = set()
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            value, inner = leaves(value)
+            dtypes |= inner
+        else:
+            leaf = as_numpy(value)
+            if leaf is not None:
+                value = leaf
+                dtypes.add(leaf.dtype.newbyteorder("="))
+        found.append(value)
+    return found, dtypes

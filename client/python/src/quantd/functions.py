@@ -1,13 +1,19 @@
-"""quantize, dequantize, dynamic_quantize and quantize_embeddings as functions of the module, computed in this process."""
+"""quantize, dequantize, dynamic_quantize, quantize_embeddings and calibrate as functions of the module, computed in this process."""
+
+from __future__ import annotations
 
 import functools
 import inspect
 import threading
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 
-from .engine import Engine
 from .local import Local, local
 
+if TYPE_CHECKING:
+    from typing_extensions import Concatenate, ParamSpec
+
+    _P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _made: Optional[Local] = None
 _making = threading.Lock()
@@ -22,27 +28,37 @@ def in_process() -> Local:
     return _made
 
 
-def _function(name: str):
-    method = getattr(Engine, name)
+def _of(method: Callable[Concatenate[Local, _P], _R]) -> Callable[[Any], Callable[_P, _R]]:
+    """What is written below becomes the method as a function."""
 
-    @functools.wraps(method)
-    def call(*arguments, **options):
-        return getattr(in_process(), name)(*arguments, **options)
+    def decorate(_: Any) -> Callable[_P, _R]:
+        @functools.wraps(method)
+        def call(*arguments: _P.args, **options: _P.kwargs) -> _R:
+            return method(in_process(), *arguments, **options)
 
-    signature = inspect.signature(method)
-    call.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
-    call.__qualname__ = name
-    call.__module__ = __package__
-    return call
+        signature = inspect.signature(method)
+        call.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])  # type: ignore[attr-defined]
+        call.__module__, call.__qualname__ = __package__, method.__name__
+        return call
+
+    return decorate
 
 
-if TYPE_CHECKING:  # the methods' own signatures, of which there is one writing
-    quantize = in_process().quantize
-    dequantize = in_process().dequantize
-    dynamic_quantize = in_process().dynamic_quantize
-    quantize_embeddings = in_process().quantize_embeddings
-else:
-    quantize = _function("quantize")
-    dequantize = _function("dequantize")
-    dynamic_quantize = _function("dynamic_quantize")
-    quantize_embeddings = _function("quantize_embeddings")
+@_of(Local.quantize)
+def quantize() -> None: ...
+
+
+@_of(Local.dequantize)
+def dequantize() -> None: ...
+
+
+@_of(Local.dynamic_quantize)
+def dynamic_quantize() -> None: ...
+
+
+@_of(Local.quantize_embeddings)
+def quantize_embeddings() -> None: ...
+
+
+@_of(Local.calibrate)
+def calibrate() -> None: ...

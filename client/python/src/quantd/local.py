@@ -1,17 +1,20 @@
 """local(): quantd in this process, in place of a server and a Client of it."""
 
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Optional, Tuple
 
 import numpy as np
 
 from .engine import Engine
+from .foreign import Array
 from .local_parameters import LocalSets
-from .shared import SharedTensor, directory, shared
-from .types import DataTypeLike
+from .shared import SharedTensor, SharesMemory
 
 
-class Local(LocalSets, Engine):
-    """What local() returns: an Engine that takes shared tensors as well, as arguments and as `out`, and keeps parameter sets."""
+class Local(LocalSets, Engine, SharesMemory):
+    """What local() returns: an Engine that takes shared tensors as well, as arguments and as `out`, and keeps parameter sets.
+
+    Shared memory saves nothing here, and changes nothing.
+    """
 
     _extensions = ("stream", "embeddings", "calibrate", "parameters", "shared_memory")
 
@@ -21,22 +24,14 @@ class Local(LocalSets, Engine):
         self._shared_memory_dir = shared_memory_dir
 
     @staticmethod
-    def _operand(value: Any, name: str, default: int) -> np.ndarray:
+    def _operand(value: Any, name: str, default: int) -> Array:
         return value.array() if isinstance(value, SharedTensor) else Engine._operand(value, name, default)
 
     @staticmethod
-    def _place(out: Any) -> Tuple[np.ndarray, str]:
+    def _place(out: Any) -> Tuple[Array, str]:
         if not isinstance(out, SharedTensor):
             return Engine._place(out)
         return np.frombuffer(out._open(), np.uint8)[: out.byte_size], out.region
-
-    def shared(self, x: Any) -> SharedTensor:
-        """As Client.shared; in the process it saves nothing, and changes nothing."""
-        return shared(directory(self._shared_memory_dir), x)
-
-    def shared_empty(self, shape: Sequence[int], dtype: DataTypeLike) -> SharedTensor:
-        """As Client.shared_empty."""
-        return SharedTensor(directory(self._shared_memory_dir), shape, dtype)
 
 
 def local(

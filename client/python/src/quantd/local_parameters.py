@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import inspect
 import re
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 from . import messages, parameters, results
 from .engine import Engine
@@ -21,7 +21,7 @@ _DEFAULTS = {
 }
 
 
-class LocalSets(Stores):
+class LocalSets(Stores[ParameterSet, List[str]]):
     """The sets of one Local."""
 
     def __init__(self) -> None:

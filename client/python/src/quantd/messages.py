@@ -5,6 +5,7 @@ need them: `Client` speaks numpy. They are here for tests and for messages writt
 """
 
 from importlib import resources
+from typing import Any, Dict
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -22,60 +23,60 @@ SERVICE = "quantd.v1.QuantizationService"
 PARAMETERS_SERVICE = "quantd.v1.ParametersService"
 
 
-def _message(name: str):
+def _message(name: str) -> Any:
     return message_factory.GetMessageClass(POOL.FindMessageTypeByName(name))
 
 
-Tensor = _message("quantd.v1.Tensor")
-FloatValues = _message("quantd.v1.FloatValues")
-IntValues = _message("quantd.v1.IntValues")
-SharedMemoryReference = _message("quantd.v1.SharedMemoryReference")
-QuantizeRequest = _message("quantd.v1.QuantizeRequest")
-QuantizeResponse = _message("quantd.v1.QuantizeResponse")
-DequantizeRequest = _message("quantd.v1.DequantizeRequest")
-DequantizeResponse = _message("quantd.v1.DequantizeResponse")
-DynamicQuantizeRequest = _message("quantd.v1.DynamicQuantizeRequest")
-DynamicQuantizeResponse = _message("quantd.v1.DynamicQuantizeResponse")
-QuantizeEmbeddingsRequest = _message("quantd.v1.QuantizeEmbeddingsRequest")
-QuantizeEmbeddingsResponse = _message("quantd.v1.QuantizeEmbeddingsResponse")
-CalibrationOptions = _message("quantd.v1.CalibrationOptions")
-CalibrateRequest = _message("quantd.v1.CalibrateRequest")
-CalibrateResponse = _message("quantd.v1.CalibrateResponse")
-ParameterSet = _message("quantd.v1.ParameterSet")
-PutParametersRequest = _message("quantd.v1.PutParametersRequest")
-PutParametersResponse = _message("quantd.v1.PutParametersResponse")
-GetParametersRequest = _message("quantd.v1.GetParametersRequest")
-GetParametersResponse = _message("quantd.v1.GetParametersResponse")
-ListParametersRequest = _message("quantd.v1.ListParametersRequest")
-ListParametersResponse = _message("quantd.v1.ListParametersResponse")
-StreamRequest = _message("quantd.v1.StreamRequest")
-StreamResponse = _message("quantd.v1.StreamResponse")
-GetServerInfoRequest = _message("quantd.v1.GetServerInfoRequest")
-GetServerInfoResponse = _message("quantd.v1.GetServerInfoResponse")
+Tensor: Any = _message("quantd.v1.Tensor")
+FloatValues: Any = _message("quantd.v1.FloatValues")
+IntValues: Any = _message("quantd.v1.IntValues")
+SharedMemoryReference: Any = _message("quantd.v1.SharedMemoryReference")
+QuantizeRequest: Any = _message("quantd.v1.QuantizeRequest")
+QuantizeResponse: Any = _message("quantd.v1.QuantizeResponse")
+DequantizeRequest: Any = _message("quantd.v1.DequantizeRequest")
+DequantizeResponse: Any = _message("quantd.v1.DequantizeResponse")
+DynamicQuantizeRequest: Any = _message("quantd.v1.DynamicQuantizeRequest")
+DynamicQuantizeResponse: Any = _message("quantd.v1.DynamicQuantizeResponse")
+QuantizeEmbeddingsRequest: Any = _message("quantd.v1.QuantizeEmbeddingsRequest")
+QuantizeEmbeddingsResponse: Any = _message("quantd.v1.QuantizeEmbeddingsResponse")
+CalibrationOptions: Any = _message("quantd.v1.CalibrationOptions")
+CalibrateRequest: Any = _message("quantd.v1.CalibrateRequest")
+CalibrateResponse: Any = _message("quantd.v1.CalibrateResponse")
+ParameterSet: Any = _message("quantd.v1.ParameterSet")
+PutParametersRequest: Any = _message("quantd.v1.PutParametersRequest")
+PutParametersResponse: Any = _message("quantd.v1.PutParametersResponse")
+GetParametersRequest: Any = _message("quantd.v1.GetParametersRequest")
+GetParametersResponse: Any = _message("quantd.v1.GetParametersResponse")
+ListParametersRequest: Any = _message("quantd.v1.ListParametersRequest")
+ListParametersResponse: Any = _message("quantd.v1.ListParametersResponse")
+StreamRequest: Any = _message("quantd.v1.StreamRequest")
+StreamResponse: Any = _message("quantd.v1.StreamResponse")
+GetServerInfoRequest: Any = _message("quantd.v1.GetServerInfoRequest")
+GetServerInfoResponse: Any = _message("quantd.v1.GetServerInfoResponse")
 
 # Requests and answers by the names of the operations, which are those of Stream's fields.
-REQUESTS = {
+REQUESTS: Dict[str, Any] = {
     "quantize": QuantizeRequest,
     "dequantize": DequantizeRequest,
     "dynamic_quantize": DynamicQuantizeRequest,
     "quantize_embeddings": QuantizeEmbeddingsRequest,
 }
-ANSWERS = {
+ANSWERS: Dict[str, Any] = {
     "quantize": QuantizeResponse,
     "dequantize": DequantizeResponse,
     "dynamic_quantize": DynamicQuantizeResponse,
     "quantize_embeddings": QuantizeEmbeddingsResponse,
 }
-METHODS = {
+METHODS: Dict[str, str] = {
     "quantize": "Quantize",
     "dequantize": "Dequantize",
     "dynamic_quantize": "DynamicQuantize",
     "quantize_embeddings": "QuantizeEmbeddings",
 }
 
-Status = _message("quantd.client.wire.Status")
-BadRequest = _message("quantd.client.wire.BadRequest")
-ErrorInfo = _message("quantd.client.wire.ErrorInfo")
-RetryInfo = _message("quantd.client.wire.RetryInfo")
-HealthCheckRequest = _message("quantd.client.wire.HealthCheckRequest")
-HealthCheckResponse = _message("quantd.client.wire.HealthCheckResponse")
+Status: Any = _message("quantd.client.wire.Status")
+BadRequest: Any = _message("quantd.client.wire.BadRequest")
+ErrorInfo: Any = _message("quantd.client.wire.ErrorInfo")
+RetryInfo: Any = _message("quantd.client.wire.RetryInfo")
+HealthCheckRequest: Any = _message("quantd.client.wire.HealthCheckRequest")
+HealthCheckResponse: Any = _message("quantd.client.wire.HealthCheckResponse")

@@ -13,7 +13,7 @@ Needs the packages onnx and onnxruntime, and quantd-core unless there is a clien
 import inspect
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Union
 
 import numpy as np
 import onnx
@@ -32,7 +32,16 @@ _OUTPUT_TYPES = {
 }
 
 
-class Calibrater(_calibrate.CalibraterBase):
+if TYPE_CHECKING:  # onnxruntime has no types
+
+    class _Base:
+        def __init__(self, *arguments: Any, **options: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
+else:
+    _Base = _calibrate.CalibraterBase
+
+
+class Calibrater(_Base):
     """A calibrater of onnxruntime.quantization that keeps a state of calibrate for each tensor, and nothing else.
 
     Parameters
@@ -126,7 +135,7 @@ class Calibrater(_calibrate.CalibraterBase):
         known = [state for state in states if state is not None]
         self.states[name] = self._client.calibrate(x, states=known, **self._counting).state
 
-    def compute_data(self) -> _calibrate.TensorsData:
+    def compute_data(self) -> Any:
         """The range of each tensor.
 
         Returns

@@ -1,41 +1,52 @@
 """Operations: the operations and shared memory, with one signature and one description for every kind of client."""
 
-from typing import Any, Optional, Sequence
+from typing import Any, Dict, Generic, Optional, Sequence, TypeVar, Union
 
 from . import requests
-from .calibrate import Calibrates
+from .choices import NonFinite, Symmetry, ZeroPointOrder
+from .embeddings import BitOrder, BitThreshold, Preset, Recipe, SignedBits
 from .parameter_set import Parameters
-from .parameters import Stores
-from .shared import SharedTensor, directory, shared
-from .types import DataTypeLike
+from .results import QuantizedResult
+from .shared import SharedTensor
+from .types import ArrayLike, CodeTypeLike, FloatTypeLike, ScaleTypeLike
+
+# What a kind of client returns: a result, or an awaitable of one.
+AQuantized = TypeVar("AQuantized")
+ADequantized = TypeVar("ADequantized")
+ADynamicQuantized = TypeVar("ADynamicQuantized")
+AQuantizedEmbeddings = TypeVar("AQuantizedEmbeddings")
 
 
-class Operations(Calibrates, Stores):
+class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings]):
     """What Client and AsyncClient share. A kind of client says in `_run` how a request becomes a result."""
 
-    _shared_memory_dir: Optional[str] = None
-
-    def _run(self, request: requests.Request, timeout: Optional[float]):
+    def _run(self, request: requests.Request, timeout: Optional[float]) -> Any:
         raise NotImplementedError
+
+    def _call(self, operation: str, arguments: Dict[str, Any]) -> Any:
+        """The result of a method that was called: `arguments` are its own, by name, its `self` among them."""
+        del arguments["self"]
+        timeout = arguments.pop("timeout")
+        return self._run(requests.make(operation, **arguments), timeout)
 
     def quantize(
         self,
-        x: Any,
-        scale: Any = None,
-        zero_point: Any = None,
+        x: ArrayLike,
+        scale: Optional[ArrayLike] = None,
+        zero_point: Optional[ArrayLike] = None,
         *,
-        output_type: Optional[DataTypeLike] = None,
+        output_type: Optional[CodeTypeLike] = None,
         axis: Optional[int] = None,
         block_size: int = 0,
         block_shape: Optional[Sequence[int]] = None,
         saturate: bool = True,
-        precision: Optional[DataTypeLike] = None,
-        zero_point_order: Optional[str] = None,
+        precision: Optional[FloatTypeLike] = None,
+        zero_point_order: Optional[ZeroPointOrder] = None,
         report_error: bool = False,
         out: Optional[SharedTensor] = None,
         parameters: Optional[Parameters] = None,
         timeout: Optional[float] = None,
-    ):
+    ) -> AQuantized:
         """Quantize with a given scale, as ONNX QuantizeLinear.
 
         y = clamp(rint(x / scale) + zero_point).
@@ -85,38 +96,23 @@ class Operations(Calibrates, Stores):
         TypeError, ValueError
             For arguments that have no form on the wire, such as float64 arrays.
         """
-        request = requests.quantize(
-            x,
-            scale,
-            zero_point,
-            output_type=output_type,
-            axis=axis,
-            block_size=block_size,
-            block_shape=block_shape,
-            saturate=saturate,
-            precision=precision,
-            zero_point_order=zero_point_order,
-            report_error=report_error,
-            out=out,
-            parameters=parameters,
-        )
-        return self._run(request, timeout)
+        return self._call("quantize", locals())
 
     def dequantize(
         self,
-        x: Any,
-        scale: Any = None,
-        zero_point: Any = None,
+        x: Union[ArrayLike, QuantizedResult[Any]],
+        scale: Optional[ArrayLike] = None,
+        zero_point: Optional[ArrayLike] = None,
         *,
-        output_type: Optional[DataTypeLike] = None,
+        output_type: Optional[FloatTypeLike] = None,
         axis: Optional[int] = None,
         block_size: int = 0,
         block_shape: Optional[Sequence[int]] = None,
-        tensor_scale: Any = None,
+        tensor_scale: Optional[ArrayLike] = None,
         out: Optional[SharedTensor] = None,
         parameters: Optional[Parameters] = None,
         timeout: Optional[float] = None,
-    ):
+    ) -> ADequantized:
         """Dequantize, as ONNX DequantizeLinear.
 
         y = (x - zero_point) * scale.
@@ -159,36 +155,24 @@ class Operations(Calibrates, Stores):
         TypeError, ValueError
             For arguments that have no form on the wire.
         """
-        request = requests.dequantize(
-            x,
-            scale,
-            zero_point,
-            output_type=output_type,
-            axis=axis,
-            block_size=block_size,
-            block_shape=block_shape,
-            tensor_scale=tensor_scale,
-            out=out,
-            parameters=parameters,
-        )
-        return self._run(request, timeout)
+        return self._call("dequantize", locals())
 
     def dynamic_quantize(
         self,
-        x: Any,
+        x: ArrayLike,
         *,
-        output_type: Optional[DataTypeLike] = None,
+        output_type: Optional[CodeTypeLike] = None,
         axis: Optional[int] = None,
         block_size: int = 0,
         block_shape: Optional[Sequence[int]] = None,
         saturate: bool = True,
-        scale_type: Optional[DataTypeLike] = None,
-        symmetry: Optional[str] = None,
-        non_finite: Optional[str] = None,
+        scale_type: Optional[ScaleTypeLike] = None,
+        symmetry: Optional[Symmetry] = None,
+        non_finite: Optional[NonFinite] = None,
         report_error: bool = False,
         out: Optional[SharedTensor] = None,
         timeout: Optional[float] = None,
-    ):
+    ) -> ADynamicQuantized:
         """Find scale and zero point in x, then quantize; DynamicQuantizeLinear for uint8.
 
         One scale for the tensor, or one an index along axis, a block along axis (block_size) or a block of block_shape.
@@ -234,40 +218,27 @@ class Operations(Calibrates, Stores):
         TypeError, ValueError
             For arguments that have no form on the wire, such as float64 arrays.
         """
-        request = requests.dynamic_quantize(
-            x,
-            output_type=output_type,
-            axis=axis,
-            block_size=block_size,
-            block_shape=block_shape,
-            saturate=saturate,
-            scale_type=scale_type,
-            symmetry=symmetry,
-            non_finite=non_finite,
-            report_error=report_error,
-            out=out,
-        )
-        return self._run(request, timeout)
+        return self._call("dynamic_quantize", locals())
 
     def quantize_embeddings(
         self,
-        x: Any,
+        x: ArrayLike,
         *,
-        preset: Optional[str] = None,
-        recipe: Optional[str] = None,
-        ranges: Any = None,
-        output_type: Optional[DataTypeLike] = None,
+        preset: Optional[Preset] = None,
+        recipe: Optional[Recipe] = None,
+        ranges: Optional[ArrayLike] = None,
+        output_type: Optional[CodeTypeLike] = None,
         dimensions: int = 0,
         normalize: bool = False,
-        bit_order: Optional[str] = None,
-        bit_threshold: Optional[str] = None,
-        signed_bits: Optional[str] = None,
-        non_finite: Optional[str] = None,
+        bit_order: Optional[BitOrder] = None,
+        bit_threshold: Optional[BitThreshold] = None,
+        signed_bits: Optional[SignedBits] = None,
+        non_finite: Optional[NonFinite] = None,
         report_error: bool = False,
         out: Optional[SharedTensor] = None,
         parameters: Optional[Parameters] = None,
         timeout: Optional[float] = None,
-    ):
+    ) -> AQuantizedEmbeddings:
         """Make the codes that vector databases have for embeddings, as their libraries make them.
 
         The last dimension of x is the embedding; the others only count embeddings.
@@ -321,52 +292,4 @@ class Operations(Calibrates, Stores):
         TypeError, ValueError
             For arguments that have no form on the wire, such as float64 arrays.
         """
-        request = requests.quantize_embeddings(
-            x,
-            preset=preset,
-            recipe=recipe,
-            ranges=ranges,
-            output_type=output_type,
-            dimensions=dimensions,
-            normalize=normalize,
-            bit_order=bit_order,
-            bit_threshold=bit_threshold,
-            signed_bits=signed_bits,
-            non_finite=non_finite,
-            report_error=report_error,
-            out=out,
-            parameters=parameters,
-        )
-        return self._run(request, timeout)
-
-    def shared(self, x: Any) -> SharedTensor:
-        """Put an array into memory that the server can read as well: no call with it sends its bytes.
-
-        Parameters
-        ----------
-        x : array_like of any shape
-            The array; it is copied once.
-
-        Returns
-        -------
-        SharedTensor
-            Of x's shape and type.
-        """
-        return shared(directory(self._shared_memory_dir), x)
-
-    def shared_empty(self, shape: Sequence[int], dtype: DataTypeLike) -> SharedTensor:
-        """Make shared memory for an answer.
-
-        Parameters
-        ----------
-        shape : sequence of int
-            Shape of the answer, or of anything of as many bytes.
-        dtype : DataTypeLike
-            Type of its elements.
-
-        Returns
-        -------
-        SharedTensor
-            Of that shape and type; its elements are 0.
-        """
-        return SharedTensor(directory(self._shared_memory_dir), shape, dtype)
+        return self._call("quantize_embeddings", locals())

@@ -6,6 +6,7 @@ from typing import Any, Dict, Optional, Union
 from . import messages
 from .choices import NON_FINITES, ZERO_POINT_ORDERS
 from .embeddings import BIT_ORDERS, BIT_THRESHOLDS, RECIPES, SIGNED_BITS
+from .errors import wrong_type, wrong_value
 from .types import DataType, from_message
 
 _NAMES = {
@@ -18,7 +19,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ParameterSet:
     """Answer of put_parameters and get_parameters: a set that calls name, and have the arguments of.
 
@@ -46,6 +47,10 @@ class ParameterSet:
 
     def __str__(self) -> str:
         return self.reference
+
+    def __repr__(self) -> str:
+        digits = self.reference.partition("@sha256:")[2][:8]
+        return f"<ParameterSet {self.name}@sha256:{digits}… of {self.kind}: {', '.join(self.arguments)}>"
 
     def message(self) -> Any:
         """The ParameterSet of the contract."""
@@ -84,7 +89,7 @@ def reference_of(parameters: Optional[Parameters]) -> str:
     if parameters is None:
         return ""
     if not isinstance(parameters, (str, ParameterSet)):
-        raise TypeError(f"parameters is a {type(parameters).__name__}, must be a reference, or what put_parameters returned")
+        raise wrong_type("parameters", f"parameters is a {type(parameters).__name__}, must be a reference, or what put_parameters returned")
     if not str(parameters):
-        raise ValueError("parameters is empty, must be a reference such as 'name@sha256:…', or a name")
+        raise wrong_value("parameters", "parameters is empty, must be a reference such as 'name@sha256:…', or a name")
     return str(parameters)

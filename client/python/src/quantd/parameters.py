@@ -1,12 +1,12 @@
 """Stored parameters: put, get and list them, and what a request is that has them filled in."""
 
 import dataclasses
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, Generic, List, Optional, Tuple, TypeVar
 
 import numpy as np
 
 from . import messages, requests, results
-from .errors import FieldViolation, InvalidArgumentError, QuantdError, StatusCode
+from .errors import FieldViolation, InvalidArgumentError, QuantdError, StatusCode, wrong_type
 from .parameter_set import ParameterSet, of_message
 from .shared import SharedTensor
 from .types import to_message
@@ -17,6 +17,9 @@ _EMBEDDINGS = {
 _DEQUANTIZE = ("scale", "zero_point", "axis", "block_size", "block_shape")
 # How often they are put there before each new try: of servers that take turns and share no directory, one more gets them each time.
 PUTS = (1, 2, 3, 4)
+AParameterSet = TypeVar("AParameterSet")  # what a kind of client returns: a ParameterSet, or an awaitable of it
+AReferences = TypeVar("AReferences")
+
 _X = np.zeros(0, np.float32)
 
 
@@ -25,14 +28,14 @@ def make(arguments: Dict[str, Any]) -> ParameterSet:
     for_quantize, for_embeddings = sorted(_QUANTIZE & set(arguments)), sorted(_EMBEDDINGS & set(arguments))
     others = sorted(set(arguments) - _QUANTIZE - _EMBEDDINGS - {"output_type"})
     if others:
-        raise TypeError(f"{' and '.join(others)} can't be stored: a set has the arguments of quantize or of quantize_embeddings "
+        raise wrong_type(others[0], f"{' and '.join(others)} can't be stored: a set has the arguments of quantize or of quantize_embeddings "
                         "that are no part of one call alone")
     if for_quantize and for_embeddings:
-        raise TypeError(f"{for_quantize[0]} is for quantize, {for_embeddings[0]} for quantize_embeddings: a set is for one of them")
+        raise wrong_type(for_quantize[0], f"{for_quantize[0]} is for quantize, {for_embeddings[0]} for quantize_embeddings: a set is for one of them")
     if not (for_quantize or for_embeddings):
-        raise TypeError("a set needs arguments: scale, for example, or recipe")
+        raise wrong_type("scale", "a set needs arguments: scale, for example, or recipe")
     kind = "quantize" if for_quantize else "quantize_embeddings"
-    request = requests.BUILDERS[kind](_X, parameters="none", **arguments)
+    request = requests.make(kind, _X, parameters="none", **arguments)
     request.message.ClearField("parameters")
     found = messages.ParameterSet()
     getattr(found, kind).CopyFrom(request.message)
@@ -46,6 +49,8 @@ def make(arguments: Dict[str, Any]) -> ParameterSet:
 
 def put_request(name: str, stored: ParameterSet) -> Any:
     """The message that stores a set."""
+    if not isinstance(name, str):
+        raise wrong_type("name", f"name is {name!r}, must be a string")
     return messages.PutParametersRequest(name=name, parameters=stored.message())
 
 
@@ -56,7 +61,14 @@ def may_help(request: requests.Request, error: QuantdError) -> bool:
 
 def put_data(request: requests.Request) -> bytes:
     """What puts them there."""
-    return put_request(request.parameters.name, request.parameters).SerializeToString()
+    assert request.parameters is not None
+    data: bytes = put_request(request.parameters.name, request.parameters).SerializeToString()
+    return data
+
+
+def get(reference: str) -> Tuple[Any, Callable[[bytes], ParameterSet]]:
+    """What asks for a set, and what parses the answer."""
+    return messages.GetParametersRequest(reference=str(reference)), _got
 
 
 def arguments_for(operation: str, stored: ParameterSet) -> Dict[str, Any]:
@@ -132,13 +144,13 @@ def _listed(data: bytes) -> List[str]:
     return list(messages.ListParametersResponse.FromString(data).references)
 
 
-class Stores:
+class Stores(Generic[AParameterSet, AReferences]):
     """What Client and AsyncClient share of it. A kind of client says in `_ask` who sends."""
 
-    def _ask(self, method: str, request: Any, parse: Any, timeout: Optional[float]):
+    def _ask(self, method: str, request: Any, parse: Any, timeout: Optional[float]) -> Any:
         raise NotImplementedError
 
-    def put_parameters(self, name: str, *, timeout: Optional[float] = None, **arguments: Any):
+    def put_parameters(self, name: str, *, timeout: Optional[float] = None, **arguments: Any) -> AParameterSet:
         """Store arguments of quantize or quantize_embeddings under a name, for calls with ``parameters``.
 
         They are stored by their contents: the same ones again are the same set, others of the same name are another.
@@ -167,7 +179,7 @@ class Stores:
         stored = make(arguments)
         return self._ask("put_parameters", put_request(name, stored), lambda data: _put(stored, data), timeout)
 
-    def get_parameters(self, reference: str, *, timeout: Optional[float] = None):
+    def get_parameters(self, reference: str, *, timeout: Optional[float] = None) -> AParameterSet:
         """Read a stored set.
 
         Parameters
@@ -187,9 +199,9 @@ class Stores:
         QuantdError
             When the call fails: with NOT_FOUND where there is no such set.
         """
-        return self._ask("get_parameters", messages.GetParametersRequest(reference=str(reference)), _got, timeout)
+        return self._ask("get_parameters", *get(reference), timeout)
 
-    def list_parameters(self, prefix: str = "", *, timeout: Optional[float] = None):
+    def list_parameters(self, prefix: str = "", *, timeout: Optional[float] = None) -> AReferences:
         """List the stored sets, at most 4,096.
 
         Parameters

@@ -3,26 +3,27 @@
 The server checks values; here only types are made. A Request knows nothing of who sends it.
 """
 
-import operator
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
 from . import embeddings, messages, results, wire
-from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS
-from .choices import choice as _choice
-from .choices import type_number as _type
+from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, choice, integer, integers, type_number
+from .errors import wrong_type
+from .foreign import Array
 from .parameter_set import Parameters, ParameterSet, reference_of
 from .shared import SharedTensor
-from .types import DataType, DataTypeLike, as_array, data_type, packed
+from .types import DataType, as_array, data_type, packed
 
-Operand = Union[np.ndarray, SharedTensor]
-_NUMBERS = {
+Operand = Union[Array, SharedTensor]
+Granularity = Tuple[Optional[int], int, Optional[Tuple[int, ...]]]
+_NUMBERS: Dict[str, Dict[str, int]] = {
     operation: {name: message.DESCRIPTOR.fields_by_name[name].number for name in ("x", "scale", "zero_point", "tensor_scale", "ranges")
                 if name in message.DESCRIPTOR.fields_by_name}
     for operation, message in messages.REQUESTS.items()
 }
-_ITEM_NUMBERS = {name: messages.StreamRequest.DESCRIPTOR.fields_by_name[name].number for name in messages.REQUESTS}
+_ITEM_NUMBERS: Dict[str, int] = {
+    name: messages.StreamRequest.DESCRIPTOR.fields_by_name[name].number for name in messages.REQUESTS}
 
 
 def operand(value: Any, name: str, default: DataType) -> Operand:
@@ -48,14 +49,17 @@ class Request:
         message: Any,
         operands: Dict[str, Operand],
         out: Optional[SharedTensor] = None,
-        granularity: Tuple[Optional[int], int, Optional[Tuple[int, ...]]] = (None, 0, None),
+        granularity: Granularity = (None, 0, None),
         parameters: Optional[Parameters] = None,
     ):
         if out is not None and not isinstance(out, SharedTensor):
-            raise TypeError(f"out is {type(out).__name__}, must be what shared or shared_empty of Client returned")
-        self.operation, self.message, self.operands, self.out = operation, message, operands, out
-        self.granularity = granularity  # axis, block_size and block_shape of the call
-        self.parameters = parameters if isinstance(parameters, ParameterSet) else None
+            raise wrong_type("out", f"out is {type(out).__name__}, must be what shared or shared_empty of Client returned")
+        self.operation: str = operation
+        self.message: Any = message
+        self.operands: Dict[str, Operand] = operands
+        self.out: Optional[SharedTensor] = out
+        self.granularity: Granularity = granularity  # axis, block_size and block_shape of the call
+        self.parameters: Optional[ParameterSet] = parameters if isinstance(parameters, ParameterSet) else None
         if parameters is not None:
             message.parameters = reference_of(parameters)
 
@@ -130,8 +134,7 @@ class Request:
         error, kind, granularity = results.error_of(answer.message), type_of(x), self.granularity
         if self.operation == "quantize":
             scale, zero_point = kept(self.operands.get("scale")), kept(self.operands.get("zero_point"))
-            return results.Quantized(
-                y, error, scale, zero_point, None, *granularity, kind, engine, parameters=parameters)
+            return results.Quantized(y, scale, zero_point, None, error, *granularity, kind, engine, parameters=parameters)
         scale = answer.array("y_scale")
         if scale is None:
             raise ValueError("y_scale is missing")
@@ -148,7 +151,7 @@ class Request:
             raise ValueError(f"it was made with the parameters {used!r}, not {asked!r}")
         return used
 
-    def _y(self, answer: wire.Answer) -> np.ndarray:
+    def _y(self, answer: wire.Answer) -> Array:
         """y of an answer: where it lies in shared memory, a view of that, of types narrower than a byte a copy."""
         if self.out is not None:
             y = answer.message.y
@@ -165,176 +168,61 @@ def data_of_item(data: bytes, request: Request) -> bytes:
     return getattr(messages.StreamRequest.FromString(data), request.operation).SerializeToString()
 
 
-def kept(value: Optional[Operand]) -> Optional[np.ndarray]:
+def kept(value: Optional[Operand]) -> Optional[Array]:
     """A scale or zero point as it was at the call, whatever the caller does with its memory later."""
     if value is None:
         return None
     return np.array(value.array() if isinstance(value, SharedTensor) else value)
 
 
-def _granularity(request, axis: Optional[int], block_size: int, block_shape: Optional[Sequence[int]]):
-    """Sets it in a message; the same as a Request keeps it."""
-    if axis is not None:
-        axis = operator.index(axis)
-        request.axis = axis
-    if block_size:
-        block_size = operator.index(block_size)
-        request.block_size = block_size
-    if block_shape is not None:
-        block_shape = tuple(map(operator.index, block_shape)) or None
-        request.block_shape.extend(block_shape or ())
-    return axis, block_size, block_shape
+_TYPES = ("output_type", "precision", "scale_type")
+_CHOICES = {
+    "zero_point_order": ZERO_POINT_ORDERS, "symmetry": SYMMETRIES, "non_finite": NON_FINITES, "recipe": embeddings.RECIPES,
+    "bit_order": embeddings.BIT_ORDERS, "bit_threshold": embeddings.BIT_THRESHOLDS, "signed_bits": embeddings.SIGNED_BITS,
+}  # fmt: skip
+_TENSORS = ("tensor_scale", "ranges")
+_UNSAID = {"saturate": True, "block_size": 0, "dimensions": 0, "report_error": False, "normalize": False}  # as when nothing is said
 
 
-def _set(request, **fields: int) -> None:
-    """Sets those that are not 0."""
-    for name, value in fields.items():
-        if value:
-            setattr(request, name, value)
+def _field(name: str, value: Any) -> Any:
+    """An argument as its field of the message has it."""
+    if name in _TYPES:
+        return type_number(value, name)
+    if name in _CHOICES:
+        return choice(value, _CHOICES[name], name)
+    if name in ("axis", "block_size", "dimensions"):
+        return integer(value, name)
+    return integers(value, name) if name == "block_shape" else bool(value)
 
 
-def quantize(
+def make(
+    operation: str,
     x: Any,
     scale: Any = None,
     zero_point: Any = None,
     *,
-    output_type: Optional[DataTypeLike] = None,
-    axis: Optional[int] = None,
-    block_size: int = 0,
-    block_shape: Optional[Sequence[int]] = None,
-    saturate: bool = True,
-    precision: Optional[DataTypeLike] = None,
-    zero_point_order: Optional[str] = None,
-    report_error: bool = False,
     out: Optional[SharedTensor] = None,
     parameters: Optional[Parameters] = None,
+    **options: Any,
 ) -> Request:
-    """The request of these arguments; see Client.quantize."""
-    if scale is None and parameters is None:
-        raise TypeError("scale is missing: only parameters can have it in its place")
-    message = messages.QuantizeRequest()
-    _set(
-        message,
-        output_type=_type(output_type),
-        precision=_type(precision),
-        zero_point_order=_choice(zero_point_order, ZERO_POINT_ORDERS, "zero_point_order"),
-        report_error=report_error,
-    )
-    operands = {"x": operand(x, "x", DataType.FLOAT)}
-    if scale is not None:
-        operands["scale"] = operand(scale, "scale", DataType.FLOAT)
+    """The request of a call; see Client's method of that name for its arguments. None is as not given."""
+    if operation == "dequantize" and isinstance(x, results.QuantizedResult):
+        given = results.arguments_of(x, {**options, "scale": scale, "zero_point": zero_point, "parameters": parameters})
+        return make(operation, x.y, out=out, **given)
+    if scale is None and parameters is None and operation in results.NO_SCALE:
+        raise wrong_type("scale", results.NO_SCALE[operation])
+    if operation == "quantize_embeddings":
+        options.update(embeddings.chosen(options.pop("preset", None), options))
+    fields = {
+        name: _field(name, value) for name, value in options.items()
+        if value is not None and value is not _UNSAID.get(name) and name not in _TENSORS}
+    operands = {"x": operand(x, "x", DataType.UINT8 if operation == "dequantize" else DataType.FLOAT)}
+    for name, value in (("scale", scale), ("tensor_scale", options.get("tensor_scale")), ("ranges", options.get("ranges"))):
+        if value is not None:
+            operands[name] = operand(value, name, DataType.FLOAT)
     if zero_point is not None:
-        operands["zero_point"] = operand(
-            zero_point, "zero_point", DataType(message.output_type) if message.output_type else DataType.UINT8
-        )
-    if not saturate:
-        message.saturate = False
-    granularity = _granularity(message, axis, block_size, block_shape)
-    return Request("quantize", message, operands, out, granularity, parameters)
-
-
-def dequantize(
-    x: Any,
-    scale: Any = None,
-    zero_point: Any = None,
-    *,
-    output_type: Optional[DataTypeLike] = None,
-    axis: Optional[int] = None,
-    block_size: int = 0,
-    block_shape: Optional[Sequence[int]] = None,
-    tensor_scale: Any = None,
-    out: Optional[SharedTensor] = None,
-    parameters: Optional[Parameters] = None,
-) -> Request:
-    """The request of these arguments; see Client.dequantize."""
-    if isinstance(x, results.QuantizedResult):
-        known = dict(scale=scale, zero_point=zero_point, axis=axis, block_size=block_size or None, block_shape=block_shape,
-                     tensor_scale=tensor_scale, parameters=parameters)
-        twice = [name for name, value in known.items() if value is not None]
-        if twice:
-            raise TypeError(f"x is a {type(x).__name__}, which has its own {' and '.join(twice)}; to use others, pass x.y")
-        return dequantize(x.y, **x.dequantize_arguments(output_type), out=out)
-    if scale is None and parameters is None:
-        raise TypeError("scale is missing: only a result of quantize or dynamic_quantize is dequantized without one, or with parameters")
-    message = messages.DequantizeRequest(output_type=_type(output_type))
-    operands = {"x": operand(x, "x", DataType.UINT8)}
-    if scale is not None:
-        operands["scale"] = operand(scale, "scale", DataType.FLOAT)
-    if zero_point is not None:
-        operands["zero_point"] = operand(zero_point, "zero_point", type_of(operands["x"]))
-    if tensor_scale is not None:
-        operands["tensor_scale"] = operand(tensor_scale, "tensor_scale", DataType.FLOAT)
-    granularity = _granularity(message, axis, block_size, block_shape)
-    return Request("dequantize", message, operands, out, granularity, parameters)
-
-
-def dynamic_quantize(
-    x: Any,
-    *,
-    output_type: Optional[DataTypeLike] = None,
-    axis: Optional[int] = None,
-    block_size: int = 0,
-    block_shape: Optional[Sequence[int]] = None,
-    saturate: bool = True,
-    scale_type: Optional[DataTypeLike] = None,
-    symmetry: Optional[str] = None,
-    non_finite: Optional[str] = None,
-    report_error: bool = False,
-    out: Optional[SharedTensor] = None,
-) -> Request:
-    """The request of these arguments; see Client.dynamic_quantize."""
-    message = messages.DynamicQuantizeRequest()
-    _set(
-        message,
-        output_type=_type(output_type),
-        scale_type=_type(scale_type),
-        symmetry=_choice(symmetry, SYMMETRIES, "symmetry"),
-        non_finite=_choice(non_finite, NON_FINITES, "non_finite"),
-        report_error=report_error,
-    )
-    operands = {"x": operand(x, "x", DataType.FLOAT)}
-    if not saturate:
-        message.saturate = False
-    granularity = _granularity(message, axis, block_size, block_shape)
-    return Request("dynamic_quantize", message, operands, out, granularity)
-
-
-def quantize_embeddings(
-    x: Any,
-    *,
-    preset: Optional[str] = None,
-    recipe: Optional[str] = None,
-    ranges: Any = None,
-    output_type: Optional[DataTypeLike] = None,
-    dimensions: int = 0,
-    normalize: bool = False,
-    bit_order: Optional[str] = None,
-    bit_threshold: Optional[str] = None,
-    signed_bits: Optional[str] = None,
-    non_finite: Optional[str] = None,
-    report_error: bool = False,
-    out: Optional[SharedTensor] = None,
-    parameters: Optional[Parameters] = None,
-) -> Request:
-    """The request of these arguments; see Client.quantize_embeddings."""
-    message = messages.QuantizeEmbeddingsRequest()
-    _set(
-        message,
-        **embeddings.numbers(preset, non_finite, recipe=recipe, output_type=output_type, bit_order=bit_order,
-                             bit_threshold=bit_threshold, signed_bits=signed_bits),
-        dimensions=operator.index(dimensions),
-        normalize=bool(normalize),
-        report_error=bool(report_error),
-    )
-    operands = {"x": operand(x, "x", DataType.FLOAT)}
-    if ranges is not None:
-        operands["ranges"] = operand(ranges, "ranges", DataType.FLOAT)
-    return Request("quantize_embeddings", message, operands, out, parameters=parameters)
-
-
-BUILDERS = {
-    "quantize": quantize,
-    "dequantize": dequantize,
-    "dynamic_quantize": dynamic_quantize,
-    "quantize_embeddings": quantize_embeddings,
-}
+        said = fields.get("output_type")
+        default = type_of(operands["x"]) if operation == "dequantize" else DataType(said) if said else DataType.UINT8
+        operands["zero_point"] = operand(zero_point, "zero_point", default)
+    granularity = (fields.get("axis"), fields.get("block_size", 0), fields.get("block_shape") or None)
+    return Request(operation, messages.REQUESTS[operation](**fields), operands, out, granularity, parameters)

@@ -2,12 +2,23 @@
 
 import importlib
 from dataclasses import dataclass, field
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Generic, Mapping, NoReturn, Optional, Tuple, Union
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from .types import DataType, DataTypeLike
+from .errors import wrong_type
+from .foreign import Array
+from .types import DataType, FloatTypeLike, SharedMemory, described
+
+if TYPE_CHECKING:  # what dequantize of a result returns: of AsyncClient's results an awaitable
+    from typing_extensions import TypeVar
+
+    _Back = TypeVar("_Back", default="Dequantized")
+else:
+    from typing import TypeVar
+
+    _Back = TypeVar("_Back")
 
 
 @dataclass(frozen=True)
@@ -21,35 +32,46 @@ class QuantizationError:
     non_finite_elements: int
 
 
-def _tensor(array: np.ndarray) -> str:
-    return f"{array.dtype} {list(array.shape)}"
-
-
-def _in_process(kind: str):
+def _in_process(result: "QuantizedResult[Any]") -> Any:
     """The engine of this process, for a result that knows no other."""
+    what = f"this {type(result).__name__} has no client: it was unpickled, copied, loaded or made by hand"
+    if result.scale is None and result.parameters:
+        raise RuntimeError(f"{what}, and its scale is in the stored parameters {result.parameters}; use client.dequantize(result)")
     try:
         return importlib.import_module(__package__).in_process()
     except ImportError as error:
         raise RuntimeError(
-            f"this {kind} has no client: it was unpickled, copied, loaded or made by hand; use client.dequantize(result), "
-            f"or let it be dequantized in this process, where {error}"
-        ) from error
+            f"{what}; use client.dequantize(result), or let it be dequantized in this process, where {error}") from error
 
 
 @dataclass(frozen=True, repr=False)
-class QuantizedResult:
+class QuantizedResult(Generic[_Back]):
     """What Quantized and DynamicQuantized have in common: a tensor y, and everything that it takes to dequantize it.
 
     A result keeps the client alive that made it; after pickling or copying it has none, and is dequantized in this process where
-    quantd-core is installed.
+    quantd-core is installed. It is no array: `y` are its codes, `dequantize()` gives its values.
     """
 
-    y: np.ndarray
+    y: Array
+    scale: Optional[Array] = None
+    zero_point: Optional[Array] = None
+    tensor_scale: Optional[Array] = None
+    error: Optional[QuantizationError] = None
+    axis: Optional[int] = None
+    block_size: int = 0
+    block_shape: Optional[Tuple[int, ...]] = None
+    input_type: Optional[DataType] = None
+    engine: Any = field(default=None, compare=False)
+    original_type: Optional[str] = None
+    parameters: Optional[str] = None
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NoReturn:
+        raise TypeError(f"{self!r} is no array: its codes are result.y, its values result.dequantize().y")
 
     def __repr__(self) -> str:
-        parts = [_tensor(self.y)]
+        parts = [described(self.y)]
         if self.scale is not None:
-            parts.append(f"scale {_tensor(self.scale)}")
+            parts.append(f"scale {described(self.scale)}")
         if self.block_shape:
             parts.append(f"blocks {list(self.block_shape)}")
         elif self.block_size:
@@ -60,7 +82,7 @@ class QuantizedResult:
             parts.append(f"SQNR {self.error.sqnr_db:.2f} dB")
         return f"<{type(self).__name__} {', '.join(parts)}>"
 
-    def dequantize_arguments(self, output_type: Optional[DataTypeLike] = None) -> Dict[str, Any]:
+    def dequantize_arguments(self, output_type: Optional[FloatTypeLike] = None) -> Dict[str, Any]:
         """The arguments of dequantize for this result, by name, but for x (which is y) and out.
 
         Parameters
@@ -80,7 +102,9 @@ class QuantizedResult:
         found = {**{name: getattr(self, name) for name in names}, "output_type": output_type}
         return {**found, "parameters": self.parameters} if getattr(self, "parameters", None) else found
 
-    def dequantize(self, *, output_type: Optional[DataTypeLike] = None, out: Any = None, timeout: Optional[float] = None):
+    def dequantize(
+        self, *, output_type: Optional[FloatTypeLike] = None, out: Union[Array, SharedMemory, None] = None, timeout: Optional[float] = None
+    ) -> _Back:
         """Dequantize this result with the client that made it; where there is none, in this process.
 
         Parameters
@@ -97,16 +121,15 @@ class QuantizedResult:
         Dequantized
             The tensor, of y's shape. Of a result of AsyncClient an awaitable of that.
         """
-        engine = _in_process(type(self).__name__) if self.engine is None else self.engine
-        options = {} if timeout is None else {"timeout": timeout}
-        return engine.dequantize(self, output_type=output_type, out=out, **options)
+        engine = _in_process(self) if self.engine is None else self.engine
+        return engine.dequantize(self, output_type=output_type, out=out, timeout=timeout)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Dict[str, Any]:
         return {**self.__dict__, "engine": None}
 
 
 @dataclass(frozen=True, repr=False)
-class Quantized(QuantizedResult):
+class Quantized(QuantizedResult[_Back]):
     """Answer of quantize.
 
     Attributes
@@ -127,18 +150,6 @@ class Quantized(QuantizedResult):
         Reference of the stored parameters that were used; what they say is not repeated here.
     """
 
-    error: Optional[QuantizationError] = None
-    scale: Optional[np.ndarray] = None
-    zero_point: Optional[np.ndarray] = None
-    tensor_scale: Optional[np.ndarray] = None
-    axis: Optional[int] = None
-    block_size: int = 0
-    block_shape: Optional[Tuple[int, ...]] = None
-    input_type: Optional[DataType] = None
-    engine: Any = field(default=None, repr=False, compare=False)
-    original_type: Optional[str] = None
-    parameters: Optional[str] = None
-
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Dequantized(NDArrayOperatorsMixin):
@@ -152,7 +163,7 @@ class Dequantized(NDArrayOperatorsMixin):
         Reference of the stored parameters that were used.
     """
 
-    y: np.ndarray
+    y: Array
     parameters: Optional[str] = None
 
     @property
@@ -160,24 +171,21 @@ class Dequantized(NDArrayOperatorsMixin):
         return self.y.shape
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> "np.dtype[Any]":
         return self.y.dtype
 
-    @property
-    def ndim(self) -> int:
-        return self.y.ndim
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "y":  # those that y's class has are here; y itself is missing while this is unpickled
+            raise AttributeError(name)
+        return getattr(self.y, name)
 
-    @property
-    def size(self) -> int:
-        return self.y.size
-
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Array:
         if copy is False and dtype is not None and np.dtype(dtype) != self.y.dtype:
             raise ValueError(f"{self.y.dtype} becomes {np.dtype(dtype)} only in a copy")
         return self.y.astype(self.y.dtype if dtype is None else dtype, copy=bool(copy))
 
-    def __array_ufunc__(self, function, method, *inputs, **options):
-        def plain(value):
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        def plain(value: Any) -> Any:
             return value.y if isinstance(value, Dequantized) else value
 
         out = options.get("out")
@@ -185,25 +193,30 @@ class Dequantized(NDArrayOperatorsMixin):
         result = getattr(function, method)(*map(plain, inputs), **options)
         return out[0] if out and len(out) == 1 else result  # d -= x leaves d what it was
 
-    @property
-    def T(self) -> np.ndarray:
-        return self.y.T
-
     def __float__(self) -> float:
         return float(self.y)
+
+    def __int__(self) -> int:
+        return int(self.y)
+
+    def __bool__(self) -> bool:
+        return bool(self.y)
 
     def __len__(self) -> int:
         return len(self.y)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         return self.y[index]
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.y[index] = value
+
     def __repr__(self) -> str:
-        return f"<Dequantized {_tensor(self.y)}>"
+        return f"<Dequantized {described(self.y)}>"
 
 
 @dataclass(frozen=True, repr=False)
-class DynamicQuantized(QuantizedResult):
+class DynamicQuantized(QuantizedResult[_Back]):
     """Answer of dynamic_quantize.
 
     Attributes
@@ -226,16 +239,10 @@ class DynamicQuantized(QuantizedResult):
         Of a result of load: the type in the first file, where that was rounded to input_type first, such as "float64".
     """
 
-    scale: np.ndarray
-    zero_point: Optional[np.ndarray] = None
-    tensor_scale: Optional[np.ndarray] = None
-    error: Optional[QuantizationError] = None
-    axis: Optional[int] = None
-    block_size: int = 0
-    block_shape: Optional[Tuple[int, ...]] = None
-    input_type: Optional[DataType] = None
-    engine: Any = field(default=None, repr=False, compare=False)
-    original_type: Optional[str] = None
+    if TYPE_CHECKING:  # it always has one
+
+        @property
+        def scale(self) -> Array: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -253,16 +260,36 @@ class QuantizedEmbeddings:
         Reference of the stored parameters that were used.
     """
 
-    y: np.ndarray
+    y: Array
     error: Optional[QuantizationError] = None
     parameters: Optional[str] = None
 
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Array:
+        return np.asarray(self.y, dtype) if copy is None else np.array(self.y, dtype, copy=copy)
+
     def __repr__(self) -> str:
         report = "" if self.error is None else f", SQNR {self.error.sqnr_db:.2f} dB"
-        return f"<QuantizedEmbeddings {_tensor(self.y)}{report}>"
+        return f"<QuantizedEmbeddings {described(self.y)}{report}>"
 
 
-Result = Union[Quantized, Dequantized, DynamicQuantized, QuantizedEmbeddings]
+Result = Union[Quantized[Any], Dequantized, DynamicQuantized[Any], QuantizedEmbeddings]
+
+
+# What is said of a call without a scale.
+NO_SCALE = {
+    "quantize": "scale is missing: only parameters can have it in its place",
+    "dequantize": "scale is missing: only a result of quantize or dynamic_quantize is dequantized without one, or with parameters",
+}
+
+
+def arguments_of(result: QuantizedResult[Any], given: Mapping[str, Any]) -> Dict[str, Any]:
+    """The arguments that a result brings to dequantize; those that are given as well are an error."""
+    names = ("scale", "zero_point", "axis", "block_size", "block_shape", "tensor_scale", "parameters")
+    twice = [name for name in names if given[name] is not None and not (name == "block_size" and given[name] == 0)]
+    if twice:
+        raise wrong_type(
+            twice[0], f"x is a {type(result).__name__}, which has its own {' and '.join(twice)}; to use others, pass x.y")
+    return result.dequantize_arguments(given["output_type"])
 
 
 @dataclass(frozen=True)
@@ -278,7 +305,7 @@ class ServerInfo:
     extensions: Tuple[str, ...]
 
 
-def error_of(message) -> Optional[QuantizationError]:
+def error_of(message: Any) -> Optional[QuantizationError]:
     """The error report of an answer, or None."""
     if not message.HasField("quantization_error"):
         return None
@@ -292,7 +319,7 @@ def error_of(message) -> Optional[QuantizationError]:
     )
 
 
-def server_info(message) -> ServerInfo:
+def server_info(message: Any) -> ServerInfo:
     return ServerInfo(
         version=message.version,
         target=message.target,

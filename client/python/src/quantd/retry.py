@@ -6,12 +6,12 @@ channel gets the part about load balancing, and the part about retries is follow
 
 import random
 import time
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 from .errors import DeadlineExceededError, QuantdError, StatusCode
 
 # What a Client does unless it is told retry=False; options=[("grpc.service_config", ...)] puts another in its place.
-SERVICE_CONFIG = {
+SERVICE_CONFIG: Dict[str, Any] = {
     "loadBalancingConfig": [{"round_robin": {}}],
     "healthCheckConfig": {"serviceName": ""},
     "methodConfig": [
@@ -35,6 +35,9 @@ def _seconds(text: Any) -> float:
     return float(str(text).rstrip("s"))
 
 
+_FIRST_BACKOFF, _LONGEST_BACKOFF = (_seconds(_POLICY[name]) for name in ("initialBackoff", "maxBackoff"))
+
+
 class Deadline:
     """The time until which a call, its retries and its pieces must be done; seconds=None: no such time."""
 
@@ -56,7 +59,7 @@ class Attempts:
 
     def __init__(self, enabled: bool, deadline: Deadline):
         self._left = _POLICY["maxAttempts"] - 1 if enabled else 0
-        self._backoff = _seconds(_POLICY["initialBackoff"])
+        self._backoff = _FIRST_BACKOFF
         self._deadline = deadline
 
     def wait_after(self, error: QuantdError) -> float:
@@ -69,7 +72,7 @@ class Attempts:
             raise error
         self._left -= 1
         wait = error.retry_after if error.retry_after is not None else random.uniform(0, self._backoff)
-        self._backoff = min(self._backoff * _POLICY["backoffMultiplier"], _seconds(_POLICY["maxBackoff"]))
+        self._backoff = min(self._backoff * _POLICY["backoffMultiplier"], _LONGEST_BACKOFF)
         if wait > _LONGEST_WAIT:
             raise error
         try:

@@ -10,7 +10,7 @@ import os
 import secrets
 from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
-import numpy as np
+from .foreign import Array
 
 METADATA = "__metadata__"
 _MOST_HEADER_BYTES = 100 << 20  # as other readers have it
@@ -113,8 +113,9 @@ class Reader:
         metadata = header.pop(METADATA, {})
         if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
             raise FormatError(f"{METADATA} must be an object of texts")
-        self._data, self.metadata = 8 + length, metadata
-        self.entries = {name: _entry(name, value, size - self._data) for name, value in header.items()}
+        self._data = 8 + length
+        self.metadata: Dict[str, str] = metadata
+        self.entries: Dict[str, Entry] = {name: _entry(name, value, size - self._data) for name, value in header.items()}
         _check_places(self.entries, size - self._data)
 
     def _exactly(self, begin: int, length: int) -> bytearray:
@@ -134,7 +135,7 @@ class Reader:
         return self._exactly(self._data + entry.begin, entry.end - entry.begin)
 
 
-def header_of(tensors: Mapping[str, Tuple[str, Tuple[int, ...], np.ndarray]], metadata: Mapping[str, str]) -> bytes:
+def header_of(tensors: Mapping[str, Tuple[str, Tuple[int, ...], Array]], metadata: Mapping[str, str]) -> bytes:
     """The first bytes of a file of these tensors, which follow in this order."""
     header: Dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
     at = 0

@@ -10,12 +10,15 @@ import mmap
 import os
 import secrets
 import weakref
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
 from . import messages
-from .types import DataType, DataTypeLike, as_array, data_type, pack, unpack
+from .choices import integers
+from .errors import wrong_value
+from .foreign import Array
+from .types import ArrayLike, DataType, DataTypeLike, as_array, data_type, pack, unpack
 
 _VARIABLE = "QUANTD_SHARED_MEMORY_DIR"
 
@@ -28,7 +31,7 @@ def directory(given: Optional[str]) -> str:
     return found
 
 
-def _create(folder: str, size: int) -> "tuple[str, mmap.mmap]":
+def _create(folder: str, size: int) -> Tuple[str, mmap.mmap]:
     path = os.path.join(folder, f"quantd-{os.getpid()}-{secrets.token_hex(8)}")
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o660)
     try:
@@ -64,22 +67,24 @@ class SharedTensor:
     """
 
     def __init__(self, folder: str, shape: Sequence[int], dtype: DataTypeLike):
-        self.shape = tuple(int(n) for n in shape)
-        self.data_type: DataType = data_type(dtype)
-        self.byte_size = self.data_type.byte_size(int(np.prod(self.shape, dtype=np.int64)))
+        self.shape: Tuple[int, ...] = integers(shape, "shape")
+        if any(length < 0 for length in self.shape):
+            raise wrong_value("shape", f"shape is {list(self.shape)}, no length may be negative")
+        self.data_type: DataType = data_type(dtype, "dtype")
+        self.byte_size: int = self.data_type.byte_size(int(np.prod(self.shape, dtype=np.int64)))
         path, self._memory = _create(folder, max(self.byte_size, 1))
-        self.region = os.path.basename(path)
+        self.region: str = os.path.basename(path)
         self._finalizer = weakref.finalize(self, _remove, path, os.getpid())
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> "np.dtype[Any]":
         return self.data_type.dtype
 
-    def array(self) -> np.ndarray:
+    def array(self) -> Array:
         """The elements: a view, what is written to it is there for the next call. Of types narrower than a byte a copy."""
         return self._view(self.data_type, self.shape)
 
-    def write(self, values: Any) -> None:
+    def write(self, values: ArrayLike) -> None:
         """Replaces the elements by an array of this shape and type."""
         array = as_array(values, "values", self.data_type)
         if array.shape != self.shape or data_type(array.dtype) != self.data_type:
@@ -89,7 +94,7 @@ class SharedTensor:
         else:
             self._put(array)
 
-    def _put(self, array: np.ndarray) -> None:
+    def _put(self, array: Array) -> None:
         """Writes an array, of whatever type and shape there is room for, as the wire has it."""
         raw = pack(array)
         self._open()[: len(raw)] = raw
@@ -105,7 +110,7 @@ class SharedTensor:
     def __enter__(self) -> "SharedTensor":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: Any) -> None:
         self.close()
 
     def _open(self) -> mmap.mmap:
@@ -113,28 +118,61 @@ class SharedTensor:
             raise ValueError(f"the shared tensor {self.region} is closed")
         return self._memory
 
-    def _view(self, kind: DataType, shape: Sequence[int]) -> np.ndarray:
+    def _view(self, kind: DataType, shape: Sequence[int]) -> Array:
         count = int(np.prod(shape, dtype=np.int64))
         memory = self._open()
         if kind.bits < 8:
             return unpack(memory[: kind.byte_size(count)], kind, shape)
         return (np.frombuffer(memory, kind.dtype, count) if count else np.empty(0, kind.dtype)).reshape(shape)
 
-    def _reference(self):
+    def _reference(self) -> Any:
         self._open()
         return messages.SharedMemoryReference(region=self.region, byte_size=self.byte_size)
 
-    def _message(self):
+    def _message(self) -> Any:
         return messages.Tensor(data_type=int(self.data_type), shape=self.shape, shared_memory=self._reference())
 
 
-def shared(folder: str, x: Any) -> SharedTensor:
-    """A SharedTensor of an array; Python numbers are float32."""
-    array = as_array(x, "x", DataType.FLOAT)
-    tensor = SharedTensor(folder, array.shape, array.dtype)
-    try:
-        tensor.write(array)
-    except BaseException:
-        tensor.close()
-        raise
-    return tensor
+class SharesMemory:
+    """What a client has for shared tensors."""
+
+    _shared_memory_dir: Optional[str] = None
+
+    def shared(self, x: ArrayLike) -> SharedTensor:
+        """Put an array into memory that the server can read as well: no call with it sends its bytes.
+
+        Parameters
+        ----------
+        x : array_like of any shape
+            The array, which is copied once; Python numbers are float32.
+
+        Returns
+        -------
+        SharedTensor
+            Of x's shape and type.
+        """
+        array = as_array(x, "x", DataType.FLOAT)
+        tensor = SharedTensor(directory(self._shared_memory_dir), array.shape, array.dtype)
+        try:
+            tensor.write(array)
+        except BaseException:
+            tensor.close()
+            raise
+        return tensor
+
+    def shared_empty(self, shape: Sequence[int], dtype: DataTypeLike) -> SharedTensor:
+        """Make shared memory for an answer.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            Shape of the answer, or of anything of as many bytes.
+        dtype : DataTypeLike
+            Type of its elements.
+
+        Returns
+        -------
+        SharedTensor
+            Of that shape and type; its elements are 0.
+        """
+        return SharedTensor(directory(self._shared_memory_dir), shape, dtype)

@@ -11,9 +11,10 @@ from typing import Any, Dict, Optional
 
 import grpc
 
-from . import parameters, requests, results, wire
-from .base import parsed
-from .errors import QuantdError, from_item_error, from_rpc_error, wrong_answer
+from . import calls, parameters, requests, results, wire
+from .errors import QuantdError, StatusCode, from_item_error, from_rpc_error, wrong_answer
+from .items import Items
+from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings
 from .retry import Attempts, Deadline
 
 
@@ -31,12 +32,14 @@ def settle(request: requests.Request, kind: Optional[str], answer: Any, engine: 
 
 @dataclass
 class _Item:
-    future: Future
+    future: "Future[Any]"
     request: requests.Request
     data: Optional[bytes] = None  # kept until it is answered: it may have to be sent again, and x may have changed by then
 
 
-class Stream:
+class Stream(Items[
+    Future[Quantized[Dequantized]], Future[Dequantized], Future[DynamicQuantized[Dequantized]], Future[QuantizedEmbeddings]
+]):
     """Calls in a row without waiting for each. Thread safe.
 
         with client.stream() as stream:
@@ -50,11 +53,10 @@ class Stream:
     method waits for an answer. Items are sent as they are: one that is larger than the server allows fails.
     """
 
-    def __init__(self, method, max_in_flight: int, timeout: Optional[float], engine: Any = None, retry: bool = False):
-        if max_in_flight < 1:
-            raise ValueError(f"max_in_flight is {max_in_flight}, must be 1 or more")
-        self._engine = engine
-        self._method, self._retry, self._deadline = method, retry, Deadline(timeout)
+    def __init__(self, client: Any, max_in_flight: int, timeout: Optional[float]):
+        super().__init__(max_in_flight)
+        self._client, self._method, self._retry = client, client._method("stream"), client._transport.retry
+        self._deadline = Deadline(timeout)
         self._permits = threading.Semaphore(max_in_flight)
         self._lock = threading.Lock()  # of all that follows
         self._pending: Dict[int, _Item] = {}
@@ -62,26 +64,10 @@ class Stream:
         self._ended: Optional[Exception] = None
         self._answers = 0
         self._dropped = threading.Event()
-        self._outbox: "queue.Queue" = queue.Queue()
+        self._outbox: "queue.Queue[Optional[bytes]]" = queue.Queue()
         self._call = self._open()
         self._reader = threading.Thread(target=self._read, name="quantd-stream", daemon=True)
         self._reader.start()
-
-    def quantize(self, *arguments, **options) -> "Future[results.Quantized]":
-        """Client.quantize as an item of this stream."""
-        return self._submit(requests.quantize(*arguments, **options))
-
-    def dequantize(self, *arguments, **options) -> "Future[results.Dequantized]":
-        """Client.dequantize as an item of this stream."""
-        return self._submit(requests.dequantize(*arguments, **options))
-
-    def dynamic_quantize(self, *arguments, **options) -> "Future[results.DynamicQuantized]":
-        """Client.dynamic_quantize as an item of this stream."""
-        return self._submit(requests.dynamic_quantize(*arguments, **options))
-
-    def quantize_embeddings(self, *arguments, **options) -> "Future[results.QuantizedEmbeddings]":
-        """Client.quantize_embeddings as an item of this stream."""
-        return self._submit(requests.quantize_embeddings(*arguments, **options))
 
     def close(self) -> None:
         """Say that no more calls come, and wait for the answers still open."""
@@ -98,7 +84,7 @@ class Stream:
     def __enter__(self) -> "Stream":
         return self
 
-    def __exit__(self, exception_type, *_) -> None:
+    def __exit__(self, exception_type: Any, *_: Any) -> None:
         if exception_type is None:
             self.close()
         else:
@@ -109,9 +95,10 @@ class Stream:
             self._ended = self._ended or reason
             self._outbox.put(None)
 
-    def _submit(self, request: requests.Request) -> Future:
+    def _take(self, operation: str, arguments: Dict[str, Any]) -> "Future[Any]":
+        request = requests.make(operation, **arguments)
         self._permits.acquire()
-        future: Future = Future()
+        future: "Future[Any]" = Future()
         future.set_running_or_notify_cancel()
         with self._lock:
             if self._ended is not None:
@@ -133,7 +120,7 @@ class Stream:
                 self._outbox.put(data)
         return future
 
-    def _open(self):
+    def _open(self) -> Any:
         return self._method(iter(self._outbox.get, None), timeout=self._deadline.left())
 
     def _read(self) -> None:
@@ -179,16 +166,18 @@ class Stream:
         except Exception as error:  # bytes that are no answer: whose they are can't be known
             call.cancel()
             return wrong_answer(error)
-        return QuantdError(grpc.StatusCode.UNKNOWN, "the stream ended without an answer to this item")
+        return QuantdError(StatusCode.UNKNOWN, "the stream ended without an answer to this item")
 
     def _settle(self, item: _Item, kind: Optional[str], answer: Any) -> "results.Result":
         try:
-            return settle(item.request, kind, answer, self._engine)
+            return settle(item.request, kind, answer, self._client)
         except QuantdError as error:
             if not parameters.may_help(item.request, error):
                 raise
-        given = self._engine._give(item.request, requests.data_of_item(item.data, item.request), self._deadline)
-        return parsed(lambda data: item.request.decode(data, self._engine), given)
+        assert item.data is not None
+        result: results.Result = self._client._drive(
+            calls.give(self._client, item.request, requests.data_of_item(item.data, item.request), self._deadline))
+        return result
 
     def _reopen(self) -> bool:
         """Another gRPC stream, for what is unanswered and what comes. False: there is nothing to do for it."""

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from typing import Optional, Tuple
+from typing import Any, Optional, Tuple
 
 from .address import is_local
 
@@ -55,14 +55,14 @@ class TokenFile:
 class WithToken:
     """A method of a channel, of grpc or grpc.aio, whose calls carry the token."""
 
-    def __init__(self, method, token: TokenFile):
+    def __init__(self, method: Any, token: TokenFile):
         self._method, self._token = method, token
 
-    def __call__(self, *request, **arguments):
+    def __call__(self, *request: Any, **arguments: Any) -> Any:
         """Without a request: a stream of grpc.aio, which is written to later."""
         return self._method(*request, metadata=self._token.metadata(), **arguments)
 
-    def future(self, request, **arguments):
+    def future(self, request: Any, **arguments: Any) -> Any:
         return self._method.future(request, metadata=self._token.metadata(), **arguments)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import grpc
 
@@ -28,9 +28,9 @@ PATHS["health"] = "/grpc.health.v1.Health/Check"
 class Transport:
     """Where a client's server is and how it is spoken to; see Client for the arguments."""
 
-    def __init__(self, address: Optional[str], credentials, options: Sequence, retry: bool,
+    def __init__(self, address: Optional[str], credentials: Optional[grpc.ChannelCredentials], options: Sequence[Tuple[str, Any]], retry: bool,
                  auth_token_file: Optional[str] = None, allow_insecure_token: bool = False, **files: Optional[str]):
-        self.address, options = addresses.target(address), list(options)
+        self.address: str = addresses.target(address)
         if credentials is not None and any(files.values()):
             raise ValueError("credentials and tls_ca, tls_cert or tls_key: give one or the other")
         self._credentials = credentials if credentials is not None else tls.credentials(**files)
@@ -42,10 +42,10 @@ class Transport:
         self._options: List[Tuple[str, Any]] = [*(option for option in ours if option[0] not in given), *options]
         theirs = "grpc.service_config" in given
         self._config = {} if theirs else {name: value for name, value in SERVICE_CONFIG.items() if name != "methodConfig"}
-        self.retry = bool(retry) and not theirs
+        self.retry: bool = bool(retry) and not theirs
         self._process = os.getpid()
 
-    def channel(self, module=grpc, *, check_health: bool = True):
+    def channel(self, module: Any = grpc, *, check_health: bool = True) -> Any:
         """A channel, of grpc or of grpc.aio; one that uses a server whatever its health is, unless `check_health`."""
         config = {name: value for name, value in self._config.items() if check_health or name != "healthCheckConfig"}
         options = [*self._options, ("grpc.service_config", json.dumps(config))] if config else self._options
@@ -53,7 +53,7 @@ class Transport:
             return module.insecure_channel(self.address, options)
         return module.secure_channel(self.address, self._credentials, options)
 
-    def methods(self, channel, health_channel):
+    def methods(self, channel: Any, health_channel: Any) -> Dict[str, Any]:
         """Every method, by name, that of health on the second channel. Without serializers: sent are bytes already, and
         received is read where it lies."""
         made = {name: channel.unary_unary(path) for name, path in PATHS.items() if name not in ("stream", "calibrate", "health")}

@@ -4,15 +4,40 @@ In numpy every tensor has its logical shape, one element an item, whatever its w
 ml_dtypes. Packing to 6, 4 and 2 bits happens here and only here.
 """
 
+import difflib
 import enum
 import math
 import sys
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, Literal, Protocol, Sequence, Tuple, Type, Union, get_args
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
-from .foreign import as_numpy
+from .errors import ArgumentError, wrong_type, wrong_value
+from .foreign import Array, SupportsDLPack, as_numpy, leaves
+
+
+class SharedMemory(Protocol):
+    """A tensor in shared memory: a SharedTensor, which the package quantd has and quantd_core has not."""
+
+    region: str
+    byte_size: int
+
+    def array(self) -> Array: ...
+
+
+# What calls take for a tensor. Python's numbers, and lists of them, become what as_array says.
+ArrayLike = Union[npt.ArrayLike, SupportsDLPack, SharedMemory]
+# Types by name, as numpy and ml_dtypes have them and as ONNX does: of results, of their scales, and of what is dequantized to.
+CodeName = Literal[
+    "uint8", "int8", "uint16", "int16", "uint4", "int4", "uint2", "int2",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn",
+    "UINT8", "INT8", "UINT16", "INT16", "UINT4", "INT4", "UINT2", "INT2",
+    "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT6E2M3", "FLOAT6E3M2", "FLOAT4E2M1",
+]  # fmt: skip
+FloatName = Literal["float32", "float16", "bfloat16", "FLOAT", "FLOAT16", "BFLOAT16"]
+ScaleName = Union[FloatName, Literal["float8_e8m0fnu", "float8_e4m3fn", "FLOAT8E8M0", "FLOAT8E4M3FN"]]
 
 
 class DataType(enum.IntEnum):
@@ -40,7 +65,7 @@ class DataType(enum.IntEnum):
     FLOAT6E3M2 = 28
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> "np.dtype[Any]":
         """The numpy dtype of arrays of this type."""
         return _DTYPES[self]
 
@@ -109,34 +134,68 @@ _BITS = {
 }
 _AS_ON_THE_WIRE = {int(t): dtype for t, dtype in _DTYPES.items() if t.in_place}
 _SENT_AS_THEY_ARE = frozenset(_AS_ON_THE_WIRE.values())  # in native order, which dtypes are compared with
-_OF_DTYPE = {dtype: data_type for data_type, dtype in _DTYPES.items()}
+_OF_DTYPE: Dict[Any, DataType] = {dtype: data_type for data_type, dtype in _DTYPES.items()}
+_OF_NUMBER = frozenset(map(int, DataType))
 _OF_NAME = {name: t for t in DataType for name in (t.name.lower(), t.dtype.name)}
 
-DataTypeLike = Union[DataType, int, str, np.dtype, type]
+_Type = Union[DataType, int, "np.dtype[Any]", Type[Any]]
+CodeTypeLike = Union[CodeName, _Type]
+FloatTypeLike = Union[FloatName, _Type]
+ScaleTypeLike = Union[ScaleName, _Type]
+DataTypeLike = Union[CodeName, ScaleName, Literal["int32", "INT32"], _Type]
+
+_VALUES = "float32, float16, bfloat16 or int32"
+_INTEGERS, _SMALL_FLOATS = (
+    ", ".join(name for name in get_args(CodeName) if name.islower() and ("int" in name) == integer) for integer in (True, False))
+_BY_USE = f"""
+    values: {_VALUES}
+    integer codes: {_INTEGERS}
+    float codes: {_SMALL_FLOATS}
+    scales: float32, float16, bfloat16, and of blocks float8_e8m0fnu or float8_e4m3fn"""
+# What an argument takes; x of dequantize has codes.
+_TAKES = {
+    "x": f" {_VALUES}",
+    "xs": f" {_VALUES}",
+    "codes": f"\n    integers: {_INTEGERS}, int32\n    floats: {_SMALL_FLOATS}",
+    "scale": " float32, float16, bfloat16, float8_e8m0fnu or float8_e4m3fn",
+    "zero_point": f" the type of the codes: {_INTEGERS}; of float codes nothing but 0",
+    "ranges": " float32",
+    "tensor_scale": " float32",
+}
 
 
-def data_type(value: DataTypeLike) -> DataType:
-    """The DataType of a DataType, its number or name ("int4", "FLOAT8E4M3FN", "float8_e4m3fn") or a numpy dtype."""
+def data_type(value: Union[DataTypeLike, str], name: str = "type") -> DataType:
+    """The DataType of a DataType, its number or name ("int4", "FLOAT8E4M3FN", "float8_e4m3fn") or a numpy dtype.
+
+    `name`: of the argument that it is, for errors.
+    """
     if isinstance(value, np.dtype) and value in _OF_DTYPE:
         return _OF_DTYPE[value]
-    if isinstance(value, int):
-        return DataType(value)
     if isinstance(value, str):
         if value.lower() in _OF_NAME:
             return _OF_NAME[value.lower()]
-        raise ValueError(f"unknown data type {value!r}; one of {', '.join(sorted(_OF_NAME))}")
-    dtype = np.dtype(value).newbyteorder("=")
+        near = difflib.get_close_matches(value.lower(), _OF_NAME, 1)
+        meant = f"; did you mean {near[0]!r}?" if near else "."
+        raise wrong_value(name, f"{name}: unknown data type {value!r}{meant} There are{_BY_USE}")
+    if isinstance(value, int):
+        if value in _OF_NUMBER:
+            return DataType(value)
+        raise wrong_value(name, f"{name}: unknown data type number {value!r}. There are{_BY_USE}")
+    try:
+        dtype = np.dtype(value).newbyteorder("=")
+    except TypeError:
+        raise wrong_type(name, f"{name} is {value!r}, must be a data type. There are{_BY_USE}") from None
     if dtype in _OF_DTYPE:
         return _OF_DTYPE[dtype]
-    raise TypeError(f"quantd has no type for {dtype}; it takes {', '.join(d.name for d in _OF_DTYPE)}")
+    raise wrong_type(name, f"{name}: quantd has no type for {dtype}. There are{_BY_USE}")
 
 
-def pack(array: np.ndarray) -> bytes:
+def pack(array: Array) -> bytes:
     """The bytes of an array on the wire: little endian, row-major, 6-, 4- and 2-bit types packed lowest bits first."""
     return packed(array).tobytes()
 
 
-def packed(array: np.ndarray) -> np.ndarray:
+def packed(array: Array) -> Array:
     """An array whose elements, row-major, are those bytes: `array` itself where its memory is as the wire wants it."""
     if array.dtype in _SENT_AS_THEY_ARE:
         return array
@@ -160,13 +219,13 @@ def packed(array: np.ndarray) -> np.ndarray:
     return out.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :size].reshape(-1)[: kind.byte_size(count)]
 
 
-def _group(kind: DataType) -> "tuple[int, int, np.dtype]":
+def _group(kind: DataType) -> "Tuple[int, int, np.dtype[Any]]":
     """The fewest elements of less than 8 bits that fill whole bytes, how many bytes those are, and what holds their bits."""
     size = kind.bits // math.gcd(kind.bits, 8)
     return 8 * size // kind.bits, size, np.dtype(np.uint8 if size == 1 else np.uint32)
 
 
-def unpack(raw: bytes, kind: DataType, shape: Sequence[int]) -> np.ndarray:
+def unpack(raw: "Union[bytes, bytearray, memoryview]", kind: DataType, shape: Sequence[int]) -> Array:
     """The array of so many bytes from the wire; the reverse of pack. The array owns its memory and may be written."""
     count = kind.check(len(raw), shape)
     if kind.bits >= 8:
@@ -191,19 +250,25 @@ def unpack(raw: bytes, kind: DataType, shape: Sequence[int]) -> np.ndarray:
     return codes.view(kind.dtype).reshape(shape)
 
 
-def _hint(value: Any) -> str:
-    dtype = getattr(value, "dtype", None)
-    if str(dtype).startswith("torch."):
-        return ". Convert it, for example with .cpu() or .to(torch.float32)"
-    return ". Convert it, for example with .astype(numpy.float32)" if dtype is not None else ""
+def _unknown(value: Any, name: str, default: DataType, dtype: Any) -> ArgumentError:
+    """What is said of an array of a type that quantd lacks: how it is converted, and what is taken."""
+    if str(getattr(value, "dtype", None)).startswith("torch."):
+        how = f"{name}.to(torch.{default.dtype.name})"
+    elif isinstance(value, np.ndarray):
+        how = f"{name}.astype({default.dtype.type.__module__}.{default.dtype.name})"
+    else:
+        how = f"numpy.asarray({name}, {default.dtype.type.__module__}.{default.dtype.name})"
+    takes = _TAKES.get("codes" if name == "x" and default.is_integer else name)
+    text = f"{name}: quantd has no type for {dtype}. Convert it, as by {how}" + (f"; {name} takes{takes}" if takes else "")
+    return wrong_type(name, text)
 
 
-def as_array(value: Any, name: str, default: DataType) -> np.ndarray:
+def as_array(value: Any, name: str, default: DataType) -> Array:
     """A numpy array of a type that quantd has, of an array of numpy or of any other library.
 
-    Arrays, numpy's scalars and lists of them keep their type; an array of one that quantd lacks (float64, int64) is a TypeError,
-    never converted silently. Python's numbers, lists of them, and scalars of float64 and int64 have no such type and become `default`;
-    an integer that does not fit is a ValueError.
+    What has a dtype decides: arrays, numpy's scalars and lists that hold any of these keep their type, and an array of one that
+    quantd lacks (float64, int64) is an error, never converted silently. Python's numbers and lists of nothing else have no such type
+    and become `default`, as do scalars of float64 and int64, which are Python's numbers in numpy; an integer that does not fit is an error.
     """
     if type(value) is np.ndarray and value.dtype in _OF_DTYPE:
         return value
@@ -215,26 +280,59 @@ def as_array(value: Any, name: str, default: DataType) -> np.ndarray:
             return np.array(value, dtype)
     try:
         array = as_numpy(value)
-        if array is not None:
-            data_type(array.dtype)
-            return array
+        if array is None and isinstance(value, (list, tuple)):
+            value, dtypes = leaves(value)
+            if dtypes:
+                default = _common(value, name, default, dtypes)
     except TypeError as error:
-        raise TypeError(f"{name}: {error}{_hint(value)}") from None
-    array = np.asarray(value)
+        if isinstance(error, ArgumentError):
+            raise
+        raise wrong_type(name, f"{name}: {error}") from None
+    if array is not None:
+        if array.dtype not in _OF_DTYPE and array.dtype.newbyteorder("=") not in _OF_DTYPE:
+            raise _unknown(value, name, default, array.dtype)
+        return array
+    try:
+        array = np.asarray(value)
+        if array.dtype == object and all(isinstance(number, (int, float, np.generic, np.ndarray)) for number in array.flat):
+            array = array.astype(np.float64)  # of numpy's scalars beside Python's
+    except (TypeError, ValueError, OverflowError):
+        raise wrong_type(name, f"{name}: {_short(value)} is not a number, an array or a list of numbers of one shape") from None
     if array.size and array.dtype in _OF_DTYPE:  # of numpy's scalars
         return array
     if default.is_integer:
         if array.size and not np.issubdtype(array.dtype, np.integer):
-            raise TypeError(f"{name}: {value!r} must be integers for {default.name}")
+            raise wrong_type(name, f"{name}: {_short(value)} must be integers for {default.name}")
         lowest, highest = integer_range(default)
         if array.size and (array.min() < lowest or array.max() > highest):
-            raise ValueError(f"{name}: {value!r} is outside {default.name}, {lowest} to {highest}")
+            raise wrong_value(name, f"{name}: {_short(value)} is outside {default.name}, {lowest} to {highest}")
     elif not np.issubdtype(array.dtype, np.number):
-        raise TypeError(f"{name}: {value!r} is not a number, an array or a list of numbers")
+        raise wrong_type(name, f"{name}: {_short(value)} is not a number, an array or a list of numbers")
     return array.astype(default.dtype)
 
 
-def integer_range(kind: DataType) -> "tuple[int, int]":
+def _common(value: Any, name: str, default: DataType, dtypes: Iterable[Any]) -> DataType:
+    """The type of a list that holds arrays or numpy's scalars of these."""
+    try:
+        found = np.result_type(*dtypes)
+    except TypeError:
+        raise wrong_type(name, f"{name} holds {' and '.join(sorted(map(str, dtypes)))}, which have no type in common") from None
+    if found not in _OF_DTYPE:
+        raise _unknown(value, name, default, found)
+    return _OF_DTYPE[found]
+
+
+def described(array: Array) -> str:
+    """An array in a few words."""
+    return f"{array.dtype} {list(array.shape)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def integer_range(kind: DataType) -> Tuple[int, int]:
     """Smallest and largest value of an integer type."""
     if kind.is_signed:
         return -(1 << (kind.bits - 1)), (1 << (kind.bits - 1)) - 1
@@ -244,12 +342,12 @@ def integer_range(kind: DataType) -> "tuple[int, int]":
 _RANGES = {kind: (*integer_range(kind), kind.dtype) for kind in DataType if kind.is_integer}
 
 
-def to_message(tensor_class, array: np.ndarray):
+def to_message(tensor_class: Any, array: Array) -> Any:
     """The wire's Tensor of an array."""
     return tensor_class(data_type=int(data_type(array.dtype)), shape=array.shape, raw_data=pack(array))
 
 
-def from_message(tensor) -> Optional[np.ndarray]:
+def from_message(tensor: Any) -> Array:
     """The array of a Tensor of the wire, in any of its forms."""
     raw, dtype = tensor.raw_data, _AS_ON_THE_WIRE.get(tensor.data_type)
     if raw and dtype is not None:  # most tensors of most calls: a few elements, in one step

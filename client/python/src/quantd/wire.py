@@ -16,6 +16,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from . import messages
+from .foreign import Array
 from .types import DataType, data_type, from_message, packed, unpack
 
 # Arrays and messages below this are copied by code in C faster than they are found by code in Python.
@@ -42,7 +43,7 @@ def _tag(number: int) -> bytes:
     return varint(number << 3 | _BYTES)
 
 
-def memory_of(fresh: bytes) -> np.ndarray:
+def memory_of(fresh: bytes) -> Array:
     """The memory of a bytes object, to write to.
 
     Bytes are constants once anybody can see them; so only for an object that was just made and is in nobody else's hands:
@@ -62,7 +63,7 @@ class Field(NamedTuple):
     """A tensor to be sent as the field of that number."""
 
     number: int
-    array: np.ndarray
+    array: Array
 
 
 def _head(field: Field, size: int) -> bytes:
@@ -156,7 +157,7 @@ def _fields(data: bytes, at: int, end: int):
         yield tag >> 3, begin, payload, at
 
 
-def _tensor(data: bytes, begin: int, end: int) -> np.ndarray:
+def _tensor(data: bytes, begin: int, end: int) -> Array:
     """The array of the tensor data[begin:end] that has one raw_data."""
     rest, raw = [], None
     for number, start, payload, stop in _fields(data, begin, end):
@@ -172,7 +173,7 @@ def _tensor(data: bytes, begin: int, end: int) -> np.ndarray:
     return take(data, raw[0], raw[1], DataType(tensor.data_type), tensor.shape)
 
 
-def take(data: bytes, begin: int, end: int, kind: DataType, shape: Sequence[int]) -> np.ndarray:
+def take(data: bytes, begin: int, end: int, kind: DataType, shape: Sequence[int]) -> Array:
     """The array of the raw_data data[begin:end] of a received message, which is in nobody else's hands.
 
     Of 8 bits and wider: the message's own memory, when that is most of the message, so that a few scales do not keep a
@@ -195,9 +196,9 @@ class Answer(NamedTuple):
     """A message without its tensors, and these by their fields' numbers. Of those not in raw_data the message has them."""
 
     message: Any
-    arrays: Dict[int, np.ndarray]
+    arrays: Dict[int, Array]
 
-    def array(self, field: str) -> Optional[np.ndarray]:
+    def array(self, field: str) -> Optional[Array]:
         """The tensor of that field; None when there is none."""
         if self.arrays:
             number = self.message.DESCRIPTOR.fields_by_name[field].number
@@ -206,7 +207,7 @@ class Answer(NamedTuple):
         return from_message(getattr(self.message, field)) if self.message.HasField(field) else None
 
 
-def read(message_class, data: bytes, begin: int = 0, end: Optional[int] = None) -> Answer:
+def read(message_class: Any, data: bytes, begin: int = 0, end: Optional[int] = None) -> Answer:
     """The answer data[begin:end], a message of that class. `data` must be in nobody else's hands.
 
     Raises ValueError, or DecodeError of protobuf, when it is none.
@@ -222,7 +223,7 @@ def read(message_class, data: bytes, begin: int = 0, end: Optional[int] = None) 
     return Answer(message_class.FromString(data[begin:end] if end - begin != len(data) else data), {})
 
 
-def _read_in_place(message_class, data: bytes, begin: int, end: int) -> Answer:
+def _read_in_place(message_class: Any, data: bytes, begin: int, end: int) -> Answer:
     tensors = {
         f.number for f in message_class.DESCRIPTOR.fields if f.message_type is not None and f.message_type.name == "Tensor"
     }

@@ -10,8 +10,8 @@ Needs pyarrow, which `pip install quantd[arrow]` brings. columns.py is the first
 
 try:
     import pyarrow as _pyarrow  # noqa: F401
-except ImportError as missing:
-    raise ImportError(f"quantd.arrow needs pyarrow: pip install 'quantd[arrow]' ({missing})", name=missing.name) from missing
+except ImportError as _missing:
+    raise ImportError(f"quantd.arrow needs pyarrow: pip install 'quantd[arrow]' ({_missing})", name=_missing.name) from _missing
 
 from .columns import quantize_embeddings
 from .files import codes_metadata, quantize_parquet

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgumentError
+from ..foreign import Array
 
 Column = Union[pa.Array, pa.ChunkedArray]
 
@@ -34,7 +35,7 @@ def row_shape(column_type: pa.DataType) -> Optional[Tuple[int, ...]]:
     return shape
 
 
-def _width(lists: pa.Array, width: Optional[int], valid: Optional[np.ndarray], first_row: int) -> int:
+def _width(lists: pa.Array, width: Optional[int], valid: Optional[Array], first_row: int) -> int:
     """How many values each list of a chunk has: `width` where that is known already."""
     lengths = np.diff(lists.offsets.to_numpy())
     if valid is not None:
@@ -50,7 +51,7 @@ def _width(lists: pa.Array, width: Optional[int], valid: Optional[np.ndarray], f
 
 def values(
     chunk: pa.Array, width: Optional[int], nulls: str, first_row: int
-) -> Tuple[np.ndarray, Optional[np.ndarray]]:
+) -> Tuple[Array, Optional[Array]]:
     """A chunk's embeddings as an array [rows that are there, ...], and which rows these are, None for all."""
     shape = row_shape(chunk.type)
     lists = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
@@ -72,7 +73,7 @@ def values(
     return found.to_numpy(zero_copy_only=True).reshape((rows, *shape)), valid
 
 
-def _bad_value(x: np.ndarray, valid: Optional[np.ndarray], first_row: int) -> Optional[str]:
+def _bad_value(x: Array, valid: Optional[Array], first_row: int) -> Optional[str]:
     """The first value that is not finite, by its row."""
     finite = np.isfinite(x.reshape(-1))
     if finite.all():
@@ -83,7 +84,7 @@ def _bad_value(x: np.ndarray, valid: Optional[np.ndarray], first_row: int) -> Op
     return f"row {first_row + row}: value {index} of the embedding is {x.reshape(-1)[place]}"
 
 
-def _codes(y: np.ndarray, valid: Optional[np.ndarray], binary: bool, tensor: bool) -> pa.Array:
+def _codes(y: Array, valid: Optional[Array], binary: bool, tensor: bool) -> pa.Array:
     """A column of codes that has y's memory; with rows that are null, a copy of it."""
     rows, bitmap, null_count = len(y), None, 0
     if valid is not None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..embeddings import PRESETS
+from ..foreign import Array
 from ..safetensors import replaced
 from .columns import check_options, chunk_codes, empty, first_width, row_shape, said_width, values
 
@@ -49,7 +50,7 @@ def _first_width(file: pq.ParquetFile, column: str, about: int) -> Optional[int]
     return None
 
 
-def _used(x: np.ndarray, dimensions: int, normalize: bool) -> np.ndarray:
+def _used(x: Array, dimensions: int, normalize: bool) -> Array:
     """Embeddings as the recipe sees them: cut off, and divided by their lengths."""
     x = x[:, : dimensions or None].astype(np.float32, copy=False)
     if not normalize:
@@ -58,7 +59,7 @@ def _used(x: np.ndarray, dimensions: int, normalize: bool) -> np.ndarray:
     return (x / np.where((lengths > 0) & np.isfinite(lengths), lengths, 1)).astype(np.float32)
 
 
-def _extremes(x: np.ndarray, finite_only: bool) -> np.ndarray:
+def _extremes(x: Array, finite_only: bool) -> Array:
     if not finite_only:
         return np.stack([x.min(axis=0), x.max(axis=0)])
     finite = np.isfinite(x)
@@ -85,7 +86,7 @@ def _calibrated(file: pq.ParquetFile, column: str, width: int, nulls: str, dimen
     return ranges + np.float32(0)  # which makes 0 of -0: equal columns have equal ranges
 
 
-def _description(options: Dict[str, Any], ranges: Optional[np.ndarray], stored: pa.DataType) -> Dict[str, Any]:
+def _description(options: Dict[str, Any], ranges: Optional[Array], stored: pa.DataType) -> Dict[str, Any]:
     """What it takes to make the codes of a query, as JSON has it."""
     entry = {name: value for name, value in options.items() if value not in (None, 0, False)}
     entry.update({name: str(value) for name, value in PRESETS.get(options.get("preset"), {}).items()})

@@ -6,12 +6,13 @@ import numpy as np
 
 from .. import messages, results
 from ..errors import InvalidArgumentError
+from ..foreign import Array
 from ..requests import Request
 from ..types import DataType, data_type
 from . import blame, ranges
 from .grid import Box, Grid, invalid
 from .limits import PIECE_BYTES, Limits
-from .piece import Piece, Steps, Whole, message_of
+from .piece import Piece, Batches, Whole, message_of
 from .report import Report, raise_smallest_int8
 
 _IGNORE = 2  # NON_FINITE_IGNORE
@@ -25,7 +26,7 @@ def is_two_level(request: Request) -> bool:
     return message.scale_type == DataType.FLOAT8E4M3FN and message.output_type == DataType.FLOAT4E2M1
 
 
-def _not_finite(x: np.ndarray) -> Optional[Exception]:
+def _not_finite(x: Array) -> Optional[Exception]:
     """What the server says of the first NaN or infinity, which it may not have met first; None when there is none."""
     first = ranges.first_non_finite(x)
     if first is None:
@@ -35,7 +36,7 @@ def _not_finite(x: np.ndarray) -> Optional[Exception]:
     return invalid("x", f"x[{first}] is {value}, {rule}")
 
 
-def _explain_x(request: Request, grid: Grid, x: np.ndarray, box: Box, error: Exception) -> Exception:
+def _explain_x(request: Request, grid: Grid, x: Array, box: Box, error: Exception) -> Exception:
     if isinstance(error, InvalidArgumentError) and request.message.non_finite != _IGNORE:
         found = _not_finite(x)
         if found is not None:
@@ -43,7 +44,7 @@ def _explain_x(request: Request, grid: Grid, x: np.ndarray, box: Box, error: Exc
     return blame.whole(error, {"y_scale": blame.place(grid.counts, grid.blocks_of(box))})
 
 
-def alone(request: Request, x: np.ndarray, grid: Grid, pieces: List[Box], engine: Any) -> Steps:
+def alone(request: Request, x: Array, grid: Grid, pieces: List[Box], engine: Any) -> Batches:
     """Pieces that find their own scales."""
     report = Report()
     y, scale, zero_point = Whole(grid.shape, request.out), Whole(grid.counts), Whole(grid.counts)
@@ -86,8 +87,8 @@ def _found(request, grid, y, scale, zero_point, tensor_scale, error, x, engine) 
 
 
 def ranges_first(
-    request: Request, x: np.ndarray, grid: Grid, pieces: List[Box], limits: Limits, engine: Any
-) -> Steps:
+    request: Request, x: Array, grid: Grid, pieces: List[Box], limits: Limits, engine: Any
+) -> Batches:
     """Scales of ranges that are found here, then pieces with known scales."""
 
     low, high = ranges.of_blocks(x, grid)
@@ -156,7 +157,7 @@ def ranges_first(
     return _found(request, grid, y, scale, zero_point, tensor_scale, report.finish() if reports else None, x, engine)
 
 
-def _spread(value: Optional[np.ndarray], grid: Grid, box: Box, blocks: Box) -> Optional[np.ndarray]:
+def _spread(value: Optional[Array], grid: Grid, box: Box, blocks: Box) -> Optional[Array]:
     """A block's value for each element of a box, or in a form that broadcasts to that."""
     if value is None:
         return None

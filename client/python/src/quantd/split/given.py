@@ -1,6 +1,6 @@
 """Calls whose scales are known: pieces cut anywhere."""
 
-from typing import Any, Iterator, List
+from typing import Any, Dict, Iterator, List
 
 import numpy as np
 
@@ -9,11 +9,11 @@ from ..requests import Request
 from ..types import data_type
 from . import blame
 from .grid import Box, Grid
-from .piece import Piece, Steps, Whole, message_of
+from .piece import Piece, Batches, Whole, message_of
 from .report import Report
 
 
-def with_scales(request: Request, grid: Grid, pieces: List[Box], engine: Any, operands: dict) -> Steps:
+def with_scales(request: Request, grid: Grid, pieces: List[Box], engine: Any, operands: Dict[str, Any]) -> Batches:
     """Quantize or Dequantize with the scales of the request; operands: all of its tensors, as arrays."""
     x, y, report = operands["x"], Whole(grid.shape, request.out), Report()
     reports = request.operation != "dequantize" and request.message.report_error

@@ -1,6 +1,6 @@
 """Limits of a server: how large a message may be, and how large pieces of a tensor are made."""
 
-from typing import Callable, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
 from .. import results
 from ..errors import QuantdError, StatusCode
@@ -34,11 +34,3 @@ def without_limits(error: QuantdError) -> Limits:
     if error.code is not StatusCode.UNIMPLEMENTED:
         raise error
     return Limits(None)
-
-
-def limits_of(info: Callable[[], results.ServerInfo]) -> Limits:
-    """The limits of the server that `info` asks."""
-    try:
-        return limits_from(info())
-    except QuantdError as error:
-        return without_limits(error)

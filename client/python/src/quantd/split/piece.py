@@ -1,9 +1,10 @@
 """Pieces of a call: what is sent, where its answer goes, and the whole that grows of them."""
 
-from typing import Any, Callable, Iterator, NamedTuple, Optional
+from typing import Any, Callable, Generator, Iterator, NamedTuple, Optional
 
 import numpy as np
 
+from ..foreign import Array
 from ..requests import Request
 from ..shared import SharedTensor
 from ..types import data_type
@@ -19,7 +20,7 @@ class Piece(NamedTuple):
 
 
 # Yields batches of pieces, to be run in any order and all before the next one is asked for; returns the result.
-Steps = Iterator[Iterator[Piece]]
+Batches = Generator[Iterator[Piece], None, Any]
 
 
 class Whole:
@@ -27,9 +28,9 @@ class Whole:
 
     def __init__(self, shape: Any, out: Optional[SharedTensor] = None):
         self._shape, self._out = tuple(shape), out
-        self.array: Optional[np.ndarray] = None
+        self.array: Optional[Array] = None
 
-    def put(self, box: Box, piece: np.ndarray) -> None:
+    def put(self, box: Box, piece: Array) -> None:
         if self.array is None:
             self.array = self._memory(piece.dtype)
         target = self.array[box] if box else self.array
@@ -39,7 +40,7 @@ class Whole:
             )
         target[...] = piece.reshape(target.shape)
 
-    def _memory(self, dtype: np.dtype) -> np.ndarray:
+    def _memory(self, dtype: np.dtype) -> Array:
         if self._out is not None:
             kind = data_type(dtype)
             needed = kind.byte_size(int(np.prod(self._shape)))
@@ -49,7 +50,7 @@ class Whole:
                 return self._out._view(kind, self._shape)
         return np.empty(self._shape, dtype)
 
-    def finish(self) -> np.ndarray:
+    def finish(self) -> Array:
         """The whole tensor; where it must be packed, `out` has it now as well."""
         kind = data_type(self.array.dtype)
         if self._out is not None and kind.bits < 8:

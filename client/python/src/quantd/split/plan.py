@@ -26,7 +26,7 @@ from .cut import ENVELOPE, Cost, boxes
 from .given import with_scales
 from .grid import Box, Grid
 from .limits import LARGE_BYTES, PIECE_BYTES, Limits
-from .piece import Steps
+from .piece import Batches
 
 # Below this many elements no request is worth asking the server for its limit first.
 _FEW_ELEMENTS = 1 << 14
@@ -67,7 +67,7 @@ def _found_bits(request: Request) -> int:
     return DataType(request.message.scale_type or DataType.FLOAT).bits + _output_bits(request)
 
 
-def plan(request: Request, limits: Limits, engine: Any) -> Optional[Steps]:
+def plan(request: Request, limits: Limits, engine: Any) -> Optional[Batches]:
     """The pieces of a request; None when it is better sent as it is.
 
     That is what fits into a message, but for large tensors, which are faster in pieces: when nothing is lost by it, neither
@@ -116,7 +116,7 @@ def _cost(request: Request) -> Cost:
     return Cost(x, sum(_sent_bits(request.operands.get(name)) for name in ("scale", "zero_point")), answer)
 
 
-def _pieces(request: Request, grid: Grid, limits: Limits, engine: Any) -> Steps:
+def _pieces(request: Request, grid: Grid, limits: Limits, engine: Any) -> Batches:
     operands = {name: _array(value) for name, value in request.operands.items()}
     x, x_bits, y_bits = operands["x"], type_of(operands["x"]).bits, _output_bits(request)
     if request.operation != "dynamic_quantize":

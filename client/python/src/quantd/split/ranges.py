@@ -10,13 +10,14 @@ from typing import List, Optional, Tuple
 
 import numpy as np
 
+from ..foreign import Array
 from ..types import DataType, data_type
 from .grid import Grid
 
 _ROWS_AT_A_TIME = 1 << 18  # of one conversion to float32
 
 
-def _reduce(function, values: np.ndarray, grid: Grid) -> np.ndarray:
+def _reduce(function, values: Array, grid: Grid) -> Array:
     """The smallest, or largest, value of each block: of grid.counts' shape."""
     for d in reversed(range(values.ndim)):
         if grid.counts[d] == 1:
@@ -26,11 +27,11 @@ def _reduce(function, values: np.ndarray, grid: Grid) -> np.ndarray:
     return values
 
 
-def _floats(x: np.ndarray) -> np.ndarray:
+def _floats(x: Array) -> Array:
     return x if x.dtype == np.float32 or x.dtype == np.int32 else x.astype(np.float32)
 
 
-def _one_range(x: np.ndarray) -> Tuple[float, float]:
+def _one_range(x: Array) -> Tuple[float, float]:
     """Smallest and largest value of a tensor; NaN when there is one."""
     flat = x.reshape(-1) if x.flags.c_contiguous else x.ravel(order="K")
     lows, highs = [np.float32(0)], [np.float32(0)]
@@ -41,7 +42,7 @@ def _one_range(x: np.ndarray) -> Tuple[float, float]:
     return np.min(lows), np.max(highs)
 
 
-def of_blocks(x: np.ndarray, grid: Grid) -> Tuple[np.ndarray, np.ndarray]:
+def of_blocks(x: Array, grid: Grid) -> Tuple[Array, Array]:
     """Smallest and largest value of each block, and zero: two float32 arrays of grid.counts' shape.
 
     They are finite when all values are.
@@ -56,13 +57,13 @@ def of_blocks(x: np.ndarray, grid: Grid) -> Tuple[np.ndarray, np.ndarray]:
         return np.minimum(low, np.float32(0)), np.maximum(high, np.float32(0))
 
 
-def of_finite(x: np.ndarray, grid: Grid) -> Tuple[np.ndarray, np.ndarray]:
+def of_finite(x: Array, grid: Grid) -> Tuple[Array, Array]:
     """The same of the finite values only."""
     floats = _floats(x)
     return of_blocks(np.where(np.isfinite(floats), floats, np.float32(0)), grid)
 
 
-def first_non_finite(x: np.ndarray) -> Optional[int]:
+def first_non_finite(x: Array) -> Optional[int]:
     """The row-major index of the first NaN or infinity; None when there is none."""
     if data_type(x.dtype).is_integer:
         return None
@@ -74,7 +75,7 @@ def first_non_finite(x: np.ndarray) -> Optional[int]:
     return None
 
 
-def rows(low: np.ndarray, high: np.ndarray, two_level: bool, most_bytes: int) -> List[Tuple[slice, np.ndarray]]:
+def rows(low: Array, high: Array, two_level: bool, most_bytes: int) -> List[Tuple[slice, Array]]:
     """Tensors of ranges for DynamicQuantize with axis=0, and which blocks each is of; with two_level one row more each."""
     low, high = low.reshape(-1), high.reshape(-1)
     if two_level:
@@ -89,7 +90,7 @@ def rows(low: np.ndarray, high: np.ndarray, two_level: bool, most_bytes: int) ->
     ]
 
 
-def as_float(scale: np.ndarray, tensor_scale: Optional[np.ndarray]) -> np.ndarray:
+def as_float(scale: Array, tensor_scale: Optional[Array]) -> Array:
     """Scales as DynamicQuantize divides by them: FLOAT, whatever their type, times NVFP4's second scale, rounded to FLOAT."""
     floats = scale.astype(np.float32)
     if data_type(scale.dtype) is DataType.FLOAT8E8M0:  # whose smallest, 2^-127, a conversion may take for 0

@@ -6,16 +6,17 @@ that they do not depend on the order in which answers come.
 """
 
 import math
-from typing import List, Optional
+from typing import Any, Iterator, List, Optional
 
 import numpy as np
 
+from ..foreign import Array
 from ..results import QuantizationError
 
 _STEP = 1 << 18
 
 
-def _finite_doubles(x: np.ndarray):
+def _finite_doubles(x: Array) -> Iterator[Array]:
     flat = np.ascontiguousarray(x).reshape(-1)
     for begin in range(0, flat.size, _STEP):
         part = flat[begin : begin + _STEP]
@@ -27,13 +28,13 @@ def _finite_doubles(x: np.ndarray):
 class Report:
     """Sums of the pieces of one call."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._signals: List[float] = []
         self._noises: List[float] = []
         self._largest = 0.0
         self._finite = self._saturated = self._non_finite = 0
 
-    def add(self, x: np.ndarray, error: Optional[QuantizationError]) -> None:
+    def add(self, x: Array, error: Optional[QuantizationError]) -> None:
         """Adds the report of the piece x."""
         if error is None:
             raise ValueError("quantization_error is missing")
@@ -72,7 +73,9 @@ def _largest(a: float, b: float) -> float:
     return math.nan if math.isnan(a) or math.isnan(b) else max(a, b)
 
 
-def raise_smallest_int8(x, y, scale, zero_point, error: Optional[QuantizationError]) -> Optional[QuantizationError]:
+def raise_smallest_int8(
+    x: Array, y: Array, scale: Any, zero_point: Any, error: Optional[QuantizationError]
+) -> Optional[QuantizationError]:
     """Turns every -128 of y into -127, as DynamicQuantize has it, and the report of y as it was into that of y as it is.
 
     INT8 is [-128, 127] in Quantize, which pieces with known scales go through, and [-127, 127] in DynamicQuantize. They

@@ -8,11 +8,12 @@ import numpy as np
 
 from .. import embeddings, results
 from ..errors import FieldViolation, InvalidArgumentError, ResourceExhaustedError, StatusCode
+from ..foreign import Array
 from ..requests import Request, type_of
 from ..shared import SharedTensor
 from .cut import ENVELOPE
 from .limits import LARGE_BYTES, PIECE_BYTES, Limits
-from .piece import Piece, Steps, Whole
+from .piece import Piece, Batches, Whole
 from .report import Report
 
 _INDEX = re.compile(r"\bx\[(\d+)\]")
@@ -34,7 +35,7 @@ class _Rows:
         return rows * self.shape[1] * self.bits // 8 + self.ranges + 2 * ENVELOPE, rows * self.y[1] + ENVELOPE
 
 
-def plan(request: Request, limits: Limits) -> Optional[Steps]:
+def plan(request: Request, limits: Limits) -> Optional[Batches]:
     """The pieces of a quantize_embeddings; None when it is better sent as it is. See plan.plan."""
     x = request.operands["x"]
     if (limits.message is None and limits.budget is None) or not 0 <= request.message.dimensions <= (x.shape or (0,))[-1]:
@@ -74,7 +75,7 @@ def _rows(sizes: _Rows, limits: Limits, most: Optional[int]) -> int:
     return good
 
 
-def _pieces(request: Request, sizes: _Rows, parts: List[slice]) -> Steps:
+def _pieces(request: Request, sizes: _Rows, parts: List[slice]) -> Batches:
     operands = {name: value.array() if isinstance(value, SharedTensor) else value for name, value in request.operands.items()}
     x = operands["x"].reshape(sizes.shape)
     y, report = Whole(sizes.y, request.out), Report()
@@ -103,7 +104,7 @@ def _pieces(request: Request, sizes: _Rows, parts: List[slice]) -> Steps:
     return results.QuantizedEmbeddings(made, report.finish() if reports else None)
 
 
-def _used(x: np.ndarray, message: Any) -> np.ndarray:
+def _used(x: Array, message: Any) -> Array:
     """The values that a report is about: cut off and normalised."""
     used = x[:, : message.dimensions or x.shape[1]].astype(np.float32)
     if not message.normalize:

@@ -3,16 +3,16 @@
 import math
 from typing import Iterator, Optional
 
-import numpy as np
 
 from ..errors import ResourceExhaustedError, StatusCode
+from ..foreign import Array
 from ..types import data_type
 from .cut import ENVELOPE, boxes
 from .grid import Grid
 from .limits import LARGE_BYTES, PIECE_BYTES, Limits
 
 
-def values(x: np.ndarray, axis: Optional[int], limits: Limits) -> Iterator[np.ndarray]:
+def values(x: Array, axis: Optional[int], limits: Limits) -> Iterator[Array]:
     """Parts of x of about PIECE_BYTES, each with all of the axis, or else as large as they must be; x itself when it is small."""
     if axis is None and x.flags.c_contiguous and x.nbytes > PIECE_BYTES:
         x = x.reshape(-1)

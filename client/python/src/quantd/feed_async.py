@@ -1,54 +1,28 @@
 """AsyncClient's side of calibrate."""
 
 import asyncio
-from typing import Any, AsyncIterator
+from typing import Any, AsyncIterator, Union
 
 import grpc
 import grpc.aio
 
-from . import split
-from .base import parsed
-from .calibrate import Calibration, Source
-from .calibration import Calibrated
-from .errors import ResourceExhaustedError, StatusCode, UnavailableError, from_rpc_error
-from .retry import Attempts, Deadline
+from .calibrate_call import Source
+from .calls import Feed
+from .errors import QuantdError, StatusCode, UnavailableError, from_rpc_error
 
 _CORE = "Internal error from Core"  # what grpc.aio says when a message could not be sent
 
 
-async def run(client: Any, call: Calibration, deadline: Deadline) -> Calibrated:
-    """The call, made again while it may be: see Source."""
-    limits, attempts = await client._server_limits(deadline), Attempts(client._transport.retry, deadline)
-    asked_again = False
-    while True:
-        try:
-            data = await _send(client._method("calibrate")(timeout=deadline.left()), call, limits)
-            break
-        except grpc.RpcError as error:
-            failure = from_rpc_error(error)
-        if failure.message == _CORE:  # its reason is lost; most likely its server went
-            failure = UnavailableError(StatusCode.UNAVAILABLE, failure.message)
-        if call.source.spent:
-            raise failure
-        if isinstance(failure, ResourceExhaustedError) and not asked_again:  # perhaps the limit is lower than it was
-            known, asked_again = limits, True
-            limits = await client._server_limits(deadline, again=True)
-            if limits == known:
-                raise failure
-            continue
-        await asyncio.sleep(attempts.wait_after(failure))
-    return parsed(call.decode, data)
-
-
-async def _send(rpc: Any, call: Calibration, limits: split.Limits) -> bytes:
-    """The answer to a call that everything was sent to, unless it ended before. Raises grpc.RpcError, and what xs raises."""
+async def run(method: Any, step: Feed) -> Union[bytes, QuantdError]:
+    """The answer to a call that everything was sent to, unless it ended before; or its failure. Raises what xs raises."""
+    call, rpc = step.call, method(timeout=step.timeout)
     ended = asyncio.get_running_loop().create_future()
     rpc.add_done_callback(lambda _: _note(rpc, ended))
     try:
         sent = all([await _write(rpc, message) for message in call.head()])
         if sent:
             async for x in _each(call.source, ended):
-                for message in call.messages(x, limits):
+                for message in call.messages(x, step.limits):
                     sent = sent and await _write(rpc, message)
                 if not sent:
                     break
@@ -58,9 +32,12 @@ async def _send(rpc: Any, call: Calibration, limits: split.Limits) -> bytes:
             except (grpc.RpcError, asyncio.InvalidStateError):
                 pass  # it has ended; its result says why
         try:
-            return await rpc
+            answer: bytes = await rpc
+            return answer
         except grpc.RpcError:
-            raise ended.result() if ended.done() else _failure(rpc)
+            failure = from_rpc_error(ended.result() if ended.done() else _failure(rpc))
+        # Of that one the reason is lost; most likely its server went.
+        return UnavailableError(StatusCode.UNAVAILABLE, _CORE) if failure.message == _CORE else failure
     finally:
         if not rpc.done():
             rpc.cancel()
@@ -83,7 +60,7 @@ def _failure(rpc: Any) -> grpc.aio.AioRpcError:
     )
 
 
-def _note(rpc: Any, ended: asyncio.Future) -> None:
+def _note(rpc: Any, ended: "asyncio.Future[Any]") -> None:
     """Keeps why the call ended, which grpc.aio forgets when a message that was on its way fails a moment later."""
     if not ended.done() and _now(rpc.details()) != _CORE:
         ended.set_result(_failure(rpc))
@@ -102,7 +79,7 @@ async def _write(rpc: Any, message: bytes) -> bool:
         return False
 
 
-async def _each(source: Source, ended: asyncio.Future) -> AsyncIterator[Any]:
+async def _each(source: Source, ended: "asyncio.Future[Any]") -> AsyncIterator[Any]:
     """What is calibrated on, until the call ends."""
     if not source.is_async:
         for x in source:

@@ -1,14 +1,14 @@
-"""calibrate over the wire: its signature, the messages that it sends, and its answer. Who sends them is in
-calibrate_sync.py and calibrate_async.py.
-"""
+"""calibrate over the wire: its signature, the messages that it sends, and its answer. Who sends them is in feed.py and feed_async.py."""
 
-import operator
-from typing import Any, Iterator, List, Optional
+from typing import Any, Generic, Iterator, List, Optional, TypeVar
 
 from . import calibration, messages, split, wire
+from .choices import NonFinite, Symmetry, integer
 from .requests import operand
 from .shared import SharedTensor
-from .types import DataType, DataTypeLike
+from .types import CodeTypeLike, DataType
+
+ACalibrated = TypeVar("ACalibrated")  # what a kind of client returns: a Calibrated, or an awaitable of it
 
 _FIELDS = messages.CalibrateRequest.DESCRIPTOR.fields_by_name
 _X, _STATE = _FIELDS["x"].number, _FIELDS["state"].number
@@ -18,10 +18,11 @@ class Source:
     """What is calibrated on. `spent`: that something was taken of what can't be iterated over again."""
 
     def __init__(self, xs: Any):
-        self.xs, self.is_array = xs, calibration.is_array(xs)
-        self.is_async = not self.is_array and hasattr(xs, "__aiter__")
-        self.replayable = self.is_array or isinstance(xs, (list, tuple))
-        self.spent = False
+        self.xs: Any = xs
+        self.is_array: bool = calibration.is_array(xs)
+        self.is_async: bool = not self.is_array and hasattr(xs, "__aiter__")
+        self.replayable: bool = self.is_array or isinstance(xs, (list, tuple))
+        self.spent: bool = False
 
     def __iter__(self) -> Iterator[Any]:
         for x in calibration.arrays(self.xs):
@@ -33,8 +34,9 @@ class Calibration:
     """One call: the messages before the data, those of each array, and the result of the answer."""
 
     def __init__(self, source: Source, states: Any, axis: Optional[int], return_state: bool, **named: Any):
-        self.source, self._states = source, calibration.state_bytes(states)
-        self._axis = None if axis is None else operator.index(axis)
+        self.source: Source = source
+        self._states = calibration.state_bytes(states)
+        self._axis = None if axis is None else integer(axis, "axis")
         numbers = calibration.numbers(**named)
         self._method = calibration.name_of(numbers["method"])
         self._output_type = DataType(numbers["output_type"] or DataType.UINT8)
@@ -82,26 +84,26 @@ class Calibration:
         )
 
 
-class Calibrates:
+class Calibrates(Generic[ACalibrated]):
     """What Client and AsyncClient share of it. A kind of client says in `_calibrate` who sends."""
 
-    def _calibrate(self, call: Calibration, timeout: Optional[float]):
+    def _calibrate(self, call: Calibration, timeout: Optional[float]) -> Any:
         raise NotImplementedError
 
     def calibrate(
         self,
-        xs: Any = (),
+        xs: calibration.Arrays = (),
         *,
-        method: Optional[str] = "mse",
-        output_type: Optional[DataTypeLike] = None,
+        method: Optional[calibration.Method] = "mse",
+        output_type: Optional[CodeTypeLike] = None,
         axis: Optional[int] = None,
-        symmetry: Optional[str] = None,
+        symmetry: Optional[Symmetry] = None,
         percentile: Optional[float] = None,
-        non_finite: Optional[str] = None,
+        non_finite: Optional[NonFinite] = None,
         return_state: bool = False,
-        states: Any = (),
+        states: calibration.States = (),
         timeout: Optional[float] = None,
-    ):
+    ) -> ACalibrated:
         """Find scale, zero point and range of many arrays.
 
         The result is a function of all values together: neither their order, nor how they were cut into arrays, nor which

@@ -1,0 +1,208 @@
+"""AsyncStream: Stream for asyncio, over grpc.aio."""
+
+import asyncio
+from typing import Any, Coroutine, Dict, Optional, Set, Tuple, TypeVar
+
+import grpc
+import grpc.aio
+
+from . import calls, parameters, requests, wire
+from .errors import QuantdError, StatusCode, UnavailableError, from_rpc_error, wrong_answer
+from .items import Items
+from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings
+from .retry import Attempts, Deadline
+from .stream import settle
+
+# What grpc.aio says when a stream ends while it is written to: why it ended is lost. Most likely its server went.
+_CORE = "Internal error from Core"
+_LOST = UnavailableError(StatusCode.UNAVAILABLE, _CORE)
+
+
+_T = TypeVar("_T")
+Later = Coroutine[Any, Any, _T]
+
+
+class AsyncStream(Items[
+    asyncio.Task[Quantized[Later[Dequantized]]], asyncio.Task[Dequantized], asyncio.Task[DynamicQuantized[Later[Dequantized]]],
+    asyncio.Task[QuantizedEmbeddings],
+]):
+    """Calls in a row without waiting for each.
+
+        async with client.stream() as stream:
+            answers = await asyncio.gather(*[stream.dynamic_quantize(x) for x in tensors])
+
+    Every method takes what the method of the same name of AsyncClient takes (but timeout) and returns an asyncio.Task of what
+    that returns, already under way. An item that fails raises from its own task and the stream goes on; a stream that breaks
+    fails all of the open ones, unless it breaks with UNAVAILABLE and may be opened again (see Client's retry; with INTERNAL
+    where grpc.aio has lost the reason every time, because it was writing then). At most
+    max_in_flight items are unanswered at a time: the others wait. Items are sent as they are: one that is larger than the
+    server allows fails.
+    """
+
+    def __init__(self, client: Any, max_in_flight: int, timeout: Optional[float]):
+        super().__init__(max_in_flight)
+        self._client = client
+        self._deadline = Deadline(timeout)
+        self._permits = asyncio.Semaphore(max_in_flight)
+        self._tasks: "Set[asyncio.Task[Any]]" = set()
+        self._next_id = 0
+        self._ended: Optional[Exception] = None
+        self._call: Optional[_StreamCall] = None
+        self._reason: Optional[QuantdError] = None  # the last failure of a gRPC stream whose reason is known
+
+    async def __aenter__(self) -> "AsyncStream":
+        return self
+
+    async def __aexit__(self, exception_type: Any, *_: Any) -> None:
+        if exception_type is None:
+            await self.close()
+        else:
+            await self.cancel()
+
+    async def close(self) -> None:
+        """Say that no more calls come, and wait for the answers still open."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+        self._ended = self._ended or ValueError("the stream is closed")
+        if self._call is not None:
+            await self._call.close()
+
+    async def cancel(self) -> None:
+        """Drop the stream; open calls fail with CANCELLED."""
+        self._ended = self._ended or ValueError("the stream is closed")
+        if self._call is not None:
+            await self._call.cancel()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    def _open(self) -> "_StreamCall":
+        return _StreamCall(self._client._method("stream")(timeout=self._deadline.left()), self._client)
+
+    def _take(self, operation: str, arguments: Dict[str, Any]) -> "asyncio.Task[Any]":
+        request = requests.make(operation, **arguments)
+        if self._ended is not None:
+            raise self._ended
+        if self._call is None:
+            self._call = self._open()
+        task: "asyncio.Task[Any]" = asyncio.ensure_future(self._item(request))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _item(self, request: requests.Request) -> Any:
+        async with self._permits:
+            identity, self._next_id = self._next_id, self._next_id + 1
+            attempts, data = Attempts(self._client._transport.retry, self._deadline), b""
+            while True:
+                if self._ended is not None:
+                    raise self._ended
+                call = self._call
+                if call is None or call.failure is not None:  # of another item's time
+                    if call is not None and call.failure is not None and not self._client._transport.retry:
+                        raise call.failure
+                    call = self._call = self._open()
+                try:
+                    data = data or request.encode_item(identity)
+                    return await call.ask(identity, request, data)
+                except QuantdError as error:
+                    if error is not call.failure:  # this item's own
+                        if not parameters.may_help(request, error):
+                            raise
+                        given = calls.give(self._client, request, requests.data_of_item(data, request), self._deadline)
+                        return await self._client._drive(given)
+                    if error.message != _CORE:
+                        self._reason = error
+                    try:
+                        wait = attempts.wait_after(_LOST if error.message == _CORE else error)
+                    except QuantdError:
+                        reason = self._reason or error
+                        self._ended = self._ended or reason
+                        raise reason from None
+                await asyncio.sleep(wait)
+
+
+class _StreamCall:
+    """One gRPC stream of an AsyncStream."""
+
+    def __init__(self, call: Any, client: Any):
+        self.failure: Optional[Exception] = None  # why it ended
+        self._call, self._client = call, client
+        self._writing = asyncio.Lock()
+        self._pending: "Dict[int, Tuple[asyncio.Future[Any], requests.Request]]" = {}
+        self._reader = asyncio.ensure_future(self._read())
+
+    async def close(self) -> None:
+        try:
+            await self._call.done_writing()
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            pass  # it ended already; the reader knows why
+        await self._reader
+
+    async def cancel(self) -> None:
+        self._call.cancel()
+        await self._reader
+
+    async def ask(self, identity: int, request: requests.Request, data: bytes) -> Any:
+        """The answer to an item. Raises `failure`, and nothing like it, when the stream breaks."""
+        answer: "asyncio.Future[Any]" = asyncio.get_running_loop().create_future()
+        self._pending[identity] = answer, request
+        try:
+            async with self._writing:
+                if self.failure is not None:
+                    raise self.failure
+                await self._write(data)
+            return await answer
+        finally:
+            self._pending.pop(identity, None)
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # retrieved, whatever this task ends with
+
+    async def _write(self, data: bytes) -> None:
+        try:
+            await self._call.write(data)
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            await asyncio.shield(self._reader)  # which gives every open answer the reason
+        except asyncio.CancelledError:
+            if not self._call.done():  # else the call was cancelled, and not this task
+                raise
+            await asyncio.shield(self._reader)
+
+    async def _read(self) -> None:
+        failure: Exception = QuantdError(StatusCode.UNKNOWN, "the stream ended without an answer to this item")
+        try:
+            while True:
+                data = await self._call.read()
+                if data is grpc.aio.EOF:
+                    break
+                self._settle(*wire.read_item(data))
+            if await self._call.code() is not StatusCode.OK:
+                failure = await _failure(self._call)
+        except grpc.RpcError as error:
+            failure = from_rpc_error(error)
+        except asyncio.CancelledError:
+            failure = QuantdError(StatusCode.CANCELLED, "Cancelled by the client")
+        except Exception as error:  # bytes that are no answer: whose they are can't be known
+            failure = wrong_answer(error)
+            self._call.cancel()
+        self.failure = failure
+        for answer, _ in list(self._pending.values()):
+            if not answer.done():
+                answer.set_exception(failure)
+
+    def _settle(self, identity: int, kind: Optional[str], answer: Any) -> None:
+        if identity not in self._pending:
+            return
+        future, request = self._pending.pop(identity)
+        if future.done():
+            return
+        try:
+            future.set_result(settle(request, kind, answer, self._client))
+        except Exception as error:
+            future.set_exception(error)
+
+
+async def _failure(call: Any) -> QuantdError:
+    trailers = await call.trailing_metadata()
+    return from_rpc_error(
+        grpc.aio.AioRpcError(await call.code(), await call.initial_metadata(), trailers, details=await call.details())
+    )

@@ -1,0 +1,179 @@
+"""Wrong arguments: an error always names its field, whoever finds it, and is the same from a server and in this process."""
+
+import asyncio
+import pickle
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import quantd
+
+X, CODES = np.ones((2, 3), np.float32), np.ones((2, 3), np.uint8)
+DOUBLES = X.astype(np.float64)
+HUGE = 1 << 70
+TYPE, VALUE, SERVER = quantd.errors.ArgumentTypeError, quantd.ArgumentError, quantd.InvalidArgumentError
+# Operation, arguments, options, what is raised, and its field.
+CASES = [
+    ("quantize", (X,), {}, TYPE, "scale"),
+    ("quantize", (DOUBLES, 1.0), {}, TYPE, "x"),
+    ("quantize", ([[1], [1, 2]], 1.0), {}, TYPE, "x"),
+    ("quantize", (X, "a"), {}, TYPE, "scale"),
+    ("quantize", (X, 1.0, -1), {}, VALUE, "zero_point"),
+    ("quantize", (X, 1.0, 1.5), {}, TYPE, "zero_point"),
+    ("quantize", (X, 1.0, np.array(3)), {}, TYPE, "zero_point"),
+    ("quantize", (X, 1.0, np.int32(1)), {}, SERVER, "zero_point"),
+    ("quantize", (X, 1.0, np.ones(3, np.uint8)), {}, SERVER, "zero_point"),
+    ("quantize", (CODES, 1.0), {}, SERVER, "x"),
+    ("quantize", (X, 0.0), {}, SERVER, "scale"),
+    ("quantize", (X, np.ones(7, np.float32)), {}, SERVER, "scale"),
+    ("quantize", (X, 1.0), {"output_type": "int7"}, VALUE, "output_type"),
+    ("quantize", (X, 1.0), {"output_type": 99}, VALUE, "output_type"),
+    ("quantize", (X, 1.0), {"output_type": object()}, TYPE, "output_type"),
+    ("quantize", (X, 1.0), {"output_type": np.float64}, TYPE, "output_type"),
+    ("quantize", (X, 1.0), {"output_type": "float32"}, SERVER, "output_type"),
+    ("quantize", (X, 1.0), {"axis": 1.5}, TYPE, "axis"),
+    ("quantize", (X, 1.0), {"axis": HUGE}, VALUE, "axis"),
+    ("quantize", (X, 1.0), {"block_size": "a"}, TYPE, "block_size"),
+    ("quantize", (X, 1.0), {"block_size": HUGE}, VALUE, "block_size"),
+    ("quantize", (X, 1.0), {"block_size": -1}, SERVER, "block_size"),
+    ("quantize", (X, 1.0), {"block_shape": 3}, TYPE, "block_shape"),
+    ("quantize", (X, 1.0), {"block_shape": ["a"]}, TYPE, "block_shape"),
+    ("quantize", (X, 1.0), {"block_shape": [1]}, SERVER, "block_shape"),
+    ("quantize", (X, 1.0), {"precision": "x"}, VALUE, "precision"),
+    ("quantize", (X, 1.0), {"precision": "int8"}, SERVER, "precision"),
+    ("quantize", (X, 1.0), {"zero_point_order": "x"}, VALUE, "zero_point_order"),
+    ("quantize", (X, 1.0), {"out": 3}, TYPE, "out"),
+    ("quantize", (X, 1.0), {"parameters": 3}, TYPE, "parameters"),
+    ("quantize", (X, 1.0), {"parameters": ""}, VALUE, "parameters"),
+    ("quantize", (X, 1.0), {"parameters": "NO"}, SERVER, "parameters"),
+    ("quantize", (X,), {"parameters": "nosuch"}, quantd.QuantdError, "parameters"),
+    ("dequantize", (CODES,), {}, TYPE, "scale"),
+    ("dequantize", (CODES.astype(np.int64), 1.0), {}, TYPE, "x"),
+    ("dequantize", (None, 1.0), {}, TYPE, "x"),
+    ("dequantize", (X, 1.0), {}, SERVER, "x"),
+    ("dequantize", (CODES, 1.0, 300), {}, VALUE, "zero_point"),
+    ("dequantize", (CODES, 1.0, np.int8(1)), {}, SERVER, "zero_point"),
+    ("dequantize", (CODES, 1.0), {"tensor_scale": "a"}, TYPE, "tensor_scale"),
+    ("dequantize", (CODES, 1.0), {"tensor_scale": np.float16(1)}, SERVER, "tensor_scale"),
+    ("dequantize", (CODES, 1.0), {"output_type": "int8"}, SERVER, "output_type"),
+    ("dequantize", (quantd.Quantized(CODES, np.float32(1)), 1.0), {}, TYPE, "scale"),
+    ("dequantize", (quantd.Quantized(CODES, np.float32(1)),), {"axis": 0}, TYPE, "axis"),
+    ("dynamic_quantize", (quantd.Quantized(CODES),), {}, TYPE, "x"),
+    ("dynamic_quantize", (X * np.nan,), {}, SERVER, "x"),
+    ("dynamic_quantize", (X,), {"scale_type": "x"}, VALUE, "scale_type"),
+    ("dynamic_quantize", (X,), {"scale_type": "int8"}, SERVER, "scale_type"),
+    ("dynamic_quantize", (X,), {"symmetry": "x"}, VALUE, "symmetry"),
+    ("dynamic_quantize", (X,), {"non_finite": "x"}, VALUE, "non_finite"),
+    ("dynamic_quantize", (X,), {"axis": 0, "block_shape": [1, 1]}, SERVER, "block_shape"),
+    ("dynamic_quantize", (np.float32(1),), {"axis": 0}, SERVER, "axis"),
+    ("quantize_embeddings", (X,), {}, SERVER, "recipe"),
+    ("quantize_embeddings", (X,), {"preset": "x"}, VALUE, "preset"),
+    ("quantize_embeddings", (X,), {"preset": ["x"]}, VALUE, "preset"),
+    ("quantize_embeddings", (X,), {"preset": "pgvector", "recipe": "bits"}, TYPE, "recipe"),
+    ("quantize_embeddings", (X,), {"recipe": "x"}, VALUE, "recipe"),
+    ("quantize_embeddings", (X,), {"recipe": "ranges"}, SERVER, "ranges"),
+    ("quantize_embeddings", (X,), {"recipe": "bits", "dimensions": "a"}, TYPE, "dimensions"),
+    ("quantize_embeddings", (X,), {"recipe": "bits", "dimensions": 9}, SERVER, "dimensions"),
+    ("quantize_embeddings", (X,), {"recipe": "bits", "bit_order": "x"}, VALUE, "bit_order"),
+    ("quantize_embeddings", (X,), {"recipe": "bits", "report_error": True}, SERVER, "report_error"),
+    ("calibrate", ("a",), {}, TYPE, "xs"),
+    ("calibrate", ([X, DOUBLES],), {}, TYPE, "x"),
+    ("calibrate", (X * np.inf,), {}, SERVER, "x"),
+    ("calibrate", (), {}, SERVER, "x"),
+    ("calibrate", (X,), {"method": "x"}, VALUE, "method"),
+    ("calibrate", (X,), {"percentile": "a"}, TYPE, "percentile"),
+    ("calibrate", (X,), {"percentile": 3}, SERVER, "percentile"),
+    ("calibrate", (X,), {"axis": "a"}, TYPE, "axis"),
+    ("calibrate", (X,), {"axis": 9}, SERVER, "axis"),
+    ("calibrate", (X,), {"states": 3}, TYPE, "states"),
+    ("calibrate", (X,), {"states": ["a"]}, TYPE, "states"),
+    ("calibrate", (X,), {"states": b"a"}, SERVER, "state"),
+    ("put_parameters", ("A",), {"scale": 1.0}, SERVER, "name"),
+    ("put_parameters", (3,), {"scale": 1.0}, TYPE, "name"),
+    ("put_parameters", ("a",), {}, TYPE, "scale"),
+    ("put_parameters", ("a",), {"x": 1}, TYPE, "x"),
+    ("put_parameters", ("a",), {"scale": 1.0, "recipe": "bits"}, TYPE, "scale"),
+    ("get_parameters", ("A",), {}, SERVER, "reference"),
+    ("get_parameters", ("a",), {}, quantd.QuantdError, "reference"),
+    ("shared", (DOUBLES,), {}, TYPE, "x"),
+    ("shared_empty", ((2,), "x"), {}, VALUE, "dtype"),
+    ("shared_empty", ("a", "int8"), {}, TYPE, "shape"),
+    ("stream", (), {"max_in_flight": 0}, VALUE, "max_in_flight"),
+    ("stream", (), {"max_in_flight": "a"}, TYPE, "max_in_flight"),
+]
+
+
+@pytest.fixture(scope="module", params=["server", "local"])
+def engine(request, tmp_path_factory):
+    if request.param == "local":
+        pytest.importorskip("quantd_core")
+        with quantd.local(shared_memory_dir=str(tmp_path_factory.mktemp("shared"))) as local:
+            yield local
+    else:
+        client = request.getfixturevalue("real")
+        client._shared_memory_dir = str(tmp_path_factory.mktemp("shared"))
+        yield client
+        client._shared_memory_dir = None
+
+
+@pytest.mark.parametrize("operation,arguments,options,kind,field", CASES, ids=lambda value: value if isinstance(value, str) else "")
+def test_the_field_is_named(engine, operation, arguments, options, kind, field):
+    with pytest.raises(quantd.QuantdError) as caught:
+        getattr(engine, operation)(*arguments, **options)
+    error = caught.value
+    assert type(error) is kind and error.field == field and error.field_violations[0].field == field
+    assert field in error.message or error.code is quantd.errors.StatusCode.NOT_FOUND
+    assert type(pickle.loads(pickle.dumps(error))) is kind
+    if isinstance(error, quantd.ArgumentError):
+        assert str(error) == error.message and isinstance(error, ValueError)
+
+
+def test_streams_raise_what_is_not_sent(engine):
+    with engine.stream() as stream:
+        with pytest.raises(quantd.ArgumentError) as caught:
+            stream.quantize(DOUBLES, 1.0)
+        assert caught.value.field == "x"
+        with pytest.raises(quantd.InvalidArgumentError) as caught:
+            stream.quantize(X, 0.0).result(30)
+        assert caught.value.field == "scale"
+
+
+def test_asyncio_too(real):
+    async def call():
+        async with quantd.AsyncClient(real.address) as client:
+            with pytest.raises(TypeError) as caught:
+                client.quantize(DOUBLES, 1.0)
+            assert caught.value.field == "x"
+            with pytest.raises(quantd.InvalidArgumentError) as caught:
+                await client.quantize(X, 0.0)
+            assert caught.value.field == "scale"
+
+    asyncio.run(asyncio.wait_for(call(), 60))
+
+
+def texts(*arguments, **options):
+    with pytest.raises(quantd.ArgumentError) as caught:
+        quantd.requests.make(*arguments, **options)
+    return str(caught.value)
+
+
+def test_float64_says_how_it_is_converted():
+    assert "x.astype(numpy.float32)" in texts("quantize", DOUBLES, 1.0)
+    assert "scale.astype(numpy.float32)" in texts("quantize", X, DOUBLES)
+    assert "numpy.asarray(x, numpy.float32)" in texts("dynamic_quantize", [DOUBLES])
+    assert "zero_point.astype(ml_dtypes.int4)" in texts("quantize", X, 1.0, np.zeros(3, np.int64), output_type="int4")
+    assert "x.astype(numpy.uint8)" in texts("dequantize", np.zeros(3, np.int64), 1.0)
+
+
+def test_a_wrong_type_lists_types_by_their_use():
+    text = texts("quantize", X, 1.0, output_type="flot16")
+    assert "output_type: unknown data type 'flot16'; did you mean 'float16'?" in text
+    lines = text.splitlines()
+    assert len(lines) == 5 and max(map(len, lines)) < 140
+    assert lines[1].strip() == "values: float32, float16, bfloat16 or int32"
+    assert [line.strip().partition(":")[0] for line in lines[1:]] == ["values", "integer codes", "float codes", "scales"]
+    for name in (kind.dtype.name for kind in quantd.DataType):
+        assert name in text
+    assert len(texts("quantize", DOUBLES, 1.0)) < 160
+    assert np.dtype(ml_dtypes.float6_e2m3fn).name in texts("dequantize", DOUBLES, 1.0)

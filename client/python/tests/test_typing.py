@@ -1,0 +1,107 @@
+"""Types as a checker sees them: all of the package's are known, a misspelt argument is an error, and so is a name that no call takes."""
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import quantd
+from quantd import calibration, choices, embeddings, engine, engine_stream, items, operations, types
+
+ROOT = Path(__file__).resolve().parents[3]
+USES = Path(__file__).with_name("typed_uses.py")
+PYRIGHT = ROOT / "build" / "pyright" / "node_modules" / ".bin" / "pyright"  # where tests/suites/python.sh puts it
+OPERATIONS = ("quantize", "dequantize", "dynamic_quantize", "quantize_embeddings")
+X = np.ones((2, 32), np.float32)
+
+
+def pyright(folder, *arguments):
+    """What it says of this interpreter's packages, from a folder without settings."""
+    if not PYRIGHT.exists():
+        pytest.skip("./tests/run.sh python installs pyright")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    run = subprocess.run([PYRIGHT, *arguments, "--outputjson"], cwd=folder, capture_output=True, text=True, timeout=300,
+                         env={**os.environ, "PATH": path})
+    return json.loads(run.stdout)
+
+
+def wrong_lines():
+    return [number for number, line in enumerate(USES.read_text().splitlines(), 1) if line.endswith("# wrong")]
+
+
+def test_every_type_is_known(tmp_path):
+    found = pyright(tmp_path, "--verifytypes", "quantd", "--ignoreexternal")["typeCompleteness"]
+    unknown = [symbol for symbol in found["symbols"] if symbol["isExported"] and not symbol["isTypeKnown"]]
+    assert not unknown, [(symbol["name"], symbol["diagnostics"]) for symbol in unknown]
+    assert found["completenessScore"] == 1 and found["exportedSymbolCounts"]["withKnownType"] > 700
+
+
+def test_pyright_sees_what_is_wrong(tmp_path):
+    found = pyright(tmp_path, str(USES))["generalDiagnostics"]
+    lines = sorted({entry["range"]["start"]["line"] + 1 for entry in found if entry["severity"] == "error"})
+    assert lines == wrong_lines(), found
+
+
+def test_mypy_sees_what_is_wrong(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", f"--cache-dir={tmp_path}", str(USES)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    lines = sorted({int(number) for number in re.findall(r"typed_uses\.py:(\d+): error:", run.stdout)})
+    assert lines == wrong_lines(), run.stdout + run.stderr
+
+
+def accepted(call):
+    try:
+        call()
+        return True
+    except quantd.InvalidArgumentError:
+        return False
+
+
+def test_names_of_types_are_those_that_calls_take(small):
+    codes, floats, scales = (set(map(types.data_type, _names(alias))) for alias in (types.CodeName, types.FloatName, types.ScaleName))
+    for kind in quantd.DataType:
+        assert accepted(lambda kind=kind: small.quantize(X, 1.0, output_type=kind)) == (kind in codes), kind
+        assert accepted(lambda kind=kind: small.dequantize(np.uint8([1]), 1.0, output_type=kind)) == (kind in floats), kind
+        assert accepted(lambda kind=kind: small.dynamic_quantize(
+            X, output_type="float4_e2m1fn", scale_type=kind, block_size=16)) == (kind in scales), kind
+        assert {kind.name, kind.dtype.name} <= _names(types.DataTypeLike)
+
+
+def _names(alias):
+    """Those within Literals, of which there may be a Union."""
+    return {alias} if isinstance(alias, str) else {name for part in get_args(alias) for name in _names(part)}
+
+
+def test_other_names_are_those_of_the_contract():
+    enums = quantd.messages.QuantizeEmbeddingsRequest.DESCRIPTOR.fields_by_name
+    ways = {"recipe": embeddings.RECIPES, "bit_order": embeddings.BIT_ORDERS, "bit_threshold": embeddings.BIT_THRESHOLDS,
+            "signed_bits": embeddings.SIGNED_BITS, "non_finite": choices.NON_FINITES}
+    others = [(quantd.messages.QuantizeRequest, "zero_point_order", choices.ZERO_POINT_ORDERS),
+              (quantd.messages.DynamicQuantizeRequest, "symmetry", choices.SYMMETRIES),
+              (quantd.messages.CalibrationOptions, "method", calibration.METHODS)]
+    fields = [(enums[name], numbers) for name, numbers in ways.items()]
+    for field, numbers in fields + [(message.DESCRIPTOR.fields_by_name[name], numbers) for message, name, numbers in others]:
+        known = {value.number: value.name for value in field.enum_type.values if value.number}
+        assert {number: known[number].endswith(f"_{name.upper()}") for name, number in numbers.items()} == dict.fromkeys(known, True)
+    assert get_args(embeddings.Preset) == tuple(embeddings.PRESETS)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_signatures_agree(name):
+    def parameters(owner, without=()):
+        found = inspect.signature(getattr(owner, name)).parameters.values()
+        return [(p.name, p.kind, p.default) for p in found if p.name not in without]
+
+    wanted = parameters(operations.Operations, {"timeout"})
+    assert parameters(items.Items) == wanted
+    assert parameters(engine.Engine, {"timeout", "threads"}) == wanted
+    assert parameters(quantd, {"timeout", "threads"}) == wanted[1:]
+    assert issubclass(engine_stream.EngineStream, items.Items) and issubclass(quantd.Stream, items.Items)
