@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -197,10 +198,9 @@ absl::Status Workplace::RemoveUnfinished() const {
 }
 
 absl::Status Workplace::WriteState() const {
-  // Several processes may begin at the same time; all of them write the same.
-  const std::string temporary = options_.shared
-                                    ? absl::StrCat(PathOf(kState), ".", getpid(), ".tmp")
-                                    : absl::StrCat(PathOf(kState), ".tmp");
+  // Several processes, and threads of one, may begin at the same time; all of them write the same.
+  static std::atomic<int> writers = 0;
+  const std::string temporary = absl::StrCat(PathOf(kState), ".", getpid(), "-", ++writers, ".tmp");
   return WriteFile(temporary, PathOf(kState), DumpJson(options_.state));
 }
 

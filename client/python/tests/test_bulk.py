@@ -1,5 +1,6 @@
 """The examples for Ray Data and Dask: the codes of both are those of the engine, and so the same. ./tests/run.sh bulk runs them."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import quantd
+import quantd.checkpoints
 
 for package in ("dask", "ray", "pyarrow", "quantd_core"):
     pytest.importorskip(package, reason=f"{package} is not installed: ./tests/run.sh bulk has it")
@@ -66,6 +68,31 @@ def test_ray_dask_and_the_engine_agree(source, tmp_path):
         assert found.astype(np.int8).tobytes() == wanted.tobytes()
 
 
-@pytest.mark.parametrize("name", ["ray_data.py", "dask_embeddings.py"])
+def test_ray_converts_a_model_a_shard_a_task(tmp_path):
+    """The bytes of one process, also where q, k and v, which share a scale, lie in different shards."""
+    draw, folder = np.random.default_rng(4), tmp_path / "m"
+    folder.mkdir()
+    places = {}
+    for i, name in enumerate(("q", "k", "v")):
+        weight, shard = draw.standard_normal((64, 128)).astype(np.float32) * 2**i, f"model-{i + 1:05}-of-00003.safetensors"
+        text = json.dumps({f"l.{name}_proj.weight": {"dtype": "F32", "shape": weight.shape, "data_offsets": [0, weight.nbytes]}}).encode()
+        (folder / shard).write_bytes(len(text).to_bytes(8, "little") + text + weight.tobytes())
+        places[f"l.{name}_proj.weight"] = shard
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    (folder / "config.json").write_text("{}")
+    layout = "compressed-tensors:nvfp4"
+    quantd.checkpoints.convert(folder, tmp_path / "whole", to=layout)
+    short = tempfile.mkdtemp(prefix="ray")
+    try:
+        run("-c", RAY, short, EXAMPLES / "ray_checkpoint.py", folder, tmp_path / "ray", f"--to={layout}")
+    finally:
+        shutil.rmtree(short, ignore_errors=True)
+    names = sorted(path.name for path in (tmp_path / "whole").iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "ray").iterdir())
+    for name in names:
+        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("name", ["ray_data.py", "ray_checkpoint.py", "dask_embeddings.py"])
 def test_they_stay_short(name):
     assert len((EXAMPLES / name).read_text().splitlines()) < 40
