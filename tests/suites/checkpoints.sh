@@ -1,0 +1,20 @@
+# shellcheck shell=bash
+# quantctl convert against the packages whose layouts it writes, in an environment of their own: torch and they take gigabytes.
+source "$SUITES/venv.sh"
+
+PACKAGES=$QUANTD_BUILD/venv-checkpoints
+
+prepare() { with_lock "$PACKAGES.lock" prepare_packages; }
+prepare_packages() {
+  local requirements=tests/checkpoints/requirements-packages.txt stamp pip=("$PACKAGES/bin/python" -m pip install --disable-pip-version-check --quiet)
+  stamp=$(cat "$requirements" "${BASH_SOURCE[0]}" | sha256sum)
+  [[ $(cat "$PACKAGES/made.stamp" 2>/dev/null) == "$stamp" ]] && return
+  rm -rf "$PACKAGES"
+  python3 -m venv "$PACKAGES" && "${pip[@]}" -r "$requirements" && "${pip[@]}" --no-deps llmcompressor==0.14.0.1 &&
+    echo "$stamp" >"$PACKAGES/made.stamp"
+}
+
+run() {
+  VENV=$PACKAGES
+  pytest_suite checkpoints tests/checkpoints
+}
