@@ -45,10 +45,6 @@ int ChooseProtocol(SSL* ssl, const unsigned char** chosen, unsigned char* size,
   return SSL_TLSEXT_ERR_OK;
 }
 
-absl::Status Wrong(absl::string_view path, absl::string_view why, absl::string_view flag) {
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", why, " (", flag, ")"));
-}
-
 void SetManners(SSL_CTX* context, Protocol protocol) {
   static const absl::string_view names[] = {kHttp2, kHttp1};
   const auto index = static_cast<size_t>(protocol);

@@ -24,10 +24,6 @@ namespace {
 
 using BioPointer = std::unique_ptr<BIO, Free<BIO_free_all>>;
 
-absl::Status Wrong(absl::string_view path, absl::string_view why, absl::string_view flag) {
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", why, " (", flag, ")"));
-}
-
 BioPointer Memory(const std::string& text) {
   return BioPointer(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
@@ -39,6 +35,10 @@ absl::Time TimeOf(const ASN1_TIME* time) {
 }
 
 }  // namespace
+
+absl::Status Wrong(absl::string_view path, absl::string_view why, absl::string_view flag) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", why, " (", flag, ")"));
+}
 
 std::string TakeError() {
   const unsigned long error = ERR_peek_last_error();  // NOLINT(google-runtime-int): OpenSSL's

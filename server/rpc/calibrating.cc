@@ -17,9 +17,6 @@ using errors::WithReason;
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-// A core more is worth its while for so much work (work.cc).
-constexpr microseconds kWorthACore{2000};
-
 // What a state or a result takes besides.
 constexpr uint64_t kBufferBytes = 64 << 10;
 

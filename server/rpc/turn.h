@@ -24,6 +24,11 @@
 
 namespace quantd::rpc {
 
+// A core more is worth its while for so much work. oneTBB's threads look for more for a millisecond
+// after they have worked, when the answer is sent and its receiver, often on the same machine,
+// wants that core: below 2 ms that costs more than it gives.
+inline constexpr std::chrono::microseconds kWorthACore{2000};
+
 class Turn final : private transport::Cancellable, private loop::Timer {
  public:
   Turn(Backend& backend, transport::Stream& stream) : backend_(backend), stream_(stream) {}

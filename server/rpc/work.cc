@@ -15,10 +15,7 @@ namespace {
 
 using errors::WithReason;
 
-// A core more is worth its while for so much work. oneTBB's threads look for more for a millisecond
-// after they have worked, when the answer is sent and its receiver, often on the same machine,
-// wants that core: below 2 ms that costs more than it gives. What is in shared memory is not sent.
-constexpr std::chrono::microseconds kWorthACore{2000};
+// What is in shared memory is not sent.
 constexpr std::chrono::microseconds kWorthACoreShared{50};
 
 // Of a request that is not decoded yet: for each byte of its tensors the widest answer to it, a

@@ -8,7 +8,6 @@
 namespace quantd::transport {
 namespace {
 
-using log::Fields;
 using log::Level;
 using log::Repeated;
 
@@ -48,7 +47,7 @@ Kind& KindOf(Guard what) {
 
 void Write(Kind& kind, absl::string_view peer) {
   kind.lines.Write([&] {
-    Fields fields = {{"reason", kind.reason}};
+    log::Fields fields = {{"reason", kind.reason}};
     if (!peer.empty()) fields.emplace_back("peer", peer);
     return fields;
   });
@@ -58,7 +57,7 @@ void Write(Kind& kind, absl::string_view peer) {
 
 void NoteRefusedHandshake(absl::string_view reason, absl::string_view peer) {
   static Repeated lines(Level::kWarn, "TLS handshake refused");
-  lines.Write([&] { return Fields{{"reason", reason}, {"peer", peer}}; });
+  lines.Write([&] { return log::Fields{{"reason", reason}, {"peer", peer}}; });
 }
 
 void NoteConnectionEnd(ConnectionEnd why, absl::string_view peer) { Write(KindOf(why), peer); }

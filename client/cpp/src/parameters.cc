@@ -9,7 +9,7 @@
 
 namespace quantd::client {
 
-using Stub = v1::ParametersService::Stub;
+using ParametersStub = v1::ParametersService::Stub;
 
 absl::StatusOr<std::string> Client::PutParameters(const std::string& name,
                                                   const v1::ParameterSet& parameters) {
@@ -17,8 +17,8 @@ absl::StatusOr<std::string> Client::PutParameters(const std::string& name,
   request.set_name(name);
   *request.mutable_parameters() = parameters;
   absl::StatusOr<v1::PutParametersResponse> response =
-      connection_->Call<v1::PutParametersRequest, v1::PutParametersResponse>(&Stub::PutParameters,
-                                                                             request);
+      connection_->Call<v1::PutParametersRequest, v1::PutParametersResponse>(
+          &ParametersStub::PutParameters, request);
   if (!response.ok()) return response.status();
   return std::move(*response->mutable_reference());
 }
@@ -27,7 +27,7 @@ absl::StatusOr<v1::GetParametersResponse> Client::GetParameters(const std::strin
   v1::GetParametersRequest request;
   request.set_reference(reference);
   return connection_->Call<v1::GetParametersRequest, v1::GetParametersResponse>(
-      &Stub::GetParameters, request);
+      &ParametersStub::GetParameters, request);
 }
 
 absl::StatusOr<std::vector<std::string>> Client::ListParameters(const std::string& prefix) {
@@ -35,7 +35,7 @@ absl::StatusOr<std::vector<std::string>> Client::ListParameters(const std::strin
   request.set_prefix(prefix);
   const absl::StatusOr<v1::ListParametersResponse> response =
       connection_->Call<v1::ListParametersRequest, v1::ListParametersResponse>(
-          &Stub::ListParameters, request);
+          &ParametersStub::ListParameters, request);
   if (!response.ok()) return response.status();
   return std::vector<std::string>(response->references().begin(), response->references().end());
 }

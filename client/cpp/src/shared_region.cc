@@ -17,7 +17,7 @@
 namespace quantd::client {
 namespace {
 
-constexpr char kVariable[] = "QUANTD_SHARED_MEMORY_DIR";
+constexpr char kDirectoryVariable[] = "QUANTD_SHARED_MEMORY_DIR";
 
 std::string NewName() {
   std::random_device random;
@@ -29,10 +29,10 @@ std::string NewName() {
 
 absl::StatusOr<SharedRegion> SharedRegion::Create(size_t bytes, std::string directory) {
   if (directory.empty()) {
-    const char* const found = std::getenv(kVariable);
+    const char* const found = std::getenv(kDirectoryVariable);
     if (found == nullptr || *found == '\0') {
       return absl::InvalidArgumentError(
-          absl::StrCat("no directory for shared memory: give one, or set ", kVariable));
+          absl::StrCat("no directory for shared memory: give one, or set ", kDirectoryVariable));
     }
     directory = found;
   }

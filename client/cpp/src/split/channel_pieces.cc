@@ -19,7 +19,7 @@ struct Extents {
 };
 
 // Of one element; 0 where a tensor of this type is not cut.
-uint64_t BytesOf(v1::DataType type) {
+uint64_t ElementBytes(v1::DataType type) {
   return IsInputType(type) ? static_cast<uint64_t>(BitsOf(type)) / 8 : 0;
 }
 
@@ -33,7 +33,7 @@ std::optional<Extents> ExtentsOf(v1::DataType type, absl::Span<const int64_t> sh
     if (at < 0) at += rank;
   }
   Extents extents;
-  uint64_t bytes = BytesOf(type);
+  uint64_t bytes = ElementBytes(type);
   for (int64_t i = 0; i < rank; ++i) {
     const auto length = static_cast<uint64_t>(shape[static_cast<size_t>(i)]);
     if (static_cast<int64_t>(length) <= 0 || bytes > std::numeric_limits<uint64_t>::max() / length)
@@ -69,7 +69,7 @@ absl::Status ForEachChannelPiece(
     absl::FunctionRef<absl::Status(absl::Span<const int64_t> shape, absl::string_view data)> send) {
   const std::optional<Extents> extents = ExtentsOf(type, shape, data.size(), axis);
   if (!extents.has_value() || data.size() <= most_bytes) return send(shape, data);
-  const uint64_t element = BytesOf(type);
+  const uint64_t element = ElementBytes(type);
   const uint64_t column = extents->channels * element;  // a value of each channel
   const uint64_t columns = std::max<uint64_t>(most_bytes / column, 1);
   // Whole rows of the outer dimension where one fits, else a part of one, gathered channel by
