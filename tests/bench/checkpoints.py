@@ -1,7 +1,8 @@
 """quantctl convert beside cp and the packages, and what each layout costs: sizes and SQNR.
 
     python checkpoints.py speed [--gigabytes=1] [--rounds=7]   rates beside `cp -r` of the same folder in page cache, in turns
-    python checkpoints.py packages                             beside compressed-tensors, gguf and bitsandbytes on the CPU (needs them and torch)
+    python checkpoints.py packages                             beside compressed-tensors, gguf and bitsandbytes on the CPU, in the environment of
+                                                               the suite checkpoints
     python checkpoints.py layouts                              the table of client/CHECKPOINTS.md: bytes and SQNR of one model by layout
 
 The model is made here: the shapes of Llama 3.2 1B's layers, weights of a normal distribution whose rows differ in size, and one in
@@ -157,11 +158,11 @@ def layouts(given, folder):
 
 
 def packages(given, folder):
-    import bench_packages
+    import checkpoint_packages
 
     make_model(folder / "m", 2)
     print("| layout | package, seconds | quantctl, seconds | times faster |\n|---|---|---|---|")
-    for layout, work in bench_packages.SIDES.items():
+    for layout, work in checkpoint_packages.SIDES.items():
         out = folder / ("o.gguf" if layout.startswith("gguf") else "o")
         theirs, ours = [], []
         for _ in range(given.rounds):
