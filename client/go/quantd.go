@@ -16,7 +16,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	_ "google.golang.org/grpc/health" // a service config with healthCheckConfig works only with it
+	_ "google.golang.org/grpc/encoding/gzip" // answers are taken compressed, where a server or a call wants that
+	_ "google.golang.org/grpc/health"        // a service config with healthCheckConfig works only with it
 	"google.golang.org/grpc/keepalive"
 
 	"example.com/quantd/client/go/quantdv1"

@@ -240,6 +240,20 @@ std::array<uint64_t, kRejections.size()> Metrics::rejections() const {
   return counts;
 }
 
+void Metrics::AddCompression(Page& page) const {
+  page.Start(MetricType::Counter, "quantd_compressed_answers_total",
+             "Answers that were compressed, by grpc-encoding.");
+  page.AddCounter({Label("encoding", "gzip")}, compressed_answers_[0].value());
+  page.AddCounter({Label("encoding", "deflate")}, compressed_answers_[1].value());
+  page.Start(MetricType::Counter, "quantd_compressed_bytes_total",
+             "Bytes of those answers before (in) and after (out).");
+  page.AddCounter({Label("direction", "in")}, compressed_bytes_in_.value());
+  page.AddCounter({Label("direction", "out")}, compressed_bytes_out_.value());
+  page.Start(MetricType::Histogram, "quantd_compression_seconds",
+             "Time to compress one answer, those that did not get smaller among them.");
+  page.AddHistogram({}, compression_seconds_);
+}
+
 Page Metrics::MakePage() const {
   Page page;
   const Readings now = read_();
@@ -248,6 +262,7 @@ Page Metrics::MakePage() const {
   page.Start(MetricType::Histogram, "quantd_queue_seconds",
              "Time from the first bytes of a request or item to the start of its kernel.");
   page.AddHistogram({}, queue_seconds_);
+  AddCompression(page);
   AddLoad(now, static_cast<double>(busy_core_nanoseconds_.value()) / 1e9, page);
   AddLimits(now, page);
   page.Start(MetricType::Counter, "quantd_rejected_total",

@@ -139,6 +139,14 @@ class Metrics {
   void CountRejection(absl::string_view reason);
   Histogram& queue_seconds() { return queue_seconds_; }
   Counter& saturated_elements() { return saturated_elements_; }
+  // Of answers, whether or not they got smaller.
+  Histogram& compression_seconds() { return compression_seconds_; }
+  // Counts an answer that is sent compressed, with gzip or with deflate.
+  void CountCompressed(bool gzip, uint64_t bytes_in, uint64_t bytes_out) {
+    compressed_answers_[gzip ? 0 : 1].Add(1);
+    compressed_bytes_in_.Add(bytes_in);
+    compressed_bytes_out_.Add(bytes_out);
+  }
   // `what`: index into kReloads.
   void CountReload(size_t what, bool ok) { reloads_[what][ok ? 0 : 1].Add(1); }
 
@@ -163,6 +171,7 @@ class Metrics {
 
  private:
   Page MakePage() const;
+  void AddCompression(Page& page) const;
 
   const Build build_;
   const std::function<Readings()> read_;
@@ -170,6 +179,9 @@ class Metrics {
   std::array<OperationMetrics, wire::kOperations> operations_;
   std::array<Counter, kRejections.size()> rejected_;
   Histogram queue_seconds_;
+  std::array<Counter, 2> compressed_answers_;  // gzip, deflate
+  Counter compressed_bytes_in_, compressed_bytes_out_;
+  Histogram compression_seconds_;
   Counter busy_core_nanoseconds_;
   Counter saturated_elements_;
   std::array<std::array<Counter, 2>, kReloads.size()> reloads_;  // ok, refused

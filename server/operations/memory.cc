@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "quantd/shape.h"
 #include "server/operations/scratch_bytes.h"
@@ -51,10 +52,11 @@ uint64_t ScaleCount(const Shape& shape, const Granularity& granularity) {
   return count;
 }
 
-uint64_t Bound(const AnswerLayout& layout, uint64_t scales, uint64_t parameter_bytes) {
+// What is allocated beside the answer, for so many scales that are made, and given parameters.
+uint64_t Beside(uint64_t scales, uint64_t parameter_bytes) {
   // A plan makes up to three columns of 4 bytes of what came as one byte at least.
   constexpr uint64_t kColumns = 12;
-  return wire::AnswerMemoryBytes(layout) + ScratchBytes(scales) + kColumns * parameter_bytes;
+  return ScratchBytes(scales) + kColumns * parameter_bytes;
 }
 
 // Of those that the plan may take.
@@ -67,31 +69,42 @@ DataType OutputType(const QuantizeParameters& request) {
   return Or(request.output_type, DataType::kUint8);
 }
 
-uint64_t BoundOf(const QuantizeParameters& request, AnswerLayout layout) {
+// For each kind of request: the largest answer (false: the plan refuses it), and what is allocated
+// beside it.
+
+bool Describe(const QuantizeParameters& request, AnswerLayout& layout) {
   const std::optional<TensorLayout> y = LayoutOf(request.x, OutputType(request));
-  if (!y.has_value()) return 0;
+  if (!y.has_value()) return false;
   layout.y = *y;
   layout.report_error = request.report_error;
-  const uint64_t zero_points = request.zero_point ? ElementsIn(*request.zero_point) : 0;
-  const uint64_t scales = ElementsIn(request.scale);
-  return Bound(layout, scales, scales + zero_points);
+  return true;
 }
 
-uint64_t BoundOf(const DequantizeParameters& request, AnswerLayout layout) {
+uint64_t Beside(const QuantizeParameters& request, const AnswerLayout& /*layout*/) {
+  const uint64_t zero_points = request.zero_point ? ElementsIn(*request.zero_point) : 0;
+  const uint64_t scales = ElementsIn(request.scale);
+  return Beside(scales, scales + zero_points);
+}
+
+bool Describe(const DequantizeParameters& request, AnswerLayout& layout) {
   DataType type = Or(request.output_type, request.scale.data_type);
   if (Info(type).kind != DataTypeKind::kFloat) type = DataType::kFloat;
   const std::optional<TensorLayout> y = LayoutOf(request.x, type);
-  if (!y.has_value()) return 0;
+  if (!y.has_value()) return false;
   layout.y = *y;
-  const uint64_t zero_points = request.zero_point ? ElementsIn(*request.zero_point) : 0;
-  const uint64_t scales = ElementsIn(request.scale);
-  return Bound(layout, scales, scales + zero_points);
+  return true;
 }
 
-uint64_t BoundOf(const DynamicQuantizeParameters& request, AnswerLayout layout) {
+uint64_t Beside(const DequantizeParameters& request, const AnswerLayout& /*layout*/) {
+  const uint64_t zero_points = request.zero_point ? ElementsIn(*request.zero_point) : 0;
+  const uint64_t scales = ElementsIn(request.scale);
+  return Beside(scales, scales + zero_points);
+}
+
+bool Describe(const DynamicQuantizeParameters& request, AnswerLayout& layout) {
   const DataType type = Or(request.output_type, DataType::kUint8);
   const std::optional<TensorLayout> y = LayoutOf(request.x, type);
-  if (!y.has_value()) return 0;
+  if (!y.has_value()) return false;
   layout.y = *y;
   layout.report_error = request.report_error;
   const uint64_t count = ScaleCount(request.x.shape, request.granularity);
@@ -101,13 +114,17 @@ uint64_t BoundOf(const DynamicQuantizeParameters& request, AnswerLayout layout) 
   layout.y_scale = {DataType::kFloat, shape, scales, ByteSize(DataType::kFloat, scales)};
   layout.y_zero_point = {type, shape, scales, ByteSize(type, scales)};
   layout.y_tensor_scale = {DataType::kFloat, Shape(), 1, 4};
-  return Bound(layout, static_cast<uint64_t>(scales), 0);
+  return true;
 }
 
-uint64_t BoundOf(const QuantizeEmbeddingsParameters& request, AnswerLayout layout) {
+uint64_t Beside(const DynamicQuantizeParameters& /*request*/, const AnswerLayout& layout) {
+  return Beside(static_cast<uint64_t>(layout.y_scale->elements), 0);
+}
+
+bool Describe(const QuantizeEmbeddingsParameters& request, AnswerLayout& layout) {
   std::optional<TensorLayout> y = LayoutOf(request.x, Or(request.output_type, DataType::kInt8));
   // What the plan refuses may be cut longer than it is.
-  if (!y.has_value() || y->shape.empty() || y->shape.back() < request.dimensions) return 0;
+  if (!y.has_value() || y->shape.empty() || y->shape.back() < request.dimensions) return false;
   int64_t& last = y->shape.back();
   const int64_t embeddings = last == 0 ? 0 : y->elements / last;
   if (request.dimensions > 0) last = request.dimensions;
@@ -116,22 +133,42 @@ uint64_t BoundOf(const QuantizeEmbeddingsParameters& request, AnswerLayout layou
   y->bytes = static_cast<uint64_t>(y->elements);  // UINT8 or INT8
   layout.y = *y;
   layout.report_error = request.report_error;
-  // Up to three columns of what is two rows.
-  return Bound(layout, 0, request.ranges ? ElementsIn(*request.ranges) / 2 : 0);
+  return true;
 }
 
-}  // namespace
+uint64_t Beside(const QuantizeEmbeddingsParameters& request, const AnswerLayout& /*layout*/) {
+  // Up to three columns of what is two rows.
+  return Beside(0, request.ranges ? ElementsIn(*request.ranges) / 2 : 0);
+}
 
-uint64_t MemoryBound(const wire::Request& request) {
+// The largest answer; nullopt: the plan refuses the request.
+std::optional<AnswerLayout> LargestAnswer(const wire::Request& request) {
   AnswerLayout layout;
   layout.method = request.method();
   layout.encoding = request.output_encoding;
   layout.output = request.output;
   layout.parameters = request.stored;
-  const uint64_t bound = std::visit(
-      [&](const auto& parameters) { return BoundOf(parameters, layout); }, request.parameters);
+  const bool good = std::visit([&](const auto& parameters) { return Describe(parameters, layout); },
+                               request.parameters);
+  return good ? std::optional(std::move(layout)) : std::nullopt;
+}
+
+}  // namespace
+
+uint64_t AnswerBound(const wire::Request& request) {
+  const std::optional<AnswerLayout> layout = LargestAnswer(request);
+  return layout.has_value() ? wire::MaxEncodedBytes(*layout) : 0;
+}
+
+uint64_t MemoryBound(const wire::Request& request) {
+  const std::optional<AnswerLayout> layout = LargestAnswer(request);
+  if (!layout.has_value()) return 0;
+  const uint64_t bound =
+      wire::AnswerMemoryBytes(*layout) +
+      std::visit([&](const auto& parameters) { return Beside(parameters, *layout); },
+                 request.parameters);
   const auto* dynamic = std::get_if<DynamicQuantizeParameters>(&request.parameters);
-  if (bound == 0 || dynamic == nullptr || !request.x_is_shared()) return bound;
+  if (dynamic == nullptr || !request.x_is_shared()) return bound;
   return bound + OwnRangesBytes(ScaleCount(dynamic->x.shape, dynamic->granularity),
                                 dynamic->x.bytes.size());
 }

@@ -13,6 +13,9 @@ namespace quantd::operations {
 // allocated for it than that. Takes next to no memory itself.
 uint64_t MemoryBound(const wire::Request& request);
 
+// Most bytes of its answer's message, likewise.
+uint64_t AnswerBound(const wire::Request& request);
+
 }  // namespace quantd::operations
 
 #endif  // QUANTD_SERVER_OPERATIONS_MEMORY_H_

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "server/log/log.h"
+#include "server/transport/encoding.h"
 
 namespace quantd::server {
 
@@ -71,6 +72,16 @@ inline bool AbslParseFlag(absl::string_view text, LogFormat* format, std::string
   return kFormats.Parse(text, &format->value, error);
 }
 inline std::string AbslUnparseFlag(LogFormat format) { return kFormats.Name(format.value); }
+
+inline constexpr Words<transport::Encoding, 3> kCompressions = {transport::kCompressions};
+
+struct CompressAnswers {
+  transport::Encoding value;
+};
+inline bool AbslParseFlag(absl::string_view text, CompressAnswers* how, std::string* error) {
+  return kCompressions.Parse(text, &how->value, error);
+}
+inline std::string AbslUnparseFlag(CompressAnswers how) { return kCompressions.Name(how.value); }
 
 struct LogLevel {
   log::Level value;

@@ -53,6 +53,12 @@ ABSL_FLAG(
     "Bytes a second at which a request must come and an answer must be read while others wait, "
     "on average over --stall_timeout; lower it for honest clients behind slow links. 0: one "
     "byte in --stall_timeout is enough");
+ABSL_FLAG(quantd::server::CompressAnswers, compress_answers,
+          {quantd::transport::Encoding::kIdentity},
+          "How answers are compressed for clients that accept it: none, gzip or deflate. A call "
+          "may ask otherwise: metadata "
+          "quantd-compress-answers");
+ABSL_FLAG(int64_t, compress_answers_from, 1024, "Smallest answer that is compressed, in bytes");
 ABSL_FLAG(int64_t, max_connections, 0,
           "Connections at a time; 0: one for each 512 KiB of the memory limit, 64 to 1024. Beyond, "
           "the peer with the most loses one to a peer with fewer");
@@ -109,6 +115,8 @@ constexpr absl::string_view kFlags[] = {"listen",
                                         "queue_timeout",
                                         "stall_timeout",
                                         "min_transfer_rate",
+                                        "compress_answers",
+                                        "compress_answers_from",
                                         "max_connections",
                                         "max_streams",
                                         "keepalive_time",
@@ -183,6 +191,7 @@ absl::Status Check() {
   time("queue_timeout", FLAGS_queue_timeout, absl::ZeroDuration());
   time("stall_timeout", FLAGS_stall_timeout, absl::Milliseconds(500));
   count("min_transfer_rate", FLAGS_min_transfer_rate, 0, 1 << 30);
+  count("compress_answers_from", FLAGS_compress_answers_from, 0, INT_MAX);
   count("max_connections", FLAGS_max_connections, 0, 1 << 20);
   count("max_streams", FLAGS_max_streams, 1, 1 << 20);
   time("keepalive_time", FLAGS_keepalive_time, absl::Seconds(1));
@@ -217,6 +226,8 @@ Options Effective() {
   options.queue_timeout = absl::GetFlag(FLAGS_queue_timeout).value;
   options.stall_timeout = absl::GetFlag(FLAGS_stall_timeout).value;
   options.min_transfer_rate = absl::GetFlag(FLAGS_min_transfer_rate);
+  options.compress_answers = absl::GetFlag(FLAGS_compress_answers).value;
+  options.compress_answers_from = static_cast<uint64_t>(absl::GetFlag(FLAGS_compress_answers_from));
   options.max_connections = absl::GetFlag(FLAGS_max_connections);
   options.max_streams = absl::GetFlag(FLAGS_max_streams);
   options.keepalive = absl::GetFlag(FLAGS_keepalive_time).value;
@@ -312,6 +323,8 @@ log::Fields Describe(const Options& options) {
       {"queue_timeout", seconds(options.queue_timeout)},
       {"stall_timeout", seconds(options.stall_timeout)},
       {"min_transfer_rate", options.min_transfer_rate},
+      {"compress_answers", kCompressions.Name(options.compress_answers)},
+      {"compress_answers_from", options.compress_answers_from},
       {"max_connections", options.max_connections},
       {"max_streams", options.max_streams},
       {"keepalive_time", seconds(options.keepalive)},

@@ -13,6 +13,7 @@
 #include "server/access/certificates.h"
 #include "server/log/log.h"
 #include "server/memory/shares.h"
+#include "server/transport/encoding.h"
 
 namespace quantd::server {
 
@@ -29,7 +30,9 @@ struct Options {
   int64_t max_streams = 0;
   absl::Duration queue_timeout;
   absl::Duration stall_timeout;
-  int64_t min_transfer_rate = 0;  // bytes a second
+  int64_t min_transfer_rate = 0;                                          // bytes a second
+  transport::Encoding compress_answers = transport::Encoding::kIdentity;  // unless a call says
+  uint64_t compress_answers_from = 0;                                     // bytes
   absl::Duration keepalive;
   absl::Duration max_connection_age;
   absl::Duration max_connection_age_grace;

@@ -19,6 +19,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/executors.h"
 #include "server/trace/tracer.h"
+#include "server/transport/encoding.h"
 
 namespace quantd::rpc {
 
@@ -36,6 +37,9 @@ struct Backend {
   const std::chrono::nanoseconds queue_timeout;
   // A client that sends nothing for so long keeps no memory that others wait for.
   const std::chrono::nanoseconds stall_timeout;
+  // How answers are compressed when their call does not say, and from how many bytes on.
+  const transport::Encoding compress_answers = transport::Encoding::kIdentity;
+  const uint64_t compress_answers_from = 1024;
   operations::Costs costs = {};
   std::atomic<bool> draining{false};  // streams take no further item
   // What traces calls; null: nothing does. Set before the first call.

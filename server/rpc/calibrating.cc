@@ -177,12 +177,25 @@ absl::Status Calibrating::Admit(loop::Event& admitted) {
       break;
   }
   const uint64_t held = held_.bytes() + result_permit_.bytes();
+  if (const uint64_t more = ExpectAnswer(); more != 0) {
+    absl::Status asked = turn_->AskForMemory(memory_ + grows_ + more, held, admitted);
+    if (!absl::IsResourceExhausted(asked)) return asked;
+    compression_.GiveUp();
+  }
   return turn_->AskForMemory(memory_ + grows_, held, admitted);
+}
+
+// What compressing the answer takes, where this turn ends with it.
+uint64_t Calibrating::ExpectAnswer() {
+  if (phase_ == Phase::kMessages || (phase_ == Phase::kResult && return_state_)) return 0;
+  return compression_.Expect(wire::MaxCalibrationBytes(calibrator_->channels(), state_bytes_));
 }
 
 absl::Status Calibrating::Admitted(bool granted) { return granted ? absl::OkStatus() : WhyNot(); }
 
-absl::Status Calibrating::TakeCore(loop::Event& turn) { return turn_->AskForCore(estimate_, turn); }
+absl::Status Calibrating::TakeCore(loop::Event& turn) {
+  return turn_->AskForCore(estimate_ + compression_.time(), turn);
+}
 
 absl::Status Calibrating::MayCompute(bool granted) {
   turn_->Began(granted);
@@ -228,7 +241,9 @@ absl::Status Calibrating::Compute() {
   if (phase_ == Phase::kMessages || !status.ok()) turn_->permit().Release();
   if (phase_ != Phase::kDone) return status;
   result_permit_.Release();
-  turn_->KeepForAnswer(kRoomOfAnswer + answer_.size);
+  // A compressed one lies in as much memory as before.
+  turn_->KeepForAnswer(kRoomOfAnswer +
+                       (compression_.done() ? answer_.buffer.capacity() : answer_.size));
   return status;
 }
 
@@ -293,6 +308,7 @@ absl::Status Calibrating::Finish(std::string state) {
   const uint64_t state_bytes = state.size();
   answer_ = wire::EncodeCalibration(result_, output_type_, std::move(state), backend_.pool);
   if (answer_.begin == nullptr) return NoMemory();
+  compression_.Run(transport::Contents::kNumbers, answer_);
   if (timeline_ != nullptr) timeline_->Add(rpc::Phase::kEncode, Clock::now() - begin);
   const uint64_t channels = result_.scale.size();
   const bool has_zero_point = result_.has_zero_point;

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "quantd/calibration.h"
 #include "server/operations/costs.h"
+#include "server/rpc/compression.h"
 #include "server/rpc/shared_places.h"
 #include "server/rpc/timeline.h"
 #include "server/rpc/turn.h"
@@ -30,7 +31,7 @@ class Calibrating final : private loop::Timer {
  public:
   // `timeline`: where to write down when it did what; null: nowhere.
   Calibrating(Backend& backend, transport::Stream& stream, Timeline* timeline)
-      : backend_(backend), stream_(stream), timeline_(timeline) {}
+      : backend_(backend), stream_(stream), timeline_(timeline), compression_(backend, stream) {}
   ~Calibrating();
   Calibrating(const Calibrating&) = delete;
   Calibrating& operator=(const Calibrating&) = delete;
@@ -60,6 +61,8 @@ class Calibrating final : private loop::Timer {
 
   // REQUIRES: done.
   memory::Piece TakeAnswer() { return std::move(answer_); }
+  // Whether it is compressed.
+  bool compressed() const { return compression_.done(); }
 
  private:
   using Clock = loop::Clock;
@@ -68,6 +71,7 @@ class Calibrating final : private loop::Timer {
   void Fire() override;  // the client has sent nothing for long
   absl::Status DecodeNow();
   absl::Status Prepare();
+  uint64_t ExpectAnswer();
   absl::Status Hold();
   absl::Status Add();
   absl::Status FindResult();
@@ -105,6 +109,7 @@ class Calibrating final : private loop::Timer {
   Calibration result_;
   uint64_t state_bytes_ = 0;
   memory::Piece answer_;
+  Compression compression_;
 };
 
 }  // namespace quantd::rpc

@@ -11,6 +11,7 @@ namespace quantd::rpc {
 Call ServeCalibrate(Calls& /*calls*/, Backend& backend, transport::Stream& stream) {
   CallMetrics meter(backend.metrics, backend.tracer, stream, wire::Method::kCalibrate);
   loop::Lead lead(stream.loop());
+  MayCompress(backend, stream);
   loop::Event read, admitted, turn, written, finished;
   {
     Calibrating work(backend, stream, meter.timeline());
@@ -40,7 +41,7 @@ Call ServeCalibrate(Calls& /*calls*/, Backend& backend, transport::Stream& strea
       co_await lead;
     }
 
-    if (status.ok()) stream.Write(work.TakeAnswer(), written);
+    if (status.ok()) stream.Write(work.TakeAnswer(), written, work.compressed());
     stream.Finish(meter.End(status), finished);
     if (status.ok()) {
       co_await written;

@@ -25,10 +25,10 @@ class Writer {
   }
 
   // REQUIRES: !busy().
-  void Write(memory::Piece answer, admission::Permit permit) {
+  void Write(memory::Piece answer, bool compressed, admission::Permit permit) {
     permit_ = std::move(permit);
     written_.Reset();
-    stream_.Write(std::move(answer), written_);
+    stream_.Write(std::move(answer), written_, compressed);
     busy_ = true;
   }
 
@@ -50,6 +50,7 @@ absl::Status Draining() {
 Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) {
   CallMetrics meter(backend.metrics, backend.tracer, stream, wire::Method::kStream);
   loop::Lead lead(stream.loop());
+  MayCompress(backend, stream);
   loop::Event read, found, admitted, turn, written, finished;
   Writer writer(stream, meter, written);
   absl::Status end;  // what the stream ends with
@@ -101,7 +102,7 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) 
       writer.Written(sent);
       if (!sent) break;  // the client is gone
     }
-    writer.Write(std::move(answer), work.TakePermit());
+    writer.Write(std::move(answer), work.compressed(), work.TakePermit());
   }
 
   if (writer.busy()) {

@@ -10,6 +10,7 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::Stream& stream,
                 wire::Method method) {
   CallMetrics meter(backend.metrics, backend.tracer, stream, method);
   loop::Lead lead(stream.loop());
+  MayCompress(backend, stream);
   loop::Event read, found, admitted, turn, written, finished;
   {
     Work work(backend, stream, meter.timeline());
@@ -36,7 +37,7 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::Stream& stream,
     if (status.ok()) status = work.Execute();
     co_await lead;
 
-    if (status.ok()) stream.Write(work.Encode(), written);
+    if (status.ok()) stream.Write(work.Encode(), written, work.compressed());
     stream.Finish(meter.End(status), finished);
     if (status.ok()) {
       co_await written;

@@ -112,6 +112,10 @@ void Turn::KeepForAnswer(uint64_t bytes) {
   if (permit_.bytes() <= kSmallAnswer) permit_.Computed();
 }
 
+void Turn::GiveSpareCores() {
+  if (cores_ > 1) backend_.cores.Give(std::exchange(cores_, 1) - 1);
+}
+
 void Turn::GiveCores() {
   if (cores_ > 0) backend_.cores.Give(std::exchange(cores_, 0));
 }

@@ -56,6 +56,8 @@ class Turn final : private transport::Cancellable, private loop::Timer {
   const Executor& TakeCores(int64_t wanted);
   int cores() const { return cores_; }
   void GiveCores();
+  // All but one.
+  void GiveSpareCores();
 
   admission::Permit& permit() { return permit_; }
   // From now on only the answer is needed, which takes so many bytes at most. A small one keeps

@@ -127,12 +127,27 @@ absl::Status Work::Admit(loop::Event& admitted) {
     // It may name a stored set, and wait for the disk then: not on the thread that leads a loop.
     if (backend_.parameters != nullptr) estimate_ += backend_.policy.short_work;
   }
+  if (const uint64_t more = ExpectAnswer(); more != 0) {
+    absl::Status asked = turn_.AskForMemory(bytes + more, 0, admitted);
+    if (!absl::IsResourceExhausted(asked)) return asked;
+    compression_.GiveUp();
+  }
   return turn_.AskForMemory(bytes, 0, admitted);
+}
+
+// What compressing the answer takes at most.
+uint64_t Work::ExpectAnswer() {
+  if (stream_.out_encoding() == transport::Encoding::kIdentity) return 0;
+  return compression_.Expect(
+      request_.has_value() ? operations::AnswerBound(*request_)
+                           : std::min(kWidestAnswer * message_.size, backend_.max_message_bytes));
 }
 
 absl::Status Work::Admitted(bool granted) { return granted ? absl::OkStatus() : WhyNot(); }
 
-absl::Status Work::TakeCore(loop::Event& turn) { return turn_.AskForCore(estimate_, turn); }
+absl::Status Work::TakeCore(loop::Event& turn) {
+  return turn_.AskForCore(estimate_ + compression_.time(), turn);
+}
 
 absl::Status Work::MayCompute(bool granted) {
   turn_.Began(granted);
@@ -160,7 +175,7 @@ absl::Status Work::Execute() {
     Count(took);
     if (cost_.bytes != 0) backend_.costs.Learn(cost_, took * std::max(turn_.cores(), 1));
   }
-  turn_.GiveCores();
+  turn_.GiveSpareCores();
   // Here, not when the call ends: only the answer is needed from now on.
   operation_.reset();
   request_.reset();
@@ -168,6 +183,8 @@ absl::Status Work::Execute() {
   places_ = {};
   message_ = transport::Message();
   if (!status.ok()) answer_.reset();
+  if (status.ok() && compression_.time().count() != 0) Compress();
+  turn_.GiveCores();
   turn_.KeepForAnswer(status.ok() ? wire::AnswerMemoryBytes(answer_->layout()) : kErrorBytes);
   return status;
 }
@@ -194,7 +211,9 @@ absl::Status Work::Plan() {
                           turn_.permit().bytes(), "; send its tensors as raw_data")),
                       "OVER_MEMORY_BUDGET");
   }
-  turn_.permit().Shrink(memory);
+  const uint64_t more = compression_.Expect(answer_bytes);
+  if (memory + more > turn_.permit().bytes()) compression_.GiveUp();
+  turn_.permit().Shrink(memory + more);
   return absl::OkStatus();
 }
 
@@ -241,27 +260,37 @@ void Work::Count(Clock::duration kernel_time) {
   }
 }
 
-namespace {
+// The answer as bytes.
+memory::Piece Work::Finish() {
+  return method_ == wire::Method::kStream ? std::move(*answer_).FinishItem(id_)
+                                          : std::move(*answer_).Finish();
+}
 
-// What `encode` returns, and its time if that is wanted.
-template <typename Function>
-memory::Piece Timed(Timeline* timeline, Function encode) {
-  if (timeline == nullptr) return encode();
-  const loop::Clock::time_point begin = loop::Clock::now();
-  memory::Piece piece = encode();
-  timeline->Add(Phase::kEncode, loop::Clock::now() - begin);
+void Work::Compress() {
+  const Clock::time_point begin = Clock::now();
+  const wire::AnswerLayout& layout = answer_->layout();
+  const bool codes = layout.encoding == wire::Encoding::kRaw &&
+                     Info(layout.y.data_type).kind != DataTypeKind::kFloat;
+  piece_ = Finish();
+  if (piece_.begin != nullptr) {
+    compression_.Run(codes ? transport::Contents::kCodes : transport::Contents::kNumbers, piece_);
+  }
+  const Clock::duration took = Clock::now() - begin;
+  backend_.metrics.CountComputing(1, took);
+  if (timeline_ != nullptr) timeline_->Add(Phase::kEncode, took);
+}
+
+memory::Piece Work::Encode() {
+  if (piece_.begin != nullptr) return std::move(piece_);
+  if (timeline_ == nullptr) return Finish();
+  const Clock::time_point begin = Clock::now();
+  memory::Piece piece = Finish();
+  timeline_->Add(Phase::kEncode, Clock::now() - begin);
   return piece;
 }
 
-}  // namespace
-
-memory::Piece Work::Encode() {
-  return Timed(timeline_, [this] { return std::move(*answer_).Finish(); });
-}
-
 memory::Piece Work::EncodeItem(const absl::Status& status) {
-  if (!status.ok()) return wire::EncodeItemError(id_, status, backend_.pool);
-  return Timed(timeline_, [this] { return std::move(*answer_).FinishItem(id_); });
+  return status.ok() ? Encode() : wire::EncodeItemError(id_, status, backend_.pool);
 }
 
 }  // namespace quantd::rpc

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "server/operations/operation.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/compression.h"
 #include "server/rpc/errand.h"
 #include "server/rpc/shared_places.h"
 #include "server/rpc/timeline.h"
@@ -37,7 +38,8 @@ class Work final {
         stream_(stream),
         timeline_(timeline),
         errand_(backend, stream),
-        turn_(backend, stream) {}
+        turn_(backend, stream),
+        compression_(backend, stream) {}
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
@@ -73,6 +75,8 @@ class Work final {
   memory::Piece Encode();
   // Of an item: the answer, or why there is none.
   memory::Piece EncodeItem(const absl::Status& status);
+  // Whether what they return is compressed.
+  bool compressed() const { return compression_.done(); }
 
   // The memory; hold it until the answer is written.
   admission::Permit TakePermit() { return std::move(turn_.permit()); }
@@ -86,9 +90,12 @@ class Work final {
   absl::Status DecodeMessage(bool may_wait);
   absl::StatusOr<parameters::SetPointer> Find(absl::string_view reference, bool may_wait) const;
   absl::Status DecodeIfLittle();
+  uint64_t ExpectAnswer();
   absl::Status Plan();
   absl::Status Run();
   const Executor& TakeCores();
+  memory::Piece Finish();
+  void Compress();
   void Count(Clock::duration kernel_time);
 
   Backend& backend_;
@@ -110,6 +117,8 @@ class Work final {
   std::chrono::nanoseconds estimate_{};
   Turn turn_;
   std::optional<wire::Answer> answer_;
+  Compression compression_;
+  memory::Piece piece_;  // the answer as bytes, once it may be compressed
 };
 
 }  // namespace quantd::rpc

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/services/messages.h"
+#include "server/transport/deflater.h"
 #include "server/wire/status_details.h"
 
 namespace quantd::services {
@@ -25,11 +26,15 @@ bool Exchange::Take(google::protobuf::MessageLite& request) {
 Exchange::Awaited Exchange::Write(const google::protobuf::MessageLite& answer, bool compress) {
   event_.Reset();
   memory::Piece piece = Serialize(answer, pool_);
-  const transport::Encoding encoding = stream_.head().accepts();
-  compress = compress && encoding != transport::Encoding::kIdentity;
-  if (compress && piece.begin != nullptr) {
-    piece = transport::Deflate(encoding, {piece.begin, piece.size}, transport::kPrefixBytes, pool_);
+  const transport::Encoding encoding = stream_.out_encoding();
+  memory::Piece smaller;
+  if (compress && encoding != transport::Encoding::kIdentity && piece.begin != nullptr) {
+    smaller = transport::Deflate(encoding, {piece.begin, piece.size}, transport::Contents::kNumbers,
+                                 transport::kPrefixBytes, pool_,
+                                 [this] { return stream_.interrupted(); });
   }
+  compress = smaller.begin != nullptr;
+  if (compress) piece = std::move(smaller);
   if (piece.begin == nullptr) {
     Fail(absl::ResourceExhaustedError("the system has no memory for the answer"));
     event_.Complete(false);

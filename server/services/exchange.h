@@ -64,10 +64,11 @@ class Exchange {
   bool Take(google::protobuf::MessageLite& request);
   // Whether the last request was compressed.
   bool was_compressed() const { return was_compressed_; }
-  // Sends an answer, compressed if `compress` and the client accepts it; false: nobody gets it.
+  // Sends an answer, compressed if `compress`, MayCompress was said, the client accepts it and it
+  // gets smaller; at once, so it should be a small one. False: nobody gets it.
   Awaited Write(const google::protobuf::MessageLite& answer, bool compress = false);
   // Answers may be compressed. REQUIRES: none has been sent.
-  void MayCompress() { stream_.SetEncoding(stream_.head().accepts()); }
+  void MayCompress() { stream_.SetEncoding(stream_.head().accepts().best()); }
 
   // What the call ends with: the first error counts.
   void Fail(absl::Status status);

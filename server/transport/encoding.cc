@@ -1,22 +1,10 @@
 // See encoding.h.
 #include "server/transport/encoding.h"
 
-#include <zlib.h>
-
-#include <algorithm>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 
 namespace quantd::transport {
-namespace {
-
-// zlib's fastest: answers are small, and their clients near.
-constexpr int kLevel = 1;
-constexpr int kMemoryLevel = 8;
-
-}  // namespace
-
 std::optional<Encoding> ParseEncoding(absl::string_view name) {
   for (const Encoding encoding : {Encoding::kIdentity, Encoding::kDeflate, Encoding::kGzip}) {
     if (name == NameOf(encoding)) return encoding;
@@ -35,37 +23,25 @@ absl::string_view NameOf(Encoding encoding) {
   }
 }
 
-Encoding ChooseEncoding(absl::string_view accepted) {
-  Encoding best = Encoding::kIdentity;
-  for (const absl::string_view name : absl::StrSplit(accepted, ',')) {
-    const auto encoding = ParseEncoding(absl::StripAsciiWhitespace(name));
-    if (encoding.has_value()) best = std::max(best, *encoding);
+std::optional<Encoding> ParseCompression(absl::string_view name) {
+  for (const auto& [known, encoding] : kCompressions) {
+    if (name == known) return encoding;
   }
-  return best;
+  return std::nullopt;
 }
 
-memory::Piece Deflate(Encoding encoding, absl::Span<const uint8_t> bytes, size_t room,
-                      memory::Pool& pool) {
-  memory::Piece piece;
-  z_stream stream = {};
-  if (deflateInit2(&stream, kLevel, Z_DEFLATED, WindowBits(encoding), kMemoryLevel,
-                   Z_DEFAULT_STRATEGY) != Z_OK) {
-    return piece;
+Encodings Encodings::Parse(absl::string_view names) {
+  Encodings encodings;
+  for (const absl::string_view name : absl::StrSplit(names, ',')) {
+    const auto encoding = ParseEncoding(absl::StripAsciiWhitespace(name));
+    if (encoding.has_value()) encodings.bits_ |= 1 << static_cast<int>(*encoding);
   }
-  const size_t most = deflateBound(&stream, bytes.size());
-  piece.buffer = pool.Allocate(room + most);
-  if (piece.buffer.data() != nullptr) {
-    stream.next_in = const_cast<uint8_t*>(bytes.data());
-    stream.avail_in = static_cast<uInt>(bytes.size());
-    stream.next_out = piece.buffer.data() + room;
-    stream.avail_out = static_cast<uInt>(most);
-    if (deflate(&stream, Z_FINISH) == Z_STREAM_END) {
-      piece.begin = piece.buffer.data() + room;
-      piece.size = stream.total_out;
-    }
-  }
-  deflateEnd(&stream);
-  return piece;
+  return encodings;
+}
+
+Encoding Encodings::best() const {
+  if (Has(Encoding::kGzip)) return Encoding::kGzip;
+  return Has(Encoding::kDeflate) ? Encoding::kDeflate : Encoding::kIdentity;
 }
 
 }  // namespace quantd::transport

@@ -2,13 +2,12 @@
 #ifndef QUANTD_SERVER_TRANSPORT_ENCODING_H_
 #define QUANTD_SERVER_TRANSPORT_ENCODING_H_
 
-#include <cstddef>
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
-#include "server/memory/buffer.h"
 
 namespace quantd::transport {
 
@@ -20,16 +19,27 @@ inline constexpr absl::string_view kEncodings = "identity,deflate,gzip";
 // nullopt: none of these.
 std::optional<Encoding> ParseEncoding(absl::string_view name);
 absl::string_view NameOf(Encoding encoding);
-// The one of ours that a client's grpc-accept-encoding names, gzip first; kIdentity: none.
-Encoding ChooseEncoding(absl::string_view accepted);
+// How answers may be wanted: the words of --compress_answers, and of a call's
+// quantd-compress-answers.
+inline constexpr std::array<std::pair<absl::string_view, Encoding>, 3> kCompressions = {
+    {{"none", Encoding::kIdentity}, {"gzip", Encoding::kGzip}, {"deflate", Encoding::kDeflate}}};
+// nullopt: none of these.
+std::optional<Encoding> ParseCompression(absl::string_view name);
+
+// Those of ours that a client's grpc-accept-encoding names, and identity, which every client takes.
+class Encodings {
+ public:
+  static Encodings Parse(absl::string_view names);
+  bool Has(Encoding encoding) const { return (bits_ >> static_cast<int>(encoding) & 1) != 0; }
+  // gzip if it is among them, then deflate.
+  Encoding best() const;
+
+ private:
+  uint8_t bits_ = 1 << static_cast<int>(Encoding::kIdentity);
+};
 
 // The window bits that zlib wants for it. REQUIRES: not kIdentity.
 constexpr int WindowBits(Encoding encoding) { return encoding == Encoding::kGzip ? 15 + 16 : 15; }
-
-// `bytes` compressed, with `room` bytes before them: for small answers, since it takes as long as
-// it takes. An empty piece: the system has no memory.
-memory::Piece Deflate(Encoding encoding, absl::Span<const uint8_t> bytes, size_t room,
-                      memory::Pool& pool);
 
 }  // namespace quantd::transport
 

@@ -83,7 +83,11 @@ void Head::AddMetadata(absl::string_view name, absl::string_view value) {
     encoding_ = known.value_or(Encoding::kIdentity);
     unknown_encoding_ = known.has_value() ? "" : std::string(value.substr(0, 64));
   } else if (name == "grpc-accept-encoding") {
-    accepts_ = ChooseEncoding(value);
+    accepts_ = Encodings::Parse(value);
+  } else if (name == "quantd-compress-answers") {
+    answers_ = ParseCompression(value);
+    unknown_answers_.reset();
+    if (!answers_.has_value()) unknown_answers_ = std::string(value.substr(0, 64));
   } else if (name == "x-request-id") {
     request_id_ = std::string(value.substr(0, kMostRequestId));
   } else if (name == "traceparent") {
@@ -103,6 +107,10 @@ absl::Status Head::Check() const {
         "METADATA_TOO_LARGE");
   }
   if (bad_timeout_) return absl::InvalidArgumentError("grpc-timeout is not a number and a unit");
+  if (unknown_answers_.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "quantd-compress-answers is '", *unknown_answers_, "', must be none, gzip or deflate"));
+  }
   if (!unknown_encoding_.empty()) {
     return absl::UnimplementedError(
         absl::StrCat("grpc-encoding is '", unknown_encoding_, "', the server takes ", kEncodings));

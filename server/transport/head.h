@@ -35,7 +35,8 @@ class Head {
   }
 
   // What is wrong with the request as a gRPC call: UNIMPLEMENTED for an unknown compression,
-  // INVALID_ARGUMENT for a timeout that is none, RESOURCE_EXHAUSTED for too many headers.
+  // INVALID_ARGUMENT for a timeout or a wanted compression that is none, RESOURCE_EXHAUSTED for too
+  // many headers.
   absl::Status Check() const;
 
   // 0, or the HTTP status of an answer to what is no gRPC call at all: 405 or 415.
@@ -49,7 +50,9 @@ class Head {
   // How messages with the flag for it are compressed.
   Encoding encoding() const { return encoding_; }
   // How answers to this client may be compressed.
-  Encoding accepts() const { return accepts_; }
+  const Encodings& accepts() const { return accepts_; }
+  // quantd-compress-answers: how this call wants them; unset: it does not say.
+  std::optional<Encoding> answers() const { return answers_; }
   // What the service wants to see of other headers: see Service::Keeps.
   const Metadata& metadata() const { return metadata_; }
   // traceparent; unset: none, or one that is not as it should be, or several.
@@ -69,8 +72,10 @@ class Head {
   std::string path_;
   std::string authorization_;
   Encoding encoding_ = Encoding::kIdentity;
-  Encoding accepts_ = Encoding::kIdentity;
-  std::string unknown_encoding_;  // grpc-encoding, when it is none of ours
+  Encodings accepts_;
+  std::optional<Encoding> answers_;
+  std::optional<std::string> unknown_answers_;  // quantd-compress-answers, when it is none of ours
+  std::string unknown_encoding_;                // grpc-encoding, when it is none of ours
   std::optional<std::chrono::nanoseconds> timeout_;
   std::string request_id_;
   Metadata metadata_;

@@ -62,6 +62,8 @@ class Cancellable {
 class Stream final : private admission::Upload, private Inflating, private loop::Timer {
  public:
   loop::Loop& loop() const { return loop_; }
+  // HTTP/2's number of it, on its connection.
+  int32_t id() const { return id_; }
   // Whose turn it is when peers take turns.
   uint64_t peer() const { return peer_; }
   // Who calls, for the log: see Peer.
@@ -82,6 +84,7 @@ class Stream final : private admission::Upload, private Inflating, private loop:
   void SetInitialMetadata(Metadata metadata) { initial_metadata_ = std::move(metadata); }
   // Messages may be compressed so. REQUIRES: what the head accepts; nothing was written.
   void SetEncoding(Encoding encoding) { out_encoding_ = encoding; }
+  Encoding out_encoding() const { return out_encoding_; }
 
   // Sends a message, and completes `written` when the kernel has all of it; of a small one at once,
   // as long as few wait here: they are sent together. REQUIRES: the write before it has completed,

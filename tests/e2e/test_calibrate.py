@@ -357,8 +357,10 @@ def test_it_is_told_and_counted(start):
     _, call = server.stub.Calibrate.with_call(messages([x, x], output_type="int8", axis=1, state=True), timeout=10, metadata=[("quantd-timing", "1")])
     timing = dict(call.trailing_metadata())["quantd-timing-us"]
     assert [part.split("=")[0] for part in timing.split(",")] == ["decode", "queue", "kernel", "encode"]
-    counted = server.metrics()
     labels = '{grpc_type="client_stream",grpc_service="quantd.v1.QuantizationService",grpc_method="Calibrate"'
+    # A call is counted when its trailers are with the kernel, and the client may have them by then.
+    wait_for(lambda: server.metrics()[f'grpc_server_handled_total{labels},grpc_code="OK"}}'], 10, "the call is counted")
+    counted = server.metrics()
     assert counted[f"grpc_server_started_total{labels}}}"] == 1
     assert counted[f"grpc_server_msg_received_total{labels}}}"] == 2
     assert counted[f"grpc_server_msg_sent_total{labels}}}"] == 1

@@ -106,6 +106,8 @@ absl::Status Serve(const wire::Request& request, const uint64_t* id) {
   const absl::StatusOr<operations::Operation> operation = operations::Plan(request);
   if (!operation.ok()) return operation.status();
   Require(operation->memory_bytes() <= bound, "the plan takes no more than was told before it");
+  Require(wire::MaxEncodedBytes(operation->answer_layout()) <= operations::AnswerBound(request),
+          "the answer is no longer than was told before the plan");
   if (bound > kBudgetBytes) return absl::ResourceExhaustedError("budget");
   wire::Answer answer(operation->answer_layout(), Pool());
   Require(answer.has_memory(), "there is memory for an answer within the budget");

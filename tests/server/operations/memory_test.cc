@@ -63,6 +63,19 @@ TEST(MemoryBoundTest, IsWhatThePlanSaysAndLittleMore) {
   }
 }
 
+TEST(AnswerBoundTest, IsWhatThePlanSaysAndLittleMore) {
+  for (size_t i = 0; i < kUnaryOperations; ++i) {
+    ForManyPlans(kMethods[i].method, 10'000, [](const auto& request, const Operation& operation) {
+      const uint64_t bytes = wire::MaxEncodedBytes(operation.answer_layout());
+      ASSERT_GE(AnswerBound(request), bytes);
+      // As above; and scales are thought to be FLOAT.
+      const bool values = request.output_encoding == wire::Encoding::kValues;
+      const uint64_t of_empty = operation.elements() > 0 ? 0 : values ? 8 << 20 : 3 << 20;
+      ASSERT_LE(AnswerBound(request), 6 * bytes + of_empty);
+    });
+  }
+}
+
 // What lies in shared memory is not the server's own.
 TEST(MemoryBoundTest, OfTensorsInSharedMemoryThereIsTheRest) {
   for (size_t i = 0; i < kUnaryOperations; ++i) {

@@ -16,6 +16,8 @@
 #include "memory_testing.h"
 #include "server/operations/operation.h"
 #include "server/operations/scratch_bytes.h"
+#include "server/transport/deflater.h"
+#include "server/transport/stream.h"
 #include "server/wire/answer_layout.h"
 
 namespace quantd::rpc {
@@ -111,6 +113,54 @@ TEST_F(Memory, OfAnAnswerThatIsUnread) {
   EXPECT_TRUE(client_->Heard());
   EXPECT_TRUE(Bytes(0));
   EXPECT_LT(unread, Allocated() + needs.answer + 64 * kKiB);
+}
+
+// Besides, what compressing takes, until that is done; the answer lies in as much memory as a
+// plain one.
+TEST_F(Memory, OfACallWhoseAnswerIsCompressed) {
+  const v1::QuantizeRequest request = Quantize(Floats({100'000}));
+  const Needs needs(request);
+  const uint64_t more = transport::DeflateMemoryBytes(
+      wire::MaxEncodedBytes(operations::Plan(needs.decoded)->answer_layout()),
+      transport::kPrefixBytes);
+  const auto begin = [this](int32_t id) {
+    client_->Say(transport::Headers(
+        id, transport::CallFields(Path("Quantize"), {{"grpc-accept-encoding", "gzip"},
+                                                     {"quantd-compress-answers", "gzip"}})));
+  };
+  gate_.Close();
+  begin(1);
+  Send(*client_, 1, request);
+  ASSERT_TRUE(gate_.Reached(1));
+  EXPECT_TRUE(Bytes(needs.computing + more));
+  gate_.Open();
+  EXPECT_TRUE(server_->Until("quantd_compressed_answers_total{encoding=\"gzip\"}", 1));
+  EXPECT_TRUE(Bytes(needs.answer));
+  client_->Say(transport::Rst(1));
+  EXPECT_TRUE(client_->Heard());
+  EXPECT_TRUE(Bytes(0));
+  // One that is too small for it.
+  const v1::QuantizeRequest small = Quantize(Floats({100}));
+  gate_.Close();
+  begin(3);
+  Send(*client_, 3, small);
+  ASSERT_TRUE(gate_.Reached(2));
+  EXPECT_TRUE(Bytes(Needs(small).computing));
+}
+
+// What is asked for where the answer is not known yet: as much as it could become at most.
+TEST_F(Memory, OfACompressedCallThatIsDecodedLate) {
+  gate_.Close();
+  const double before = TakeBothCores();
+  const std::string message = Quantize(FloatValues({kLong})).SerializeAsString();
+  client_->Say(transport::Headers(
+      1, transport::CallFields(Path("Quantize"), {{"grpc-accept-encoding", "deflate"},
+                                                  {"quantd-compress-answers", "deflate"}})));
+  Send(*client_, 1, Quantize(FloatValues({kLong})));
+  WaitsWith(before,
+            message.size() + wire::DecodeMemoryBytes(wire::Method::kQuantize, View(message)) +
+                18 * message.size() + operations::ScratchBytes(0) +
+                transport::DeflateMemoryBytes(18 * message.size(), transport::kPrefixBytes));
 }
 
 // What a call that fails has left, while its client does not read why.

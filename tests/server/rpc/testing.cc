@@ -59,6 +59,7 @@ TestServer::TestServer(const std::vector<std::string>& flags) {
                                         "--threads=2",
                                         "--memory_budget_bytes=1000000000",
                                         "--max_message_bytes=67108864",
+                                        "--compress_answers=none",
                                         "--stall_timeout=60",
                                         "--drain_seconds=60",
                                         "--shared_memory_dir=",

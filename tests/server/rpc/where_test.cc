@@ -25,6 +25,7 @@ struct Case {
   // Of its kernels, in turn, which of them lead: 'l', or not: '-'.
   std::string expected;
   bool with_sets = false;  // the server has stored sets of parameters
+  transport::Fields metadata = {};
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
@@ -84,6 +85,15 @@ std::vector<Case> Cases() {
       OfCalibrate("FewOfItsValues", FloatValues({1'300}), kMinMax, "ll"),
       OfCalibrate("ManyOfItsValues", FloatValues({1'600}), kMinMax, "-l"),
   };
+  // 10 ns a byte of an answer that is compressed.
+  const transport::Fields gzip = {{"grpc-accept-encoding", "gzip"},
+                                  {"quantd-compress-answers", "gzip"}};
+  cases.push_back(OfQuantize("FewBytesToCompress", Floats({26'000}), "l"));
+  cases.back().metadata = gzip;
+  cases.push_back(OfQuantize("ManyBytesToCompress", Floats({31'000}), "-"));
+  cases.back().metadata = gzip;
+  cases.push_back(OfCalibrate("FewChannelsToCompress", Floats({1, 12}), kMinMax, "ll", true));
+  cases.back().metadata = gzip;
   for (const bool is_long : {false, true}) {
     // 20 ns a byte of it; without bins for the result.
     const auto message = [=] {
@@ -107,7 +117,8 @@ TEST_P(Where, IsDecidedByItsEstimate) {
   const auto client = server.Connect();
   Gate gate;
   gate.Close();
-  client->Say(transport::CallHead(1, Path(GetParam().method)));
+  client->Say(
+      transport::Headers(1, transport::CallFields(Path(GetParam().method), GetParam().metadata)));
   EXPECT_TRUE(client->SayFrames(1, transport::Prefixed(GetParam().message()), 16'000, true));
   EXPECT_TRUE(client->Taken());
   std::string seen;

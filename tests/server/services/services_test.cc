@@ -12,12 +12,18 @@
 #include <vector>
 
 #include "../transport/client.h"
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "grpc/channelz/v1/channelz.pb.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.pb.h"
+#include "quantd/field_error.h"
+#include "server/errors/reason.h"
 #include "server/options/options.h"
 #include "server/server.h"
+#include "server/transport/encoding.h"
+#include "server/transport/header_encoding.h"
+#include "server/wire/status_details.h"
 
 namespace quantd::services {
 namespace {
@@ -211,6 +217,28 @@ TEST_F(Services, WhatIsNoMethodIsUnimplemented) {
     id += 2;
   }
   EXPECT_EQ(Call(id, "/grpc.health.v1.Health/Check", ""), 0);
+}
+
+// A client may allow 8 KiB, as HTTP/2 counts them; here with the longest texts, of which each
+// byte becomes three.
+TEST(Trailers, TrailersAreAsShortAsClientsWantThem) {
+  std::string text;
+  while (text.size() < 10'000) text += "\u00e9";
+  const errors::CallStatus status = wire::ToCallStatus(errors::WithReason(
+      FieldError(text, text, absl::StatusCode::kUnavailable), "AS_LONG_AS_THEY_ARE_QUEUE_TIMEOUT"));
+  const transport::Fields fields = {
+      {":status", "200"},
+      {"content-type", "application/grpc"},
+      {"grpc-accept-encoding", std::string(transport::kEncodings)},
+      {"grpc-status", absl::StrCat(status.code)},
+      {"grpc-message", transport::PercentEncode(status.message)},
+      {"grpc-status-details-bin", transport::Base64Encode(status.details)},
+      {"quantd-timing-us",
+       "decode=1234567890,queue=1234567890,kernel=1234567890,encode=1234567890"}};
+  size_t bytes = 0;
+  for (const auto& [name, value] : fields) bytes += name.size() + value.size() + 32;
+  EXPECT_GT(bytes, 7'000U);
+  EXPECT_LT(bytes, 8'192U);
 }
 
 // A deadline that is over when the call begins, for every method.

@@ -15,6 +15,7 @@
 #include "server/transport/frame_credit.h"
 #include "server/transport/head.h"
 #include "server/transport/header_encoding.h"
+#include "server/transport/metadata.h"
 #include "server/transport/peer.h"
 #include "server/transport/peer_table.h"
 
@@ -160,6 +161,22 @@ TEST(HeaderEncoding, PercentComesBackAndIsPrintable) {
     ASSERT_TRUE(absl::Base64Unescape(binary, &back));
     ASSERT_EQ(back, text);
   }
+}
+
+// Padded or not, several in one header or in several; what is no Base64 is left out.
+TEST(Metadata, BinaryMetadata) {
+  Metadata metadata;
+  ParseMetadata("a", "x,y", metadata);
+  ParseMetadata("a", "x,y", metadata);
+  ParseMetadata("b-bin", "AAE=,AAE , AA==", metadata);
+  ParseMetadata("b-bin", "?", metadata);
+  ParseMetadata("b-bin", "", metadata);
+  const std::string zero_one("\0\1", 2), zero("\0", 1);
+  const Metadata expected = {{"a", "x,y"},        {"a", "x,y"},    {"b-bin", zero_one},
+                             {"b-bin", zero_one}, {"b-bin", zero}, {"b-bin", ""}};
+  EXPECT_EQ(metadata, expected);
+  EXPECT_EQ(EncodeMetadata("b-bin", zero_one), "AAE");
+  EXPECT_EQ(EncodeMetadata("a", "x y"), "x y");
 }
 
 TEST(FrameCredit, SpendsEarnsAndWaits) {
