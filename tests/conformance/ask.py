@@ -1,8 +1,5 @@
 """From the oracle's arguments to the client's: one place where the two ways of naming things meet."""
 
-import oracle
-import quantd
-
 
 def _type(t):
     return None if t is None else t.number
@@ -24,18 +21,3 @@ def dynamic_quantize(client, x, *, output_type=None, scale_type=None, symmetric=
     return client.dynamic_quantize(
         x, output_type=_type(output_type), scale_type=_type(scale_type), block_shape=block_shape or None,
         symmetry="symmetric" if symmetric else None, non_finite="ignore" if ignore else None, **options)
-
-
-def both(operation: str, client, *arguments, **options):
-    """The server's answer and the oracle's; an Invalid of the oracle must be the server's INVALID_ARGUMENT, and then
-    both are None."""
-    try:
-        expected = getattr(oracle, operation)(*arguments, **options)
-    except oracle.Invalid as invalid:
-        try:
-            answer = globals()[operation](client, *arguments, **options)
-        except quantd.InvalidArgumentError as error:
-            assert error.field, f"the server refuses without naming a field: {error}"
-            return None, None
-        raise AssertionError(f"the server took what the specification refuses: {invalid}; it answered {answer}")
-    return globals()[operation](client, *arguments, **options), expected

@@ -6,96 +6,37 @@ denormals, huge ones, zeros of both signs. The summary counts them (compare.py).
 import numpy as np
 import pytest
 
-import oracle_embeddings as oracle
 import packages
 import quantd
 from compare import count
-from generate import rng
+from generate import SEED, rng
+from judge import check
+from quantd.conformance.cases import embeddings
 
-KINDS = ("float32", "float16", "bfloat16")
-
-
-def some_values(r, shape):
-    x = r.uniform(-1.2, 1.2, shape).astype(np.float32)
-    flat = x.reshape(-1)
-    special = np.float32([0, -0.0, 1, -1, 2, -2, 1e-40, -1e-40, 3e38, -3e38, 0.5, 1 / 255])
-    if flat.size:
-        places = r.integers(0, flat.size, flat.size // 20 + 1)
-        flat[places] = r.choice(special, places.size)
-        edges = r.integers(0, flat.size, flat.size // 10)
-        flat[edges] = (r.integers(0, 256, edges.size) * np.float32(2 / 255) - 1).astype(np.float32)
-        flat[edges] = (flat[edges].view(np.int32) + r.integers(-3, 4, edges.size).astype(np.int32)).view(np.float32)
-    return x
+SOURCE = "numpy, written from core/EMBEDDINGS.md"
 
 
-def some_call(r):
-    """Arguments of the client and of the oracle."""
-    recipe = ("ranges", "unit", "direction", "bits")[int(r.integers(4))]
-    shape = tuple(int(n) for n in r.integers(0, 9, int(r.integers(0, 3)))) + (int(r.choice([0, 1, 7, 8, 9, 33, 64, 130, 1500])),)
-    dimensions = int(r.integers(0, shape[-1] + 1)) if r.random() < 0.4 else 0
-    used = dimensions or shape[-1]
-    theirs = dict(recipe=recipe, dimensions=dimensions, normalize=bool(r.random() < 0.3))
-    ours = dict(theirs)
-    if recipe == "ranges":
-        low = np.where(r.random(used) < 0.5, np.float32(-1), r.uniform(-2, 0, used).astype(np.float32))
-        width = np.where(r.random(used) < 0.1, 0, r.uniform(0, 2.5, used))
-        theirs["ranges"] = ours["ranges"] = np.stack([low, low + width.astype(np.float32)]).astype(np.float32)
-    if recipe in ("ranges", "bits") and r.random() < 0.5:
-        ours["output_type"], theirs["signed"] = "int8", True
-    if recipe == "bits":
-        for name, word, other in (("lsb_first", "bit_order", "lsb_first"), ("greater_or_equal", "bit_threshold", "greater_or_equal")):
-            if r.random() < 0.5:
-                theirs[name], ours[word] = True, other
-        if theirs.get("signed") and r.random() < 0.5:
-            theirs["twos_complement"], ours["signed_bits"] = True, "twos_complement"
-    elif r.random() < 0.3:
-        theirs["report_error"] = ours["report_error"] = True
-    if r.random() < 0.5:
-        theirs["ignore"], ours["non_finite"] = True, "ignore"
-    return shape, ours, theirs
-
-
-def same_report(ours, theirs):
-    if theirs is None:
-        assert ours is None
-        return
-    assert (ours.saturated_elements, ours.non_finite_elements) == (theirs.saturated_elements, theirs.non_finite_elements)
-    for name in ("max_absolute_error", "mean_squared_error", "sqnr_db"):
-        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-6, atol=1e-12, err_msg=name)
+def test_the_examples_of_the_document_and_edges(client):
+    check(client, [*embeddings.documented(), *embeddings.edges()], SOURCE)
 
 
 @pytest.mark.parametrize("chunk", range(8))
 def test_random_calls_beside_the_oracle(client, chunk):
-    refused = 0
-    for i in range(chunk * 60, (chunk + 1) * 60):
-        r = rng("embeddings", i)
-        shape, ours, theirs = some_call(r)
-        kind = KINDS[int(r.integers(3))]
-        x = some_values(r, shape)
-        x = (np.clip(x, -6e4, 6e4) if kind == "float16" else x).astype(kind)
-        if x.size and r.random() < 0.3:
-            x.reshape(-1)[int(r.integers(x.size))] = r.choice([np.nan, np.inf, -np.inf])
-        try:
-            wanted, report = oracle.quantize_embeddings(x, **theirs)
-        except oracle.Invalid:
-            with pytest.raises(quantd.InvalidArgumentError, match=r"x\[\d+\] is"):
-                client.quantize_embeddings(x, **ours)
-            refused += 1
-            continue
-        found = client.quantize_embeddings(x, **ours)
-        assert (found.y.dtype, found.y.shape) == (wanted.dtype, wanted.shape), (shape, ours)
-        np.testing.assert_array_equal(found.y, wanted, err_msg=f"{shape} {x.dtype} {ours}")
-        if np.isfinite(x.astype(np.float64)).all() and np.abs(x.astype(np.float64)).max(initial=0) < 1e30:
-            same_report(found.error, report)
-        count("numpy, written from core/EMBEDDINGS.md", found.y.size)
-    assert refused < 30
+    cases = [embeddings.a_call(i, seed=SEED) for i in range(chunk * 60, (chunk + 1) * 60)]
+    assert sum(case.expected().refused is not None for case in cases) < 30
+    check(client, cases, SOURCE)
+
+
+def test_the_value_that_is_not_finite_is_named(client):
+    with pytest.raises(quantd.InvalidArgumentError, match=r"x\[\d+\] is"):
+        client.quantize_embeddings(np.float32([[1, np.nan]]), recipe="unit")
 
 
 # ---- packages -------------------------------------------------------------------------------------
 
 
 def data(width, rows, seed=1):
-    return some_values(np.random.default_rng(seed), (rows, width))
+    return embeddings.some_values(rng("data", seed), (rows, width))
 
 
 def compare(client, preset, package, x, wanted, may_differ=0, **options):

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 import ask
-import oracle_types as ot
+from quantd.conformance import oracle_types as ot
 import quantd
-import test_dynamic
-import test_random
 from compare import count
-from generate import any_codes, inputs, rng, scales, zero_points
-from test_random import a_granularity, a_request, a_shape, pick
+from generate import rng
+from quantd.conformance.values import KINDS, any_codes, data, inputs, scales, zero_points
+from quantd.conformance.cases.random_calls import SCALES, XS, a_granularity, a_request, a_shape, pick
 
 pytest.importorskip("quantd_core", reason="quantd-core is not installed: ./tests/run.sh engine builds it")
 
@@ -58,7 +57,7 @@ def test_random_calls(server, local, chunk):
     for i in range(chunk * 80, (chunk + 1) * 80):
         r = rng("local", i)
         shape, options, scale_shape = a_request(r)
-        xt, t, st = pick(r, test_random.XS), pick(r, ot.OUTPUTS), pick(r, test_random.SCALES)
+        xt, t, st = pick(r, XS), pick(r, ot.OUTPUTS), pick(r, SCALES)
         scale = scales(r, scale_shape, st)
         if scale.size and r.random() < 0.05 and st.kind == "float":
             scale.reshape(-1)[int(r.integers(scale.size))] = pick(r, [0.0, np.nan, np.inf])
@@ -73,11 +72,11 @@ def test_random_calls(server, local, chunk):
         output = pick(r, (None, *ot.FLOATS))
         codes = any_codes(r, shape, pick(r, ot.OUTPUTS + (ot.INT32,)))
         results.append(alike(server, local, "dequantize", codes, scale, zero, output_type=output, **options))
-        data = test_dynamic.data(r, shape, pick(r, ot.FLOATS), pick(r, test_dynamic.KINDS)).copy()
-        if data.size and r.random() < 0.2:
-            data.reshape(-1)[int(r.integers(data.size))] = pick(r, [np.nan, np.inf])
+        values = data(r, shape, pick(r, ot.FLOATS), pick(r, KINDS)).copy()
+        if values.size and r.random() < 0.2:
+            values.reshape(-1)[int(r.integers(values.size))] = pick(r, [np.nan, np.inf])
         results.append(alike(
-            server, local, "dynamic_quantize", data, output_type=t, scale_type=pick(r, ot.FLOATS * 2 + (ot.E8M0, ot.E4M3FN)),
+            server, local, "dynamic_quantize", values, output_type=t, scale_type=pick(r, ot.FLOATS * 2 + (ot.E8M0, ot.E4M3FN)),
             symmetric=bool(r.random() < 0.4), ignore=bool(r.random() < 0.5), report_error=bool(r.random() < 0.5), **options))
         refused += sum(isinstance(found, tuple) for found in results)
         count("the server, quantd.local()", 3 * x.size, 3)

@@ -7,9 +7,10 @@ import pytest
 
 import ask
 import differences
-import oracle_types as ot
+from quantd.conformance import oracle_types as ot
 from compare import count, mismatch, same
-from generate import any_codes, quotients, rng
+from generate import rng
+from quantd.conformance.values import any_codes, quotients
 
 VERSION = f"ml_dtypes {ml_dtypes.__version__}"
 ONE = np.array(1, np.float32)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import oracle
-import oracle_types as ot
+from quantd.conformance import oracle
+from quantd.conformance import oracle_types as ot
 from generate import rng
 
 

@@ -14,7 +14,7 @@ from torchao.prototype.mx_formats.mx_tensor import to_mx  # noqa: E402
 from torchao.prototype.mx_formats.nvfp4_tensor import nvfp4_quantize, per_tensor_amax_to_scale  # noqa: E402
 
 import ask  # noqa: E402
-import oracle_types as ot  # noqa: E402
+from quantd.conformance import oracle_types as ot  # noqa: E402
 from compare import count, same  # noqa: E402
 from differences import TORCHAO, TORCHAO_VERSION  # noqa: E402
 from generate import rng  # noqa: E402

@@ -6,11 +6,12 @@ import grpc
 import numpy as np
 import pytest
 
-import oracle
-import oracle_types as ot
+from quantd.conformance import oracle
+from quantd.conformance import oracle_types as ot
 import quantd
 from compare import count, same
-from generate import any_codes, inputs, rng, scales, zero_points
+from generate import rng
+from quantd.conformance.values import any_codes, inputs, scales, zero_points
 from quantd import messages, requests
 from quantd.types import from_message
 

@@ -1,11 +1,14 @@
 """deploy/release.sh without a network and without a key: what it refuses, makes and says; in a clone, so that the tree is clean."""
 
 import hashlib
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
+import tarfile
 
 import pytest
 
@@ -89,6 +92,26 @@ def test_a_dry_run_says_what_it_would_do_and_does_none_of_it(clone):
     assert git(clone, "status", "--porcelain") == ""
     sums = (clone / "build" / VERSION / "SHA256SUMS").read_text()
     assert sums == f"{hashlib.sha256(b'wheel').hexdigest()}  some.whl\n"
+
+
+def test_the_kit_is_the_same_each_time(clone):
+    """Whole, below 20 MB, with version, licence and hash."""
+    pytest.importorskip("grpc_tools")
+    sums = []
+    for _ in range(2):
+        command = [clone / "deploy/release.sh", VERSION, "--dry-run", "--only=kit,sums", f"--python={sys.executable}"]
+        done = subprocess.run(command, cwd=clone, capture_output=True, text=True, timeout=1500)
+        assert done.returncode == 0, done.stderr
+        sums.append((clone / "build" / VERSION / "SHA256SUMS").read_text())
+    archive = clone / "build" / VERSION / f"quantd-conformance-{VERSION}.tar.xz"
+    assert sums[0] == sums[1] == f"{hashlib.sha256(archive.read_bytes()).hexdigest()}  {archive.name}\n"
+    assert archive.stat().st_size < 20 << 20
+    with tarfile.open(archive) as tar:
+        names = tar.getnames()
+        manifest = json.load(tar.extractfile(f"quantd-conformance-{VERSION}/manifest.json"))
+    assert manifest["version"] == VERSION and manifest["license"] == "Apache-2.0" and re.fullmatch("[0-9a-f]{64}", manifest["digest"])
+    assert {f"quantd-conformance-{VERSION}/{name}" for name in ("LICENSE", "FORMAT.md")} <= set(names)
+    assert sum(name.endswith("/model.onnx") for name in names) == manifest["families"]["node"] + manifest["families"]["open"]
 
 
 def test_the_chart_is_packaged_with_the_address_of_the_sources(clone, tmp_path):

@@ -59,7 +59,8 @@ ROOMS = {
     "client/checkpoints": ["client/cli/files"],
     "client/cli/files": [],
     "client/cli/engine": ["client/cli/files", "client/cpp", "proto"],
-    "client/cli/commands": ["client/cli/files", "client/cli/engine", "client/checkpoints", "client/cpp", "proto"],
+    "client/cli/kit": ["client/cli/files", "client/cpp", "proto"],
+    "client/cli/commands": ["client/cli/files", "client/cli/engine", "client/cli/kit", "client/checkpoints", "client/cpp", "proto"],
     "client/cli": ["client/cli/files", "client/cli/engine", "client/cli/commands"],
 }
 # Where a quoted include may lie, besides beside its includer.

@@ -19,7 +19,7 @@ prepare_venv_alone() {
     "${pip[@]}" --no-deps numpydoc==1.11.0 sentence-transformers==6.2.0 || return
     echo "$stamp" >"$VENV/requirements.stamp"
   fi
-  stamp=$(cd "$QUANTD_ROOT" && find client/python/src client/python/*.* proto -type f -not -name '*.pyc' -not -name '*.binpb' \
+  stamp=$(cd "$QUANTD_ROOT" && find client/python/src client/python/*.* client/cli/kit/proto proto -type f -not -name '*.pyc' -not -name '*.binpb' \
     -not -path '*.egg-info/*' -print0 | sort -z | xargs -0 sha256sum | sha256sum)
   if [[ $(cat "$VENV/client.stamp" 2>/dev/null) != "$stamp" ]]; then
     # From a copy: setuptools writes beside the sources.

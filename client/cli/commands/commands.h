@@ -27,6 +27,7 @@ absl::Status RunParameters(const Options& options);
 absl::Status RunInspect(const Options& options);
 absl::Status RunInfo(const Options& options);
 absl::Status RunHealth(const Options& options);
+absl::Status RunVerify(const Options& options);
 
 // What several commands share.
 

@@ -255,6 +255,23 @@ Flags& Flags::Convert() {
   return *this;
 }
 
+Flags& Flags::Kit() {
+  command_->add_option("address", o_->address, "The server; default: that of --address")
+      ->type_name("HOST:PORT");
+  Text("--cases", &o_->cases,
+       "Folder of the kit's cases: the unpacked quantd-conformance archive of a release, or what "
+       "'python -m quantd.conformance export DIR' wrote; any folder of ONNX backend tests of the "
+       "operators will do")
+      ->required()
+      ->type_name("DIR");
+  Text("--only", &o_->only,
+       "Cases whose family/name or rule has a match of this regular expression (RE2)");
+  command_->add_flag("--exact", o_->exact,
+                     "The oracle's answer bit for bit in what is open, too, and in the NaNs of "
+                     "float8: what quantd promises");
+  return *this;
+}
+
 Flags& Flags::Engine() {
   Address("Send the tensors to this server instead of computing here");
   return Computing();

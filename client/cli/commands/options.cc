@@ -115,6 +115,13 @@ void AddCommands(CLI::App* app, Options* o) {
       .Printing()
       .Text("--service", &o->service,
             "Service to ask about, such as quantd.v1.QuantizationService (default: the server)");
+  add("verify",
+      "Judge any server of quantd's protos by the cases of the conformance kit, and print what "
+      "passed by\nrule. Exit code 1 when a rule that a specification fixes fails.\n\n"
+      "  quantctl verify 127.0.0.1:50051 --cases=quantd-conformance-0.1.0")
+      .Kit()
+      .Address("The server; default: the first of QUANTD_LISTEN, else 127.0.0.1:50051")
+      .Printing();
 }
 
 std::vector<std::string> NamesOf(CLI::App* app) {

@@ -44,7 +44,7 @@ struct ConvertFlags {
 // The flags of the same names.
 struct Options {
   std::string command;  // "quantize", "dequantize", "convert", "calibrate", "embeddings",
-                        // "parameters", "inspect", "info" or "health"
+                        // "parameters", "inspect", "info", "health" or "verify"
   std::string input, output;
   std::string only, skip, report, against, output_type, address, simd, service;
   std::vector<int64_t> shape;
@@ -59,6 +59,8 @@ struct Options {
   int threads = 0, bins = 16;
   std::string tls_ca, tls_cert, tls_key, auth_token_file;
   bool allow_insecure_token = false;
+  std::string cases;   // of verify: the folder of a kit
+  bool exact = false;  // of verify
 };
 
 struct CommandLine {

@@ -1,11 +1,10 @@
-"""A quantd of plain Python inside the test's process: the contract's service over the numpy oracle of tests/conformance.
+"""A quantd of plain Python inside the test's process: the contract's service over the numpy oracle of quantd.conformance.
 
 It is for the client's unit tests, which need an answer and not a server; run as a program it listens until killed, and
 prints its address (the conformance suite can then be developed against it).
 """
 
 import os
-import sys
 import time
 from concurrent import futures
 from pathlib import Path
@@ -14,13 +13,10 @@ import grpc
 import numpy as np
 
 from quantd import QuantdError, messages
+from quantd.conformance import oracle, oracle_embeddings
+from quantd.conformance import oracle_types as ot
 from quantd.local_parameters import LocalSets
 from quantd.types import DataType, from_message, integer_range, to_message
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "conformance"))
-import oracle  # noqa: E402
-import oracle_embeddings  # noqa: E402
-import oracle_types as ot  # noqa: E402
 
 _BY_NUMBER = {t.number: t for t in ot.TYPES.values()}
 SLEEP_X = 12345.0  # a first element that makes a call slow, for tests of timeouts

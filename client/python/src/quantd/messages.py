@@ -23,36 +23,37 @@ SERVICE = "quantd.v1.QuantizationService"
 PARAMETERS_SERVICE = "quantd.v1.ParametersService"
 
 
-def _message(name: str) -> Any:
+def message(name: str) -> Any:
+    """The class of a message of contract.binpb."""
     return message_factory.GetMessageClass(POOL.FindMessageTypeByName(name))
 
 
-Tensor: Any = _message("quantd.v1.Tensor")
-FloatValues: Any = _message("quantd.v1.FloatValues")
-IntValues: Any = _message("quantd.v1.IntValues")
-SharedMemoryReference: Any = _message("quantd.v1.SharedMemoryReference")
-QuantizeRequest: Any = _message("quantd.v1.QuantizeRequest")
-QuantizeResponse: Any = _message("quantd.v1.QuantizeResponse")
-DequantizeRequest: Any = _message("quantd.v1.DequantizeRequest")
-DequantizeResponse: Any = _message("quantd.v1.DequantizeResponse")
-DynamicQuantizeRequest: Any = _message("quantd.v1.DynamicQuantizeRequest")
-DynamicQuantizeResponse: Any = _message("quantd.v1.DynamicQuantizeResponse")
-QuantizeEmbeddingsRequest: Any = _message("quantd.v1.QuantizeEmbeddingsRequest")
-QuantizeEmbeddingsResponse: Any = _message("quantd.v1.QuantizeEmbeddingsResponse")
-CalibrationOptions: Any = _message("quantd.v1.CalibrationOptions")
-CalibrateRequest: Any = _message("quantd.v1.CalibrateRequest")
-CalibrateResponse: Any = _message("quantd.v1.CalibrateResponse")
-ParameterSet: Any = _message("quantd.v1.ParameterSet")
-PutParametersRequest: Any = _message("quantd.v1.PutParametersRequest")
-PutParametersResponse: Any = _message("quantd.v1.PutParametersResponse")
-GetParametersRequest: Any = _message("quantd.v1.GetParametersRequest")
-GetParametersResponse: Any = _message("quantd.v1.GetParametersResponse")
-ListParametersRequest: Any = _message("quantd.v1.ListParametersRequest")
-ListParametersResponse: Any = _message("quantd.v1.ListParametersResponse")
-StreamRequest: Any = _message("quantd.v1.StreamRequest")
-StreamResponse: Any = _message("quantd.v1.StreamResponse")
-GetServerInfoRequest: Any = _message("quantd.v1.GetServerInfoRequest")
-GetServerInfoResponse: Any = _message("quantd.v1.GetServerInfoResponse")
+Tensor: Any = message("quantd.v1.Tensor")
+FloatValues: Any = message("quantd.v1.FloatValues")
+IntValues: Any = message("quantd.v1.IntValues")
+SharedMemoryReference: Any = message("quantd.v1.SharedMemoryReference")
+QuantizeRequest: Any = message("quantd.v1.QuantizeRequest")
+QuantizeResponse: Any = message("quantd.v1.QuantizeResponse")
+DequantizeRequest: Any = message("quantd.v1.DequantizeRequest")
+DequantizeResponse: Any = message("quantd.v1.DequantizeResponse")
+DynamicQuantizeRequest: Any = message("quantd.v1.DynamicQuantizeRequest")
+DynamicQuantizeResponse: Any = message("quantd.v1.DynamicQuantizeResponse")
+QuantizeEmbeddingsRequest: Any = message("quantd.v1.QuantizeEmbeddingsRequest")
+QuantizeEmbeddingsResponse: Any = message("quantd.v1.QuantizeEmbeddingsResponse")
+CalibrationOptions: Any = message("quantd.v1.CalibrationOptions")
+CalibrateRequest: Any = message("quantd.v1.CalibrateRequest")
+CalibrateResponse: Any = message("quantd.v1.CalibrateResponse")
+ParameterSet: Any = message("quantd.v1.ParameterSet")
+PutParametersRequest: Any = message("quantd.v1.PutParametersRequest")
+PutParametersResponse: Any = message("quantd.v1.PutParametersResponse")
+GetParametersRequest: Any = message("quantd.v1.GetParametersRequest")
+GetParametersResponse: Any = message("quantd.v1.GetParametersResponse")
+ListParametersRequest: Any = message("quantd.v1.ListParametersRequest")
+ListParametersResponse: Any = message("quantd.v1.ListParametersResponse")
+StreamRequest: Any = message("quantd.v1.StreamRequest")
+StreamResponse: Any = message("quantd.v1.StreamResponse")
+GetServerInfoRequest: Any = message("quantd.v1.GetServerInfoRequest")
+GetServerInfoResponse: Any = message("quantd.v1.GetServerInfoResponse")
 
 # Requests and answers by the names of the operations, which are those of Stream's fields.
 REQUESTS: Dict[str, Any] = {
@@ -74,9 +75,9 @@ METHODS: Dict[str, str] = {
     "quantize_embeddings": "QuantizeEmbeddings",
 }
 
-Status: Any = _message("quantd.client.wire.Status")
-BadRequest: Any = _message("quantd.client.wire.BadRequest")
-ErrorInfo: Any = _message("quantd.client.wire.ErrorInfo")
-RetryInfo: Any = _message("quantd.client.wire.RetryInfo")
-HealthCheckRequest: Any = _message("quantd.client.wire.HealthCheckRequest")
-HealthCheckResponse: Any = _message("quantd.client.wire.HealthCheckResponse")
+Status: Any = message("quantd.client.wire.Status")
+BadRequest: Any = message("quantd.client.wire.BadRequest")
+ErrorInfo: Any = message("quantd.client.wire.ErrorInfo")
+RetryInfo: Any = message("quantd.client.wire.RetryInfo")
+HealthCheckRequest: Any = message("quantd.client.wire.HealthCheckRequest")
+HealthCheckResponse: Any = message("quantd.client.wire.HealthCheckResponse")

@@ -4,12 +4,13 @@ An independent second implementation: written from the specification, sharing no
 for reading. Arithmetic is float32 unless a line says otherwise.
 """
 
+import math
 from dataclasses import dataclass
-from typing import Optional, Sequence
+from typing import Any, List, Optional, Sequence
 
 import numpy as np
 
-from oracle_types import (
+from .oracle_types import (
     E2M1, E2M3, E3M2, E4M3FN, E5M2, E8M0, FLOAT, INT8, INT32, UINT8, Type, encode_small, from_codes, largest, of, round_to,
     to_float, to_int,
 )
@@ -21,7 +22,7 @@ EMAX = {E4M3FN: 8, E5M2: 15, E2M1: 2, E2M3: 2, E3M2: 4, INT8: 6}  # OCP MX 1.0; 
 class Invalid(Exception):
     """The request is INVALID_ARGUMENT; field says where."""
 
-    def __init__(self, field: str, text: str):
+    def __init__(self, field: str, text: str) -> None:
         super().__init__(f"{field}: {text}")
         self.field = field
 
@@ -47,7 +48,7 @@ class Result:
 # ---------------------------------------------------------------- granularity
 
 
-def _axis(shape, axis) -> int:
+def _axis(shape: Any, axis: Any) -> int:
     rank = len(shape)
     axis = 1 if axis is None else axis
     if not -rank <= axis < rank:
@@ -59,7 +60,7 @@ def _ceil(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def block_of(shape, scale_shape, axis, block_size, block_shape) -> list:
+def block_of(shape: Any, scale_shape: Any, axis: Any, block_size: Any, block_shape: Any) -> List[int]:
     """Every granularity as one block shape, checked against the scale's shape."""
     shape, scale_shape = list(shape), list(scale_shape)
     if block_shape:
@@ -95,7 +96,7 @@ def block_of(shape, scale_shape, axis, block_size, block_shape) -> list:
     return [max(d // max(s, 1), 1) for d, s in zip(shape, scale_shape)]
 
 
-def spread(small: np.ndarray, shape, block) -> np.ndarray:
+def spread(small: np.ndarray, shape: Any, block: Any) -> np.ndarray:
     """One value an element of x out of one value a block."""
     if not shape:
         return small.reshape(())
@@ -115,7 +116,7 @@ def _quotient(x: np.ndarray, s: np.ndarray, precision: Type) -> np.ndarray:
         return to_float(round_to(to_float(round_to(x, precision)) / to_float(round_to(s, precision)), precision))
 
 
-def _integers(v, zero, t: Type, nan, qmin=None):
+def _integers(v: Any, zero: Any, t: Type, nan: Any, qmin: Any = None) -> Any:
     """clamp(rint(v) + zero): y as codes of t, and the elements that the clamp moved. NaN becomes qmin."""
     qmin = t.qmin if qmin is None else qmin
     bound = np.float64(2.0**40)  # past every sum that could still come back into a range
@@ -166,9 +167,7 @@ def quantize(
     if t.kind == "fp8" and zero_point is not None and (zero_point.view(np.uint8) != 0).any():
         raise Invalid("zero_point", "FLOAT8 takes only zeros")
 
-    values = to_float(x)
-    if t.kind == "int" and x.dtype == np.int32:
-        values = to_float(x)  # INT32 by way of FLOAT
+    values = to_float(x)  # INT32 by way of FLOAT
     nan = np.isnan(values)
     s_each = spread(s, x.shape, block)
     v = _quotient(values, s_each, precision)
@@ -233,7 +232,7 @@ def dequantize(
 # ---------------------------------------------------------------- DynamicQuantize
 
 
-def _dynamic_block(shape, axis, block_size, block_shape):
+def _dynamic_block(shape: Any, axis: Any, block_size: Any, block_shape: Any) -> Any:
     """The block shape, and the shape of y_scale."""
     if block_shape:
         if axis is not None or block_size:
@@ -254,7 +253,7 @@ def _dynamic_block(shape, axis, block_size, block_shape):
     return [1 if d == a else max(n, 1) for d, n in enumerate(shape)], [shape[a]]
 
 
-def _per_block(values: np.ndarray, scale_shape, block, operation, initial) -> np.ndarray:
+def _per_block(values: np.ndarray, scale_shape: Any, block: Any, operation: Any, initial: Any) -> np.ndarray:
     """Reduces the elements of every block."""
     shape = values.shape
     if values.size == 0:
@@ -348,8 +347,8 @@ def dynamic_quantize(
 # ---------------------------------------------------------------- the error report
 
 
-def _report(x, y, s_each, z_each, moved) -> Error:
-    """Figures of report_error, in float64."""
+def _report(x: Any, y: Any, s_each: Any, z_each: Any, moved: Any) -> Error:
+    """Figures of report_error, in float64; sums are rounded once, so that they are the same everywhere."""
     exact = x.astype(np.float64) if x.dtype == np.int32 else to_float(x).astype(np.float64)
     finite = np.isfinite(exact)
     back = to_float(y).astype(np.float64)
@@ -358,7 +357,7 @@ def _report(x, y, s_each, z_each, moved) -> Error:
         back = back - zero.astype(np.float64)
     with np.errstate(all="ignore"):
         difference = (exact - back * s_each.astype(np.float64))[finite]
-        signal, noise = float(np.sum(exact[finite] ** 2)), float(np.sum(difference**2))
+        signal, noise = math.fsum(exact[finite] ** 2), math.fsum(difference**2)
         count = int(finite.sum())
         return Error(
             sqnr_db=float("inf") if noise == 0 else float(10 * np.log10(signal / noise)),

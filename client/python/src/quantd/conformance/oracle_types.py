@@ -8,6 +8,8 @@ the even code. float64 appears only where the comparison is exact (a float32 aga
 from dataclasses import dataclass
 
 import ml_dtypes
+from typing import Any
+
 import numpy as np
 
 
@@ -22,7 +24,7 @@ class Type:
     qmax: int = 0
 
 
-def _type(name, number, bits, dtype, kind, qmin=0, qmax=0):
+def _type(name: Any, number: Any, bits: Any, dtype: Any, kind: str, qmin: int = 0, qmax: int = 0) -> Any:
     return Type(name, number, bits, np.dtype(dtype), kind, qmin, qmax)
 
 
@@ -60,7 +62,7 @@ SMALL = FP8 + MINI
 OUTPUTS = INTEGERS + SMALL
 
 
-def of(array) -> Type:
+def of(array: Any) -> Type:
     """The type of an array."""
     return BY_DTYPE[np.asarray(array).dtype]
 
@@ -174,7 +176,7 @@ def round_to(v: np.ndarray, t: Type) -> np.ndarray:
     return bf16_round(v) if t is BFLOAT16 else v
 
 
-def encode_small(v: np.ndarray, t: Type, saturate: bool, nan_sign: np.ndarray):
+def encode_small(v: np.ndarray, t: Type, saturate: bool, nan_sign: np.ndarray) -> Any:
     """float32 -> FLOAT8, FLOAT6 or FLOAT4 by the specification's table.
 
     Returns the array, and which elements lay past the largest value after rounding (infinities too).

@@ -1,8 +1,12 @@
 """quantize_embeddings written a second time, with numpy, from core/EMBEDDINGS.md."""
 
+import math
+
+from typing import Any
+
 import numpy as np
 
-from oracle import Error, Invalid
+from .oracle import Error, Invalid
 
 UNIT_STEP = np.float64(np.float32(2.0 / 255))
 
@@ -20,7 +24,7 @@ def lengths(x: np.ndarray) -> np.ndarray:
     return np.sqrt(sums[:, 0])
 
 
-def used(x: np.ndarray, dimensions: int, normalize: bool):
+def used(x: np.ndarray, dimensions: int, normalize: bool) -> Any:
     """The values after cutting off and normalising, and their lengths."""
     x = np.ascontiguousarray(x[:, : dimensions or x.shape[1]].astype(np.float32))
     length = lengths(x)
@@ -32,7 +36,7 @@ def used(x: np.ndarray, dimensions: int, normalize: bool):
     return x, length
 
 
-def _codes(recipe, x, length, ranges):
+def _codes(recipe: str, x: Any, length: Any, ranges: Any) -> Any:
     """Codes as numbers, x^, and which values saturate."""
     none = np.zeros(x.shape, bool)
     if recipe == "ranges":
@@ -53,19 +57,36 @@ def _codes(recipe, x, length, ranges):
     return code, np.where(good, code * n / 127, 0), none
 
 
-def _report(x, back, saturated):
+def _report(x: Any, back: Any, saturated: Any) -> Any:
     finite = np.isfinite(x)
     wide = x[finite].astype(np.float64)
     errors = wide - back[finite]
-    signal, noise = float((wide**2).sum()), float((errors**2).sum())
+    signal, noise = math.fsum(wide**2), math.fsum(errors**2)
     with np.errstate(all="ignore"):
         sqnr = float(np.inf if noise == 0 else 10 * np.log10(np.float64(signal) / noise))
-    return Error(sqnr, noise / errors.size if errors.size else 0.0, float(np.abs(errors).max(initial=0.0)), int(saturated.sum()),
-                 int((~finite).sum()))
+    return Error(
+        sqnr,
+        noise / errors.size if errors.size else 0.0,
+        float(np.abs(errors).max(initial=0.0)),
+        int(saturated.sum()),
+        int((~finite).sum()),
+    )
 
 
-def quantize_embeddings(x, *, recipe, ranges=None, signed=None, dimensions=0, normalize=False, lsb_first=False,
-                        greater_or_equal=False, twos_complement=False, ignore=False, report_error=False):
+def quantize_embeddings(
+    x: Any,
+    *,
+    recipe: str,
+    ranges: Any = None,
+    signed: Any = None,
+    dimensions: int = 0,
+    normalize: bool = False,
+    lsb_first: bool = False,
+    greater_or_equal: bool = False,
+    twos_complement: bool = False,
+    ignore: bool = False,
+    report_error: bool = False,
+) -> Any:
     """y, and the report or None. Arguments are those that mean something; Invalid for values that are not finite."""
     rows = int(np.prod(x.shape[:-1]))
     shape, x = x.shape, x.astype(np.float32).reshape(rows, x.shape[-1])

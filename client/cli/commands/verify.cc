@@ -1,0 +1,151 @@
+// quantctl verify: a server judged by the conformance kit.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "commands/commands.h"
+#include "commands/progress.h"
+#include "engine/errors.h"
+#include "files/signals.h"
+#include "kit/judge.h"
+#include "kit/read_kit.h"
+#include "quantd/client/client.h"
+#include "re2/re2.h"
+
+namespace quantd::cli {
+namespace {
+
+struct RuleCount {
+  int64_t passed = 0, failed = 0;
+  bool open = false;
+  std::string first;                       // the case that failed first, and why
+  std::map<std::string, int64_t> answers;  // to an open question
+};
+using Counts = std::map<std::string, RuleCount>;
+
+absl::Status Usage(absl::string_view text) {
+  return absl::InvalidArgumentError(absl::StrCat(text, "; see quantctl verify --help"));
+}
+
+absl::StatusOr<std::vector<KitCase>> ChosenCases(const Options& options) {
+  const RE2 only(options.only, RE2::Quiet);
+  if (!only.ok()) return Usage(absl::StrCat("--only: ", only.error()));
+  absl::StatusOr<std::vector<KitCase>> cases = ReadKit(options.cases);
+  if (!cases.ok()) return cases.status();
+  const auto unwanted = [&](const KitCase& one) {
+    return !RE2::PartialMatch(one.name, only) && !RE2::PartialMatch(one.rule, only);
+  };
+  cases->erase(std::remove_if(cases->begin(), cases->end(), unwanted), cases->end());
+  if (cases->empty()) return Usage(absl::StrCat("--only=", options.only, " fits no case"));
+  return cases;
+}
+
+// The calls go one after the other: it is the answers that count here.
+absl::Status AskAll(const std::vector<KitCase>& cases, const Options& options,
+                    const std::string& address, client::Client& server, Counts* counts) {
+  Progress progress(!options.quiet && !options.json, cases.size());
+  for (const KitCase& one : cases) {
+    progress.SetLabel(one.rule);
+    const absl::StatusOr<KitAnswer> found = Ask(one, server);
+    if (!found.ok()) {
+      return OperationError(ServerError(found.status(), address), "verify", one.name);
+    }
+    const KitOutcome outcome = Judge(one, *found, options.exact);
+    RuleCount& count = (*counts)[one.rule];
+    count.open = one.open && !options.exact;
+    if (count.open) {
+      ++count.answers[outcome.answer.empty() ? "another" : outcome.answer];
+    } else if (outcome.passed) {
+      ++count.passed;
+    } else if (count.failed++ == 0) {
+      count.first = absl::StrCat(one.name, ": ", outcome.why);
+    }
+    progress.Add(1);
+  }
+  return absl::OkStatus();
+}
+
+std::string AnswersText(const RuleCount& count) {
+  return absl::StrJoin(count.answers, ", ", [](std::string* text, const auto& answer) {
+    absl::StrAppend(text, answer.first, " ", answer.second);
+  });
+}
+
+void PrintTable(const Counts& counts) {
+  absl::PrintF("%-38s %7s %7s  first that failed\n", "rule", "passed", "failed");
+  for (const auto& [rule, count] : counts) {
+    if (count.open) continue;
+    absl::PrintF("%-38s %7d %7d%s%s\n", rule, count.passed, count.failed,
+                 count.first.empty() ? "" : "  ", Printable(count.first));
+  }
+  absl::PrintF("\n%-48s answers\n", "left open by the specification");
+  for (const auto& [rule, count] : counts) {
+    if (count.open) absl::PrintF("%-48s %s\n", rule, AnswersText(count));
+  }
+}
+
+Json JsonOf(const Counts& counts, const std::string& address, const Counts::mapped_type& sum,
+            double seconds) {
+  Json rules = Json::array();
+  for (const auto& [rule, count] : counts) {
+    Json one = {{"rule", rule}, {"open", count.open}};
+    if (count.open) {
+      one["answers"] = count.answers;
+    } else {
+      one["passed"] = count.passed;
+      one["failed"] = count.failed;
+      one["first"] = count.first;
+    }
+    rules.push_back(std::move(one));
+  }
+  return {{"address", address},
+          {"passed", sum.passed},
+          {"failed", sum.failed},
+          {"seconds", seconds},
+          {"rules", std::move(rules)}};
+}
+
+}  // namespace
+
+absl::Status RunVerify(const Options& options) {
+  if (options.cases.empty()) {
+    return Usage("--cases is missing: the folder of the kit's cases");
+  }
+  const absl::StatusOr<std::vector<KitCase>> cases = ChosenCases(options);
+  if (!cases.ok()) return cases.status();
+  const absl::StatusOr<std::string> address = AddressOf(options);
+  if (!address.ok()) return address.status();
+  client::Client server(*address, ClientOptionsOf(options, absl::Seconds(options.timeout)));
+  Counts counts;
+  const absl::Time start = absl::Now();
+  if (absl::Status s = AskAll(*cases, options, *address, server, &counts); !s.ok()) return s;
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  RuleCount sum;
+  int64_t open = 0;
+  for (const auto& [rule, count] : counts) {
+    sum.passed += count.passed;
+    sum.failed += count.failed;
+    for (const auto& [answer, number] : count.answers) open += number;
+  }
+  if (options.json) {
+    std::fputs(Dump(JsonOf(counts, *address, sum, seconds)).c_str(), stdout);
+  } else if (!options.quiet) {
+    PrintTable(counts);
+    absl::PrintF("\n%s: %d passed, %d failed, %d of open questions answered, in %.1f s\n",
+                 Printable(*address), sum.passed, sum.failed, open, seconds);
+  }
+  if (sum.failed == 0) return absl::OkStatus();
+  std::fflush(stdout);
+  return OperationError(absl::FailedPreconditionError(absl::StrCat(
+                            sum.failed, " of ", sum.passed + sum.failed, " cases failed")),
+                        "verify", *address);
+}
+
+}  // namespace quantd::cli

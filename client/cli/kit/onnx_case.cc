@@ -1,0 +1,158 @@
+// An ONNX backend test: model.onnx, rule.txt, test_data_set_0/input_N.pb and output_N.pb; of what
+// the specification leaves open, answers/NAME/output_N.pb or refused.txt as well.
+#include <sys/stat.h>
+
+#include <array>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "files/mapped_file.h"
+#include "kit/onnx_files.h"
+#include "kit/read_kit.h"
+
+namespace quantd::cli {
+namespace {
+
+constexpr size_t kMaxFile = 64 << 20;
+
+struct Operator {
+  absl::string_view onnx, ours;
+  std::array<absl::string_view, 3> inputs, outputs;
+};
+constexpr Operator kOperators[] = {
+    {"QuantizeLinear", "quantize", {"x", "scale", "zero_point"}, {"y"}},
+    {"DequantizeLinear", "dequantize", {"x", "scale", "zero_point"}, {"y"}},
+    {"DynamicQuantizeLinear", "dynamic_quantize", {"x"}, {"y", "y_scale", "y_zero_point"}},
+};
+
+absl::StatusOr<std::string> Contents(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && info.st_size == 0) return std::string();
+  const auto file = MappedFile::Open(path);
+  if (!file.ok()) return file.status();
+  const auto bytes = (*file)->bytes();
+  if (bytes.size() > kMaxFile) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " has ", bytes.size(), " bytes, at most ", kMaxFile, " are read"));
+  }
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+bool Exists(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0;
+}
+
+// What a parser makes of a file; its error with the file's name.
+template <typename Parser>
+auto ParsedFile(const std::string& path, Parser parser)
+    -> decltype(parser(std::declval<const std::string&>())) {
+  const absl::StatusOr<std::string> bytes = Contents(path);
+  if (!bytes.ok()) return bytes.status();
+  auto parsed = parser(*bytes);
+  if (parsed.ok()) return parsed;
+  return absl::InvalidArgumentError(absl::StrCat(path, " ", parsed.status().message()));
+}
+
+absl::StatusOr<v1::Tensor> ReadTensor(const std::string& path) {
+  return ParsedFile(path, ParseOnnxTensor);
+}
+
+absl::Status ReadOutputs(const std::string& folder, const Operator& op, KitAnswer* answer) {
+  for (size_t i = 0; i < op.outputs.size() && !op.outputs[i].empty(); ++i) {
+    absl::StatusOr<v1::Tensor> tensor = ReadTensor(absl::StrCat(folder, "/output_", i, ".pb"));
+    if (!tensor.ok()) return tensor.status();
+    answer->tensors[std::string(op.outputs[i])] = *std::move(tensor);
+  }
+  return absl::OkStatus();
+}
+
+// ONNX's attributes are fields of the request, but for output_dtype.
+absl::Status SetAttribute(const std::string& name, int64_t value,
+                          google::protobuf::Message* request) {
+  nlohmann::json fields;
+  if (name == "saturate") {
+    fields[name] = value != 0;
+  } else if (name == "output_dtype" || name == "precision") {
+    if (value == 0) return absl::OkStatus();
+    const std::string type =
+        value == static_cast<int>(value) ? v1::DataType_Name(static_cast<v1::DataType>(value)) : "";
+    fields[name == "precision" ? name : "output_type"] =
+        std::string(absl::StripPrefix(type, "DATA_TYPE_"));
+  } else {
+    fields[name] = value;
+  }
+  return SetAttributes(fields, request);
+}
+
+absl::StatusOr<const Operator*> ReadModel(const std::string& folder, KitCase* kit_case) {
+  const absl::StatusOr<OnnxNode> node = ParsedFile(folder + "/model.onnx", ParseOnnxModel);
+  if (!node.ok()) return node.status();
+  const Operator* op = nullptr;
+  for (const Operator& known : kOperators) op = known.onnx == node->op_type ? &known : op;
+  if (op == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("operator ", node->op_type, " is not known here"));
+  }
+  kit_case->request = *RequestOf(op->ours);
+  google::protobuf::Message* const request = MessageOf(&kit_case->request);
+  for (const auto& [name, value] : node->attributes) {
+    if (absl::Status status = SetAttribute(name, value, request); !status.ok()) return status;
+  }
+  int file = 0;
+  for (size_t i = 0; i < node->inputs.size(); ++i) {
+    if (node->inputs[i].empty()) continue;
+    if (i >= op->inputs.size() || op->inputs[i].empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model.onnx has ", node->inputs.size(), " inputs"));
+    }
+    absl::StatusOr<v1::Tensor> tensor =
+        ReadTensor(absl::StrCat(folder, "/test_data_set_0/input_", file++, ".pb"));
+    if (!tensor.ok()) return tensor.status();
+    const absl::StatusOr<v1::Tensor*> field = TensorField(op->inputs[i], request);
+    if (!field.ok()) return field.status();
+    **field = *std::move(tensor);
+  }
+  return op;
+}
+
+}  // namespace
+
+absl::StatusOr<KitCase> ReadOnnxCase(const std::string& folder, const std::string& name) {
+  KitCase result;
+  result.name = name;
+  const absl::StatusOr<const Operator*> op = ReadModel(folder, &result);
+  if (!op.ok()) return op.status();
+  result.rule = std::string((*op)->onnx);
+  if (Exists(folder + "/rule.txt")) {
+    const absl::StatusOr<std::string> text = Contents(folder + "/rule.txt");
+    if (!text.ok()) return text.status();
+    for (absl::string_view line : absl::StrSplit(*text, '\n')) {
+      if (absl::ConsumePrefix(&line, "rule: ")) {
+        result.rule = std::string(line);
+      } else if (absl::ConsumePrefix(&line, "answer: ")) {
+        KitAnswer answer;
+        answer.name = std::string(line.substr(0, line.find(' ')));
+        const std::string kept = absl::StrCat(folder, "/answers/", answer.name);
+        answer.refused = Exists(kept + "/refused.txt");
+        if (!answer.refused) {
+          if (absl::Status s = ReadOutputs(kept, **op, &answer); !s.ok()) return s;
+        }
+        result.wanted.push_back(std::move(answer));
+      }
+    }
+  }
+  result.open = !result.wanted.empty();
+  if (!result.open) {
+    KitAnswer answer;
+    absl::Status status = ReadOutputs(folder + "/test_data_set_0", **op, &answer);
+    if (!status.ok()) return status;
+    result.wanted.push_back(std::move(answer));
+  }
+  return result;
+}
+
+}  // namespace quantd::cli

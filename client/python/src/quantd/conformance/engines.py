@@ -1,0 +1,109 @@
+"""The engines that can be asked: each a function from a case to an Answer.
+
+NotSupported says that an engine has not got what a case asks for (types, a version of the operator, ONNX's operators alone): it is
+counted apart from failures. A refusal of a call, where it can be told from that, is an Answer.
+"""
+
+import contextlib
+import importlib
+import os
+import sys
+from typing import Any, Callable, Dict, Iterator, Tuple
+
+import numpy as np
+
+from .. import __version__, errors
+from ..client import Client
+from ..local import local
+from .case import Answer, Case, NotSupported
+from .engine_openvino import openvino
+from .engines_onnx import Engine, in_a_line, onnx_reference, onnxruntime
+
+
+def of_client(caller: Any) -> Engine:
+    def ask(case: Case) -> Answer:
+        given = dict(case.inputs)
+        x = given.pop("x")
+        words = {k: v for k, v in case.attributes.items() if k != "dimensions" or v}
+        try:
+            if case.operation in ("quantize", "dequantize"):
+                result = getattr(caller, case.operation)(x, given.pop("scale"), given.pop("zero_point", None), **given, **words)
+            else:
+                result = getattr(caller, case.operation)(x, **given, **words)
+        except errors.QuantdError as error:
+            if isinstance(error, errors.InvalidArgumentError):
+                return Answer(refused=error.field or "")
+            raise
+        found = {"y": result.y}
+        for name in ("scale", "zero_point", "tensor_scale"):
+            if case.operation == "dynamic_quantize" and getattr(result, name) is not None:
+                found[f"y_{name}"] = getattr(result, name)
+        return Answer(found, report=_report(getattr(result, "error", None)))
+
+    return ask
+
+
+def _report(error: Any) -> Any:
+    names = ("saturated_elements", "non_finite_elements", "mean_squared_error", "max_absolute_error", "sqnr_db")
+    return None if error is None else {name: getattr(error, name) for name in names}
+
+
+@contextlib.contextmanager
+def quantd_local() -> Iterator[Tuple[str, Engine]]:
+    with local() as engine:
+        yield f"quantd {__version__}, in the process", of_client(engine)
+
+
+@contextlib.contextmanager
+def quantd_server(address: str) -> Iterator[Tuple[str, Engine]]:
+    with Client(address, timeout=60) as caller:
+        yield f"quantd {caller.info().version} at {address}", of_client(caller)
+
+
+@contextlib.contextmanager
+def function(where: str) -> Iterator[Tuple[str, Engine]]:
+    """MODULE:FUNCTION, a function of a case: it returns the outputs, a dict by name or a list in order, or y alone.
+    NotImplementedError: has not got it. ValueError: refuses the call."""
+    module, _, name = where.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    called = importlib.import_module(module)
+    try:
+        for part in name.split("."):
+            called = getattr(called, part)
+    except AttributeError as error:
+        raise ValueError(f"engine {where}: {error}") from None
+
+    def ask(case: Case) -> Answer:
+        try:
+            found = called(case)
+        except NotImplementedError as error:
+            raise NotSupported(in_a_line(error)) from error
+        except ValueError as error:
+            return Answer(refused=in_a_line(error))
+        if isinstance(found, dict):
+            return Answer({k: np.asarray(v) for k, v in found.items()})
+        arrays = found if isinstance(found, (list, tuple)) else [found]
+        return Answer(dict(zip(("y", "y_scale", "y_zero_point", "y_tensor_scale"), map(np.asarray, arrays))))
+
+    yield where, ask
+
+
+NAMES: Dict[str, Callable[[], Any]] = {
+    "onnx-reference": onnx_reference,
+    "onnxruntime": onnxruntime,
+    "openvino": openvino,
+    "quantd-local": quantd_local,
+}
+
+
+def engine(name: str) -> Any:
+    """A context manager that gives (what answers, and its version; the Engine). ValueError for a name that is none, ImportError where
+    a package is missing."""
+    if name in NAMES:
+        return NAMES[name]()
+    if name.startswith("quantd="):
+        return quantd_server(name[len("quantd=") :])
+    if ":" in name:
+        return function(name)
+    raise ValueError(f"no engine {name!r}; one of {', '.join(NAMES)}, quantd=HOST:PORT, MODULE:FUNCTION")

@@ -1,0 +1,8 @@
+"""The kit notices a changed rule: some changes of the oracle, drawn. All of them: python tests/conformance/mutants.py."""
+
+import mutants
+
+
+def test_changes_of_the_oracle_are_caught():
+    caught, survived = mutants.run(count=40, seed=mutants.SEED, processes=1)
+    assert caught >= 0.95 * (caught + len(survived)), survived
