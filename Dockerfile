@@ -19,7 +19,7 @@ COPY . .
 ENV CCACHE_DIR=/var/cache/ccache CCACHE_BASEDIR=/source CCACHE_NOHASHDIR=1
 RUN bash -c 'source deploy/lib.sh && build_for "${TARGETARCH:-$(dpkg --print-architecture)}" quantd quantctl && \
       ln -s "$(dirname "$(dirname build/*/server/quantd)")" tree'
-RUN deploy/collect_image.sh /image tree/server/quantd tree/client/quantctl
+RUN deploy/collect_image.sh --symbols=/symbols /image tree/server/quantd tree/client/quantctl
 # Of the bill: the version, and its date in seconds since 1970.
 ARG VERSION=0.1.0
 ARG SOURCE_DATE_EPOCH=0
@@ -29,6 +29,22 @@ RUN deploy/sbom.py --root=/image --tree=tree --version="$VERSION" --epoch="$SOUR
 # The bill alone: docker build --target sbom --output=FOLDER .
 FROM scratch AS sbom
 COPY --from=build /image/usr/share/sbom /
+
+# What debuggers and addr2line read of both programs, by build id: docker build --target symbols --output=FOLDER .
+FROM scratch AS symbols
+COPY --from=build /symbols /
+
+# gdb beside a server that runs (deploy/monitoring/RUNBOOK.md, "Stacks"): docker build --target debug -t quantd:0.1.0-debug .
+FROM build AS debugger
+RUN deploy/packages.sh cross "${TARGETARCH:-$(dpkg --print-architecture)}" debugger
+RUN deploy/collect_image.sh /debugger /usr/bin/gdb /bin/busybox
+
+FROM scratch AS debug
+COPY --from=debugger /debugger /
+COPY --from=build /symbols /
+COPY deploy/gdbinit /etc/gdb/gdbinit
+USER 65532:65532
+ENTRYPOINT ["/gdb", "-p", "1", "-batch", "-ex", "thread apply all backtrace"]
 
 # docker build --target debs --output=FOLDER . writes the Debian packages into a folder.
 FROM build AS packages

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # Puts programs and all that they need at run time into a folder that becomes a container's root file system:
-#   collect_image.sh FOLDER PROGRAM...
-# The libraries are those that the programs name, and those that these name, at the paths where the loader looks for them. It
+#   collect_image.sh [--symbols=FOLDER] FOLDER PROGRAM...
+# With --symbols, what is stripped from the programs goes into that folder, where debuggers look for it by build id. The libraries are those that the programs name, and those that these name, at the paths where the loader looks for them. It
 # reads the files and runs none, so that it holds for programs of another architecture, too.
 
 set -euo pipefail
+symbols=""
+if [[ $1 == --symbols=* ]]; then
+  symbols=${1#*=}
+  shift
+fi
 root=$1
 shift
 
@@ -31,11 +36,23 @@ take() {
   done < <(needed "$1")
 }
 
+# split PROGRAM: its symbols, as /usr/lib/debug/.build-id/12/345....debug.
+split() {
+  local id file
+  id=$(readelf --notes --wide "$1" | sed -n 's/.*Build ID: //p')
+  [[ -n $id ]] || { echo "collect_image.sh: $1 has no build id" >&2 && return 1; }
+  file=$symbols/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug
+  mkdir -p "$(dirname "$file")"
+  "$triplet-objcopy" --only-keep-debug "$1" "$file"
+  chmod 0644 "$file"
+}
+
 mkdir -p "$root"/etc/ssl/certs "$root/tmp" "$root/run/quantd"
 chmod 1777 "$root/tmp" "$root/run/quantd"
 for program in "$@"; do
   triplet=$(triplet_of "$program")
   loader=$(loader_of "$program")
+  [[ -z $symbols ]] || split "$program"
   install -m 0755 "$program" "$root/$(basename "$program")"
   "$triplet-strip" --strip-unneeded "$root/$(basename "$program")"
   install -D --mode=0755 "$loader" "$root$loader"
@@ -43,6 +60,9 @@ for program in "$@"; do
 done
 
 install --mode=0644 /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+# Where OpenSSL looks for it.
+mkdir -p "$root/usr/lib/ssl"
+ln -sfn /etc/ssl/certs/ca-certificates.crt "$root/usr/lib/ssl/cert.pem"
 install --mode=0644 /etc/os-release "$root/etc/"
 echo 'quantd:x:65532:65532:quantd:/:/nonexistent' >"$root/etc/passwd"
 echo 'quantd:x:65532:' >"$root/etc/group"

@@ -61,6 +61,8 @@ proto nodejs node
 proto npm npm
 package dpkg-dev dpkg-shlibdeps
 package file file
+debugger busybox
+debugger gdb-minimal
 clients default-jdk-headless javac
 clients maven mvn
 clients nodejs node
@@ -151,7 +153,7 @@ packages_cross() {
   while read -r package; do
     case $package in
       g++) continue ;;
-      *-dev)
+      *-dev | busybox | gdb-minimal)
         apt-cache show --no-all-versions "$package" | grep -qx 'Architecture: all' || package+=:$architecture
         ;;
     esac

@@ -1,5 +1,6 @@
 # Debian packages by CPack, of a build tree: `cpack --config build/release/CPackConfig.cmake -B FOLDER`.
-# quantd: the server and its unit; quantctl: the command line. What they depend on is what dpkg-shlibdeps finds.
+# quantd: the server and its unit; quantctl: the command line; NAME-dbgsym: what a debugger and addr2line read of each.
+# What they depend on is what dpkg-shlibdeps finds.
 include(GNUInstallDirs)
 set(here ${CMAKE_CURRENT_LIST_DIR})
 install(FILES ${here}/quantd.service DESTINATION lib/systemd/system COMPONENT server)
@@ -14,7 +15,8 @@ set(CPACK_PACKAGE_CONTACT "quantd <quantd@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "quantizes tensors over gRPC, bit for bit as ONNX defines it")
 set(CPACK_SET_DESTDIR ON)  # /etc is not under /usr
 set(CPACK_INSTALL_PREFIX /usr)
-set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_DEBUGINFO_PACKAGE ON)  # strips them
+set(CPACK_OBJCOPY_EXECUTABLE ${CMAKE_OBJCOPY})
 set(CPACK_COMPONENTS_ALL server client)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_DEB_COMPONENT_INSTALL ON)

@@ -1,6 +1,7 @@
 // See crash.h. The handler allocates nothing and takes no lock: what it needs is copied before.
 #include "server/log/crash.h"
 
+#include <dlfcn.h>
 #include <execinfo.h>
 #include <link.h>
 #include <poll.h>
@@ -11,10 +12,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cerrno>
+#include <cstdarg>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -27,27 +28,13 @@ namespace quantd::log {
 namespace {
 
 constexpr int kFrames = 48;
+// The first two are OnCrash and the kernel's return from it.
+constexpr int kOwnFrames = 2;
 // If the stack can't be walked, or nobody takes the lines, the process ends after so long.
 constexpr unsigned kMostSeconds = 5;
 constexpr int kWriteMilliseconds = 200;
 constexpr int kMostPauses = 100;
-
-struct Known {
-  int number;
-  const char* name;
-};
-constexpr Known kSignals[] = {{SIGSEGV, "SIGSEGV"},
-                              {SIGABRT, "SIGABRT"},
-                              {SIGBUS, "SIGBUS"},
-                              {SIGFPE, "SIGFPE"},
-                              {SIGILL, "SIGILL"}};
-
-// A part of the program that is in memory: what addresses are told by.
-struct Module {
-  uintptr_t base;
-  uintptr_t end;
-  char name[48];
-};
+constexpr int kSignals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
 
 // Written once, before the handler is there.
 struct State {
@@ -55,8 +42,6 @@ struct State {
   bool json = false;
   char version[32] = {};
   char build_id[64] = {};
-  std::array<Module, 64> modules = {};
-  size_t module_count = 0;
 };
 constinit State state;
 std::atomic<int> crashed_thread{0};
@@ -68,63 +53,35 @@ void CopyText(absl::string_view text, char* to, size_t size) {
   to[length] = '\0';
 }
 
-int AddModule(dl_phdr_info* info, size_t /*size*/, void* /*unused*/) {
-  if (state.module_count == state.modules.size()) return 1;
-  Module& module = state.modules[state.module_count++];
-  const absl::string_view path = info->dlpi_name;
-  // The program comes first, and has no name.
-  CopyText(path.empty() ? "quantd" : path.substr(path.rfind('/') + 1), module.name,
-           sizeof(module.name));
-  module.base = info->dlpi_addr;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& part = info->dlpi_phdr[i];
-    if (part.p_type == PT_LOAD) {
-      module.end = std::max(module.end, info->dlpi_addr + part.p_vaddr + part.p_memsz);
-    }
-  }
-  return 0;
-}
-
-// ---- A line, put together in a buffer of its own.
-
+// A line, put together in a buffer of its own. glibc's vsnprintf takes no lock and no memory for
+// these conversions.
 class Line {
  public:
   explicit Line(const char* event) {
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
-    if (state.json) {
-      Add("{\"time\":\"");
-      AddTime(now.tv_sec);
-      Add("\",\"level\":\"error\",\"message\":\"");
-      Add(event);
-      Add("\"");
-    } else {
-      AddTime(now.tv_sec);
-      Add(" quantd: error: ");
-      Add(event);
-    }
+    // gmtime_r may take a lock.
+    const absl::CivilSecond time = absl::CivilSecond(1970, 1, 1) + now.tv_sec;
+    Add("%s%04ld-%02d-%02dT%02d:%02d:%02dZ", state.json ? "{\"time\":\"" : "",
+        static_cast<long>(time.year()), time.month(), time.day(), time.hour(), time.minute(),
+        time.second());
+    Add(state.json ? "\",\"level\":\"error\",\"message\":\"%s\"" : " quantd: error: %s", event);
   }
   Line& Text(const char* name, const char* value) {
-    Name(name);
-    const bool quoted = state.json || std::strchr(value, ' ') != nullptr;
-    if (quoted) Add("\"");
-    for (const char* c = value; *c != '\0'; ++c) {
-      AddOne(*c >= ' ' && *c <= '~' && *c != '"' && *c != '\\' ? *c : '_');
+    char safe[512];
+    CopyText(value, safe, sizeof(safe));
+    for (char* c = safe; *c != '\0'; ++c) {
+      if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\') *c = '_';
     }
-    if (quoted) Add("\"");
-    return *this;
+    const bool quoted = state.json || std::strchr(safe, ' ') != nullptr;
+    const char* const quote = quoted ? "\"" : "";
+    return Add(state.json ? ",\"%s\":%s%s%s" : " %s=%s%s%s", name, quote, safe, quote);
   }
-  Line& Number(const char* name, uint64_t value) {
-    Name(name);
-    AddNumber(value, 10, 1);
-    return *this;
+  Line& Number(const char* name, int64_t value) {
+    return Add(state.json ? ",\"%s\":%ld" : " %s=%ld", name, static_cast<long>(value));
   }
-  Line& Address(const char* name, uint64_t value) {
-    Name(name);
-    Add(state.json ? "\"0x" : "0x");
-    AddNumber(value, 16, 1);
-    if (state.json) Add("\"");
-    return *this;
+  Line& Address(const char* name, uintptr_t value) {
+    return Add(state.json ? ",\"%s\":\"0x%lx\"" : " %s=0x%lx", name, value);
   }
   void Write() {
     Add(state.json ? "}\n" : "\n");
@@ -140,40 +97,13 @@ class Line {
   }
 
  private:
-  void AddOne(char c) {
-    if (size_ < sizeof(bytes_) - 4) bytes_[size_++] = c;
-  }
-  void Add(const char* text) {
-    while (*text != '\0') {
-      if (size_ < sizeof(bytes_)) bytes_[size_++] = *text;
-      ++text;
-    }
-  }
-  void Name(const char* name) {
-    Add(state.json ? ",\"" : " ");
-    Add(name);
-    Add(state.json ? "\":" : "=");
-  }
-  void AddNumber(uint64_t value, unsigned radix, int digits) {
-    char text[24];
-    int count = 0;
-    do {
-      text[count++] = "0123456789abcdef"[value % radix];
-      value /= radix;
-    } while (value != 0);
-    for (int i = count; i < digits; ++i) Add("0");
-    while (count > 0) AddOne(text[--count]);
-  }
-  // gmtime_r may take a lock.
-  void AddTime(int64_t seconds) {
-    const absl::CivilSecond time = absl::CivilSecond(1970, 1, 1) + seconds;
-    const int parts[] = {time.month(), time.day(), time.hour(), time.minute(), time.second()};
-    AddNumber(static_cast<uint64_t>(time.year()), 10, 4);
-    for (int i = 0; i < 5; ++i) {
-      AddOne("--T::"[i]);
-      AddNumber(static_cast<uint64_t>(parts[i]), 10, 2);
-    }
-    Add("Z");
+  __attribute__((format(printf, 2, 3))) Line& Add(const char* format, ...) {
+    va_list values;
+    va_start(values, format);
+    const int length = vsnprintf(bytes_ + size_, sizeof(bytes_) - size_, format, values);
+    va_end(values);
+    if (length > 0) size_ = std::min(size_ + static_cast<size_t>(length), sizeof(bytes_) - 1);
+    return *this;
   }
 
   char bytes_[1024];
@@ -182,22 +112,26 @@ class Line {
 
 // ---- The handler
 
-void WriteFrame(uint64_t number, void* address) {
-  const auto at = reinterpret_cast<uintptr_t>(address);
+// A return address may be the first one of another function, where the call never returns: what
+// is looked up is in the call itself.
+void WriteFrame(int number, void* address) {
+  auto* const at = static_cast<char*>(address) - (number > 0 ? 1 : 0);
+  const auto value = reinterpret_cast<uintptr_t>(at);
   Line line("frame");
   line.Number("n", number);
-  for (size_t i = 0; i < state.module_count; ++i) {
-    const Module& module = state.modules[i];
-    if (at < module.base || at >= module.end) continue;
-    line.Text("module", module.name).Address("offset", at - module.base);
-    break;
+  // Unlike dladdr, this takes no lock.
+  dl_find_object found;
+  if (_dl_find_object(at, &found) == 0) {
+    const char* const path = found.dlfo_link_map->l_name;
+    const char* const slash = std::strrchr(path, '/');
+    // The program has no name.
+    line.Text("module", *path == '\0' ? "quantd" : slash == nullptr ? path : slash + 1);
+    line.Address("offset", value - found.dlfo_link_map->l_addr);
+  } else {
+    line.Address("address", value);
   }
   char symbol[512];
-  if (absl::Symbolize(address, symbol, sizeof(symbol))) {
-    line.Text("symbol", symbol);
-  } else {
-    line.Address("address", at);
-  }
+  if (absl::Symbolize(at, symbol, sizeof(symbol))) line.Text("symbol", symbol);
   line.Write();
 }
 
@@ -237,24 +171,22 @@ void OnCrash(int number, siginfo_t* info, void* /*context*/) {
   constexpr timespec kPause = {0, 1'000'000};
   for (int i = 0; i < kMostPauses && !Idle(); ++i) nanosleep(&kPause, nullptr);
 
-  const char* name = "?";
-  for (const Known& known : kSignals) {
-    if (known.number == number) name = known.name;
-  }
+  const char* const name = sigabbrev_np(number);
   Line line("crashed");
-  line.Text("signal", name).Number("number", static_cast<uint64_t>(number));
+  char full[16] = "SIG";
+  CopyText(name == nullptr ? "?" : name, full + 3, sizeof(full) - 3);
+  line.Text("signal", full).Number("number", number);
   if (info->si_code > 0) {
     line.Address("address", reinterpret_cast<uintptr_t>(info->si_addr));
   } else {
-    line.Number("sent_by", static_cast<uint64_t>(info->si_pid));
+    line.Number("sent_by", info->si_pid);
   }
-  line.Text("version", state.version).Text("build_id", state.build_id);
-  line.Number("thread", static_cast<uint64_t>(thread));
+  line.Text("version", state.version).Text("build_id", state.build_id).Number("thread", thread);
   line.Write();
 
-  void* frames[kFrames];
-  const int count = backtrace(frames, kFrames);
-  for (int i = 0; i < count; ++i) WriteFrame(static_cast<uint64_t>(i), frames[i]);
+  void* frames[kFrames + kOwnFrames];
+  const int count = backtrace(frames, kFrames + kOwnFrames);
+  for (int i = kOwnFrames; i < count; ++i) WriteFrame(i - kOwnFrames, frames[i]);
   EndBy(number);
 }
 
@@ -295,7 +227,6 @@ void InstallCrashHandler(const CrashSettings& settings) {
   state.json = settings.json;
   CopyText(settings.version, state.version, sizeof(state.version));
   CopyText(BuildId(), state.build_id, sizeof(state.build_id));
-  dl_iterate_phdr(AddModule, nullptr);
   absl::InitializeSymbolizer("/proc/self/exe");
   void* frame = nullptr;
   backtrace(&frame, 1);  // loads the unwinder now
@@ -310,7 +241,7 @@ void InstallCrashHandler(const CrashSettings& settings) {
   action.sa_sigaction = OnCrash;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
-  for (const Known& known : kSignals) sigaction(known.number, &action, nullptr);
+  for (const int number : kSignals) sigaction(number, &action, nullptr);
 }
 
 }  // namespace quantd::log

@@ -58,8 +58,44 @@ run() {
   container=$(start --network=none --env=QUANTD_LISTEN=127.0.0.1:0) && check "at a port that nobody knows it says so" unknown_port "$container"
   podman_here rm --force --all >/dev/null 2>&1
 
+  stacks
   arm64
   release
+}
+
+# Of a server in a container: while it runs, by the image with gdb, which is run as kubectl debug runs it; and when it has crashed.
+stacks() {
+  local container
+  check "build the image with gdb, and the symbols" build_debugger "$image-debug" "$(dpkg --print-architecture)"
+  [[ $(count fail image) -eq 0 ]] || return
+  container=$(start --network=none) && check "healthy, to be debugged" healthy "$container"
+  check "gdb names what it does, with the rights of a restricted pod" names_functions "$container" "${locked[@]}" --user=65532:65532
+  check "gdb names what it does, as root" names_functions "$container" --user=0 --cap-add=SYS_PTRACE
+  check "it serves on" healthy "$container"
+  podman_here kill --signal=SEGV "$container" >/dev/null
+  check "a crash of a container's first process has the signal's exit status" equal "$(podman_here wait "$container")" 139
+  check "its stack is read with the symbols" crash_read "$container"
+}
+
+build_debugger() {
+  build_image "$1" "$2" --target=debug "${built_as[@]}" &&
+    build_image "$1-symbols" "$2" --target=symbols "${built_as[@]}" --output="type=local,dest=$files/symbols-$2"
+}
+
+names_functions() {
+  local said
+  said=$(podman_here run --rm --ulimit=nofile=4096:4096 --ulimit=nproc=4096:4096 --network=none --pid="container:$1" "${@:2}" "$image-debug" 2>&1)
+  echo "$said"
+  grep -q 'quantd::process::WaitForSignal.*signals.cc:' <<<"$said" && grep -q 'quantd::loop::.*loop.cc:' <<<"$said"
+}
+
+crash_read() {
+  local id
+  podman_here logs "$1" >"$files/crash" 2>&1
+  id=$(sed -n 's/.* crashed .*build_id=\([0-9a-f]*\).*/\1/p' "$files/crash")
+  grep -o 'module=quantd offset=[^ ]*' "$files/crash" | cut -d= -f3 |
+    addr2line -Cfip -e "$files/symbols-$(dpkg --print-architecture)/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" | tee "$files/functions"
+  grep -q 'quantd::process::WaitForSignal.* at .*signals.cc:' "$files/functions" && grep -q 'Serve at .*main.cc:' "$files/functions"
 }
 
 # The other architecture: compiled here, not emulated; emulated only to start it.
@@ -76,14 +112,16 @@ arm64() {
   check "arm64: is arm64" equal "$(podman_here image inspect --format '{{.Os}}/{{.Architecture}}' "$image-arm64")" linux/arm64
   check "arm64: labels" labelled "$image-arm64"
   check "arm64: a bill of materials" billed "$image-arm64" arm64
-  check "arm64: its own files only" only_for_arm64
+  check "arm64: its own files only" only_for_arm64 "$image-arm64"
+  check "arm64: build the image with gdb, and the symbols" build_debugger "$image-arm64-debug" arm64
+  check "arm64: a debugger of its own" only_for_arm64 "$image-arm64-debug"
   check "arm64: starts, is healthy, quantizes on NEON, stops" emulated
   podman_here image unmount "$image-arm64" >/dev/null
 }
 
 only_for_arm64() {
   local root wrong
-  root=$(podman_here image mount "$image-arm64")
+  root=$(podman_here image mount "$1")
   wrong=$(find "$root" -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF && ! readelf -h "$1" | grep -q AArch64' _ {} \; -print)
   echo "of another architecture: $wrong" && [[ -z $wrong ]]
 }
@@ -115,12 +153,13 @@ release() {
   rm -rf "$made"
   check "release.sh --dry-run makes all" "$QUANTD_ROOT/deploy/release.sh" "$(project_version)" --dry-run --only=image,debs,sums,push,sign \
     --platforms="$(dpkg --print-architecture)" --registry=registry.test/quantd --output="$made" --builder="$builder" --options="$(cache_volume) --isolation=chroot --layers --pull-never"
-  check "it made packages, bill and sums" made_all "$made"
+  check "it made packages, symbols, bill and sums" made_all "$made"
 }
 
 made_all() {
   (cd "$1" && sha256sum --check SHA256SUMS) && compgen -G "$1/debs/quantd_*.deb" && compgen -G "$1/debs/quantctl_*.deb" &&
-    compgen -G "$1/sbom/quantd-*.spdx.json"
+    compgen -G "$1/debs/quantd-dbgsym_*.ddeb" && compgen -G "$1/sbom/quantd-*.spdx.json" &&
+    tar --list --file="$1/symbols/quantd-$(project_version)-symbols-$(dpkg --print-architecture).tar.xz" | grep '\.build-id/../.*\.debug$'
 }
 
 start() { start_here "${locked[@]}" "$@" "$image"; }

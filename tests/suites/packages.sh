@@ -14,7 +14,7 @@ run() {
   fi
   rm -rf "$made"
   mkdir -p "$notes"
-  check "cpack makes two packages" make_packages
+  check "cpack makes two packages, and two of symbols" make_packages
   [[ $(count fail packages) -eq 0 ]] || return
   check "they say what they depend on" depend_on_libraries
   if ! can_build >"$QUANTD_LOGS/packages-probe.log" 2>&1; then
@@ -55,8 +55,10 @@ run() {
   check "which it says first" hears STOPPING=1
   kill "$manager"
 
+  check "with its symbols, gdb names what it does, and addr2line where it crashed" read_stacks
+
   check "a new version keeps the settings" inside "apt_install --reinstall && grep -q '^QUANTD_LISTEN=unix' /etc/default/quantd"
-  check "removed, its settings stay" inside "apt-get -y remove quantd quantctl && test -e /etc/default/quantd && ! test -e /usr/bin/quantd"
+  check "removed, its settings stay" inside "apt-get -y remove quantd quantctl && ! dpkg-query --status quantd-dbgsym && test -e /etc/default/quantd && ! test -e /usr/bin/quantd"
   check "purged, nothing stays" inside "apt-get -y purge quantd quantctl && nothing_left"
   buildah_here umount "$container" >/dev/null
   buildah_here rm "$container" >/dev/null
@@ -64,7 +66,8 @@ run() {
 
 make_packages() {
   cpack --config "$QUANTD_BUILD/release/CPackConfig.cmake" -B "$made" && rm -rf "$made/_CPack_Packages" &&
-    [[ $(find "$made" -name 'quantd_*.deb' -o -name 'quantctl_*.deb' | wc -l) -eq 2 ]]
+    [[ $(find "$made" -name 'quantd_*.deb' -o -name 'quantctl_*.deb' | wc -l) -eq 2 ]] &&
+    [[ $(find "$made" -name 'quantd-dbgsym_*.ddeb' -o -name 'quantctl-dbgsym_*.ddeb' | wc -l) -eq 2 ]]
 }
 
 depend_on_libraries() {
@@ -73,6 +76,10 @@ depend_on_libraries() {
     dpkg-deb --field "$package" Depends | tee /dev/stderr | grep -q 'libabsl.*libc6 (>= .*libprotobuf' || return
   done
   dpkg-deb --field "$made"/quantctl_*.deb Depends | grep -q libgrpc++ && ! dpkg-deb --field "$made"/quantd_*.deb Depends | grep -q libgrpc++
+}
+
+read_stacks() {
+  buildah_here run --isolation=chroot --volume="$made:/packages:ro" --volume="$QUANTD_ROOT/tests/packages:/tests:ro" "$container" -- /tests/stacks.sh
 }
 
 # inside COMMAND: in the bare Debian, with two words more.

@@ -1,0 +1,145 @@
+"""A crash of the program as it is shipped, read with the symbols that are shipped beside it, by the command that server/README.md has."""
+
+import json
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TREE = ROOT / "build/release"
+README = (ROOT / "server/README.md").read_text().split("### Crashes\n", 1)[1].split("\n## ", 1)[0]
+
+
+def collect(symbols, root, *programs):
+    command = [ROOT / "deploy/collect_image.sh", f"--symbols={symbols}", root, *programs]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory):
+    """(folder of the image, folder of the symbols)"""
+    folder = tmp_path_factory.mktemp("shipped")
+    done = collect(folder / "symbols", folder / "image", TREE / "server/quantd", TREE / "client/quantctl")
+    assert done.returncode == 0, done.stderr
+    return folder / "image", folder / "symbols"
+
+
+def crash(program, folder, form="text"):
+    """The lines of its log."""
+    ready, log = folder / "ready.json", folder / "log"
+    flags = ["--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0", f"--ready_file={ready}", f"--log_format={form}"]
+    with open(log, "w") as file:
+        process = subprocess.Popen([program, *flags], stderr=file)
+    deadline = time.monotonic() + 60
+    while not ready.exists():
+        assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGSEGV)
+    assert process.wait(30) == -signal.SIGSEGV
+    return log
+
+
+def documented(log, symbols, build_id, form):
+    """What the README's commands print, pasted into bash beside the unpacked symbols."""
+    (block,) = re.findall(r"```sh\n(.*?)```", README, re.S)
+    unpack, rest = block.split("\n", 1)
+    assert unpack.startswith("tar ")
+    rest = rest.replace("BUILD_ID", build_id).replace("LOG", str(log))
+    if form == "json":
+        (jq,) = re.findall(r"`(jq .*? LOG)`", README)
+        rest = re.sub(r"grep .*\| cut [^|]*", lambda _: jq.replace("LOG", str(log)) + " ", rest)
+    done = subprocess.run(["bash", "-c", rest], cwd=symbols, capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return done.stdout
+
+
+def function_at(offset):
+    """In the program that was not stripped, by its own table of symbols."""
+    command = ["nm", "--demangle", "--defined-only", "--print-size", TREE / "server/quantd"]
+    for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
+        found = re.fullmatch(r"([0-9a-f]{16}) ([0-9a-f]{16}) [tTwW] (.*)", line)
+        if found and int(found[1], 16) <= offset < int(found[1], 16) + int(found[2], 16):
+            return found[3].replace(" [clone .cold]", "")
+    raise AssertionError(hex(offset))
+
+
+def bare(name):
+    """Without arguments and namespaces: nm and addr2line write these differently."""
+    return re.sub(r"\(anonymous namespace\)::|\(.*", "", name).split("::")[-1]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_the_documented_command_names_the_right_functions(shipped, tmp_path, form):
+    if form == "json" and shutil.which("jq") is None:
+        pytest.skip("no jq on this machine")
+    image, symbols = shipped
+    log = crash(image / "quantd", tmp_path, form)
+    text = log.read_text()
+    build_id = re.search(r"build_id\W+([0-9a-f]{40})", text)[1]
+    offsets = [int(offset, 16) for offset in re.findall(r"module\W+quantd\W+offset\W+(0x[0-9a-f]+)", text)]
+    assert len(offsets) >= 3
+    # A line each, and below it those that it was inlined into: the last one is the function that exists.
+    answers = re.split(r"\n(?! \(inlined by\))", documented(log, symbols, build_id, form).strip())
+    assert len(answers) == len(offsets)
+    for offset, answer in zip(offsets, answers):
+        outermost = answer.splitlines()[-1].removeprefix(" (inlined by) ")
+        assert bare(outermost.split(" at ")[0]) == bare(function_at(offset)), (hex(offset), answer)
+    # It waits for a signal in main.
+    assert re.search(r"quantd::process::WaitForSignal\(.* at \S*server/process/signals\.cc:\d+", answers[0])
+    assert any(re.search(r"\bServe\b.* at \S*server/main\.cc:\d+", answer) for answer in answers)
+
+
+def test_without_symbols_the_program_names_none_of_them(shipped, tmp_path):
+    """So that it is seen if the image grows symbols, and the page above speaks of nothing."""
+    image, _ = shipped
+    assert b".symtab" not in (image / "quantd").read_bytes() and b".debug_info" not in (image / "quantd").read_bytes()
+    assert (image / "quantd").stat().st_size < 6_000_000
+
+
+def test_symbols_lie_where_debuggers_look(shipped):
+    image, symbols = shipped
+    files = sorted(path.relative_to(symbols).as_posix() for path in symbols.rglob("*") if path.is_file())
+    assert len(files) == 2
+    for program in ("quantd", "quantctl"):
+        notes = subprocess.run(["readelf", "--notes", "--wide", image / program], check=True, capture_output=True, text=True).stdout
+        build_id = re.search(r"Build ID: ([0-9a-f]{40})", notes)[1]
+        assert f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug" in files
+    if shutil.which("gdb"):
+        asked = [f"set debug-file-directory {symbols}/usr/lib/debug", f"file {image}/quantd", "info line main"]
+        command = ["gdb", "--batch", "-nx", *(word for one in asked for word in ("-ex", one))]
+        said = subprocess.run(command, capture_output=True, text=True).stdout
+        assert re.search(r'Line \d+ of ".*main\.cc"', said), said
+
+
+def test_the_debian_package_of_symbols(shipped, tmp_path):
+    """The same files, for the same build ids."""
+    if shutil.which("dpkg-shlibdeps") is None:
+        pytest.skip("no dpkg-shlibdeps on this machine")
+    done = subprocess.run(["cpack", "--config", TREE / "CPackConfig.cmake", "-B", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (package,) = tmp_path.glob("quantd-dbgsym_*.ddeb")
+    subprocess.run(["dpkg-deb", "--extract", package, tmp_path / "root"], check=True)
+    (file,) = [path.relative_to(tmp_path / "root") for path in (tmp_path / "root").rglob("*.debug")]
+    assert (shipped[1] / file).is_file()
+    fields = subprocess.run(["dpkg-deb", "--field", package, "Depends", "Build-Ids"], check=True, capture_output=True, text=True).stdout
+    assert "quantd (= " in fields and str(file).removeprefix("usr/lib/debug/.build-id/").replace("/", "").removesuffix(".debug") in fields
+
+
+def test_a_program_without_a_build_id_is_refused(tmp_path):
+    source = tmp_path / "x.cc"
+    source.write_text("int main() {}")
+    subprocess.run(["g++", "-Wl,--build-id=none", "-o", tmp_path / "x", source], check=True)
+    done = collect(tmp_path / "symbols", tmp_path / "root", tmp_path / "x")
+    assert done.returncode != 0 and "x has no build id" in done.stderr
+
+
+def test_lines_of_a_crash_are_json(shipped, tmp_path):
+    lines = [json.loads(line) for line in crash(shipped[0] / "quantd", tmp_path, "json").read_text().splitlines()]
+    head = next(i for i, line in enumerate(lines) if line["message"] == "crashed")
+    frames = lines[head + 1 :]
+    assert [frame["n"] for frame in frames] == list(range(len(frames))) and frames[0]["module"].startswith("libc.so")
