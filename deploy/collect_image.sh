@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Puts programs and all that they need at run time into a folder that becomes a container's root file system:
 #   collect_image.sh [--symbols=FOLDER] FOLDER PROGRAM...
-# With --symbols, what is stripped from the programs goes into that folder, where debuggers look for it by build id. The libraries are those that the programs name, and those that these name, at the paths where the loader looks for them. It
+# With --symbols, the symbols that are stripped from the programs go into that folder, at the paths where debuggers look for them by
+# build id. The libraries are those that the programs name, and those that these name, at the paths where the loader looks for them. It
 # reads the files and runs none, so that it holds for programs of another architecture, too.
 
 set -euo pipefail

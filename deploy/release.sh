@@ -14,7 +14,9 @@
 #   --python=FILE         an interpreter with the tools of wheels and kit; without it one is made, which needs the network
 #
 # check: the tree is clean and not tagged, the changelog has the version, and every file that says a version says this one.
-# kit: the conformance kit, an archive that is the same byte for byte whenever its cases are. image: for each platform, with its bill of materials (SPDX) beside it. sign: with cosign, where it is, image and bill and sums.
+# kit: the conformance kit, an archive that is the same byte for byte whenever its cases are. image: for each platform, with its bill of
+# materials (SPDX) and its symbols beside it, and another one with gdb and these symbols (VERSION-debug). sign: with cosign, where it is,
+# images and bill and sums.
 
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -90,8 +92,8 @@ client/python-core/src/quantd_core/__init__.py ^__version__ = "(.*)"
 client/rust/Cargo.toml ^version = "(.*)"
 deploy/compose.yaml ^ +image: quantd:(.*)$
 deploy/helm/quantd/Chart.yaml ^(?:version|appVersion): "?([0-9.]+)
-deploy/kubernetes/base/kustomization.yaml newTag: "?([0-9.]+)
-deploy/kubernetes/overlays/sidecar/kustomization.yaml newTag: "?([0-9.]+)
+deploy/kubernetes/base/quantd.yaml (?:image: quantd:|/version: )"?([0-9.]+)
+deploy/kubernetes/overlays/sidecar/application.yaml image: quantd:([0-9.]+)
 TABLE
 }
 
@@ -183,15 +185,20 @@ find_builder() {
 }
 
 step_image() {
-  local architecture
+  local architecture temporary
   find_builder
-  mkdir -p "$output/sbom"
+  temporary=$(mktemp -d)
+  mkdir -p "$output/sbom" "$output/symbols"
   for architecture in "${platforms[@]}"; do
     built "$architecture" --target=image --tag="$image:$version-$architecture"
-    built "$architecture" --target=sbom --output="type=local,dest=$output/sbom/$architecture"
-    mv "$output/sbom/$architecture/quantd.spdx.json" "$output/sbom/quantd-$version-$architecture.spdx.json"
-    rmdir "$output/sbom/$architecture"
+    built "$architecture" --target=debug --tag="$image:$version-debug-$architecture"
+    built "$architecture" --target=sbom --output="type=local,dest=$temporary/sbom"
+    mv "$temporary/sbom/quantd.spdx.json" "$output/sbom/quantd-$version-$architecture.spdx.json"
+    built "$architecture" --target=symbols --output="type=local,dest=$temporary/$architecture"
+    tar --create --xz --file="$output/symbols/quantd-$version-symbols-$architecture.tar.xz" --directory="$temporary/$architecture" \
+      --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" usr
   done
+  rm -rf "$temporary"
 }
 
 step_debs() {
@@ -232,21 +239,26 @@ step_sums() {
   note "$(wc -l <"$output/SHA256SUMS") files in ${output#"$QUANTD_ROOT"/}/SHA256SUMS"
 }
 
-step_push() {
+# push_image NAME: of every platform, and one name for all of them.
+push_image() {
   local architecture parts=()
+  for architecture in "${platforms[@]}"; do
+    outside "${builder%% *}" push "$1-$architecture"
+    parts+=("$1-$architecture")
+  done
+  if [[ $builder == docker* ]]; then
+    outside docker buildx imagetools create --tag "$1" "${parts[@]}"
+  else
+    outside podman manifest create "$1" "${parts[@]/#/docker://}"
+    outside podman manifest push --all "$1" "docker://$1"
+  fi
+}
+
+step_push() {
   find_builder
   outside git push "$remote" "v$version"
-  for architecture in "${platforms[@]}"; do
-    outside "${builder%% *}" push "$image:$version-$architecture"
-    parts+=("$image:$version-$architecture")
-  done
-  # One name for all platforms.
-  if [[ $builder == docker* ]]; then
-    outside docker buildx imagetools create --tag "$image:$version" "${parts[@]}"
-  else
-    outside podman manifest create "$image:$version" "${parts[@]/#/docker://}"
-    outside podman manifest push --all "$image:$version" "docker://$image:$version"
-  fi
+  push_image "$image:$version"
+  push_image "$image:$version-debug"
   if [[ -f $output/quantd-$version.tgz ]]; then outside helm push "$output/quantd-$version.tgz" "oci://$registry/charts"; fi
   if [[ -n $index ]]; then outside twine upload --repository-url "$index" "$output"/wheels/*.whl; fi
 }
@@ -258,6 +270,7 @@ step_sign() {
     return
   fi
   outside cosign sign --yes --recursive "$image:$version"
+  outside cosign sign --yes --recursive "$image:$version-debug"
   for architecture in "${platforms[@]}"; do
     outside cosign attest --yes --type=spdxjson --predicate="$output/sbom/quantd-$version-$architecture.spdx.json" "$image:$version-$architecture"
   done

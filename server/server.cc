@@ -2,7 +2,6 @@
 #include "server/server.h"
 
 #include <nghttp2/nghttp2.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -38,6 +37,7 @@
 #include "server/services/one_answer.h"
 #include "server/services/parameters_service.h"
 #include "server/services/reflection.h"
+#include "server/trace/environment.h"
 #include "server/trace/tracer.h"
 #include "server/transport/transport.h"
 #include "server/transport_limits.h"
@@ -298,16 +298,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     c.backend.parameters = c.library.get();
     c.backend.parameters_worker = c.worker.get();
   }
+  trace::Flags tracing;
+  tracing.sample_ratio = options.trace_sample_ratio;
   if (!options.otlp_endpoint.empty()) {
     absl::StatusOr<trace::Endpoint> endpoint = trace::ParseEndpoint(options.otlp_endpoint);
     if (!endpoint.ok()) return endpoint.status();
-    trace::Settings settings;
-    settings.endpoint = *std::move(endpoint);
-    settings.sample_ratio = options.trace_sample_ratio;
-    settings.resource = {QUANTD_VERSION, HostName(), getpid()};
-    c.tracer = std::make_unique<trace::Tracer>(std::move(settings));
-    c.backend.tracer = c.tracer.get();
+    tracing.endpoint = *std::move(endpoint);
   }
+  c.tracer = trace::MakeTracer(tracing, SpanResource());
+  c.backend.tracer = c.tracer.get();
   c.AddRoutes(add_services);
   c.executors.of(policy.cores).StartThreads();
 

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <cstdint>
+
 #include "quantd/targets.h"
 #include "quantd/v1/quantization.pb.h"
 
@@ -24,9 +26,14 @@ std::string ServerInfo(const Options& options) {
   return info.SerializeAsString();
 }
 
-std::string HostName() {
+trace::Resource SpanResource() {
   char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+  const std::string host = gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+  return {QUANTD_VERSION,
+          {{"service.name", "quantd"},
+           {"service.version", QUANTD_VERSION},
+           {"host.name", host},
+           {"process.pid", int64_t{getpid()}}}};
 }
 
 }  // namespace quantd::server

@@ -5,14 +5,16 @@
 #include <string>
 
 #include "server/options/options.h"
+#include "server/trace/span.h"
 
 namespace quantd::server {
 
 // The encoded GetServerInfoResponse.
 std::string ServerInfo(const Options& options);
 
-// The machine's, or the container's; "" when it has none.
-std::string HostName();
+// What its spans say of the process: the version, and the name of the machine or of the container
+// ("" when it has none).
+trace::Resource SpanResource();
 
 }  // namespace quantd::server
 

@@ -21,7 +21,7 @@
 #include "server/options/flag_parser.h"
 #include "server/options/flag_types.h"
 #include "server/options/folders.h"
-#include "server/trace/poster.h"
+#include "server/trace/endpoint.h"
 
 using quantd::server::Seconds;
 
@@ -94,8 +94,8 @@ ABSL_FLAG(quantd::server::LogLevel, log_level, {quantd::log::Level::kInfo},
           "Lines to write: debug, info, warn or error, and those above");
 ABSL_FLAG(
     std::string, otlp_endpoint, "",
-    "Collector of spans, by OTLP over HTTP: http://HOST[:PORT][/PATH], with port 4318 and path "
-    "/v1/traces; empty: none");
+    "Collector of spans, by OTLP over HTTP: http[s]://HOST[:PORT][/PATH], with port 4318 (https: "
+    "443) and path /v1/traces; empty: that of OTEL_EXPORTER_OTLP_ENDPOINT, or none");
 ABSL_FLAG(double, trace_sample_ratio, 0,
           "Calls without a traceparent of which a span goes there, 0 to 1; of the others their "
           "callers decide");

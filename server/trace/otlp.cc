@@ -74,10 +74,9 @@ std::string EncodeSpan(const Span& span) {
 
 std::string EncodeOtlp(const Resource& resource, const std::vector<Span>& spans) {
   std::string attributes, scope, of_scope, of_resource, request;
-  AppendBytesField(1, KeyValue("service.name", std::string("quantd")), attributes);
-  AppendBytesField(1, KeyValue("service.version", resource.version), attributes);
-  AppendBytesField(1, KeyValue("host.name", resource.host), attributes);
-  AppendBytesField(1, KeyValue("process.pid", resource.process), attributes);
+  for (const auto& [key, value] : resource.attributes) {
+    AppendBytesField(1, KeyValue(key, value), attributes);
+  }
   AppendBytesField(1, "quantd", scope);
   AppendBytesField(2, resource.version, scope);
   AppendBytesField(1, scope, of_scope);

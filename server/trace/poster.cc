@@ -2,34 +2,30 @@
 #include "server/trace/poster.h"
 
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <zlib.h>
 
-#include <utility>
+#include <cstring>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 
 namespace quantd::trace {
 namespace {
 
-constexpr ssize_t kMostHeaders = 16 << 10;
-constexpr ssize_t kMostBody = 64 << 10;
-
-template <auto free>
-struct Free {
-  template <typename T>
-  void operator()(T* pointer) const {
-    free(pointer);
-  }
-};
+using access::Free;
 using Base = std::unique_ptr<event_base, Free<event_base_free>>;
 using Event = std::unique_ptr<event, Free<event_free>>;
 using Connection = std::unique_ptr<evhttp_connection, Free<evhttp_connection_free>>;
-using Uri = std::unique_ptr<evhttp_uri, Free<evhttp_uri_free>>;
+using Clock = std::chrono::steady_clock;
+
+constexpr ssize_t kMostHeaders = 16 << 10;
+constexpr ssize_t kMostBody = 64 << 10;
+constexpr std::chrono::minutes kTlsFilesAreGood(1);
 
 // What became of one request.
 struct Outcome {
@@ -49,38 +45,48 @@ void OnInterrupt(evutil_socket_t, short, void* base) {
   event_base_loopbreak(static_cast<event_base*>(base));
 }
 
-}  // namespace
-
-absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text) {
-  const Uri uri(evhttp_uri_parse(std::string(text).c_str()));
-  absl::Status wrong = absl::InvalidArgumentError(
-      absl::StrCat("is '", text, "', must be http://HOST[:PORT][/PATH]"));
-  if (uri == nullptr || evhttp_uri_get_host(uri.get()) == nullptr) return wrong;
-  const char* const scheme = evhttp_uri_get_scheme(uri.get());
-  const int port = evhttp_uri_get_port(uri.get());
-  Endpoint endpoint;
-  absl::string_view host = evhttp_uri_get_host(uri.get());
-  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
-  endpoint.host = std::string(host);
-  if (scheme == nullptr || absl::string_view(scheme) != "http" || host.empty() || port == 0 ||
-      port > 65535 || evhttp_uri_get_userinfo(uri.get()) != nullptr ||
-      evhttp_uri_get_query(uri.get()) != nullptr || evhttp_uri_get_fragment(uri.get()) != nullptr) {
-    return wrong;
+// As gzip writes it. Empty when no memory is left.
+std::string Gzip(const std::string& body) {
+  constexpr int kGzip = 16, kMemoryLevel = 8;
+  z_stream stream = {};
+  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzip + MAX_WBITS, kMemoryLevel,
+                   Z_DEFAULT_STRATEGY) != Z_OK) {
+    return {};
   }
-  if (port > 0) endpoint.port = static_cast<uint16_t>(port);
-  const absl::string_view path = evhttp_uri_get_path(uri.get());
-  if (!path.empty() && path != "/") endpoint.path = std::string(path);
-  return endpoint;
+  std::string out(deflateBound(&stream, body.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(body.data()));
+  stream.avail_in = static_cast<uInt>(body.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int result = deflate(&stream, Z_FINISH);
+  out.resize(result == Z_STREAM_END ? stream.total_out : 0);
+  deflateEnd(&stream);
+  return out;
 }
+
+// Why there was no answer.
+std::string Broken(const std::string& host, const SSL* tls) {
+  if (tls == nullptr) return absl::StrCat(host, " can't be reached, or answers no HTTP");
+  const long wrong = SSL_get_verify_result(tls);
+  if (wrong == X509_V_OK) {
+    return absl::StrCat(host, " can't be reached by TLS, or answers no HTTP there");
+  }
+  return absl::StrCat("the certificate of ", host,
+                      " is not trusted: ", X509_verify_cert_error_string(wrong));
+}
+
+}  // namespace
 
 struct Poster::Parts {
   Base base;
   int interrupt = -1;
   Event on_interrupt;
+  TlsContext tls;  // null: is made for the next post
+  Clock::time_point tls_read;
 };
 
-Poster::Poster(Endpoint endpoint)
-    : endpoint_(std::move(endpoint)), parts_(std::make_unique<Parts>()) {
+Poster::Poster(Destination destination)
+    : destination_(std::move(destination)), parts_(std::make_unique<Parts>()) {
   parts_->base.reset(event_base_new());
   parts_->interrupt = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   event_base* const base = parts_->base.get();
@@ -101,12 +107,38 @@ void Poster::Interrupt() {
   [[maybe_unused]] const ssize_t wrote = write(parts_->interrupt, &one, sizeof(one));
 }
 
+absl::StatusOr<Tls> Poster::TakeTls() {
+  if (!destination_.endpoint.tls) return Tls();
+  const Clock::time_point now = Clock::now();
+  if (parts_->tls == nullptr || now - parts_->tls_read > kTlsFilesAreGood) {
+    parts_->tls.reset();
+    absl::StatusOr<TlsContext> context = MakeTlsContext(destination_.tls);
+    if (!context.ok()) return absl::UnavailableError(context.status().message());
+    parts_->tls = *std::move(context);
+    parts_->tls_read = now;
+  }
+  Tls tls = MakeTls(*parts_->tls, destination_.endpoint.host);
+  if (tls == nullptr) return absl::UnavailableError("no memory is left");
+  return tls;
+}
+
 absl::Status Poster::Post(const std::string& body, std::chrono::milliseconds most) {
   event_base* const base = parts_->base.get();
   if (base == nullptr) return absl::UnavailableError("no descriptors are left");
+  const std::string packed = destination_.gzip ? Gzip(body) : body;
+  absl::StatusOr<Tls> tls = TakeTls();
+  if (!tls.ok()) return tls.status();
+  bufferevent* socket = nullptr;  // one of TCP, unless it is made here
+  if (*tls != nullptr) {
+    socket = bufferevent_openssl_socket_new(base, -1, tls->get(), BUFFEREVENT_SSL_CONNECTING,
+                                            BEV_OPT_CLOSE_ON_FREE);
+    if (socket == nullptr) return absl::UnavailableError("no memory is left");
+    SSL_up_ref(tls->get());  // it is asked what was wrong when the connection is gone
+  }
   Outcome outcome{base};
-  const Connection connection(
-      evhttp_connection_base_new(base, nullptr, endpoint_.host.c_str(), endpoint_.port));
+  const Endpoint& endpoint = destination_.endpoint;
+  const Connection connection(evhttp_connection_base_bufferevent_new(
+      base, nullptr, socket, endpoint.host.c_str(), endpoint.port));
   evhttp_request* const request = evhttp_request_new(OnAnswer, &outcome);
   if (connection == nullptr || request == nullptr) {
     if (request != nullptr) evhttp_request_free(request);
@@ -115,28 +147,29 @@ absl::Status Poster::Post(const std::string& body, std::chrono::milliseconds mos
   evhttp_connection_set_max_headers_size(connection.get(), kMostHeaders);
   evhttp_connection_set_max_body_size(connection.get(), kMostBody);
   evkeyvalq* const headers = evhttp_request_get_output_headers(request);
-  const bool brackets = absl::StrContains(endpoint_.host, ':');
-  const std::string host =
-      absl::StrCat(brackets ? "[" : "", endpoint_.host, brackets ? "]" : "", ":", endpoint_.port);
+  const std::string host = HostAndPort(endpoint);
   evhttp_add_header(headers, "Host", host.c_str());
   evhttp_add_header(headers, "Content-Type", "application/x-protobuf");
   evhttp_add_header(headers, "User-Agent", "quantd");
   evhttp_add_header(headers, "Connection", "close");
-  evbuffer_add(evhttp_request_get_output_buffer(request), body.data(), body.size());
+  if (destination_.gzip) evhttp_add_header(headers, "Content-Encoding", "gzip");
+  for (const auto& [name, value] : destination_.headers) {
+    evhttp_remove_header(headers, name.c_str());
+    evhttp_add_header(headers, name.c_str(), value.c_str());
+  }
+  evbuffer_add(evhttp_request_get_output_buffer(request), packed.data(), packed.size());
   // The request is the connection's from now on, also when this fails.
-  if (evhttp_make_request(connection.get(), request, EVHTTP_REQ_POST, endpoint_.path.c_str()) !=
-      0) {
+  if (evhttp_make_request(connection.get(), request, EVHTTP_REQ_POST, endpoint.path.c_str()) != 0) {
     return absl::UnavailableError(absl::StrCat("can't connect to ", host));
   }
   const timeval time = {most.count() / 1000, most.count() % 1000 * 1000};
   const Event timer(event_new(base, -1, 0, OnInterrupt, base));
   event_add(timer.get(), &time);
   event_base_dispatch(base);
+  if (outcome.over && outcome.code / 100 == 2) return absl::OkStatus();
+  parts_->tls.reset();  // the files may be others by the next time
   if (!outcome.over) return absl::UnavailableError(absl::StrCat(host, " does not answer in time"));
-  if (outcome.code == 0) {
-    return absl::UnavailableError(absl::StrCat(host, " can't be reached, or answers no HTTP"));
-  }
-  if (outcome.code / 100 == 2) return absl::OkStatus();
+  if (outcome.code == 0) return absl::UnavailableError(Broken(host, tls->get()));
   const std::string text = absl::StrCat(host, " answers with status ", outcome.code);
   // What the protocol calls retryable.
   for (const int later : {429, 502, 503, 504}) {

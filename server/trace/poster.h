@@ -4,39 +4,43 @@
 #define QUANTD_SERVER_TRACE_POSTER_H_
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "absl/status/status.h"
+#include "server/trace/endpoint.h"
+#include "server/trace/tls.h"
 
 namespace quantd::trace {
 
-struct Endpoint {
-  std::string host;
-  uint16_t port = 4318;
-  std::string path = "/v1/traces";
+// Where bodies go, and how.
+struct Destination {
+  Endpoint endpoint;
+  TlsFiles tls;  // if the endpoint has TLS; read anew every minute, and after a failure
+  std::vector<std::pair<std::string, std::string>> headers;  // beside those of the protocol
+  bool gzip = false;
 };
-
-// http://HOST[:PORT][/PATH]; INVALID_ARGUMENT for everything else.
-absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text);
 
 // From one thread, but for Interrupt.
 class Poster {
  public:
-  explicit Poster(Endpoint endpoint);
+  explicit Poster(Destination destination);
   ~Poster();
 
   // OK when the answer is 2xx; UNAVAILABLE when it may be otherwise the next time, which includes
-  // no answer in `most`; else INVALID_ARGUMENT.
+  // no answer in `most`, a certificate that is not trusted and a file that can't be read; else
+  // INVALID_ARGUMENT.
   absl::Status Post(const std::string& body, std::chrono::milliseconds most);
   // Ends the Post that is under way.
   void Interrupt();
 
  private:
   struct Parts;
-  const Endpoint endpoint_;
+  absl::StatusOr<Tls> TakeTls();
+
+  const Destination destination_;
   std::unique_ptr<Parts> parts_;
 };
 

@@ -25,11 +25,12 @@ struct Span {
   std::vector<std::pair<absl::string_view, int64_t>> events;  // names, and when
 };
 
+using Attribute = std::pair<std::string, std::variant<std::string, int64_t>>;
+
 // Who exports them.
 struct Resource {
-  std::string version;
-  std::string host;
-  int64_t process = 0;
+  std::string version;                // of the instrumentation, which is the server
+  std::vector<Attribute> attributes;  // such as service.name
 };
 
 // The body of a POST to /v1/traces: ExportTraceServiceRequest of OTLP 1.x.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <iterator>
 #include <mutex>
@@ -21,21 +22,28 @@ template <size_t n>
 std::array<uint8_t, n> RandomId() {
   thread_local absl::BitGen random;
   std::array<uint8_t, n> id{};
+  static_assert(n % sizeof(uint64_t) == 0);
   while (id == std::array<uint8_t, n>{}) {  // zero is none
-    for (uint8_t& byte : id) byte = absl::Uniform<uint8_t>(random);
+    for (size_t i = 0; i < n; i += sizeof(uint64_t)) {
+      const auto bits = absl::Uniform<uint64_t>(random);
+      std::memcpy(&id[i], &bits, sizeof(bits));
+    }
   }
   return id;
 }
 
-bool Lucky(double ratio) {
-  thread_local absl::BitGen random;
-  return ratio > 0 && absl::Bernoulli(random, ratio);
+// As OpenTelemetry's SDKs decide: the last eight bytes of an id are a random number. As many of its
+// bits as a double holds exactly.
+bool IsIn(const TraceId& id, double ratio) {
+  uint64_t number = 0;
+  for (size_t i = 8; i < id.size(); ++i) number = number << 8 | id[i];
+  return static_cast<double>(number >> 11) < ratio * 0x1p53;
 }
 
 }  // namespace
 
 struct Tracer::State {
-  explicit State(Settings given) : settings(std::move(given)), poster(settings.endpoint) {}
+  explicit State(Settings given) : settings(std::move(given)), poster(settings.destination) {}
 
   const Settings settings;
   Poster poster;
@@ -51,16 +59,18 @@ struct Tracer::State {
 };
 
 Tracer::Tracer(Settings settings)
-    : sample_ratio_(settings.sample_ratio), state_(std::make_shared<State>(std::move(settings))) {
+    : sampler_(settings.sampler), state_(std::make_shared<State>(std::move(settings))) {
   std::thread([state = state_] { Run(state); }).detach();
 }
 
 Tracer::~Tracer() { Close(std::chrono::milliseconds(0)); }
 
 std::optional<Context> Tracer::Begin(const std::optional<Context>& parent) const {
-  if (parent.has_value() ? !parent->sampled : !Lucky(sample_ratio_)) return std::nullopt;
+  const bool decided = parent.has_value() && sampler_.parents_decide;
+  if (decided ? !parent->sampled : sampler_.ratio <= 0) return std::nullopt;
   Context context;
   context.trace_id = parent.has_value() ? parent->trace_id : RandomId<16>();
+  if (!decided && !IsIn(context.trace_id, sampler_.ratio)) return std::nullopt;
   context.span_id = RandomId<8>();
   context.sampled = true;
   return context;

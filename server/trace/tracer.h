@@ -21,10 +21,15 @@
 
 namespace quantd::trace {
 
+// Which calls are traced.
+struct Sampler {
+  bool parents_decide = true;  // for the calls that have a traceparent
+  double ratio = 0;  // of all others, by their trace id, so that every server decides alike
+};
+
 struct Settings {
-  Endpoint endpoint;
-  // Of the calls without a traceparent so many are traced; the others as their callers decided.
-  double sample_ratio = 0;
+  Destination destination;
+  Sampler sampler;
   Resource resource;
   std::chrono::milliseconds interval{1000};  // between batches
   std::chrono::milliseconds post_time{5000};
@@ -61,7 +66,7 @@ class Tracer {
   static void Run(const std::shared_ptr<State>& state);
   static void Export(State& state, const std::vector<Span>& batch);
 
-  const double sample_ratio_;
+  const Sampler sampler_;
   std::shared_ptr<State> state_;  // the thread's, too, which may be stuck in a name server
 };
 

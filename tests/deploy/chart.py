@@ -1,10 +1,12 @@
 """deploy/helm/quantd as helm renders it, and the rules that Kubernetes has for what comes out."""
 
+import functools
 import pathlib
 import re
 import shutil
 import subprocess
 
+import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
@@ -13,8 +15,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy/helm/quantd"
 # The oldest that the chart is for, and the newest whose schemas are here.
 CLUSTERS = ("1.27.0", ".".join(kubernetes_validate.latest_version().split(".")[:2]) + ".0")
-# Objects of the Prometheus operator, cert-manager and the Gateway API, for which no schema is at hand.
-CUSTOM = {"monitoring.coreos.com/v1", "cert-manager.io/v1", "gateway.networking.k8s.io/v1"}
+# Objects of the Prometheus operator, cert-manager, the Gateway API and KEDA, and their definitions (tests/suites/deploy.sh).
+CUSTOM = {"monitoring.coreos.com/v1", "cert-manager.io/v1", "gateway.networking.k8s.io/v1", "keda.sh/v1alpha1"}
+DEFINITIONS = ROOT / "build/tools/crds"
 
 
 class Strict(yaml.SafeLoader):
@@ -73,9 +76,37 @@ def environment(container):
     return {entry["name"]: entry.get("value") for entry in container.get("env", [])}
 
 
+def strict(schema):
+    """As an API server reads a definition that is told to refuse fields it does not know."""
+    if schema.get("x-kubernetes-int-or-string"):
+        schema.pop("type", None)
+    elif "properties" in schema and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        schema.setdefault("additionalProperties", False)
+    for inner in [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]:
+        if isinstance(inner, dict):
+            strict(inner)
+    return schema
+
+
+@functools.cache
+def custom_schemas():
+    """By (apiVersion, kind). Empty where the definitions could not be had."""
+    found = {}
+    for file in DEFINITIONS.glob("*.yaml"):
+        for item in yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader):
+            for version in item["spec"]["versions"]:
+                schema = version["schema"]["openAPIV3Schema"]
+                schema["properties"]["metadata"] = {"type": "object"}
+                name = f"{item['spec']['group']}/{version['name']}", item["spec"]["names"]["kind"]
+                found[name] = jsonschema.Draft4Validator(strict(schema))
+    return found
+
+
 def check_schema(item):
     """Every field is one that the API server knows, of its type: strictly, so that a misspelt one is seen."""
     if item["apiVersion"] in CUSTOM:
+        if custom_schemas():
+            custom_schemas()[item["apiVersion"], item["kind"]].validate(item)
         return
     for version in ("1.27", CLUSTERS[1].rsplit(".", 1)[0]):
         kubernetes_validate.validate(item, version, strict=True)

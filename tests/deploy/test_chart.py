@@ -84,25 +84,16 @@ def test_names_of_every_length(render, release):
     assert all(name.startswith(release[:40]) for name in names)
 
 
-def simple(item):
-    """Without what only helm writes."""
-    if isinstance(item, dict):
-        helms = ("helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "quantd/service")
-        return {key: simple(value) for key, value in item.items() if key not in helms}
-    if isinstance(item, list):
-        names = [entry.get("name") if isinstance(entry, dict) else None for entry in item]
-        ordered = sorted(item, key=lambda entry: entry["name"]) if item and all(names) else item
-        return [simple(entry) for entry in ordered]
-    return item
-
-
-def test_the_kustomize_base_is_the_chart_with_its_defaults(render):
-    if shutil.which("kubectl") is None:
-        pytest.skip("no kubectl on this machine")
-    base = subprocess.run(["kubectl", "kustomize", chart.ROOT / "deploy/kubernetes/base"], check=True, capture_output=True, text=True).stdout
-    # helm test's pod is a hook: helm alone knows when it runs.
-    rendered = {key: item for key, item in render().items() if key[0] != "Pod"}
-    assert simple(chart.check_all(base)) == simple(rendered)
+def test_the_kustomizations_are_what_the_charts_render(tmp_path):
+    """deploy/kubernetes/render.sh writes them."""
+    if shutil.which("helm") is None:
+        pytest.skip("no helm on this machine")
+    kubernetes = chart.ROOT / "deploy/kubernetes"
+    subprocess.run([kubernetes / "render.sh", tmp_path], check=True, capture_output=True)
+    rendered = [path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(rendered) == 2
+    for path in rendered:
+        assert (kubernetes / path).read_text() == (tmp_path / path).read_text(), "run deploy/kubernetes/render.sh"
 
 
 def test_the_sidecar_overlay_keeps_the_rules():
@@ -156,55 +147,17 @@ def test_a_daemonset_serves_its_own_node(render):
     assert rendered["DaemonSet", "quantd"]["spec"]["updateStrategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
 
 
-APPLICATION = """
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: application
-spec:
-  selector:
-    matchLabels: {app: application}
-  template:
-    metadata:
-      labels:
-        app: application
-        {{- include "quantd.sidecar.labels" .Subcharts.quantd | nindent 8 }}
-    spec:
-      serviceAccountName: default
-      automountServiceAccountToken: false
-      enableServiceLinks: false
-      securityContext:
-        {{- include "quantd.sidecar.podSecurityContext" .Subcharts.quantd | nindent 8 }}
-      initContainers:
-        - {{ include "quantd.sidecar.container" .Subcharts.quantd | nindent 10 | trim }}
-      containers:
-        - name: application
-          image: application
-          env:
-            {{- include "quantd.sidecar.env" .Subcharts.quantd | nindent 12 }}
-          volumeMounts:
-            {{- include "quantd.sidecar.volumeMounts" .Subcharts.quantd | nindent 12 }}
-          securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: ["ALL"]}}
-          resources:
-            requests: {cpu: 100m, memory: 64Mi, ephemeral-storage: 16Mi}
-            limits: {memory: 768Mi, ephemeral-storage: 16Mi}
-      volumes:
-        {{- include "quantd.sidecar.volumes" .Subcharts.quantd | nindent 8 }}
-"""
+APPLICATION = chart.ROOT / "deploy/helm/application"
 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_chart_that_includes_the_sidecar(tmp_path, shared):
-    """As README.md says it, with the same lines."""
+    """The example beside the chart; README.md has the same lines."""
     parent = tmp_path / "application"
-    (parent / "templates").mkdir(parents=True)
-    (parent / "templates/deployment.yaml").write_text(APPLICATION)
-    metadata = {"apiVersion": "v2", "name": "application", "version": "1.0.0"}
-    metadata["dependencies"] = [{"name": "quantd", "version": "0.1.0", "repository": "file://../quantd", "condition": "quantd.enabled"}]
-    (parent / "Chart.yaml").write_text(yaml.safe_dump(metadata))
+    shutil.copytree(APPLICATION, parent)
     shutil.copytree(chart.CHART, parent / "charts/quantd")
     values = {"quantd": {
-        "mode": "sidecar", "enabled": True, "sharedMemory": {"enabled": shared}, "metrics": {"podMonitor": {"enabled": True}}}}  # fmt: skip
+        "sharedMemory": {"enabled": shared}, "metrics": {"podMonitor": {"enabled": True}}}}  # fmt: skip
     text = chart.template(values, folder=tmp_path, chart=parent, release="shop").stdout
     rendered = chart.objects(text)
     assert set(rendered) == {("Deployment", "application"), ("PodMonitor", "shop-quantd")}
@@ -225,7 +178,9 @@ def test_a_chart_that_includes_the_sidecar(tmp_path, shared):
     selector = rendered["PodMonitor", "shop-quantd"]["spec"]["selector"]["matchLabels"]
     assert selector.items() <= template["metadata"]["labels"].items()
     readme = (chart.CHART / "README.md").read_text()
-    assert all(line.strip() in readme for line in APPLICATION.splitlines() if "include" in line)
+    lines = (APPLICATION / "templates/deployment.yaml").read_text().splitlines()
+    lines = [line for line in lines if "include" in line] + (APPLICATION / "Chart.yaml").read_text().splitlines()[-2:]
+    assert len(lines) == 8 and all(line.strip() in readme for line in lines)
 
 
 WRONG = [
@@ -355,7 +310,9 @@ def test_the_charts_flags_are_the_servers(request):
 def test_the_readmes_examples_are_yaml_and_name_metrics_that_exist():
     text = (chart.CHART / "README.md").read_text()
     examples = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.S) if "{{" not in block]
-    assert len(examples) == 3 and all(yaml.safe_load(block) for block in examples)
+    assert len(examples) == 4 and all(yaml.safe_load(block) for block in examples)
+    (scaled,) = [yaml.safe_load(block) for block in examples if "ScaledObject" in block]
+    chart.check_schema(scaled)
     golden = (chart.ROOT / "tests/golden/metrics.txt").read_text()
     for name in {name for block in examples for name in re.findall(r"\bquantd_\w+", block)} - {"quantd_busy_share"}:
         assert f"# TYPE {name} " in golden, name

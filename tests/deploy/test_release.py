@@ -81,12 +81,13 @@ def test_a_dry_run_says_what_it_would_do_and_does_none_of_it(clone):
     assert "would refuse" not in out
     said = [line.removeprefix("    would run: ") for line in out.splitlines() if "would run" in line]
     assert [line.split()[:2] for line in said] == [
-        ["git", "tag"], ["git", "push"], ["docker", "push"], ["docker", "push"], ["docker", "buildx"], ["twine", "upload"],
-        ["cosign", "sign"], ["cosign", "attest"], ["cosign", "attest"], ["cosign", "sign-blob"],
+        ["git", "tag"], ["git", "push"], *[["docker", "push"], ["docker", "push"], ["docker", "buildx"]] * 2, ["twine", "upload"],
+        ["cosign", "sign"], ["cosign", "sign"], ["cosign", "attest"], ["cosign", "attest"], ["cosign", "sign-blob"],
     ]  # fmt: skip
     assert all("registry.test/team/quantd:" in line for line in said if line.startswith("docker"))
     for architecture in ("amd64", "arm64"):
         assert sum(f"quantd:{VERSION}-{architecture}" in line for line in said) >= 3
+        assert sum(f"quantd:{VERSION}-debug-{architecture}" in line for line in said) == 2
     assert not (clone.parent / "reached").exists()
     assert git(clone, "tag", "--list") == ""
     assert git(clone, "status", "--porcelain") == ""
@@ -135,7 +136,8 @@ def test_the_chart_is_packaged_with_the_address_of_the_sources(clone, tmp_path):
 def test_podman_makes_one_name_of_all_platforms(clone):
     out = release(clone, VERSION, "--dry-run", "--only=push", "--registry=r.test", "--builder=podman", "--platforms=arm64")[1]
     assert f"podman manifest create r.test/quantd:{VERSION} docker://r.test/quantd:{VERSION}-arm64\n" in out
-    assert "amd64" not in out and "podman manifest push --all" in out
+    assert f"podman manifest create r.test/quantd:{VERSION}-debug docker://r.test/quantd:{VERSION}-debug-arm64\n" in out
+    assert "amd64" not in out and out.count("podman manifest push --all") == 2
 
 
 def test_no_registry_is_written_anywhere():

@@ -1,8 +1,10 @@
 """Spans by OTLP, to a collector that reads them with OpenTelemetry's own messages; and to such that are dead, deaf or mad."""
 
+import gzip
 import http.server
 import re
 import socket
+import ssl
 import threading
 import time
 
@@ -14,6 +16,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import urllib.request
 
+from certificates import Authority
 from support import INT8, pb, quantize, tensor, wait_for
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -22,15 +25,20 @@ UNSAMPLED = SAMPLED[:-1] + "0"
 
 
 class Collector:
-    """What a collector's OTLP receiver is: POST /v1/traces. `answer`: the status that it says."""
+    """What a collector's OTLP receiver is: POST /v1/traces. `answer`: the status that it says. `tls`: certificate and key;
+    `client_ca`: the authority of those that may come."""
 
-    def __init__(self, answer=200):
-        self.spans, self.resources, self.posts, self.answer = [], [], 0, answer
+    def __init__(self, answer=200, tls=None, client_ca=None):
+        self.spans, self.resources, self.posts, self.answer, self.headers, self.peers = [], [], 0, answer, [], []
         collector = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers["Content-Encoding"] == "gzip":
+                    body = gzip.decompress(body)
+                collector.headers.append(dict(self.headers))
+                collector.peers.append(self.connection.getpeercert() if tls else None)
                 assert self.path == "/v1/traces" and self.headers["Content-Type"] == "application/x-protobuf"
                 request = trace_service_pb2.ExportTraceServiceRequest.FromString(body)
                 collector.posts += 1
@@ -46,7 +54,17 @@ class Collector:
                 pass
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.endpoint = "http://127.0.0.1:%d" % self.server.server_address[1]
+        self.server.handle_error = lambda *_: None  # clients that do not trust it
+        self.port = self.server.server_address[1]
+        self.endpoint = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            if client_ca:
+                context.load_verify_locations(client_ca)
+                context.verify_mode = ssl.CERT_REQUIRED
+            # In the thread of the connection, so that one that stands still keeps no other waiting.
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self):
@@ -55,6 +73,11 @@ class Collector:
 
     def wait(self, count):
         return wait_for(lambda: len(self.spans) >= count and list(self.spans), 20, f"{count} spans")
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture
@@ -204,7 +227,7 @@ def test_a_collector_that_fails_costs_spans_only(start, kind):
         collector.close()
 
 
-@pytest.mark.parametrize("flag", ["--otlp_endpoint=https://a:1", "--otlp_endpoint=a:1", "--trace_sample_ratio=1.5", "--trace_sample_ratio=nan"])
+@pytest.mark.parametrize("flag", ["--otlp_endpoint=ftp://a:1", "--otlp_endpoint=a:1", "--trace_sample_ratio=1.5", "--trace_sample_ratio=nan"])
 def test_wrong_flags(flag):
     from support import run
 
@@ -231,3 +254,145 @@ def test_the_status_of_a_refused_call(start, collector):
     assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     (span,) = collector.wait(1)
     assert span.status.code == 2 and attributes(span)["quantd.reason"] == "MESSAGE_TOO_LARGE"
+
+
+OTLP = "OTEL_EXPORTER_OTLP_"
+
+
+def traced(server, count=1):
+    for _ in range(count):
+        server.stub.Quantize(quantize([1.0]), timeout=10, metadata=(("traceparent", SAMPLED),))
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_by_tls_to_a_name_and_to_an_address(start, authority, host):
+    collector = Collector(tls=authority.sign("collector"))
+    try:
+        server = start(f"--otlp_endpoint=https://{host}:{collector.port}", environment={OTLP + "CERTIFICATE": str(authority.file)})
+        traced(server)
+        (span,) = collector.wait(1)
+        assert span.trace_id.hex() == TRACE_ID and collector.headers[0]["Host"] == f"{host}:{collector.port}"
+        wait_for(lambda: server.metrics()["quantd_spans_exported_total"] == 1, 10, "it is counted")
+        # A connection for each batch, long after the first.
+        for count in (2, 3):
+            traced(server)
+            collector.wait(count)
+    finally:
+        collector.close()
+
+
+def test_the_systems_authorities_unless_told_others(start, authority):
+    collector = Collector(tls=authority.sign("collector"))
+    try:
+        server = start(f"--otlp_endpoint={collector.endpoint}", environment={"SSL_CERT_FILE": str(authority.file)})
+        traced(server)
+        collector.wait(1)
+    finally:
+        collector.close()
+
+
+def test_a_client_certificate_for_a_collector_that_asks_for_one(start, authority):
+    collector = Collector(tls=authority.sign("collector"), client_ca=authority.file)
+    certificate, key = authority.sign("quantd-client", hosts=(), usage="clientAuth")
+    common = {OTLP + "ENDPOINT": collector.endpoint, OTLP + "CERTIFICATE": str(authority.file)}
+    try:
+        server = start(environment={**common, OTLP + "CLIENT_CERTIFICATE": str(certificate), OTLP + "CLIENT_KEY": str(key)})
+        traced(server)
+        collector.wait(1)
+        assert collector.peers[0]["subject"] == ((("commonName", "quantd-client"),),)
+        refused = start(environment=common)
+        traced(refused)
+        wait_for(lambda: refused.metrics()['quantd_spans_dropped_total{reason="failed"}'] == 1, 30, "nobody took it")
+        assert len(collector.spans) == 1
+    finally:
+        collector.close()
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        ("authority", "is not trusted: unable to get local issuer certificate"),
+        ("name", "is not trusted: IP address mismatch"),
+        ("expired", "is not trusted: certificate has expired"),
+        ("plain", "can't be reached by TLS"),
+    ],
+)
+def test_a_collector_that_is_not_trusted_gets_nothing(start, authority, tmp_path, wrong, said):
+    signer = Authority(tmp_path / "other", name="another") if wrong == "authority" else authority
+    hosts = ("DNS:elsewhere",) if wrong == "name" else ("DNS:localhost", "IP:127.0.0.1")
+    tls = None if wrong == "plain" else signer.sign("collector", hosts=hosts, expired=wrong == "expired")
+    collector = Collector(tls=tls)
+    try:
+        server = start(f"--otlp_endpoint=https://127.0.0.1:{collector.port}", environment={OTLP + "CERTIFICATE": str(authority.file)})
+        traced(server)
+        wait_for(lambda: server.metrics()['quantd_spans_dropped_total{reason="failed"}'] == 1, 30, "nobody took it")
+        wait_for(lambda: said in server.log(), 10, said)
+        assert collector.posts == 0
+        assert server.stop() == 0
+    finally:
+        collector.close()
+
+
+def test_a_renewed_authority_is_read_without_a_restart(start, authority, tmp_path):
+    """As cert-manager's files change in a volume."""
+    file = tmp_path / "ca.crt"
+    file.write_bytes(Authority(tmp_path / "other", name="another").file.read_bytes())
+    collector = Collector(tls=authority.sign("collector"))
+    try:
+        server = start(f"--otlp_endpoint={collector.endpoint}", environment={OTLP + "CERTIFICATE": str(file)})
+        traced(server)
+        wait_for(lambda: server.metrics()['quantd_spans_dropped_total{reason="failed"}'] == 1, 30, "not trusted")
+        file.write_bytes(authority.file.read_bytes())
+        traced(server)
+        collector.wait(1)
+    finally:
+        collector.close()
+
+
+def test_a_file_that_is_not_there_is_said_at_the_start(start, authority):
+    server = start("--otlp_endpoint=https://127.0.0.1:1", environment={OTLP + "CERTIFICATE": "/nowhere/ca.crt"})
+    (line,) = [line for line in server.log().splitlines() if "spans can't be exported" in line]
+    assert "OTEL_EXPORTER_OTLP_CERTIFICATE" in line and "/nowhere/ca.crt" in line
+    server.stub.Quantize(quantize([1.0]), timeout=10)
+    assert server.stop() == 0
+
+
+def test_the_variables_that_everybody_sets(start, collector):
+    server = start(
+        environment={
+            OTLP + "ENDPOINT": collector.endpoint,
+            OTLP + "HEADERS": "api-key=s3cret%20key,x-tenant=a",
+            OTLP + "COMPRESSION": "gzip",
+            OTLP + "PROTOCOL": "http/protobuf",
+            "OTEL_SERVICE_NAME": "tensors",
+            "OTEL_RESOURCE_ATTRIBUTES": "k8s.pod.name=quantd-0,k8s.namespace.name=prod,service.name=loses",
+            "OTEL_TRACES_SAMPLER": "parentbased_always_on",
+        }
+    )
+    server.stub.Quantize(quantize([1.0]), timeout=10)
+    (span,) = collector.wait(1)
+    assert not span.parent_span_id
+    resource = {key: value.string_value or value.int_value for key, value in collector.resources[0].items()}
+    assert resource["service.name"] == "tensors" and resource["service.version"].count(".") == 2
+    assert (resource["k8s.pod.name"], resource["k8s.namespace.name"]) == ("quantd-0", "prod")
+    assert resource["process.pid"] == server.process.pid and resource["host.name"]
+    headers = collector.headers[0]
+    assert (headers["api-key"], headers["x-tenant"], headers["Content-Encoding"]) == ("s3cret key", "a", "gzip")
+    (line,) = [line for line in server.log().splitlines() if " tracing " in line]
+    assert f"endpoint={collector.endpoint}/v1/traces" in line and "k8s.pod.name" in line and "s3cret" not in server.log()
+
+
+def test_a_sampler_that_asks_no_parent(start, collector):
+    server = start(environment={OTLP + "ENDPOINT": collector.endpoint, "OTEL_TRACES_SAMPLER": "always_on"})
+    server.stub.Quantize(quantize([1.0]), timeout=10, metadata=(("traceparent", UNSAMPLED),))
+    (span,) = collector.wait(1)
+    assert span.trace_id.hex() == TRACE_ID and span.parent_span_id.hex() == "00f067aa0ba902b7"
+
+
+def test_variables_of_others_that_can_not_be_followed_stop_nothing(start):
+    """They are set for a whole cluster, and most programs there speak gRPC to the collector."""
+    server = start(environment={OTLP + "ENDPOINT": "http://127.0.0.1:4317", OTLP + "PROTOCOL": "grpc", "OTEL_TRACES_SAMPLER": "xray"})
+    server.stub.Quantize(quantize([1.0]), timeout=10)
+    (line,) = [line for line in server.log().splitlines() if "variable ignored" in line]
+    assert "variable=OTEL_EXPORTER_OTLP_PROTOCOL" in line and "must be http/protobuf" in line
+    assert server.stop() == 0

@@ -4,6 +4,7 @@ and a server that is killed becomes an alert."""
 import http.server
 import json
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -252,6 +253,29 @@ def test_every_series_of_an_alert_exists(alert, busy):
     _, prometheus = busy
     for term in terms(alert["expr"]):
         wait_for(lambda: prometheus.query(term), 60, f"{alert['alert']}: {term}")
+
+
+def chart_example(word):
+    """A block of YAML in the chart's README."""
+    text = (ROOT / "deploy/helm/quantd/README.md").read_text()
+    (block,) = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.S) if word in block]
+    return yaml.safe_load(block)
+
+
+def test_autoscalers_get_a_number(busy):
+    """KEDA asks Prometheus for one number, and refuses several; prometheus-adapter for one for each pod. As many pods are wanted as KEDA's
+    number has times its threshold, which is the share of cores at which a pod is full."""
+    _, prometheus = busy
+    (trigger,) = chart_example("ScaledObject")["spec"]["triggers"]
+    query = trigger["metadata"]["query"].replace("tensors", POD["namespace"])
+    (found,) = wait_for(lambda: prometheus.query(query), 60, query)
+    assert found["metric"] == {} and 0 <= float(found["value"][1]) <= 1 and 0 < float(trigger["metadata"]["threshold"]) < 1
+    (rule,) = chart_example("seriesQuery")["rules"]["custom"]
+    assert prometheus.query(rule["seriesQuery"])
+    matchers = ",".join(f'{name}="{value}"' for name, value in POD.items())
+    expression = rule["metricsQuery"].replace("<<.LabelMatchers>>", matchers).replace("<<.GroupBy>>", "pod")
+    (found,) = wait_for(lambda: prometheus.query(expression), 60, expression)
+    assert found["metric"] == {"pod": POD["pod"]} and 0 <= float(found["value"][1]) <= 1
 
 
 def test_rules_are_evaluated_without_an_error(busy):

@@ -46,7 +46,7 @@ ROOMS = {
     "server/operations": ["server/wire"],
     "server/parameters": ["server/descriptor", "server/errors", "server/log", "server/wire", "proto"],
     "server/metrics": ["server/errors", "server/wire"],
-    "server/trace": ["server/log", "server/wire"],
+    "server/trace": ["server/access", "server/log", "server/wire"],
     "server/transport": [
         "server/access", "server/admission", "server/errors", "server/log", "server/loop", "server/memory", "server/net", "server/trace"
     ],

@@ -29,4 +29,22 @@ build_go_tool_alone() {
   rm -rf "$work"
   echo "$versions" >"$tools/$name.version"
 }
+# go_module_files FOLDER MODULE@VERSION PATH...: files of a module, into build/tools/FOLDER.
+go_module_files() { with_lock "$QUANTD_BUILD/tools/$1.lock" go_module_files_alone "$@"; }
+go_module_files_alone() {
+  local folder=$QUANTD_BUILD/tools/$1 stamp=$QUANTD_BUILD/tools/$1/${2//\//_} work=$QUANTD_BUILD/tools/$1.work go path
+  [[ $(cat "$stamp" 2>/dev/null) == "${*:3}" ]] && return
+  go=$(go_program | tail -n 1) || return
+  rm -rf "$work" && mkdir -p "$work" "$folder" || return
+  (
+    cd "$work" || exit
+    unset GOFLAGS
+    GOROOT=$(dirname "$(dirname "$(readlink -f "$go")")")
+    export GOROOT GOTOOLCHAIN=local GOPATH=$work/go
+    "$go" mod download -modcacherw "$2" || exit
+    for path in "${@:3}"; do cp "$work/go/pkg/mod/$2/$path" "$folder" || exit; done
+  ) || return
+  rm -rf "$work"
+  echo "${*:3}" >"$stamp"
+}
 go_tools_path() { PATH=$PATH:$QUANTD_BUILD/tools/bin; }

@@ -50,9 +50,11 @@ TEST(Otlp, EveryFieldIsWhereItBelongs) {
   span.failed = true;
   span.attributes = {{"text", "value"}, {"number", int64_t{-7}}};
   span.events = {{"decoded", span.begin + 1}};
-  const auto request = Read(EncodeOtlp({"1.2.3", "host", 99}, {span, Span()}));
+  const auto request = Read(EncodeOtlp(
+      {"1.2.3", {{"service.name", "quantd"}, {"host.name", "host"}, {"process.pid", int64_t{99}}}},
+      {span, Span()}));
   const auto resource_spans = Read(Of(request, 1).at(0));
-  EXPECT_EQ(Of(Read(Of(resource_spans, 1).at(0)), 1).size(), 4U);
+  EXPECT_EQ(Of(Read(Of(resource_spans, 1).at(0)), 1).size(), 3U);
   const auto scope_spans = Read(Of(resource_spans, 2).at(0));
   EXPECT_EQ(Of(Read(Of(scope_spans, 1).at(0)), 2).at(0), "1.2.3");
   ASSERT_EQ(Of(scope_spans, 2).size(), 2U);

@@ -99,9 +99,9 @@ std::string Answer(int code) {
 
 Settings For(const Endpoint& endpoint) {
   Settings settings;
-  settings.endpoint = endpoint;
-  settings.sample_ratio = 1;
-  settings.resource = {"1.0", "host", 1};
+  settings.destination.endpoint = endpoint;
+  settings.sampler.ratio = 1;
+  settings.resource = {"1.0", {{"service.name", "quantd"}}};
   settings.interval = milliseconds(10);
   settings.post_time = milliseconds(300);
   return settings;
@@ -116,30 +116,55 @@ bool Within(seconds time, const std::function<bool()>& condition) {
   return true;
 }
 
-TEST(Tracer, TheCallerDecidesElseTheRatio) {
-  Collector collector([](int fd) { Say(fd, Answer(200)); });
-  Settings settings = For(collector.endpoint());
+Context Parent(bool sampled) {
   Context parent;
   parent.trace_id.fill(1);
   parent.span_id.fill(2);
+  parent.sampled = sampled;
+  return parent;
+}
+
+TEST(Tracer, TheCallerDecidesElseTheRatio) {
+  Collector collector([](int fd) { Say(fd, Answer(200)); });
+  Settings settings = For(collector.endpoint());
   for (const double ratio : {0.0, 1.0}) {
-    settings.sample_ratio = ratio;
+    settings.sampler.ratio = ratio;
     Tracer tracer(settings);
-    parent.sampled = true;
-    const auto span = tracer.Begin(parent);
+    const auto span = tracer.Begin(Parent(true));
     ASSERT_TRUE(span.has_value());
-    EXPECT_EQ(span->trace_id, parent.trace_id);
-    EXPECT_NE(span->span_id, parent.span_id);
-    parent.sampled = false;
-    EXPECT_FALSE(tracer.Begin(parent).has_value());
+    EXPECT_EQ(span->trace_id, Parent(true).trace_id);
+    EXPECT_NE(span->span_id, Parent(true).span_id);
+    EXPECT_FALSE(tracer.Begin(Parent(false)).has_value());
     EXPECT_EQ(tracer.Begin(std::nullopt).has_value(), ratio == 1.0);
   }
-  settings.sample_ratio = 0.25;
+  settings.sampler.ratio = 0.25;
   Tracer tracer(settings);
   int sampled = 0;
   for (int i = 0; i < 4000; ++i) sampled += tracer.Begin(std::nullopt).has_value() ? 1 : 0;
   EXPECT_GT(sampled, 700);
   EXPECT_LT(sampled, 1300);
+}
+
+TEST(Tracer, ASamplerThatAsksNoParentDecidesByTheTraceId) {
+  Collector collector([](int fd) { Say(fd, Answer(200)); });
+  Settings settings = For(collector.endpoint());
+  settings.sampler.parents_decide = false;
+  for (const double ratio : {0.0, 0.5, 1.0}) {
+    settings.sampler.ratio = ratio;
+    Tracer tracer(settings);
+    for (const bool sampled : {false, true}) {
+      Context parent = Parent(sampled);
+      EXPECT_EQ(tracer.Begin(parent).has_value(), ratio > 0);  // 0x0101... is small
+      parent.trace_id.fill(0xff);
+      const auto span = tracer.Begin(parent);
+      ASSERT_EQ(span.has_value(), ratio == 1.0);
+      if (span.has_value()) {
+        EXPECT_TRUE(span->sampled);
+        EXPECT_EQ(span->trace_id, parent.trace_id);
+      }
+    }
+    EXPECT_TRUE(ratio == 0.5 || tracer.Begin(std::nullopt).has_value() == (ratio == 1.0));
+  }
 }
 
 TEST(Tracer, SpansReachTheCollectorInBatches) {
@@ -156,6 +181,27 @@ TEST(Tracer, SpansReachTheCollectorInBatches) {
   EXPECT_TRUE(Within(seconds(20), [&] { return tracer.exported() == 2000; }));
   EXPECT_LT(posts.load(), 100);
   EXPECT_EQ(tracer.dropped().full + tracer.dropped().failed, 0U);
+}
+
+TEST(Tracer, HeadersGoAlongAndTheBodyIsPacked) {
+  std::string request;
+  std::atomic<int> posts{0};
+  Collector collector([&](int fd) {
+    if (posts == 0) request = ReadRequest(fd);
+    ++posts;
+    Say(fd, Answer(200));
+  });
+  Settings settings = For(collector.endpoint());
+  settings.destination.headers = {{"api-key", "s3cret"}, {"User-Agent", "other"}};
+  settings.destination.gzip = true;
+  Tracer tracer(settings);
+  for (size_t i = 0; i < Tracer::kBatch; ++i) tracer.Add({});
+  EXPECT_TRUE(Within(seconds(20), [&] { return tracer.exported() == Tracer::kBatch; }));
+  EXPECT_TRUE(absl::StrContains(request, "api-key: s3cret\r\n")) << request;
+  EXPECT_TRUE(absl::StrContains(request, "Content-Encoding: gzip\r\n"));
+  EXPECT_TRUE(absl::StrContains(request, "User-Agent: other\r\n"));
+  EXPECT_FALSE(absl::StrContains(request, "User-Agent: quantd"));
+  EXPECT_TRUE(absl::StrContains(request, "\r\n\r\n\x1f\x8b"));
 }
 
 TEST(Tracer, ClosingExportsWhatWaits) {
@@ -238,26 +284,6 @@ TEST(Tracer, WhatTheCollectorDoesNotTakeIsCounted) {
   Tracer tracer(nobody);
   tracer.Add({});
   EXPECT_TRUE(Within(seconds(60), [&] { return tracer.dropped().failed == 1; }));
-}
-
-TEST(Endpoint, IsAUrlOfHttp) {
-  const auto endpoint = ParseEndpoint("http://[::1]:4444/x/y");
-  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
-  EXPECT_EQ(endpoint->host, "::1");
-  EXPECT_EQ(endpoint->port, 4444);
-  EXPECT_EQ(endpoint->path, "/x/y");
-  const auto plain = ParseEndpoint("http://collector");
-  ASSERT_TRUE(plain.ok()) << plain.status();
-  EXPECT_EQ(plain->port, 4318);
-  EXPECT_EQ(plain->path, "/v1/traces");
-  EXPECT_EQ(ParseEndpoint("http://collector:1/")->path, "/v1/traces");
-  for (const char* wrong : {"", "collector:4318", "https://collector", "http://", "http://a:0",
-                            "http://a:65536", "http://a:x", "http://u:p@a", "http://a/?x",
-                            "http://a/#x", "http://a b", "ftp://a", "http://a/\r\nX-Evil: 1"}) {
-    const absl::Status status = ParseEndpoint(wrong).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << wrong;
-    EXPECT_THAT(status.message(), ::testing::HasSubstr("http://HOST[:PORT][/PATH]"));
-  }
 }
 
 }  // namespace
