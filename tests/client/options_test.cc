@@ -46,7 +46,28 @@ TEST_F(OptionsTest, AddressComesFromTheEnvironmentUnlessGiven) {
   EXPECT_EQ(Parse({"health"})->options.address, "");
   setenv("QUANTD_ADDRESS", "unix:/a", 1);
   EXPECT_EQ(Parse({"health"})->options.address, "unix:/a");
-  EXPECT_EQ(Parse({"health", "--address=b:1"})->options.address, "b:1");
+  unsetenv("QUANTD_ADDRESS");
+}
+
+// Of every command that has the flag: they share where a value is kept.
+TEST_F(OptionsTest, FlagsWinOverTheEnvironment) {
+  setenv("QUANTD_ADDRESS", "unix:/a", 1);
+  setenv("QUANTD_SIMD", "scalar", 1);
+  const auto address = [](std::vector<const char*> words) {
+    words.push_back("--address=b:1");
+    const auto line = Parse(std::move(words));
+    return line.ok() ? line->options.address : std::string(line.status().message());
+  };
+  EXPECT_EQ(address({"health"}), "b:1");
+  EXPECT_EQ(address({"info"}), "b:1");
+  EXPECT_EQ(address({"verify", "--cases=d"}), "b:1");
+  EXPECT_EQ(address({"quantize", "x.npy", "-o", "y.npy"}), "b:1");
+  EXPECT_EQ(address({"dequantize", "x.npy", "-o", "y.npy"}), "b:1");
+  EXPECT_EQ(address({"calibrate", "x.npy", "-o", "y.safetensors"}), "b:1");
+  EXPECT_EQ(address({"inspect", "x.npy"}), "b:1");
+  EXPECT_EQ(address({"parameters", "list"}), "b:1");
+  EXPECT_EQ(Parse({"quantize", "x.npy", "-o", "y.npy", "--simd=avx2"})->options.simd, "avx2");
+  unsetenv("QUANTD_SIMD");
   unsetenv("QUANTD_ADDRESS");
 }
 

@@ -22,6 +22,9 @@ void AddCommands(CLI::App* app, Options* o) {
     CLI::App* command = app->add_subcommand(name, what);
     command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     command->footer(kExitCodes);
+    // With a callback of its own, CLI11 reads the variables for the command that was given alone;
+    // without one, another command's copy of a flag would take the variable over what was given.
+    command->parse_complete_callback([] {});
     return Flags(command, o);
   };
   add("quantize",
