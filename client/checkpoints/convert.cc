@@ -23,9 +23,6 @@
 namespace quantd::checkpoints {
 namespace {
 
-constexpr char kConfig[] = "config.json";
-constexpr char kIndex[] = "model.safetensors.index.json";
-
 class Conversions {
  public:
   Conversions(Prepared* prepared, const Executor& executor, Interrupted interrupted,

@@ -199,7 +199,7 @@ absl::Status ReadTensor(Reader& reader, uint64_t index, Tensor* tensor) {
 }
 
 // Turns offsets into those of the file.
-absl::Status Place(uint64_t begin, uint64_t file_size, GgufHeader* header) {
+absl::Status PlaceTensors(uint64_t begin, uint64_t file_size, GgufHeader* header) {
   const uint64_t space = file_size - std::min(file_size, begin);
   std::vector<const Tensor*> order;
   for (Tensor& tensor : header->tensors) {
@@ -278,7 +278,7 @@ absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size) {
     header.tensors.push_back(std::move(tensor));
   }
   const uint64_t mask = header.alignment - 1;
-  status = Place((reader.position() + mask) & ~mask, file_size, &header);
+  status = PlaceTensors((reader.position() + mask) & ~mask, file_size, &header);
   if (!status.ok()) return status;
   return header;
 }

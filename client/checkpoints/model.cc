@@ -19,9 +19,7 @@ namespace {
 
 constexpr uint64_t kMaxConfig = 4 << 20;
 constexpr uint64_t kMaxIndex = 100 << 20;
-constexpr char kConfig[] = "config.json";
 constexpr char kOneShard[] = "model.safetensors";
-constexpr char kIndex[] = "model.safetensors.index.json";
 
 absl::Status Named(const absl::Status& status, const std::string& path) {
   if (status.ok() || absl::StrContains(status.message(), path)) return status;

@@ -28,6 +28,10 @@ struct Shard {
   std::map<std::string, std::string> metadata;  // __metadata__
 };
 
+// Files of a folder beside its shards.
+inline constexpr char kConfig[] = "config.json";
+inline constexpr char kIndex[] = "model.safetensors.index.json";
+
 // A tensor's place in a model.
 struct Place {
   uint32_t shard = 0, tensor = 0;

@@ -15,7 +15,7 @@
 namespace quantd::checkpoints {
 namespace {
 
-constexpr uint64_t kMaxState = 1 << 16;
+constexpr uint64_t kMaxQuantState = 1 << 16;
 constexpr int64_t kTile = 128;
 
 absl::Status Bad(absl::string_view name, absl::string_view what) {
@@ -173,7 +173,7 @@ class Finder {
       const auto at = model_.places.find(name);
       if (at == model_.places.end()) continue;
       const absl::StatusOr<std::string> text =
-          Contents(model_, model_.tensor(at->second), at->second, kMaxState);
+          Contents(model_, model_.tensor(at->second), at->second, kMaxQuantState);
       if (!text.ok()) return text.status();
       const absl::StatusOr<Json> state = ParseJson(*text, name);
       if (!state.ok()) return state.status();

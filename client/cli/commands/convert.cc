@@ -19,8 +19,6 @@
 namespace quantd::cli {
 namespace {
 
-bool Never() { return false; }
-
 absl::Status Told(const absl::Status& status) {
   return checkpoints::IsWeightError(status) ? AsOperationError(status) : status;
 }
@@ -84,7 +82,8 @@ absl::Status RunConvert(const Options& options) {
     Progress progress(!options.quiet, 0, ElsewhereShown::kLines);
     const Executor executor(options.threads);
     report = checkpoints::Convert(
-        what, executor, Never, [&progress](uint64_t done, uint64_t total, absl::string_view file) {
+        what, executor, [] { return false; },
+        [&progress](uint64_t done, uint64_t total, absl::string_view file) {
           progress.SetLabel(file);
           progress.Set(done, total);
         });

@@ -17,7 +17,7 @@ namespace quantd::cli {
 namespace {
 
 // A tensor to dequantize, with its place in the output.
-struct Task {
+struct DequantizeTask {
   QuantizedParts parts;
   std::string name;
   DataType output_type;
@@ -36,18 +36,18 @@ absl::StatusOr<DataType> OutputType(const Options& options, DataType otherwise) 
       absl::StrCat("--output_type: '", options.output_type, "' is not float, float16 or bfloat16"));
 }
 
-absl::StatusOr<Task> TaskOfEntry(const QuantizedTensor& tensor, const Options& options) {
+absl::StatusOr<DequantizeTask> TaskOfEntry(const QuantizedTensor& tensor, const Options& options) {
   const absl::StatusOr<DataType> type = OutputType(options, tensor.entry.input_type);
   if (!type.ok()) return type.status();
   absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(tensor, options.input);
   if (!parts.ok()) return parts.status();
-  return Task{*std::move(parts), tensor.entry.name, *type,
-              tensor.entry.was_float64 && options.output_type.empty()};
+  return DequantizeTask{*std::move(parts), tensor.entry.name, *type,
+                        tensor.entry.was_float64 && options.output_type.empty()};
 }
 
 // A tensor about which the flags say everything.
-absl::StatusOr<Task> TaskOfFlags(const TensorFile& file, const StoredTensor& tensor,
-                                 const Options& options) {
+absl::StatusOr<DequantizeTask> TaskOfFlags(const TensorFile& file, const StoredTensor& tensor,
+                                           const Options& options) {
   absl::StatusOr<Source> x = Source::Of(file, tensor);
   if (!options.method.type.empty()) {
     const absl::StatusOr<DataType> type = ParseDataType(options.method.type);
@@ -60,21 +60,21 @@ absl::StatusOr<Task> TaskOfFlags(const TensorFile& file, const StoredTensor& ten
   if (!parts.ok()) return parts.status();
   const absl::StatusOr<DataType> type = OutputType(options, parts->parameters().scale.data_type);
   if (!type.ok()) return type.status();
-  return Task{*std::move(parts), tensor.name.empty() ? "y" : tensor.name, *type};
+  return DequantizeTask{*std::move(parts), tensor.name.empty() ? "y" : tensor.name, *type};
 }
 
-struct Sorted {
-  std::deque<Task> tasks;
+struct DequantizeSorted {
+  std::deque<DequantizeTask> tasks;
   absl::flat_hash_set<std::string> used;  // names in the file of what is dequantized
   std::vector<QuantizedEntry> left;       // stay quantized
   std::vector<FileId> files;              // that are read
 };
 
-absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options) {
+absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& options) {
   const absl::StatusOr<Choice> choice = ChoiceOf(options);
   if (!choice.ok()) return choice.status();
-  Sorted sorted;
-  const auto take = [&sorted](absl::StatusOr<Task> task) -> absl::Status {
+  DequantizeSorted sorted;
+  const auto take = [&sorted](absl::StatusOr<DequantizeTask> task) -> absl::Status {
     if (!task.ok()) return task.status();
     sorted.tasks.push_back(*std::move(task));
     return absl::OkStatus();
@@ -121,7 +121,7 @@ void Widen(absl::Span<uint8_t> bytes) {
   }
 }
 
-absl::StatusOr<TensorReport> RunTask(const Task& task, Engine& engine, Output* output) {
+absl::StatusOr<TensorReport> RunTask(const DequantizeTask& task, Engine& engine, Output* output) {
   const absl::Time start = absl::Now();
   DequantizeParameters request = task.parts.parameters();
   request.output_type = task.output_type;
@@ -147,7 +147,7 @@ absl::Status RunDequantize(const Options& options) {
   if (const auto format = FormatOfPath(options.output); !format.ok()) return format.status();
   const absl::StatusOr<TensorFile> file = OpenTensorFile(options.input);
   if (!file.ok()) return file.status();
-  absl::StatusOr<Sorted> sorted = Sort(*file, options);
+  absl::StatusOr<DequantizeSorted> sorted = Sort(*file, options);
   if (!sorted.ok()) return sorted.status();
   Output output(options.output);
   if (output.format() == FileFormat::kNpy && sorted->tasks.size() > 1) {
@@ -159,7 +159,7 @@ absl::Status RunDequantize(const Options& options) {
   absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
   if (!engine.ok()) return engine.status();
   uint64_t work = 0;
-  for (Task& task : sorted->tasks) {
+  for (DequantizeTask& task : sorted->tasks) {
     const TensorView& x = task.parts.parameters().x;
     const ElementType& type = task.to_float64 ? *FindByNpy("f8") : ElementTypeOf(task.output_type);
     task.y = output.AddStored(task.name, type, x.shape);
@@ -186,7 +186,7 @@ absl::Status RunDequantize(const Options& options) {
   std::string text;
   {
     Progress progress(!options.quiet, work);
-    for (const Task& task : sorted->tasks) {
+    for (const DequantizeTask& task : sorted->tasks) {
       progress.SetLabel(task.name);
       const absl::StatusOr<TensorReport> report = RunTask(task, **engine, &output);
       if (!report.ok()) return report.status();

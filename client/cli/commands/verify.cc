@@ -30,20 +30,20 @@ struct RuleCount {
 };
 using Counts = std::map<std::string, RuleCount>;
 
-absl::Status Usage(absl::string_view text) {
+absl::Status WrongUse(absl::string_view text) {
   return absl::InvalidArgumentError(absl::StrCat(text, "; see quantctl verify --help"));
 }
 
 absl::StatusOr<std::vector<KitCase>> ChosenCases(const Options& options) {
   const RE2 only(options.only, RE2::Quiet);
-  if (!only.ok()) return Usage(absl::StrCat("--only: ", only.error()));
+  if (!only.ok()) return WrongUse(absl::StrCat("--only: ", only.error()));
   absl::StatusOr<std::vector<KitCase>> cases = ReadKit(options.cases);
   if (!cases.ok()) return cases.status();
   const auto unwanted = [&](const KitCase& one) {
     return !RE2::PartialMatch(one.name, only) && !RE2::PartialMatch(one.rule, only);
   };
   cases->erase(std::remove_if(cases->begin(), cases->end(), unwanted), cases->end());
-  if (cases->empty()) return Usage(absl::StrCat("--only=", options.only, " fits no case"));
+  if (cases->empty()) return WrongUse(absl::StrCat("--only=", options.only, " fits no case"));
   return cases;
 }
 
@@ -116,7 +116,7 @@ Json JsonOf(const Counts& counts, const std::string& address, const Counts::mapp
 
 absl::Status RunVerify(const Options& options) {
   if (options.cases.empty()) {
-    return Usage("--cases is missing: the folder of the kit's cases");
+    return WrongUse("--cases is missing: the folder of the kit's cases");
   }
   const absl::StatusOr<std::vector<KitCase>> cases = ChosenCases(options);
   if (!cases.ok()) return cases.status();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
 
-absl::Status Malformed(absl::string_view what) {
+absl::Status MalformedNpy(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("malformed .npy header: ", what));
 }
 
@@ -87,45 +87,46 @@ absl::StatusOr<StoredTensor> ParseNpy(absl::Span<const uint8_t> file) {
   if (text.substr(0, kMagic.size()) != kMagic) {
     return absl::InvalidArgumentError("not a .npy file: it does not start with \\x93NUMPY");
   }
-  if (file.size() < 10) return Malformed("the file ends in it");
+  if (file.size() < 10) return MalformedNpy("the file ends in it");
   const int version = file[6];
-  if (version < 1 || version > 3) return Malformed(absl::StrCat("version ", version));
+  if (version < 1 || version > 3) return MalformedNpy(absl::StrCat("version ", version));
   const size_t start = version == 1 ? 10 : 12;
-  if (file.size() < start) return Malformed("the file ends in it");
+  if (file.size() < start) return MalformedNpy("the file ends in it");
   const uint64_t length = version == 1 ? file[8] | file[9] << 8
                                        : file[8] | file[9] << 8 | file[10] << 16 |
                                              static_cast<uint64_t>(file[11]) << 24;
   if (length > file.size() - start) {
-    return Malformed(absl::StrCat("it claims ", length, " bytes, the file has ", file.size()));
+    return MalformedNpy(absl::StrCat("it claims ", length, " bytes, the file has ", file.size()));
   }
 
   StoredTensor tensor;
   Literals literals(text.substr(start, length));
   bool has_descr = false, has_order = false, has_shape = false;
-  if (!literals.Take("{")) return Malformed("not a dictionary");
+  if (!literals.Take("{")) return MalformedNpy("not a dictionary");
   while (!literals.Take("}")) {
     absl::string_view key, descr;
-    if (!literals.TakeString(&key) || !literals.Take(":")) return Malformed("not a dictionary");
+    if (!literals.TakeString(&key) || !literals.Take(":")) return MalformedNpy("not a dictionary");
     if (key == "descr") {
       if (literals.Take("[")) {
         return absl::InvalidArgumentError("a structured array; save one field of it on its own");
       }
-      if (!literals.TakeString(&descr)) return Malformed("descr is not a string");
+      if (!literals.TakeString(&descr)) return MalformedNpy("descr is not a string");
       if (absl::Status status = SetType(descr, &tensor); !status.ok()) return status;
       has_descr = true;
     } else if (key == "fortran_order") {
-      if (!literals.TakeBool(&tensor.fortran_order)) return Malformed("fortran_order");
+      if (!literals.TakeBool(&tensor.fortran_order)) return MalformedNpy("fortran_order");
       has_order = true;
     } else if (key == "shape") {
       tensor.shape.clear();
-      if (!literals.TakeShape(&tensor.shape)) return Malformed("shape is not a tuple of lengths");
+      if (!literals.TakeShape(&tensor.shape))
+        return MalformedNpy("shape is not a tuple of lengths");
       has_shape = true;
     } else {
-      return Malformed(absl::StrCat("unknown key '", key, "'"));
+      return MalformedNpy(absl::StrCat("unknown key '", key, "'"));
     }
     literals.Take(",");
   }
-  if (!has_descr || !has_order || !has_shape) return Malformed("a key is missing");
+  if (!has_descr || !has_order || !has_shape) return MalformedNpy("a key is missing");
 
   const absl::StatusOr<uint64_t> size = StoredBytes(tensor.type->bits, tensor.shape);
   if (!size.ok()) return size.status();

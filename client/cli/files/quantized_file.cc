@@ -15,7 +15,7 @@ using Json = nlohmann::json;  // to be read: finds a name among many
 using OrderedJson = nlohmann::ordered_json;
 using TensorsByName = absl::flat_hash_map<absl::string_view, const StoredTensor*>;
 
-absl::Status Malformed(absl::string_view what) {
+absl::Status MalformedDescription(absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat("its description of quantized tensors is damaged (", what,
                    "); give --scale, --zero_point, --type and --shape instead"));
@@ -81,16 +81,16 @@ absl::StatusOr<Source> Locate(const TensorFile& file, const TensorsByName& tenso
   if (file.format == FileFormat::kSafetensors) {
     const auto tensor = tensors.find(reference.tensor);
     if (tensor == tensors.end()) {
-      return Malformed(absl::StrCat("there is no tensor '", reference.tensor, "'"));
+      return MalformedDescription(absl::StrCat("there is no tensor '", reference.tensor, "'"));
     }
     return Source::As(file, *tensor->second, reference.type, reference.shape);
   }
-  if (reference.tensor.find('/') != std::string::npos) return Malformed("a path");
+  if (reference.tensor.find('/') != std::string::npos) return MalformedDescription("a path");
   const size_t slash = file.path.find_last_of('/');
   const std::string folder = slash == std::string::npos ? "" : file.path.substr(0, slash + 1);
   const absl::StatusOr<TensorFile> other = OpenTensorFile(folder + reference.tensor);
   if (!other.ok()) return other.status();
-  if (other->format != FileFormat::kNpy) return Malformed("not a .npy");
+  if (other->format != FileFormat::kNpy) return MalformedDescription("not a .npy");
   return Source::As(*other, other->tensors[0], reference.type, reference.shape);
 }
 
@@ -150,19 +150,20 @@ std::string QuantizedEntriesToJson(const std::vector<QuantizedEntry>& entries) {
 absl::StatusOr<std::vector<QuantizedEntry>> QuantizedEntriesFromJson(const std::string& text) {
   const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!document.is_object() || !document.contains("tensors") || !document["tensors"].is_object()) {
-    return Malformed("not the JSON that quantctl writes");
+    return MalformedDescription("not the JSON that quantctl writes");
   }
   if (!document.contains("version") || document["version"] != 1) {
-    return Malformed("of another version");
+    return MalformedDescription("of another version");
   }
   std::vector<QuantizedEntry> entries;
   for (const auto& [name, json] : document["tensors"].items()) {
     try {
       entries.push_back(ToEntry(name, json));
     } catch (const Json::exception&) {
-      return Malformed(absl::StrCat("tensor '", name, "'"));
+      return MalformedDescription(absl::StrCat("tensor '", name, "'"));
     }
-    if (!HasTypes(entries.back())) return Malformed(absl::StrCat("types of tensor '", name, "'"));
+    if (!HasTypes(entries.back()))
+      return MalformedDescription(absl::StrCat("types of tensor '", name, "'"));
   }
   return entries;
 }

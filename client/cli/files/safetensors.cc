@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 // says stays small.
 constexpr uint64_t kMaxHeader = 25'000'000;
 
-absl::Status Malformed(absl::string_view what) {
+absl::Status MalformedSafetensors(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("malformed .safetensors header: ", what));
 }
 
@@ -39,7 +39,7 @@ bool TakeSize(const Json& json, uint64_t* value) {
 absl::StatusOr<StoredTensor> ParseTensor(const std::string& name, const Json& json,
                                          uint64_t data_begin, uint64_t data_size) {
   const auto bad = [&name](absl::string_view what) {
-    return Malformed(absl::StrCat("tensor '", name, "': ", what));
+    return MalformedSafetensors(absl::StrCat("tensor '", name, "': ", what));
   };
   if (!json.is_object()) return bad("not an object");
   const Json dtype = json.value("dtype", Json()), shape = json.value("shape", Json()),
@@ -94,7 +94,7 @@ class HeaderReader {
         },
         /*allow_exceptions=*/false);
     if (!status_.ok()) return status_;
-    if (!header.is_object()) return Malformed("not a JSON object of UTF-8");
+    if (!header.is_object()) return MalformedSafetensors("not a JSON object of UTF-8");
     return absl::OkStatus();
   }
 
@@ -103,7 +103,7 @@ class HeaderReader {
 
   bool Take(int depth, Event event, Json& value) {
     if (!status_.ok()) return false;
-    if (depth > kMaxDepth) return Fail(Malformed("it is nested too deeply"));
+    if (depth > kMaxDepth) return Fail(MalformedSafetensors("it is nested too deeply"));
     if (event == Event::object_start && depth == 1) keys_.clear();
     if (event == Event::key) return TakeKey(depth, value.get_ref<const std::string&>());
     const bool ends = event == Event::object_end || event == Event::array_end;
@@ -119,17 +119,17 @@ class HeaderReader {
     if (depth == 1) {
       entry_ = key;
       return names_.insert(key).second ||
-             Fail(Malformed(absl::StrCat("it holds the name '", key, "' twice")));
+             Fail(MalformedSafetensors(absl::StrCat("it holds the name '", key, "' twice")));
     }
     return depth > 2 || keys_.insert(key).second ||
-           Fail(Malformed(absl::StrCat("'", entry_, "' has '", key, "' twice")));
+           Fail(MalformedSafetensors(absl::StrCat("'", entry_, "' has '", key, "' twice")));
   }
 
   bool TakeMetadata(const Json& value) {
-    if (!value.is_object()) return Fail(Malformed("__metadata__ is not an object"));
+    if (!value.is_object()) return Fail(MalformedSafetensors("__metadata__ is not an object"));
     for (const auto& [key, entry] : value.items()) {
       if (!entry.is_string()) {
-        return Fail(Malformed("__metadata__ holds something else than strings"));
+        return Fail(MalformedSafetensors("__metadata__ holds something else than strings"));
       }
       result_->metadata[key] = entry.get<std::string>();
     }
@@ -155,32 +155,34 @@ absl::Status CheckCoverage(const std::vector<StoredTensor>& tensors, uint64_t be
   absl::string_view before;
   for (const StoredTensor& tensor : tensors) {
     if (tensor.offset < begin) {
-      return Malformed(absl::StrCat("tensors '", before, "' and '", tensor.name, "' overlap by ",
-                                    begin - tensor.offset, " bytes"));
+      return MalformedSafetensors(absl::StrCat("tensors '", before, "' and '", tensor.name,
+                                               "' overlap by ", begin - tensor.offset, " bytes"));
     }
     if (tensor.offset > begin) {
-      return Malformed(absl::StrCat("a hole of ", tensor.offset - begin, " bytes lies before '",
-                                    tensor.name, "'"));
+      return MalformedSafetensors(absl::StrCat("a hole of ", tensor.offset - begin,
+                                               " bytes lies before '", tensor.name, "'"));
     }
     begin += tensor.byte_size;
     before = tensor.name;
   }
   if (begin == end) return absl::OkStatus();
-  return Malformed(absl::StrCat("the last ", end - begin, " bytes belong to no tensor"));
+  return MalformedSafetensors(absl::StrCat("the last ", end - begin, " bytes belong to no tensor"));
 }
 
 }  // namespace
 
 absl::StatusOr<uint64_t> SafetensorsHeaderLength(absl::Span<const uint8_t> start,
                                                  uint64_t file_size) {
-  if (start.size() < 8) return Malformed("the file has fewer than 8 bytes");
+  if (start.size() < 8) return MalformedSafetensors("the file has fewer than 8 bytes");
   uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | start[i];
   if (length > file_size - 8) {
-    return Malformed(absl::StrCat("it claims ", length, " bytes, the file has ", file_size - 8));
+    return MalformedSafetensors(
+        absl::StrCat("it claims ", length, " bytes, the file has ", file_size - 8));
   }
   if (length > kMaxHeader) {
-    return Malformed(absl::StrCat("it has ", length, " bytes, ", kMaxHeader, " are the most"));
+    return MalformedSafetensors(
+        absl::StrCat("it has ", length, " bytes, ", kMaxHeader, " are the most"));
   }
   return length;
 }

@@ -34,8 +34,6 @@ namespace {
 
 constexpr DataType kInputTypes[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16,
                                     DataType::kInt32};
-// Sums of states may have so many values; what can be added by hand does not reach it.
-constexpr uint64_t kMostValues = uint64_t{1} << 62;
 
 bool IsInteger(DataType type) { return Info(type).kind == DataTypeKind::kInteger; }
 
@@ -187,8 +185,8 @@ absl::Status Calibrator::Merge(absl::Span<const uint8_t> state) {
     return absl::OkStatus();
   }
   for (size_t i = 0; i < channels->size(); ++i) {
-    if (channels->finite[i] + seen_->channels.finite[i] <= kMostValues &&
-        channels->non_finite[i] + seen_->channels.non_finite[i] <= kMostValues) {
+    if (channels->finite[i] + seen_->channels.finite[i] <= calibrate::kMostValues &&
+        channels->non_finite[i] + seen_->channels.non_finite[i] <= calibrate::kMostValues) {
       continue;
     }
     return FieldError("state", absl::StrCat("channel ", i, " would have over 2^62 elements"));

@@ -23,15 +23,15 @@ double Log(double x) {
 }
 
 // Magnitudes of one bin.
-struct Piece {
+struct EntropyPiece {
   int m;
   double width;
   double middle;
   double count;
 };
 
-std::vector<Piece> PiecesOf(const Bins& bins) {
-  std::vector<Piece> pieces;
+std::vector<EntropyPiece> EntropyPiecesOf(const Bins& bins) {
+  std::vector<EntropyPiece> pieces;
   for (int m = bins.floor() + 1; m <= bins.top(); ++m) {
     const uint64_t count = bins.count(m) + bins.count(-m);
     if (count == 0) continue;
@@ -44,8 +44,9 @@ std::vector<Piece> PiecesOf(const Bins& bins) {
 
 class Divergence {
  public:
-  Divergence(const Bins& bins, int bits) : pieces_(PiecesOf(bins)), levels_(1 << (bits - 1)) {
-    for (const Piece& piece : pieces_) total_ += piece.count;
+  Divergence(const Bins& bins, int bits)
+      : pieces_(EntropyPiecesOf(bins)), levels_(1 << (bits - 1)) {
+    for (const EntropyPiece& piece : pieces_) total_ += piece.count;
   }
 
   // What is lost when magnitudes above bin c count as its, and those of a level as even.
@@ -57,7 +58,7 @@ class Divergence {
     for (size_t i = size; i < pieces_.size(); ++i) above += pieces_[i].count;
 
     const double end = rules::Edge(c + 1);
-    const auto level_of = [&](const Piece& piece) {
+    const auto level_of = [&](const EntropyPiece& piece) {
       return std::min<double>(levels_ - 1, std::floor(piece.middle * levels_ / end));
     };
     double loss = 0;
@@ -71,7 +72,7 @@ class Divergence {
         width += pieces_[next].width;
       }
       for (size_t i = begin; i < next; ++i) {
-        const Piece& piece = pieces_[i];
+        const EntropyPiece& piece = pieces_[i];
         const double p = (i + 1 == size ? piece.count + above : piece.count) / total_;
         const double q = ((count / width) * piece.width) / (total_ - above);
         loss += p * Log(p / q);
@@ -82,7 +83,7 @@ class Divergence {
   }
 
  private:
-  const std::vector<Piece> pieces_;
+  const std::vector<EntropyPiece> pieces_;
   const double levels_;
   double total_ = 0;
 };

@@ -9,14 +9,14 @@ namespace quantd::calibrate {
 namespace {
 
 // Values between a and b.
-struct Piece {
+struct MsePiece {
   double a;
   double b;
   double count;
 };
 
-std::vector<Piece> PiecesOf(const Bins& bins) {
-  std::vector<Piece> pieces;
+std::vector<MsePiece> MsePiecesOf(const Bins& bins) {
+  std::vector<MsePiece> pieces;
   bins.ForEach([&](int id, uint64_t count) {
     if (id == 0) return;
     const int m = std::abs(id);
@@ -37,7 +37,7 @@ double Integral(double u, double lowest, double highest) {
   return nearest / 12 + r * r * r / 3;
 }
 
-double LossOf(const std::vector<Piece>& pieces, const Scaling& scaling, const Range& range) {
+double LossOf(const std::vector<MsePiece>& pieces, const Scaling& scaling, const Range& range) {
   const Scale found = scaling.Of(range);
   const double s = found.scale;
   const double lowest = scaling.minimum() - found.zero_point;
@@ -45,7 +45,7 @@ double LossOf(const std::vector<Piece>& pieces, const Scaling& scaling, const Ra
   double sum = 0;
   // Most pieces begin where the one before ended.
   double end = 0, b = 0, at_b = 0;
-  for (const Piece& piece : pieces) {
+  for (const MsePiece& piece : pieces) {
     const bool adjoins = piece.a == end;
     const double a = adjoins ? b : piece.a / s;
     const double at_a = adjoins ? at_b : Integral(a, lowest, highest);
@@ -62,7 +62,7 @@ double LossOf(const std::vector<Piece>& pieces, const Scaling& scaling, const Ra
 Range MseRange(const ChannelView& seen, const Scaling& scaling, Watch& watch) {
   const bool symmetric = scaling.symmetric();
   if (seen.bins == nullptr) return MinMaxRange(seen, symmetric);
-  const std::vector<Piece> pieces = PiecesOf(*seen.bins);
+  const std::vector<MsePiece> pieces = MsePiecesOf(*seen.bins);
   const int best = Search(*seen.bins, 16, watch, [&](int c) {
     return LossOf(pieces, scaling, RangeOf(rules::Edge(c + 1), seen, symmetric));
   });

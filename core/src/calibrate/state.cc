@@ -20,8 +20,6 @@ constexpr uint8_t kPerAxis = 2;
 constexpr int64_t kBeforeFirst = -rules::kInfiniteMagnitude;
 // A channel of no values: two numbers.
 constexpr uint64_t kLeastChannelBytes = 2;
-// Sums of so many states, of so many channels each, still fit 64 bits.
-constexpr uint64_t kMostValues = uint64_t{1} << 62;
 
 // Where bytes go that are only counted.
 struct Counted {

@@ -21,6 +21,9 @@
 
 namespace quantd::calibrate {
 
+// Most values of a channel in a state. Sums over all channels still fit 64 bits.
+inline constexpr uint64_t kMostValues = uint64_t{1} << 62;
+
 struct StateHead {
   bool has_bins = false;
   bool per_axis = false;

@@ -14,9 +14,9 @@ namespace {
 
 constexpr DataType kOutputTypes[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16};
 // What Quantize takes, and FLOAT8E4M3FN, which DynamicQuantize gives.
-constexpr DataType kScaleTypes[] = {DataType::kFloat,      DataType::kFloat16,
-                                    DataType::kBfloat16,   DataType::kInt32,
-                                    DataType::kFloat8E8M0, DataType::kFloat8E4M3Fn};
+constexpr DataType kDequantizeScaleTypes[] = {DataType::kFloat,      DataType::kFloat16,
+                                              DataType::kBfloat16,   DataType::kInt32,
+                                              DataType::kFloat8E8M0, DataType::kFloat8E4M3Fn};
 
 absl::Status CheckInputType(DataType type) {
   const absl::Span<const DataType> quantized = QuantizedTypes();
@@ -73,7 +73,8 @@ absl::StatusOr<DequantizePlan> PlanDequantize(const DequantizeParameters& parame
   // Types.
   absl::Status status = CheckInputType(parameters.x.data_type);
   if (!status.ok()) return status;
-  status = CheckType(parameters.scale.data_type, "scale", "Dequantize takes", kScaleTypes);
+  status =
+      CheckType(parameters.scale.data_type, "scale", "Dequantize takes", kDequantizeScaleTypes);
   if (!status.ok()) return status;
   if (zero_point.has_value()) {
     status = CheckZeroPointType(zero_point->data_type, parameters.x.data_type);

@@ -11,10 +11,11 @@
 namespace quantd {
 namespace {
 
-constexpr DataType kInputTypes[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16,
-                                    DataType::kInt32};
-constexpr DataType kScaleTypes[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16,
-                                    DataType::kFloat8E8M0, DataType::kFloat8E4M3Fn};
+constexpr DataType kDynamicInputTypes[] = {DataType::kFloat, DataType::kFloat16,
+                                           DataType::kBfloat16, DataType::kInt32};
+constexpr DataType kDynamicScaleTypes[] = {DataType::kFloat, DataType::kFloat16,
+                                           DataType::kBfloat16, DataType::kFloat8E8M0,
+                                           DataType::kFloat8E4M3Fn};
 
 // The answer of a tensor with elements has at most one scale an element. An empty one could claim
 // any number by its shape, [0, 2^40] along axis 1: it may have this many.
@@ -61,11 +62,11 @@ absl::StatusOr<DynamicQuantizePlan> PlanDynamicQuantize(
       parameters.scale_type == DataType::kUnspecified ? DataType::kFloat : parameters.scale_type;
   // Types.
   absl::Status status =
-      CheckType(parameters.x.data_type, "x", "DynamicQuantize takes", kInputTypes);
+      CheckType(parameters.x.data_type, "x", "DynamicQuantize takes", kDynamicInputTypes);
   if (!status.ok()) return status;
   status = CheckType(output, "output_type", "DynamicQuantize gives", QuantizedTypes());
   if (!status.ok()) return status;
-  status = CheckType(plan.scale_type, "scale_type", "DynamicQuantize gives", kScaleTypes);
+  status = CheckType(plan.scale_type, "scale_type", "DynamicQuantize gives", kDynamicScaleTypes);
   if (!status.ok()) return status;
   absl::StatusOr<ScaleRule> rule = Rule(output, plan.scale_type, parameters.symmetry);
   if (!rule.ok()) return rule.status();

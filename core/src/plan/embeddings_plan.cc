@@ -19,7 +19,8 @@
 namespace quantd {
 namespace {
 
-constexpr DataType kInputTypes[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16};
+constexpr DataType kEmbeddingInputTypes[] = {DataType::kFloat, DataType::kFloat16,
+                                             DataType::kBfloat16};
 constexpr DataType kBytes[] = {DataType::kUint8, DataType::kInt8};
 constexpr DataType kSigned[] = {DataType::kInt8};
 
@@ -183,7 +184,7 @@ absl::StatusOr<QuantizeEmbeddingsPlan> PlanQuantizeEmbeddings(
     const QuantizeEmbeddingsParameters& parameters) {
   QuantizeEmbeddingsPlan plan;
   absl::Status status =
-      CheckType(parameters.x.data_type, "x", "QuantizeEmbeddings takes", kInputTypes);
+      CheckType(parameters.x.data_type, "x", "QuantizeEmbeddings takes", kEmbeddingInputTypes);
   if (!status.ok()) return status;
   if (parameters.recipe == EmbeddingRecipe::kUnspecified) {
     return FieldError("recipe",
