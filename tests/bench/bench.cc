@@ -49,6 +49,7 @@ struct Section {
 };
 constexpr Section kSections[] = {
     {"kernels", RunKernels}, {"operations", RunOperations},
+    {"layouts", RunLayouts},
 #ifndef QUANTD_BENCH_CORE_ONLY
     {"table", RunTable},     {"stream", RunStream},
     {"beside", RunBeside},   {"shared", RunShared},

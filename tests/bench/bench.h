@@ -24,6 +24,8 @@ namespace quantd::bench {
 void RunKernels(Report& report);
 // The operations beside what bounds them, one thread and ONNX Runtime; all granularities.
 void RunOperations(Report& report);
+// Weights to the layouts of other software and back, beside a copy of them.
+void RunLayouts(Report& report);
 
 // Every call, size and number in flight beside the echo.
 void RunTable(Report& report);

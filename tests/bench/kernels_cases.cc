@@ -2,6 +2,7 @@
 #include "kernels_cases.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -247,6 +248,47 @@ Kernel EmbedCase(const EmbedRow& row) {
           }};
 }
 
+// Of layouts: blocks of 32 or 64 floats.
+struct GgufRow {
+  const char* name;
+  GgufBlock block;
+};
+constexpr GgufRow kGgufRows[] = {
+#define QUANTD_GGUF(block, bytes) {#block, GgufBlock::block},
+#include "kernels/kernels.inc"
+};
+struct BnbRow {
+  const char* name;
+  BnbTable table;
+};
+constexpr BnbRow kBnbRows[] = {
+#define QUANTD_BNB(table) {#table, BnbTable::table},
+#include "kernels/kernels.inc"
+};
+
+Kernel GgufCase(const GgufRow& row) {
+  return {absl::StrCat("gguf ", Plain(row.name)), Limit::kNarrow8,
+          [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
+            Kernels().gguf[static_cast<size_t>(row.block)](x, size / 32, y);
+          }};
+}
+Kernel BnbCase(const BnbRow& row) {
+  return {absl::StrCat("bnb ", Plain(row.name)), Limit::kNarrow8,
+          [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
+            static thread_local std::vector<float> absmax(kMaxRuns / 64);
+            Kernels().bnb[static_cast<size_t>(row.table)](x, size / 64, absmax.data(), y);
+          }};
+}
+Kernel LargestCase(std::string_view name, size_t width) {
+  return {absl::StrCat("largest of ", std::string(name)), Limit::kRead,
+          [=](const uint8_t* x, size_t size, uint8_t* y, bool) {
+            const KernelTable& kernels = Kernels();
+            const uint32_t found = (width == 2 ? kernels.largest16 : kernels.largest32)(
+                x, 1, size * sizeof(float) / width, 0);
+            std::memcpy(y, &found, sizeof(found));
+          }};
+}
+
 struct ConvertRow {
   const char* name;
   Convert convert;
@@ -295,10 +337,15 @@ std::vector<Kernel> AllKernels() {
   cases.push_back(RangeCase("runs of 32", NonFinite::kReject, ScaleMode::kRuns, 32));
   cases.push_back(RangeCase("per column", NonFinite::kReject, ScaleMode::kPerElement, 0));
   for (const Row& row : kRows) {
+    if (row.division >= Division::kMultiply) continue;  // no request has these
     cases.push_back(ErrorsCase(row, SIZE_MAX, ""));
     if (&row == &u8) cases.push_back(ErrorsCase(row, 32, " runs of 32"));
   }
   for (const EmbedRow& row : kEmbedRows) cases.push_back(EmbedCase(row));
+  for (const GgufRow& row : kGgufRows) cases.push_back(GgufCase(row));
+  for (const BnbRow& row : kBnbRows) cases.push_back(BnbCase(row));
+  cases.push_back(LargestCase("FLOAT", 4));
+  cases.push_back(LargestCase("BFLOAT16", 2));
   for (const ConvertRow& row : kConvertRows) {
     cases.push_back({absl::StrCat("convert ", row.name),
                      row.in == 32    ? (row.out == 32 ? Limit::kCopy32 : Limit::kNarrow16)

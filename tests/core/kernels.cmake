@@ -4,7 +4,7 @@ quantd_core_test(kernels
   kernels_dequantize_test.cc
   kernels_dispatch_test.cc
   kernels_embed_test.cc
-  kernels_errors_test.cc
+  kernels_errors_test.cc kernels_layouts_test.cc
   kernels_quantize_test.cc
   kernels_range_test.cc
   kernels_read_elements_test.cc

@@ -5,7 +5,6 @@
 #include <limits>
 #include <memory>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -37,12 +36,6 @@ std::vector<Layout> Layouts(bool encoding_only) {
     if (info.encodes || !encoding_only) layouts.push_back(info.layout);
   }
   return layouts;
-}
-
-std::string CaseName(const testing::TestParamInfo<Layout>& info) {
-  std::string name(Info(info.param).name);
-  for (char& c : name) c = absl::ascii_isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return name;
 }
 
 class LayoutTest : public testing::TestWithParam<Layout> {
@@ -195,8 +188,8 @@ TEST_P(ConvertWeight, NamesTheFirstThatIsNotFinite) {
   EXPECT_EQ(error(), "NaN at [299, 1278]" + takes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, ConvertWeight, testing::ValuesIn(Layouts(true)), CaseName);
-INSTANTIATE_TEST_SUITE_P(Layouts, DecodeWeightFrom, testing::ValuesIn(Layouts(false)), CaseName);
+INSTANTIATE_TEST_SUITE_P(Layouts, ConvertWeight, testing::ValuesIn(Layouts(true)), LayoutName);
+INSTANTIATE_TEST_SUITE_P(Layouts, DecodeWeightFrom, testing::ValuesIn(Layouts(false)), LayoutName);
 
 std::string ErrorOf(Layout layout, DataType type, const Shape& shape,
                     const std::vector<float>& values) {

@@ -256,7 +256,10 @@ std::vector<ByteVector> EncodeBnb4(const Matrix& m, const WeightFacts& facts) {
     }
     if (!nested) continue;
     for (size_t i = begin; i < end; ++i) {
-      scales.push_back(rules::NestedCode(values, absmax[i] - facts.offset, largest));
+      scales.push_back(
+          largest == 0
+              ? 0
+              : rules::NestedCode(values, rules::NestedStep(absmax[i] - facts.offset, largest)));
     }
     Put(DataType::kFloat, largest, nested_scales);
   }

@@ -63,7 +63,10 @@ float DecodeOne(const WeightPlan& plan, const WeightFacts& facts,
                                    : Get<float>(parts[4], parts[1][block]) *
                                              Get<float>(parts[3], block / rules::kBnbNestedBlock) +
                                          facts.offset;
-      return Scaled(type, Get<float>(parts[2], static_cast<size_t>(nibble(true))), absmax);
+      std::array<float, 16> map;
+      for (size_t code = 0; code < 16; ++code) map[code] = Get<float>(parts[2], code);
+      if (!IsNf4(plan.layout)) rules::SetFp4Signs(map);
+      return Scaled(type, map[static_cast<size_t>(nibble(true))], absmax);
     }
   }
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "layouts/nested_codes.h"
 #include "layouts/quant_state.h"
 #include "quantd/field_error.h"
 #include "quantd/layout.h"
@@ -131,6 +132,19 @@ TEST(Layouts, QuantState) {
             R"({"quant_type": "fp4", "blocksize": 64, "dtype": "float32", "shape": [7], )"
             R"("nested_blocksize": 256, "nested_dtype": "float32", )"
             R"("nested_offset": 2.7139892578125})");
+}
+
+TEST(Layouts, NestedCodes) {
+  const std::array<float, 256> map = rules::MakeNestedMap();
+  const auto& codes = NestedCodes();
+  for (int step = 0; step < rules::kNestedSteps; ++step) {
+    ASSERT_EQ(codes[static_cast<size_t>(step)], rules::NestedCode(map, step)) << step;
+  }
+  EXPECT_EQ(rules::NestedStep(-3, 3), 0);
+  EXPECT_EQ(rules::NestedStep(0, 3), 32768);
+  EXPECT_EQ(rules::NestedStep(3, 3), 65535);
+  EXPECT_EQ(rules::NestedStep(0, 0x1p-140f), 0);
+  EXPECT_EQ(rules::NestedStep(0x1p-141f, 0x1p-140f), 65535);
 }
 
 // What Python's repr() prints.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "types/codes.h"
 
@@ -112,17 +113,20 @@ ByteVector HardWeight(std::mt19937& random, DataType type, int64_t elements) {
 
 Encoded Encode(const WeightPlan& plan, const ByteVector& weight, const Executor& executor,
                Access access) {
-  Encoded encoded;
-  const std::unique_ptr<ByteSource> source = SourceOf(weight, access);
-  const absl::StatusOr<WeightFacts> facts = MeasureWeight(plan, *source, executor, Never);
-  encoded.status = facts.status();
-  if (!facts.ok()) return encoded;
-  encoded.facts = *facts;
+  const absl::StatusOr<WeightFacts> facts =
+      MeasureWeight(plan, *SourceOf(weight, access), executor, Never);
+  if (!facts.ok()) return {.status = facts.status(), .facts = {}, .parts = {}};
+  return EncodeWith(plan, *facts, weight, executor, access);
+}
+
+Encoded EncodeWith(const WeightPlan& plan, const WeightFacts& facts, const ByteVector& weight,
+                   const Executor& executor, Access access) {
+  Encoded encoded{.status = {}, .facts = facts, .parts = {}};
   std::vector<CountingSink> sinks;
-  for (const LayoutPart& part : WeightParts(plan, *facts)) sinks.emplace_back(part.bytes);
+  for (const LayoutPart& part : WeightParts(plan, facts)) sinks.emplace_back(part.bytes);
   std::vector<ByteSink*> pointers;
   for (CountingSink& sink : sinks) pointers.push_back(&sink);
-  encoded.status = EncodeWeight(plan, *facts, *source, pointers, executor, Never);
+  encoded.status = EncodeWeight(plan, facts, *SourceOf(weight, access), pointers, executor, Never);
   for (CountingSink& sink : sinks) {
     if (encoded.status.ok() && !sink.Complete()) {
       encoded.status = absl::InternalError("a byte was not written once");
@@ -130,6 +134,12 @@ Encoded Encode(const WeightPlan& plan, const ByteVector& weight, const Executor&
     encoded.parts.push_back(sink.Take());
   }
   return encoded;
+}
+
+std::string LayoutName(const testing::TestParamInfo<Layout>& info) {
+  std::string name(Info(info.param).name);
+  for (char& c : name) c = absl::ascii_isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
 }
 
 absl::StatusOr<ByteVector> Decode(const WeightPlan& plan, const WeightFacts& facts,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "gtest/gtest.h"
 #include "layouts_oracle.h"
 #include "quantd/convert_weight.h"
 
@@ -33,9 +34,15 @@ struct Encoded {
 };
 Encoded Encode(const WeightPlan& plan, const ByteVector& weight, const Executor& executor,
                Access access = Access::kMemory);
+// Without MeasureWeight.
+Encoded EncodeWith(const WeightPlan& plan, const WeightFacts& facts, const ByteVector& weight,
+                   const Executor& executor, Access access = Access::kMemory);
 absl::StatusOr<ByteVector> Decode(const WeightPlan& plan, const WeightFacts& facts,
                                   const std::vector<ByteVector>& parts, DataType output,
                                   const Executor& executor, Access access = Access::kMemory);
+
+// The name of a case.
+std::string LayoutName(const testing::TestParamInfo<Layout>& info);
 
 // What differs between two byte strings, for a message: empty when they are equal.
 std::string Difference(const ByteVector& got, const ByteVector& want);

@@ -11,7 +11,7 @@ prepare() {
 
 # What differs between instruction sets: the kernels, what they compute together, and what the compiler makes of floating point.
 # Plans, walks, the pool and the C interface are integers and pointers, the same everywhere.
-tests=(types rules kernels quotient embed_quotient oracle operations calibrate)
+tests=(types rules kernels quotient embed_quotient oracle operations layouts calibrate)
 
 is_arm64() { [[ $(uname -m) == aarch64 ]]; }
 

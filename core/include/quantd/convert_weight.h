@@ -80,6 +80,7 @@ absl::Status EncodeWeight(const WeightPlan& plan, const WeightFacts& facts,
 // even; too large becomes infinite). Any bytes are accepted. Parts that are constants or texts are
 // not read, but for bitsandbytes' maps, which are used as they are. `facts`: `offset` for
 // bitsandbytes' -double, as the text has it. CANCELLED, and errors of sources and sink.
+// REQUIRES: parts[i] has the bytes that WeightParts(plan) says of it.
 absl::Status DecodeWeight(const WeightPlan& plan, const WeightFacts& facts,
                           absl::Span<const ByteSource* const> parts, DataType output,
                           ByteSink& weight, const Executor& executor, Interrupted interrupted);

@@ -35,7 +35,8 @@ struct Target {
     target::FillScaleColumns(table);     \
     target::FillEmbed(table);            \
     target::FillBins(table);             \
-    FillScalarLayouts(table);            \
+    target::FillGguf(table);             \
+    target::FillBnb(table);              \
   }
 const Target kTargets[] = {
 #if HWY_TARGETS & HWY_AVX3

@@ -11,7 +11,7 @@
 #include "hwy/highway.h"
 
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-#include "kernels/pack-inl.h"
+#include "kernels/reduce-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace quantd {
@@ -142,48 +142,6 @@ HWY_INLINE bool RangeRun(const uint8_t* x, size_t size, float& low, float& high,
   high = std::max(high, hn::GetLane(hn::MaxOfLanes(DF(), lanes.max)));
   return false;
 }
-
-// Min or Max of the 128-bit blocks of a vector.
-template <class D, class Op>
-HWY_INLINE hn::Vec<hn::CappedTag<float, 4>> FoldBlocks([[maybe_unused]] D d, hn::Vec<D> v,
-                                                       [[maybe_unused]] Op op) {
-  if constexpr (hn::MaxLanes(D()) == 4) {
-    return v;
-  } else {
-    const hn::Half<D> half;
-    return FoldBlocks(half, op(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), op);
-  }
-}
-
-// Min or Max of all lanes of four vectors at once, and of the four floats at `found`: a third of
-// the work of four reductions.
-template <class Op>
-HWY_INLINE V ReduceFour(V a, V b, V c, V d, Op op, float* found) {
-  const DF df;
-  const hn::Repartition<double, DF> d64;
-  const V ab = op(hn::InterleaveLower(df, a, b), hn::InterleaveUpper(df, a, b));
-  const V cd = op(hn::InterleaveLower(df, c, d), hn::InterleaveUpper(df, c, d));
-  const auto ab64 = hn::BitCast(d64, ab);
-  const auto cd64 = hn::BitCast(d64, cd);
-  // In every 128-bit block: a, b, c, d.
-  const V abcd = op(hn::BitCast(df, hn::InterleaveLower(d64, ab64, cd64)),
-                    hn::BitCast(df, hn::InterleaveUpper(d64, ab64, cd64)));
-  const hn::CappedTag<float, 4> four;
-  hn::StoreU(op(hn::LoadU(four, found), FoldBlocks(df, abcd, op)), four, found);
-  return abcd;
-}
-struct MinOp {
-  template <class T>
-  HWY_INLINE T operator()(T a, T b) const {
-    return hn::Min(a, b);
-  }
-};
-struct MaxOp {
-  template <class T>
-  HWY_INLINE T operator()(T a, T b) const {
-    return hn::Max(a, b);
-  }
-};
 
 // The lanes of a run. kShort is for fewer than N elements: 0, which is in every range, stands for
 // those behind them. REQUIRES: N elements can be read.

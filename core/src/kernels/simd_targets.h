@@ -33,6 +33,8 @@ void FillScalarLayouts(KernelTable& table);
   void FillScaleColumns(KernelTable& table);     \
   void FillEmbed(KernelTable& table);            \
   void FillBins(KernelTable& table);             \
+  void FillGguf(KernelTable& table);             \
+  void FillBnb(KernelTable& table);              \
   }
 QUANTD_DECLARE_FILL(N_AVX3)
 QUANTD_DECLARE_FILL(N_AVX2)

@@ -7,9 +7,12 @@
 #include "layouts/geometry.h"
 #include "layouts/regions.h"
 #include "quantd/convert_weight.h"
+#include "rules/layouts.h"
 
 namespace quantd {
 namespace {
+
+bool IsFp4(Layout layout) { return layout == Layout::kBnbFp4 || layout == Layout::kBnbFp4Double; }
 
 // Parts that all regions need.
 absl::Status ReadWholeParts(const Geometry& geometry, absl::Span<const ByteSource* const> parts,
@@ -31,6 +34,7 @@ absl::Status ReadWholeParts(const Geometry& geometry, absl::Span<const ByteSourc
         break;
       case Role::kMap:
         status = read(decoding.map.data());
+        if (IsFp4(decoding.plan.layout)) rules::SetFp4Signs(decoding.map);
         break;
       case Role::kNestedMap:
         status = read(decoding.nested_map.data());

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rules/ggml.h"
 #include "rules/layouts.h"
 
 namespace quantd {
@@ -183,23 +182,6 @@ void DecodeFloats(const Decoding& decoding, const DecodeBytes& bytes) {
     } else {
       convert(values, size, y);
     }
-  }
-}
-
-void DecodeGguf(const Decoding& decoding, const DecodeBytes& bytes) {
-  const LayoutInfo& info = Info(decoding.plan.layout);
-  const Region& region = bytes.region;
-  const rules::GgmlDecoder decode = rules::GgmlDecoderOf(decoding.plan.layout);
-  OutputPiece piece(decoding, DataType::kFloat);
-  for (int64_t column = 0; column < region.columns; column += kPiece) {
-    const auto size = static_cast<size_t>(std::min<int64_t>(region.columns - column, kPiece));
-    const auto block = static_cast<size_t>(info.columns_of);
-    const uint8_t* x = bytes[Role::kCodes].row(0) +
-                       static_cast<size_t>(column) / block * static_cast<size_t>(info.block_bytes);
-    for (size_t i = 0; i < size; i += block, x += info.block_bytes) {
-      decode(x, piece.values() + i);
-    }
-    piece.Store(size, bytes.y.row(0) + static_cast<size_t>(column) * decoding.width());
   }
 }
 

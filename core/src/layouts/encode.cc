@@ -57,7 +57,7 @@ absl::StatusOr<float> LargestOf(const Call& call, int64_t begin, int64_t size) {
   const Largest largest_of(call.kernels, call.plan.type);
   std::atomic<uint32_t> largest = 0;
   const Geometry view = FlatView(size);
-  const absl::Status status =
+  absl::Status status =
       ForEachRegion(Regions(view, 0, 1, call.width(), kStep * call.width()), call.executor,
                     call.interrupted, [&](const Region& region, Buffers& buffers) {
                       if (call.faults.NonFiniteBefore(begin + region.column))
@@ -84,7 +84,7 @@ absl::StatusOr<float> MeanAbsmax(const Call& call) {
   const Largest largest_of(call.kernels, call.plan.type);
   const Geometry view = FlatView(call.plan.elements);
   std::vector<double> sums(static_cast<size_t>(DivideUp(call.plan.elements, kStep)));
-  const absl::Status status = ForEachRegion(
+  absl::Status status = ForEachRegion(
       Regions(view, 0, 1, call.width(), kStep * call.width()), call.executor, call.interrupted,
       [&](const Region& region, Buffers& buffers) {
         if (call.faults.NonFiniteBefore(region.column)) return absl::OkStatus();
@@ -206,7 +206,7 @@ absl::StatusOr<WeightFacts> MeasureWeight(const WeightPlan& plan, const ByteSour
   const bool mean = Info(plan.layout).family == LayoutFamily::kBitsAndBytes;
   const absl::StatusOr<float> found = mean ? MeanAbsmax(call) : LargestOf(call, 0, plan.elements);
   if (!found.ok()) return found.status();
-  const absl::Status status = faults.Status(weight);
+  absl::Status status = faults.Status(weight);
   if (!status.ok()) return status;
   (mean ? facts.offset : facts.largest) = *found;
   return facts;

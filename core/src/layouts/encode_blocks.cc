@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "layouts/encode_region.h"
+#include "layouts/nested_codes.h"
 #include "rules/layouts.h"
 
 namespace quantd {
@@ -112,7 +113,6 @@ void EncodeBnb4(const Encoding& encoding, const RegionBytes& bytes) {
   const BnbKernel kernel =
       encoding.kernels.bnb[static_cast<size_t>(nf4 ? BnbTable::kNf4 : BnbTable::kFp4)];
   const rules::Table4& table = nf4 ? rules::kNf4Table : rules::kFp4Table;
-  static const std::array<float, 256> kNestedMap = rules::MakeNestedMap();
   constexpr size_t kBlock = rules::kBnbBlock;
   constexpr size_t kNested = rules::kBnbNestedBlock;
   // Of 256 blocks, or of what there is of them.
@@ -125,14 +125,9 @@ void EncodeBnb4(const Encoding& encoding, const RegionBytes& bytes) {
       std::memcpy(scales, absmax.data(), found * sizeof(float));
       scales += found * sizeof(float);
     } else if (found != 0) {
-      float largest = 0;
-      for (size_t i = 0; i < found; ++i) {
-        absmax[i] -= encoding.facts.offset;
-        largest = std::max(largest, std::fabs(absmax[i]));
-      }
-      for (size_t i = 0; i < found; ++i) {
-        *scales++ = rules::NestedCode(kNestedMap, absmax[i], largest);
-      }
+      for (size_t i = 0; i < found; ++i) absmax[i] -= encoding.facts.offset;
+      const float largest = EncodeNested(absmax.data(), found, scales);
+      scales += found;
       std::memcpy(nested_scales, &largest, sizeof(largest));
       nested_scales += sizeof(largest);
     }

@@ -33,7 +33,7 @@ absl::Status Faults::Status(const ByteSource& weight) const {
   if (index >= plan_.elements) return absl::OkStatus();
   const auto width = static_cast<size_t>(Info(plan_.type).bits / 8);
   std::array<uint8_t, 4> bytes = {};
-  const absl::Status read =
+  absl::Status read =
       weight.Read(static_cast<uint64_t>(index) * width, absl::MakeSpan(bytes.data(), width));
   if (!read.ok()) return read;
   const float value = LoadElement(plan_.type, bytes.data());

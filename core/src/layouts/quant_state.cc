@@ -39,7 +39,7 @@ std::string PythonFloat(double value) {
     return std::string(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value, format).ptr);
   };
   // An exponent is written only from 10^16 on and below 10^-4.
-  const std::string scientific = text(std::chars_format::scientific);
+  std::string scientific = text(std::chars_format::scientific);
   const int exponent = std::atoi(scientific.c_str() + scientific.find('e') + 1);
   if (exponent < -4 || exponent >= 16) return scientific;
   std::string fixed = text(std::chars_format::fixed);

@@ -30,11 +30,8 @@ std::array<float, 256> MakeNestedMap() {
   return map;
 }
 
-uint8_t NestedCode(const std::array<float, 256>& map, float v, float largest) {
-  if (largest == 0) return 0;
-  const float y = std::clamp(v * (1 / largest), -1.0f, 1.0f);
-  const float step = std::trunc((y + 1) * 32767.5f + 0.5f);
-  const float value = step / 32767.5f - 1;
+uint8_t NestedCode(const std::array<float, 256>& map, int step) {
+  const float value = static_cast<float>(step) / 32767.5f - 1;
   size_t best = 0;
   for (size_t i = 1; i < map.size(); ++i) {
     if (std::fabs(map[i] - value) < std::fabs(map[best] - value)) best = i;

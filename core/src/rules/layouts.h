@@ -178,26 +178,26 @@ inline float ExtremeOf(const float* block) {
                            [](float a, float b) { return std::fabs(a) < std::fabs(b); });
 }
 
-// mxfp4: the code e of a block, whose unit is 2^(e - 128). log2 as FLOAT rounds what is next below
-// a power of two up to it: the further from 1, the more of it.
-inline uint8_t GgufExponent(float largest) {
-  if (largest < 0x1p-125f) return 0;
-  const int exponent = static_cast<int>(std::bit_cast<uint32_t>(largest) >> 23) - 127;
-  const int above = std::abs(exponent + 1);  // log2 of the power of two
-  // The distance from it to the FLOAT on the other side of which log2 is: 2^-23 for 1 to 2, and
-  // twice as much from there in each binade. Up to half of that away it is rounded; a step of the
-  // mantissa is 2^-24 / ln 2 of log2.
-  int steps = 0;
-  if (above != 0) {
-    // Towards 0 the steps of a power of two are finer.
-    const int binade = std::ilogb(
-        exponent + 1 > 0 && std::has_single_bit(static_cast<unsigned>(above)) ? above - 0.5
-                                                                              : above);
-    steps = static_cast<int>(std::ldexp(0.693147180559945309417, binade));
-  }
-  const uint32_t bits = std::bit_cast<uint32_t>(largest) + static_cast<uint32_t>(steps);
-  return static_cast<uint8_t>(static_cast<int>(bits >> 23) - 127 + 125);
+// mxfp4: the code e of a block, whose unit is 2^(e - 128), from the largest magnitude: the exponent
+// of log2 as FLOAT. That is a whole number already when the magnitude is next below a power of two.
+// log2 of the float `steps` below 2^k is k - steps * 2^-24 / ln 2, and rounds to k up to half of
+// the distance from k to its neighbour towards 0 (k < 0: away from it), which is 2^(b - 24) with b
+// the exponent of what lies between them.
+inline uint32_t Log2Steps(int k) {
+  if (k == 0) return 0;
+  const double between = k > 0 ? k - 0.25 : -k;
+  return static_cast<uint32_t>(std::ldexp(0.693147180559945309417, std::ilogb(between)));
 }
+// `steps`: Log2Steps of the exponent above, which a kernel may have in a table.
+template <typename Steps>
+uint8_t GgufExponentBy(float largest, const Steps& steps) {
+  if (largest < 0x1p-125f) return 0;
+  const auto bits = std::bit_cast<uint32_t>(largest);
+  const int exponent = static_cast<int>(bits >> 23) - 127;
+  const uint32_t raised = bits + steps(exponent + 1);
+  return static_cast<uint8_t>(static_cast<int>(raised >> 23) - 127 + 125);
+}
+inline uint8_t GgufExponent(float largest) { return GgufExponentBy(largest, Log2Steps); }
 inline float GgufUnit(uint8_t code) { return static_cast<float>(std::ldexp(1.0, code - 128)); }
 inline constexpr int8_t kGgufValues[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 inline uint32_t GgufNearest(float x, float unit) {
@@ -241,6 +241,10 @@ inline constexpr float kFp4[16] = {
     0, 0.0625f / 12,  8.0f / 12,  1,  4.0f / 12,  6.0f / 12,  2.0f / 12,  3.0f / 12,
     0, -0.0625f / 12, -8.0f / 12, -1, -4.0f / 12, -6.0f / 12, -2.0f / 12, -3.0f / 12,
 };
+// A map as it is read: FP4's other zero is a negative one.
+inline void SetFp4Signs(std::array<float, 16>& map) {
+  if (map[8] == 0) map[8] = -0.0f;
+}
 // The codes in the order of their values. fp4: 8, a zero too, is what is next above 0.
 inline constexpr uint8_t kNf4Order[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 inline constexpr uint8_t kFp4Order[16] = {11, 10, 13, 12, 15, 14, 9, 0, 8, 1, 6, 7, 4, 5, 2, 3};
@@ -271,8 +275,17 @@ inline float LastBlockValue(float x, float absmax) { return std::clamp(x / absma
 // The map of -double's 8-bit codes: 0, 1 and both signs of 7 binades of decimal order, each of the
 // means of neighbours on a line.
 std::array<float, 256> MakeNestedMap();
-// The code of v, of a block whose largest |v| is `largest`; `map` is MakeNestedMap's.
-uint8_t NestedCode(const std::array<float, 256>& map, float v, float largest);
+// Its codes go by steps of [-1, 1], 65,536 of them: that of v, of a block whose largest |v| is
+// `largest` (not 0), and the code of a step. A block of zeros has code 0. Where 1 / largest is
+// infinite, 0 becomes NaN, and that has step 0.
+inline constexpr int kNestedSteps = 65536;
+inline int NestedStep(float v, float largest) {
+  const float y = std::clamp(v * (1 / largest), -1.0f, 1.0f);
+  if (std::isnan(y)) return 0;
+  const float step = (y + 1) * 32767.5f + 0.5f;
+  return static_cast<int>(step);
+}
+uint8_t NestedCode(const std::array<float, 256>& map, int step);
 
 // int8: what a row of FLOAT16 is multiplied by, and the factor back.
 inline float RowFactor(float largest) { return largest == 0 ? 0 : 1 / largest * 127; }

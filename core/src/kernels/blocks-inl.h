@@ -1,0 +1,68 @@
+// Steps of the layouts' kernels over a batch of blocks: what each block has (extremes), and the
+// codes of its elements, one byte each. Included once a target.
+#if defined(QUANTD_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QUANTD_BLOCKS_INL_H_
+#undef QUANTD_BLOCKS_INL_H_
+#else
+#define QUANTD_BLOCKS_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "kernels/reduce-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace quantd {
+namespace HWY_NAMESPACE {
+
+inline constexpr size_t kUnit = 4 * N;  // elements whose codes fill a vector
+
+// Elements of a batch: 4 KiB of FLOAT.
+inline constexpr size_t kBatch = 1024;
+
+// Extremes of each of some blocks, of elements or of their magnitudes, which fill arrays of a
+// multiple of four.
+template <size_t kBlock, bool kMagnitudes, class Op>
+HWY_INLINE void ExtremesOf(const uint8_t* x, size_t blocks, Op op, float* found) {
+  const DF df;
+  const auto lanes_of = [&](size_t block) HWY_ATTR {
+    // The last one again where there are no four.
+    const float* const floats = As<float>(x) + std::min(block, blocks - 1) * kBlock;
+    const auto load = [&](size_t i) HWY_ATTR {
+      const V v = hn::LoadU(df, floats + i);
+      return kMagnitudes ? hn::Abs(v) : v;
+    };
+    V lanes = load(0);
+    for (size_t i = N; i < kBlock; i += N) lanes = op(lanes, load(i));
+    return lanes;
+  };
+  for (size_t block = 0; block < blocks; block += 4) {
+    const V a = lanes_of(block);
+    const V b = lanes_of(block + 1);
+    const V c = lanes_of(block + 2);
+    const V d = lanes_of(block + 3);
+    std::fill_n(found + block, 4, Op::kNeutral);
+    ReduceFour(a, b, c, d, op, found + block);
+  }
+}
+
+// One byte a code; `code` makes int32 in [0, 255] of a vector of the block of an index.
+template <size_t kBlock, class Code>
+HWY_INLINE void CodesOf(const uint8_t* x, size_t blocks, const Code& code, uint8_t* codes) {
+  const auto vector_of = [&](size_t element) HWY_ATTR {
+    // A unit may have one block more than there is: the last one again.
+    const size_t block = std::min(element / kBlock, blocks - 1);
+    return code(hn::LoadU(DF(), As<float>(x) + block * kBlock + element % kBlock), block);
+  };
+  for (size_t i = 0; i < blocks * kBlock; i += kUnit) {
+    const I16 ab = PackInt16(vector_of(i), vector_of(i + N));
+    const I16 cd = PackInt16(vector_of(i + 2 * N), vector_of(i + 3 * N));
+    hn::StoreU(PackBytes(ab, cd), DU8(), codes + i);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quantd
+HWY_AFTER_NAMESPACE();
+
+#endif  // QUANTD_BLOCKS_INL_H_
