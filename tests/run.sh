@@ -37,8 +37,8 @@ tsan         default  -        build,test           11   the rooms with threads,
 neon         default  -        build,test,neon      9    the core's unit tests for arm64 (cross-compiled, under qemu)
 clients      long     release  build,test,clients   20   the clients in other languages (QUANTD_CLIENTS) against the real server, byte for byte
 interop      long     release  build,test,clients   8    gRPC's interop cases with all clients of tests/interop, plain and TLS
+checkpoints  long     release  build,test           45   quantctl convert against compressed-tensors, gguf, bitsandbytes and transformers
 bulk         long     release  build,test           6    Ray Data and Dask with the engine in the process, byte for byte
-checkpoints  long     release  build,test           15   quantctl convert against compressed-tensors, gguf, bitsandbytes and transformers
 bench        long     -        build,test           4    a run of a second of each benchmark in C++
 monitoring_changes long     -        build,test           5    alerts with a changed threshold: some case of theirs must fail
 tsan_e2e     long     -        build,test           20   all e2e tests against a server under ThreadSanitizer

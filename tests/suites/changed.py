@@ -39,6 +39,7 @@ ROWS = [
     ("proto/*", "*"),
     ("core/c/*", "unit asan"),
     ("core/*.md", ""),
+    ("core/src/layouts/*", f"{CPP} engine neon lint image checkpoints"),
     ("core/*", f"{CPP} python conformance engine neon lint image"),
     ("server/*", f"{CPP} python conformance monitoring clients interop_short interop h2spec tsan_e2e soak fuzz lint image packages"),
     ("client/cli/files/*", "unit e2e asan engine bulk lint image packages"),

@@ -17,4 +17,6 @@ prepare_packages() {
 run() {
   VENV=$PACKAGES
   pytest_suite checkpoints tests/checkpoints
+  # The table of test_packages.py: layout, type, weights compared, differences.
+  tr '>' '\n' <"$RESULTS/$RESULT_SUITE-checkpoints.xml" | sed -n 's/.*name="row" value="\([^"]*\)".*/    \1/p'
 }
