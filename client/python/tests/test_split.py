@@ -157,6 +157,13 @@ def test_zeros(small, large):
     both(small, large, "dynamic_quantize", x, block_size=16, scale_type="float8_e4m3fn", output_type="float4_e2m1fn")
 
 
+def test_values_that_have_no_scale(small, large):
+    """The same text: the range that it names is the whole tensor's."""
+    x = np.random.default_rng(1).standard_normal((300, 1600)).astype(np.float32) * np.float32(1e-44)
+    refused = both(small, large, "dynamic_quantize", x, block_size=16, scale_type="float8_e4m3fn", output_type="float4_e2m1fn")
+    assert f"x has values from {x.min():.6g} to {x.max():.6g}" in str(refused)
+
+
 def test_errors_name_the_place_in_the_whole(small, large):
     x = np.ones((300, 1000), np.float32)
     scale = np.ones((300, 1000), np.float32)

@@ -34,6 +34,15 @@ float FromFloat16(uint16_t half) {
   return FromBits(sign | static_cast<uint32_t>(exponent + 112) << 23 | fraction << 13);
 }
 
+// REQUIRES: it is not NaN.
+float FromFloat8E4M3Fn(uint8_t code) {
+  const int exponent = code >> 3 & 15, fraction = code & 7;
+  const float magnitude = exponent == 0
+                              ? std::ldexp(static_cast<float>(fraction), -9)
+                              : std::ldexp(static_cast<float>(8 + fraction), exponent - 10);
+  return (code & 128) != 0 ? -magnitude : magnitude;
+}
+
 bool IsFinite(float value) { return std::fabs(value) <= std::numeric_limits<float>::max(); }
 
 // Adds a tile whose elements are all finite, as nearly every one is; loops that compilers make
@@ -114,6 +123,10 @@ float ValueAt(v1::DataType type, const std::string& data, int64_t index) {
       return FromBits(uint32_t{Load<uint16_t>(data, index)} << 16);
     case v1::DATA_TYPE_INT32:
       return static_cast<float>(Load<int32_t>(data, index));
+    case v1::DATA_TYPE_FLOAT8E8M0:
+      return std::ldexp(1.0f, Load<uint8_t>(data, index) - 127);
+    case v1::DATA_TYPE_FLOAT8E4M3FN:
+      return FromFloat8E4M3Fn(Load<uint8_t>(data, index));
     default:
       return Load<float>(data, index);
   }
@@ -121,15 +134,9 @@ float ValueAt(v1::DataType type, const std::string& data, int64_t index) {
 
 Scan ScanElements(v1::DataType type, const std::string& data, int64_t begin, int64_t count) {
   Scan scan;
-  const auto include = [&scan](float value, int64_t index) {
-    if (value < scan.minimum) {
-      scan.minimum = value;
-      scan.smallest = index;
-    }
-    if (value > scan.maximum) {
-      scan.maximum = value;
-      scan.largest = index;
-    }
+  const auto include = [&scan](float minimum, float maximum) {
+    scan.minimum = std::min(scan.minimum, minimum);
+    scan.maximum = std::max(scan.maximum, maximum);
   };
   std::array<float, kTile> values;
   for (int64_t tile = begin; tile < begin + count; tile += kTile) {
@@ -139,8 +146,7 @@ Scan ScanElements(v1::DataType type, const std::string& data, int64_t begin, int
     float minimum = 0, maximum = 0;
     if (AddFiniteTile(values.data(), size, &minimum, &maximum, &scan.signal)) {
       scan.finite += size;
-      if (minimum >= scan.minimum && maximum <= scan.maximum) continue;
-      for (int64_t i = 0; i < size; ++i) include(values[static_cast<size_t>(i)], tile + i);
+      include(minimum, maximum);
       continue;
     }
     for (int64_t i = 0; i < size; ++i) {
@@ -149,12 +155,28 @@ Scan ScanElements(v1::DataType type, const std::string& data, int64_t begin, int
         if (scan.first_non_finite < 0) scan.first_non_finite = tile + i;
         continue;
       }
-      include(value, tile + i);
+      include(value, value);
       scan.signal += static_cast<double>(value) * value;
       ++scan.finite;
     }
   }
   return scan;
+}
+
+void WidenRange(v1::DataType type, const std::string& data, int64_t begin, int64_t count,
+                float& minimum, float& maximum) {
+  if (count >= kTile) {
+    const Scan scan = ScanElements(type, data, begin, count);
+    minimum = std::min(minimum, scan.minimum);
+    maximum = std::max(maximum, scan.maximum);
+    return;
+  }
+  for (int64_t i = begin; i < begin + count; ++i) {
+    const float value = ValueAt(type, data, i);
+    if (!IsFinite(value)) continue;
+    minimum = std::min(minimum, value);
+    maximum = std::max(maximum, value);
+  }
 }
 
 }  // namespace quantd::client::split

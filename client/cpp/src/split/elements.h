@@ -1,5 +1,5 @@
-// What a client must know about elements before the server sees them: how wide they are, which are
-// the extremes, what is not finite, and the signal's energy.
+// What a client must know about elements before the server sees them: how wide they are, their
+// range, what is not finite, and the signal's energy.
 #ifndef QUANTD_CLIENT_CPP_SPLIT_ELEMENTS_H_
 #define QUANTD_CLIENT_CPP_SPLIT_ELEMENTS_H_
 
@@ -16,22 +16,24 @@ int BitsOf(v1::DataType type);
 // Whether x may be of this type in Quantize and DynamicQuantize: FLOAT, FLOAT16, BFLOAT16, INT32.
 bool IsInputType(v1::DataType type);
 
-// An element as DynamicQuantize sees it: INT32 is the nearest FLOAT. REQUIRES: IsInputType(type).
+// An element as DynamicQuantize sees it: INT32 is the nearest FLOAT. REQUIRES: IsInputType(type),
+// or the type of its scales, FLOAT8E8M0 or FLOAT8E4M3FN.
 float ValueAt(v1::DataType type, const std::string& data, int64_t index);
 
 // What is in elements of a tensor.
 struct Scan {
   double signal = 0;  // sum of squares of the finite ones
   int64_t finite = 0;
-  int64_t first_non_finite = -1;  // index in the tensor
-  // Of the smallest and the largest finite one, where a range that holds 0 needs them: -1 for a
-  // smallest that is not below 0, and for a largest that is not above.
-  int64_t smallest = -1, largest = -1;
-  float minimum = 0, maximum = 0;  // what they are, else 0
+  int64_t first_non_finite = -1;   // index in the tensor
+  float minimum = 0, maximum = 0;  // of the finite ones and 0
 };
 
 // REQUIRES: IsInputType(type), begin + count elements in data.
 Scan ScanElements(v1::DataType type, const std::string& data, int64_t begin, int64_t count);
+
+// Makes a range hold the finite ones. REQUIRES: as ScanElements.
+void WidenRange(v1::DataType type, const std::string& data, int64_t begin, int64_t count,
+                float& minimum, float& maximum);
 
 }  // namespace quantd::client::split
 

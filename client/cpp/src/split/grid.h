@@ -8,6 +8,8 @@
 #ifndef QUANTD_CLIENT_CPP_SPLIT_GRID_H_
 #define QUANTD_CLIENT_CPP_SPLIT_GRID_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -32,6 +34,34 @@ struct Grid {
   Dimensions PieceBlockShape(const Box& box) const;
   // The elements of the block with this row-major number.
   Box BlockAt(int64_t number) const;
+
+  // Visits all elements in their order, in runs that lie within a block:
+  // visit(number of the block, first element, elements).
+  template <typename Visit>
+  void ForEachRun(Visit visit) const {
+    size_t rank = shape.size();
+    while (rank > 0 && counts[rank - 1] == 1) --rank;
+    const auto tail = shape.begin() + static_cast<std::ptrdiff_t>(rank);
+    const int64_t inner = Product({tail, shape.end()});
+    if (rank == 0) return visit(int64_t{0}, int64_t{0}, inner);
+    // Runs along dimension `last`, of blocks whose number is known from the dimensions before it.
+    const size_t last = rank - 1;
+    const int64_t length = shape[last] * inner, run = block[last] * inner;
+    const int64_t rows = Product({shape.begin(), tail - 1});
+    Dimensions index(last, 0);
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t number = 0;
+      for (size_t d = 0; d < last; ++d) number = number * counts[d] + index[d] / block[d];
+      number *= counts[last];
+      for (int64_t at = 0; at < length; at += run) {
+        visit(number++, row * length + at, std::min(run, length - at));
+      }
+      for (size_t d = last; d > 0; --d) {
+        if (++index[d - 1] < shape[d - 1]) break;
+        index[d - 1] = 0;
+      }
+    }
+  }
 };
 
 // INVALID_ARGUMENT that names the field, as the server's would.

@@ -1,23 +1,18 @@
-// DynamicQuantize where a block is larger than a message, or where the tensor has a second scale.
+// DynamicQuantize where a block is larger than a message, or where the tensor has a second scale:
+// ranges, then scales, then Quantize.
 //
-// A request here has rows, and each row is a block (block_shape [1, -1]):
-//   - a whole block, filled up with zeros to the longest one;
-//   - or a part of one, and behind it two elements: the block's smallest and its largest;
-//   - and of NVFP4 one more row, whose only element beside zeros is the tensor's largest in
-//     magnitude.
-// Why the bits are the same: a range holds 0 and the extremes of its block, so that neither zeros
-// nor extremes that are in the block anyway change it; a part with them has the range of the whole
-// block. So scale and zero point, which follow from range and options, are those of the whole, and
-// likewise NVFP4's tensor scale, which follows from the largest magnitude. y[i] follows from x[i]
-// and these.
-//
-// In an error report the extremes count in every part: what they add is found once, by a request
-// that holds nothing else, and taken off. Zeros add nothing: they come back as 0. The largest error
-// is not touched, as the extremes are elements of x.
+// Why the bits are the same: a scale and its zero point depend on nothing of their block but its
+// range, which is the smallest and the largest finite value and zero, in FLOAT; so a
+// DynamicQuantize of a tensor with a row [smallest, largest] for each block finds the very scales.
+// NVFP4's second scale depends on the range of the whole tensor: one more row has it. Then every
+// element can be sent anywhere, with its scale: DynamicQuantize divides in FLOAT whatever the type
+// of its scales, and so does Quantize when they are sent as FLOAT, which every type of scale fits
+// into. It differs from DynamicQuantize in the smallest INT8 alone, which is put right here.
 #include <algorithm>
 #include <cmath>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "messages.h"
 #include "pieces.h"
@@ -26,240 +21,167 @@
 namespace quantd::client::split {
 namespace {
 
-// Elements of a part are a multiple of this, so that packed parts meet at whole bytes.
-constexpr int64_t kStep = 8;
+struct Range {
+  float smallest = 0;
+  float largest = 0;
+};
 
-class LargeBlocks {
+std::vector<Range> RangesOf(const Tensor& x, const Grid& grid) {
+  std::vector<Range> ranges(static_cast<size_t>(grid.scales));
+  grid.ForEachRun([&](int64_t block, int64_t begin, int64_t count) {
+    Range& range = ranges[static_cast<size_t>(block)];
+    WidenRange(x.data_type, x.data, begin, count, range.smallest, range.largest);
+  });
+  return ranges;
+}
+
+class Scales {
  public:
-  LargeBlocks(const Sender& sender, const Tensor& x, const Grid& grid,
-              const DynamicQuantizeOptions& options, bool two_level, Quantized& result)
-      : sender_(sender),
-        x_(x),
-        grid_(grid),
-        options_(options),
-        two_level_(two_level),
-        x_bytes_(BitsOf(x.data_type) / 8),
-        y_bits_(BitsOf(result.y.data_type)),
-        result_(result) {}
+  Scales(const Sender& sender, const Grid& grid, const DynamicQuantizeOptions& options,
+         bool two_level, Quantized& result)
+      : sender_(sender), grid_(grid), two_level_(two_level), result_(result) {
+    request_ = RequestOf(options);
+    request_.clear_report_error();
+    request_.clear_block_size();
+    request_.clear_block_shape();
+    request_.set_axis(0);
+  }
 
-  absl::Status Run() {
-    if (two_level_) {
-      const Scan scan = ScanElements(x_.data_type, x_.data, 0, Product(x_.shape));
-      const bool low = -scan.minimum > scan.maximum;
-      tail_ = ElementAt(x_.data, low ? scan.smallest : scan.largest);
+  // Fills scale, zero point and tensor scale of the result.
+  absl::Status Find(const std::vector<Range>& ranges) {
+    Range all;
+    for (const Range& range : ranges) {
+      all.smallest = std::min(all.smallest, range.smallest);
+      all.largest = std::max(all.largest, range.largest);
     }
-    const int64_t longest = Product(grid_.block);
-    const int64_t rows =
-        two_level_ ? Most(grid_.scales, [&](int64_t count) { return Fits(count + 1, longest); })
-                   : 0;
-    absl::Status status = rows > 0 ? WholeBlocks(rows, longest) : absl::OkStatus();
-    for (int64_t block = 0; rows == 0 && status.ok() && block < grid_.scales; ++block) {
-      status = Parts(block);
-    }
-    if (status.ok() && options_.report_error) result_.error = sums_.Finish();
-    return status;
+    // A row and its answer: 8 bytes, and a scale, a zero point and two codes of 2 bytes at most.
+    const uint64_t room = std::min(sender_.limits.message_bytes, sender_.limits.budget_bytes / 2);
+    const uint64_t most = room > kEnvelopeBytes ? (room - kEnvelopeBytes) / 16 : 0;
+    if (most < 2) return TooLarge(grid_, sender_.limits);
+    const size_t step = static_cast<size_t>(std::min<uint64_t>(most - 1, ranges.size()));
+    return RunPieces((ranges.size() + step - 1) / step, [&](size_t index) {
+      const size_t begin = index * step, end = std::min(begin + step, ranges.size());
+      std::vector<Range> rows(ranges.begin() + static_cast<std::ptrdiff_t>(begin),
+                              ranges.begin() + static_cast<std::ptrdiff_t>(end));
+      if (two_level_) rows.push_back(all);
+      return Ask(rows, static_cast<int64_t>(begin), static_cast<int64_t>(end - begin));
+    });
   }
 
  private:
-  // A row of a request: `count` elements of x, which belong to `block`.
-  struct Row {
-    int64_t block;
-    int64_t count;
-    std::string bytes;  // of a whole row, extremes and zeros included
-  };
-
-  // One element, or a zero for the index -1.
-  std::string ElementAt(const std::string& data, int64_t index) const {
-    const auto size = static_cast<size_t>(x_bytes_);
-    return index < 0 ? std::string(size, '\0')
-                     : data.substr(static_cast<size_t>(index) * size, size);
-  }
-
-  bool Fits(int64_t rows, int64_t length) const {
-    const PieceCost cost{x_bytes_ * 8, 0, y_bits_, BitsOf(result_.scale.data_type) + y_bits_};
-    int64_t elements;
-    return !__builtin_mul_overflow(rows, length, &elements) &&
-           cost.Of(elements, rows).Fit(sender_.limits);
-  }
-
-  // The largest count up to `limit` for which fits(count), which a smaller one does, too; 0: none.
-  template <typename Condition>
-  static int64_t Most(int64_t limit, Condition fits) {
-    int64_t good = 0, bad = limit + 1;
-    while (bad - good > 1) {
-      const int64_t middle = good + (bad - good) / 2;
-      (fits(middle) ? good : bad) = middle;
-    }
-    return good;
-  }
-
-  absl::StatusOr<v1::DynamicQuantizeResponse> Send(const std::vector<Row>& rows, int64_t length) {
-    std::string bytes;
-    for (const Row& row : rows) bytes += row.bytes;
-    auto count = static_cast<int64_t>(rows.size());
-    if (two_level_) {
-      bytes += tail_;
-      bytes.append(static_cast<size_t>((length - 1) * x_bytes_), '\0');
-      ++count;
-    }
-    v1::DynamicQuantizeRequest request = RequestOf(options_);
-    SetMessage(x_.data_type, {count, length}, std::move(bytes), request.mutable_x());
-    SetBlockShape({1, -1}, &request);
-    absl::StatusOr<v1::DynamicQuantizeResponse> response = sender_.dynamic_quantize(request);
-    if (!response.ok()) {
-      if (rows.empty()) return response;
-      return OfPiece(response.status(), grid_, grid_.BlockAt(rows.front().block));
-    }
-    absl::Status right = CheckAnswer(response->y(), "y", result_.y.data_type, count * length);
-    if (right.ok()) {
-      right = CheckAnswer(response->y_scale(), "y_scale", result_.scale.data_type, count);
-    }
+  // The scales of `count` blocks from `begin` on, whose ranges are the first rows.
+  absl::Status Ask(const std::vector<Range>& rows, int64_t begin, int64_t count) {
+    v1::DynamicQuantizeRequest request = request_;
+    const auto sent = static_cast<int64_t>(rows.size());
+    SetMessage(v1::DATA_TYPE_FLOAT, {sent, 2},
+               std::string(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(Range)),
+               request.mutable_x());
+    const absl::StatusOr<v1::DynamicQuantizeResponse> response = sender_.dynamic_quantize(request);
+    if (!response.ok()) return OfPiece(response.status(), grid_, grid_.BlockAt(begin));
+    const v1::DataType type = result_.y.data_type;
+    absl::Status right = CheckAnswer(response->y_scale(), "y_scale", result_.scale.data_type, sent);
     if (right.ok() && response->has_y_zero_point()) {
-      right = CheckAnswer(response->y_zero_point(), "y_zero_point", result_.y.data_type, count);
+      right = CheckAnswer(response->y_zero_point(), "y_zero_point", type, sent);
     }
     if (right.ok() && two_level_) {
       right = CheckAnswer(response->y_tensor_scale(), "y_tensor_scale", v1::DATA_TYPE_FLOAT, 1);
     }
     if (!right.ok()) return right;
-    return response;
-  }
-
-  // Takes the scales of the rows' blocks out of an answer. REQUIRES: mutex_ is held.
-  void TakeScales(const std::vector<Row>& rows, v1::DynamicQuantizeResponse& response) {
-    if (response.has_y_zero_point() && !result_.zero_point.has_value()) {
-      result_.zero_point = {result_.y.data_type, grid_.scale_shape,
-                            std::string(static_cast<size_t>(BytesOf(grid_.scales, y_bits_)), '\0')};
-    }
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const auto row = static_cast<int64_t>(i);
-      CopyElements(response.y_scale().raw_data(), row, result_.scale.data, rows[i].block, 1,
-                   BitsOf(result_.scale.data_type));
-      if (!response.has_y_zero_point()) continue;
-      CopyElements(response.y_zero_point().raw_data(), row, result_.zero_point->data, rows[i].block,
-                   1, y_bits_);
-    }
-    if (response.has_y_tensor_scale()) {
-      result_.tensor_scale = TakeTensor(v1::Tensor(response.y_tensor_scale()));
-    }
-  }
-
-  // What extremes and the last row add to each report.
-  absl::StatusOr<Sums> AddedBy(const std::vector<Row>& rows, int64_t length) {
-    Sums sums;
-    if (!options_.report_error || (rows.empty() && !two_level_)) return sums;
-    const absl::StatusOr<v1::DynamicQuantizeResponse> response = Send(rows, length);
-    if (!response.ok()) return response.status();
-    const int64_t finite = (static_cast<int64_t>(rows.size()) + (two_level_ ? 1 : 0)) * length;
-    sums.Add(response->quantization_error(), 0, finite);
-    return sums;
-  }
-
-  // REQUIRES: mutex_ is held.
-  void AddReport(const std::vector<Row>& rows, int64_t length, const v1::QuantizationError& report,
-                 const Sums& added) {
-    if (!options_.report_error) return;
-    double signal = 0;
-    int64_t finite = 0, others = two_level_ ? length : 0;
-    for (const Row& row : rows) {
-      const Scan scan = ScanElements(x_.data_type, row.bytes, 0, row.count);
-      signal += scan.signal;
-      finite += scan.finite;
-      others += length - row.count;
-    }
-    Sums piece;
-    piece.Add(report, signal, finite + others);
-    if (std::isfinite(added.noise)) piece.noise = std::max(0.0, piece.noise - added.noise);
-    piece.finite = finite;
-    piece.saturated -= std::min(piece.saturated, added.saturated);
-    sums_.Add(piece);
-  }
-
-  // As many whole blocks as go into a request.
-  absl::Status WholeBlocks(int64_t rows_per_request, int64_t length) {
-    const absl::StatusOr<Sums> added = AddedBy({}, 1);
-    if (!added.ok()) return added.status();
-    const int64_t requests = (grid_.scales + rows_per_request - 1) / rows_per_request;
-    return RunPieces(static_cast<size_t>(requests), [&](size_t index) {
-      std::vector<Row> rows;
-      const int64_t first = static_cast<int64_t>(index) * rows_per_request;
-      for (int64_t block = first; block < std::min(first + rows_per_request, grid_.scales);
-           ++block) {
-        const Box box = grid_.BlockAt(block);
-        rows.push_back({block, Product(box.size), GatherBox(x_.data, x_bytes_ * 8, x_.shape, box)});
-        rows.back().bytes.resize(static_cast<size_t>(length * x_bytes_), '\0');
+    const std::lock_guard<std::mutex> lock(mutex_);
+    CopyElements(response->y_scale().raw_data(), 0, result_.scale.data, begin, count,
+                 BitsOf(result_.scale.data_type));
+    if (response->has_y_zero_point()) {
+      if (!result_.zero_point.has_value()) {
+        const int64_t bytes = BytesOf(grid_.scales, BitsOf(type));
+        result_.zero_point = {type, grid_.scale_shape,
+                              std::string(static_cast<size_t>(bytes), '\0')};
       }
-      absl::StatusOr<v1::DynamicQuantizeResponse> response = Send(rows, length);
-      if (!response.ok()) return response.status();
-      const std::lock_guard<std::mutex> lock(mutex_);
-      TakeScales(rows, *response);
-      AddReport(rows, length, response->quantization_error(), *added);
-      for (size_t i = 0; i < rows.size(); ++i) {
-        std::string y(static_cast<size_t>(BytesOf(rows[i].count, y_bits_)), '\0');
-        CopyElements(response->y().raw_data(), static_cast<int64_t>(i) * length, y, 0,
-                     rows[i].count, y_bits_);
-        ScatterBox(y, y_bits_, x_.shape, grid_.BlockAt(rows[i].block), result_.y.data);
-      }
-      return absl::OkStatus();
-    });
-  }
-
-  // One block, in as many parts as it takes.
-  absl::Status Parts(int64_t block) {
-    const Box box = grid_.BlockAt(block);
-    const int64_t elements = Product(box.size);
-    const bool all = grid_.scales == 1;
-    const std::string gathered = all ? "" : GatherBox(x_.data, x_bytes_ * 8, x_.shape, box);
-    const std::string& x = all ? x_.data : gathered;
-    const Scan scan = ScanElements(x_.data_type, x, 0, elements);
-    const std::string extremes = ElementAt(x, scan.smallest) + ElementAt(x, scan.largest);
-    const int64_t most =
-        Most(elements, [&](int64_t count) { return Fits(two_level_ ? 2 : 1, count + 2); });
-    const int64_t part = most / kStep * kStep;
-    if (part == 0) return TooLarge(grid_, sender_.limits);
-    const absl::StatusOr<Sums> added = AddedBy({{block, 0, extremes}}, 2);
-    if (!added.ok()) return added.status();
-    std::string y_of_block(all ? 0 : static_cast<size_t>(BytesOf(elements, y_bits_)), '\0');
-    std::string& y = all ? result_.y.data : y_of_block;
-    const absl::Status status =
-        RunPieces(static_cast<size_t>((elements + part - 1) / part), [&](size_t index) {
-          const int64_t begin = static_cast<int64_t>(index) * part;
-          const int64_t count = std::min(part, elements - begin);
-          const std::vector<Row> rows = {{block, count,
-                                          x.substr(static_cast<size_t>(begin * x_bytes_),
-                                                   static_cast<size_t>(count * x_bytes_)) +
-                                              extremes}};
-          absl::StatusOr<v1::DynamicQuantizeResponse> response = Send(rows, count + 2);
-          if (!response.ok()) return response.status();
-          const std::lock_guard<std::mutex> lock(mutex_);
-          TakeScales(rows, *response);
-          AddReport(rows, count + 2, response->quantization_error(), *added);
-          CopyElements(response->y().raw_data(), 0, y, begin, count, y_bits_);
-          return absl::OkStatus();
-        });
-    if (status.ok() && !all) ScatterBox(y, y_bits_, x_.shape, box, result_.y.data);
-    return status;
+      CopyElements(response->y_zero_point().raw_data(), 0, result_.zero_point->data, begin, count,
+                   BitsOf(type));
+    }
+    if (two_level_) result_.tensor_scale = TakeTensor(v1::Tensor(response->y_tensor_scale()));
+    return absl::OkStatus();
   }
 
   const Sender& sender_;
-  const Tensor& x_;
   const Grid& grid_;
-  const DynamicQuantizeOptions& options_;
   const bool two_level_;
-  const int x_bytes_;
-  const int y_bits_;
-  std::string tail_;  // two-level: the element of the largest magnitude
-
+  v1::DynamicQuantizeRequest request_;
   std::mutex mutex_;
-  Sums sums_;  // guarded by mutex_, as is result_ while pieces are under way
-  Quantized& result_;
+  Quantized& result_;  // guarded by mutex_
 };
+
+// The scales that DynamicQuantize divides by.
+std::vector<float> FloatScales(const Quantized& result, int64_t scales) {
+  const float second = result.tensor_scale.has_value()
+                           ? ValueAt(v1::DATA_TYPE_FLOAT, result.tensor_scale->data, 0)
+                           : 1.0f;
+  std::vector<float> values(static_cast<size_t>(scales));
+  for (int64_t i = 0; i < scales; ++i) {
+    values[static_cast<size_t>(i)] = ValueAt(result.scale.data_type, result.scale.data, i) * second;
+  }
+  return values;
+}
+
+// INT8 is [-128, 127] in Quantize and [-127, 127] in DynamicQuantize: makes -127 of every -128 of
+// y, and the report of y as it was into that of y as it is.
+void RaiseSmallestInt8(const Tensor& x, const Grid& grid, const std::vector<float>& scales,
+                       Quantized& result) {
+  double added = 0, largest = 0;
+  uint64_t saturated = 0;
+  bool any = false;
+  grid.ForEachRun([&](int64_t block, int64_t begin, int64_t count) {
+    for (int64_t i = begin; i < begin + count; ++i) {
+      char& code = result.y.data[static_cast<size_t>(i)];
+      if (code != static_cast<char>(-128)) continue;
+      code = static_cast<char>(-127);
+      any = true;
+      if (!result.error.has_value()) continue;
+      const auto b = static_cast<size_t>(block);
+      const float value = ValueAt(x.data_type, x.data, i), scale = scales[b];
+      const float zero = result.zero_point.has_value()
+                             ? static_cast<float>(static_cast<int8_t>(result.zero_point->data[b]))
+                             : 0.0f;
+      // What lay below both ranges is counted already.
+      if (std::nearbyint(value / scale) + zero == -128) ++saturated;
+      if (!std::isfinite(value)) continue;
+      const double before = value - (-128.0 - double{zero}) * double{scale};
+      const double after = value - (-127.0 - double{zero}) * double{scale};
+      added += after * after - before * before;
+      largest = std::max(largest, std::fabs(after));
+    }
+  });
+  if (!any || !result.error.has_value()) return;
+  const Scan scan = ScanElements(x.data_type, x.data, 0, Product(x.shape));
+  v1::QuantizationError report = *result.error;
+  report.set_saturated_elements(report.saturated_elements() + saturated);
+  Sums sums;
+  sums.Add(report, scan.signal, scan.finite);
+  sums.noise += added;
+  sums.max_absolute_error = std::max(sums.max_absolute_error, largest);
+  result.error = sums.Finish();
+}
 
 }  // namespace
 
 absl::Status QuantizeLargeBlocks(const Sender& sender, const Tensor& x, const Grid& grid,
                                  const DynamicQuantizeOptions& options, bool two_level,
                                  Quantized& result) {
-  return LargeBlocks(sender, x, grid, options, two_level, result).Run();
+  absl::Status status = Scales(sender, grid, options, two_level, result).Find(RangesOf(x, grid));
+  if (!status.ok()) return status;
+  const std::vector<float> scales = FloatScales(result, grid.scales);
+  QuantizeOptions known;
+  known.output_type = result.y.data_type;
+  known.granularity = options.granularity;
+  known.saturate = options.saturate;
+  known.report_error = options.report_error;
+  absl::StatusOr<Quantized> quantized =
+      Quantize(sender, x, Tensor::Of<float>(scales, grid.scale_shape), result.zero_point, known);
+  if (!quantized.ok()) return quantized.status();
+  result.y = std::move(quantized->y);
+  result.error = quantized->error;
+  if (result.y.data_type == v1::DATA_TYPE_INT8) RaiseSmallestInt8(x, grid, scales, result);
+  return absl::OkStatus();
 }
 
 }  // namespace quantd::client::split

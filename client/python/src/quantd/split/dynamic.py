@@ -13,7 +13,7 @@ from . import blame, ranges
 from .grid import Box, Grid, invalid
 from .limits import PIECE_BYTES, Limits
 from .piece import Piece, Batches, Whole, message_of
-from .report import Report, raise_smallest_int8
+from .report import Report
 
 _IGNORE = 2  # NON_FINITE_IGNORE
 
@@ -140,29 +140,39 @@ def ranges_first(
             parts = {name: value if shape is None else value.reshape(shape) for name, value in parts.items()}
             yield Piece(
                 Request("quantize", message_of(request, messages.QuantizeRequest, grid, box), {"x": x[box], **parts}),
-                lambda result, box=box, blocks=blocks: accept(result, box, blocks),
+                lambda result, box=box: accept(result, box),
                 lambda error: error,  # its scales are the server's own
             )
 
-    def accept(result: results.Quantized, box: Box, blocks: Box) -> None:
-        error = result.error
+    def accept(result: results.Quantized[Any], box: Box) -> None:
         if result.y.dtype == np.int8:
-            spread = [_spread(value, grid, box, blocks) for value in known.values()]
-            error = raise_smallest_int8(x[box], result.y, *spread, error)
+            _raise_smallest_int8(x[box], result.y, box, grid, known["scale"], known["zero_point"], report)
         y.put(box, result.y)
         if reports:
-            report.add(x[box], error)
+            report.add(x[box], result.error)
 
     yield batch()
     return _found(request, grid, y, scale, zero_point, tensor_scale, report.finish() if reports else None, x, engine)
 
 
-def _spread(value: Optional[Array], grid: Grid, box: Box, blocks: Box) -> Optional[Array]:
-    """A block's value for each element of a box, or in a form that broadcasts to that."""
-    if value is None:
-        return None
-    part = value[blocks]
-    for d, (inside, block, count) in enumerate(zip(box, grid.block, grid.counts)):
-        if count > 1:
-            part = np.take(part, np.arange(inside.start, inside.stop) // block - inside.start // block, axis=d)
-    return part
+def _raise_smallest_int8(
+    x: Array, y: Array, box: Box, grid: Grid, scale: Array, zero_point: Optional[Array], report: Report
+) -> None:
+    """Turns every -128 of a piece's y into -127, as DynamicQuantize has it, and the report of y as it was into that of y as it is.
+
+    INT8 is [-128, 127] in Quantize, which pieces with known scales go through, and [-127, 127] in DynamicQuantize. They
+    differ only where the value before the clamp is below -127.
+    """
+    where = np.nonzero(y == -128)
+    if not where[0].size:
+        return
+    y[where] = -127
+    blocks = tuple((index + part.start) // length for index, part, length in zip(where, box, grid.block))
+    values, scales = x[where].astype(np.float32), scale[blocks]
+    zeros = np.zeros_like(scales) if zero_point is None else zero_point[blocks].astype(np.float32)
+    # What lay below both ranges is counted already.
+    newly = int(np.count_nonzero(np.rint(values / scales) + zeros == -128))
+    finite = np.isfinite(values)
+    values, scales, zeros = (part[finite].astype(np.float64) for part in (values, scales, zeros))
+    before, after = values - (-128 - zeros) * scales, values - (-127 - zeros) * scales
+    report.correct(float(np.dot(after, after) - np.dot(before, before)), float(np.abs(after).max(initial=0.0)), newly)

@@ -3,7 +3,7 @@
 A scale depends on nothing of its block but the smallest and the largest finite value and zero, which every range holds. So a
 DynamicQuantize of a tensor with a row for each block, which holds these two numbers, finds the very scales and zero points; the
 conversions of x to FLOAT that come before (exact, or of int32 rounded) keep the order of values, so the smallest converted
-value is the smallest value, converted. NVFP4's second scale depends on the largest |x| of the whole tensor: a last row has it.
+value is the smallest value, converted. NVFP4's second scale depends on the range of the whole tensor: a last row has it.
 """
 
 from typing import List, Optional, Tuple
@@ -77,12 +77,8 @@ def first_non_finite(x: Array) -> Optional[int]:
 
 def rows(low: Array, high: Array, two_level: bool, most_bytes: int) -> List[Tuple[slice, Array]]:
     """Tensors of ranges for DynamicQuantize with axis=0, and which blocks each is of; with two_level one row more each."""
-    low, high = low.reshape(-1), high.reshape(-1)
-    if two_level:
-        largest = np.maximum(-low, high)
-        every, last = largest.reshape(-1, 1), largest.max().reshape(1, 1)
-    else:
-        every, last = np.stack([low, high], axis=1), np.empty((0, 2), np.float32)
+    every = np.stack([low.reshape(-1), high.reshape(-1)], axis=1)
+    last = np.array([[low.min(), high.max()]] if two_level else np.empty((0, 2)), np.float32)
     most = max(most_bytes // 32, 1)  # a row is at most 8 bytes, and 2 + 4 + 1 in the answer
     return [
         (slice(begin, min(begin + most, len(every))), np.concatenate([every[begin : begin + most], last]))

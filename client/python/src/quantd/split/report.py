@@ -6,7 +6,7 @@ that they do not depend on the order in which answers come.
 """
 
 import math
-from typing import Any, Iterator, List, Optional
+from typing import Iterator, List, Optional
 
 import numpy as np
 
@@ -49,6 +49,12 @@ class Report:
         self._saturated += error.saturated_elements
         self._non_finite += error.non_finite_elements
 
+    def correct(self, noise: float, largest: float, saturated: int) -> None:
+        """Adds what elements of y say that were changed: more noise, perhaps a larger error, and elements that are saturated as well."""
+        self._noises.append(noise)
+        self._largest = _largest(self._largest, largest)
+        self._saturated += saturated
+
     def finish(self) -> QuantizationError:
         """The report of the whole."""
         signal, noise = math.fsum(self._signals), math.fsum(self._noises)
@@ -71,37 +77,3 @@ class Report:
 
 def _largest(a: float, b: float) -> float:
     return math.nan if math.isnan(a) or math.isnan(b) else max(a, b)
-
-
-def raise_smallest_int8(
-    x: Array, y: Array, scale: Any, zero_point: Any, error: Optional[QuantizationError]
-) -> Optional[QuantizationError]:
-    """Turns every -128 of y into -127, as DynamicQuantize has it, and the report of y as it was into that of y as it is.
-
-    INT8 is [-128, 127] in Quantize, which pieces with known scales go through, and [-127, 127] in DynamicQuantize. They
-    differ only where the value before the clamp is below -127. scale and zero_point: of x's shape, or one.
-    """
-    low = y == -128
-    if not low.any():
-        return error
-    y[low] = -127
-    if error is None:
-        return None
-    values = x[low].astype(np.float32)
-    scales = np.broadcast_to(scale, x.shape)[low]
-    zeros = np.float32(0) if zero_point is None else np.broadcast_to(zero_point, x.shape)[low].astype(np.float32)
-    # What lay below both ranges is counted already.
-    newly = int(np.count_nonzero(np.rint(values / scales) + zeros == -128))
-    finite = np.isfinite(values)
-    many = sum(part.size for part in _finite_doubles(x))
-    values, scales = values[finite].astype(np.float64), scales[finite].astype(np.float64)
-    zeros = zeros[finite].astype(np.float64) if zeros.ndim else np.float64(zeros)
-    before, after = values - (-128 - zeros) * scales, values - (-127 - zeros) * scales
-    added = float(np.dot(after, after) - np.dot(before, before)) / many if many else 0.0
-    return QuantizationError(
-        sqnr_db=error.sqnr_db,
-        mean_squared_error=error.mean_squared_error + added,
-        max_absolute_error=_largest(error.max_absolute_error, float(np.abs(after).max(initial=0.0))),
-        saturated_elements=error.saturated_elements + newly,
-        non_finite_elements=error.non_finite_elements,
-    )
