@@ -29,7 +29,7 @@ std::atomic<uint64_t> damaged_ranges{0};
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 uintptr_t page_size = 4096;
-struct sigaction before;
+struct sigaction handler_before;
 
 void SetRange(Slot& slot, uintptr_t begin, uintptr_t end) {
   slot.version.fetch_add(1);
@@ -64,7 +64,7 @@ void OnBusError(int /*number*/, siginfo_t* info, void* /*context*/) {
     return;
   }
   // Not ours. The access is repeated when this returns, and meets what was there before.
-  sigaction(SIGBUS, &before, nullptr);
+  sigaction(SIGBUS, &handler_before, nullptr);
   if (sent) raise(SIGBUS);
   errno = error;
 }
@@ -79,7 +79,7 @@ void InstallGuard() {
     action.sa_sigaction = OnBusError;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, &action, &before);
+    sigaction(SIGBUS, &action, &handler_before);
   });
 }
 
