@@ -53,8 +53,9 @@ constexpr Section kSections[] = {
 #ifndef QUANTD_BENCH_CORE_ONLY
     {"table", RunTable},     {"stream", RunStream},
     {"beside", RunBeside},   {"shared", RunShared},
-    {"tls", RunTls},         {"scaling", RunScaling},
-    {"peers", RunPeers},     {"memory", RunMemory},
+    {"tls", RunTls},         {"compression", RunCompression},
+    {"scaling", RunScaling}, {"peers", RunPeers},
+    {"memory", RunMemory},
 #endif
 };
 

@@ -9,7 +9,7 @@ source "$here/../suites/lib.sh"
 source "$here/../suites/venv.sh"
 cd "$QUANTD_ROOT"
 built=$QUANTD_BUILD/release/tests/bench results=$QUANTD_BUILD/bench
-cpp=(kernels operations layouts table stream beside shared tls scaling peers memory)
+cpp=(kernels operations layouts table stream beside shared tls compression scaling peers memory)
 python=(client async break_even engine embeddings)
 
 among() { [[ " ${*:2} " == *" $1 "* ]]; }

@@ -24,6 +24,7 @@ struct Config {
   int connections = 1;           // calls go to them in turn
   bool report_error = false;     // of Quantize: ten times the work
   bool shared = false;           // tensors in regions "x" and "y"
+  bool normal = false;           // x, or what its codes are of, is normally distributed
   std::string certificate = {};  // of a server with TLS, PEM; empty: plain text
   double seconds = 0.06;         // of a turn, unless --seconds says otherwise
 
