@@ -27,9 +27,9 @@ TRIES = 5
 MOST = 60  # seconds
 
 
-def cases(port, report, *sections):
+def cases(port, report, *sections, most=MOST):
     """(section, case): (outcome, what was seen)."""
-    subprocess.run(["h2spec", "--port", port, "--strict", "--timeout=5", f"--junit-report={report}", *sections], stdout=sys.stderr, timeout=MOST)
+    subprocess.run(["h2spec", "--port", port, "--strict", "--timeout=5", f"--junit-report={report}", *sections], stdout=sys.stderr, timeout=most)
     outcomes = {}
     for case in xml.etree.ElementTree.parse(report).iter("testcase"):
         outcome = next((child.tag for child in case), "passed")
