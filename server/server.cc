@@ -32,7 +32,6 @@
 #include "server/rpc/calls.h"
 #include "server/rpc/router.h"
 #include "server/server_info.h"
-#include "server/services/channelz.h"
 #include "server/services/health.h"
 #include "server/services/one_answer.h"
 #include "server/services/parameters_service.h"
@@ -80,7 +79,6 @@ struct Server::Components {
         router(metrics, admission, g.tokens.get()),
         shared{router, pool, receiving, TransportLimits(o), g.certificates.get()},
         health({std::string(wire::kServiceName), std::string(wire::kParametersServiceName)}, pool),
-        channelz(metrics, pool),
         info(ServerInfo(o)),
         memory_keeper([this] {
           pool.GiveBack();
@@ -118,12 +116,10 @@ struct Server::Components {
   rpc::Router router;
   transport::Shared shared;
   services::Health health;
-  services::Channelz channelz;
   std::unique_ptr<services::Reflection> reflection;
   const std::string info;
   // What answers the calls with one small answer.
   services::Answer answer_info, check_health;
-  std::array<services::Answer, 3> answer_channelz;
   reports::Overload overload;  // the memory keeper's thread's
   process::MemoryKeeper memory_keeper;
   std::vector<std::unique_ptr<loop::Loop>> loops;
@@ -235,15 +231,6 @@ void Server::Components::AddRoutes(const AddServices& add_services) {
   for (const char* method : {"Check", "Watch"}) {
     router.Open(absl::StrCat("/grpc.health.v1.Health/", method));
   }
-  if (options.channelz) {
-    const std::string service = "/grpc.channelz.v1.Channelz/";
-    answer_channelz = {[this](const transport::Message& m) { return channelz.GetTopChannels(m); },
-                       [this](const transport::Message& m) { return channelz.GetServers(m); },
-                       [this](const transport::Message& m) { return channelz.GetServer(m); }};
-    add_one(service + "GetTopChannels", answer_channelz[0]);
-    add_one(service + "GetServers", answer_channelz[1]);
-    add_one(service + "GetServer", answer_channelz[2]);
-  }
   for (const char* version : {"v1", "v1alpha"}) {
     router.Add(absl::StrCat("/grpc.reflection.", version, ".ServerReflection/ServerReflectionInfo"),
                [this](transport::Stream& stream) {
@@ -322,7 +309,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     if (!bound.ok()) return bound.status();
     c.grpc_addresses.push_back(*std::move(bound));
   }
-  c.channelz.SetAddresses(c.grpc_addresses);
   if (c.transport->beyond_loopback()) gate->WarnOfPlainText(c.grpc_addresses);
   c.prober = std::make_unique<net::Prober>(c.grpc_addresses.front(),
                                            gate->ProbeHello(c.grpc_addresses.front()));

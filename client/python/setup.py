@@ -15,8 +15,14 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 HERE = Path(__file__).resolve().parent
-CONTRACT = ("quantd/v1/tensor.proto", "quantd/v1/quantization.proto", "quantd/v1/parameters.proto")
-PRIVATE = "quantd/private.proto"
+CONTRACT = (
+    "quantd/v1/tensor.proto",
+    "quantd/v1/quantization.proto",
+    "quantd/v1/parameters.proto",
+    "google/rpc/status.proto",
+    "google/rpc/error_details.proto",
+    "grpc/health/v1/health.proto",
+)
 KIT = "quantd/conformance/onnx_subset.proto"  # of quantctl, in the same words
 
 
@@ -41,6 +47,7 @@ def kit_root() -> Path:
 
 
 def compile_descriptors(target: Path) -> None:
+    import grpc_tools
     from grpc_tools import protoc
 
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -48,11 +55,10 @@ def compile_descriptors(target: Path) -> None:
         "protoc",
         f"-I{proto_root()}",
         f"-I{kit_root()}",
-        f"-I{HERE / 'src'}",
+        f"-I{Path(grpc_tools.__file__).parent / '_proto'}",
         "--include_imports",
         f"--descriptor_set_out={target}",
         *CONTRACT,
-        PRIVATE,
         KIT,
     ]
     if protoc.main(arguments) != 0:

@@ -37,7 +37,7 @@ class Costs {
   void Learn(const CostKind& kind, std::chrono::nanoseconds took);
 
  private:
-  static constexpr size_t kKinds = size_t{5} * kDataTypes.size() * kDataTypes.size() * 8;
+  static constexpr size_t kKinds = wire::kOperations * kDataTypes.size() * kDataTypes.size() * 8;
   // Negative as long as it is assumed, and not learned.
   std::array<std::atomic<float>, kKinds> nanoseconds_a_byte_;
 };

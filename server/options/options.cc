@@ -85,7 +85,6 @@ ABSL_FLAG(Seconds, lame_duck_seconds, Seconds{absl::ZeroDuration()},
           "health NOT_SERVING from its half, GOAWAY comes at its end");
 ABSL_FLAG(Seconds, drain_seconds, Seconds{absl::Seconds(30)},
           "On SIGTERM, after that: how long requests in flight may take to finish");
-ABSL_FLAG(bool, channelz, false, "Serve channelz, gRPC's own debugging service");
 ABSL_FLAG(
     quantd::server::LogFormat, log_format, {quantd::log::Format::kAuto},
     "The log on stderr: text, json (a line each), or auto: text, in colours on a terminal and "
@@ -134,7 +133,6 @@ constexpr absl::string_view kFlags[] = {"listen",
                                         "socket_mode",
                                         "lame_duck_seconds",
                                         "drain_seconds",
-                                        "channelz",
                                         "log_format",
                                         "log_level",
                                         "otlp_endpoint",
@@ -240,7 +238,6 @@ Options Effective() {
   options.simd = absl::GetFlag(FLAGS_simd);
   options.lame_duck = absl::GetFlag(FLAGS_lame_duck_seconds).value;
   options.drain = absl::GetFlag(FLAGS_drain_seconds).value;
-  options.channelz = absl::GetFlag(FLAGS_channelz);
   options.log_format = absl::GetFlag(FLAGS_log_format).value;
   options.log_level = absl::GetFlag(FLAGS_log_level).value;
   options.otlp_endpoint = absl::GetFlag(FLAGS_otlp_endpoint);
@@ -342,7 +339,6 @@ log::Fields Describe(const Options& options) {
       {"socket_mode", SocketModeText(options)},
       {"lame_duck_seconds", seconds(options.lame_duck)},
       {"drain_seconds", seconds(options.drain)},
-      {"channelz", static_cast<int>(options.channelz)},
       {"log_format", kFormats.Name(options.log_format)},
       {"log_level", kLevels.Name(options.log_level)},
       {"otlp_endpoint", options.otlp_endpoint},

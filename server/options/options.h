@@ -46,7 +46,6 @@ struct Options {
   uint32_t socket_mode = 0;
   absl::Duration lame_duck;
   absl::Duration drain;
-  bool channelz = false;
   log::Format log_format = log::Format::kAuto;
   log::Level log_level = log::Level::kInfo;
   std::string otlp_endpoint;  // empty: nothing is traced

@@ -13,8 +13,7 @@ namespace {
 
 // Of a path that a client has made up, in the log.
 constexpr size_t kMostPath = 128;
-// Of a request of health, reflection and channelz: a name. They are decoded and answered without a
-// permit.
+// Of a request of health and reflection: a name. They are decoded and answered without a permit.
 constexpr uint64_t kMostUncounted = 12 << 10;
 
 }  // namespace

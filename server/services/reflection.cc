@@ -3,13 +3,14 @@
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
+#include <google/protobuf/text_format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_replace.h"
 #include "server/services/exchange.h"
-#include "server/services/proto_descriptors.h"
 
 namespace quantd::services {
 
@@ -21,6 +22,23 @@ using grpc::reflection::v1::ServerReflectionRequest;
 using grpc::reflection::v1::ServerReflectionResponse;
 
 namespace {
+
+// The protos that are compiled in, and v1alpha's, which is v1's under another name.
+const DescriptorPool& Descriptors() {
+  static const DescriptorPool* const descriptors = [] {
+    auto* const pool = new DescriptorPool(DescriptorPool::generated_pool());
+    google::protobuf::FileDescriptorProto file;
+    ServerReflectionRequest::descriptor()->file()->CopyTo(&file);
+    std::string text;
+    google::protobuf::TextFormat::PrintToString(file, &text);
+    text = absl::StrReplaceAll(text, {{"grpc.reflection.v1", "grpc.reflection.v1alpha"},
+                                      {"grpc/reflection/v1", "grpc/reflection/v1alpha"}});
+    google::protobuf::TextFormat::ParseFromString(text, &file);
+    pool->BuildFile(file);
+    return pool;
+  }();
+  return *descriptors;
+}
 
 // The file and all that it imports, each once, importers first.
 void AddFiles(const FileDescriptor& file, std::vector<const FileDescriptor*>& files) {

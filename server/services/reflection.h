@@ -16,7 +16,7 @@ namespace quantd::services {
 // Safe from any thread. Outlives every call.
 class Reflection {
  public:
-  // Lists these services. Their protos, and all others, are those of descriptors.h.
+  // Lists these services. Knows the protos of all that is compiled into the program.
   Reflection(std::vector<std::string> services, memory::Pool& pool)
       : services_(std::move(services)), pool_(pool) {}
 

@@ -35,7 +35,7 @@ MATRIX = {
         "imagePullSecrets": [{"name": "registry"}],
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "50%", "maxUnavailable": 0}},
         "ports": {"grpc": 6000, "http": 6001},
-        "flags": {"max_message_bytes": 134217728, "queue_timeout": "500ms", "channelz": True, "threads": 2},
+        "flags": {"max_message_bytes": 134217728, "queue_timeout": "500ms", "threads": 2},
         "extraEnv": [{"name": "QUANTD_SIMD", "value": "avx2"}],
         "sharedMemory": {"enabled": True, "sizeLimit": "1Gi", "mountPath": "/run/tensors"},
         "service": {"type": "LoadBalancer", "annotations": {"a": "b"}, "internalTrafficPolicy": "Local", "headless": False},
@@ -111,7 +111,7 @@ def test_the_sidecar_overlay_keeps_the_rules():
 def test_numbers_of_a_values_file_stay_numbers(render):
     _, _, container = chart.server(render(MATRIX["everything"]))
     env = chart.environment(container)
-    assert env["QUANTD_MAX_MESSAGE_BYTES"] == "134217728" and env["QUANTD_CHANNELZ"] == "true"
+    assert env["QUANTD_MAX_MESSAGE_BYTES"] == "134217728"
     assert env["QUANTD_LISTEN"] == "[::]:6000" and env["QUANTD_THREADS"] == "2" and env["QUANTD_SIMD"] == "avx2"
     for number, text in ((0.5, "0.5"), (2**40, "1099511627776"), (0, "0"), ("250ms", "250ms")):
         _, _, container = chart.server(render({"flags": {"stall_timeout": number}}))

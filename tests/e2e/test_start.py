@@ -122,12 +122,6 @@ def test_the_flag_wins_over_the_environment(start):
     assert "drain_seconds=9 " in server.log()
 
 
-def test_bool_flags(start):
-    assert "channelz=1" in start("--channelz").log()
-    assert "channelz=0" in start("--nochannelz").log()
-    assert "channelz=0" in start("--channelz=false").log()
-
-
 def test_without_http(start):
     server = start("--http_listen=")
     assert server.ready["http"] == ""

@@ -51,10 +51,8 @@ bool AreFlags(const std::vector<std::string>& arguments) {
     absl::string_view text = arguments[i];
     if (!absl::ConsumePrefix(&text, "--")) return false;
     const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
-    const bool is_bool = parts[0] == "channelz";
-    if (parts.size() == 1 && text == "nochannelz") continue;
     if (!IsFlag(parts[0])) return false;
-    if (parts.size() == 1 && !is_bool && ++i == arguments.size()) return false;
+    if (parts.size() == 1 && ++i == arguments.size()) return false;
   }
   return true;
 }

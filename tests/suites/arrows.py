@@ -77,7 +77,7 @@ FORBIDDEN = {
     "core/src/kernels": PLANS,
     "core/src/pool": PLANS,
     "core/src/walk": PLANS,
-    "server": r"^grpc(pp)?/(?!(health|reflection|channelz)/)",
+    "server": r"^grpc(pp)?/(?!(health|reflection)/)",
     "server/operations": r"^(google/protobuf|quantd/v1/|nghttp2)",
     "server/transport": r"^(openssl/|google/protobuf|quantd/v1/)",
     "server/admission": r"^(google/protobuf|quantd/v1/|nghttp2)",
@@ -112,7 +112,7 @@ def room_of(path, rooms):
 
 def resolve(name, includer):
     """The path in the repository that an include names, or None when it is a library's."""
-    if re.match(r"(quantd/v1|grpc/(health|reflection|channelz))/.*\.pb\.h$", name):
+    if re.match(r"(quantd/v1|google/rpc|grpc/(health|reflection))/.*\.pb\.h$", name):
         return "proto/" + name
     folders = [str(pathlib.PurePosixPath(includer).parent), *INCLUDE_FOLDERS]
     for folder in folders:

@@ -53,12 +53,6 @@ TEST(Options, TheLastOfOtherRepeatedFlagsWins) {
   EXPECT_EQ(parsed->options.threads, 2);
 }
 
-TEST(Options, NoIsForFlagsThatAreTrueOrFalse) {
-  EXPECT_THAT(Parse({"--nothreads", "5"}).status().message(), HasSubstr("'--nothreads'"));
-  EXPECT_THAT(Parse({"--nolisten=a:1"}).status().message(), HasSubstr("'--nolisten=a:1'"));
-  EXPECT_TRUE(Parse({"--listen=a:1", "--nochannelz"}).ok());
-}
-
 TEST(Options, AnErrorIsOneLineWhateverIsInTheValue) {
   for (const char* flag : {"--threads=1\n2", "stray\n", "--listen=a\tb", "--\r"}) {
     const std::string message(Parse({flag}).status().message());
@@ -205,13 +199,6 @@ TEST(Options, WhatIsPossibleIsSaid) {
     EXPECT_THAT(std::string(Parse({"--listen=a:1", bad}).status().message()), HasSubstr(text));
     ASSERT_TRUE(Parse({"--listen=a:1", good}).ok());
   }
-}
-
-TEST(Options, BoolFlags) {
-  EXPECT_TRUE(Parse({"--listen=a:1", "--channelz"})->options.channelz);
-  EXPECT_FALSE(Parse({"--listen=a:1", "--nochannelz"})->options.channelz);
-  EXPECT_TRUE(Parse({"--listen=a:1", "--channelz=true"})->options.channelz);
-  EXPECT_FALSE(Parse({"--listen=a:1", "--nolisten"}).ok());
 }
 
 TEST(Options, HelpAndVersion) {

@@ -14,7 +14,6 @@
 #include "../transport/client.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.pb.h"
-#include "grpc/channelz/v1/channelz.pb.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "quantd/field_error.h"
@@ -28,7 +27,6 @@
 namespace quantd::services {
 namespace {
 
-using grpc::channelz::v1::GetServersResponse;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 using grpc::reflection::v1::ServerReflectionRequest;
@@ -46,9 +44,8 @@ constexpr char kQuantize[] = "/quantd.v1.QuantizationService/Quantize";
 class Services : public testing::Test {
  protected:
   void SetUp() override {
-    const char* const flags[] = {
-        "quantd",      "--listen=127.0.0.1:0", "--http_listen=",  "--channelz",
-        "--threads=2", "--drain_seconds=5",    "--max_streams=50"};
+    const char* const flags[] = {"quantd",      "--listen=127.0.0.1:0", "--http_listen=",
+                                 "--threads=2", "--drain_seconds=5",    "--max_streams=50"};
     absl::StatusOr<server::CommandLine> line =
         server::ParseCommandLine(static_cast<int>(std::size(flags)), flags);
     ASSERT_TRUE(line.ok()) << line.status();
@@ -149,7 +146,7 @@ TEST_F(Services, HealthIsWatched) {
 }
 
 TEST_F(Services, ReflectionAnswersEveryQuestion) {
-  std::vector<ServerReflectionRequest> questions(10);
+  std::vector<ServerReflectionRequest> questions(11);
   questions[0].set_list_services("");
   questions[1].set_file_containing_symbol("quantd.v1.QuantizationService");
   questions[2].set_file_by_filename("quantd/v1/quantization.proto");
@@ -160,6 +157,7 @@ TEST_F(Services, ReflectionAnswersEveryQuestion) {
   questions[7].mutable_file_containing_extension()->set_containing_type("no");
   questions[8].set_host("asks nothing");
   questions[9].set_file_containing_symbol("google.rpc.RetryInfo");
+  questions[10].set_file_containing_symbol("grpc.reflection.v1alpha.ServerReflection");
   std::string bytes;
   for (const auto& question : questions) bytes += Prefixed(question.SerializeAsString());
   client_->Say(CallHead(1, kReflect));
@@ -167,7 +165,7 @@ TEST_F(Services, ReflectionAnswersEveryQuestion) {
   ASSERT_EQ(client_->Status(1), 0);
   ASSERT_EQ(AnswersOn(1), questions.size());
   const auto answer = [this](size_t i) { return AnswerOf<ServerReflectionResponse>(1, i); };
-  EXPECT_EQ(answer(0).list_services_response().service_size(), 6);
+  EXPECT_EQ(answer(0).list_services_response().service_size(), 5);
   for (const size_t file : {1, 2}) {
     ASSERT_GT(answer(file).file_descriptor_response().file_descriptor_proto_size(), 0);
     google::protobuf::FileDescriptorProto proto;
@@ -184,26 +182,16 @@ TEST_F(Services, ReflectionAnswersEveryQuestion) {
   EXPECT_EQ(answer(8).original_request().host(), "asks nothing");
   // Its own file, and that of Duration.
   EXPECT_EQ(answer(9).file_descriptor_response().file_descriptor_proto_size(), 2);
+  google::protobuf::FileDescriptorProto alpha;
+  ASSERT_TRUE(
+      alpha.ParseFromString(answer(10).file_descriptor_response().file_descriptor_proto(0)));
+  EXPECT_EQ(alpha.package(), "grpc.reflection.v1alpha");
+  EXPECT_EQ(alpha.service(0).method(0).input_type(),
+            ".grpc.reflection.v1alpha.ServerReflectionRequest");
   EXPECT_EQ(Call(3, kReflect, "\xFF"), 3);
   // Questions have no permit: they are names, and no more (Router::MostBytes).
   questions[4].set_file_containing_symbol(std::string(13'000, 'x'));
   EXPECT_EQ(Call(5, kReflect, questions[4].SerializeAsString()), 8);
-}
-
-TEST_F(Services, ChannelzCountsCalls) {
-  const std::string service = "/grpc.channelz.v1.Channelz/";
-  EXPECT_NE(Call(1, kQuantize, "\xFF"), 0);
-  ASSERT_EQ(Call(3, service + "GetServers", ""), 0);
-  const auto servers = AnswerOf<GetServersResponse>(3);
-  ASSERT_EQ(servers.server_size(), 1);
-  EXPECT_EQ(servers.server(0).data().calls_started(), 1);
-  EXPECT_EQ(servers.server(0).data().calls_failed(), 1);
-  EXPECT_EQ(servers.server(0).listen_socket_size(), 1);
-  EXPECT_EQ(Call(5, service + "GetTopChannels", ""), 0);
-  EXPECT_EQ(Call(7, service + "GetServer", "\x08\x01"), 0);
-  EXPECT_EQ(Call(9, service + "GetServer", "\x08\x02"), 5);
-  EXPECT_EQ(Call(11, service + "GetServer", "\x08"), 3);
-  EXPECT_EQ(Call(13, service + "GetSockets", ""), 12);
 }
 
 TEST_F(Services, WhatIsNoMethodIsUnimplemented) {
@@ -246,7 +234,7 @@ TEST_F(Services, DeadlinesThatAreOver) {
   int32_t id = 1;
   for (const char* path :
        {kCheck, kWatch, kReflect, kQuantize, "/quantd.v1.QuantizationService/Stream",
-        "/quantd.v1.QuantizationService/GetServerInfo", "/grpc.channelz.v1.Channelz/GetServers"}) {
+        "/quantd.v1.QuantizationService/GetServerInfo"}) {
     for (const char* timeout : {"0n", "1n", "1u"}) {
       client_->Say(
           transport::Headers(id, transport::CallFields(path, {{"grpc-timeout", timeout}})) +

@@ -75,9 +75,9 @@ METHODS: Dict[str, str] = {
     "quantize_embeddings": "QuantizeEmbeddings",
 }
 
-Status: Any = message("quantd.client.wire.Status")
-BadRequest: Any = message("quantd.client.wire.BadRequest")
-ErrorInfo: Any = message("quantd.client.wire.ErrorInfo")
-RetryInfo: Any = message("quantd.client.wire.RetryInfo")
-HealthCheckRequest: Any = message("quantd.client.wire.HealthCheckRequest")
-HealthCheckResponse: Any = message("quantd.client.wire.HealthCheckResponse")
+Status: Any = message("google.rpc.Status")
+BadRequest: Any = message("google.rpc.BadRequest")
+ErrorInfo: Any = message("google.rpc.ErrorInfo")
+RetryInfo: Any = message("google.rpc.RetryInfo")
+HealthCheckRequest: Any = message("grpc.health.v1.HealthCheckRequest")
+HealthCheckResponse: Any = message("grpc.health.v1.HealthCheckResponse")
