@@ -20,7 +20,9 @@ namespace quantd::server {
 
 class Gate {
  public:
-  explicit Gate(const Options& options) : tls_(options.tls), token_file_(options.auth_token_file) {}
+  explicit Gate(const Options& options)
+      : tls_{options.tls_cert, options.tls_key, options.tls_client_ca},
+        token_file_(options.auth_token_file) {}
 
   // Reads the files for the first time. INVALID_ARGUMENT, in one line, for what can't be used.
   absl::Status Open();

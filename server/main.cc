@@ -139,6 +139,7 @@ int Run(int argc, char** argv) {
   log::InstallCrashHandler(
       {.version = QUANTD_VERSION, .json = options.log_format == log::Format::kJson});
   log::Start({.level = options.log_level, .format = options.log_format});
+  for (const std::string& note : command_line->notes) log::Warn(quantd::server::OneLine(note));
   const int exit_code = Serve(options);
   log::Stop();
   return exit_code;

@@ -55,7 +55,7 @@ struct Server::Components {
   Components(const Options& o, Gate& g)
       : options(o),
         gate(g),
-        policy(loop::PolicyFor(o.threads, o.queues)),
+        policy(loop::PolicyFor(o.threads, o.event_loops)),
         executors(policy.cores),
         cores(policy.cores),
         admission({o.memory.requests, o.max_inflight_requests, o.max_queued_requests}),
@@ -254,7 +254,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     return status;
   }
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
-  const loop::Policy policy = loop::PolicyFor(options.threads, options.queues);
+  const loop::Policy policy = loop::PolicyFor(options.threads, options.event_loops);
   // Loops and their spare threads, the kernels', and those of memory, probe, HTTP, spans, files of
   // certificates and of parameters.
   const int threads = policy.loops + policy.spare + policy.cores + 6;

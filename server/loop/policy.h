@@ -17,7 +17,7 @@ struct Policy {
 };
 
 // `cpus`: what affinity and the container's quota allow, rounded up; or what --threads says.
-// `loops`: what --queues says; 0: decide here.
+// `loops`: what --event_loops says; 0: decide here.
 //
 // One loop a CPU: reading and writing are most of the work of small requests, and idle loops cost
 // nothing. As many spare threads as cores: then there is one whenever a core is free. With one CPU

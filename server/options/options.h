@@ -10,14 +10,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/access/certificates.h"
 #include "server/log/log.h"
 #include "server/memory/shares.h"
 #include "server/transport/encoding.h"
 
 namespace quantd::server {
 
-// Meanings and defaults: the flags in options.cc, or `quantd --help`. Everything is checked, and
+// Meanings and defaults: the flags in flags.cc, or `quantd --help`. Everything is checked, and
 // what was 0 for "find out" is filled in.
 struct Options {
   std::vector<std::string> listen;
@@ -37,11 +36,13 @@ struct Options {
   absl::Duration max_connection_age;
   absl::Duration max_connection_age_grace;
   int threads = 0;
-  int queues = 0;
+  int event_loops = 0;
   std::string simd;
   std::string shared_memory_dir;
   std::string parameters_dir;
-  access::TlsFiles tls;
+  std::string tls_cert;
+  std::string tls_key;
+  std::string tls_client_ca;
   std::string auth_token_file;
   uint32_t socket_mode = 0;
   absl::Duration lame_duck;
@@ -64,6 +65,9 @@ enum class Action { kServe, kHelp, kVersion };
 struct CommandLine {
   Action action = Action::kServe;
   Options options;
+  // What is not wrong, but should be known: flags that have another name now, variables QUANTD_...
+  // that are not flags.
+  std::vector<std::string> notes;
 };
 
 // INVALID_ARGUMENT, with the flag or the variable in a text of one line, when something is wrong.

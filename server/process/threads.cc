@@ -17,9 +17,10 @@ absl::Status TryThreads(int count) {
   try {
     while (static_cast<int>(threads.size()) < count) threads.emplace_back([&] { ended.wait(); });
   } catch (const std::system_error& error) {
-    status = absl::UnavailableError(absl::StrCat(
-        "cannot start ", count, " threads, as --threads and --queues want, but ", threads.size(),
-        ": ", error.code().message(), " (the container or the user may have no more)"));
+    status = absl::UnavailableError(
+        absl::StrCat("cannot start ", count, " threads, as --threads and --event_loops want, but ",
+                     threads.size(), ": ", error.code().message(),
+                     " (the container or the user may have no more)"));
   }
   ended.count_down();
   for (std::thread& thread : threads) thread.join();

@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # A sanitizer's build: its memory is not the server's.
 SANITIZED = "san" in os.environ.get("QUANTD_BUILD_DIR", "")
 BINARY = ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release") / "server" / "quantd"
+# The suites' own variables are not the server's.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("QUANTD_")}
 SERVICE = "quantd.v1.QuantizationService"
 
 
@@ -71,7 +73,7 @@ class Server:
             before = ["prlimit", f"--nofile={descriptors}:{descriptors}", *before]
         assert BINARY.exists(), f"{BINARY} is not there: build it, or set QUANTD_BUILD_DIR"
         with open(self.log_file, "w") as log:
-            self.process = subprocess.Popen([*before, *command], stdout=log, stderr=log, env={**os.environ, **(environment or {})})
+            self.process = subprocess.Popen([*before, *command], stdout=log, stderr=log, env={**ENVIRONMENT, **(environment or {})})
         self.channels = []
         self._wait_until_ready()
         self.address = self.ready["grpc"][0]
@@ -146,7 +148,7 @@ class Server:
 def run(*flags, environment=None, timeout=10, before=()):
     """Runs quantd until it ends: (exit code, stdout, stderr)."""
     done = subprocess.run(
-        [*before, str(BINARY), *flags], capture_output=True, text=True, timeout=timeout, env={**os.environ, **(environment or {})}
+        [*before, str(BINARY), *flags], capture_output=True, text=True, timeout=timeout, env={**ENVIRONMENT, **(environment or {})}
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -172,7 +172,7 @@ def test_many_connections_with_open_streams(start):
 
 def test_calls_without_requests_make_room_for_calls_with_one(start):
     """More such calls than may be open at all: those of whoever has the most end."""
-    server = start("--max_inflight_requests=100", "--max_queued_requests=100", "--queues=1")
+    server = start("--max_inflight_requests=100", "--max_queued_requests=100", "--event_loops=1")
     with Bystander(server) as bystander:
         peers = [Peer(server.address) for _ in range(10)]
         for peer in peers:

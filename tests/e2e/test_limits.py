@@ -53,7 +53,7 @@ def test_the_soft_limit_of_descriptors_is_raised(server):
 
 def test_one_peer_does_not_lock_out_others(start):
     """All places are taken from one address: another one gets in, in the place of an idle connection."""
-    server = start("--max_connections=20", "--queues=2")
+    server = start("--max_connections=20", "--event_loops=2")
     port = int(server.address.rsplit(":", 1)[1])
     greedy = [socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.2", 0), timeout=5) for _ in range(40)]
     time.sleep(0.3)

@@ -21,9 +21,9 @@ SECONDS = 2.5
 LEFT = 40 * MIB
 
 
-def shares(limit, threads, queues, connections, calls):
+def shares(limit, threads, loops, connections, calls):
     """The table of server/README.md: what is there when idle, for requests, for receiving."""
-    idle = 24 * MIB + (2 * threads + queues) * (192 << 10) + connections * (28 << 10) + calls * (10 << 10) + limit // 16
+    idle = 24 * MIB + (2 * threads + loops) * (192 << 10) + connections * (28 << 10) + calls * (10 << 10) + limit // 16
     requests = (limit - idle) // 16 * 9
     return idle, requests, limit - idle - requests
 
@@ -50,7 +50,7 @@ def limited(request, start):
         server = start(before=group.command)
         told = {name: int(value) for name, value in configuration(server).items() if value.isdigit()}
         assert told["memory_limit_bytes"] == limit and told["max_connections"] == connections
-        parts = shares(limit, told["threads"], told["queues"], connections, 2304 + connections)
+        parts = shares(limit, told["threads"], told["event_loops"], connections, 2304 + connections)
         assert (told["memory_budget_bytes"], told["receive_budget_bytes"]) == parts[1:]
         assert told["most_memory_bytes"] == sum(parts) <= limit
         yield server, limit

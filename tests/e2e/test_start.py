@@ -18,7 +18,7 @@ from support import ROOT, pb, pb_grpc, quantize, run
     "flags, environment, named",
     [
         (["--no_such_flag"], {}, "--no_such_flag"),
-        (["--no_such_flag=1"], {}, "--no_such_flag=1"),
+        (["--no_such_flag=1"], {}, "unexpected argument '--no_such_flag'"),
         (["stray"], {}, "stray"),
         (["--threads=many"], {}, "threads"),
         (["--threads=-1"], {}, "--threads"),

@@ -40,7 +40,7 @@ ROOMS = {
     "server/process": [],
     "server/access": ["server/descriptor"],
     "server/http": ["server/access", "server/descriptor", "server/log", "server/net"],
-    "server/options": ["server/access", "server/log", "server/loop", "server/memory", "server/trace", "server/transport"],
+    "server/options": ["server/log", "server/loop", "server/memory", "server/trace", "server/transport"],
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
     "server/operations": ["server/wire"],

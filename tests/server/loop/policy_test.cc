@@ -24,7 +24,7 @@ constexpr Row kRows[] = {
     {64, 0, 64, 64, 64, microseconds(300)},
     {256, 0, 256, 64, 256, microseconds(300)},  // more loops gain nothing
     {3, 0, 3, 3, 3, microseconds(300)},
-    {1, 4, 1, 4, 1, microseconds(10'000)},  // --queues=4
+    {1, 4, 1, 4, 1, microseconds(10'000)},  // --event_loops=4
     {64, 1, 64, 1, 64, microseconds(300)},
     {0, 0, 1, 1, 1, microseconds(10'000)},  // nobody knows
     {-1, -1, 1, 1, 1, microseconds(10'000)},
@@ -32,7 +32,7 @@ constexpr Row kRows[] = {
 
 TEST(Policy, IsThisTable) {
   for (const Row& row : kRows) {
-    SCOPED_TRACE(testing::Message() << row.cpus << " CPUs, --queues=" << row.queues);
+    SCOPED_TRACE(testing::Message() << row.cpus << " CPUs, --event_loops=" << row.queues);
     const Policy policy = PolicyFor(row.cpus, row.queues);
     EXPECT_EQ(policy.cores, row.cores);
     EXPECT_EQ(policy.loops, row.loops);

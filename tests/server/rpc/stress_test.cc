@@ -36,7 +36,7 @@ Options SmallOptions() {
                                         "--max_inflight_requests=6",
                                         "--max_queued_requests=12",
                                         "--threads=2",
-                                        "--queues=2",
+                                        "--event_loops=2",
                                         "--lame_duck_seconds=0",
                                         "--drain_seconds=20"};
   return ParseCommandLine(static_cast<int>(std::size(kArguments)), kArguments)->options;
