@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include "server/http/epoll_loop.h"
+#include "server/http/connections.h"
 #include "server/http/request_reader.h"
 #include "server/http/response.h"
 #include "server/net/listen.h"
@@ -53,24 +53,25 @@ class HttpServer::Thread {
   Thread(Descriptor listener, HttpPages pages, const HttpLimits& limits, const HttpAccess& access)
       : pages_(std::move(pages)),
         access_(access),
-        loop_(std::move(listener), limits, access,
-              [this](const RequestReader& request, bool has_certificate) {
-                return AnswerTo(pages_, access_, request, has_certificate);
-              }) {}
+        connections_(std::move(listener), limits, access,
+                     [this](const RequestReader& request, bool has_certificate) {
+                       return AnswerTo(pages_, access_, request, has_certificate);
+                     }) {}
   ~Thread() {
-    loop_.Stop();
-    if (thread_.joinable()) thread_.join();
+    if (!thread_.joinable()) return;
+    connections_.Stop();
+    thread_.join();
   }
   absl::Status Start() {
-    if (absl::Status status = loop_.Open(); !status.ok()) return status;
-    thread_ = std::thread([this] { loop_.Run(); });
+    if (absl::Status status = connections_.Open(); !status.ok()) return status;
+    thread_ = std::thread([this] { connections_.Serve(); });
     return absl::OkStatus();
   }
 
  private:
   const HttpPages pages_;
   const HttpAccess access_;
-  EpollLoop loop_;
+  Connections connections_;
   std::thread thread_;
 };
 

@@ -272,10 +272,10 @@ def test_a_log_that_nobody_takes_stops_nothing(tmp_path, close, crash):
         server.end()
 
 
-def test_misspelt_variables_and_flags_name_the_right_one(start):
-    code, _, error = run(environment={"QUANTD_MAX_MESAGE_BYTES": "1"})
-    assert (code, error) == (2, "quantd: unknown variable QUANTD_MAX_MESAGE_BYTES in the environment; did you mean QUANTD_MAX_MESSAGE_BYTES?\n")
-    code, _, error = run("--thread=1")
-    assert code == 2 and "did you mean --threads?" in error
+def test_variables_that_are_no_flags_and_old_names_are_a_line_each(start):
     service = {"QUANTD_PORT": "tcp://10.0.0.1:50051", "QUANTD_SERVICE_HOST": "10.0.0.1", "QUANTD_PORT_50051_TCP": "tcp://10.0.0.1:50051"}
-    assert start(environment={**service, "QUANTD_HEADLESS_SERVICE_PORT": "1", "QUANTD_ADDRESS": "x:1"}).stop() == 0
+    server = start("--queues=2", environment={**service, "QUANTD_MAX_MESAGE_BYTES": "1", "QUANTD_ADDRESS": "x:1"})
+    renamed, ignored, configuration = server.log().splitlines()[:3]
+    assert "warn: --queues is now --event_loops; " in renamed and " event_loops=2 " in configuration
+    assert "warn: ignored variables in the environment" in ignored
+    assert set(re.findall(r"QUANTD_\w+", ignored)) == {"QUANTD_MAX_MESAGE_BYTES", "QUANTD_ADDRESS"}

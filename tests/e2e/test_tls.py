@@ -238,8 +238,8 @@ def test_unix_sockets_stay_plain(files, start_tls, tmp_path):  # noqa: F811
         (lambda f: [f"--tls_cert={f.cert}", f"--tls_key={f.client[1]}"], "is not the key of the certificate in "),
         (lambda f: [*f.flags, f"--tls_client_ca={f.key}"], "tls.key: holds no PEM certificate (--tls_client_ca)"),
         (lambda f: [*f.flags, "--tls_client_ca=/dev/null"], "/dev/null: is no file (--tls_client_ca)"),
-        (lambda f: ["--socket_mode=0888"], "--socket_mode is '0888', must be octal, 0600 to 0777"),
-        (lambda f: ["--socket_mode=0040"], "--socket_mode is '0040', must be octal, 0600 to 0777"),
+        (lambda f: ["--socket_mode=0888"], "invalid value '0888' for --socket_mode: must be octal, 0600 to 0777"),
+        (lambda f: ["--socket_mode=0040"], "invalid value '0040' for --socket_mode: must be octal, 0600 to 0777"),
         (lambda f: ["--auth_token_file=/none"], "/none: cannot be read: No such file or directory (--auth_token_file)"),
     ],
 )

@@ -39,7 +39,7 @@ ROOMS = {
     "server/regions": ["server/descriptor"],
     "server/process": [],
     "server/access": ["server/descriptor"],
-    "server/http": ["server/access", "server/descriptor", "server/log", "server/net"],
+    "server/http": ["server/access", "server/descriptor", "server/log", "server/loop", "server/net"],
     "server/options": ["server/log", "server/loop", "server/memory", "server/trace", "server/transport"],
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],

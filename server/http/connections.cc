@@ -1,0 +1,366 @@
+// See connections.h.
+#include "server/http/connections.h"
+
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <netdb.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/http/response.h"
+#include "server/log/log.h"
+
+namespace quantd::http {
+namespace {
+
+// Descriptors that nobody else gets: when the process has run out of them, this many connections
+// are still answered at a time.
+constexpr size_t kSpares = 4;
+// Accepted in one turn, so that a flood of connections does not hold up those that are there.
+constexpr int kAcceptsPerTurn = 32;
+// A pause after an accept that failed for want of memory, say: trying on would take a whole CPU.
+constexpr std::chrono::milliseconds kDeafFor{50};
+// What a peer may send on when it has its answer; a POST of that size still gets to see its 405.
+constexpr size_t kThrownAwayBytes = 256 << 10;
+
+// With a quarter of the process' descriptors at most: connections to gRPC need them, too.
+HttpLimits Affordable(HttpLimits limits) {
+  rlimit descriptors = {};
+  if (getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
+    limits.connections = std::min<size_t>(limits.connections, descriptors.rlim_cur / 4);
+  }
+  limits.connections = std::max<size_t>(limits.connections, 1);
+  return limits;
+}
+
+bool IsTryAgain(int error) { return error == EAGAIN || error == EINTR; }
+
+// The peer's address, for the log.
+std::string NameOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  auto* const peer = reinterpret_cast<sockaddr*>(&address);
+  if (getpeername(socket, peer, &size) != 0 ||
+      getnameinfo(peer, size, host.data(), host.size(), port.data(), port.size(),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "?";
+  }
+  const bool v6 = address.ss_family == AF_INET6;
+  return absl::StrCat(v6 ? "ipv6:[" : "ipv4:", host.data(), v6 ? "]:" : ":", port.data());
+}
+
+// Whether everything has arrived at the peer's machine, the end included.
+bool AllArrived(int socket) {
+  int bytes = 0;
+  return ioctl(socket, SIOCOUTQ, &bytes) != 0 || bytes == 0;
+}
+
+}  // namespace
+
+class Connections::Connection final : private loop::Watcher, private loop::Timer {
+ public:
+  Connection(Connections& all, Descriptor socket)
+      : all_(all), socket_(std::move(socket)), request_(all.limits_.request_bytes) {}
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  std::list<Connection>::iterator place;
+
+  void Begin();
+  size_t answer_bytes() const { return answer_.size(); }
+  bool writing() const { return state_ == State::kWriting; }
+  // Its peer gets nothing more, not even what is on its way. It is gone then.
+  void Reset() { Close(Result::kReset); }
+
+ private:
+  enum class State { kShaking, kReading, kWriting, kEnding };
+  // What becomes of a connection: it stays, or is closed, what is under way delivered or not.
+  enum class Result { kOpen, kClose, kReset };
+
+  void OnReady(uint32_t events) override;
+  void Fire() override;  // it is late
+  void Step();
+  Result Shake();
+  void RefuseHandshake();
+  Result Read();
+  Result Write();
+  Result StartEnding();
+  Result End();
+  void Close(Result how);
+  // As recv and send of its socket.
+  ssize_t Receive();
+  ssize_t Send(absl::string_view bytes);
+  void WaitFor(uint32_t events) { all_.loop_->Rewatch(socket_.get(), events, *this); }
+  void SetDeadline(std::chrono::milliseconds from_now) {
+    all_.loop_->timers().Set(*this, loop::Clock::now() + from_now);
+  }
+
+  Connections& all_;
+  Descriptor socket_;
+  std::unique_ptr<access::Session> tls_;
+  RequestReader request_;
+  State state_ = State::kReading;
+  std::string answer_;
+  size_t written_ = 0;
+  size_t thrown_away_ = 0;
+};
+
+Connections::Connection::~Connection() {
+  all_.answer_bytes_ -= answer_.size();
+  all_.loop_->timers().Clear(*this);
+  if (socket_.is_open()) all_.loop_->Unwatch(socket_.get());
+}
+
+void Connections::Connection::Begin() {
+  if (all_.access_.certificates != nullptr) {
+    state_ = State::kShaking;
+    tls_ =
+        access::Session::Accept(*all_.access_.certificates, access::Protocol::kHttp, socket_.get());
+    if (tls_ == nullptr) return Reset();
+  }
+  SetDeadline(all_.limits_.request_time);
+  if (!all_.loop_->Watch(socket_.get(), EPOLLIN, *this)) return Reset();
+  // Most requests are there already, and what has its answer need not fear for its place.
+  Step();
+}
+
+void Connections::Connection::OnReady(uint32_t) {
+  all_.AtTurnEnd();
+  Step();
+}
+
+void Connections::Connection::Step() {
+  Result result = Result::kOpen;
+  switch (state_) {
+    case State::kShaking:
+      result = Shake();
+      break;
+    case State::kReading:
+      result = Read();
+      break;
+    case State::kWriting:
+      result = Write();
+      break;
+    case State::kEnding:
+      result = End();
+      break;
+  }
+  if (result != Result::kOpen) Close(result);
+}
+
+ssize_t Connections::Connection::Receive() {
+  std::string& buffer = all_.buffer_;
+  if (tls_ == nullptr) return recv(socket_.get(), buffer.data(), buffer.size(), 0);
+  const iovec piece{buffer.data(), buffer.size()};
+  return tls_->Read({&piece, 1});
+}
+
+ssize_t Connections::Connection::Send(absl::string_view bytes) {
+  if (tls_ == nullptr || tls_->plain_text()) {
+    return send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  const iovec piece{const_cast<char*>(bytes.data()), bytes.size()};
+  return tls_->Write({&piece, 1});
+}
+
+Connections::Connection::Result Connections::Connection::Shake() {
+  switch (tls_->Handshake()) {
+    case access::Session::Step::kAgain:
+      WaitFor(tls_->wants_write() ? EPOLLOUT : EPOLLIN);
+      return Result::kOpen;
+    case access::Session::Step::kGone:
+      return Result::kClose;
+    case access::Session::Step::kRefused:
+      RefuseHandshake();
+      return StartEnding();
+    case access::Session::Step::kDone:
+      break;
+  }
+  state_ = State::kReading;
+  WaitFor(EPOLLIN);
+  return Read();
+}
+
+void Connections::Connection::RefuseHandshake() {
+  if (tls_->plain_text()) {
+    Send(Response(400, kPlainText, "this port speaks TLS: https\n", false));
+  }
+  static log::Repeated lines(log::Level::kWarn, "TLS handshake of HTTP refused");
+  lines.Write(
+      [&] { return log::Fields{{"reason", tls_->reason()}, {"peer", NameOf(socket_.get())}}; });
+}
+
+Connections::Connection::Result Connections::Connection::Read() {
+  do {
+    const ssize_t count = Receive();
+    if (count < 0 && !IsTryAgain(errno)) return Result::kClose;
+    if (count == 0) return Result::kClose;  // no more will come, and it was no request yet
+    if (count > 0) request_.Take({all_.buffer_.data(), static_cast<size_t>(count)});
+    // What TLS has read the socket does not tell of.
+  } while (request_.status() == 0 && tls_ != nullptr && tls_->more_to_read());
+  if (request_.status() == 0) return Result::kOpen;
+  answer_ = all_.answer_(request_, tls_ != nullptr && tls_->has_client_certificate());
+  all_.answer_bytes_ += answer_.size();
+  state_ = State::kWriting;
+  SetDeadline(all_.limits_.answer_time);
+  return Write();
+}
+
+Connections::Connection::Result Connections::Connection::Write() {
+  const ssize_t count = Send(absl::string_view(answer_).substr(written_));
+  if (count < 0 && !IsTryAgain(errno)) return Result::kClose;
+  written_ += static_cast<size_t>(std::max<ssize_t>(count, 0));
+  if (written_ < answer_.size()) {
+    WaitFor(EPOLLOUT);
+    return Result::kOpen;
+  }
+  all_.answer_bytes_ -= answer_.size();
+  std::string().swap(answer_);  // an assignment would keep its memory
+  return StartEnding();
+}
+
+Connections::Connection::Result Connections::Connection::StartEnding() {
+  state_ = State::kEnding;
+  if (tls_ != nullptr) tls_->SayEnd();
+  shutdown(socket_.get(), SHUT_WR);
+  // By edges: a peer that has ended says so again and again, but not when the answer has arrived.
+  WaitFor(EPOLLIN | EPOLLET);
+  return End();
+}
+
+Connections::Connection::Result Connections::Connection::End() {
+  ssize_t count;
+  while ((count = recv(socket_.get(), all_.buffer_.data(), all_.buffer_.size(), 0)) > 0) {
+    thrown_away_ += static_cast<size_t>(count);
+    if (thrown_away_ > kThrownAwayBytes) return Result::kReset;
+  }
+  if (count < 0) return IsTryAgain(errno) ? Result::kOpen : Result::kClose;
+  return AllArrived(socket_.get()) ? Result::kClose : Result::kOpen;
+}
+
+void Connections::Connection::Fire() {
+  if (state_ == State::kReading && request_.begun()) {
+    Send(ErrorResponse(408, request_.head()));  // if it is taken at once
+  }
+  const bool begins = state_ == State::kShaking || state_ == State::kReading;
+  Close(begins || AllArrived(socket_.get()) ? Result::kClose : Result::kReset);
+}
+
+void Connections::Connection::Close(Result how) {
+  Connections& all = all_;
+  all.loop_->Unwatch(socket_.get());
+  Descriptor socket = std::move(socket_);
+  all.connections_.erase(place);  // this
+  if (how == Result::kReset) {
+    // What has not been taken is dropped; the kernel would go on to offer it for minutes.
+    const linger none = {.l_onoff = 1, .l_linger = 0};
+    setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+  }
+  // The socket is closed, and its descriptor kept, in one step: no other thread gets in between.
+  if (all.spares_.size() < kSpares && dup3(all.idle_.get(), socket.get(), O_CLOEXEC) >= 0) {
+    all.spares_.push_back(std::move(socket));
+  }
+}
+
+Connections::Connections(Descriptor listener, const HttpLimits& limits, const HttpAccess& access,
+                         Answerer answer)
+    : limits_(Affordable(limits)),
+      access_(access),
+      answer_(std::move(answer)),
+      listener_(std::move(listener)),
+      buffer_(limits_.request_bytes, '\0') {}
+
+Connections::~Connections() {
+  connections_.clear();
+  if (loop_ != nullptr) loop_->timers().Clear(*this);
+}
+
+absl::Status Connections::Open() {
+  absl::StatusOr<std::unique_ptr<loop::Loop>> loop = loop::Loop::Create();
+  if (loop.ok()) loop_ = *std::move(loop);
+  idle_ = Descriptor(eventfd(0, EFD_CLOEXEC));
+  if (loop_ == nullptr || !idle_.is_open() || !loop_->Watch(listener_.get(), EPOLLIN, *this)) {
+    return absl::UnavailableError("no file descriptors left for HTTP (--http_listen)");
+  }
+  KeepSpares();
+  return absl::OkStatus();
+}
+
+void Connections::OnReady(uint32_t) {
+  accepts_ = true;
+  AtTurnEnd();
+}
+
+void Connections::Fire() { loop_->Rewatch(listener_.get(), EPOLLIN, *this); }
+
+void Connections::AtTurnEnd() {
+  if (!std::exchange(turn_ends_, true)) loop_->AtTurnEnd(*this);
+}
+
+void Connections::Run() {
+  turn_ends_ = false;
+  if (std::exchange(accepts_, false)) Accept();
+  DropAnswers();
+  KeepSpares();
+}
+
+void Connections::Accept() {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.is_open()) {
+      if (connections_.size() >= limits_.connections) connections_.front().Reset();
+      connections_.emplace_back(*this, std::move(socket));
+      connections_.back().place = std::prev(connections_.end());
+      connections_.back().Begin();
+      continue;
+    }
+    const int error = errno;
+    if (error == EAGAIN) return;
+    if (error == EINTR || error == ECONNABORTED) continue;
+    if ((error == EMFILE || error == ENFILE) && MakeRoom()) continue;
+    loop_->Rewatch(listener_.get(), 0, *this);
+    loop_->timers().Set(*this, loop::Clock::now() + kDeafFor);
+    return;
+  }
+}
+
+// Gives a descriptor to the process, so that the next accept may have it.
+bool Connections::MakeRoom() {
+  if (spares_.empty() && !connections_.empty()) connections_.front().Reset();
+  if (spares_.empty()) return false;
+  spares_.pop_back();
+  return true;
+}
+
+void Connections::KeepSpares() {
+  while (spares_.size() < kSpares) {
+    Descriptor spare(fcntl(idle_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!spare.is_open()) return;
+    spares_.push_back(std::move(spare));
+  }
+}
+
+void Connections::DropAnswers() {
+  while (answer_bytes_ > limits_.answer_bytes) {
+    const auto oldest = std::find_if(connections_.begin(), connections_.end(),
+                                     [](const Connection& one) { return one.writing(); });
+    if (oldest->answer_bytes() == answer_bytes_) return;  // the only one
+    oldest->Reset();
+  }
+}
+
+}  // namespace quantd::http
