@@ -11,9 +11,8 @@
 namespace quantd::server {
 
 absl::Status Gate::Open() {
-  auto files = std::make_unique<access::FileWatch>();
   if (!tls_.certificate.empty()) {
-    files->Add({tls_.certificate, tls_.key, tls_.client_ca}, [this] { ReloadCertificates(); });
+    watch_.Add({tls_.certificate, tls_.key, tls_.client_ca}, [this] { ReloadCertificates(); });
     auto loaded = access::Certificates::Load(tls_);
     if (!loaded.ok()) return loaded.status();
     certificates = *std::move(loaded);
@@ -21,12 +20,11 @@ absl::Status Gate::Open() {
     Warn();
   }
   if (!token_file_.empty()) {
-    files->Add({token_file_}, [this] { ReloadTokens(); });
+    watch_.Add({token_file_}, [this] { ReloadTokens(); });
     auto loaded = access::Tokens::Load(token_file_);
     if (!loaded.ok()) return loaded.status();
     tokens = *std::move(loaded);
   }
-  if (certificates != nullptr || tokens != nullptr) watch_ = std::move(files);
   return absl::OkStatus();
 }
 
@@ -64,17 +62,14 @@ void Gate::ReloadTokens() {
   }
 }
 
-void Gate::Start(metrics::Metrics& metrics) {
+void Gate::Look(metrics::Metrics& metrics) {
   metrics_ = &metrics;
-  if (watch_ != nullptr) watch_->Start();
+  watch_.Look();
 }
 
-void Gate::Reread() {
-  if (watch_ != nullptr) {
-    watch_->Reread();
-  } else {
-    log::Info("SIGHUP: there is nothing to read again");
-  }
+bool Gate::Reread() {
+  watch_.Reread();
+  return certificates != nullptr || tokens != nullptr;
 }
 
 std::string Gate::ProbeHello(const std::string& address) const {

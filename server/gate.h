@@ -26,11 +26,10 @@ class Gate {
 
   // Reads the files for the first time. INVALID_ARGUMENT, in one line, for what can't be used.
   absl::Status Open();
-  // Watches them from now on. REQUIRES: `metrics` lives until Close.
-  void Start(metrics::Metrics& metrics);
-  // Reads them again, soon.
-  void Reread();
-  void Close() { watch_.reset(); }
+  // Sees whether they have changed, and reads them again. Once a second, from one thread.
+  void Look(metrics::Metrics& metrics);
+  // The next Look reads them again. False: there is nothing to read. From any thread.
+  bool Reread();
   // What a probe of this address begins with: a TLS client's hello, or nothing.
   std::string ProbeHello(const std::string& address) const;
   // When the certificate ends, in seconds since 1970; 0: there is none.
@@ -51,7 +50,7 @@ class Gate {
   const access::TlsFiles tls_;
   const std::string token_file_;
   metrics::Metrics* metrics_ = nullptr;
-  std::unique_ptr<access::FileWatch> watch_;  // null: there is nothing to watch
+  access::FileWatch watch_;
 };
 
 }  // namespace quantd::server

@@ -21,6 +21,7 @@
 #include "server/loop/crew.h"
 #include "server/metrics/metrics.h"
 #include "server/net/probe.h"
+#include "server/process/every_second.h"
 #include "server/process/malloc.h"
 #include "server/process/threads.h"
 #include "server/regions/guard.h"
@@ -79,14 +80,7 @@ struct Server::Components {
         router(metrics, admission, g.tokens.get()),
         shared{router, pool, receiving, TransportLimits(o), g.certificates.get()},
         health({std::string(wire::kServiceName), std::string(wire::kParametersServiceName)}, pool),
-        info(ServerInfo(o)),
-        memory_keeper([this] {
-          pool.GiveBack();
-          if (regions::Regions* const some = swept) some->Sweep();
-          log::TellLeftOut();
-          overload.Look(std::chrono::steady_clock::now(), metrics.rejections());
-          return pool.used_bytes() + pool.kept_bytes();
-        }) {
+        info(ServerInfo(o)) {
     pool.Limit(o.memory.requests + o.memory.receiving);
   }
 
@@ -96,6 +90,7 @@ struct Server::Components {
     return admission.crowded_for() > absl::ToChronoNanoseconds(options.queue_timeout);
   }
   void AddRoutes(const AddServices& add_services);
+  void AddTasks();
 
   const Options options;
   Gate& gate;
@@ -107,10 +102,9 @@ struct Server::Components {
   admission::Receiving receiving;
   metrics::Metrics metrics;
   std::unique_ptr<regions::Regions> regions;
-  std::atomic<regions::Regions*> swept{nullptr};  // the same, once it is there
-  std::unique_ptr<parameters::Library> library;   // null: no sets are stored
-  std::unique_ptr<parameters::Worker> worker;     // of the library
-  std::unique_ptr<trace::Tracer> tracer;          // before the first call; null: off
+  std::unique_ptr<parameters::Library> library;  // null: no sets are stored
+  std::unique_ptr<parameters::Worker> worker;    // of the library
+  std::unique_ptr<trace::Tracer> tracer;         // before the first call; null: off
   rpc::Calls calls;
   rpc::Backend backend;
   rpc::Router router;
@@ -120,7 +114,7 @@ struct Server::Components {
   const std::string info;
   // What answers the calls with one small answer.
   services::Answer answer_info, check_health;
-  reports::Overload overload;  // the memory keeper's thread's
+  reports::Overload overload;  // EverySecond's thread's, as the next
   process::MemoryKeeper memory_keeper;
   std::vector<std::unique_ptr<loop::Loop>> loops;
   std::unique_ptr<transport::Transport> transport;
@@ -129,6 +123,7 @@ struct Server::Components {
   std::unique_ptr<net::Prober> prober;  // of the first address
   std::unique_ptr<http::HttpServer> http;
   std::atomic<bool> draining{false};  // its lame duck included; /readyz says so, health later
+  process::EverySecond every_second;
 };
 
 metrics::Readings Server::Components::Read() const {
@@ -241,12 +236,27 @@ void Server::Components::AddRoutes(const AddServices& add_services) {
   reflection = std::make_unique<services::Reflection>(router.Services(), pool);
 }
 
+void Server::Components::AddTasks() {
+  every_second.Do([this] {
+    pool.GiveBack();
+    if (regions != nullptr) regions->Sweep();
+    log::TellLeftOut();
+    overload.Look(std::chrono::steady_clock::now(), metrics.rejections());
+    memory_keeper.Look(pool.used_bytes() + pool.kept_bytes());
+  });
+  every_second.Do([this] { gate.Look(metrics); });
+  every_second.Do([this] { prober->Look(); });
+}
+
 Server::Server(std::unique_ptr<Gate> gate, std::unique_ptr<Components> components)
     : gate_(std::move(gate)), components_(std::move(components)) {}
 
-Server::~Server() { gate_->Close(); }
+Server::~Server() = default;
 
-void Server::Reload() { gate_->Reread(); }
+void Server::Reload() {
+  if (!gate_->Reread()) return log::Info("SIGHUP: there is nothing to read again");
+  components_->every_second.Wake();
+}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
                                                       const AddServices& add_services) {
@@ -255,9 +265,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   }
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
   const loop::Policy policy = loop::PolicyFor(options.threads, options.event_loops);
-  // Loops and their spare threads, the kernels', and those of memory, probe, HTTP, spans, files of
-  // certificates and of parameters.
-  const int threads = policy.loops + policy.spare + policy.cores + 6;
+  // Loops and their spare threads, the kernels', and those of HTTP, of spans, of files of
+  // parameters and of what is done every second.
+  const int threads = policy.loops + policy.spare + policy.cores + 4;
   if (absl::Status status = process::TryThreads(threads); !status.ok()) return status;
   auto gate = std::make_unique<Gate>(options);
   if (absl::Status status = gate->Open(); !status.ok()) return status;
@@ -272,7 +282,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     if (!regions.ok()) return regions.status();
     c.regions = *std::move(regions);
     c.backend.regions = c.regions.get();
-    c.swept = c.regions.get();
   }
   if (!options.parameters_dir.empty()) {
     parameters::Library::Limits limits;
@@ -329,7 +338,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   c.crew = std::make_unique<loop::Crew>(loops, c.policy.spare);
   c.backend.crew = c.crew.get();
   c.transport->Start();
-  gate->Start(c.metrics);
+  c.AddTasks();
+  c.every_second.Start();
   c.health.SetServing(true);
   return std::unique_ptr<Server>(new Server(std::move(gate), std::move(components)));
 }

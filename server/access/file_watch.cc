@@ -1,7 +1,6 @@
 // See file_watch.h.
 #include "server/access/file_watch.h"
 
-#include <pthread.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -11,31 +10,9 @@
 
 namespace quantd::access {
 
-FileWatch::~FileWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
 void FileWatch::Add(std::vector<std::string> paths, std::function<void()> changed) {
   const std::string stamp = Stamp(paths);
   groups_.push_back({std::move(paths), std::move(changed), stamp, stamp});
-}
-
-void FileWatch::Start() {
-  thread_ = std::thread([this] { Run(); });
-  pthread_setname_np(thread_.native_handle(), "quantd-files");
-}
-
-void FileWatch::Reread() {
-  {
-    const std::lock_guard lock(mutex_);
-    reread_ = true;
-  }
-  wake_.notify_all();
 }
 
 std::string FileWatch::Stamp(const std::vector<std::string>& paths) {
@@ -54,19 +31,8 @@ std::string FileWatch::Stamp(const std::vector<std::string>& paths) {
   return stamp;
 }
 
-void FileWatch::Run() {
-  std::unique_lock lock(mutex_);
-  while (!ended_) {
-    wake_.wait_for(lock, every_, [this] { return reread_ || ended_; });
-    if (ended_) return;
-    const bool reread = std::exchange(reread_, false);
-    lock.unlock();
-    Look(reread);
-    lock.lock();
-  }
-}
-
-void FileWatch::Look(bool reread) {
+void FileWatch::Look() {
+  const bool reread = reread_.exchange(false);
   for (Group& group : groups_) {
     std::string stamp = Stamp(group.paths);
     const bool rests = stamp == std::exchange(group.seen, stamp);

@@ -4,33 +4,27 @@
 //
 //   FileWatch watch;
 //   watch.Add({cert, key}, [&] { ... read them again ... });
-//   watch.Start();
+//   watch.Look();  // once a second
 #ifndef QUANTD_SERVER_ACCESS_FILE_WATCH_H_
 #define QUANTD_SERVER_ACCESS_FILE_WATCH_H_
 
-#include <chrono>
-#include <condition_variable>
+#include <atomic>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace quantd::access {
 
 class FileWatch {
  public:
-  explicit FileWatch(std::chrono::milliseconds every = std::chrono::seconds(1)) : every_(every) {}
-  ~FileWatch();
-
-  // Before Start, and before the files are read for the first time. `changed` is called on the
-  // watch's thread when one of the files is another one than it was, and has been for one interval:
-  // whoever writes two files that belong together has that long.
+  // Before the files are read for the first time. `changed` is called by Look when one of the files
+  // is another one than it was, and has been since the look before: whoever writes two files that
+  // belong together has that long.
   void Add(std::vector<std::string> paths, std::function<void()> changed);
-  void Start();
-
-  // Calls every `changed`, soon. From any thread.
-  void Reread();
+  // From one thread.
+  void Look();
+  // The next Look calls every `changed`. From any thread.
+  void Reread() { reread_.store(true); }
 
  private:
   struct Group {
@@ -41,16 +35,9 @@ class FileWatch {
   };
   // What tells a file from others and from itself before, of all of them.
   static std::string Stamp(const std::vector<std::string>& paths);
-  void Run();
-  void Look(bool reread);
 
-  const std::chrono::milliseconds every_;
   std::vector<Group> groups_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool reread_ = false;  // guarded by mutex_, as the next
-  bool ended_ = false;
-  std::thread thread_;
+  std::atomic<bool> reread_{false};
 };
 
 }  // namespace quantd::access

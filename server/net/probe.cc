@@ -3,7 +3,6 @@
 
 #include <netdb.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -22,7 +21,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kOften{1};
 constexpr std::chrono::milliseconds kPatience{1'000};
 
 // The preface and an empty SETTINGS frame; the answer begins with a SETTINGS frame.
@@ -112,44 +110,13 @@ Found Probe(const std::string& address, const std::string& tls_hello,
   return expected ? Found::kServer : Found::kNobody;
 }
 
-Prober::Prober(std::string address, std::string tls_hello)
-    : address_(std::move(address)), tls_hello_(std::move(tls_hello)), thread_([this] { Run(); }) {
-  pthread_setname_np(thread_.native_handle(), "quantd-probe");
-}
-
-Prober::~Prober() {
-  {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
-}
-
-bool Prober::Alive() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (Clock::now() - probed_at_ > kOften) wanted_ = true;
-  }
-  wake_.notify_all();
-  return failures_.load() < 2;
-}
-
-void Prober::Run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    wake_.wait(lock, [this] { return wanted_ || ended_; });
-    if (ended_) return;
-    lock.unlock();
-    const Found found = Probe(address_, tls_hello_, kPatience);
-    if (found == Found::kNobody) {
-      failures_.fetch_add(1);
-    } else if (found != Found::kUnknown) {
-      failures_.store(0);
-    }
-    lock.lock();
-    probed_at_ = Clock::now();
-    wanted_ = false;
+void Prober::Look() {
+  if (!wanted_.exchange(false)) return;
+  const Found found = Probe(address_, tls_hello_, kPatience);
+  if (found == Found::kNobody) {
+    failures_.fetch_add(1);
+  } else if (found != Found::kUnknown) {
+    failures_.store(0);
   }
 }
 

@@ -4,10 +4,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <string>
-#include <thread>
+#include <utility>
 
 namespace quantd::net {
 
@@ -25,29 +23,27 @@ enum class Found {
 Found Probe(const std::string& address, const std::string& tls_hello,
             std::chrono::milliseconds patience);
 
-// Probes one address when it is asked, but once a second at most, on a thread of its own.
+// Probes one address when that is asked for.
 class Prober {
  public:
-  explicit Prober(std::string address, std::string tls_hello = "");
-  ~Prober();
+  explicit Prober(std::string address, std::string tls_hello = "")
+      : address_(std::move(address)), tls_hello_(std::move(tls_hello)) {}
 
-  // What the last probe found, and has another one made if that is old. True until two have found
-  // nobody one after the other: a server that is full is alive, and what could not be asked says
-  // nothing. Does not block.
-  bool Alive();
+  // What the last probe found; asks for another one. True until two have found nobody one after the
+  // other: a server that is full is alive, and what could not be asked says nothing. Does not
+  // block; safe from any thread.
+  bool Alive() {
+    wanted_.store(true);
+    return failures_.load() < 2;
+  }
+  // Probes, for a second at most, if somebody has asked. From one thread.
+  void Look();
 
  private:
-  void Run();
-
   const std::string address_;
   const std::string tls_hello_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool wanted_ = false;
-  bool ended_ = false;
-  std::chrono::steady_clock::time_point probed_at_{};
+  std::atomic<bool> wanted_{false};
   std::atomic<int> failures_{0};  // One after the other.
-  std::thread thread_;
 };
 
 }  // namespace quantd::net

@@ -2,23 +2,17 @@
 #include "server/process/malloc.h"
 
 #include <malloc.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <climits>
 #include <fstream>
-#include <utility>
 
 namespace quantd::process {
 namespace {
 
 // Kept whatever the traffic.
 constexpr uint64_t kAlwaysKept = 8 << 20;
-// What was free at every look of so many seconds is not needed.
-constexpr size_t kLooks = 4;
 
 uint64_t ResidentAnonymousBytes() {
   uint64_t total = 0, resident = 0, shared = 0;
@@ -45,33 +39,11 @@ uint64_t KeptByMalloc(uint64_t mapped) {
   return resident - std::min(resident, used);
 }
 
-MemoryKeeper::MemoryKeeper(std::function<uint64_t()> every_second)
-    : every_second_(std::move(every_second)), thread_([this] { Run(); }) {
-  pthread_setname_np(thread_.native_handle(), "quantd-memory");
-}
-
-MemoryKeeper::~MemoryKeeper() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopped_ = true;
-  }
-  stop_.notify_all();
-  thread_.join();
-}
-
-void MemoryKeeper::Run() {
-  std::array<uint64_t, kLooks> kept{};
-  size_t next = 0;
-  // What could not be given back the last time (stacks, pages in part use).
-  uint64_t floor = 0;
-  std::unique_lock lock(mutex_);
-  while (!stop_.wait_for(lock, std::chrono::seconds(1), [this] { return stopped_; })) {
-    const uint64_t mapped = every_second_();
-    kept[next++ % kLooks] = KeptByMalloc(mapped);
-    if (*std::min_element(kept.begin(), kept.end()) > floor + kAlwaysKept) {
-      malloc_trim(0);
-      floor = KeptByMalloc(mapped);
-    }
+void MemoryKeeper::Look(uint64_t mapped) {
+  kept_[next_++ % kLooks] = KeptByMalloc(mapped);
+  if (*std::min_element(kept_.begin(), kept_.end()) > floor_ + kAlwaysKept) {
+    malloc_trim(0);
+    floor_ = KeptByMalloc(mapped);
   }
 }
 

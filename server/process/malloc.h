@@ -5,11 +5,9 @@
 #ifndef QUANTD_SERVER_PROCESS_MALLOC_H_
 #define QUANTD_SERVER_PROCESS_MALLOC_H_
 
-#include <condition_variable>
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <mutex>
-#include <thread>
 
 namespace quantd::process {
 
@@ -19,21 +17,19 @@ void KeepFreedMemory();
 // Resident bytes that no allocation uses; `mapped`: bytes that others have mapped.
 uint64_t KeptByMalloc(uint64_t mapped);
 
-// Gives kept memory back while it lives.
+// Gives back what was kept, and not needed for some seconds.
 class MemoryKeeper {
  public:
-  // `every_second` gives back what is not malloc's, and returns the bytes that others have mapped.
-  explicit MemoryKeeper(std::function<uint64_t()> every_second);
-  ~MemoryKeeper();
+  // Once a second, from one thread. `mapped`: as above.
+  void Look(uint64_t mapped);
 
  private:
-  void Run();
+  // What was free at every look of so many is not needed.
+  static constexpr size_t kLooks = 4;
 
-  const std::function<uint64_t()> every_second_;
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopped_ = false;
-  std::thread thread_;
+  std::array<uint64_t, kLooks> kept_{};
+  size_t next_ = 0;
+  uint64_t floor_ = 0;  // what could not be given back the last time (stacks, pages in part use)
 };
 
 }  // namespace quantd::process
