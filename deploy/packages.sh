@@ -30,7 +30,6 @@ build libnghttp2-dev
 build libprotobuf-dev
 build libprotoc-dev
 build libre2-dev
-build libspdlog-dev
 build libssl-dev
 build libtbb-dev
 build make make

@@ -1,5 +1,5 @@
-// The queue between those who log and the descriptor: spdlog's, with a thread of its own that alone
-// waits for a slow reader. Bounded; when it is full the oldest line goes.
+// The queue between those who log and the descriptor, with a thread of its own that alone waits for
+// a slow reader. Bounded; when it is full the oldest line goes.
 #ifndef QUANTD_SERVER_LOG_LOGGER_H_
 #define QUANTD_SERVER_LOG_LOGGER_H_
 

@@ -2,12 +2,12 @@
 #ifndef QUANTD_SERVER_PARAMETERS_WORKER_H_
 #define QUANTD_SERVER_PARAMETERS_WORKER_H_
 
-#include <array>
-#include <condition_variable>
-#include <deque>
+#include <cstddef>
 #include <functional>
-#include <mutex>
 #include <thread>
+#include <utility>
+
+#include "server/mailbox/mailbox.h"
 
 namespace quantd::parameters {
 
@@ -17,24 +17,26 @@ class Worker {
   enum Priority { kFirst, kLast };
 
   // At most so many jobs of each priority wait.
-  explicit Worker(size_t most) : most_(most), thread_([this] { Run(); }) {}
+  explicit Worker(size_t most)
+      : jobs_(most), thread_([this] {
+          while (auto job = jobs_.Take()) (*job)();
+        }) {}
   // Finishes the job that it is at; those that wait are dropped.
-  ~Worker();
+  ~Worker() {
+    jobs_.Close();
+    thread_.join();
+  }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   // `job` runs on the thread, soon; those of one priority in their order. False: too many wait.
-  bool Submit(Priority priority, std::function<void()> job);
+  bool Submit(Priority priority, std::function<void()> job) {
+    return jobs_.Push(std::move(job), priority);
+  }
 
  private:
-  void Run();
-
-  const size_t most_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::array<std::deque<std::function<void()>>, 2> jobs_;
-  bool ends_ = false;
-  std::thread thread_;  // the last: it uses the others
+  Mailbox<std::function<void()>, 2> jobs_;
+  std::thread thread_;  // the last: it uses the other
 };
 
 }  // namespace quantd::parameters

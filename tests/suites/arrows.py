@@ -32,7 +32,8 @@ ROOMS = {
     "core/src/layouts": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool"],
     "server/descriptor": [],
     "server/errors": [],
-    "server/log": [],
+    "server/mailbox": [],
+    "server/log": ["server/mailbox"],
     "server/loop": [],
     "server/memory": [],
     "server/net": ["server/descriptor"],
@@ -44,7 +45,7 @@ ROOMS = {
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
     "server/operations": ["server/wire"],
-    "server/parameters": ["server/descriptor", "server/errors", "server/log", "server/wire", "proto"],
+    "server/parameters": ["server/descriptor", "server/errors", "server/log", "server/mailbox", "server/wire", "proto"],
     "server/metrics": ["server/errors", "server/wire"],
     "server/trace": ["server/access", "server/log", "server/wire"],
     "server/transport": [
