@@ -54,14 +54,14 @@ absl::Status CheckName(absl::string_view text, absl::string_view field) {
 }
 
 absl::StatusOr<Reference> ParseReference(absl::string_view text, absl::string_view field) {
-  Reference reference;
+  // Nothing is copied before it is known to be short.
   const size_t at = text.find(kAlgorithm);
-  reference.name = std::string(text.substr(0, at));
-  if (at != absl::string_view::npos) {
-    reference.hash = std::string(text.substr(at + kAlgorithm.size()));
+  const absl::string_view name = text.substr(0, at);
+  const absl::string_view hash =
+      at == absl::string_view::npos ? "" : text.substr(at + kAlgorithm.size());
+  if (IsName(name) && (at == absl::string_view::npos || IsHash(hash))) {
+    return Reference{std::string(name), std::string(hash)};
   }
-  const bool hash_is_good = at == absl::string_view::npos || IsHash(reference.hash);
-  if (IsName(reference.name) && hash_is_good) return reference;
   return FieldError(field, absl::StrCat(field, " is ", Quote(text),
                                         ", must be name@sha256:HEX, HEX of 64 digits in lower "
                                         "case, or name, of ",

@@ -75,8 +75,9 @@ absl::Status Calibrating::Received(bool has_message) {
     return FieldError("x", "x is missing: the client has sent neither data nor a state");
   }
   begin_ = calibrator_.has_value() ? stream_.message_began_at() : stream_.arrived_at();
+  rest_ = wire::RestOf(wire::Method::kCalibrate, message_.bytes());
   // Little in time is little in memory.
-  const uint64_t little = wire::DecodeNanoseconds(wire::Method::kCalibrate, message_.bytes());
+  const uint64_t little = wire::DecodeNanoseconds(rest_);
   if (little > wire::kLittleDecodeMemory) return absl::OkStatus();
   return Guarded([this] { return DecodeNow(); });
 }
@@ -153,11 +154,10 @@ absl::Status Calibrating::Admit(loop::Event& admitted) {
       if (request_.has_value()) break;
       {
         // Made of values, or of parts that nobody knows.
-        constexpr auto kMethod = wire::Method::kCalibrate;
-        memory_ = message_.size + wire::DecodeMemoryBytes(kMethod, message_.bytes()) +
+        memory_ = message_.size + wire::DecodeMemoryBytes(rest_) +
                   Calibrator::AddScratchBytes(message_.size, backend_.policy.cores);
         grows_ = 0;  // asked for when it is known
-        estimate_ = nanoseconds(wire::DecodeNanoseconds(kMethod, message_.bytes()));
+        estimate_ = nanoseconds(wire::DecodeNanoseconds(rest_));
       }
       break;
     case Phase::kResult: {

@@ -95,6 +95,7 @@ class Calibrating final : private loop::Timer {
   // The turn's.
   std::optional<Turn> turn_;
   transport::Message message_;
+  wire::Rest rest_;  // of it
   Clock::time_point begin_;
   Clock::duration decoding_{};
   std::optional<wire::CalibrateMessage> request_;

@@ -69,12 +69,15 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) 
     found.Reset();
     admitted.Reset();
     turn.Reset();
-    absl::Status status = work.DecodeItem();
-    if (status.ok()) status = work.FindSet(found);
-    if (status.ok()) {
-      const bool has_set = co_await found;
-      status = work.SetFound(has_set);
+    absl::Status status = work.Begin(wire::Method::kStream);
+    if (status.ok() && work.lacks_set()) {
+      status = work.FindSet(found);
+      if (status.ok()) {
+        const bool has_set = co_await found;
+        status = work.SetFound(has_set);
+      }
     }
+    if (status.ok()) status = work.Decode();
     if (status.ok()) status = work.Admit(admitted);
     if (status.ok() && work.queued() && writer.busy()) {
       // Holding one permit while waiting for another could wait for ever.

@@ -17,12 +17,15 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::Stream& stream,
     stream.Read(work.message(), read);
     const bool has_request = co_await read;
     if (has_request) meter.Received();
-    absl::Status status = has_request ? work.Decode(method) : WhyNoRequest(stream);
-    if (status.ok()) status = work.FindSet(found);
-    if (status.ok()) {
-      const bool has_set = co_await found;
-      status = work.SetFound(has_set);
+    absl::Status status = has_request ? work.Begin(method) : WhyNoRequest(stream);
+    if (status.ok() && work.lacks_set()) {
+      status = work.FindSet(found);
+      if (status.ok()) {
+        const bool has_set = co_await found;
+        status = work.SetFound(has_set);
+      }
     }
+    if (status.ok()) status = work.Decode();
     if (status.ok()) status = work.Admit(admitted);
     if (status.ok()) {
       const bool granted = co_await admitted;

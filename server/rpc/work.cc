@@ -2,7 +2,6 @@
 #include "server/rpc/work.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,51 +25,23 @@ constexpr uint64_t kErrorBytes = 4 << 10;  // of an answer that says what is wro
 
 }  // namespace
 
-absl::Status Work::Decode(wire::Method method) {
+absl::Status Work::Begin(wire::Method method) {
   method_ = method;
-  begin_ = stream_.arrived_at();
-  return DecodeIfLittle();
-}
-
-absl::Status Work::DecodeItem() {
-  begin_ = stream_.message_began_at();
-  return DecodeIfLittle();
-}
-
-absl::Status Work::DecodeIfLittle() {
-  // Little in time is little in memory.
-  const uint64_t little = wire::DecodeNanoseconds(method_, message_.bytes());
-  if (little > wire::kLittleDecodeMemory) return absl::OkStatus();
-  return Guarded([this] { return DecodeNow(false); });
-}
-
-absl::Status Work::DecodeNow(bool may_wait) {
-  if (timeline_ == nullptr) return DecodeMessage(may_wait);
-  const Clock::time_point begin = Clock::now();
-  const absl::Status status = DecodeMessage(may_wait);
-  timeline_->decoded = Clock::now();
-  decoding_ = timeline_->decoded - begin;
-  timeline_->Add(Phase::kDecode, decoding_);
-  return status;
-}
-
-absl::StatusOr<parameters::SetPointer> Work::Find(absl::string_view reference,
-                                                  bool may_wait) const {
-  if (found_ != nullptr) return *found_;
-  if (backend_.parameters == nullptr) return wire::NoSets(reference);
-  return may_wait ? backend_.parameters->Find(reference, "parameters")
-                  : backend_.parameters->FindInMemory(reference, "parameters");
+  begin_ = method == wire::Method::kStream ? stream_.message_began_at() : stream_.arrived_at();
+  rest_ = wire::RestOf(method, message_.bytes());
+  if (rest_.parameters.empty() || !has_sets()) return absl::OkStatus();
+  return Guarded([this] {
+    FoundSet found = backend_.parameters->FindInMemory(rest_.parameters, "parameters");
+    if (found.ok()) set_ = *std::move(found);
+    return found.status();
+  });
 }
 
 absl::Status Work::FindSet(loop::Event& found) {
-  if (!request_.has_value() || request_->missing_set.empty()) {
-    found.Complete(true);
-    return absl::OkStatus();
-  }
   found_ = std::make_shared<FoundSet>();
   return errand_.Start(
       parameters::Worker::kFirst,
-      [library = backend_.parameters, reference = request_->missing_set, result = found_] {
+      [library = backend_.parameters, reference = std::string(rest_.parameters), result = found_] {
         const absl::Status status = Guarded([&] {
           *result = library->Find(reference, "parameters");
           return absl::OkStatus();
@@ -81,24 +52,36 @@ absl::Status Work::FindSet(loop::Event& found) {
 }
 
 absl::Status Work::SetFound(bool ok) {
-  if (found_ == nullptr) return absl::OkStatus();
   if (!ok) return errand_.WhyNot();
-  return Guarded([this] { return DecodeNow(false); });
+  if (found_->ok()) set_ = **found_;
+  return found_->status();
 }
 
-absl::Status Work::DecodeMessage(bool may_wait) {
-  const auto find = [&](absl::string_view reference) { return Find(reference, may_wait); };
+absl::Status Work::Decode() {
+  // Little in time is little in memory.
+  if (wire::DecodeNanoseconds(rest_) > wire::kLittleDecodeMemory) return absl::OkStatus();
+  return Guarded([this] { return DecodeNow(); });
+}
+
+absl::Status Work::DecodeNow() {
+  if (timeline_ == nullptr) return DecodeMessage();
+  const Clock::time_point begin = Clock::now();
+  const absl::Status status = DecodeMessage();
+  timeline_->decoded = Clock::now();
+  decoding_ = timeline_->decoded - begin;
+  timeline_->Add(Phase::kDecode, decoding_);
+  return status;
+}
+
+absl::Status Work::DecodeMessage() {
   absl::StatusOr<wire::Request> request;
   if (method_ == wire::Method::kStream) {
-    wire::StreamItem item = wire::DecodeStreamItem(message_.bytes(), find);
-    id_ = item.id;
-    request = std::move(item.request);
+    request = wire::DecodeStreamItem(message_.bytes(), std::move(set_)).request;
   } else {
-    request = wire::DecodeRequest(method_, message_.bytes(), find);
+    request = wire::DecodeRequest(method_, message_.bytes(), std::move(set_));
   }
   if (!request.ok()) return request.status();
   request_ = *std::move(request);
-  if (!request_->missing_set.empty()) return absl::OkStatus();
   return places_.Find(backend_.regions, *request_);
 }
 
@@ -120,12 +103,10 @@ absl::Status Work::Admit(loop::Event& admitted) {
     estimate_ = backend_.costs.Estimate(cost_);
   } else {
     // Made of values, or of parts that nobody knows: what they can become at most.
-    const uint64_t decode = wire::DecodeMemoryBytes(method_, message_.bytes());
-    bytes += decode + std::min(kWidestAnswer * message_.size, 2 * backend_.max_message_bytes) +
+    bytes += wire::DecodeMemoryBytes(rest_) +
+             std::min(kWidestAnswer * message_.size, 2 * backend_.max_message_bytes) +
              operations::ScratchBytes(0);
-    estimate_ = std::chrono::nanoseconds(wire::DecodeNanoseconds(method_, message_.bytes()));
-    // It may name a stored set, and wait for the disk then: not on the thread that leads a loop.
-    if (backend_.parameters != nullptr) estimate_ += backend_.policy.short_work;
+    estimate_ = std::chrono::nanoseconds(wire::DecodeNanoseconds(rest_));
   }
   if (const uint64_t more = ExpectAnswer(); more != 0) {
     absl::Status asked = turn_.AskForMemory(bytes + more, 0, admitted);
@@ -157,7 +138,7 @@ absl::Status Work::MayCompute(bool granted) {
 absl::Status Work::Execute() {
   const Clock::time_point begin = Clock::now();
   absl::Status status = stream_.interrupted() ? stream_.interruption() : Guarded([this] {
-    absl::Status planned = request_.has_value() ? absl::OkStatus() : DecodeNow(true);
+    absl::Status planned = request_.has_value() ? absl::OkStatus() : DecodeNow();
     if (planned.ok()) planned = Plan();
     return planned;
   });
@@ -180,6 +161,7 @@ absl::Status Work::Execute() {
   operation_.reset();
   request_.reset();
   found_.reset();
+  set_.reset();
   places_ = {};
   message_ = transport::Message();
   if (!status.ok()) answer_.reset();
@@ -262,7 +244,7 @@ void Work::Count(Clock::duration kernel_time) {
 
 // The answer as bytes.
 memory::Piece Work::Finish() {
-  return method_ == wire::Method::kStream ? std::move(*answer_).FinishItem(id_)
+  return method_ == wire::Method::kStream ? std::move(*answer_).FinishItem(rest_.id)
                                           : std::move(*answer_).Finish();
 }
 
@@ -290,7 +272,7 @@ memory::Piece Work::Encode() {
 }
 
 memory::Piece Work::EncodeItem(const absl::Status& status) {
-  return status.ok() ? Encode() : wire::EncodeItemError(id_, status, backend_.pool);
+  return status.ok() ? Encode() : wire::EncodeItemError(rest_.id, status, backend_.pool);
 }
 
 }  // namespace quantd::rpc

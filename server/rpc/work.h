@@ -48,15 +48,16 @@ class Work final {
 
   // These seven on the thread that leads the stream's loop.
 
-  // A request whose parts beside its tensors are large is decoded only by Execute, with memory set
-  // aside for it.
-  absl::Status Decode(wire::Method method);
-  absl::Status DecodeItem();
-  // Has the stored set found that the request names, where that takes a look at the disk. When it
-  // is OK, `found` completes: what with is for SetFound to say, which decodes the request once
-  // more.
+  // Looks at what came: a call's request, or (kStream) an item.
+  absl::Status Begin(wire::Method method);
+  // Whether it names a stored set that is not in memory. Then the set must be found on the disk:
+  // when FindSet is OK, `found` completes, what with is for SetFound to say.
+  bool lacks_set() const { return !rest_.parameters.empty() && set_ == nullptr && has_sets(); }
   absl::Status FindSet(loop::Event& found);
   absl::Status SetFound(bool ok);
+  // Decodes it, unless its parts beside the tensors are large: then Execute does, with memory set
+  // aside for it.
+  absl::Status Decode();
   // Asks for the memory that all the rest takes. When it is OK, `admitted` completes: what with is
   // for Admitted to say.
   absl::Status Admit(loop::Event& admitted);
@@ -85,11 +86,9 @@ class Work final {
   using Clock = loop::Clock;
   absl::Status WhyNot() const;
   void NoteQueue(Clock::duration waited) const;
-  // `may_wait`: for the disk, when the request names a stored set.
-  absl::Status DecodeNow(bool may_wait);
-  absl::Status DecodeMessage(bool may_wait);
-  absl::StatusOr<parameters::SetPointer> Find(absl::string_view reference, bool may_wait) const;
-  absl::Status DecodeIfLittle();
+  bool has_sets() const { return backend_.parameters != nullptr; }
+  absl::Status DecodeNow();
+  absl::Status DecodeMessage();
   uint64_t ExpectAnswer();
   absl::Status Plan();
   absl::Status Run();
@@ -102,16 +101,17 @@ class Work final {
   transport::Stream& stream_;
   transport::Message message_;
   Timeline* const timeline_;
-  Clock::time_point begin_;  // the arrival of the call or the item, when it is decoded
+  Clock::time_point begin_;  // the arrival of the call or the item
   Clock::duration decoding_{};
-  wire::Method method_ = wire::Method::kStream;  // of an item; else the call's
-  uint64_t id_ = 0;
+  wire::Method method_ = wire::Method::kStream;
+  wire::Rest rest_;
   std::optional<wire::Request> request_;
   SharedPlaces places_;  // of the request
   // What a look at the disk comes to, which may be after the call has given up.
   using FoundSet = absl::StatusOr<parameters::SetPointer>;
   Errand errand_;
   std::shared_ptr<FoundSet> found_;
+  parameters::SetPointer set_;
   std::optional<operations::Operation> operation_;
   operations::CostKind cost_;
   std::chrono::nanoseconds estimate_{};

@@ -90,7 +90,8 @@ absl::StatusOr<memory::Piece> List(parameters::Library& library, const transport
 
 uint64_t PutBound(const transport::Message& request) {
   // Values become up to four bytes, twice; columns of a plan.
-  return 10 * request.size + wire::DecodeMemoryBytes(Method::kPutParameters, request.bytes()) +
+  return 10 * request.size +
+         wire::DecodeMemoryBytes(wire::RestOf(Method::kPutParameters, request.bytes())) +
          std::min<uint64_t>(16 * request.size, kMaxSetBytes);
 }
 

@@ -15,27 +15,31 @@
 namespace quantd::wire {
 namespace {
 
+absl::Status NoSets() {
+  return errors::WithReason(
+      FieldError("parameters",
+                 "parameters is set, but this server stores no parameters (--parameters_dir)",
+                 absl::StatusCode::kFailedPrecondition),
+      "NO_PARAMETERS_DIR");
+}
+
 absl::Status Malformed(absl::string_view message_name) {
   return absl::InvalidArgumentError(
       absl::StrCat("the message is truncated or not a quantd.v1.", message_name));
 }
 
-// Of what a request names: completed, if it names a stored set, and converted.
+// Completed, if it names a stored set, and converted.
 template <typename Message>
-absl::StatusOr<Request> ConvertComplete(Message& message, RawData raw, FindSet find) {
-  std::shared_ptr<const StoredSet> set;
+absl::StatusOr<Request> ConvertComplete(Message& message, RawData raw, SetPointer set) {
   if constexpr (requires { message.parameters(); }) {
     if (!message.parameters().empty()) {
-      auto found = find(message.parameters());
-      if (!found.ok()) return found.status();
-      set = *std::move(found);
-      if (set == nullptr) {
-        Request request;
-        request.missing_set = message.parameters();
-        return request;
-      }
+      if (set == nullptr) return NoSets();
       if (absl::Status status = Complete(*set, message, raw); !status.ok()) return status;
+    } else {
+      set = nullptr;
     }
+  } else {
+    set = nullptr;
   }
   absl::StatusOr<Request> request = Convert(message, raw);
   if (request.ok() && set != nullptr) {
@@ -46,19 +50,19 @@ absl::StatusOr<Request> ConvertComplete(Message& message, RawData raw, FindSet f
 }
 
 template <typename Message>
-absl::StatusOr<Request> Decode(Method method, BytesView bytes, FindSet find) {
+absl::StatusOr<Request> Decode(Method method, BytesView bytes, SetPointer set) {
   const Split split = SplitRequest(method, bytes);
   Message message;
   if (!split.ok || !message.ParseFromString(split.skeleton)) {
     return Malformed(message.GetDescriptor()->name());
   }
-  return ConvertComplete(message, split.of(method), find);
+  return ConvertComplete(message, split.of(method), std::move(set));
 }
 
-void ConvertItem(v1::StreamRequest& parsed, const Split& split, FindSet find, StreamItem& item) {
+void ConvertItem(v1::StreamRequest& parsed, const Split& split, SetPointer set, StreamItem& item) {
   const auto convert = [&](Method method, auto& message) {
     item.method = method;
-    item.request = ConvertComplete(message, split.of(method), find);
+    item.request = ConvertComplete(message, split.of(method), std::move(set));
   };
   switch (parsed.request_case()) {
     case v1::StreamRequest::kQuantize:
@@ -78,24 +82,16 @@ void ConvertItem(v1::StreamRequest& parsed, const Split& split, FindSet find, St
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const StoredSet>> NoSets(absl::string_view /*reference*/) {
-  return errors::WithReason(
-      FieldError("parameters",
-                 "parameters is set, but this server stores no parameters (--parameters_dir)",
-                 absl::StatusCode::kFailedPrecondition),
-      "NO_PARAMETERS_DIR");
-}
-
-absl::StatusOr<Request> DecodeRequest(Method method, BytesView message, FindSet find) {
+absl::StatusOr<Request> DecodeRequest(Method method, BytesView message, SetPointer set) {
   switch (method) {
     case Method::kQuantize:
-      return Decode<v1::QuantizeRequest>(method, message, find);
+      return Decode<v1::QuantizeRequest>(method, message, std::move(set));
     case Method::kDequantize:
-      return Decode<v1::DequantizeRequest>(method, message, find);
+      return Decode<v1::DequantizeRequest>(method, message, std::move(set));
     case Method::kQuantizeEmbeddings:
-      return Decode<v1::QuantizeEmbeddingsRequest>(method, message, find);
+      return Decode<v1::QuantizeEmbeddingsRequest>(method, message, std::move(set));
     case Method::kDynamicQuantize:
-      return Decode<v1::DynamicQuantizeRequest>(method, message, find);
+      return Decode<v1::DynamicQuantizeRequest>(method, message, std::move(set));
     case Method::kCalibrate:
     case Method::kStream:
     case Method::kGetServerInfo:
@@ -107,37 +103,19 @@ absl::StatusOr<Request> DecodeRequest(Method method, BytesView message, FindSet 
   return absl::InternalError(absl::StrCat(Name(method), " is not an operation with one request"));
 }
 
-StreamItem DecodeStreamItem(BytesView message, FindSet find) {
+StreamItem DecodeStreamItem(BytesView message, SetPointer set) {
   const Split split = SplitRequest(Method::kStream, message);
   v1::StreamRequest parsed;
   StreamItem item;
   if (split.ok && parsed.ParseFromString(split.skeleton)) {
     item.id = parsed.id();
-    ConvertItem(parsed, split, find, item);
+    ConvertItem(parsed, split, std::move(set), item);
     return item;
   }
   // The error of a bad request should find its way back, too.
+  item.id = RestOf(Method::kStream, message).id;
   item.request = Malformed("StreamRequest");
-  Scanner scanner(message);
-  Field field;
-  while (scanner.Next(field)) {
-    if (!field.Is(v1::StreamRequest::kIdFieldNumber, WireType::kVarint)) continue;
-    v1::StreamRequest id;
-    if (id.ParseFromArray(field.whole.data(), static_cast<int>(field.whole.size()))) {
-      item.id = id.id();
-    }
-  }
   return item;
-}
-
-uint64_t DecodeMemoryBytes(Method method, BytesView message) {
-  const Rest rest = RestOf(method, message);
-  return kDecodeFactor * (rest.bytes - rest.packed_floats) +
-         kPackedFloatFactor * rest.packed_floats;
-}
-
-uint64_t DecodeNanoseconds(Method method, BytesView message) {
-  return kDecodeFactor * RestOf(method, message).bytes;
 }
 
 }  // namespace quantd::wire

@@ -59,8 +59,6 @@ struct Request {
   // empty: none.
   std::string stored;
   std::shared_ptr<const void> stored_set;
-  // A set that must be found first: its reference, and the rest of the request means nothing.
-  std::string missing_set;
 
   Method method() const { return static_cast<Method>(parameters.index()); }
   // x is the first field that is read.

@@ -31,7 +31,7 @@ const uint8_t* Scanner::ReadValue(const uint8_t* at, Field& field) const {
   uint64_t value = 0;
   switch (field.type) {
     case WireType::kVarint:
-      return ReadVarint(at, kMaxVarintBytes, value);
+      return ReadVarint(at, kMaxVarintBytes, field.varint);
     case WireType::kFixed64:
       return left < 8 ? nullptr : at + 8;
     case WireType::kFixed32:

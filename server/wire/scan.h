@@ -39,8 +39,9 @@ using BytesView = absl::Span<const uint8_t>;
 struct Field {
   uint32_t number = 0;
   WireType type = WireType::kVarint;
-  BytesView whole;    // tag, length and all
-  BytesView payload;  // of a kBytes field
+  BytesView whole;      // tag, length and all
+  BytesView payload;    // of a kBytes field
+  uint64_t varint = 0;  // of a kVarint field
 
   bool Is(uint32_t wanted_number, WireType wanted_type) const {
     return number == wanted_number && type == wanted_type;

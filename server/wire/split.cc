@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -22,9 +23,11 @@ struct Outline;
 enum class Part : uint8_t {
   kUnknown,  // to this version: left out
   kCopied,
-  kFloats,   // FloatValues: copied
-  kMessage,  // has a tensor or bytes in it
-  kBytes,    // cut out: all that the contract has as bytes
+  kFloats,      // FloatValues: copied
+  kId,          // a stream's item's: copied
+  kParameters,  // an operation's reference to a stored set: copied
+  kMessage,     // has a tensor or bytes in it
+  kBytes,       // cut out: all that the contract has as bytes
 };
 
 struct Slot {
@@ -81,6 +84,10 @@ Outline::Outline(const Descriptor& message) : operation(OperationOf(message)), s
       slot.part = Part::kBytes;
     } else if (field.message_type() == v1::FloatValues::descriptor()) {
       slot.part = Part::kFloats;
+    } else if (&message == v1::StreamRequest::descriptor() && field.name() == "id") {
+      slot.part = Part::kId;
+    } else if (operation < kOperations && field.name() == "parameters") {
+      slot.part = Part::kParameters;
     } else if (field.message_type() != nullptr && HasBytes(*field.message_type())) {
       slot.part = Part::kMessage;
       slot.message = std::make_unique<Outline>(*field.message_type());
@@ -134,26 +141,39 @@ Split SplitMessage(const Outline& outline, BytesView message) {
   return split;
 }
 
-void Measure(const Outline& outline, BytesView message, int depth, uint64_t& left_out,
-             uint64_t& packed_floats) {
+uint64_t PackedBytes(BytesView float_values, int depth) {
+  uint64_t packed = 0;
+  Scanner scanner(float_values, depth);
+  Field field;
+  while (scanner.Next(field)) {
+    if (field.Is(v1::FloatValues::kValuesFieldNumber, WireType::kBytes)) {
+      packed += field.payload.size();
+    }
+  }
+  return packed;
+}
+
+void Measure(const Outline& outline, BytesView message, int depth, Rest& rest) {
+  uint32_t item = 0;  // the member of a stream's oneof that came last
   Scanner scanner(message, depth);
   Field field;
   while (scanner.Next(field)) {
     const Slot& slot = outline.of(field.number);
-    if (slot.part == Part::kUnknown) left_out += field.whole.size();
+    if (slot.part == Part::kUnknown) rest.bytes -= field.whole.size();
+    if (slot.part == Part::kId && field.type == WireType::kVarint) rest.id = field.varint;
     if (field.type != WireType::kBytes) continue;
-    if (slot.part == Part::kBytes) left_out += field.payload.size();
-    if (slot.part == Part::kMessage) {
-      Measure(*slot.message, field.payload, depth + 1, left_out, packed_floats);
+    if (slot.part == Part::kBytes) rest.bytes -= field.payload.size();
+    if (slot.part == Part::kFloats) rest.packed_floats += PackedBytes(field.payload, depth + 1);
+    if (slot.part == Part::kParameters) {
+      rest.parameters = {reinterpret_cast<const char*>(field.payload.data()), field.payload.size()};
     }
-    if (slot.part != Part::kFloats) continue;
-    Scanner values(field.payload, depth + 1);
-    Field value;
-    while (values.Next(value)) {
-      if (value.Is(v1::FloatValues::kValuesFieldNumber, WireType::kBytes)) {
-        packed_floats += value.payload.size();
-      }
+    if (slot.part != Part::kMessage) continue;
+    // Another member of the oneof: with the one before goes what it named.
+    if (slot.message->operation < kOperations &&
+        std::exchange(item, field.number) != field.number) {
+      rest.parameters = {};
     }
+    Measure(*slot.message, field.payload, depth + 1, rest);
   }
 }
 
@@ -169,10 +189,9 @@ Split SplitSet(BytesView message) {
 }
 
 Rest RestOf(Method method, BytesView message) {
-  uint64_t left_out = 0;
   Rest rest;
-  Measure(OutlineOf(method), message, 0, left_out, rest.packed_floats);
-  rest.bytes = message.size() - left_out;
+  rest.bytes = message.size();
+  Measure(OutlineOf(method), message, 0, rest);
   return rest;
 }
 

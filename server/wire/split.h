@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "server/wire/method.h"
 #include "server/wire/request.h"
 #include "server/wire/scan.h"
@@ -48,10 +49,12 @@ Split SplitRequest(Method method, BytesView message);
 // Of ParameterSet.
 Split SplitSet(BytesView message);
 
-// How large a skeleton is at most. Takes no memory.
+// What is known of a message before it is split. Takes no memory.
 struct Rest {
-  uint64_t bytes = 0;          // of the message that are in the skeleton
-  uint64_t packed_floats = 0;  // of these, packed float_values, which the parser makes less of
+  uint64_t bytes = 0;            // of the message that are in the skeleton
+  uint64_t packed_floats = 0;    // of these, packed float_values, which the parser makes less of
+  absl::string_view parameters;  // the stored set that the operation names, in the message
+  uint64_t id = 0;               // of a stream's item; what could be read of it, as all of this
 };
 Rest RestOf(Method method, BytesView message);
 

@@ -156,9 +156,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     data += 1 + length;
     size -= 1 + length;
     const auto method = wire::Method::kCalibrate;
-    Require(
-        wire::DecodeMemoryBytes(method, bytes) >= wire::SplitRequest(method, bytes).skeleton.size(),
-        "what is copied is told before");
+    Require(wire::DecodeMemoryBytes(wire::RestOf(method, bytes)) >=
+                wire::SplitRequest(method, bytes).skeleton.size(),
+            "what is copied is told before");
     const absl::StatusOr<wire::CalibrateMessage> message = wire::DecodeCalibrate(bytes);
     const bool malformed =
         !message.ok() && absl::StrContains(message.status().message(), "truncated");

@@ -145,7 +145,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<uint8_t> message(data + 1, data + size);
   const wire::Method method =
       kind == fuzz::kItem ? wire::Method::kStream : wire::kMethods[kind].method;
-  Require(wire::DecodeMemoryBytes(method, message) >=
+  Require(wire::DecodeMemoryBytes(wire::RestOf(method, message)) >=
               wire::SplitRequest(method, message).skeleton.size(),
           "what is copied is told before");
   absl::Status status;

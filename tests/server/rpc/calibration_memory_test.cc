@@ -56,9 +56,10 @@ TEST_F(Memory, OfACalibrationThatIsDecodedLate) {
   const std::string message = request.SerializeAsString();
   Begin(1, "Calibrate");
   Send(*client_, 1, request);
-  WaitsWith(before, message.size() +
-                        wire::DecodeMemoryBytes(wire::Method::kCalibrate, View(message)) +
-                        Calibrator::AddScratchBytes(message.size(), 2));
+  WaitsWith(before,
+            message.size() +
+                wire::DecodeMemoryBytes(wire::RestOf(wire::Method::kCalibrate, View(message))) +
+                Calibrator::AddScratchBytes(message.size(), 2));
 }
 
 TEST_F(Memory, OfACalibrationThatTurnsOutToNeedMore) {

@@ -158,7 +158,8 @@ TEST_F(Memory, OfACompressedCallThatIsDecodedLate) {
                                                   {"quantd-compress-answers", "deflate"}})));
   Send(*client_, 1, Quantize(FloatValues({kLong})));
   WaitsWith(before,
-            message.size() + wire::DecodeMemoryBytes(wire::Method::kQuantize, View(message)) +
+            message.size() +
+                wire::DecodeMemoryBytes(wire::RestOf(wire::Method::kQuantize, View(message))) +
                 18 * message.size() + operations::ScratchBytes(0) +
                 transport::DeflateMemoryBytes(18 * message.size(), transport::kPrefixBytes));
 }
@@ -241,9 +242,10 @@ TEST_F(Memory, OfACallThatIsDecodedLate) {
   const std::string message = Quantize(FloatValues({kLong})).SerializeAsString();
   Begin(1, "Quantize");
   Send(*client_, 1, Quantize(FloatValues({kLong})));
-  WaitsWith(before, message.size() +
-                        wire::DecodeMemoryBytes(wire::Method::kQuantize, View(message)) +
-                        18 * message.size() + operations::ScratchBytes(0));
+  WaitsWith(before,
+            message.size() +
+                wire::DecodeMemoryBytes(wire::RestOf(wire::Method::kQuantize, View(message))) +
+                18 * message.size() + operations::ScratchBytes(0));
 }
 
 // Two of the largest messages are the most that one can become.
@@ -256,9 +258,10 @@ TEST_F(Memory, OfALargeCallThatIsDecodedLate) {
   ASSERT_GT(18 * message.size(), 2 * kMost);
   Begin(1, "Quantize");
   Send(*client_, 1, Quantize(FloatValues({kLong})));
-  WaitsWith(before, message.size() +
-                        wire::DecodeMemoryBytes(wire::Method::kQuantize, View(message)) +
-                        2 * kMost + operations::ScratchBytes(0));
+  WaitsWith(before,
+            message.size() +
+                wire::DecodeMemoryBytes(wire::RestOf(wire::Method::kQuantize, View(message))) +
+                2 * kMost + operations::ScratchBytes(0));
 }
 
 TEST_F(Memory, OfAnItemThatIsDecodedLate) {
@@ -269,8 +272,28 @@ TEST_F(Memory, OfAnItemThatIsDecodedLate) {
   const std::string message = item.SerializeAsString();
   Begin(1, "Stream");
   Send(*client_, 1, item);
-  WaitsWith(before, message.size() + wire::DecodeMemoryBytes(wire::Method::kStream, View(message)) +
-                        18 * message.size() + operations::ScratchBytes(0));
+  WaitsWith(before,
+            message.size() +
+                wire::DecodeMemoryBytes(wire::RestOf(wire::Method::kStream, View(message))) +
+                18 * message.size() + operations::ScratchBytes(0));
+}
+
+// Refused before it is decoded, it is still known which item it is.
+TEST_F(Memory, OfALargeItemThatHasNoPlace) {
+  Restart({"--memory_budget_bytes=1000000"});
+  client_ = server_->Connect();
+  v1::StreamRequest item;
+  item.set_id(uint64_t{1} << 60);
+  *item.mutable_quantize() = Quantize(FloatValues({kLong}));
+  Begin(1, "Stream");
+  Send(*client_, 1, item);
+  EXPECT_EQ(client_->Status(1), 0);
+  const auto answers = client_->stream(1).Messages();
+  ASSERT_TRUE(answers.has_value() && answers->size() == 1);
+  v1::StreamResponse answer;
+  ASSERT_TRUE(answer.ParseFromString(answers->at(0)));
+  EXPECT_EQ(answer.id(), item.id());
+  EXPECT_EQ(answer.error().code(), 8);
 }
 
 // An answer that is wider than what could be thought of: values of two bits each.

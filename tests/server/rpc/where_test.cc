@@ -1,10 +1,8 @@
 // Where a call computes: short work on the thread that leads its loop, long work on one that has
 // given up the lead. What is long is an estimate of a kind that has not been seen (costs.h).
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -24,7 +22,6 @@ struct Case {
   std::function<std::string()> message;
   // Of its kernels, in turn, which of them lead: 'l', or not: '-'.
   std::string expected;
-  bool with_sets = false;  // the server has stored sets of parameters
   transport::Fields metadata = {};
 };
 
@@ -44,9 +41,8 @@ std::string State(int64_t channels) {
   return calibrator.State();
 }
 
-Case OfQuantize(const std::string& name, const v1::Tensor& x, const std::string& expected,
-                bool with_sets = false) {
-  return {name, "Quantize", [x] { return Quantize(x).SerializeAsString(); }, expected, with_sets};
+Case OfQuantize(const std::string& name, const v1::Tensor& x, const std::string& expected) {
+  return {name, "Quantize", [x] { return Quantize(x).SerializeAsString(); }, expected};
 }
 
 Case OfCalibrate(const std::string& name, const v1::Tensor& x, v1::CalibrationMethod method,
@@ -70,9 +66,6 @@ std::vector<Case> Cases() {
       // Decoded late: 52 bytes a byte of it, and a nanosecond each.
       OfQuantize("FewValues", FloatValues({1'300}), "l"),
       OfQuantize("ManyValues", FloatValues({1'600}), "-"),
-      // They could name a set that lies on the disk.
-      OfQuantize("FewValuesWithSets", FloatValues({1'300}), "-", true),
-      OfQuantize("SmallWithSets", Floats({3}), "l", true),
       // A message, and its result: 10 us a channel, with bins 20 more; 10 ms for a search.
       OfCalibrate("FewElements", Floats({100, 2}), kMinMax, "ll"),
       OfCalibrate("ManyElements", Floats({301'000, 1}), kMinMax, "-l"),
@@ -111,9 +104,7 @@ std::vector<Case> Cases() {
 class Where : public testing::TestWithParam<Case> {};
 
 TEST_P(Where, IsDecidedByItsEstimate) {
-  const std::string folder = absl::StrCat(testing::TempDir(), "/quantd_rpc_where_", getpid());
-  std::filesystem::create_directory(folder);
-  const TestServer server({"--parameters_dir=" + (GetParam().with_sets ? folder : "")});
+  const TestServer server;
   const auto client = server.Connect();
   Gate gate;
   gate.Close();
@@ -130,7 +121,6 @@ TEST_P(Where, IsDecidedByItsEstimate) {
   EXPECT_EQ(client->Status(1), 0);
   EXPECT_EQ(seen, GetParam().expected);
   EXPECT_TRUE(server.Until("quantd_busy_cores", 0));
-  std::filesystem::remove_all(folder);
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, Where, testing::ValuesIn(Cases()),

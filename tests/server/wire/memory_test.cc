@@ -29,7 +29,7 @@ MemoryUsed Decode(Method subject, const std::string& message) {
 }
 
 uint64_t Said(Method subject, const std::string& message) {
-  return DecodeMemoryBytes(subject, View(message));
+  return DecodeMemoryBytes(RestOf(subject, View(message)));
 }
 
 // Beside what a message's bytes become: the messages that hold them, and the text of an error.

@@ -264,7 +264,7 @@ TEST(SplitPutTest, WhatIsNoTensorsBytesIsToldBefore) {
   *put.mutable_parameters()->mutable_quantize() = TwoTensors();
   std::string text = put.SerializeAsString();
   EXPECT_EQ(RestOf(Method::kPutParameters, View(text)).bytes, text.size() - 5004);
-  EXPECT_EQ(DecodeMemoryBytes(Method::kPutParameters, View(text)),
+  EXPECT_EQ(DecodeMemoryBytes(RestOf(Method::kPutParameters, View(text))),
             kDecodeFactor * RestOf(Method::kPutParameters, View(text)).bytes);
   EXPECT_LT(SplitRequest(Method::kPutParameters, View(text)).skeleton.size(), 60u);
   *put.mutable_parameters()->mutable_quantize_embeddings()->mutable_ranges() =

@@ -14,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "many_messages.h"
 #include "quantd/field_error.h"
 #include "request_generator.h"
 #include "request_testing.h"
@@ -28,7 +29,6 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using ::testing::HasSubstr;
 using Fields = std::vector<const FieldDescriptor*>;
-using Found = absl::StatusOr<std::shared_ptr<const StoredSet>>;
 
 const std::string kReference = "layer@sha256:0123";
 
@@ -111,15 +111,13 @@ void TestCompleted(Method method) {
       set.mutable_quantize()->set_output_type(v1::DATA_TYPE_INT8);
     }
     const std::shared_ptr<const StoredSet> stored = Store(set);
-    const auto find = [&](absl::string_view name) -> Found {
-      EXPECT_EQ(name, "layer");
-      return stored;
-    };
     const std::vector<uint8_t> bytes = ToBytes(request.SerializeAsString());
     const std::vector<uint8_t> item_bytes =
         ToBytes(MakeItem(7, method, request.SerializeAsString()).SerializeAsString());
-    const absl::StatusOr<Request> decoded = DecodeRequest(method, bytes, find);
-    const StreamItem item = DecodeStreamItem(item_bytes, find);
+    const absl::StatusOr<Request> decoded = DecodeRequest(method, bytes, stored);
+    const StreamItem item = DecodeStreamItem(item_bytes, stored);
+    ASSERT_EQ(RestOf(method, bytes).parameters, "layer");
+    ASSERT_EQ(RestOf(Method::kStream, item_bytes).parameters, "layer");
     ASSERT_EQ(item.request.status(), decoded.status());
     if (both != nullptr) {
       ++twice;
@@ -137,7 +135,6 @@ void TestCompleted(Method method) {
     ++good;
     ASSERT_EQ(decoded->stored, kReference);
     ASSERT_EQ(decoded->stored_set, stored);
-    ASSERT_EQ(decoded->missing_set, "");
     ASSERT_EQ(expected->stored, "");
     ASSERT_EQ(expected->stored_set, nullptr);
   }
@@ -161,6 +158,18 @@ std::string Naming(Method method) {
   return request.SerializeAsString();
 }
 
+// What a message, or the operation of an item, names.
+std::string ParametersOf(const Message& message) {
+  const auto* const reflection = message.GetReflection();
+  if (const auto* const field = message.GetDescriptor()->FindFieldByName("parameters")) {
+    return reflection->GetString(message, field);
+  }
+  const auto* const oneof = message.GetDescriptor()->FindOneofByName("request");
+  const auto* const member =
+      oneof == nullptr ? nullptr : reflection->GetOneofFieldDescriptor(message, oneof);
+  return member == nullptr ? "" : ParametersOf(reflection->GetMessage(message, member));
+}
+
 TEST(StoredSetTest, ASetOfAnotherKindIsRefused) {
   v1::ParameterSet quantize, embeddings;
   quantize.mutable_quantize();
@@ -174,28 +183,64 @@ TEST(StoredSetTest, ASetOfAnotherKindIsRefused) {
                    "a set of quantize, which is not for QuantizeEmbeddings")}) {
     const std::string bytes = Naming(method);
     const std::shared_ptr<const StoredSet> stored = Store(set);
-    const absl::Status status =
-        DecodeRequest(method, View(bytes), [&](absl::string_view) { return stored; }).status();
+    const absl::Status status = DecodeRequest(method, View(bytes), stored).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(ErrorField(status), "parameters");
     EXPECT_THAT(std::string(status.message()), HasSubstr(text));
   }
 }
 
-TEST(StoredSetTest, ASetThatIsNotHereIsNamedAndErrorsComeThrough) {
+TEST(StoredSetTest, WithoutASetARequestThatNamesOneIsRefused) {
   for (const Method method :
        {Method::kQuantize, Method::kDequantize, Method::kQuantizeEmbeddings}) {
     const std::string bytes = Naming(method);
-    const absl::StatusOr<Request> missing =
-        DecodeRequest(method, View(bytes), [](absl::string_view) -> Found { return nullptr; });
-    ASSERT_TRUE(missing.ok()) << missing.status();
-    EXPECT_EQ(missing->missing_set, "layer");
-    EXPECT_EQ(missing->stored, "");
-    const auto fail = [](absl::string_view) -> Found { return absl::NotFoundError("no such set"); };
-    EXPECT_EQ(DecodeRequest(method, View(bytes), fail).status(),
-              absl::NotFoundError("no such set"));
-    EXPECT_EQ(DecodeRequest(method, View(bytes)).status().code(),
-              absl::StatusCode::kFailedPrecondition);
+    const absl::Status status = DecodeRequest(method, View(bytes)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(ErrorField(status), "parameters");
+  }
+  // A set that nobody asked for is none of the request's.
+  v1::ParameterSet set;
+  set.mutable_quantize();
+  const std::shared_ptr<const StoredSet> stored = Store(set);
+  const std::string plain = [] {
+    v1::DynamicQuantizeRequest request;
+    *request.mutable_x() = MakeTensor(v1::DATA_TYPE_FLOAT, {}, "abcd");
+    return request.SerializeAsString();
+  }();
+  const absl::StatusOr<Request> request =
+      DecodeRequest(Method::kDynamicQuantize, View(plain), stored);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->stored, "");
+  EXPECT_EQ(request->stored_set, nullptr);
+}
+
+// What is found before the message is parsed is what the parser finds, and the item's id with it.
+TEST(StoredSetTest, TheReferenceIsTheParsersWhateverTheMessage) {
+  for (const Method subject : kSubjects) {
+    int named = 0;
+    ForManyMessages(subject, 20'000, [&](const std::string& text, bool& accepted) {
+      const std::vector<uint8_t> bytes = ToBytes(text);
+      const Rest rest = RestOf(subject, bytes);
+      std::string parameters;
+      if (subject == Method::kStream) {
+        v1::StreamRequest item;
+        accepted = item.ParseFromString(text);
+        parameters = ParametersOf(item);
+        if (accepted) {
+          ASSERT_EQ(rest.id, item.id());
+        }
+      } else {
+        const std::unique_ptr<Message> message(google::protobuf::MessageFactory::generated_factory()
+                                                   ->GetPrototype(&DescriptorOf(subject))
+                                                   ->New());
+        accepted = message->ParseFromString(text);
+        parameters = ParametersOf(*message);
+      }
+      if (!accepted) return;
+      ASSERT_EQ(rest.parameters, parameters);
+      named += parameters.empty() ? 0 : 1;
+    });
+    EXPECT_TRUE(named > 100 || subject == Method::kDynamicQuantize) << Name(subject);
   }
 }
 
