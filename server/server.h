@@ -50,11 +50,11 @@ class Server {
   // Has certificates and tokens read again, soon; says in the log how that went.
   void Reload();
 
-  // Stops in an order in which nobody loses a call; see README.md, "Restarts". At once /readyz says
-  // 503, so that who sends clients here sends them elsewhere; after half of `lame_duck` health says
-  // NOT_SERVING, so that clients that ask go, too; after all of it the others are told (GOAWAY), no
-  // connection is taken any more, and calls in flight finish. Those that are left at the end of the
-  // drain time end with UNAVAILABLE. Call once.
+  // Shuts down in stages, so that no call is lost; see deploy/OPERATIONS.md, "Restarts". At once
+  // /readyz returns 503, so that load balancers send clients elsewhere; after half of `lame_duck`
+  // the health service reports NOT_SERVING, so that clients that check it leave, too; after all of
+  // it the others are told (GOAWAY), new connections are refused, and calls in progress finish.
+  // Calls that are left at the end of the drain time end with UNAVAILABLE. Call once.
   void Drain(absl::Duration lame_duck);
 
  private:

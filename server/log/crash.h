@@ -7,7 +7,7 @@
 //   2026-11-22T19:54:25Z quantd: error: frame n=0 module=quantd offset=0x1a2b3 symbol=main
 //
 // Frame 0 is where the signal came; the offsets of the others lie in their calls, not behind them.
-// server/README.md, "Crashes", says how symbols are found by the build id.
+// deploy/OPERATIONS.md, "Crashes", says how symbols are found by the build id.
 #ifndef QUANTD_SERVER_LOG_CRASH_H_
 #define QUANTD_SERVER_LOG_CRASH_H_
 

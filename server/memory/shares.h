@@ -1,5 +1,5 @@
-// How the memory that the process may take is divided. A pure function; server/README.md has it in
-// words and with its figures.
+// How the memory that the process may take is divided. A pure function; deploy/OPERATIONS.md
+// describes it with its figures.
 #ifndef QUANTD_SERVER_MEMORY_SHARES_H_
 #define QUANTD_SERVER_MEMORY_SHARES_H_
 

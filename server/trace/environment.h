@@ -1,6 +1,6 @@
 // What OpenTelemetry's variables ask for: those of OTLP's exporter, of the resource and of the
 // sampler, as its specification has them, and as every other program of a cluster is told.
-// server/README.md has the table.
+// deploy/OPERATIONS.md has the table.
 #ifndef QUANTD_SERVER_TRACE_ENVIRONMENT_H_
 #define QUANTD_SERVER_TRACE_ENVIRONMENT_H_
 

@@ -1,7 +1,7 @@
 """What to ask of a node for a load: the table "Sizing" of deploy/helm/quantd/README.md. sizing.py [--quantd=FILE] [--seconds=5]
 
 CPU is that of the server's process, by the kernel's account, while as many calls are in flight as the row has; it does not depend on how fast this
-client is. Cores leave 30 percent free. Memory is what the server divides (server/README.md, "Memory"), with all calls in flight under permits.
+client is. Cores leave 30 percent free. Memory is what the server divides (deploy/OPERATIONS.md, "Memory"), with all calls in flight under permits.
 """
 
 import argparse

@@ -291,8 +291,8 @@ def test_the_schema_says_something_of_every_value_and_allows_no_other():
 
 
 def test_the_charts_flags_are_the_servers(request):
-    """server/README.md's table is checked against the server; this is checked against the table."""
-    table = (chart.ROOT / "server/README.md").read_text().split("<!-- flags", 1)[1]
+    """deploy/OPERATIONS.md's table is checked against the server; this is checked against the table."""
+    table = (chart.ROOT / "deploy/OPERATIONS.md").read_text().split("<!-- flags", 1)[1]
     flags = [flag for flag in re.findall(r"^\| `--(\w+)`", table, re.M) if flag not in OWN_FLAGS]
     file = chart.CHART / "values.schema.json"
     schema = json.loads(file.read_text())

@@ -1,4 +1,4 @@
-"""A crash of the program as it is shipped, read with the symbols that are shipped beside it, by the command that server/README.md has."""
+"""A crash of the program as it is shipped, read with the symbols that are shipped beside it, by the command that deploy/OPERATIONS.md has."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TREE = ROOT / "build/release"
-README = (ROOT / "server/README.md").read_text().split("### Crashes\n", 1)[1].split("\n## ", 1)[0]
+README = (ROOT / "deploy/OPERATIONS.md").read_text().split("### Crashes\n", 1)[1].split("\n## ", 1)[0]
 
 
 def collect(symbols, root, *programs):

@@ -9,7 +9,7 @@ from bystander import Bystander
 from support import wait_for
 
 SECONDS = 1.5
-# What the memory table (server/README.md) sets aside for 1,024 connections and 3,328 calls, at 28 and 10 KiB: attacks have no other memory.
+# What the memory table (deploy/OPERATIONS.md) sets aside for 1,024 connections and 3,328 calls, at 28 and 10 KiB: attacks have no other memory.
 MEMORY_MIB = (1024 * 28 + 3328 * 10) / 1024
 PREFIXES = (
     "answers_unread", "refused_", "pings_unread", "resets_unread",  # answers that nobody reads

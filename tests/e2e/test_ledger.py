@@ -17,7 +17,7 @@ from http2 import GOAWAY, RST_STREAM, Peer
 from support import SANITIZED, wait_for
 
 SECONDS = {"read": 1.0, "unread": 0.7}
-# Of 70 connections and up to 200 streams of each, which take 28 and 10 KiB in the memory table (server/README.md): far below it.
+# Of 70 connections and up to 200 streams of each, which take 28 and 10 KiB in the memory table (deploy/OPERATIONS.md): far below it.
 MEMORY_MIB = 24
 # Of each kind of line ten in ten seconds, and one that counts the others.
 LINES = 150

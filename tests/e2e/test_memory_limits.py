@@ -1,5 +1,5 @@
 """Servers with a memory limit of 256 MiB, 1 GiB and 4 GiB, under ordinary and under hostile load: the peak stays below the limit
-and below the sum of server/README.md's table, and what was taken is given back within ten seconds."""
+and below the sum of deploy/OPERATIONS.md's table, and what was taken is given back within ten seconds."""
 
 import os
 import struct
@@ -22,7 +22,7 @@ LEFT = 40 * MIB
 
 
 def shares(limit, threads, loops, connections, calls):
-    """The table of server/README.md: what is there when idle, for requests, for receiving."""
+    """The table of deploy/OPERATIONS.md: what is there when idle, for requests, for receiving."""
     idle = 24 * MIB + (2 * threads + loops) * (192 << 10) + connections * (28 << 10) + calls * (10 << 10) + limit // 16
     requests = (limit - idle) // 16 * 9
     return idle, requests, limit - idle - requests

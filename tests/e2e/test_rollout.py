@@ -1,6 +1,6 @@
 """Three servers are replaced one after the other while clients of every kind call: none loses a call.
 
-Prints the table of server/README.md, "Restarts": pytest tests/e2e/test_rollout.py -s
+Prints the table of deploy/OPERATIONS.md, "Restarts": pytest tests/e2e/test_rollout.py -s
 """
 
 import json

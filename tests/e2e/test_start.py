@@ -75,12 +75,12 @@ def test_help_and_version():
     assert re.fullmatch(r"quantd \d+\.\d+\.\d+\n", out)
 
 
-def test_the_readme_explains_every_flag(request):
-    """The table in server/README.md is made of --help."""
+def test_the_manual_explains_every_flag(request):
+    """The table in deploy/OPERATIONS.md is made of --help."""
     rows = re.findall(r"  --(\w+)  \((.*)\)\n      (.*)", run("--help")[1])
     assert len(rows) > 15
     table = "| flag | default | |\n|---|---|---|\n" + "".join(f"| `--{n}` | {d and f'`{d}`'} | {t} |\n" for n, d, t in rows)
-    readme = ROOT / "server" / "README.md"
+    readme = ROOT / "deploy" / "OPERATIONS.md"
     begin, end = "<!-- flags: pytest tests/e2e/test_start.py --update -->\n", "<!-- end of flags -->\n"
     before, rest = readme.read_text().split(begin)
     old, after = rest.split(end)

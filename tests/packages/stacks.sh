@@ -1,6 +1,6 @@
 #!/bin/bash
 # In a Debian that has quantd: installs its symbols, reads the stacks of a server that runs (RUNBOOK.md), and the stack of its crash
-# (server/README.md, "Crashes").
+# (deploy/OPERATIONS.md, "Crashes").
 
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive

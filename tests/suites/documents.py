@@ -74,7 +74,7 @@ def flags(*patterns):
 SUITES = suites()
 PRESETS = set(re.findall(r'"name": "(\w+)"', (ROOT / "CMakePresets.json").read_text()))
 # Its table is --help's (tests/e2e/test_start.py).
-SERVER_FLAGS = set(re.findall(r"^\| `--(\w+)` \|", (ROOT / "server/README.md").read_text(), re.M)) | {"help", "version"}
+SERVER_FLAGS = set(re.findall(r"^\| `--(\w+)` \|", (ROOT / "deploy/OPERATIONS.md").read_text(), re.M)) | {"help", "version"}
 METRICS = (ROOT / "tests/golden/metrics.txt").read_text()
 CLI_FLAGS = flags("client/cli/*.cc", "client/cli/*.h")
 
