@@ -48,6 +48,11 @@ CASES = [
     ("quantize", (X, 1.0), {"parameters": ""}, VALUE, "parameters"),
     ("quantize", (X, 1.0), {"parameters": "NO"}, SERVER, "parameters"),
     ("quantize", (X,), {"parameters": "nosuch"}, quantd.QuantdError, "parameters"),
+    ("quantize", (X, 1.0), {"saturate": "no"}, TYPE, "saturate"),
+    ("quantize", (X, 1.0), {"saturate": 2}, TYPE, "saturate"),
+    ("quantize", (X, 1.0), {"report_error": "no"}, TYPE, "report_error"),
+    ("quantize", (X, 1.0), {"timeout": "1"}, TYPE, "timeout"),
+    ("quantize", (X, 1.0), {"timeout": float("nan")}, VALUE, "timeout"),
     ("dequantize", (CODES,), {}, TYPE, "scale"),
     ("dequantize", (CODES.astype(np.int64), 1.0), {}, TYPE, "x"),
     ("dequantize", (None, 1.0), {}, TYPE, "x"),
@@ -61,6 +66,8 @@ CASES = [
     ("dequantize", (quantd.Quantized(CODES, np.float32(1)),), {"axis": 0}, TYPE, "axis"),
     ("dynamic_quantize", (quantd.Quantized(CODES),), {}, TYPE, "x"),
     ("dynamic_quantize", (X * np.nan,), {}, SERVER, "x"),
+    ("dynamic_quantize", (X,), {"saturate": [True]}, TYPE, "saturate"),
+    ("dynamic_quantize", (X,), {"report_error": X}, TYPE, "report_error"),
     ("dynamic_quantize", (X,), {"scale_type": "x"}, VALUE, "scale_type"),
     ("dynamic_quantize", (X,), {"scale_type": "int8"}, SERVER, "scale_type"),
     ("dynamic_quantize", (X,), {"symmetry": "x"}, VALUE, "symmetry"),
@@ -76,6 +83,7 @@ CASES = [
     ("quantize_embeddings", (X,), {"recipe": "bits", "dimensions": "a"}, TYPE, "dimensions"),
     ("quantize_embeddings", (X,), {"recipe": "bits", "dimensions": 9}, SERVER, "dimensions"),
     ("quantize_embeddings", (X,), {"recipe": "bits", "bit_order": "x"}, VALUE, "bit_order"),
+    ("quantize_embeddings", (X,), {"recipe": "bits", "normalize": "no"}, TYPE, "normalize"),
     ("quantize_embeddings", (X,), {"recipe": "bits", "report_error": True}, SERVER, "report_error"),
     ("calibrate", ("a",), {}, TYPE, "xs"),
     ("calibrate", ([X, DOUBLES],), {}, TYPE, "x"),
@@ -86,6 +94,8 @@ CASES = [
     ("calibrate", (X,), {"percentile": 3}, SERVER, "percentile"),
     ("calibrate", (X,), {"axis": "a"}, TYPE, "axis"),
     ("calibrate", (X,), {"axis": 9}, SERVER, "axis"),
+    ("calibrate", (X,), {"return_state": "no"}, TYPE, "return_state"),
+    ("calibrate", (X,), {"timeout": "1"}, TYPE, "timeout"),
     ("calibrate", (X,), {"states": 3}, TYPE, "states"),
     ("calibrate", (X,), {"states": ["a"]}, TYPE, "states"),
     ("calibrate", (X,), {"states": b"a"}, SERVER, "state"),
@@ -101,6 +111,7 @@ CASES = [
     ("shared_empty", ("a", "int8"), {}, TYPE, "shape"),
     ("stream", (), {"max_in_flight": 0}, VALUE, "max_in_flight"),
     ("stream", (), {"max_in_flight": "a"}, TYPE, "max_in_flight"),
+    ("stream", (), {"timeout": "a"}, TYPE, "timeout"),
 ]
 
 
@@ -127,6 +138,43 @@ def test_the_field_is_named(engine, operation, arguments, options, kind, field):
     assert type(pickle.loads(pickle.dumps(error))) is kind
     if isinstance(error, quantd.ArgumentError):
         assert str(error) == error.message and isinstance(error, ValueError)
+
+
+def test_yes_and_no_have_forms(engine):
+    """A bool of numpy, 1 and 0; None is as not given, from a server and in this process alike."""
+    x = np.float32([300.0, 1.0])
+    for value in (True, np.True_, 1, None):
+        assert engine.quantize(x, 1.0, saturate=value, output_type="float8_e5m2fnuz").y[0] == 320
+    x *= 1e6
+    for value in (False, np.False_, 0):
+        assert np.isnan(engine.quantize(x, 1.0, saturate=value, output_type="float8_e5m2fnuz").y[0])
+    assert engine.quantize(x, 1.0, report_error=np.True_).error and not engine.quantize(x, 1.0, report_error=None).error
+
+
+@pytest.mark.parametrize("options,kind,field", [
+    ({"address": 5}, TYPE, "address"), ({"address": ""}, VALUE, "address"), ({"timeout": "1"}, TYPE, "timeout"),
+    ({"retry": "no"}, TYPE, "retry"), ({"tls_cert": "a"}, VALUE, "tls_key"), ({"tls_ca": __file__}, VALUE, "tls_ca"),
+    ({"auth_token_file": "a", "allow_insecure_token": "no", "address": "there"}, TYPE, "allow_insecure_token"),
+    ({"auth_token_file": "a", "address": "there"}, VALUE, "auth_token_file"),
+], ids=str)
+def test_so_it_is_where_a_client_is_made(monkeypatch, options, kind, field):
+    monkeypatch.delenv("QUANTD_ADDRESS", raising=False)
+    for made in (quantd.Client, quantd.AsyncClient):
+        with pytest.raises(kind) as caught:
+            made(**options)
+        assert caught.value.field == field and field in str(caught.value)
+
+
+def test_so_it_is_beside_calls(tmp_path):
+    for call, kind, field in (
+        (lambda: quantd.unpack(b"\x01", "int9", (2,)), VALUE, "kind"),
+        (lambda: quantd.save(tmp_path / "x.safetensors", {"a": 5}), TYPE, "tensors"),
+        (lambda: quantd.Client("127.0.0.1:1").shared(X), VALUE, "shared_memory_dir"),
+    ):
+        with pytest.raises(kind) as caught:
+            call()
+        assert caught.value.field == field
+    assert quantd.unpack(b"\x21", "int4", (2,)).tolist() == [1, 2]
 
 
 def test_streams_raise_what_is_not_sent(engine):

@@ -4,6 +4,8 @@ import os
 import re
 from typing import Optional
 
+from .errors import wrong_type, wrong_value
+
 VARIABLE = "QUANTD_ADDRESS"
 DEFAULT_PORT = 50051
 DEFAULT = f"127.0.0.1:{DEFAULT_PORT}"
@@ -17,13 +19,13 @@ def _with_port(host: str) -> str:
     if host.startswith("["):
         address, bracket, port = host.partition("]")
         if not bracket or (port and not port.startswith(":")):
-            raise ValueError(f"address {host!r}: what begins with [ is [IPv6 address] or [IPv6 address]:port")
+            raise wrong_value("address", f"address {host!r}: what begins with [ is [IPv6 address] or [IPv6 address]:port")
         return f"{address}]:{port[1:] or DEFAULT_PORT}"
     if host.count(":") > 1:  # more colons than a port needs: IPv6 without brackets
         return f"[{host}]:{DEFAULT_PORT}"
     name, _, port = host.partition(":")
     if not name:
-        raise ValueError(f"address {host!r} names no host")
+        raise wrong_value("address", f"address {host!r} names no host")
     return f"{name}:{port or DEFAULT_PORT}"
 
 
@@ -42,14 +44,14 @@ def target(given: Optional[str] = None) -> str:
     """
     address = given if given is not None else os.environ.get(VARIABLE) or DEFAULT
     if not isinstance(address, str):
-        raise TypeError(f"address is {address!r}, must be a string such as {DEFAULT!r}")
+        raise wrong_type("address", f"address is {address!r}, must be a string such as {DEFAULT!r}")
     address = address.strip()
     if not address:
-        raise ValueError(f"address is empty; give one such as {DEFAULT!r}")
+        raise wrong_value("address", f"address is empty; give one such as {DEFAULT!r}")
     if address.startswith(_AS_THEY_ARE):
         return address
     if re.match(r"https?://", address):
-        raise ValueError(f"address {address!r}: quantd speaks gRPC; give host:port, and tls_ca= for TLS")
+        raise wrong_value("address", f"address {address!r}: quantd speaks gRPC; give host:port, and tls_ca= for TLS")
     scheme = re.match(r"(dns):(//[^/]*/)?|(ipv4|ipv6):(?!//)", address)
     if scheme is None:
         return address if "://" in address else _with_port(address)

@@ -6,6 +6,7 @@ import grpc
 
 from . import calls, messages
 from .calibrate_call import ACalibrated, Calibrates, Calibration
+from .choices import seconds
 from .operations import ADequantized, ADynamicQuantized, AQuantized, AQuantizedEmbeddings, Operations
 from .parameters import AParameterSet, AReferences, Stores
 from .requests import Request
@@ -56,7 +57,7 @@ class Base(
         )
         self.address: str = self._transport.address
         self._shared_memory_dir = shared_memory_dir
-        self._timeout = timeout
+        self._timeout = seconds(timeout)
         self._connect()
 
     def _connect(self) -> None:

@@ -3,7 +3,7 @@
 from typing import Any, Generic, Iterator, List, Optional, TypeVar
 
 from . import calibration, messages, split, wire
-from .choices import NonFinite, Symmetry, integer
+from .choices import NonFinite, Symmetry, flag, integer
 from .requests import operand
 from .shared import SharedTensor
 from .types import CodeTypeLike, DataType
@@ -40,7 +40,7 @@ class Calibration:
         numbers = calibration.numbers(**named)
         self._method = calibration.name_of(numbers["method"])
         self._output_type = DataType(numbers["output_type"] or DataType.UINT8)
-        self._return_state = bool(return_state)
+        self._return_state = flag(return_state, "return_state", False)
         options = messages.CalibrationOptions(return_state=self._return_state, **numbers)
         if self._axis is not None:
             options.axis = self._axis

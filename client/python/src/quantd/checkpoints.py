@@ -11,6 +11,8 @@ import json
 import os
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
+from .choices import flag
+
 __all__ = ["convert", "shards"]
 
 _Path = Union[str, "os.PathLike[str]"]
@@ -54,10 +56,10 @@ def convert(
 
     options = _native.ConvertOptions()
     options.model, options.out, options.to = os.fspath(source), os.fspath(out), to
-    options.only, options.skip, options.all = only, skip, bool(all)
-    options.resume, options.force, options.shards = bool(resume), bool(force), list(shards or [])
+    options.only, options.skip, options.all = only, skip, flag(all, "all", False)
+    options.resume, options.force, options.shards = flag(resume, "resume", False), flag(force, "force", False), list(shards or [])
     _, count = _engine()._limits(None, threads)
-    return json.loads(_native.convert_checkpoint(options, bool(dry_run), count, progress, _fail))
+    return json.loads(_native.convert_checkpoint(options, flag(dry_run, "dry_run", False), count, progress, _fail))
 
 
 def shards(source: _Path) -> List[str]:

@@ -1,7 +1,11 @@
-"""Arguments that are one of a list of names, or integers, as the contract's numbers."""
+"""Arguments that are one of a list of names, integers, yes or no, or seconds: as the contract has them."""
 
+import math
+import numbers
 import operator
 from typing import Any, Dict, Literal, Optional, Tuple, get_args
+
+import numpy as np
 
 from .errors import wrong_type, wrong_value
 from .types import DataTypeLike, data_type
@@ -53,3 +57,25 @@ def integers(values: Any, name: str) -> Tuple[int, ...]:
     except TypeError:
         raise wrong_type(name, f"{name} is {values!r}, must be a sequence of integers") from None
     return tuple(integer(value, name) for value in found)
+
+
+def flag(value: Any, name: str, default: bool) -> bool:
+    """Yes or no: a bool, or 1 or 0; `default` for None. Not what Python takes for true, such as "no"."""
+    if value is True or value is False:
+        return value
+    if value is None:
+        return default
+    if isinstance(value, (int, np.bool_)) and value in (0, 1):
+        return bool(value)
+    raise wrong_type(name, f"{name} is {value!r}, must be True or False")
+
+
+def seconds(value: Any, name: str = "timeout") -> Optional[float]:
+    """A time; None for None. One that is over already is for the call to say."""
+    if value is None or type(value) is int:
+        return value
+    if not isinstance(value, numbers.Real):
+        raise wrong_type(name, f"{name} is {value!r}, must be a number of seconds, or None")
+    if math.isnan(value):
+        raise wrong_value(name, f"{name} is nan, must be a number of seconds, or None")
+    return float(value)

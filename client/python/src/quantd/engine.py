@@ -11,7 +11,8 @@ import numpy as np
 
 from . import calibration, embeddings, errors, results
 from .choices import (
-    NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, NonFinite, Symmetry, ZeroPointOrder, choice, integer, integers, type_number)
+    NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, NonFinite, Symmetry, ZeroPointOrder, choice, flag, integer, integers, seconds,
+    type_number)
 from .embeddings import BitOrder, BitThreshold, Preset, Recipe, SignedBits
 from .engine_calibrate import calibrate
 from .engine_stream import EngineStream
@@ -88,7 +89,7 @@ class Engine:
             self._threads = _thread_count(threads, "threads", self._most_threads)
         if _native.target_error():
             raise ValueError(_native.target_error())
-        self._timeout = timeout
+        self._timeout = seconds(timeout)
         _native.set_dtypes([(int(kind), kind.dtype) for kind in DataType])
         self._native = _native.Engine(self._operand, self._place, _fail)
 
@@ -119,7 +120,7 @@ class Engine:
 
     def _limits(self, timeout: Optional[float], threads: Optional[int]) -> Tuple[Optional[float], int]:
         count = self._threads if threads is None else _thread_count(threads, "threads", self._most_threads)
-        return self._timeout if timeout is None else timeout, count
+        return self._timeout if timeout is None else seconds(timeout), count
 
     def quantize(
         self,
@@ -162,10 +163,10 @@ class Engine:
             zero_point,
             type_number(output_type, "output_type"),
             *blocks,
-            saturate,
+            flag(saturate, "saturate", True),
             type_number(precision, "precision"),
             choice(zero_point_order, ZERO_POINT_ORDERS, "zero_point_order") == 2,
-            report_error,
+            flag(report_error, "report_error", False),
             out,
             *self._limits(timeout, threads),
         )
@@ -236,11 +237,11 @@ class Engine:
             x,
             type_number(output_type, "output_type"),
             *blocks,
-            saturate,
+            flag(saturate, "saturate", True),
             type_number(scale_type, "scale_type"),
             choice(symmetry, SYMMETRIES, "symmetry"),
             choice(non_finite, NON_FINITES, "non_finite") == 2,
-            report_error,
+            flag(report_error, "report_error", False),
             out,
             *self._limits(timeout, threads),
         )
@@ -280,12 +281,12 @@ class Engine:
             named["recipe"],
             named["output_type"],
             integer(dimensions, "dimensions"),
-            normalize,
+            flag(normalize, "normalize", False),
             named["bit_order"],
             named["bit_threshold"],
             named["signed_bits"],
             named["non_finite"] == 2,
-            report_error,
+            flag(report_error, "report_error", False),
             out,
             *self._limits(timeout, threads),
         )
@@ -315,7 +316,8 @@ class Engine:
         named = calibration.numbers(method, output_type, symmetry, percentile, non_finite)
         axis = None if axis is None else integer(axis, "axis")
         return calibrate(
-            _native, self._operand, _fail, xs, states, named, axis, return_state, *self._limits(timeout, threads)
+            _native, self._operand, _fail, xs, states, named, axis, flag(return_state, "return_state", False),
+            *self._limits(timeout, threads)
         )
 
     def _stored(self, operation: str, parameters: Any, arguments: Dict[str, Any]) -> Any:

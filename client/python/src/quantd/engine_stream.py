@@ -7,6 +7,7 @@ import time
 from concurrent.futures import Future
 from typing import Any, Dict, Optional
 
+from .choices import seconds
 from .errors import ArgumentError, QuantdError
 from .items import Items
 from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings
@@ -24,6 +25,7 @@ class EngineStream(Items[
     def __init__(self, engine: Any, max_in_flight: int, timeout: Optional[float]):
         super().__init__(max_in_flight)
         self._engine = engine
+        timeout = seconds(timeout)
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._closed = False
 

@@ -8,6 +8,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple, Union
 import ml_dtypes
 import numpy as np
 
+from .errors import wrong_type, wrong_value
 from .foreign import Array, as_numpy
 from .results import Quantized, QuantizedResult
 from .safetensors import BITS, METADATA, FormatError, Reader, header_of, lengths, parse_json, replaced, write
@@ -181,14 +182,14 @@ def _stored(name: str, array: Array) -> Tuple[str, Tuple[int, ...], Array]:
             return dtype, array.shape, data
         return "U8", (data.size,), data
     if dtype is None:
-        raise TypeError(f"tensor {name!r} is {array.dtype}, which has no dtype in safetensors")
+        raise wrong_type("tensors", f"tensor {name!r} is {array.dtype}, which has no dtype in safetensors")
     return dtype, array.shape, np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def _described(name: str, result: QuantizedResult) -> Tuple[Dict[str, Any], Dict[str, Array]]:
     """The description of a quantized tensor, and its parts by the names that they get in the file."""
     if result.scale is None:
-        raise ValueError(f"quantized tensor {name!r} has no scale")
+        raise wrong_value("tensors", f"quantized tensor {name!r} has no scale")
     kind = result.input_type if result.input_type is not None else DataType.FLOAT
     entry: Dict[str, Any] = {"input_type": kind.name.lower()}
     if result.original_type is not None:
@@ -207,7 +208,7 @@ def _described(name: str, result: QuantizedResult) -> Tuple[Dict[str, Any], Dict
         array = np.asarray(value)
         part = next((t for t in DataType if t.dtype == array.dtype.newbyteorder("=")), None)
         if part is None:
-            raise TypeError(f"{what} of quantized tensor {name!r} is {array.dtype}, which quantd has no type for")
+            raise wrong_type("tensors", f"{what} of quantized tensor {name!r} is {array.dtype}, which quantd has no type for")
         entry[what] = {"tensor": name + suffix, "type": part.name.lower(), "shape": list(array.shape)}
         arrays[name + suffix] = array
     return entry, arrays
@@ -247,23 +248,23 @@ def save(
     path = os.fspath(path)
     texts = dict(metadata if metadata is not None else getattr(tensors, "metadata", {}))
     if _KEY in texts or not all(isinstance(part, str) for item in texts.items() for part in item):
-        raise ValueError(f"metadata must be texts by keys other than {_KEY!r}")
+        raise wrong_value("metadata", f"metadata must be texts by keys other than {_KEY!r}")
     description, arrays = {}, {}
     for name, value in tensors.items():
         if not isinstance(name, str) or name == METADATA:
-            raise ValueError(f"{name!r} can't be the name of a tensor")
+            raise wrong_value("tensors", f"{name!r} can't be the name of a tensor")
         if isinstance(value, QuantizedResult):
             description[name], parts = _described(name, value)
         else:
             array = as_numpy(value)
             if array is None:
-                raise TypeError(f"tensor {name!r} is a {type(value).__name__}, must be an array or a result")
+                raise wrong_type("tensors", f"tensor {name!r} is a {type(value).__name__}, must be an array or a result")
             if array.dtype.itemsize == 1 and array.dtype not in _NAMES:
-                raise TypeError(f"tensor {name!r} is {array.dtype}, which only a quantized tensor of a file can be")
+                raise wrong_type("tensors", f"tensor {name!r} is {array.dtype}, which only a quantized tensor of a file can be")
             parts = {name: array}
         for part, array in parts.items():
             if part in arrays:
-                raise ValueError(f"two tensors would be named {part!r}")
+                raise wrong_value("tensors", f"two tensors would be named {part!r}")
             arrays[part] = array
     if description:
         text = json.dumps({"version": _VERSION, "tensors": description}, separators=(",", ":"), ensure_ascii=False)

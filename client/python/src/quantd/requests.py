@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from . import embeddings, messages, results, wire
-from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, choice, integer, integers, type_number
+from .choices import NON_FINITES, SYMMETRIES, ZERO_POINT_ORDERS, choice, flag, integer, integers, type_number
 from .errors import wrong_type
 from .foreign import Array
 from .parameter_set import Parameters, ParameterSet, reference_of
@@ -192,7 +192,7 @@ def _field(name: str, value: Any) -> Any:
         return choice(value, _CHOICES[name], name)
     if name in ("axis", "block_size", "dimensions"):
         return integer(value, name)
-    return integers(value, name) if name == "block_shape" else bool(value)
+    return integers(value, name) if name == "block_shape" else flag(value, name, False)
 
 
 def make(

@@ -277,8 +277,8 @@ Result = Union[Quantized[Any], Dequantized, DynamicQuantized[Any], QuantizedEmbe
 
 # What is said of a call without a scale.
 NO_SCALE = {
-    "quantize": "scale is missing: only parameters can have it in its place",
-    "dequantize": "scale is missing: only a result of quantize or dynamic_quantize is dequantized without one, or with parameters",
+    "quantize": "scale is missing: give it, or parameters that hold it",
+    "dequantize": "scale is missing: give it, or parameters that hold it, or the result of quantize or dynamic_quantize as x",
 }
 
 

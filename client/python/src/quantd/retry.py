@@ -8,6 +8,7 @@ import random
 import time
 from typing import Any, Dict, Optional
 
+from . import choices
 from .errors import DeadlineExceededError, QuantdError, StatusCode
 
 # What a Client does unless it is told retry=False; options=[("grpc.service_config", ...)] puts another in its place.
@@ -42,6 +43,7 @@ class Deadline:
     """The time until which a call, its retries and its pieces must be done; seconds=None: no such time."""
 
     def __init__(self, seconds: Optional[float]):
+        seconds = choices.seconds(seconds)
         self._end = None if seconds is None else time.monotonic() + seconds
 
     def left(self) -> Optional[float]:

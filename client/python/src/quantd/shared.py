@@ -27,7 +27,7 @@ def directory(given: Optional[str]) -> str:
     """The directory that was given, or the environment's."""
     found = given or os.environ.get(_VARIABLE)
     if not found:
-        raise ValueError(f"no directory for shared memory: give Client shared_memory_dir=, or set {_VARIABLE}")
+        raise wrong_value("shared_memory_dir", f"no directory for shared memory: give Client shared_memory_dir=, or set {_VARIABLE}")
     return found
 
 
@@ -88,7 +88,7 @@ class SharedTensor:
         """Replaces the elements by an array of this shape and type."""
         array = as_array(values, "values", self.data_type)
         if array.shape != self.shape or data_type(array.dtype) != self.data_type:
-            raise ValueError(f"values are {array.dtype} {array.shape}, this tensor is {self.dtype} {self.shape}")
+            raise wrong_value("values", f"values are {array.dtype} {array.shape}, this tensor is {self.dtype} {self.shape}")
         if self.data_type.bits >= 8:
             np.copyto(self.array(), array)
         else:

@@ -5,6 +5,8 @@ from typing import Dict, Optional
 
 import grpc
 
+from .errors import wrong_value
+
 _VARIABLES = {"tls_ca": "QUANTD_TLS_CA", "tls_cert": "QUANTD_TLS_CERT", "tls_key": "QUANTD_TLS_KEY"}
 
 
@@ -17,7 +19,7 @@ def _read(name: str, path: Optional[str]) -> Optional[bytes]:
     except OSError as error:
         raise type(error)(error.errno, f"{name}: {error.strerror}", str(path)) from None
     if b"-----BEGIN " not in content:
-        raise ValueError(f"{name}: {path} is no PEM file")
+        raise wrong_value(name, f"{name}: {path} is no PEM file")
     return content
 
 
@@ -31,6 +33,6 @@ def credentials(**files: Optional[str]) -> Optional[grpc.ChannelCredentials]:
         return None
     if (paths["tls_cert"] is None) != (paths["tls_key"] is None):
         have, lack = ("tls_cert", "tls_key") if paths["tls_cert"] else ("tls_key", "tls_cert")
-        raise ValueError(f"{have} is given ({paths[have]}), {lack} is not: a client's certificate needs both")
+        raise wrong_value(lack, f"{have} is given ({paths[have]}), {lack} is not: a client's certificate needs both")
     content: Dict[str, Optional[bytes]] = {name: _read(name, path) for name, path in paths.items()}
     return grpc.ssl_channel_credentials(content["tls_ca"], content["tls_key"], content["tls_cert"])

@@ -5,6 +5,8 @@ import threading
 from typing import Any, Optional, Tuple
 
 from .address import is_local
+from .choices import flag
+from .errors import wrong_value
 
 VARIABLE = "QUANTD_AUTH_TOKEN_FILE"
 _MOST_BYTES = 1 << 20
@@ -35,9 +37,10 @@ class TokenFile:
         for line in (line.strip() for line in lines):
             if line and not line.startswith(b"#"):
                 if not all(33 <= byte <= 126 for byte in line):
-                    raise ValueError(f"auth_token_file: {self._path} holds no token: a line of printable ASCII without spaces")
+                    text = f"auth_token_file: {self._path} holds no token: a line of printable ASCII without spaces"
+                    raise wrong_value("auth_token_file", text)
                 return (("authorization", f"Bearer {line.decode('ascii')}"),)
-        raise ValueError(f"auth_token_file: {self._path} holds no token")
+        raise wrong_value("auth_token_file", f"auth_token_file: {self._path} holds no token")
 
     def metadata(self) -> Tuple[Tuple[str, str], ...]:
         """What a call says. A file that has become unreadable leaves the token that was read last."""
@@ -71,9 +74,10 @@ def token_file(path: Optional[str], target: str, encrypted: bool, allow_insecure
     path = path or os.environ.get(VARIABLE) or None
     if path is None:
         return None
-    if not (encrypted or allow_insecure or is_local(target)):
-        raise ValueError(
+    if not (encrypted or flag(allow_insecure, "allow_insecure_token", False) or is_local(target)):
+        raise wrong_value(
+            "auth_token_file",
             f"auth_token_file: {target} is another machine and there is no TLS, so everybody on the way would read the token; "
-            "give tls_ca, or allow_insecure_token=True"
+            "give tls_ca, or allow_insecure_token=True",
         )
     return TokenFile(path)

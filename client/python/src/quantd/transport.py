@@ -8,6 +8,8 @@ import grpc
 
 from . import address as addresses
 from . import messages, results, tls
+from .choices import flag
+from .errors import wrong_value
 from .retry import SERVICE_CONFIG
 from .token import WithToken, token_file
 
@@ -32,7 +34,7 @@ class Transport:
                  auth_token_file: Optional[str] = None, allow_insecure_token: bool = False, **files: Optional[str]):
         self.address: str = addresses.target(address)
         if credentials is not None and any(files.values()):
-            raise ValueError("credentials and tls_ca, tls_cert or tls_key: give one or the other")
+            raise wrong_value("credentials", "credentials and tls_ca, tls_cert or tls_key: give one or the other")
         self._credentials = credentials if credentials is not None else tls.credentials(**files)
         encrypted = self._credentials is not None
         self._token = token_file(auth_token_file, self.address, encrypted, allow_insecure_token)
@@ -42,7 +44,7 @@ class Transport:
         self._options: List[Tuple[str, Any]] = [*(option for option in ours if option[0] not in given), *options]
         theirs = "grpc.service_config" in given
         self._config = {} if theirs else {name: value for name, value in SERVICE_CONFIG.items() if name != "methodConfig"}
-        self.retry: bool = bool(retry) and not theirs
+        self.retry: bool = flag(retry, "retry", True) and not theirs
         self._process = os.getpid()
 
     def channel(self, module: Any = grpc, *, check_health: bool = True) -> Any:

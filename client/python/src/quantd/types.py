@@ -225,8 +225,9 @@ def _group(kind: DataType) -> "Tuple[int, int, np.dtype[Any]]":
     return 8 * size // kind.bits, size, np.dtype(np.uint8 if size == 1 else np.uint32)
 
 
-def unpack(raw: "Union[bytes, bytearray, memoryview]", kind: DataType, shape: Sequence[int]) -> Array:
+def unpack(raw: "Union[bytes, bytearray, memoryview]", kind: DataTypeLike, shape: Sequence[int]) -> Array:
     """The array of so many bytes from the wire; the reverse of pack. The array owns its memory and may be written."""
+    kind = kind if isinstance(kind, DataType) else data_type(kind, "kind")
     count = kind.check(len(raw), shape)
     if kind.bits >= 8:
         data = np.frombuffer(bytearray(raw), dtype=np.uint8)
