@@ -44,7 +44,7 @@ monitoring_changes long     -        build,test           5    alerts with a cha
 tsan_e2e     long     -        build,test           20   all e2e tests against a server under ThreadSanitizer
 soak         long     release  build,test           8    clients of all kinds at once, for minutes (QUANTD_SOAK_SECONDS)
 fuzz         long     -        build,test,clang     12   libFuzzer, coverage guided: a minute for all targets (QUANTD_FUZZ_SECONDS, QUANTD_FUZZ_RUNS)
-lint         long     release  build,test,lint      60   clang-tidy
+lint         long     -        build,test,clang,lint 60   clang-tidy
 image        long     release  build,test,image     60   the container image: built for amd64 and arm64, run, probed (as root)
 packages     long     release  build,test,image,package 20   the Debian packages: installed, started, purged in a bare Debian (as root)
 fresh        long     -        test,fresh           200  both README commands in a bare Debian 12 and 13, and the plain cmake way (as root; an hour each)

@@ -39,7 +39,8 @@ class PeerShares {
   void Give(uint64_t peer, uint64_t amount) {
     if (amount == 0) return;
     const auto found = taken_.find(peer);
-    if ((found->second -= amount) == 0) taken_.erase(found);
+    found->second -= amount;
+    if (found->second == 0) taken_.erase(found);
   }
 
  private:

@@ -237,14 +237,15 @@ std::unique_ptr<Tracer> MakeTracer(const Flags& flags, Resource resource) {
   if (!asked.settings.has_value()) return nullptr;
   const Settings& settings = *asked.settings;
   const Destination& destination = settings.destination;
-  std::vector<std::string> attributes;
-  for (const auto& [key, value] : settings.resource.attributes) attributes.push_back(key);
   log::Info("tracing", {{"endpoint", Url(destination.endpoint)},
                         {"parents_decide", settings.sampler.parents_decide},
                         {"sample_ratio", settings.sampler.ratio},
                         {"headers", destination.headers.size()},
                         {"gzip", destination.gzip},
-                        {"attributes", absl::StrJoin(attributes, ",")}});
+                        {"attributes", absl::StrJoin(settings.resource.attributes, ",",
+                                                     [](std::string* out, const Attribute& one) {
+                                                       absl::StrAppend(out, one.first);
+                                                     })}});
   if (destination.endpoint.tls) {
     const absl::Status status = MakeTlsContext(destination.tls).status();
     if (!status.ok()) log::Warn("spans can't be exported", {{"error", status.message()}});
