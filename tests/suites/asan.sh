@@ -6,7 +6,7 @@ source "$SUITES/e2e.sh"
 rooms=(access loop memory net regions wire operations parameters admission http transport rpc)
 
 build() {
-  build_tree asan tests/core/all "${rooms[@]/%/_test}" request_fuzz_test http2_fuzz_test quantd -- \
+  build_tree asan tests/core/all "${rooms[@]/%/_test}" {request,http2,http2_differential}_fuzz_test quantd -- \
     "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1"
 }
 
@@ -17,6 +17,6 @@ run() {
   # The excluded ones count every operator new, and the sanitizer has its own; or they leave no descriptor, and UBSan opens a pipe to
   # look at an object.
   ctest_tree asan --exclude-regex '\.(WireMemory|Allocations)Test\.|NoDescriptorsLeft' \
-    --tests-regex "^(core\.|fuzz\.(request|http2)$|server\.($(IFS='|' && echo "${rooms[*]}"))\.)"
+    --tests-regex "^(core\.|fuzz\.(request|http2|http2_differential)$|server\.($(IFS='|' && echo "${rooms[*]}"))\.)"
   sanitized_e2e asan tests/e2e/test_{hostile,overload,limits,stream}.py
 }

@@ -1,16 +1,18 @@
 # shellcheck shell=bash
 # QUANTD_FUZZ_RUNS: so many executions of each target, however long that takes (100000000 is a night); else all of them together
 # take QUANTD_FUZZ_SECONDS.
-targets=(request calibrate plan flags file checkpoint http2 parameters)
+targets=(request calibrate plan flags file checkpoint http2 http2_differential parameters)
 seconds=$((${QUANTD_FUZZ_SECONDS:-60} / ${#targets[@]}))
 
 run() {
-  local tree=$QUANTD_BUILD/fuzz/tests/fuzz target corpus limit=-max_total_time=$seconds
+  local tree=$QUANTD_BUILD/fuzz/tests/fuzz target corpus known limit=-max_total_time=$seconds
   [[ -z ${QUANTD_FUZZ_RUNS:-} ]] || limit=-runs=$QUANTD_FUZZ_RUNS
   build_tree fuzz fuzzers
   for target in "${targets[@]}"; do
     corpus=$QUANTD_BUILD/fuzz/corpus/$target
     mkdir -p "$corpus"
+    known=$QUANTD_ROOT/tests/fuzz/corpus/$target
+    [[ ! -d $known ]] || cp "$known"/* "$corpus"
     check "$target: a corpus of generated inputs" "$tree/${target}_fuzz_test" 2000 "$corpus"
     note "fuzzing $target: $limit"
     # Address sanitizer keeps freed memory for a while: that is no leak, but it counts as the target's.

@@ -1,0 +1,48 @@
+// What the fuzzers of HTTP/2 have in common beside their inputs: a service with one method, and
+// the peer that says an input to it through a socket.
+#ifndef QUANTD_TESTS_FUZZ_HTTP2_PEER_H_
+#define QUANTD_TESTS_FUZZ_HTTP2_PEER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "server/memory/buffer.h"
+#include "server/rpc/call.h"
+#include "server/transport/shared.h"
+
+namespace quantd::fuzz {
+
+// A service with the method kPath (http2_input.h).
+class OneMethod : public transport::Service {
+ public:
+  int Find(absl::string_view path) const override;
+  errors::CallStatus Refuse(const transport::Stream& stream, int method,
+                            const absl::Status& status) const override;
+  bool AnyoneWaits() const override { return true; }
+
+  rpc::Calls calls;
+  memory::Pool pool;
+  uint64_t progress = 0;  // what its calls count up when they have seen something
+
+ protected:
+  ~OneMethod() = default;
+};
+
+struct Surroundings {
+  transport::Limits limits;
+  uint64_t receive_budget = 4 << 20;
+  uint64_t window = 64 << 10;
+  // Turns of the loop in which nothing happens before the peer ends the connection.
+  int quiet_turns = 3;
+};
+
+// Says `input` (http2_input.h) on a connection, ends it when nothing more happens, and returns
+// when all is over: then nothing is left of calls, memory set aside or buffers, or it aborts.
+// `received`: what the server said; null: nobody wants it.
+void Converse(OneMethod& service, const Surroundings& surroundings, absl::string_view input,
+              std::string* received);
+
+}  // namespace quantd::fuzz
+
+#endif  // QUANTD_TESTS_FUZZ_HTTP2_PEER_H_
