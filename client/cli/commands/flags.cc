@@ -256,7 +256,7 @@ Flags& Flags::Convert() {
 }
 
 Flags& Flags::Kit() {
-  command_->add_option("address", o_->address, "The server; default: that of --address")
+  command_->add_option("server", o_->server, "The server; default: that of --address")
       ->type_name("HOST:PORT");
   Text("--cases", &o_->cases,
        "Folder of the kit's cases: the unpacked quantd-conformance archive of a release, or what "

@@ -209,6 +209,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     return Wrong(error.what(), chosen.empty() ? "" : command->get_name());
   }
   line.options.command = command->get_name();
+  // Given without a flag, it wins over the variable that the flag has.
+  if (!line.options.server.empty()) line.options.address = line.options.server;
   return line;
 }
 

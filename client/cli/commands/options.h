@@ -60,6 +60,7 @@ struct Options {
   std::string tls_ca, tls_cert, tls_key, auth_token_file;
   bool allow_insecure_token = false;
   std::string cases;   // of verify: the folder of a kit
+  std::string server;  // of verify: instead of address, when it is given
   bool exact = false;  // of verify
 };
 
