@@ -44,6 +44,7 @@ build zlib1g-dev
 test clang-format-19
 test git git
 test grpc-proto
+test jq jq
 test libgmock-dev
 test libgtest-dev
 test openssl openssl

@@ -24,7 +24,7 @@ arrows       default  -        test                 1    include arrows, corouti
 format       default  -        test                 1    tests/format.sh --check of C++, Java, Python, shell
 proto        default  -        build,test,proto     1    buf format and lint, buf breaking against the released contract
 unit         default  release  build,test           3    C++ unit tests, every case of gtest a case here
-deploy       default  release  build,test           4    manifests, compose file, unit, bill of materials, release script
+deploy       default  release  build,test,package   4    manifests, compose file, unit, bill of materials, release script
 monitoring   default  release  build,test           1    alerts, recording rules and dashboard under Prometheus
 e2e          default  release  build,test           4    the real binaries: flags, ports, metrics, drain, bad input
 python       default  release  build,test,proto     2    the Python client against a running server; its types under pyright and mypy
