@@ -20,6 +20,8 @@ TEST(Address, HostsWithoutAPortGet50051) {
   EXPECT_EQ(Target(" quantd.models.svc \n"), "quantd.models.svc:50051");
   EXPECT_EQ(Target("[::1]"), "[::1]:50051");
   EXPECT_EQ(Target("[::1]:7"), "[::1]:7");
+  EXPECT_EQ(Target("[::1]:"), "[::1]:50051");
+  EXPECT_EQ(Target("localhost:65535"), "localhost:65535");
   EXPECT_EQ(Target("fe80::1"), "[fe80::1]:50051");
 }
 
@@ -32,7 +34,8 @@ TEST(Address, OtherTargetsStayAsTheyAre) {
 }
 
 TEST(Address, WhatIsNoneIsSaid) {
-  for (const char* target : {"http://quantd", "https://quantd:443", ":50051", "[::1"}) {
+  for (const char* target : {"http://quantd", "https://quantd:443", ":50051", "[::1", "h:65536",
+                             "h:99999999999", "h:0", "h:a", "h:-1", "h: 1", "[::1]:x"}) {
     EXPECT_EQ(Target(target), "INVALID_ARGUMENT") << target;
   }
 }

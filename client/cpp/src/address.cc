@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace quantd::client {
@@ -12,6 +13,18 @@ namespace {
 
 constexpr char kVariable[] = "QUANTD_ADDRESS";
 constexpr int kDefaultPort = 50051;
+
+// HOST:PORT, whose port there must be: gRPC takes 99999 for 34463, and what is no number for 0.
+absl::StatusOr<std::string> Checked(std::string address) {
+  const std::string port = address.substr(address.rfind(':') + 1);
+  int number = 0;
+  if (port.find_first_not_of("0123456789") == std::string::npos &&
+      absl::SimpleAtoi(port, &number) && number > 0 && number < 1 << 16) {
+    return address;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("address ", address, ": port '", port, "' must be a number from 1 to 65535"));
+}
 
 }  // namespace
 
@@ -26,7 +39,8 @@ absl::StatusOr<std::string> TargetOf(const std::string& given) {
   }
   if (absl::StartsWith(address, "[")) {  // [IPv6] or [IPv6]:port
     if (absl::EndsWith(address, "]")) return absl::StrCat(address, ":", kDefaultPort);
-    if (absl::StrContains(address, "]:")) return address;
+    if (absl::EndsWith(address, "]:")) return absl::StrCat(address, kDefaultPort);
+    if (absl::StrContains(address, "]:")) return Checked(address);
     return absl::InvalidArgumentError(
         absl::StrCat("address ", address, ": what begins with [ is [IPv6] or [IPv6]:port"));
   }
@@ -41,7 +55,7 @@ absl::StatusOr<std::string> TargetOf(const std::string& given) {
     return absl::InvalidArgumentError(absl::StrCat("address ", address, " names no host"));
   }
   if (colons == 0) return absl::StrCat(address, ":", kDefaultPort);
-  return address.back() == ':' ? absl::StrCat(address, kDefaultPort) : address;
+  return address.back() == ':' ? absl::StrCat(address, kDefaultPort) : Checked(address);
 }
 
 bool IsLocal(const std::string& target) {

@@ -20,7 +20,7 @@ ANSWER = messages.QuantizeResponse(
 
 
 @pytest.mark.parametrize("given,expected", [
-    ("localhost", "localhost:50051"), ("localhost:1", "localhost:1"), ("example.org:", "example.org:50051"),
+    ("localhost", "localhost:50051"), ("localhost:1", "localhost:1"), ("localhost:65535", "localhost:65535"), ("example.org:", "example.org:50051"),
     ("10.0.0.1", "10.0.0.1:50051"), ("::1", "[::1]:50051"), ("fe80::1%eth0", "[fe80::1%eth0]:50051"),
     ("[::1]", "[::1]:50051"), ("[::1]:7", "[::1]:7"), (" host ", "host:50051"),
     ("unix:/run/q.sock", "unix:/run/q.sock"), ("unix:///run/q.sock", "unix:///run/q.sock"), ("unix-abstract:q", "unix-abstract:q"),
@@ -33,7 +33,9 @@ def test_addresses(given, expected):
     assert address.target(given) == expected
 
 
-@pytest.mark.parametrize("given", ["", "  ", ":50051", "http://host:1", "https://host", "[::1", "[::1]x"])
+@pytest.mark.parametrize("given", [
+    "", "  ", ":50051", "http://host:1", "https://host", "[::1", "[::1]x", "host:65536", "host:0", "host:a", "host:-1", "host:\u0661",
+    "[::1]:99999", "dns:///host:x", "ipv4:10.0.0.1:1,10.0.0.2:x"])
 def test_wrong_addresses(given):
     with pytest.raises(ValueError, match="address"):
         quantd.Client(given)

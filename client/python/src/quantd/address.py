@@ -20,13 +20,20 @@ def _with_port(host: str) -> str:
         address, bracket, port = host.partition("]")
         if not bracket or (port and not port.startswith(":")):
             raise wrong_value("address", f"address {host!r}: what begins with [ is [IPv6 address] or [IPv6 address]:port")
-        return f"{address}]:{port[1:] or DEFAULT_PORT}"
+        return f"{address}]:{_port(host, port[1:])}"
     if host.count(":") > 1:  # more colons than a port needs: IPv6 without brackets
         return f"[{host}]:{DEFAULT_PORT}"
     name, _, port = host.partition(":")
     if not name:
         raise wrong_value("address", f"address {host!r} names no host")
-    return f"{name}:{port or DEFAULT_PORT}"
+    return f"{name}:{_port(host, port)}"
+
+
+def _port(host: str, port: str) -> str:
+    """A port that there is. gRPC takes 99999 for 34463, and what is no number for 0."""
+    if port and not (re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) < 1 << 16):
+        raise wrong_value("address", f"address {host!r}: port {port!r} must be a number from 1 to 65535")
+    return port or str(DEFAULT_PORT)
 
 
 def is_local(target: str) -> bool:
