@@ -75,7 +75,7 @@ def packages_of(names):
 
 
 def needed_by(path):
-    """The names of the libraries that an ELF file asks for; None when it is no ELF file."""
+    """The names of the libraries that an ELF file asks for; None when it is not an ELF file."""
     with open(path, "rb") as file:
         if file.read(4) != b"\x7fELF":
             return None

@@ -14,7 +14,7 @@ cd "$QUANTD_ROOT" || exit 1
 # What suites format and proto install.
 PATH=$QUANTD_BUILD/format/bin:$QUANTD_BUILD/buf/node_modules/.bin:$PATH
 
-languages=(cpp java python shell proto go rust javascript)
+languages=(cpp java python shell proto go rust javascript english)
 checking=false chosen=() status=0
 for argument in "$@"; do
   if [[ $argument == --check ]]; then
@@ -79,6 +79,11 @@ format_javascript() {
 node_reads() {
   local file
   for file in "$@"; do node --check "$file" || return; done
+}
+# What users and newcomers read. CHANGELOG.md is history, and reflection.proto is gRPC's.
+format_english() {
+  needs python3 "deploy/packages.sh install test" && each '*.md' '*.proto' 'client/**/*.'{cc,h,py,go,rs,java,ts} 'core/*.'{cc,h} 'server/*.'{cc,h} \
+    ':!CHANGELOG.md' ':!proto/grpc' ':!*/tests/*' ':!*/test/*' ':!*_test.go' ':!client/go/quantdv1' -- python3 tests/suites/english.py
 }
 
 for language in "${chosen[@]:-${languages[@]}}"; do

@@ -33,8 +33,9 @@ absl::StatusOr<Choice> Choice::Of(const std::string& only, const std::string& sk
   for (const auto& [flag, pattern] :
        {std::pair("only", &patterns->only), {"skip", &patterns->skip}}) {
     if (pattern->ok()) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--", flag, ": '", pattern->pattern(), "' is no regular expression: ", pattern->error()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag, ": '", pattern->pattern(),
+                     "' is not a regular expression: ", pattern->error()));
   }
   choice.patterns_ = patterns;
   return choice;

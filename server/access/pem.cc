@@ -55,7 +55,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view 
   }
   struct stat info{};
   if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return Wrong(path, "is no file", flag);
+    return Wrong(path, "is not a regular file", flag);
   }
   std::string text;
   char buffer[4096];

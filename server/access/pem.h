@@ -32,7 +32,8 @@ inline constexpr size_t kMostFileBytes = 4 << 20;
 // INVALID_ARGUMENT: what is wrong with a file, in one line that names it and its flag.
 absl::Status Wrong(absl::string_view path, absl::string_view why, absl::string_view flag);
 
-// All of a file. INVALID_ARGUMENT when it can't be read or is no file of a sensible size.
+// All of a file. INVALID_ARGUMENT when it can't be read or is not a regular file of a sensible
+// size.
 absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view flag);
 
 // Every certificate in it, one at least.

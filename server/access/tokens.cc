@@ -63,7 +63,8 @@ absl::StatusOr<Tokens::Digests> Tokens::Read(const std::string& path) {
       return wrong("line ", number, " has ", line.size(), " bytes, a token at most ", kMostBytes);
     }
     if (!IsToken(line)) {
-      return wrong("line ", number, " is no token: letters, digits, - . _ ~ + / and = at the end");
+      return wrong("line ", number,
+                   " is not a token: letters, digits, - . _ ~ + / and = at the end");
     }
     if (digests.size() == kMostTokens) return wrong("it holds more than ", kMostTokens, " tokens");
     digests.push_back(DigestOf(line));

@@ -16,7 +16,7 @@ struct Status {
 
 constexpr Status kStatuses[] = {
     {200, "OK", ""},
-    {400, "Bad Request", "this is no HTTP request\n"},
+    {400, "Bad Request", "this is not an HTTP request\n"},
     {401, "Unauthorized", "a token is required: Authorization: Bearer TOKEN\n"},
     {403, "Forbidden", "a client certificate is required\n"},
     {404, "Not Found", "not found: there are /metrics, /livez and /readyz\n"},

@@ -193,7 +193,8 @@ absl::StatusOr<Listening> ListenUnix(absl::string_view address, absl::string_vie
   }
   struct stat info{};
   if (lstat(path.c_str(), &info) == 0) {
-    if (!S_ISSOCK(info.st_mode)) return Refusal(address, flag, "a file that is no socket is there");
+    if (!S_ISSOCK(info.st_mode))
+      return Refusal(address, flag, "a file that is not a socket is there");
     if (!NobodyListens(where)) return Refusal(address, flag, "a living server listens there");
     if (unlink(path.c_str()) != 0) return Refusal(address, flag, Why(errno));
   }

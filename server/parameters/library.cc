@@ -82,7 +82,7 @@ absl::StatusOr<SetPointer> Library::Load(const Reference& reference) {
       return log::Fields{{"file", reference.FileName()}, {"why", set.status().message()}};
     });
     return absl::NotFoundError(
-        absl::StrCat("the file of ", reference.Text(), " is no set of parameters"));
+        absl::StrCat("the file of ", reference.Text(), " is not a set of parameters"));
   }
   (*set)->reference = reference.Text();
   return cache_.Add(*std::move(set));

@@ -34,7 +34,7 @@ class Library {
                                                        const Limits& limits);
 
   // The set of a full reference, if it is in memory; else null, and Find has to look.
-  // INVALID_ARGUMENT of `field` when the text is no reference.
+  // INVALID_ARGUMENT of `field` when the text is not a reference.
   absl::StatusOr<SetPointer> FindInMemory(absl::string_view reference, absl::string_view field);
 
   // Never null. NOT_FOUND: there is no such set, or its file is not what its name says.

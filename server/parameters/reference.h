@@ -29,7 +29,7 @@ struct Reference {
 // or a line of a log could not hold.
 bool IsName(absl::string_view text);
 
-// INVALID_ARGUMENT of `field` when `text` is no reference.
+// INVALID_ARGUMENT of `field` when `text` is not a reference.
 absl::StatusOr<Reference> ParseReference(absl::string_view text, absl::string_view field);
 // INVALID_ARGUMENT of `field` when it is no name.
 absl::Status CheckName(absl::string_view text, absl::string_view field);

@@ -88,9 +88,8 @@ absl::StatusOr<std::unique_ptr<Regions>> Regions::Open(const std::string& direct
                                                        const Limits& limits) {
   Descriptor opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened.is_open()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--shared_memory_dir is '", directory,
-                     "', which is no directory that can be opened: ", std::strerror(errno)));
+    return absl::InvalidArgumentError(absl::StrCat("--shared_memory_dir: cannot open directory '",
+                                                   directory, "': ", std::strerror(errno)));
   }
   InstallGuard();
   struct statfs system;

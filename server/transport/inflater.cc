@@ -96,7 +96,7 @@ bool Inflater::Go(absl::Status& status) {
   // Of what is here all has been read: the rest is missing.
   const bool ends_early = result == Z_BUF_ERROR || (stream.avail_in == 0 && stream.avail_out != 0);
   if (result == Z_OK && !ends_early) return true;
-  status = absl::InvalidArgumentError(absl::StrCat("the message is no ",
+  status = absl::InvalidArgumentError(absl::StrCat("the message is not valid ",
                                                    NameOf(waiting_.front()->compressed_by_), ": ",
                                                    ends_early              ? "it ends too early"
                                                    : stream.msg != nullptr ? stream.msg

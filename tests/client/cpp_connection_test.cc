@@ -58,7 +58,7 @@ TEST_F(ConnectionTest, WrongFilesAreTheErrorOfEveryCall) {
   };
   EXPECT_THAT(message({"/nowhere/ca.pem", "", ""}),
               HasSubstr("ca_file: can't read /nowhere/ca.pem"));
-  EXPECT_THAT(message({File("no.pem", "text"), "", ""}), HasSubstr("is no PEM file"));
+  EXPECT_THAT(message({File("no.pem", "text"), "", ""}), HasSubstr("is not a PEM file"));
   EXPECT_THAT(message({"", File("cert.pem", kTestCertificate), ""}), HasSubstr("needs both"));
   EXPECT_EQ(service_->calls, 0);
   Client nowhere("http://quantd");

@@ -55,7 +55,7 @@ def test_the_environment_names_the_server(server):
 
 def test_a_plain_server_is_no_server_with_tls(server):
     code, out, err = run(server.address, {"QUANTD_TLS_CA": str(ROOT / "tests/e2e/test_cpp_client.py")})
-    assert (code, out) == (1, "") and "is no PEM file" in err
+    assert (code, out) == (1, "") and "is not a PEM file" in err
     roots = "/etc/ssl/certs/ca-certificates.crt"
     code, out, err = run(server.address, {"QUANTD_TLS_CA": roots})
     assert (code, out) == (1, "") and "UNAVAILABLE" in err and "this client uses TLS" in err

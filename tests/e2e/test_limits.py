@@ -200,7 +200,7 @@ class TestUnixSockets:
         path = tmp_path / "precious"
         path.write_text("data")
         code, _, error = run(f"--listen=unix:{path}", "--http_listen=")
-        assert code == 2 and "no socket" in error
+        assert code == 2 and "not a socket" in error
         assert path.read_text() == "data"
 
 

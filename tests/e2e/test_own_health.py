@@ -128,7 +128,7 @@ def test_with_an_authority_or_an_address_it_is_a_client_like_others(tls_server, 
 
 
 @pytest.mark.parametrize(
-    "content, said", [(None, "can't read"), ("", "is no PEM file"), ("nothing", "is no PEM file"), ("key", "has no certificate")]
+    "content, said", [(None, "can't read"), ("", "is not a PEM file"), ("nothing", "is not a PEM file"), ("key", "has no certificate")]
 )
 def test_files_that_are_none_are_named(files, monkeypatch, tmp_path, content, said):
     path = tmp_path / "file.pem"

@@ -213,17 +213,17 @@ def test_what_is_wrong_is_said_in_a_line(ctl):
 @pytest.mark.parametrize("text, words", [
     ("[1, 2]\n[3]\n", "line 2 has 1 numbers, the first has 2"),
     ("[1, 2]\n[1, 2, 3]\n", "line 2 has 3 numbers, the first has 2"),
-    ("[1, 2\n", "line 1 is no JSON"),
-    ("[1, NaN]\n", "line 1 is no JSON"),
-    ("\n\n[1, null]\n", "line 3 has something that is no number at 1"),
+    ("[1, 2\n", "line 1 is not JSON"),
+    ("[1, NaN]\n", "line 1 is not JSON"),
+    ("\n\n[1, null]\n", "line 3 has something that is not a number at 1"),
     ("[]\n", "line 1 has no array of numbers"),
     ("7\n", "line 1 has no array of numbers"),
     ('{"vector": [1]}\n', 'no "embedding" (--column names another)'),
     ('{"embedding": "x"}\n', "line 1 has no array of numbers"),
     ("[1, 2, 3, 4, 5, 6, 7, 8]\n" + "\n".join("7777777"), "cannot all have the 8 numbers"),
-    ("[" * 100_000 + "\n", "line 1 is no JSON"),
+    ("[" * 100_000 + "\n", "line 1 is not JSON"),
     ("[1, 1e999]\n", "line 1"),
-    ("\x00\xff\n", "line 1 is no JSON"),
+    ("\x00\xff\n", "line 1 is not JSON"),
 ], ids=range(13))
 def test_jsonl_that_lies(ctl, text, words):
     open("x.jsonl", "w", encoding="latin-1").write(text)

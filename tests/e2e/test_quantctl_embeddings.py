@@ -97,7 +97,7 @@ def test_what_is_wrong_is_said_in_a_line(ctl):
         (["quantize", "good.npy", "-o", "y.npy", "--preset=sentence-transformers-int8"], 1, "ranges are required"),
         (["quantize", "good.npy", "-o", "good.npy", "--preset=vespa", "--force"], 2, "good.npy"),
         (["quantize", "gone.fvecs", "-o", "y.npy", "--preset=vespa"], 2, "gone.fvecs"),
-        (["calibrate"], 2, "embeddings calibrate is no command"),
+        (["calibrate"], 2, "embeddings calibrate is not a command"),
     ]
     for arguments, code, words in cases:
         error = ctl(*arguments, code=code)
@@ -107,9 +107,9 @@ def test_what_is_wrong_is_said_in_a_line(ctl):
 @pytest.mark.parametrize("data, words", [
     (b"\1\0", "2 bytes"),
     (np.int32(-5).tobytes(), "length -5"),
-    (np.int32([2, 0, 0, 2, 0]).tobytes(), "20 bytes are no whole number"),
+    (np.int32([2, 0, 0, 2, 0]).tobytes(), "20 bytes are not a whole number"),
     (np.int32([2, 0, 0, 3, 0, 0]).tobytes(), "embedding 1 has length 3, the first 2"),
-    (np.int32([0x7FFFFFFF, 0]).tobytes(), "no whole number"),
+    (np.int32([0x7FFFFFFF, 0]).tobytes(), "not a whole number"),
 ], ids=["short", "negative", "cut off", "ragged", "a lie"])
 def test_fvecs_that_lie(ctl, data, words):
     open("x.fvecs", "wb").write(data)

@@ -133,9 +133,9 @@ def test_rotation(server, token_file):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("", "it holds no token"), ("# only\n\n", "it holds no token"), ("two words\n", "line 1 is no token"),
-        ("good\nb\u00e4d\n", "line 2 is no token"), ("x" * 5000, "line 1 has 5000 bytes, a token at most 4096"),
-        ("some-token\n" * 257, "it holds more than 256 tokens"), ("====", "line 1 is no token"),
+        ("", "it holds no token"), ("# only\n\n", "it holds no token"), ("two words\n", "line 1 is not a token"),
+        ("good\nb\u00e4d\n", "line 2 is not a token"), ("x" * 5000, "line 1 has 5000 bytes, a token at most 4096"),
+        ("some-token\n" * 257, "it holds more than 256 tokens"), ("====", "line 1 is not a token"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_used(tmp_path, text, message):

@@ -10,5 +10,5 @@ prepare() {
 
 run() {
   local language
-  for language in cpp java python shell; do check "$language" tests/format.sh --check "$language"; done
+  for language in cpp java python shell english; do check "$language" tests/format.sh --check "$language"; done
 }

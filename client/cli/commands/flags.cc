@@ -26,7 +26,7 @@ CLI::Validator Seconds() {
       [](std::string& text) {
         double value;
         const bool good = absl::SimpleAtod(text, &value) && value > 0 && value <= 1e9;
-        return good ? std::string() : absl::StrCat(text, " is no number of seconds");
+        return good ? std::string() : absl::StrCat(text, " is not a number of seconds");
       },
       "");
 }
@@ -132,7 +132,8 @@ Flags& Flags::Back() {
 
 Flags& Flags::Embeddings() {
   EmbeddingFlags& e = o_->embeddings;
-  Text("--preset", &e.preset, absl::StrCat("Whose codes: ", absl::StrJoin(PresetNames(), " ")));
+  Text("--preset", &e.preset,
+       absl::StrCat("Vector database whose format to use: ", absl::StrJoin(PresetNames(), " ")));
   Text("--ranges", &e.ranges,
        "For the int8 and uint8 of sentence-transformers: a .npy of two rows, the lowest and the "
        "highest value of each dimension, float; or what calibrate --axis=-1 writes");
@@ -205,7 +206,8 @@ Flags& Flags::Stored() {
   Text("--type", &o_->method.type,
        "Type of y, and of --zero_point (default: what the FILE is for, else uint8)");
   Text("--preset", &o_->embeddings.preset,
-       absl::StrCat("With --for=embeddings: whose codes: ", absl::StrJoin(PresetNames(), " ")));
+       absl::StrCat("With --for=embeddings: vector database whose format to use: ",
+                    absl::StrJoin(PresetNames(), " ")));
   command_
       ->add_option("--dimensions", o_->embeddings.dimensions,
                    "With --for=embeddings: use only the first so many values; 0 (default): all")

@@ -40,7 +40,7 @@ absl::Status OpenInput(const std::string& path, const std::string& column,
     if (!file.ok()) return file.status();
     if (file->format != FileFormat::kNpy) {
       return absl::InvalidArgumentError(absl::StrCat(
-          path, " is no .npy, no .fvecs and no .jsonl; embeddings are read from these"));
+          path, " is not a .npy, .fvecs or .jsonl file; embeddings are read from these"));
     }
     return TakeTensor(*file, file->tensors[0], output, input);
   }

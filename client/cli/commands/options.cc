@@ -78,8 +78,8 @@ void AddCommands(CLI::App* app, Options* o) {
       .Engine()
       .Printing();
   add("embeddings",
-      "embeddings quantize: make the codes that a vector database has for embeddings, as its "
-      "library\nmakes them. The last dimension of the file's array is the embedding.\n\n"
+      "embeddings quantize: encode embeddings in the format of a vector database, as its own "
+      "library\ndoes. The last dimension of the file's array is the embedding.\n\n"
       "  quantctl embeddings quantize vectors.npy -o codes.npy --preset=pgvector")
       .Input(
           "A .npy, a .fvecs (each embedding with its length before it), or a .jsonl (one a line)")
@@ -176,7 +176,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   if (words[0] == "embeddings" && (words.size() == 1 || !absl::StartsWith(words[1], "-"))) {
     if (words.size() == 1 || words[1] != "quantize") {
       return Wrong(absl::StrCat("embeddings ", words.size() == 1 ? "" : words[1],
-                                " is no command, embeddings quantize is one"),
+                                " is not a command; embeddings quantize is"),
                    "embeddings");
     }
     words.erase(words.begin() + 1);

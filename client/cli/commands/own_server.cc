@@ -64,7 +64,7 @@ absl::StatusOr<std::string> Read(const char* variable) {
         absl::StrCat(variable, ": can't read ", path, ": ", std::strerror(errno)));
   }
   if (!absl::StrContains(content, "-----BEGIN ")) {
-    return absl::InvalidArgumentError(absl::StrCat(variable, ": ", path, " is no PEM file"));
+    return absl::InvalidArgumentError(absl::StrCat(variable, ": ", path, " is not a PEM file"));
   }
   return content;
 }

@@ -78,8 +78,8 @@ absl::Status ReadFile(const std::string& path, DataType type, v1::QuantizeReques
   if (!scale.ok()) return scale.status();
   const Shape& shape = (*scale)->shape;
   if ((*scale)->type->data_type == DataType::kUnspecified) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": scale is ", (*scale)->type->name, ", which is no type of a scale"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": scale is ", (*scale)->type->name,
+                                                   ", which is not a type of a scale"));
   }
   SetTensor((*scale)->type->data_type, shape, BytesOf(*file, **scale), request->mutable_scale());
   const absl::StatusOr<const StoredTensor*> zero_point = Find(*file, "zero_point");
@@ -211,7 +211,7 @@ absl::Status RunParameters(const Options& options) {
   const std::string& action = options.stored.action;
   if (action != "put" && action != "get" && action != "list") {
     return Usage(absl::StrCat("parameters ", action, action.empty() ? "" : " ",
-                              "is no command; put, get and list are"));
+                              "is not a command; put, get and list are"));
   }
   const absl::StatusOr<std::string> address = AddressOf(options);
   if (!address.ok()) return address.status();

@@ -1,4 +1,4 @@
-// Whose codes embeddings become: the names that --preset takes.
+// The formats of vector databases: the names that --preset takes.
 #ifndef QUANTD_CLI_COMMANDS_PRESETS_H_
 #define QUANTD_CLI_COMMANDS_PRESETS_H_
 

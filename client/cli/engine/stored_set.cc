@@ -46,7 +46,7 @@ absl::StatusOr<QuantizeParameters> StoredSet::ForQuantize() const {
 }
 
 absl::StatusOr<QuantizeEmbeddingsParameters> StoredSet::ForEmbeddings() const {
-  if (!set->has_quantize_embeddings()) return Unfit(*this, "is no set for embeddings");
+  if (!set->has_quantize_embeddings()) return Unfit(*this, "is not a set for embeddings");
   const v1::QuantizeEmbeddingsRequest& from = set->quantize_embeddings();
   QuantizeEmbeddingsParameters to;
   to.recipe = static_cast<EmbeddingRecipe>(from.recipe());

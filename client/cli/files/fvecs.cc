@@ -35,7 +35,7 @@ absl::StatusOr<TensorView> ReadFvecs(absl::Span<const uint8_t> file, const std::
   const size_t record = sizeof(int32_t) + bytes;
   if (file.size() % record != 0) {
     return absl::InvalidArgumentError(absl::StrCat("malformed .fvecs: ", file.size(),
-                                                   " bytes are no whole number of embeddings ",
+                                                   " bytes are not a whole number of embeddings ",
                                                    "of length ", length, ", which take ", record));
   }
   const size_t embeddings = file.size() / record;

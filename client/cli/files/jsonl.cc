@@ -41,7 +41,7 @@ absl::Status ForEachLine(absl::string_view file,
 absl::Status ReadNumbers(int64_t number, absl::string_view line, const std::string& column,
                          std::vector<float>* values) {
   const nlohmann::json parsed = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (parsed.is_discarded()) return Wrong(number, "is no JSON");
+  if (parsed.is_discarded()) return Wrong(number, "is not JSON");
   const nlohmann::json* array = &parsed;
   if (parsed.is_object()) {
     const auto found = parsed.find(column);
@@ -54,7 +54,7 @@ absl::Status ReadNumbers(int64_t number, absl::string_view line, const std::stri
   values->clear();
   for (const nlohmann::json& value : *array) {
     if (!value.is_number()) {
-      return Wrong(number, absl::StrCat("has something that is no number at ", values->size()));
+      return Wrong(number, absl::StrCat("has something that is not a number at ", values->size()));
     }
     values->push_back(static_cast<float>(value.get<double>()));
   }

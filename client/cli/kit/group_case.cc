@@ -113,7 +113,7 @@ absl::StatusOr<std::vector<KitCase>> ReadGroup(const std::string& json_path) {
   const auto bytes = (*mapped)->bytes();
   const Json document =
       Json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
-  if (!document.is_object()) return wrong("is no JSON object");
+  if (!document.is_object()) return wrong("is not a JSON object");
   std::vector<KitCase> result;
   // nlohmann's only way to say that a member is missing or of another kind.
   try {

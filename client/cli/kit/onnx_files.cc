@@ -8,7 +8,7 @@ namespace quantd::cli {
 
 absl::StatusOr<OnnxNode> ParseOnnxModel(const std::string& bytes) {
   conformance::onnx::ModelProto model;
-  if (!model.ParseFromString(bytes)) return absl::InvalidArgumentError("is no model of ONNX");
+  if (!model.ParseFromString(bytes)) return absl::InvalidArgumentError("is not an ONNX model");
   if (model.graph().node_size() != 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("has ", model.graph().node_size(), " nodes, must have one"));
@@ -25,7 +25,7 @@ absl::StatusOr<OnnxNode> ParseOnnxModel(const std::string& bytes) {
 
 absl::StatusOr<v1::Tensor> ParseOnnxTensor(const std::string& bytes) {
   conformance::onnx::TensorProto proto;
-  if (!proto.ParseFromString(bytes)) return absl::InvalidArgumentError("is no tensor of ONNX");
+  if (!proto.ParseFromString(bytes)) return absl::InvalidArgumentError("is not an ONNX tensor");
   if (proto.float_data_size() > 0 || proto.int32_data_size() > 0) {
     return absl::InvalidArgumentError("has no raw_data, in which the kit has its tensors");
   }

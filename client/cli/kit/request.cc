@@ -67,7 +67,7 @@ absl::Status SetAttributes(const Json& attributes, pb::Message* request) {
     const pb::FieldDescriptor* const field = request->GetDescriptor()->FindFieldByName(name);
     if (field == nullptr) {
       return absl::InvalidArgumentError(
-          absl::StrCat("attribute ", name, " is no field of ", request->GetTypeName()));
+          absl::StrCat("attribute ", name, " is not a field of ", request->GetTypeName()));
     }
     if (absl::Status status = Set(*field, value, request); !status.ok()) return status;
   }
@@ -92,7 +92,7 @@ absl::StatusOr<v1::Tensor*> TensorField(absl::string_view name, pb::Message* req
   if (field == nullptr || field->is_repeated() ||
       field->message_type() != v1::Tensor::descriptor()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("input ", name, " is no tensor of ", request->GetTypeName()));
+        absl::StrCat("input ", name, " is not a tensor of ", request->GetTypeName()));
   }
   return static_cast<v1::Tensor*>(request->GetReflection()->MutableMessage(request, field));
 }

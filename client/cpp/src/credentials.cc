@@ -29,7 +29,7 @@ absl::StatusOr<std::string> ReadPem(const std::string& path, const char* name) {
   }
   std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!absl::StrContains(content, "-----BEGIN ")) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": ", path, " is no PEM file"));
+    return absl::InvalidArgumentError(absl::StrCat(name, ": ", path, " is not a PEM file"));
   }
   return content;
 }

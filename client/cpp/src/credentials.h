@@ -18,8 +18,8 @@ struct Credentials {
   bool tls = false;
 };
 
-// INVALID_ARGUMENT for a file that cannot be read or is no PEM file, and for a certificate without
-// its key.
+// INVALID_ARGUMENT for a file that cannot be read or is not a PEM file, and for a certificate
+// without its key.
 absl::StatusOr<Credentials> CredentialsOf(const TlsOptions& tls);
 
 }  // namespace quantd::client

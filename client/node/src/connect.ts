@@ -42,7 +42,7 @@ function readPem(name: string, path: string): Buffer {
   } catch (error) {
     throw new Error(`${name}: ${(error as Error).message}`, {cause: error});
   }
-  if (!content.includes('-----BEGIN ')) throw new Error(`${name}: ${path} is no PEM file`);
+  if (!content.includes('-----BEGIN ')) throw new Error(`${name}: ${path} is not a PEM file`);
   return content;
 }
 

@@ -103,7 +103,7 @@ export function check(type: string, message: unknown, path = ''): void {
     if (value === undefined || value === null) continue;
     const place = path ? `${path}.${name}` : name;
     const field = fields.get(name);
-    if (field === undefined) throw new TypeError(`${place} is no field of ${type}: ${[...fields.keys()].join(', ')}`);
+    if (field === undefined) throw new TypeError(`${place} is not a field of ${type}: ${[...fields.keys()].join(', ')}`);
     if (field === null) continue; // the name of a oneof, as it stands in messages that came
     if (field.label !== 'LABEL_REPEATED') {
       checkValue(field, value, place);

@@ -124,7 +124,7 @@ test('errors name the field', async () => {
 test('what would be sent wrong is refused here', async () => {
   const x = fromFloat32Array(Float32Array.of(1));
   const refused = (request, pattern) => assert.rejects(client.dynamicQuantize(request), pattern);
-  await refused({x, outputtype: 'DATA_TYPE_INT8'}, /outputtype is no field of DynamicQuantizeRequest.*outputType/);
+  await refused({x, outputtype: 'DATA_TYPE_INT8'}, /outputtype is not a field of DynamicQuantizeRequest.*outputType/);
   await refused({x, outputType: 'INT8'}, /outputType is "INT8", no value of DataType/);
   await refused({x, axis: 0.5}, /axis is 0\.5/);
   await refused({x, axis: 2 ** 60}, /axis is 1152921504606847000/);

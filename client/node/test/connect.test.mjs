@@ -95,7 +95,7 @@ test('files that cannot be used are named', () => {
   const empty = path.join(tls.folder, 'empty');
   fs.writeFileSync(empty, '\n');
   assert.throws(() => connect('host', {tlsCa: none}), /tlsCa: .*none/);
-  assert.throws(() => connect('host', {tlsCa: empty}), /tlsCa: .*empty is no PEM file/);
+  assert.throws(() => connect('host', {tlsCa: empty}), /tlsCa: .*empty is not a PEM file/);
   assert.throws(() => connect('host', {tlsCert: tls.clientCert}), /tlsCert is given \(.*client\.pem\), tlsKey is not/);
   assert.throws(() => connect('host', {authTokenFile: none}), /authTokenFile: .*none/);
   assert.throws(() => connect('host', {authTokenFile: empty}), /authTokenFile: .*empty has no token/);

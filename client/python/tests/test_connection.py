@@ -109,7 +109,7 @@ def test_tls_files_that_are_wrong(tmp_path, certificates):
     with pytest.raises(FileNotFoundError, match="tls_ca"):
         quantd.Client(tls_ca=str(tmp_path / "none.pem"))
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(ValueError, match="tls_ca: .*no PEM"):
+    with pytest.raises(ValueError, match="tls_ca: .*not a PEM"):
         quantd.Client(tls_ca=str(tmp_path / "text"))
     with pytest.raises(ValueError, match="tls_key.* is not"):
         quantd.Client(tls_cert=str(certificates / "client.pem"))

@@ -49,7 +49,7 @@ def test_an_array_that_cannot_be_handed_over():
         def __dlpack_device__(self):
             return 2, 0
 
-    with pytest.raises(TypeError, match="x: .*Elsewhere is no array in this memory"):
+    with pytest.raises(TypeError, match="x: .*Elsewhere is not an array in this memory"):
         as_array(Elsewhere(), "x", DataType.FLOAT)
 
 

@@ -111,7 +111,7 @@ def test_a_quantized_result_is_no_array(client):
     """Its codes or its values? numpy would make an object of it."""
     result = client.dynamic_quantize(X)
     for use in (np.asarray, lambda r: X - r, lambda r: r - X, np.stack):
-        with pytest.raises(TypeError, match=r"<DynamicQuantized .*> is no array: its codes are result\.y, its values result\.dequantize"):
+        with pytest.raises(TypeError, match=r"<DynamicQuantized .*> is not an array: its codes are result\.y, its values result\.dequantize"):
             use(result if use is not np.stack else [result, result])
     codes = client.quantize_embeddings(X, preset="pgvector")
     assert np.asarray(codes) is codes.y

@@ -83,7 +83,7 @@ fn read_pem(name: &str, path: &Path) -> Result<Vec<u8>, Error> {
     let content =
         std::fs::read(path).map_err(|error| Error::invalid(format!("{name}: can't read {}: {error}", path.display())))?;
     if !content.windows(11).any(|window| window == b"-----BEGIN ") {
-        return Err(Error::invalid(format!("{name}: {} is no PEM file", path.display())));
+        return Err(Error::invalid(format!("{name}: {} is not a PEM file", path.display())));
     }
     Ok(content)
 }
@@ -133,7 +133,7 @@ fn parse_token(path: &Path, content: &str) -> Result<MetadataValue<Ascii>, Strin
         return Err(format!("{} is empty", path.display()));
     }
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(format!("{} is no token: it has blanks, or what is not ASCII", path.display()));
+        return Err(format!("{} is not a token: it has blanks, or what is not ASCII", path.display()));
     }
     let mut value = MetadataValue::try_from(format!("Bearer {token}")).map_err(|error| error.to_string())?;
     value.set_sensitive(true);

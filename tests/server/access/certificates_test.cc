@@ -36,7 +36,7 @@ TEST(Certificates, SayWhatIsWrong) {
   EXPECT_THAT(ErrorOf({cert, key, folder.Put("a", "x")}), HasSubstr("(--tls_client_ca)"));
   EXPECT_THAT(ErrorOf({folder.Put("c", std::string(5 << 20, 'x')), key, ""}),
               HasSubstr("has more than 4194304 bytes"));
-  EXPECT_THAT(ErrorOf({"/dev/zero", key, ""}), HasSubstr("/dev/zero: is no file"));
+  EXPECT_THAT(ErrorOf({"/dev/zero", key, ""}), HasSubstr("/dev/zero: is not a regular file"));
 }
 
 TEST(Certificates, NoErrorShowsAKey) {

@@ -16,8 +16,8 @@ namespace quantd::client::split {
 
 // Calls `send` with pieces of a tensor, of its rank and of at most `most_bytes` where that can be
 // (a value of each channel is the least), until one fails. Channels: the indices along `axis`;
-// unset: one. What is no tensor of FLOAT, FLOAT16, BFLOAT16 or INT32 with that axis and the bytes
-// of its shape is sent as it is.
+// unset: one. What is not a tensor of FLOAT, FLOAT16, BFLOAT16 or INT32 with that axis and the
+// bytes of its shape is sent as it is.
 absl::Status ForEachChannelPiece(
     v1::DataType type, absl::Span<const int64_t> shape, absl::string_view data,
     std::optional<int64_t> axis, uint64_t most_bytes,

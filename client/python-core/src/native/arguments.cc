@@ -15,7 +15,8 @@ int64_t ReadInteger(nb::handle value, const char* name) {
   const long long number = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
   if (overflow != 0) {
     const std::string text = nb::cast<std::string>(nb::str(integer));
-    throw nb::value_error(absl::StrCat(name, " is ", text, ", which is no 64-bit integer").c_str());
+    throw nb::value_error(
+        absl::StrCat(name, " is ", text, ", which is not a 64-bit integer").c_str());
   }
   if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
   return number;

@@ -181,7 +181,7 @@ class _StreamCall:
             failure = from_rpc_error(error)
         except asyncio.CancelledError:
             failure = QuantdError(StatusCode.CANCELLED, "Cancelled by the client")
-        except Exception as error:  # bytes that are no answer: whose they are can't be known
+        except Exception as error:  # bytes that are not a response: its call cannot be known
             failure = wrong_answer(error)
             self._call.cancel()
         self.failure = failure

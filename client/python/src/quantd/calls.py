@@ -1,4 +1,4 @@
-"""Calls, whoever sends them: generators that yield what is to be done, are given its outcome, and return the result of the call.
+"""Calls without their transport: generators that yield what to do, receive its outcome, and return the result of the call.
 
 Client does on its thread what they ask for (`Client._drive`), AsyncClient in its loop. A QuantdError is thrown into a generator where what
 it asked for has failed; any other exception ends both.

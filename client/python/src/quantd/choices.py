@@ -46,7 +46,7 @@ def integer(value: Any, name: str) -> int:
     except TypeError:
         raise wrong_type(name, f"{name} is {value!r}, must be an integer") from None
     if not -(1 << 63) <= number < 1 << 63:
-        raise wrong_value(name, f"{name} is {number}, which is no 64-bit integer")
+        raise wrong_value(name, f"{name} is {number}, which is not a 64-bit integer")
     return number
 
 

@@ -1,4 +1,4 @@
-"""Embeddings: the choices of quantize_embeddings, and whose codes need which.
+"""Embeddings: the choices of quantize_embeddings, and which vector database needs which.
 
 This file is in two packages: quantd, and quantd_core, which needs neither gRPC nor protobuf.
 """
@@ -23,7 +23,7 @@ BIT_THRESHOLDS = numbered(BitThreshold)
 SIGNED_BITS = numbered(SignedBits)
 _NAMED = ("recipe", "output_type", "bit_order", "bit_threshold", "signed_bits")
 
-# Whose codes these are; one line each.
+# Vector databases and libraries; one line each.
 PRESETS: Dict[Preset, Dict[str, Any]] = {
     "sentence-transformers-int8": dict(recipe="ranges", output_type="int8"),
     "sentence-transformers-uint8": dict(recipe="ranges", output_type="uint8"),

@@ -113,7 +113,7 @@ class Engine:
 
     @staticmethod
     def _place(out: Any) -> Tuple[Array, str]:
-        """Packed bytes and their name, of an `out` that is no array."""
+        """Packed bytes and their name, of an `out` that is not an array."""
         raise errors.wrong_type(
             "out", f"out is {type(out).__name__}, must be a numpy array (of a torch tensor on the CPU, .numpy() is a view)"
         )

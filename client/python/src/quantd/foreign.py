@@ -1,6 +1,6 @@
 """Arrays of other libraries, as numpy arrays of the same memory: torch, JAX, anything with __array__ or __dlpack__.
 
-No library is imported for it: whoever passes a torch.Tensor has imported torch.
+No library is imported for it: a program that passes a torch.Tensor has imported torch.
 """
 
 import array
@@ -71,7 +71,7 @@ def as_numpy(value: Any) -> Optional[Array]:
         if hasattr(value, "__buffer__") or isinstance(value, _BUFFERS):
             return np.asarray(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise TypeError(f"a {type(value).__module__}.{type(value).__qualname__} is no array in this memory: {error}") from None
+        raise TypeError(f"a {type(value).__module__}.{type(value).__qualname__} is not an array in this memory: {error}") from None
     return None
 
 

@@ -248,7 +248,7 @@ class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantized
         x : array_like of one dimension or more
             float32, float16 or bfloat16.
         preset : str, optional
-            Whose codes: a name of quantd.EMBEDDING_PRESETS, which stands for recipe, output_type, bit_order, bit_threshold and
+            Vector database whose format to use: a name of quantd.EMBEDDING_PRESETS. It stands for recipe, output_type, bit_order, bit_threshold and
             signed_bits.
         recipe : {"ranges", "unit", "direction", "bits"}, optional
             What becomes of a value, when no preset says so: its place between the lowest and the highest value of its

@@ -29,7 +29,7 @@ def make(arguments: Dict[str, Any]) -> ParameterSet:
     others = sorted(set(arguments) - _QUANTIZE - _EMBEDDINGS - {"output_type"})
     if others:
         raise wrong_type(others[0], f"{' and '.join(others)} can't be stored: a set has the arguments of quantize or of quantize_embeddings "
-                        "that are no part of one call alone")
+                        "that are not part of one call alone")
     if for_quantize and for_embeddings:
         raise wrong_type(for_quantize[0], f"{for_quantize[0]} is for quantize, {for_embeddings[0]} for quantize_embeddings: a set is for one of them")
     if not (for_quantize or for_embeddings):
@@ -131,7 +131,7 @@ def own(result: Any, request: requests.Request, reference: str) -> Any:
 def _put(stored: ParameterSet, data: bytes) -> ParameterSet:
     reference = messages.PutParametersResponse.FromString(data).reference
     if "@sha256:" not in reference:
-        raise ValueError(f"{reference!r} is no reference")
+        raise ValueError(f"{reference!r} is not a reference")
     return dataclasses.replace(stored, reference=reference)
 
 

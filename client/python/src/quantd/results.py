@@ -49,7 +49,7 @@ class QuantizedResult(Generic[_Back]):
     """What Quantized and DynamicQuantized have in common: a tensor y, and everything that it takes to dequantize it.
 
     A result keeps the client alive that made it; after pickling or copying it has none, and is dequantized in this process where
-    quantd-core is installed. It is no array: `y` are its codes, `dequantize()` gives its values.
+    quantd-core is installed. It is not an array: `y` are its codes, `dequantize()` gives its values.
     """
 
     y: Array
@@ -66,7 +66,7 @@ class QuantizedResult(Generic[_Back]):
     parameters: Optional[str] = None
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NoReturn:
-        raise TypeError(f"{self!r} is no array: its codes are result.y, its values result.dequantize().y")
+        raise TypeError(f"{self!r} is not an array: its codes are result.y, its values result.dequantize().y")
 
     def __repr__(self) -> str:
         parts = [described(self.y)]

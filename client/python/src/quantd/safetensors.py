@@ -51,7 +51,7 @@ def parse_json(text: Any, what: str) -> Dict[str, Any]:
     except FormatError:
         raise
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{what} is no JSON: {error}") from None
+        raise FormatError(f"{what} is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise FormatError(f"{what} is a {type(value).__name__}, must be an object")
     return value

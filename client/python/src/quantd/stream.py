@@ -163,7 +163,7 @@ class Stream(Items[
                     item.future.set_exception(error)
         except grpc.RpcError as error:
             return from_rpc_error(error)
-        except Exception as error:  # bytes that are no answer: whose they are can't be known
+        except Exception as error:  # bytes that are not a response: its call cannot be known
             call.cancel()
             return wrong_answer(error)
         return QuantdError(StatusCode.UNKNOWN, "the stream ended without an answer to this item")

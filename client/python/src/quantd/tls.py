@@ -19,7 +19,7 @@ def _read(name: str, path: Optional[str]) -> Optional[bytes]:
     except OSError as error:
         raise type(error)(error.errno, f"{name}: {error.strerror}", str(path)) from None
     if b"-----BEGIN " not in content:
-        raise wrong_value(name, f"{name}: {path} is no PEM file")
+        raise wrong_value(name, f"{name}: {path} is not a PEM file")
     return content
 
 

@@ -68,7 +68,7 @@ struct DynamicQuantizeOptions {
   std::optional<SharedSpan> output = {};
 };
 
-// Embeddings: the last dimension of x. core/EMBEDDINGS.md says whose codes need which.
+// Embeddings: the last dimension of x. core/EMBEDDINGS.md lists what each vector database needs.
 struct EmbeddingOptions {
   v1::EmbeddingRecipe recipe = v1::EMBEDDING_RECIPE_UNSPECIFIED;  // one must be named
   std::optional<Tensor> ranges = {};  // RANGES: FLOAT [2, d], lowest and highest of each dimension

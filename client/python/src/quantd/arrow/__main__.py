@@ -18,7 +18,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("source", help="the Parquet file that is read")
     parser.add_argument("target", help="the one that is written; it must not exist")
     parser.add_argument("--column", required=True, help="name of the column of embeddings")
-    parser.add_argument("--preset", required=True, choices=list(quantd.EMBEDDING_PRESETS), help="whose codes", metavar="NAME")
+    parser.add_argument("--preset", required=True, choices=list(quantd.EMBEDDING_PRESETS), help="vector database whose format to use", metavar="NAME")
     ranges = parser.add_mutually_exclusive_group()
     ranges.add_argument("--ranges", metavar="FILE", help="a .npy of two rows, the lowest and the highest value of each dimension")
     ranges.add_argument("--calibrate", action="store_true", help="take the ranges from the file, and store them in the new one")

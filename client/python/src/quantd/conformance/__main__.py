@@ -55,7 +55,7 @@ def _pattern(text: Optional[str]) -> "re.Pattern[str]":
     try:
         return re.compile(text or "")
     except re.error as error:
-        raise ValueError(f"--only={text} is no regular expression: {error}") from None
+        raise ValueError(f"--only={text} is not a regular expression: {error}") from None
 
 
 def _verify(arguments: argparse.Namespace) -> int:

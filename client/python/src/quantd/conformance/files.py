@@ -320,7 +320,7 @@ def unpacked(archive: Path, folder: Path) -> Path:
         for member in tar:
             parts = Path(member.name).parts
             if not member.isfile() or ".." in parts or Path(member.name).is_absolute():
-                raise FormatError(f"{archive}: {member.name} is no plain file below its folder")
+                raise FormatError(f"{archive}: {member.name} is not a plain file below its folder")
             target = folder.joinpath(*parts)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(tar.extractfile(member).read())

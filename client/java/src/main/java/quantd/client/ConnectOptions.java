@@ -126,7 +126,7 @@ public final class ConnectOptions {
       // Bytes that are no text become characters that are no PEM.
       String content = new String(Files.readAllBytes(Path.of(path)), StandardCharsets.ISO_8859_1);
       if (!content.contains("-----BEGIN ")) {
-        throw new IllegalArgumentException(name + ": " + path + " is no PEM file");
+        throw new IllegalArgumentException(name + ": " + path + " is not a PEM file");
       }
     } catch (IOException e) {
       throw new IllegalArgumentException(name + ": " + path + " cannot be read: " + e, e);

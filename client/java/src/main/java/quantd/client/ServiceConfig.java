@@ -20,7 +20,7 @@ final class ServiceConfig {
         return parsed;
       }
     } catch (JsonParseException e) {
-      throw new IllegalArgumentException("serviceConfig is no JSON object: " + e.getMessage(), e);
+      throw new IllegalArgumentException("serviceConfig is not a JSON object: " + e.getMessage(), e);
     }
     throw new IllegalArgumentException("serviceConfig is empty");
   }

@@ -172,7 +172,7 @@ class ConnectTest {
     Path none = tls.folder.resolve("none");
     Path empty = Files.writeString(tls.folder.resolve("empty"), "\n");
     refused("tlsCa: " + none + " cannot be read", () -> Quantd.connect("host", new ConnectOptions().tlsCa(none)));
-    refused("tlsCa: " + empty + " is no PEM file", () -> Quantd.connect("host", new ConnectOptions().tlsCa(empty)));
+    refused("tlsCa: " + empty + " is not a PEM file", () -> Quantd.connect("host", new ConnectOptions().tlsCa(empty)));
     refused("authTokenFile: " + none, () -> Quantd.connect("host", new ConnectOptions().authTokenFile(none)));
     refused(empty + " has no token", () -> Quantd.connect("host", new ConnectOptions().authTokenFile(empty)));
     Path secret = Files.writeString(tls.folder.resolve("secret"), "two words\n");
