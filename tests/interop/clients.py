@@ -10,6 +10,8 @@ CASES = (
     "special_status_message", "unimplemented_method", "unimplemented_service", "cancel_after_begin", "cancel_after_first_response",
     "timeout_on_sleeping_server", "very_large_request", "pick_first_unary", "rpc_soak", "channel_soak",
 )
+# Those in which a server without TestService passes as well: quantd itself.
+SHIPPED = ("unimplemented_method", "unimplemented_service")
 SOAK = {"rpc_soak": 10000, "channel_soak": 1000}
 
 
@@ -17,17 +19,18 @@ def soak_flags(case):
     if case not in SOAK:
         return []
     return [
-        f"--soak_iterations={SOAK[case]}", "--soak_request_size=1000", "--soak_response_size=1000", "--soak_max_failures=0",
-        "--soak_per_iteration_max_acceptable_latency_ms=10000",
+        f"--soak_iterations={SOAK[case]}", "--soak_max_failures=0", "--soak_per_iteration_max_acceptable_latency_ms=10000",
         "--soak_overall_timeout_seconds=100"
     ]
 
 
 class Client:
-    """One that takes the flags of gRPC's own clients. `lacks`: its cases that it does not have, and why."""
+    """One that takes the flags of gRPC's own clients. `lacks`: the cases that it does not have, and why."""
 
     name = title = ""
     lacks = {}
+    lacks_tls = {}  # over TLS only
+    soak_sizes = ["--soak_request_size=1000", "--soak_response_size=1000"]
 
     def __init__(self, folder):
         self.folder = folder
@@ -35,9 +38,12 @@ class Client:
     def prepare(self, certificates):
         """Whatever it needs beside ca.pem."""
 
+    def lacks_case(self, case, tls):
+        return case in self.lacks or (tls is not None and case in self.lacks_tls)
+
     def command(self, case, port, tls):
         """`tls`: the folder of certificates, or None."""
-        flags = [f"--server_port={port}", f"--test_case={case}", *soak_flags(case)]
+        flags = [f"--server_port={port}", f"--test_case={case}", *soak_flags(case), *(self.soak_sizes if case in SOAK else [])]
         if tls is None:
             return [*self.program(tls), "--server_host=127.0.0.1", "--use_tls=false", *flags]
         return [*self.program(tls), "--server_host=127.0.0.1", "--server_host_override=localhost", "--use_tls=true", *self.authority(tls), *flags]
@@ -47,6 +53,9 @@ class Client:
 
     def authority(self, tls):
         raise NotImplementedError
+
+    def environment(self, tls):
+        return {}
 
 
 class Go(Client):
@@ -88,5 +97,38 @@ class JavaOkHttp(Java):
     flags = ["--use_okhttp=true"]
 
 
+class Core(Client):
+    """On gRPC's C core, which is told by the environment whom to trust."""
+
+    def authority(self, tls):
+        return ["--use_test_ca=false"]
+
+    def environment(self, tls):
+        return {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": f"{tls}/ca.pem"} if tls else {}
+
+
+class Cpp(Core):
+    name, title = "cpp", "C++ 1.51"
+    lacks = {"very_large_request": "gRPC's client in C++ does not have this case"}
+    lacks_tls = {"pick_first_unary": "without TLS; in this case gRPC's client in C++ does not look at its flag for that"}
+    soak_sizes = []  # it sends 271,828 bytes and gets 314,159
+
+    def program(self, tls):
+        return [self.folder / "cpp" / "interop_client"]
+
+
+class Python(Core):
+    name, title = "python", "Python, grpcio 1.85"
+    lacks = dict.fromkeys(
+        ("client_compressed_unary", "server_compressed_unary", "client_compressed_streaming", "server_compressed_streaming", "very_large_request",
+         "pick_first_unary", *SOAK), "gRPC's client in Python does not have this case")
+
+    def program(self, tls):
+        return [self.folder / "python" / "venv" / "bin" / "python", self.folder / "python" / "client" / "tests" / "interop" / "client.py"]
+
+    def environment(self, tls):
+        return {**super().environment(tls), "PYTHONPATH": str(self.folder / "python" / "client")}
+
+
 def all_clients(folder):
-    return [Go(folder), Java(folder), JavaOkHttp(folder)]
+    return [Go(folder), Java(folder), JavaOkHttp(folder), Cpp(folder), Python(folder)]

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """gRPC's interop cases: every client of clients.py x every case, plain and over TLS.
 
-  run.py SERVER FOLDER [--clients=go,java] [--update]
+  run.py SERVER QUANTD FOLDER [--clients=go,java] [--update]
 
-SERVER is interop_server, FOLDER has what prepared the clients. Prints lines 'pass|fail|skip NAME WHY', tab between. The table of README.md
-is what the run must find; --update writes what it found. Standard library only.
+SERVER is interop_server; QUANTD, the program that is shipped, is asked for what needs no TestService. FOLDER has what prepared the clients.
+Prints lines 'pass|fail|skip NAME WHY', tab between. The table of README.md is what the run must find; --update writes what it found. Standard
+library only.
 """
 
 import argparse
@@ -26,7 +27,7 @@ PATIENCE = 120  # seconds for one case
 
 
 class Server:
-    """interop_server on a port of its own, until the block ends."""
+    """interop_server or quantd on a port of its own, until the block ends."""
 
     def __init__(self, program, folder, *flags):
         self.program, self.flags = program, flags
@@ -34,7 +35,7 @@ class Server:
 
     def __enter__(self):
         self.ready.unlink(missing_ok=True)
-        flags = ["--port=0", "--http_listen=", f"--ready_file={self.ready}", "--log_level=error", *self.flags]
+        flags = ["--http_listen=", f"--ready_file={self.ready}", "--log_level=error", *self.flags]
         self.process = subprocess.Popen([self.program, *flags], stdout=subprocess.DEVNULL)
         for _ in range(600):
             if self.ready.exists():
@@ -70,8 +71,9 @@ def make_certificates(folder):
 def run_case(client, case, port, tls):
     """None when it passes, else what the client said last."""
     command = client.command(case, port, tls)
+    environment = {**os.environ, **client.environment(tls)}
     try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=tls, errors="replace")
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=tls, errors="replace", env=environment)
     except subprocess.TimeoutExpired:
         return f"has not ended after {PATIENCE} s"
     if ran.returncode == 0:
@@ -82,28 +84,39 @@ def run_case(client, case, port, tls):
     return f"exit {ran.returncode}: {said[-1][:200]}"
 
 
-def run_all(program, chosen):
-    """(client, case) -> {"plain": ..., "TLS": ...}: None or why it failed."""
+def run_all(server, quantd, chosen):
+    """(client, row of the table) -> {"plain": ..., "TLS": ...}: None or why it failed."""
     found = {}
     with tempfile.TemporaryDirectory(prefix="interop-") as name:
         folder = pathlib.Path(name)
         make_certificates(folder)
         for client in chosen:
             client.prepare(folder)
-        tls_flags = ["--use_tls=true", f"--tls_cert_file={folder}/server.pem", f"--tls_key_file={folder}/server.key"]
-        for way, flags in (("plain", []), ("TLS", tls_flags)):
-            with Server(program, folder, *flags) as port, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-                tls = folder if flags else None
-                runs = {
-                    pool.submit(run_case, client, case, port, tls): (client, case)
-                    for client in chosen for case in clients.CASES if case not in client.lacks
-                }
-                for done in concurrent.futures.as_completed(runs):
-                    client, case = runs[done]
-                    why = done.result()
-                    found.setdefault((client.name, case), {})[way] = why
-                    print(f"{'fail' if why else 'pass'}\t{client.name}: {case}, {way}\t{why or ''}", flush=True)
+        certificate, key = f"{folder}/server.pem", f"{folder}/server.key"
+        for way, flags, shipped_flags in (
+            ("plain", [], []),
+            ("TLS", ["--use_tls=true", f"--tls_cert_file={certificate}", f"--tls_key_file={key}"], [f"--tls_cert={certificate}", f"--tls_key={key}"]),
+        ):
+            tls = folder if flags else None
+            for program, rows, these in (
+                (server, {case: case for case in clients.CASES}, ["--port=0", *flags]),
+                (quantd, {shipped_row(case): case for case in clients.SHIPPED}, ["--listen=127.0.0.1:0", *shipped_flags]),
+            ):
+                with Server(program, folder, *these) as port, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+                    runs = {
+                        pool.submit(run_case, client, case, port, tls): (client, row)
+                        for client in chosen for row, case in rows.items() if not client.lacks_case(case, tls)
+                    }
+                    for done in concurrent.futures.as_completed(runs):
+                        client, row = runs[done]
+                        why = done.result()
+                        found.setdefault((client.name, row), {})[way] = why
+                        print(f"{'fail' if why else 'pass'}\t{client.name}: {row}, {way}\t{why or ''}", flush=True)
     return found
+
+
+def shipped_row(case):
+    return f"{case}, of quantd itself"
 
 
 def table(found, known):
@@ -111,16 +124,18 @@ def table(found, known):
     everyone = clients.all_clients(pathlib.Path())
     rows = ["| case | " + " | ".join(client.title for client in everyone) + " |", "|---|" + "---|" * len(everyone)]
     reasons = []
-    for case in clients.CASES:
+    for case in (*clients.CASES, *map(shipped_row, clients.SHIPPED)):
         cells = []
         for client in everyone:
+            why = client.lacks.get(case) or client.lacks_tls.get(case)
+            if why is not None and why not in reasons:
+                reasons.append(why)
+            number = f" ({reasons.index(why) + 1})" if why is not None else ""
             if case in client.lacks:
-                if client.lacks[case] not in reasons:
-                    reasons.append(client.lacks[case])
-                cells.append(f"- ({reasons.index(client.lacks[case]) + 1})")
+                cells.append(f"-{number}")
             elif (client.name, case) in found:
                 failed = [way for way, why in found[client.name, case].items() if why]
-                cells.append(f"fails ({', '.join(failed)})" if failed else "passes")
+                cells.append(f"fails ({', '.join(failed)})" if failed else f"passes{number}")
             else:
                 cells.append(known.get((client.title, case), "not run"))
         rows.append(f"| {case} | " + " | ".join(cells) + " |")
@@ -136,7 +151,8 @@ def read_table(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("server")
+    parser.add_argument("server", type=pathlib.Path)
+    parser.add_argument("quantd", type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--clients", default="")
     parser.add_argument("--update", action="store_true")
@@ -144,7 +160,7 @@ def main():
     everyone = clients.all_clients(arguments.folder.resolve())
     names = arguments.clients.split(",") if arguments.clients else [client.name for client in everyone]
     chosen = [client for client in everyone if client.name in names]
-    found = run_all(pathlib.Path(arguments.server).resolve(), chosen)
+    found = run_all(arguments.server.resolve(), arguments.quantd.resolve(), chosen)
     before, _, rest = README.read_text().partition(BEGIN)
     old, _, after = rest.partition(END)
     new = table(found, read_table(old))

@@ -35,3 +35,25 @@ debs_path() {
   root=$(debs_root "$(dpkg --print-architecture)")
   PATH=$PATH:$root/usr/bin:$root/usr/sbin
 }
+
+# unpack_source PACKAGE: what Debian builds the package from, as its makers released it, unpacked under build/debs/source; prints the folder.
+unpack_source() { with_lock "$QUANTD_BUILD/debs/source/lock" unpack_source_alone "$1"; }
+unpack_source_alone() {
+  local state=$QUANTD_BUILD/debs/source root apt file
+  root=$state/$1
+  if [[ ! -e $root/done ]]; then
+    rm -rf "$root" && mkdir -p "$root" "$state/lists/partial" "$state/archives/partial" "$state/sources" || return
+    # Debian's own lines, of both formats, for sources in place of packages.
+    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
+      [[ -f $file ]] && grep -q debian "$file" || continue
+      sed 's/^Types:.*/Types: deb-src/; s/^deb /deb-src /' "$file" >"$state/sources/$(basename "$file")" || return
+    done
+    apt=(apt-get -q -o "Dir::State=$state" -o Dir::State::status=/dev/null -o "Dir::Cache=$state" -o "Dir::Log=$state"
+      -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$state/sources" -o Acquire::Languages=none -o Acquire::Retries=3
+      -o Debug::NoLocking=true -o APT::Sandbox::User=)
+    { "${apt[@]}" update && cd "$root" && "${apt[@]}" source --download-only "$1"; } >&2 || return
+    tar -xf "$root"/*.orig.tar.* --strip-components=1 -C "$root" || return
+    touch "$root/done"
+  fi
+  echo "$root"
+}

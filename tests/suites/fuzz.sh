@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # QUANTD_FUZZ_RUNS: so many executions of each target, however long that takes (100000000 is a night); else all of them together
 # take QUANTD_FUZZ_SECONDS.
-targets=(request calibrate plan flags file checkpoint http2 http2_differential parameters)
+targets=(request calibrate plan file checkpoint http2 http2_differential parameters)
 seconds=$((${QUANTD_FUZZ_SECONDS:-60} / ${#targets[@]}))
 
 run() {

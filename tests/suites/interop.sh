@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# gRPC's own clients against interop_server: tests/interop. INTEROP_CLIENTS: those that are wanted, with commas between; empty: all.
+# gRPC's own clients against interop_server and quantd: tests/interop. INTEROP_CLIENTS: those that are wanted, with commas between; empty: all.
 source "$SUITES/debs.sh"
 source "$SUITES/gotool.sh"
 INTEROP_CLIENTS=${INTEROP_CLIENTS:-}
@@ -9,13 +9,32 @@ prepare() {
   mkdir -p "$interop_folder"
   build_go_tool interop-client google.golang.org/grpc/interop/client@v1.58.3 || return
   [[ -z $INTEROP_CLIENTS ]] || return 0
+  prepare_sources || return
   mkdir -p "$interop_folder/java" && cp "$QUANTD_ROOT/tests/interop/java/pom.xml" "$interop_folder/java/" && cd "$interop_folder/java" &&
     mvn --batch-mode --quiet --no-transfer-progress -Dmaven.repo.local="$interop_folder/java/repository" \
       org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath -Dmdep.outputFile=classpath
 }
 
+# The clients that no registry has, from the source of Debian's gRPC: C++, linked with Debian's library, and Python, with PyPI's.
+prepare_sources() {
+  local grpc python=$interop_folder/python
+  grpc=$(unpack_source grpc) || return
+  cmake -S "$QUANTD_ROOT/tests/interop/cpp" -B "$interop_folder/cpp" -DGRPC_SOURCE="$grpc" -DCMAKE_BUILD_TYPE= &&
+    cmake --build "$interop_folder/cpp" || return
+  if ! cmp -s "$QUANTD_ROOT/tests/interop/python/requirements.txt" "$python/done"; then
+    rm -rf "$python" && mkdir -p "$python/client/tests" && python3 -m venv "$python/venv" || return
+    "$python/venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-compile \
+      --requirement="$QUANTD_ROOT/tests/interop/python/requirements.txt" || return
+    cp -r "$grpc/src/python/grpcio_tests/tests/interop" "$python/client/tests/" && touch "$python/client/tests/__init__.py" &&
+      "$python/venv/bin/python" -m grpc_tools.protoc -I "$grpc" --python_out="$python/client" --grpc_python_out="$python/client" \
+        "$grpc"/src/proto/grpc/testing/{empty,messages,test}.proto || return
+    cp "$QUANTD_ROOT/tests/interop/python/requirements.txt" "$python/done"
+  fi
+}
+
 run() {
   go_tools_path
-  report_cases < <(python3 "$QUANTD_ROOT/tests/interop/run.py" "$QUANTD_BUILD/release/tests/interop/interop_server" "$interop_folder" \
+  report_cases < <(python3 "$QUANTD_ROOT/tests/interop/run.py" "$QUANTD_BUILD/release/tests/interop/interop_server" \
+    "$QUANTD_BUILD/release/server/quantd" "$interop_folder" \
     --clients="$INTEROP_CLIENTS" 2>"$QUANTD_LOGS/$RESULT_SUITE.log" || printf 'fail\trun.py\tbuild/logs/%s.log\n' "$RESULT_SUITE")
 }
