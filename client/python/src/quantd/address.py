@@ -30,7 +30,7 @@ def _with_port(host: str) -> str:
 
 
 def _port(host: str, port: str) -> str:
-    """A port that there is. gRPC takes 99999 for 34463, and what is no number for 0."""
+    """A port that exists. gRPC takes 99999 for 34463, and a word for 0."""
     if port and not (re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) < 1 << 16):
         raise wrong_value("address", f"address {host!r}: port {port!r} must be a number from 1 to 65535")
     return port or str(DEFAULT_PORT)
