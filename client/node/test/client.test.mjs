@@ -263,6 +263,23 @@ test('a server that goes in the middle of calls, and one that is not there', asy
   lost.close();
 });
 
+// The answer is the same; that it came compressed, the server counts.
+test('answers compressed for all calls, and for one', async () => {
+  const request = {
+    x: fromTypedArray(DataType.DATA_TYPE_UINT8, new Uint8Array(100_000).map((_, i) => i % 7)),
+    scale: fromFloat32Array(Float32Array.of(0.5), []),
+  };
+  const {y: plain} = await client.dequantize(request);
+  for (const [flag, metadata] of [['--compress_answers=gzip', {}], ['--compress_answers=none', {'quantd-compress-answers': 'gzip'}]]) {
+    const other = await start(flag);
+    const asks = connect(other.address);
+    assert.deepEqual((await asks.dequantize(request, {metadata})).y, plain, flag);
+    assert.equal(await other.metric(/^quantd_compressed_answers_total/), 1, flag);
+    asks.close();
+    await other.stop();
+  }
+});
+
 test('a Unix socket', async () => {
   const socket = path.join(temporary(), 'quantd.sock');
   const other = await start(`--listen=unix:${socket}`);

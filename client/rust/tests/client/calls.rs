@@ -12,7 +12,7 @@ use quantd::v1::{
 };
 use quantd::Error;
 
-use crate::support::{dynamic, failure, shared, variable, zeros, PATIENCE};
+use crate::support::{dynamic, failure, shared, variable, zeros, Server, PATIENCE};
 
 fn scalar(value: f32) -> Option<Tensor> {
     Some(Tensor::from_f32s(&[value], &[]))
@@ -238,6 +238,16 @@ async fn a_name_of_several_servers() {
     }
     let unknown = quantd::Client::connect("dns:///no-such-host.invalid:1").await;
     assert_eq!(unknown.err().unwrap().code, Code::Unavailable);
+}
+
+/// tonic says that it accepts gzip only when it is told so, and what it does not accept is not sent to it.
+#[tokio::test]
+async fn a_server_that_compresses_answers_sends_plain_ones() {
+    let x = Some(Tensor::from_slice(&[7u8; 100_000], &[100_000]));
+    let request = DequantizeRequest { x, scale: scalar(0.5), ..Default::default() };
+    let server = Server::start(&["--compress_answers=gzip"]);
+    let plain = shared().await.dequantize(request.clone()).await.unwrap();
+    assert_eq!(server.client().await.dequantize(request).await.unwrap(), plain);
 }
 
 #[test]

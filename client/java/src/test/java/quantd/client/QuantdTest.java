@@ -7,9 +7,12 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.google.common.util.concurrent.ListenableFuture;
+import com.google.protobuf.ByteString;
+import io.grpc.Metadata;
 import io.grpc.Status;
 import io.grpc.stub.ClientCallStreamObserver;
 import io.grpc.stub.ClientResponseObserver;
+import io.grpc.stub.MetadataUtils;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -322,6 +325,33 @@ class QuantdTest {
           failure(() -> lost.blocking().getServerInfo(GetServerInfoRequest.getDefaultInstance())).code());
     } finally {
       other.close();
+    }
+  }
+
+  /** Compressed for all calls, and for one: the answer is the same, and the server counts it. */
+  @Test
+  void answersThatAreCompressed() throws Exception {
+    byte[] codes = new byte[100_000];
+    for (int i = 0; i < codes.length; i++) {
+      codes[i] = (byte) (i % 7);
+    }
+    Tensor x = Tensor.newBuilder()
+                   .setDataType(DataType.DATA_TYPE_UINT8)
+                   .addShape(codes.length)
+                   .setRawData(ByteString.copyFrom(codes))
+                   .build();
+    DequantizeRequest request = DequantizeRequest.newBuilder().setX(x).setScale(Tensors.fromFloats(new float[] {0.5f})).build();
+    Tensor plain = quantd.blocking().dequantize(request).getY();
+    Metadata asks = new Metadata();
+    asks.put(Metadata.Key.of("quantd-compress-answers", Metadata.ASCII_STRING_MARSHALLER), "gzip");
+    for (String flag : List.of("gzip", "none")) {
+      try (TestServer other = new TestServer("--compress_answers=" + flag); Quantd client = Quantd.connect(other.address)) {
+        Metadata headers = flag.equals("gzip") ? new Metadata() : asks;
+        var asking = client.blocking().withInterceptors(MetadataUtils.newAttachHeadersInterceptor(headers));
+        Tensor y = asking.dequantize(request).getY();
+        assertEquals(plain, y, flag);
+        assertEquals(1, other.metric("quantd_compressed_answers_total"), flag);
+      }
     }
   }
 
