@@ -18,14 +18,14 @@
 #include "server/gate.h"
 #include "server/http/http.h"
 #include "server/log/log.h"
-#include "server/loop/crew.h"
+#include "server/loop/thread_pool.h"
 #include "server/metrics/metrics.h"
 #include "server/net/probe.h"
 #include "server/process/every_second.h"
 #include "server/process/malloc.h"
 #include "server/process/threads.h"
-#include "server/regions/guard.h"
 #include "server/regions/regions.h"
+#include "server/regions/sigbus_guard.h"
 #include "server/reports/drain_log.h"
 #include "server/reports/overload.h"
 #include "server/reports/transport_readings.h"
@@ -118,7 +118,7 @@ struct Server::Components {
   process::MemoryKeeper memory_keeper;
   std::vector<std::unique_ptr<loop::Loop>> loops;
   std::unique_ptr<transport::Transport> transport;
-  std::unique_ptr<loop::Crew> crew;
+  std::unique_ptr<loop::ThreadPool> thread_pool;
   std::vector<std::string> grpc_addresses;
   std::unique_ptr<net::Prober> prober;  // of the first address
   std::unique_ptr<http::HttpServer> http;
@@ -335,8 +335,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     if (!http.ok()) return http.status();
     c.http = *std::move(http);
   }
-  c.crew = std::make_unique<loop::Crew>(loops, c.policy.spare);
-  c.backend.crew = c.crew.get();
+  c.thread_pool = std::make_unique<loop::ThreadPool>(loops, c.policy.spare);
+  c.backend.thread_pool = c.thread_pool.get();
   c.transport->Start();
   c.AddTasks();
   c.every_second.Start();
@@ -386,7 +386,7 @@ void Server::Drain(absl::Duration lame_duck) {
   c.transport->Close();
   while (c.calls.live() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   c.worker.reset();
-  c.crew.reset();
+  c.thread_pool.reset();
   if (c.tracer != nullptr) c.tracer->Close();
 }
 

@@ -17,7 +17,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/descriptor/descriptor.h"
+#include "server/fd/unique_fd.h"
 
 namespace quantd::access {
 namespace {
@@ -49,7 +49,7 @@ std::string TakeError() {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view flag) {
   // Without O_NONBLOCK a pipe would be waited for.
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.is_open()) {
     return Wrong(path, absl::StrCat("cannot be read: ", std::strerror(errno)), flag);
   }

@@ -69,8 +69,8 @@ bool Admission::Fits(Lane lane, uint64_t bytes) const {
 // others that come meanwhile would keep it waiting for ever.
 bool Admission::LargestWaits() const {
   const auto* first = static_cast<const Waiting*>(queues_[kLarge].First());
-  return first != nullptr && first->wish_.bytes > large_bytes_ &&
-         first->wish_.bytes <= limits_.memory_budget_bytes - held_bytes_ &&
+  return first != nullptr && first->request_.bytes > large_bytes_ &&
+         first->request_.bytes <= limits_.memory_budget_bytes - held_bytes_ &&
          requests_[kLarge] == 0 && bytes_[kLarge] == 0;
 }
 
@@ -109,17 +109,18 @@ absl::Status Admission::Hold(uint64_t bytes, uint64_t spare, Permit& from, Permi
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Admission::Request(const Wish& wish, Waiting& waiting, Permit& permit) {
+absl::StatusOr<bool> Admission::Request(const AdmissionRequest& request, Waiting& waiting,
+                                        Permit& permit) {
   const std::lock_guard lock(mutex_);
-  if (wish.bytes > limits_.memory_budget_bytes - wish.held) {
+  if (request.bytes > limits_.memory_budget_bytes - request.held) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "the request needs ", wish.bytes, " bytes of memory",
-        wish.held == 0 ? "" : absl::StrCat(" beside the ", wish.held, " that it holds"),
+        "the request needs ", request.bytes, " bytes of memory",
+        request.held == 0 ? "" : absl::StrCat(" beside the ", request.held, " that it holds"),
         ", the server allows ", limits_.memory_budget_bytes, " (--memory_budget_bytes)"));
   }
-  const Lane lane = LaneOf(wish.bytes);
-  if (queues_[lane].empty() && Fits(lane, wish.bytes)) {
-    Take(wish.bytes, permit);
+  const Lane lane = LaneOf(request.bytes);
+  if (queues_[lane].empty() && Fits(lane, request.bytes)) {
+    Take(request.bytes, permit);
     return true;
   }
   const auto queued = static_cast<int64_t>(queues_[kSmall].size() + queues_[kLarge].size());
@@ -129,16 +130,17 @@ absl::StatusOr<bool> Admission::Request(const Wish& wish, Waiting& waiting, Perm
                      " requests with ", all_bytes(), " bytes are being worked on and ", queued,
                      " wait (--max_queued_requests); try again later"));
   }
-  if (!queue_shares_.Within(wish.peer, 1)) {
-    return absl::UnavailableError(absl::StrCat(
-        "the server is busy: ", queue_shares_.Of(wish.peer), " requests of this client wait, and ",
-        limits_.max_queued_requests, " may wait in all (--max_queued_requests); try again later"));
+  if (!queue_shares_.Within(request.peer, 1)) {
+    return absl::UnavailableError(
+        absl::StrCat("the server is busy: ", queue_shares_.Of(request.peer),
+                     " requests of this client wait, and ", limits_.max_queued_requests,
+                     " may wait in all (--max_queued_requests); try again later"));
   }
   if (queued == 0) crowded_since_ = loop::Clock::now();
-  waiting.wish_ = wish;
+  waiting.request_ = request;
   waiting.permit_ = &permit;
-  queue_shares_.Take(wish.peer, 1);
-  queues_[lane].Push(waiting, wish.peer, wish.bytes);
+  queue_shares_.Take(request.peer, 1);
+  queues_[lane].Push(waiting, request.peer, request.bytes);
   return false;
 }
 
@@ -146,11 +148,11 @@ bool Admission::Cancel(Waiting& waiting) {
   {
     const std::lock_guard lock(mutex_);
     if (!waiting.queued()) return false;
-    queues_[LaneOf(waiting.wish_.bytes)].Remove(waiting, false);
-    queue_shares_.Give(waiting.wish_.peer, 1);
+    queues_[LaneOf(waiting.request_.bytes)].Remove(waiting, false);
+    queue_shares_.Give(waiting.request_.peer, 1);
     GrantWaiting();  // the one behind it may be smaller
   }
-  waiting.wish_.loop->Complete(*waiting.wish_.granted, false);
+  waiting.request_.loop->Complete(*waiting.request_.granted, false);
   return true;
 }
 
@@ -171,11 +173,11 @@ void Admission::GrantWaiting() {
   for (const Lane lane : {kSmall, kLarge, kSmall}) {
     while (loop::FairQueue::Entry* const first = queues_[lane].First()) {
       auto& next = static_cast<Waiting&>(*first);
-      if (!Fits(lane, next.wish_.bytes)) break;
+      if (!Fits(lane, next.request_.bytes)) break;
       queues_[lane].Remove(next, true);
-      queue_shares_.Give(next.wish_.peer, 1);
-      Take(next.wish_.bytes, *next.permit_);
-      next.wish_.loop->Complete(*next.wish_.granted, true);
+      queue_shares_.Give(next.request_.peer, 1);
+      Take(next.request_.bytes, *next.permit_);
+      next.request_.loop->Complete(*next.request_.granted, true);
     }
   }
 }

@@ -65,6 +65,14 @@ class Permit {
   bool counted_ = false;
 };
 
+struct AdmissionRequest {
+  uint64_t bytes = 0;
+  uint64_t peer = 0;           // whose turn it is
+  loop::Loop* loop = nullptr;  // where `granted` completes
+  loop::Event* granted = nullptr;
+  uint64_t held = 0;  // bytes that the same call holds besides
+};
+
 // Safe from any thread. Outlives its permits.
 class Admission {
  public:
@@ -73,18 +81,11 @@ class Admission {
 
   explicit Admission(const Limits& limits);
 
-  struct Wish {
-    uint64_t bytes = 0;
-    uint64_t peer = 0;           // whose turn it is
-    loop::Loop* loop = nullptr;  // where `granted` completes
-    loop::Event* granted = nullptr;
-    uint64_t held = 0;  // bytes that the same call holds besides
-  };
   // A request in the queue. It and its permit stay where they are until `granted` completes.
   class Waiting : public loop::FairQueue::Entry {
    private:
     friend class Admission;
-    Wish wish_;
+    AdmissionRequest request_;
     Permit* permit_ = nullptr;
   };
 
@@ -92,7 +93,7 @@ class Admission {
   // with false Cancel came first. Whoever holds a permit must not wait for another one, or two that
   // do so wait for each other. RESOURCE_EXHAUSTED (names --memory_budget_bytes): these bytes alone
   // are over the budget. UNAVAILABLE: the queue is full; worth a retry.
-  absl::StatusOr<bool> Request(const Wish& wish, Waiting& waiting, Permit& permit);
+  absl::StatusOr<bool> Request(const AdmissionRequest& request, Waiting& waiting, Permit& permit);
   // Adds `bytes` to what `held` holds, a Permit that is empty or came from here: at first up to
   // `spare` of `from`, then of what is free. RESOURCE_EXHAUSTED (names the flag): it would be over
   // half of the budget. UNAVAILABLE: they are not free now; worth a retry.

@@ -72,7 +72,7 @@ bool AllArrived(int socket) {
 
 class Connections::Connection final : private loop::Watcher, private loop::Timer {
  public:
-  Connection(Connections& all, Descriptor socket)
+  Connection(Connections& all, UniqueFd socket)
       : all_(all), socket_(std::move(socket)), request_(all.limits_.request_bytes) {}
   ~Connection();
   Connection(const Connection&) = delete;
@@ -110,7 +110,7 @@ class Connections::Connection final : private loop::Watcher, private loop::Timer
   }
 
   Connections& all_;
-  Descriptor socket_;
+  UniqueFd socket_;
   std::unique_ptr<access::Session> tls_;
   RequestReader request_;
   State state_ = State::kReading;
@@ -263,7 +263,7 @@ void Connections::Connection::Fire() {
 void Connections::Connection::Close(Result how) {
   Connections& all = all_;
   all.loop_->Unwatch(socket_.get());
-  Descriptor socket = std::move(socket_);
+  UniqueFd socket = std::move(socket_);
   all.connections_.erase(place);  // this
   if (how == Result::kReset) {
     // What has not been taken is dropped; the kernel would go on to offer it for minutes.
@@ -276,7 +276,7 @@ void Connections::Connection::Close(Result how) {
   }
 }
 
-Connections::Connections(Descriptor listener, const HttpLimits& limits, const HttpAccess& access,
+Connections::Connections(UniqueFd listener, const HttpLimits& limits, const HttpAccess& access,
                          Answerer answer)
     : limits_(Affordable(limits)),
       access_(access),
@@ -292,7 +292,7 @@ Connections::~Connections() {
 absl::Status Connections::Open() {
   absl::StatusOr<std::unique_ptr<loop::Loop>> loop = loop::Loop::Create();
   if (loop.ok()) loop_ = *std::move(loop);
-  idle_ = Descriptor(eventfd(0, EFD_CLOEXEC));
+  idle_ = UniqueFd(eventfd(0, EFD_CLOEXEC));
   if (loop_ == nullptr || !idle_.is_open() || !loop_->Watch(listener_.get(), EPOLLIN, *this)) {
     return absl::UnavailableError("no file descriptors left for HTTP (--http_listen)");
   }
@@ -320,7 +320,7 @@ void Connections::Run() {
 
 void Connections::Accept() {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.is_open()) {
       if (connections_.size() >= limits_.connections) connections_.front().Reset();
       connections_.emplace_back(*this, std::move(socket));
@@ -348,7 +348,7 @@ bool Connections::MakeRoom() {
 
 void Connections::KeepSpares() {
   while (spares_.size() < kSpares) {
-    Descriptor spare(fcntl(idle_.get(), F_DUPFD_CLOEXEC, 0));
+    UniqueFd spare(fcntl(idle_.get(), F_DUPFD_CLOEXEC, 0));
     if (!spare.is_open()) return;
     spares_.push_back(std::move(spare));
   }

@@ -25,7 +25,7 @@
 
 #include "absl/status/status.h"
 #include "server/access/session.h"
-#include "server/descriptor/descriptor.h"
+#include "server/fd/unique_fd.h"
 #include "server/http/http.h"
 #include "server/http/request_reader.h"
 #include "server/loop/loop.h"
@@ -40,7 +40,7 @@ class Connections final : private loop::Watcher, private loop::Timer, private lo
   using Answerer = std::function<std::string(const RequestReader&, bool has_certificate)>;
 
   // `listener` listens and does not block.
-  Connections(Descriptor listener, const HttpLimits& limits, const HttpAccess& access,
+  Connections(UniqueFd listener, const HttpLimits& limits, const HttpAccess& access,
               Answerer answer);
   ~Connections();
 
@@ -61,7 +61,7 @@ class Connections final : private loop::Watcher, private loop::Timer, private lo
   // What closes connections of others waits until nobody is left who is to be told of one.
   void AtTurnEnd();
   void Accept();
-  void Add(Descriptor socket);
+  void Add(UniqueFd socket);
   bool MakeRoom();
   void KeepSpares();
   void DropAnswers();
@@ -69,10 +69,10 @@ class Connections final : private loop::Watcher, private loop::Timer, private lo
   const HttpLimits limits_;
   const HttpAccess access_;
   const Answerer answer_;
-  Descriptor listener_;
+  UniqueFd listener_;
   std::unique_ptr<loop::Loop> loop_;
-  Descriptor idle_;                    // which the spares are copies of
-  std::vector<Descriptor> spares_;     // see kSpares
+  UniqueFd idle_;                      // which the spares are copies of
+  std::vector<UniqueFd> spares_;       // see kSpares
   std::list<Connection> connections_;  // the oldest first
   size_t answer_bytes_ = 0;            // of all that are writing
   std::string buffer_;                 // what is just being read

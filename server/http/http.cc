@@ -50,7 +50,7 @@ std::string AnswerTo(const HttpPages& pages, const HttpAccess& access, const Req
 
 class HttpServer::Thread {
  public:
-  Thread(Descriptor listener, HttpPages pages, const HttpLimits& limits, const HttpAccess& access)
+  Thread(UniqueFd listener, HttpPages pages, const HttpLimits& limits, const HttpAccess& access)
       : pages_(std::move(pages)),
         access_(access),
         connections_(std::move(listener), limits, access,
@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(absl::string_view 
   absl::StatusOr<net::Listening> listening = net::Listen(address, "--http_listen");
   if (!listening.ok()) return listening.status();
   // Of a name that stands for several addresses the first one that the machine has.
-  Descriptor listener(listening->listeners.front().Release());
+  UniqueFd listener(listening->listeners.front().Release());
   auto thread = std::make_unique<Thread>(std::move(listener), std::move(pages), limits, access);
   if (absl::Status status = thread->Start(); !status.ok()) return status;
   return std::unique_ptr<HttpServer>(

@@ -43,7 +43,7 @@ class Cores {
   // it does, or on its loop.
   void Give(int count);
 
-  // For Crew: this thread will call RunWaiting when it has nothing else to do, which runs the
+  // For ThreadPool: this thread will call RunWaiting when it has nothing else to do, which runs the
   // computation that Give left for it, and what comes after that.
   static void ServeHere();
   static void RunWaiting();

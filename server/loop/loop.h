@@ -1,6 +1,6 @@
 // An event loop: sockets, timers, and what other threads post. One thread at a time leads it, and
 // only that one touches what belongs to the loop; the lead can be handed to another thread
-// (crew.h), so that a thread may compute for a while where it is.
+// (thread_pool.h), so that a thread may compute for a while where it is.
 //
 // A turn is: run what is ready (calls go on), then look whether more has come, and when nothing
 // has, write the answers of all that happened, so that they share system calls; then wait.
@@ -68,7 +68,7 @@ class Loop {
 
   // Leads until the lead is handed over or the loop is stopped. REQUIRES: nobody leads it.
   void Lead();
-  // Gives up the lead without stopping, for who takes it over: called by Crew.
+  // Gives up the lead without stopping, for who takes it over: called by ThreadPool.
   static void Leave() { led_here = nullptr; }
 
  private:

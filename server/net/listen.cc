@@ -21,7 +21,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "server/descriptor/descriptor.h"
+#include "server/fd/unique_fd.h"
 
 namespace quantd::net {
 const char* NameFor(const std::string& host) {
@@ -73,7 +73,7 @@ bool IsLoopback(const sockaddr* where) {
 
 // A socket bound to `where` and listening; or -1 with errno.
 int Bind(const sockaddr* where, socklen_t size, bool both_families, mode_t socket_mode = 0) {
-  Descriptor made(socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  UniqueFd made(socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int fd = made.get();
   if (fd < 0) return -1;
   if (where->sa_family != AF_UNIX) {
@@ -155,7 +155,7 @@ absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view
 
 // Only a refusal says that nobody does: who can't ask must not take the place.
 bool NobodyListens(const sockaddr_un& where) {
-  const Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   return fd.is_open() &&
          connect(fd.get(), reinterpret_cast<const sockaddr*>(&where), sizeof(where)) != 0 &&
          errno == ECONNREFUSED;
@@ -184,7 +184,7 @@ absl::StatusOr<Listening> ListenUnix(absl::string_view address, absl::string_vie
   std::memcpy(where.sun_path, path.data(), path.size());
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const Descriptor locked(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd locked(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!locked.is_open()) {
     return Refusal(address, flag, absl::StrCat(folder, ": ", std::strerror(errno)));
   }

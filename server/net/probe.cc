@@ -13,7 +13,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "server/descriptor/descriptor.h"
+#include "server/fd/unique_fd.h"
 #include "server/net/listen.h"
 
 namespace quantd::net {
@@ -30,19 +30,19 @@ constexpr uint8_t kSettings = 4;
 // A record of TLS that belongs to a handshake.
 constexpr uint8_t kTlsHandshake = 22;
 
-Descriptor Connect(const sockaddr* where, socklen_t size) {
-  Descriptor fd(socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+UniqueFd Connect(const sockaddr* where, socklen_t size) {
+  UniqueFd fd(socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const bool connects =
       fd.is_open() && (connect(fd.get(), where, size) == 0 || errno == EINPROGRESS);
-  return connects ? std::move(fd) : Descriptor();
+  return connects ? std::move(fd) : UniqueFd();
 }
 
-Descriptor ConnectTo(absl::string_view address) {
+UniqueFd ConnectTo(absl::string_view address) {
   if (absl::ConsumePrefix(&address, "unix:")) {
     absl::ConsumePrefix(&address, "//");
     sockaddr_un where{};
     where.sun_family = AF_UNIX;
-    if (address.size() >= sizeof(where.sun_path)) return Descriptor();
+    if (address.size() >= sizeof(where.sun_path)) return UniqueFd();
     std::memcpy(where.sun_path, address.data(), address.size());
     return Connect(reinterpret_cast<const sockaddr*>(&where), sizeof(where));
   }
@@ -57,9 +57,9 @@ Descriptor ConnectTo(absl::string_view address) {
   addrinfo* found = nullptr;
   const std::string port(address.substr(colon + 1));
   if (getaddrinfo(NameFor(std::string(host)), port.c_str(), &hints, &found) != 0) {
-    return Descriptor();
+    return UniqueFd();
   }
-  Descriptor connected;
+  UniqueFd connected;
   for (const addrinfo* next = found; next != nullptr && !connected.is_open();
        next = next->ai_next) {
     connected = Connect(next->ai_addr, next->ai_addrlen);
@@ -90,7 +90,7 @@ Found Probe(const std::string& address, const std::string& tls_hello,
   const absl::string_view hello = tls_hello.empty() ? kHello : absl::string_view(tls_hello);
   const Clock::time_point until = Clock::now() + patience;
   errno = 0;
-  const Descriptor connected = ConnectTo(address);
+  const UniqueFd connected = ConnectTo(address);
   const int fd = connected.get();
   if (fd < 0) return IsOurs(errno) ? Found::kUnknown : Found::kNobody;
   if (!WaitFor(fd, POLLOUT, until)) return Found::kNobody;

@@ -13,14 +13,14 @@
 
 namespace quantd::parameters {
 
-Descriptor OpenFolder(const std::string& path) {
-  return Descriptor(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+UniqueFd OpenFolder(const std::string& path) {
+  return UniqueFd(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-Descriptor OpenBeneath(const Descriptor& directory, const std::string& name) {
+UniqueFd OpenBeneath(const UniqueFd& directory, const std::string& name) {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   // errno is that of OpenFolder.
-  if (!directory.is_open()) return Descriptor();
+  if (!directory.is_open()) return UniqueFd();
   open_how how = {};
   how.flags = kFlags;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
@@ -31,14 +31,14 @@ Descriptor OpenBeneath(const Descriptor& directory, const std::string& name) {
     if (opened >= 0 || (errno != EAGAIN && errno != EINTR)) {
       // Kernels before 5.6 and filters that do not know the call: then a link may lead anywhere,
       // and to nothing that has another hash than the file's name.
-      if (opened >= 0 || (errno != ENOSYS && errno != EPERM)) return Descriptor(opened);
+      if (opened >= 0 || (errno != ENOSYS && errno != EPERM)) return UniqueFd(opened);
       break;
     }
   }
-  return Descriptor(openat(directory.get(), name.c_str(), kFlags));
+  return UniqueFd(openat(directory.get(), name.c_str(), kFlags));
 }
 
-int ReadAll(const Descriptor& file, std::string& bytes) {
+int ReadAll(const UniqueFd& file, std::string& bytes) {
   size_t have = 0;
   while (have < bytes.size()) {
     const ssize_t got = read(file.get(), bytes.data() + have, bytes.size() - have);
@@ -51,7 +51,7 @@ int ReadAll(const Descriptor& file, std::string& bytes) {
   return 0;
 }
 
-int WriteAll(const Descriptor& file, absl::string_view bytes) {
+int WriteAll(const UniqueFd& file, absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(file.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;

@@ -5,21 +5,21 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "server/descriptor/descriptor.h"
+#include "server/fd/unique_fd.h"
 
 namespace quantd::parameters {
 
 // For looking files up in. Not open, with errno, when it is no directory.
-Descriptor OpenFolder(const std::string& path);
+UniqueFd OpenFolder(const std::string& path);
 
 // To be read. Links are followed as long as they stay beneath the directory; nothing that it finds
 // makes it wait. Not open, with errno.
-Descriptor OpenBeneath(const Descriptor& directory, const std::string& name);
+UniqueFd OpenBeneath(const UniqueFd& directory, const std::string& name);
 
 // Fills `bytes` from the beginning of the file; cuts it when the file has fewer. Returns an errno.
-int ReadAll(const Descriptor& file, std::string& bytes);
+int ReadAll(const UniqueFd& file, std::string& bytes);
 // Returns an errno.
-int WriteAll(const Descriptor& file, absl::string_view bytes);
+int WriteAll(const UniqueFd& file, absl::string_view bytes);
 
 // Different in every call and every process that writes to one directory, as good as surely.
 std::string UniqueText();

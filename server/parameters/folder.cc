@@ -63,7 +63,7 @@ absl::Status CannotWrite(int error) {
 // Calls `visit` with every name, and whether it may be a file's, until it returns false. Returns an
 // errno.
 int ForEachName(int directory, absl::FunctionRef<bool(absl::string_view name)> visit) {
-  Descriptor again(openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd again(openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!again.is_open()) return errno;
   DIR* const stream = fdopendir(again.get());
   if (stream == nullptr) return errno;
@@ -103,7 +103,7 @@ void RemoveLeftovers(int directory) {
 }  // namespace
 
 absl::StatusOr<Folder> Folder::Open(std::string path) {
-  const Descriptor directory = OpenFolder(path);
+  const UniqueFd directory = OpenFolder(path);
   if (!directory.is_open()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--parameters_dir is '", path, "': ", ErrnoText(errno)));
@@ -113,16 +113,16 @@ absl::StatusOr<Folder> Folder::Open(std::string path) {
 }
 
 uint64_t Folder::Size(const Reference& reference) const {
-  const Descriptor directory = OpenFolder(path_);
-  const Descriptor file = OpenBeneath(directory, reference.FileName());
+  const UniqueFd directory = OpenFolder(path_);
+  const UniqueFd file = OpenBeneath(directory, reference.FileName());
   struct stat found;
   if (!file.is_open() || fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) return 0;
   return static_cast<uint64_t>(found.st_size);
 }
 
 absl::StatusOr<std::string> Folder::Read(const Reference& reference) const {
-  const Descriptor directory = OpenFolder(path_);
-  const Descriptor file = OpenBeneath(directory, reference.FileName());
+  const UniqueFd directory = OpenFolder(path_);
+  const UniqueFd file = OpenBeneath(directory, reference.FileName());
   if (!file.is_open()) {
     if (errno == ENOENT) return NoSet(reference);
     return BadFile(reference, ErrnoText(errno));
@@ -141,7 +141,7 @@ absl::StatusOr<std::string> Folder::Read(const Reference& reference) const {
 }
 
 absl::Status Folder::Write(const Reference& reference, const std::string& bytes) const {
-  const Descriptor directory = OpenFolder(path_);
+  const UniqueFd directory = OpenFolder(path_);
   if (!directory.is_open()) return CannotWrite(errno);
   if (Size(reference) == bytes.size() && Read(reference).ok()) return absl::OkStatus();
   const std::string name = reference.FileName();
@@ -149,8 +149,8 @@ absl::Status Folder::Write(const Reference& reference, const std::string& bytes)
                                           "-", UniqueText(), kNewSuffix);
   int error = 0;
   {
-    const Descriptor file(openat(directory.get(), hidden.c_str(),
-                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+    const UniqueFd file(openat(directory.get(), hidden.c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
     if (!file.is_open()) return CannotWrite(errno);
     error = WriteAll(file, bytes);
     if (error == 0 && fsync(file.get()) != 0) error = errno;
@@ -163,13 +163,13 @@ absl::Status Folder::Write(const Reference& reference, const std::string& bytes)
     return CannotWrite(error);
   }
   // The descriptor of a path only can't be synced.
-  const Descriptor listed(openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd listed(openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (listed.is_open() && fsync(listed.get()) != 0 && errno != EINVAL) return CannotWrite(errno);
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> Folder::List(absl::string_view prefix, size_t most) const {
-  const Descriptor directory = OpenFolder(path_);
+  const UniqueFd directory = OpenFolder(path_);
   if (!directory.is_open()) return CannotList(errno);
   // The smallest so far, the largest of them on top: a folder may have any number of files.
   std::priority_queue<std::string> first;
@@ -190,7 +190,7 @@ absl::StatusOr<std::vector<std::string>> Folder::List(absl::string_view prefix, 
 }
 
 absl::StatusOr<std::vector<Reference>> Folder::Named(absl::string_view name, size_t most) const {
-  const Descriptor directory = OpenFolder(path_);
+  const UniqueFd directory = OpenFolder(path_);
   if (!directory.is_open()) return CannotList(errno);
   std::vector<Reference> found;
   const int error = ForEachName(directory.get(), [&](absl::string_view file) {

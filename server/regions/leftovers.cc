@@ -33,7 +33,7 @@ bool RemoveIfLeft(int directory, const std::string& name, std::chrono::nanosecon
   struct stat named, opened;
   if (fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) return false;
   if (!IsOldFile(named, age)) return false;
-  const Descriptor file = OpenBeneath(directory, name, O_RDONLY);
+  const UniqueFd file = OpenBeneath(directory, name, O_RDONLY);
   if (!file.is_open() || flock(file.get(), LOCK_EX | LOCK_NB) != 0) return false;
   // Under the lock once more: the name may be another file's by now.
   if (fstat(file.get(), &opened) != 0 || !IsOldFile(opened, age)) return false;
@@ -45,14 +45,14 @@ bool RemoveIfLeft(int directory, const std::string& name, std::chrono::nanosecon
 }  // namespace
 
 size_t RemoveLeftovers(int directory, std::chrono::nanoseconds age) {
-  Descriptor list(openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd list(openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* const entries = fdopendir(list.get());
   if (entries == nullptr) return 0;
   list.Release();  // it is the entries' now
   const std::unique_ptr<DIR, int (*)(DIR*)> close_entries(entries, closedir);
   size_t removed = 0;
   while (const dirent* const entry = readdir(entries)) {
-    if (!absl::StartsWith(entry->d_name, kPrefix) || !WhyNoName(entry->d_name).empty()) continue;
+    if (!absl::StartsWith(entry->d_name, kPrefix) || !NameError(entry->d_name).empty()) continue;
     removed += RemoveIfLeft(directory, entry->d_name, age);
   }
   return removed;

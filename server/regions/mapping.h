@@ -12,7 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "server/regions/guard.h"
+#include "server/regions/sigbus_guard.h"
 
 namespace quantd::regions {
 

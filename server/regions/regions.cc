@@ -86,14 +86,14 @@ void Place::Prepare(uint64_t size, absl::FunctionRef<bool()> stop) const {
 
 absl::StatusOr<std::unique_ptr<Regions>> Regions::Open(const std::string& directory,
                                                        const Limits& limits) {
-  Descriptor opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened.is_open()) {
     return absl::InvalidArgumentError(absl::StrCat("--shared_memory_dir: cannot open directory '",
                                                    directory, "': ", std::strerror(errno)));
   }
-  InstallGuard();
+  InstallSigbusGuard();
   struct statfs system;
-  // Pages of those could not be replaced one by one (guard.cc).
+  // Pages of those could not be replaced one by one (sigbus_guard.cc).
   if (fstatfs(opened.get(), &system) == 0 && system.f_type == HUGETLBFS_MAGIC) {
     return absl::InvalidArgumentError(
         absl::StrCat("--shared_memory_dir is '", directory, "', on hugetlbfs: use tmpfs"));
@@ -150,7 +150,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> Regions::Known(absl::string_view field,
 
 absl::StatusOr<Place> Regions::Find(absl::string_view field, absl::string_view region,
                                     uint64_t offset, uint64_t size, Access access) {
-  if (const std::string why = WhyNoName(region); !why.empty()) {
+  if (const std::string why = NameError(region); !why.empty()) {
     const std::string place = absl::StrCat(field, ".region");
     return FieldError(place, absl::StrCat(place, " ", why));
   }
@@ -179,7 +179,7 @@ absl::StatusOr<Place> Regions::Find(absl::string_view field, absl::string_view r
 absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
                                                       const std::string& name, Access access,
                                                       uint64_t offset, uint64_t size) {
-  Descriptor file = OpenBeneath(directory_.get(), name, O_RDWR);
+  UniqueFd file = OpenBeneath(directory_.get(), name, O_RDWR);
   const bool writable = file.is_open();
   if (!writable && (errno == EACCES || errno == EPERM || errno == EROFS) &&
       access == Access::kRead) {

@@ -28,7 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "server/descriptor/descriptor.h"
+#include "server/fd/unique_fd.h"
 #include "server/regions/mapping.h"
 #include "server/regions/open.h"
 
@@ -98,7 +98,7 @@ class Regions {
  private:
   using Clock = std::chrono::steady_clock;
   using MappingList = std::vector<std::shared_ptr<Mapping>>;
-  Regions(Descriptor directory, bool is_tmpfs, const Limits& limits)
+  Regions(UniqueFd directory, bool is_tmpfs, const Limits& limits)
       : directory_(std::move(directory)), is_tmpfs_(is_tmpfs), limits_(limits) {}
 
   absl::StatusOr<struct stat> Look(absl::string_view field, const std::string& name) const;
@@ -121,7 +121,7 @@ class Regions {
   // can't. To be unmapped without the mutex: that takes a millisecond for some.
   bool MakeRoom(uint64_t size, MappingList& out);
 
-  const Descriptor directory_;
+  const UniqueFd directory_;
   const bool is_tmpfs_;
   const Limits limits_;
   mutable std::mutex mutex_;

@@ -20,8 +20,8 @@ void ReadCounters(const transport::Counters& counters, metrics::Readings& now) {
   for (size_t i = 0; i < counters.refused_handshakes.size(); ++i) {
     now.handshakes_refused[i] = relaxed(counters.refused_handshakes[i]);
   }
-  now.connections_throttled = relaxed(counters.guard(transport::Guard::kConnectionThrottled));
-  now.answers_stalled = relaxed(counters.guard(transport::Guard::kAnswerStalled));
+  now.connections_throttled = relaxed(counters.abuse(transport::AbuseAction::kConnectionThrottled));
+  now.answers_stalled = relaxed(counters.abuse(transport::AbuseAction::kAnswerStalled));
   static_assert(transport::kGuards + 1 == metrics::kGuardActions.size());
   for (size_t i = 0; i < counters.guards.size(); ++i) {
     now.guard_actions[i] = relaxed(counters.guards[i]);

@@ -8,8 +8,8 @@
 
 #include "server/admission/admission.h"
 #include "server/loop/cores.h"
-#include "server/loop/crew.h"
 #include "server/loop/policy.h"
+#include "server/loop/thread_pool.h"
 #include "server/memory/buffer.h"
 #include "server/metrics/metrics.h"
 #include "server/operations/costs.h"
@@ -28,7 +28,7 @@ struct Backend {
   admission::Admission& admission;
   memory::Pool& pool;
   metrics::Metrics& metrics;
-  loop::Crew* crew = nullptr;  // set before the first call
+  loop::ThreadPool* thread_pool = nullptr;  // set before the first call
   loop::Cores& cores;
   const Executors& executors;
   const loop::Policy policy;

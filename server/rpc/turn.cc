@@ -42,9 +42,9 @@ void Turn::Cancel() {
 
 void Turn::Fire() { Cancel(); }
 
-absl::Status Turn::WhyNot() const { return WaitedInVain(backend_, stream_); }
+absl::Status Turn::WhyNot() const { return InterruptedStatus(backend_, stream_); }
 
-absl::Status WaitedInVain(const Backend& backend, const transport::Stream& stream) {
+absl::Status InterruptedStatus(const Backend& backend, const transport::Stream& stream) {
   if (stream.interrupted()) return stream.interruption();
   return WithReason(
       absl::UnavailableError(absl::StrCat(
@@ -55,13 +55,14 @@ absl::Status WaitedInVain(const Backend& backend, const transport::Stream& strea
 }
 
 absl::Status Turn::AskForMemory(uint64_t bytes, uint64_t held, loop::Event& admitted) {
-  admission::Admission::Wish wish;
-  wish.bytes = bytes;
-  wish.held = held;
-  wish.peer = stream_.peer();
-  wish.loop = &stream_.loop();
-  wish.granted = &admitted;
-  const absl::StatusOr<bool> granted = backend_.admission.Request(wish, waits_for_memory_, permit_);
+  admission::AdmissionRequest request;
+  request.bytes = bytes;
+  request.held = held;
+  request.peer = stream_.peer();
+  request.loop = &stream_.loop();
+  request.granted = &admitted;
+  const absl::StatusOr<bool> granted =
+      backend_.admission.Request(request, waits_for_memory_, permit_);
   if (!granted.ok()) {
     return WithReason(granted.status(),
                       absl::IsUnavailable(granted.status()) ? "QUEUE_FULL" : "OVER_MEMORY_BUDGET");
@@ -92,7 +93,7 @@ absl::Status Turn::AskForCore(std::chrono::nanoseconds estimate, loop::Event& gr
 void Turn::Began(bool granted) {
   if (!granted) cores_ = 0;
   // Where nobody can take over the lead, the loop waits.
-  if (cores_ > 0 && stream_.loop().leading()) backend_.crew->HandOver();
+  if (cores_ > 0 && stream_.loop().leading()) backend_.thread_pool->HandOver();
 }
 
 const Executor& Turn::TakeCores(int64_t wanted) {

@@ -79,7 +79,7 @@ class Turn final : private transport::Cancellable, private loop::Timer {
 };
 
 // Why a call does not wait on: it was interrupted, or --queue_timeout is over.
-absl::Status WaitedInVain(const Backend& backend, const transport::Stream& stream);
+absl::Status InterruptedStatus(const Backend& backend, const transport::Stream& stream);
 
 // The system is out of memory.
 absl::Status NoMemory();

@@ -39,7 +39,7 @@ absl::Status Work::Begin(wire::Method method) {
 
 absl::Status Work::FindSet(loop::Event& found) {
   found_ = std::make_shared<FoundSet>();
-  return errand_.Start(
+  return disk_task_.Start(
       parameters::Worker::kFirst,
       [library = backend_.parameters, reference = std::string(rest_.parameters), result = found_] {
         const absl::Status status = Guarded([&] {
@@ -52,7 +52,7 @@ absl::Status Work::FindSet(loop::Event& found) {
 }
 
 absl::Status Work::SetFound(bool ok) {
-  if (!ok) return errand_.WhyNot();
+  if (!ok) return disk_task_.WhyNot();
   if (found_->ok()) set_ = **found_;
   return found_->status();
 }

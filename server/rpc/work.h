@@ -17,7 +17,7 @@
 #include "server/operations/operation.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/compression.h"
-#include "server/rpc/errand.h"
+#include "server/rpc/disk_task.h"
 #include "server/rpc/shared_places.h"
 #include "server/rpc/timeline.h"
 #include "server/rpc/turn.h"
@@ -37,7 +37,7 @@ class Work final {
       : backend_(backend),
         stream_(stream),
         timeline_(timeline),
-        errand_(backend, stream),
+        disk_task_(backend, stream),
         turn_(backend, stream),
         compression_(backend, stream) {}
   Work(const Work&) = delete;
@@ -109,7 +109,7 @@ class Work final {
   SharedPlaces places_;  // of the request
   // What a look at the disk comes to, which may be after the call has given up.
   using FoundSet = absl::StatusOr<parameters::SetPointer>;
-  Errand errand_;
+  DiskTask disk_task_;
   std::shared_ptr<FoundSet> found_;
   parameters::SetPointer set_;
   std::optional<operations::Operation> operation_;

@@ -13,7 +13,7 @@
 #include "server/errors/reason.h"
 #include "server/parameters/canonical.h"
 #include "server/rpc/call_metrics.h"
-#include "server/rpc/errand.h"
+#include "server/rpc/disk_task.h"
 #include "server/rpc/turn.h"
 #include "server/services/messages.h"
 #include "server/wire/convert.h"
@@ -123,7 +123,7 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend, transpor
   loop::Event read, admitted, done, written, finished;
   {
     rpc::Turn turn(backend, stream);
-    rpc::Errand errand(backend, stream);
+    rpc::DiskTask disk_task(backend, stream);
     const auto job = std::make_shared<Job>();
     stream.Read(job->request, read);
     const bool has_request = co_await read;
@@ -138,7 +138,7 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend, transpor
     if (status.ok()) {
       job->permit = std::move(turn.permit());
       const auto priority = parameters::Worker::kLast;
-      status = errand.Start(
+      status = disk_task.Start(
           priority,
           [job, answer = of.answer, library = backend.parameters, pool = &backend.pool] {
             try {
@@ -152,7 +152,7 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend, transpor
     }
     if (status.ok()) {
       const bool is_done = co_await done;
-      status = is_done ? job->answer.status() : errand.WhyNot();
+      status = is_done ? job->answer.status() : disk_task.WhyNot();
     }
     if (status.ok()) {
       job->permit.Shrink(memory::Pool::Footprint(job->answer->size));

@@ -100,8 +100,9 @@ bool Acceptor::AcceptOne() {
   const PeerTable::Outcome outcome = shared.peers.Add(peer.id, set.index());
   if (outcome.someone_goes) {
     shared.counters.CountEnd(ConnectionEnd::kTooMany);
-    NoteGuard(shared.counters,
-              outcome.may_come ? Guard::kConnectionEvicted : Guard::kConnectionRefused, peer.name);
+    NoteAbuse(shared.counters,
+              outcome.may_come ? AbuseAction::kConnectionEvicted : AbuseAction::kConnectionRefused,
+              peer.name);
     ConnectionSet& from = transport_.set(outcome.set);
     from.loop().Post(*new Eviction(from, outcome.peer, outcome.idle_only));
   }
@@ -124,7 +125,7 @@ bool Acceptor::RefuseOne() {
   counters.CountEnd(ConnectionEnd::kTooMany);
   if (spare_ >= 0) close(std::exchange(spare_, -1));
   const int fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  NoteGuard(counters, Guard::kDescriptorsExhausted, fd < 0 ? "" : PeerOf(fd).name);
+  NoteAbuse(counters, AbuseAction::kDescriptorsExhausted, fd < 0 ? "" : PeerOf(fd).name);
   if (fd >= 0) close(fd);
   spare_ = OpenSpare();
   if (fd >= 0 && spare_ >= 0) return true;

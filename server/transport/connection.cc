@@ -118,7 +118,7 @@ bool Connection::EndWaitingCall() {
   }
   waiting_calls_ = waiting;
   if (oldest == nullptr) return false;
-  NoteGuard(shared_.counters, Guard::kCallEvicted, peer_.name);
+  NoteAbuse(shared_.counters, AbuseAction::kCallEvicted, peer_.name);
   --waiting_calls_;
   oldest->Interrupt(errors::WithReason(
       absl::UnavailableError("the call sent nothing while the server had too many calls open; try "
@@ -226,7 +226,7 @@ void Connection::LookAtStreams(Clock::time_point now, bool anyone_waits) {
     } else if (stream->sending() && !stream->cut_off_ &&
                stream->pace_.TooSlow(now, stream->all_sent_, limits.min_rate, limits.stall) &&
                anyone_waits) {
-      NoteGuard(shared_.counters, Guard::kAnswerStalled, peer_.name);
+      NoteAbuse(shared_.counters, AbuseAction::kAnswerStalled, peer_.name);
       stream->Interrupt(
           absl::CancelledError("the client read its answer too slowly while others waited"));
       stream->CutOff();  // also one that was interrupted before, and could not say so

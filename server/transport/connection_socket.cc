@@ -223,7 +223,7 @@ void Connection::DropBuffer(memory::Buffer buffer) {
 // Not read for a while: what it sends waits in its own socket.
 void Connection::Throttle() {
   throttled_ = true;
-  NoteGuard(shared_.counters, Guard::kConnectionThrottled, peer_.name);
+  NoteAbuse(shared_.counters, AbuseAction::kConnectionThrottled, peer_.name);
   const int64_t sharers = shared_.counters.throttled_now.fetch_add(1) + 1;
   SetEvents();
   loop_.timers().Set(*this, loop_.now() + credit_.Pause(sharers));

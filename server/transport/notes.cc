@@ -32,7 +32,7 @@ Kind& KindOf(ConnectionEnd why) {
   return kinds[static_cast<size_t>(why)];
 }
 
-Kind& KindOf(Guard what) {
+Kind& KindOf(AbuseAction what) {
   static std::array<Kind, kGuards> kinds = {{
       {Repeated(Level::kWarn, "connection refused"), "too_many"},
       {Repeated(Level::kWarn, "connection refused"), "evicts_one_of_the_peer_with_the_most"},
@@ -62,8 +62,8 @@ void NoteRefusedHandshake(absl::string_view reason, absl::string_view peer) {
 
 void NoteConnectionEnd(ConnectionEnd why, absl::string_view peer) { Write(KindOf(why), peer); }
 
-void NoteGuard(Counters& counters, Guard what, absl::string_view peer) {
-  counters.CountGuard(what);
+void NoteAbuse(Counters& counters, AbuseAction what, absl::string_view peer) {
+  counters.CountAbuse(what);
   Write(KindOf(what), peer);
 }
 

@@ -14,7 +14,7 @@ void NoteRefusedHandshake(absl::string_view reason, absl::string_view peer);
 void NoteConnectionEnd(ConnectionEnd why, absl::string_view peer);
 
 // Counts it, too. `peer`: against whom; empty: nobody knows. From any thread.
-void NoteGuard(Counters& counters, Guard what, absl::string_view peer);
+void NoteAbuse(Counters& counters, AbuseAction what, absl::string_view peer);
 
 }  // namespace quantd::transport
 

@@ -92,7 +92,7 @@ enum class ConnectionEnd : uint8_t {
 inline constexpr size_t kConnectionEnds = 9;
 
 // What is done against a peer that takes more than its share.
-enum class Guard : uint8_t {
+enum class AbuseAction : uint8_t {
   kConnectionRefused,    // its own peer has as many as anybody
   kConnectionEvicted,    // for one of a peer with fewer
   kConnectionThrottled,  // was read no further for a while, for its many frames without use
@@ -119,10 +119,12 @@ struct Counters {
   void CountEnd(ConnectionEnd why) {
     ended[static_cast<size_t>(why)].fetch_add(1, std::memory_order_relaxed);
   }
-  void CountGuard(Guard what) {
+  void CountAbuse(AbuseAction what) {
     guards[static_cast<size_t>(what)].fetch_add(1, std::memory_order_relaxed);
   }
-  const std::atomic<uint64_t>& guard(Guard what) const { return guards[static_cast<size_t>(what)]; }
+  const std::atomic<uint64_t>& abuse(AbuseAction what) const {
+    return guards[static_cast<size_t>(what)];
+  }
 };
 
 struct Shared {

@@ -343,7 +343,7 @@ void Stream::OnGivenUp() {
   // Unless all of it has come meanwhile.
   if (incoming_ == Incoming::kBody) {
     if (connection_ != nullptr) {
-      NoteGuard(connection_->shared().counters, Guard::kUploadStalled, *peer_name_);
+      NoteAbuse(connection_->shared().counters, AbuseAction::kUploadStalled, *peer_name_);
     }
     Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
                              "the upload stood at ", received_, " of ", total_,

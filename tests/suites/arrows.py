@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SERVER_ROOMS_BELOW_RPC = [
     "server/" + room
-    for room in ("access", "admission", "descriptor", "errors", "log", "loop", "memory", "metrics", "net", "operations", "parameters", "regions",
+    for room in ("access", "admission", "errors", "fd", "log", "loop", "memory", "metrics", "net", "operations", "parameters", "regions",
                  "trace", "transport", "wire")
 ]
 SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "reports", "rpc", "services")]
@@ -30,22 +30,22 @@ ROOMS = {
     "core/src/embeddings": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool"],
     "core/src/calibrate": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool", "core/src/plan"],
     "core/src/layouts": ["core/src/types", "core/src/rules", "core/src/kernels", "core/src/pool"],
-    "server/descriptor": [],
+    "server/fd": [],
     "server/errors": [],
     "server/mailbox": [],
     "server/log": ["server/mailbox"],
     "server/loop": [],
     "server/memory": [],
-    "server/net": ["server/descriptor"],
-    "server/regions": ["server/descriptor"],
+    "server/net": ["server/fd"],
+    "server/regions": ["server/fd"],
     "server/process": [],
-    "server/access": ["server/descriptor"],
-    "server/http": ["server/access", "server/descriptor", "server/log", "server/loop", "server/net"],
+    "server/access": ["server/fd"],
+    "server/http": ["server/access", "server/fd", "server/log", "server/loop", "server/net"],
     "server/options": ["server/log", "server/loop", "server/memory", "server/trace", "server/transport"],
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
     "server/operations": ["server/wire"],
-    "server/parameters": ["server/descriptor", "server/errors", "server/log", "server/mailbox", "server/wire", "proto"],
+    "server/parameters": ["server/fd", "server/errors", "server/log", "server/mailbox", "server/wire", "proto"],
     "server/metrics": ["server/errors", "server/wire"],
     "server/trace": ["server/access", "server/log", "server/wire"],
     "server/transport": [

@@ -61,7 +61,7 @@ Flags& Flags::All() {
 }
 
 Flags& Flags::Granularity() {
-  MethodFlags& m = o_->method;
+  SpecFlags& m = o_->method;
   command_
       ->add_option("--axis", m.axis,
                    "One scale for each index along this dimension (from the end when "
@@ -77,7 +77,7 @@ Flags& Flags::Granularity() {
 }
 
 Flags& Flags::Finding() {
-  MethodFlags& m = o_->method;
+  SpecFlags& m = o_->method;
   Text("--type", &m.type,
        "uint8 (default) int8 uint16 int16 uint4 int4 uint2 int2 float8e4m3fn float8e4m3fnuz "
        "float8e5m2 float8e5m2fnuz float6e2m3 float6e3m2 float4e2m1; or a format of blocks along "
@@ -97,7 +97,7 @@ Flags& Flags::Finding() {
 }
 
 Flags& Flags::Given() {
-  MethodFlags& m = o_->method;
+  SpecFlags& m = o_->method;
   Text("--scale", &m.scale,
        "The scale, instead of what the data or the file says: a number, one for each index along "
        "--axis (0.1,0.2), or a .npy");
@@ -106,7 +106,7 @@ Flags& Flags::Given() {
 }
 
 Flags& Flags::Rounding() {
-  MethodFlags& m = o_->method;
+  SpecFlags& m = o_->method;
   Text("--precision", &m.precision,
        "With --scale: type in which x / scale is computed: float float16 bfloat16");
   Text("--zero_point_order", &m.zero_point_order,
@@ -119,7 +119,7 @@ Flags& Flags::Rounding() {
 }
 
 Flags& Flags::Back() {
-  MethodFlags& m = o_->method;
+  SpecFlags& m = o_->method;
   Text("--output_type", &o_->output_type,
        "Type of y: float float16 bfloat16. Default: the original one; with --scale that of the "
        "scale if it is one of them, else float");

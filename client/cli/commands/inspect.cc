@@ -75,8 +75,8 @@ absl::StatusOr<Findings> ErrorOf(const Executor& executor, const DequantizeParam
 }
 
 // What quantizing x would do, in files without a name.
-absl::StatusOr<Findings> TryMethod(const Method& method, Engine& engine, const Executor& executor,
-                                   const TensorView& x, int bins) {
+absl::StatusOr<Findings> TrySpec(const QuantizationSpec& method, Engine& engine,
+                                 const Executor& executor, const TensorView& x, int bins) {
   const absl::StatusOr<QuantizedForm> form = method.FormOf(x);
   if (!form.ok()) return form.status();
   const char* folder = std::getenv("TMPDIR");
@@ -224,7 +224,7 @@ void GiveMeaning(const std::vector<QuantizedTensor>& found, TensorFile* file) {
 }  // namespace
 
 absl::Status RunInspect(const Options& options) {
-  const absl::StatusOr<Method> method = Method::Of(options.method);
+  const absl::StatusOr<QuantizationSpec> method = QuantizationSpec::Of(options.method);
   if (!method.ok()) return method.status();
   const absl::StatusOr<Choice> choice = ChoiceOf(options);
   if (!choice.ok()) return choice.status();
@@ -273,7 +273,7 @@ absl::Status RunInspect(const Options& options) {
       const absl::StatusOr<TensorView> view = x->View(options.input, &scratch);
       if (!view.ok()) return view.status();
       const absl::StatusOr<Findings> error =
-          TryMethod(*method, *engine, executor, *view, options.bins);
+          TrySpec(*method, *engine, executor, *view, options.bins);
       if (!error.ok() && file->tensors.size() == 1) {
         return OperationError(error.status(), "quantize", tensor.name);
       }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/method.h"
+#include "engine/quantization_spec.h"
 
 namespace quantd::cli {
 
@@ -48,7 +48,7 @@ struct Options {
   std::string input, output;
   std::string only, skip, report, against, output_type, address, simd, service;
   std::vector<int64_t> shape;
-  MethodFlags method;
+  SpecFlags method;
   bool all = false, force = false, json = false, quiet = false;
   EmbeddingFlags embeddings;
   CalibrateFlags calibrate;

@@ -40,7 +40,7 @@ bool IsFloat(const StoredTensor& tensor) {
 
 // Why a tensor of a file with several is left alone, whatever the blocks; empty: it is not.
 std::string WhyNot(const StoredTensor& tensor, const Options& options, const Choice& choice,
-                   const Method& method) {
+                   const QuantizationSpec& method) {
   if (std::string reason = choice.WhyNot(tensor.name); !reason.empty()) return reason;
   const bool integers = method.takes_int32() && tensor.type->data_type == DataType::kInt32;
   if (!IsFloat(tensor) && !integers) return "not a float";
@@ -75,8 +75,8 @@ QuantizedEntry AddTo(Output* output, Task* task, const Granularity& granularity)
   return entry;
 }
 
-absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options, const Method& method,
-                            Output* output) {
+absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
+                            const QuantizationSpec& method, Output* output) {
   const absl::StatusOr<Choice> choice = ChoiceOf(options);
   if (!choice.ok()) return choice.status();
   const bool one_named = file.format == FileFormat::kNpy;
@@ -126,8 +126,9 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options, cons
   return sorted;
 }
 
-absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options, const Method& method,
-                                     Engine& engine, Output* output) {
+absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
+                                     const QuantizationSpec& method, Engine& engine,
+                                     Output* output) {
   const absl::Time start = absl::Now();
   OutputFile scratch;
   const absl::StatusOr<TensorView> x = task.x.View(options.output, &scratch);
@@ -162,9 +163,9 @@ absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options, c
   return report;
 }
 
-absl::StatusOr<Method> MethodOf(const Options& options) {
-  const MethodFlags& flags = options.method;
-  if (options.stored.reference.empty()) return Method::Of(flags);
+absl::StatusOr<QuantizationSpec> SpecOf(const Options& options) {
+  const SpecFlags& flags = options.method;
+  if (options.stored.reference.empty()) return QuantizationSpec::Of(flags);
   const bool others = !flags.type.empty() || !flags.scale.empty() || !flags.zero_point.empty() ||
                       !flags.scale_type.empty() || !flags.precision.empty() || flags.symmetric ||
                       !flags.saturate || flags.axis.has_value() || flags.block_size != 0 ||
@@ -174,7 +175,7 @@ absl::StatusOr<Method> MethodOf(const Options& options) {
   absl::StatusOr<QuantizeParameters> given = stored->ForQuantize();
   if (!given.ok()) return given.status();
   given->report_error = flags.report_error;
-  return Method::Of(*given, stored->set);
+  return QuantizationSpec::Of(*given, stored->set);
 }
 
 absl::Status RefuseQuantized(const TensorFile& file) {
@@ -190,7 +191,7 @@ absl::Status RefuseQuantized(const TensorFile& file) {
 
 absl::Status RunQuantize(const Options& options) {
   if (const auto format = FormatOfPath(options.output); !format.ok()) return format.status();
-  const absl::StatusOr<Method> method = MethodOf(options);
+  const absl::StatusOr<QuantizationSpec> method = SpecOf(options);
   if (!method.ok()) return method.status();
   const absl::StatusOr<TensorFile> file = OpenTensorFile(options.input);
   if (!file.ok()) return file.status();

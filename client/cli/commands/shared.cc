@@ -42,7 +42,7 @@ absl::StatusOr<Choice> ChoiceOf(const Options& options) {
 
 absl::Status Begin(const Options& options, const std::vector<FileId>& others, Output* output) {
   OverwriteRules rules{options.force, others};
-  const MethodFlags& method = options.method;
+  const SpecFlags& method = options.method;
   for (const std::string* path : {&options.input, &options.against, &method.scale,
                                   &method.zero_point, &method.tensor_scale}) {
     struct stat status;

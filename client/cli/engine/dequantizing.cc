@@ -42,7 +42,7 @@ absl::StatusOr<QuantizedParts> QuantizedParts::Of(const QuantizedTensor& tensor,
   return parts;
 }
 
-absl::StatusOr<QuantizedParts> QuantizedParts::Of(const Source& x, const MethodFlags& flags,
+absl::StatusOr<QuantizedParts> QuantizedParts::Of(const Source& x, const SpecFlags& flags,
                                                   const std::string& path) {
   QuantizedParts parts;
   DequantizeParameters& p = parts.parameters_;

@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "engine/method.h"
+#include "engine/quantization_spec.h"
 #include "files/quantized_file.h"
 #include "quantd/dequantize.h"
 
@@ -20,7 +20,7 @@ class QuantizedParts {
   // `path`: in its folder parts that must be converted first are put.
   static absl::StatusOr<QuantizedParts> Of(const QuantizedTensor& tensor, const std::string& path);
   // A tensor about which the flags say the rest. INVALID_ARGUMENT, naming the flag.
-  static absl::StatusOr<QuantizedParts> Of(const Source& x, const MethodFlags& flags,
+  static absl::StatusOr<QuantizedParts> Of(const Source& x, const SpecFlags& flags,
                                            const std::string& path);
 
   const DequantizeParameters& parameters() const { return parameters_; }

@@ -31,9 +31,9 @@ struct Call {
   bool held = false;
   bool counted = false;
   uint64_t bytes = 0;
-  uint64_t wish = 0;  // while it waits
+  uint64_t wanted = 0;  // while it waits
 
-  bool idle() const { return bytes == 0 && wish == 0 && !counted; }
+  bool idle() const { return bytes == 0 && wanted == 0 && !counted; }
 };
 
 class Model {
@@ -79,8 +79,8 @@ class Model {
 
   bool LargestWaitsForSmallOnes() const {
     if (queues_[true].empty() || !NoLargeOne()) return false;
-    const uint64_t wish = queues_[true].front()->wish;
-    return wish > kLargePart && wish + Held() <= kBudget;
+    const uint64_t wanted = queues_[true].front()->wanted;
+    return wanted > kLargePart && wanted + Held() <= kBudget;
   }
   bool Fits(bool large, uint64_t bytes) const {
     if (Count(false) >= kMost || All() + bytes > kBudget) return false;
@@ -89,7 +89,7 @@ class Model {
   }
   static void Take(Call& call, uint64_t bytes) {
     call.bytes = bytes;
-    call.wish = 0;
+    call.wanted = 0;
     call.counted = true;
   }
   // Until nobody can go on.
@@ -97,8 +97,8 @@ class Model {
     for (bool any = true; any;) {
       any = false;
       for (std::deque<Call*>& queue : queues_) {
-        while (!queue.empty() && Fits(queue.front()->large, queue.front()->wish)) {
-          Take(*queue.front(), queue.front()->wish);
+        while (!queue.empty() && Fits(queue.front()->large, queue.front()->wanted)) {
+          Take(*queue.front(), queue.front()->wanted);
           queue.pop_front();
           any = true;
         }
@@ -173,11 +173,11 @@ class Model {
     uint64_t bytes = large ? kSmall + RandomBytes(kBudget - kSmall) : RandomBytes(kSmall);
     if (Below(8) == 0) bytes = edges[Below(6)];
     trace_ = absl::StrCat("ask for ", bytes);
-    Admission::Wish wish;
-    wish.bytes = bytes;
-    wish.loop = loop_.get();
-    wish.granted = &call.granted;
-    const absl::StatusOr<bool> now = admission_.Request(wish, call.waiting, call.permit);
+    AdmissionRequest request;
+    request.bytes = bytes;
+    request.loop = loop_.get();
+    request.granted = &call.granted;
+    const absl::StatusOr<bool> now = admission_.Request(request, call.waiting, call.permit);
     call.large = bytes > kSmall;
     std::deque<Call*>& queue = queues_[call.large];
     if (bytes > kBudget) {
@@ -199,7 +199,7 @@ class Model {
                        kMostQueued, " may wait in all (--max_queued_requests); try again later"));
     } else {
       EXPECT_TRUE(now.ok() && !*now);
-      call.wish = bytes;
+      call.wanted = bytes;
       queue.push_back(&call);
     }
   }
@@ -234,7 +234,7 @@ class Model {
   // Out and back: a permit is the same wherever it lies.
   void Move() {
     Call& call = Any();
-    if (call.wish != 0) return;
+    if (call.wanted != 0) return;
     trace_ = "move";
     Permit elsewhere(std::move(call.permit));
     EXPECT_EQ(call.permit.bytes(), 0u);
@@ -247,9 +247,9 @@ class Model {
     Call& call = Any();
     if (call.idle()) return;
     trace_ = "cancel";
-    EXPECT_EQ(admission_.Cancel(call.waiting), call.wish != 0);
-    if (call.wish == 0) return;
-    call.wish = 0;
+    EXPECT_EQ(admission_.Cancel(call.waiting), call.wanted != 0);
+    if (call.wanted == 0) return;
+    call.wanted = 0;
     std::erase(queues_[call.large], &call);
     Grant();
   }

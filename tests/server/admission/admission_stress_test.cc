@@ -8,8 +8,8 @@
 
 #include "../loop/loop_testing.h"
 #include "server/admission/admission.h"
-#include "server/loop/crew.h"
 #include "server/loop/lead.h"
+#include "server/loop/thread_pool.h"
 
 namespace quantd::admission {
 namespace {
@@ -86,7 +86,7 @@ class Crowd {
     if (granted) {
       EXPECT_LE(bytes_.fetch_add(bytes) + bytes, kBudget);
       EXPECT_LE(working_.fetch_add(1) + 1, kMost);
-      crew_.HandOver();
+      thread_pool_.HandOver();
       bytes_.fetch_sub(bytes - bytes / 2);
       permit.Shrink(bytes / 2);
       working_.fetch_sub(1);
@@ -109,7 +109,7 @@ class Crowd {
   std::atomic<uint64_t> bytes_{0};
   std::atomic<int> working_{0}, granted_{0}, cancelled_{0}, refused_{0};
   std::latch left_{kCalls};
-  loop::Crew crew_{{loops_[0].get(), loops_[1].get()}, 3};
+  loop::ThreadPool thread_pool_{{loops_[0].get(), loops_[1].get()}, 3};
 };
 
 TEST(Admission, CompletesEveryRequestOnceAndStaysWithinItsLimitsUnderManyThreads) {

@@ -158,11 +158,11 @@ TEST(Admission, TellsOnTheLoopOfTheRequest) {
   loop::Event granted;
   Admission::Waiting waiting;
   Permit permit;
-  Admission::Wish wish;
-  wish.bytes = 1;
-  wish.loop = loop.get();
-  wish.granted = &granted;
-  EXPECT_FALSE(admission.Request(wish, waiting, permit).value());
+  AdmissionRequest request;
+  request.bytes = 1;
+  request.loop = loop.get();
+  request.granted = &granted;
+  EXPECT_FALSE(admission.Request(request, waiting, permit).value());
   Waiter::Wait(granted, *loop, told);
   holder.permit.Release();  // on this thread
   EXPECT_TRUE(told.get_future().get());

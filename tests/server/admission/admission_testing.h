@@ -31,12 +31,13 @@ class Asker {
   bool Ask(Admission& admission, LedLoop& loop, uint64_t bytes, uint64_t peer = 1) {
     admission_ = &admission;
     loop_ = loop.get();
-    const absl::StatusOr<bool> now = admission.Request(Wish(loop, bytes, peer), waiting_, permit);
+    const absl::StatusOr<bool> now =
+        admission.Request(RequestFor(loop, bytes, peer), waiting_, permit);
     EXPECT_TRUE(now.ok()) << now.status();
     return now.value_or(false);
   }
   absl::Status Refusal(Admission& admission, LedLoop& loop, uint64_t bytes) {
-    return admission.Request(Wish(loop, bytes, 1), waiting_, permit).status();
+    return admission.Request(RequestFor(loop, bytes, 1), waiting_, permit).status();
   }
   bool Cancel(Admission& admission) { return admission.Cancel(waiting_); }
   // The loop has been told; see Deliver.
@@ -46,13 +47,13 @@ class Asker {
   Permit permit;
 
  private:
-  Admission::Wish Wish(LedLoop& loop, uint64_t bytes, uint64_t peer) {
-    Admission::Wish wish;
-    wish.bytes = bytes;
-    wish.peer = peer;
-    wish.loop = loop.get();
-    wish.granted = &granted_;
-    return wish;
+  AdmissionRequest RequestFor(LedLoop& loop, uint64_t bytes, uint64_t peer) {
+    AdmissionRequest request;
+    request.bytes = bytes;
+    request.peer = peer;
+    request.loop = loop.get();
+    request.granted = &granted_;
+    return request;
   }
 
   Admission* admission_ = nullptr;

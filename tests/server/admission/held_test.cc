@@ -61,18 +61,18 @@ TEST(Admission, WhoHoldsIsRefusedForGoodWhatCanNeverFitBesideIt) {
   Permit none, held;
   EXPECT_EQ(admission.Hold(400, 0, none, held), absl::OkStatus());
   Admission::Waiting waiting;
-  Admission::Wish wish;
+  AdmissionRequest request;
   Permit permit;
   loop::Event granted;
-  wish.loop = loop.get();
-  wish.granted = &granted;
-  wish.held = 400;
-  wish.bytes = 601;
-  const absl::Status refusal = admission.Request(wish, waiting, permit).status();
+  request.loop = loop.get();
+  request.granted = &granted;
+  request.held = 400;
+  request.bytes = 601;
+  const absl::Status refusal = admission.Request(request, waiting, permit).status();
   EXPECT_EQ(refusal.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refusal.message()), HasSubstr("400 that it holds"));
-  wish.bytes = 600;
-  EXPECT_EQ(admission.Request(wish, waiting, permit).value_or(false), true);
+  request.bytes = 600;
+  EXPECT_EQ(admission.Request(request, waiting, permit).value_or(false), true);
 }
 
 // One that is over the large ones' part must not close the door for small ones while it waits for

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "receiving_testing.h"
-#include "server/loop/crew.h"
+#include "server/loop/thread_pool.h"
 
 namespace quantd::admission {
 namespace {
@@ -165,7 +165,7 @@ void Play(int loop_count, int steps) {
     players.emplace_back(receiving, *all.back(), seed + static_cast<uint64_t>(i), over);
   }
   {
-    loop::Crew crew(all, 0);
+    loop::ThreadPool thread_pool(all, 0);
     for (Player& player : players) player.Start(steps);
     over.wait();
     // What was told last is told.

@@ -240,7 +240,7 @@ TEST(Http, AnswersWhenTheProcessHasNoDescriptorsLeft) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
   {
     const auto server = Start(kPatient);
-    std::vector<Descriptor> taken;
+    std::vector<UniqueFd> taken;
     while (taken.empty() || taken.back().is_open())
       taken.emplace_back(fcntl(0, F_DUPFD_CLOEXEC, 0));
     taken.pop_back();  // that was none

@@ -21,7 +21,7 @@ Peer::Peer(absl::string_view address, int receive_bytes) {
       0) {
     return;
   }
-  socket_ = Descriptor(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  socket_ = UniqueFd(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (receive_bytes > 0) {
     setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
   }

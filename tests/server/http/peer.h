@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "server/descriptor/descriptor.h"
+#include "server/fd/unique_fd.h"
 
 namespace quantd::http {
 
@@ -26,7 +26,7 @@ class Peer {
   bool EndsWithin(int milliseconds) const;
 
  private:
-  Descriptor socket_;
+  UniqueFd socket_;
   bool connected_ = false;
 };
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "loop_testing.h"
-#include "server/loop/crew.h"
 #include "server/loop/lead.h"
+#include "server/loop/thread_pool.h"
 
 namespace quantd::loop {
 namespace {
@@ -123,13 +123,13 @@ TEST(Cores, ServesPeersInTurns) {
   EXPECT_EQ(cores.busy(), 0);
 }
 
-// Loops, a crew, and calls that compute with the cores' leave.
+// Loops, a thread pool, and calls that compute with the cores' leave.
 class Office {
  public:
   Office(int cores_, int loop_count) : cores(cores_) {
     std::vector<Loop*> all;
     for (int i = 0; i < loop_count; ++i) all.push_back(loops.emplace_back(NewLoop()).get());
-    crew.emplace(all, cores_);
+    thread_pool.emplace(all, cores_);
   }
 
   // A call: takes a core, or waits for one, computes, and gives it back.
@@ -143,7 +143,7 @@ class Office {
       const bool has_core = co_await granted;
       EXPECT_TRUE(has_core);
     }
-    if (loop.leading()) crew->HandOver();
+    if (loop.leading()) thread_pool->HandOver();
     compute();
     cores.Give(1);
     co_await lead;
@@ -153,7 +153,7 @@ class Office {
 
   std::vector<std::unique_ptr<Loop>> loops;
   Cores cores;
-  std::optional<Crew> crew;
+  std::optional<ThreadPool> thread_pool;
 };
 
 TEST(Cores, AThreadThatHasComputedTakesTheNextOneThatWaits) {
@@ -262,7 +262,7 @@ class Crowd {
     }
     (has_core ? granted_ : cancelled_).fetch_add(1);
     if (has_core) {
-      if (loop.leading()) office_.crew->HandOver();
+      if (loop.leading()) office_.thread_pool->HandOver();
       int held = 1 + office_.cores.TakeIdle(more);
       const int now = computing_.fetch_add(held) + held;
       int known = most_.load();

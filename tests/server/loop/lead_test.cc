@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "loop_testing.h"
-#include "server/loop/crew.h"
+#include "server/loop/thread_pool.h"
 
 namespace quantd::loop {
 namespace {
@@ -50,20 +50,20 @@ TEST(Lead, GoesToTheThreadThatLeadsAsOftenAsItLikes) {
   // Both threads end before a loop does: one may still be about to wake the other.
   const std::unique_ptr<Loop> first = NewLoop();
   const std::unique_ptr<Loop> second = NewLoop();
-  Crew crew({first.get(), second.get()}, 0);
+  ThreadPool thread_pool({first.get(), second.get()}, 0);
   std::promise<int> done;
   Travel(*first, *second, done);
   EXPECT_EQ(done.get_future().get(), 2000);
 }
 
-Detached ComputeAndReturn(Loop& loop, Crew& crew, std::promise<bool>& returned) {
+Detached ComputeAndReturn(Loop& loop, ThreadPool& thread_pool, std::promise<bool>& returned) {
   Lead lead(loop);
   bool there = true;
   for (int i = 0; i < 200; ++i) {
     co_await lead;
     there = there && loop.leading();
     // No thread may be parked yet: then it computes where it is.
-    const bool handed_over = crew.HandOver();
+    const bool handed_over = thread_pool.HandOver();
     there = there && loop.leading() != handed_over;
   }
   co_await lead;
@@ -73,8 +73,8 @@ Detached ComputeAndReturn(Loop& loop, Crew& crew, std::promise<bool>& returned) 
 TEST(Lead, ComesBackFromAComputation) {
   const std::unique_ptr<Loop> loop = NewLoop();
   std::promise<bool> returned;
-  Crew crew({loop.get()}, 2);
-  RunOn(*loop, [&] { ComputeAndReturn(*loop, crew, returned); });
+  ThreadPool thread_pool({loop.get()}, 2);
+  RunOn(*loop, [&] { ComputeAndReturn(*loop, thread_pool, returned); });
   EXPECT_TRUE(returned.get_future().get());
 }
 

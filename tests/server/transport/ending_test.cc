@@ -250,8 +250,8 @@ TEST(Ending, AFloodIsReadMoreSlowlyAndLosesNothing) {
   std::string bytes;
   for (int i = 0; i < 12'000; ++i) bytes += Frame(kPriorityFrame, 0, 3, BigEndian(0, 5));
   flood.Say(bytes + Ping(1));
-  flood.Until([&] { return world.shared().counters.guard(Guard::kConnectionThrottled) > 0; });
-  EXPECT_GE(world.shared().counters.guard(Guard::kConnectionThrottled), 1U);
+  flood.Until([&] { return world.shared().counters.abuse(AbuseAction::kConnectionThrottled) > 0; });
+  EXPECT_GE(world.shared().counters.abuse(AbuseAction::kConnectionThrottled), 1U);
   other.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
   EXPECT_EQ(other.Status(1), 0);
   EXPECT_TRUE(flood.Until([&] { return flood.pongs().size() == 1; }));
@@ -270,7 +270,7 @@ TEST(Ending, SmallMessagesThatAreAnsweredAreNoFlood) {
     const size_t answers = (sent + kAtOnce) * Prefixed("x").size();
     ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() == answers; })) << sent;
   }
-  EXPECT_EQ(world.shared().counters.guard(Guard::kConnectionThrottled), 0U);
+  EXPECT_EQ(world.shared().counters.abuse(AbuseAction::kConnectionThrottled), 0U);
   client.Say(Data(1, "", true));
   EXPECT_EQ(client.Status(1), 0);
 }
@@ -308,7 +308,8 @@ TEST(Ending, TheLastQuarterOfTheCallsIsNeverOnePeers) {
   EXPECT_EQ(greedy.Status(19), 8);
   modest.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
   EXPECT_EQ(modest.Status(1), 0);
-  EXPECT_EQ(world.shared().counters.guard(Guard::kCallEvicted), 0U) << "nobody had to go for it";
+  EXPECT_EQ(world.shared().counters.abuse(AbuseAction::kCallEvicted), 0U)
+      << "nobody had to go for it";
 }
 
 TEST(Ending, ASilentConnectionIsAskedAndClosed) {

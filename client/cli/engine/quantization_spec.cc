@@ -1,4 +1,4 @@
-#include "engine/method.h"
+#include "engine/quantization_spec.h"
 
 #include <algorithm>
 #include <array>
@@ -93,7 +93,7 @@ absl::StatusOr<Operand> OperandOfFile(const std::string& path, absl::string_view
 
 }  // namespace
 
-Granularity MethodFlags::granularity() const {
+Granularity SpecFlags::granularity() const {
   return {axis, block_size, Shape(block_shape.begin(), block_shape.end())};
 }
 
@@ -115,8 +115,8 @@ absl::StatusOr<Operand> ParseOperand(const std::string& text, absl::string_view 
   return Pack(type, values, shape, flag);
 }
 
-absl::StatusOr<Method> Method::Of(const MethodFlags& flags) {
-  Method method;
+absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
+  QuantizationSpec method;
   DynamicQuantizeParameters& dynamic = method.dynamic_;
   dynamic.granularity = flags.granularity();
   const std::string name = absl::AsciiStrToLower(flags.type);
@@ -178,15 +178,16 @@ absl::StatusOr<Method> Method::Of(const MethodFlags& flags) {
   return method;
 }
 
-Method Method::Of(const QuantizeParameters& given, std::shared_ptr<const void> owner) {
-  Method method;
+QuantizationSpec QuantizationSpec::Of(const QuantizeParameters& given,
+                                      std::shared_ptr<const void> owner) {
+  QuantizationSpec method;
   method.dynamic_.granularity = given.granularity;
   method.given_ = given;
   method.scale_ = {given.scale, std::move(owner)};
   return method;
 }
 
-absl::StatusOr<QuantizedForm> Method::FormOf(const TensorView& x) const {
+absl::StatusOr<QuantizedForm> QuantizationSpec::FormOf(const TensorView& x) const {
   QuantizedForm form;
   if (given_.has_value()) {
     QuantizeParameters request = *given_;
@@ -211,8 +212,9 @@ absl::StatusOr<QuantizedForm> Method::FormOf(const TensorView& x) const {
   return form;
 }
 
-absl::Status Method::Run(Engine& engine, const TensorView& x, const DynamicQuantizeOutput& output,
-                         QuantizationError* error) const {
+absl::Status QuantizationSpec::Run(Engine& engine, const TensorView& x,
+                                   const DynamicQuantizeOutput& output,
+                                   QuantizationError* error) const {
   if (given_.has_value()) {
     QuantizeParameters request = *given_;
     request.x = x;

@@ -1,5 +1,5 @@
-// See errand.h.
-#include "server/rpc/errand.h"
+// See disk_task.h.
+#include "server/rpc/disk_task.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,13 +12,13 @@ namespace quantd::rpc {
 
 using errors::WithReason;
 
-Errand::~Errand() {
+DiskTask::~DiskTask() {
   stream_.WaitsFor(nullptr);
   stream_.loop().timers().Clear(*this);
 }
 
-absl::Status Errand::Start(parameters::Worker::Priority priority, std::function<void()> job,
-                           loop::Event& done) {
+absl::Status DiskTask::Start(parameters::Worker::Priority priority, std::function<void()> job,
+                             loop::Event& done) {
   over_ = std::make_shared<std::atomic<bool>>(false);
   done_ = &done;
   const bool taken = backend_.parameters_worker->Submit(
@@ -41,12 +41,12 @@ absl::Status Errand::Start(parameters::Worker::Priority priority, std::function<
   return absl::OkStatus();
 }
 
-absl::Status Errand::WhyNot() const { return WaitedInVain(backend_, stream_); }
+absl::Status DiskTask::WhyNot() const { return InterruptedStatus(backend_, stream_); }
 
-void Errand::Cancel() {
+void DiskTask::Cancel() {
   if (over_ != nullptr && !over_->exchange(true)) stream_.loop().Complete(*done_, false);
 }
 
-void Errand::Fire() { Cancel(); }
+void DiskTask::Fire() { Cancel(); }
 
 }  // namespace quantd::rpc

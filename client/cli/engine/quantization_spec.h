@@ -1,6 +1,6 @@
 // How to quantize: what the flags of a command say, as parameters of the core.
-#ifndef QUANTD_CLI_ENGINE_METHOD_H_
-#define QUANTD_CLI_ENGINE_METHOD_H_
+#ifndef QUANTD_CLI_ENGINE_QUANTIZATION_SPEC_H_
+#define QUANTD_CLI_ENGINE_QUANTIZATION_SPEC_H_
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,7 @@
 namespace quantd::cli {
 
 // The flags of the same names.
-struct MethodFlags {
+struct SpecFlags {
   std::string type, scale_type, scale, zero_point, tensor_scale, precision;
   std::string zero_point_order = "after_rounding", non_finite = "reject";
   std::optional<int64_t> axis;
@@ -44,12 +44,12 @@ struct QuantizedForm {
 };
 
 // Quantize with given scales, or DynamicQuantize. The parameters are whole but for x.
-class Method {
+class QuantizationSpec {
  public:
   // INVALID_ARGUMENT, naming the flag that is wrong.
-  static absl::StatusOr<Method> Of(const MethodFlags& flags);
+  static absl::StatusOr<QuantizationSpec> Of(const SpecFlags& flags);
   // With scales that are given, and kept by `owner`.
-  static Method Of(const QuantizeParameters& given, std::shared_ptr<const void> owner);
+  static QuantizationSpec Of(const QuantizeParameters& given, std::shared_ptr<const void> owner);
 
   bool takes_int32() const { return given_.has_value(); }
   const Granularity& granularity() const { return dynamic_.granularity; }
@@ -68,4 +68,4 @@ class Method {
 
 }  // namespace quantd::cli
 
-#endif  // QUANTD_CLI_ENGINE_METHOD_H_
+#endif  // QUANTD_CLI_ENGINE_QUANTIZATION_SPEC_H_

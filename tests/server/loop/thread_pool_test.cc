@@ -1,5 +1,5 @@
 // Threads that give up the lead, compute, and are there again.
-#include "server/loop/crew.h"
+#include "server/loop/thread_pool.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -41,23 +41,23 @@ void WaitUntilAllSleep() {
   }
 }
 
-// A crew and its loops, and all threads where they belong.
+// A thread pool and its loops, and all threads where they belong.
 struct Ship {
   Ship(int loop_count, int spare) {
     std::vector<Loop*> all;
     for (int i = 0; i < loop_count; ++i) all.push_back(loops.emplace_back(NewLoop()).get());
-    crew.emplace(all, spare);
+    thread_pool.emplace(all, spare);
     WaitUntilAllSleep();
   }
   Loop& loop(size_t index = 0) { return *loops[index]; }
 
   std::vector<std::unique_ptr<Loop>> loops;
-  std::optional<Crew> crew;
+  std::optional<ThreadPool> thread_pool;
 };
 
-TEST(Crew, LeadsEveryLoopByAThreadOfItsOwn) {
+TEST(ThreadPool, LeadsEveryLoopByAThreadOfItsOwn) {
   Ship ship(3, 2);
-  EXPECT_EQ(ship.crew->threads(), 5);
+  EXPECT_EQ(ship.thread_pool->threads(), 5);
   std::set<std::thread::id> leaders;
   for (size_t i = 0; i < 3; ++i) {
     RunOn(ship.loop(i), [&] {
@@ -66,10 +66,10 @@ TEST(Crew, LeadsEveryLoopByAThreadOfItsOwn) {
     });
   }
   EXPECT_EQ(leaders.size(), 3u);
-  EXPECT_EQ(ship.crew->computing(), 0);
+  EXPECT_EQ(ship.thread_pool->computing(), 0);
 }
 
-TEST(Crew, ALoopGoesOnWhileTheThreadThatLedItComputes) {
+TEST(ThreadPool, ALoopGoesOnWhileTheThreadThatLedItComputes) {
   Ship ship(1, 1);
   std::latch goes_on(1);
   std::promise<void> done;
@@ -78,10 +78,10 @@ TEST(Crew, ALoopGoesOnWhileTheThreadThatLedItComputes) {
     goes_on.count_down();
   });
   Job computes([&] {
-    EXPECT_TRUE(ship.crew->HandOver());
+    EXPECT_TRUE(ship.thread_pool->HandOver());
     EXPECT_FALSE(ship.loop().leading());
     EXPECT_EQ(Loop::Here(), nullptr);
-    EXPECT_EQ(ship.crew->computing(), 1);
+    EXPECT_EQ(ship.thread_pool->computing(), 1);
     goes_on.wait();  // for ever, if nobody leads
     done.set_value();
   });
@@ -91,7 +91,7 @@ TEST(Crew, ALoopGoesOnWhileTheThreadThatLedItComputes) {
 }
 
 // What was ready, and what was to be done at the end of the turn, is the next leader's.
-TEST(Crew, WhatTheLeaderHadLeftToDoIsDoneByTheNextOne) {
+TEST(ThreadPool, WhatTheLeaderHadLeftToDoIsDoneByTheNextOne) {
   Ship ship(1, 1);
   std::latch all(3);
   std::latch computed(1);
@@ -104,7 +104,7 @@ TEST(Crew, WhatTheLeaderHadLeftToDoIsDoneByTheNextOne) {
     ship.loop().Post(ready);
     ship.loop().AtTurnEnd(at_end);
     ship.loop().Post(ready_too);
-    ASSERT_TRUE(ship.crew->HandOver());
+    ASSERT_TRUE(ship.thread_pool->HandOver());
     all.wait();
     computed.count_down();
   });
@@ -112,22 +112,22 @@ TEST(Crew, WhatTheLeaderHadLeftToDoIsDoneByTheNextOne) {
   computed.wait();
 }
 
-TEST(Crew, HandsNothingOverWhenNobodyIsParkedOrNothingIsLed) {
+TEST(ThreadPool, HandsNothingOverWhenNobodyIsParkedOrNothingIsLed) {
   Ship ship(1, 1);
-  EXPECT_FALSE(ship.crew->HandOver()) << "this thread leads nothing";
+  EXPECT_FALSE(ship.thread_pool->HandOver()) << "this thread leads nothing";
   std::latch first_computes(1), end(1);
   std::latch both(2);
   Job first([&] {
-    ASSERT_TRUE(ship.crew->HandOver());
-    EXPECT_FALSE(ship.crew->HandOver()) << "it leads nothing any more";
+    ASSERT_TRUE(ship.thread_pool->HandOver());
+    EXPECT_FALSE(ship.thread_pool->HandOver()) << "it leads nothing any more";
     first_computes.count_down();
     end.wait();
     both.count_down();
   });
   Job second([&] {
-    EXPECT_FALSE(ship.crew->HandOver());
+    EXPECT_FALSE(ship.thread_pool->HandOver());
     EXPECT_TRUE(ship.loop().leading()) << "but it was taken away";
-    EXPECT_EQ(ship.crew->computing(), 1);
+    EXPECT_EQ(ship.thread_pool->computing(), 1);
     both.count_down();
   });
   ship.loop().Post(first);
@@ -140,14 +140,14 @@ TEST(Crew, HandsNothingOverWhenNobodyIsParkedOrNothingIsLed) {
 }
 
 // The thread that parked last has its stack in the cache; of many only as many as needed are woken.
-TEST(Crew, WakesTheThreadThatParkedLast) {
+TEST(ThreadPool, WakesTheThreadThatParkedLast) {
   Ship ship(1, 5);
   std::set<pid_t> leaders;
   for (int i = 0; i < 50; ++i) {
     std::latch computed(1);
     Job computes([&] {
       leaders.insert(gettid());
-      EXPECT_TRUE(ship.crew->HandOver());
+      EXPECT_TRUE(ship.thread_pool->HandOver());
       computed.count_down();
     });
     ship.loop().Post(computes);
@@ -157,13 +157,13 @@ TEST(Crew, WakesTheThreadThatParkedLast) {
   EXPECT_EQ(leaders.size(), 2u);
 }
 
-TEST(Crew, EndsWithAllItsThreadsWhateverTheyDo) {
+TEST(ThreadPool, EndsWithAllItsThreadsWhateverTheyDo) {
   for (int round = 0; round < 20; ++round) {
     Ship ship(2, 3);
     std::latch started(2);
     std::atomic<int> ended{0};
     const auto compute = [&] {
-      EXPECT_TRUE(ship.crew->HandOver());
+      EXPECT_TRUE(ship.thread_pool->HandOver());
       started.count_down();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));  // beyond the end's begin, mostly
       ended.fetch_add(1);
@@ -172,7 +172,7 @@ TEST(Crew, EndsWithAllItsThreadsWhateverTheyDo) {
     ship.loop(0).Post(first);
     ship.loop(1).Post(second);
     started.wait();
-    ship.crew.reset();
+    ship.thread_pool.reset();
     EXPECT_EQ(ended.load(), 2) << "a thread was not joined";
   }
 }
@@ -190,7 +190,7 @@ class Counted {
       EXPECT_EQ(inside_[index].fetch_add(1), 0) << "two threads lead one loop";
       std::this_thread::yield();
       inside_[index].fetch_sub(1);
-      if (!ship_.crew->HandOver()) not_parked_.fetch_add(1);
+      if (!ship_.thread_pool->HandOver()) not_parked_.fetch_add(1);
       std::this_thread::yield();
     }
     co_await lead;
@@ -207,7 +207,7 @@ class Counted {
   std::latch left_{kCalls};
 };
 
-TEST(Crew, HasOneLeaderALoopUnderManyHandOvers) {
+TEST(ThreadPool, HasOneLeaderALoopUnderManyHandOvers) {
   Ship ship(2, 3);
   Counted counted(ship);
   for (size_t i = 0; i < Counted::kCalls; ++i) {

@@ -4,8 +4,8 @@
 // is, with the request still in its cache; when it is done it takes the next computation that waits
 // for a core, and parks when there is none. Parked threads are woken last in, first out, each by a
 // word of its own.
-#ifndef QUANTD_SERVER_LOOP_CREW_H_
-#define QUANTD_SERVER_LOOP_CREW_H_
+#ifndef QUANTD_SERVER_LOOP_THREAD_POOL_H_
+#define QUANTD_SERVER_LOOP_THREAD_POOL_H_
 
 #include <atomic>
 #include <cstdint>
@@ -18,15 +18,15 @@
 
 namespace quantd::loop {
 
-class Crew {
+class ThreadPool {
  public:
   // Starts as many threads as there are loops, each leading one, and `spare` parked ones.
   // REQUIRES: the loops outlive it.
-  Crew(const std::vector<Loop*>& loops, int spare);
+  ThreadPool(const std::vector<Loop*>& loops, int spare);
   // Stops the loops and joins the threads. REQUIRES: no call lives.
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   // Gives the loop that this thread leads to a parked thread. False, and nothing has happened, when
   // it leads none or none is parked. Afterwards whatever belongs to the loop is another thread's.
@@ -59,4 +59,4 @@ class Crew {
 
 }  // namespace quantd::loop
 
-#endif  // QUANTD_SERVER_LOOP_CREW_H_
+#endif  // QUANTD_SERVER_LOOP_THREAD_POOL_H_

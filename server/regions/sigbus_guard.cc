@@ -1,5 +1,5 @@
-// See guard.h.
-#include "server/regions/guard.h"
+// See sigbus_guard.h.
+#include "server/regions/sigbus_guard.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -71,7 +71,7 @@ void OnBusError(int /*number*/, siginfo_t* info, void* /*context*/) {
 
 }  // namespace
 
-void InstallGuard() {
+void InstallSigbusGuard() {
   static std::once_flag once;
   std::call_once(once, [] {
     page_size = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));

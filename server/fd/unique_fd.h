@@ -1,6 +1,6 @@
 // A file descriptor that is closed when its owner goes: of files, folders, sockets, epolls.
-#ifndef QUANTD_SERVER_DESCRIPTOR_DESCRIPTOR_H_
-#define QUANTD_SERVER_DESCRIPTOR_DESCRIPTOR_H_
+#ifndef QUANTD_SERVER_FD_UNIQUE_FD_H_
+#define QUANTD_SERVER_FD_UNIQUE_FD_H_
 
 #include <unistd.h>
 
@@ -9,18 +9,18 @@
 
 namespace quantd {
 
-class Descriptor {
+class UniqueFd {
  public:
-  Descriptor() = default;
+  UniqueFd() = default;
   // Takes it over. -1, which system calls return with errno: none.
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(other.Release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  explicit UniqueFd(int number) : number_(number) {}
+  UniqueFd(UniqueFd&& other) noexcept : number_(other.Release()) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
     std::swap(number_, other.number_);
     return *this;
   }
   // Leaves errno alone.
-  ~Descriptor() {
+  ~UniqueFd() {
     const int error = errno;
     if (number_ >= 0) close(number_);
     errno = error;
@@ -39,4 +39,4 @@ class Descriptor {
 
 }  // namespace quantd
 
-#endif  // QUANTD_SERVER_DESCRIPTOR_DESCRIPTOR_H_
+#endif  // QUANTD_SERVER_FD_UNIQUE_FD_H_

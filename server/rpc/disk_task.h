@@ -1,14 +1,14 @@
 // What is done on the thread of stored parameters (parameters/worker.h) while a call waits.
 //
-//   Errand errand(backend, stream);
-//   status = errand.Start(Worker::kFirst, [found] { *found = ...; }, done);
+//   DiskTask disk_task(backend, stream);
+//   status = disk_task.Start(Worker::kFirst, [found] { *found = ...; }, done);
 //   const bool is_done = co_await done;
-//   if (!is_done) status = errand.WhyNot();
+//   if (!is_done) status = disk_task.WhyNot();
 //
 // A call that is interrupted does not wait on: the job owns all that it touches, and what it comes
 // to is nobody's. Lives in the frame of its call and stays where it is.
-#ifndef QUANTD_SERVER_RPC_ERRAND_H_
-#define QUANTD_SERVER_RPC_ERRAND_H_
+#ifndef QUANTD_SERVER_RPC_DISK_TASK_H_
+#define QUANTD_SERVER_RPC_DISK_TASK_H_
 
 #include <atomic>
 #include <functional>
@@ -21,12 +21,12 @@
 namespace quantd::rpc {
 
 // All of it on the thread that leads the stream's loop.
-class Errand final : private transport::Cancellable, private loop::Timer {
+class DiskTask final : private transport::Cancellable, private loop::Timer {
  public:
-  Errand(Backend& backend, transport::Stream& stream) : backend_(backend), stream_(stream) {}
-  ~Errand();
-  Errand(const Errand&) = delete;
-  Errand& operator=(const Errand&) = delete;
+  DiskTask(Backend& backend, transport::Stream& stream) : backend_(backend), stream_(stream) {}
+  ~DiskTask();
+  DiskTask(const DiskTask&) = delete;
+  DiskTask& operator=(const DiskTask&) = delete;
 
   // Has `job` done. When it is OK, `done` completes: with false when the call should not wait on.
   // UNAVAILABLE: too many wait. REQUIRES: the backend has a worker.
@@ -49,4 +49,4 @@ class Errand final : private transport::Cancellable, private loop::Timer {
 
 }  // namespace quantd::rpc
 
-#endif  // QUANTD_SERVER_RPC_ERRAND_H_
+#endif  // QUANTD_SERVER_RPC_DISK_TASK_H_

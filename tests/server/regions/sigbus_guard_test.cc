@@ -1,5 +1,5 @@
 // SIGBUS: of guarded memory it is a mark, of any other the end.
-#include "server/regions/guard.h"
+#include "server/regions/sigbus_guard.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -33,13 +33,13 @@ class Mapped {
   size_t size_;
 };
 
-class GuardTest : public testing::Test {
+class SigbusGuardTest : public testing::Test {
  protected:
-  GuardTest() { InstallGuard(); }
+  SigbusGuardTest() { InstallSigbusGuard(); }
   Folder folder_;
 };
 
-TEST_F(GuardTest, WhatIsCutShortReadsAsZerosAndIsDamaged) {
+TEST_F(SigbusGuardTest, WhatIsCutShortReadsAsZerosAndIsDamaged) {
   const int file = folder_.Create("a", 8 * kPage, 'x');
   const Mapped mapped(file, 8 * kPage);
   const int slot = Guard(mapped.data(), 8 * kPage);
@@ -65,7 +65,7 @@ TEST_F(GuardTest, WhatIsCutShortReadsAsZerosAndIsDamaged) {
   close(file);
 }
 
-TEST_F(GuardTest, AWriteIsCaughtToo) {
+TEST_F(SigbusGuardTest, AWriteIsCaughtToo) {
   const int file = folder_.Create("a", 4 * kPage);
   const Mapped mapped(file, 4 * kPage);
   const int slot = Guard(mapped.data(), 4 * kPage);
@@ -76,7 +76,7 @@ TEST_F(GuardTest, AWriteIsCaughtToo) {
   close(file);
 }
 
-TEST_F(GuardTest, ASlotThatIsTakenAgainIsUndamaged) {
+TEST_F(SigbusGuardTest, ASlotThatIsTakenAgainIsUndamaged) {
   const int file = folder_.Create("a", kPage);
   for (int i = 0; i < 3 * static_cast<int>(kMaxGuarded); ++i) {
     EXPECT_EQ(ftruncate(file, kPage), 0);
@@ -92,7 +92,7 @@ TEST_F(GuardTest, ASlotThatIsTakenAgainIsUndamaged) {
   close(file);
 }
 
-TEST_F(GuardTest, AllSlotsTaken) {
+TEST_F(SigbusGuardTest, AllSlotsTaken) {
   std::vector<int> slots;
   const int file = folder_.Create("a", kPage);
   const Mapped mapped(file, kPage);
@@ -105,7 +105,7 @@ TEST_F(GuardTest, AllSlotsTaken) {
   close(file);
 }
 
-TEST_F(GuardTest, OnEveryThreadAtOnce) {
+TEST_F(SigbusGuardTest, OnEveryThreadAtOnce) {
   const int file = folder_.Create("a", 64 * kPage, 'x');
   for (int round = 0; round < 50; ++round) {
     EXPECT_EQ(ftruncate(file, 64 * kPage), 0);
@@ -129,7 +129,7 @@ TEST_F(GuardTest, OnEveryThreadAtOnce) {
 }
 
 // Others take and free slots while one faults: a torn range must not be believed.
-TEST_F(GuardTest, WhileOthersComeAndGo) {
+TEST_F(SigbusGuardTest, WhileOthersComeAndGo) {
   std::atomic<bool> over{false};
   std::vector<std::thread> others;
   for (int i = 0; i < 2; ++i) {
@@ -160,9 +160,9 @@ TEST_F(GuardTest, WhileOthersComeAndGo) {
   close(file);
 }
 
-using GuardDeathTest = GuardTest;
+using SigbusGuardDeathTest = SigbusGuardTest;
 
-TEST_F(GuardDeathTest, ElsewhereItEndsTheProcess) {
+TEST_F(SigbusGuardDeathTest, ElsewhereItEndsTheProcess) {
   const int file = folder_.Create("a", 2 * kPage);
   const Mapped mapped(file, 2 * kPage);
   const int slot = Guard(mapped.data(), kPage);  // the first page only

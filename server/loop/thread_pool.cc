@@ -1,5 +1,5 @@
-// See crew.h.
-#include "server/loop/crew.h"
+// See thread_pool.h.
+#include "server/loop/thread_pool.h"
 
 #include <pthread.h>
 
@@ -7,7 +7,7 @@
 
 namespace quantd::loop {
 
-Crew::Crew(const std::vector<Loop*>& loops, int spare) : loops_(loops) {
+ThreadPool::ThreadPool(const std::vector<Loop*>& loops, int spare) : loops_(loops) {
   const size_t count = loops.size() + static_cast<size_t>(spare);
   for (size_t i = 0; i < count; ++i) {
     Thread& thread = *threads_.emplace_back(std::make_unique<Thread>());
@@ -17,11 +17,11 @@ Crew::Crew(const std::vector<Loop*>& loops, int spare) : loops_(loops) {
       parked_.push_back(&thread);
     }
     thread.thread = std::thread([this, &thread, loop] { Main(thread, loop); });
-    pthread_setname_np(thread.thread.native_handle(), "quantd-crew");
+    pthread_setname_np(thread.thread.native_handle(), "quantd-pool");
   }
 }
 
-Crew::~Crew() {
+ThreadPool::~ThreadPool() {
   std::vector<Thread*> parked;
   {
     const std::lock_guard lock(mutex_);
@@ -33,13 +33,13 @@ Crew::~Crew() {
   for (const std::unique_ptr<Thread>& thread : threads_) thread->thread.join();
 }
 
-void Crew::Wake(Thread& thread, Loop* loop) {
+void ThreadPool::Wake(Thread& thread, Loop* loop) {
   thread.loop = loop;
   thread.wakeups.fetch_add(1, std::memory_order_release);
   thread.wakeups.notify_one();
 }
 
-Loop* Crew::Park(Thread& self) {
+Loop* ThreadPool::Park(Thread& self) {
   const uint32_t before = self.wakeups.load(std::memory_order_relaxed);
   {
     const std::lock_guard lock(mutex_);
@@ -49,12 +49,12 @@ Loop* Crew::Park(Thread& self) {
   return Await(self, before);
 }
 
-Loop* Crew::Await(const Thread& self, uint32_t wakeups) {
+Loop* ThreadPool::Await(const Thread& self, uint32_t wakeups) {
   while (self.wakeups.load(std::memory_order_acquire) == wakeups) self.wakeups.wait(wakeups);
   return self.loop;
 }
 
-bool Crew::HandOver() {
+bool ThreadPool::HandOver() {
   Loop* const loop = Loop::Here();
   if (loop == nullptr) return false;
   Thread* next = nullptr;
@@ -70,7 +70,7 @@ bool Crew::HandOver() {
   return true;
 }
 
-void Crew::Main(Thread& self, Loop* loop) {
+void ThreadPool::Main(Thread& self, Loop* loop) {
   Cores::ServeHere();
   if (loop == nullptr) loop = Await(self, 0);
   while (loop != nullptr) {

@@ -2,15 +2,15 @@
 // Under guard that is no end of the process: the pages become zeros, and the range is damaged, for
 // whoever asks.
 //
-//   InstallGuard();                      // once
+//   InstallSigbusGuard();                      // once
 //   const int slot = Guard(data, size);  // < 0: all are taken
 //   ... compute ...
 //   if (IsDamaged(slot)) ...             // what was computed means nothing
 //   Unguard(slot);
 //
 // A SIGBUS anywhere else does what it did before.
-#ifndef QUANTD_SERVER_REGIONS_GUARD_H_
-#define QUANTD_SERVER_REGIONS_GUARD_H_
+#ifndef QUANTD_SERVER_REGIONS_SIGBUS_GUARD_H_
+#define QUANTD_SERVER_REGIONS_SIGBUS_GUARD_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace quantd::regions {
 inline constexpr size_t kMaxGuarded = 2048;
 
 // Any number of times, from any thread.
-void InstallGuard();
+void InstallSigbusGuard();
 
 // REQUIRES: [data, data + size) is a mapping of its own from a page's start. From any thread.
 int Guard(uint8_t* data, size_t size);
@@ -37,4 +37,4 @@ void Unguard(int slot);
 
 }  // namespace quantd::regions
 
-#endif  // QUANTD_SERVER_REGIONS_GUARD_H_
+#endif  // QUANTD_SERVER_REGIONS_SIGBUS_GUARD_H_
