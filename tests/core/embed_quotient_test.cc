@@ -8,10 +8,9 @@
 // Both sides scale with powers of two, so it is enough to try all 2^23 significands of the step
 // against all edges, each with the floats around it, as far as the product is in doubt and a little
 // further. UNIT has one step: all floats between -1.1 and 1.1 are tried.
-#include <thread>
-
 #include "kernels_test_util.h"
 #include "rules/embeddings.h"
+#include "significands.h"
 
 namespace quantd {
 namespace {
@@ -61,26 +60,7 @@ uint64_t CountDifferences(const KernelTable& table, uint32_t begin, uint32_t ste
 }
 
 TEST(EmbedQuotient, RangesAreThoseOfTheDivision) {
-  for (const KernelTable* table : TablesUnderTest()) {
-    const uint32_t step = exhaustive ? 1 : 1021;
-    const uint32_t start = exhaustive ? 0 : std::random_device()() % step;
-    std::printf("%s: significands from %u in steps of %u\n", table->name, start, step);
-    const size_t threads = exhaustive ? std::max(1u, std::thread::hardware_concurrency()) : 1;
-    std::vector<uint64_t> differences(threads);
-    std::vector<float> examples(threads);
-    std::vector<std::thread> workers;
-    for (size_t t = 0; t < threads; ++t) {
-      workers.emplace_back([&, t] {
-        differences[t] =
-            CountDifferences(*table, start + static_cast<uint32_t>(t) * step,
-                             static_cast<uint32_t>(threads) * step, 1.0f, &examples[t]);
-      });
-    }
-    for (std::thread& worker : workers) worker.join();
-    for (size_t t = 0; t < threads; ++t) {
-      EXPECT_EQ(differences[t], 0u) << table->name << " step " << std::hexfloat << examples[t];
-    }
-  }
+  ExpectNoDifferences(exhaustive, "step", CountDifferences);
 }
 
 TEST(EmbedQuotient, HoldsAtTheEndsOfTheRangeOfSteps) {

@@ -9,9 +9,8 @@
 // enough to try all 2^23 significands of the scale against all ties, each with the three floats
 // below and above. The kernels themselves are run, and the kernel that divides, which is compared
 // with x / scale on a sample.
-#include <thread>
-
 #include "kernels_test_util.h"
+#include "significands.h"
 
 namespace quantd {
 namespace {
@@ -73,26 +72,8 @@ uint64_t CountDifferences(const KernelTable& table, uint32_t begin, uint32_t ste
 }
 
 TEST(Quotient, TwoFusedMultiplyAddsRoundAsTheDivisionDoes) {
-  for (const KernelTable* table : TablesUnderTest()) {
-    const uint32_t step = exhaustive ? 1 : 1021;
-    const uint32_t start = exhaustive ? 0 : std::random_device()() % step;
-    std::printf("%s: significands from %u in steps of %u\n", table->name, start, step);
-    const size_t threads = exhaustive ? std::max(1u, std::thread::hardware_concurrency()) : 1;
-    std::vector<uint64_t> differences(threads);
-    std::vector<float> examples(threads);
-    std::vector<std::thread> workers;
-    for (size_t t = 0; t < threads; ++t) {
-      workers.emplace_back([&, t] {
-        differences[t] =
-            CountDifferences(*table, start + static_cast<uint32_t>(t) * step,
-                             static_cast<uint32_t>(threads) * step, 1.0f, &examples[t]);
-      });
-    }
-    for (std::thread& worker : workers) worker.join();
-    for (size_t t = 0; t < threads; ++t) {
-      EXPECT_EQ(differences[t], 0u) << table->name << " scale " << std::hexfloat << examples[t];
-    }
-  }
+  ExpectNoDifferences(exhaustive, "scale",
+                      [](auto&&... arguments) { return CountDifferences(arguments...); });
 }
 
 // One multiplication by the reciprocal does not, so this test would see it.

@@ -3,14 +3,13 @@
 import contextlib
 import itertools
 import os
-import socket
 import threading
 import time
 from pathlib import Path
 
 import pytest
 from http_attacks import GET_LIVEZ, GET_METRICS, Crowd, Growth
-from http_attacks import ask, connect, gzip_bomb, latencies, pour, read_to_end, status_of
+from http_attacks import ask, connect, gzip_bomb, latencies, pour, status_of
 
 from http2 import Peer
 from support import quantize, wait_for
@@ -143,41 +142,24 @@ def test_readers_that_do_not_read_are_cut_after_five_seconds(server):
     assert growth.bytes < MAX_GROWTH
 
 
-# Name, request, status.
+# One of each outcome; tests/server/http/request_reader_test.cc has the rules.
 REQUESTS = [
     ("GET", GET_LIVEZ, 200),
-    ("a query", b"GET /livez?verbose=1 HTTP/1.1\r\nHost: x\r\n\r\n", 200),
-    ("HTTP/1.0", b"GET /livez HTTP/1.0\r\n\r\n", 200),
-    ("absolute form", b"GET http://x:9464/livez HTTP/1.1\r\nHost: x\r\n\r\n", 200),
     ("a page that is not there", b"GET /etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", 404),
-    ("no Host", b"GET /livez HTTP/1.1\r\n\r\n", 400),
-    ("two Hosts", b"GET /livez HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
     ("POST", b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 405),
-    ("PUT", b"PUT /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 405),
-    ("CONNECT", b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", 405),
     ("a GET with a body", b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 413),
-    ("a chunked GET", b"GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 413),
-    ("HTTP/0.9", b"GET /livez\r\n", 400),
     ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
     ("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
-    ("NUL in the path", b"GET /livez\0 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
-    ("NUL in a header", b"GET /livez HTTP/1.1\r\nHost: x\r\nX: \0\r\n\r\n", 400),
-    ("NUL alone", b"\0", 400),
-    ("a folded header", b"GET /livez HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n", 400),
-    ("a space before the colon", b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length : 3\r\n\r\n", 400),
-    ("a carriage return alone", b"GET /livez HTTP/1.1\r\nHost: x\r\nX: a\rb\r\n\r\n", 400),
 ]
 
 
 @pytest.mark.parametrize("request_, status", [case[1:] for case in REQUESTS], ids=[case[0] for case in REQUESTS])
 def test_odd_requests(server, request_, status):
-    begin = time.monotonic()
     answer = ask(server.http, request_)
     assert status_of(answer) == status, answer
     head, _, body = answer.partition(b"\r\n\r\n")
     assert b"\r\nContent-Length: %d\r\n" % len(body) in head and b"\r\nConnection: close" in head
     assert (b"\r\nAllow: GET, HEAD\r\n" in head) == (status == 405)
-    assert time.monotonic() - begin < 1, "it was known at once"
 
 
 def test_the_pages_are_what_prometheus_expects(server):
@@ -185,30 +167,6 @@ def test_the_pages_are_what_prometheus_expects(server):
     assert b"\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n" in get
     assert get.endswith(b"\n") and b"\nquantd_build_info{" in get
     assert status_of(head) == 200 and head.endswith(b"\r\n\r\n") and b"\r\nContent-Length: " in head
-
-
-def test_pipelined_garbage_is_not_answered(server):
-    for follows in (GET_LIVEZ * 100, b"\0" * 5000, b"GET", b"\r\n" * 5000):
-        answer = ask(server.http, GET_LIVEZ + follows)
-        assert status_of(answer) == 200 and answer.count(b"HTTP/1.1") == 1 and answer.endswith(b"\r\n\r\nok\n")
-
-
-def test_peers_that_close_their_half(server):
-    with connect(server.http) as connection:
-        connection.sendall(GET_METRICS)
-        connection.shutdown(socket.SHUT_WR)
-        answer = read_to_end(connection)
-        assert status_of(answer) == 200 and answer.endswith(b"\n")
-    before = cpu_seconds(server)
-    with contextlib.ExitStack() as held:
-        for _ in range(100):
-            connection = held.enter_context(connect(server.http))
-            connection.sendall(b"GET /livez HTTP/1.1\r\n")
-            connection.shutdown(socket.SHUT_WR)
-        begin = time.monotonic()
-        read_to_end(connection)
-        assert time.monotonic() - begin < 1, "no more can come, so there is nothing to wait for"
-    assert cpu_seconds(server) - before < 0.5
 
 
 def test_connections_beyond_the_descriptors(start):
@@ -279,12 +237,3 @@ def test_probes_at_the_same_time(server):
     for thread in threads:
         thread.join()
     assert not bad
-
-
-def test_a_stop_does_not_wait_for_peers(start):
-    server = start()
-    with Crowd(server.http, idle=50, dripping=8):
-        time.sleep(0.5)
-        begin = time.monotonic()
-        assert server.stop() == 0
-        assert time.monotonic() - begin < 2

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "c_testing.h"
 #include "operations_random.h"
 #include "quantd/core.h"
 #include "quantd/field_error.h"
@@ -15,18 +16,6 @@
 
 namespace quantd {
 namespace {
-
-bool Never() { return false; }
-
-const Executor& One() {
-  static const auto* const executor = new Executor(1);
-  return *executor;
-}
-
-quantd_tensor TensorOf(const OwnedTensor& tensor) {
-  return {static_cast<int32_t>(tensor.type), static_cast<int32_t>(tensor.shape.size()),
-          tensor.shape.data(), tensor.bytes.data(), tensor.bytes.size()};
-}
 
 // Right and wrong requests alike: fields that do not go together are random, too.
 void QuantizeEmbeddingsOnce(Random& random) {

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "c_testing.h"
 #include "operations_random.h"
 #include "quantd/core.h"
 #include "quantd/dequantize.h"
@@ -22,18 +23,6 @@
 
 namespace quantd {
 namespace {
-
-bool Never() { return false; }
-
-const Executor& One() {
-  static const auto* const executor = new Executor(1);
-  return *executor;
-}
-
-quantd_tensor TensorOf(const OwnedTensor& tensor) {
-  return {static_cast<int32_t>(tensor.type), static_cast<int32_t>(tensor.shape.size()),
-          tensor.shape.data(), tensor.bytes.data(), tensor.bytes.size()};
-}
 
 quantd_parameters ParametersOf(int32_t operation, const OwnedTensor& x, DataType output,
                                const Granularity& granularity) {

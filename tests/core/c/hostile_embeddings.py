@@ -6,19 +6,9 @@ A failure prints its seed; QUANTD_TEST_SEED repeats it.
 import ctypes as c
 import os
 import random
-import sys
 import unittest
 
-LIBRARY = c.CDLL(sys.argv.pop(1))
-FLOAT = 1
-OK, INVALID_ARGUMENT, RESOURCE_EXHAUSTED = 0, 3, 8
-# Types that have FLOAT's place in a tensor, wrong or right, and numbers at the edges.
-NUMBERS = [0, 1, 2, 3, 16, 17, 22, 23, 24, 26, 27, 64, 65, -1, -2, 2**31 - 1, -(2**31)]
-LONG_NUMBERS = [*NUMBERS, 2**62 - 1, 2**62, 2**63 - 1, -(2**63)]
-
-
-class Tensor(c.Structure):
-    _fields_ = [("data_type", c.c_int32), ("rank", c.c_int32), ("shape", c.c_void_p), ("data", c.c_void_p), ("size", c.c_uint64)]
+from hostile import FLOAT, INVALID_ARGUMENT, LIBRARY, LONG_NUMBERS, NUMBERS, OK, RESOURCE_EXHAUSTED, Error, Tensor, pointer, shape_of, sized
 
 
 class Embeddings(c.Structure):
@@ -31,25 +21,6 @@ class Embeddings(c.Structure):
         *[("y", c.c_void_p), ("y_size", c.c_uint64), ("report", c.c_void_p)],
         *[("threads", c.c_int32), ("reserved", c.c_int32), ("cancelled", c.c_void_p)],
     ]
-
-
-class Error(c.Structure):
-    _fields_ = [("struct_size", c.c_uint32), ("code", c.c_int32), ("field", c.c_char * 64), ("message", c.c_char * 960)]
-
-
-PLACES = ("x", "y", "scale", "zero_point", "tensor_scale")
-
-
-def sized(kind):
-    return kind(struct_size=c.sizeof(kind))
-
-
-def shape_of(*lengths):
-    return (c.c_int64 * len(lengths))(*lengths)
-
-
-def pointer(array):
-    return c.cast(array, c.c_void_p)
 
 
 class Hostile(unittest.TestCase):

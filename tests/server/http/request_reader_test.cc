@@ -78,6 +78,7 @@ TEST(Request, OtherMethodsAreKnownByTheirLine) {
   for (const absl::string_view method : {"POST", "PUT", "DELETE", "OPTIONS", "get", "X-!"}) {
     EXPECT_EQ(Read(absl::StrCat(method, " /metrics HTTP/1.1\r\n")).status(), 405) << method;
   }
+  EXPECT_EQ(Read("CONNECT x:80 HTTP/1.1\r\n").status(), 405);
 }
 
 TEST(Request, HostIsRequiredOnceByHttp11) {
