@@ -42,7 +42,8 @@ def test_the_server_passes(address, kit, chosen):
     code, out, error = quantctl("verify", address, f"--cases={kit}", "--exact", "--json")
     assert (code, error) == (0, ""), out
     document = json.loads(out)
-    assert (document["passed"], document["failed"]) == (len(chosen), 0)
+    layouts = sum(c.family == "layouts" for c in chosen)
+    assert (document["passed"], document["failed"], document["not_supported"]) == (len(chosen) - layouts, 0, layouts)
     code, out, _ = quantctl("verify", f"--cases={kit}", "--only=^(mx|nvfp4)|^quantize-ties", address=address)
     assert code == 0 and "mx-scale" in out and "quantize-ties-to-even" in out and "embeddings" not in out and " 0 failed" in out
 
@@ -56,6 +57,14 @@ def test_open_questions_have_their_answers(address, kit, chosen):
         counts = answers.setdefault(case.rule, {})
         counts[name] = counts.get(name, 0) + 1
     assert {rule["rule"]: rule["answers"] for rule in json.loads(out)["rules"]} == answers
+
+
+def test_a_server_is_not_asked_for_layouts(address, kit, chosen):
+    code, out, error = quantctl("verify", address, f"--cases={kit}", "--only=^layouts/")
+    assert (code, error) == (0, "")
+    rows = {line.split()[0]: line.split() for line in out.splitlines() if line.startswith("layout-")}
+    assert set(rows) == {c.rule for c in chosen if c.family == "layouts"}
+    assert all(row[1:3] == ["0", "0"] for row in rows.values()) and all(int(row[3]) > 0 for row in rows.values())
 
 
 def wrong(case):

@@ -4,7 +4,12 @@ source "$SUITES/venv.sh"
 
 PACKAGES=$QUANTD_BUILD/venv-checkpoints
 
-prepare() { with_lock "$PACKAGES.lock" prepare_packages; }
+prepare() {
+  prepare_venv && with_lock "$PACKAGES.lock" prepare_packages || return
+  # Below them build/venv, for the client with its conformance kit.
+  "$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+    >"$("$PACKAGES/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/layer.pth"
+}
 prepare_packages() {
   local requirements=tests/checkpoints/requirements-packages.txt stamp pip=("$PACKAGES/bin/python" -m pip install --disable-pip-version-check --quiet)
   stamp=$(cat "$requirements" "${BASH_SOURCE[0]}" | sha256sum)

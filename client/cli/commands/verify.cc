@@ -23,7 +23,7 @@ namespace quantd::cli {
 namespace {
 
 struct RuleCount {
-  int64_t passed = 0, failed = 0;
+  int64_t passed = 0, failed = 0, not_supported = 0;
   bool open = false;
   std::string first;                       // the case that failed first, and why
   std::map<std::string, int64_t> answers;  // to an open question
@@ -53,6 +53,11 @@ absl::Status AskAll(const std::vector<KitCase>& cases, const Options& options,
   Progress progress(!options.quiet && !options.json, cases.size());
   for (const KitCase& one : cases) {
     progress.SetLabel(one.rule);
+    if (!one.request.has_value()) {
+      ++(*counts)[one.rule].not_supported;
+      progress.Add(1);
+      continue;
+    }
     const absl::StatusOr<KitAnswer> found = Ask(one, server);
     if (!found.ok()) {
       return OperationError(ServerError(found.status(), address), "verify", one.name);
@@ -79,10 +84,10 @@ std::string AnswersText(const RuleCount& count) {
 }
 
 void PrintTable(const Counts& counts) {
-  absl::PrintF("%-38s %7s %7s  first that failed\n", "rule", "passed", "failed");
+  absl::PrintF("%-38s %7s %7s %8s  first that failed\n", "rule", "passed", "failed", "not had");
   for (const auto& [rule, count] : counts) {
     if (count.open) continue;
-    absl::PrintF("%-38s %7d %7d%s%s\n", rule, count.passed, count.failed,
+    absl::PrintF("%-38s %7d %7d %8d%s%s\n", rule, count.passed, count.failed, count.not_supported,
                  count.first.empty() ? "" : "  ", Printable(count.first));
   }
   absl::PrintF("\n%-48s answers\n", "left open by the specification");
@@ -101,15 +106,14 @@ Json JsonOf(const Counts& counts, const std::string& address, const Counts::mapp
     } else {
       one["passed"] = count.passed;
       one["failed"] = count.failed;
+      one["not_supported"] = count.not_supported;
       one["first"] = count.first;
     }
     rules.push_back(std::move(one));
   }
-  return {{"address", address},
-          {"passed", sum.passed},
-          {"failed", sum.failed},
-          {"seconds", seconds},
-          {"rules", std::move(rules)}};
+  return {{"address", address},   {"passed", sum.passed},
+          {"failed", sum.failed}, {"not_supported", sum.not_supported},
+          {"seconds", seconds},   {"rules", std::move(rules)}};
 }
 
 }  // namespace
@@ -132,14 +136,16 @@ absl::Status RunVerify(const Options& options) {
   for (const auto& [rule, count] : counts) {
     sum.passed += count.passed;
     sum.failed += count.failed;
+    sum.not_supported += count.not_supported;
     for (const auto& [answer, number] : count.answers) open += number;
   }
   if (options.json) {
     std::fputs(Dump(JsonOf(counts, *address, sum, seconds)).c_str(), stdout);
   } else if (!options.quiet) {
     PrintTable(counts);
-    absl::PrintF("\n%s: %d passed, %d failed, %d of open questions answered, in %.1f s\n",
-                 Printable(*address), sum.passed, sum.failed, open, seconds);
+    absl::PrintF(
+        "\n%s: %d passed, %d failed, %d of open questions answered, %d not had, in %.1f s\n",
+        Printable(*address), sum.passed, sum.failed, open, sum.not_supported, seconds);
   }
   if (sum.failed == 0) return absl::OkStatus();
   std::fflush(stdout);

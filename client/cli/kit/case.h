@@ -35,7 +35,9 @@ struct KitCase {
   std::string name;   // with its family: "node/test_..." or "mx/..."
   std::string rule;   // whose sentence the case shows
   bool open = false;  // the specification leaves it open: `wanted` has every known answer
-  KitRequest request;
+  // None: an operation that servers do not have (encode_layout, decode_layout). Then `wanted` is
+  // empty.
+  std::optional<KitRequest> request;
   std::vector<KitAnswer> wanted;  // the oracle's first; of a case that is not open it alone
 };
 

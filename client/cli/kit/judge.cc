@@ -165,7 +165,7 @@ absl::StatusOr<KitAnswer> AnswerOf(absl::StatusOr<Response> response) {
 
 absl::StatusOr<KitAnswer> Ask(const KitCase& kit_case, client::Client& server) {
   return std::visit([&](const auto& request) { return AnswerOf(server.Call(request)); },
-                    kit_case.request);
+                    *kit_case.request);
 }
 
 std::string Difference(const KitAnswer& found, const KitAnswer& wanted, bool exact_nan) {

@@ -98,7 +98,7 @@ absl::StatusOr<const Operator*> ReadModel(const std::string& folder, KitCase* ki
         absl::StrCat("operator ", node->op_type, " is not known here"));
   }
   kit_case->request = *RequestOf(op->ours);
-  google::protobuf::Message* const request = MessageOf(&kit_case->request);
+  google::protobuf::Message* const request = MessageOf(&*kit_case->request);
   for (const auto& [name, value] : node->attributes) {
     if (absl::Status status = SetAttribute(name, value, request); !status.ok()) return status;
   }

@@ -29,6 +29,8 @@ absl::StatusOr<std::vector<KitCase>> ReadGroup(const std::string& json_path);
 // their prefix ("INT8", "BEFORE_ROUNDING"). INVALID_ARGUMENT for a name or a value that is none.
 absl::Status SetAttributes(const nlohmann::json& attributes, google::protobuf::Message* request);
 
+// Whether it is an operation of the kit that servers do not have: about layouts of checkpoints.
+bool IsOfLayouts(absl::string_view operation);
 // An empty request of "quantize", "dequantize", "dynamic_quantize" or "quantize_embeddings".
 absl::StatusOr<KitRequest> RequestOf(absl::string_view operation);
 google::protobuf::Message* MessageOf(KitRequest* request);

@@ -74,6 +74,10 @@ absl::Status SetAttributes(const Json& attributes, pb::Message* request) {
   return absl::OkStatus();
 }
 
+bool IsOfLayouts(absl::string_view operation) {
+  return operation == "encode_layout" || operation == "decode_layout";
+}
+
 absl::StatusOr<KitRequest> RequestOf(absl::string_view operation) {
   if (operation == "quantize") return KitRequest(v1::QuantizeRequest());
   if (operation == "dequantize") return KitRequest(v1::DequantizeRequest());

@@ -9,11 +9,12 @@ from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
 
-from . import oracle, oracle_embeddings
+from . import oracle, oracle_embeddings, oracle_layouts
 from . import oracle_types as ot
 
 OPERATORS = {"quantize": "QuantizeLinear", "dequantize": "DequantizeLinear", "dynamic_quantize": "DynamicQuantizeLinear"}
 OPERATIONS = {operator: operation for operation, operator in OPERATORS.items()}
+LAYOUT_OPERATIONS = ("encode_layout", "decode_layout")
 OUTPUTS = ("y", "y_scale", "y_zero_point", "y_tensor_scale")
 
 Tensors = Dict[str, np.ndarray]
@@ -85,8 +86,12 @@ def _oracle_options(attributes: Dict[str, Any]) -> Dict[str, Any]:
 
 def answer(operation: str, inputs: Tensors, attributes: Dict[str, Any]) -> Answer:
     """What the specification asks for, by the oracle."""
-    options = _oracle_options(attributes)
     try:
+        if operation == "encode_layout":
+            return Answer(oracle_layouts.encode(inputs["x"], attributes["layout"]))
+        if operation == "decode_layout":
+            return Answer({"y": oracle_layouts.decode(inputs, attributes["layout"], ot.TYPES[attributes["output_type"]])})
+        options = _oracle_options(attributes)
         if operation == "quantize_embeddings":
             y, report = oracle_embeddings.quantize_embeddings(inputs["x"], ranges=inputs.get("ranges"), **options)
             return Answer({"y": y}, report=_figures(report))

@@ -8,6 +8,8 @@ import contextlib
 import importlib
 import os
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Tuple
 
 import numpy as np
@@ -15,13 +17,16 @@ import numpy as np
 from .. import __version__, errors
 from ..client import Client
 from ..local import local
-from .case import Answer, Case, NotSupported
+from .case import LAYOUT_OPERATIONS, OUTPUTS, Answer, Case, NotSupported
+from .engine_layouts import Layouts
 from .engine_openvino import openvino
 from .engines_onnx import Engine, in_a_line, onnx_reference, onnxruntime
 
 
 def of_client(caller: Any) -> Engine:
     def ask(case: Case) -> Answer:
+        if case.operation in LAYOUT_OPERATIONS:
+            raise NotSupported("has no layouts of checkpoints")
         given = dict(case.inputs)
         x = given.pop("x")
         words = {k: v for k, v in case.attributes.items() if k != "dimensions" or v}
@@ -50,8 +55,19 @@ def _report(error: Any) -> Any:
 
 @contextlib.contextmanager
 def quantd_local() -> Iterator[Tuple[str, Engine]]:
-    with local() as engine:
-        yield f"quantd {__version__}, in the process", of_client(engine)
+    """quantd.local(), and quantd.checkpoints for layouts."""
+    with local() as caller, tempfile.TemporaryDirectory() as folder:
+        yield f"quantd {__version__}, in the process", Local(of_client(caller), Layouts(Path(folder)))
+
+
+class Local:
+    """An Engine of two: of arrays, and of layouts of checkpoints."""
+
+    def __init__(self, arrays: Engine, layouts: Layouts) -> None:
+        self._arrays, self._layouts, self.prepare = arrays, layouts, layouts.prepare
+
+    def __call__(self, case: Case) -> Answer:
+        return (self._layouts if case.operation in LAYOUT_OPERATIONS else self._arrays)(case)
 
 
 @contextlib.contextmanager
@@ -67,12 +83,14 @@ def function(where: str) -> Iterator[Tuple[str, Engine]]:
     module, _, name = where.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    called = importlib.import_module(module)
     try:
+        called = importlib.import_module(module)
         for part in name.split("."):
             called = getattr(called, part)
-    except AttributeError as error:
-        raise ValueError(f"engine {where}: {error}") from None
+    except Exception as error:  # whatever a module does when it is imported
+        raise ValueError(f"engine {where}: {type(error).__name__}: {in_a_line(error)}") from None
+    if not callable(called):
+        raise ValueError(f"engine {where} is a {type(called).__name__}, must be a function of a case")
 
     def ask(case: Case) -> Answer:
         try:
@@ -84,7 +102,8 @@ def function(where: str) -> Iterator[Tuple[str, Engine]]:
         if isinstance(found, dict):
             return Answer({k: np.asarray(v) for k, v in found.items()})
         arrays = found if isinstance(found, (list, tuple)) else [found]
-        return Answer(dict(zip(("y", "y_scale", "y_zero_point", "y_tensor_scale"), map(np.asarray, arrays))))
+        names = OUTPUTS if case.operation != "encode_layout" else tuple(case.expected().tensors)
+        return Answer(dict(zip(names, map(np.asarray, arrays))))
 
     yield where, ask
 
@@ -97,11 +116,22 @@ NAMES: Dict[str, Callable[[], Any]] = {
 }
 
 
+@contextlib.contextmanager
+def _built_in(name: str) -> Iterator[Tuple[str, Engine]]:
+    with contextlib.ExitStack() as stack:
+        try:
+            found = stack.enter_context(NAMES[name]())
+        except ImportError as error:
+            extra = "local" if name == "quantd-local" else name
+            raise ImportError(f"engine {name}: {in_a_line(error)}; pip install 'quantd[{extra}]' brings what it needs") from None
+        yield found
+
+
 def engine(name: str) -> Any:
     """A context manager that gives (what answers, and its version; the Engine). ValueError for a name that is none, ImportError where
     a package is missing."""
     if name in NAMES:
-        return NAMES[name]()
+        return _built_in(name)
     if name.startswith("quantd="):
         return quantd_server(name[len("quantd=") :])
     if ":" in name:

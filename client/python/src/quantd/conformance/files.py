@@ -2,13 +2,14 @@
 
 import hashlib
 import io
+import itertools
 import json
 import lzma
 import tarfile
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -33,7 +34,20 @@ DTYPES = {
     "UINT16": "U16",
     "INT16": "I16",
     "INT32": "I32",
+    "INT64": "I64",
 }
+
+
+def bytes_of(array: np.ndarray) -> bytes:
+    """As they are in a file: little endian, small types packed."""
+    return array.astype("<i8").tobytes() if array.dtype == np.int64 else pack(array)
+
+
+def array_of(raw: Any, kind: str, shape: Sequence[int]) -> np.ndarray:
+    """The reverse of bytes_of. kind: ONNX's name of the type."""
+    if kind == "INT64":
+        return np.frombuffer(raw, "<i8").astype(np.int64).reshape(shape)
+    return unpack(raw, DataType[kind], shape)
 
 
 @dataclass
@@ -171,7 +185,7 @@ class Group:
         self._cases: List[Dict[str, Any]] = []
 
     def _name(self, array: np.ndarray) -> str:
-        key = (ot.of(array).name, array.shape, pack(array))
+        key = (ot.of(array).name, array.shape, bytes_of(array))
         return self._names.setdefault(key, f"t{len(self._names)}")
 
     def add(self, case: Case, wanted: Answer) -> None:
@@ -213,30 +227,29 @@ def read(folder: Path) -> Iterator[Stored]:
     documents = sorted(folder.glob("other/*/*.json"))
     if not models and not documents:
         raise FormatError(f"{folder} holds no case: neither */model.onnx nor other/*/*.json")
-    _check_count(folder, len(models), documents)
-    for model in models:
-        yield from _read_onnx(model)
-    for document in documents:
-        yield from _read_group(document)
+    manifest, found = folder / "manifest.json", 0
+    promised = _json(manifest).get("cases") if manifest.exists() else None
+    if manifest.exists() and not isinstance(promised, int):
+        raise FormatError(f"{manifest}: cases is {promised!r}, must be how many there are")
+    for case in itertools.chain.from_iterable(itertools.chain(map(_read_onnx, models), map(_read_group, documents))):
+        found += 1
+        yield case
+    if promised not in (None, found):
+        raise FormatError(f"{folder} is not whole: it has {found} cases, its manifest.json says {promised}")
 
 
-def _check_count(folder: Path, models: int, documents: List[Path]) -> None:
-    manifest = folder / "manifest.json"
-    if not manifest.exists():
-        return
-    families = _json(manifest).get("families", {})
-    promised = sum(count for family, count in families.items() if family in ("node", "open"))
-    missing = set(families) - {"node", "open"} - {d.parent.name for d in documents}
-    if models != promised or missing:
-        raise FormatError(
-            f"{folder} is not whole: {models} models, its manifest says {promised}; families that are missing: {sorted(missing) or 'none'}"
-        )
+# What comes of files with anything in them.
+WRONG = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, OSError)
+
+
+def _words(error: BaseException) -> str:
+    return str(error) if isinstance(error, (ValueError, OSError)) else f"{type(error).__name__}: {error}"
 
 
 def _json(path: Path) -> Dict[str, Any]:
     try:
-        found = json.loads(path.read_text())
-    except ValueError as error:
+        found = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: {error}") from None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise FormatError(f"{path}: schema is {found.get('schema') if isinstance(found, dict) else None}, {SCHEMA} is known here")
@@ -244,12 +257,22 @@ def _json(path: Path) -> Dict[str, Any]:
 
 
 def _tensors(folder: Path, kind: str) -> List[Tuple[str, np.ndarray]]:
-    count = sum(1 for _ in folder.glob(f"{kind}_*.pb"))
-    return [onnx_model.tensor_of((folder / f"{kind}_{i}.pb").read_bytes()) for i in range(count)]
+    """input_0.pb and on, or output_0.pb."""
+    found = []
+    for i in range(sum(1 for _ in folder.glob(f"{kind}_*.pb"))):
+        path = folder / f"{kind}_{i}.pb"
+        try:
+            found.append(onnx_model.tensor_of(path.read_bytes()))
+        except FormatError as error:
+            raise FormatError(f"{path.name}: {error}") from None
+    return found
 
 
 def _outputs(folder: Path, names: List[str]) -> Tensors:
-    return {name: array for name, (_, array) in zip(names, _tensors(folder, "output"))}
+    found = _tensors(folder, "output")
+    if len(found) != len(names):
+        raise FormatError(f"{folder.name} has {len(found)} outputs, the model {len(names)}")
+    return {name: array for name, (_, array) in zip(names, found)}
 
 
 def _read_onnx(folder: Path) -> Iterator[Stored]:
@@ -265,6 +288,8 @@ def _read_onnx(folder: Path) -> Iterator[Stored]:
         for data in sorted(folder.glob("test_data_set_*")):
             given = _tensors(data, "input")
             present = [name for name in input_names if name]
+            if len(given) != len(present):
+                raise FormatError(f"{data.name} has {len(given)} inputs, the model {len(present)}")
             what = "" if data.name == "test_data_set_0" else data.name[len("test_data_set") :]
             yield Stored(
                 folder.name + what,
@@ -281,8 +306,8 @@ def _read_onnx(folder: Path) -> Iterator[Stored]:
                 dict(given),
                 rule.get("sentence", ""),
             )
-    except (FormatError, KeyError, OSError) as error:
-        raise FormatError(f"{folder}: {error}") from None
+    except WRONG as error:
+        raise FormatError(f"{folder}: {_words(error)}") from None
 
 
 def _read_group(path: Path) -> Iterator[Stored]:
@@ -291,10 +316,11 @@ def _read_group(path: Path) -> Iterator[Stored]:
         with open(path.with_suffix(".safetensors"), "rb") as file:
             reader = Reader(file)
             arrays = {
-                name: unpack(reader.read(name), DataType[what["type"]], tuple(what["shape"])) for name, what in document["tensors"].items()
+                name: array_of(reader.read(name), what["type"], tuple(what["shape"])) for name, what in document["tensors"].items()
             }
         for c in document["cases"]:
-            wanted = Answer({k: arrays[v] for k, v in c.get("outputs", {}).items()}, c.get("refused"), c.get("report"))
+            outputs = {} if "refused" in c else c["outputs"]
+            wanted = Answer({k: arrays[v] for k, v in outputs.items()}, c.get("refused"), c.get("report"))
             yield Stored(
                 c["name"],
                 c["rule"],
@@ -310,20 +336,23 @@ def _read_group(path: Path) -> Iterator[Stored]:
                 {},
                 document["rules"][c["rule"]]["sentence"],
             )
-    except (ValueError, KeyError, OSError) as error:
-        raise FormatError(f"{path}: {error!r}") from None
+    except WRONG as error:
+        raise FormatError(f"{path}: {_words(error)}") from None
 
 
 def unpacked(archive: Path, folder: Path) -> Path:
     """The folder of an archive, unpacked under `folder`. Only plain files with plain paths are taken."""
-    with tarfile.open(archive, "r:xz") as tar:
-        for member in tar:
-            parts = Path(member.name).parts
-            if not member.isfile() or ".." in parts or Path(member.name).is_absolute():
-                raise FormatError(f"{archive}: {member.name} is not a plain file below its folder")
-            target = folder.joinpath(*parts)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(tar.extractfile(member).read())
+    try:
+        with tarfile.open(archive, "r:xz") as tar:
+            for member in tar:
+                parts = Path(member.name).parts
+                if not member.isfile() or ".." in parts or Path(member.name).is_absolute():
+                    raise FormatError(f"{archive}: {member.name} is not a plain file below its folder")
+                target = folder.joinpath(*parts)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(tar.extractfile(member).read())
+    except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
+        raise FormatError(f"{archive}: {error}") from None
     found = [p for p in folder.iterdir() if p.is_dir()]
     if len(found) != 1:
         raise FormatError(f"{archive}: {len(found)} folders, must be one")

@@ -34,6 +34,13 @@ class FormatError(ValueError):
     """A file that is not what it should be."""
 
 
+def _parsed(message: Any, data: bytes) -> Any:
+    try:
+        return message.FromString(data)
+    except DecodeError as error:
+        raise FormatError(f"no {message.DESCRIPTOR.name} of ONNX: {error}") from None
+
+
 def tensor_bytes(name: str, array: np.ndarray) -> bytes:
     """An input_N.pb or output_N.pb."""
     return TensorProto(name=name, data_type=ot.of(array).number, dims=array.shape, raw_data=pack(array)).SerializeToString(
@@ -43,7 +50,7 @@ def tensor_bytes(name: str, array: np.ndarray) -> bytes:
 
 def tensor_of(data: bytes) -> Tuple[str, np.ndarray]:
     """(name, array) of such a file: raw_data, or the lists that ONNX's own node tests have."""
-    proto = TensorProto.FromString(data)
+    proto = _parsed(TensorProto, data)
     try:
         kind = DataType(proto.data_type)
         if proto.raw_data or not (proto.float_data or proto.int32_data):
@@ -53,7 +60,7 @@ def tensor_of(data: bytes) -> Tuple[str, np.ndarray]:
         raw = np.array(proto.int32_data, np.int64)  # codes, of small types packed bytes
         size = 1 if kind.bits < 8 else kind.bits // 8
         return proto.name, unpack(raw.astype(f"<i{size}").tobytes(), kind, tuple(proto.dims))
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise FormatError(f"tensor {proto.name!r}: {error}") from None
 
 
@@ -86,10 +93,7 @@ def _value(info: Any, array: np.ndarray) -> None:
 
 def read_model(data: bytes) -> Tuple[str, int, Dict[str, Any], List[str], List[str]]:
     """(operation, opset, attributes in the contract's words, names of the node's inputs, names of its outputs)."""
-    try:
-        model = ModelProto.FromString(data)
-    except DecodeError as error:
-        raise FormatError(f"no ONNX model: {error}") from None
+    model = _parsed(ModelProto, data)
     opset = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
     if len(model.graph.node) != 1 or model.graph.node[0].op_type not in OPERATIONS:
         raise FormatError(f"nodes are {[n.op_type for n in model.graph.node]}; one of {', '.join(OPERATIONS)} is read here")

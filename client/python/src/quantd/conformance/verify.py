@@ -124,8 +124,8 @@ def first_difference(case: Case, found: Answer, wanted: Answer) -> str:
         if not where.any():
             continue
         index = tuple(int(i) for i in np.argwhere(np.atleast_1d(where))[0])[: got.ndim]
-        x = case.inputs["x"]
-        of = f", x {value(x, index)}" if x.shape == got.shape else ""
+        x = case.inputs.get("x")
+        of = f", x {value(x, index)}" if x is not None and x.shape == got.shape else ""
         scale = case.inputs.get("scale")
         of += f", scale {value(scale, ())}" if scale is not None and scale.ndim == 0 else ""
         zero = case.inputs.get("zero_point")
