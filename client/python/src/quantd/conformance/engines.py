@@ -123,7 +123,8 @@ def _built_in(name: str) -> Iterator[Tuple[str, Engine]]:
             found = stack.enter_context(NAMES[name]())
         except ImportError as error:
             extra = "local" if name == "quantd-local" else name
-            raise ImportError(f"engine {name}: {in_a_line(error)}; pip install 'quantd[{extra}]' brings what it needs") from None
+            hint = "" if "pip install" in str(error) else f"; pip install 'quantd[{extra}]' brings what it needs"
+            raise ImportError(f"engine {name}: {in_a_line(error)}{hint}") from None
         yield found
 
 
