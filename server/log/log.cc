@@ -40,7 +40,7 @@ int64_t ToNanoseconds(Clock::duration time) {
 }  // namespace
 
 void Start(const Settings& settings) {
-  logger.store(new Logger(settings.descriptor, settings.format));
+  delete logger.exchange(new Logger(settings.descriptor, settings.format));
   lowest.store(settings.level);
 }
 

@@ -64,7 +64,7 @@ struct Lost {
   uint64_t failed = 0;    // could not be written: a full disk, a closed pipe
 };
 
-// Lines go to the descriptor from now on. Once, before other threads log.
+// Lines go to the descriptor from now on. Before other threads log; once more only after Stop.
 void Start(const Settings& settings);
 // Waits until what was logged is written, for `most` at most: before others are told that they can
 // read it.
