@@ -12,9 +12,12 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # A line: GROUP PACKAGE [COMMAND]. With a COMMAND, a machine that already has it (from another source than
-# Debian) does not need the package.
+# Debian) does not need the package. GROUP@RELEASE: only that release of Debian has the package.
 packages_table() {
-  cat <<'TABLE'
+  local release
+  # shellcheck source=/dev/null
+  release=$(source /etc/os-release 2>/dev/null && echo "${VERSION_ID:-}")
+  sed -e "s/@$release / /" -e /@/d <<'TABLE'
 build binutils readelf
 build ca-certificates
 build ccache
@@ -43,7 +46,7 @@ build python3 python3
 build zlib1g-dev
 test clang-format-19
 test git git
-test grpc-proto
+test@12 grpc-proto
 test jq jq
 test libgmock-dev
 test libgtest-dev
