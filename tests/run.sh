@@ -117,6 +117,11 @@ trap 'exit 130' INT TERM
 
 mapfile -t package_groups < <(for suite in "${chosen[@]}"; do column "$suite" 4 | tr ',' '\n'; done | sort -u)
 packages_install "${package_groups[@]}"
+# Clients are tried with a name, too, and the root that debootstrap makes has no /etc/hosts.
+getent hosts localhost >/dev/null || {
+  note "localhost has no address here: adding it to /etc/hosts"
+  echo "127.0.0.1 localhost" | as_root tee -a /etc/hosts >/dev/null
+}
 # From here on only what was declared is there: no other program of the machine, no Python package of it.
 unset PYTHONPATH PYTHONHOME PYTHONSTARTUP
 export PYTHONNOUSERSITE=1

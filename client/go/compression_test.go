@@ -31,7 +31,7 @@ func (r *received) HandleRPC(_ context.Context, event stats.RPCStats) {
 // Of a server that compresses answers, and of one that does so for a call that asks for it: a client sees the same answer.
 func TestCompressedAnswers(t *testing.T) {
 	ctx := patience(t)
-	request := &quantdv1.DequantizeRequest{X: FromUint8s(bytes.Repeat([]byte("quantize"), 10000)), Scale: FromFloat32s([]float32{0.5})}
+	request := &quantdv1.DequantizeRequest{X: FromUint8s(bytes.Repeat([]byte("quantize"), 10000), 80000), Scale: FromFloat32s([]float32{0.5})}
 	plain, err := shared(t).Dequantize(ctx, request)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ NF4 = F32([
 ])  # fmt: skip
 FP4 = F32([0, 0.0625, 8, 12, 4, 6, 2, 3, 0, -0.0625, -8, -12, -4, -6, -2, -3]) / F32(12)
 # Codes in the order of their values; of FP4's two zeros code 0 is the lower.
-SORTED = {"nf4": np.arange(16), "fp4": np.array([11, 10, 13, 12, 15, 14, 9, 0, 8, 1, 6, 7, 4, 5, 2, 3])}
+SORTED: Dict[str, np.ndarray] = {"nf4": np.arange(16), "fp4": np.array([11, 10, 13, 12, 15, 14, 9, 0, 8, 1, 6, 7, 4, 5, 2, 3])}
 TABLES = {"nf4": NF4, "fp4": FP4}
 DTYPES = {"FLOAT": "float32", "FLOAT16": "float16", "BFLOAT16": "bfloat16"}
 

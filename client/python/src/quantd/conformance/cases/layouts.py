@@ -41,7 +41,7 @@ KINDS: Dict[str, Tuple[int, int]] = {
 # Of -double: as many blocks of 64 as a power of two has, so that their mean is exact, too.
 WHOLE_BLOCKS = ("noise", "ties", "denormals", "any_size", "one_huge", "sparse", "near_powers")  # once more, of bitsandbytes' 4 bits
 DOUBLE_KINDS = {**KINDS, "denormals": (2, 128), "tiny": (4, 64), "ternary": (6, 20), "one_row": (1, 256), "one_column": (128, 1), "blocks": (1, 1024)}
-HALVES = {"q2_k": (80, 82), "q3_k": (108,), "q4_k": (0, 2), "q5_k": (0, 2), "q6_k": (208,)}  # where a block has FLOAT16s
+HALVES: Dict[str, Tuple[int, ...]] = {"q2_k": (80, 82), "q3_k": (108,), "q4_k": (0, 2), "q5_k": (0, 2), "q6_k": (208,)}  # where a block has FLOAT16s
 RULES = {
     "fp8-tiles": "layout-fp8-tiles",
     **{name: "layout-int8" if name.startswith("int8") else "layout-fp8" for name in oracle_layouts.SCALED},
