@@ -128,7 +128,10 @@ TEST(LayoutKernels, Bnb) {
         GuardedBytes largest(blocks * sizeof(float), 0);
         table->bnb[kernel](x.data(), blocks, reinterpret_cast<float*>(largest.data()), y.data());
         ASSERT_TRUE(y.GuardsIntact() && largest.GuardsIntact()) << table->name;
-        ASSERT_EQ(std::memcmp(largest.data(), absmax.data(), largest.size()), 0) << table->name;
+        ASSERT_EQ(FirstDifference(largest.data(), reinterpret_cast<const uint8_t*>(absmax.data()),
+                                  largest.size()),
+                  "")
+            << table->name;
         ASSERT_EQ(FirstDifference(y.data(), want.data(), want.size()), "")
             << table->name << " table " << kernel << " of " << blocks << " blocks";
       }

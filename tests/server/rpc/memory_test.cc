@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "malloced.h"
 #include "memory_testing.h"
 #include "server/operations/operation.h"
 #include "server/operations/scratch_bytes.h"
@@ -47,12 +47,6 @@ struct Needs {
   uint64_t computing = 0;
   uint64_t answer = 0;
 };
-
-// What malloc has given out in this process: to the server, too.
-size_t Allocated() {
-  const struct mallinfo2 info = mallinfo2();
-  return info.uordblks + info.hblkhd;
-}
 
 TEST_F(Memory, OfACall) {
   for (const int64_t elements : {1'000, 100'000}) {
@@ -108,11 +102,11 @@ TEST_F(Memory, OfAnAnswerThatIsUnread) {
   Send(*client_, 1, request);
   ASSERT_TRUE(gate_.Reached(1));
   EXPECT_TRUE(Bytes(needs.answer));
-  const size_t unread = Allocated();
+  const uint64_t unread = MallocedBytes();
   client_->Say(transport::Rst(1));
   EXPECT_TRUE(client_->Heard());
   EXPECT_TRUE(Bytes(0));
-  EXPECT_LT(unread, Allocated() + needs.answer + 64 * kKiB);
+  EXPECT_LT(unread, MallocedBytes() + needs.answer + 64 * kKiB);
 }
 
 // Besides, what compressing takes, until that is done; the answer lies in as much memory as a

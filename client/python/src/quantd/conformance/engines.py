@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 
 import numpy as np
 
@@ -64,7 +64,11 @@ class Local:
     """An Engine of two: of arrays, and of layouts of checkpoints."""
 
     def __init__(self, arrays: Engine, layouts: Layouts) -> None:
-        self._arrays, self._layouts, self.prepare = arrays, layouts, layouts.prepare
+        self._arrays, self._layouts = arrays, layouts
+
+    def prepare(self, cases: Iterable[Case]) -> None:
+        """Answers the layouts among them, many at once."""
+        self._layouts.prepare(cases)
 
     def __call__(self, case: Case) -> Answer:
         return (self._layouts if case.operation in LAYOUT_OPERATIONS else self._arrays)(case)
