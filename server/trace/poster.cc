@@ -6,6 +6,7 @@
 #include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/http.h>
+#include <netdb.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -26,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr ssize_t kMostHeaders = 16 << 10;
 constexpr ssize_t kMostBody = 64 << 10;
 constexpr std::chrono::minutes kTlsFilesAreGood(1);
+constexpr size_t kMostAddresses = 8;
 
 // What became of one request.
 struct Outcome {
@@ -122,10 +124,46 @@ absl::StatusOr<Tls> Poster::TakeTls() {
   return tls;
 }
 
+std::vector<std::string> AddressesOf(const std::string& host) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return {};
+  std::vector<std::string> addresses;
+  for (const addrinfo* next = found; next != nullptr && addresses.size() < kMostAddresses;
+       next = next->ai_next) {
+    char text[NI_MAXHOST];
+    if (getnameinfo(next->ai_addr, next->ai_addrlen, text, sizeof(text), nullptr, 0,
+                    NI_NUMERICHOST) == 0) {
+      addresses.emplace_back(text);
+    }
+  }
+  freeaddrinfo(found);
+  return addresses;
+}
+
+// libevent tries only the first address of a name; "localhost" is often ::1 before 127.0.0.1.
 absl::Status Poster::Post(const std::string& body, std::chrono::milliseconds most) {
-  event_base* const base = parts_->base.get();
-  if (base == nullptr) return absl::UnavailableError("no descriptors are left");
+  if (parts_->base == nullptr) return absl::UnavailableError("no descriptors are left");
+  const std::string& host = destination_.endpoint.host;
+  const std::vector<std::string> addresses = destination_.addresses_of(host);
   const std::string packed = destination_.gzip ? Gzip(body) : body;
+  const Clock::time_point end = Clock::now() + most;
+  absl::Status status = absl::UnavailableError(absl::StrCat(host, " has no address"));
+  bool goes_on = true;
+  for (size_t i = 0; i < addresses.size() && goes_on; ++i) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    if (left.count() <= 0) break;
+    status = PostTo(addresses[i], packed, left / static_cast<int>(addresses.size() - i), goes_on);
+  }
+  return status;
+}
+
+// `goes_on`: whether another address may do better.
+absl::Status Poster::PostTo(const std::string& address, const std::string& packed,
+                            std::chrono::milliseconds most, bool& goes_on) {
+  event_base* const base = parts_->base.get();
+  goes_on = false;
   absl::StatusOr<Tls> tls = TakeTls();
   if (!tls.ok()) return tls.status();
   bufferevent* socket = nullptr;  // one of TCP, unless it is made here
@@ -138,7 +176,7 @@ absl::Status Poster::Post(const std::string& body, std::chrono::milliseconds mos
   Outcome outcome{base};
   const Endpoint& endpoint = destination_.endpoint;
   const Connection connection(evhttp_connection_base_bufferevent_new(
-      base, nullptr, socket, endpoint.host.c_str(), endpoint.port));
+      base, nullptr, socket, address.c_str(), endpoint.port));
   evhttp_request* const request = evhttp_request_new(OnAnswer, &outcome);
   if (connection == nullptr || request == nullptr) {
     if (request != nullptr) evhttp_request_free(request);
@@ -167,6 +205,7 @@ absl::Status Poster::Post(const std::string& body, std::chrono::milliseconds mos
   event_add(timer.get(), &time);
   event_base_dispatch(base);
   if (outcome.over && outcome.code / 100 == 2) return absl::OkStatus();
+  goes_on = outcome.code == 0;
   parts_->tls.reset();  // the files may be others by the next time
   if (!outcome.over) return absl::UnavailableError(absl::StrCat(host, " does not answer in time"));
   if (outcome.code == 0) return absl::UnavailableError(Broken(host, tls->get()));

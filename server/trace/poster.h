@@ -15,12 +15,17 @@
 
 namespace quantd::trace {
 
+// What the system's resolver says, up to 8 of them. Blocks.
+std::vector<std::string> AddressesOf(const std::string& host);
+
 // Where bodies go, and how.
 struct Destination {
   Endpoint endpoint;
   TlsFiles tls;  // if the endpoint has TLS; read anew every minute, and after a failure
   std::vector<std::pair<std::string, std::string>> headers;  // beside those of the protocol
   bool gzip = false;
+  // The addresses of a host, as numbers, the one to try first in front; for tests.
+  std::vector<std::string> (*addresses_of)(const std::string& host) = AddressesOf;
 };
 
 // From one thread, but for Interrupt.
@@ -29,7 +34,7 @@ class Poster {
   explicit Poster(Destination destination);
   ~Poster();
 
-  // OK when the answer is 2xx; UNAVAILABLE when it may be otherwise the next time, which includes
+  // Tries the host's addresses one after another until one of them answers. OK when the answer is 2xx; UNAVAILABLE when it may be otherwise the next time, which includes
   // no answer in `most`, a certificate that is not trusted and a file that can't be read; else
   // INVALID_ARGUMENT.
   absl::Status Post(const std::string& body, std::chrono::milliseconds most);
@@ -39,6 +44,8 @@ class Poster {
  private:
   struct Parts;
   absl::StatusOr<Tls> TakeTls();
+  absl::Status PostTo(const std::string& address, const std::string& packed,
+                      std::chrono::milliseconds most, bool& goes_on);
 
   const Destination destination_;
   std::unique_ptr<Parts> parts_;

@@ -27,7 +27,8 @@ def names_and_labels(page):
     for line in page.splitlines():
         if not line.startswith("#"):
             line = line.rsplit(" ", 1)[0]
-        lines.append(re.sub(r'version="[^"]*",target="[^"]*"', 'version="VERSION",target="TARGET"', line))
+        build = r'version="[^"]+",target="[^"]+",http2="nghttp2/[0-9.]+"'
+        lines.append(re.sub(build, 'version="VERSION",target="TARGET",http2="HTTP2"', line))
     return "\n".join(lines) + "\n"
 
 

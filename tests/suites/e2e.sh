@@ -5,7 +5,7 @@ source "$SUITES/debs.sh"
 # Debian's prometheus scrapes the running server in one of the tests, and its haproxy stands before it in others.
 prepare() {
   unpack_program prometheus '^(prometheus|promtool)$' &&
-    unpack_program haproxy '^(haproxy|liblua5.*|libopentracing.*)$' && prepare_venv
+    unpack_program haproxy '^(haproxy|liblua5.*|libopentracing.*|libjemalloc.*)$' && prepare_venv
 }
 
 run() {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 
@@ -122,6 +123,49 @@ Context Parent(bool sampled) {
   parent.span_id.fill(2);
   parent.sampled = sampled;
   return parent;
+}
+
+// As "localhost" where nobody listens on ::1.
+TEST(Poster, TriesTheHostsOtherAddresses) {
+  Collector collector([](int fd) {
+    EXPECT_THAT(ReadRequest(fd), testing::HasSubstr("\r\nHost: collector:"));
+    Say(fd, Answer(200));
+  });
+  Destination destination;
+  destination.endpoint = collector.endpoint();
+  destination.endpoint.host = "collector";
+  destination.addresses_of = [](const std::string&) {
+    return std::vector<std::string>{"::1", "127.0.0.2", "127.0.0.1"};
+  };
+  Poster poster(destination);
+  EXPECT_TRUE(poster.Post("spans", seconds(20)).ok());
+  EXPECT_EQ(collector.connections, 1);
+}
+
+// One that answers is the one, whatever it says.
+TEST(Poster, AsksNobodyElseAfterAnAnswer) {
+  Collector collector([](int fd) {
+    ReadRequest(fd);
+    Say(fd, Answer(503));
+  });
+  Destination destination;
+  destination.endpoint = collector.endpoint();
+  destination.addresses_of = [](const std::string& host) {
+    return std::vector<std::string>{host, host};
+  };
+  Poster poster(destination);
+  EXPECT_TRUE(absl::IsUnavailable(poster.Post("spans", seconds(20))));
+  EXPECT_EQ(collector.connections, 1);
+}
+
+TEST(Poster, SaysThatAHostHasNoAddress) {
+  Destination destination;
+  destination.endpoint.host = "nowhere.invalid";
+  Poster poster(destination);
+  const absl::Status status = poster.Post("spans", seconds(20));
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("nowhere.invalid has no address"));
+  EXPECT_THAT(AddressesOf("127.0.0.1"), testing::ElementsAre("127.0.0.1"));
 }
 
 TEST(Tracer, TheCallerDecidesElseTheRatio) {
