@@ -15,7 +15,6 @@
 #include "quantd/targets.h"
 #include "server/access/session.h"
 #include "server/admission/admission.h"
-#include "server/gate.h"
 #include "server/http/http.h"
 #include "server/log/log.h"
 #include "server/loop/thread_pool.h"
@@ -34,9 +33,10 @@
 #include "server/rpc/router.h"
 #include "server/server_info.h"
 #include "server/services/health.h"
-#include "server/services/one_answer.h"
+#include "server/services/one_response.h"
 #include "server/services/parameters_service.h"
 #include "server/services/reflection.h"
+#include "server/tls_and_tokens.h"
 #include "server/trace/environment.h"
 #include "server/trace/tracer.h"
 #include "server/transport/transport.h"
@@ -53,9 +53,9 @@ std::string Http2Version() { return absl::StrCat("nghttp2/", nghttp2_version(0)-
 
 // In the order in which one needs the other; ends in the opposite one.
 struct Server::Components {
-  Components(const Options& o, Gate& g)
+  Components(const Options& o, TlsAndTokens& g)
       : options(o),
-        gate(g),
+        tls_and_tokens(g),
         policy(loop::PolicyFor(o.threads, o.event_loops)),
         executors(policy.cores),
         cores(policy.cores),
@@ -93,11 +93,11 @@ struct Server::Components {
   void AddTasks();
 
   const Options options;
-  Gate& gate;
+  TlsAndTokens& tls_and_tokens;
   const loop::Policy policy;
   memory::Pool pool;
   const rpc::Executors executors;
-  loop::Cores cores;
+  loop::ComputeSlots cores;
   admission::Admission admission;
   admission::Receiving receiving;
   metrics::Metrics metrics;
@@ -108,12 +108,12 @@ struct Server::Components {
   rpc::Calls calls;
   rpc::Backend backend;
   rpc::Router router;
-  transport::Shared shared;
+  transport::TransportContext shared;
   services::Health health;
   std::unique_ptr<services::Reflection> reflection;
   const std::string info;
-  // What answers the calls with one small answer.
-  services::Answer answer_info, check_health;
+  // What answers the calls with one small response.
+  services::Response response_info, check_health;
   reports::Overload overload;  // EverySecond's thread's, as the next
   process::MemoryKeeper memory_keeper;
   std::vector<std::unique_ptr<loop::Loop>> loops;
@@ -142,7 +142,7 @@ metrics::Readings Server::Components::Read() const {
   now.busy_cores = cores.busy();
   now.cores = cores.total();
   reports::ReadCounters(shared.counters, now);
-  now.certificate_expires = gate.CertificateEnd();
+  now.certificate_expires = tls_and_tokens.CertificateEnd();
   now.draining = draining ? 1 : 0;
   now.guard_actions.back() = static_cast<double>(regions::CountDamaged());
   now.log_lines = static_cast<double>(log::Written());
@@ -162,20 +162,20 @@ metrics::Readings Server::Components::Read() const {
 }
 
 void Server::Components::AddRoutes(const AddServices& add_services) {
-  const auto add_one = [this](const std::string& path, const services::Answer& answer,
+  const auto add_one = [this](const std::string& path, const services::Response& response,
                               const Method* method = nullptr) {
     const auto counted = method == nullptr ? std::nullopt : std::optional(*method);
     router.Add(
         path,
-        [this, &answer, method](transport::Stream& stream) {
-          services::ServeOneAnswer(calls, backend, stream, answer, method);
+        [this, &response, method](transport::ServerCall& stream) {
+          services::ServeOneResponse(calls, backend, stream, response, method);
         },
         counted);
   };
   const auto add_stored = [this](const std::string& path, const services::ParametersMethod& of) {
     router.Add(
         path,
-        [this, &of](transport::Stream& stream) {
+        [this, &of](transport::ServerCall& stream) {
           services::ServeParameters(calls, backend, stream, of);
         },
         of.method);
@@ -189,18 +189,18 @@ void Server::Components::AddRoutes(const AddServices& add_services) {
       case Method::kDequantize:
       case Method::kDynamicQuantize:
       case Method::kQuantizeEmbeddings:
-        add([this, method](transport::Stream& stream) {
+        add([this, method](transport::ServerCall& stream) {
           rpc::ServeUnary(calls, backend, stream, method);
         });
         break;
       case Method::kCalibrate:
-        add([this](transport::Stream& stream) { rpc::ServeCalibrate(calls, backend, stream); });
+        add([this](transport::ServerCall& stream) { rpc::ServeCalibrate(calls, backend, stream); });
         break;
       case Method::kStream:
-        add([this](transport::Stream& stream) { rpc::ServeStream(calls, backend, stream); });
+        add([this](transport::ServerCall& stream) { rpc::ServeStream(calls, backend, stream); });
         break;
       case Method::kGetServerInfo:
-        add_one(path, answer_info, &of.method);
+        add_one(path, response_info, &of.method);
         break;
       case Method::kPutParameters:
         add_stored(path, services::kPutParameters);
@@ -213,12 +213,12 @@ void Server::Components::AddRoutes(const AddServices& add_services) {
         break;
     }
   }
-  answer_info = [this](const transport::Message&) -> absl::StatusOr<memory::Piece> {
+  response_info = [this](const transport::Message&) -> absl::StatusOr<memory::Piece> {
     return services::ToPiece(info, pool);
   };
   check_health = [this](const transport::Message& request) { return health.Check(request); };
   add_one("/grpc.health.v1.Health/Check", check_health);
-  router.Add("/grpc.health.v1.Health/Watch", [this](transport::Stream& stream) {
+  router.Add("/grpc.health.v1.Health/Watch", [this](transport::ServerCall& stream) {
     services::Health::ServeWatch(calls, health, stream);
   });
   router.Watch("/grpc.health.v1.Health/Watch");
@@ -228,7 +228,7 @@ void Server::Components::AddRoutes(const AddServices& add_services) {
   }
   for (const char* version : {"v1", "v1alpha"}) {
     router.Add(absl::StrCat("/grpc.reflection.", version, ".ServerReflection/ServerReflectionInfo"),
-               [this](transport::Stream& stream) {
+               [this](transport::ServerCall& stream) {
                  services::Reflection::Serve(calls, *reflection, stream);
                });
   }
@@ -244,17 +244,17 @@ void Server::Components::AddTasks() {
     overload.Look(std::chrono::steady_clock::now(), metrics.rejections());
     memory_keeper.Look(pool.used_bytes() + pool.kept_bytes());
   });
-  every_second.Do([this] { gate.Look(metrics); });
+  every_second.Do([this] { tls_and_tokens.Look(metrics); });
   every_second.Do([this] { prober->Look(); });
 }
 
-Server::Server(std::unique_ptr<Gate> gate, std::unique_ptr<Components> components)
-    : gate_(std::move(gate)), components_(std::move(components)) {}
+Server::Server(std::unique_ptr<TlsAndTokens> tls_and_tokens, std::unique_ptr<Components> components)
+    : tls_and_tokens_(std::move(tls_and_tokens)), components_(std::move(components)) {}
 
 Server::~Server() = default;
 
 void Server::Reload() {
-  if (!gate_->Reread()) return log::Info("SIGHUP: there is nothing to read again");
+  if (!tls_and_tokens_->Reread()) return log::Info("SIGHUP: there is nothing to read again");
   components_->every_second.Wake();
 }
 
@@ -269,9 +269,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   // parameters and of what is done every second.
   const int threads = policy.loops + policy.spare + policy.cores + 4;
   if (absl::Status status = process::TryThreads(threads); !status.ok()) return status;
-  auto gate = std::make_unique<Gate>(options);
-  if (absl::Status status = gate->Open(); !status.ok()) return status;
-  auto components = std::make_unique<Components>(options, *gate);
+  auto tls_and_tokens = std::make_unique<TlsAndTokens>(options);
+  if (absl::Status status = tls_and_tokens->Open(); !status.ok()) return status;
+  auto components = std::make_unique<Components>(options, *tls_and_tokens);
   Components& c = *components;
   if (!options.shared_memory_dir.empty()) {
     regions::Limits limits;
@@ -318,16 +318,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     if (!bound.ok()) return bound.status();
     c.grpc_addresses.push_back(*std::move(bound));
   }
-  if (c.transport->beyond_loopback()) gate->WarnOfPlainText(c.grpc_addresses);
+  if (c.transport->beyond_loopback()) tls_and_tokens->WarnOfPlainText(c.grpc_addresses);
   c.prober = std::make_unique<net::Prober>(c.grpc_addresses.front(),
-                                           gate->ProbeHello(c.grpc_addresses.front()));
+                                           tls_and_tokens->ProbeHello(c.grpc_addresses.front()));
   if (!options.http_listen.empty()) {
     http::HttpPages pages;
     pages.metrics = [&c] { return c.metrics.Text(); };
     pages.openmetrics = [&c] { return c.metrics.OpenMetrics(); };
     pages.live = [&c] { return c.prober->Alive(); };
     pages.ready = [&c] { return c.health.serving() && !c.draining && !c.Crowded(); };
-    const http::HttpAccess access{gate->certificates.get(), gate->tokens.get()};
+    const http::HttpAccess access{tls_and_tokens->certificates.get(), tls_and_tokens->tokens.get()};
     http::HttpLimits limits;
     if (access.certificates != nullptr) limits.connections = memory::kTlsHttpConnections;
     absl::StatusOr<std::unique_ptr<http::HttpServer>> http =
@@ -341,7 +341,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   c.AddTasks();
   c.every_second.Start();
   c.health.SetServing(true);
-  return std::unique_ptr<Server>(new Server(std::move(gate), std::move(components)));
+  return std::unique_ptr<Server>(new Server(std::move(tls_and_tokens), std::move(components)));
 }
 
 const std::vector<std::string>& Server::grpc_addresses() const {

@@ -21,7 +21,7 @@ class Router;
 
 namespace quantd::server {
 
-class Gate;
+class TlsAndTokens;
 
 // Adds the routes of services beside our own (services/exchange.h). Calls count in the one, and
 // have their memory from the other; all three outlive every call.
@@ -59,9 +59,9 @@ class Server {
 
  private:
   struct Components;
-  Server(std::unique_ptr<Gate> gate, std::unique_ptr<Components> components);
+  Server(std::unique_ptr<TlsAndTokens> tls_and_tokens, std::unique_ptr<Components> components);
 
-  std::unique_ptr<Gate> gate_;
+  std::unique_ptr<TlsAndTokens> tls_and_tokens_;
   std::unique_ptr<Components> components_;
 };
 

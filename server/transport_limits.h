@@ -3,7 +3,7 @@
 #define QUANTD_SERVER_TRANSPORT_LIMITS_H_
 
 #include "server/options/options.h"
-#include "server/transport/shared.h"
+#include "server/transport/transport_context.h"
 
 namespace quantd::server {
 

@@ -41,7 +41,7 @@ absl::StatusOr<Choice> Choice::Of(const std::string& only, const std::string& sk
   return choice;
 }
 
-std::string Choice::WhyNot(absl::string_view name) const {
+std::string Choice::SkipReason(absl::string_view name) const {
   if (patterns_->has_only && !Matches(name, patterns_->only)) return "not in --only";
   if (patterns_->has_skip && Matches(name, patterns_->skip)) return "in --skip";
   return "";

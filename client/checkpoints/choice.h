@@ -16,7 +16,7 @@ class Choice {
   // Regular expressions (RE2); empty: none. INVALID_ARGUMENT when one is not one.
   static absl::StatusOr<Choice> Of(const std::string& only, const std::string& skip);
   // Why a tensor is not chosen; empty when it is.
-  std::string WhyNot(absl::string_view name) const;
+  std::string SkipReason(absl::string_view name) const;
   bool has_only() const;
 
  private:

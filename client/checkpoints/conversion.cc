@@ -29,7 +29,7 @@ absl::Status Cannot(const Tensor& tensor, absl::string_view reason) {
 }
 
 // Why a tensor is not one that is converted, whatever its blocks; empty: it is.
-std::string WhyNotWeight(const Tensor& tensor, bool any_rank) {
+std::string WeightSkipReason(const Tensor& tensor, bool any_rank) {
   if (tensor.type == DataType::kUnspecified) return absl::StrCat("its type is ", tensor.dtype);
   const size_t rank = tensor.shape.size();
   if (any_rank ? rank < 2 : rank != 2) {
@@ -64,12 +64,12 @@ class Encoding {
  private:
   absl::StatusOr<Decision> Of(const Tensor& tensor) {
     const bool from_gguf = model_.kind == ModelKind::kGguf;
-    std::string reason = selection_.choice.WhyNot(tensor.name);
+    std::string reason = selection_.choice.SkipReason(tensor.name);
     if (reason.empty() && !from_gguf && !selection_.all && !IsWeightOfLinear(tensor.name)) {
       reason = "its name; --all takes it";
     }
     if (!reason.empty()) return Left(tensor, std::move(reason));
-    reason = WhyNotWeight(tensor, /*any_rank=*/from_gguf);
+    reason = WeightSkipReason(tensor, /*any_rank=*/from_gguf);
     Decision decision;
     decision.fate = Fate::kConverted;
     decision.layout = target_.layout;
@@ -206,7 +206,7 @@ absl::Status Decode(const Model& model, const Selection& selection, Conversion* 
   };
   for (size_t i = 0; i < result->weights.size(); ++i) {
     const QuantizedWeight& weight = result->weights[i];
-    if (std::string reason = selection.choice.WhyNot(weight.name); !reason.empty()) {
+    if (std::string reason = selection.choice.SkipReason(weight.name); !reason.empty()) {
       result->removes_config = false;
       for (const std::optional<Place>& part : weight.parts) {
         if (part.has_value()) at(*part).reason = reason;

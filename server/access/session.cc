@@ -312,7 +312,7 @@ std::string ProbeHello() {
     const std::string names = absl::StrCat("\x02h2", kProbeProtocol);
     SSL_set_alpn_protos(ssl.get(), reinterpret_cast<const unsigned char*>(names.data()),
                         static_cast<unsigned>(names.size()));
-    SSL_connect(ssl.get());  // as far as it goes without an answer
+    SSL_connect(ssl.get());  // as far as it goes without a response
     char* data = nullptr;
     const long size = BIO_get_mem_data(out, &data);  // NOLINT(google-runtime-int): OpenSSL's
     hello.assign(data, static_cast<size_t>(std::max(size, 0L)));

@@ -6,7 +6,7 @@
 //   if (now.ok() && !*now) co_await admitted;
 //   ...                                    // work
 //   permit.Computed();                     // it counts no longer, only its memory does
-//   ...                                    // send the answer
+//   ...                                    // send the response
 //   permit.Release();                      // or its destructor: the next go on, on their loops
 //
 // A call that keeps something while it waits for its client, or for a permit beside it, holds that

@@ -28,10 +28,10 @@ namespace {
 // are still answered at a time.
 constexpr size_t kSpares = 4;
 // Accepted in one turn, so that a flood of connections does not hold up those that are there.
-constexpr int kAcceptsPerTurn = 32;
+constexpr int kAcceptsPerIteration = 32;
 // A pause after an accept that failed for want of memory, say: trying on would take a whole CPU.
 constexpr std::chrono::milliseconds kDeafFor{50};
-// What a peer may send on when it has its answer; a POST of that size still gets to see its 405.
+// What a peer may send on when it has its response; a POST of that size still gets to see its 405.
 constexpr size_t kThrownAwayBytes = 256 << 10;
 
 // With a quarter of the process' descriptors at most: connections to gRPC need them, too.
@@ -81,7 +81,7 @@ class Connections::Connection final : private loop::Watcher, private loop::Timer
   std::list<Connection>::iterator place;
 
   void Begin();
-  size_t answer_bytes() const { return answer_.size(); }
+  size_t response_bytes() const { return response_.size(); }
   bool writing() const { return state_ == State::kWriting; }
   // Its peer gets nothing more, not even what is on its way. It is gone then.
   void Reset() { Close(Result::kReset); }
@@ -114,13 +114,13 @@ class Connections::Connection final : private loop::Watcher, private loop::Timer
   std::unique_ptr<access::Session> tls_;
   RequestReader request_;
   State state_ = State::kReading;
-  std::string answer_;
+  std::string response_;
   size_t written_ = 0;
   size_t thrown_away_ = 0;
 };
 
 Connections::Connection::~Connection() {
-  all_.answer_bytes_ -= answer_.size();
+  all_.response_bytes_ -= response_.size();
   all_.loop_->timers().Clear(*this);
   if (socket_.is_open()) all_.loop_->Unwatch(socket_.get());
 }
@@ -134,12 +134,12 @@ void Connections::Connection::Begin() {
   }
   SetDeadline(all_.limits_.request_time);
   if (!all_.loop_->Watch(socket_.get(), EPOLLIN, *this)) return Reset();
-  // Most requests are there already, and what has its answer need not fear for its place.
+  // Most requests are there already, and what has its response need not fear for its place.
   Step();
 }
 
 void Connections::Connection::OnReady(uint32_t) {
-  all_.AtTurnEnd();
+  all_.AtIterationEnd();
   Step();
 }
 
@@ -213,23 +213,23 @@ Connections::Connection::Result Connections::Connection::Read() {
     // What TLS has read the socket does not tell of.
   } while (request_.status() == 0 && tls_ != nullptr && tls_->more_to_read());
   if (request_.status() == 0) return Result::kOpen;
-  answer_ = all_.answer_(request_, tls_ != nullptr && tls_->has_client_certificate());
-  all_.answer_bytes_ += answer_.size();
+  response_ = all_.answer_(request_, tls_ != nullptr && tls_->has_client_certificate());
+  all_.response_bytes_ += response_.size();
   state_ = State::kWriting;
-  SetDeadline(all_.limits_.answer_time);
+  SetDeadline(all_.limits_.response_time);
   return Write();
 }
 
 Connections::Connection::Result Connections::Connection::Write() {
-  const ssize_t count = Send(absl::string_view(answer_).substr(written_));
+  const ssize_t count = Send(absl::string_view(response_).substr(written_));
   if (count < 0 && !IsTryAgain(errno)) return Result::kClose;
   written_ += static_cast<size_t>(std::max<ssize_t>(count, 0));
-  if (written_ < answer_.size()) {
+  if (written_ < response_.size()) {
     WaitFor(EPOLLOUT);
     return Result::kOpen;
   }
-  all_.answer_bytes_ -= answer_.size();
-  std::string().swap(answer_);  // an assignment would keep its memory
+  all_.response_bytes_ -= response_.size();
+  std::string().swap(response_);  // an assignment would keep its memory
   return StartEnding();
 }
 
@@ -237,7 +237,7 @@ Connections::Connection::Result Connections::Connection::StartEnding() {
   state_ = State::kEnding;
   if (tls_ != nullptr) tls_->SayEnd();
   shutdown(socket_.get(), SHUT_WR);
-  // By edges: a peer that has ended says so again and again, but not when the answer has arrived.
+  // By edges: a peer that has ended says so again and again, but not when the response has arrived.
   WaitFor(EPOLLIN | EPOLLET);
   return End();
 }
@@ -302,24 +302,24 @@ absl::Status Connections::Open() {
 
 void Connections::OnReady(uint32_t) {
   accepts_ = true;
-  AtTurnEnd();
+  AtIterationEnd();
 }
 
 void Connections::Fire() { loop_->Rewatch(listener_.get(), EPOLLIN, *this); }
 
-void Connections::AtTurnEnd() {
-  if (!std::exchange(turn_ends_, true)) loop_->AtTurnEnd(*this);
+void Connections::AtIterationEnd() {
+  if (!std::exchange(iteration_ends_, true)) loop_->AtIterationEnd(*this);
 }
 
 void Connections::Run() {
-  turn_ends_ = false;
+  iteration_ends_ = false;
   if (std::exchange(accepts_, false)) Accept();
-  DropAnswers();
+  DropResponses();
   KeepSpares();
 }
 
 void Connections::Accept() {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+  for (int i = 0; i < kAcceptsPerIteration; ++i) {
     UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.is_open()) {
       if (connections_.size() >= limits_.connections) connections_.front().Reset();
@@ -354,11 +354,11 @@ void Connections::KeepSpares() {
   }
 }
 
-void Connections::DropAnswers() {
-  while (answer_bytes_ > limits_.answer_bytes) {
+void Connections::DropResponses() {
+  while (response_bytes_ > limits_.response_bytes) {
     const auto oldest = std::find_if(connections_.begin(), connections_.end(),
                                      [](const Connection& one) { return one.writing(); });
-    if (oldest->answer_bytes() == answer_bytes_) return;  // the only one
+    if (oldest->response_bytes() == response_bytes_) return;  // the only one
     oldest->Reset();
   }
 }

@@ -3,12 +3,12 @@
 //
 //   shaking  hands, where there is TLS;
 //   reading  until its request is known, at most request_time from its accept;
-//   writing  its answer;
+//   writing  its response;
 //   ending   when all is written and the peer knows that. What it still sends is thrown away until
 //            it ends, too: closed at once, the connection would be reset by what came after the
-//            request, and the answer lost on its way.
+//            request, and the response lost on its way.
 //
-// Writing and ending take at most answer_time. Whoever is late, or the oldest when there are too
+// Writing and ending take at most response_time. Whoever is late, or the oldest when there are too
 // many, is reset, so that the kernel keeps nothing for it either.
 #ifndef QUANTD_SERVER_HTTP_CONNECTIONS_H_
 #define QUANTD_SERVER_HTTP_CONNECTIONS_H_
@@ -59,12 +59,12 @@ class Connections final : private loop::Watcher, private loop::Timer, private lo
   void Fire() override;                    // it is listened to again
   void Run() override;                     // the turn ends
   // What closes connections of others waits until nobody is left who is to be told of one.
-  void AtTurnEnd();
+  void AtIterationEnd();
   void Accept();
   void Add(UniqueFd socket);
   bool MakeRoom();
   void KeepSpares();
-  void DropAnswers();
+  void DropResponses();
 
   const HttpLimits limits_;
   const HttpAccess access_;
@@ -74,9 +74,9 @@ class Connections final : private loop::Watcher, private loop::Timer, private lo
   UniqueFd idle_;                      // which the spares are copies of
   std::vector<UniqueFd> spares_;       // see kSpares
   std::list<Connection> connections_;  // the oldest first
-  size_t answer_bytes_ = 0;            // of all that are writing
+  size_t response_bytes_ = 0;          // of all that are writing
   std::string buffer_;                 // what is just being read
-  bool turn_ends_ = false;
+  bool iteration_ends_ = false;
   bool accepts_ = false;
 };
 

@@ -36,8 +36,8 @@ struct HttpAccess {
   const access::Tokens* tokens = nullptr;  // /metrics wants one of them
 };
 
-// What peers may take. Memory: about connections x request_bytes + answer_bytes, and the pages that
-// are made in one turn of the loop, a hundred at most.
+// What peers may take. Memory: about connections x request_bytes + response_bytes, and the pages
+// that are made in one turn of the loop, a hundred at most.
 struct HttpLimits {
   // Connections at a time; one more closes the oldest, which had the most time of all, so a probe
   // always gets in. Never more than a quarter of the process' file descriptors.
@@ -46,11 +46,11 @@ struct HttpLimits {
   size_t request_bytes = 16 << 10;
   // From the accept to the last byte of the request, however it drips.
   std::chrono::milliseconds request_time{2000};
-  // From there until the peer has taken the answer.
-  std::chrono::milliseconds answer_time{5000};
-  // Of the answers, all together, that are waiting for their peers. Beyond that the oldest goes,
+  // From there until the peer has taken the response.
+  std::chrono::milliseconds response_time{5000};
+  // Of the responses, all together, that are waiting for their peers. Beyond that the oldest goes,
   // unless it is the only one.
-  size_t answer_bytes = 4 << 20;
+  size_t response_bytes = 4 << 20;
 };
 
 // Safe from any thread.

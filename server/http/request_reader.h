@@ -33,7 +33,7 @@ class RequestReader {
   int status() const { return status_; }
   // The path without the query, not decoded: "/metrics".
   const std::string& path() const { return path_; }
-  // Whether the method is HEAD: the answer has no body. Known with the request line.
+  // Whether the method is HEAD: the response has no body. Known with the request line.
   bool head() const { return head_; }
   // The header Authorization: "Bearer TOKEN", say; empty without one.
   const std::string& authorization() const { return authorization_; }

@@ -1,7 +1,7 @@
 // The only thing that a call awaits: a message, a permit, a core, the end of the call.
 //
 //   Event written;
-//   stream.Write(std::move(answer), written);  // starts now
+//   stream.Write(std::move(response), written);  // starts now
 //   ...                                        // meanwhile the call does something else
 //   const bool sent = co_await written;        // resumes on the thread that completed it
 //

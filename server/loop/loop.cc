@@ -86,11 +86,11 @@ void Loop::Unwatch(int fd) { epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr); }
 
 void Loop::Lead() {
   led_here = this;
-  while (led_here == this && !stopped_.load(std::memory_order_relaxed)) Turn();
+  while (led_here == this && !stopped_.load(std::memory_order_relaxed)) Iterate();
   if (led_here == this) led_here = nullptr;
 }
 
-void Loop::Turn() {
+void Loop::Iterate() {
   for (int look = 0; look < kLooks; ++look) {
     if (!RunReady()) return;
     if (at_end_.empty()) break;

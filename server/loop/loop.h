@@ -3,7 +3,7 @@
 // (thread_pool.h), so that a thread may compute for a while where it is.
 //
 // A turn is: run what is ready (calls go on), then look whether more has come, and when nothing
-// has, write the answers of all that happened, so that they share system calls; then wait.
+// has, write the responses of all that happened, so that they share system calls; then wait.
 #ifndef QUANTD_SERVER_LOOP_LOOP_H_
 #define QUANTD_SERVER_LOOP_LOOP_H_
 
@@ -60,7 +60,7 @@ class Loop {
   void Unwatch(int fd);
 
   // Runs `posted` when the turn is over: before the loop waits. REQUIRES: not posted already.
-  void AtTurnEnd(Posted& posted) { at_end_.Push(posted); }
+  void AtIterationEnd(Posted& posted) { at_end_.Push(posted); }
 
   Timers& timers() { return timers_; }
   // When this turn began.
@@ -73,7 +73,7 @@ class Loop {
 
  private:
   Loop(int epoll, int wakeup) : epoll_(epoll), wakeup_(wakeup) {}
-  void Turn();
+  void Iterate();
   bool RunReady();
   // Waits for at most `milliseconds` (-1: for ever) and tells the watchers; whether there was any.
   bool Poll(int milliseconds);

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "server/loop/cores.h"
+#include "server/loop/compute_slots.h"
 
 namespace quantd::loop {
 
@@ -71,7 +71,7 @@ bool ThreadPool::HandOver() {
 }
 
 void ThreadPool::Main(Thread& self, Loop* loop) {
-  Cores::ServeHere();
+  ComputeSlots::ServeHere();
   if (loop == nullptr) loop = Await(self, 0);
   while (loop != nullptr) {
     loop->Lead();
@@ -80,7 +80,7 @@ void ThreadPool::Main(Thread& self, Loop* loop) {
       if (ending_) return;
     }
     // Handed over, and what was to be computed is done.
-    Cores::RunWaiting();
+    ComputeSlots::RunWaiting();
     computing_.fetch_sub(1, std::memory_order_relaxed);
     loop = Park(self);
   }

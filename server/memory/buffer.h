@@ -1,4 +1,4 @@
-// The memory that messages and answers lie in: one contiguous piece each.
+// The memory that messages and responses lie in: one contiguous piece each.
 //
 //   Pool pool;
 //   Buffer buffer = pool.Allocate(16 << 20);

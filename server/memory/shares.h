@@ -11,7 +11,7 @@ namespace quantd::memory {
 struct Shares {
   uint64_t limit = 0;         // of the container, or what is taken for it
   uint64_t idle = 0;          // the process itself, connections and calls at their most, slack
-  uint64_t requests = 0;      // requests under permits: their messages, answers and scratch
+  uint64_t requests = 0;      // requests under permits: their messages, responses and scratch
   uint64_t receiving = 0;     // messages on their way in
   uint64_t region_holes = 0;  // pages of shared memory that the server is the first to touch
   uint64_t stored_sets = 0;   // sets of parameters: half to keep, half for calls that use others
@@ -62,7 +62,7 @@ constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
   left -= shares.region_holes;
   if (wanted.parameters) shares.stored_sets = std::min(left / 4, kMostStoredSets);
   left -= shares.stored_sets;
-  // A request needs the room of its answer, too.
+  // A request needs the room of its response, too.
   shares.requests = wanted.requests != 0 ? wanted.requests : std::max(left / 16 * 9, kLeast);
   const uint64_t rest = left > shares.requests ? left - shares.requests : 0;
   shares.receiving = std::max(rest, kLeast);

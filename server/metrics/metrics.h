@@ -139,9 +139,9 @@ class Metrics {
   void CountRejection(absl::string_view reason);
   Histogram& queue_seconds() { return queue_seconds_; }
   Counter& saturated_elements() { return saturated_elements_; }
-  // Of answers, whether or not they got smaller.
+  // Of responses, whether or not they got smaller.
   Histogram& compression_seconds() { return compression_seconds_; }
-  // Counts an answer that is sent compressed, with gzip or with deflate.
+  // Counts a response that is sent compressed, with gzip or with deflate.
   void CountCompressed(bool gzip, uint64_t bytes_in, uint64_t bytes_out) {
     compressed_answers_[gzip ? 0 : 1].Add(1);
     compressed_bytes_in_.Add(bytes_in);

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPatience{1'000};
 
-// The preface and an empty SETTINGS frame; the answer begins with a SETTINGS frame.
+// The preface and an empty SETTINGS frame; the response begins with a SETTINGS frame.
 constexpr absl::string_view kHello("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 24 + 9);
 constexpr size_t kFrameHead = 9;
 constexpr uint8_t kSettings = 4;

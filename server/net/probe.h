@@ -18,7 +18,7 @@ enum class Found {
 };
 
 // Connects to HOST:PORT or unix:/PATH (0.0.0.0 and [::]: the machine's loopback), says HTTP/2's
-// first words, or `tls_hello`, a TLS client's, if there is one, and waits for the answer's begin.
+// first words, or `tls_hello`, a TLS client's, if there is one, and waits for the response's begin.
 // Blocks for `patience` at most.
 Found Probe(const std::string& address, const std::string& tls_hello,
             std::chrono::milliseconds patience);

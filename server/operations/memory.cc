@@ -6,12 +6,12 @@
 
 #include "quantd/shape.h"
 #include "server/operations/scratch_bytes.h"
-#include "server/wire/answer_layout.h"
+#include "server/wire/response_layout.h"
 
 namespace quantd::operations {
 namespace {
 
-using wire::AnswerLayout;
+using wire::ResponseLayout;
 using wire::TensorLayout;
 
 // Elements that so many bytes can hold.
@@ -52,7 +52,7 @@ uint64_t ScaleCount(const Shape& shape, const Granularity& granularity) {
   return count;
 }
 
-// What is allocated beside the answer, for so many scales that are made, and given parameters.
+// What is allocated beside the response, for so many scales that are made, and given parameters.
 uint64_t Beside(uint64_t scales, uint64_t parameter_bytes) {
   // A plan makes up to three columns of 4 bytes of what came as one byte at least.
   constexpr uint64_t kColumns = 12;
@@ -69,10 +69,10 @@ DataType OutputType(const QuantizeParameters& request) {
   return Or(request.output_type, DataType::kUint8);
 }
 
-// For each kind of request: the largest answer (false: the plan refuses it), and what is allocated
-// beside it.
+// For each kind of request: the largest response (false: the plan refuses it), and what is
+// allocated beside it.
 
-bool Describe(const QuantizeParameters& request, AnswerLayout& layout) {
+bool Describe(const QuantizeParameters& request, ResponseLayout& layout) {
   const std::optional<TensorLayout> y = LayoutOf(request.x, OutputType(request));
   if (!y.has_value()) return false;
   layout.y = *y;
@@ -80,13 +80,13 @@ bool Describe(const QuantizeParameters& request, AnswerLayout& layout) {
   return true;
 }
 
-uint64_t Beside(const QuantizeParameters& request, const AnswerLayout& /*layout*/) {
+uint64_t Beside(const QuantizeParameters& request, const ResponseLayout& /*layout*/) {
   const uint64_t zero_points = request.zero_point ? ElementsIn(*request.zero_point) : 0;
   const uint64_t scales = ElementsIn(request.scale);
   return Beside(scales, scales + zero_points);
 }
 
-bool Describe(const DequantizeParameters& request, AnswerLayout& layout) {
+bool Describe(const DequantizeParameters& request, ResponseLayout& layout) {
   DataType type = Or(request.output_type, request.scale.data_type);
   if (Info(type).kind != DataTypeKind::kFloat) type = DataType::kFloat;
   const std::optional<TensorLayout> y = LayoutOf(request.x, type);
@@ -95,13 +95,13 @@ bool Describe(const DequantizeParameters& request, AnswerLayout& layout) {
   return true;
 }
 
-uint64_t Beside(const DequantizeParameters& request, const AnswerLayout& /*layout*/) {
+uint64_t Beside(const DequantizeParameters& request, const ResponseLayout& /*layout*/) {
   const uint64_t zero_points = request.zero_point ? ElementsIn(*request.zero_point) : 0;
   const uint64_t scales = ElementsIn(request.scale);
   return Beside(scales, scales + zero_points);
 }
 
-bool Describe(const DynamicQuantizeParameters& request, AnswerLayout& layout) {
+bool Describe(const DynamicQuantizeParameters& request, ResponseLayout& layout) {
   const DataType type = Or(request.output_type, DataType::kUint8);
   const std::optional<TensorLayout> y = LayoutOf(request.x, type);
   if (!y.has_value()) return false;
@@ -117,11 +117,11 @@ bool Describe(const DynamicQuantizeParameters& request, AnswerLayout& layout) {
   return true;
 }
 
-uint64_t Beside(const DynamicQuantizeParameters& /*request*/, const AnswerLayout& layout) {
+uint64_t Beside(const DynamicQuantizeParameters& /*request*/, const ResponseLayout& layout) {
   return Beside(static_cast<uint64_t>(layout.y_scale->elements), 0);
 }
 
-bool Describe(const QuantizeEmbeddingsParameters& request, AnswerLayout& layout) {
+bool Describe(const QuantizeEmbeddingsParameters& request, ResponseLayout& layout) {
   std::optional<TensorLayout> y = LayoutOf(request.x, Or(request.output_type, DataType::kInt8));
   // What the plan refuses may be cut longer than it is.
   if (!y.has_value() || y->shape.empty() || y->shape.back() < request.dimensions) return false;
@@ -136,14 +136,14 @@ bool Describe(const QuantizeEmbeddingsParameters& request, AnswerLayout& layout)
   return true;
 }
 
-uint64_t Beside(const QuantizeEmbeddingsParameters& request, const AnswerLayout& /*layout*/) {
+uint64_t Beside(const QuantizeEmbeddingsParameters& request, const ResponseLayout& /*layout*/) {
   // Up to three columns of what is two rows.
   return Beside(0, request.ranges ? ElementsIn(*request.ranges) / 2 : 0);
 }
 
-// The largest answer; nullopt: the plan refuses the request.
-std::optional<AnswerLayout> LargestAnswer(const wire::Request& request) {
-  AnswerLayout layout;
+// The largest response; nullopt: the plan refuses the request.
+std::optional<ResponseLayout> LargestResponse(const wire::Request& request) {
+  ResponseLayout layout;
   layout.method = request.method();
   layout.encoding = request.output_encoding;
   layout.output = request.output;
@@ -155,16 +155,16 @@ std::optional<AnswerLayout> LargestAnswer(const wire::Request& request) {
 
 }  // namespace
 
-uint64_t AnswerBound(const wire::Request& request) {
-  const std::optional<AnswerLayout> layout = LargestAnswer(request);
+uint64_t ResponseBound(const wire::Request& request) {
+  const std::optional<ResponseLayout> layout = LargestResponse(request);
   return layout.has_value() ? wire::MaxEncodedBytes(*layout) : 0;
 }
 
 uint64_t MemoryBound(const wire::Request& request) {
-  const std::optional<AnswerLayout> layout = LargestAnswer(request);
+  const std::optional<ResponseLayout> layout = LargestResponse(request);
   if (!layout.has_value()) return 0;
   const uint64_t bound =
-      wire::AnswerMemoryBytes(*layout) +
+      wire::ResponseMemoryBytes(*layout) +
       std::visit([&](const auto& parameters) { return Beside(parameters, *layout); },
                  request.parameters);
   const auto* dynamic = std::get_if<DynamicQuantizeParameters>(&request.parameters);

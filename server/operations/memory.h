@@ -8,13 +8,13 @@
 
 namespace quantd::operations {
 
-// Most bytes that plan, execution and answer of the request allocate: at least what the planned
+// Most bytes that plan, execution and response of the request allocate: at least what the planned
 // operation's memory_bytes() says. Of a request that a plan refuses any number: no more is
 // allocated for it than that. Takes next to no memory itself.
 uint64_t MemoryBound(const wire::Request& request);
 
-// Most bytes of its answer's message, likewise.
-uint64_t AnswerBound(const wire::Request& request);
+// Most bytes of its response's message, likewise.
+uint64_t ResponseBound(const wire::Request& request);
 
 }  // namespace quantd::operations
 

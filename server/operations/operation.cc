@@ -14,7 +14,7 @@ namespace quantd::operations {
 namespace {
 
 // What a protobuf message can be at most, less some room for the envelope of a stream.
-constexpr uint64_t kMaxAnswerBytes = (uint64_t{1} << 31) - 1024;
+constexpr uint64_t kMaxResponseBytes = (uint64_t{1} << 31) - 1024;
 
 absl::StatusOr<QuantizePlan> MakePlan(const QuantizeParameters& parameters) {
   return PlanQuantize(parameters);
@@ -36,12 +36,12 @@ wire::TensorLayout LayoutOfY(const QuantizeEmbeddingsPlan& plan) {
   return {plan.output_type, plan.output_shape, plan.output_elements, plan.output_bytes};
 }
 
-// The answer's parts beyond y.
-void AddParts(const QuantizePlan& plan, wire::AnswerLayout& layout) {
+// The response's parts beyond y.
+void AddParts(const QuantizePlan& plan, wire::ResponseLayout& layout) {
   layout.report_error = plan.report_error;
 }
-void AddParts(const DequantizePlan&, wire::AnswerLayout&) {}
-void AddParts(const DynamicQuantizePlan& plan, wire::AnswerLayout& layout) {
+void AddParts(const DequantizePlan&, wire::ResponseLayout&) {}
+void AddParts(const DynamicQuantizePlan& plan, wire::ResponseLayout& layout) {
   const int64_t scales = plan.layout.scale_count;
   layout.report_error = plan.report_error;
   layout.y_scale = {plan.scale_type, plan.scale_shape, scales, plan.scale_bytes};
@@ -50,28 +50,28 @@ void AddParts(const DynamicQuantizePlan& plan, wire::AnswerLayout& layout) {
   }
   if (plan.has_tensor_scale) layout.y_tensor_scale = {DataType::kFloat, Shape(), 1, 4};
 }
-void AddParts(const QuantizeEmbeddingsPlan& plan, wire::AnswerLayout& layout) {
+void AddParts(const QuantizeEmbeddingsPlan& plan, wire::ResponseLayout& layout) {
   layout.report_error = plan.report_error;
 }
 
 absl::Status Run(const QuantizePlan& plan, absl::Span<const uint8_t> x, const Executor& executor,
-                 Interrupted interrupted, wire::AnswerContents& contents) {
+                 Interrupted interrupted, wire::ResponseContents& contents) {
   return Quantize(plan, x, executor, interrupted, contents.y, &contents.error);
 }
 absl::Status Run(const DequantizePlan& plan, absl::Span<const uint8_t> x, const Executor& executor,
-                 Interrupted interrupted, wire::AnswerContents& contents) {
+                 Interrupted interrupted, wire::ResponseContents& contents) {
   return Dequantize(plan, x, executor, interrupted, contents.y);
 }
 absl::Status Run(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
                  const Executor& executor, Interrupted interrupted,
-                 wire::AnswerContents& contents) {
+                 wire::ResponseContents& contents) {
   const DynamicQuantizeOutput output = {contents.y, contents.y_scale, contents.y_zero_point,
                                         contents.y_tensor_scale};
   return DynamicQuantize(plan, x, executor, interrupted, output, &contents.error);
 }
 absl::Status Run(const QuantizeEmbeddingsPlan& plan, absl::Span<const uint8_t> x,
                  const Executor& executor, Interrupted interrupted,
-                 wire::AnswerContents& contents) {
+                 wire::ResponseContents& contents) {
   return QuantizeEmbeddings(plan, x, executor, interrupted, contents.y, &contents.error);
 }
 
@@ -90,12 +90,12 @@ uint64_t Operation::output_bytes() const {
 }
 
 uint64_t Operation::memory_bytes() const {
-  return wire::AnswerMemoryBytes(layout_) +
+  return wire::ResponseMemoryBytes(layout_) +
          ScratchBytes(static_cast<uint64_t>(base().layout.scale_count)) + own_ranges_bytes_;
 }
 
 absl::Status Operation::Execute(const Executor& executor, Interrupted interrupted,
-                                wire::AnswerContents& contents) const {
+                                wire::ResponseContents& contents) const {
   return std::visit(
       [&](const auto& plan) { return Run(plan, x_, executor, interrupted, contents); }, plan_);
 }
@@ -106,7 +106,7 @@ absl::StatusOr<Operation> Plan(const wire::Request& request) {
         auto plan = MakePlan(parameters);
         if (!plan.ok()) return plan.status();
         Operation operation;
-        wire::AnswerLayout& layout = operation.layout_;
+        wire::ResponseLayout& layout = operation.layout_;
         layout.method = request.method();
         layout.encoding = request.output_encoding;
         layout.parameters = request.stored;
@@ -128,10 +128,10 @@ absl::StatusOr<Operation> Plan(const wire::Request& request) {
         }
         operation.plan_ = *std::move(plan);
         const uint64_t bytes = wire::MaxEncodedBytes(layout);
-        if (bytes > kMaxAnswerBytes) {
+        if (bytes > kMaxResponseBytes) {
           return absl::ResourceExhaustedError(absl::StrCat("the answer would take ", bytes,
                                                            " bytes, a message holds at most ",
-                                                           kMaxAnswerBytes));
+                                                           kMaxResponseBytes));
         }
         return operation;
       },

@@ -1,10 +1,10 @@
-// A request's work: planned once, then executed into an answer. Knows no gRPC: it can be driven by
+// A request's work: planned once, then executed into a response. Knows no gRPC: it can be driven by
 // anything that has a wire::Request.
 //
 //   absl::StatusOr<Operation> operation = Plan(request);
 //   ... admit operation->memory_bytes() ...
-//   wire::Answer answer(operation->answer_layout(), pool);
-//   absl::Status status = operation->Execute(executor, interrupted, answer.contents());
+//   wire::Response response(operation->response_layout(), pool);
+//   absl::Status status = operation->Execute(executor, interrupted, response.contents());
 #ifndef QUANTD_SERVER_OPERATIONS_OPERATION_H_
 #define QUANTD_SERVER_OPERATIONS_OPERATION_H_
 
@@ -16,9 +16,9 @@
 #include "absl/types/span.h"
 #include "quantd/executor.h"
 #include "quantd/plan.h"
-#include "server/wire/answer_layout.h"
 #include "server/wire/method.h"
 #include "server/wire/request.h"
+#include "server/wire/response_layout.h"
 
 namespace quantd::operations {
 
@@ -33,16 +33,16 @@ class Operation {
   uint64_t input_bytes() const { return base().input_bytes; }
   uint64_t output_bytes() const;
 
-  // Bytes that the answer and the execution allocate; not those that the request holds already.
+  // Bytes that the response and the execution allocate; not those that the request holds already.
   uint64_t memory_bytes() const;
-  const wire::AnswerLayout& answer_layout() const { return layout_; }
+  const wire::ResponseLayout& response_layout() const { return layout_; }
 
-  // Fills `contents`, the places that answer_layout() describes. Fails with CANCELLED when
+  // Fills `contents`, the places that response_layout() describes. Fails with CANCELLED when
   // `interrupted` said so; DynamicQuantize and QuantizeEmbeddings also with what their data can
   // have wrong (quantd/dynamic_quantize.h, quantd/quantize_embeddings.h). Blocks; uses the
   // executor's threads and this one.
   absl::Status Execute(const Executor& executor, Interrupted interrupted,
-                       wire::AnswerContents& contents) const;
+                       wire::ResponseContents& contents) const;
 
  private:
   friend absl::StatusOr<Operation> Plan(const wire::Request& request);
@@ -50,7 +50,7 @@ class Operation {
   const PlanBase& base() const;
 
   std::variant<QuantizePlan, DequantizePlan, DynamicQuantizePlan, QuantizeEmbeddingsPlan> plan_;
-  wire::AnswerLayout layout_;
+  wire::ResponseLayout layout_;
   absl::Span<const uint8_t> x_;
   uint64_t own_ranges_bytes_ = 0;  // beside an x that is in no message
 };
@@ -58,7 +58,7 @@ class Operation {
 // Checks everything about the request but the elements of x. The operation views `request`, which
 // must outlive it and stay where it is. INVALID_ARGUMENT as the core's plans say, and when y does
 // not fit where it shall go;
-// RESOURCE_EXHAUSTED when the answer would be 2 GiB or more, which no protobuf message can be.
+// RESOURCE_EXHAUSTED when the response would be 2 GiB or more, which no protobuf message can be.
 absl::StatusOr<Operation> Plan(const wire::Request& request);
 
 }  // namespace quantd::operations

@@ -1,4 +1,4 @@
-// What execution keeps beside the answer.
+// What execution keeps beside the response.
 #ifndef QUANTD_SERVER_OPERATIONS_SCRATCH_BYTES_H_
 #define QUANTD_SERVER_OPERATIONS_SCRATCH_BYTES_H_
 

@@ -1,7 +1,7 @@
 // What malloc keeps. glibc's defaults give blocks of some size back to the kernel and fault them in
 // again with the next request. So freed memory is kept, and given back when it has not been needed
-// for some seconds. Messages and answers are not malloc's (memory/buffer.h): this is about decoded
-// values, columns of scales and other scratch.
+// for some seconds. Messages and responses are not malloc's (memory/buffer.h): this is about
+// decoded values, columns of scales and other scratch.
 #ifndef QUANTD_SERVER_PROCESS_MALLOC_H_
 #define QUANTD_SERVER_PROCESS_MALLOC_H_
 

@@ -24,7 +24,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> Mapping::Map(int file, const struct sta
     return absl::ResourceExhaustedError(
         absl::StrCat("its ", size, " bytes can't be mapped: ", std::strerror(errno)));
   }
-  const int slot = Guard(static_cast<uint8_t*>(data), size);
+  const int slot = ProtectFromSigbus(static_cast<uint8_t*>(data), size);
   if (slot < 0) {
     munmap(data, size);
     return absl::ResourceExhaustedError(absl::StrCat("all ", kMaxGuarded, " mappings are taken"));

@@ -83,7 +83,7 @@ void InstallSigbusGuard() {
   });
 }
 
-int Guard(uint8_t* data, size_t size) {
+int ProtectFromSigbus(uint8_t* data, size_t size) {
   for (size_t i = 0; i < slots.size(); ++i) {
     Slot& slot = slots[i];
     if (slot.taken.load(std::memory_order_relaxed) || slot.taken.exchange(true)) continue;

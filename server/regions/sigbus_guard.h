@@ -3,7 +3,7 @@
 // whoever asks.
 //
 //   InstallSigbusGuard();                      // once
-//   const int slot = Guard(data, size);  // < 0: all are taken
+//   const int slot = ProtectFromSigbus(data, size);  // < 0: all are taken
 //   ... compute ...
 //   if (IsDamaged(slot)) ...             // what was computed means nothing
 //   Unguard(slot);
@@ -24,7 +24,7 @@ inline constexpr size_t kMaxGuarded = 2048;
 void InstallSigbusGuard();
 
 // REQUIRES: [data, data + size) is a mapping of its own from a page's start. From any thread.
-int Guard(uint8_t* data, size_t size);
+int ProtectFromSigbus(uint8_t* data, size_t size);
 
 // Whether pages of it were replaced. Once it is so, it stays so.
 bool IsDamaged(int slot);

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "server/metrics/metrics.h"
-#include "server/transport/shared.h"
+#include "server/transport/transport_context.h"
 
 namespace quantd::reports {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "server/admission/admission.h"
-#include "server/loop/cores.h"
+#include "server/loop/compute_slots.h"
 #include "server/loop/policy.h"
 #include "server/loop/thread_pool.h"
 #include "server/memory/buffer.h"
@@ -29,7 +29,7 @@ struct Backend {
   memory::Pool& pool;
   metrics::Metrics& metrics;
   loop::ThreadPool* thread_pool = nullptr;  // set before the first call
-  loop::Cores& cores;
+  loop::ComputeSlots& cores;
   const Executors& executors;
   const loop::Policy policy;
   const uint64_t max_message_bytes;
@@ -37,7 +37,7 @@ struct Backend {
   const std::chrono::nanoseconds queue_timeout;
   // A client that sends nothing for so long keeps no memory that others wait for.
   const std::chrono::nanoseconds stall_timeout;
-  // How answers are compressed when their call does not say, and from how many bytes on.
+  // How responses are compressed when their call does not say, and from how many bytes on.
   const transport::Encoding compress_answers = transport::Encoding::kIdentity;
   const uint64_t compress_answers_from = 1024;
   operations::Costs costs = {};

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
 #include "server/errors/reason.h"
-#include "server/rpc/work.h"
+#include "server/rpc/request_run.h"
 #include "server/wire/decode.h"
 
 namespace quantd::rpc {
@@ -32,14 +32,14 @@ constexpr uint64_t kSearchBytes = 192 << 10;
 // Less is nobody's loss.
 constexpr uint64_t kWorthGivingUp = 4 << 10;
 
-constexpr uint64_t kRoomOfAnswer = 1024;  // allocator's rounding, and bytes before the message
+constexpr uint64_t kRoomOfResponse = 1024;  // allocator's rounding, and bytes before the message
 
 }  // namespace
 
 Calibrating::~Calibrating() { stream_.loop().timers().Clear(*this); }
 
 bool Calibrating::Next() {
-  turn_.emplace(backend_, stream_);
+  reservation_.emplace(backend_, stream_);
   decoding_ = {};
   cost_ = {};
   begin_ = Clock::now();
@@ -79,7 +79,7 @@ absl::Status Calibrating::Received(bool has_message) {
   // Little in time is little in memory.
   const uint64_t little = wire::DecodeNanoseconds(rest_);
   if (little > wire::kLittleDecodeMemory) return absl::OkStatus();
-  return Guarded([this] { return DecodeNow(); });
+  return CatchOutOfMemory([this] { return DecodeNow(); });
 }
 
 absl::Status Calibrating::DecodeNow() {
@@ -177,44 +177,46 @@ absl::Status Calibrating::Admit(loop::Event& admitted) {
       break;
   }
   const uint64_t held = held_.bytes() + result_permit_.bytes();
-  if (const uint64_t more = ExpectAnswer(); more != 0) {
-    absl::Status asked = turn_->AskForMemory(memory_ + grows_ + more, held, admitted);
+  if (const uint64_t more = ExpectResponse(); more != 0) {
+    absl::Status asked = reservation_->AskForMemory(memory_ + grows_ + more, held, admitted);
     if (!absl::IsResourceExhausted(asked)) return asked;
     compression_.GiveUp();
   }
-  return turn_->AskForMemory(memory_ + grows_, held, admitted);
+  return reservation_->AskForMemory(memory_ + grows_, held, admitted);
 }
 
-// What compressing the answer takes, where this turn ends with it.
-uint64_t Calibrating::ExpectAnswer() {
+// What compressing the response takes, where this round ends with it.
+uint64_t Calibrating::ExpectResponse() {
   if (phase_ == Phase::kMessages || (phase_ == Phase::kResult && return_state_)) return 0;
   return compression_.Expect(wire::MaxCalibrationBytes(calibrator_->channels(), state_bytes_));
 }
 
-absl::Status Calibrating::Admitted(bool granted) { return granted ? absl::OkStatus() : WhyNot(); }
+absl::Status Calibrating::Admitted(bool granted) {
+  return granted ? absl::OkStatus() : InterruptedStatus();
+}
 
-absl::Status Calibrating::TakeCore(loop::Event& turn) {
-  return turn_->AskForCore(estimate_ + compression_.time(), turn);
+absl::Status Calibrating::TakeCore(loop::Event& scheduled) {
+  return reservation_->AskForCore(estimate_ + compression_.time(), scheduled);
 }
 
 absl::Status Calibrating::MayCompute(bool granted) {
-  turn_->Began(granted);
-  return granted ? absl::OkStatus() : WhyNot();
+  reservation_->Began(granted);
+  return granted ? absl::OkStatus() : InterruptedStatus();
 }
 
 void Calibrating::NoteQueue(Clock::duration waited) const {
   if (timeline_ != nullptr) timeline_->Add(rpc::Phase::kQueue, waited - decoding_);
 }
 
-absl::Status Calibrating::WhyNot() const {
+absl::Status Calibrating::InterruptedStatus() const {
   NoteQueue(Clock::now() - begin_);
-  return turn_->WhyNot();
+  return reservation_->InterruptedStatus();
 }
 
 absl::Status Calibrating::Compute() {
   const Clock::time_point begin = Clock::now();
   if (timeline_ != nullptr) timeline_->kernel_began = begin;
-  absl::Status status = stream_.interrupted() ? stream_.interruption() : Guarded([this] {
+  absl::Status status = stream_.interrupted() ? stream_.interruption() : CatchOutOfMemory([this] {
     switch (phase_) {
       case Phase::kMessages:
         return Add();
@@ -227,30 +229,30 @@ absl::Status Calibrating::Compute() {
   if (places_.damaged()) status = places_.Damage();
   if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
   const Clock::duration took = Clock::now() - begin;
-  const int cores = std::max(turn_->cores(), 1);
+  const int cores = std::max(reservation_->cores(), 1);
   backend_.metrics.CountComputing(cores, took);
   if (status.ok()) {
     Count(took);
     if (cost_.bytes != 0) backend_.costs.Learn(cost_, took * cores);
   }
-  turn_->GiveCores();
+  reservation_->GiveCores();
   if (status.ok() && phase_ == Phase::kMessages) held_.Shrink(keeps_);
   request_.reset();
   places_ = {};
   message_ = transport::Message();
-  if (phase_ == Phase::kMessages || !status.ok()) turn_->permit().Release();
+  if (phase_ == Phase::kMessages || !status.ok()) reservation_->permit().Release();
   if (phase_ != Phase::kDone) return status;
   result_permit_.Release();
   // A compressed one lies in as much memory as before.
-  turn_->KeepForAnswer(kRoomOfAnswer +
-                       (compression_.done() ? answer_.buffer.capacity() : answer_.size));
+  reservation_->KeepForResponse(
+      kRoomOfResponse + (compression_.done() ? response_.buffer.capacity() : response_.size));
   return status;
 }
 
-// Moves what the calibrator needs more out of the turn's permit, or takes it.
+// Moves what the calibrator needs more out of the round's permit, or takes it.
 absl::Status Calibrating::Hold() {
-  const uint64_t spare = turn_->permit().bytes() - memory_;
-  absl::Status held = backend_.admission.Hold(grows_, spare, turn_->permit(), held_);
+  const uint64_t spare = reservation_->permit().bytes() - memory_;
+  absl::Status held = backend_.admission.Hold(grows_, spare, reservation_->permit(), held_);
   if (held.ok()) return held;
   return WithReason(held, absl::IsUnavailable(held) ? "QUEUE_FULL" : "OVER_MEMORY_BUDGET");
 }
@@ -258,10 +260,10 @@ absl::Status Calibrating::Hold() {
 absl::Status Calibrating::Add() {
   if (!request_.has_value()) {
     if (absl::Status status = DecodeNow(); !status.ok()) return status;
-    if (memory_ > turn_->permit().bytes()) {
+    if (memory_ > reservation_->permit().bytes()) {
       return WithReason(absl::ResourceExhaustedError(absl::StrCat(
                             "the message needs ", memory_, " bytes of memory, it was given ",
-                            turn_->permit().bytes(), "; send x as raw_data")),
+                            reservation_->permit().bytes(), "; send x as raw_data")),
                         "OVER_MEMORY_BUDGET");
     }
   }
@@ -274,7 +276,7 @@ absl::Status Calibrating::Add() {
   absl::Status status;
   if (request_->x.has_value()) {
     const auto interrupted = [this] { return stream_.interrupted() || places_.damaged(); };
-    status = calibrator_->Add(*request_->x, turn_->TakeCores(MostCores()), interrupted);
+    status = calibrator_->Add(*request_->x, reservation_->TakeCores(MostCores()), interrupted);
   }
   if (status.ok() && !request_->state.empty()) status = calibrator_->Merge(request_->state);
   return status;
@@ -283,20 +285,20 @@ absl::Status Calibrating::Add() {
 absl::Status Calibrating::FindResult() {
   NoteQueue(Clock::now() - begin_);
   if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
-  absl::StatusOr<Calibration> result =
-      calibrator_->Result(turn_->TakeCores(MostCores()), [this] { return stream_.interrupted(); });
+  absl::StatusOr<Calibration> result = calibrator_->Result(
+      reservation_->TakeCores(MostCores()), [this] { return stream_.interrupted(); });
   if (!result.ok()) return result.status();
   result_ = *std::move(result);
   if (return_state_) state_bytes_ = calibrator_->StateBytes();
-  const uint64_t answer_bytes = wire::MaxCalibrationBytes(calibrator_->channels(), state_bytes_);
-  if (answer_bytes > backend_.max_message_bytes) {
+  const uint64_t response_bytes = wire::MaxCalibrationBytes(calibrator_->channels(), state_bytes_);
+  if (response_bytes > backend_.max_message_bytes) {
     return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                          "the answer takes ", answer_bytes, " bytes, the server allows ",
+                          "the answer takes ", response_bytes, " bytes, the server allows ",
                           backend_.max_message_bytes, " (--max_message_bytes)")),
                       "ANSWER_TOO_LARGE");
   }
   if (!return_state_) return Finish("");
-  result_permit_ = std::move(turn_->permit());
+  result_permit_ = std::move(reservation_->permit());
   phase_ = Phase::kState;
   return absl::OkStatus();
 }
@@ -306,9 +308,9 @@ absl::Status Calibrating::Finish(std::string state) {
   calibrator_.reset();
   held_.Release();
   const uint64_t state_bytes = state.size();
-  answer_ = wire::EncodeCalibration(result_, output_type_, std::move(state), backend_.pool);
-  if (answer_.begin == nullptr) return NoMemory();
-  compression_.Run(transport::Contents::kNumbers, answer_);
+  response_ = wire::EncodeCalibration(result_, output_type_, std::move(state), backend_.pool);
+  if (response_.begin == nullptr) return NoMemory();
+  compression_.Run(transport::Contents::kNumbers, response_);
   if (timeline_ != nullptr) timeline_->Add(rpc::Phase::kEncode, Clock::now() - begin);
   const uint64_t channels = result_.scale.size();
   const bool has_zero_point = result_.has_zero_point;

@@ -39,7 +39,8 @@ struct Call {
     std::suspend_never initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
     void return_void() {}
-    // What can run out of memory is a step of Work, which says so; the rest allocates a few bytes.
+    // What can run out of memory is a step of RequestRun, which says so; the rest allocates a few
+    // bytes.
     void unhandled_exception() { std::abort(); }
 
    private:

@@ -58,7 +58,7 @@ std::string TypeName(DataType type) {
 }  // namespace
 
 void LogFailure(Failed what, absl::string_view method, const absl::Status& status,
-                const transport::Stream& stream, const std::string& trace_id) {
+                const transport::ServerCall& stream, const std::string& trace_id) {
   LinesOf(status.code()).Write([&] {
     const transport::Head& head = stream.head();
     log::Fields fields = {{"method", method},
@@ -83,7 +83,7 @@ void LogFailure(Failed what, absl::string_view method, const absl::Status& statu
 }
 
 CallMetrics::CallMetrics(metrics::Metrics& metrics, trace::Tracer* tracer,
-                         const transport::Stream& stream, wire::Method method)
+                         const transport::ServerCall& stream, wire::Method method)
     : metrics_(metrics),
       tracer_(tracer),
       stream_(stream),

@@ -16,14 +16,14 @@
 #include "server/metrics/metrics.h"
 #include "server/rpc/timeline.h"
 #include "server/trace/tracer.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
 
 namespace quantd::rpc {
 
 class CallMetrics {
  public:
   // The call has arrived. `tracer`: null when nothing is traced.
-  CallMetrics(metrics::Metrics& metrics, trace::Tracer* tracer, const transport::Stream& stream,
+  CallMetrics(metrics::Metrics& metrics, trace::Tracer* tracer, const transport::ServerCall& stream,
               wire::Method method);
   CallMetrics(const CallMetrics&) = delete;
   CallMetrics& operator=(const CallMetrics&) = delete;
@@ -38,7 +38,7 @@ class CallMetrics {
   // What the server answers, with the timing if that was asked for.
   errors::CallStatus End(const absl::Status& status);
   // The call is over. What the client did, by cancelling or by letting its deadline pass, counts
-  // more than an answer that it never got.
+  // more than a response that it never got.
   void Finish();
 
  private:
@@ -51,7 +51,7 @@ class CallMetrics {
 
   metrics::Metrics& metrics_;
   trace::Tracer* const tracer_;
-  const transport::Stream& stream_;
+  const transport::ServerCall& stream_;
   const wire::Method kind_;
   metrics::MethodMetrics& method_;
   absl::Status status_;
@@ -63,10 +63,10 @@ class CallMetrics {
 // what the request held: of a wrong field only its name. `trace_id`: of our own span, if any.
 enum class Failed { kCall, kItem };
 void LogFailure(Failed what, absl::string_view method, const absl::Status& status,
-                const transport::Stream& stream, const std::string& trace_id = "");
+                const transport::ServerCall& stream, const std::string& trace_id = "");
 
 // Why a call has no request: the client went away, sent too much, or nothing.
-inline absl::Status WhyNoRequest(const transport::Stream& stream) {
+inline absl::Status NoRequestStatus(const transport::ServerCall& stream) {
   if (stream.interrupted()) return stream.interruption();
   return absl::InvalidArgumentError("the call has no request: the client ended it without one");
 }

@@ -1,4 +1,4 @@
-// The functions that answer the calls of QuantizationService. See README.md for the rules that they
+// The functions that serve the calls of QuantizationService. See README.md for the rules that they
 // follow.
 #ifndef QUANTD_SERVER_RPC_CALLS_H_
 #define QUANTD_SERVER_RPC_CALLS_H_
@@ -6,19 +6,19 @@
 #include "absl/status/status.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
 #include "server/wire/method.h"
 
 namespace quantd::rpc {
 
 // A method that is an operation. REQUIRES: &calls == &backend.calls, as in all of them.
-Call ServeUnary(Calls& calls, Backend& backend, transport::Stream& stream, wire::Method method);
+Call ServeUnary(Calls& calls, Backend& backend, transport::ServerCall& stream, wire::Method method);
 
 // Stream.
-Call ServeStream(Calls& calls, Backend& backend, transport::Stream& stream);
+Call ServeStream(Calls& calls, Backend& backend, transport::ServerCall& stream);
 
 // Calibrate.
-Call ServeCalibrate(Calls& calls, Backend& backend, transport::Stream& stream);
+Call ServeCalibrate(Calls& calls, Backend& backend, transport::ServerCall& stream);
 
 // What a stream ends with when the server drains.
 absl::Status Draining();

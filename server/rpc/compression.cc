@@ -14,9 +14,9 @@ constexpr std::chrono::nanoseconds kEachByte{10};
 
 }  // namespace
 
-void MayCompress(const Backend& backend, transport::Stream& stream) {
+void MayCompress(const Backend& backend, transport::ServerCall& stream) {
   const transport::Head& head = stream.head();
-  const Encoding wanted = head.answers().value_or(backend.compress_answers);
+  const Encoding wanted = head.responses().value_or(backend.compress_answers);
   if (wanted != Encoding::kIdentity && head.accepts().Has(wanted)) stream.SetEncoding(wanted);
 }
 
@@ -30,17 +30,17 @@ std::chrono::nanoseconds Compression::time() const {
   return static_cast<int64_t>(bytes_) * kEachByte;
 }
 
-void Compression::Run(transport::Contents contents, memory::Piece& answer) {
-  if (bytes_ == 0 || answer.size < backend_.compress_answers_from) return;
+void Compression::Run(transport::Contents contents, memory::Piece& response) {
+  if (bytes_ == 0 || response.size < backend_.compress_answers_from) return;
   const Clock::time_point begin = Clock::now();
-  memory::Piece smaller = transport::Deflate(stream_.out_encoding(), {answer.begin, answer.size},
-                                             contents, transport::kPrefixBytes, backend_.pool,
-                                             [this] { return stream_.interrupted(); });
+  memory::Piece smaller = transport::Deflate(
+      stream_.out_encoding(), {response.begin, response.size}, contents, transport::kPrefixBytes,
+      backend_.pool, [this] { return stream_.interrupted(); });
   backend_.metrics.compression_seconds().Observe(Clock::now() - begin);
   if (smaller.begin == nullptr) return;
-  backend_.metrics.CountCompressed(stream_.out_encoding() == Encoding::kGzip, answer.size,
+  backend_.metrics.CountCompressed(stream_.out_encoding() == Encoding::kGzip, response.size,
                                    smaller.size);
-  answer = std::move(smaller);
+  response = std::move(smaller);
   done_ = true;
 }
 

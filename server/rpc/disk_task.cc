@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "server/errors/reason.h"
-#include "server/rpc/turn.h"
+#include "server/rpc/reservation.h"
 
 namespace quantd::rpc {
 
@@ -41,7 +41,9 @@ absl::Status DiskTask::Start(parameters::Worker::Priority priority, std::functio
   return absl::OkStatus();
 }
 
-absl::Status DiskTask::WhyNot() const { return InterruptedStatus(backend_, stream_); }
+absl::Status DiskTask::InterruptedStatus() const {
+  return rpc::InterruptedStatus(backend_, stream_);
+}
 
 void DiskTask::Cancel() {
   if (over_ != nullptr && !over_->exchange(true)) stream_.loop().Complete(*done_, false);

@@ -3,7 +3,7 @@
 //   DiskTask disk_task(backend, stream);
 //   status = disk_task.Start(Worker::kFirst, [found] { *found = ...; }, done);
 //   const bool is_done = co_await done;
-//   if (!is_done) status = disk_task.WhyNot();
+//   if (!is_done) status = disk_task.InterruptedStatus();
 //
 // A call that is interrupted does not wait on: the job owns all that it touches, and what it comes
 // to is nobody's. Lives in the frame of its call and stays where it is.
@@ -16,14 +16,14 @@
 
 #include "absl/status/status.h"
 #include "server/rpc/backend.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
 
 namespace quantd::rpc {
 
 // All of it on the thread that leads the stream's loop.
 class DiskTask final : private transport::Cancellable, private loop::Timer {
  public:
-  DiskTask(Backend& backend, transport::Stream& stream) : backend_(backend), stream_(stream) {}
+  DiskTask(Backend& backend, transport::ServerCall& stream) : backend_(backend), stream_(stream) {}
   ~DiskTask();
   DiskTask(const DiskTask&) = delete;
   DiskTask& operator=(const DiskTask&) = delete;
@@ -34,14 +34,14 @@ class DiskTask final : private transport::Cancellable, private loop::Timer {
                      loop::Event& done);
 
   // Why the event completed with false.
-  absl::Status WhyNot() const;
+  absl::Status InterruptedStatus() const;
 
  private:
   void Cancel() override;  // the stream was interrupted
   void Fire() override;    // it has waited for too long
 
   Backend& backend_;
-  transport::Stream& stream_;
+  transport::ServerCall& stream_;
   // Whether it is over, by its end or by Cancel: who says so first completes the event.
   std::shared_ptr<std::atomic<bool>> over_;
   loop::Event* done_ = nullptr;

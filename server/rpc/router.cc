@@ -5,7 +5,7 @@
 
 #include "server/errors/reason.h"
 #include "server/rpc/call_metrics.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
 #include "server/wire/status_details.h"
 
 namespace quantd::rpc {
@@ -37,7 +37,7 @@ int Router::Find(absl::string_view path) const {
   return found == numbers_.end() ? -1 : found->second;
 }
 
-void Router::Begin(transport::Stream& stream) { routes_[stream.method()].start(stream); }
+void Router::Begin(transport::ServerCall& stream) { routes_[stream.method()].start(stream); }
 
 absl::Status Router::Authorize(int method, absl::string_view authorization) const {
   if (tokens_ == nullptr) return absl::OkStatus();
@@ -51,7 +51,7 @@ uint64_t Router::MostBytes(int method) const {
   return route.method.has_value() || route.any_size ? UINT64_MAX : kMostUncounted;
 }
 
-errors::CallStatus Router::Refuse(const transport::Stream& stream, int method,
+errors::CallStatus Router::Refuse(const transport::ServerCall& stream, int method,
                                   const absl::Status& status) const {
   const std::optional<wire::Method> counted =
       method < 0 ? std::nullopt : routes_[static_cast<size_t>(method)].method;

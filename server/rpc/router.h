@@ -12,13 +12,13 @@
 #include "server/access/tokens.h"
 #include "server/admission/admission.h"
 #include "server/metrics/metrics.h"
-#include "server/transport/shared.h"
+#include "server/transport/transport_context.h"
 
 namespace quantd::rpc {
 
-class Router final : public transport::Service {
+class Router final : public transport::CallHandler {
  public:
-  using Start = std::function<void(transport::Stream&)>;
+  using Start = std::function<void(transport::ServerCall&)>;
 
   // `tokens`: one of which every call needs; null: none does.
   Router(metrics::Metrics& metrics, const admission::Admission& admission,
@@ -40,10 +40,10 @@ class Router final : public transport::Service {
   // The services that have a method, in the order of their names.
   std::vector<std::string> Services() const;
 
-  // transport::Service.
+  // transport::CallHandler.
   int Find(absl::string_view path) const override;
-  void Begin(transport::Stream& stream) override;
-  errors::CallStatus Refuse(const transport::Stream& stream, int method,
+  void Begin(transport::ServerCall& stream) override;
+  errors::CallStatus Refuse(const transport::ServerCall& stream, int method,
                             const absl::Status& status) const override;
   absl::Status Authorize(int method, absl::string_view authorization) const override;
   bool Watches(int method) const override { return routes_[static_cast<size_t>(method)].watches; }

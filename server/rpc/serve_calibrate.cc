@@ -1,6 +1,6 @@
-// A calibration, from its first message to its answer: messages come in one after another, and the
-// next one while this one is computed. The first error ends the call; what the client sends after
-// it is dropped.
+// A calibration, from its first message to its response: messages come in one after another, and
+// the next one while this one is computed. The first error ends the call; what the client sends
+// after it is dropped.
 #include "server/loop/lead.h"
 #include "server/rpc/calibrating.h"
 #include "server/rpc/call_metrics.h"
@@ -8,40 +8,40 @@
 
 namespace quantd::rpc {
 
-Call ServeCalibrate(Calls& /*calls*/, Backend& backend, transport::Stream& stream) {
+Call ServeCalibrate(Calls& /*calls*/, Backend& backend, transport::ServerCall& stream) {
   CallMetrics meter(backend.metrics, backend.tracer, stream, wire::Method::kCalibrate);
   loop::Lead lead(stream.loop());
   MayCompress(backend, stream);
-  loop::Event read, admitted, turn, written, finished;
+  loop::Event read, admitted, scheduled, written, finished;
   {
-    Calibrating work(backend, stream, meter.timeline());
+    Calibrating run(backend, stream, meter.timeline());
     absl::Status status;
-    while (status.ok() && !work.done()) {
+    while (status.ok() && !run.done()) {
       admitted.Reset();
-      turn.Reset();
-      if (work.Next()) {
+      scheduled.Reset();
+      if (run.Next()) {
         read.Reset();
-        stream.Read(work.message(), read);
+        stream.Read(run.message(), read);
         const bool has_message = co_await read;
         if (has_message) meter.Received();
-        status = work.Received(has_message);
+        status = run.Received(has_message);
       }
-      if (status.ok()) status = work.Admit(admitted);
+      if (status.ok()) status = run.Admit(admitted);
       if (status.ok()) {
         const bool granted = co_await admitted;
-        status = work.Admitted(granted);
+        status = run.Admitted(granted);
       }
       stream.Taken();  // the next message may come in
-      if (status.ok()) status = work.TakeCore(turn);
+      if (status.ok()) status = run.TakeCore(scheduled);
       if (status.ok()) {
-        const bool granted = co_await turn;
-        status = work.MayCompute(granted);
+        const bool granted = co_await scheduled;
+        status = run.MayCompute(granted);
       }
-      if (status.ok()) status = work.Compute();
+      if (status.ok()) status = run.Compute();
       co_await lead;
     }
 
-    if (status.ok()) stream.Write(work.TakeAnswer(), written, work.compressed());
+    if (status.ok()) stream.Write(run.TakeResponse(), written, run.compressed());
     stream.Finish(meter.End(status), finished);
     if (status.ok()) {
       co_await written;

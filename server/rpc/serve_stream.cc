@@ -1,22 +1,22 @@
-// A stream of requests: while item n is computed, item n + 1 comes in and the answer to item n - 1
-// goes out. A bad item is answered with an ItemError and the stream goes on.
+// A stream of requests: while item n is computed, item n + 1 comes in and the response to item n -
+// 1 goes out. A bad item is answered with an ItemError and the stream goes on.
 #include "server/errors/reason.h"
 #include "server/loop/lead.h"
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/calls.h"
-#include "server/rpc/work.h"
+#include "server/rpc/request_run.h"
 
 namespace quantd::rpc {
 namespace {
 
-// The answers of a stream: at most one is on its way, and keeps its memory until it is sent.
+// The responses of a stream: at most one is on its way, and keeps its memory until it is sent.
 class Writer {
  public:
-  // `written` is the event of the answer that is on its way.
-  Writer(transport::Stream& stream, CallMetrics& meter, loop::Event& written)
+  // `written` is the event of the response that is on its way.
+  Writer(transport::ServerCall& stream, CallMetrics& meter, loop::Event& written)
       : stream_(stream), meter_(meter), written_(written) {}
 
-  // An answer is on its way: its event is to be awaited, and told with Written.
+  // A response is on its way: its event is to be awaited, and told with Written.
   bool busy() const { return busy_; }
   void Written(bool sent) {
     busy_ = false;
@@ -25,15 +25,15 @@ class Writer {
   }
 
   // REQUIRES: !busy().
-  void Write(memory::Piece answer, bool compressed, admission::Permit permit) {
+  void Write(memory::Piece response, bool compressed, admission::Permit permit) {
     permit_ = std::move(permit);
     written_.Reset();
-    stream_.Write(std::move(answer), written_, compressed);
+    stream_.Write(std::move(response), written_, compressed);
     busy_ = true;
   }
 
  private:
-  transport::Stream& stream_;
+  transport::ServerCall& stream_;
   CallMetrics& meter_;
   loop::Event& written_;
   bool busy_ = false;
@@ -47,11 +47,11 @@ absl::Status Draining() {
                             "DRAINING");
 }
 
-Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) {
+Call ServeStream(Calls& /*calls*/, Backend& backend, transport::ServerCall& stream) {
   CallMetrics meter(backend.metrics, backend.tracer, stream, wire::Method::kStream);
   loop::Lead lead(stream.loop());
   MayCompress(backend, stream);
-  loop::Event read, found, admitted, turn, written, finished;
+  loop::Event read, found, admitted, scheduled, written, finished;
   Writer writer(stream, meter, written);
   absl::Status end;  // what the stream ends with
   for (;;) {
@@ -59,44 +59,44 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) 
       end = Draining();
       break;
     }
-    Work work(backend, stream, meter.timeline());
+    RequestRun run(backend, stream, meter.timeline());
     read.Reset();
-    stream.Read(work.message(), read);
+    stream.Read(run.message(), read);
     const bool has_item = co_await read;
     if (!has_item) break;  // the client has sent everything, or is gone
     meter.Received();
 
     found.Reset();
     admitted.Reset();
-    turn.Reset();
-    absl::Status status = work.Begin(wire::Method::kStream);
-    if (status.ok() && work.lacks_set()) {
-      status = work.FindSet(found);
+    scheduled.Reset();
+    absl::Status status = run.Begin(wire::Method::kStream);
+    if (status.ok() && run.lacks_set()) {
+      status = run.FindSet(found);
       if (status.ok()) {
         const bool has_set = co_await found;
-        status = work.SetFound(has_set);
+        status = run.SetFound(has_set);
       }
     }
-    if (status.ok()) status = work.Decode();
-    if (status.ok()) status = work.Admit(admitted);
-    if (status.ok() && work.queued() && writer.busy()) {
+    if (status.ok()) status = run.Decode();
+    if (status.ok()) status = run.Admit(admitted);
+    if (status.ok() && run.queued() && writer.busy()) {
       // Holding one permit while waiting for another could wait for ever.
       const bool sent = co_await written;
       writer.Written(sent);
     }
     if (status.ok()) {
       const bool granted = co_await admitted;
-      status = work.Admitted(granted);
+      status = run.Admitted(granted);
     }
     stream.Taken();  // the next item may come in
-    if (status.ok()) status = work.TakeCore(turn);
+    if (status.ok()) status = run.TakeCore(scheduled);
     if (status.ok()) {
-      const bool granted = co_await turn;
-      status = work.MayCompute(granted);
+      const bool granted = co_await scheduled;
+      status = run.MayCompute(granted);
     }
-    if (status.ok()) status = work.Execute();
+    if (status.ok()) status = run.Execute();
     if (!status.ok()) meter.ItemFailed(status);
-    memory::Piece answer = work.EncodeItem(status);
+    memory::Piece response = run.EncodeItem(status);
     co_await lead;
 
     if (stream.interrupted()) break;
@@ -105,7 +105,7 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::Stream& stream) 
       writer.Written(sent);
       if (!sent) break;  // the client is gone
     }
-    writer.Write(std::move(answer), work.compressed(), work.TakePermit());
+    writer.Write(std::move(response), run.compressed(), run.TakePermit());
   }
 
   if (writer.busy()) {

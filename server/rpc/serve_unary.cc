@@ -1,46 +1,46 @@
-// A call with one request and one answer, from its first byte to its last.
+// A call with one request and one response, from its first byte to its last.
 #include "server/loop/lead.h"
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/calls.h"
-#include "server/rpc/work.h"
+#include "server/rpc/request_run.h"
 
 namespace quantd::rpc {
 
-Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::Stream& stream,
+Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::ServerCall& stream,
                 wire::Method method) {
   CallMetrics meter(backend.metrics, backend.tracer, stream, method);
   loop::Lead lead(stream.loop());
   MayCompress(backend, stream);
-  loop::Event read, found, admitted, turn, written, finished;
+  loop::Event read, found, admitted, scheduled, written, finished;
   {
-    Work work(backend, stream, meter.timeline());
-    stream.Read(work.message(), read);
+    RequestRun run(backend, stream, meter.timeline());
+    stream.Read(run.message(), read);
     const bool has_request = co_await read;
     if (has_request) meter.Received();
-    absl::Status status = has_request ? work.Begin(method) : WhyNoRequest(stream);
-    if (status.ok() && work.lacks_set()) {
-      status = work.FindSet(found);
+    absl::Status status = has_request ? run.Begin(method) : NoRequestStatus(stream);
+    if (status.ok() && run.lacks_set()) {
+      status = run.FindSet(found);
       if (status.ok()) {
         const bool has_set = co_await found;
-        status = work.SetFound(has_set);
+        status = run.SetFound(has_set);
       }
     }
-    if (status.ok()) status = work.Decode();
-    if (status.ok()) status = work.Admit(admitted);
+    if (status.ok()) status = run.Decode();
+    if (status.ok()) status = run.Admit(admitted);
     if (status.ok()) {
       const bool granted = co_await admitted;
-      status = work.Admitted(granted);
+      status = run.Admitted(granted);
     }
     stream.Taken();
-    if (status.ok()) status = work.TakeCore(turn);
+    if (status.ok()) status = run.TakeCore(scheduled);
     if (status.ok()) {
-      const bool granted = co_await turn;
-      status = work.MayCompute(granted);
+      const bool granted = co_await scheduled;
+      status = run.MayCompute(granted);
     }
-    if (status.ok()) status = work.Execute();
+    if (status.ok()) status = run.Execute();
     co_await lead;
 
-    if (status.ok()) stream.Write(work.Encode(), written, work.compressed());
+    if (status.ok()) stream.Write(run.Encode(), written, run.compressed());
     stream.Finish(meter.End(status), finished);
     if (status.ok()) {
       co_await written;

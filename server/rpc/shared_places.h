@@ -1,4 +1,4 @@
-// The shared memory of one request: where its tensors lie and where its answer goes.
+// The shared memory of one request: where its tensors lie and where its response goes.
 //
 // What lies there may change at any time: the kernels take any bytes, and everything that they are
 // told about them comes from the message, or from a copy.

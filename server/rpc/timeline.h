@@ -3,7 +3,7 @@
 //   decode  reading the message's fields
 //   queue   from the call's (or item's) arrival to the start of its kernel, without decode: the
 //           rest of the message on its way, and waiting for memory and a core
-//   kernel  computing the answer
+//   kernel  computing the response
 //   encode  what is written around it
 //
 // Of a stream: the sums of its items.

@@ -23,9 +23,9 @@ bool Exchange::Take(google::protobuf::MessageLite& request) {
   return status_.ok();
 }
 
-Exchange::Awaited Exchange::Write(const google::protobuf::MessageLite& answer, bool compress) {
+Exchange::Awaited Exchange::Write(const google::protobuf::MessageLite& response, bool compress) {
   event_.Reset();
-  memory::Piece piece = Serialize(answer, pool_);
+  memory::Piece piece = Serialize(response, pool_);
   const transport::Encoding encoding = stream_.out_encoding();
   memory::Piece smaller;
   if (compress && encoding != transport::Encoding::kIdentity && piece.begin != nullptr) {

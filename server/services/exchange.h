@@ -1,13 +1,13 @@
-// A call of small messages: requests parsed, answers serialized, in any order of the two. What
+// A call of small messages: requests parsed, responses serialized, in any order of the two. What
 // every service but the one for tensors is written on:
 //
-//   rpc::Call ServeEcho(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream& stream) {
+//   rpc::Call ServeEcho(rpc::Calls& /*calls*/, memory::Pool& pool, transport::ServerCall& stream) {
 //     {
 //       Exchange call(stream, pool);
 //       for (EchoRequest request;;) {
 //         const bool has_request = co_await call.Read();
 //         if (!has_request || !call.Take(request)) break;
-//         const bool sent = co_await call.Write(AnswerTo(request));
+//         const bool sent = co_await call.Write(ResponseTo(request));
 //         if (!sent) break;
 //       }
 //       co_await call.Finish();
@@ -16,12 +16,12 @@
 //   }
 //
 //   router.Add("/package.Service/Echo",
-//              [&](transport::Stream& stream) { ServeEcho(calls, pool, stream); });
+//              [&](transport::ServerCall& stream) { ServeEcho(calls, pool, stream); });
 //
-// A call that answers with compressed messages says MayCompress before the first of them.
+// A call that responses with compressed messages says MayCompress before the first of them.
 //
-// A call with one request and one answer is the same without the loop; one_answer.h has it without
-// a coroutine.
+// A call with one request and one response is the same without the loop; one_response.h has it
+// without a coroutine.
 #ifndef QUANTD_SERVER_SERVICES_EXCHANGE_H_
 #define QUANTD_SERVER_SERVICES_EXCHANGE_H_
 
@@ -32,7 +32,7 @@
 #include "absl/status/status.h"
 #include "server/loop/event.h"
 #include "server/memory/buffer.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
 
 namespace quantd::services {
 
@@ -55,7 +55,7 @@ class Exchange {
     loop::Event& event_;
   };
 
-  Exchange(transport::Stream& stream, memory::Pool& pool) : stream_(stream), pool_(pool) {}
+  Exchange(transport::ServerCall& stream, memory::Pool& pool) : stream_(stream), pool_(pool) {}
 
   // Reads the next request; false: the client sends no more, or the call is interrupted.
   Awaited Read();
@@ -64,10 +64,10 @@ class Exchange {
   bool Take(google::protobuf::MessageLite& request);
   // Whether the last request was compressed.
   bool was_compressed() const { return was_compressed_; }
-  // Sends an answer, compressed if `compress`, MayCompress was said, the client accepts it and it
+  // Sends a response, compressed if `compress`, MayCompress was said, the client accepts it and it
   // gets smaller; at once, so it should be a small one. False: nobody gets it.
-  Awaited Write(const google::protobuf::MessageLite& answer, bool compress = false);
-  // Answers may be compressed. REQUIRES: none has been sent.
+  Awaited Write(const google::protobuf::MessageLite& response, bool compress = false);
+  // Responses may be compressed. REQUIRES: none has been sent.
   void MayCompress() { stream_.SetEncoding(stream_.head().accepts().best()); }
 
   // What the call ends with: the first error counts.
@@ -77,7 +77,7 @@ class Exchange {
   Awaited Finish(transport::Metadata metadata = {});
 
  private:
-  transport::Stream& stream_;
+  transport::ServerCall& stream_;
   memory::Pool& pool_;
   transport::Message message_;
   bool was_compressed_ = false;

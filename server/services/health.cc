@@ -27,7 +27,7 @@ std::set<std::string> WithServer(std::vector<std::string> services) {
 // One Watch stream's place among those that are told of a change.
 class Health::Watcher final : public transport::Cancellable {
  public:
-  Watcher(Health& health, transport::Stream& stream) : health_(health), stream_(stream) {
+  Watcher(Health& health, transport::ServerCall& stream) : health_(health), stream_(stream) {
     stream_.WaitsFor(this);
   }
   ~Watcher() { stream_.WaitsFor(nullptr); }
@@ -54,7 +54,7 @@ class Health::Watcher final : public transport::Cancellable {
 
  private:
   Health& health_;
-  transport::Stream& stream_;
+  transport::ServerCall& stream_;
   loop::Event* changed_ = nullptr;
 };
 
@@ -103,12 +103,12 @@ absl::StatusOr<memory::Piece> Health::Check(const transport::Message& request) c
   return Serialize(response, pool_);
 }
 
-rpc::Call Health::ServeWatch(rpc::Calls& /*calls*/, Health& health, transport::Stream& stream) {
+rpc::Call Health::ServeWatch(rpc::Calls& /*calls*/, Health& health, transport::ServerCall& stream) {
   {
     Exchange call(stream, health.pool_);
     loop::Event changed;
     const bool has_request = co_await call.Read();
-    if (!has_request) call.Fail(rpc::WhyNoRequest(stream));
+    if (!has_request) call.Fail(rpc::NoRequestStatus(stream));
     // Of a name that is not known no more is kept than that: Watches stay for long.
     std::string service = "?";
     if (HealthCheckRequest request; has_request) {

@@ -16,7 +16,7 @@
 #include "grpc/health/v1/health.pb.h"
 #include "server/memory/buffer.h"
 #include "server/rpc/call.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
 
 namespace quantd::services {
 
@@ -34,9 +34,9 @@ class Health {
   // Ends all Watch streams, those that are still to come as well.
   void EndWatches();
 
-  // Check's answer; NOT_FOUND for an unknown service.
+  // Check's response; NOT_FOUND for an unknown service.
   absl::StatusOr<memory::Piece> Check(const transport::Message& request) const;
-  static rpc::Call ServeWatch(rpc::Calls& calls, Health& health, transport::Stream& stream);
+  static rpc::Call ServeWatch(rpc::Calls& calls, Health& health, transport::ServerCall& stream);
 
  private:
   class Watcher;

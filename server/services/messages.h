@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/memory/buffer.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
 
 namespace quantd::services {
 

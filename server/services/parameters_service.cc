@@ -14,7 +14,7 @@
 #include "server/parameters/canonical.h"
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/disk_task.h"
-#include "server/rpc/turn.h"
+#include "server/rpc/reservation.h"
 #include "server/services/messages.h"
 #include "server/wire/convert.h"
 #include "server/wire/decode.h"
@@ -30,7 +30,7 @@ using wire::Method;
 struct Job {
   transport::Message request;
   admission::Permit permit;
-  absl::StatusOr<memory::Piece> answer;
+  absl::StatusOr<memory::Piece> response;
 };
 
 absl::StatusOr<memory::Piece> Put(parameters::Library& library, const transport::Message& request,
@@ -117,34 +117,34 @@ const ParametersMethod kPutParameters = {Method::kPutParameters, PutBound, Put};
 const ParametersMethod kGetParameters = {Method::kGetParameters, GetBound, Get};
 const ParametersMethod kListParameters = {Method::kListParameters, ListBound, List};
 
-rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend, transport::Stream& stream,
-                          const ParametersMethod& of) {
+rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend,
+                          transport::ServerCall& stream, const ParametersMethod& of) {
   rpc::CallMetrics meter(backend.metrics, backend.tracer, stream, of.method);
   loop::Event read, admitted, done, written, finished;
   {
-    rpc::Turn turn(backend, stream);
+    rpc::Reservation reservation(backend, stream);
     rpc::DiskTask disk_task(backend, stream);
     const auto job = std::make_shared<Job>();
     stream.Read(job->request, read);
     const bool has_request = co_await read;
     if (has_request) meter.Received();
-    absl::Status status = has_request ? MayServe(backend) : rpc::WhyNoRequest(stream);
-    if (status.ok()) status = turn.AskForMemory(of.bound(job->request), 0, admitted);
+    absl::Status status = has_request ? MayServe(backend) : rpc::NoRequestStatus(stream);
+    if (status.ok()) status = reservation.AskForMemory(of.bound(job->request), 0, admitted);
     if (status.ok()) {
       const bool granted = co_await admitted;
-      if (!granted) status = turn.WhyNot();
+      if (!granted) status = reservation.InterruptedStatus();
     }
     stream.Taken();
     if (status.ok()) {
-      job->permit = std::move(turn.permit());
+      job->permit = std::move(reservation.permit());
       const auto priority = parameters::Worker::kLast;
       status = disk_task.Start(
           priority,
-          [job, answer = of.answer, library = backend.parameters, pool = &backend.pool] {
+          [job, response = of.response, library = backend.parameters, pool = &backend.pool] {
             try {
-              job->answer = answer(*library, job->request, *pool);
+              job->response = response(*library, job->request, *pool);
             } catch (const std::bad_alloc&) {
-              job->answer = rpc::NoMemory();
+              job->response = rpc::NoMemory();
             }
             job->request = transport::Message();
           },
@@ -152,11 +152,11 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend, transpor
     }
     if (status.ok()) {
       const bool is_done = co_await done;
-      status = is_done ? job->answer.status() : disk_task.WhyNot();
+      status = is_done ? job->response.status() : disk_task.InterruptedStatus();
     }
     if (status.ok()) {
-      job->permit.Shrink(memory::Pool::Footprint(job->answer->size));
-      stream.Write(*std::move(job->answer), written);
+      job->permit.Shrink(memory::Pool::Footprint(job->response->size));
+      stream.Write(*std::move(job->response), written);
     } else {
       written.Complete(false);
     }

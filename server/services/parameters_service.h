@@ -4,7 +4,7 @@
 
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
 #include "server/wire/method.h"
 
 namespace quantd::services {
@@ -14,14 +14,14 @@ struct ParametersMethod {
   wire::Method method;
   // What a call takes at most, its request included; sets in memory are not among it.
   uint64_t (*bound)(const transport::Message& request);
-  absl::StatusOr<memory::Piece> (*answer)(parameters::Library& library,
-                                          const transport::Message& request, memory::Pool& pool);
+  absl::StatusOr<memory::Piece> (*response)(parameters::Library& library,
+                                            const transport::Message& request, memory::Pool& pool);
 };
 extern const ParametersMethod kPutParameters, kGetParameters, kListParameters;
 
 // A call of it: it waits for memory as others do, and its work is done on the thread that waits for
 // the disk. `of` outlives every call.
-rpc::Call ServeParameters(rpc::Calls& calls, rpc::Backend& backend, transport::Stream& stream,
+rpc::Call ServeParameters(rpc::Calls& calls, rpc::Backend& backend, transport::ServerCall& stream,
                           const ParametersMethod& of);
 
 }  // namespace quantd::services

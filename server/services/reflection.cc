@@ -90,7 +90,7 @@ void SetExtensions(const DescriptorPool& pool, const std::string& type,
 
 }  // namespace
 
-ServerReflectionResponse Reflection::Answer(const ServerReflectionRequest& request) const {
+ServerReflectionResponse Reflection::ResponseTo(const ServerReflectionRequest& request) const {
   const DescriptorPool& pool = Descriptors();
   ServerReflectionResponse response;
   response.set_valid_host(request.host());
@@ -126,13 +126,13 @@ ServerReflectionResponse Reflection::Answer(const ServerReflectionRequest& reque
 }
 
 rpc::Call Reflection::Serve(rpc::Calls& /*calls*/, const Reflection& reflection,
-                            transport::Stream& stream) {
+                            transport::ServerCall& stream) {
   {
     Exchange call(stream, reflection.pool_);
     for (ServerReflectionRequest request;;) {
       const bool has_request = co_await call.Read();
       if (!has_request || !call.Take(request)) break;
-      const bool sent = co_await call.Write(reflection.Answer(request));
+      const bool sent = co_await call.Write(reflection.ResponseTo(request));
       if (!sent) break;
     }
     co_await call.Finish();

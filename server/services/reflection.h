@@ -9,7 +9,7 @@
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "server/memory/buffer.h"
 #include "server/rpc/call.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
 
 namespace quantd::services {
 
@@ -20,13 +20,13 @@ class Reflection {
   Reflection(std::vector<std::string> services, memory::Pool& pool)
       : services_(std::move(services)), pool_(pool) {}
 
-  // The answer to one question.
-  grpc::reflection::v1::ServerReflectionResponse Answer(
+  // The response to one question.
+  grpc::reflection::v1::ServerReflectionResponse ResponseTo(
       const grpc::reflection::v1::ServerReflectionRequest& request) const;
 
   // ServerReflectionInfo. The messages of both versions are the same.
   static rpc::Call Serve(rpc::Calls& calls, const Reflection& reflection,
-                         transport::Stream& stream);
+                         transport::ServerCall& stream);
 
  private:
   const std::vector<std::string> services_;

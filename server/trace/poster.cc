@@ -36,7 +36,7 @@ struct Outcome {
   int code = 0;  // 0: the connection broke, or never was
 };
 
-void OnAnswer(evhttp_request* request, void* of) {
+void OnResponse(evhttp_request* request, void* of) {
   Outcome& outcome = *static_cast<Outcome*>(of);
   outcome.over = true;
   outcome.code = request == nullptr ? 0 : evhttp_request_get_response_code(request);
@@ -66,7 +66,7 @@ std::string Gzip(const std::string& body) {
   return out;
 }
 
-// Why there was no answer.
+// Why there was no response.
 std::string Broken(const std::string& host, const SSL* tls) {
   if (tls == nullptr) return absl::StrCat(host, " can't be reached, or answers no HTTP");
   const long wrong = SSL_get_verify_result(tls);
@@ -177,7 +177,7 @@ absl::Status Poster::PostTo(const std::string& address, const std::string& packe
   const Endpoint& endpoint = destination_.endpoint;
   const Connection connection(evhttp_connection_base_bufferevent_new(
       base, nullptr, socket, address.c_str(), endpoint.port));
-  evhttp_request* const request = evhttp_request_new(OnAnswer, &outcome);
+  evhttp_request* const request = evhttp_request_new(OnResponse, &outcome);
   if (connection == nullptr || request == nullptr) {
     if (request != nullptr) evhttp_request_free(request);
     return absl::UnavailableError("no memory is left");

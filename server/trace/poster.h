@@ -1,5 +1,5 @@
 // Sends bodies to one address by HTTP (libevent's client), and believes nothing that it answers:
-// time, headers and body of an answer are bounded.
+// time, headers and body of a response are bounded.
 #ifndef QUANTD_SERVER_TRACE_POSTER_H_
 #define QUANTD_SERVER_TRACE_POSTER_H_
 
@@ -34,9 +34,9 @@ class Poster {
   explicit Poster(Destination destination);
   ~Poster();
 
-  // Tries the host's addresses one after another until one of them answers. OK when the answer is 2xx; UNAVAILABLE when it may be otherwise the next time, which includes
-  // no answer in `most`, a certificate that is not trusted and a file that can't be read; else
-  // INVALID_ARGUMENT.
+  // Tries the host's addresses one after another until one of them answers. OK when the response is
+  // 2xx; UNAVAILABLE when it may be otherwise the next time, which includes no response in `most`, a
+  // certificate that is not trusted and a file that can't be read; else INVALID_ARGUMENT.
   absl::Status Post(const std::string& body, std::chrono::milliseconds most);
   // Ends the Post that is under way.
   void Interrupt();

@@ -61,7 +61,7 @@ absl::StatusOr<TlsContext> MakeTlsContext(const TlsFiles& files) {
   if (context == nullptr) return absl::UnavailableError("no memory is left");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-  // Nothing of an answer but its status is used: one that is cut off behind it has said enough.
+  // Nothing of a response but its status is used: one that is cut off behind it has said enough.
   SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
   if (absl::Status status = Trust(*context, files.ca); !status.ok()) return status;
   if (absl::Status status = Show(*context, files.certificate, files.key); !status.ok()) {

@@ -94,13 +94,13 @@ bool Acceptor::AcceptOne() {
     if (errno == ENOBUFS || errno == ENOMEM) Rest();
     return errno == EINTR || errno == ECONNABORTED;
   }
-  Shared& shared = transport_.shared();
+  TransportContext& context = transport_.context();
   Peer peer = PeerOf(fd);
   ConnectionSet& set = transport_.NextSet();
-  const PeerTable::Outcome outcome = shared.peers.Add(peer.id, set.index());
+  const PeerTable::Outcome outcome = context.peers.Add(peer.id, set.index());
   if (outcome.someone_goes) {
-    shared.counters.CountEnd(ConnectionEnd::kTooMany);
-    NoteAbuse(shared.counters,
+    context.counters.CountEnd(ConnectionEnd::kTooMany);
+    NoteAbuse(context.counters,
               outcome.may_come ? AbuseAction::kConnectionEvicted : AbuseAction::kConnectionRefused,
               peer.name);
     ConnectionSet& from = transport_.set(outcome.set);
@@ -111,9 +111,9 @@ bool Acceptor::AcceptOne() {
     return true;
   }
   peer.account = outcome.account;
-  shared.counters.accepted.fetch_add(1, std::memory_order_relaxed);
+  context.counters.accepted.fetch_add(1, std::memory_order_relaxed);
   set.Expect();
-  const bool secure = shared.certificates != nullptr && !listener_.is_unix();
+  const bool secure = context.certificates != nullptr && !listener_.is_unix();
   set.loop().Post(*new Arrival(set, fd, std::move(peer), secure));
   return true;
 }
@@ -121,7 +121,7 @@ bool Acceptor::AcceptOne() {
 // Out of descriptors: with the spare one the connection is taken and closed at once, which tells
 // the client so; left in the queue it would make the loop turn for ever and everybody wait.
 bool Acceptor::RefuseOne() {
-  Counters& counters = transport_.shared().counters;
+  Counters& counters = transport_.context().counters;
   counters.CountEnd(ConnectionEnd::kTooMany);
   if (spare_ >= 0) close(std::exchange(spare_, -1));
   const int fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);

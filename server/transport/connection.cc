@@ -32,7 +32,7 @@ constexpr std::chrono::seconds kAnnounce{1};
 
 Connection::Connection(ConnectionSet& set, int fd, const Peer& peer)
     : set_(set),
-      shared_(set.shared()),
+      context_(set.context()),
       loop_(set.loop()),
       fd_(fd),
       peer_(peer),
@@ -58,16 +58,16 @@ void Connection::Open(ConnectionSet& set, int fd, const Peer& peer, bool secure)
     return;
   }
   set.Add(*connection);
-  set.shared().counters.connections.fetch_add(1, std::memory_order_relaxed);
+  set.context().counters.connections.fetch_add(1, std::memory_order_relaxed);
   if (secure) {
     connection->tls_ =
-        access::Session::Accept(*set.shared().certificates, access::Protocol::kGrpc, fd);
+        access::Session::Accept(*set.context().certificates, access::Protocol::kGrpc, fd);
   }
   connection->SetEvents();
   // Our first words wait for the client's: who speaks another language is answered in that.
   if (!connection->watched_ || (secure && connection->tls_ == nullptr) || !connection->Begin()) {
     connection->Close();
-  } else if (set.shared().draining) {
+  } else if (set.context().draining) {
     connection->GoAway();
   }
 }
@@ -109,16 +109,16 @@ void Connection::SayFinalGoAway() {
 }
 
 bool Connection::EndWaitingCall() {
-  Stream* oldest = nullptr;
+  ServerCall* oldest = nullptr;
   size_t waiting = 0;
-  for (Stream* stream = streams_; stream != nullptr; stream = stream->next_) {
+  for (ServerCall* stream = streams_; stream != nullptr; stream = stream->next_) {
     if (!stream->WaitsForRequest()) continue;
     ++waiting;
     oldest = stream;  // they are listed newest first
   }
   waiting_calls_ = waiting;
   if (oldest == nullptr) return false;
-  NoteAbuse(shared_.counters, AbuseAction::kCallEvicted, peer_.name);
+  NoteAbuse(context_.counters, AbuseAction::kCallEvicted, peer_.name);
   --waiting_calls_;
   oldest->Interrupt(errors::WithReason(
       absl::UnavailableError("the call sent nothing while the server had too many calls open; try "
@@ -128,8 +128,8 @@ bool Connection::EndWaitingCall() {
 }
 
 void Connection::EndCalls(const absl::Status& status) {
-  for (Stream* stream = streams_; stream != nullptr;) {
-    Stream* const next = stream->next_;
+  for (ServerCall* stream = streams_; stream != nullptr;) {
+    ServerCall* const next = stream->next_;
     stream->Interrupt(status);
     stream = next;
   }
@@ -150,15 +150,15 @@ void Connection::End(ConnectionEnd why) {
 }
 
 void Connection::Note(ConnectionEnd why) {
-  shared_.counters.CountEnd(why);
+  context_.counters.CountEnd(why);
   NoteConnectionEnd(why, peer_.name);
 }
 
 void Connection::Close() {
   if (std::exchange(closed_, true)) return;
-  if (throttled_) shared_.counters.throttled_now.fetch_sub(1);
-  shared_.counters.backlog.fetch_sub(static_cast<int64_t>(std::exchange(charged_, 0)),
-                                     std::memory_order_relaxed);
+  if (throttled_) context_.counters.throttled_now.fetch_sub(1);
+  context_.counters.backlog.fetch_sub(static_cast<int64_t>(std::exchange(charged_, 0)),
+                                      std::memory_order_relaxed);
   loop_.timers().Clear(*this);
   if (tls_ != nullptr) {
     set_.handshakes().Drop(*this);
@@ -166,11 +166,11 @@ void Connection::Close() {
   }
   if (watched_) loop_.Unwatch(fd_);
   close(fd_);
-  shared_.counters.connections.fetch_sub(1, std::memory_order_relaxed);
+  context_.counters.connections.fetch_sub(1, std::memory_order_relaxed);
   set_.Remove(*this);
   segments_.clear();
   while (streams_ != nullptr) {
-    Stream& stream = *streams_;
+    ServerCall& stream = *streams_;
     stream.sent_ = stream.pulled_;  // nothing of it will be sent any more
     stream.OnClosed();
   }
@@ -182,8 +182,8 @@ void Connection::MaybeDelete() {
 }
 
 void Connection::Look(Clock::time_point now, bool anyone_waits) {
-  const Limits& limits = shared_.limits;
-  if (!throttled_) credit_.Refill(now, std::max<int64_t>(shared_.counters.throttled_now, 1));
+  const Limits& limits = context_.limits;
+  if (!throttled_) credit_.Refill(now, std::max<int64_t>(context_.counters.throttled_now, 1));
   if (!peer_spoke_ && now - opened_at_ > kHandshake) {
     if (handshaking() && !lingers_) NoteRefusedHandshake("it was not over in 10 s", peer_.name);
     return End(ConnectionEnd::kNoHandshake);
@@ -215,18 +215,18 @@ void Connection::Look(Clock::time_point now, bool anyone_waits) {
   }
 }
 
-// A message that has waited for room for too long; an answer that the peer's window lets no
+// A message that has waited for room for too long; a response that the peer's window lets no
 // further, while others wait for its memory.
 void Connection::LookAtStreams(Clock::time_point now, bool anyone_waits) {
-  const Limits& limits = shared_.limits;
-  for (Stream* stream = streams_; stream != nullptr;) {
-    Stream* const next = stream->next_;
+  const Limits& limits = context_.limits;
+  for (ServerCall* stream = streams_; stream != nullptr;) {
+    ServerCall* const next = stream->next_;
     if (stream->waits_for_room_ && now - stream->waits_since_ > limits.queue_timeout) {
       stream->WaitedTooLong();
     } else if (stream->sending() && !stream->cut_off_ &&
                stream->pace_.TooSlow(now, stream->all_sent_, limits.min_rate, limits.stall) &&
                anyone_waits) {
-      NoteAbuse(shared_.counters, AbuseAction::kAnswerStalled, peer_.name);
+      NoteAbuse(context_.counters, AbuseAction::kAnswerStalled, peer_.name);
       stream->Interrupt(
           absl::CancelledError("the client read its answer too slowly while others waited"));
       stream->CutOff();  // also one that was interrupted before, and could not say so

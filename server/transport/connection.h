@@ -26,8 +26,8 @@
 #include "server/transport/handshakes.h"
 #include "server/transport/pace.h"
 #include "server/transport/peer.h"
-#include "server/transport/shared.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
+#include "server/transport/transport_context.h"
 
 namespace quantd::transport {
 
@@ -40,7 +40,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   static void Open(ConnectionSet& set, int fd, const Peer& peer, bool secure = false);
 
   loop::Loop& loop() const { return loop_; }
-  Shared& shared() const { return shared_; }
+  TransportContext& context() const { return context_; }
   ConnectionSet& set() const { return set_; }
   const Peer& peer() const { return peer_; }
   const std::shared_ptr<const std::string>& peer_name() const { return peer_name_; }
@@ -65,12 +65,12 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void Look(loop::Clock::time_point now, bool anyone_waits);
 
  private:
-  friend class Stream;
+  friend class ServerCall;
   friend struct Callbacks;
 
   // What is about to be sent: bytes of control_, or of a stream's message.
   struct Segment {
-    Stream* stream;       // null: of control_
+    ServerCall* stream;   // null: of control_
     const uint8_t* data;  // null: of control_
     size_t size;
   };
@@ -91,19 +91,19 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   bool Begin();  // HTTP/2
 
   // For streams.
-  void GrantWindow(Stream& stream, int64_t bytes);
-  void Send(Stream& stream);
-  void OnAnswer() { credit_.EarnMessage(); }
-  void Reset(Stream& stream);
+  void GrantWindow(ServerCall& stream, int64_t bytes);
+  void Send(ServerCall& stream);
+  void OnResponse() { credit_.EarnMessage(); }
+  void Reset(ServerCall& stream);
   // The stream is closed and none of its bytes is waiting.
-  void Forget(Stream& stream);
+  void Forget(ServerCall& stream);
   // Frees a buffer, but not while bytes that were read into it still wait to be looked at.
   void DropBuffer(memory::Buffer buffer);
 
   // Of the socket.
   void OnReady(uint32_t events) override;
   void Fire() override;  // the pause of a throttled connection is over
-  void OnTurnEnd();
+  void OnIterationEnd();
   void ReadOn();
   bool ReadSome();
   ssize_t ReadInPlace(size_t& capacity);
@@ -163,22 +163,22 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   int OnData(int32_t id, const uint8_t* data, size_t size);
   int OnFrameSent(const nghttp2_frame& frame);
   void OnStreamClosed(int32_t id);
-  void OnCall(Stream& stream);
-  absl::Status FindPlace(Stream& stream, bool watches);
-  void Refuse(Stream& stream, const errors::CallStatus& status);
-  void RefuseHttp(Stream& stream, int http_status);
-  void Abandon(Stream& stream);
-  void SubmitHeaders(Stream& stream);
-  void SubmitTrailersOnly(Stream& stream, const errors::CallStatus& status);
-  void SubmitTrailers(Stream& stream);
-  Stream* Find(int32_t id) const;
+  void OnCall(ServerCall& stream);
+  absl::Status FindPlace(ServerCall& stream, bool watches);
+  void Refuse(ServerCall& stream, const errors::CallStatus& status);
+  void RefuseHttp(ServerCall& stream, int http_status);
+  void Abandon(ServerCall& stream);
+  void SubmitHeaders(ServerCall& stream);
+  void SubmitTrailersOnly(ServerCall& stream, const errors::CallStatus& status);
+  void SubmitTrailers(ServerCall& stream);
+  ServerCall* Find(int32_t id) const;
   // nghttp2's question for a stream's next frame.
   static ssize_t WantData(nghttp2_session*, int32_t, uint8_t*, size_t length, uint32_t* flags,
                           nghttp2_data_source* source, void* user_data);
-  int OnSendData(Stream& stream, const uint8_t* frame_head, size_t length);
+  int OnSendData(ServerCall& stream, const uint8_t* frame_head, size_t length);
 
   ConnectionSet& set_;
-  Shared& shared_;
+  TransportContext& context_;
   loop::Loop& loop_;
   const int fd_;
   const Peer peer_;
@@ -186,12 +186,12 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   const std::shared_ptr<const std::string> peer_name_;
   std::unique_ptr<access::Session> tls_;  // null: plain
   nghttp2_session* session_ = nullptr;
-  Stream* streams_ = nullptr;  // a list; newest first
+  ServerCall* streams_ = nullptr;  // a list; newest first
   size_t stream_count_ = 0;
   size_t waiting_calls_ = 0;
 
   // The DATA frame that is being read.
-  Stream* frame_stream_ = nullptr;
+  ServerCall* frame_stream_ = nullptr;
   size_t frame_left_ = 0;
   bool feeding_ = false;
   std::vector<memory::Buffer> dropped_;  // while feeding
@@ -200,7 +200,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   size_t control_sent_ = 0;
   std::deque<Segment> segments_;
   size_t queued_ = 0;  // bytes of the segments
-  Later<&Connection::OnTurnEnd> flusher_{*this};
+  Later<&Connection::OnIterationEnd> flusher_{*this};
   Later<&Connection::ReadOn> reader_{*this};  // what TLS has read and nobody has seen
   bool has_grants_ = false;                   // windows that should be told at once
   bool blocked_ = false;                      // the socket takes nothing more now

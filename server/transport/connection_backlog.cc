@@ -1,4 +1,4 @@
-// What a peer has caused and does not take: answers, refusals, resets and acknowledgements that
+// What a peer has caused and does not take: responses, refusals, resets and acknowledgements that
 // wait for its socket, header blocks that do not end, bytes that were read before. All of it is
 // counted here, whatever frame caused it, and bounded:
 // - a connection over its bound is not read until it has taken half of that, and is closed when it
@@ -40,7 +40,7 @@ size_t Connection::unsent() const {
 
 // Calls that the peer has reset, but of which frames wait, are not in HTTP/2's count of streams.
 bool Connection::BackedUp() const {
-  return unsent() > kMostUnsent || stream_count_ > 2 * size_t{shared_.limits.max_streams};
+  return unsent() > kMostUnsent || stream_count_ > 2 * size_t{context_.limits.max_streams};
 }
 
 void Connection::HoldBack(const uint8_t* data, size_t size) {
@@ -51,7 +51,7 @@ void Connection::HoldBack(const uint8_t* data, size_t size) {
 
 // Reads on, when enough has been taken.
 void Connection::LetGo() {
-  if (unsent() > kMostUnsent / 2 || stream_count_ > 2 * size_t{shared_.limits.max_streams}) return;
+  if (unsent() > kMostUnsent / 2 || stream_count_ > 2 * size_t{context_.limits.max_streams}) return;
   held_back_ = false;
   SetEvents();
   ReadSoon();
@@ -116,15 +116,15 @@ void Connection::Charge() {
   const auto grown = static_cast<int64_t>(bytes) - static_cast<int64_t>(charged_);
   if (grown == 0) return;
   charged_ = bytes;
-  const int64_t all = shared_.counters.backlog.fetch_add(grown, std::memory_order_relaxed) + grown;
-  if (grown > 0 && all > shared_.limits.max_backlog && bytes > kFairBacklog) {
+  const int64_t all = context_.counters.backlog.fetch_add(grown, std::memory_order_relaxed) + grown;
+  if (grown > 0 && all > context_.limits.max_backlog && bytes > kFairBacklog) {
     End(ConnectionEnd::kUnread);
   }
 }
 
 // False: the connection may be gone.
 bool Connection::LookAtBacklog(Clock::time_point now) {
-  const Limits& limits = shared_.limits;
+  const Limits& limits = context_.limits;
   if (held_back_ && held_pace_.TooSlow(now, written_, limits.min_rate, limits.stall)) {
     End(ConnectionEnd::kUnread);
     return false;

@@ -19,7 +19,7 @@ struct Callbacks {
   static Connection& Of(void* user_data) { return *static_cast<Connection*>(user_data); }
 
   template <typename Function>
-  static int Guarded(Function function) {
+  static int CatchOutOfMemory(Function function) {
     try {
       return function();
     } catch (const std::bad_alloc&) {
@@ -28,12 +28,12 @@ struct Callbacks {
   }
 
   static int BeginHeaders(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
-    return Guarded([&] { return Of(user_data).OnBeginHeaders(*frame); });
+    return CatchOutOfMemory([&] { return Of(user_data).OnBeginHeaders(*frame); });
   }
   static int Header(nghttp2_session*, const nghttp2_frame* frame, const uint8_t* name,
                     size_t name_size, const uint8_t* value, size_t value_size, uint8_t,
                     void* user_data) {
-    return Guarded([&] {
+    return CatchOutOfMemory([&] {
       return Of(user_data).OnHeader(*frame, {reinterpret_cast<const char*>(name), name_size},
                                     {reinterpret_cast<const char*>(value), value_size});
     });
@@ -42,17 +42,17 @@ struct Callbacks {
     return Of(user_data).OnBeginFrame(*head);
   }
   static int Frame(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
-    return Guarded([&] { return Of(user_data).OnFrame(*frame); });
+    return CatchOutOfMemory([&] { return Of(user_data).OnFrame(*frame); });
   }
   static int Data(nghttp2_session*, uint8_t, int32_t id, const uint8_t* data, size_t size,
                   void* user_data) {
-    return Guarded([&] { return Of(user_data).OnData(id, data, size); });
+    return CatchOutOfMemory([&] { return Of(user_data).OnData(id, data, size); });
   }
   static int FrameSent(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
     return Of(user_data).OnFrameSent(*frame);
   }
   static int StreamClosed(nghttp2_session*, int32_t id, uint32_t, void* user_data) {
-    return Guarded([&] {
+    return CatchOutOfMemory([&] {
       Of(user_data).OnStreamClosed(id);
       return 0;
     });
@@ -63,8 +63,9 @@ struct Callbacks {
   }
   static int SendData(nghttp2_session*, nghttp2_frame*, const uint8_t* head, size_t length,
                       nghttp2_data_source* source, void* user_data) {
-    return Guarded(
-        [&] { return Of(user_data).OnSendData(*static_cast<Stream*>(source->ptr), head, length); });
+    return CatchOutOfMemory([&] {
+      return Of(user_data).OnSendData(*static_cast<ServerCall*>(source->ptr), head, length);
+    });
   }
 
   static nghttp2_session_callbacks* Make() {
@@ -85,7 +86,7 @@ struct Callbacks {
   static nghttp2_option* MakeOptions() {
     nghttp2_option* options = nullptr;
     if (nghttp2_option_new(&options) != 0) return nullptr;
-    // Windows are granted by Stream, as memory allows.
+    // Windows are granted by ServerCall, as memory allows.
     nghttp2_option_set_no_auto_window_update(options, 1);
     nghttp2_option_set_no_closed_streams(options, 1);
     // White space around a value is stripped (Head::Add) instead of refused.
@@ -105,8 +106,8 @@ bool Connection::Begin() {
     return false;
   }
   const std::array<nghttp2_settings_entry, 4> settings = {{
-      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, shared_.limits.max_streams},
-      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, static_cast<uint32_t>(shared_.receiving.window())},
+      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, context_.limits.max_streams},
+      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, static_cast<uint32_t>(context_.receiving.window())},
       {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, kMaxFrameBytes},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, Head::kMaxBytes},
   }};

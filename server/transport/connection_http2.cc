@@ -60,29 +60,29 @@ bool Connection::Feed(const uint8_t* data, size_t size) {
   }
   if (used == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
     // A browser or curl by mistake: say it in their language.
-    constexpr absl::string_view kAnswer =
+    constexpr absl::string_view kResponse =
         "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 46\r\n"
         "Connection: close\r\n\r\nThis port speaks gRPC, which is HTTP/2 only.\r\n";
-    SayAtOnce(kAnswer);
+    SayAtOnce(kResponse);
   }
   return used >= 0;
 }
 
-Stream* Connection::Find(int32_t id) const {
-  return static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_, id));
+ServerCall* Connection::Find(int32_t id) const {
+  return static_cast<ServerCall*>(nghttp2_session_get_stream_user_data(session_, id));
 }
 
 int Connection::OnBeginHeaders(const nghttp2_frame& frame) {
   block_decoded_ = 0;
   if (!IsRequest(frame)) return 0;
-  auto* const stream = new Stream(*this, frame.hd.stream_id);
+  auto* const stream = new ServerCall(*this, frame.hd.stream_id);
   nghttp2_session_set_stream_user_data(session_, frame.hd.stream_id, stream);
   stream->next_ = streams_;
   if (streams_ != nullptr) streams_->previous_ = stream;
   streams_ = stream;
   ++stream_count_;
   ++waiting_calls_;
-  shared_.counters.calls.fetch_add(1, std::memory_order_relaxed);
+  context_.counters.calls.fetch_add(1, std::memory_order_relaxed);
   account_->calls.fetch_add(1, std::memory_order_relaxed);
   return 0;
 }
@@ -94,10 +94,10 @@ int Connection::OnHeader(const nghttp2_frame& frame, absl::string_view name,
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;  // and the rest of the block is not shown
   }
   if (!IsRequest(frame)) return 0;
-  Stream* const stream = Find(frame.hd.stream_id);
+  ServerCall* const stream = Find(frame.hd.stream_id);
   if (stream == nullptr) return 0;
   const bool taken = stream->head_.Add(name, value);
-  if (taken && shared_.service.Keeps(name)) stream->head_.Keep(name, value);
+  if (taken && context_.handler.Keeps(name)) stream->head_.Keep(name, value);
   return 0;
 }
 
@@ -126,7 +126,7 @@ int Connection::OnBeginFrame(const nghttp2_frame_hd& head) {
 }
 
 int Connection::OnFrame(const nghttp2_frame& frame) {
-  Stream* const stream = frame.hd.stream_id == 0 ? nullptr : Find(frame.hd.stream_id);
+  ServerCall* const stream = frame.hd.stream_id == 0 ? nullptr : Find(frame.hd.stream_id);
   switch (frame.hd.type) {
     case NGHTTP2_HEADERS:
       if (stream != nullptr && IsRequest(frame)) OnCall(*stream);
@@ -137,7 +137,7 @@ int Connection::OnFrame(const nghttp2_frame& frame) {
       }
       // A refused stream is gone by now.
       if (EndsStream(frame.hd)) {
-        if (Stream* const still = Find(frame.hd.stream_id)) still->OnRemoteEnd();
+        if (ServerCall* const still = Find(frame.hd.stream_id)) still->OnRemoteEnd();
       }
       break;
     case NGHTTP2_SETTINGS:
@@ -157,31 +157,31 @@ int Connection::OnData(int32_t id, const uint8_t* data, size_t size) {
   // The connection's own window is no limit: the streams' are.
   nghttp2_session_consume_connection(session_, size);
   credit_.EarnBytes(size);
-  if (Stream* const stream = Find(id)) stream->OnData(data, size);
+  if (ServerCall* const stream = Find(id)) stream->OnData(data, size);
   return 0;
 }
 
-void Connection::OnCall(Stream& stream) {
-  const Service& service = shared_.service;
+void Connection::OnCall(ServerCall& stream) {
+  const CallHandler& handler = context_.handler;
   if (const int error = stream.head_.HttpError(); error != 0) return RefuseHttp(stream, error);
-  const int method = service.Find(stream.head_.path());
+  const int method = handler.Find(stream.head_.path());
   absl::Status status = stream.head_.Check();
-  if (status.ok()) status = service.Authorize(method, stream.head_.TakeAuthorization());
-  if (status.ok() && method >= 0) status = FindPlace(stream, service.Watches(method));
+  if (status.ok()) status = handler.Authorize(method, stream.head_.TakeAuthorization());
+  if (status.ok() && method >= 0) status = FindPlace(stream, handler.Watches(method));
   if (!status.ok()) {
     // Refused, whatever it asks for.
   } else if (method < 0) {
     status = absl::UnimplementedError(absl::StrCat(
         "this server has no method ", absl::string_view(stream.head_.path()).substr(0, kMostPath)));
   }
-  if (!status.ok()) return Refuse(stream, service.Refuse(stream, method, status));
+  if (!status.ok()) return Refuse(stream, handler.Refuse(stream, method, status));
   stream.Begin(method);
 }
 
 // A place in the table of calls, or of those that only wait for news. The last quarter of neither
 // is one peer's.
-absl::Status Connection::FindPlace(Stream& stream, bool watches) {
-  Counters& counters = shared_.counters;
+absl::Status Connection::FindPlace(ServerCall& stream, bool watches) {
+  Counters& counters = context_.counters;
   if (watches) {
     stream.watches_ = true;
     counters.calls.fetch_sub(1, std::memory_order_relaxed);
@@ -189,7 +189,7 @@ absl::Status Connection::FindPlace(Stream& stream, bool watches) {
     counters.watches.fetch_add(1, std::memory_order_relaxed);
     account_->watches.fetch_add(1, std::memory_order_relaxed);
   }
-  const int64_t most = watches ? shared_.limits.max_watches : shared_.limits.max_calls;
+  const int64_t most = watches ? context_.limits.max_watches : context_.limits.max_calls;
   const int64_t own =
       (watches ? account_->watches : account_->calls).load(std::memory_order_relaxed);
   if (const int64_t share = loop::ShareOfOnePeer(most); own > share) {
@@ -211,7 +211,7 @@ absl::Status Connection::FindPlace(Stream& stream, bool watches) {
 
 // ---- What goes
 
-void Connection::GrantWindow(Stream& stream, int64_t bytes) {
+void Connection::GrantWindow(ServerCall& stream, int64_t bytes) {
   nghttp2_submit_window_update(session_, NGHTTP2_FLAG_NONE, stream.id_,
                                static_cast<int32_t>(bytes));
   has_grants_ = true;
@@ -220,14 +220,14 @@ void Connection::GrantWindow(Stream& stream, int64_t bytes) {
 
 // A reset says a status, too: gRPC's clients read CANCEL as CANCELLED, which would be final, and
 // REFUSED_STREAM as UNAVAILABLE, for calls that may be made again elsewhere. All of ours may.
-void Connection::Reset(Stream& stream) {
+void Connection::Reset(ServerCall& stream) {
   const bool elsewhere = stream.interrupted() && absl::IsUnavailable(stream.interruption());
   nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream.id_,
                             elsewhere ? NGHTTP2_REFUSED_STREAM : NGHTTP2_CANCEL);
   WantFlush();
 }
 
-void Connection::Send(Stream& stream) {
+void Connection::Send(ServerCall& stream) {
   const bool only_trailers = stream.finishing_ && stream.unpulled() == 0 && stream.nothing_behind();
   if (stream.headers_sent_ && only_trailers) {
     SubmitTrailers(stream);  // not behind a data frame: that would need a window
@@ -242,7 +242,7 @@ void Connection::Send(Stream& stream) {
   WantFlush();
 }
 
-void Connection::SubmitHeaders(Stream& stream) {
+void Connection::SubmitHeaders(ServerCall& stream) {
   Fields fields = Headers();
   const MetadataFields metadata(stream.initial_metadata_);
   metadata.AddTo(fields);
@@ -255,7 +255,7 @@ void Connection::SubmitHeaders(Stream& stream) {
   nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(), &provider);
 }
 
-void Connection::SubmitTrailersOnly(Stream& stream, const errors::CallStatus& status) {
+void Connection::SubmitTrailersOnly(ServerCall& stream, const errors::CallStatus& status) {
   Fields fields = Headers();
   const StatusFields of_status(status);
   of_status.AddTo(fields);
@@ -263,7 +263,7 @@ void Connection::SubmitTrailersOnly(Stream& stream, const errors::CallStatus& st
   nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(), nullptr);
 }
 
-void Connection::SubmitTrailers(Stream& stream) {
+void Connection::SubmitTrailers(ServerCall& stream) {
   if (std::exchange(stream.trailers_submitted_, true)) return;
   Fields fields;
   const StatusFields of_status(stream.finish_);
@@ -273,12 +273,12 @@ void Connection::SubmitTrailers(Stream& stream) {
 }
 
 // No call is made of it, and what it still sends is dropped.
-void Connection::Refuse(Stream& stream, const errors::CallStatus& status) {
+void Connection::Refuse(ServerCall& stream, const errors::CallStatus& status) {
   SubmitTrailersOnly(stream, status);
   Abandon(stream);
 }
 
-void Connection::RefuseHttp(Stream& stream, int http_status) {
+void Connection::RefuseHttp(ServerCall& stream, int http_status) {
   const std::string code = absl::StrCat(http_status);
   const Fields fields = {Field(":status", code, false), Field("content-type", "text/plain", true)};
   nghttp2_data_provider provider;
@@ -296,7 +296,7 @@ void Connection::RefuseHttp(Stream& stream, int http_status) {
   Abandon(stream);
 }
 
-void Connection::Abandon(Stream& stream) {
+void Connection::Abandon(ServerCall& stream) {
   nghttp2_session_set_stream_user_data(session_, stream.id_, nullptr);
   stream.http_closed_ = true;
   stream.interrupted_ = true;
@@ -305,7 +305,7 @@ void Connection::Abandon(Stream& stream) {
 
 ssize_t Connection::WantData(nghttp2_session*, int32_t, uint8_t*, size_t length, uint32_t* flags,
                              nghttp2_data_source* source, void* user_data) {
-  Stream& stream = *static_cast<Stream*>(source->ptr);
+  ServerCall& stream = *static_cast<ServerCall*>(source->ptr);
   const size_t size = std::min(length, stream.unpulled());
   const bool ends = stream.finishing_ && !stream.trailers_submitted_ && size == stream.unpulled() &&
                     stream.nothing_behind();
@@ -318,7 +318,7 @@ ssize_t Connection::WantData(nghttp2_session*, int32_t, uint8_t*, size_t length,
   return static_cast<ssize_t>(size);
 }
 
-int Connection::OnSendData(Stream& stream, const uint8_t* frame_head, size_t length) {
+int Connection::OnSendData(ServerCall& stream, const uint8_t* frame_head, size_t length) {
   if (full()) return NGHTTP2_ERR_WOULDBLOCK;
   AddControl(frame_head, 9);
   if (length == 0) return 0;
@@ -335,7 +335,7 @@ int Connection::OnFrameSent(const nghttp2_frame& frame) {
   }
   const bool may_end = frame.hd.type == NGHTTP2_HEADERS || frame.hd.type == NGHTTP2_DATA;
   if (!may_end || !EndsStream(frame.hd)) return 0;
-  if (Stream* const stream = Find(frame.hd.stream_id)) {
+  if (ServerCall* const stream = Find(frame.hd.stream_id)) {
     stream->trailers_sent_ = true;
     credit_.EarnMessage();
   }
@@ -347,19 +347,19 @@ int Connection::OnFrameSent(const nghttp2_frame& frame) {
 }
 
 void Connection::OnStreamClosed(int32_t id) {
-  Stream* const stream = Find(id);
+  ServerCall* const stream = Find(id);
   if (stream == nullptr) return;
   nghttp2_session_set_stream_user_data(session_, id, nullptr);
   stream->OnClosed();
 }
 
-void Connection::Forget(Stream& stream) {
+void Connection::Forget(ServerCall& stream) {
   if (frame_stream_ == &stream) frame_stream_ = nullptr;
   (stream.previous_ == nullptr ? streams_ : stream.previous_->next_) = stream.next_;
   if (stream.next_ != nullptr) stream.next_->previous_ = stream.previous_;
   --stream_count_;
   if (waiting_calls_ > stream_count_) waiting_calls_ = stream_count_;
-  Counters& counters = shared_.counters;
+  Counters& counters = context_.counters;
   (stream.watches_ ? counters.watches : counters.calls).fetch_sub(1, std::memory_order_relaxed);
   (stream.watches_ ? account_->watches : account_->calls).fetch_sub(1, std::memory_order_relaxed);
   if (!closed_) Leave();

@@ -25,7 +25,7 @@ void ConnectionSet::Remove(Connection& connection) {
 
 void ConnectionSet::Missed(const Peer& peer) {
   size_.fetch_sub(1, std::memory_order_relaxed);
-  shared_.peers.Remove(peer.id, index_);
+  context_.peers.Remove(peer.id, index_);
 }
 
 bool ConnectionSet::MakeRoomFor(const Connection& newcomer) {
@@ -69,8 +69,8 @@ void ConnectionSet::Close() {
 
 void ConnectionSet::Fire() {
   const loop::Clock::time_point now = loop::Clock::now();
-  const bool anyone_waits = shared_.service.AnyoneWaits() || shared_.receiving.waiting() > 0;
-  shared_.receiving.Look(now);
+  const bool anyone_waits = context_.handler.AnyoneWaits() || context_.receiving.waiting() > 0;
+  context_.receiving.Look(now);
   const std::vector<Connection*> all(connections_.begin(), connections_.end());
   for (Connection* connection : all) connection->Look(now, anyone_waits);
   if (!connections_.empty()) loop_.timers().Set(*this, now + kLookEvery);

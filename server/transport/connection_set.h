@@ -10,7 +10,7 @@
 #include "server/transport/handshakes.h"
 #include "server/transport/inflater.h"
 #include "server/transport/peer.h"
-#include "server/transport/shared.h"
+#include "server/transport/transport_context.h"
 
 namespace quantd::transport {
 
@@ -20,16 +20,16 @@ class Connection;
 class ConnectionSet final : private loop::Timer {
  public:
   // `index`: its number among all sets.
-  ConnectionSet(Shared& shared, loop::Loop& loop, size_t index)
-      : shared_(shared),
+  ConnectionSet(TransportContext& context, loop::Loop& loop, size_t index)
+      : context_(context),
         loop_(loop),
         index_(index),
         handshakes_(loop),
-        inflater_(loop, shared.pool) {}
+        inflater_(loop, context.pool) {}
   // REQUIRES: empty.
   ~ConnectionSet() { loop_.timers().Clear(*this); }
 
-  Shared& shared() const { return shared_; }
+  TransportContext& context() const { return context_; }
   loop::Loop& loop() const { return loop_; }
   Handshakes& handshakes() { return handshakes_; }
   Inflater& inflater() { return inflater_; }
@@ -59,7 +59,7 @@ class ConnectionSet final : private loop::Timer {
  private:
   void Fire() override;
 
-  Shared& shared_;
+  TransportContext& context_;
   loop::Loop& loop_;
   const size_t index_;
   Handshakes handshakes_;

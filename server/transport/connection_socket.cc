@@ -18,8 +18,8 @@ namespace quantd::transport {
 namespace {
 
 // What a connection may read, and write, before it is another one's turn.
-constexpr size_t kReadAtATurn = 256 << 10;
-constexpr size_t kWriteAtATurn = 1 << 20;
+constexpr size_t kReadPerIteration = 256 << 10;
+constexpr size_t kWritePerIteration = 1 << 20;
 // Read at once, beyond what goes to its place.
 constexpr size_t kPlainBytes = 64 << 10;
 // Made into frames before they are written; and of these, bytes that are in no message.
@@ -102,7 +102,7 @@ void Connection::OnReady(uint32_t events) {
 
 // False when the connection is over.
 bool Connection::ReadSome() {
-  for (size_t total = 0; total < kReadAtATurn && !closed_ && listens();) {
+  for (size_t total = 0; total < kReadPerIteration && !closed_ && listens();) {
     if (!kept_.empty() && !FeedKept()) break;
     size_t capacity = 0;
     const bool in_place = frame_stream_ != nullptr && frame_left_ != 0 &&
@@ -136,7 +136,7 @@ bool Connection::ReadSome() {
     SetEvents();
     // The socket does not tell of what is no longer in it.
     if (listens() && tls_->more_to_read() && !std::exchange(reader_.posted, true)) {
-      loop_.AtTurnEnd(reader_);
+      loop_.AtIterationEnd(reader_);
     }
   }
   return true;
@@ -170,8 +170,9 @@ ssize_t Connection::ReadPlain(size_t& capacity) {
 // could overwrite what comes after it.
 ssize_t Connection::ReadInPlace(size_t& capacity) {
   auto& plain = Plain();
-  Stream* const stream = frame_stream_;
-  absl::Span<uint8_t> place = stream->Place().first(std::min(stream->Place().size(), kReadAtATurn));
+  ServerCall* const stream = frame_stream_;
+  absl::Span<uint8_t> place =
+      stream->Place().first(std::min(stream->Place().size(), kReadPerIteration));
   std::array<iovec, kMostPieces + 2> pieces;
   size_t count = 0;
   size_t heads = 0;
@@ -223,14 +224,14 @@ void Connection::DropBuffer(memory::Buffer buffer) {
 // Not read for a while: what it sends waits in its own socket.
 void Connection::Throttle() {
   throttled_ = true;
-  NoteAbuse(shared_.counters, AbuseAction::kConnectionThrottled, peer_.name);
-  const int64_t sharers = shared_.counters.throttled_now.fetch_add(1) + 1;
+  NoteAbuse(context_.counters, AbuseAction::kConnectionThrottled, peer_.name);
+  const int64_t sharers = context_.counters.throttled_now.fetch_add(1) + 1;
   SetEvents();
   loop_.timers().Set(*this, loop_.now() + credit_.Pause(sharers));
 }
 
 void Connection::Fire() {
-  const int64_t sharers = shared_.counters.throttled_now.fetch_sub(1);
+  const int64_t sharers = context_.counters.throttled_now.fetch_sub(1);
   credit_.Refill(loop::Clock::now(), sharers);
   throttled_ = false;
   SetEvents();
@@ -240,7 +241,7 @@ void Connection::Fire() {
 // What is no longer in the socket, and so is not told of by it.
 void Connection::ReadSoon() {
   const bool more = !kept_.empty() || (tls_ != nullptr && tls_->more_to_read());
-  if (more && listens() && !std::exchange(reader_.posted, true)) loop_.AtTurnEnd(reader_);
+  if (more && listens() && !std::exchange(reader_.posted, true)) loop_.AtIterationEnd(reader_);
 }
 
 // ---- Writing
@@ -248,10 +249,10 @@ void Connection::ReadSoon() {
 void Connection::WantFlush() {
   if (flusher_.posted || blocked_ || closed_) return;
   flusher_.posted = true;
-  loop_.AtTurnEnd(flusher_);
+  loop_.AtIterationEnd(flusher_);
 }
 
-void Connection::OnTurnEnd() {
+void Connection::OnIterationEnd() {
   flusher_.posted = false;
   handling_ = true;
   try {
@@ -274,7 +275,7 @@ void Connection::FlushSome() {
   for (size_t total = 0; !closed_;) {
     if (!Pull()) return End(ConnectionEnd::kProtocolError);
     if (segments_.empty()) break;
-    if (total >= kWriteAtATurn) {
+    if (total >= kWritePerIteration) {
       // The others first; and the loop does not wait while this is posted.
       if (!std::exchange(flusher_.posted, true)) loop_.Post(flusher_);
       return;
@@ -360,7 +361,7 @@ void Connection::AfterWrite(size_t bytes) {
     bytes -= size;
     queued_ -= size;
     segment.size -= size;
-    Stream* const stream = segment.stream;
+    ServerCall* const stream = segment.stream;
     if (stream == nullptr) {
       control_sent_ += size;
     } else {

@@ -81,8 +81,8 @@ void Connection::OnTurn() {
 // after a GOAWAY, so that this arrives.
 void Connection::RefuseHandshake() {
   const auto refusal = static_cast<size_t>(tls_->refusal());
-  shared_.counters.refused_handshakes[refusal].fetch_add(1, std::memory_order_relaxed);
-  shared_.counters.CountEnd(ConnectionEnd::kTls);
+  context_.counters.refused_handshakes[refusal].fetch_add(1, std::memory_order_relaxed);
+  context_.counters.CountEnd(ConnectionEnd::kTls);
   NoteRefusedHandshake(tls_->reason(), peer_.name);
   if (tls_->plain_text()) SayAtOnce(kPlainText);
   lingers_ = true;

@@ -19,7 +19,7 @@ inline constexpr absl::string_view kEncodings = "identity,deflate,gzip";
 // nullopt: none of these.
 std::optional<Encoding> ParseEncoding(absl::string_view name);
 absl::string_view NameOf(Encoding encoding);
-// How answers may be wanted: the words of --compress_answers, and of a call's
+// How responses may be wanted: the words of --compress_answers, and of a call's
 // quantd-compress-answers.
 inline constexpr std::array<std::pair<absl::string_view, Encoding>, 3> kCompressions = {
     {{"none", Encoding::kIdentity}, {"gzip", Encoding::kGzip}, {"deflate", Encoding::kDeflate}}};

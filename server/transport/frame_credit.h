@@ -2,7 +2,7 @@
 // bounds the time that frames without use take: pings, resets, settings, crumbs of data.
 //
 // Every such frame costs one, and so do 4 KiB of header fields, 1 KiB of a header block, every head
-// of a call and 16 KiB of anything; every answer, every end of a call and every 16 KiB that pass
+// of a call and 16 KiB of anything; every response, every end of a call and every 16 KiB that pass
 // earn some, and time gives the rest. Who has spent everything is not read from for a while, and
 // loses nothing: its frames wait in its own socket. So a client that cancels all day is served, and
 // a flood only slows itself down.

@@ -29,7 +29,7 @@ class Handshakes final : private loop::Posted {
   // REQUIRES: it does not wait.
   void Push(Waiting& waiting, uint64_t peer) {
     queue_.Push(waiting, peer, 1);
-    if (!std::exchange(posted_, true)) loop_.AtTurnEnd(*this);
+    if (!std::exchange(posted_, true)) loop_.AtIterationEnd(*this);
   }
   // It goes, if it waits.
   void Drop(Waiting& waiting) {
@@ -42,7 +42,7 @@ class Handshakes final : private loop::Posted {
     auto* const next = static_cast<Waiting*>(queue_.First());
     if (next == nullptr) return;
     queue_.Remove(*next, true);
-    if (!queue_.empty() && !std::exchange(posted_, true)) loop_.AtTurnEnd(*this);
+    if (!queue_.empty() && !std::exchange(posted_, true)) loop_.AtIterationEnd(*this);
     next->OnTurn();
   }
 

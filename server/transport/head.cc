@@ -85,9 +85,9 @@ void Head::AddMetadata(absl::string_view name, absl::string_view value) {
   } else if (name == "grpc-accept-encoding") {
     accepts_ = Encodings::Parse(value);
   } else if (name == "quantd-compress-answers") {
-    answers_ = ParseCompression(value);
+    responses_ = ParseCompression(value);
     unknown_answers_.reset();
-    if (!answers_.has_value()) unknown_answers_ = std::string(value.substr(0, 64));
+    if (!responses_.has_value()) unknown_answers_ = std::string(value.substr(0, 64));
   } else if (name == "x-request-id") {
     request_id_ = std::string(value.substr(0, kMostRequestId));
   } else if (name == "traceparent") {

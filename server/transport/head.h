@@ -39,7 +39,7 @@ class Head {
   // many headers.
   absl::Status Check() const;
 
-  // 0, or the HTTP status of an answer to what is no gRPC call at all: 405 or 415.
+  // 0, or the HTTP status of a response to what is no gRPC call at all: 405 or 415.
   int HttpError() const;
 
   // "authorization", of which nothing is kept then.
@@ -49,11 +49,11 @@ class Head {
   const std::string& request_id() const { return request_id_; }
   // How messages with the flag for it are compressed.
   Encoding encoding() const { return encoding_; }
-  // How answers to this client may be compressed.
+  // How responses to this client may be compressed.
   const Encodings& accepts() const { return accepts_; }
   // quantd-compress-answers: how this call wants them; unset: it does not say.
-  std::optional<Encoding> answers() const { return answers_; }
-  // What the service wants to see of other headers: see Service::Keeps.
+  std::optional<Encoding> responses() const { return responses_; }
+  // What the service wants to see of other headers: see CallHandler::Keeps.
   const Metadata& metadata() const { return metadata_; }
   // traceparent; unset: none, or one that is not as it should be, or several.
   const std::optional<trace::Context>& trace() const { return trace_; }
@@ -73,7 +73,7 @@ class Head {
   std::string authorization_;
   Encoding encoding_ = Encoding::kIdentity;
   Encodings accepts_;
-  std::optional<Encoding> answers_;
+  std::optional<Encoding> responses_;
   std::optional<std::string> unknown_answers_;  // quantd-compress-answers, when it is none of ours
   std::string unknown_encoding_;                // grpc-encoding, when it is none of ours
   std::optional<std::chrono::nanoseconds> timeout_;

@@ -1,4 +1,4 @@
-// Header fields of answers, as nghttp2 takes them.
+// Header fields of responses, as nghttp2 takes them.
 #ifndef QUANTD_SERVER_TRANSPORT_HEADER_FIELDS_H_
 #define QUANTD_SERVER_TRANSPORT_HEADER_FIELDS_H_
 
@@ -70,7 +70,7 @@ class StatusFields {
   const MetadataFields metadata_;
 };
 
-// The answer's first fields, with the compression that is understood.
+// The response's first fields, with the compression that is understood.
 inline Fields Headers() {
   return {Field(":status", "200", true), Field("content-type", "application/grpc", true),
           Field("grpc-accept-encoding", kEncodings, true)};

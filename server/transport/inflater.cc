@@ -35,7 +35,7 @@ void Inflater::Add(Inflating& message, Encoding encoding, absl::Span<const uint8
   message.compressed_ = bytes;
   message.most_inflated_ = most;
   waiting_.push_back(&message);
-  if (!std::exchange(posted_, true)) loop_.AtTurnEnd(*this);
+  if (!std::exchange(posted_, true)) loop_.AtIterationEnd(*this);
 }
 
 void Inflater::Remove(Inflating& message) {
@@ -121,7 +121,7 @@ void Inflater::Run() {
       message.OnInflated(status, memory::Buffer(), 0);
     }
   }
-  if (!waiting_.empty() && !std::exchange(posted_, true)) loop_.AtTurnEnd(*this);
+  if (!waiting_.empty() && !std::exchange(posted_, true)) loop_.AtIterationEnd(*this);
 }
 
 }  // namespace quantd::transport

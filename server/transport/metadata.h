@@ -1,4 +1,4 @@
-// A service's own metadata, of requests and of answers: gRPC's Custom-Metadata.
+// A service's own metadata, of requests and of responses: gRPC's Custom-Metadata.
 #ifndef QUANTD_SERVER_TRANSPORT_METADATA_H_
 #define QUANTD_SERVER_TRANSPORT_METADATA_H_
 

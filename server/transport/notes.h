@@ -3,7 +3,7 @@
 #define QUANTD_SERVER_TRANSPORT_NOTES_H_
 
 #include "absl/strings/string_view.h"
-#include "server/transport/shared.h"
+#include "server/transport/transport_context.h"
 
 namespace quantd::transport {
 

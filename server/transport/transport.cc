@@ -50,9 +50,10 @@ class Job final : public loop::Posted {
 
 }  // namespace
 
-Transport::Transport(Shared& shared, const std::vector<loop::Loop*>& loops) : shared_(shared) {
+Transport::Transport(TransportContext& context, const std::vector<loop::Loop*>& loops)
+    : context_(context) {
   for (loop::Loop* loop : loops) {
-    sets_.push_back(std::make_unique<ConnectionSet>(shared, *loop, sets_.size()));
+    sets_.push_back(std::make_unique<ConnectionSet>(context, *loop, sets_.size()));
   }
 }
 
@@ -103,7 +104,7 @@ void Transport::StopListening() {
 }
 
 void Transport::GoAway() {
-  shared_.draining = true;
+  context_.draining = true;
   OnEveryLoop([](ConnectionSet& set) { set.GoAway(); });
 }
 
@@ -112,7 +113,7 @@ void Transport::EndCalls(const absl::Status& status) {
 }
 
 bool Transport::WaitForConnections(std::chrono::steady_clock::time_point until) {
-  while (shared_.counters.connections.load() > 0) {
+  while (context_.counters.connections.load() > 0) {
     if (std::chrono::steady_clock::now() >= until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

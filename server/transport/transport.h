@@ -1,4 +1,4 @@
-// gRPC over HTTP/2: accepts connections, shares them among the loops, and has a Service answer
+// gRPC over HTTP/2: accepts connections, shares them among the loops, and has a CallHandler answer
 // their calls.
 //
 //   Transport transport(shared, loops);
@@ -22,7 +22,7 @@
 #include "server/loop/loop.h"
 #include "server/net/listen.h"
 #include "server/transport/connection_set.h"
-#include "server/transport/shared.h"
+#include "server/transport/transport_context.h"
 
 namespace quantd::transport {
 
@@ -32,7 +32,7 @@ class Acceptor;
 class Transport {
  public:
   // REQUIRES: both outlive it.
-  Transport(Shared& shared, const std::vector<loop::Loop*>& loops);
+  Transport(TransportContext& context, const std::vector<loop::Loop*>& loops);
   // REQUIRES: closed, and the loops have stopped.
   ~Transport();
 
@@ -59,7 +59,7 @@ class Transport {
 
  private:
   friend class Acceptor;
-  Shared& shared() const { return shared_; }
+  TransportContext& context() const { return context_; }
   // Where the next connection goes: to the loop with the fewest.
   ConnectionSet& NextSet();
   ConnectionSet& set(size_t index) { return *sets_[index]; }
@@ -67,7 +67,7 @@ class Transport {
   template <typename Function>
   void OnEveryLoop(Function function);
 
-  Shared& shared_;
+  TransportContext& context_;
   std::vector<std::unique_ptr<ConnectionSet>> sets_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   bool beyond_loopback_ = false;

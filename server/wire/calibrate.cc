@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "quantd/v1/quantization.pb.h"
 #include "quantd/values.h"
-#include "server/wire/answer.h"
 #include "server/wire/convert.h"
 #include "server/wire/decode.h"
+#include "server/wire/encode.h"
 #include "server/wire/split.h"
 
 namespace quantd::wire {

@@ -1,5 +1,5 @@
 // The messages of a calibration: bytes in -> what they add, and its outcome -> bytes out. As
-// decode.h and answer.h have it for the calls with one request; x and state are never copied.
+// decode.h and encode.h have it for the calls with one request; x and state are never copied.
 #ifndef QUANTD_SERVER_WIRE_CALIBRATE_H_
 #define QUANTD_SERVER_WIRE_CALIBRATE_H_
 
@@ -29,8 +29,8 @@ struct CalibrateMessage {
 // left to the calibrator. The result views `message`.
 absl::StatusOr<CalibrateMessage> DecodeCalibrate(BytesView message);
 
-// Most bytes that the answer takes on the wire, and that computing and encoding it take, of so many
-// channels and bytes of state.
+// Most bytes that the response takes on the wire, and that computing and encoding it take, of so
+// many channels and bytes of state.
 uint64_t MaxCalibrationBytes(uint64_t channels, uint64_t state_bytes);
 uint64_t CalibrationMemoryBytes(uint64_t channels, uint64_t state_bytes);
 

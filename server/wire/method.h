@@ -34,11 +34,11 @@ struct MethodInfo {
   absl::string_view type;       // the label grpc_type
   absl::string_view operation;  // the label operation; empty: it works on no tensor itself
   uint32_t item_field;          // of StreamRequest; 0: a stream has no such item
-  uint32_t item_answer;         // of StreamResponse
+  uint32_t item_response;       // of StreamResponse
 };
 
 // In the order of Method. The operations come first: a Method is an index into what each of them
-// has. First among these are those with one request and one answer, which are a stream's items,
+// has. First among these are those with one request and one response, which are a stream's items,
 // too.
 inline constexpr auto kMethods = std::to_array<MethodInfo>({
     {Method::kQuantize, kServiceName, "Quantize", "unary", "quantize", 2, 2},

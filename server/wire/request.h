@@ -1,5 +1,5 @@
-// A decoded request: the core's parameters, and how the answer shall be encoded. Knows no gRPC and
-// no protobuf.
+// A decoded request: the core's parameters, and how the response shall be encoded. Knows no gRPC
+// and no protobuf.
 #ifndef QUANTD_SERVER_WIRE_REQUEST_H_
 #define QUANTD_SERVER_WIRE_REQUEST_H_
 
@@ -23,7 +23,7 @@ inline constexpr size_t kTensorFields = 5;
 inline constexpr std::array<absl::string_view, kTensorFields> kTensorNames = {
     "x", "scale", "zero_point", "tensor_scale", "ranges"};
 
-// How tensors are written into the answer.
+// How tensors are written into the response.
 enum class Encoding : uint8_t {
   kRaw,     // raw_data; the fast path
   kValues,  // float_values or int_values, by the type of the tensor
@@ -53,7 +53,7 @@ struct Request {
   std::vector<std::vector<uint8_t>> packed;
   // Tensors in shared memory: without bytes until somebody who has it sets them (TensorOf).
   std::vector<SharedTensor> shared;
-  // Where y goes, of up to byte_size bytes; unset: into the answer.
+  // Where y goes, of up to byte_size bytes; unset: into the response.
   std::optional<SharedReference> output;
   // The stored set that completed it (stored_set.h), whose tensors it views: its full reference;
   // empty: none.

@@ -37,7 +37,7 @@ void RunScaling(Report& report);
 void RunShared(Report& report);
 // Calls over TLS, beside the echo over TLS and beside quantd without.
 void RunTls(Report& report);
-// Compressed answers beside plain ones.
+// Compressed responses beside plain ones.
 void RunCompression(Report& report);
 // Beside the servers that a user would otherwise write.
 void RunPeers(Report& report);

@@ -115,7 +115,7 @@ void RunBeside(Report& report) {
 }
 
 // quantd_bench flood ADDRESS METHOD OPERATION BYTES REPORT IN_FLIGHT CONNECTIONS FILE calls METHOD
-// with OPERATION's message, and adds a byte to FILE for each answer. At the lowest priority it
+// with OPERATION's message, and adds a byte to FILE for each response. At the lowest priority it
 // stands for another machine, whose own work nobody waits for.
 int RunFlood(const std::vector<std::string>& arguments) {
   Config config;

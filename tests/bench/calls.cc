@@ -71,7 +71,7 @@ std::string MakeCertificate(const std::string& base) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The values of an answer; protobuf messages of the same values need not have the same bytes.
+// The values of a response; protobuf messages of the same values need not have the same bytes.
 std::string Values(const Process& server, const Config& config) {
   v1::DynamicQuantizeResponse response;
   if (!response.ParseFromString(
@@ -194,7 +194,7 @@ void RunScaling(Report& report) {
 }
 
 // Beside the core on this process's memory, which is all that a client without a server would do;
-// bytes of the answers are compared.
+// bytes of the responses are compared.
 void RunShared(Report& report) {
   report.Begin("shared", "Tensors in shared memory, over TCP, and in this process; GB/s of FLOAT",
                Columns::kCalls);

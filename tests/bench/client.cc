@@ -59,7 +59,7 @@ class Window {
   }
   // Nothing new is to be begun.
   bool over() const { return over_; }
-  // What ends without an answer, such as a stream: ends the turn when it is an error.
+  // What ends without a response, such as a stream: ends the turn when it is an error.
   void Failed() {
     ++load_.errors;
     over_ = true;

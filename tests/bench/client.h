@@ -30,15 +30,16 @@ class Client {
   explicit Client(const std::string& address, int connections = 1, int threads = 1,
                   const std::string& certificate = {});
 
-  // One call: the answer's bytes, empty on an error.
+  // One call: the response's bytes, empty on an error.
   std::string Call(const std::string& method, const std::string& request);
   // The same without a copy, over one of the connections; from any thread.
   grpc::Status Call(const std::string& method, const grpc::ByteBuffer& request,
                     grpc::ByteBuffer& response, int connection = 0);
 
   // A turn of at least `seconds`, longer where that would be but a few calls. `server` is the
-  // process at the other end. Only what happened between two answers counts, the first of them when
-  // the pipe was full, the last before it ran empty: neither filling nor draining is in any figure.
+  // process at the other end. Only what happened between two responses counts, the first of them
+  // when the pipe was full, the last before it ran empty: neither filling nor draining is in any
+  // figure.
   Load Run(const Work& work, double seconds, const Process& server);
 
  private:

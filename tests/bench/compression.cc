@@ -1,4 +1,4 @@
-// Answers that are compressed, beside the same calls without; of values as weights and
+// Responses that are compressed, beside the same calls without; of values as weights and
 // activations have them. See bench.h.
 #include <algorithm>
 #include <iterator>
@@ -13,19 +13,20 @@
 namespace quantd::bench {
 namespace {
 
-// Of the answer's bytes, those that are sent.
+// Of the response's bytes, those that are sent.
 double Shrinks(const Process& server, const Config& config) {
   memory::Pool pool;
-  const std::string answer =
+  const std::string response =
       Connect(server, config)->Call(Method(config.operation), Request(config));
   const auto contents = config.operation == "Dequantize" ? transport::Contents::kNumbers
                                                          : transport::Contents::kCodes;
-  const memory::Piece piece = transport::Deflate(
-      transport::Encoding::kGzip, {reinterpret_cast<const uint8_t*>(answer.data()), answer.size()},
-      contents, 0, pool, [] { return false; });
+  const memory::Piece piece =
+      transport::Deflate(transport::Encoding::kGzip,
+                         {reinterpret_cast<const uint8_t*>(response.data()), response.size()},
+                         contents, 0, pool, [] { return false; });
   return piece.begin == nullptr
              ? 1
-             : static_cast<double>(piece.size) / static_cast<double>(answer.size());
+             : static_cast<double>(piece.size) / static_cast<double>(response.size());
 }
 
 }  // namespace

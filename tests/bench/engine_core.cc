@@ -30,7 +30,7 @@ bool Call(const quantd::DynamicQuantizeParameters& parameters, const quantd::Exe
 }  // namespace
 
 // Seconds that `calls` calls take; negative when one fails. `y` holds `elements` bytes, or is null:
-// then each call makes memory of its own for the answer and gives it back.
+// then each call makes memory of its own for the response and gives it back.
 extern "C" __attribute__((visibility("default"))) double EngineCoreDynamicQuantize(
     const float* x, int64_t elements, uint8_t* y, int threads, int calls) {
   static const auto* const executor = new quantd::Executor(threads);

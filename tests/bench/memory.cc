@@ -39,7 +39,7 @@ std::vector<Mixed> MakeMix() {
   return mix;
 }
 
-// Sends until `wanted` requests in all have been answered. Counts the answers that were wrong.
+// Sends until `wanted` requests in all have been answered. Counts the responses that were wrong.
 void SendMix(const Process& quantd, const std::vector<Mixed>& mix, uint64_t wanted,
              std::atomic<uint64_t>& sent, std::atomic<uint64_t>& wrong) {
   std::vector<std::thread> senders;

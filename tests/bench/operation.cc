@@ -116,8 +116,8 @@ absl::Status Operation::Run(const Executor& executor) const {
   }
   const auto plan = PlanDynamicQuantize({.x = x, .granularity = spec_.granularity});
   if (!plan.ok()) return plan.status();
-  const DynamicQuantizeOutput answer = {Room(y_), Room(made_scale_), Room(made_zero_point_), {}};
-  return DynamicQuantize(*plan, bytes, executor, Never, answer, &error);
+  const DynamicQuantizeOutput response = {Room(y_), Room(made_scale_), Room(made_zero_point_), {}};
+  return DynamicQuantize(*plan, bytes, executor, Never, response, &error);
 }
 
 }  // namespace quantd::bench

@@ -96,13 +96,13 @@ std::string Embeddings(size_t bytes) {
   return request.SerializeAsString();
 }
 
-// Bytes of quantd's answer to one call or one item.
-size_t AnswerBytes(const Process& quantd, const Config& config) {
+// Bytes of quantd's response to one call or one item.
+size_t ResponseBytes(const Process& quantd, const Config& config) {
   Config unary = config;
   if (config.operation == "Stream") unary.operation = "DynamicQuantize";
   const size_t bytes =
       Connect(quantd, config)->Call(Method(unary.operation), Request(unary)).size();
-  // An item has its id and its length around the answer.
+  // An item has its id and its length around the response.
   return config.operation == "Stream" ? bytes + 6 : bytes;
 }
 
@@ -188,7 +188,7 @@ Side Calling(const std::string& name, const Process& server, const Config& confi
 Side CallingEcho(const Process& echo, const Process& quantd, const Config& config) {
   auto client = Connect(echo, config);
   client->Call(Method("Dequantize"),
-               absl::StrCat(Request(config).size(), " ", AnswerBytes(quantd, config)));
+               absl::StrCat(Request(config).size(), " ", ResponseBytes(quantd, config)));
   // The echo has one method for all unary calls.
   const std::string method = config.operation == "Stream" ? "Stream" : "DynamicQuantize";
   return SideOf("echo", echo, config, method, std::move(client));

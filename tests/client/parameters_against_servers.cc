@@ -3,7 +3,7 @@
 //
 //   parameters_against_servers ADDRESS...
 //
-// Prints, of each server, the reference that its answers name. Every answer must be that of the
+// Prints, of each server, the reference that its responses name. Every response must be that of the
 // fields written out, also where a server does not have the set when it is asked.
 #include <cstdio>
 #include <string>

@@ -308,7 +308,7 @@ TEST_F(SplitTest, NothingIsStartedAfterAFailure) {
   EXPECT_LT(calls, 10);  // of 443
 }
 
-TEST_F(SplitTest, AnAnswerThatIsNoneIsNotBelieved) {
+TEST_F(SplitTest, AResponseThatIsNoneIsNotBelieved) {
   FakeServer server(5000);
   split::Sender sender = SenderTo(server, 5000);
   const Tensor x{v1::DATA_TYPE_FLOAT, {3000}, std::string(12'000, '\0')};

@@ -2,7 +2,7 @@
 // to three messages, each with a byte before it that says how long it is.
 //
 // Held to: no crash and no sanitizer's complaint; accepted exactly when protobuf's parser accepts;
-// an answer that parses, of the size that was told; a state that comes out the same again.
+// a response that parses, of the size that was told; a state that comes out the same again.
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>

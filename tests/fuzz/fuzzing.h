@@ -21,7 +21,7 @@ using wire::Random;
 
 // An input that makes sense, mostly.
 std::string RandomInput(Random& random);
-// How many inputs came through to the end (an answer, a file that was read) and were not refused.
+// How many inputs came through to the end (a response, a file that was read) and were not refused.
 extern uint64_t useful_inputs;
 
 inline void Require(bool condition, absl::string_view what) {

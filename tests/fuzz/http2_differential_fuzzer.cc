@@ -21,7 +21,7 @@
 #include "http2_peer.h"
 #include "http2_reference.h"
 #include "server/loop/event.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
 #include "server/wire/status_details.h"
 
 namespace quantd::fuzz {
@@ -47,12 +47,12 @@ struct Seen {
 
 class CollectService final : public OneMethod {
  public:
-  void Begin(transport::Stream& stream) override { Collect(calls, stream, *this); }
+  void Begin(transport::ServerCall& stream) override { Collect(calls, stream, *this); }
 
   std::map<int32_t, Seen> seen;
 
  private:
-  static rpc::Call Collect(rpc::Calls& /*calls*/, transport::Stream& stream,
+  static rpc::Call Collect(rpc::Calls& /*calls*/, transport::ServerCall& stream,
                            CollectService& service) {
     Seen& seen = service.seen[stream.id()];
     loop::Event read, finished;
@@ -84,7 +84,7 @@ Surroundings Large() {
   large.limits.max_calls = kStreams;
   large.receive_budget = uint64_t{1} << 40;
   large.window = kWindow;
-  large.quiet_turns = 6;
+  large.quiet_iterations = 6;
   return large;
 }
 

@@ -14,7 +14,7 @@
 #include "http2_peer.h"
 #include "server/loop/event.h"
 #include "server/memory/buffer.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
 #include "server/wire/status_details.h"
 
 namespace quantd::fuzz {
@@ -23,24 +23,24 @@ uint64_t useful_inputs = 0;
 
 namespace {
 
-rpc::Call Echo(rpc::Calls& /*calls*/, transport::Stream& stream, memory::Pool& pool) {
+rpc::Call Echo(rpc::Calls& /*calls*/, transport::ServerCall& stream, memory::Pool& pool) {
   loop::Event read, written, finished;
   for (;;) {
-    memory::Piece answer;
+    memory::Piece response;
     {
       transport::Message message;
       read.Reset();
       stream.Read(message, read);
       const bool has_message = co_await read;
       if (!has_message) break;
-      answer.buffer = pool.Allocate(transport::kPrefixBytes + message.size);
-      answer.begin = answer.buffer.data() + transport::kPrefixBytes;
-      answer.size = message.size;
-      if (message.size != 0) std::memcpy(answer.begin, message.buffer.data(), message.size);
+      response.buffer = pool.Allocate(transport::kPrefixBytes + message.size);
+      response.begin = response.buffer.data() + transport::kPrefixBytes;
+      response.size = message.size;
+      if (message.size != 0) std::memcpy(response.begin, message.buffer.data(), message.size);
     }
     stream.Taken();
     written.Reset();
-    stream.Write(std::move(answer), written);
+    stream.Write(std::move(response), written);
     const bool sent = co_await written;
     if (!sent) break;
     ++useful_inputs;
@@ -53,7 +53,7 @@ rpc::Call Echo(rpc::Calls& /*calls*/, transport::Stream& stream, memory::Pool& p
 
 class EchoService final : public OneMethod {
  public:
-  void Begin(transport::Stream& stream) override { Echo(calls, stream, pool); }
+  void Begin(transport::ServerCall& stream) override { Echo(calls, stream, pool); }
 };
 
 Surroundings Small() {

@@ -23,12 +23,12 @@ namespace {
 // The other end of the connection, and what turns the loop until all is over.
 class Peer final : private loop::Posted {
  public:
-  Peer(OneMethod& service, transport::Shared& shared, transport::ConnectionSet& set,
-       int quiet_turns, absl::string_view input, std::string* received)
+  Peer(OneMethod& service, transport::TransportContext& context, transport::ConnectionSet& set,
+       int quiet_iterations, absl::string_view input, std::string* received)
       : service_(service),
-        shared_(shared),
+        context_(context),
         set_(set),
-        quiet_turns_(quiet_turns),
+        quiet_iterations_(quiet_iterations),
         input_(input),
         received_(received) {
     std::array<int, 2> ends{};
@@ -46,7 +46,7 @@ class Peer final : private loop::Posted {
   // Once a turn. It never lets the loop wait: nothing depends on time, but for its pauses.
   void Run() override {
     if (server_fd_ >= 0) {
-      Require(shared_.peers.Add(1, 0).may_come, "there is room for a connection");
+      Require(context_.peers.Add(1, 0).may_come, "there is room for a connection");
       set_.Expect();
       transport::Connection::Open(set_, std::exchange(server_fd_, -1), {1, "fuzzer"});
     }
@@ -56,7 +56,7 @@ class Peer final : private loop::Posted {
     if (fd_ < 0 && set_.size() == 0 && service_.calls.live() == 0) return set_.loop().Stop();
     Require(std::chrono::steady_clock::now() - began_ < std::chrono::seconds(20),
             "a connection ends soon after its peer has ended it");
-    set_.loop().AtTurnEnd(*this);
+    set_.loop().AtIterationEnd(*this);
   }
 
   void Send() {
@@ -86,15 +86,15 @@ class Peer final : private loop::Posted {
       return;
     }
     const bool all_sent = piece_.empty() && input_.empty();
-    if (count == 0 || errno != EAGAIN || (all_sent && ++quiet_ > quiet_turns_)) {
+    if (count == 0 || errno != EAGAIN || (all_sent && ++quiet_ > quiet_iterations_)) {
       close(std::exchange(fd_, -1));
     }
   }
 
   OneMethod& service_;
-  transport::Shared& shared_;
+  transport::TransportContext& context_;
   transport::ConnectionSet& set_;
-  const int quiet_turns_;
+  const int quiet_iterations_;
   absl::string_view input_;
   absl::string_view piece_;
   bool joined_ = false;  // with what comes behind the piece
@@ -110,7 +110,7 @@ class Peer final : private loop::Posted {
 
 int OneMethod::Find(absl::string_view path) const { return path == kPath ? 0 : -1; }
 
-errors::CallStatus OneMethod::Refuse(const transport::Stream& /*stream*/, int /*method*/,
+errors::CallStatus OneMethod::Refuse(const transport::ServerCall& /*stream*/, int /*method*/,
                                      const absl::Status& status) const {
   return wire::ToCallStatus(status);
 }
@@ -118,15 +118,16 @@ errors::CallStatus OneMethod::Refuse(const transport::Stream& /*stream*/, int /*
 void Converse(OneMethod& service, const Surroundings& surroundings, absl::string_view input,
               std::string* received) {
   admission::Receiving receiving(surroundings.receive_budget, surroundings.window, 10);
-  transport::Shared shared{service, service.pool, receiving, surroundings.limits};
+  transport::TransportContext context{service, service.pool, receiving, surroundings.limits};
   const std::unique_ptr<loop::Loop> loop = *loop::Loop::Create();
   {
-    transport::ConnectionSet set(shared, *loop, 0);
-    Peer peer(service, shared, set, surroundings.quiet_turns, input, received);
+    transport::ConnectionSet set(context, *loop, 0);
+    Peer peer(service, context, set, surroundings.quiet_iterations, input, received);
     loop->Lead();
   }
-  Require(shared.counters.calls == 0 && shared.counters.connections == 0, "nothing is counted on");
-  Require(shared.peers.connections() == 0, "the peer's place is free");
+  Require(context.counters.calls == 0 && context.counters.connections == 0,
+          "nothing is counted on");
+  Require(context.peers.connections() == 0, "the peer's place is free");
   Require(receiving.held_bytes() == 0 && receiving.waiting() == 0, "nothing is set aside");
   Require(service.pool.used_bytes() == 0, "no buffer is kept");
 }

@@ -9,15 +9,15 @@
 #include "absl/strings/string_view.h"
 #include "server/memory/buffer.h"
 #include "server/rpc/call.h"
-#include "server/transport/shared.h"
+#include "server/transport/transport_context.h"
 
 namespace quantd::fuzz {
 
 // A service with the method kPath (http2_input.h).
-class OneMethod : public transport::Service {
+class OneMethod : public transport::CallHandler {
  public:
   int Find(absl::string_view path) const override;
-  errors::CallStatus Refuse(const transport::Stream& stream, int method,
+  errors::CallStatus Refuse(const transport::ServerCall& stream, int method,
                             const absl::Status& status) const override;
   bool AnyoneWaits() const override { return true; }
 
@@ -34,7 +34,7 @@ struct Surroundings {
   uint64_t receive_budget = 4 << 20;
   uint64_t window = 64 << 10;
   // Turns of the loop in which nothing happens before the peer ends the connection.
-  int quiet_turns = 3;
+  int quiet_iterations = 3;
 };
 
 // Says `input` (http2_input.h) on a connection, ends it when nothing more happens, and returns

@@ -230,7 +230,7 @@ class Session {
 
   void OnHead(int32_t id, ReferenceStream& stream) {
     if (stream.head.HttpError() != 0) {
-      block_stops_ = true;  // its answer is no gRPC
+      block_stops_ = true;  // its response is no gRPC
       return;
     }
     stream.is_call = stream.head.path() == kPath && stream.head.Check().ok();

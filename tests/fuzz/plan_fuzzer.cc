@@ -19,7 +19,7 @@
 #include "server/memory/buffer.h"
 #include "server/operations/memory.h"
 #include "server/operations/operation.h"
-#include "server/wire/answer.h"
+#include "server/wire/encode.h"
 #include "server/wire/request.h"
 
 namespace quantd::fuzz {
@@ -37,7 +37,7 @@ namespace {
 
 // A tensor that claims more has no bytes, and a plan refuses it.
 constexpr uint64_t kMostBytes = 128 << 10;
-constexpr uint64_t kMostAnswer = 1 << 20;
+constexpr uint64_t kMostResponse = 1 << 20;
 // The text of an error, and the objects that own what is large.
 constexpr uint64_t kFixed = 4096;
 
@@ -220,27 +220,27 @@ struct Answered {
   absl::Status status;
   DataType type = DataType::kUnspecified;  // of y
   std::string y, others;
-  uint64_t pieces = 0;  // bytes that the answer has outside of operator new
+  uint64_t pieces = 0;  // bytes that the response has outside of operator new
 };
 
 Answered Execute(const operations::Operation& operation, const Executor& executor, bool keep) {
   Answered answered;
-  wire::Answer answer(operation.answer_layout(), Pool());
-  Require(answer.has_memory(), "there is memory for a small answer");
-  const wire::AnswerContents& contents = answer.contents();
+  wire::Response response(operation.response_layout(), Pool());
+  Require(response.has_memory(), "there is memory for a small answer");
+  const wire::ResponseContents& contents = response.contents();
   answered.pieces = contents.y.size() + contents.y_scale.size() + contents.y_zero_point.size();
-  answered.status = operation.Execute(executor, Never, answer.contents());
+  answered.status = operation.Execute(executor, Never, response.contents());
   if (keep && answered.status.ok()) {
-    answered.type = operation.answer_layout().y.data_type;
+    answered.type = operation.response_layout().y.data_type;
     answered.y = wire::ToString(contents.y);
     for (const auto& bytes : {contents.y_scale, contents.y_zero_point, contents.y_tensor_scale}) {
       absl::StrAppend(&answered.others, wire::ToString(bytes));
     }
   }
-  const bool raw = operation.answer_layout().encoding == wire::Encoding::kRaw;
+  const bool raw = operation.response_layout().encoding == wire::Encoding::kRaw;
   if (!answered.status.ok()) return answered;
-  const memory::Piece piece = std::move(answer).Finish();
-  Require(piece.size <= wire::MaxEncodedBytes(operation.answer_layout()),
+  const memory::Piece piece = std::move(response).Finish();
+  Require(piece.size <= wire::MaxEncodedBytes(operation.response_layout()),
           "the answer is as long as the plan said at most");
   answered.pieces = piece.size + (raw ? 0 : answered.pieces);
   return answered;
@@ -286,7 +286,7 @@ bool Serve(const wire::Request& request) {
       return;
     }
     Require(operation->memory_bytes() <= bound, "the plan takes no more than was told before it");
-    small = operation->memory_bytes() <= kMostAnswer;
+    small = operation->memory_bytes() <= kMostResponse;
     if (small) pieces = Execute(*operation, *alone, false).pieces;
   });
   Require(used.peak_bytes + pieces <= bound + kFixed, "no more is taken than was told");

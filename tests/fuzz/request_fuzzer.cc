@@ -2,7 +2,7 @@
 // answer. The first byte chooses the method, or a stream's item.
 //
 // Held to: no crash and no sanitizer's complaint; accepted exactly when protobuf's parser accepts;
-// an answer that parses, within the memory that was told before the plan, and by it.
+// a response that parses, within the memory that was told before the plan, and by it.
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 #include "server/operations/costs.h"
 #include "server/operations/memory.h"
 #include "server/operations/operation.h"
-#include "server/wire/answer.h"
 #include "server/wire/decode.h"
+#include "server/wire/encode.h"
 #include "server/wire/split.h"
 #include "server/wire/status_details.h"
 
@@ -60,7 +60,7 @@ namespace {
 
 using fuzz::Require;
 
-// What a server's memory budget would do; an input of a fuzzer is small, and its answer as well
+// What a server's memory budget would do; an input of a fuzzer is small, and its response as well
 // unless a shape lies.
 constexpr uint64_t kBudgetBytes = uint64_t{64} << 20;
 
@@ -70,12 +70,12 @@ memory::Pool& Pool() {
 }
 
 template <typename Response>
-void RequireParses(const memory::Piece& answer) {
-  Require(answer.begin >= answer.buffer.data() + wire::kRoomBefore &&
-              answer.begin + answer.size <= answer.buffer.data() + answer.buffer.capacity(),
+void RequireParses(const memory::Piece& response) {
+  Require(response.begin >= response.buffer.data() + wire::kRoomBefore &&
+              response.begin + response.size <= response.buffer.data() + response.buffer.capacity(),
           "the answer lies in its buffer, with room before it");
-  Response response;
-  Require(response.ParseFromString(wire::ToString(answer)), "the answer parses");
+  Response parsed;
+  Require(parsed.ParseFromString(wire::ToString(response)), "the answer parses");
 }
 
 template <typename Message>
@@ -106,17 +106,17 @@ absl::Status Serve(const wire::Request& request, const uint64_t* id) {
   const absl::StatusOr<operations::Operation> operation = operations::Plan(request);
   if (!operation.ok()) return operation.status();
   Require(operation->memory_bytes() <= bound, "the plan takes no more than was told before it");
-  Require(wire::MaxEncodedBytes(operation->answer_layout()) <= operations::AnswerBound(request),
+  Require(wire::MaxEncodedBytes(operation->response_layout()) <= operations::ResponseBound(request),
           "the answer is no longer than was told before the plan");
   if (bound > kBudgetBytes) return absl::ResourceExhaustedError("budget");
-  wire::Answer answer(operation->answer_layout(), Pool());
-  Require(answer.has_memory(), "there is memory for an answer within the budget");
+  wire::Response response(operation->response_layout(), Pool());
+  Require(response.has_memory(), "there is memory for an answer within the budget");
   const absl::Status status =
-      operation->Execute(*executor, [] { return false; }, answer.contents());
+      operation->Execute(*executor, [] { return false; }, response.contents());
   if (!status.ok()) return status;
   const memory::Piece piece =
-      id != nullptr ? std::move(answer).FinishItem(*id) : std::move(answer).Finish();
-  Require(piece.size <= wire::MaxEncodedBytes(operation->answer_layout()),
+      id != nullptr ? std::move(response).FinishItem(*id) : std::move(response).Finish();
+  Require(piece.size <= wire::MaxEncodedBytes(operation->response_layout()),
           "the answer is as long as the plan said at most");
   if (id != nullptr) {
     RequireParses<v1::StreamResponse>(piece);
@@ -165,9 +165,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string bytes = wire::ToString(message);
   Require(ProtobufAccepts(kind, bytes) == !IsMalformed(status),
           "protobuf's parser and the scanner agree");
-  const errors::CallStatus answer = wire::ToCallStatus(status);
-  Require(answer.code == static_cast<int>(status.code()), "the code is the status's");
-  Require(status.ok() || !answer.message.empty(), "an error says what is wrong");
+  const errors::CallStatus response = wire::ToCallStatus(status);
+  Require(response.code == static_cast<int>(status.code()), "the code is the status's");
+  Require(status.ok() || !response.message.empty(), "an error says what is wrong");
   switch (status.code()) {
     case absl::StatusCode::kOk:
       ++fuzz::useful_inputs;

@@ -31,7 +31,7 @@ using services::Exchange;
 constexpr char kInitial[] = "x-grpc-test-echo-initial";
 constexpr char kTrailing[] = "x-grpc-test-echo-trailing-bin";
 
-transport::Metadata Of(const transport::Stream& stream, const char* name) {
+transport::Metadata Of(const transport::ServerCall& stream, const char* name) {
   transport::Metadata found;
   for (const auto& pair : stream.head().metadata()) {
     if (pair.first == name) found.push_back(pair);
@@ -67,7 +67,7 @@ absl::Status Fill(PayloadType type, int32_t size, Payload& payload) {
 // Sleeps until its time has come or the call is interrupted.
 class Sleep final : private loop::Timer, private transport::Cancellable {
  public:
-  explicit Sleep(transport::Stream& stream) : stream_(stream) {}
+  explicit Sleep(transport::ServerCall& stream) : stream_(stream) {}
 
   Exchange::Awaited For(std::chrono::microseconds time) {
     over_.Reset();
@@ -90,11 +90,11 @@ class Sleep final : private loop::Timer, private transport::Cancellable {
     stream_.loop().Complete(over_, false);
   }
 
-  transport::Stream& stream_;
+  transport::ServerCall& stream_;
   loop::Event over_;
 };
 
-rpc::Call EmptyCall(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream& stream) {
+rpc::Call EmptyCall(rpc::Calls& /*calls*/, memory::Pool& pool, transport::ServerCall& stream) {
   {
     Exchange call(stream, pool);
     Empty request;
@@ -108,7 +108,7 @@ rpc::Call EmptyCall(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream
   stream.End();
 }
 
-rpc::Call UnaryCall(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream& stream) {
+rpc::Call UnaryCall(rpc::Calls& /*calls*/, memory::Pool& pool, transport::ServerCall& stream) {
   {
     Exchange call(stream, pool);
     SimpleRequest request;
@@ -132,7 +132,8 @@ rpc::Call UnaryCall(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream
   stream.End();
 }
 
-rpc::Call StreamingInputCall(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream& stream) {
+rpc::Call StreamingInputCall(rpc::Calls& /*calls*/, memory::Pool& pool,
+                             transport::ServerCall& stream) {
   {
     Exchange call(stream, pool);
     StreamingInputCallResponse response;
@@ -155,7 +156,7 @@ rpc::Call StreamingInputCall(rpc::Calls& /*calls*/, memory::Pool& pool, transpor
 
 // StreamingOutputCall and FullDuplexCall, which answer each request when it comes, and
 // HalfDuplexCall, which answers them all when the last one has come.
-rpc::Call Duplex(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream& stream,
+rpc::Call Duplex(rpc::Calls& /*calls*/, memory::Pool& pool, transport::ServerCall& stream,
                  bool at_once) {
   {
     Exchange call(stream, pool);
@@ -186,10 +187,10 @@ rpc::Call Duplex(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Stream& s
   stream.End();
 }
 
-void AnswerAtOnce(rpc::Calls& calls, memory::Pool& pool, transport::Stream& stream) {
+void AnswerAtOnce(rpc::Calls& calls, memory::Pool& pool, transport::ServerCall& stream) {
   Duplex(calls, pool, stream, true);
 }
-void AnswerAtEnd(rpc::Calls& calls, memory::Pool& pool, transport::Stream& stream) {
+void AnswerAtEnd(rpc::Calls& calls, memory::Pool& pool, transport::ServerCall& stream) {
   Duplex(calls, pool, stream, false);
 }
 
@@ -201,7 +202,7 @@ void AddTestService(rpc::Router& router, rpc::Calls& calls, memory::Pool& pool) 
   const auto add = [&](const char* name, auto call) {
     const std::string path = absl::StrCat("/grpc.testing.TestService/", name);
     router.Add(path,
-               [&calls, &pool, call](transport::Stream& stream) { call(calls, pool, stream); });
+               [&calls, &pool, call](transport::ServerCall& stream) { call(calls, pool, stream); });
     router.AllowAnySize(path);
   };
   add("EmptyCall", EmptyCall);

@@ -67,7 +67,7 @@ class Reader {
     if (!file.ok()) return file.status();
     std::vector<const StoredTensor*> chosen;
     for (const StoredTensor& tensor : file->tensors) {
-      if (choice->WhyNot(tensor.name).empty()) chosen.push_back(&tensor);
+      if (choice->SkipReason(tensor.name).empty()) chosen.push_back(&tensor);
     }
     const bool free = options_.only.empty() && options_.skip.empty();
     if (chosen.empty() || (free && chosen.size() > 1)) {

@@ -82,7 +82,7 @@ absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& opt
   if (!options.method.scale.empty()) {
     for (const StoredTensor& tensor : file.tensors) {
       const bool one = file.tensors.size() == 1;
-      if (!one && (options.only.empty() || !choice->WhyNot(tensor.name).empty())) continue;
+      if (!one && (options.only.empty() || !choice->SkipReason(tensor.name).empty())) continue;
       absl::Status status = take(TaskOfFlags(file, tensor, options));
       if (!status.ok()) return status;
       sorted.used.insert(tensor.name);
@@ -94,7 +94,7 @@ absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& opt
   const absl::StatusOr<std::vector<QuantizedTensor>> found = FindQuantizedTensors(file);
   if (!found.ok()) return found.status();
   for (const QuantizedTensor& tensor : *found) {
-    if (!choice->WhyNot(tensor.entry.name).empty()) {
+    if (!choice->SkipReason(tensor.entry.name).empty()) {
       sorted.left.push_back(tensor.entry);
       continue;
     }

@@ -256,7 +256,7 @@ absl::Status RunInspect(const Options& options) {
   Json document = {{"file", options.input}, {"tensors", Json::array()}};
   std::string text;
   for (const QuantizedTensor& tensor : *quantized) {
-    if (!choice->WhyNot(tensor.entry.name).empty()) continue;
+    if (!choice->SkipReason(tensor.entry.name).empty()) continue;
     const absl::StatusOr<Findings> findings =
         InspectQuantized(tensor, options, executor, original.has_value() ? &*original : nullptr);
     if (!findings.ok()) return findings.status();
@@ -264,7 +264,7 @@ absl::Status RunInspect(const Options& options) {
     document["quantized"].push_back(findings->json);
   }
   for (const StoredTensor& tensor : file->tensors) {
-    if (!choice->WhyNot(tensor.name).empty()) continue;
+    if (!choice->SkipReason(tensor.name).empty()) continue;
     absl::StatusOr<Findings> findings = InspectValues(*file, tensor, options.bins);
     if (!findings.ok()) return findings.status();
     const absl::StatusOr<Source> x = Source::Of(*file, tensor);

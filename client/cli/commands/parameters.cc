@@ -172,10 +172,10 @@ absl::Status Get(const Options& options, client::Client& client, const std::stri
   if (options.output.empty()) return Usage("get needs a file to write to, -o FILE");
   const OverwriteRules rules{options.force, {}};
   if (absl::Status may = CheckMayWrite(options.output, rules); !may.ok()) return may;
-  const absl::StatusOr<v1::GetParametersResponse> answer =
+  const absl::StatusOr<v1::GetParametersResponse> response =
       client.GetParameters(options.stored.words[0]);
-  if (!answer.ok()) return Failed(answer.status(), address, "read the parameters");
-  const std::string bytes = answer->parameters().SerializeAsString();
+  if (!response.ok()) return Failed(response.status(), address, "read the parameters");
+  const std::string bytes = response->parameters().SerializeAsString();
   OutputFile file;
   absl::Status status = file.Create(options.output, bytes.size(), rules);
   if (!status.ok()) return status;
@@ -184,10 +184,10 @@ absl::Status Get(const Options& options, client::Client& client, const std::stri
   if (status.ok()) status = file.Publish();
   if (!status.ok()) return status;
   if (options.json) {
-    std::fputs(Dump({{"reference", answer->reference()}, {"output", options.output}}).c_str(),
+    std::fputs(Dump({{"reference", response->reference()}, {"output", options.output}}).c_str(),
                stdout);
   } else if (!options.quiet) {
-    std::printf("%s\nwrote %s\n", answer->reference().c_str(), options.output.c_str());
+    std::printf("%s\nwrote %s\n", response->reference().c_str(), options.output.c_str());
   }
   return absl::OkStatus();
 }

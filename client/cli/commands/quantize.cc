@@ -39,9 +39,9 @@ bool IsFloat(const StoredTensor& tensor) {
 }
 
 // Why a tensor of a file with several is left alone, whatever the blocks; empty: it is not.
-std::string WhyNot(const StoredTensor& tensor, const Options& options, const Choice& choice,
-                   const QuantizationSpec& method) {
-  if (std::string reason = choice.WhyNot(tensor.name); !reason.empty()) return reason;
+std::string SkipReason(const StoredTensor& tensor, const Options& options, const Choice& choice,
+                       const QuantizationSpec& method) {
+  if (std::string reason = choice.SkipReason(tensor.name); !reason.empty()) return reason;
   const bool integers = method.takes_int32() && tensor.type->data_type == DataType::kInt32;
   if (!IsFloat(tensor) && !integers) return "not a float";
   if (tensor.shape.size() >= 2 || options.all) return "";
@@ -89,7 +89,7 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
     sorted.copies.emplace_back(&tensor, output->AddStored(tensor.name, *tensor.type, tensor.shape));
   };
   for (const StoredTensor& tensor : file.tensors) {
-    const std::string reason = one_named ? "" : WhyNot(tensor, options, *choice, method);
+    const std::string reason = one_named ? "" : SkipReason(tensor, options, *choice, method);
     if (!reason.empty()) {
       leave(tensor, reason);
       continue;

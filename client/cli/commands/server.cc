@@ -60,10 +60,10 @@ absl::Status RunInfo(const Options& options) {
   const absl::StatusOr<std::string> found = AddressOf(options);
   if (!found.ok()) return found.status();
   const std::string& address = *found;
-  const absl::StatusOr<v1::GetServerInfoResponse> answer =
+  const absl::StatusOr<v1::GetServerInfoResponse> response =
       client::Client(address, ClientOptionsOf(options, Patience(options))).GetServerInfo();
-  if (!answer.ok()) return CallError(answer.status(), address, "ask the server");
-  const v1::GetServerInfoResponse& info = *answer;
+  if (!response.ok()) return CallError(response.status(), address, "ask the server");
+  const v1::GetServerInfoResponse& info = *response;
   const std::vector<std::string> targets(info.supported_targets().begin(),
                                          info.supported_targets().end());
   const std::vector<std::string> extensions(info.extensions().begin(), info.extensions().end());

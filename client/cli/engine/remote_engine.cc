@@ -33,7 +33,7 @@ client::Granularity ToGranularity(const Granularity& granularity) {
           {granularity.block_shape.begin(), granularity.block_shape.end()}};
 }
 
-// INTERNAL when an answer is not of the size that it must be: nothing else may believe it.
+// INTERNAL when a response is not of the size that it must be: nothing else may believe it.
 absl::Status CopyTo(const client::Tensor& tensor, absl::Span<uint8_t> to) {
   if (tensor.data.size() != to.size()) {
     return absl::InternalError(absl::StrCat("the server answered with ", tensor.data.size(),

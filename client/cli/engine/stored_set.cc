@@ -63,13 +63,13 @@ absl::StatusOr<QuantizeEmbeddingsParameters> StoredSet::ForEmbeddings() const {
 
 absl::StatusOr<StoredSet> ReadStoredSet(const std::string& reference, const std::string& address,
                                         const client::ClientOptions& options) {
-  absl::StatusOr<v1::GetParametersResponse> answer =
+  absl::StatusOr<v1::GetParametersResponse> response =
       client::Client(address, options).GetParameters(reference);
-  if (!answer.ok()) {
-    return OperationError(ServerError(answer.status(), address), "read the parameters", "");
+  if (!response.ok()) {
+    return OperationError(ServerError(response.status(), address), "read the parameters", "");
   }
-  return StoredSet{answer->reference(), std::make_shared<const v1::ParameterSet>(
-                                            std::move(*answer->mutable_parameters()))};
+  return StoredSet{response->reference(), std::make_shared<const v1::ParameterSet>(
+                                              std::move(*response->mutable_parameters()))};
 }
 
 }  // namespace quantd::cli

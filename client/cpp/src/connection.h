@@ -26,7 +26,7 @@ namespace quantd::client {
 
 // What a server takes.
 struct ServerLimits {
-  uint64_t message_bytes = UINT64_MAX;  // of a request, and of an answer
+  uint64_t message_bytes = UINT64_MAX;  // of a request, and of a response
   uint64_t budget_bytes = UINT64_MAX;   // of both together
   bool operator==(const ServerLimits& other) const {
     return message_bytes == other.message_bytes && budget_bytes == other.budget_bytes;

@@ -165,7 +165,7 @@ bool MayBeTooLarge(Connection& connection, const Arguments& arguments) {
   const split::MessageSizes sizes = SizesOf(arguments);
   const std::optional<ServerLimits> known = connection.KnownLimits();
   return known.has_value() ? !sizes.Fit(*known)
-                           : sizes.request >= kAskFromBytes || sizes.answer >= kAskFromBytes;
+                           : sizes.request >= kAskFromBytes || sizes.response >= kAskFromBytes;
 }
 
 template <typename Arguments>

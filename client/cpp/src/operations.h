@@ -44,7 +44,7 @@ struct QuantizeEmbeddingsArguments {
   const EmbeddingOptions& options;
 };
 
-// The one message, and what its answer means.
+// The one message, and what its response means.
 v1::QuantizeRequest RequestOf(const QuantizeArguments& arguments);
 v1::DequantizeRequest RequestOf(const DequantizeArguments& arguments);
 v1::DynamicQuantizeRequest RequestOf(const DynamicQuantizeArguments& arguments);

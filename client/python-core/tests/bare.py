@@ -17,8 +17,8 @@ for name in ("quantd", "grpc", "google.protobuf"):
     assert found is None, f"{name} is installed here: this proves nothing"
 
 x = np.arange(-8, 8, dtype=np.float32).reshape(2, 8)
-answer = quantd_core.dynamic_quantize(x, output_type="int4", axis=0)
-back = quantd_core.dequantize(answer.y, answer.scale, answer.zero_point, axis=0).y
+result = quantd_core.dynamic_quantize(x, output_type="int4", axis=0)
+back = quantd_core.dequantize(result.y, result.scale, result.zero_point, axis=0).y
 assert np.abs(back - x).max() <= 0.6, back
 large = quantd_core.quantize(np.ones(1 << 22, np.float32), 0.5).y
 assert (large == 2).all()

@@ -34,7 +34,7 @@ int32_t Report(quantd_error* error, int32_t code, absl::string_view field,
 
 }  // namespace
 
-int32_t Guard(quantd_error* error, absl::FunctionRef<absl::Status()> body) noexcept {
+int32_t CatchExceptions(quantd_error* error, absl::FunctionRef<absl::Status()> body) noexcept {
   try {
     // Who set no size, or that of another struct, may have no room for the texts.
     if (error != nullptr && error->struct_size < sizeof(quantd_error)) {

@@ -10,7 +10,7 @@ namespace quantd::c {
 
 // Calls `body`, which may throw. Returns the code, and writes it with field and message to `error`
 // unless that is null; a wrong `error` itself is an error.
-int32_t Guard(quantd_error* error, absl::FunctionRef<absl::Status()> body) noexcept;
+int32_t CatchExceptions(quantd_error* error, absl::FunctionRef<absl::Status()> body) noexcept;
 
 }  // namespace quantd::c
 

@@ -92,7 +92,7 @@ int32_t quantd_core_abi(void) { return QUANTD_CORE_ABI; }
 
 const char* quantd_core_target(void) {
   const char* name = "";
-  quantd::c::Guard(nullptr, [&] {
+  quantd::c::CatchExceptions(nullptr, [&] {
     name = quantd::CurrentTarget().data();  // a literal
     return absl::OkStatus();
   });
@@ -102,7 +102,7 @@ const char* quantd_core_target(void) {
 int32_t quantd_plan_create(const quantd_parameters* parameters, quantd_plan** plan,
                            quantd_error* error) {
   if (plan != nullptr) *plan = nullptr;
-  return quantd::c::Guard(error, [&]() -> absl::Status {
+  return quantd::c::CatchExceptions(error, [&]() -> absl::Status {
     if (plan == nullptr) return quantd::FieldError("plan", "plan is NULL");
     const absl::StatusOr<quantd_parameters> given = quantd::c::ReadStruct(parameters, "parameters");
     if (!given.ok()) return given.status();
@@ -114,7 +114,7 @@ int32_t quantd_plan_create(const quantd_parameters* parameters, quantd_plan** pl
 }
 
 int32_t quantd_plan_describe(const quantd_plan* plan, quantd_plan_info* info, quantd_error* error) {
-  return quantd::c::Guard(error, [&]() -> absl::Status {
+  return quantd::c::CatchExceptions(error, [&]() -> absl::Status {
     if (plan == nullptr) return quantd::FieldError("plan", "plan is NULL");
     const absl::StatusOr<quantd_plan_info> given = quantd::c::ReadStruct(info, "info");
     if (!given.ok()) return given.status();

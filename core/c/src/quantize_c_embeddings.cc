@@ -45,7 +45,7 @@ absl::Status Run(const quantd_embeddings& call) {
 }  // namespace quantd::c
 
 int32_t quantd_quantize_embeddings(const quantd_embeddings* embeddings, quantd_error* error) {
-  return quantd::c::Guard(error, [&]() -> absl::Status {
+  return quantd::c::CatchExceptions(error, [&]() -> absl::Status {
     const absl::StatusOr<quantd_embeddings> given = quantd::c::ReadStruct(embeddings, "embeddings");
     if (!given.ok()) return given.status();
     return quantd::c::Run(*given);

@@ -95,7 +95,7 @@ absl::Status Run(const quantd_plan& plan, const quantd_call& call) {
 }  // namespace quantd::c
 
 int32_t quantd_plan_run(const quantd_plan* plan, const quantd_call* call, quantd_error* error) {
-  return quantd::c::Guard(error, [&]() -> absl::Status {
+  return quantd::c::CatchExceptions(error, [&]() -> absl::Status {
     if (plan == nullptr) return quantd::FieldError("plan", "plan is NULL");
     const absl::StatusOr<quantd_call> given = quantd::c::ReadStruct(call, "call");
     if (!given.ok()) return given.status();

@@ -285,7 +285,7 @@ TEST_F(SessionTest, CountsChangesOfKeys) {
   EXPECT_EQ(client.Read(), "back");
 }
 
-// A change of keys asks for an answer, for which the socket may have no room.
+// A change of keys asks for a response, for which the socket may have no room.
 TEST_F(SessionTest, AChangeOfKeysWhileTheSocketIsFull) {
   Sockets sockets(4096);
   const auto session = Session::Accept(*plain_, Protocol::kGrpc, sockets.server);
@@ -379,9 +379,9 @@ TEST_F(SessionTest, SurvivesRandomHandshakes) {
       }
       send(sockets.client, bytes.data(), bytes.size(), 0);
       step = session->Handshake();
-      char answer[16384];
-      const ssize_t answered = recv(sockets.client, answer, sizeof(answer), 0);
-      if (answered > 0) send(between.server, answer, static_cast<size_t>(answered), 0);
+      char response[16384];
+      const ssize_t answered = recv(sockets.client, response, sizeof(response), 0);
+      if (answered > 0) send(between.server, response, static_cast<size_t>(answered), 0);
     }
     if (step == Session::Step::kDone) ReadAll(*session, {100});
   }

@@ -232,8 +232,8 @@ TEST(Admission, OneThatIsLargerThanTheLargeOnesPartIsLetInAlone) {
   EXPECT_TRUE(next.got());
 }
 
-// An answer that is not sent yet: nobody computes, but its bytes are there.
-TEST(Admission, OneThatIsLargerThanTheLargeOnesPartWaitsForTheirAnswers) {
+// A response that is not sent yet: nobody computes, but its bytes are there.
+TEST(Admission, OneThatIsLargerThanTheLargeOnesPartWaitsForTheirResponses) {
   LedLoop loop;
   Admission admission({8 * kMiB, 100, 100});
   Asker answered, whole;

@@ -51,7 +51,7 @@ class Player final : private loop::Posted {
       }
       ASSERT_LT(++rounds_, 100'000) << "somebody never gets to the end";
     }
-    loop_.AtTurnEnd(*this);
+    loop_.AtIterationEnd(*this);
   }
 
   void Step() {

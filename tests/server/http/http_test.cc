@@ -35,7 +35,7 @@ constexpr absl::string_view kGetLivez = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 constexpr absl::string_view kGetMetrics = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 // Nothing runs out of time.
 constexpr HttpLimits kPatient = {.request_time = milliseconds(60'000),
-                                 .answer_time = milliseconds(60'000)};
+                                 .response_time = milliseconds(60'000)};
 
 HttpPages Pages(size_t metrics_bytes = 10) {
   return {.metrics = [=] { return std::string(metrics_bytes, 'm'); },
@@ -87,7 +87,7 @@ TEST(Http, OtherMethodsAreToldWhichThereAre) {
               AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("\r\nAllow: GET, HEAD\r\n")));
 }
 
-TEST(Http, AnAnswerIsSeenWhateverFollowsTheRequest) {
+TEST(Http, AResponseIsSeenWhateverFollowsTheRequest) {
   const auto server = Start(kPatient);
   for (int i = 0; i < 20; ++i) {
     EXPECT_THAT(Ask(server->address(), absl::StrCat(kGetLivez, std::string(100'000, '\0'))),
@@ -99,7 +99,7 @@ TEST(Http, AnAnswerIsSeenWhateverFollowsTheRequest) {
   }
 }
 
-TEST(Http, AnAnswerOnItsWayIsNotLostToWhatFollowsTheRequest) {
+TEST(Http, AResponseOnItsWayIsNotLostToWhatFollowsTheRequest) {
   const auto server = Start(kPatient, Pages(200'000));
   const Peer peer(server->address(), 4096);
   peer.Send(absl::StrCat(kGetMetrics, std::string(40'000, 'a')));
@@ -153,9 +153,9 @@ TEST(Http, OneMoreConnectionClosesTheOldest) {
   EXPECT_THAT(second.ReadToEnd(), IsOk());
 }
 
-TEST(Http, AnAnswerHasItsTime) {
+TEST(Http, AResponseHasItsTime) {
   constexpr size_t kPage = 64 << 20;
-  HttpLimits limits = {.answer_time = milliseconds(300)};
+  HttpLimits limits = {.response_time = milliseconds(300)};
   const auto server = Start(limits, Pages(kPage));
   const Peer peer(server->address(), 4096);
   peer.Send(kGetMetrics);
@@ -164,15 +164,15 @@ TEST(Http, AnAnswerHasItsTime) {
   EXPECT_THAT(received.substr(0, 20), IsOk());
   EXPECT_LT(received.size(), kPage);
   // It is the peer that was slow, not the page that was too large.
-  limits.answer_time = milliseconds(60'000);
+  limits.response_time = milliseconds(60'000);
   const auto patient = Start(limits, Pages(kPage));
   EXPECT_GT(Ask(patient->address(), kGetMetrics).size(), kPage);
 }
 
-TEST(Http, AnswersThatNobodyTakesAreBoundedTogether) {
+TEST(Http, ResponsesThatNobodyTakesAreBoundedTogether) {
   constexpr size_t kPage = 16 << 20;  // more than the kernel takes for a connection
   HttpLimits limits = kPatient;
-  limits.answer_bytes = 2 * kPage + kPage / 2;
+  limits.response_bytes = 2 * kPage + kPage / 2;
   const auto server = Start(limits, Pages(kPage));
   std::vector<Peer> peers;
   for (int i = 0; i < 4; ++i) {

@@ -30,7 +30,7 @@ class Peer {
   bool connected_ = false;
 };
 
-// The answer to these bytes, on a connection of their own.
+// The response to these bytes, on a connection of their own.
 std::string Ask(absl::string_view address, absl::string_view bytes);
 
 }  // namespace quantd::http

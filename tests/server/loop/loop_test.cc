@@ -249,7 +249,7 @@ TEST(Loop, WhatATimerPostsIsRunBeforeItWaits) {
 }
 
 // What is at the end of a turn is after all that is ready, whatever that posts in its turn.
-TEST(Loop, EndsATurnOnceEverythingThatIsReadyHasRun) {
+TEST(Loop, EndsAnIterationOnceEverythingThatIsReadyHasRun) {
   const std::unique_ptr<Loop> loop = NewLoop();
   std::string order;
   int posts = 0;
@@ -265,7 +265,7 @@ TEST(Loop, EndsATurnOnceEverythingThatIsReadyHasRun) {
   });
   chained = &chain;
   Job begin([&] {
-    loop->AtTurnEnd(end);
+    loop->AtIterationEnd(end);
     order += 'b';
     loop->Post(chain);
   });
@@ -273,8 +273,8 @@ TEST(Loop, EndsATurnOnceEverythingThatIsReadyHasRun) {
   EXPECT_EQ(order, "b" + std::string(100, 'p') + "e");
 }
 
-// So that answers to all that has come share system calls.
-TEST(Loop, LooksWhatElseHasComeBeforeItEndsATurn) {
+// So that responses to all that has come share system calls.
+TEST(Loop, LooksWhatElseHasComeBeforeItEndsAnIteration) {
   const std::unique_ptr<Loop> loop = NewLoop();
   Pipe pipe;
   std::string order;
@@ -291,7 +291,7 @@ TEST(Loop, LooksWhatElseHasComeBeforeItEndsATurn) {
   Job begin([&] {
     loop->Watch(pipe.out(), EPOLLIN, watcher);
     pipe.Put('r');
-    loop->AtTurnEnd(end);
+    loop->AtIterationEnd(end);
     order += 'b';
   });
   LeadUntil(*loop, begin);
@@ -300,7 +300,7 @@ TEST(Loop, LooksWhatElseHasComeBeforeItEndsATurn) {
 
 // One that puts itself at the end again is run once a turn, sockets have their turn in between, and
 // the loop does not wait meanwhile.
-TEST(Loop, WhatIsAtTheEndAgainWaitsForTheNextTurn) {
+TEST(Loop, WhatIsAtTheEndAgainWaitsForTheNextIteration) {
   const std::unique_ptr<Loop> loop = NewLoop();
   Pipe pipe;
   pipe.Put('a');
@@ -314,13 +314,13 @@ TEST(Loop, WhatIsAtTheEndAgainWaitsForTheNextTurn) {
     if (ends == 50) {
       loop->Stop();
     } else {
-      loop->AtTurnEnd(*again);
+      loop->AtIterationEnd(*again);
     }
   });
   again = &end;
   Job begin([&] {
     loop->Watch(pipe.out(), EPOLLIN, watcher);
-    loop->AtTurnEnd(end);
+    loop->AtIterationEnd(end);
   });
   LeadUntil(*loop, begin);
   EXPECT_EQ(ends, 50);
@@ -330,10 +330,10 @@ TEST(Loop, WhatIsAtTheEndAgainWaitsForTheNextTurn) {
   int rounds = 0;
   Job round([&] {
     if (++rounds == 50) return quiet->Stop();
-    quiet->AtTurnEnd(*again);
+    quiet->AtIterationEnd(*again);
   });
   again = &round;
-  Job start([&] { quiet->AtTurnEnd(round); });
+  Job start([&] { quiet->AtIterationEnd(round); });
   LeadUntil(*quiet, start);
   EXPECT_EQ(rounds, 50);
 }

@@ -102,7 +102,7 @@ TEST(ThreadPool, WhatTheLeaderHadLeftToDoIsDoneByTheNextOne) {
   Job ready(led), ready_too(led), at_end(led);
   Job computes([&] {
     ship.loop().Post(ready);
-    ship.loop().AtTurnEnd(at_end);
+    ship.loop().AtIterationEnd(at_end);
     ship.loop().Post(ready_too);
     ASSERT_TRUE(ship.thread_pool->HandOver());
     all.wait();

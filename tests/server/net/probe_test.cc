@@ -23,8 +23,10 @@ using std::chrono::milliseconds;
 // Answers every connection with the same bytes, one at a time, `pause` before each.
 class Speaker {
  public:
-  Speaker(const std::string& address, std::string answer, milliseconds pause = milliseconds(0))
-      : listening_(Listen(address, "--listen").value()), answer_(std::move(answer)), pause_(pause) {
+  Speaker(const std::string& address, std::string response, milliseconds pause = milliseconds(0))
+      : listening_(Listen(address, "--listen").value()),
+        response_(std::move(response)),
+        pause_(pause) {
     thread_ = std::thread([this] { Run(); });
   }
   ~Speaker() {
@@ -41,11 +43,11 @@ class Speaker {
         std::this_thread::sleep_for(milliseconds(1));
         continue;
       }
-      for (const char c : answer_) {
+      for (const char c : response_) {
         std::this_thread::sleep_for(pause_);
         send(fd, &c, 1, MSG_NOSIGNAL);
       }
-      while (!ended_ && answer_.empty()) {
+      while (!ended_ && response_.empty()) {
         std::this_thread::sleep_for(milliseconds(1));
       }
       std::this_thread::sleep_for(milliseconds(5));
@@ -53,7 +55,7 @@ class Speaker {
     }
   }
   Listening listening_;
-  const std::string answer_;
+  const std::string response_;
   const milliseconds pause_;
   std::atomic<bool> ended_{false};
   std::thread thread_;

@@ -14,7 +14,7 @@
 #include "server/memory/buffer.h"
 #include "server/operations/memory.h"
 #include "server/operations/operation.h"
-#include "server/wire/answer.h"
+#include "server/wire/encode.h"
 #include "wire_testing.h"
 
 namespace quantd::operations {
@@ -29,7 +29,7 @@ constexpr uint64_t kFixed = 4096;
 
 struct Served {
   bool answered = false;
-  uint64_t peak_bytes = 0;  // of operator new, and of the answer's own pieces
+  uint64_t peak_bytes = 0;  // of operator new, and of the response's own pieces
 };
 
 Served Serve(const wire::Request& request, const Executor& executor) {
@@ -39,11 +39,11 @@ Served Serve(const wire::Request& request, const Executor& executor) {
   const wire::MemoryUsed used = wire::Measure([&] {
     const absl::StatusOr<Operation> operation = Plan(request);
     if (!operation.ok()) return;
-    wire::Answer answer(operation->answer_layout(), pool);
-    const wire::AnswerContents& contents = answer.contents();
+    wire::Response response(operation->response_layout(), pool);
+    const wire::ResponseContents& contents = response.contents();
     pieces = contents.y.size() + contents.y_scale.size() + contents.y_zero_point.size();
-    if (!operation->Execute(executor, [] { return false; }, answer.contents()).ok()) return;
-    const memory::Piece piece = std::move(answer).FinishItem(~uint64_t{0});
+    if (!operation->Execute(executor, [] { return false; }, response.contents()).ok()) return;
+    const memory::Piece piece = std::move(response).FinishItem(~uint64_t{0});
     // As values the packed bytes are beside the encoded ones, else they are among them.
     if (request.output_encoding == wire::Encoding::kRaw) pieces = 0;
     pieces += piece.size;

@@ -63,15 +63,15 @@ TEST(MemoryBoundTest, IsWhatThePlanSaysAndLittleMore) {
   }
 }
 
-TEST(AnswerBoundTest, IsWhatThePlanSaysAndLittleMore) {
+TEST(ResponseBoundTest, IsWhatThePlanSaysAndLittleMore) {
   for (size_t i = 0; i < kUnaryOperations; ++i) {
     ForManyPlans(kMethods[i].method, 10'000, [](const auto& request, const Operation& operation) {
-      const uint64_t bytes = wire::MaxEncodedBytes(operation.answer_layout());
-      ASSERT_GE(AnswerBound(request), bytes);
+      const uint64_t bytes = wire::MaxEncodedBytes(operation.response_layout());
+      ASSERT_GE(ResponseBound(request), bytes);
       // As above; and scales are thought to be FLOAT.
       const bool values = request.output_encoding == wire::Encoding::kValues;
       const uint64_t of_empty = operation.elements() > 0 ? 0 : values ? 8 << 20 : 3 << 20;
-      ASSERT_LE(AnswerBound(request), 6 * bytes + of_empty);
+      ASSERT_LE(ResponseBound(request), 6 * bytes + of_empty);
     });
   }
 }
@@ -83,13 +83,13 @@ TEST(MemoryBoundTest, OfTensorsInSharedMemoryThereIsTheRest) {
       if (request.output_encoding == wire::Encoding::kValues) return;
       wire::Request shared = request;
       shared.shared.push_back({wire::TensorField::kX, {"x", 0, operation.input_bytes()}});
-      shared.output = {"y", 0, operation.answer_layout().y.bytes};
+      shared.output = {"y", 0, operation.response_layout().y.bytes};
       const absl::StatusOr<Operation> planned = Plan(shared);
       ASSERT_TRUE(planned.ok()) << planned.status();
       ASSERT_EQ(planned->output_bytes(), operation.output_bytes());
       ASSERT_GE(MemoryBound(shared), planned->memory_bytes());
       const uint64_t ranges = std::min<uint64_t>(operation.input_bytes() / 4, 64 << 20);
-      ASSERT_LE(planned->memory_bytes() + operation.answer_layout().y.bytes,
+      ASSERT_LE(planned->memory_bytes() + operation.response_layout().y.bytes,
                 operation.memory_bytes() + ranges + 1024);
       if (shared.output->byte_size == 0) return;
       --shared.output->byte_size;
@@ -126,7 +126,7 @@ TEST(MemoryBoundTest, OfRawRequestsItIsExactButForTheirParameters) {
       const uint64_t bound = MemoryBound(request);
       const uint64_t memory = operation->memory_bytes();
       if (operation->method() == Method::kDynamicQuantize) {
-        const auto scales = static_cast<uint64_t>(operation->answer_layout().y_scale->elements);
+        const auto scales = static_cast<uint64_t>(operation->response_layout().y_scale->elements);
         ASSERT_GE(bound, memory);
         ASSERT_LE(bound, memory + 7 * scales + 300);
         return;
@@ -168,7 +168,7 @@ TEST(MemoryBoundTest, IsExactForPlainRequests) {
         EXPECT_GE(MemoryBound(request), operation->memory_bytes());
         EXPECT_LE(MemoryBound(request), operation->memory_bytes() + 256)
             << Name(request.method()) << ' ' << wide.name << ' ' << narrow.name;
-        // The packed answer, 32 bytes a scale, and what is the same for the smallest request.
+        // The packed response, 32 bytes a scale, and what is the same for the smallest request.
         EXPECT_LE(operation->memory_bytes(), operation->output_bytes() + (65U << 10));
         ++compared;
       }
@@ -178,8 +178,8 @@ TEST(MemoryBoundTest, IsExactForPlainRequests) {
 }
 
 // A plan refuses these; told before, the bound may be anything that is not taken.
-// With BEFORE_ROUNDING the zero point may be of a narrower type than the answer.
-TEST(MemoryBoundTest, IsOfTheAnswersTypeBeforeRounding) {
+// With BEFORE_ROUNDING the zero point may be of a narrower type than the response.
+TEST(MemoryBoundTest, IsOfTheResponsesTypeBeforeRounding) {
   for (const DataType type : {DataType::kUint16, DataType::kUint8, DataType::kUint4}) {
     for (const DataType of_zero_point : {DataType::kUint8, DataType::kInt8, DataType::kInt32}) {
       QuantizeParameters request;
@@ -214,7 +214,7 @@ TEST(MemoryBoundTest, OfAnythingItIsANumber) {
 }
 
 // What a plan refuses at once has nothing set aside for it, wherever its x lies.
-TEST(MemoryBoundTest, OfWhatHasNoAnswerItIsNothing) {
+TEST(MemoryBoundTest, OfWhatHasNoResponseItIsNothing) {
   DynamicQuantizeParameters dynamic;
   dynamic.x = MakeView(DataType::kFloat, {2000, 10});
   dynamic.granularity.axis = 0;

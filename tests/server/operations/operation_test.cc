@@ -1,4 +1,4 @@
-// Requests from the bytes of the request to the bytes of the answer, without a server.
+// Requests from the bytes of the request to the bytes of the response, without a server.
 #include "server/operations/operation.h"
 
 #include <gmock/gmock.h>
@@ -10,8 +10,8 @@
 #include "quantd/field_error.h"
 #include "server/memory/buffer.h"
 #include "server/operations/memory.h"
-#include "server/wire/answer.h"
 #include "server/wire/decode.h"
+#include "server/wire/encode.h"
 #include "server/wire/writer.h"
 #include "wire_testing.h"
 
@@ -39,12 +39,12 @@ absl::StatusOr<std::string> Serve(wire::Method method, const std::string& messag
   EXPECT_EQ(operation->method(), method);
   EXPECT_LE(operation->memory_bytes(), MemoryBound(*request));
   memory::Pool pool;
-  wire::Answer answer(operation->answer_layout(), pool);
-  EXPECT_TRUE(answer.has_memory());
+  wire::Response response(operation->response_layout(), pool);
+  EXPECT_TRUE(response.has_memory());
   const absl::Status status =
-      operation->Execute(TestExecutor(), [&] { return interrupted; }, answer.contents());
+      operation->Execute(TestExecutor(), [&] { return interrupted; }, response.contents());
   if (!status.ok()) return status;
-  const memory::Piece piece = std::move(answer).Finish();
+  const memory::Piece piece = std::move(response).Finish();
   EXPECT_LE(piece.size, operation->memory_bytes());
   return wire::ToString(piece);
 }
@@ -204,7 +204,7 @@ TEST(OperationTest, InterruptedWorkIsCancelled) {
 
 // 256 MiB of 2-bit elements make 4 GiB of FLOAT, more than a protobuf message holds. Their pages
 // are never touched.
-TEST(OperationTest, AnAnswerThatNoMessageHoldsIsRefused) {
+TEST(OperationTest, AResponseThatNoMessageHoldsIsRefused) {
   constexpr uint64_t kBytes = 1 << 28;
   v1::Tensor x;
   x.set_data_type(v1::DATA_TYPE_UINT2);
@@ -236,7 +236,7 @@ TEST(OperationTest, AnAnswerThatNoMessageHoldsIsRefused) {
 
 // What is refused is what can be more than 2 GiB less 1 KiB with everything around it. No element
 // of these is ever touched.
-TEST(OperationTest, TheLargestAnswerHoldsTwoGibibytesLessOneKibibyte) {
+TEST(OperationTest, TheLargestResponseHoldsTwoGibibytesLessOneKibibyte) {
   constexpr uint64_t kMost = (uint64_t{1} << 31) - 1024;
   memory::Pool pool;
   const memory::Buffer buffer = pool.Allocate(kMost / 16 + 1);
@@ -252,7 +252,7 @@ TEST(OperationTest, TheLargestAnswerHoldsTwoGibibytesLessOneKibibyte) {
     parameters.scale.bytes = absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(scale.data()), 4);
     wire::Request request;
     request.parameters = parameters;
-    wire::AnswerLayout layout;
+    wire::ResponseLayout layout;
     layout.method = wire::Method::kDequantize;
     layout.y = {DataType::kFloat, parameters.x.shape, static_cast<int64_t>(elements), 4 * elements};
     const bool fits = wire::MaxEncodedBytes(layout) <= kMost;

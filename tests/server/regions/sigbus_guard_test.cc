@@ -42,7 +42,7 @@ class SigbusGuardTest : public testing::Test {
 TEST_F(SigbusGuardTest, WhatIsCutShortReadsAsZerosAndIsDamaged) {
   const int file = folder_.Create("a", 8 * kPage, 'x');
   const Mapped mapped(file, 8 * kPage);
-  const int slot = Guard(mapped.data(), 8 * kPage);
+  const int slot = ProtectFromSigbus(mapped.data(), 8 * kPage);
   ASSERT_GE(slot, 0);
   EXPECT_EQ(*mapped.at(7 * kPage), 'x');
   EXPECT_EQ(ftruncate(file, 2 * kPage), 0);
@@ -68,7 +68,7 @@ TEST_F(SigbusGuardTest, WhatIsCutShortReadsAsZerosAndIsDamaged) {
 TEST_F(SigbusGuardTest, AWriteIsCaughtToo) {
   const int file = folder_.Create("a", 4 * kPage);
   const Mapped mapped(file, 4 * kPage);
-  const int slot = Guard(mapped.data(), 4 * kPage);
+  const int slot = ProtectFromSigbus(mapped.data(), 4 * kPage);
   EXPECT_EQ(ftruncate(file, 0), 0);
   *mapped.at(0) = 1;
   EXPECT_TRUE(IsDamaged(slot));
@@ -81,7 +81,7 @@ TEST_F(SigbusGuardTest, ASlotThatIsTakenAgainIsUndamaged) {
   for (int i = 0; i < 3 * static_cast<int>(kMaxGuarded); ++i) {
     EXPECT_EQ(ftruncate(file, kPage), 0);
     const Mapped mapped(file, kPage);
-    const int slot = Guard(mapped.data(), kPage);
+    const int slot = ProtectFromSigbus(mapped.data(), kPage);
     ASSERT_GE(slot, 0);
     EXPECT_FALSE(IsDamaged(slot));
     EXPECT_EQ(ftruncate(file, 0), 0);
@@ -96,8 +96,8 @@ TEST_F(SigbusGuardTest, AllSlotsTaken) {
   std::vector<int> slots;
   const int file = folder_.Create("a", kPage);
   const Mapped mapped(file, kPage);
-  for (size_t i = 0; i < kMaxGuarded; ++i) slots.push_back(Guard(mapped.data(), kPage));
-  EXPECT_EQ(Guard(mapped.data(), kPage), -1);
+  for (size_t i = 0; i < kMaxGuarded; ++i) slots.push_back(ProtectFromSigbus(mapped.data(), kPage));
+  EXPECT_EQ(ProtectFromSigbus(mapped.data(), kPage), -1);
   for (const int slot : slots) {
     EXPECT_GE(slot, 0);
     Unguard(slot);
@@ -110,7 +110,7 @@ TEST_F(SigbusGuardTest, OnEveryThreadAtOnce) {
   for (int round = 0; round < 50; ++round) {
     EXPECT_EQ(ftruncate(file, 64 * kPage), 0);
     const Mapped mapped(file, 64 * kPage);
-    const int slot = Guard(mapped.data(), 64 * kPage);
+    const int slot = ProtectFromSigbus(mapped.data(), 64 * kPage);
     EXPECT_EQ(ftruncate(file, kPage), 0);
     std::vector<std::thread> threads;
     for (size_t i = 0; i < 8; ++i) {
@@ -137,7 +137,7 @@ TEST_F(SigbusGuardTest, WhileOthersComeAndGo) {
       const int file = folder_.Create(absl::StrCat("other", i), 16 * kPage, 'o');
       while (!over) {
         const Mapped mapped(file, 16 * kPage);
-        const int slot = Guard(mapped.data(), 16 * kPage);
+        const int slot = ProtectFromSigbus(mapped.data(), 16 * kPage);
         for (size_t page = 0; page < 16; ++page) EXPECT_EQ(*mapped.at(page * kPage), 'o');
         EXPECT_FALSE(IsDamaged(slot));
         Unguard(slot);
@@ -149,7 +149,7 @@ TEST_F(SigbusGuardTest, WhileOthersComeAndGo) {
   for (int round = 0; round < 2000; ++round) {
     EXPECT_EQ(ftruncate(file, 16 * kPage), 0);
     const Mapped mapped(file, 16 * kPage);
-    const int slot = Guard(mapped.data(), 16 * kPage);
+    const int slot = ProtectFromSigbus(mapped.data(), 16 * kPage);
     EXPECT_EQ(ftruncate(file, 0), 0);
     *mapped.at(round % 16 * kPage) = 1;
     EXPECT_TRUE(IsDamaged(slot));
@@ -165,7 +165,7 @@ using SigbusGuardDeathTest = SigbusGuardTest;
 TEST_F(SigbusGuardDeathTest, ElsewhereItEndsTheProcess) {
   const int file = folder_.Create("a", 2 * kPage);
   const Mapped mapped(file, 2 * kPage);
-  const int slot = Guard(mapped.data(), kPage);  // the first page only
+  const int slot = ProtectFromSigbus(mapped.data(), kPage);  // the first page only
   EXPECT_EQ(ftruncate(file, 0), 0);
   EXPECT_DEATH(*mapped.at(kPage) = 1, "");
   Unguard(slot);

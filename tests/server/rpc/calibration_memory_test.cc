@@ -70,10 +70,10 @@ TEST_F(Memory, OfACalibrationThatTurnsOutToNeedMore) {
   request.mutable_options()->set_return_state(true);
   client_ = server_->Connect();
   ASSERT_EQ(Call(*client_, 1, "Calibrate", request), 0);
-  v1::CalibrateResponse answer;
-  ASSERT_TRUE(answer.ParseFromString(client_->stream(1).Messages()->at(0)));
+  v1::CalibrateResponse response;
+  ASSERT_TRUE(response.ParseFromString(client_->stream(1).Messages()->at(0)));
   // As much beside a message that is decoded at once.
-  request.set_state(answer.state());
+  request.set_state(response.state());
   ASSERT_EQ(Call(*client_, 3, "Calibrate", request), 0);
   *request.mutable_x() = FloatValues({4, kChannels});
   EXPECT_EQ(Call(*client_, 5, "Calibrate", request), 8);
@@ -123,7 +123,7 @@ class Calibration : public Memory, public testing::WithParamInterface<bool> {
   std::optional<Calibrator> known_;
 };
 
-TEST_P(Calibration, OfItsMessagesItsResultAndItsAnswer) {
+TEST_P(Calibration, OfItsMessagesItsResultAndItsResponse) {
   constexpr int64_t kChannels = 3;
   v1::CalibrateRequest first = Calibrate(Floats({100, kChannels}), v1::CALIBRATION_METHOD_MSE);
   first.mutable_options()->set_axis(1);
@@ -166,14 +166,14 @@ TEST_P(Calibration, OfItsMessagesItsResultAndItsAnswer) {
   const uint64_t searches = 2 * 192 * kKiB;
   EXPECT_TRUE(Bytes(held + 64 * kKiB + wire::CalibrationMemoryBytes(kChannels, 0) + searches));
   gate_.Open();
-  // The answer alone, which is small and keeps nobody from working.
+  // The response alone, which is small and keeps nobody from working.
   EXPECT_TRUE(server_->Until(kRequests, 0));
   const double left = server_->Metric(kBytes);
   client_->Say(transport::WindowUpdate(1, 1 << 20));
   EXPECT_EQ(client_->Status(1), 0);
-  const auto answers = client_->stream(1).Messages();
-  ASSERT_TRUE(answers.has_value() && answers->size() == 1);
-  uint64_t expected = 1024 + answers->at(0).size();
+  const auto responses = client_->stream(1).Messages();
+  ASSERT_TRUE(responses.has_value() && responses->size() == 1);
+  uint64_t expected = 1024 + responses->at(0).size();
   // Of a state its turn has asked for no more than that.
   if (GetParam()) {
     expected = std::min(expected, wire::CalibrationMemoryBytes(0, known_->StateBytes()));

@@ -15,7 +15,7 @@
 
 #include "quantd/v1/quantization.grpc.pb.h"
 #include "server/options/options.h"
-#include "server/rpc/work.h"
+#include "server/rpc/request_run.h"
 #include "server/server.h"
 
 namespace quantd::server {

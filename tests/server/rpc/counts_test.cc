@@ -96,10 +96,10 @@ TEST_F(Counts, OfACalibration) {
   Send(*client_, 3, third);
   ASSERT_EQ(client_->Status(3), 0);
   ExpectTiming(client_->stream(3).Trailer("quantd-timing-us"));
-  v1::CalibrateResponse answer;
-  ASSERT_TRUE(answer.ParseFromString(client_->stream(3).Messages()->at(0)));
-  EXPECT_EQ(answer.elements(), 300 + 150 + 300);
-  EXPECT_EQ(answer.state(), "");
+  v1::CalibrateResponse response;
+  ASSERT_TRUE(response.ParseFromString(client_->stream(3).Messages()->at(0)));
+  EXPECT_EQ(response.elements(), 300 + 150 + 300);
+  EXPECT_EQ(response.state(), "");
   const std::string ok = ",grpc_code=\"OK\"";
   ASSERT_TRUE(
       server_.Until(OfMethod("grpc_server_handled_total", "client_stream", "Calibrate", ok), 2));

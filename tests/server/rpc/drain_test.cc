@@ -31,17 +31,17 @@ TEST(Drain, WhatComputesIsAnswered) {
   gate.Open();
   EXPECT_EQ(client->Status(1), 0);
   EXPECT_EQ(client->Status(3), 14);  // it takes no further item
-  v1::QuantizeResponse answer;
-  const auto answers = client->stream(1).Messages();
-  ASSERT_TRUE(answers.has_value() && answers->size() == 1);
-  ASSERT_TRUE(answer.ParseFromString(answers->at(0)));
-  EXPECT_EQ(answer.y().raw_data(), std::string(400'000, '\5'));
-  v1::StreamResponse item_answer;
+  v1::QuantizeResponse response;
+  const auto responses = client->stream(1).Messages();
+  ASSERT_TRUE(responses.has_value() && responses->size() == 1);
+  ASSERT_TRUE(response.ParseFromString(responses->at(0)));
+  EXPECT_EQ(response.y().raw_data(), std::string(400'000, '\5'));
+  v1::StreamResponse item_response;
   const auto items = client->stream(3).Messages();
   ASSERT_TRUE(items.has_value() && items->size() == 1);
-  ASSERT_TRUE(item_answer.ParseFromString(items->at(0)));
-  EXPECT_EQ(item_answer.id(), 9);
-  EXPECT_EQ(item_answer.quantize().y().raw_data(), answer.y().raw_data());
+  ASSERT_TRUE(item_response.ParseFromString(items->at(0)));
+  EXPECT_EQ(item_response.id(), 9);
+  EXPECT_EQ(item_response.quantize().y().raw_data(), response.y().raw_data());
   client->Until([&] { return client->closed(); });
   drain.join();
 }
@@ -59,11 +59,11 @@ TEST(Drain, ACalibrationGoesOnToItsEnd) {
   *more.mutable_x() = Floats({10}, 3);
   Send(*client, 1, more);
   EXPECT_EQ(client->Status(1), 0);
-  v1::CalibrateResponse answer;
-  const auto answers = client->stream(1).Messages();
-  ASSERT_TRUE(answers.has_value() && answers->size() == 1);
-  ASSERT_TRUE(answer.ParseFromString(answers->at(0)));
-  EXPECT_EQ(answer.elements(), 20);
+  v1::CalibrateResponse response;
+  const auto responses = client->stream(1).Messages();
+  ASSERT_TRUE(responses.has_value() && responses->size() == 1);
+  ASSERT_TRUE(response.ParseFromString(responses->at(0)));
+  EXPECT_EQ(response.elements(), 20);
   client->Until([&] { return client->closed(); });
   drain.join();
 }

@@ -1,5 +1,5 @@
 // What a call has set aside at every stage: while it waits for a core, while it computes, and while
-// its answer is unread. Exact, to the byte.
+// its response is unread. Exact, to the byte.
 #include "server/operations/memory.h"
 
 #include <gmock/gmock.h>
@@ -17,8 +17,8 @@
 #include "server/operations/operation.h"
 #include "server/operations/scratch_bytes.h"
 #include "server/transport/deflater.h"
-#include "server/transport/stream.h"
-#include "server/wire/answer_layout.h"
+#include "server/transport/server_call.h"
+#include "server/wire/response_layout.h"
 
 namespace quantd::rpc {
 namespace {
@@ -26,7 +26,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // What the server says that a request takes: what is asked for, what computing it takes, and what
-// is left of that for its answer.
+// is left of that for its response.
 struct Needs {
   explicit Needs(const v1::QuantizeRequest& request) : message(request.SerializeAsString()) {
     decoded = *wire::DecodeRequest(wire::Method::kQuantize, View(message));
@@ -38,14 +38,14 @@ struct Needs {
     asked = message.size() + copy.size() + operations::MemoryBound(decoded);
     const operations::Operation operation = *operations::Plan(decoded);
     computing = message.size() + copy.size() + operation.memory_bytes();
-    answer = wire::AnswerMemoryBytes(operation.answer_layout());
+    response = wire::ResponseMemoryBytes(operation.response_layout());
   }
   std::string message;
   std::string copy;
   wire::Request decoded;
   uint64_t asked = 0;
   uint64_t computing = 0;
-  uint64_t answer = 0;
+  uint64_t response = 0;
 };
 
 TEST_F(Memory, OfACall) {
@@ -60,9 +60,9 @@ TEST_F(Memory, OfACall) {
     EXPECT_TRUE(Bytes(needs.computing));
     EXPECT_EQ(server_->Metric(kRequests), 1);
     gate_.Open();
-    EXPECT_TRUE(Bytes(needs.answer));
-    // A small answer keeps nobody from working.
-    EXPECT_TRUE(server_->Until(kRequests, needs.answer > 64 * kKiB ? 1 : 0));
+    EXPECT_TRUE(Bytes(needs.response));
+    // A small response keeps nobody from working.
+    EXPECT_TRUE(server_->Until(kRequests, needs.response > 64 * kKiB ? 1 : 0));
     client_->Say(transport::Rst(id));
     EXPECT_TRUE(client_->Heard());
     EXPECT_TRUE(Bytes(0));
@@ -70,11 +70,11 @@ TEST_F(Memory, OfACall) {
   }
 }
 
-// An answer that is small to the byte, and one that is not.
-TEST_F(Memory, OfASmallAnswer) {
-  const uint64_t around = Needs(Quantize(Floats({60'000}))).answer - 60'000;
+// A response that is small to the byte, and one that is not.
+TEST_F(Memory, OfASmallResponse) {
+  const uint64_t around = Needs(Quantize(Floats({60'000}))).response - 60'000;
   const auto elements = static_cast<int64_t>(64 * kKiB - around);
-  ASSERT_EQ(Needs(Quantize(Floats({elements}))).answer, 64 * kKiB);
+  ASSERT_EQ(Needs(Quantize(Floats({elements}))).response, 64 * kKiB);
   for (const int32_t id : {1, 3}) {
     Begin(id, "Quantize");
     Send(*client_, id, Quantize(Floats({elements + id / 3})));
@@ -87,8 +87,9 @@ TEST_F(Memory, OfASmallAnswer) {
   }
 }
 
-// Nothing but the answer: what was planned, with scales that were made of others, is gone by then.
-TEST_F(Memory, OfAnAnswerThatIsUnread) {
+// Nothing but the response: what was planned, with scales that were made of others, is gone by
+// then.
+TEST_F(Memory, OfAResponseThatIsUnread) {
   constexpr int64_t kElements = 100'000;
   v1::QuantizeRequest request = Quantize(Floats({kElements}));
   request.set_axis(0);
@@ -101,21 +102,21 @@ TEST_F(Memory, OfAnAnswerThatIsUnread) {
   Begin(1, "Quantize");
   Send(*client_, 1, request);
   ASSERT_TRUE(gate_.Reached(1));
-  EXPECT_TRUE(Bytes(needs.answer));
+  EXPECT_TRUE(Bytes(needs.response));
   const uint64_t unread = MallocedBytes();
   client_->Say(transport::Rst(1));
   EXPECT_TRUE(client_->Heard());
   EXPECT_TRUE(Bytes(0));
-  EXPECT_LT(unread, MallocedBytes() + needs.answer + 64 * kKiB);
+  EXPECT_LT(unread, MallocedBytes() + needs.response + 64 * kKiB);
 }
 
-// Besides, what compressing takes, until that is done; the answer lies in as much memory as a
+// Besides, what compressing takes, until that is done; the response lies in as much memory as a
 // plain one.
-TEST_F(Memory, OfACallWhoseAnswerIsCompressed) {
+TEST_F(Memory, OfACallWhoseResponseIsCompressed) {
   const v1::QuantizeRequest request = Quantize(Floats({100'000}));
   const Needs needs(request);
   const uint64_t more = transport::DeflateMemoryBytes(
-      wire::MaxEncodedBytes(operations::Plan(needs.decoded)->answer_layout()),
+      wire::MaxEncodedBytes(operations::Plan(needs.decoded)->response_layout()),
       transport::kPrefixBytes);
   const auto begin = [this](int32_t id) {
     client_->Say(transport::Headers(
@@ -129,7 +130,7 @@ TEST_F(Memory, OfACallWhoseAnswerIsCompressed) {
   EXPECT_TRUE(Bytes(needs.computing + more));
   gate_.Open();
   EXPECT_TRUE(server_->Until("quantd_compressed_answers_total{encoding=\"gzip\"}", 1));
-  EXPECT_TRUE(Bytes(needs.answer));
+  EXPECT_TRUE(Bytes(needs.response));
   client_->Say(transport::Rst(1));
   EXPECT_TRUE(client_->Heard());
   EXPECT_TRUE(Bytes(0));
@@ -142,7 +143,7 @@ TEST_F(Memory, OfACallWhoseAnswerIsCompressed) {
   EXPECT_TRUE(Bytes(Needs(small).computing));
 }
 
-// What is asked for where the answer is not known yet: as much as it could become at most.
+// What is asked for where the response is not known yet: as much as it could become at most.
 TEST_F(Memory, OfACompressedCallThatIsDecodedLate) {
   gate_.Close();
   const double before = TakeBothCores();
@@ -190,7 +191,7 @@ TEST_F(Memory, OfACallWithItsScalesInSharedMemory) {
   ASSERT_TRUE(gate_.Reached(1));
   EXPECT_TRUE(Bytes(needs.computing));
   gate_.Open();
-  EXPECT_TRUE(Bytes(needs.answer));
+  EXPECT_TRUE(Bytes(needs.response));
   client_->Say(transport::Rst(1));
   EXPECT_TRUE(client_->Heard());
   EXPECT_TRUE(Bytes(0));
@@ -208,13 +209,13 @@ TEST_F(Memory, OfAnItem) {
   Send(*client_, 1, item, false);
   ASSERT_TRUE(gate_.Reached(1));
   EXPECT_TRUE(Bytes(needs.computing + envelope));
-  // The next one is computed beside the answer, which is unread.
+  // The next one is computed beside the response, which is unread.
   Send(*client_, 1, item, false);
   gate_.Pass();
   ASSERT_TRUE(gate_.Reached(2));
-  EXPECT_TRUE(Bytes(needs.answer + needs.computing + envelope));
+  EXPECT_TRUE(Bytes(needs.response + needs.computing + envelope));
   gate_.Open();
-  EXPECT_TRUE(Bytes(2 * needs.answer));
+  EXPECT_TRUE(Bytes(2 * needs.response));
   client_->Say(transport::Rst(1));
   EXPECT_TRUE(client_->Heard());
   EXPECT_TRUE(Bytes(0));
@@ -229,7 +230,7 @@ TEST_F(Memory, OfACallThatWaitsForACore) {
   WaitsWith(before, Needs(request).asked);
 }
 
-// Before it is decoded: the parser's memory, and the widest answer that a byte can become.
+// Before it is decoded: the parser's memory, and the widest response that a byte can become.
 TEST_F(Memory, OfACallThatIsDecodedLate) {
   gate_.Close();
   const double before = TakeBothCores();
@@ -282,15 +283,15 @@ TEST_F(Memory, OfALargeItemThatHasNoPlace) {
   Begin(1, "Stream");
   Send(*client_, 1, item);
   EXPECT_EQ(client_->Status(1), 0);
-  const auto answers = client_->stream(1).Messages();
-  ASSERT_TRUE(answers.has_value() && answers->size() == 1);
-  v1::StreamResponse answer;
-  ASSERT_TRUE(answer.ParseFromString(answers->at(0)));
-  EXPECT_EQ(answer.id(), item.id());
-  EXPECT_EQ(answer.error().code(), 8);
+  const auto responses = client_->stream(1).Messages();
+  ASSERT_TRUE(responses.has_value() && responses->size() == 1);
+  v1::StreamResponse response;
+  ASSERT_TRUE(response.ParseFromString(responses->at(0)));
+  EXPECT_EQ(response.id(), item.id());
+  EXPECT_EQ(response.error().code(), 8);
 }
 
-// An answer that is wider than what could be thought of: values of two bits each.
+// A response that is wider than what could be thought of: values of two bits each.
 TEST_F(Memory, OfACallThatTurnsOutToNeedMore) {
   v1::DequantizeRequest request;
   request.mutable_x()->set_data_type(v1::DATA_TYPE_UINT2);

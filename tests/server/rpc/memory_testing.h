@@ -65,7 +65,7 @@ class Memory : public testing::Test {
   }
 
   std::unique_ptr<TestServer> server_ = std::make_unique<TestServer>();
-  // Grants nothing of the answers: they stay where they are.
+  // Grants nothing of the responses: they stay where they are.
   std::unique_ptr<transport::Client> client_ = server_->Connect(0);
   std::unique_ptr<transport::Client> other_;
   Gate gate_;

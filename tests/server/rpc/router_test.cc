@@ -30,7 +30,7 @@ TEST_F(RouterTest, AsksAllRoutesForATokenThatAreNotOpen) {
   const auto tokens = *access::Tokens::Load(file_);
   Router router(metrics, admission, tokens.get());
   for (const char* const path : {"/a.B/Open", "/a.B/Closed", "/a.B/OpenToo"}) {
-    router.Add(path, [](transport::Stream&) {});
+    router.Add(path, [](transport::ServerCall&) {});
   }
   router.Open("/a.B/Open");
   router.Open("/a.B/OpenToo");

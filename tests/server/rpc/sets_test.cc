@@ -26,9 +26,9 @@ class Sets : public testing::Test {
     client->Say(transport::CallHead(1, "/quantd.v1.ParametersService/PutParameters"));
     Send(*client, 1, put);
     EXPECT_EQ(client->Status(1), 0);
-    v1::PutParametersResponse answer;
-    EXPECT_TRUE(answer.ParseFromString(client->stream(1).Messages()->at(0)));
-    request_.set_parameters(answer.reference());
+    v1::PutParametersResponse response;
+    EXPECT_TRUE(response.ParseFromString(client->stream(1).Messages()->at(0)));
+    request_.set_parameters(response.reference());
     *request_.mutable_x() = Floats({400'000});
   }
   ~Sets() override { std::filesystem::remove_all(folder_); }
@@ -44,10 +44,10 @@ TEST_F(Sets, AreFoundOnTheDiskAndThenInMemory) {
   const auto client = server.Connect();
   for (const int32_t id : {1, 3}) {
     ASSERT_EQ(Call(*client, id, "Quantize", request_), 0);
-    v1::QuantizeResponse answer;
-    ASSERT_TRUE(answer.ParseFromString(client->stream(id).Messages()->at(0)));
-    EXPECT_EQ(answer.y().raw_data(), std::string(400'000, '\2'));
-    EXPECT_EQ(answer.parameters(), request_.parameters());
+    v1::QuantizeResponse response;
+    ASSERT_TRUE(response.ParseFromString(client->stream(id).Messages()->at(0)));
+    EXPECT_EQ(response.y().raw_data(), std::string(400'000, '\2'));
+    EXPECT_EQ(response.parameters(), request_.parameters());
   }
   request_.set_parameters("nobody");
   EXPECT_EQ(Call(*client, 5, "Quantize", request_), 5);

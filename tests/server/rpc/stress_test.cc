@@ -1,5 +1,5 @@
 // A whole server in this process, and clients that cancel, let deadlines pass and leave streams in
-// the middle: every answer that arrives is right, no call is left, and the drain ends. Bounded by
+// the middle: every response that arrives is right, no call is left, and the drain ends. Bounded by
 // time; QUANTD_STRESS_SECONDS makes it longer. Run it under ASan and TSan.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -82,7 +82,7 @@ void RandomDeadline(std::mt19937& random, grpc::ClientContext& context) {
   }
 }
 
-// What may come instead of an answer.
+// What may come instead of a response.
 bool IsExcused(grpc::StatusCode code) {
   return code == grpc::StatusCode::CANCELLED || code == grpc::StatusCode::DEADLINE_EXCEEDED ||
          code == grpc::StatusCode::UNAVAILABLE;
@@ -128,7 +128,7 @@ void OneUnary(Stub& stub, std::mt19937& random, Counts& counts) {
 void OneStream(Stub& stub, std::mt19937& random, Counts& counts) {
   grpc::ClientContext context;
   RandomDeadline(random, context);
-  // Long ones, so that answers are held back for their next.
+  // Long ones, so that responses are held back for their next.
   const uint32_t items = random() % (random() % 4 == 0 ? 80 : 12);
   const uint32_t leave_after = random() % 4 == 0 ? random() % (items + 1) : 1000;
   std::vector<Case> cases;
@@ -144,7 +144,7 @@ void OneStream(Stub& stub, std::mt19937& random, Counts& counts) {
     stream->WritesDone();
   });
   v1::StreamResponse response;
-  uint32_t answers = 0;
+  uint32_t responses = 0;
   bool all_right = true;
   while (stream->Read(&response)) {
     // An item that found the queue full is excused as well.
@@ -153,11 +153,11 @@ void OneStream(Stub& stub, std::mt19937& random, Counts& counts) {
                               : response.id() < items && response.quantize().y().raw_data() ==
                                                              cases[response.id()].expected;
     all_right = all_right && is_right;
-    if (++answers == leave_after) context.TryCancel();
+    if (++responses == leave_after) context.TryCancel();
   }
   writer.join();
   const grpc::Status status = stream->Finish();
-  Count(status, all_right && answers == items, counts);
+  Count(status, all_right && responses == items, counts);
 }
 
 // Several messages, of one or of many channels, so that what is held is short now and then; the

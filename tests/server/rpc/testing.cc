@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/loop/loop.h"
 #include "server/options/options.h"
-#include "server/rpc/work.h"
+#include "server/rpc/request_run.h"
 
 namespace quantd::rpc {
 namespace {

@@ -19,7 +19,7 @@ class TestServer {
   explicit TestServer(const std::vector<std::string>& flags = {});
   ~TestServer();
 
-  // A connection that grants so many bytes of every answer.
+  // A connection that grants so many bytes of every response.
   std::unique_ptr<transport::Client> Connect(uint32_t window = 1 << 30) const;
 
   // As at the end of its life, which then has nothing to do.

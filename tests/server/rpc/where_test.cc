@@ -78,7 +78,7 @@ std::vector<Case> Cases() {
       OfCalibrate("FewOfItsValues", FloatValues({1'300}), kMinMax, "ll"),
       OfCalibrate("ManyOfItsValues", FloatValues({1'600}), kMinMax, "-l"),
   };
-  // 10 ns a byte of an answer that is compressed.
+  // 10 ns a byte of a response that is compressed.
   const transport::Fields gzip = {{"grpc-accept-encoding", "gzip"},
                                   {"quantd-compress-answers", "gzip"}};
   cases.push_back(OfQuantize("FewBytesToCompress", Floats({26'000}), "l"));

@@ -70,13 +70,13 @@ class Services : public testing::Test {
     EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&where), sizeof(where)), 0);
     return fd;
   }
-  // The status of a call with this one message; its answers are in client_->stream(id).
+  // The status of a call with this one message; its responses are in client_->stream(id).
   int Call(int32_t id, absl::string_view path, const std::string& message) {
     client_->Say(CallHead(id, path) + Data(id, Prefixed(message), true));
     return client_->Status(id);
   }
   template <typename Message>
-  Message AnswerOf(int32_t id, size_t which = 0) {
+  Message ResponseOf(int32_t id, size_t which = 0) {
     Message message;
     const auto messages = client_->stream(id).Messages();
     EXPECT_TRUE(messages.has_value() && messages->size() > which);
@@ -102,7 +102,7 @@ TEST_F(Services, HealthChecks) {
   int32_t id = 1;
   for (const char* known : {"", "quantd.v1.QuantizationService"}) {
     ASSERT_EQ(Call(id, kCheck, Check(known)), 0);
-    EXPECT_EQ(AnswerOf<HealthCheckResponse>(id).status(), HealthCheckResponse::SERVING);
+    EXPECT_EQ(ResponseOf<HealthCheckResponse>(id).status(), HealthCheckResponse::SERVING);
     id += 2;
   }
   for (const std::string& unknown : {std::string("no"), std::string(10'000, 'x')}) {
@@ -119,8 +119,8 @@ TEST_F(Services, HealthIsWatched) {
   client_->Say(CallHead(1, kWatch) + Data(1, Prefixed(Check(""))) + CallHead(3, kWatch) +
                Data(3, Prefixed(Check("no")), true));
   ASSERT_TRUE(client_->Until([&] { return AnswersOn(1) == 1 && AnswersOn(3) == 1; }));
-  EXPECT_EQ(AnswerOf<HealthCheckResponse>(1).status(), HealthCheckResponse::SERVING);
-  EXPECT_EQ(AnswerOf<HealthCheckResponse>(3).status(), HealthCheckResponse::SERVICE_UNKNOWN);
+  EXPECT_EQ(ResponseOf<HealthCheckResponse>(1).status(), HealthCheckResponse::SERVING);
+  EXPECT_EQ(ResponseOf<HealthCheckResponse>(3).status(), HealthCheckResponse::SERVICE_UNKNOWN);
   int32_t id = 5;
   for (int i = 0; i < 2'000; ++i, id += 2) {
     client_->Say(CallHead(id, kWatch) + Data(id, Prefixed(Check("")), i % 2 == 0));
@@ -138,7 +138,7 @@ TEST_F(Services, HealthIsWatched) {
   std::thread drain([this] { server_->Drain(absl::ZeroDuration()); });
   EXPECT_EQ(client_->Status(1), 14);
   EXPECT_EQ(client_->Status(3), 14);
-  EXPECT_EQ(AnswerOf<HealthCheckResponse>(1, 1).status(), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(ResponseOf<HealthCheckResponse>(1, 1).status(), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(AnswersOn(3), 1U);
   client_->Until([&] { return client_->closed(); });
   drain.join();
@@ -164,27 +164,27 @@ TEST_F(Services, ReflectionAnswersEveryQuestion) {
   ASSERT_TRUE(client_->SayFrames(1, bytes, 1'000, true));
   ASSERT_EQ(client_->Status(1), 0);
   ASSERT_EQ(AnswersOn(1), questions.size());
-  const auto answer = [this](size_t i) { return AnswerOf<ServerReflectionResponse>(1, i); };
-  EXPECT_EQ(answer(0).list_services_response().service_size(), 5);
+  const auto response = [this](size_t i) { return ResponseOf<ServerReflectionResponse>(1, i); };
+  EXPECT_EQ(response(0).list_services_response().service_size(), 5);
   for (const size_t file : {1, 2}) {
-    ASSERT_GT(answer(file).file_descriptor_response().file_descriptor_proto_size(), 0);
+    ASSERT_GT(response(file).file_descriptor_response().file_descriptor_proto_size(), 0);
     google::protobuf::FileDescriptorProto proto;
     ASSERT_TRUE(
-        proto.ParseFromString(answer(file).file_descriptor_response().file_descriptor_proto(0)));
+        proto.ParseFromString(response(file).file_descriptor_response().file_descriptor_proto(0)));
     EXPECT_EQ(proto.name(), "quantd/v1/quantization.proto");
   }
   for (const size_t unknown : {3, 4, 6, 7}) {
-    EXPECT_EQ(answer(unknown).error_response().error_code(), 5) << unknown;
+    EXPECT_EQ(response(unknown).error_response().error_code(), 5) << unknown;
   }
-  EXPECT_EQ(answer(5).all_extension_numbers_response().base_type_name(),
+  EXPECT_EQ(response(5).all_extension_numbers_response().base_type_name(),
             "google.protobuf.FieldOptions");
-  EXPECT_EQ(answer(8).error_response().error_code(), 3);
-  EXPECT_EQ(answer(8).original_request().host(), "asks nothing");
+  EXPECT_EQ(response(8).error_response().error_code(), 3);
+  EXPECT_EQ(response(8).original_request().host(), "asks nothing");
   // Its own file, and that of Duration.
-  EXPECT_EQ(answer(9).file_descriptor_response().file_descriptor_proto_size(), 2);
+  EXPECT_EQ(response(9).file_descriptor_response().file_descriptor_proto_size(), 2);
   google::protobuf::FileDescriptorProto alpha;
   ASSERT_TRUE(
-      alpha.ParseFromString(answer(10).file_descriptor_response().file_descriptor_proto(0)));
+      alpha.ParseFromString(response(10).file_descriptor_response().file_descriptor_proto(0)));
   EXPECT_EQ(alpha.package(), "grpc.reflection.v1alpha");
   EXPECT_EQ(alpha.service(0).method(0).input_type(),
             ".grpc.reflection.v1alpha.ServerReflectionRequest");

@@ -94,7 +94,7 @@ void Say(int fd, const std::string& text) {
   [[maybe_unused]] const ssize_t wrote = write(fd, text.data(), text.size());
 }
 
-std::string Answer(int code) {
+std::string Response(int code) {
   return "HTTP/1.1 " + std::to_string(code) + " x\r\nContent-Length: 0\r\n\r\n";
 }
 
@@ -169,7 +169,7 @@ TEST(Poster, SaysThatAHostHasNoAddress) {
 }
 
 TEST(Tracer, TheCallerDecidesElseTheRatio) {
-  Collector collector([](int fd) { Say(fd, Answer(200)); });
+  Collector collector([](int fd) { Say(fd, Response(200)); });
   Settings settings = For(collector.endpoint());
   for (const double ratio : {0.0, 1.0}) {
     settings.sampler.ratio = ratio;
@@ -190,7 +190,7 @@ TEST(Tracer, TheCallerDecidesElseTheRatio) {
 }
 
 TEST(Tracer, ASamplerThatAsksNoParentDecidesByTheTraceId) {
-  Collector collector([](int fd) { Say(fd, Answer(200)); });
+  Collector collector([](int fd) { Say(fd, Response(200)); });
   Settings settings = For(collector.endpoint());
   settings.sampler.parents_decide = false;
   for (const double ratio : {0.0, 0.5, 1.0}) {
@@ -218,7 +218,7 @@ TEST(Tracer, SpansReachTheCollectorInBatches) {
     EXPECT_TRUE(absl::StartsWith(request, "POST /v1/traces HTTP/1.1\r\n")) << request;
     EXPECT_TRUE(absl::StrContains(request, "Content-Type: application/x-protobuf\r\n"));
     ++posts;
-    Say(fd, Answer(200));
+    Say(fd, Response(200));
   });
   Tracer tracer(For(collector.endpoint()));
   for (int i = 0; i < 2000; ++i) tracer.Add({});
@@ -233,7 +233,7 @@ TEST(Tracer, HeadersGoAlongAndTheBodyIsPacked) {
   Collector collector([&](int fd) {
     if (posts == 0) request = ReadRequest(fd);
     ++posts;
-    Say(fd, Answer(200));
+    Say(fd, Response(200));
   });
   Settings settings = For(collector.endpoint());
   settings.destination.headers = {{"api-key", "s3cret"}, {"User-Agent", "other"}};
@@ -252,7 +252,7 @@ TEST(Tracer, HeadersGoAlongAndTheBodyIsPacked) {
 TEST(Tracer, ClosingExportsWhatWaits) {
   Collector collector([](int fd) {
     ReadRequest(fd);
-    Say(fd, Answer(202));
+    Say(fd, Response(202));
   });
   Settings settings = For(collector.endpoint());
   settings.interval = seconds(3600);
@@ -301,8 +301,8 @@ TEST(Tracer, WhatTheCollectorDoesNotTakeIsCounted) {
   };
   const std::function<void(int)> kinds[] = {
       [](int) {},
-      [](int fd) { ReadRequest(fd), Say(fd, Answer(503)); },
-      [](int fd) { ReadRequest(fd), Say(fd, Answer(400)); },
+      [](int fd) { ReadRequest(fd), Say(fd, Response(503)); },
+      [](int fd) { ReadRequest(fd), Say(fd, Response(400)); },
       [](int fd) { ReadRequest(fd), Say(fd, std::string(1000, '\0')); },
       endless("HTTP/1.1 200 OK\r\n", "X-A: b\r\n"),
       endless("HTTP/1.1 200 OK\r\nX-A: ", "xxxxxxxx"),

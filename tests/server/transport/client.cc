@@ -25,19 +25,19 @@ uint64_t Number(absl::string_view bytes) {
 
 }  // namespace
 
-std::string Client::Answer::Trailer(absl::string_view name) const {
+std::string Client::Response::Trailer(absl::string_view name) const {
   for (const auto& [key, value] : trailers) {
     if (key == name) return value;
   }
   return "";
 }
 
-int Client::Answer::status() const {
+int Client::Response::status() const {
   const std::string text = Trailer("grpc-status");
   return text.empty() ? -1 : std::atoi(text.c_str());
 }
 
-std::optional<std::vector<std::string>> Client::Answer::Messages() const {
+std::optional<std::vector<std::string>> Client::Response::Messages() const {
   std::vector<std::string> messages;
   absl::string_view left = data;
   while (!left.empty()) {
@@ -118,8 +118,8 @@ int64_t Client::Room(int32_t id) {
 
 bool Client::SayFrames(int32_t id, absl::string_view bytes, size_t frame, bool ends, int padding) {
   do {
-    const Answer& answer = streams_[id];
-    const auto over = [&] { return answer.ended || answer.reset.has_value() || closed_; };
+    const Response& response = streams_[id];
+    const auto over = [&] { return response.ended || response.reset.has_value() || closed_; };
     const int64_t payload = bytes.empty() ? 0 : 1;
     const int64_t least = pads_always && padding >= 0 ? payload + 1 + padding : payload;
     if (!Until([&] { return over() || Room(id) >= least; })) return false;
@@ -195,7 +195,7 @@ void Client::OnFrame(uint8_t type, uint8_t flags, int32_t id, absl::string_view 
 }
 
 // The server's header blocks are small: a frame each.
-void Client::OnHeaders(Answer& answer, absl::string_view block) {
+void Client::OnHeaders(Response& response, absl::string_view block) {
   Fields fields;
   const auto* next = reinterpret_cast<const uint8_t*>(block.data());
   const auto* const end = next + block.size();
@@ -212,8 +212,8 @@ void Client::OnHeaders(Answer& answer, absl::string_view block) {
     if ((flags & NGHTTP2_HD_INFLATE_FINAL) != 0) break;
   }
   nghttp2_hd_inflate_end_headers(inflater_);
-  if (answer.headers.empty()) answer.headers = fields;
-  answer.trailers = fields;
+  if (response.headers.empty()) response.headers = fields;
+  response.trailers = fields;
 }
 
 }  // namespace quantd::transport

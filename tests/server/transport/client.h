@@ -19,7 +19,7 @@ namespace quantd::transport {
 class Client {
  public:
   // What came back on a stream.
-  struct Answer {
+  struct Response {
     Fields headers;   // the first ones
     Fields trailers;  // those that end it, which may be the first ones
     std::string data;
@@ -64,7 +64,7 @@ class Client {
   // What the server's windows still let through.
   int64_t Room(int32_t id);
 
-  Answer& stream(int32_t id) { return streams_[id]; }
+  Response& stream(int32_t id) { return streams_[id]; }
   // What the server allows to be sent, before anything was.
   int64_t initial_window() const { return initial_window_; }
   const std::vector<GoneAway>& gone_away() const { return gone_away_; }
@@ -86,13 +86,13 @@ class Client {
  private:
   void Parse();
   void OnFrame(uint8_t type, uint8_t flags, int32_t id, absl::string_view payload);
-  void OnHeaders(Answer& answer, absl::string_view block);
+  void OnHeaders(Response& response, absl::string_view block);
 
   const int fd_;
   nghttp2_hd_inflater* inflater_ = nullptr;
   std::string out_, in_;
   bool closed_ = false;
-  std::map<int32_t, Answer> streams_;
+  std::map<int32_t, Response> streams_;
   std::map<int32_t, int64_t> sent_;  // bytes of DATA, by SayFrames
   std::map<uint16_t, uint32_t> settings_;
   int64_t initial_window_ = 65'535;

@@ -1,4 +1,4 @@
-// Answers that are compressed: they come out again, get smaller, and take no more memory than was
+// Responses that are compressed: they come out again, get smaller, and take no more memory than was
 // said.
 #include "server/transport/deflater.h"
 
@@ -137,13 +137,13 @@ TEST(Encodings, AreThoseThatAreNamed) {
   EXPECT_EQ(Encodings::Parse("gzipped,GZIP").best(), Encoding::kIdentity);
 }
 
-TEST(CallHead, SaysHowItWantsAnswers) {
+TEST(CallHead, SaysHowItWantsResponses) {
   const auto wanted = [](absl::string_view text) {
     Head head;
     head.Add("quantd-compress-answers", text);
-    return std::pair(head.answers(), std::string(head.Check().message()));
+    return std::pair(head.responses(), std::string(head.Check().message()));
   };
-  EXPECT_EQ(Head().answers(), std::nullopt);
+  EXPECT_EQ(Head().responses(), std::nullopt);
   EXPECT_EQ(wanted("gzip"), std::pair(std::optional(Encoding::kGzip), std::string()));
   EXPECT_EQ(wanted("deflate"), std::pair(std::optional(Encoding::kDeflate), std::string()));
   EXPECT_EQ(wanted("none"), std::pair(std::optional(Encoding::kIdentity), std::string()));

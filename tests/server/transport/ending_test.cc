@@ -87,7 +87,8 @@ TEST(Ending, BrokenRulesEndTheConnectionOnce) {
     EXPECT_TRUE(client.Until([&] { return client.closed(); })) << i;
     shutdown(client.fd(), SHUT_RDWR);
     EXPECT_EQ(world.Over("/t/Wait/a").interruption.code(), absl::StatusCode::kCancelled);
-    EXPECT_EQ(world.shared().counters.ended[static_cast<size_t>(ConnectionEnd::kProtocolError)], 1U)
+    EXPECT_EQ(world.context().counters.ended[static_cast<size_t>(ConnectionEnd::kProtocolError)],
+              1U)
         << i;
   }
 }
@@ -114,16 +115,16 @@ TEST(Ending, AnHttp1ClientIsToldSo) {
   const int other = world.Connect();
   const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n";
   EXPECT_EQ(write(other, request.data(), request.size()), static_cast<ssize_t>(request.size()));
-  std::string answer(1'000, '\0');
+  std::string response(1'000, '\0');
   for (int i = 0; i < 1'000; ++i) {
-    const ssize_t size = read(other, answer.data(), answer.size());
+    const ssize_t size = read(other, response.data(), response.size());
     if (size >= 0) {
-      answer.resize(static_cast<size_t>(size));
+      response.resize(static_cast<size_t>(size));
       break;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  EXPECT_EQ(answer.substr(0, 24), "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(response.substr(0, 24), "HTTP/1.1 400 Bad Request");
   close(other);
 }
 
@@ -183,7 +184,7 @@ TEST(Ending, EndCallsTellsEveryClientWhy) {
   for (const int32_t id : {1, 3, 5, 7}) EXPECT_EQ(client.Status(id), 14) << id;
 }
 
-// An answer that is on its way when its call must end is reset, by the code that means UNAVAILABLE
+// A response that is on its way when its call must end is reset, by the code that means UNAVAILABLE
 // to gRPC's clients if that is why.
 TEST(Ending, AResetSaysWhetherToGoElsewhere) {
   for (const bool elsewhere : {true, false}) {
@@ -250,8 +251,9 @@ TEST(Ending, AFloodIsReadMoreSlowlyAndLosesNothing) {
   std::string bytes;
   for (int i = 0; i < 12'000; ++i) bytes += Frame(kPriorityFrame, 0, 3, BigEndian(0, 5));
   flood.Say(bytes + Ping(1));
-  flood.Until([&] { return world.shared().counters.abuse(AbuseAction::kConnectionThrottled) > 0; });
-  EXPECT_GE(world.shared().counters.abuse(AbuseAction::kConnectionThrottled), 1U);
+  flood.Until(
+      [&] { return world.context().counters.abuse(AbuseAction::kConnectionThrottled) > 0; });
+  EXPECT_GE(world.context().counters.abuse(AbuseAction::kConnectionThrottled), 1U);
   other.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
   EXPECT_EQ(other.Status(1), 0);
   EXPECT_TRUE(flood.Until([&] { return flood.pongs().size() == 1; }));
@@ -267,10 +269,10 @@ TEST(Ending, SmallMessagesThatAreAnsweredAreNoFlood) {
     std::string bytes;
     for (int i = 0; i < kAtOnce; ++i) bytes += Data(1, Prefixed("x"), false);
     client.Say(bytes);
-    const size_t answers = (sent + kAtOnce) * Prefixed("x").size();
-    ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() == answers; })) << sent;
+    const size_t responses = (sent + kAtOnce) * Prefixed("x").size();
+    ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() == responses; })) << sent;
   }
-  EXPECT_EQ(world.shared().counters.abuse(AbuseAction::kConnectionThrottled), 0U);
+  EXPECT_EQ(world.context().counters.abuse(AbuseAction::kConnectionThrottled), 0U);
   client.Say(Data(1, "", true));
   EXPECT_EQ(client.Status(1), 0);
 }
@@ -308,7 +310,7 @@ TEST(Ending, TheLastQuarterOfTheCallsIsNeverOnePeers) {
   EXPECT_EQ(greedy.Status(19), 8);
   modest.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
   EXPECT_EQ(modest.Status(1), 0);
-  EXPECT_EQ(world.shared().counters.abuse(AbuseAction::kCallEvicted), 0U)
+  EXPECT_EQ(world.context().counters.abuse(AbuseAction::kCallEvicted), 0U)
       << "nobody had to go for it";
 }
 
@@ -324,7 +326,7 @@ TEST(Ending, ASilentConnectionIsAskedAndClosed) {
     return silent.closed();
   }));
   EXPECT_FALSE(alive.closed());
-  EXPECT_EQ(world.shared().counters.ended[static_cast<size_t>(ConnectionEnd::kSilent)], 1U);
+  EXPECT_EQ(world.context().counters.ended[static_cast<size_t>(ConnectionEnd::kSilent)], 1U);
 }
 
 }  // namespace

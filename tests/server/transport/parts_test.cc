@@ -249,21 +249,21 @@ TEST(PeerTable, NobodyLocksOutTheOthers) {
         size_t largest = 0;
         for (const auto& [who, of] : model) largest = std::max(largest, of.size());
         const size_t own = model.count(peer) == 0 ? 0 : model[peer].size();
-        const PeerTable::Outcome answer = table.Add(peer, set);
-        ASSERT_EQ(answer.someone_goes, all >= most);
-        ASSERT_EQ(answer.may_come, all < most || largest > own + 1);
-        if (answer.may_come) {
+        const PeerTable::Outcome response = table.Add(peer, set);
+        ASSERT_EQ(response.someone_goes, all >= most);
+        ASSERT_EQ(response.may_come, all < most || largest > own + 1);
+        if (response.may_come) {
           model[peer].push_back(set);
           ++all;
         }
-        if (answer.someone_goes) {
-          ASSERT_EQ(answer.idle_only, !answer.may_come);
-          std::vector<size_t>& of = model[answer.peer];
-          const auto found = std::find(of.begin(), of.end(), answer.set);
+        if (response.someone_goes) {
+          ASSERT_EQ(response.idle_only, !response.may_come);
+          std::vector<size_t>& of = model[response.peer];
+          const auto found = std::find(of.begin(), of.end(), response.set);
           ASSERT_NE(found, of.end()) << "there is none of this peer in that set";
-          if (answer.may_come) {
+          if (response.may_come) {
             ASSERT_EQ(of.size(), largest);
-            remove(answer.peer, static_cast<size_t>(found - of.begin()));
+            remove(response.peer, static_cast<size_t>(found - of.begin()));
           }
         }
       }

@@ -139,11 +139,11 @@ TEST(ReceivingStream, AClientThatIsAlwaysAheadTakesNoMoreThanItsWindow) {
   size_t released = 0;
   while (said < bytes.size()) {
     // As far as the window goes, then one message is taken.
-    const Client::Answer& answer = client.stream(1);
-    ASSERT_FALSE(answer.ended || client.closed())
-        << answer.Trailer("grpc-message") << " after " << said;
+    const Client::Response& response = client.stream(1);
+    ASSERT_FALSE(response.ended || client.closed())
+        << response.Trailer("grpc-message") << " after " << said;
     const auto room = [&] {
-      return static_cast<int64_t>(kWindow) + answer.granted - static_cast<int64_t>(said);
+      return static_cast<int64_t>(kWindow) + response.granted - static_cast<int64_t>(said);
     };
     if (room() > 0) {
       const std::string part = bytes.substr(said, std::min(step, static_cast<size_t>(room())));

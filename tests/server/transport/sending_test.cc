@@ -1,4 +1,4 @@
-// Answers: large and small ones, through windows of every size, and to clients that do not read.
+// Responses: large and small ones, through windows of every size, and to clients that do not read.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -19,7 +19,7 @@ std::vector<std::string> Patterns(int count, size_t size) {
   return all;
 }
 
-TEST(SendingStream, AnswersOfEverySize) {
+TEST(SendingStream, ResponsesOfEverySize) {
   World world;
   Client client(world.Connect());
   int32_t id = 1;
@@ -38,7 +38,7 @@ TEST(SendingStream, AnswersOfEverySize) {
   }
 }
 
-TEST(SendingStream, ThousandsOfSmallAnswers) {
+TEST(SendingStream, ThousandsOfSmallResponses) {
   World world;
   Client client(world.Connect());
   client.Say(CallHead(1, "/t/Small/5000x100/a", true));
@@ -126,7 +126,7 @@ TEST(SendingStream, ManyCallsShareAConnection) {
   }
 }
 
-// The client cancels in the middle of its answer, for any number of bytes that it has read.
+// The client cancels in the middle of its response, for any number of bytes that it has read.
 TEST(SendingStream, CancelledInTheMiddle) {
   World world;
   Client client(world.Connect());
@@ -149,8 +149,8 @@ TEST(SendingStream, CancelledInTheMiddle) {
   EXPECT_TRUE(client.stream(id).Messages() == Patterns(2, 70'000));
 }
 
-// A client that reads nothing: while others wait, its answers are given up, and it goes at last.
-TEST(SendingStream, AnswersThatStandStill) {
+// A client that reads nothing: while others wait, its responses are given up, and it goes at last.
+TEST(SendingStream, ResponsesThatStandStill) {
   World::Options options;
   options.limits.stall = std::chrono::milliseconds(300);
   World world(options);

@@ -14,24 +14,24 @@
 
 #include "../loop/loop_testing.h"
 #include "client.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
 
 namespace quantd::transport {
 namespace {
 
 // Says OK to everything.
-class Ok final : public Service {
+class Ok final : public CallHandler {
  public:
   int Find(absl::string_view) const override { return 0; }
-  void Begin(Stream& stream) override { Serve(stream); }
-  errors::CallStatus Refuse(const Stream&, int, const absl::Status& status) const override {
+  void Begin(ServerCall& stream) override { Serve(stream); }
+  errors::CallStatus Refuse(const ServerCall&, int, const absl::Status& status) const override {
     return {static_cast<int>(status.code()), std::string(status.message()), "", {}};
   }
   bool AnyoneWaits() const override { return false; }
   std::atomic<int> live{0};
 
  private:
-  loop::Detached Serve(Stream& stream) {
+  loop::Detached Serve(ServerCall& stream) {
     ++live;
     loop::Event read, finished;
     Message message;
@@ -47,11 +47,11 @@ class Ok final : public Service {
 class RealTransport {
  public:
   explicit RealTransport(Limits limits = {}, size_t loops = 2)
-      : receiving_(64 << 20, 64 << 10, 100), shared_{service_, pool_, receiving_, limits} {
+      : receiving_(64 << 20, 64 << 10, 100), context_{service_, pool_, receiving_, limits} {
     std::vector<loop::Loop*> pointers;
     for (size_t i = 0; i < loops; ++i)
       pointers.push_back(loops_.emplace_back(loop::NewLoop()).get());
-    transport_ = std::make_unique<Transport>(shared_, pointers);
+    transport_ = std::make_unique<Transport>(context_, pointers);
     address_ = transport_->Listen("127.0.0.1:0").value();
     for (loop::Loop* loop : pointers) threads_.emplace_back([loop] { loop->Lead(); });
     transport_->Start();
@@ -62,9 +62,9 @@ class RealTransport {
     for (const auto& loop : loops_) loop::RunOn(*loop, [] {});
     for (const auto& loop : loops_) loop->Stop();
     for (std::thread& thread : threads_) thread.join();
-    EXPECT_EQ(shared_.counters.connections, 0);
-    EXPECT_EQ(shared_.counters.calls, 0);
-    EXPECT_EQ(shared_.peers.connections(), 0);
+    EXPECT_EQ(context_.counters.connections, 0);
+    EXPECT_EQ(context_.counters.calls, 0);
+    EXPECT_EQ(context_.peers.connections(), 0);
   }
 
   int Connect() const {
@@ -79,14 +79,14 @@ class RealTransport {
   }
   Transport& operator*() { return *transport_; }
   Transport* operator->() { return transport_.get(); }
-  Shared& shared() { return shared_; }
+  TransportContext& context() { return context_; }
   loop::Loop& loop(size_t i) { return *loops_[i]; }
 
  private:
   Ok service_;
   memory::Pool pool_;
   admission::Receiving receiving_;
-  Shared shared_;
+  TransportContext context_;
   std::vector<std::unique_ptr<loop::Loop>> loops_;
   std::unique_ptr<Transport> transport_;
   std::string address_;
@@ -105,7 +105,7 @@ TEST(Transport, AnswersOnEveryLoop) {
     client->Say(CallHead(1, "/a/B", true));
     EXPECT_EQ(client->Status(1), 0);
   }
-  EXPECT_EQ(transport.shared().counters.connections, 20);
+  EXPECT_EQ(transport.context().counters.connections, 20);
 }
 
 // More than are taken in one turn.
@@ -127,7 +127,7 @@ TEST(Transport, WhoWaitsWhenItStopsListeningIsTaken) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   over.count_down();
   drain.join();
-  EXPECT_EQ(transport.shared().counters.accepted, static_cast<uint64_t>(kClients));
+  EXPECT_EQ(transport.context().counters.accepted, static_cast<uint64_t>(kClients));
   int answered = 0;
   for (const auto& client : clients) answered += client->Status(1) == 0 ? 1 : 0;
   EXPECT_EQ(answered, kClients);
@@ -157,8 +157,8 @@ TEST(Transport, OnePeerMayNotHaveMoreThanThereIs) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_LE(open(), 5);
-  EXPECT_LE(transport.shared().peers.connections(), 5);
-  EXPECT_GE(transport.shared().counters.ended[static_cast<size_t>(ConnectionEnd::kTooMany)].load(),
+  EXPECT_LE(transport.context().peers.connections(), 5);
+  EXPECT_GE(transport.context().counters.ended[static_cast<size_t>(ConnectionEnd::kTooMany)].load(),
             3U);  // the one that is refused and the one whose place it asked for
 }
 

@@ -37,7 +37,7 @@ struct Later final : public loop::Posted {
   bool await_ready() const noexcept { return false; }
   [[gnu::noinline]] void await_suspend(std::coroutine_handle<> handle) noexcept {
     call = handle;
-    loop.AtTurnEnd(*this);
+    loop.AtIterationEnd(*this);
   }
   void await_resume() const noexcept {}
   void Run() override { call.resume(); }
@@ -46,9 +46,9 @@ struct Later final : public loop::Posted {
 };
 
 struct Interrupted final : public Cancellable {
-  explicit Interrupted(Stream& its_stream) : stream(its_stream) {}
+  explicit Interrupted(ServerCall& its_stream) : stream(its_stream) {}
   void Cancel() override { stream.loop().Complete(event, true); }
-  Stream& stream;
+  ServerCall& stream;
   loop::Event event;
 };
 
@@ -56,9 +56,9 @@ struct Interrupted final : public Cancellable {
 
 World::World(const Options& options)
     : receiving_(options.budget, options.window, options.max_waiting),
-      shared_{*this, pool_, receiving_, options.limits},
+      context_{*this, pool_, receiving_, options.limits},
       loop_(loop::NewLoop()),
-      set_(std::make_unique<ConnectionSet>(shared_, *loop_, 0)),
+      set_(std::make_unique<ConnectionSet>(context_, *loop_, 0)),
       thread_([this] { loop_->Lead(); }) {}
 
 World::~World() {
@@ -73,9 +73,9 @@ World::~World() {
   loop_->Stop();
   thread_.join();
   EXPECT_EQ(receiving_.held_bytes(), 0U);
-  EXPECT_EQ(shared_.counters.calls, 0);
-  EXPECT_EQ(shared_.counters.connections, 0);
-  EXPECT_EQ(shared_.counters.throttled_now, 0);
+  EXPECT_EQ(context_.counters.calls, 0);
+  EXPECT_EQ(context_.counters.connections, 0);
+  EXPECT_EQ(context_.counters.throttled_now, 0);
   EXPECT_EQ(pool_.used_bytes(), 0U);
 }
 
@@ -87,7 +87,7 @@ int World::Connect() {
     setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
   }
   Run([&] {
-    shared_.peers.Add(7, 0);
+    context_.peers.Add(7, 0);
     set_->Expect();
     Connection::Open(*set_, ends[0], {7, "test"});
   });
@@ -131,7 +131,8 @@ int World::Releases(const std::string& path) {
 
 bool World::Empty() {
   for (int i = 0; i < 2'000; ++i) {
-    if (shared_.counters.calls == 0 && shared_.counters.connections == 0 && live_ == 0) return true;
+    if (context_.counters.calls == 0 && context_.counters.connections == 0 && live_ == 0)
+      return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return false;
@@ -152,16 +153,16 @@ int World::Find(absl::string_view path) const {
   return -1;
 }
 
-errors::CallStatus World::Refuse(const Stream&, int, const absl::Status& status) const {
+errors::CallStatus World::Refuse(const ServerCall&, int, const absl::Status& status) const {
   return ToStatus(status);
 }
 
-void World::Begin(Stream& stream) {
+void World::Begin(ServerCall& stream) {
   ++live_;
   Serve(stream);
 }
 
-loop::Detached World::Serve(Stream& stream) {
+loop::Detached World::Serve(ServerCall& stream) {
   const std::string path = stream.head().path();
   const absl::string_view method = kMethods[static_cast<size_t>(stream.method())];
   Note(path, [](Seen& seen) { ++seen.begun; });

@@ -31,8 +31,8 @@
 #include "server/admission/receiving.h"
 #include "server/memory/buffer.h"
 #include "server/transport/connection_set.h"
-#include "server/transport/shared.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
+#include "server/transport/transport_context.h"
 
 namespace quantd::transport {
 
@@ -46,7 +46,7 @@ struct Seen {
   absl::Status interruption;
 };
 
-class World final : public Service {
+class World final : public CallHandler {
  public:
   struct Options {
     Limits limits = {};
@@ -85,28 +85,28 @@ class World final : public Service {
   void Run(std::function<void()> function) { loop::RunOn(*loop_, std::move(function)); }
 
   ConnectionSet& set() { return *set_; }
-  Shared& shared() { return shared_; }
+  TransportContext& context() { return context_; }
   memory::Pool& pool() { return pool_; }
   admission::Receiving& receiving() { return receiving_; }
   loop::Loop& loop() { return *loop_; }
 
   std::atomic<bool> anyone_waits{false};
 
-  // Service.
+  // CallHandler.
   int Find(absl::string_view path) const override;
-  void Begin(Stream& stream) override;
-  errors::CallStatus Refuse(const Stream& stream, int method,
+  void Begin(ServerCall& stream) override;
+  errors::CallStatus Refuse(const ServerCall& stream, int method,
                             const absl::Status& status) const override;
   bool AnyoneWaits() const override { return anyone_waits; }
 
  private:
-  loop::Detached Serve(Stream& stream);
+  loop::Detached Serve(ServerCall& stream);
   void Note(const std::string& path, const std::function<void(Seen&)>& what);
   int Releases(const std::string& path);
 
   memory::Pool pool_;
   admission::Receiving receiving_;
-  Shared shared_;
+  TransportContext context_;
   const std::unique_ptr<loop::Loop> loop_;
   std::unique_ptr<ConnectionSet> set_;
   std::thread thread_;

@@ -12,8 +12,8 @@
 #include "absl/strings/match.h"
 #include "message_generator.h"
 #include "quantd/field_error.h"
-#include "server/wire/answer.h"
 #include "server/wire/decode.h"
+#include "server/wire/encode.h"
 #include "server/wire/split.h"
 #include "server/wire/writer.h"
 #include "wire_testing.h"
@@ -149,7 +149,7 @@ TEST(Calibrate, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(field_of(request), "x.float_values");
 }
 
-TEST(Calibrate, TheAnswerIsWhatWasFound) {
+TEST(Calibrate, TheResponseIsWhatWasFound) {
   memory::Pool pool;
   for (const DataType type : {DataType::kInt4, DataType::kUint16, DataType::kFloat8E4M3Fn}) {
     Calibration found;
@@ -181,7 +181,7 @@ TEST(Calibrate, TheAnswerIsWhatWasFound) {
   }
 }
 
-TEST(Calibrate, AnAnswerOfManyChannelsFitsWhatWasTold) {
+TEST(Calibrate, AResponseOfManyChannelsFitsWhatWasTold) {
   memory::Pool pool;
   for (const size_t channels : {0, 1, 127, 100'000}) {
     Calibration found;

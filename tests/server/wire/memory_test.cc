@@ -8,8 +8,8 @@
 
 #include "counted_memory.h"
 #include "many_messages.h"
-#include "server/wire/answer.h"
 #include "server/wire/decode.h"
+#include "server/wire/encode.h"
 #include "server/wire/split.h"
 #include "server/wire/writer.h"
 #include "wire_testing.h"
@@ -277,35 +277,35 @@ TEST(WireMemoryTest, UnknownFieldsOfLargeNumbersTakeNoMemory) {
   EXPECT_LT(Decode(kQuantize, message).peak_bytes, 4096U);
 }
 
-TEST(WireMemoryTest, AnswersAreNotCopied) {
-  AnswerLayout layout;
+TEST(WireMemoryTest, ResponsesAreNotCopied) {
+  ResponseLayout layout;
   layout.y = {DataType::kUint8, {64 << 20}, 64 << 20, 64 << 20};
   memory::Pool pool;
   const MemoryUsed used = Measure([&] {
-    Answer answer(layout, pool);
-    const memory::Piece piece = std::move(answer).FinishItem(1);
+    Response response(layout, pool);
+    const memory::Piece piece = std::move(response).FinishItem(1);
     EXPECT_EQ(pool.used_bytes(), memory::Pool::Footprint((64 << 20) + 1));
     EXPECT_EQ(pool.kept_bytes(), 0U);
   });
   EXPECT_LT(used.peak_bytes, 8192U);
 }
 
-TEST(WireMemoryTest, AnswersOfValuesTakeNoMoreThanSaid) {
+TEST(WireMemoryTest, ResponsesOfValuesTakeNoMoreThanSaid) {
   for (const DataTypeInfo& type : kDataTypes) {
     for (const int64_t elements : {0, 1, 1000, 1 << 20}) {
-      AnswerLayout layout;
+      ResponseLayout layout;
       layout.encoding = Encoding::kValues;
       layout.y = {type.type, {elements}, elements, ByteSize(type.type, elements)};
       memory::Pool pool;
       size_t pieces = 0;
       const MemoryUsed used = Measure([&] {
-        Answer answer(layout, pool);
-        for (uint8_t& byte : answer.contents().y) byte = 0xff;  // the longest integers
-        const memory::Piece piece = std::move(answer).FinishItem(~uint64_t{0});
+        Response response(layout, pool);
+        for (uint8_t& byte : response.contents().y) byte = 0xff;  // the longest integers
+        const memory::Piece piece = std::move(response).FinishItem(~uint64_t{0});
         pieces = layout.y.bytes + piece.size;  // at the same time at the end
         ASSERT_GT(piece.size, static_cast<size_t>(elements));
       });
-      EXPECT_LE(used.peak_bytes + pieces, AnswerMemoryBytes(layout) + kFixed)
+      EXPECT_LE(used.peak_bytes + pieces, ResponseMemoryBytes(layout) + kFixed)
           << type.name << ", " << elements;
     }
   }

@@ -50,7 +50,7 @@ TEST(MethodTest, TheTableIsTheContracts) {
                          : method->server_streaming() ? "bidi_stream"
                                                       : "client_stream");
     EXPECT_EQ(info.item_field, NumberOf(*v1::StreamRequest::descriptor(), *method->input_type()));
-    EXPECT_EQ(info.item_answer,
+    EXPECT_EQ(info.item_response,
               NumberOf(*v1::StreamResponse::descriptor(), *method->output_type()));
     EXPECT_EQ(info.item_field != 0, index < kUnaryOperations);
     EXPECT_EQ(info.operation.empty(), index >= kOperations);

@@ -42,7 +42,7 @@ void Clear(Message& message, const FieldDescriptor& field) {
   if (own != nullptr) message.GetReflection()->ClearField(&message, own);
 }
 
-// Not in x, nor in what says how the answer comes.
+// Not in x, nor in what says how the response comes.
 bool MayBeStored(Method method, const FieldDescriptor& field) {
   const absl::string_view name = field.name();
   if (method == Method::kDequantize) {

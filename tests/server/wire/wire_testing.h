@@ -1,4 +1,4 @@
-// What the tests of the wire share: seeds, messages as bytes, answers as strings.
+// What the tests of the wire share: seeds, messages as bytes, responses as strings.
 #ifndef QUANTD_TESTS_SERVER_WIRE_WIRE_TESTING_H_
 #define QUANTD_TESTS_SERVER_WIRE_WIRE_TESTING_H_
 

@@ -54,10 +54,10 @@ absl::Status QuantizeBoxes(const Sender& sender, const Tensor& x, const Grid& gr
     SetBlockShape(grid.PieceBlockShape(box), &request);
     const absl::StatusOr<v1::DynamicQuantizeResponse> response = sender.dynamic_quantize(request);
     if (!response.ok()) return OfPiece(response.status(), grid, box);
-    absl::Status right = CheckAnswer(response->y(), "y", output, elements);
-    if (right.ok()) right = CheckAnswer(response->y_scale(), "y_scale", scale_type, scales);
+    absl::Status right = CheckResponse(response->y(), "y", output, elements);
+    if (right.ok()) right = CheckResponse(response->y_scale(), "y_scale", scale_type, scales);
     if (right.ok() && response->has_y_zero_point()) {
-      right = CheckAnswer(response->y_zero_point(), "y_zero_point", output, scales);
+      right = CheckResponse(response->y_zero_point(), "y_zero_point", output, scales);
     }
     if (!right.ok()) return right;
     Scan scan;

@@ -114,7 +114,8 @@ absl::StatusOr<QuantizedEmbeddings> QuantizeEmbeddings(const Sender& sender, con
     const absl::StatusOr<v1::QuantizeEmbeddingsResponse> response =
         sender.quantize_embeddings(request);
     if (!response.ok()) return OfRows(response.status(), begin);
-    absl::Status right = CheckAnswer(response->y(), "y", result.y.data_type, count * rows.y_bytes);
+    absl::Status right =
+        CheckResponse(response->y(), "y", result.y.data_type, count * rows.y_bytes);
     if (!right.ok()) return right;
     // Rows are whole bytes: pieces do not meet.
     const std::string& bytes = response->y().raw_data();

@@ -54,7 +54,7 @@ class Scales {
       all.smallest = std::min(all.smallest, range.smallest);
       all.largest = std::max(all.largest, range.largest);
     }
-    // A row and its answer: 8 bytes, and a scale, a zero point and two codes of 2 bytes at most.
+    // A row and its response: 8 bytes, and a scale, a zero point and two codes of 2 bytes at most.
     const uint64_t room = std::min(sender_.limits.message_bytes, sender_.limits.budget_bytes / 2);
     const uint64_t most = room > kEnvelopeBytes ? (room - kEnvelopeBytes) / 16 : 0;
     if (most < 2) return TooLarge(grid_, sender_.limits);
@@ -79,12 +79,13 @@ class Scales {
     const absl::StatusOr<v1::DynamicQuantizeResponse> response = sender_.dynamic_quantize(request);
     if (!response.ok()) return OfPiece(response.status(), grid_, grid_.BlockAt(begin));
     const v1::DataType type = result_.y.data_type;
-    absl::Status right = CheckAnswer(response->y_scale(), "y_scale", result_.scale.data_type, sent);
+    absl::Status right =
+        CheckResponse(response->y_scale(), "y_scale", result_.scale.data_type, sent);
     if (right.ok() && response->has_y_zero_point()) {
-      right = CheckAnswer(response->y_zero_point(), "y_zero_point", type, sent);
+      right = CheckResponse(response->y_zero_point(), "y_zero_point", type, sent);
     }
     if (right.ok() && two_level_) {
-      right = CheckAnswer(response->y_tensor_scale(), "y_tensor_scale", v1::DATA_TYPE_FLOAT, 1);
+      right = CheckResponse(response->y_tensor_scale(), "y_tensor_scale", v1::DATA_TYPE_FLOAT, 1);
     }
     if (!right.ok()) return right;
     const std::lock_guard<std::mutex> lock(mutex_);

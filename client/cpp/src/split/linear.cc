@@ -116,7 +116,7 @@ absl::StatusOr<Quantized> Quantize(const Sender& sender, const Tensor& x, const 
     const int64_t elements = Product(box.size);
     const absl::StatusOr<v1::QuantizeResponse> response = sender.quantize(request);
     if (!response.ok()) return OfPiece(response.status(), plan->grid, box);
-    if (absl::Status right = CheckAnswer(response->y(), "y", output, elements); !right.ok()) {
+    if (absl::Status right = CheckResponse(response->y(), "y", output, elements); !right.ok()) {
       return right;
     }
     Scan scan;
@@ -149,7 +149,7 @@ absl::StatusOr<Tensor> Dequantize(const Sender& sender, const Tensor& x, const T
     SetPiece(x, scale, zero_point, plan->grid, box, &request);
     const absl::StatusOr<v1::DequantizeResponse> response = sender.dequantize(request);
     if (!response.ok()) return OfPiece(response.status(), plan->grid, box);
-    absl::Status right = CheckAnswer(response->y(), "y", output, Product(box.size));
+    absl::Status right = CheckResponse(response->y(), "y", output, Product(box.size));
     // The elements of y are whole bytes: pieces do not meet.
     if (right.ok()) ScatterBox(response->y().raw_data(), bits, x.shape, box, result.data);
     return right;

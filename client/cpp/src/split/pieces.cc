@@ -26,13 +26,13 @@ uint64_t SizeOf(int64_t elements, int element_bits, int64_t blocks, int block_bi
 }  // namespace
 
 bool MessageSizes::Fit(const ServerLimits& limits) const {
-  return request <= limits.message_bytes && answer <= limits.message_bytes &&
-         request + answer <= limits.budget_bytes;
+  return request <= limits.message_bytes && response <= limits.message_bytes &&
+         request + response <= limits.budget_bytes;
 }
 
 MessageSizes PieceCost::Of(int64_t elements, int64_t blocks) const {
   return {SizeOf(elements, request_element_bits, blocks, request_block_bits),
-          SizeOf(elements, answer_element_bits, blocks, answer_block_bits)};
+          SizeOf(elements, response_element_bits, blocks, response_block_bits)};
 }
 
 absl::Status RunPieces(size_t count, const std::function<absl::Status(size_t index)>& work) {
@@ -75,8 +75,8 @@ void SetMessage(v1::DataType type, const Dimensions& shape, std::string bytes, v
   tensor->set_raw_data(std::move(bytes));
 }
 
-absl::Status CheckAnswer(const v1::Tensor& tensor, absl::string_view field, v1::DataType type,
-                         int64_t elements) {
+absl::Status CheckResponse(const v1::Tensor& tensor, absl::string_view field, v1::DataType type,
+                           int64_t elements) {
   const int bits = BitsOf(tensor.data_type());
   const int64_t bytes = bits == 0 ? -1 : BytesOf(elements, bits);
   if (tensor.data_type() == type && static_cast<int64_t>(tensor.raw_data().size()) == bytes) {

@@ -18,12 +18,12 @@ namespace quantd::client::split {
 // Everything in a message that is neither elements nor scales.
 inline constexpr uint64_t kEnvelopeBytes = 4096;
 
-// Bits that an element, and a block, take in a request and in its answer.
+// Bits that an element, and a block, take in a request and in its response.
 struct PieceCost {
   int request_element_bits = 0;
   int request_block_bits = 0;
-  int answer_element_bits = 0;
-  int answer_block_bits = 0;
+  int response_element_bits = 0;
+  int response_block_bits = 0;
 
   MessageSizes Of(int64_t elements, int64_t blocks) const;
 };
@@ -36,10 +36,10 @@ absl::Status TooLarge(const Grid& grid, const ServerLimits& limits);
 
 void SetMessage(v1::DataType type, const Dimensions& shape, std::string bytes, v1::Tensor* tensor);
 
-// INTERNAL when an answer's tensor is not of as many elements, of `type`, as it must be: nothing
-// else may believe an answer.
-absl::Status CheckAnswer(const v1::Tensor& tensor, absl::string_view field, v1::DataType type,
-                         int64_t elements);
+// INTERNAL when a response's tensor is not of as many elements, of `type`, as it must be: nothing
+// else may believe a response.
+absl::Status CheckResponse(const v1::Tensor& tensor, absl::string_view field, v1::DataType type,
+                           int64_t elements);
 
 // The output type that an unset one means.
 v1::DataType OutputType(v1::DataType given, const std::optional<Tensor>& zero_point);

@@ -1,4 +1,4 @@
-// A request that is larger than a message, in several whose answers together are that of one.
+// A request that is larger than a message, in several whose responses together are that of one.
 #ifndef QUANTD_CLIENT_CPP_SPLIT_SPLIT_H_
 #define QUANTD_CLIENT_CPP_SPLIT_SPLIT_H_
 
@@ -24,10 +24,10 @@ struct Sender {
       quantize_embeddings;
 };
 
-// Bytes of a request and of its answer, at most.
+// Bytes of a request and of its response, at most.
 struct MessageSizes {
   uint64_t request = 0;
-  uint64_t answer = 0;
+  uint64_t response = 0;
   bool Fit(const ServerLimits& limits) const;
 };
 MessageSizes SizesOf(const Tensor& x, const Tensor& scale, const std::optional<Tensor>& zero_point,

@@ -9,10 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "answer.h"
 #include "arguments.h"
 #include "operand.h"
 #include "pools.h"
+#include "result_tensor.h"
 #include "run.h"
 
 namespace quantd::python {
@@ -23,9 +23,9 @@ constexpr uint64_t kLong = std::numeric_limits<uint64_t>::max();
 
 template <typename Value>
 nb::object ArrayOf(DataType type, const std::vector<Value>& values, const Shape& shape) {
-  Answer answer(type, shape);
-  std::memcpy(answer.bytes().data(), values.data(), answer.bytes().size());
-  return answer.Take();
+  ResultTensor result(type, shape);
+  std::memcpy(result.bytes().data(), values.data(), result.bytes().size());
+  return result.Take();
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "answer.h"
 #include "arguments.h"
 #include "operand.h"
 #include "pools.h"
@@ -16,6 +15,7 @@
 #include "quantd/quantization_error.h"
 #include "quantd/quantize.h"
 #include "quantd/quantize_embeddings.h"
+#include "result_tensor.h"
 #include "run.h"
 
 namespace quantd::python {
@@ -90,7 +90,7 @@ nb::object Engine::Quantize(nb::handle x, nb::handle scale, nb::handle zero_poin
   Check(output.CheckOverlap(scale_operand, plan->output_bytes));
   if (zero_operand.has_value()) Check(output.CheckOverlap(*zero_operand, plan->output_bytes));
 
-  Answer y(plan->output_type, plan->shape, output);
+  ResultTensor y(plan->output_type, plan->shape, output);
   x_operand.Gather();
   QuantizationError error;
   const Executor& pool = Pool(threads);
@@ -145,7 +145,7 @@ nb::object Engine::Dequantize(nb::handle x, nb::handle scale, nb::handle zero_po
     if (operand->has_value()) Check(output.CheckOverlap(**operand, plan->output_bytes));
   }
 
-  Answer y(plan->output_type, plan->shape, output);
+  ResultTensor y(plan->output_type, plan->shape, output);
   x_operand.Gather();
   const Executor& pool = Pool(threads);
   Check(Run(plan->input_bytes + plan->output_bytes, timeout, [&](Interrupted interrupted) {
@@ -177,10 +177,10 @@ nb::object Engine::DynamicQuantize(nb::handle x, int output_type, nb::handle axi
   Check(output.Check(plan->output_type, plan->shape, plan->output_bytes));
   Check(output.CheckOverlap(x_operand, plan->output_bytes));
 
-  Answer y(plan->output_type, plan->shape, output);
-  Answer y_scale(plan->scale_type, plan->scale_shape);
-  std::optional<Answer> y_zero_point;
-  std::optional<Answer> y_tensor_scale;
+  ResultTensor y(plan->output_type, plan->shape, output);
+  ResultTensor y_scale(plan->scale_type, plan->scale_shape);
+  std::optional<ResultTensor> y_zero_point;
+  std::optional<ResultTensor> y_tensor_scale;
   if (plan->has_zero_point) y_zero_point.emplace(plan->output_type, plan->scale_shape);
   if (plan->has_tensor_scale) y_tensor_scale.emplace(DataType::kFloat, Shape());
   DynamicQuantizeOutput places;
@@ -237,7 +237,7 @@ nb::object Engine::QuantizeEmbeddings(nb::handle x, nb::handle ranges, int recip
   Check(output.CheckOverlap(x_operand, plan->output_bytes));
   if (ranges_operand.has_value()) Check(output.CheckOverlap(*ranges_operand, plan->output_bytes));
 
-  Answer y(plan->output_type, plan->output_shape, output);
+  ResultTensor y(plan->output_type, plan->output_shape, output);
   x_operand.Gather();
   QuantizationError error;
   const Executor& pool = Pool(threads);

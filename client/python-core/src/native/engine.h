@@ -14,7 +14,7 @@ namespace quantd::python {
 // Safe from any thread. Types are numbers of DataType, 0 for none; `threads` 0 is the engine's own.
 class Engine {
  public:
-  // convert(value, name, type) and place(out) are as operand.h and answer.h say; fail(code,
+  // convert(value, name, type) and place(out) are as operand.h and result_tensor.h say; fail(code,
   // message, field) makes an exception.
   Engine(nb::object convert, nb::object place, nb::object fail);
 

@@ -2,8 +2,8 @@
 
     import numpy, quantd_core
 
-    answer = quantd_core.dynamic_quantize(numpy.random.randn(4, 8).astype(numpy.float32))
-    print(answer.y, answer.scale, answer.zero_point)
+    result = quantd_core.dynamic_quantize(numpy.random.randn(4, 8).astype(numpy.float32))
+    print(result.y, result.scale, result.zero_point)
 
 The functions are methods of an Engine that is made when one is first called, with QUANTD_THREADS or all CPUs.
 """

@@ -9,7 +9,7 @@
 //   }
 //   absl::StatusOr<Calibrated> result = calibration.Finish();
 //
-// The answer is a function of the values alone: neither their order nor how they were cut into
+// The response is a function of the values alone: neither their order nor how they were cut into
 // tensors changes a bit. Values that several programs have seen are put together by their states.
 #ifndef QUANTD_CLIENT_CALIBRATION_H_
 #define QUANTD_CLIENT_CALIBRATION_H_
@@ -40,7 +40,7 @@ struct CalibrationOptions {
   double percentile = 0;             // PERCENTILE only, in (50, 100]; 0: 99.99
   v1::NonFinite non_finite = v1::NON_FINITE_UNSPECIFIED;
   bool return_state = false;
-  // Of the whole call, from its first message to its answer; 0: ClientOptions::timeout.
+  // Of the whole call, from its first message to its response; 0: ClientOptions::timeout.
   absl::Duration timeout = absl::ZeroDuration();
 };
 

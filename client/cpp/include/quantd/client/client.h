@@ -9,7 +9,7 @@
 //
 // A layer over the generated stubs: it sets deadlines, tries again when the server says that it is
 // overloaded, cuts tensors that are larger than the server's messages into several calls whose
-// answers together are that of one, and turns errors into absl::Status that name the field
+// responses together are that of one, and turns errors into absl::Status that name the field
 // (status.h). What the fields mean is written in proto/quantd/v1.
 #ifndef QUANTD_CLIENT_CLIENT_H_
 #define QUANTD_CLIENT_CLIENT_H_

@@ -1,5 +1,5 @@
-// See one_answer.h.
-#include "server/services/one_answer.h"
+// See one_response.h.
+#include "server/services/one_response.h"
 
 #include <optional>
 #include <utility>
@@ -9,19 +9,19 @@
 
 namespace quantd::services {
 
-rpc::Call ServeOneAnswer(rpc::Calls& /*calls*/, const rpc::Backend& backend,
-                         transport::Stream& stream, const Answer& answer,
-                         const wire::Method* method) {
+rpc::Call ServeOneResponse(rpc::Calls& /*calls*/, const rpc::Backend& backend,
+                           transport::ServerCall& stream, const Response& response,
+                           const wire::Method* method) {
   std::optional<rpc::CallMetrics> meter;
   if (method != nullptr) meter.emplace(backend.metrics, backend.tracer, stream, *method);
   loop::Event read, written, finished;
   transport::Message request;
   stream.Read(request, read);
   const bool has_request = co_await read;
-  absl::StatusOr<memory::Piece> piece = rpc::WhyNoRequest(stream);
+  absl::StatusOr<memory::Piece> piece = rpc::NoRequestStatus(stream);
   if (has_request) {
     if (meter.has_value()) meter->Received();
-    piece = answer(request);
+    piece = response(request);
   }
   const absl::Status status = piece.status();
   if (status.ok()) {

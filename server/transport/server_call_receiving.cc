@@ -1,4 +1,5 @@
-// Messages on their way in: from frames to the memory that is set aside for them. See stream.h.
+// Messages on their way in: from frames to the memory that is set aside for them. See
+// server_call.h.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -7,8 +8,8 @@
 #include "server/errors/reason.h"
 #include "server/transport/connection.h"
 #include "server/transport/notes.h"
-#include "server/transport/shared.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
+#include "server/transport/transport_context.h"
 
 namespace quantd::transport {
 
@@ -30,19 +31,19 @@ uint64_t MostInflated(uint64_t size, uint64_t limit) {
 
 }  // namespace
 
-void Stream::OnFrame(size_t bytes, bool is_last) {
+void ServerCall::OnFrame(size_t bytes, bool is_last) {
   window_ -= static_cast<int64_t>(bytes);
   frame_left_ = bytes;
   // The last frame of a message is shorter than those before.
   if (!is_last) frame_bytes_ = bytes;
 }
 
-absl::Span<uint8_t> Stream::Place() const {
+absl::Span<uint8_t> ServerCall::Place() const {
   if (incoming_ != Incoming::kBody || interrupted()) return {};
   return {buffer_.data() + received_, std::min(buffer_.capacity(), total_) - received_};
 }
 
-void Stream::OnData(const uint8_t* data, size_t size) {
+void ServerCall::OnData(const uint8_t* data, size_t size) {
   const size_t used = kept_.empty() ? Consume(data, size, frame_left_) : 0;
   frame_left_ -= std::min(frame_left_, size - used);
   if (used < size && !interrupted()) Keep(data + used, size - used);
@@ -50,7 +51,7 @@ void Stream::OnData(const uint8_t* data, size_t size) {
 
 // A padded frame is over: its padding took of the window, and is given back as if it were data.
 // `window`: what HTTP/2 says that the peer may still send.
-void Stream::OnPadding(int64_t window) {
+void ServerCall::OnPadding(int64_t window) {
   frame_left_ = 0;
   window_ = std::max(window_, window);
   for_padding_ = kMostPadding;
@@ -64,7 +65,7 @@ void Stream::OnPadding(int64_t window) {
 
 // Up to the end of one message; returns how many bytes that were. Counts down `left`, of which they
 // are a part.
-size_t Stream::Consume(const uint8_t* data, size_t size, size_t& left) {
+size_t ServerCall::Consume(const uint8_t* data, size_t size, size_t& left) {
   size_t used = 0;
   while (used < size && !interrupted()) {
     size_t taken = 1;
@@ -86,9 +87,11 @@ size_t Stream::Consume(const uint8_t* data, size_t size, size_t& left) {
 }
 
 // Bytes that may still come, those that lie here among them.
-int64_t Stream::Allowed() const { return window_ + static_cast<int64_t>(frame_left_ + kept_left_); }
+int64_t ServerCall::Allowed() const {
+  return window_ + static_cast<int64_t>(frame_left_ + kept_left_);
+}
 
-void Stream::BeginMessage() {
+void ServerCall::BeginMessage() {
   prefix_have_ = 0;
   total_ = static_cast<size_t>(prefix_[1]) << 24 | prefix_[2] << 16 | prefix_[3] << 8 | prefix_[4];
   received_ = 0;
@@ -99,19 +102,19 @@ void Stream::BeginMessage() {
                                                ", but grpc-encoding names none")));
     return;
   }
-  const Shared& shared = connection_->shared();
-  const uint64_t most = shared.service.MostBytes(method_);
+  const TransportContext& context = connection_->context();
+  const uint64_t most = context.handler.MostBytes(method_);
   if (total_ > most) {
     Interrupt(WithReason(absl::ResourceExhaustedError(absl::StrCat(
                              "the request takes ", total_, " bytes, this method allows ", most)),
                          "MESSAGE_TOO_LARGE"));
     return;
   }
-  const uint64_t limit = shared.limits.max_message_bytes;
+  const uint64_t limit = context.limits.max_message_bytes;
   if (total_ > limit) {
     Interrupt(WithReason(absl::ResourceExhaustedError(absl::StrCat(
                              "the request takes ", total_, " bytes, the server allows ", limit,
-                             " (", shared.limits.message_flag, ")")),
+                             " (", context.limits.message_flag, ")")),
                          "MESSAGE_TOO_LARGE"));
     return;
   }
@@ -146,7 +149,7 @@ void Stream::BeginMessage() {
 }
 
 // Takes the memory that the message has been given, if it has: what is here moves into it.
-bool Stream::MakeRoom() {
+bool ServerCall::MakeRoom() {
   if (buffer_.capacity() >= total_) return true;
   memory::Buffer whole = pool_.Allocate(total_);
   if (whole.data() == nullptr) {
@@ -159,7 +162,7 @@ bool Stream::MakeRoom() {
 }
 
 // Lets the peer send more, if there is more to come and room for it.
-void Stream::AskForMore() {
+void ServerCall::AskForMore() {
   if (Allowed() >= static_cast<int64_t>(total_ - received_) + for_padding_) return;
   if (charge_ <= receiving_.window()) {
     GrantWindow(static_cast<int64_t>(receiving_.window()) + for_padding_);
@@ -175,26 +178,26 @@ void Stream::AskForMore() {
 }
 
 // Asks when half of the window is used.
-void Stream::AskInTime() {
+void ServerCall::AskInTime() {
   const uint64_t step = std::clamp<uint64_t>(received_ / 2, receiving_.window() / 2, 8 << 20);
   if (charge_ <= receiving_.window() || Allowed() < static_cast<int64_t>(step)) AskForMore();
 }
 
 // What a message may send before it has asked for anything.
-void Stream::GrantFirstWindow() {
+void ServerCall::GrantFirstWindow() {
   const auto wanted = static_cast<int64_t>(receiving_.window());
   if (Allowed() < wanted / 2) GrantWindow(wanted);
 }
 
 // Lets so many bytes come, with those that may come already.
-void Stream::GrantWindow(int64_t wanted) {
+void ServerCall::GrantWindow(int64_t wanted) {
   const int64_t more = wanted - Allowed();
   if (more <= 0) return;
   connection_->GrantWindow(*this, more);
   window_ += more;
 }
 
-void Stream::Append(const uint8_t* data, size_t size) {
+void ServerCall::Append(const uint8_t* data, size_t size) {
   if (size > buffer_.capacity() - received_) {
     // Flow control has let in more than it was told to.
     Interrupt(absl::InternalError("more bytes came than there is room for"));
@@ -214,7 +217,7 @@ void Stream::Append(const uint8_t* data, size_t size) {
 }
 
 // What comes early stays here, as bytes: a stream sends no more than its window.
-void Stream::Keep(const uint8_t* data, size_t size) {
+void ServerCall::Keep(const uint8_t* data, size_t size) {
   if (!receiving_.TakeFirst(size, peer_)) {
     Interrupt(WithReason(absl::UnavailableError("the server is busy: it receives as much as its "
                                                 "memory allows; try again later"),
@@ -225,13 +228,13 @@ void Stream::Keep(const uint8_t* data, size_t size) {
   kept_left_ += size;
 }
 
-void Stream::DropKept() {
+void ServerCall::DropKept() {
   receiving_.GiveFirst(kept_.size(), peer_);
   kept_ = std::string();
   kept_left_ = 0;
 }
 
-void Stream::MessageComplete() {
+void ServerCall::MessageComplete() {
   Receiving::Received(*this, charge_);
   if (prefix_[0] != 0) {
     incoming_ = Incoming::kCompressed;
@@ -243,7 +246,7 @@ void Stream::MessageComplete() {
 }
 
 // All of a compressed message is here: it goes on when what it may become has its place.
-void Stream::Inflate() {
+void ServerCall::Inflate() {
   if (!has_call_) return;
   if (charge_ > receiving_.window()) {
     const bool reserved = receiving_.Extend(*this, received_).reserved;
@@ -252,11 +255,11 @@ void Stream::Inflate() {
     if (!reserved) return;
   }
   const uint64_t most =
-      std::min<uint64_t>(charge_ - total_, connection_->shared().limits.max_message_bytes);
+      std::min<uint64_t>(charge_ - total_, connection_->context().limits.max_message_bytes);
   inflater_.Add(*this, head_.encoding(), {buffer_.data(), total_}, most);
 }
 
-void Stream::OnInflated(const absl::Status& status, memory::Buffer buffer, size_t size) {
+void ServerCall::OnInflated(const absl::Status& status, memory::Buffer buffer, size_t size) {
   if (!status.ok()) {
     const bool too_large = absl::IsResourceExhausted(status);
     Interrupt(too_large ? WithReason(status, "MESSAGE_TOO_LARGE") : status);
@@ -270,7 +273,7 @@ void Stream::OnInflated(const absl::Status& status, memory::Buffer buffer, size_
   if (read_ != nullptr) CompleteRead(true);
 }
 
-void Stream::CompleteRead(bool ok) {
+void ServerCall::CompleteRead(bool ok) {
   if (ok) {
     incoming_ = Incoming::kRead;
     read_into_->buffer = std::move(buffer_);
@@ -281,7 +284,7 @@ void Stream::CompleteRead(bool ok) {
   loop_.Complete(*std::exchange(read_, nullptr), ok);
 }
 
-void Stream::Read(Message& message, loop::Event& read) {
+void ServerCall::Read(Message& message, loop::Event& read) {
   read_into_ = &message;
   read_ = &read;
   // When it is interrupted, the message that was here is gone.
@@ -290,7 +293,7 @@ void Stream::Read(Message& message, loop::Event& read) {
   if (complete || interrupted() || over) CompleteRead(complete);
 }
 
-void Stream::Taken() {
+void ServerCall::Taken() {
   receiving_.Release(*this);
   if (incoming_ != Incoming::kRead) return;
   incoming_ = Incoming::kPrefix;
@@ -307,12 +310,12 @@ void Stream::Taken() {
   }
 }
 
-void Stream::OnRemoteEnd() {
+void ServerCall::OnRemoteEnd() {
   remote_end_ = true;
   CheckRemoteEnd();
 }
 
-void Stream::CheckRemoteEnd() {
+void ServerCall::CheckRemoteEnd() {
   if (incoming_ == Incoming::kBody) {
     Interrupt(absl::InvalidArgumentError(absl::StrCat("the client's stream ends after ", received_,
                                                       " of the message's ", total_, " bytes")));
@@ -323,7 +326,7 @@ void Stream::CheckRemoteEnd() {
   }
 }
 
-void Stream::OnRoom() {
+void ServerCall::OnRoom() {
   if (connection_ != nullptr && !interrupted()) {
     if (incoming_ == Incoming::kBody) AskForMore();
     if (incoming_ == Incoming::kCompressed && waits_for_room_) Inflate();
@@ -331,19 +334,19 @@ void Stream::OnRoom() {
   MaybeDelete();
 }
 
-void Stream::WaitedTooLong() {
-  const auto timeout = connection_->shared().limits.queue_timeout.count();
+void ServerCall::WaitedTooLong() {
+  const auto timeout = connection_->context().limits.queue_timeout.count();
   Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
                            "the server is busy: a message of ", total_, " bytes has waited for ",
                            timeout, " ms for room (--queue_timeout); try again later")),
                        "QUEUE_TIMEOUT"));
 }
 
-void Stream::OnGivenUp() {
+void ServerCall::OnGivenUp() {
   // Unless all of it has come meanwhile.
   if (incoming_ == Incoming::kBody) {
     if (connection_ != nullptr) {
-      NoteAbuse(connection_->shared().counters, AbuseAction::kUploadStalled, *peer_name_);
+      NoteAbuse(connection_->context().counters, AbuseAction::kUploadStalled, *peer_name_);
     }
     Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
                              "the upload stood at ", received_, " of ", total_,

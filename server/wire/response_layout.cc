@@ -1,8 +1,8 @@
-#include "server/wire/answer_layout.h"
+#include "server/wire/response_layout.h"
 
 #include <limits>
 
-#include "server/wire/answer_parts.h"
+#include "server/wire/response_parts.h"
 #include "server/wire/writer.h"
 
 namespace quantd::wire {
@@ -22,10 +22,10 @@ uint64_t ValueBytes(DataType type) {
 
 }  // namespace
 
-uint64_t MaxEncodedBytes(const AnswerLayout& layout) {
+uint64_t MaxEncodedBytes(const ResponseLayout& layout) {
   uint64_t bytes = kEnvelopeBytes + (layout.report_error ? kMaxErrorBytes : 0);
   bytes += ParametersBytes(layout);
-  for (const AnswerPart& part : PartsOf(layout)) {
+  for (const ResponsePart& part : PartsOf(layout)) {
     uint64_t payload = part.tensor->bytes;
     if (part.place != nullptr) {
       payload = MaxReferenceBytes(*part.place);
@@ -38,12 +38,12 @@ uint64_t MaxEncodedBytes(const AnswerLayout& layout) {
   return bytes;
 }
 
-uint64_t AnswerMemoryBytes(const AnswerLayout& layout) {
+uint64_t ResponseMemoryBytes(const ResponseLayout& layout) {
   uint64_t bytes = Add(MaxEncodedBytes(layout), kAlignment);
   if (layout.encoding == Encoding::kRaw) return bytes;
   // The packed bytes (once more while the core unpacks them), and each value twice: as the core
   // unpacks it and in the generated message.
-  for (const AnswerPart& part : PartsOf(layout)) {
+  for (const ResponsePart& part : PartsOf(layout)) {
     bytes = Add(bytes, Multiply(part.tensor->bytes, 2));
     bytes = Add(bytes, Multiply(static_cast<uint64_t>(part.tensor->elements), 2 * sizeof(int64_t)));
   }

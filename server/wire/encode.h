@@ -1,15 +1,15 @@
-// Answer -> bytes out. One allocation of the right size, in which kernels write the tensors in
+// Response -> bytes out. One allocation of the right size, in which kernels write the tensors in
 // place.
 //
-//   Answer answer(operation.answer_layout(), pool);
-//   if (!answer.has_memory()) ...
-//   absl::Status status = operation.Execute(executor, interrupted, answer.contents());
-//   memory::Piece out = std::move(answer).Finish();             // of a call
-//   memory::Piece out = std::move(answer).FinishItem(item.id);  // of a stream
+//   Response response(operation.response_layout(), pool);
+//   if (!response.has_memory()) ...
+//   absl::Status status = operation.Execute(executor, interrupted, response.contents());
+//   memory::Piece out = std::move(response).Finish();             // of a call
+//   memory::Piece out = std::move(response).FinishItem(item.id);  // of a stream
 //
 // Before each message there is room for kRoomBefore bytes of whoever sends it.
-#ifndef QUANTD_SERVER_WIRE_ANSWER_H_
-#define QUANTD_SERVER_WIRE_ANSWER_H_
+#ifndef QUANTD_SERVER_WIRE_ENCODE_H_
+#define QUANTD_SERVER_WIRE_ENCODE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 #include "server/memory/buffer.h"
-#include "server/wire/answer_layout.h"
+#include "server/wire/response_layout.h"
 
 namespace google::protobuf {
 class MessageLite;
@@ -29,20 +29,20 @@ inline constexpr size_t kRoomBefore = 8;
 
 // Movable: contents() stay where they are. Not safe to be used from two threads, but the spans in
 // contents() may be written from any.
-class Answer {
+class Response {
  public:
-  // Allocates AnswerMemoryBytes(layout). REQUIRES: MaxEncodedBytes(layout) < 2 GiB; the pool
+  // Allocates ResponseMemoryBytes(layout). REQUIRES: MaxEncodedBytes(layout) < 2 GiB; the pool
   // outlives it.
-  Answer(const AnswerLayout& layout, memory::Pool& pool);
-  Answer(Answer&&) noexcept;
-  Answer& operator=(Answer&&) noexcept;
-  ~Answer();
+  Response(const ResponseLayout& layout, memory::Pool& pool);
+  Response(Response&&) noexcept;
+  Response& operator=(Response&&) noexcept;
+  ~Response();
 
   // False when the system had no memory for it: then it is of no use.
   bool has_memory() const;
 
-  AnswerContents& contents();
-  const AnswerLayout& layout() const;
+  ResponseContents& contents();
+  const ResponseLayout& layout() const;
 
   // The message QuantizeResponse (or of the layout's method), without a copy; an empty piece when
   // the system had no memory to encode it as values. REQUIRES: contents() are written.
@@ -64,4 +64,4 @@ memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Po
 
 }  // namespace quantd::wire
 
-#endif  // QUANTD_SERVER_WIRE_ANSWER_H_
+#endif  // QUANTD_SERVER_WIRE_ENCODE_H_

@@ -12,8 +12,8 @@
 // into it in place.
 //
 // Everything but interrupted() only on the thread that leads loop(). Events complete there, too.
-#ifndef QUANTD_SERVER_TRANSPORT_STREAM_H_
-#define QUANTD_SERVER_TRANSPORT_STREAM_H_
+#ifndef QUANTD_SERVER_TRANSPORT_SERVER_CALL_H_
+#define QUANTD_SERVER_TRANSPORT_SERVER_CALL_H_
 
 #include <atomic>
 #include <cstddef>
@@ -59,7 +59,7 @@ class Cancellable {
   ~Cancellable() = default;
 };
 
-class Stream final : private admission::Upload, private Inflating, private loop::Timer {
+class ServerCall final : private admission::Upload, private Inflating, private loop::Timer {
  public:
   loop::Loop& loop() const { return loop_; }
   // HTTP/2's number of it, on its connection.
@@ -69,7 +69,7 @@ class Stream final : private admission::Upload, private Inflating, private loop:
   // Who calls, for the log: see Peer.
   const std::string& peer_name() const { return *peer_name_; }
   const Head& head() const { return head_; }
-  int method() const { return method_; }  // what Service::Find said
+  int method() const { return method_; }  // what CallHandler::Find said
   loop::Clock::time_point arrived_at() const { return arrived_at_; }
   // When the length of the message that was read last was here.
   loop::Clock::time_point message_began_at() const { return message_began_at_; }
@@ -101,7 +101,7 @@ class Stream final : private admission::Upload, private Inflating, private loop:
   bool interrupted() const { return interrupted_.load(std::memory_order_acquire); }
   // Why. REQUIRES: interrupted().
   const absl::Status& interruption() const { return interruption_; }
-  // Whether nobody can get an answer any more.
+  // Whether nobody can get a response any more.
   bool closed() const { return closed_; }
   // Ends the call with `status`: completes its read with false and cancels what it waits for. Does
   // nothing when it is interrupted already.
@@ -115,15 +115,15 @@ class Stream final : private admission::Upload, private Inflating, private loop:
   // Starts the call when HTTP/2 has been told all that came.
   class Starter final : public loop::Posted {
    public:
-    explicit Starter(Stream& stream) : stream_(stream) {}
+    explicit Starter(ServerCall& stream) : stream_(stream) {}
 
    private:
     void Run() override { stream_.Start(); }
-    Stream& stream_;
+    ServerCall& stream_;
   };
 
-  Stream(Connection& connection, int32_t id);
-  ~Stream() = default;
+  ServerCall(Connection& connection, int32_t id);
+  ~ServerCall() = default;
 
   // Receiving: told by the connection.
   void Begin(int method);
@@ -167,7 +167,7 @@ class Stream final : private admission::Upload, private Inflating, private loop:
     return read_ != nullptr && incoming_ == Incoming::kPrefix && prefix_have_ == 0 &&
            !interrupted();
   }
-  // Nothing more is sent of its answer.
+  // Nothing more is sent of its response.
   void CutOff();
   void Sent(size_t bytes);
   void MaybeClosed();
@@ -186,8 +186,8 @@ class Stream final : private admission::Upload, private Inflating, private loop:
   Head head_;
   loop::Clock::time_point arrived_at_;
   loop::Clock::time_point message_began_at_;
-  Stream* previous_ = nullptr;  // of the connection's streams
-  Stream* next_ = nullptr;
+  ServerCall* previous_ = nullptr;  // of the connection's streams
+  ServerCall* next_ = nullptr;
 
   // The message that is coming in.
   enum class Incoming : uint8_t { kPrefix, kBody, kCompressed, kComplete, kRead };
@@ -242,4 +242,4 @@ class Stream final : private admission::Upload, private Inflating, private loop:
 
 }  // namespace quantd::transport
 
-#endif  // QUANTD_SERVER_TRANSPORT_STREAM_H_
+#endif  // QUANTD_SERVER_TRANSPORT_SERVER_CALL_H_

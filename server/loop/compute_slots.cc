@@ -1,5 +1,5 @@
-// See cores.h.
-#include "server/loop/cores.h"
+// See compute_slots.h.
+#include "server/loop/compute_slots.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,7 +13,8 @@ thread_local Event* next_here = nullptr;
 
 }  // namespace
 
-bool Cores::Take(Waiting& waiting, uint64_t peer, uint64_t cost, Loop& loop, Event& granted) {
+bool ComputeSlots::Take(Waiting& waiting, uint64_t peer, uint64_t cost, Loop& loop,
+                        Event& granted) {
   const std::lock_guard lock(mutex_);
   if (free_ > 0 && queue_.empty()) {
     --free_;
@@ -25,7 +26,7 @@ bool Cores::Take(Waiting& waiting, uint64_t peer, uint64_t cost, Loop& loop, Eve
   return false;
 }
 
-bool Cores::Cancel(Waiting& waiting) {
+bool ComputeSlots::Cancel(Waiting& waiting) {
   {
     const std::lock_guard lock(mutex_);
     if (!waiting.queued()) return false;
@@ -35,7 +36,7 @@ bool Cores::Cancel(Waiting& waiting) {
   return true;
 }
 
-int Cores::TakeIdle(int wanted) {
+int ComputeSlots::TakeIdle(int wanted) {
   const std::lock_guard lock(mutex_);
   if (!queue_.empty()) return 0;
   const int taken = std::min(wanted, free_);
@@ -43,7 +44,7 @@ int Cores::TakeIdle(int wanted) {
   return taken;
 }
 
-void Cores::Give(int count) {
+void ComputeSlots::Give(int count) {
   const std::lock_guard lock(mutex_);
   free_ += count;
   while (free_ > 0 && !queue_.empty()) {
@@ -58,18 +59,18 @@ void Cores::Give(int count) {
   }
 }
 
-void Cores::ServeHere() { serves_here = true; }
+void ComputeSlots::ServeHere() { serves_here = true; }
 
-void Cores::RunWaiting() {
+void ComputeSlots::RunWaiting() {
   while (Event* const next = std::exchange(next_here, nullptr)) next->Complete(true);
 }
 
-int Cores::busy() const {
+int ComputeSlots::busy() const {
   const std::lock_guard lock(mutex_);
   return cores_ - free_;
 }
 
-int64_t Cores::waiting() const {
+int64_t ComputeSlots::waiting() const {
   const std::lock_guard lock(mutex_);
   return static_cast<int64_t>(queue_.size());
 }

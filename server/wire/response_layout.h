@@ -1,7 +1,7 @@
-// What an answer holds and how large it is, known from the plan, and the places that an operation
+// What a response holds and how large it is, known from the plan, and the places that an operation
 // fills. Knows no gRPC and no protobuf.
-#ifndef QUANTD_SERVER_WIRE_ANSWER_LAYOUT_H_
-#define QUANTD_SERVER_WIRE_ANSWER_LAYOUT_H_
+#ifndef QUANTD_SERVER_WIRE_RESPONSE_LAYOUT_H_
+#define QUANTD_SERVER_WIRE_RESPONSE_LAYOUT_H_
 
 #include <cstdint>
 #include <optional>
@@ -23,7 +23,7 @@ struct TensorLayout {
   uint64_t bytes = 0;    // packed
 };
 
-struct AnswerLayout {
+struct ResponseLayout {
   Method method = Method::kQuantize;
   Encoding encoding = Encoding::kRaw;
   TensorLayout y;
@@ -32,23 +32,24 @@ struct AnswerLayout {
   std::optional<TensorLayout> y_zero_point;
   std::optional<TensorLayout> y_tensor_scale;
   bool report_error = false;
-  // Where y is, and so not in the answer, which names this place: y's bytes, no more.
+  // Where y is, and so not in the response, which names this place: y's bytes, no more.
   std::optional<SharedReference> output;
   // The stored set that was used; empty: none.
   std::string parameters;
 };
 
-// Most bytes that the answer takes on the wire, a stream's envelope included.
-uint64_t MaxEncodedBytes(const AnswerLayout& layout);
+// Most bytes that the response takes on the wire, a stream's envelope included.
+uint64_t MaxEncodedBytes(const ResponseLayout& layout);
 
-// Most bytes that Answer (answer.h) allocates for it. The same, or more when it is to hold values.
-uint64_t AnswerMemoryBytes(const AnswerLayout& layout);
+// Most bytes that Response (encode.h) allocates for it. The same, or more when it is to hold
+// values.
+uint64_t ResponseMemoryBytes(const ResponseLayout& layout);
 
 // Where an operation writes: packed bytes, exactly as many as the layout says (empty where there is
 // no such tensor, and y that goes to shared memory until it is given its place there). Every byte
-// must be written: nothing is initialised. y in the answer starts at a multiple of 64 when it is
+// must be written: nothing is initialised. y in the response starts at a multiple of 64 when it is
 // large.
-struct AnswerContents {
+struct ResponseContents {
   absl::Span<uint8_t> y;
   absl::Span<uint8_t> y_scale;
   absl::Span<uint8_t> y_zero_point;
@@ -58,4 +59,4 @@ struct AnswerContents {
 
 }  // namespace quantd::wire
 
-#endif  // QUANTD_SERVER_WIRE_ANSWER_LAYOUT_H_
+#endif  // QUANTD_SERVER_WIRE_RESPONSE_LAYOUT_H_

@@ -1,8 +1,8 @@
 // Who may come in: certificates and tokens of the options' files, and the watch that reads them
 // again. It is there before everything else, so that its files are read, and complained about,
 // before a socket is bound.
-#ifndef QUANTD_SERVER_GATE_H_
-#define QUANTD_SERVER_GATE_H_
+#ifndef QUANTD_SERVER_TLS_AND_TOKENS_H_
+#define QUANTD_SERVER_TLS_AND_TOKENS_H_
 
 #include <memory>
 #include <string>
@@ -18,9 +18,9 @@
 
 namespace quantd::server {
 
-class Gate {
+class TlsAndTokens {
  public:
-  explicit Gate(const Options& options)
+  explicit TlsAndTokens(const Options& options)
       : tls_{options.tls_cert, options.tls_key, options.tls_client_ca},
         token_file_(options.auth_token_file) {}
 
@@ -55,4 +55,4 @@ class Gate {
 
 }  // namespace quantd::server
 
-#endif  // QUANTD_SERVER_GATE_H_
+#endif  // QUANTD_SERVER_TLS_AND_TOKENS_H_

@@ -1,7 +1,7 @@
 // What all connections have in common: whom they serve, where their memory comes from, what is
 // allowed, and what is counted.
-#ifndef QUANTD_SERVER_TRANSPORT_SHARED_H_
-#define QUANTD_SERVER_TRANSPORT_SHARED_H_
+#ifndef QUANTD_SERVER_TRANSPORT_TRANSPORT_CONTEXT_H_
+#define QUANTD_SERVER_TRANSPORT_TRANSPORT_CONTEXT_H_
 
 #include <array>
 #include <atomic>
@@ -18,18 +18,18 @@
 
 namespace quantd::transport {
 
-class Stream;
+class ServerCall;
 
 // Who answers calls. From any loop's leader, several at a time.
-class Service {
+class CallHandler {
  public:
   // The number of the method at "/package.Service/Method"; -1: there is none.
   virtual int Find(absl::string_view path) const = 0;
   // A call of a known method has come: starts answering it. The stream lives until its End.
-  virtual void Begin(Stream& stream) = 0;
+  virtual void Begin(ServerCall& stream) = 0;
   // A call is refused before it starts, and counted: what the client gets to see. `method`: what
   // Find said.
-  virtual errors::CallStatus Refuse(const Stream& stream, int method,
+  virtual errors::CallStatus Refuse(const ServerCall& stream, int method,
                                     const absl::Status& status) const = 0;
   // Whether calls of this method only wait for news: they have a table of their own.
   virtual bool Watches(int /*method*/) const { return false; }
@@ -37,7 +37,7 @@ class Service {
   // requests have no permit, as those of health and reflection, this is what keeps their memory
   // bounded.
   virtual uint64_t MostBytes(int /*method*/) const { return UINT64_MAX; }
-  // Whether others wait for what a peer that does not read its answers holds.
+  // Whether others wait for what a peer that does not read its responses holds.
   virtual bool AnyoneWaits() const = 0;
   // Whether calls keep this header of their requests, for Head::metadata.
   virtual bool Keeps(absl::string_view /*name*/) const { return false; }
@@ -48,7 +48,7 @@ class Service {
   }
 
  protected:
-  ~Service() = default;
+  ~CallHandler() = default;
 };
 
 struct Limits {
@@ -58,7 +58,7 @@ struct Limits {
   // refused with UNAVAILABLE.
   uint32_t max_streams = 100;
   int64_t max_calls = 4096;
-  // Calls that only wait for news (Service::Watches), which are not among these.
+  // Calls that only wait for news (CallHandler::Watches), which are not among these.
   int64_t max_watches = 1024;
   int64_t max_connections = 1024;
   // Of what all connections cause and do not read. Over it, one that has much of it ends.
@@ -69,7 +69,7 @@ struct Limits {
   // After this age a connection takes no more calls, after the grace it is closed. 0: never.
   std::chrono::seconds max_connection_age{0};
   std::chrono::seconds max_connection_age_grace{30};
-  // An answer that does not move for so long is given up while others wait.
+  // A response that does not move for so long is given up while others wait.
   std::chrono::milliseconds stall{5'000};
   // Nor one that moves by fewer bytes a second than that, over as long.
   uint64_t min_rate = 64 << 10;
@@ -127,8 +127,8 @@ struct Counters {
   }
 };
 
-struct Shared {
-  Service& service;
+struct TransportContext {
+  CallHandler& handler;
   memory::Pool& pool;
   admission::Receiving& receiving;
   const Limits limits;
@@ -141,4 +141,4 @@ struct Shared {
 
 }  // namespace quantd::transport
 
-#endif  // QUANTD_SERVER_TRANSPORT_SHARED_H_
+#endif  // QUANTD_SERVER_TRANSPORT_TRANSPORT_CONTEXT_H_

@@ -1,6 +1,6 @@
-// Arrays that the core writes an answer into: new ones, or the caller's.
-#ifndef QUANTD_PYTHON_CORE_ANSWER_H_
-#define QUANTD_PYTHON_CORE_ANSWER_H_
+// Arrays that the core writes a result into: new ones, or the caller's.
+#ifndef QUANTD_PYTHON_CORE_RESULT_TENSOR_H_
+#define QUANTD_PYTHON_CORE_RESULT_TENSOR_H_
 
 #include <cstdint>
 #include <memory>
@@ -38,19 +38,19 @@ class Output {
   std::string region_;
 };
 
-// A tensor of an answer.
-class Answer {
+// A tensor of a result.
+class ResultTensor {
  public:
   // Of new memory.
-  Answer(DataType type, const Shape& shape);
+  ResultTensor(DataType type, const Shape& shape);
   // Where the output is, if it is given. REQUIRES: its checks have passed.
-  Answer(DataType type, const Shape& shape, const Output& output);
+  ResultTensor(DataType type, const Shape& shape, const Output& output);
 
   // What the core fills: packed bytes.
   absl::Span<uint8_t> bytes() const { return bytes_; }
   // Elements out of the packed bytes, where numpy has them another way. Needs no GIL.
   void Unpack(const Executor& executor) const;
-  // The array, with the answer in it. Needs the GIL.
+  // The array, with the result in it. Needs the GIL.
   nb::object Take();
 
  private:
@@ -65,4 +65,4 @@ class Answer {
 
 }  // namespace quantd::python
 
-#endif  // QUANTD_PYTHON_CORE_ANSWER_H_
+#endif  // QUANTD_PYTHON_CORE_RESULT_TENSOR_H_

@@ -1,4 +1,4 @@
-#include "answer.h"
+#include "result_tensor.h"
 
 #include <cstddef>
 #include <string>
@@ -86,16 +86,16 @@ absl::Status Output::CheckOverlap(const Operand& operand, uint64_t bytes) const 
                                  other.end - other.begin, " bytes at 0x", absl::Hex(other.begin)));
 }
 
-void Answer::Allocate(const Shape& shape) { target_ = NewArray(type_, shape); }
+void ResultTensor::Allocate(const Shape& shape) { target_ = NewArray(type_, shape); }
 
-Answer::Answer(DataType type, const Shape& shape) : type_(type) {
+ResultTensor::ResultTensor(DataType type, const Shape& shape) : type_(type) {
   Allocate(shape);
   const uint64_t size = BytesOf(type, target_);
   if (IsPacked(type)) packed_ = std::make_unique_for_overwrite<uint8_t[]>(size);
   bytes_ = {IsPacked(type) ? packed_.get() : DataOf(target_), static_cast<size_t>(size)};
 }
 
-Answer::Answer(DataType type, const Shape& shape, const Output& output) : type_(type) {
+ResultTensor::ResultTensor(DataType type, const Shape& shape, const Output& output) : type_(type) {
   const nb::object& out = output.array();
   if (output.given() && output.is_packed() && !IsPacked(type)) {
     target_ = NewArray(type, shape, DataOf(out), out);
@@ -116,12 +116,12 @@ Answer::Answer(DataType type, const Shape& shape, const Output& output) : type_(
   }
 }
 
-void Answer::Unpack(const Executor& executor) const {
+void ResultTensor::Unpack(const Executor& executor) const {
   if (!IsPacked(type_)) return;
   python::Unpack(type_, bytes_.data(), PyArray_SIZE(AsArray(target_)), executor, DataOf(target_));
 }
 
-nb::object Answer::Take() {
+nb::object ResultTensor::Take() {
   if (!returned_.is_valid()) return std::move(target_);
   if (PyArray_CopyInto(AsArray(returned_), AsArray(target_)) < 0) throw nb::python_error();
   return std::move(returned_);

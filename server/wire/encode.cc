@@ -1,4 +1,4 @@
-// An answer in its one allocation:
+// A response in its one allocation:
 //
 //   | room | room for a stream's envelope | tensor | tensor ... | room for quantization_error |
 //                                         ^ begin              ^ end
@@ -9,7 +9,7 @@
 // done, to the left of begin and to the right of end, and the message is what lies between. The
 // name of a stored set comes last.
 // Of a y in shared memory there is the place instead of the elements.
-#include "server/wire/answer.h"
+#include "server/wire/encode.h"
 
 #include <cstring>
 #include <string>
@@ -19,7 +19,7 @@
 #include "quantd/field_error.h"
 #include "quantd/v1/quantization.pb.h"
 #include "quantd/values.h"
-#include "server/wire/answer_parts.h"
+#include "server/wire/response_parts.h"
 #include "server/wire/status_details.h"
 #include "server/wire/writer.h"
 
@@ -48,13 +48,13 @@ uint64_t ReferenceBytes(const SharedReference& place) {
 }
 
 // The Tensor message.
-uint64_t TensorBytes(const AnswerPart& part) {
+uint64_t TensorBytes(const ResponsePart& part) {
   const uint64_t bytes = part.place == nullptr ? part.tensor->bytes : ReferenceBytes(*part.place);
   return TypeAndShapeBytes(*part.tensor) + 1 + VarintSize(bytes) + bytes;
 }
 
 // The field that holds it.
-uint64_t PartBytes(const AnswerPart& part) {
+uint64_t PartBytes(const ResponsePart& part) {
   const uint64_t bytes = TensorBytes(part);
   return 1 + VarintSize(bytes) + bytes;
 }
@@ -73,7 +73,7 @@ void WriteReference(const SharedReference& place, Writer& writer) {
 }
 
 // Writes all but the elements, and says where those go.
-absl::Span<uint8_t> WritePart(const AnswerPart& part, Writer& writer) {
+absl::Span<uint8_t> WritePart(const ResponsePart& part, Writer& writer) {
   const TensorLayout& tensor = *part.tensor;
   writer.BytesHeader(part.field_number, TensorBytes(part));
   writer.VarintField(v1::Tensor::kDataTypeFieldNumber, static_cast<uint64_t>(tensor.data_type));
@@ -150,8 +150,8 @@ memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Po
   return piece;
 }
 
-struct Answer::State {
-  State(const AnswerLayout& wanted, memory::Pool& from) : layout(wanted), pool(from) {
+struct Response::State {
+  State(const ResponseLayout& wanted, memory::Pool& from) : layout(wanted), pool(from) {
     layout.encoding == Encoding::kRaw ? LayOutRaw() : LayOutValues();
   }
   State(const State&) = delete;
@@ -161,21 +161,21 @@ struct Answer::State {
   void LayOutValues();
   memory::Piece FinishRaw(const uint64_t* id);
   memory::Piece FinishValues(const uint64_t* id);
-  template <typename Response>
-  void FillResponse(Response& response);
+  template <typename Message>
+  void Fill(Message& message);
 
-  AnswerLayout layout;
+  ResponseLayout layout;
   memory::Pool& pool;
-  AnswerContents contents;
+  ResponseContents contents;
   memory::Buffer buffer;
   uint8_t* begin = nullptr;
   uint8_t* end = nullptr;
 };
 
-void Answer::State::LayOutRaw() {
-  const AnswerParts parts = PartsOf(layout);
+void Response::State::LayOutRaw() {
+  const ResponseParts parts = PartsOf(layout);
   uint64_t body = 0;
-  for (const AnswerPart& part : parts) body += PartBytes(part);
+  for (const ResponsePart& part : parts) body += PartBytes(part);
   const uint64_t error = layout.report_error ? kMaxErrorBytes : 0;
   const bool align = layout.y.bytes >= kAlignFromBytes && !layout.output.has_value();
   buffer = pool.Allocate(kRoomBefore + kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body +
@@ -187,11 +187,11 @@ void Answer::State::LayOutRaw() {
     begin += ToAligned(begin + header);
   }
   Writer writer(begin);
-  for (const AnswerPart& part : parts) contents.*part.contents = WritePart(part, writer);
+  for (const ResponsePart& part : parts) contents.*part.contents = WritePart(part, writer);
   end = writer.position();
 }
 
-memory::Piece Answer::State::FinishRaw(const uint64_t* id) {
+memory::Piece Response::State::FinishRaw(const uint64_t* id) {
   if (layout.report_error) {
     Writer writer(end);
     WriteError(layout.method, contents.error, writer);
@@ -207,7 +207,7 @@ memory::Piece Answer::State::FinishRaw(const uint64_t* id) {
     uint8_t envelope[kEnvelopeBytes];
     Writer writer(envelope);
     if (*id != 0) writer.VarintField(v1::StreamResponse::kIdFieldNumber, *id);
-    writer.BytesHeader(Info(layout.method).item_answer, end - begin);
+    writer.BytesHeader(Info(layout.method).item_response, end - begin);
     const size_t size = writer.position() - envelope;
     begin -= size;
     std::memcpy(begin, envelope, size);
@@ -215,46 +215,46 @@ memory::Piece Answer::State::FinishRaw(const uint64_t* id) {
   return {std::move(buffer), begin, static_cast<size_t>(end - begin)};
 }
 
-void Answer::State::LayOutValues() {
-  const AnswerParts parts = PartsOf(layout);
+void Response::State::LayOutValues() {
+  const ResponseParts parts = PartsOf(layout);
   uint64_t bytes = 0;
-  for (const AnswerPart& part : parts) bytes += part.tensor->bytes;
+  for (const ResponsePart& part : parts) bytes += part.tensor->bytes;
   buffer = pool.Allocate(kAlignment - 1 + bytes);
   uint8_t* next = buffer.data();
   if (next == nullptr) return;
   next += ToAligned(next);
-  for (const AnswerPart& part : parts) {
+  for (const ResponsePart& part : parts) {
     contents.*part.contents = {next, part.tensor->bytes};
     next += part.tensor->bytes;
   }
 }
 
-template <typename Response>
-void Answer::State::FillResponse(Response& response) {
-  FillTensor(layout.y, contents.y, *response.mutable_y());
-  if constexpr (requires { response.y_scale(); }) {
-    if (layout.y_scale) FillTensor(*layout.y_scale, contents.y_scale, *response.mutable_y_scale());
+template <typename Message>
+void Response::State::Fill(Message& message) {
+  FillTensor(layout.y, contents.y, *message.mutable_y());
+  if constexpr (requires { message.y_scale(); }) {
+    if (layout.y_scale) FillTensor(*layout.y_scale, contents.y_scale, *message.mutable_y_scale());
     if (layout.y_zero_point) {
-      FillTensor(*layout.y_zero_point, contents.y_zero_point, *response.mutable_y_zero_point());
+      FillTensor(*layout.y_zero_point, contents.y_zero_point, *message.mutable_y_zero_point());
     }
     if (layout.y_tensor_scale) {
       FillTensor(*layout.y_tensor_scale, contents.y_tensor_scale,
-                 *response.mutable_y_tensor_scale());
+                 *message.mutable_y_tensor_scale());
     }
   }
-  if constexpr (requires { response.quantization_error(); }) {
-    if (layout.report_error) FillError(contents.error, *response.mutable_quantization_error());
+  if constexpr (requires { message.quantization_error(); }) {
+    if (layout.report_error) FillError(contents.error, *message.mutable_quantization_error());
   }
-  if constexpr (requires { response.parameters(); }) {
-    response.set_parameters(layout.parameters);
+  if constexpr (requires { message.parameters(); }) {
+    message.set_parameters(layout.parameters);
   }
 }
 
-memory::Piece Answer::State::FinishValues(const uint64_t* id) {
+memory::Piece Response::State::FinishValues(const uint64_t* id) {
   v1::StreamResponse item;
-  const auto finish = [&](auto& response) {
-    FillResponse(response);
-    if (id == nullptr) return Serialize(response, pool);
+  const auto finish = [&](auto& message) {
+    Fill(message);
+    if (id == nullptr) return Serialize(message, pool);
     item.set_id(*id);
     return Serialize(item, pool);
   };
@@ -275,27 +275,27 @@ memory::Piece Answer::State::FinishValues(const uint64_t* id) {
     case Method::kListParameters:
       break;
   }
-  return {};  // no operation has such an answer
+  return {};  // no operation has such a response
 }
 
-Answer::Answer(const AnswerLayout& layout, memory::Pool& pool)
+Response::Response(const ResponseLayout& layout, memory::Pool& pool)
     : state_(std::make_unique<State>(layout, pool)) {}
-Answer::Answer(Answer&&) noexcept = default;
-Answer& Answer::operator=(Answer&&) noexcept = default;
-Answer::~Answer() = default;
+Response::Response(Response&&) noexcept = default;
+Response& Response::operator=(Response&&) noexcept = default;
+Response::~Response() = default;
 
-const AnswerLayout& Answer::layout() const { return state_->layout; }
+const ResponseLayout& Response::layout() const { return state_->layout; }
 
-bool Answer::has_memory() const { return state_->buffer.data() != nullptr; }
+bool Response::has_memory() const { return state_->buffer.data() != nullptr; }
 
-AnswerContents& Answer::contents() { return state_->contents; }
+ResponseContents& Response::contents() { return state_->contents; }
 
-memory::Piece Answer::Finish() && {
+memory::Piece Response::Finish() && {
   return state_->layout.encoding == Encoding::kRaw ? state_->FinishRaw(nullptr)
                                                    : state_->FinishValues(nullptr);
 }
 
-memory::Piece Answer::FinishItem(uint64_t id) && {
+memory::Piece Response::FinishItem(uint64_t id) && {
   return state_->layout.encoding == Encoding::kRaw ? state_->FinishRaw(&id)
                                                    : state_->FinishValues(&id);
 }

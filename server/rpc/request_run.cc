@@ -1,5 +1,5 @@
-// See work.h.
-#include "server/rpc/work.h"
+// See run.h.
+#include "server/rpc/request_run.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,32 +17,32 @@ using errors::WithReason;
 // What is in shared memory is not sent.
 constexpr std::chrono::microseconds kWorthACoreShared{50};
 
-// Of a request that is not decoded yet: for each byte of its tensors the widest answer to it, a
+// Of a request that is not decoded yet: for each byte of its tensors the widest response to it, a
 // FLOAT for 2 bits.
-constexpr uint64_t kWidestAnswer = 18;
+constexpr uint64_t kWidestResponse = 18;
 
-constexpr uint64_t kErrorBytes = 4 << 10;  // of an answer that says what is wrong
+constexpr uint64_t kErrorBytes = 4 << 10;  // of a response that says what is wrong
 
 }  // namespace
 
-absl::Status Work::Begin(wire::Method method) {
+absl::Status RequestRun::Begin(wire::Method method) {
   method_ = method;
   begin_ = method == wire::Method::kStream ? stream_.message_began_at() : stream_.arrived_at();
   rest_ = wire::RestOf(method, message_.bytes());
   if (rest_.parameters.empty() || !has_sets()) return absl::OkStatus();
-  return Guarded([this] {
+  return CatchOutOfMemory([this] {
     FoundSet found = backend_.parameters->FindInMemory(rest_.parameters, "parameters");
     if (found.ok()) set_ = *std::move(found);
     return found.status();
   });
 }
 
-absl::Status Work::FindSet(loop::Event& found) {
+absl::Status RequestRun::FindSet(loop::Event& found) {
   found_ = std::make_shared<FoundSet>();
   return disk_task_.Start(
       parameters::Worker::kFirst,
       [library = backend_.parameters, reference = std::string(rest_.parameters), result = found_] {
-        const absl::Status status = Guarded([&] {
+        const absl::Status status = CatchOutOfMemory([&] {
           *result = library->Find(reference, "parameters");
           return absl::OkStatus();
         });
@@ -51,19 +51,19 @@ absl::Status Work::FindSet(loop::Event& found) {
       found);
 }
 
-absl::Status Work::SetFound(bool ok) {
-  if (!ok) return disk_task_.WhyNot();
+absl::Status RequestRun::SetFound(bool ok) {
+  if (!ok) return disk_task_.InterruptedStatus();
   if (found_->ok()) set_ = **found_;
   return found_->status();
 }
 
-absl::Status Work::Decode() {
+absl::Status RequestRun::Decode() {
   // Little in time is little in memory.
   if (wire::DecodeNanoseconds(rest_) > wire::kLittleDecodeMemory) return absl::OkStatus();
-  return Guarded([this] { return DecodeNow(); });
+  return CatchOutOfMemory([this] { return DecodeNow(); });
 }
 
-absl::Status Work::DecodeNow() {
+absl::Status RequestRun::DecodeNow() {
   if (timeline_ == nullptr) return DecodeMessage();
   const Clock::time_point begin = Clock::now();
   const absl::Status status = DecodeMessage();
@@ -73,7 +73,7 @@ absl::Status Work::DecodeNow() {
   return status;
 }
 
-absl::Status Work::DecodeMessage() {
+absl::Status RequestRun::DecodeMessage() {
   absl::StatusOr<wire::Request> request;
   if (method_ == wire::Method::kStream) {
     request = wire::DecodeStreamItem(message_.bytes(), std::move(set_)).request;
@@ -85,16 +85,16 @@ absl::Status Work::DecodeMessage() {
   return places_.Find(backend_.regions, *request_);
 }
 
-void Work::NoteQueue(Clock::duration waited) const {
+void RequestRun::NoteQueue(Clock::duration waited) const {
   if (timeline_ != nullptr) timeline_->Add(Phase::kQueue, waited - decoding_);
 }
 
-absl::Status Work::WhyNot() const {
+absl::Status RequestRun::InterruptedStatus() const {
   if (timeline_ != nullptr) NoteQueue(Clock::now() - begin_);
-  return turn_.WhyNot();
+  return reservation_.InterruptedStatus();
 }
 
-absl::Status Work::Admit(loop::Event& admitted) {
+absl::Status RequestRun::Admit(loop::Event& admitted) {
   uint64_t bytes = message_.size;
   if (request_.has_value()) {
     // What lies in shared memory is not the server's.
@@ -104,45 +104,47 @@ absl::Status Work::Admit(loop::Event& admitted) {
   } else {
     // Made of values, or of parts that nobody knows: what they can become at most.
     bytes += wire::DecodeMemoryBytes(rest_) +
-             std::min(kWidestAnswer * message_.size, 2 * backend_.max_message_bytes) +
+             std::min(kWidestResponse * message_.size, 2 * backend_.max_message_bytes) +
              operations::ScratchBytes(0);
     estimate_ = std::chrono::nanoseconds(wire::DecodeNanoseconds(rest_));
   }
-  if (const uint64_t more = ExpectAnswer(); more != 0) {
-    absl::Status asked = turn_.AskForMemory(bytes + more, 0, admitted);
+  if (const uint64_t more = ExpectResponse(); more != 0) {
+    absl::Status asked = reservation_.AskForMemory(bytes + more, 0, admitted);
     if (!absl::IsResourceExhausted(asked)) return asked;
     compression_.GiveUp();
   }
-  return turn_.AskForMemory(bytes, 0, admitted);
+  return reservation_.AskForMemory(bytes, 0, admitted);
 }
 
-// What compressing the answer takes at most.
-uint64_t Work::ExpectAnswer() {
+// What compressing the response takes at most.
+uint64_t RequestRun::ExpectResponse() {
   if (stream_.out_encoding() == transport::Encoding::kIdentity) return 0;
   return compression_.Expect(
-      request_.has_value() ? operations::AnswerBound(*request_)
-                           : std::min(kWidestAnswer * message_.size, backend_.max_message_bytes));
+      request_.has_value() ? operations::ResponseBound(*request_)
+                           : std::min(kWidestResponse * message_.size, backend_.max_message_bytes));
 }
 
-absl::Status Work::Admitted(bool granted) { return granted ? absl::OkStatus() : WhyNot(); }
-
-absl::Status Work::TakeCore(loop::Event& turn) {
-  return turn_.AskForCore(estimate_ + compression_.time(), turn);
+absl::Status RequestRun::Admitted(bool granted) {
+  return granted ? absl::OkStatus() : InterruptedStatus();
 }
 
-absl::Status Work::MayCompute(bool granted) {
-  turn_.Began(granted);
-  return granted ? absl::OkStatus() : WhyNot();
+absl::Status RequestRun::TakeCore(loop::Event& scheduled) {
+  return reservation_.AskForCore(estimate_ + compression_.time(), scheduled);
 }
 
-absl::Status Work::Execute() {
+absl::Status RequestRun::MayCompute(bool granted) {
+  reservation_.Began(granted);
+  return granted ? absl::OkStatus() : InterruptedStatus();
+}
+
+absl::Status RequestRun::Execute() {
   const Clock::time_point begin = Clock::now();
-  absl::Status status = stream_.interrupted() ? stream_.interruption() : Guarded([this] {
+  absl::Status status = stream_.interrupted() ? stream_.interruption() : CatchOutOfMemory([this] {
     absl::Status planned = request_.has_value() ? absl::OkStatus() : DecodeNow();
     if (planned.ok()) planned = Plan();
     return planned;
   });
-  if (status.ok()) status = Guarded([this] { return Run(); });
+  if (status.ok()) status = CatchOutOfMemory([this] { return Run(); });
   if (places_.damaged()) status = places_.Damage();
   if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
   const Clock::time_point end = Clock::now();
@@ -151,70 +153,71 @@ absl::Status Work::Execute() {
     timeline_->kernel_ended = end;
     timeline_->Add(Phase::kKernel, end - timeline_->kernel_began);
   }
-  backend_.metrics.CountComputing(std::max(turn_.cores(), 1), took);
+  backend_.metrics.CountComputing(std::max(reservation_.cores(), 1), took);
   if (status.ok()) {
     Count(took);
-    if (cost_.bytes != 0) backend_.costs.Learn(cost_, took * std::max(turn_.cores(), 1));
+    if (cost_.bytes != 0) backend_.costs.Learn(cost_, took * std::max(reservation_.cores(), 1));
   }
-  turn_.GiveSpareCores();
-  // Here, not when the call ends: only the answer is needed from now on.
+  reservation_.GiveSpareCores();
+  // Here, not when the call ends: only the response is needed from now on.
   operation_.reset();
   request_.reset();
   found_.reset();
   set_.reset();
   places_ = {};
   message_ = transport::Message();
-  if (!status.ok()) answer_.reset();
+  if (!status.ok()) response_.reset();
   if (status.ok() && compression_.time().count() != 0) Compress();
-  turn_.GiveCores();
-  turn_.KeepForAnswer(status.ok() ? wire::AnswerMemoryBytes(answer_->layout()) : kErrorBytes);
+  reservation_.GiveCores();
+  reservation_.KeepForResponse(status.ok() ? wire::ResponseMemoryBytes(response_->layout())
+                                           : kErrorBytes);
   return status;
 }
 
-absl::Status Work::Plan() {
+absl::Status RequestRun::Plan() {
   if (absl::Status copied = places_.Copy(*request_); !copied.ok()) return copied;
   absl::StatusOr<operations::Operation> operation = operations::Plan(*request_);
   if (!operation.ok()) return operation.status();
   operation_ = *std::move(operation);
-  const wire::AnswerLayout& layout = operation_->answer_layout();
+  const wire::ResponseLayout& layout = operation_->response_layout();
   if (absl::Status good = places_.CheckOutput(layout.y.bytes); !good.ok()) return good;
-  const uint64_t answer_bytes = wire::MaxEncodedBytes(layout);
-  if (answer_bytes > backend_.max_message_bytes) {
+  const uint64_t response_bytes = wire::MaxEncodedBytes(layout);
+  if (response_bytes > backend_.max_message_bytes) {
     return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                          "the answer takes ", answer_bytes, " bytes, the server allows ",
+                          "the answer takes ", response_bytes, " bytes, the server allows ",
                           backend_.max_message_bytes, " (--max_message_bytes)")),
                       "ANSWER_TOO_LARGE");
   }
   const uint64_t memory = message_.size + places_.copied_bytes() + operation_->memory_bytes();
-  if (memory > turn_.permit().bytes()) {
+  if (memory > reservation_.permit().bytes()) {
     // Only of a request that could not be looked at before.
     return WithReason(absl::ResourceExhaustedError(absl::StrCat(
                           "the request needs ", memory, " bytes of memory, it was given ",
-                          turn_.permit().bytes(), "; send its tensors as raw_data")),
+                          reservation_.permit().bytes(), "; send its tensors as raw_data")),
                       "OVER_MEMORY_BUDGET");
   }
-  const uint64_t more = compression_.Expect(answer_bytes);
-  if (memory + more > turn_.permit().bytes()) compression_.GiveUp();
-  turn_.permit().Shrink(memory + more);
+  const uint64_t more = compression_.Expect(response_bytes);
+  if (memory + more > reservation_.permit().bytes()) compression_.GiveUp();
+  reservation_.permit().Shrink(memory + more);
   return absl::OkStatus();
 }
 
-const Executor& Work::TakeCores() {
+const Executor& RequestRun::TakeCores() {
   const auto worth =
-      operation_->answer_layout().output.has_value() ? kWorthACoreShared : kWorthACore;
-  return turn_.TakeCores(estimate_ / worth);
+      operation_->response_layout().output.has_value() ? kWorthACoreShared : kWorthACore;
+  return reservation_.TakeCores(estimate_ / worth);
 }
 
-absl::Status Work::Run() {
+absl::Status RequestRun::Run() {
   const Clock::time_point now = Clock::now();
   backend_.metrics.queue_seconds().Observe(now - begin_);
   NoteQueue(now - begin_);
   if (timeline_ != nullptr) timeline_->kernel_began = now;
-  answer_.emplace(operation_->answer_layout(), backend_.pool);
-  if (!answer_->has_memory()) return NoMemory();
+  response_.emplace(operation_->response_layout(), backend_.pool);
+  if (!response_->has_memory()) return NoMemory();
   if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
-  wire::AnswerContents& contents = answer_->contents();
-  const wire::AnswerLayout& layout = operation_->answer_layout();
+  wire::ResponseContents& contents = response_->contents();
+  const wire::ResponseLayout& layout = operation_->response_layout();
   const auto interrupted = [this] { return stream_.interrupted() || places_.damaged(); };
   if (layout.output.has_value()) {
     contents.y = places_.PrepareOutput(layout.y.bytes, interrupted);
@@ -222,7 +225,7 @@ absl::Status Work::Run() {
   return operation_->Execute(TakeCores(), interrupted, contents);
 }
 
-void Work::Count(Clock::duration kernel_time) {
+void RequestRun::Count(Clock::duration kernel_time) {
   const wire::Method kind = operation_->method();
   metrics::OperationMetrics& counts = backend_.metrics.operation(kind);
   counts.kernel_seconds.Observe(kernel_time);
@@ -237,20 +240,20 @@ void Work::Count(Clock::duration kernel_time) {
     timeline_->input = operation_->input_type();
     timeline_->output = operation_->output_type();
   }
-  if (operation_->answer_layout().report_error) {
-    backend_.metrics.saturated_elements().Add(answer_->contents().error.saturated_elements);
+  if (operation_->response_layout().report_error) {
+    backend_.metrics.saturated_elements().Add(response_->contents().error.saturated_elements);
   }
 }
 
-// The answer as bytes.
-memory::Piece Work::Finish() {
-  return method_ == wire::Method::kStream ? std::move(*answer_).FinishItem(rest_.id)
-                                          : std::move(*answer_).Finish();
+// The response as bytes.
+memory::Piece RequestRun::Finish() {
+  return method_ == wire::Method::kStream ? std::move(*response_).FinishItem(rest_.id)
+                                          : std::move(*response_).Finish();
 }
 
-void Work::Compress() {
+void RequestRun::Compress() {
   const Clock::time_point begin = Clock::now();
-  const wire::AnswerLayout& layout = answer_->layout();
+  const wire::ResponseLayout& layout = response_->layout();
   const bool codes = layout.encoding == wire::Encoding::kRaw &&
                      Info(layout.y.data_type).kind != DataTypeKind::kFloat;
   piece_ = Finish();
@@ -262,7 +265,7 @@ void Work::Compress() {
   if (timeline_ != nullptr) timeline_->Add(Phase::kEncode, took);
 }
 
-memory::Piece Work::Encode() {
+memory::Piece RequestRun::Encode() {
   if (piece_.begin != nullptr) return std::move(piece_);
   if (timeline_ == nullptr) return Finish();
   const Clock::time_point begin = Clock::now();
@@ -271,7 +274,7 @@ memory::Piece Work::Encode() {
   return piece;
 }
 
-memory::Piece Work::EncodeItem(const absl::Status& status) {
+memory::Piece RequestRun::EncodeItem(const absl::Status& status) {
   return status.ok() ? Encode() : wire::EncodeItemError(rest_.id, status, backend_.pool);
 }
 

@@ -1,18 +1,18 @@
-// A request's turn: memory and cores, which it shares with the others. It asks, waits among them,
-// and gives up when its time is over or its call is interrupted.
+// What a request has reserved: memory and cores, which it shares with others. It asks, waits among
+// them, and gives up when its time is over or its call is interrupted.
 //
-//   Turn turn(backend, stream);
-//   status = turn.AskForMemory(bytes, 0, admitted);
+//   Reservation reservation(backend, stream);
+//   status = reservation.AskForMemory(bytes, 0, admitted);
 //   const bool granted = co_await admitted;      // if it is OK
-//   if (!granted) status = turn.WhyNot();
+//   if (!granted) status = reservation.InterruptedStatus();
 //   ...                                          // the same with AskForCore
-//   const Executor& executor = turn.TakeCores(4);
+//   const Executor& executor = reservation.TakeCores(4);
 //   ...                                          // compute
-//   turn.GiveCores();
+//   reservation.GiveCores();
 //
 // Lives in the frame of its call and stays where it is.
-#ifndef QUANTD_SERVER_RPC_TURN_H_
-#define QUANTD_SERVER_RPC_TURN_H_
+#ifndef QUANTD_SERVER_RPC_RESERVATION_H_
+#define QUANTD_SERVER_RPC_RESERVATION_H_
 
 #include <chrono>
 #include <cstdint>
@@ -20,25 +20,27 @@
 
 #include "absl/status/status.h"
 #include "server/rpc/backend.h"
-#include "server/transport/stream.h"
+#include "server/transport/server_call.h"
 
 namespace quantd::rpc {
 
-// A core more is worth its while for so much work. oneTBB's threads look for more for a millisecond
-// after they have worked, when the answer is sent and its receiver, often on the same machine,
+// A core more is worth its while for so much run. oneTBB's threads look for more for a millisecond
+// after they have worked, when the response is sent and its receiver, often on the same machine,
 // wants that core: below 2 ms that costs more than it gives.
 inline constexpr std::chrono::microseconds kWorthACore{2000};
 
-class Turn final : private transport::Cancellable, private loop::Timer {
+class Reservation final : private transport::Cancellable, private loop::Timer {
  public:
-  Turn(Backend& backend, transport::Stream& stream) : backend_(backend), stream_(stream) {}
+  Reservation(Backend& backend, transport::ServerCall& stream)
+      : backend_(backend), stream_(stream) {}
   // On the thread that leads the stream's loop.
-  ~Turn();
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  ~Reservation();
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
 
   // These two on the thread that leads the stream's loop. When it is OK, the event completes, the
-  // second one on this thread or on another: with false when there is nothing to be had (WhyNot).
+  // second one on this thread or on another: with false when there is nothing to be had
+  // (InterruptedStatus).
 
   // `held`: bytes that the call holds already, and goes on holding.
   absl::Status AskForMemory(uint64_t bytes, uint64_t held, loop::Event& admitted);
@@ -47,7 +49,7 @@ class Turn final : private transport::Cancellable, private loop::Timer {
 
   // Whether it must wait for others to give theirs back.
   bool queued() const { return queued_; }
-  absl::Status WhyNot() const;
+  absl::Status InterruptedStatus() const;
   // What AskForCore's event has completed with. Gives up the lead of the loop, if it is this
   // thread's and the work is long.
   void Began(bool granted);
@@ -60,9 +62,9 @@ class Turn final : private transport::Cancellable, private loop::Timer {
   void GiveSpareCores();
 
   admission::Permit& permit() { return permit_; }
-  // From now on only the answer is needed, which takes so many bytes at most. A small one keeps
+  // From now on only the response is needed, which takes so many bytes at most. A small one keeps
   // them, but nobody from working, even if it is never read.
-  void KeepForAnswer(uint64_t bytes);
+  void KeepForResponse(uint64_t bytes);
 
  private:
   void Cancel() override;  // the stream was interrupted
@@ -70,23 +72,23 @@ class Turn final : private transport::Cancellable, private loop::Timer {
   void StartWaiting();
 
   Backend& backend_;
-  transport::Stream& stream_;
+  transport::ServerCall& stream_;
   admission::Admission::Waiting waits_for_memory_;
-  loop::Cores::Waiting waits_for_core_;
+  loop::ComputeSlots::Waiting waits_for_core_;
   bool queued_ = false;
   int cores_ = 0;  // that it holds
   admission::Permit permit_;
 };
 
 // Why a call does not wait on: it was interrupted, or --queue_timeout is over.
-absl::Status InterruptedStatus(const Backend& backend, const transport::Stream& stream);
+absl::Status InterruptedStatus(const Backend& backend, const transport::ServerCall& stream);
 
 // The system is out of memory.
 absl::Status NoMemory();
 
 // What runs out of memory ends one call, not the process.
 template <typename Step>
-absl::Status Guarded(Step step) {
+absl::Status CatchOutOfMemory(Step step) {
   try {
     return step();
   } catch (const std::bad_alloc&) {
@@ -96,4 +98,4 @@ absl::Status Guarded(Step step) {
 
 }  // namespace quantd::rpc
 
-#endif  // QUANTD_SERVER_RPC_TURN_H_
+#endif  // QUANTD_SERVER_RPC_RESERVATION_H_

@@ -1,5 +1,5 @@
-// See gate.h.
-#include "server/gate.h"
+// See tls_and_tokens.h.
+#include "server/tls_and_tokens.h"
 
 #include <utility>
 
@@ -10,7 +10,7 @@
 
 namespace quantd::server {
 
-absl::Status Gate::Open() {
+absl::Status TlsAndTokens::Open() {
   if (!tls_.certificate.empty()) {
     watch_.Add({tls_.certificate, tls_.key, tls_.client_ca}, [this] { ReloadCertificates(); });
     auto loaded = access::Certificates::Load(tls_);
@@ -28,20 +28,20 @@ absl::Status Gate::Open() {
   return absl::OkStatus();
 }
 
-log::Fields Gate::InUse() const {
+log::Fields TlsAndTokens::InUse() const {
   const access::Certificates::Validity now = certificates->validity();
   return {
       {"serial", now.serial},
       {"not_after", absl::FormatTime("%Y-%m-%d%ET%H:%M:%SZ", now.not_after, absl::UTCTimeZone())}};
 }
 
-void Gate::Warn() const {
+void TlsAndTokens::Warn() const {
   for (const std::string& warning : certificates->Warnings()) {
     log::Warn("certificate", {{"warning", warning}});
   }
 }
 
-void Gate::ReloadCertificates() {
+void TlsAndTokens::ReloadCertificates() {
   const absl::Status status = certificates->Reload();
   metrics_->CountReload(0, status.ok());
   if (!status.ok()) {
@@ -52,7 +52,7 @@ void Gate::ReloadCertificates() {
   Warn();
 }
 
-void Gate::ReloadTokens() {
+void TlsAndTokens::ReloadTokens() {
   const absl::Status status = tokens->Reload();
   metrics_->CountReload(1, status.ok());
   if (status.ok()) {
@@ -62,27 +62,27 @@ void Gate::ReloadTokens() {
   }
 }
 
-void Gate::Look(metrics::Metrics& metrics) {
+void TlsAndTokens::Look(metrics::Metrics& metrics) {
   metrics_ = &metrics;
   watch_.Look();
 }
 
-bool Gate::Reread() {
+bool TlsAndTokens::Reread() {
   watch_.Reread();
   return certificates != nullptr || tokens != nullptr;
 }
 
-std::string Gate::ProbeHello(const std::string& address) const {
+std::string TlsAndTokens::ProbeHello(const std::string& address) const {
   const bool plain = certificates == nullptr || absl::StartsWith(address, "unix:");
   return plain ? "" : access::ProbeHello();
 }
 
-double Gate::CertificateEnd() const {
+double TlsAndTokens::CertificateEnd() const {
   if (certificates == nullptr) return 0;
   return static_cast<double>(absl::ToUnixSeconds(certificates->validity().not_after));
 }
 
-void Gate::WarnOfPlainText(const std::vector<std::string>& addresses) const {
+void TlsAndTokens::WarnOfPlainText(const std::vector<std::string>& addresses) const {
   if (certificates != nullptr) return;
   log::Warn(
       "other machines can reach this one without TLS: who is on the way can read and change "

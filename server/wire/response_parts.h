@@ -1,7 +1,7 @@
-// The tensors of an answer in the order of the wire, and the sizes of what surrounds them. Only for
-// answer*.cc.
-#ifndef QUANTD_SERVER_WIRE_ANSWER_PARTS_H_
-#define QUANTD_SERVER_WIRE_ANSWER_PARTS_H_
+// The tensors of a response in the order of the wire, and the sizes of what surrounds them. Only
+// for encode.cc and response_layout.cc.
+#ifndef QUANTD_SERVER_WIRE_RESPONSE_PARTS_H_
+#define QUANTD_SERVER_WIRE_RESPONSE_PARTS_H_
 
 #include <array>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "quantd/v1/quantization.pb.h"
-#include "server/wire/answer_layout.h"
+#include "server/wire/response_layout.h"
 #include "server/wire/writer.h"
 
 namespace quantd::wire {
@@ -24,14 +24,14 @@ inline constexpr uint64_t kEnvelopeBytes = 1 + kMaxVarintSize + 1 + kMaxVarintSi
 // QuantizationError with its own tag and length: three doubles and two varints.
 inline constexpr uint64_t kMaxErrorBytes = 2 + 3 * (1 + 8) + 2 * (1 + kMaxVarintSize);
 
-// The numbers of an answer's fields; 0: it has none such.
-struct AnswerFields {
+// The numbers of a response's fields; 0: it has none such.
+struct ResponseFields {
   uint32_t y = 0, y_scale = 0, y_zero_point = 0, y_tensor_scale = 0;
   uint32_t quantization_error = 0, parameters = 0;
 };
 template <typename Response>
-constexpr AnswerFields FieldsOf() {
-  AnswerFields fields;
+constexpr ResponseFields FieldsOf() {
+  ResponseFields fields;
   fields.y = Response::kYFieldNumber;
   if constexpr (requires { Response::kYScaleFieldNumber; }) {
     fields.y_scale = Response::kYScaleFieldNumber;
@@ -47,38 +47,40 @@ constexpr AnswerFields FieldsOf() {
   return fields;
 }
 // By method.
-inline constexpr auto kAnswerFields = std::to_array(
+inline constexpr auto kResponseFields = std::to_array(
     {FieldsOf<v1::QuantizeResponse>(), FieldsOf<v1::DequantizeResponse>(),
      FieldsOf<v1::DynamicQuantizeResponse>(), FieldsOf<v1::QuantizeEmbeddingsResponse>()});
-static_assert(kAnswerFields.size() == kUnaryOperations);
-inline const AnswerFields& FieldsOf(Method method) { return kAnswerFields[OperationIndex(method)]; }
+static_assert(kResponseFields.size() == kUnaryOperations);
+inline const ResponseFields& FieldsOf(Method method) {
+  return kResponseFields[OperationIndex(method)];
+}
 
 // The field parameters, with its tag and length.
-inline uint64_t ParametersBytes(const AnswerLayout& layout) {
+inline uint64_t ParametersBytes(const ResponseLayout& layout) {
   const uint64_t size = layout.parameters.size();
   return size == 0 ? 0
                    : VarintSize(FieldsOf(layout.method).parameters << 3) + VarintSize(size) + size;
 }
 
-struct AnswerPart {
+struct ResponsePart {
   uint32_t field_number;
   const TensorLayout* tensor;
-  absl::Span<uint8_t> AnswerContents::* contents;
-  const SharedReference* place = nullptr;  // of elements that are not in the answer
+  absl::Span<uint8_t> ResponseContents::* contents;
+  const SharedReference* place = nullptr;  // of elements that are not in the response
 };
-using AnswerParts = absl::InlinedVector<AnswerPart, 4>;
+using ResponseParts = absl::InlinedVector<ResponsePart, 4>;
 
-inline AnswerParts PartsOf(const AnswerLayout& layout) {
+inline ResponseParts PartsOf(const ResponseLayout& layout) {
   const SharedReference* const place = layout.output ? &*layout.output : nullptr;
-  const AnswerFields& fields = FieldsOf(layout.method);
-  AnswerParts parts = {{fields.y, &layout.y, &AnswerContents::y, place}};
+  const ResponseFields& fields = FieldsOf(layout.method);
+  ResponseParts parts = {{fields.y, &layout.y, &ResponseContents::y, place}};
   const auto add = [&parts](uint32_t number, const std::optional<TensorLayout>& tensor,
-                            absl::Span<uint8_t> AnswerContents::* contents) {
+                            absl::Span<uint8_t> ResponseContents::* contents) {
     if (tensor) parts.push_back({number, &*tensor, contents});
   };
-  add(fields.y_scale, layout.y_scale, &AnswerContents::y_scale);
-  add(fields.y_zero_point, layout.y_zero_point, &AnswerContents::y_zero_point);
-  add(fields.y_tensor_scale, layout.y_tensor_scale, &AnswerContents::y_tensor_scale);
+  add(fields.y_scale, layout.y_scale, &ResponseContents::y_scale);
+  add(fields.y_zero_point, layout.y_zero_point, &ResponseContents::y_zero_point);
+  add(fields.y_tensor_scale, layout.y_tensor_scale, &ResponseContents::y_tensor_scale);
   return parts;
 }
 
@@ -102,4 +104,4 @@ inline uint64_t MaxTensorHeaderBytes(const TensorLayout& tensor) {
 
 }  // namespace quantd::wire
 
-#endif  // QUANTD_SERVER_WIRE_ANSWER_PARTS_H_
+#endif  // QUANTD_SERVER_WIRE_RESPONSE_PARTS_H_

@@ -1,5 +1,5 @@
-// How large an answer is, told before it is made.
-#include "server/wire/answer_layout.h"
+// How large a response is, told before it is made.
+#include "server/wire/response_layout.h"
 
 #include <gtest/gtest.h>
 
@@ -7,27 +7,27 @@
 #include <string>
 #include <utility>
 
-#include "server/wire/answer.h"
-#include "server/wire/answer_parts.h"
+#include "server/wire/encode.h"
+#include "server/wire/response_parts.h"
 #include "wire_testing.h"
 
 namespace quantd::wire {
 namespace {
 
 // One byte less would not do, one more would be of no use.
-TEST(AnswerLayoutTest, AnAnswerFillsItsMemoryToTheLastByte) {
+TEST(ResponseLayoutTest, AResponseFillsItsMemoryToTheLastByte) {
   constexpr double kAny = 1.5;
   for (const size_t name : {0, 1, 110, 130}) {
     for (const int64_t length : {0, 1, 100, 4000}) {
-      AnswerLayout layout;
+      ResponseLayout layout;
       layout.y = {DataType::kUint16, {1, length, 1}, length, static_cast<uint64_t>(2 * length)};
       layout.y.bytes = std::min<uint64_t>(layout.y.bytes, 4095);  // aligned from 4096 on
       layout.parameters = std::string(name, 'p');
       layout.report_error = true;
       memory::Pool pool;
-      Answer answer(layout, pool);
-      answer.contents().error = {kAny, kAny, kAny, ~uint64_t{0}, ~uint64_t{0}};
-      const memory::Piece piece = std::move(answer).FinishItem(~uint64_t{0});
+      Response response(layout, pool);
+      response.contents().error = {kAny, kAny, kAny, ~uint64_t{0}, ~uint64_t{0}};
+      const memory::Piece piece = std::move(response).FinishItem(~uint64_t{0});
       const uint8_t* const data = piece.buffer.data();
       EXPECT_EQ(piece.begin + piece.size, data + piece.buffer.capacity()) << name << ' ' << length;
       EXPECT_GE(piece.begin, data + kRoomBefore);
@@ -38,14 +38,14 @@ TEST(AnswerLayoutTest, AnAnswerFillsItsMemoryToTheLastByte) {
 }
 
 // The longest value of each type.
-TEST(AnswerLayoutTest, ValuesTakeWhatTheLongestOneTakes) {
+TEST(ResponseLayoutTest, ValuesTakeWhatTheLongestOneTakes) {
   constexpr uint64_t kElements = 1000;
   for (const DataTypeInfo& type : kDataTypes) {
-    AnswerLayout layout;
+    ResponseLayout layout;
     layout.encoding = Encoding::kValues;
     layout.y = {type.type, {1}, 0, 0};
     const uint64_t without = MaxEncodedBytes(layout);
-    const uint64_t memory_without = AnswerMemoryBytes(layout);
+    const uint64_t memory_without = ResponseMemoryBytes(layout);
     EXPECT_LT(without, 100u);
     EXPECT_LT(memory_without, 200u);
     layout.y.elements = kElements;
@@ -57,20 +57,20 @@ TEST(AnswerLayoutTest, ValuesTakeWhatTheLongestOneTakes) {
     }
     EXPECT_EQ(MaxEncodedBytes(layout), without + each * kElements) << type.name;
     // And these, packed twice, and in two lists of 8 bytes at most.
-    EXPECT_EQ(AnswerMemoryBytes(layout),
+    EXPECT_EQ(ResponseMemoryBytes(layout),
               memory_without + (each + 16) * kElements + 2 * layout.y.bytes);
   }
 }
 
-TEST(AnswerLayoutTest, SizesDoNotOverflow) {
-  AnswerLayout layout;
+TEST(ResponseLayoutTest, SizesDoNotOverflow) {
+  ResponseLayout layout;
   layout.y = {DataType::kFloat, {0}, 0, 0};
   layout.y_scale = {DataType::kFloat, {int64_t{1} << 61}, int64_t{1} << 61, uint64_t{1} << 63};
   layout.y_zero_point = {DataType::kInt32, {int64_t{1} << 61}, int64_t{1} << 61, uint64_t{1} << 63};
   EXPECT_EQ(MaxEncodedBytes(layout), ~uint64_t{0});
   layout.encoding = Encoding::kValues;
   EXPECT_EQ(MaxEncodedBytes(layout), ~uint64_t{0});
-  EXPECT_EQ(AnswerMemoryBytes(layout), ~uint64_t{0});
+  EXPECT_EQ(ResponseMemoryBytes(layout), ~uint64_t{0});
 }
 
 }  // namespace

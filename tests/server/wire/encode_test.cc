@@ -1,5 +1,5 @@
-// Answers against the generated parser, and where their bytes lie.
-#include "server/wire/answer.h"
+// Responses against the generated parser, and where their bytes lie.
+#include "server/wire/encode.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,14 +31,14 @@ std::string Filled(size_t size, int start) {
   Fill(absl::MakeSpan(reinterpret_cast<uint8_t*>(bytes.data()), size), start);
   return bytes;
 }
-void FillAll(AnswerContents& contents) {
+void FillAll(ResponseContents& contents) {
   Fill(contents.y, 1);
   Fill(contents.y_scale, 2);
   Fill(contents.y_zero_point, 3);
   Fill(contents.y_tensor_scale, 4);
 }
 
-v1::Tensor Expected(const AnswerLayout& layout, const TensorLayout& tensor, int start) {
+v1::Tensor Expected(const ResponseLayout& layout, const TensorLayout& tensor, int start) {
   v1::Tensor expected;
   expected.set_data_type(static_cast<v1::DataType>(tensor.data_type));
   expected.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
@@ -67,7 +67,7 @@ v1::Tensor Expected(const AnswerLayout& layout, const TensorLayout& tensor, int 
 
 // The response as a program with generated messages would make it, of what FillAll wrote.
 template <typename Response>
-std::string Expected(const AnswerLayout& layout, const QuantizationError& error) {
+std::string Expected(const ResponseLayout& layout, const QuantizationError& error) {
   Response response;
   *response.mutable_y() = Expected(layout, layout.y, 1);
   if constexpr (std::is_same_v<Response, v1::DynamicQuantizeResponse>) {
@@ -94,7 +94,7 @@ std::string Expected(const AnswerLayout& layout, const QuantizationError& error)
   }
   return response.SerializeAsString();
 }
-std::string Expected(const AnswerLayout& layout, const QuantizationError& error) {
+std::string Expected(const ResponseLayout& layout, const QuantizationError& error) {
   switch (layout.method) {
     case Method::kQuantize:
       return Expected<v1::QuantizeResponse>(layout, error);
@@ -106,8 +106,8 @@ std::string Expected(const AnswerLayout& layout, const QuantizationError& error)
       return Expected<v1::DynamicQuantizeResponse>(layout, error);
   }
 }
-std::string ExpectedItem(const AnswerLayout& layout, const std::string& response, uint64_t id) {
-  const auto number = static_cast<int>(Info(layout.method).item_answer);
+std::string ExpectedItem(const ResponseLayout& layout, const std::string& response, uint64_t id) {
+  const auto number = static_cast<int>(Info(layout.method).item_response);
   v1::StreamResponse item;
   item.set_id(id);
   const auto* const field = v1::StreamResponse::descriptor()->FindFieldByNumber(number);
@@ -117,7 +117,7 @@ std::string ExpectedItem(const AnswerLayout& layout, const std::string& response
 
 // The field quantization_error of DynamicQuantize is written behind y_tensor_scale, whose number is
 // higher: it is known last. All else has the order that protobuf gives it.
-bool InProtobufsOrder(const AnswerLayout& layout) {
+bool InProtobufsOrder(const ResponseLayout& layout) {
   return !layout.report_error || !layout.y_tensor_scale.has_value();
 }
 
@@ -131,14 +131,14 @@ void ExpectRoom(const memory::Piece& piece) {
 
 template <typename Message>
 void ExpectSame(const memory::Piece& piece, const std::string& expected,
-                const AnswerLayout& layout) {
+                const ResponseLayout& layout) {
   ExpectRoom(piece);
   EXPECT_LE(piece.size, MaxEncodedBytes(layout));
   if (layout.encoding == Encoding::kRaw) {
     // Of four tensors at most, and of the error, lengths and tags may be shorter than they could.
     EXPECT_GE(piece.size + 300, MaxEncodedBytes(layout));
   }
-  EXPECT_LE(piece.buffer.capacity(), memory::Pool::Footprint(AnswerMemoryBytes(layout)));
+  EXPECT_LE(piece.buffer.capacity(), memory::Pool::Footprint(ResponseMemoryBytes(layout)));
   const std::string bytes = ToString(piece);
   if (InProtobufsOrder(layout)) {
     ASSERT_TRUE(bytes == expected) << Hex(bytes.substr(0, 1000));
@@ -150,14 +150,14 @@ void ExpectSame(const memory::Piece& piece, const std::string& expected,
   ASSERT_TRUE(message.SerializeAsString() == expected) << Hex(bytes.substr(0, 1000));
 }
 
-// An answer as call and as item, filled and compared.
-void TestAnswer(const AnswerLayout& layout, const QuantizationError& error, uint64_t id) {
+// A response as call and as item, filled and compared.
+void TestResponse(const ResponseLayout& layout, const QuantizationError& error, uint64_t id) {
   memory::Pool pool;
-  Answer call(layout, pool);
-  Answer item(layout, pool);
+  Response call(layout, pool);
+  Response item(layout, pool);
   ASSERT_TRUE(call.has_memory() && item.has_memory());
-  for (Answer* answer : {&call, &item}) {
-    AnswerContents& contents = answer->contents();
+  for (Response* response : {&call, &item}) {
+    ResponseContents& contents = response->contents();
     ASSERT_EQ(contents.y.size(), layout.output ? 0 : layout.y.bytes);
     ASSERT_EQ(contents.y_scale.size(), layout.y_scale ? layout.y_scale->bytes : 0);
     ASSERT_EQ(contents.y_zero_point.size(), layout.y_zero_point ? layout.y_zero_point->bytes : 0);
@@ -180,18 +180,18 @@ void TestAnswer(const AnswerLayout& layout, const QuantizationError& error, uint
   }
 }
 
-TEST(AnswerTest, QuantizeOfEverySize) {
+TEST(ResponseTest, QuantizeOfEverySize) {
   for (int64_t size : {0, 1, 4, 23, 24, 100, 127, 128, 4095, 4096, 16384, 100'000, 3'000'000}) {
     for (uint64_t id : {uint64_t{0}, uint64_t{5}, ~uint64_t{0}}) {
-      AnswerLayout layout;
+      ResponseLayout layout;
       layout.y = Layout(DataType::kUint8, {size});
-      TestAnswer(layout, {}, id);
+      TestResponse(layout, {}, id);
     }
   }
 }
 
-TEST(AnswerTest, DynamicQuantizeWithEveryTensor) {
-  AnswerLayout layout;
+TEST(ResponseTest, DynamicQuantizeWithEveryTensor) {
+  ResponseLayout layout;
   layout.method = Method::kDynamicQuantize;
   layout.y = Layout(DataType::kFloat4E2M1, {3, 0x4000, 1});
   layout.y_scale = Layout(DataType::kFloat8E4M3Fn, {3, 1024, 1});
@@ -199,18 +199,18 @@ TEST(AnswerTest, DynamicQuantizeWithEveryTensor) {
   layout.y_tensor_scale = Layout(DataType::kFloat, {});
   layout.report_error = true;
   // -0.0 is a number that is there, 0 is one that is left out.
-  TestAnswer(layout,
-             {.sqnr_db = 30.5,
-              .mean_squared_error = 0,
-              .max_absolute_error = -0.0,
-              .saturated_elements = ~uint64_t{0},
-              .non_finite_elements = 300},
-             9);
-  TestAnswer(layout, {}, 9);
+  TestResponse(layout,
+               {.sqnr_db = 30.5,
+                .mean_squared_error = 0,
+                .max_absolute_error = -0.0,
+                .saturated_elements = ~uint64_t{0},
+                .non_finite_elements = 300},
+               9);
+  TestResponse(layout, {}, 9);
 }
 
 // Everything that a plan can say, in both encodings.
-TEST(AnswerTest, RandomLayoutsAreWhatProtobufWouldWrite) {
+TEST(ResponseTest, RandomLayoutsAreWhatProtobufWouldWrite) {
   const uint64_t seed = TestSeed(20261123);
   for (int i = 0; i < 4'000; ++i) {
     Random random(seed + i);
@@ -219,7 +219,7 @@ TEST(AnswerTest, RandomLayoutsAreWhatProtobufWouldWrite) {
       for (int64_t& dimension : shape) dimension = static_cast<int64_t>(Below(random, most));
       return Layout(kDataTypes[Below(random, kDataTypes.size())].type, shape);
     };
-    AnswerLayout layout;
+    ResponseLayout layout;
     layout.method = kMethods[Below(random, kUnaryOperations)].method;
     layout.encoding = OneIn(random, 2) ? Encoding::kRaw : Encoding::kValues;
     layout.y = tensor(30);
@@ -244,44 +244,44 @@ TEST(AnswerTest, RandomLayoutsAreWhatProtobufWouldWrite) {
                .saturated_elements = random() >> Below(random, 64),
                .non_finite_elements = Below(random, 3)};
     }
-    TestAnswer(layout, error, random() >> Below(random, 65) % 64);
+    TestResponse(layout, error, random() >> Below(random, 65) % 64);
     if (HasFailure()) FAIL() << "QUANTD_TEST_SEED=" << seed + i << ", answer 0 of it";
   }
 }
 
-TEST(AnswerTest, AnErrorReportOfZerosIsThere) {
-  AnswerLayout layout;
+TEST(ResponseTest, AnErrorReportOfZerosIsThere) {
+  ResponseLayout layout;
   layout.y = Layout(DataType::kInt8, {4});
   layout.report_error = true;
   memory::Pool pool;
-  Answer answer(layout, pool);
-  FillAll(answer.contents());
-  v1::QuantizeResponse response;
-  ASSERT_TRUE(response.ParseFromString(ToString(std::move(answer).Finish())));
-  EXPECT_TRUE(response.has_quantization_error());
+  Response response(layout, pool);
+  FillAll(response.contents());
+  v1::QuantizeResponse parsed;
+  ASSERT_TRUE(parsed.ParseFromString(ToString(std::move(response).Finish())));
+  EXPECT_TRUE(parsed.has_quantization_error());
 }
 
 // protobufjs up to 7 and ts-proto keep only the last piece of a message that comes in two: each
 // tensor is one field, and small fields come before raw_data.
-TEST(AnswerTest, EachTensorIsWrittenOnce) {
-  AnswerLayout layout;
+TEST(ResponseTest, EachTensorIsWrittenOnce) {
+  ResponseLayout layout;
   layout.y = Layout(DataType::kUint8, {2, 3});
   memory::Pool pool;
-  Answer answer(layout, pool);
-  FillAll(answer.contents());
+  Response response(layout, pool);
+  FillAll(response.contents());
   const std::string tensor = std::string("\x08\x02\x12\x02\x02\x03\x1a\x06", 8) + Filled(6, 1);
-  EXPECT_EQ(ToString(std::move(answer).Finish()), std::string("\x0a\x0e", 2) + tensor);
+  EXPECT_EQ(ToString(std::move(response).Finish()), std::string("\x0a\x0e", 2) + tensor);
 }
 
-TEST(AnswerTest, KernelsWriteIntoThePieceThatIsSent) {
-  AnswerLayout layout;
+TEST(ResponseTest, KernelsWriteIntoThePieceThatIsSent) {
+  ResponseLayout layout;
   layout.method = Method::kDequantize;
   layout.y = Layout(DataType::kFloat, {1 << 20});
   memory::Pool pool;
-  Answer answer(layout, pool);
-  const uint8_t* y = answer.contents().y.data();
+  Response response(layout, pool);
+  const uint8_t* y = response.contents().y.data();
   EXPECT_EQ(reinterpret_cast<uintptr_t>(y) % 64, 0u);
-  Answer moved(std::move(answer));
+  Response moved(std::move(response));
   EXPECT_EQ(moved.contents().y.data(), y);
   const uint64_t used = pool.used_bytes();
   EXPECT_EQ(used, memory::Pool::Footprint(layout.y.bytes + 1));
@@ -292,48 +292,48 @@ TEST(AnswerTest, KernelsWriteIntoThePieceThatIsSent) {
   EXPECT_LT(y - piece.begin, 64);
 }
 
-TEST(AnswerTest, SmallAnswersStayInPlaceToo) {
-  AnswerLayout layout;
+TEST(ResponseTest, SmallResponsesStayInPlaceToo) {
+  ResponseLayout layout;
   layout.y = Layout(DataType::kUint8, {});
   memory::Pool pool;
-  Answer answer(layout, pool);
-  answer.contents().y[0] = 42;
-  Answer moved(std::move(answer));
-  v1::QuantizeResponse response;
-  ASSERT_TRUE(response.ParseFromString(ToString(std::move(moved).Finish())));
-  EXPECT_EQ(response.y().raw_data(), "*");
+  Response response(layout, pool);
+  response.contents().y[0] = 42;
+  Response moved(std::move(response));
+  v1::QuantizeResponse parsed;
+  ASSERT_TRUE(parsed.ParseFromString(ToString(std::move(moved).Finish())));
+  EXPECT_EQ(parsed.y().raw_data(), "*");
 }
 
-TEST(AnswerTest, AnAnswerThatIsNotFinishedIsGivenBack) {
-  AnswerLayout layout;
+TEST(ResponseTest, AResponseThatIsNotFinishedIsGivenBack) {
+  ResponseLayout layout;
   layout.y = Layout(DataType::kUint8, {1 << 20});
   memory::Pool pool;
-  for (int i = 0; i < 1000; ++i) Answer answer(layout, pool);
+  for (int i = 0; i < 1000; ++i) Response response(layout, pool);
   EXPECT_EQ(pool.used_bytes(), 0u);
   EXPECT_EQ(pool.kept_bytes(), memory::Pool::Footprint((1 << 20) + 1));  // the same one, each time
 }
 
-// More than a pool has in one piece: what an answer sees when the system has no memory left.
-TEST(AnswerTest, WithoutMemoryItSaysSo) {
-  AnswerLayout layout;
+// More than a pool has in one piece: what a response sees when the system has no memory left.
+TEST(ResponseTest, WithoutMemoryItSaysSo) {
+  ResponseLayout layout;
   layout.y = Layout(DataType::kUint8, {int64_t{1} << 40});
   memory::Pool pool;
-  EXPECT_FALSE(Answer(layout, pool).has_memory());
+  EXPECT_FALSE(Response(layout, pool).has_memory());
   layout.encoding = Encoding::kValues;
-  EXPECT_FALSE(Answer(layout, pool).has_memory());
+  EXPECT_FALSE(Response(layout, pool).has_memory());
   EXPECT_EQ(pool.used_bytes(), 0u);
 }
 
-TEST(AnswerTest, AnEmptyAnswerOfValuesHasItsMemory) {
-  AnswerLayout layout;
+TEST(ResponseTest, AnEmptyResponseOfValuesHasItsMemory) {
+  ResponseLayout layout;
   layout.encoding = Encoding::kValues;
   layout.y = Layout(DataType::kUint8, {0});
   memory::Pool pool;
-  EXPECT_TRUE(Answer(layout, pool).has_memory());
+  EXPECT_TRUE(Response(layout, pool).has_memory());
 }
 
-TEST(AnswerTest, Values) {
-  AnswerLayout layout;
+TEST(ResponseTest, Values) {
+  ResponseLayout layout;
   layout.method = Method::kDynamicQuantize;
   layout.encoding = Encoding::kValues;
   layout.y = Layout(DataType::kInt4, {3});
@@ -342,8 +342,8 @@ TEST(AnswerTest, Values) {
   layout.report_error = true;
   for (bool item : {false, true}) {
     memory::Pool pool;
-    Answer answer(layout, pool);
-    AnswerContents& contents = answer.contents();
+    Response response(layout, pool);
+    ResponseContents& contents = response.contents();
     ASSERT_EQ(contents.y.size(), 2u);
     contents.y[0] = 0x7f;  // -1, 7
     contents.y[1] = 0x08;  // -8
@@ -351,21 +351,21 @@ TEST(AnswerTest, Values) {
     memcpy(contents.y_scale.data(), &scale, 4);
     contents.y_zero_point[0] = 0x03;
     contents.error.sqnr_db = std::numeric_limits<double>::infinity();
-    v1::DynamicQuantizeResponse response;
+    v1::DynamicQuantizeResponse parsed;
     if (item) {
       v1::StreamResponse message;
-      ASSERT_TRUE(message.ParseFromString(ToString(std::move(answer).FinishItem(9))));
+      ASSERT_TRUE(message.ParseFromString(ToString(std::move(response).FinishItem(9))));
       EXPECT_EQ(message.id(), 9u);
-      response = message.dynamic_quantize();
+      parsed = message.dynamic_quantize();
     } else {
-      ASSERT_TRUE(response.ParseFromString(ToString(std::move(answer).Finish())));
+      ASSERT_TRUE(parsed.ParseFromString(ToString(std::move(response).Finish())));
     }
-    EXPECT_THAT(response.y().int_values().values(), testing::ElementsAre(-1, 7, -8));
-    EXPECT_THAT(response.y().shape(), testing::ElementsAre(3));
-    EXPECT_THAT(response.y_scale().float_values().values(), testing::ElementsAre(0.25f));
-    EXPECT_THAT(response.y_zero_point().int_values().values(), testing::ElementsAre(3));
-    EXPECT_TRUE(std::isinf(response.quantization_error().sqnr_db()));
-    EXPECT_FALSE(response.has_y_tensor_scale());
+    EXPECT_THAT(parsed.y().int_values().values(), testing::ElementsAre(-1, 7, -8));
+    EXPECT_THAT(parsed.y().shape(), testing::ElementsAre(3));
+    EXPECT_THAT(parsed.y_scale().float_values().values(), testing::ElementsAre(0.25f));
+    EXPECT_THAT(parsed.y_zero_point().int_values().values(), testing::ElementsAre(3));
+    EXPECT_TRUE(std::isinf(parsed.quantization_error().sqnr_db()));
+    EXPECT_FALSE(parsed.has_y_tensor_scale());
   }
 }
 

@@ -1,5 +1,5 @@
-// See turn.h.
-#include "server/rpc/turn.h"
+// See reservation.h.
+#include "server/rpc/reservation.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,7 +13,7 @@ using errors::WithReason;
 
 namespace {
 
-constexpr uint64_t kSmallAnswer = 64 << 10;
+constexpr uint64_t kSmallResponse = 64 << 10;
 
 }  // namespace
 
@@ -22,13 +22,13 @@ absl::Status NoMemory() {
                     "OUT_OF_MEMORY");
 }
 
-Turn::~Turn() {
+Reservation::~Reservation() {
   stream_.WaitsFor(nullptr);
   stream_.loop().timers().Clear(*this);
 }
 
 // Only a call that waits needs a clock.
-void Turn::StartWaiting() {
+void Reservation::StartWaiting() {
   queued_ = true;
   stream_.WaitsFor(this);
   if (!set()) {
@@ -36,15 +36,17 @@ void Turn::StartWaiting() {
   }
 }
 
-void Turn::Cancel() {
+void Reservation::Cancel() {
   if (!backend_.admission.Cancel(waits_for_memory_)) backend_.cores.Cancel(waits_for_core_);
 }
 
-void Turn::Fire() { Cancel(); }
+void Reservation::Fire() { Cancel(); }
 
-absl::Status Turn::WhyNot() const { return InterruptedStatus(backend_, stream_); }
+absl::Status Reservation::InterruptedStatus() const {
+  return rpc::InterruptedStatus(backend_, stream_);
+}
 
-absl::Status InterruptedStatus(const Backend& backend, const transport::Stream& stream) {
+absl::Status InterruptedStatus(const Backend& backend, const transport::ServerCall& stream) {
   if (stream.interrupted()) return stream.interruption();
   return WithReason(
       absl::UnavailableError(absl::StrCat(
@@ -54,7 +56,7 @@ absl::Status InterruptedStatus(const Backend& backend, const transport::Stream& 
       "QUEUE_TIMEOUT");
 }
 
-absl::Status Turn::AskForMemory(uint64_t bytes, uint64_t held, loop::Event& admitted) {
+absl::Status Reservation::AskForMemory(uint64_t bytes, uint64_t held, loop::Event& admitted) {
   admission::AdmissionRequest request;
   request.bytes = bytes;
   request.held = held;
@@ -75,7 +77,7 @@ absl::Status Turn::AskForMemory(uint64_t bytes, uint64_t held, loop::Event& admi
   return absl::OkStatus();
 }
 
-absl::Status Turn::AskForCore(std::chrono::nanoseconds estimate, loop::Event& granted) {
+absl::Status Reservation::AskForCore(std::chrono::nanoseconds estimate, loop::Event& granted) {
   if (estimate <= backend_.policy.short_work) {
     granted.Complete(true);
     return absl::OkStatus();
@@ -90,13 +92,13 @@ absl::Status Turn::AskForCore(std::chrono::nanoseconds estimate, loop::Event& gr
   return absl::OkStatus();
 }
 
-void Turn::Began(bool granted) {
+void Reservation::Began(bool granted) {
   if (!granted) cores_ = 0;
   // Where nobody can take over the lead, the loop waits.
   if (cores_ > 0 && stream_.loop().leading()) backend_.thread_pool->HandOver();
 }
 
-const Executor& Turn::TakeCores(int64_t wanted) {
+const Executor& Reservation::TakeCores(int64_t wanted) {
   if (cores_ == 0) return backend_.executors.of(1);
   const auto most = static_cast<int>(std::min<int64_t>(wanted, backend_.policy.cores));
   if (most > 1) cores_ += backend_.cores.TakeIdle(most - 1);
@@ -108,16 +110,16 @@ const Executor& Turn::TakeCores(int64_t wanted) {
   return executor;
 }
 
-void Turn::KeepForAnswer(uint64_t bytes) {
+void Reservation::KeepForResponse(uint64_t bytes) {
   permit_.Shrink(bytes);
-  if (permit_.bytes() <= kSmallAnswer) permit_.Computed();
+  if (permit_.bytes() <= kSmallResponse) permit_.Computed();
 }
 
-void Turn::GiveSpareCores() {
+void Reservation::GiveSpareCores() {
   if (cores_ > 1) backend_.cores.Give(std::exchange(cores_, 1) - 1);
 }
 
-void Turn::GiveCores() {
+void Reservation::GiveCores() {
   if (cores_ > 0) backend_.cores.Give(std::exchange(cores_, 0));
 }
 

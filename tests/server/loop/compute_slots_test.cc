@@ -1,5 +1,5 @@
 // Who computes: never more than there are cores, each once, in turn.
-#include "server/loop/cores.h"
+#include "server/loop/compute_slots.h"
 
 #include <gtest/gtest.h>
 
@@ -24,10 +24,10 @@ using std::chrono::milliseconds;
 
 // One that asks for a core.
 struct Asker {
-  Cores::Waiting waiting;
+  ComputeSlots::Waiting waiting;
   Event granted;
 
-  bool Take(Cores& cores, Loop& loop, uint64_t peer = 1, uint64_t cost = 1) {
+  bool Take(ComputeSlots& cores, Loop& loop, uint64_t peer = 1, uint64_t cost = 1) {
     return cores.Take(waiting, peer, cost, loop, granted);
   }
   bool got() const { return granted.ready() && granted.await_resume(); }
@@ -39,9 +39,9 @@ void Deliver(LedLoop& loop) {
   RunOn(*loop, [] {});
 }
 
-TEST(Cores, GivesAsManyAsThereAre) {
+TEST(ComputeSlots, GivesAsManyAsThereAre) {
   LedLoop loop;
-  Cores cores(2);
+  ComputeSlots cores(2);
   std::deque<Asker> askers(3);
   EXPECT_TRUE(askers[0].Take(cores, *loop));
   EXPECT_TRUE(askers[1].Take(cores, *loop));
@@ -59,9 +59,9 @@ TEST(Cores, GivesAsManyAsThereAre) {
   EXPECT_EQ(cores.busy(), 0);
 }
 
-TEST(Cores, TakesARequestBackOnceAndNotWhenItHasItsCore) {
+TEST(ComputeSlots, TakesARequestBackOnceAndNotWhenItHasItsCore) {
   LedLoop loop;
-  Cores cores(1);
+  ComputeSlots cores(1);
   std::deque<Asker> askers(3);
   EXPECT_FALSE(cores.Cancel(askers[0].waiting)) << "never asked";
   EXPECT_TRUE(askers[0].Take(cores, *loop));
@@ -80,9 +80,9 @@ TEST(Cores, TakesARequestBackOnceAndNotWhenItHasItsCore) {
   EXPECT_EQ(cores.busy(), 0);
 }
 
-TEST(Cores, IdleOnesAreThoseThatNobodyWaitsFor) {
+TEST(ComputeSlots, IdleOnesAreThoseThatNobodyWaitsFor) {
   LedLoop loop;
-  Cores cores(4);
+  ComputeSlots cores(4);
   std::deque<Asker> askers(3);
   EXPECT_TRUE(askers[0].Take(cores, *loop));
   EXPECT_EQ(cores.TakeIdle(2), 2);
@@ -97,9 +97,9 @@ TEST(Cores, IdleOnesAreThoseThatNobodyWaitsFor) {
   Deliver(loop);
 }
 
-TEST(Cores, ServesPeersInTurns) {
+TEST(ComputeSlots, ServesPeersInTurns) {
   LedLoop loop;
-  Cores cores(1);
+  ComputeSlots cores(1);
   constexpr int kAskers = 16;
   std::deque<Asker> greedy(kAskers), modest(4);
   Asker first;
@@ -137,7 +137,7 @@ class Office {
   Detached Call(size_t index, uint64_t peer, Compute& compute, std::latch& left) {
     Loop& loop = *loops[index];
     Lead lead(loop);
-    Cores::Waiting waiting;
+    ComputeSlots::Waiting waiting;
     Event granted;
     if (!cores.Take(waiting, peer, 1000, loop, granted)) {
       const bool has_core = co_await granted;
@@ -152,11 +152,11 @@ class Office {
   }
 
   std::vector<std::unique_ptr<Loop>> loops;
-  Cores cores;
+  ComputeSlots cores;
   std::optional<ThreadPool> thread_pool;
 };
 
-TEST(Cores, AThreadThatHasComputedTakesTheNextOneThatWaits) {
+TEST(ComputeSlots, AThreadThatHasComputedTakesTheNextOneThatWaits) {
   Office office(1, 1);
   std::vector<std::thread::id> threads;
   std::latch left(5);
@@ -174,7 +174,7 @@ TEST(Cores, AThreadThatHasComputedTakesTheNextOneThatWaits) {
 }
 
 // A kernel that takes 5 ms and no CPU: 64 of them on 16 cores take 4 rounds, wherever they came in.
-TEST(Cores, KeepsAllOfThemBusy) {
+TEST(ComputeSlots, KeepsAllOfThemBusy) {
   Office office(16, 4);
   std::atomic<int> computing{0};
   std::atomic<int> most{0};
@@ -231,7 +231,8 @@ class Crowd {
   // Takes a request back soon after it was made, maybe too late.
   class Canceller final : public Posted {
    public:
-    Canceller(Cores& cores, Cores::Waiting& waiting) : cores_(cores), waiting_(waiting) {}
+    Canceller(ComputeSlots& cores, ComputeSlots::Waiting& waiting)
+        : cores_(cores), waiting_(waiting) {}
     bool posted = false;
     bool took_back = false;
     Event over;
@@ -241,14 +242,14 @@ class Crowd {
       took_back = cores_.Cancel(waiting_);
       over.Complete(true);
     }
-    Cores& cores_;
-    Cores::Waiting& waiting_;
+    ComputeSlots& cores_;
+    ComputeSlots::Waiting& waiting_;
   };
 
   Detached Call(size_t index, uint64_t peer, int more, bool impatient) {
     Loop& loop = *office_.loops[index];
     Lead lead(loop);
-    Cores::Waiting waiting;
+    ComputeSlots::Waiting waiting;
     Event granted;
     Canceller canceller(office_.cores, waiting);
     bool has_core = office_.cores.Take(waiting, peer, 1000, loop, granted);
@@ -287,7 +288,9 @@ class Crowd {
   std::latch left_{kCalls};
 };
 
-TEST(Cores, NeverHasMoreAtWorkThanThereAreAndCompletesEveryRequestOnce) { Crowd(TestSeed()).Run(); }
+TEST(ComputeSlots, NeverHasMoreAtWorkThanThereAreAndCompletesEveryRequestOnce) {
+  Crowd(TestSeed()).Run();
+}
 
 }  // namespace
 }  // namespace quantd::loop

@@ -2,10 +2,10 @@
 //
 // The steps of a call and of a stream's item are the same; serve_unary.cc and serve_stream.cc call
 // them one after another and await what must be awaited. Each step but the first needs the one
-// before it to have succeeded. A Work lives in the frame of its call and stays where it is; it is
-// made and ends on the thread that leads the stream's loop.
-#ifndef QUANTD_SERVER_RPC_WORK_H_
-#define QUANTD_SERVER_RPC_WORK_H_
+// before it to have succeeded. A RequestRun lives in the frame of its call and stays where it is;
+// it is made and ends on the thread that leads the stream's loop.
+#ifndef QUANTD_SERVER_RPC_REQUEST_RUN_H_
+#define QUANTD_SERVER_RPC_REQUEST_RUN_H_
 
 #include <atomic>
 #include <chrono>
@@ -18,30 +18,30 @@
 #include "server/rpc/backend.h"
 #include "server/rpc/compression.h"
 #include "server/rpc/disk_task.h"
+#include "server/rpc/reservation.h"
 #include "server/rpc/shared_places.h"
 #include "server/rpc/timeline.h"
-#include "server/rpc/turn.h"
-#include "server/transport/stream.h"
-#include "server/wire/answer.h"
+#include "server/transport/server_call.h"
 #include "server/wire/decode.h"
+#include "server/wire/encode.h"
 
 namespace quantd::rpc {
 
 // For tests: called before every kernel, on its thread. Null in a server.
 inline std::atomic<void (*)()> before_kernel_for_testing{nullptr};
 
-class Work final {
+class RequestRun final {
  public:
   // `timeline`: where to write down when it did what; null: nowhere.
-  Work(Backend& backend, transport::Stream& stream, Timeline* timeline)
+  RequestRun(Backend& backend, transport::ServerCall& stream, Timeline* timeline)
       : backend_(backend),
         stream_(stream),
         timeline_(timeline),
         disk_task_(backend, stream),
-        turn_(backend, stream),
+        reservation_(backend, stream),
         compression_(backend, stream) {}
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
+  RequestRun(const RequestRun&) = delete;
+  RequestRun& operator=(const RequestRun&) = delete;
 
   // Where the request is read to.
   transport::Message& message() { return message_; }
@@ -62,34 +62,34 @@ class Work final {
   // for Admitted to say.
   absl::Status Admit(loop::Event& admitted);
   // Whether it must wait for others to give theirs back. Then the caller must not hold a permit.
-  bool queued() const { return turn_.queued(); }
+  bool queued() const { return reservation_.queued(); }
   absl::Status Admitted(bool granted);
-  // Asks for a core, unless the work is short. When it is OK, `turn` completes, on this thread or
-  // on another one: what with is for MayCompute to say.
-  absl::Status TakeCore(loop::Event& turn);
+  // Asks for a core, unless the work is short. When it is OK, `scheduled` completes, on this thread
+  // or on another one: what with is for MayCompute to say.
+  absl::Status TakeCore(loop::Event& scheduled);
 
-  // On whatever thread `turn` completed. Gives up the lead of the loop, if it is this thread's and
-  // the work is long.
+  // On whatever thread `scheduled` completed. Gives up the lead of the loop, if it is this thread's
+  // and the work is long.
   absl::Status MayCompute(bool granted);
   // Plans and runs the kernel, unless the client went away before, and lets go of the request.
   absl::Status Execute();
   memory::Piece Encode();
-  // Of an item: the answer, or why there is none.
+  // Of an item: the response, or why there is none.
   memory::Piece EncodeItem(const absl::Status& status);
   // Whether what they return is compressed.
   bool compressed() const { return compression_.done(); }
 
-  // The memory; hold it until the answer is written.
-  admission::Permit TakePermit() { return std::move(turn_.permit()); }
+  // The memory; hold it until the response is written.
+  admission::Permit TakePermit() { return std::move(reservation_.permit()); }
 
  private:
   using Clock = loop::Clock;
-  absl::Status WhyNot() const;
+  absl::Status InterruptedStatus() const;
   void NoteQueue(Clock::duration waited) const;
   bool has_sets() const { return backend_.parameters != nullptr; }
   absl::Status DecodeNow();
   absl::Status DecodeMessage();
-  uint64_t ExpectAnswer();
+  uint64_t ExpectResponse();
   absl::Status Plan();
   absl::Status Run();
   const Executor& TakeCores();
@@ -98,7 +98,7 @@ class Work final {
   void Count(Clock::duration kernel_time);
 
   Backend& backend_;
-  transport::Stream& stream_;
+  transport::ServerCall& stream_;
   transport::Message message_;
   Timeline* const timeline_;
   Clock::time_point begin_;  // the arrival of the call or the item
@@ -115,12 +115,12 @@ class Work final {
   std::optional<operations::Operation> operation_;
   operations::CostKind cost_;
   std::chrono::nanoseconds estimate_{};
-  Turn turn_;
-  std::optional<wire::Answer> answer_;
+  Reservation reservation_;
+  std::optional<wire::Response> response_;
   Compression compression_;
-  memory::Piece piece_;  // the answer as bytes, once it may be compressed
+  memory::Piece piece_;  // the response as bytes, once it may be compressed
 };
 
 }  // namespace quantd::rpc
 
-#endif  // QUANTD_SERVER_RPC_WORK_H_
+#endif  // QUANTD_SERVER_RPC_REQUEST_RUN_H_

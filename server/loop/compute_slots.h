@@ -5,8 +5,8 @@
 // about the same.
 //
 // Short work does not ask: it is computed by the thread that read it.
-#ifndef QUANTD_SERVER_LOOP_CORES_H_
-#define QUANTD_SERVER_LOOP_CORES_H_
+#ifndef QUANTD_SERVER_LOOP_COMPUTE_SLOTS_H_
+#define QUANTD_SERVER_LOOP_COMPUTE_SLOTS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -19,17 +19,17 @@
 namespace quantd::loop {
 
 // Safe from any thread.
-class Cores {
+class ComputeSlots {
  public:
   // A computation that waits for a core. Stays where it is until it has one or is taken back.
   class Waiting : public FairQueue::Entry {
    private:
-    friend class Cores;
+    friend class ComputeSlots;
     Event* granted_ = nullptr;
     Loop* loop_ = nullptr;
   };
 
-  explicit Cores(int cores) : cores_(cores), free_(cores) {}
+  explicit ComputeSlots(int cores) : cores_(cores), free_(cores) {}
 
   // Takes a core. False: none is free; `granted` will complete, with true once it has one (on the
   // thread that shall compute), with false when Cancel came first (on `loop`).
@@ -61,4 +61,4 @@ class Cores {
 
 }  // namespace quantd::loop
 
-#endif  // QUANTD_SERVER_LOOP_CORES_H_
+#endif  // QUANTD_SERVER_LOOP_COMPUTE_SLOTS_H_

@@ -1,11 +1,12 @@
-// See stream.h. Here: a call's begin, its answers and its end; stream_receiving.cc has what comes.
-#include "server/transport/stream.h"
+// See server_call.h. Here: a call's begin, its responses and its end; server_call_receiving.cc has
+// what comes.
+#include "server/transport/server_call.h"
 
 #include <utility>
 
 #include "server/transport/connection.h"
 #include "server/transport/connection_set.h"
-#include "server/transport/shared.h"
+#include "server/transport/transport_context.h"
 
 namespace quantd::transport {
 
@@ -20,11 +21,11 @@ constexpr size_t kMostBatched = 12 << 10;
 
 }  // namespace
 
-Stream::Stream(Connection& connection, int32_t id)
+ServerCall::ServerCall(Connection& connection, int32_t id)
     : connection_(&connection),
       loop_(connection.loop()),
-      receiving_(connection.shared().receiving),
-      pool_(connection.shared().pool),
+      receiving_(connection.context().receiving),
+      pool_(connection.context().pool),
       inflater_(connection.set().inflater()),
       id_(id),
       peer_(connection.peer().id),
@@ -32,7 +33,7 @@ Stream::Stream(Connection& connection, int32_t id)
       arrived_at_(loop_.now()),
       window_(static_cast<int64_t>(receiving_.window())) {}
 
-void Stream::Begin(int method) {
+void ServerCall::Begin(int method) {
   method_ = method;
   has_call_ = true;
   if (head_.timeout().has_value()) loop_.timers().Set(*this, arrived_at_ + *head_.timeout());
@@ -40,16 +41,16 @@ void Stream::Begin(int method) {
 }
 
 // A client that cancelled at once has cost nothing so far.
-void Stream::Start() {
+void ServerCall::Start() {
   if (http_closed_) return End();
-  connection_->shared().service.Begin(*this);
+  connection_->context().handler.Begin(*this);
 }
 
-void Stream::Fire() {
+void ServerCall::Fire() {
   Interrupt(absl::DeadlineExceededError("the deadline passed before the answer was ready"));
 }
 
-void Stream::Interrupt(absl::Status status) {
+void ServerCall::Interrupt(absl::Status status) {
   if (interrupted()) return;
   interruption_ = std::move(status);
   interrupted_.store(true, std::memory_order_release);
@@ -61,25 +62,25 @@ void Stream::Interrupt(absl::Status status) {
     receiving_.Release(*this);
   }
   DropKept();
-  // An answer that is on its way is cut off; before that the call can still say why.
+  // A response that is on its way is cut off; before that the call can still say why.
   if (written_ != nullptr || finished_ != nullptr) CutOff();
   if (read_ != nullptr) CompleteRead(false);
   if (waits_for_ != nullptr) std::exchange(waits_for_, nullptr)->Cancel();
 }
 
-void Stream::CutOff() {
+void ServerCall::CutOff() {
   if (connection_ == nullptr || http_closed_ || std::exchange(cut_off_, true)) return;
   connection_->Reset(*this);
 }
 
 // ---- Sending
 
-void Stream::Write(memory::Piece message, loop::Event& written, bool compressed) {
+void ServerCall::Write(memory::Piece message, loop::Event& written, bool compressed) {
   if (connection_ == nullptr || http_closed_) {
     written.Complete(false);
     return;
   }
-  connection_->OnAnswer();
+  connection_->OnResponse();
   message.begin -= kPrefixBytes;
   message.begin[0] = compressed ? 1 : 0;
   for (int i = 0; i < 4; ++i) {
@@ -104,7 +105,7 @@ void Stream::Write(memory::Piece message, loop::Event& written, bool compressed)
 }
 
 // What waits behind a message that is sent.
-void Stream::StartNext() {
+void ServerCall::StartNext() {
   out_ = memory::Piece();
   pulled_ = 0;
   sent_ = 0;
@@ -119,7 +120,7 @@ void Stream::StartNext() {
   if (sending() && !http_closed_) connection_->Send(*this);
 }
 
-void Stream::Finish(const errors::CallStatus& status, loop::Event& finished) {
+void ServerCall::Finish(const errors::CallStatus& status, loop::Event& finished) {
   finished_ = &finished;
   if (closed_) return CompleteFinish();
   if (http_closed_) return;  // bytes of it are still on their way
@@ -128,7 +129,7 @@ void Stream::Finish(const errors::CallStatus& status, loop::Event& finished) {
   connection_->Send(*this);
 }
 
-void Stream::Sent(size_t bytes) {
+void ServerCall::Sent(size_t bytes) {
   sent_ += bytes;
   all_sent_ += bytes;
   if (sent_ == out_.size) {
@@ -142,7 +143,7 @@ void Stream::Sent(size_t bytes) {
   if (http_closed_) MaybeClosed();
 }
 
-void Stream::OnClosed() {
+void ServerCall::OnClosed() {
   http_closed_ = true;
   if (!trailers_sent_) {
     const bool late = head_.timeout().has_value() && Clock::now() >= arrived_at_ + *head_.timeout();
@@ -154,7 +155,7 @@ void Stream::OnClosed() {
 
 // A frame whose head is on its way must be sent whole: what was made into frames stays until the
 // kernel has it, or the connection is gone.
-void Stream::MaybeClosed() {
+void ServerCall::MaybeClosed() {
   if (connection_ != nullptr && sending() && sent_ < pulled_) return;
   closed_ = true;
   loop_.timers().Clear(*this);
@@ -166,11 +167,11 @@ void Stream::MaybeClosed() {
   MaybeDelete();
 }
 
-void Stream::CompleteFinish() {
+void ServerCall::CompleteFinish() {
   if (finished_ != nullptr) loop_.Complete(*std::exchange(finished_, nullptr), trailers_sent_);
 }
 
-void Stream::End() {
+void ServerCall::End() {
   has_call_ = false;
   inflater_.Remove(*this);
   receiving_.Release(*this);
@@ -178,7 +179,7 @@ void Stream::End() {
   MaybeDelete();
 }
 
-void Stream::MaybeDelete() {
+void ServerCall::MaybeDelete() {
   if (has_call_ || !closed_ || receiving_.Told(*this)) return;
   delete this;
 }
