@@ -129,7 +129,7 @@ Context Parent(bool sampled) {
 TEST(Poster, TriesTheHostsOtherAddresses) {
   Collector collector([](int fd) {
     EXPECT_THAT(ReadRequest(fd), testing::HasSubstr("\r\nHost: collector:"));
-    Say(fd, Answer(200));
+    Say(fd, Response(200));
   });
   Destination destination;
   destination.endpoint = collector.endpoint();
@@ -143,10 +143,10 @@ TEST(Poster, TriesTheHostsOtherAddresses) {
 }
 
 // One that answers is the one, whatever it says.
-TEST(Poster, AsksNobodyElseAfterAnAnswer) {
+TEST(Poster, AsksNobodyElseAfterAResponse) {
   Collector collector([](int fd) {
     ReadRequest(fd);
-    Say(fd, Answer(503));
+    Say(fd, Response(503));
   });
   Destination destination;
   destination.endpoint = collector.endpoint();
