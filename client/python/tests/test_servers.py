@@ -95,13 +95,62 @@ def test_what_was_sent_is_what_is_sent_again():
             assert future.result().y[0] == 7
 
 
+def asks_for_patience(going, seconds=25):
+    """A Stream whose client shall wait so long before it comes again."""
+
+    def stream(items, context):
+        context.set_trailing_metadata([("grpc-retry-pushback-ms", str(seconds * 1000))])
+        yield from going(items, context)
+
+    return stream
+
+
+def seen(server):
+    """Waits until the stream was opened, and a little longer, in which the client learns that it must wait."""
+    while not server.calls:
+        time.sleep(0.01)
+    time.sleep(0.2)
+
+
 def test_a_stream_that_waits_to_be_opened_again_can_be_dropped():
-    with RawServer(Stream=Going(0, times=1000)) as server, quantd.Client(server.address) as client:
-        begin = time.monotonic()
+    with RawServer(Stream=asks_for_patience(Going(0, times=1000))) as server, quantd.Client(server.address) as client:
         stream = client.stream()
         future = stream.quantize(X, 1.0)
+        seen(server)
+        begin = time.monotonic()
         stream.cancel()
-        assert isinstance(future.exception(), quantd.QuantdError) and time.monotonic() - begin < 10
+        assert future.exception().code is grpc.StatusCode.CANCELLED and time.monotonic() - begin < 10
+        with pytest.raises(ValueError, match="closed"):
+            stream.quantize(X, 1.0)
+
+
+def test_an_async_stream_that_waits_to_be_opened_again_can_be_dropped():
+    async def run(server):
+        async with quantd.AsyncClient(server.address) as client:
+            stream = client.stream()
+            task = stream.quantize(X, 1.0)
+            await asyncio.get_running_loop().run_in_executor(None, seen, server)
+            begin = time.monotonic()
+            await stream.cancel()
+            assert task.exception().code is grpc.StatusCode.CANCELLED and time.monotonic() - begin < 10
+            with pytest.raises(ValueError, match="closed"):
+                stream.quantize(X, 1.0)
+
+    with RawServer(Stream=asks_for_patience(Going(0, times=1000))) as server:
+        asyncio.run(run(server))
+
+
+def test_a_stream_that_was_dropped_is_closed_even_if_its_reader_ends_first(monkeypatch):
+    close = quantd.Stream.close
+
+    def late(stream):
+        stream._reader.join()
+        close(stream)
+
+    monkeypatch.setattr(quantd.Stream, "close", late)
+    with RawServer(Stream=Going(0, times=0)) as server, quantd.Client(server.address) as client:
+        stream = client.stream()
+        stream.cancel()
         with pytest.raises(ValueError, match="closed"):
             stream.quantize(X, 1.0)
 

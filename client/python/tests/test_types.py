@@ -1,6 +1,8 @@
 """The types: numbers and names of the contract, packing, and what arguments may be. No server."""
 
 import array
+import decimal
+import fractions
 
 import ml_dtypes
 import numpy as np
@@ -129,11 +131,30 @@ def test_a_dtype_within_a_list_decides():
     for values in ([np.zeros(2)], [np.zeros(2, np.float32), np.zeros(2)], array.array("d", [1])):
         with pytest.raises(TypeError, match=r"x: quantd has no type for float64\. Convert it, as by numpy\.asarray\(x, numpy\.float32\)"):
             as_array(values, "x", DataType.FLOAT)
-    with pytest.raises(TypeError, match="bfloat16 and float16, which have no type in common"):
-        as_array([np.float16(1), ml_dtypes.bfloat16(1)], "x", DataType.FLOAT)
+    assert as_array([np.float16(1), np.float32(1)], "x", DataType.FLOAT).dtype == np.float32
+    for values, held in (([np.float16(1), ml_dtypes.bfloat16(1)], "bfloat16 and float16"), ([np.int8(3), np.uint8(3)], "int8 and uint8"),
+                         ([np.zeros(1, np.uint16), [np.int16(3)]], "int16 and uint16"), ([ml_dtypes.int4(1), ml_dtypes.uint4(1)], "int4 and uint4")):
+        with pytest.raises(TypeError, match=f"x holds {held}, must hold elements of one type"):
+            as_array(values, "x", DataType.UINT8)
     for values in ([1, [2]], [None], ["1"], None):
         with pytest.raises(TypeError, match="x: .* is not a number"):
             as_array(values, "x", DataType.FLOAT)
+
+
+def test_what_looks_like_a_number_and_is_none_is_refused():
+    """numpy would take True for 1, drop an imaginary part with a warning, and read what is under a mask."""
+    for values in ([True, 2.0], [[1], [False]], [True]):
+        with pytest.raises(TypeError, match="x: True and False are not numbers"):
+            as_array(values, "x", DataType.FLOAT)
+    for value in (1j, [1 + 2j, 1], decimal.Decimal(1), fractions.Fraction(1), True):
+        for default in (DataType.FLOAT, DataType.UINT8):
+            with pytest.raises(TypeError, match="x: .* (is not a number|must be integers)"):
+                as_array(value, "x", default)
+    masked = np.ma.masked_array(np.ones(3, np.float32), mask=[1, 0, 1])
+    with pytest.raises(TypeError, match=r"x: 2 of 3 elements are masked; fill them, as by \.filled\(0\)"):
+        as_array(masked, "x", DataType.FLOAT)
+    assert as_array(masked.filled(0), "x", DataType.FLOAT).tolist() == [0, 1, 0]
+    assert as_array(np.ma.masked_array(np.ones(3, np.float32)), "x", DataType.FLOAT).tolist() == [1, 1, 1]
 
 
 def test_arrays_are_never_converted_silently():

@@ -1,13 +1,14 @@
 """AsyncStream: Stream for asyncio, over grpc.aio."""
 
 import asyncio
+import contextlib
 from typing import Any, Coroutine, Dict, Optional, Set, Tuple, TypeVar
 
 import grpc
 import grpc.aio
 
 from . import calls, parameters, requests, wire
-from .errors import QuantdError, StatusCode, UnavailableError, from_rpc_error, wrong_answer
+from .errors import QuantdError, StatusCode, UnavailableError, cancelled, from_rpc_error, wrong_answer
 from .items import Items
 from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings
 from .retry import Attempts, Deadline
@@ -47,6 +48,7 @@ class AsyncStream(Items[
         self._tasks: "Set[asyncio.Task[Any]]" = set()
         self._next_id = 0
         self._ended: Optional[Exception] = None
+        self._dropped = asyncio.Event()
         self._call: Optional[_StreamCall] = None
         self._reason: Optional[QuantdError] = None  # the last failure of a gRPC stream whose reason is known
 
@@ -70,6 +72,7 @@ class AsyncStream(Items[
     async def cancel(self) -> None:
         """Drop the stream; open calls fail with CANCELLED."""
         self._ended = self._ended or ValueError("the stream is closed")
+        self._dropped.set()
         if self._call is not None:
             await self._call.cancel()
         if self._tasks:
@@ -94,6 +97,8 @@ class AsyncStream(Items[
             identity, self._next_id = self._next_id, self._next_id + 1
             attempts, data = Attempts(self._client._transport.retry, self._deadline), b""
             while True:
+                if self._dropped.is_set():
+                    raise cancelled()
                 if self._ended is not None:
                     raise self._ended
                 call = self._call
@@ -118,7 +123,8 @@ class AsyncStream(Items[
                         reason = self._reason or error
                         self._ended = self._ended or reason
                         raise reason from None
-                await asyncio.sleep(wait)
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._dropped.wait(), wait)
 
 
 class _StreamCall:
@@ -180,7 +186,7 @@ class _StreamCall:
         except grpc.RpcError as error:
             failure = from_rpc_error(error)
         except asyncio.CancelledError:
-            failure = QuantdError(StatusCode.CANCELLED, "Cancelled by the client")
+            failure = cancelled()
         except Exception as error:  # bytes that are not a response: its call cannot be known
             failure = wrong_answer(error)
             self._call.cancel()

@@ -42,7 +42,7 @@ def type_number(value: Optional[DataTypeLike], name: str) -> int:
 def integer(value: Any, name: str) -> int:
     """An integer of 64 bits."""
     try:
-        number = operator.index(value)
+        number = operator.index(None if isinstance(value, bool) else value)
     except TypeError:
         raise wrong_type(name, f"{name} is {value!r}, must be an integer") from None
     if not -(1 << 63) <= number < 1 << 63:
@@ -74,7 +74,7 @@ def seconds(value: Any, name: str = "timeout") -> Optional[float]:
     """A time; None for None. One that is over already is for the call to say."""
     if value is None or type(value) is int:
         return value
-    if not isinstance(value, numbers.Real):
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise wrong_type(name, f"{name} is {value!r}, must be a number of seconds, or None")
     if math.isnan(value):
         raise wrong_value(name, f"{name} is nan, must be a number of seconds, or None")

@@ -83,6 +83,11 @@ class DeadlineExceededError(QuantdError, TimeoutError):
     """The timeout passed before the answer came."""
 
 
+def cancelled() -> QuantdError:
+    """What is still open fails with, when its stream is dropped."""
+    return QuantdError(StatusCode.CANCELLED, "Cancelled by the client")
+
+
 _CLASSES: Dict[StatusCode, Type[QuantdError]] = {
     StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
     StatusCode.RESOURCE_EXHAUSTED: ResourceExhaustedError,

@@ -52,9 +52,11 @@ def _of_torch(tensor: Any) -> Array:
 def as_numpy(value: Any) -> Optional[Array]:
     """The numpy array of an array of any library; None for what is none, such as numbers and lists.
 
-    Raises TypeError for an array that cannot be one here, as of a GPU.
+    Raises TypeError for an array that cannot be one here, as of a GPU, and for masked elements, which would be read as numbers.
     """
     if isinstance(value, np.ndarray):
+        if np.ma.is_masked(value):
+            raise TypeError(f"{np.ma.count_masked(value)} of {value.size} elements are masked; fill them, as by .filled(0)")
         return value
     if isinstance(value, (bool, int, float, complex, str, bytes, list, tuple)):  # np.float64 is a float
         return None
@@ -77,7 +79,9 @@ def as_numpy(value: Any) -> Optional[Array]:
 
 def leaves(values: Sequence[Any]) -> "Tuple[List[Any], Set[np.dtype[Any]]]":
     """A list with the numpy arrays of the arrays within, and their dtypes; Python's numbers have none."""
-    kinds = set(map(type, values)) - {bool, int, float, complex}
+    kinds = set(map(type, values)) - {int, float, complex}
+    if bool in kinds:  # numpy takes True for 1 where a number is beside it
+        raise TypeError("True and False are not numbers")
     if not kinds:
         return list(values), set()
     found: List[Any] = []

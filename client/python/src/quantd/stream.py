@@ -12,7 +12,7 @@ from typing import Any, Dict, Optional
 import grpc
 
 from . import calls, parameters, requests, results, wire
-from .errors import QuantdError, StatusCode, from_item_error, from_rpc_error, wrong_answer
+from .errors import QuantdError, StatusCode, cancelled, from_item_error, from_rpc_error, wrong_answer
 from .items import Items
 from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings
 from .retry import Attempts, Deadline
@@ -76,7 +76,8 @@ class Stream(Items[
 
     def cancel(self) -> None:
         """Drop the stream; open futures fail with CANCELLED."""
-        with self._lock:
+        with self._lock:  # the reader may end at once: nothing that it says comes before the user's word
+            self._ended = self._ended or ValueError("the stream is closed")
             self._dropped.set()
             self._call.cancel()
         self.close()
@@ -137,6 +138,8 @@ class Stream(Items[
                     break
             except QuantdError:
                 break
+        if self._dropped.is_set():
+            failure = cancelled()
         self._end(failure)
         with self._lock:
             left, self._pending = self._pending, {}

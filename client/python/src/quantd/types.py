@@ -307,17 +307,19 @@ def as_array(value: Any, name: str, default: DataType) -> Array:
         lowest, highest = integer_range(default)
         if array.size and (array.min() < lowest or array.max() > highest):
             raise wrong_value(name, f"{name}: {_short(value)} is outside {default.name}, {lowest} to {highest}")
-    elif not np.issubdtype(array.dtype, np.number):
+    elif array.dtype.kind not in "iuf":  # not complex either, which would lose its imaginary part
         raise wrong_type(name, f"{name}: {_short(value)} is not a number, an array or a list of numbers")
     return array.astype(default.dtype)
 
 
 def _common(value: Any, name: str, default: DataType, dtypes: Iterable[Any]) -> DataType:
-    """The type of a list that holds arrays or numpy's scalars of these."""
+    """The type of a list that holds arrays or numpy's scalars of these: one of them. numpy would make int16 of int8 and uint8."""
     try:
         found = np.result_type(*dtypes)
     except TypeError:
-        raise wrong_type(name, f"{name} holds {' and '.join(sorted(map(str, dtypes)))}, which have no type in common") from None
+        found = None
+    if found not in dtypes:
+        raise wrong_type(name, f"{name} holds {' and '.join(sorted(map(str, dtypes)))}, must hold elements of one type")
     if found not in _OF_DTYPE:
         raise _unknown(value, name, default, found)
     return _OF_DTYPE[found]
