@@ -2,6 +2,7 @@ package quantd
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -232,15 +233,32 @@ func TestAddresses(t *testing.T) {
 	t.Setenv("QUANTD_ADDRESS", " there:1 ")
 	for address, want := range map[string]string{
 		"": "there:1", "a": "a:50051", "a:": "a:50051", "a:7": "a:7", "::1": "[::1]:50051", "[::1]": "[::1]:50051", "[::1]:7": "[::1]:7",
-		"unix:/a.sock": "unix:/a.sock", "dns:///a:7": "dns:///a:7", "xds:///a": "xds:///a",
+		"[::1]:": "[::1]:50051", "a:65535": "a:65535", "unix:/a.sock": "unix:/a.sock", "dns:///a:7": "dns:///a:7", "xds:///a": "xds:///a",
+		"dns:a": "dns:a:50051", "dns:///a": "dns:///a:50051", "dns://8.8.8.8:53/a": "dns://8.8.8.8:53/a:50051", "dns:///::1": "dns:///[::1]:50051",
 	} {
 		if got, err := targetOf(address); err != nil || got != want {
 			t.Errorf("%q: %q (%v), not %q", address, got, err, want)
 		}
 	}
-	for _, address := range []string{"http://a", "https://a:1", ":7", "[::1"} {
+	for _, address := range []string{"http://a", "https://a:1", ":7", "[::1", "[::1]x", "dns:///"} {
 		if got, err := targetOf(address); err == nil {
 			t.Errorf("%q: %q", address, got)
+		}
+	}
+	for _, port := range []string{"65536", "99999", "99999999999999999999", "0", "-1", "+1", "a", "1a", "0x50", "1_0", "\u0661"} {
+		for _, host := range []string{"127.0.0.1", "[::1]", "dns:///a"} {
+			address := host + ":" + port
+			if _, err := Dial(address); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %q", port)) || !strings.Contains(err.Error(), "65535") {
+				t.Errorf("%q: %v", address, err)
+			}
+		}
+	}
+	for target, want := range map[string]bool{
+		"unix:/a": true, "unix-abstract:a": true, "127.0.0.1:1": true, "127.9.9.9:1": true, "localhost:1": true, "[::1]:1": true, "dns:///localhost:1": true,
+		"a:1": false, "127.0.0.1.example.org:1": false, "localhost.org:1": false, "[::2]:1": false, "xds:///localhost": false,
+	} {
+		if isLocal(target) != want {
+			t.Errorf("%q: %t", target, !want)
 		}
 	}
 	t.Setenv("QUANTD_ADDRESS", "")

@@ -23,6 +23,11 @@ TEST(Address, HostsWithoutAPortGet50051) {
   EXPECT_EQ(Target("[::1]:"), "[::1]:50051");
   EXPECT_EQ(Target("localhost:65535"), "localhost:65535");
   EXPECT_EQ(Target("fe80::1"), "[fe80::1]:50051");
+  EXPECT_EQ(Target("dns:///quantd"), "dns:///quantd:50051");  // gRPC's own port is 443
+  EXPECT_EQ(Target("dns:quantd"), "dns:quantd:50051");
+  EXPECT_EQ(Target("dns://8.8.8.8:53/quantd"), "dns://8.8.8.8:53/quantd:50051");
+  EXPECT_EQ(Target("ipv4:10.0.0.1,10.0.0.2:7"), "ipv4:10.0.0.1:50051,10.0.0.2:7");
+  EXPECT_EQ(Target("ipv6:[::1]"), "ipv6:[::1]:50051");
 }
 
 TEST(Address, OtherTargetsStayAsTheyAre) {
@@ -35,7 +40,8 @@ TEST(Address, OtherTargetsStayAsTheyAre) {
 
 TEST(Address, WhatIsNoneIsSaid) {
   for (const char* target : {"http://quantd", "https://quantd:443", ":50051", "[::1", "h:65536",
-                             "h:99999999999", "h:0", "h:a", "h:-1", "h: 1", "[::1]:x"}) {
+                             "h:99999999999", "h:0", "h:a", "h:-1", "h: 1", "[::1]:x", "[::1]x",
+                             "dns:///h:99999", "dns:///", "ipv4:10.0.0.1:1,10.0.0.2:65536"}) {
     EXPECT_EQ(Target(target), "INVALID_ARGUMENT") << target;
   }
 }
@@ -51,10 +57,16 @@ TEST(Address, TheEnvironmentIsAskedWhenNoneIsGiven) {
   ASSERT_EQ(unsetenv("QUANTD_ADDRESS"), 0);
 }
 
-TEST(Address, ThisMachineNeedsNoProxy) {
-  EXPECT_TRUE(IsLocal("unix:/run/quantd.sock"));
-  EXPECT_TRUE(IsLocal("127.0.0.1:50051"));
-  EXPECT_FALSE(IsLocal("quantd:50051"));
+TEST(Address, ThisMachineIsItsSocketsAndLoopback) {
+  for (const char* target : {"unix:/run/quantd.sock", "unix-abstract:quantd", "127.0.0.1:50051",
+                             "127.9.9.9:1", "localhost:1", "[::1]:1", "dns:///localhost:1",
+                             "ipv4:127.0.0.1:1,127.0.0.2:1", "ipv6:[::1]:1"}) {
+    EXPECT_TRUE(IsLocal(target)) << target;
+  }
+  for (const char* target : {"quantd:50051", "127.0.0.1.example.org:50051", "localhost.org:1",
+                             "[::2]:1", "ipv4:127.0.0.1:1,10.0.0.1:1", "xds:///localhost"}) {
+    EXPECT_FALSE(IsLocal(target)) << target;
+  }
 }
 
 }  // namespace

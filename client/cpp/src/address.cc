@@ -1,12 +1,19 @@
 #include "address.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 namespace quantd::client {
 namespace {
@@ -14,16 +21,60 @@ namespace {
 constexpr char kVariable[] = "QUANTD_ADDRESS";
 constexpr int kDefaultPort = 50051;
 
-// HOST:PORT, whose port there must be: gRPC takes 99999 for 34463, and what is no number for 0.
-absl::StatusOr<std::string> Checked(std::string address) {
-  const std::string port = address.substr(address.rfind(':') + 1);
+// A port that exists, the usual one where there is none: gRPC takes 99999 for 34463, and a word for 0.
+absl::StatusOr<std::string> PortOf(absl::string_view port, const std::string& address) {
   int number = 0;
-  if (port.find_first_not_of("0123456789") == std::string::npos &&
+  if (port.empty()) return absl::StrCat(kDefaultPort);
+  if (port.find_first_not_of("0123456789") == absl::string_view::npos &&
       absl::SimpleAtoi(port, &number) && number > 0 && number < 1 << 16) {
-    return address;
+    return std::string(port);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("address ", address, ": port '", port, "' must be a number from 1 to 65535"));
+}
+
+// host:port of host, host:port, [IPv6], [IPv6]:port or a bare IPv6 address; errors show the whole address.
+absl::StatusOr<std::string> WithPort(absl::string_view host, const std::string& address) {
+  std::string name(host);
+  absl::string_view port;
+  if (absl::StartsWith(host, "[")) {
+    const size_t end = host.find(']');
+    if (end == absl::string_view::npos || (end + 1 < host.size() && host[end + 1] != ':')) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("address ", address, ": what begins with [ is [IPv6] or [IPv6]:port"));
+    }
+    name = std::string(host.substr(0, end + 1));
+    port = absl::StripPrefix(host.substr(end + 1), ":");
+  } else if (std::count(host.begin(), host.end(), ':') > 1) {
+    name = absl::StrCat("[", host, "]");
+  } else if (const size_t colon = host.find(':'); colon != absl::string_view::npos) {
+    name = std::string(host.substr(0, colon));
+    port = host.substr(colon + 1);
+  }
+  if (name.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("address ", address, " names no host"));
+  }
+  absl::StatusOr<std::string> number = PortOf(port, address);
+  if (!number.ok()) return number.status();
+  return absl::StrCat(name, ":", *number);
+}
+
+// How many characters of an address come before its hosts, which commas part; 0 where it is a host
+// itself, and npos where the form is the resolver's business.
+size_t SchemeOf(absl::string_view address) {
+  if (absl::StartsWith(address, "dns://")) {
+    const size_t path = address.find('/', 6);  // behind the name server that is asked
+    return path == absl::string_view::npos ? path : path + 1;
+  }
+  if (absl::StartsWith(address, "dns:")) return 4;
+  for (const char* scheme : {"ipv4:", "ipv6:"}) {
+    if (absl::StartsWith(address, scheme) && !absl::StrContains(address, "://")) return 5;
+  }
+  for (const char* scheme :
+       {"unix:", "unix-abstract:", "vsock:", "xds:", "google-c2p:", "passthrough:"}) {
+    if (absl::StartsWith(address, scheme)) return absl::string_view::npos;
+  }
+  return absl::StrContains(address, "://") ? absl::string_view::npos : 0;
 }
 
 }  // namespace
@@ -37,32 +88,32 @@ absl::StatusOr<std::string> TargetOf(const std::string& given) {
     return absl::InvalidArgumentError(absl::StrCat(
         "address ", address, ": quantd speaks gRPC; give host:port, and ca_file for TLS"));
   }
-  if (absl::StartsWith(address, "[")) {  // [IPv6] or [IPv6]:port
-    if (absl::EndsWith(address, "]")) return absl::StrCat(address, ":", kDefaultPort);
-    if (absl::EndsWith(address, "]:")) return absl::StrCat(address, kDefaultPort);
-    if (absl::StrContains(address, "]:")) return Checked(address);
-    return absl::InvalidArgumentError(
-        absl::StrCat("address ", address, ": what begins with [ is [IPv6] or [IPv6]:port"));
+  const size_t scheme = SchemeOf(address);
+  if (scheme == std::string::npos) return address;
+  if (scheme == 0) return WithPort(address, address);
+  std::vector<std::string> hosts;
+  for (const absl::string_view host :
+       absl::StrSplit(absl::string_view(address).substr(scheme), ',')) {
+    absl::StatusOr<std::string> whole = WithPort(host, address);
+    if (!whole.ok()) return whole.status();
+    hosts.push_back(*std::move(whole));
   }
-  for (const char* scheme : {"unix:", "unix-abstract:", "vsock:", "dns:", "ipv4:", "ipv6:", "xds:",
-                             "google-c2p:", "passthrough:"}) {
-    if (absl::StartsWith(address, scheme)) return address;
-  }
-  const auto colons = std::count(address.begin(), address.end(), ':');
-  if (absl::StrContains(address, "://")) return address;
-  if (colons > 1) return absl::StrCat("[", address, "]:", kDefaultPort);
-  if (address.front() == ':') {
-    return absl::InvalidArgumentError(absl::StrCat("address ", address, " names no host"));
-  }
-  if (colons == 0) return absl::StrCat(address, ":", kDefaultPort);
-  return address.back() == ':' ? absl::StrCat(address, kDefaultPort) : Checked(address);
+  return absl::StrCat(absl::string_view(address).substr(0, scheme), absl::StrJoin(hosts, ","));
 }
 
 bool IsLocal(const std::string& target) {
-  for (const char* local : {"unix:", "127.", "localhost:", "[::1]"}) {
-    if (absl::StartsWith(target, local)) return true;
-  }
-  return false;
+  if (absl::StartsWith(target, "unix:") || absl::StartsWith(target, "unix-abstract:")) return true;
+  const size_t scheme = SchemeOf(target);
+  if (scheme == std::string::npos) return false;
+  const std::vector<std::string> hosts =
+      absl::StrSplit(absl::string_view(target).substr(scheme), ',');
+  return std::all_of(hosts.begin(), hosts.end(), [](const std::string& host) {
+    const std::string name = host.substr(0, host.rfind(':'));
+    in_addr ipv4{};
+    // Not by the first characters: 127.0.0.1.example.org is another machine.
+    return name == "localhost" || name == "[::1]" ||
+           (inet_pton(AF_INET, name.c_str(), &ipv4) == 1 && ntohl(ipv4.s_addr) >> 24 == 127);
+  });
 }
 
 }  // namespace quantd::client

@@ -5,15 +5,24 @@ const AS_THEY_ARE = ['unix:', 'unix-abstract:', 'vsock:', 'xds:', 'passthrough:'
 
 function withPort(host: string): string {
   if (host.startsWith('[')) {
-    const parts = /^(\[[^\]]*\])(?::(\d*))?$/.exec(host);
+    const parts = /^(\[[^\]]*\])(?::(.*))?$/s.exec(host);
     if (!parts) throw new TypeError(`address "${host}": what begins with [ is [IPv6 address] or [IPv6 address]:port`);
-    return `${parts[1]}:${parts[2] || DEFAULT_PORT}`;
+    return `${parts[1]}:${checked(host, parts[2])}`;
   }
   // More colons than a port needs: IPv6 without brackets.
   if (host.split(':').length > 2) return `[${host}]:${DEFAULT_PORT}`;
   const [name, port] = host.split(':');
   if (!name) throw new TypeError(`address "${host}" names no host`);
-  return `${name}:${port || DEFAULT_PORT}`;
+  return `${name}:${checked(host, port)}`;
+}
+
+/** A port that exists: gRPC would look for another one in silence until the deadline. */
+function checked(host: string, port?: string): string {
+  if (!port) return String(DEFAULT_PORT);
+  if (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65535) {
+    throw new TypeError(`address "${host}": port "${port}" must be a number from 1 to 65535`);
+  }
+  return port;
 }
 
 /** The gRPC target of an address; of QUANTD_ADDRESS, or 127.0.0.1:50051, when there is none. A host without port gets 50051. */

@@ -66,7 +66,14 @@ test('addresses', () => {
   process.env.QUANTD_ADDRESS = 'other';
   assert.equal(target(), 'other:50051');
   delete process.env.QUANTD_ADDRESS;
-  for (const bad of ['', ' ', ':1', '[::1', 'http://host', '[::1]x']) assert.throws(() => target(bad), TypeError, bad);
+  for (const bad of ['', ' ', ':1', '[::1', 'http://host', '[::1]x', 'dns:///']) assert.throws(() => target(bad), TypeError, bad);
+  assert.equal(target('host:65535'), 'host:65535');
+  for (const port of ['65536', '99999', '99999999999999999999', '0', '-1', '+1', 'a', '1a', '0x50', '1e3', '\u0661']) {
+    for (const host of ['127.0.0.1', '[::1]', 'dns:///a', 'ipv4:10.0.0.1:1,10.0.0.2']) {
+      assert.throws(() => connect(`${host}:${port}`), (error) => error instanceof TypeError && error.message.includes(`port "${port}"`) &&
+        error.message.includes('65535'), `${host}:${port}`);
+    }
+  }
 });
 
 test('TLS: by arguments, by the environment, and with the wrong authority', async () => {

@@ -46,7 +46,10 @@ impl Target {
         match self {
             Target::Unix(_) => true,
             Target::Host(host) | Target::Dns(host) => {
-                ["127.", "localhost:", "[::1]:"].iter().any(|local| host.starts_with(local))
+                // Not by the first characters: 127.0.0.1.example.org is another machine.
+                let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+                let address = name.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+                name == "localhost" || address.is_ok_and(|ip| ip.is_loopback())
             }
         }
     }
@@ -54,21 +57,29 @@ impl Target {
 
 fn with_port(host: &str, address: &str) -> Result<String, Error> {
     if host.starts_with('[') {
-        if host.ends_with(']') {
-            return Ok(format!("{host}:{DEFAULT_PORT}"));
-        }
-        if !host.contains("]:") {
-            return Err(Error::invalid(format!("address {address}: what begins with [ is [IPv6] or [IPv6]:port")));
-        }
-        return Ok(host.to_string());
+        return match host.split_once(']') {
+            Some((name, "")) => Ok(format!("{name}]:{DEFAULT_PORT}")),
+            Some((name, port)) if port.starts_with(':') => Ok(format!("{name}]:{}", checked(&port[1..], address)?)),
+            _ => Err(Error::invalid(format!("address {address}: what begins with [ is [IPv6] or [IPv6]:port"))),
+        };
     }
-    match host.matches(':').count() {
-        0 if host.is_empty() => Err(Error::invalid(format!("address {address} names no host"))),
-        0 => Ok(format!("{host}:{DEFAULT_PORT}")),
-        1 if host.starts_with(':') => Err(Error::invalid(format!("address {address} names no host"))),
-        1 if host.ends_with(':') => Ok(format!("{host}{DEFAULT_PORT}")),
-        1 => Ok(host.to_string()),
-        _ => Ok(format!("[{host}]:{DEFAULT_PORT}")),
+    if host.matches(':').count() > 1 {
+        return Ok(format!("[{host}]:{DEFAULT_PORT}"));
+    }
+    let (name, port) = host.split_once(':').unwrap_or((host, ""));
+    if name.is_empty() {
+        return Err(Error::invalid(format!("address {address} names no host")));
+    }
+    Ok(format!("{name}:{}", checked(port, address)?))
+}
+
+/// A port that exists, the usual one where there is none.
+fn checked<'a>(port: &'a str, address: &str) -> Result<&'a str, Error> {
+    match port {
+        "" => Ok(DEFAULT_PORT),
+        // parse() alone takes "+1".
+        _ if port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|number| number > 0) => Ok(port),
+        _ => Err(Error::invalid(format!("address {address}: port {port:?} must be a number from 1 to 65535"))),
     }
 }
 
@@ -86,6 +97,8 @@ mod tests {
             ("::1", host("[::1]:50051")),
             ("[::1]", host("[::1]:50051")),
             ("[::1]:7", host("[::1]:7")),
+            ("[::1]:", host("[::1]:50051")),
+            ("a:65535", host("a:65535")),
             ("unix:/a.sock", Target::Unix("/a.sock".into())),
             ("unix:///a.sock", Target::Unix("/a.sock".into())),
             ("dns:///a:7", Target::Dns("a:7".into())),
@@ -93,8 +106,28 @@ mod tests {
         ] {
             assert_eq!(Target::parse(address).unwrap(), want, "{address}");
         }
-        for address in ["http://a", "https://a:1", ":7", "[::1", "xds:///a", "dns:///"] {
+        for address in ["http://a", "https://a:1", ":7", "[::1", "[::1]x", "xds:///a", "dns:///"] {
             assert!(Target::parse(address).is_err(), "{address}");
+        }
+    }
+
+    #[test]
+    fn this_machine() {
+        for address in ["unix:/a", "", "127.9.9.9:1", "localhost", "::1", "[::1]:1", "dns:///localhost:1"] {
+            assert!(Target::parse(address).unwrap().is_local(), "{address}");
+        }
+        for address in ["a", "127.0.0.1.example.org", "localhost.org:1", "[::2]:1", "dns:///a"] {
+            assert!(!Target::parse(address).unwrap().is_local(), "{address}");
+        }
+    }
+
+    #[test]
+    fn ports_that_cannot_exist() {
+        for port in ["65536", "99999", "99999999999999999999", "0", "-1", "+1", "a", "1a", "0x50", "\u{661}"] {
+            for host in ["127.0.0.1", "[::1]", "dns:///a"] {
+                let error = Target::parse(&format!("{host}:{port}")).unwrap_err().to_string();
+                assert!(error.contains(&format!("port {port:?}")) && error.contains("65535"), "{host}:{port}: {error}");
+            }
         }
     }
 }

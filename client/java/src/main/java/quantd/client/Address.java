@@ -8,7 +8,8 @@ import java.util.regex.Pattern;
 final class Address {
   private static final int DEFAULT_PORT = 50051;
   private static final List<String> AS_THEY_ARE = List.of("unix:", "xds:", "passthrough:");
-  private static final Pattern BRACKETS = Pattern.compile("(\\[[^\\]]*\\])(?::(\\d*))?");
+  private static final Pattern BRACKETS = Pattern.compile("(\\[[^\\]]*\\])(?::(.*))?", Pattern.DOTALL);
+  private static final Pattern PORT = Pattern.compile("[0-9]{1,5}");
   private static final Pattern DNS = Pattern.compile("dns:(//[^/]*/)?");
 
   private static final Pattern LOCAL = Pattern.compile("dns:(//[^/]*/)?(127(\\.\\d{1,3}){3}|localhost|%5B::1%5D)(:\\d+)?");
@@ -56,7 +57,7 @@ final class Address {
         throw new IllegalArgumentException(
             "address \"" + host + "\": what begins with [ is [IPv6 address] or [IPv6 address]:port");
       }
-      return parts.group(1) + ":" + port(parts.group(2));
+      return parts.group(1) + ":" + port(host, parts.group(2));
     }
     int colon = host.indexOf(':');
     if (colon != host.lastIndexOf(':')) { // more colons than a port needs: IPv6 without brackets
@@ -66,10 +67,17 @@ final class Address {
     if (name.isEmpty()) {
       throw new IllegalArgumentException("address \"" + host + "\" names no host");
     }
-    return name + ":" + port(colon < 0 ? null : host.substring(colon + 1));
+    return name + ":" + port(host, colon < 0 ? null : host.substring(colon + 1));
   }
 
-  private static String port(String given) {
-    return given == null || given.isEmpty() ? String.valueOf(DEFAULT_PORT) : given;
+  /** A port that exists: to gRPC another one is a part of the name, which it looks up until the deadline. */
+  private static String port(String host, String given) {
+    if (given == null || given.isEmpty()) {
+      return String.valueOf(DEFAULT_PORT);
+    }
+    if (!PORT.matcher(given).matches() || Integer.parseInt(given) < 1 || Integer.parseInt(given) > 65535) {
+      throw new IllegalArgumentException("address \"" + host + "\": port \"" + given + "\" must be a number from 1 to 65535");
+    }
+    return given;
   }
 }

@@ -136,8 +136,16 @@ class ConnectTest {
     assertEquals("dns:///127.0.0.1:50051", Address.target(null));
     Environment.variables = Map.of("QUANTD_ADDRESS", "other");
     assertEquals("dns:///other:50051", Address.target(null));
-    for (String bad : List.of("", " ", ":1", "[::1", "http://host", "[::1]x")) {
+    for (String bad : List.of("", " ", ":1", "[::1", "http://host", "[::1]x", "dns:///")) {
       assertThrows(IllegalArgumentException.class, () -> Address.target(bad), bad);
+    }
+    assertEquals("dns:///host:65535", Address.target("host:65535"));
+    for (String port : List.of("65536", "99999", "99999999999999999999", "0", "-1", "+1", "a", "1a", "0x50", "\u0661")) {
+      for (String host : List.of("127.0.0.1", "[::1]", "dns:///a")) {
+        String bad = host + ":" + port;
+        String said = assertThrows(IllegalArgumentException.class, () -> Quantd.connect(bad), bad).getMessage();
+        assertTrue(said.contains("port \"" + port + "\"") && said.contains("65535"), said);
+      }
     }
   }
 
