@@ -22,8 +22,11 @@ constexpr uint16_t kOtlpPort = 4318;
 // With the path as it is written, "" or "/" where there is none.
 absl::StatusOr<Endpoint> Parse(absl::string_view text, uint16_t http_port) {
   const Uri uri(evhttp_uri_parse(std::string(text).c_str()));
+  // A password or a key, which users, queries and fragments are, does not come into the log.
+  const bool secret = text.find_first_of("@?#") != absl::string_view::npos;
   absl::Status wrong = absl::InvalidArgumentError(
-      absl::StrCat("is '", text, "', must be http[s]://HOST[:PORT][/PATH]"));
+      absl::StrCat(secret ? "has a user, a query or a fragment" : absl::StrCat("is '", text, "'"),
+                   ", must be http[s]://HOST[:PORT][/PATH]"));
   if (uri == nullptr || evhttp_uri_get_host(uri.get()) == nullptr ||
       evhttp_uri_get_scheme(uri.get()) == nullptr) {
     return wrong;

@@ -4,6 +4,7 @@
 #include <event2/http.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -49,6 +50,15 @@ std::optional<Pairs> ReadPairs(absl::string_view text) {
     pairs.emplace_back(clean(pair.substr(0, at)), clean(pair.substr(at + 1)));
   }
   return pairs;
+}
+
+// Those that say how a message is framed and encoded, which this program alone knows.
+bool IsOwnHeader(absl::string_view name) {
+  constexpr std::array<absl::string_view, 6> kOwn = {
+      "connection", "content-encoding", "content-length", "content-type",
+      "te",         "transfer-encoding"};
+  return std::any_of(kOwn.begin(), kOwn.end(),
+                     [&](absl::string_view own) { return absl::EqualsIgnoreCase(name, own); });
 }
 
 // Of RFC 9110: a token, and text of one line.
@@ -158,7 +168,9 @@ void ReadHeaders(Reader& reader, Pairs& headers) {
     return;
   }
   for (const auto& [name, value] : *pairs) {
-    if (IsHeader(name, value)) {
+    if (IsOwnHeader(name)) {
+      reader.Ignore(*variable, absl::StrCat("has the header ", name, ", which quantd sets itself"));
+    } else if (IsHeader(name, value)) {
       headers.emplace_back(name, value);
     } else {
       reader.Ignore(*variable, "has a header that HTTP does not allow");

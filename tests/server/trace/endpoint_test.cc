@@ -47,5 +47,15 @@ TEST(Endpoint, AnythingElseIsRefused) {
   }
 }
 
+TEST(Endpoint, SecretsAreNotRepeated) {
+  for (const char* wrong : {"http://user:secret@a", "https://secret@a:4318/v1/traces",
+                            "https://a/v1/traces?api-key=secret", "https://a/#secret"}) {
+    EXPECT_THAT(ParseBaseEndpoint(wrong).status().message(),
+                ::testing::Not(::testing::HasSubstr("secret")));
+  }
+  EXPECT_EQ(ParseBaseEndpoint("ftp://a").status().message(),
+            "is 'ftp://a', must be http[s]://HOST[:PORT][/PATH]");
+}
+
 }  // namespace
 }  // namespace quantd::trace

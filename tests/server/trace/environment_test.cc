@@ -140,7 +140,8 @@ TEST(Environment, HeadersAreDecodedAndChecked) {
                   .settings->destination.headers,
               ElementsAre(Pair("b", "2")));
   for (const char* wrong :
-       {"secret", "=secret", "a:b=secret", "a=secret%0d%0ab:c", "a b=secret", "a=secret%00"}) {
+       {"secret", "=secret", "a:b=secret", "a=secret%0d%0ab:c", "a b=secret", "a=secret%00",
+        "Content-Length=secret", "transfer%2Dencoding=secret", "Content-Type=secret"}) {
     const Asked asked = AskWith({{all, wrong}});
     EXPECT_THAT(asked.settings->destination.headers, IsEmpty()) << wrong;
     EXPECT_THAT(Reasons(asked), HasSubstr(all)) << wrong;
