@@ -67,6 +67,27 @@ need them. Argument: dict "root" the chart's scope, "more" labels of this object
 {{- if eq (int $v.ports.grpc) (int $v.ports.http) }}
 {{- fail (printf "ports.grpc and ports.http are both %d" (int $v.ports.grpc)) }}
 {{- end }}
+{{- $names := dict }}
+{{- range $v.extraEnv }}
+{{- if hasKey $names .name }}
+{{- fail (printf "extraEnv has %s twice" .name) }}
+{{- end }}
+{{- $_ := set $names .name true }}
+{{- end }}
+{{- if and (eq $v.dnsPolicy "None") (not $v.dnsConfig.nameservers) }}
+{{- fail "dnsPolicy is None and dnsConfig.nameservers is empty: a pod has no name server then" }}
+{{- end }}
+{{- $alerts := list }}
+{{- range (.Files.Get "files/alerts.yml" | fromYaml).groups }}
+{{- range .rules }}
+{{- $alerts = append $alerts (default "" .alert) }}
+{{- end }}
+{{- end }}
+{{- range $v.metrics.prometheusRule.disabledAlerts }}
+{{- if not (has . $alerts) }}
+{{- fail (printf "metrics.prometheusRule.disabledAlerts has %s, which is no alert of deploy/monitoring/alerts.yml" .) }}
+{{- end }}
+{{- end }}
 {{- if and $v.autoscaling.enabled (ne $v.mode "deployment") }}
 {{- fail (printf "autoscaling.enabled is true and mode is %s: only a deployment has replicas" $v.mode) }}
 {{- end }}
