@@ -13,7 +13,7 @@ from .errors import wrong_type
 from .foreign import Array
 from .parameter_set import Parameters, ParameterSet, reference_of
 from .shared import SharedTensor
-from .types import DataType, as_array, data_type, packed
+from .types import DataType, as_array, data_type
 
 Operand = Union[Array, SharedTensor]
 Granularity = Tuple[Optional[int], int, Optional[Tuple[int, ...]]]
@@ -22,6 +22,8 @@ _NUMBERS: Dict[str, Dict[str, int]] = {
                 if name in message.DESCRIPTOR.fields_by_name}
     for operation, message in messages.REQUESTS.items()
 }
+# Those whose scales may be stored ones. Asking a message for a field that it lacks takes longer than this.
+_OF_PARAMETERS = frozenset(name for name, message in messages.REQUESTS.items() if "parameters" in message.DESCRIPTOR.fields_by_name)
 _ITEM_NUMBERS: Dict[str, int] = {
     name: messages.StreamRequest.DESCRIPTOR.fields_by_name[name].number for name in messages.REQUESTS}
 
@@ -66,7 +68,7 @@ class Request:
     @property
     def reference(self) -> str:
         """Of the stored parameters that it names; "" when it names none."""
-        return getattr(self.message, "parameters", "")
+        return self.message.parameters if self.operation in _OF_PARAMETERS else ""
 
     def _buffers(self) -> List[Any]:
         fields, rest, numbers = [], [], _NUMBERS[self.operation]
@@ -83,27 +85,7 @@ class Request:
 
     def encode(self) -> bytes:
         """The serialized message."""
-        if self.out is None:
-            for value in self.operands.values():
-                if type(value) is not np.ndarray or value.nbytes > wire.SMALL:
-                    break
-            else:
-                return self._encode_small()
         return wire.join(self._buffers())
-
-    def _encode_small(self) -> bytes:
-        """The same by the generated code alone, which for a few bytes is the faster way."""
-        message = self.message
-        for name, array in self.operands.items():
-            tensor = getattr(message, name)
-            tensor.data_type = data_type(array.dtype)
-            if array.ndim:
-                tensor.shape.extend(array.shape)
-            tensor.raw_data = packed(array).tobytes()
-        data = message.SerializeToString()
-        for name in self.operands:
-            message.ClearField(name)
-        return data
 
     def encode_item(self, identity: int) -> bytes:
         """The serialized StreamRequest."""

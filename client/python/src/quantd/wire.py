@@ -10,6 +10,7 @@ raw_data is left to the generated parser, which has the last word on what a mess
 """
 
 import ctypes
+import functools
 import platform
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -66,10 +67,12 @@ class Field(NamedTuple):
     array: Array
 
 
-def _head(field: Field, size: int) -> bytes:
-    header = messages.Tensor(data_type=data_type(field.array.dtype), shape=field.array.shape).SerializeToString()
+@functools.lru_cache(maxsize=256)  # most programs have few shapes, and making the message takes longer than copying 4 KiB
+def _head(number: int, dtype: "np.dtype[Any]", shape: Tuple[int, ...], size: int) -> bytes:
+    """What comes before the `size` bytes of a tensor that is the field of that number."""
+    header = messages.Tensor(data_type=data_type(dtype), shape=shape).SerializeToString()
     header += _tag(_RAW_DATA) + varint(size)
-    return _tag(field.number) + varint(len(header) + size) + header
+    return _tag(number) + varint(len(header) + size) + header
 
 
 def parts(fields: Sequence[Field], rest: bytes) -> List[Any]:
@@ -79,8 +82,10 @@ def parts(fields: Sequence[Field], rest: bytes) -> List[Any]:
     """
     out: List[Any] = []
     for field in fields:
-        memory = packed(field.array) if field.array.nbytes >= SMALL else packed(field.array).tobytes()
-        out.append(_head(field, memory.nbytes if isinstance(memory, np.ndarray) else len(memory)))
+        array = field.array
+        memory = packed(array) if array.nbytes >= SMALL else packed(array).tobytes()
+        size = memory.nbytes if isinstance(memory, np.ndarray) else len(memory)
+        out.append(_head(field.number, array.dtype, array.shape, size))
         out.append(memory)
     out.append(rest)
     return out
@@ -92,6 +97,8 @@ def size_of(buffers: Sequence[Any]) -> int:
 
 def join(buffers: Sequence[Any]) -> bytes:
     """One message of its buffers: the one copy that every array makes."""
+    if not any(isinstance(b, np.ndarray) for b in buffers):
+        return b"".join(buffers)
     scattered = [b for b in buffers if isinstance(b, np.ndarray) and not b.flags.c_contiguous]
     if not scattered or not _MAKES_BYTES_IN_PLACE:
         return b"".join([np.ascontiguousarray(b).reshape(-1).view(np.uint8) if isinstance(b, np.ndarray) else b for b in buffers])
