@@ -34,9 +34,9 @@ class Poster {
   explicit Poster(Destination destination);
   ~Poster();
 
-  // Tries the host's addresses one after another until one of them answers. OK when the response is
-  // 2xx; UNAVAILABLE when it may be otherwise the next time, which includes no response in `most`, a
-  // certificate that is not trusted and a file that can't be read; else INVALID_ARGUMENT.
+  // Tries the host's addresses one after another until one of them answers. OK when the response
+  // is 2xx; UNAVAILABLE when it may be otherwise the next time, which includes no response in
+  // `most`, a certificate that is not trusted and a file that can't be read; else INVALID_ARGUMENT.
   absl::Status Post(const std::string& body, std::chrono::milliseconds most);
   // Ends the Post that is under way.
   void Interrupt();
