@@ -2,8 +2,6 @@
 #include "server/parameters/file.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,27 +13,6 @@ namespace quantd::parameters {
 
 UniqueFd OpenFolder(const std::string& path) {
   return UniqueFd(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-}
-
-UniqueFd OpenBeneath(const UniqueFd& directory, const std::string& name) {
-  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  // errno is that of OpenFolder.
-  if (!directory.is_open()) return UniqueFd();
-  open_how how = {};
-  how.flags = kFlags;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  // EAGAIN: something was renamed meanwhile, as when a ConfigMap changes.
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    const auto opened =
-        static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof(how)));
-    if (opened >= 0 || (errno != EAGAIN && errno != EINTR)) {
-      // Kernels before 5.6 and filters that do not know the call: then a link may lead anywhere,
-      // and to nothing that has another hash than the file's name.
-      if (opened >= 0 || (errno != ENOSYS && errno != EPERM)) return UniqueFd(opened);
-      break;
-    }
-  }
-  return UniqueFd(openat(directory.get(), name.c_str(), kFlags));
 }
 
 int ReadAll(const UniqueFd& file, std::string& bytes) {

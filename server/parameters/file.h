@@ -12,10 +12,6 @@ namespace quantd::parameters {
 // For looking files up in. Not open, with errno, when it is no directory.
 UniqueFd OpenFolder(const std::string& path);
 
-// To be read. Links are followed as long as they stay beneath the directory; nothing that it finds
-// makes it wait. Not open, with errno.
-UniqueFd OpenBeneath(const UniqueFd& directory, const std::string& name);
-
 // Fills `bytes` from the beginning of the file; cuts it when the file has fewer. Returns an errno.
 int ReadAll(const UniqueFd& file, std::string& bytes);
 // Returns an errno.

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/reason.h"
+#include "server/fd/open_beneath.h"
 #include "server/log/log.h"
 #include "server/parameters/canonical.h"
 #include "server/parameters/file.h"
@@ -114,7 +115,8 @@ absl::StatusOr<Folder> Folder::Open(std::string path) {
 
 uint64_t Folder::Size(const Reference& reference) const {
   const UniqueFd directory = OpenFolder(path_);
-  const UniqueFd file = OpenBeneath(directory, reference.FileName());
+  const UniqueFd file =
+      OpenBeneath(directory.get(), reference.FileName(), O_RDONLY, Links::kInside);
   struct stat found;
   if (!file.is_open() || fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) return 0;
   return static_cast<uint64_t>(found.st_size);
@@ -122,7 +124,8 @@ uint64_t Folder::Size(const Reference& reference) const {
 
 absl::StatusOr<std::string> Folder::Read(const Reference& reference) const {
   const UniqueFd directory = OpenFolder(path_);
-  const UniqueFd file = OpenBeneath(directory, reference.FileName());
+  const UniqueFd file =
+      OpenBeneath(directory.get(), reference.FileName(), O_RDONLY, Links::kInside);
   if (!file.is_open()) {
     if (errno == ENOENT) return NoSet(reference);
     return BadFile(reference, ErrnoText(errno));

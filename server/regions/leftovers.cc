@@ -12,7 +12,8 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "server/regions/open.h"
+#include "server/fd/open_beneath.h"
+#include "server/regions/name.h"
 
 namespace quantd::regions {
 namespace {
@@ -33,7 +34,7 @@ bool RemoveIfLeft(int directory, const std::string& name, std::chrono::nanosecon
   struct stat named, opened;
   if (fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) return false;
   if (!IsOldFile(named, age)) return false;
-  const UniqueFd file = OpenBeneath(directory, name, O_RDONLY);
+  const UniqueFd file = OpenBeneath(directory, name, O_RDONLY, Links::kRefused);
   if (!file.is_open() || flock(file.get(), LOCK_EX | LOCK_NB) != 0) return false;
   // Under the lock once more: the name may be another file's by now.
   if (fstat(file.get(), &opened) != 0 || !IsOldFile(opened, age)) return false;

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
+#include "server/fd/open_beneath.h"
 #include "server/regions/leftovers.h"
 
 namespace quantd::regions {
@@ -179,11 +180,11 @@ absl::StatusOr<Place> Regions::Find(absl::string_view field, absl::string_view r
 absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
                                                       const std::string& name, Access access,
                                                       uint64_t offset, uint64_t size) {
-  UniqueFd file = OpenBeneath(directory_.get(), name, O_RDWR);
+  UniqueFd file = OpenBeneath(directory_.get(), name, O_RDWR, Links::kRefused);
   const bool writable = file.is_open();
   if (!writable && (errno == EACCES || errno == EPERM || errno == EROFS) &&
       access == Access::kRead) {
-    file = OpenBeneath(directory_.get(), name, O_RDONLY);
+    file = OpenBeneath(directory_.get(), name, O_RDONLY, Links::kRefused);
   }
   if (!file.is_open()) return OpenError(field, name, errno);
   // Once more, of what was opened: the name may be another file's by now.

@@ -30,7 +30,7 @@
 #include "absl/types/span.h"
 #include "server/fd/unique_fd.h"
 #include "server/regions/mapping.h"
-#include "server/regions/open.h"
+#include "server/regions/name.h"
 
 namespace quantd::regions {
 

@@ -8,7 +8,7 @@
 
 #include "kernels/kernel_table.h"
 #include "kernels/pack-inl.h"
-#include "kernels/small_format.h"
+#include "types/small_float.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace quantd {
@@ -32,7 +32,7 @@ HWY_INLINE I LoadCodes(const uint8_t* x) {
 // microcode.
 template <Decoder kDecoder>
 HWY_INLINE V DecodeSmallFloat(I code) {
-  constexpr SmallFormat kFormat = FormatOf(kDecoder);
+  constexpr FloatFormat kFormat = FormatOf(TypeOf(kDecoder));
   constexpr uint32_t kSignBit = 1u << (kFormat.bits - 1);
   const DF df;
   const DU du;

@@ -8,7 +8,7 @@
 
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #include "kernels/quantize-inl.h"
-#include "kernels/small_format.h"
+#include "types/small_float.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace quantd {
@@ -18,11 +18,11 @@ template <Encoder kEncoder>
 struct SmallFloat {
   static constexpr size_t kCodeBytes = 1;
   static constexpr bool kIsShort = false;
-  static constexpr SmallFormat kFormat = FormatOf(kEncoder);
+  static constexpr FloatFormat kFormat = FormatOf(TypeOf(kEncoder));
+  static constexpr bool kHasNan = kFormat.nan != 0;  // else it always saturates
 
   explicit HWY_INLINE SmallFloat(const QuantizeTile& tile)
-      : overflow_(
-            hn::Set(DU(), tile.saturate || kFormat.no_nan ? kFormat.largest : kFormat.overflow)),
+      : overflow_(hn::Set(DU(), tile.saturate || !kHasNan ? kFormat.largest : kFormat.overflow)),
         add_(tile.zero_point != nullptr) {}
 
   struct Points {
@@ -53,7 +53,7 @@ struct SmallFloat {
   HWY_INLINE I Code(V v, V zero_point) const {
     const DF df;
     const DU du;
-    if constexpr (kFormat.no_nan) v = hn::Add(v, zero_point);
+    if constexpr (!kHasNan) v = hn::Add(v, zero_point);
     const V magnitude = hn::Abs(v);
     const U bits = hn::BitCast(du, magnitude);
     const U sign = hn::ShiftRight<31>(hn::BitCast(du, v));
@@ -82,10 +82,11 @@ struct SmallFloat {
         hn::Gt(hn::BitCast(di, code), hn::Set(di, static_cast<int32_t>(kFormat.largest)));
     code = hn::IfThenElse(hn::RebindMask(du, is_overflow), overflow_, code);
     const auto is_nan = hn::RebindMask(du, hn::Gt(hn::BitCast(di, bits), hn::Set(di, 0x7F800000)));
-    code = hn::IfThenElse(is_nan, hn::Set(du, kFormat.nan), code);
+    // Without a NaN it becomes 0 of the other sign.
+    constexpr uint32_t kNan = kHasNan ? kFormat.nan : 1u << (kFormat.bits - 1);
+    code = hn::IfThenElse(is_nan, hn::Set(du, kNan), code);
     const U sign_bit = hn::ShiftLeft<kFormat.bits - 1>(sign);
-    if constexpr (kFormat.no_nan) {
-      // NaN becomes 0 of the other sign.
+    if constexpr (!kHasNan) {
       code = hn::Xor(code, sign_bit);
     } else if constexpr (kFormat.signed_specials) {
       code = hn::Or(code, sign_bit);

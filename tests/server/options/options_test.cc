@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -188,6 +189,21 @@ TEST(Options, WhatIsOutOfRangeIsNamed) {
 }
 
 // In full: 2.14748e+09 is both the largest that may be and the first that may not.
+TEST(Options, ModesAreOctalAndLetTheServerIn) {
+  const std::pair<const char*, uint32_t> good[] = {
+      {"0600", 0600}, {"0660", 0660}, {"777", 0777}, {"00607", 0607}};
+  for (const auto& [text, mode] : good) {
+    const std::string flag = std::string("--socket_mode=") + text;
+    const auto parsed = Parse({"--listen=a:1", flag.c_str()});
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(parsed->options.socket_mode, mode) << text;
+  }
+  for (const char* text : {"", "0577", "1000", "0668", "06x0", "-600", "000660"}) {
+    const std::string flag = std::string("--socket_mode=") + text;
+    EXPECT_FALSE(Parse({"--listen=a:1", flag.c_str()}).ok()) << text;
+  }
+}
+
 TEST(Options, WhatIsPossibleIsSaid) {
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"--max_message_bytes=2147483648",

@@ -1,0 +1,39 @@
+#include "server/fd/open_beneath.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace quantd {
+
+UniqueFd OpenBeneath(int directory, const std::string& name, int flags, Links links) {
+  // errno is what the open that failed has left.
+  if (directory < 0) return UniqueFd();
+  // O_NONBLOCK: neither a pipe without a writer nor a lease makes this wait.
+  flags |= O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  open_how how = {};
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  if (links == Links::kRefused) {
+    flags |= O_NOFOLLOW;
+    how.resolve |= RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+  }
+  how.flags = static_cast<uint64_t>(flags);
+  // EAGAIN: something was renamed meanwhile, as when a ConfigMap changes.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    UniqueFd opened(
+        static_cast<int>(syscall(SYS_openat2, directory, name.c_str(), &how, sizeof(how))));
+    if (opened.is_open()) return opened;
+    if (errno == EAGAIN || errno == EINTR) continue;
+    if (errno != ENOSYS && errno != EPERM) return opened;
+    break;
+  }
+  // Kernels before 5.6 and filters that do not know the call. A name without '/' leaves little to
+  // resolve: without links, this is as safe. A link that is followed may then lead anywhere; who
+  // allows links must check what is read, as stored sets are by their hash.
+  return UniqueFd(openat(directory, name.c_str(), flags));
+}
+
+}  // namespace quantd
