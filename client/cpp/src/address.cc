@@ -21,7 +21,8 @@ namespace {
 constexpr char kVariable[] = "QUANTD_ADDRESS";
 constexpr int kDefaultPort = 50051;
 
-// A port that exists, the usual one where there is none: gRPC takes 99999 for 34463, and a word for 0.
+// A port that exists, the usual one where there is none: gRPC takes 99999 for 34463, and a word for
+// 0.
 absl::StatusOr<std::string> PortOf(absl::string_view port, const std::string& address) {
   int number = 0;
   if (port.empty()) return absl::StrCat(kDefaultPort);
@@ -33,7 +34,8 @@ absl::StatusOr<std::string> PortOf(absl::string_view port, const std::string& ad
       absl::StrCat("address ", address, ": port '", port, "' must be a number from 1 to 65535"));
 }
 
-// host:port of host, host:port, [IPv6], [IPv6]:port or a bare IPv6 address; errors show the whole address.
+// host:port of host, host:port, [IPv6], [IPv6]:port or a bare IPv6 address; errors show the whole
+// address.
 absl::StatusOr<std::string> WithPort(absl::string_view host, const std::string& address) {
   std::string name(host);
   absl::string_view port;
