@@ -148,12 +148,6 @@ std::vector<HeaderPiece> GgufKeys(const Model& model, const Conversion& conversi
 
 }  // namespace
 
-uint64_t OutputFile::BytesBefore() const {
-  uint64_t total = 0;
-  for (const Job& job : jobs) total += job.bytes_before;
-  return total;
-}
-
 std::string SafetensorsBegin(OutputFile* file) {
   std::vector<uint32_t> order(file->tensors.size());
   std::iota(order.begin(), order.end(), 0);

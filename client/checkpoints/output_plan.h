@@ -46,9 +46,6 @@ struct OutputFile {
   std::map<size_t, std::string> texts;  // by tensor; each has a place from the begin on
   uint64_t header_bytes = 0;
   uint64_t bytes = 0;  // of the whole file; with texts an estimate
-
-  // Bytes that its jobs read.
-  uint64_t BytesBefore() const;
 };
 
 // The file that shard `index` becomes. INVALID_ARGUMENT when it would hold a name twice.

@@ -78,9 +78,6 @@ void Stop(std::chrono::milliseconds most = std::chrono::milliseconds(500));
 bool Enabled(Level level);
 // `event`: a few fixed words, lower case. Never waits for the reader.
 void Write(Level level, absl::string_view event, const Fields& fields = {});
-inline void Debug(absl::string_view event, const Fields& fields = {}) {
-  Write(Level::kDebug, event, fields);
-}
 inline void Info(absl::string_view event, const Fields& fields = {}) {
   Write(Level::kInfo, event, fields);
 }

@@ -68,13 +68,6 @@ def usearch_i8(x):
     return np.asarray(index.get(np.arange(len(x)), dtype="i8")).reshape(x.shape).view(np.int8)
 
 
-def usearch_b1(x):
-    index_module = importlib.import_module("usearch.index")
-    index = index_module.Index(ndim=x.shape[1], metric="hamming", dtype="b1")
-    index.add(np.arange(len(x)), x)
-    return np.asarray(index.get(np.arange(len(x)), dtype="b1")).view(np.uint8).reshape(len(x), -1)
-
-
 def pgvector_bits(x):
     bit = importlib.import_module("pgvector").Bit
     # Its binary form: a length of four bytes, then what the server stores.

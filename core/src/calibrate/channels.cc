@@ -13,10 +13,6 @@ Channels::Channels(size_t size, bool has_bins)
       has_bins_(has_bins),
       bins_(has_bins ? size : 0) {}
 
-float Channels::TopOf(size_t channel) const {
-  return std::max(std::fabs(LowOf(channel)), std::fabs(HighOf(channel)));
-}
-
 Bins& Channels::BinsOf(size_t channel) {
   std::unique_ptr<Bins>& bins = bins_[channel];
   if (bins == nullptr) bins = std::make_unique<Bins>();

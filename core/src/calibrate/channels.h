@@ -27,7 +27,6 @@ class Channels {
   // The exact range, without a negative zero; 0 of a channel without values.
   float LowOf(size_t channel) const { return finite[channel] == 0 ? 0 : low[channel] + 0.0f; }
   float HighOf(size_t channel) const { return finite[channel] == 0 ? 0 : high[channel] + 0.0f; }
-  float TopOf(size_t channel) const;
   // The bins of a channel, made when it first has some. REQUIRES: has_bins().
   Bins& BinsOf(size_t channel);
   // Null: no values.

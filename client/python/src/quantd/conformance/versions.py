@@ -25,7 +25,6 @@ SINCE = {
 SINCE_FLOAT = {ot.FLOAT: 10, ot.INT32: 10, ot.FLOAT16: 19, ot.BFLOAT16: 19, ot.E8M0: 24}
 SINCE_PRECISION = 23  # x and scale may have two types, and there are attributes precision and DequantizeLinear's output_dtype
 SINCE_BLOCKS = 21  # and output_dtype
-SINCE_AXIS = 13
 
 
 def outputs(opset: int) -> List[ot.Type]:
