@@ -55,6 +55,7 @@ void ServerCall::Interrupt(absl::Status status) {
   interruption_ = std::move(status);
   interrupted_.store(true, std::memory_order_release);
   inflater_.Remove(*this);
+  waits_for_room_ = false;
   // What comes now is dropped, and what has come is needed by nobody, unless it has been read.
   if (incoming_ != Incoming::kRead) {
     if (connection_ != nullptr) connection_->DropBuffer(std::move(buffer_));

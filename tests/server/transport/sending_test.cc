@@ -185,6 +185,35 @@ TEST(SendingStream, AnInterruptedCallThatStandsStillIsGivenUp) {
   EXPECT_FALSE(world.Over("/t/Echo/a").sent);
 }
 
+// The same, of a call that is interrupted because its next message has waited for room for too
+// long: that it waited must not keep its answer from being looked at.
+TEST(SendingStream, ACallThatWaitedForRoomAndStandsStillIsGivenUp) {
+  World::Options options;
+  options.budget = 8 << 20;  // of which large messages have 7 MiB
+  options.limits.stall = std::chrono::milliseconds(1'000);
+  options.limits.queue_timeout = std::chrono::milliseconds(100);
+  World world(options);
+  world.anyone_waits = true;
+  // Another message has the memory, all of it.
+  Client first(world.Connect());
+  first.Say(CallHead(1, "/t/Late/first"));
+  ASSERT_TRUE(first.SayFrames(1, Prefixed(Pattern(1, 5 << 20)), 16'000, true));
+  ASSERT_TRUE(first.Heard());
+  world.When("/t/Late/first", [](const Seen& seen) { return seen.messages.size() == 1; });
+
+  Client client(world.Connect(), {{kInitialWindow, 3}});
+  client.grants = false;
+  client.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("abc")));
+  ASSERT_TRUE(client.Heard());
+  world.When("/t/Echo/a", [](const Seen& now) { return now.written == 1; });
+  client.Say(DataFrames(1, Prefixed(Pattern(2, 5 << 20)).substr(0, 60'000), 16'000));
+  ASSERT_TRUE(client.Heard());
+  EXPECT_EQ(client.Status(1), -1);
+  EXPECT_TRUE(client.stream(1).reset.has_value());
+  EXPECT_FALSE(world.Over("/t/Echo/a").sent);
+  world.Release("/t/Late/first");
+}
+
 TEST(SendingStream, ClosedInTheMiddleOfWriting) {
   for (const int way : {0, 1, 2}) {
     World world;
