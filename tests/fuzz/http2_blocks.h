@@ -10,6 +10,9 @@ namespace quantd::fuzz {
 
 // Of a call of the method that there is, mostly. `gzip`: its messages may be compressed.
 std::string RequestBlock(Random& random, bool gzip);
+// Of a call of a method that there is not, with a long name.
+std::string RefusedBlock(Random& random);
+std::string Gzip(const std::string& bytes);
 
 }  // namespace quantd::fuzz
 

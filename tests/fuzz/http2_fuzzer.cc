@@ -1,6 +1,7 @@
 // Any bytes as what a peer sends over a connection: through a socket into the transport, with a
 // service that sends every message back. Inputs are pieces, so that frames are cut anywhere
-// (http2_input.h).
+// (http2_input.h), and may say what goes on around them: memory that is scarce, a peer that does not
+// read, time that passes, a server that ends (Around).
 //
 // Held to: no crash and no sanitizer's complaint; the connection ends soon after its peer has ended
 // it; nothing is left then of calls, memory set aside or buffers.
@@ -9,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "fuzzing.h"
 #include "http2_input.h"
 #include "http2_peer.h"
@@ -25,6 +27,7 @@ namespace {
 
 rpc::Call Echo(rpc::Calls& /*calls*/, transport::ServerCall& stream, memory::Pool& pool) {
   loop::Event read, written, finished;
+  stream.SetInitialMetadata(stream.head().metadata());
   for (;;) {
     memory::Piece response;
     {
@@ -53,7 +56,19 @@ rpc::Call Echo(rpc::Calls& /*calls*/, transport::ServerCall& stream, memory::Poo
 
 class EchoService final : public OneMethod {
  public:
+  int Find(absl::string_view path) const override {
+    return path == kWatchPath ? kWatch : OneMethod::Find(path);
+  }
+  bool Watches(int method) const override { return method == kWatch; }
+  uint64_t MostBytes(int method) const override { return method == kWatch ? 40 : UINT64_MAX; }
+  bool Keeps(absl::string_view name) const override { return absl::StartsWith(name, "kept"); }
+  absl::Status Authorize(int /*method*/, absl::string_view authorization) const override {
+    return authorization == "no" ? absl::UnauthenticatedError(authorization) : absl::OkStatus();
+  }
   void Begin(transport::ServerCall& stream) override { Echo(calls, stream, pool); }
+
+ private:
+  static constexpr int kWatch = 1;
 };
 
 Surroundings Small() {
@@ -61,6 +76,7 @@ Surroundings Small() {
   small.limits.max_message_bytes = 1 << 20;
   small.limits.max_streams = 20;
   small.limits.max_calls = 30;
+  small.heeds_around = true;
   return small;
 }
 

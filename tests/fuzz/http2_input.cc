@@ -1,7 +1,5 @@
 #include "http2_input.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -23,6 +21,11 @@ constexpr size_t kHeadBytes = 9;
 constexpr uint32_t kStreamBits = 0x7FFFFFFF;
 // A conversation does not grow beyond, so that one run stays short.
 constexpr size_t kMostFrames = 200;
+// What may be floods: frames that cost much, answers that nobody reads.
+constexpr int kFlood = 130;
+constexpr int kMostSettings = 32;  // in a frame
+// More than any of the fuzzers lets a message become, once it is inflated.
+constexpr size_t kBomb = (1 << 20) + 1;
 // Read in place, in frames of some KiB.
 constexpr size_t kLargeMessage = 16 << 10;
 
@@ -45,27 +48,14 @@ void Pad(Frame& frame, Random& random) {
   frame.flags |= kPadded;
 }
 
-std::string Gzip(const std::string& bytes) {
-  z_stream stream = {};
-  Require(deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK,
-          "zlib has memory");
-  std::string compressed(deflateBound(&stream, bytes.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(compressed.data());
-  stream.avail_out = static_cast<uInt>(compressed.size());
-  deflate(&stream, Z_FINISH);
-  compressed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return compressed;
-}
-
 std::string Message(Random& random, bool gzip) {
   const size_t size = Below(random, OneIn(random, 8) ? 40'000 : 50);
   // What comes to lie in the wrong place is to be seen.
   const std::string bytes = transport::Pattern(random(), size);
   if (!gzip) return transport::Prefixed(bytes);
-  std::string message = transport::Prefixed(Gzip(bytes));
+  std::string compressed = Gzip(OneIn(random, 40) ? std::string(kBomb, 'b') : bytes);
+  if (OneIn(random, 20)) compressed += "more";
+  std::string message = transport::Prefixed(compressed);
   message[0] = 1;
   return message;
 }
@@ -105,11 +95,33 @@ void AddCall(uint64_t id, Random& random, std::vector<Frame>& frames) {
   AddData(id, data, !OneIn(random, 4), random, frames);
 }
 
+// Of one kind, as many as make the transport act.
+void AddFlood(Random& random, uint64_t& next_stream, std::vector<Frame>& frames) {
+  const uint64_t kind = Below(random, 4);
+  std::string settings;
+  for (int i = 0; i < kMostSettings; ++i) settings += BigEndian(4, 2) + BigEndian(1'000, 4);
+  for (int i = 0; i < kFlood; ++i) {
+    if (kind == 0) {
+      frames.push_back(Make(transport::kSettingsFrame, 0, 0, settings));
+    } else if (kind == 1) {
+      frames.push_back(Make(transport::kPingFrame, 0, 0, "12345678"));
+    } else {
+      frames.push_back(Make(transport::kHeadersFrame,
+                            transport::kEndHeaders | transport::kEndStream, next_stream,
+                            RefusedBlock(random)));
+      next_stream += 2;
+    }
+  }
+}
+
 void AddFrames(Random& random, uint64_t& next_stream, std::vector<Frame>& frames) {
   const uint64_t stream = AnyStream(random, next_stream);
   const std::string any(Below(random, 40), static_cast<char>(random()));
   const uint64_t number = random() >> Below(random, 64);
-  switch (Below(random, 16)) {
+  switch (OneIn(random, 200) ? 16 : Below(random, 16)) {
+    case 16:
+      AddFlood(random, next_stream, frames);
+      break;
     case 0:
       frames.push_back(Make(static_cast<uint8_t>(Below(random, 17)), static_cast<uint8_t>(random()),
                             stream, any));
@@ -297,6 +309,10 @@ std::string ToBytes(const Conversation& conversation) {
 
 Conversation RandomConversation(Random& random) {
   Conversation conversation{kPreface, {Make(transport::kSettingsFrame, 0, 0, "")}, ""};
+  if (OneIn(random, 2)) {
+    conversation.frames.front().payload =
+        BigEndian(kAround, 2) + BigEndian(Below(random, kAllAround + 1), 4);
+  }
   uint64_t next_stream = 1;
   for (uint64_t frames = Below(random, 12); frames > 0; --frames) {
     AddFrames(random, next_stream, conversation.frames);
@@ -335,6 +351,24 @@ std::string Cut(absl::string_view bytes, Random& random) {
     bytes.remove_prefix(piece.size());
   }
   return input;
+}
+
+uint8_t AroundOf(absl::string_view input) {
+  std::string begin;
+  while (!input.empty() && begin.size() < kPrefaceBytes + kHeadBytes + 6 * kMostSettings) {
+    absl::StrAppend(&begin, NextPiece(input));
+  }
+  absl::string_view bytes = begin;
+  bytes = bytes.substr(std::min(bytes.size(), kPrefaceBytes), kHeadBytes + 6 * kMostSettings);
+  const std::vector<Frame> frames = ParseFrames(bytes);
+  if (frames.empty() || frames.front().type != transport::kSettingsFrame) return 0;
+  absl::string_view settings = frames.front().payload;
+  for (; settings.size() >= 6; settings.remove_prefix(6)) {
+    if (settings.substr(0, 2) == BigEndian(kAround, 2)) {
+      return static_cast<uint8_t>(settings[5]) & kAllAround;
+    }
+  }
+  return 0;
 }
 
 absl::string_view NextPiece(absl::string_view& input) {

@@ -19,6 +19,23 @@ namespace quantd::fuzz {
 
 // The method that there is.
 inline constexpr absl::string_view kPath = "/f/Echo";
+// And one that waits for news (transport::Service::Watches), which http2_fuzzer has.
+inline constexpr absl::string_view kWatchPath = "/f/Watch";
+
+// A setting that HTTP/2 does not know, in the first SETTINGS frame: what goes on around the input
+// (http2_fuzzer; the values are joined by or). No server heeds it.
+inline constexpr uint16_t kAround = 0xFACE;
+enum Around : uint8_t {
+  kLittleMemory = 1,  // a message of a KiB is large, and two of 8 KiB have no place
+  kFewCalls = 2,      // more than three are one peer's share
+  kDeaf = 4,          // the peer reads nothing while it sends, and little is kept for it
+  kTimePasses = 8,    // timers fire as if a quarter of a second passed each turn; patience is none
+  kDraining = 16,     // the server takes no new connections
+  kServerEnds = 32,   // when all is said, the server ends its calls, and with kDraining closes
+};
+inline constexpr uint8_t kAllAround = 63;
+// What the input says of it; 0: nothing.
+uint8_t AroundOf(absl::string_view input);
 
 struct Frame {
   uint8_t type = 0;

@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <memory>
 #include <utility>
 
 #include "fuzzing.h"
@@ -20,15 +19,24 @@
 namespace quantd::fuzz {
 namespace {
 
+// One for all inputs: to make it costs more than to say a short input. What an input leaves behind
+// in it, the next one runs into.
+loop::Loop& TheLoop() {
+  static loop::Loop* const the_loop = loop::Loop::Create()->release();
+  return *the_loop;
+}
+
 // The other end of the connection, and what turns the loop until all is over.
 class Peer final : private loop::Posted {
  public:
   Peer(OneMethod& service, transport::TransportContext& context, transport::ConnectionSet& set,
-       int quiet_iterations, absl::string_view input, std::string* received)
+       int quiet_iterations, uint8_t around, absl::string_view input, std::string* received)
       : service_(service),
         context_(context),
         set_(set),
         quiet_iterations_(quiet_iterations),
+        around_(around),
+        deaf_((around & kDeaf) != 0),
         input_(input),
         received_(received) {
     std::array<int, 2> ends{};
@@ -36,6 +44,8 @@ class Peer final : private loop::Posted {
     Require(socketpair(AF_UNIX, kType, 0, ends.data()) == 0, "there is a pair of sockets");
     fd_ = ends[0];
     server_fd_ = ends[1];
+    const int little = 1;
+    if (deaf_) setsockopt(server_fd_, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little));
     set_.loop().Post(*this);
   }
   ~Peer() {
@@ -43,8 +53,14 @@ class Peer final : private loop::Posted {
   }
 
  private:
+  // Turns in which what is left ends: connections that are closed and calls that have ended.
+  static constexpr int kIterationsBehind = 2;
+  // As it passes with kTimePasses.
+  static constexpr std::chrono::milliseconds kTurn{250};
+
   // Once a turn. It never lets the loop wait: nothing depends on time, but for its pauses.
   void Run() override {
+    if (leaves_) return loop::Loop::Leave();
     if (server_fd_ >= 0) {
       Require(context_.peers.Add(1, 0).may_come, "there is room for a connection");
       set_.Expect();
@@ -53,7 +69,11 @@ class Peer final : private loop::Posted {
     if (std::exchange(seen_, service_.progress) != service_.progress) quiet_ = 0;
     Send();
     Receive();
-    if (fd_ < 0 && set_.size() == 0 && service_.calls.live() == 0) return set_.loop().Stop();
+    if ((around_ & kTimePasses) != 0) set_.loop().timers().Fire(loop::Clock::now() + kTurn);
+    if (fd_ < 0 && set_.size() == 0 && service_.calls.live() == 0 && ++over_ > kIterationsBehind) {
+      leaves_ = true;
+      return set_.loop().Post(*this);
+    }
     Require(std::chrono::steady_clock::now() - began_ < std::chrono::seconds(20),
             "a connection ends soon after its peer has ended it");
     set_.loop().AtIterationEnd(*this);
@@ -77,8 +97,10 @@ class Peer final : private loop::Posted {
   }
 
   void Receive() {
-    if (fd_ < 0) return;
-    std::array<char, 65536> bytes;
+    if (fd_ < 0 || (deaf_ && ++quiet_ <= quiet_iterations_)) return;
+    if (std::exchange(deaf_, false)) quiet_ = 0;
+    // Not on the stack, where it would be poisoned every time.
+    static std::array<char, 65536> bytes;
     const ssize_t count = recv(fd_, bytes.data(), bytes.size(), 0);
     if (count > 0) {
       quiet_ = 0;
@@ -86,15 +108,24 @@ class Peer final : private loop::Posted {
       return;
     }
     const bool all_sent = piece_.empty() && input_.empty();
+    if (all_sent && quiet_ == 1 && (around_ & kServerEnds) != 0) EndFromServer();
     if (count == 0 || errno != EAGAIN || (all_sent && ++quiet_ > quiet_iterations_)) {
       close(std::exchange(fd_, -1));
     }
+  }
+
+  void EndFromServer() {
+    set_.EndCalls(absl::UnavailableError("the server ends"));
+    set_.GoAway();
+    if ((around_ & kDraining) != 0) set_.Close();
   }
 
   OneMethod& service_;
   transport::TransportContext& context_;
   transport::ConnectionSet& set_;
   const int quiet_iterations_;
+  const uint8_t around_;
+  bool deaf_;
   absl::string_view input_;
   absl::string_view piece_;
   bool joined_ = false;  // with what comes behind the piece
@@ -103,8 +134,24 @@ class Peer final : private loop::Posted {
   int fd_ = -1;
   int server_fd_ = -1;
   int quiet_ = 0;
+  int over_ = 0;
+  bool leaves_ = false;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
+
+transport::Limits LimitsOf(uint8_t around, transport::Limits limits) {
+  if ((around & kLittleMemory) != 0) limits.max_message_bytes = 8 << 10;
+  if ((around & kFewCalls) != 0) limits.max_calls = limits.max_watches = 4;
+  if ((around & kDeaf) != 0) {
+    limits.max_streams = 200;
+    limits.max_calls = 300;
+  }
+  if ((around & kTimePasses) != 0) {
+    limits.stall = limits.queue_timeout = std::chrono::milliseconds(0);
+    limits.keepalive = std::chrono::seconds(0);
+  }
+  return limits;
+}
 
 }  // namespace
 
@@ -115,21 +162,28 @@ errors::CallStatus OneMethod::Refuse(const transport::ServerCall& /*stream*/, in
   return wire::ToCallStatus(status);
 }
 
-void Converse(OneMethod& service, const Surroundings& surroundings, absl::string_view input,
+bool Converse(OneMethod& service, const Surroundings& surroundings, absl::string_view input,
               std::string* received) {
-  admission::Receiving receiving(surroundings.receive_budget, surroundings.window, 10);
-  transport::TransportContext context{service, service.pool, receiving, surroundings.limits};
-  const std::unique_ptr<loop::Loop> loop = *loop::Loop::Create();
+  const uint8_t around = surroundings.heeds_around ? AroundOf(input) : 0;
+  const bool is_little = (around & kLittleMemory) != 0;
+  admission::Receiving receiving(is_little ? 12 << 10 : surroundings.receive_budget,
+                                 is_little ? 1 << 10 : surroundings.window, 10);
+  transport::TransportContext context{service, service.pool, receiving,
+                                      LimitsOf(around, surroundings.limits)};
+  context.draining = (around & kDraining) != 0;
+  loop::Loop& loop = TheLoop();
   {
-    transport::ConnectionSet set(context, *loop, 0);
-    Peer peer(service, context, set, surroundings.quiet_iterations, input, received);
-    loop->Lead();
+    transport::ConnectionSet set(context, loop, 0);
+    Peer peer(service, context, set, surroundings.quiet_iterations, around, input, received);
+    loop.Lead();
   }
+  Require(loop.timers().empty(), "no timer is set");
   Require(context.counters.calls == 0 && context.counters.connections == 0,
           "nothing is counted on");
   Require(context.peers.connections() == 0, "the peer's place is free");
   Require(receiving.held_bytes() == 0 && receiving.waiting() == 0, "nothing is set aside");
   Require(service.pool.used_bytes() == 0, "no buffer is kept");
+  return context.counters.abuse(transport::AbuseAction::kConnectionThrottled) == 0;
 }
 
 }  // namespace quantd::fuzz

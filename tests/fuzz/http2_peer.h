@@ -33,14 +33,17 @@ struct Surroundings {
   transport::Limits limits;
   uint64_t receive_budget = 4 << 20;
   uint64_t window = 64 << 10;
+  // Of the input: Around. Where it is not heeded: 0.
+  bool heeds_around = false;
   // Turns of the loop in which nothing happens before the peer ends the connection.
   int quiet_iterations = 3;
 };
 
 // Says `input` (http2_input.h) on a connection, ends it when nothing more happens, and returns
 // when all is over: then nothing is left of calls, memory set aside or buffers, or it aborts.
-// `received`: what the server said; null: nobody wants it.
-void Converse(OneMethod& service, const Surroundings& surroundings, absl::string_view input,
+// `received`: what the server said; null: nobody wants it. False: the connection was throttled, so
+// that how much of the input was read is a matter of time.
+bool Converse(OneMethod& service, const Surroundings& surroundings, absl::string_view input,
               std::string* received);
 
 }  // namespace quantd::fuzz
