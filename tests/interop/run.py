@@ -87,7 +87,7 @@ def run_case(client, case, port, tls):
 def run_all(server, quantd, chosen):
     """(client, row of the table) -> {"plain": ..., "TLS": ...}: None or why it failed."""
     found = {}
-    with tempfile.TemporaryDirectory(prefix="interop-") as name:
+    with tempfile.TemporaryDirectory(prefix="interop-") as name, tempfile.TemporaryDirectory(prefix="interop-", dir="/dev/shm") as memory:
         folder = pathlib.Path(name)
         make_certificates(folder)
         for client in chosen:
@@ -100,7 +100,10 @@ def run_all(server, quantd, chosen):
             tls = folder if flags else None
             for program, rows, these in (
                 (server, {case: case for case in clients.CASES}, ["--port=0", *flags]),
-                (quantd, {shipped_row(case): case for case in clients.SHIPPED}, ["--listen=127.0.0.1:0", *shipped_flags]),
+                (
+                    quantd, {shipped_row(case): case for case in clients.SHIPPED},
+                    ["--listen=127.0.0.1:0", f"--shared_memory_dir={memory}", *shipped_flags]
+                ),
             ):
                 with Server(program, folder, *these) as port, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
                     runs = {

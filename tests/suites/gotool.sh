@@ -9,22 +9,26 @@ go_program() {
 
 # build_go_tool NAME PACKAGE@VERSION [MODULE@VERSION...]: build/tools/bin/NAME. The version must be
 # one that Debian 12's Go (1.19) builds, with these versions of what it needs where it does not name them itself. Only the program is
-# kept: sources and intermediate files are a gigabyte.
+# kept: sources and intermediate files are a gigabyte. Instead of PACKAGE@VERSION, a folder of ours with the program's source.
 build_go_tool() { with_lock "$QUANTD_BUILD/tools/$1.lock" build_go_tool_alone "$@"; }
 build_go_tool_alone() {
-  local tools=$QUANTD_BUILD/tools name=$1 versions=${*:2} work go
+  local tools=$QUANTD_BUILD/tools name=$1 versions=${*:2} package=${2%@*} modules=("${@:2}") work go
   work=$tools/$name.work
+  if [[ -d $2 ]]; then
+    package=. modules=("${@:3}") versions="${*:3} $(cat "$2"/*.go | sha256sum)"
+  fi
   [[ -x $tools/bin/$name && $(cat "$tools/$name.version" 2>/dev/null) == "$versions" ]] && return
   go=$(go_program | tail -n 1) || return
   rm -rf "$work" && mkdir -p "$tools/bin" "$work/module" || return
   (
+    [[ $package != . ]] || cp "$2"/*.go "$work/module/" || exit
     cd "$work/module" || exit
     unset GOFLAGS GOOS GOARCH
     # GOROOT is where Debian's packages would be installed, and here they are elsewhere.
     GOROOT=$(dirname "$(dirname "$(readlink -f "$go")")")
     export GOROOT GOTOOLCHAIN=local CGO_ENABLED=0 GOPATH=$work/go GOCACHE=$work/cache
-    "$go" mod init tool && "$go" get -modcacherw "${@:2}" &&
-      "$go" build -modcacherw -trimpath -ldflags='-s -w' -o "$tools/bin/$name" "${2%@*}"
+    "$go" mod init example.com/tool && "$go" get -modcacherw "${modules[@]}" &&
+      "$go" build -modcacherw -trimpath -ldflags='-s -w' -o "$tools/bin/$name" "$package"
   ) || return
   rm -rf "$work"
   echo "$versions" >"$tools/$name.version"
