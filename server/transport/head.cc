@@ -99,6 +99,11 @@ void Head::AddMetadata(absl::string_view name, absl::string_view value) {
   }
 }
 
+void Head::Keep(absl::string_view name, absl::string_view value) {
+  bytes_ += (CountValues(name, value) - 1) * (name.size() + kFieldOverhead);
+  if (bytes_ <= kMaxBytes) ParseMetadata(name, value, metadata_);
+}
+
 absl::Status Head::Check() const {
   if (bytes_ > kMaxBytes) {
     return errors::WithReason(

@@ -29,10 +29,8 @@ class Head {
 
   // Takes a header. False when they are too many: then the rest need not come.
   bool Add(absl::string_view name, absl::string_view value);
-  // Adds it to metadata(), too.
-  void Keep(absl::string_view name, absl::string_view value) {
-    ParseMetadata(name, value, metadata_);
-  }
+  // Adds it to metadata(), too. Each of several values in one header counts as a header.
+  void Keep(absl::string_view name, absl::string_view value);
 
   // What is wrong with the request as a gRPC call: UNIMPLEMENTED for an unknown compression,
   // INVALID_ARGUMENT for a timeout or a wanted compression that is none, RESOURCE_EXHAUSTED for too

@@ -1,6 +1,8 @@
 // See metadata.h. The formats are those of gRPC over HTTP/2 (PROTOCOL-HTTP2).
 #include "server/transport/metadata.h"
 
+#include <algorithm>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
@@ -26,6 +28,10 @@ void ParseMetadata(absl::string_view name, absl::string_view value, Metadata& me
       metadata.emplace_back(name, std::move(bytes));
     }
   }
+}
+
+size_t CountValues(absl::string_view name, absl::string_view value) {
+  return IsBinary(name) ? 1 + static_cast<size_t>(std::count(value.begin(), value.end(), ',')) : 1;
 }
 
 std::string EncodeMetadata(const std::string& name, const std::string& value) {

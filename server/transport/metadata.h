@@ -2,6 +2,7 @@
 #ifndef QUANTD_SERVER_TRANSPORT_METADATA_H_
 #define QUANTD_SERVER_TRANSPORT_METADATA_H_
 
+#include <cstddef>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -15,6 +16,9 @@ using errors::Metadata;
 // Adds what a header says. Of binary values several may stand in one header, with commas between;
 // one that is not Base64 is left out.
 void ParseMetadata(absl::string_view name, absl::string_view value, Metadata& metadata);
+
+// How many values a header has at most: 1 without commas.
+size_t CountValues(absl::string_view name, absl::string_view value);
 
 // The value as a header has it.
 std::string EncodeMetadata(const std::string& name, const std::string& value);

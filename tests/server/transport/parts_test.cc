@@ -164,6 +164,20 @@ TEST(HeaderEncoding, PercentComesBackAndIsPrintable) {
 }
 
 // Padded or not, several in one header or in several; what is no Base64 is left out.
+// A comma makes a value of its own, with its name: a header of 16 KiB would be a MiB and more.
+TEST(Metadata, ValuesInOneHeaderCountAsHeaders) {
+  Head head;
+  ASSERT_TRUE(head.Add("b-bin", std::string(100, ',')));
+  head.Keep("b-bin", std::string(100, ','));
+  EXPECT_EQ(head.metadata().size(), 101U);
+  head.Keep("b", std::string(1'000, ','));
+  EXPECT_EQ(head.metadata().size(), 102U);
+  EXPECT_TRUE(head.Check().ok());
+  head.Keep("b-bin", std::string(1'000, ','));
+  EXPECT_EQ(head.metadata().size(), 102U);
+  EXPECT_EQ(head.Check().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST(Metadata, BinaryMetadata) {
   Metadata metadata;
   ParseMetadata("a", "x,y", metadata);
