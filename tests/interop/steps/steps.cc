@@ -1,4 +1,5 @@
-// The steps of README.md with gRPC's library for C++: steps PORT CA|- CASE. Aborts with a line when one is not so.
+// The steps of README.md with gRPC's library for C++: steps PORT CA|- CASE. Ends with a line when
+// one is not so.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
