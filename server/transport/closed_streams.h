@@ -1,7 +1,10 @@
-// The streams on which a peer has said that it sends no more, of which HTTP/2 wants it to be held
-// to that (RFC 9113, 5.1 and 5.1.1). nghttp2 could keep closed streams for it, at 200 bytes each;
-// what is kept here is the few numbers that are enough to tell a peer that breaks the rules from
-// one whose frames were on their way when we closed a stream, which must be let pass.
+// The streams that a peer has ended or reset, of which HTTP/2 wants it to be held to that (RFC
+// 9113, 5.1 and 5.1.1): what comes on a stream after its end is an error of the connection, what comes
+// after its reset an error of the stream alone. A client with many calls may write DATA that waited
+// for its window behind the reset of a call that it cancels: its other calls go on.
+// nghttp2 could keep closed streams for all this, at 200 bytes each; what is kept here is the few
+// numbers that are enough to tell a peer that breaks the rules from one whose frames were on their
+// way when we closed a stream, which must be let pass.
 #ifndef QUANTD_SERVER_TRANSPORT_CLOSED_STREAMS_H_
 #define QUANTD_SERVER_TRANSPORT_CLOSED_STREAMS_H_
 
@@ -11,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace quantd::transport {
 
@@ -21,29 +25,50 @@ class ClosedStreams {
   void OnHead(uint8_t type, uint8_t flags, int32_t id) {
     const bool carries = type == NGHTTP2_DATA || type == NGHTTP2_HEADERS;
     if (id == 0 || (!carries && type != NGHTTP2_RST_STREAM)) return;
-    if (carries && error_ == NGHTTP2_NO_ERROR) error_ = Check(type, id);
+    if (carries && Has(reset_, id)) {
+      late_ = id;
+    } else if (carries && error_ == NGHTTP2_NO_ERROR) {
+      error_ = Check(type, id);
+    }
     if (type == NGHTTP2_HEADERS && id > last_) {
       if (id > last_ + 2) left_out_ = {last_ + 1, id - 1};
       last_ = id;
     }
-    if (!carries || (flags & NGHTTP2_FLAG_END_STREAM) != 0) ended_[next_++ % ended_.size()] = id;
+    if (!carries) {
+      reset_.Add(id);
+    } else if ((flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+      ended_.Add(id);
+    }
   }
 
   // NGHTTP2_NO_ERROR, or what the connection ends with: STREAM_CLOSED, when something came on a
-  // stream that the peer had ended or reset, PROTOCOL_ERROR when it had left out its number.
+  // stream that the peer had ended, PROTOCOL_ERROR when it had left out its number.
   uint32_t error() const { return error_; }
 
+  // The last stream on which something came after its reset, since this was asked; 0: none.
+  int32_t TakeLate() { return std::exchange(late_, 0); }
+
  private:
+  struct Last {
+    void Add(int32_t id) { ids[next++ % ids.size()] = id; }
+    std::array<int32_t, 8> ids = {};
+    size_t next = 0;
+  };
+
+  static bool Has(const Last& last, int32_t id) {
+    return std::find(last.ids.begin(), last.ids.end(), id) != last.ids.end();
+  }
+
   uint32_t Check(uint8_t type, int32_t id) const {
     if (type == NGHTTP2_HEADERS && id >= left_out_[0] && id <= left_out_[1]) {
       return NGHTTP2_PROTOCOL_ERROR;
     }
-    const bool ended = std::find(ended_.begin(), ended_.end(), id) != ended_.end();
-    return ended ? NGHTTP2_STREAM_CLOSED : NGHTTP2_NO_ERROR;
+    return Has(ended_, id) ? NGHTTP2_STREAM_CLOSED : NGHTTP2_NO_ERROR;
   }
 
-  std::array<int32_t, 8> ended_ = {};  // the last ones
-  size_t next_ = 0;
+  Last ended_;
+  Last reset_;
+  int32_t late_ = 0;
   int32_t last_ = 0;                          // the highest number that had headers
   std::array<int32_t, 2> left_out_ = {1, 0};  // the last gap below it: from, to
   uint32_t error_ = NGHTTP2_NO_ERROR;

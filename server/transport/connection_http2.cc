@@ -57,6 +57,9 @@ bool Connection::Feed(const uint8_t* data, size_t size) {
   if (const uint32_t error = walk_.closed_streams().error(); error != NGHTTP2_NO_ERROR) {
     nghttp2_session_terminate_session(session_, error);
     WantFlush();
+  } else if (const int32_t late = walk_.closed_streams().TakeLate(); late != 0) {
+    nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, late, NGHTTP2_STREAM_CLOSED);
+    WantFlush();
   }
   if (used == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
     // A browser or curl by mistake: say it in their language.

@@ -34,7 +34,7 @@ class FrameWalk {
   bool in_block() const { return in_block_; }
   size_t block_bytes() const { return block_bytes_; }
   // The peer's streams, as the heads of its frames say.
-  const ClosedStreams& closed_streams() const { return closed_streams_; }
+  ClosedStreams& closed_streams() { return closed_streams_; }
   // Counts of what has begun so far.
   uint64_t blocks() const { return blocks_; }
   uint64_t continuations() const { return continuations_; }

@@ -74,7 +74,6 @@ TEST(Ending, BrokenRulesEndTheConnectionOnce) {
       CallHead(2, "/t/Echo/a"),
       Data(101, "", true) + Data(101, "more"),
       Data(101, "", true) + CallHead(101, "/t/Echo/a"),
-      Rst(101) + Data(101, "more"),
       CallHead(109, "/t/Echo/a") + CallHead(105, "/t/Echo/b"),
   };
   for (size_t i = 0; i < broken.size(); ++i) {
@@ -103,6 +102,23 @@ TEST(Ending, FramesOfCallsThatWeEndedAreLetPass) {
   EXPECT_TRUE(client.Heard());
   client.Say(CallHead(5, "/t/Echo/a") + Data(5, Prefixed("x"), true));
   EXPECT_EQ(client.Status(5), 0);
+}
+
+// A client may write DATA of a call behind its reset: the connection's other calls go on.
+TEST(Ending, WhatComesAfterAResetIsAnErrorOfItsStreamAlone) {
+  World world;
+  Client client(world.Connect());
+  client.Say(CallHead(1, "/t/Collect/a"));
+  ASSERT_TRUE(client.Heard());
+  client.Say(CallHead(3, "/t/Wait/b") + Rst(3) + Data(3, "more") + Data(3, "", true));
+  ASSERT_TRUE(client.Until([&] { return client.stream(3).reset.has_value(); }));
+  EXPECT_EQ(*client.stream(3).reset, 5U);  // STREAM_CLOSED
+  client.Say(CallHead(5, "/t/Wait/c") + Rst(5) + Headers(5, {{"trailer", "x"}}, true));
+  ASSERT_TRUE(client.Until([&] { return client.stream(5).reset.has_value(); }));
+  EXPECT_EQ(*client.stream(5).reset, 5U);
+  client.Say(Data(1, Prefixed("x"), true));
+  EXPECT_EQ(client.Status(1), 0);
+  EXPECT_FALSE(client.closed());
 }
 
 TEST(Ending, AnHttp1ClientIsToldSo) {
