@@ -1,10 +1,10 @@
 // The streams that a peer has ended or reset, of which HTTP/2 wants it to be held to that (RFC
-// 9113, 5.1 and 5.1.1): what comes on a stream after its end is an error of the connection, what comes
-// after its reset an error of the stream alone. A client with many calls may write DATA that waited
-// for its window behind the reset of a call that it cancels: its other calls go on.
-// nghttp2 could keep closed streams for all this, at 200 bytes each; what is kept here is the few
-// numbers that are enough to tell a peer that breaks the rules from one whose frames were on their
-// way when we closed a stream, which must be let pass.
+// 9113, 5.1 and 5.1.1): what comes on a stream after its end is an error of the connection, what
+// comes after its reset an error of the stream alone. A client with many calls may write DATA that
+// waited for its window behind the reset of a call that it cancels: its other calls go on. nghttp2
+// could keep closed streams for all this, at 200 bytes each; what is kept here is the few numbers
+// that are enough to tell a peer that breaks the rules from one whose frames were on their way when
+// we closed a stream, which must be let pass.
 #ifndef QUANTD_SERVER_TRANSPORT_CLOSED_STREAMS_H_
 #define QUANTD_SERVER_TRANSPORT_CLOSED_STREAMS_H_
 
