@@ -100,6 +100,21 @@ absl::Status Operation::Execute(const Executor& executor, Interrupted interrupte
       [&](const auto& plan) { return Run(plan, x_, executor, interrupted, contents); }, plan_);
 }
 
+absl::Status Operation::ExecuteElements(int64_t begin, int64_t end, const Executor& executor,
+                                        absl::Span<uint8_t> y) const {
+  const auto never = [] { return false; };
+  if (const auto* const plan = std::get_if<QuantizePlan>(&plan_)) {
+    return QuantizeElements(*plan, x_, begin, end, executor, never, y);
+  }
+  return DequantizeElements(std::get<DequantizePlan>(plan_), x_, begin, end, executor, never, y);
+}
+
+bool HasElements(const wire::Request& request) {
+  const auto* const quantize = std::get_if<QuantizeParameters>(&request.parameters);
+  return quantize != nullptr ? !quantize->report_error
+                             : std::holds_alternative<DequantizeParameters>(request.parameters);
+}
+
 absl::StatusOr<Operation> Plan(const wire::Request& request) {
   return std::visit(
       [&](const auto& parameters) -> absl::StatusOr<Operation> {

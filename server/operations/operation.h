@@ -22,6 +22,9 @@
 
 namespace quantd::operations {
 
+// Where a part of y may begin: its bytes are whole there, whatever the type.
+inline constexpr int64_t kElementsStep = 64;
+
 // Immutable, movable. Views the request it was planned from.
 class Operation {
  public:
@@ -44,6 +47,11 @@ class Operation {
   absl::Status Execute(const Executor& executor, Interrupted interrupted,
                        wire::ResponseContents& contents) const;
 
+  // Fills y, the place of elements [begin, end) alone. REQUIRES: HasElements of its request; begin
+  // is a multiple of kElementsStep, begin <= end <= elements(), y has their bytes.
+  absl::Status ExecuteElements(int64_t begin, int64_t end, const Executor& executor,
+                               absl::Span<uint8_t> y) const;
+
  private:
   friend absl::StatusOr<Operation> Plan(const wire::Request& request);
   Operation() = default;
@@ -54,6 +62,9 @@ class Operation {
   absl::Span<const uint8_t> x_;
   uint64_t own_ranges_bytes_ = 0;  // beside an x that is in no message
 };
+
+// Whether ExecuteElements can make y: nothing else in the response depends on x.
+bool HasElements(const wire::Request& request);
 
 // Checks everything about the request but the elements of x. The operation views `request`, which
 // must outlive it and stay where it is. INVALID_ARGUMENT as the core's plans say, and when y does

@@ -23,6 +23,13 @@ constexpr uint64_t kWidestResponse = 18;
 
 constexpr uint64_t kErrorBytes = 4 << 10;  // of a response that says what is wrong
 
+// A response is made as it is sent when x and y have so many bytes and the kernel makes so many of
+// them in a nanosecond. Then y goes out while the cache still holds it, and no core is waited for.
+constexpr uint64_t kMadeAsSentBytes = 2 << 20;
+constexpr double kFastNanosecondsPerByte = 0.25;
+// What is made at once, of x and of y: they fit the second-level cache together.
+constexpr uint64_t kSliceBytes = 256 << 10;
+
 }  // namespace
 
 absl::Status RequestRun::Begin(wire::Method method) {
@@ -128,7 +135,22 @@ absl::Status RequestRun::Admitted(bool granted) {
   return granted ? absl::OkStatus() : InterruptedStatus();
 }
 
+// Not what can fail after its first bytes are sent, nor what is known only at its end.
+bool RequestRun::IsMadeAsSent() const {
+  if (method_ == wire::Method::kStream || !request_.has_value()) return false;
+  return operations::HasElements(*request_) && request_->shared.empty() &&
+         !request_->output.has_value() && request_->output_encoding == wire::Encoding::kRaw &&
+         compression_.time().count() == 0 && cost_.bytes >= kMadeAsSentBytes &&
+         static_cast<double>(estimate_.count()) <=
+             kFastNanosecondsPerByte * static_cast<double>(cost_.bytes);
+}
+
 absl::Status RequestRun::TakeCore(loop::Event& scheduled) {
+  made_as_sent_ = IsMadeAsSent();
+  if (made_as_sent_) {
+    scheduled.Complete(true);
+    return absl::OkStatus();
+  }
   return reservation_.AskForCore(estimate_ + compression_.time(), scheduled);
 }
 
@@ -147,18 +169,28 @@ absl::Status RequestRun::Execute() {
   if (status.ok()) status = CatchOutOfMemory([this] { return Run(); });
   if (places_.damaged()) status = places_.Damage();
   if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
-  const Clock::time_point end = Clock::now();
-  const Clock::duration took = end - begin;
-  if (timeline_ != nullptr && timeline_->kernel_began >= begin) {
-    timeline_->kernel_ended = end;
-    timeline_->Add(Phase::kKernel, end - timeline_->kernel_began);
+  computing_ = Clock::now() - begin;
+  backend_.metrics.CountComputing(std::max(reservation_.cores(), 1), computing_);
+  if (!status.ok()) made_as_sent_ = false;
+  if (!made_as_sent_) Computed(status);
+  return status;
+}
+
+// The response is there, or never will be.
+void RequestRun::Computed(const absl::Status& status) {
+  if (timeline_ != nullptr && kernel_began_ != Clock::time_point()) {
+    timeline_->kernel_ended = Clock::now();
+    timeline_->Add(Phase::kKernel,
+                   made_as_sent_ ? computing_ : timeline_->kernel_ended - kernel_began_);
   }
-  backend_.metrics.CountComputing(std::max(reservation_.cores(), 1), took);
   if (status.ok()) {
-    Count(took);
-    if (cost_.bytes != 0) backend_.costs.Learn(cost_, took * std::max(reservation_.cores(), 1));
+    Count();
+    if (cost_.bytes != 0)
+      backend_.costs.Learn(cost_, computing_ * std::max(reservation_.cores(), 1));
   }
   reservation_.GiveSpareCores();
+  const uint64_t response_bytes =
+      status.ok() ? wire::ResponseMemoryBytes(operation_->response_layout()) : kErrorBytes;
   // Here, not when the call ends: only the response is needed from now on.
   operation_.reset();
   request_.reset();
@@ -169,9 +201,7 @@ absl::Status RequestRun::Execute() {
   if (!status.ok()) response_.reset();
   if (status.ok() && compression_.time().count() != 0) Compress();
   reservation_.GiveCores();
-  reservation_.KeepForResponse(status.ok() ? wire::ResponseMemoryBytes(response_->layout())
-                                           : kErrorBytes);
-  return status;
+  reservation_.KeepForResponse(response_bytes);
 }
 
 absl::Status RequestRun::Plan() {
@@ -212,6 +242,7 @@ absl::Status RequestRun::Run() {
   const Clock::time_point now = Clock::now();
   backend_.metrics.queue_seconds().Observe(now - begin_);
   NoteQueue(now - begin_);
+  kernel_began_ = now;
   if (timeline_ != nullptr) timeline_->kernel_began = now;
   response_.emplace(operation_->response_layout(), backend_.pool);
   if (!response_->has_memory()) return NoMemory();
@@ -222,13 +253,45 @@ absl::Status RequestRun::Run() {
   if (layout.output.has_value()) {
     contents.y = places_.PrepareOutput(layout.y.bytes, interrupted);
   }
+  if (made_as_sent_) {
+    y_ = contents.y;
+    return absl::OkStatus();
+  }
   return operation_->Execute(TakeCores(), interrupted, contents);
 }
 
-void RequestRun::Count(Clock::duration kernel_time) {
+size_t RequestRun::MakeMore() {
+  const Clock::time_point begin = Clock::now();
+  const int64_t all = operation_->elements();
+  const int bits =
+      std::max(Info(operation_->input_type()).bits, Info(operation_->output_type()).bits);
+  const int64_t slice = static_cast<int64_t>(kSliceBytes) * 8 / bits / operations::kElementsStep *
+                        operations::kElementsStep;
+  const int64_t end = std::min(all, made_elements_ + slice);
+  const size_t from = ByteSize(operation_->output_type(), made_elements_);
+  const size_t to = ByteSize(operation_->output_type(), end);
+  const absl::Status status = CatchOutOfMemory([&] {
+    return operation_->ExecuteElements(made_elements_, end, backend_.executors.of(1),
+                                       y_.subspan(from, to - from));
+  });
+  if (!status.ok()) {
+    stream_.Interrupt(status);
+    return 0;
+  }
+  made_elements_ = end;
+  const size_t more = end == all ? unmade_ : to - from;
+  unmade_ -= more;
+  const Clock::duration took = Clock::now() - begin;
+  computing_ += took;
+  backend_.metrics.CountComputing(1, took);
+  if (end == all) Computed(status);
+  return more;
+}
+
+void RequestRun::Count() {
   const wire::Method kind = operation_->method();
   metrics::OperationMetrics& counts = backend_.metrics.operation(kind);
-  counts.kernel_seconds.Observe(kernel_time);
+  counts.kernel_seconds.Observe(computing_);
   counts.bytes_in.Add(operation_->input_bytes());
   counts.bytes_out.Add(operation_->output_bytes());
   backend_.metrics.CountElements(kind, operation_->input_type(), operation_->output_type(),
@@ -272,6 +335,14 @@ memory::Piece RequestRun::Encode() {
   memory::Piece piece = Finish();
   timeline_->Add(Phase::kEncode, Clock::now() - begin);
   return piece;
+}
+
+void RequestRun::Write(loop::Event& written) {
+  memory::Piece message = Encode();
+  if (!made_as_sent_) return stream_.Write(std::move(message), written, compression_.done());
+  const auto made = static_cast<size_t>(y_.data() - message.begin);
+  unmade_ = message.size - made;
+  stream_.WriteAsMade(std::move(message), made, *this, written);
 }
 
 memory::Piece RequestRun::EncodeItem(const absl::Status& status) {

@@ -9,11 +9,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "server/operations/operation.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/compression.h"
@@ -30,7 +32,7 @@ namespace quantd::rpc {
 // For tests: called before every kernel, on its thread. Null in a server.
 inline std::atomic<void (*)()> before_kernel_for_testing{nullptr};
 
-class RequestRun final {
+class RequestRun final : private transport::MessageSource {
  public:
   // `timeline`: where to write down when it did what; null: nowhere.
   RequestRun(Backend& backend, transport::ServerCall& stream, Timeline* timeline)
@@ -71,12 +73,16 @@ class RequestRun final {
   // On whatever thread `scheduled` completed. Gives up the lead of the loop, if it is this thread's
   // and the work is long.
   absl::Status MayCompute(bool granted);
-  // Plans and runs the kernel, unless the client went away before, and lets go of the request.
+  // Plans and runs the kernel, unless the client went away before, and lets go of the request. Of a
+  // large response whose kernel is fast it only plans: the kernel runs as the response is sent.
   absl::Status Execute();
-  memory::Piece Encode();
+  // Sends the response of a call; completes `written` as ServerCall::Write does.
+  void Write(loop::Event& written);
+  // Whether its kernel runs until `written` completes.
+  bool made_as_sent() const { return made_as_sent_; }
   // Of an item: the response, or why there is none.
   memory::Piece EncodeItem(const absl::Status& status);
-  // Whether what they return is compressed.
+  // Whether what it returns is compressed.
   bool compressed() const { return compression_.done(); }
 
   // The memory; hold it until the response is written.
@@ -92,10 +98,14 @@ class RequestRun final {
   uint64_t ExpectResponse();
   absl::Status Plan();
   absl::Status Run();
+  bool IsMadeAsSent() const;
+  size_t MakeMore() override;
+  void Computed(const absl::Status& status);
   const Executor& TakeCores();
   memory::Piece Finish();
+  memory::Piece Encode();
   void Compress();
-  void Count(Clock::duration kernel_time);
+  void Count();
 
   Backend& backend_;
   transport::ServerCall& stream_;
@@ -117,6 +127,14 @@ class RequestRun final {
   std::chrono::nanoseconds estimate_{};
   Reservation reservation_;
   std::optional<wire::Response> response_;
+  Clock::time_point kernel_began_;  // 0: not reached
+  Clock::duration computing_{};     // so far
+  // Of a response that is made as it is sent: the place of y, how many elements are there, and how
+  // many bytes of the message are not.
+  bool made_as_sent_ = false;
+  absl::Span<uint8_t> y_;
+  int64_t made_elements_ = 0;
+  size_t unmade_ = 0;
   Compression compression_;
   memory::Piece piece_;  // the response as bytes, once it may be compressed
 };

@@ -40,7 +40,10 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::ServerCall& strea
     if (status.ok()) status = run.Execute();
     co_await lead;
 
-    if (status.ok()) stream.Write(run.Encode(), written, run.compressed());
+    if (status.ok()) run.Write(written);
+    if (run.made_as_sent() && meter.timeline() != nullptr) {
+      co_await written;  // the timing has its kernel's
+    }
     stream.Finish(meter.End(status), finished);
     if (status.ok()) {
       co_await written;

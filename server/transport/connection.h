@@ -200,6 +200,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   size_t control_sent_ = 0;
   std::deque<Segment> segments_;
   size_t queued_ = 0;  // bytes of the segments
+  int made_ = 0;       // parts of responses, in this iteration
   Later<&Connection::OnIterationEnd> flusher_{*this};
   Later<&Connection::ReadOn> reader_{*this};  // what TLS has read and nobody has seen
   bool has_grants_ = false;                   // windows that should be told at once

@@ -309,6 +309,8 @@ void Connection::Abandon(ServerCall& stream) {
 ssize_t Connection::WantData(nghttp2_session*, int32_t, uint8_t*, size_t length, uint32_t* flags,
                              nghttp2_data_source* source, void* user_data) {
   ServerCall& stream = *static_cast<ServerCall*>(source->ptr);
+  auto* const connection = static_cast<Connection*>(user_data);
+  if (stream.MakeMore()) ++connection->made_;
   const size_t size = std::min(length, stream.unpulled());
   const bool ends = stream.finishing_ && !stream.trailers_submitted_ && size == stream.unpulled() &&
                     stream.nothing_behind();
@@ -316,7 +318,7 @@ ssize_t Connection::WantData(nghttp2_session*, int32_t, uint8_t*, size_t length,
   *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
   if (ends) {
     *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-    static_cast<Connection*>(user_data)->SubmitTrailers(stream);
+    connection->SubmitTrailers(stream);
   }
   return static_cast<ssize_t>(size);
 }

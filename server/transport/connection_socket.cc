@@ -20,6 +20,8 @@ namespace {
 // What a connection may read, and write, before it is another one's turn.
 constexpr size_t kReadPerIteration = 256 << 10;
 constexpr size_t kWritePerIteration = 1 << 20;
+// And parts of responses that are made as they are sent.
+constexpr int kMakePerIteration = 4;
 // Read at once, beyond what goes to its place.
 constexpr size_t kPlainBytes = 64 << 10;
 // Made into frames before they are written; and of these, bytes that are in no message.
@@ -272,10 +274,12 @@ void Connection::Flush() {
 
 void Connection::FlushSome() {
   if (handshaking()) return;
+  made_ = 0;
   for (size_t total = 0; !closed_;) {
     if (!Pull()) return End(ConnectionEnd::kProtocolError);
-    if (segments_.empty()) break;
-    if (total >= kWritePerIteration) {
+    const bool made_enough = made_ >= kMakePerIteration;
+    if (segments_.empty() && !made_enough) break;
+    if (segments_.empty() || total >= kWritePerIteration) {
       // The others first; and the loop does not wait while this is posted.
       if (!std::exchange(flusher_.posted, true)) loop_.Post(flusher_);
       return;
@@ -310,7 +314,7 @@ bool Connection::Pull() {
   return true;
 }
 
-bool Connection::full() const { return queued_ >= kPullBytes; }
+bool Connection::full() const { return queued_ >= kPullBytes || made_ >= kMakePerIteration; }
 
 void Connection::AddControl(const uint8_t* data, size_t size) {
   control_.append(reinterpret_cast<const char*>(data), size);

@@ -105,6 +105,20 @@ void ServerCall::Write(memory::Piece message, loop::Event& written, bool compres
   }
 }
 
+void ServerCall::WriteAsMade(memory::Piece message, size_t made, MessageSource& source,
+                             loop::Event& written) {
+  unmade_ = message.size - made;
+  source_ = &source;
+  Write(std::move(message), written);
+}
+
+bool ServerCall::MakeMore() {
+  if (unmade_ == 0 || unpulled() != 0 || interrupted()) return false;
+  const size_t more = source_->MakeMore();
+  unmade_ -= more;
+  return more != 0;
+}
+
 // What waits behind a message that is sent.
 void ServerCall::StartNext() {
   out_ = memory::Piece();

@@ -50,6 +50,17 @@ struct Message {
 // gRPC's own bytes before each message. A message to send needs as much room before its begin.
 inline constexpr size_t kPrefixBytes = 5;
 
+// Makes a message while it is sent.
+class MessageSource {
+ public:
+  // Makes some more of it. Returns how many bytes more are there; 0: it can't, and has interrupted
+  // the stream. On the thread that leads the stream's loop.
+  virtual size_t MakeMore() = 0;
+
+ protected:
+  ~MessageSource() = default;
+};
+
 // What a call waits for elsewhere, so that it can be woken when there is no use in waiting.
 class Cancellable {
  public:
@@ -90,6 +101,10 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   // as long as few wait here: they are sent together. REQUIRES: the write before it has completed,
   // not finished; kPrefixBytes of room before the message; `compressed` as SetEncoding says.
   void Write(memory::Piece message, loop::Event& written, bool compressed = false);
+  // Sends a message of which only the first `made` bytes are there. `source` makes the rest, as the
+  // peer takes it, until `written` completes. REQUIRES: as Write; more than 4 KiB; nothing is
+  // written behind it.
+  void WriteAsMade(memory::Piece message, size_t made, MessageSource& source, loop::Event& written);
   // Sends the status after what is being written, and completes `finished` when the stream is
   // closed: with true if all was sent. An interrupted stream sends what is still possible.
   void Finish(const errors::CallStatus& status, loop::Event& finished);
@@ -159,8 +174,12 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   // Sending: asked by the connection.
   bool sending() const { return out_.begin != nullptr; }
   // Whether what is being pulled is the last there is for now.
-  bool nothing_behind() const { return batch_.empty() && next_out_.begin == nullptr; }
-  size_t unpulled() const { return out_.size - pulled_; }
+  bool nothing_behind() const {
+    return batch_.empty() && next_out_.begin == nullptr && unmade_ == 0;
+  }
+  size_t unpulled() const { return out_.size - unmade_ - pulled_; }
+  // Has more made, if that is what is missing. Returns whether there is more.
+  bool MakeMore();
   void StartNext();
   // Whether not a byte of its first message, or of the next one, is here.
   bool WaitsForRequest() const {
@@ -217,6 +236,8 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   std::string batch_;       // small messages, with their prefixes
   std::string batch_sent_;  // what out_ is in, when it was a batch
   memory::Piece next_out_;
+  size_t unmade_ = 0;  // bytes of out_ that source_ has not made yet
+  MessageSource* source_ = nullptr;
   size_t pulled_ = 0;      // bytes that frames were made of, gRPC's prefix included
   size_t sent_ = 0;        // of these, bytes that the kernel has
   Pace pace_;              // of these

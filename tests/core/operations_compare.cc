@@ -75,6 +75,21 @@ void MakeNansAlike(DataType type, int64_t elements, std::vector<uint8_t>& bytes)
   }
 }
 
+// y, made a part after the other by run(begin, end, place).
+template <typename Run>
+std::vector<uint8_t> InParts(Random& random, const PlanBase& plan, const Run& run) {
+  std::vector<uint8_t> y(plan.output_bytes, 0xA5);
+  const auto place = [&](int64_t at) { return y.data() + ByteSize(plan.output_type, at); };
+  for (int64_t begin = 0, end = 0; begin < plan.elements; begin = end) {
+    end = std::min(plan.elements, begin + 64 * (1 + random.Below(plan.elements / 128 + 2)));
+    const absl::Status status =
+        run(begin, end,
+            absl::MakeSpan(place(begin), end == plan.elements ? y.data() + y.size() : place(end)));
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  return y;
+}
+
 }  // namespace
 
 bool TryQuantize(Random& random, const Shape& shape, const RandomBlocks& blocks) {
@@ -134,6 +149,12 @@ bool TryQuantize(Random& random, const Shape& shape, const RandomBlocks& blocks)
       SCOPED_TRACE(Describe("Quantize", *plan));
       ExpectSameError(error, wanted_error);
     }
+    const std::vector<uint8_t> parts =
+        InParts(random, *plan, [&](int64_t begin, int64_t end, absl::Span<uint8_t> place) {
+          return QuantizeElements(*plan, given.bytes(), begin, end, SomeExecutor(random), Never,
+                                  place);
+        });
+    EXPECT_EQ(Difference(parts, wanted), "") << Describe("QuantizeElements", *plan);
   }
   return true;
 }
@@ -182,6 +203,13 @@ bool TryDequantize(Random& random, const Shape& shape, const RandomBlocks& block
     EXPECT_TRUE(status.ok()) << status;
     MakeNansAlike(plan->output_type, plan->elements, y);
     EXPECT_EQ(Difference(y, wanted), "") << Describe("Dequantize", *plan);
+    std::vector<uint8_t> parts =
+        InParts(random, *plan, [&](int64_t begin, int64_t end, absl::Span<uint8_t> place) {
+          return DequantizeElements(*plan, given.bytes(), begin, end, SomeExecutor(random), Never,
+                                    place);
+        });
+    MakeNansAlike(plan->output_type, plan->elements, parts);
+    EXPECT_EQ(Difference(parts, wanted), "") << Describe("DequantizeElements", *plan);
   }
   return true;
 }

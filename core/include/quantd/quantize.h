@@ -28,6 +28,12 @@ absl::Status Quantize(const QuantizePlan& plan, absl::Span<const uint8_t> x,
                       const Executor& executor, Interrupted interrupted, absl::Span<uint8_t> y,
                       QuantizationError* error);
 
+// The same for elements [begin, end) alone, without a report. x is whole. REQUIRES: begin is a
+// multiple of 64, begin <= end <= plan.elements, y has the bytes of those elements.
+absl::Status QuantizeElements(const QuantizePlan& plan, absl::Span<const uint8_t> x, int64_t begin,
+                              int64_t end, const Executor& executor, Interrupted interrupted,
+                              absl::Span<uint8_t> y);
+
 }  // namespace quantd
 
 #endif  // QUANTD_QUANTIZE_H_

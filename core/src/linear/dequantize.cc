@@ -79,7 +79,8 @@ absl::Status DequantizeElements(const DequantizePlan& plan, absl::Span<const uin
                                 Interrupted interrupted, absl::Span<uint8_t> y) {
   const KernelTable& kernels = Kernels();
   const ConvertTile from_float = FromFloat(kernels, plan.output_type);
-  const bool stream = from_float == nullptr && BeyondCaches(plan.input_bytes + y.size());
+  const bool stream =
+      from_float == nullptr && BeyondCaches(ByteSize(plan.input_type, end - begin) + y.size());
   Watch watch(interrupted);
   const auto run = [&](const GivenPart& given, ColumnReader& reader, Workers workers, ErrorSums*) {
     const Part& part = given.part;

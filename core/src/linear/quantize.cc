@@ -10,17 +10,16 @@ namespace {
 
 enum Column : size_t { kGiven, kRounded, kZeroPoint };
 
-}  // namespace
-
-absl::Status Quantize(const QuantizePlan& plan, absl::Span<const uint8_t> x,
-                      const Executor& executor, Interrupted interrupted, absl::Span<uint8_t> y,
-                      QuantizationError* error) {
+// Of elements [begin, end), whose place y is.
+absl::Status Run(const QuantizePlan& plan, absl::Span<const uint8_t> x, int64_t begin, int64_t end,
+                 const Executor& executor, Interrupted interrupted, absl::Span<uint8_t> y,
+                 ErrorSums* sums) {
   // What one part is told is known to all that come after it.
   Watch watch(interrupted);
   const auto stopped = [&watch] { return watch.Stopped(); };
   const bool rounds = plan.precision != DataType::kFloat && plan.precision != plan.scales.type;
   const auto run = [&](const GivenPart& given, ColumnReader& reader, Workers workers,
-                       ErrorSums* sums) {
+                       ErrorSums* part_sums) {
     const float* scale = reader.Floats(plan.scales, given, kGiven);
     const float* const dequantize_scale = scale;
     if (rounds) {
@@ -32,7 +31,8 @@ absl::Status Quantize(const QuantizePlan& plan, absl::Span<const uint8_t> x,
         .input_type = plan.input_type,
         .output_type = plan.output_type,
         .part = given.part,
-        .input_bytes = plan.input_bytes,
+        .origin = begin,
+        .input_bytes = ByteSize(plan.input_type, end - begin),
         .layout = given.layout,
         .quotient = plan.quotient,
         .order = plan.zero_point_order,
@@ -43,14 +43,28 @@ absl::Status Quantize(const QuantizePlan& plan, absl::Span<const uint8_t> x,
         .maximum = plan.maximum,
         .saturate = plan.saturate,
     };
-    return QuantizeTiles(work, x, workers, stopped, y, sums);
+    return QuantizeTiles(work, x, workers, stopped, y, part_sums);
   };
+  return ForEachGivenPart(plan.layout, begin, end, &executor, sums, run);
+}
+
+}  // namespace
+
+absl::Status Quantize(const QuantizePlan& plan, absl::Span<const uint8_t> x,
+                      const Executor& executor, Interrupted interrupted, absl::Span<uint8_t> y,
+                      QuantizationError* error) {
   ErrorSums sums;
   const bool report = plan.report_error && error != nullptr;
   const absl::Status status =
-      ForEachGivenPart(plan.layout, 0, plan.elements, &executor, report ? &sums : nullptr, run);
+      Run(plan, x, 0, plan.elements, executor, interrupted, y, report ? &sums : nullptr);
   if (status.ok() && report) *error = sums.Finish();
   return status;
+}
+
+absl::Status QuantizeElements(const QuantizePlan& plan, absl::Span<const uint8_t> x, int64_t begin,
+                              int64_t end, const Executor& executor, Interrupted interrupted,
+                              absl::Span<uint8_t> y) {
+  return Run(plan, x, begin, end, executor, interrupted, y, nullptr);
 }
 
 }  // namespace quantd

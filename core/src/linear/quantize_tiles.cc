@@ -31,6 +31,7 @@ using Scales = ScaleCursor<float, float, float, float, float>;
 struct Loop {
   const uint8_t* x;
   uint8_t* y;
+  int64_t origin;  // the element whose place y is
   BlockWalk walk;
   Scales::Columns columns;
   QuantizeTile tile;  // what all tiles have in common
@@ -65,7 +66,7 @@ void QuantizeRange(const Loop& loop, int64_t begin, int64_t end, Watch& watch, E
       loop.to_float(given, size, floats.data());
       x = floats.data();
     }
-    uint8_t* y = loop.y + at * loop.output_bits / 8;
+    uint8_t* y = loop.y + (at - loop.origin) * loop.output_bits / 8;
     uint8_t* codes = loop.pack != nullptr ? code_tile.data() : y;
     const int64_t code_bytes = loop.output_bits == 16 ? 2 : 1;
     scales.ForEach(elements, [&](const Scales::Piece& piece) {
@@ -127,6 +128,7 @@ absl::Status QuantizeTiles(const QuantizeWork& work, absl::Span<const uint8_t> x
   Loop loop{
       .x = x.data(),
       .y = y.data(),
+      .origin = work.origin,
       .walk = walk,
       .columns = columns,
       .tile = {},

@@ -19,6 +19,7 @@ struct QuantizeWork {
   DataType input_type;
   DataType output_type;
   Part part;
+  int64_t origin = 0;    // the element whose place y is
   uint64_t input_bytes;  // of all parts
   const BlockLayout* layout;
   Quotient quotient;

@@ -38,7 +38,67 @@ TEST(SendingStream, ResponsesOfEverySize) {
   }
 }
 
-TEST(SendingStream, ThousandsOfSmallResponses) {
+TEST(SendingStream, MadeAsItIsSent) {
+  World world;
+  Client client(world.Connect());
+  int32_t id = 1;
+  for (const size_t size : {5'001, 12'345, 65'536, 1'000'003, 5 << 20}) {
+    for (const size_t part : {1'000, 16'379, 100'000, 262'144, 8 << 20}) {
+      const std::string path =
+          "/t/Made/" + std::to_string(size) + "x" + std::to_string(part) + "/a";
+      client.Say(CallHead(id, path, true));
+      ASSERT_EQ(client.Status(id), 0) << path;
+      ASSERT_EQ(client.stream(id).Messages(), Patterns(1, size)) << path;
+      const Seen seen = world.Over(path);
+      EXPECT_TRUE(seen.sent);
+      EXPECT_EQ(seen.written, 1);
+      EXPECT_EQ(static_cast<size_t>(seen.made), (size - 5'000 + part - 1) / part);
+      id += 2;
+    }
+  }
+}
+
+// No more than the peer takes, and a little.
+TEST(SendingStream, NotMadeForWhoDoesNotRead) {
+  World world;
+  Client client(world.Connect(), {{kInitialWindow, 10'000}});
+  client.grants = false;
+  client.Say(CallHead(1, "/t/Made/1000000x4000/a", true));
+  ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() == 10'000; }));
+  ASSERT_TRUE(client.Heard());
+  client.Say(Rst(1));
+  ASSERT_TRUE(client.Heard());
+  const Seen seen = world.Over("/t/Made/1000000x4000/a");
+  EXPECT_FALSE(seen.sent);
+  EXPECT_EQ(seen.written, 0);
+  EXPECT_EQ(seen.made, 2);
+  EXPECT_TRUE(absl::IsCancelled(seen.interruption)) << seen.interruption;
+}
+
+TEST(SendingStream, WhatCanNotBeMadeIsReset) {
+  World world;
+  Client client(world.Connect());
+  client.Say(CallHead(1, "/t/Made/1000000x0/a", true));
+  ASSERT_TRUE(client.Until([&] { return client.stream(1).reset.has_value(); }));
+  EXPECT_EQ(client.stream(1).data.size(), 5'005U);
+  EXPECT_FALSE(world.Over("/t/Made/1000000x0/a").sent);
+  // Only that call.
+  client.Say(CallHead(3, "/t/Send/1x10/a", true));
+  EXPECT_EQ(client.Status(3), 0);
+}
+
+// Others are heard while it is made: a turn makes a few parts.
+TEST(SendingStream, OthersGoOnWhileItIsMade) {
+  World world;
+  Client client(world.Connect());
+  client.Say(CallHead(1, "/t/Made/5000000x1000/a", true) + CallHead(3, "/t/Send/1x10/b", true));
+  EXPECT_EQ(client.Status(3), 0);
+  EXPECT_FALSE(client.stream(1).ended);
+  EXPECT_EQ(client.Status(1), 0);
+  EXPECT_EQ(client.stream(1).Messages(), Patterns(1, 5'000'000));
+}
+
+TEST(SendingStream, ThousandsOfSmallAnswers) {
   World world;
   Client client(world.Connect());
   client.Say(CallHead(1, "/t/Small/5000x100/a", true));

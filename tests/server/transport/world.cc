@@ -14,8 +14,8 @@
 namespace quantd::transport {
 namespace {
 
-constexpr std::array<absl::string_view, 6> kMethods = {"Collect", "Late",  "Echo",
-                                                       "Send",    "Small", "Wait"};
+constexpr std::array<absl::string_view, 7> kMethods = {"Collect", "Late", "Echo", "Send",
+                                                       "Small",   "Wait", "Made"};
 constexpr std::chrono::seconds kPatience{20};
 
 errors::CallStatus ToStatus(const absl::Status& status) {
@@ -30,6 +30,28 @@ memory::Piece ToPiece(absl::string_view bytes, memory::Pool& pool) {
   std::copy(bytes.begin(), bytes.end(), piece.begin);
   return piece;
 }
+
+// Makes a pattern, `part` bytes at a time; with 0 it gives up after the first 5,000 bytes.
+struct PatternSource final : public MessageSource {
+  PatternSource(ServerCall& its_stream, size_t size, size_t its_part)
+      : stream(its_stream), part(its_part) {
+    pattern = Pattern(0, size);
+  }
+  size_t MakeMore() override {
+    ++calls;
+    const size_t more = std::min(part, pattern.size() - made);
+    if (more == 0) stream.Interrupt(absl::ResourceExhaustedError("no more"));
+    std::copy_n(pattern.data() + made, more, place + made);
+    made += more;
+    return more;
+  }
+  ServerCall& stream;
+  const size_t part;
+  std::string pattern;
+  uint8_t* place = nullptr;
+  size_t made = 0;
+  int calls = 0;
+};
 
 // Goes on a turn later.
 struct Later final : public loop::Posted {
@@ -169,7 +191,7 @@ loop::Detached World::Serve(ServerCall& stream) {
   loop::Event read, written, finished;
   int taken = 0;
   const bool one = method == "Wait";
-  bool more = method != "Send" && method != "Small";
+  bool more = method != "Send" && method != "Small" && method != "Made";
   while (more) {
     Message message;
     read.Reset();
@@ -216,8 +238,26 @@ loop::Detached World::Serve(ServerCall& stream) {
     if (!ok) break;
     Note(path, [](Seen& seen) { ++seen.written; });
   }
+  std::optional<PatternSource> source;
+  if (method == "Made") {
+    size_t part = 0;
+    std::sscanf(path.c_str(), "/t/Made/%zux%zu", &size, &part);
+    source.emplace(stream, size, part);
+    memory::Piece message = ToPiece(std::string(size, '?'), pool_);
+    source->place = message.begin;
+    source->made = std::min<size_t>(size, 5'000);
+    std::copy_n(source->pattern.data(), source->made, source->place);
+    stream.WriteAsMade(std::move(message), source->made, *source, written);
+  }
   const absl::Status end = stream.interrupted() ? stream.interruption() : absl::OkStatus();
   stream.Finish(ToStatus(end), finished);
+  if (source.has_value()) {
+    const bool ok = co_await written;
+    Note(path, [&](Seen& seen) {
+      if (ok) ++seen.written;
+      seen.made = source->calls;
+    });
+  }
   const bool sent = co_await finished;
   const absl::Status why = stream.interrupted() ? stream.interruption() : absl::OkStatus();
   stream.End();

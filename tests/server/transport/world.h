@@ -12,6 +12,8 @@
 //   Echo     answers each message with the same bytes.
 //   Send     "/t/Send/3x100/NAME": answers with 3 messages of 100 bytes, Pattern(i, 100), unasked.
 //   Small    the same, 3 + i % 7 bytes of 100 at most, with nobody waiting in between.
+//   Made     "/t/Made/100000x3000/NAME": answers with Pattern(0, 100000), of which 5,000 bytes are
+//            there and the rest is made as it is sent, 3,000 at a time; 0: none can be made.
 //   Wait     reads one message, then waits until it is interrupted.
 #ifndef QUANTD_TESTS_SERVER_TRANSPORT_WORLD_H_
 #define QUANTD_TESTS_SERVER_TRANSPORT_WORLD_H_
@@ -43,6 +45,7 @@ struct Seen {
   bool over = false;  // said End
   bool sent = false;  // what finished completed with
   int written = 0;    // writes that completed with true
+  int made = 0;       // how often more was made
   absl::Status interruption;
 };
 
