@@ -16,6 +16,9 @@ namespace {
 // What a protobuf message can be at most, less some room for the envelope of a stream.
 constexpr uint64_t kMaxResponseBytes = (uint64_t{1} << 31) - 1024;
 
+// Scales along the last axis are prepared anew for each part of y.
+constexpr uint64_t kFewScaleBytes = 16 << 10;
+
 absl::StatusOr<QuantizePlan> MakePlan(const QuantizeParameters& parameters) {
   return PlanQuantize(parameters);
 }
@@ -110,9 +113,12 @@ absl::Status Operation::ExecuteElements(int64_t begin, int64_t end, const Execut
 }
 
 bool HasElements(const wire::Request& request) {
-  const auto* const quantize = std::get_if<QuantizeParameters>(&request.parameters);
-  return quantize != nullptr ? !quantize->report_error
-                             : std::holds_alternative<DequantizeParameters>(request.parameters);
+  const auto few = [](const TensorView& scale) { return scale.bytes.size() <= kFewScaleBytes; };
+  if (const auto* const quantize = std::get_if<QuantizeParameters>(&request.parameters)) {
+    return !quantize->report_error && few(quantize->scale);
+  }
+  const auto* const dequantize = std::get_if<DequantizeParameters>(&request.parameters);
+  return dequantize != nullptr && few(dequantize->scale);
 }
 
 absl::StatusOr<Operation> Plan(const wire::Request& request) {

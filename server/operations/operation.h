@@ -63,7 +63,8 @@ class Operation {
   uint64_t own_ranges_bytes_ = 0;  // beside an x that is in no message
 };
 
-// Whether ExecuteElements can make y: nothing else in the response depends on x.
+// Whether ExecuteElements should make y: nothing else in the response depends on x, and there are
+// few scales, which each part prepares anew.
 bool HasElements(const wire::Request& request);
 
 // Checks everything about the request but the elements of x. The operation views `request`, which
