@@ -22,6 +22,8 @@ class Calls:
         self.stub, self.times, self.failures, self.ended = stub, [], [], threading.Event()
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
+        # Connected before the attack: what comes new from the attacker's own address may be refused with it.
+        wait_for(lambda: self.failures or self.times, 30, "a first call")
 
     def _run(self):
         while not self.ended.is_set():

@@ -84,8 +84,10 @@ class ScaleCursor {
     }
     // Entry i belongs to column i of the row; a window starts in the first period.
     phase_ = element % walk_.period();
-    walk_.Seek(0);
-    Expand(std::min(kCopyWindow + walk_.period(), end - element + phase_));
+    // What ends in the row that it begins in has no scales before its first element.
+    const int64_t first = end - element <= walk_.period() - phase_ ? phase_ : 0;
+    walk_.Seek(first);
+    Expand(first, std::min(kCopyWindow + walk_.period(), end - element + phase_));
   }
 
   // Calls body(piece) for the next `elements`, in order. REQUIRES: elements <= Most(elements).
@@ -150,7 +152,7 @@ class ScaleCursor {
       start = phase_;
       phase_ = (phase_ + elements) % walk_.period();
     } else {
-      Expand(elements);
+      Expand(0, elements);
     }
     Piece piece{0, static_cast<size_t>(elements), 0, 1, {}};
     ForEachColumn([&](auto column) {
@@ -159,10 +161,10 @@ class ScaleCursor {
     return piece;
   }
 
-  // Copies the scales of the next elements to entries 0 to elements - 1.
-  void Expand(int64_t elements) {
-    for (int64_t at = 0; at < elements;) {
-      const Segment segment = walk_.Next(elements - at);
+  // Copies the scales of the next elements to entries `first` to end - 1.
+  void Expand(int64_t first, int64_t end) {
+    for (int64_t at = first; at < end;) {
+      const Segment segment = walk_.Next(end - at);
       ForEachColumn([&](auto column) {
         Spread(std::get<column>(columns_) + segment.scale, segment,
                std::get<column>(expanded_).at + at);
