@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kReadPerIteration = 256 << 10;
 constexpr size_t kWritePerIteration = 1 << 20;
 // And parts of responses that are made as they are sent.
-constexpr int kMakePerIteration = 4;
+constexpr int kMakePerIteration = 8;
 // Read at once, beyond what goes to its place.
 constexpr size_t kPlainBytes = 64 << 10;
 // Made into frames before they are written; and of these, bytes that are in no message.
