@@ -2,6 +2,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "files/printable.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -20,8 +21,8 @@ absl::Status WeightError(const absl::Status& status, absl::string_view weight) {
   if (status.ok() || absl::IsCancelled(status) || IsFileError(status) || IsWeightError(status)) {
     return status;
   }
-  absl::Status result(status.code(),
-                      absl::StrCat("cannot convert '", weight, "': ", status.message()));
+  absl::Status result(status.code(), cli::Printable(absl::StrCat("cannot convert '", weight,
+                                                                 "': ", status.message())));
   result.SetPayload(kWeight, absl::Cord("1"));
   return result;
 }
@@ -29,11 +30,11 @@ absl::Status WeightError(const absl::Status& status, absl::string_view weight) {
 bool IsWeightError(const absl::Status& status) { return status.GetPayload(kWeight).has_value(); }
 
 absl::Status FileError(int error, absl::string_view what) {
-  return Marked(absl::ErrnoToStatus(error, what));
+  return Marked(absl::ErrnoToStatus(error, cli::Printable(what)));
 }
 
 absl::Status ContentError(absl::string_view text) {
-  return Marked(absl::InvalidArgumentError(text));
+  return Marked(absl::InvalidArgumentError(cli::Printable(text)));
 }
 
 bool IsFileError(const absl::Status& status) { return status.GetPayload(kFile).has_value(); }

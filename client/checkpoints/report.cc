@@ -1,9 +1,9 @@
 #include "checkpoints/report.h"
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "checkpoints/json.h"
+#include "files/printable.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -12,29 +12,16 @@ std::string Quoted(absl::string_view text) {
   return checkpoints::Json(text).dump(-1, ' ', false, checkpoints::Json::error_handler_t::replace);
 }
 
-// What cannot be printed, line breaks included, as escapes.
-std::string Printable(absl::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
-      absl::StrAppend(&result, "\\x", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
-    } else {
-      result.push_back(c);
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
 std::string Report::Text() const {
   std::string text;
   for (const ReportedTensor& tensor : tensors) {
-    const std::string fate =
-        !tensor.layout.empty()
-            ? tensor.layout
-            : absl::StrCat(tensor.left_out ? "left out: " : "copied: ", Printable(tensor.reason));
-    absl::StrAppend(&text, Printable(tensor.name), "  ", tensor.dtype, " ",
+    const std::string fate = !tensor.layout.empty()
+                                 ? tensor.layout
+                                 : absl::StrCat(tensor.left_out ? "left out: " : "copied: ",
+                                                cli::Printable(tensor.reason));
+    absl::StrAppend(&text, cli::Printable(tensor.name), "  ", tensor.dtype, " ",
                     ShapeString(tensor.shape), "  ", fate, "  ");
     absl::StrAppend(&text, tensor.bytes_before, " -> ", tensor.bytes_after, "\n");
   }

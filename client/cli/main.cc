@@ -9,6 +9,7 @@
 #include "commands/commands.h"
 #include "commands/options.h"
 #include "engine/errors.h"
+#include "files/printable.h"
 #include "files/signals.h"
 
 namespace {

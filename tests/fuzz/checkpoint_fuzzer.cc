@@ -1,7 +1,7 @@
 // Any bytes as what a model is made of: a .gguf, the index of a folder, its config.json, the text
 // of a quant_state. The first byte chooses.
 //
-// Held to: no crash; what is refused is refused with one line that names the file; tensors lie in
+// Held to: no crash; what is refused is refused with one printable line that names the file; tensors lie in
 // their file; no allocation that the bytes do not account for; what can be planned is planned.
 #include <unistd.h>
 
@@ -11,6 +11,8 @@
 #include <fstream>
 #include <string>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "checkpoints/convert.h"
@@ -65,7 +67,9 @@ std::string RandomGguf(Random& random) {
   Append(Size(random, keys), 8, &text);
   for (uint64_t i = 0; i < keys; ++i) {
     const bool alignment = OneIn(random, 6);
-    const std::string name = alignment ? "general.alignment" : absl::StrCat("k", i);
+    const std::string name = alignment           ? "general.alignment"
+                             : OneIn(random, 20) ? absl::StrCat("k\n\x1b[2J", i)
+                                                 : absl::StrCat("k", i);
     const auto type =
         alignment ? 4 : static_cast<uint32_t>(Below(random, OneIn(random, 20) ? 16 : 13));
     Append(Size(random, name.size()), 8, &text);
@@ -81,7 +85,8 @@ std::string RandomGguf(Random& random) {
   for (uint64_t i = 0; i < tensors; ++i) {
     const uint32_t types[] = {0, 1, 2, 8, 14, 24, 30, 39, 20, 77};
     const uint32_t rank = static_cast<uint32_t>(Below(random, 4));
-    const std::string name = absl::StrCat("t", OneIn(random, 20) ? 0 : i, ".weight");
+    const std::string name =
+        absl::StrCat(OneIn(random, 20) ? "\r" : "", "t", OneIn(random, 20) ? 0 : i, ".weight");
     Append(name.size(), 8, &text);
     text += name;
     Append(Size(random, rank) & 0xffffffff, 4, &text);
@@ -185,7 +190,8 @@ class Folder {
 void RequireRefused(const absl::Status& status, absl::string_view name) {
   Require(absl::StrContains(status.message(), name),
           absl::StrCat("it is named: ", status.message()));
-  Require(!absl::StrContains(status.message(), '\n'), "an error is one line");
+  Require(absl::c_none_of(status.message(), [](char c) { return absl::ascii_iscntrl(c); }),
+          "an error is one line that a terminal only shows");
 }
 
 // True when a model could be read.

@@ -14,6 +14,7 @@
 #include "commands/statistics.h"
 #include "engine/dequantizing.h"
 #include "engine/errors.h"
+#include "files/printable.h"
 
 namespace quantd::cli {
 namespace {

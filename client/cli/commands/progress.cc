@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "commands/report.h"
+#include "files/printable.h"
 
 namespace quantd::cli {
 namespace {

@@ -10,6 +10,7 @@
 #include "commands/commands.h"
 #include "commands/progress.h"
 #include "engine/errors.h"
+#include "files/printable.h"
 #include "quantd/field_error.h"
 
 namespace quantd::cli {

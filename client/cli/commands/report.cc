@@ -4,10 +4,10 @@
 #include <cmath>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "files/element_type.h"
+#include "files/printable.h"
 
 namespace quantd::cli {
 namespace {
@@ -140,18 +140,6 @@ Json ToJson(const TensorReport& report) {
   json["bytes_after"] = report.bytes_after;
   json["seconds"] = report.seconds;
   return json;
-}
-
-std::string Printable(absl::string_view text) {
-  std::string result;
-  for (const char c : text.substr(0, 1000)) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
-      absl::StrAppendFormat(&result, "\\x%02x", c);
-    } else {
-      result.push_back(c);
-    }
-  }
-  return text.size() > 1000 ? result + "..." : result;
 }
 
 std::string Dump(const Json& json) {

@@ -59,8 +59,6 @@ Json ToJson(const SkippedTensor& tensor);
 
 // 3072000 as "3.07 MB".
 std::string BytesText(uint64_t bytes);
-// What cannot be printed, line breaks included, as escapes.
-std::string Printable(absl::string_view text);
 // Text that is printed, even when a name in it is not UTF-8.
 std::string Dump(const Json& json);
 

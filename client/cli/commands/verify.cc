@@ -13,6 +13,7 @@
 #include "commands/commands.h"
 #include "commands/progress.h"
 #include "engine/errors.h"
+#include "files/printable.h"
 #include "files/signals.h"
 #include "kit/judge.h"
 #include "kit/read_kit.h"
