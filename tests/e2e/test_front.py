@@ -78,6 +78,16 @@ def test_honest_calls_come_through(front):
     assert error.code() == grpc.StatusCode.INVALID_ARGUMENT and "x is required" in error.details()
 
 
+def test_clients_share_no_connection(front, server):
+    """quantd reads slowly from a connection that floods it: who else is on it would wait for seconds."""
+    before = server.metrics()["quantd_connections_accepted_total"]
+    stubs = [honest(front) for _ in range(5)]
+    for stub in stubs:
+        for _ in range(3):
+            stub.Quantize(quantize([1.0]), timeout=10)
+    assert server.metrics()["quantd_connections_accepted_total"] - before == len(stubs)
+
+
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
 def test_attacks_end_at_the_front(front, server, attack):
     stub = honest(front)
