@@ -1,5 +1,5 @@
-// What went wrong with a conversion: the fault of a weight, or of anything else. One printable line each, whatever the names
-// in a file are.
+// What went wrong with a conversion: the fault of a weight, or of anything else. One printable line
+// each, whatever the names in a file are.
 #ifndef QUANTD_CHECKPOINTS_ERRORS_H_
 #define QUANTD_CHECKPOINTS_ERRORS_H_
 

@@ -1,8 +1,9 @@
 // Any bytes as what a model is made of: a .gguf, the index of a folder, its config.json, the text
 // of a quant_state. The first byte chooses.
 //
-// Held to: no crash; what is refused is refused with one printable line that names the file; tensors lie in
-// their file; no allocation that the bytes do not account for; what can be planned is planned.
+// Held to: no crash; what is refused is refused with one printable line that names the file;
+// tensors lie in their file; no allocation that the bytes do not account for; what can be planned is
+// planned.
 #include <unistd.h>
 
 #include <cstdint>

@@ -13,7 +13,8 @@ constexpr size_t kMost = 1000;
 
 bool Continues(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 
-// U+0080 to U+009F in UTF-8, which some terminals take for controls as they do ESC and the next letter.
+// U+0080 to U+009F in UTF-8, which some terminals take for controls as they do ESC and the next
+// letter.
 bool IsHighControl(absl::string_view text) {
   return text.size() > 1 && text[0] == '\xC2' && static_cast<uint8_t>(text[1]) < 0xA0;
 }
