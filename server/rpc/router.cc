@@ -48,7 +48,7 @@ absl::Status Router::Authorize(int method, absl::string_view authorization) cons
 
 uint64_t Router::MostBytes(int method) const {
   const Route& route = routes_[static_cast<size_t>(method)];
-  return route.method.has_value() || route.any_size ? UINT64_MAX : kMostUncounted;
+  return route.method.has_value() ? UINT64_MAX : kMostUncounted;
 }
 
 errors::CallStatus Router::Refuse(const transport::ServerCall& stream, int method,

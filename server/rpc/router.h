@@ -30,9 +30,6 @@ class Router final : public transport::CallHandler {
   void Add(const std::string& path, Start start, std::optional<wire::Method> method = std::nullopt);
   // Calls of this one need no token. REQUIRES: added.
   void Open(const std::string& path) { routes_[numbers_.at(path)].needs_token = false; }
-  // Requests of this one may be of any size, although it is counted as no method: its service has
-  // their memory in its own account. REQUIRES: added.
-  void AllowAnySize(const std::string& path) { routes_[numbers_.at(path)].any_size = true; }
   // Calls of this one only wait for news. REQUIRES: added.
   void Watch(const std::string& path) { routes_[numbers_.at(path)].watches = true; }
   // Calls keep this header of their requests (Head::metadata); `name`: in lower case.
@@ -59,7 +56,6 @@ class Router final : public transport::CallHandler {
     std::optional<wire::Method> method;
     bool needs_token = true;
     bool watches = false;
-    bool any_size = false;
   };
   metrics::Metrics& metrics_;
   const admission::Admission& admission_;

@@ -37,11 +37,6 @@ struct Split {
   BytesView state;                       // of CalibrateRequest
 
   const RawData& of(Method method) const { return raw[OperationIndex(method)]; }
-  uint64_t raw_bytes(Method method) const {
-    uint64_t bytes = 0;
-    for (const BytesView view : of(method)) bytes += view.size();
-    return bytes;
-  }
 };
 
 // Of the method's request; kStream: of StreamRequest.

@@ -12,8 +12,6 @@ namespace quantd::wire {
 // surrogates, nothing over U+10FFFF, no over-long form, no cut character).
 size_t ValidUtf8Prefix(absl::string_view text);
 
-inline bool IsValidUtf8(absl::string_view text) { return ValidUtf8Prefix(text) == text.size(); }
-
 }  // namespace quantd::wire
 
 #endif  // QUANTD_SERVER_WIRE_UTF8_H_

@@ -119,6 +119,11 @@ std::vector<ByteVector> EncodeInt4(const Matrix& m) {
   return parts;
 }
 
+// FLOAT4E2M1 of a value, ties to the even code; what rounds to 0 from below is code 8, but -0 is 0.
+uint32_t FloatingCode4(float value) {
+  return EncodeFormat(kE2M1Format, value == 0 ? 0.0f : value, /*saturate=*/true);
+}
+
 std::vector<ByteVector> EncodeFp4(const Matrix& m, const WeightFacts& facts) {
   const DataType type = m.plan.type;
   const bool nvidia = m.plan.layout == Layout::kNvfp4;
@@ -139,8 +144,8 @@ std::vector<ByteVector> EncodeFp4(const Matrix& m, const WeightFacts& facts) {
         quotient = [=](float x) { return rules::Quotient(type, x, RoundTo(type, scale.divisor)); };
       }
       for (size_t c = k; c < k + group; c += 2) {
-        const uint32_t low = rules::FloatingCode4(quotient(m.At(r, c)));
-        const uint32_t high = rules::FloatingCode4(quotient(m.At(r, c + 1)));
+        const uint32_t low = FloatingCode4(quotient(m.At(r, c)));
+        const uint32_t high = FloatingCode4(quotient(m.At(r, c + 1)));
         parts[0].push_back(static_cast<uint8_t>(low | high << 4));
       }
     }

@@ -16,7 +16,7 @@ float DecodeOne(const WeightPlan& plan, const WeightFacts& facts,
   const auto nibble = [&](bool high_first) {
     return parts[0][i / 2] >> ((i % 2 == 0) == high_first ? 4 : 0) & 15;
   };
-  const auto e4m3 = [&] { return DecodeFloat8(DataType::kFloat8E4M3Fn, parts[0][i]); };
+  const auto e4m3 = [&] { return DecodeFormat(kE4M3FnFormat, parts[0][i]); };
   const auto int8 = [&] { return static_cast<float>(static_cast<int8_t>(parts[0][i])); };
   const size_t tile = r / 128 * ((columns + 127) / 128) + c / 128;
   const auto group = static_cast<size_t>(Info(plan.layout).columns_of);

@@ -201,9 +201,10 @@ void AddTestService(rpc::Router& router, rpc::Calls& calls, memory::Pool& pool) 
   router.Keep(kTrailing);
   const auto add = [&](const char* name, auto call) {
     const std::string path = absl::StrCat("/grpc.testing.TestService/", name);
-    router.Add(path,
-               [&calls, &pool, call](transport::ServerCall& stream) { call(calls, pool, stream); });
-    router.AllowAnySize(path);
+    // Counted as Stream, since requests of what is counted may be of any size.
+    router.Add(
+        path, [&calls, &pool, call](transport::ServerCall& stream) { call(calls, pool, stream); },
+        wire::Method::kStream);
   };
   add("EmptyCall", EmptyCall);
   add("UnaryCall", UnaryCall);

@@ -71,10 +71,6 @@ inline float ZeroPoint(DataType type, const BlockRange& range, float scale) {
 
 inline float Quotient(DataType type, float x, float scale) { return RoundTo(type, x / scale); }
 
-// FLOAT4E2M1 of a value, ties to the even code; what rounds to 0 from below is code 8, but -0 is 0.
-inline uint32_t FloatingCode4(float value) {
-  return EncodeFormat(kE2M1Format, value == 0 ? 0.0f : value, /*saturate=*/true);
-}
 inline uint32_t FloatingCode8(float value) {
   return EncodeFormat(kE4M3FnFormat, value, /*saturate=*/true);
 }

@@ -1,7 +1,7 @@
 // FLOAT16, BFLOAT16, the four FLOAT8, the two FLOAT6, FLOAT4E2M1 and FLOAT8E8M0 to and from FLOAT,
 // one at a time.
 //
-//   DecodeFloat8(DataType::kFloat8E4M3Fn, 0x7E) == 448
+//   DecodeFormat(kE4M3FnFormat, 0x7E) == 448
 //   EncodeFloat8(DataType::kFloat8E4M3Fn, 464, /*saturate=*/false) == 0x7E
 //
 // The specification, not the fast path: one description of each format and one encoder for all,
@@ -158,9 +158,6 @@ inline uint16_t EncodeBfloat16(float value) {
 }
 
 // REQUIRES: type is one of the four FLOAT8 with a mantissa.
-inline float DecodeFloat8(DataType type, uint8_t code) {
-  return DecodeFormat(FormatOf(type), code);
-}
 inline uint8_t EncodeFloat8(DataType type, float value, bool saturate) {
   return static_cast<uint8_t>(EncodeFormat(FormatOf(type), value, saturate));
 }
