@@ -80,6 +80,14 @@ void ExpectSame(const std::optional<v1::QuantizationError>& got,
       << got->sqnr_db() << " " << wanted->sqnr_db();
 }
 
+void ExpectSame(const Quantized& got, const Quantized& wanted) {
+  ExpectSame(got.y, wanted.y);
+  ExpectSame(got.scale, wanted.scale);
+  ExpectSame(got.zero_point, wanted.zero_point);
+  ExpectSame(got.tensor_scale, wanted.tensor_scale);
+  ExpectSame(got.error, wanted.error);
+}
+
 class SplitTest : public testing::Test {
  protected:
   SplitTest() : random_(Seed()) {}
@@ -231,12 +239,7 @@ void SplitTest::DynamicQuantizeOnce() {
     return;
   }
   split_ += server.calls() > 1;
-  const Quantized wanted = TakeResult(*std::move(whole));
-  ExpectSame(got->y, wanted.y);
-  ExpectSame(got->scale, wanted.scale);
-  ExpectSame(got->zero_point, wanted.zero_point);
-  ExpectSame(got->tensor_scale, wanted.tensor_scale);
-  ExpectSame(got->error, wanted.error);
+  ExpectSame(*got, TakeResult(*std::move(whole)));
 }
 
 TEST_F(SplitTest, PiecesOfQuantizeAreTheWhole) {
@@ -257,6 +260,51 @@ TEST_F(SplitTest, PiecesOfDynamicQuantizeAreTheWhole) {
   for (int i = 0; i < 3000 && !HasFailure(); ++i) DynamicQuantizeOnce();
   EXPECT_GT(split_, 1000);
   EXPECT_LT(too_large_, 300);  // two rows of eight elements and their extremes are the least
+}
+
+// The scale is 1 and the zero point -26, and -101.5 is a tie: -102 - 26 is the code -128, which
+// Quantize writes and DynamicQuantize does not. The pieces are Quantize's, so the client corrects
+// the code and the report.
+TEST_F(SplitTest, TheReportOfARaisedCodeCountsTheZeroPoint) {
+  std::vector<float> values(3000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 100);
+  values[1000] = -101.5f;
+  values[2000] = 152.5f;
+  const Tensor x = Tensor::Of<float>(values, {3000});
+  DynamicQuantizeOptions options;
+  options.output_type = v1::DATA_TYPE_INT8;
+  options.symmetry = v1::SYMMETRY_ASYMMETRIC;
+  options.report_error = true;
+  v1::DynamicQuantizeRequest request = RequestOf(options);
+  SetTensor(x, request.mutable_x());
+  absl::StatusOr<v1::DynamicQuantizeResponse> whole = all_.DynamicQuantize(request);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const Quantized wanted = TakeResult(*std::move(whole));
+  EXPECT_EQ(wanted.y.data[1000], static_cast<char>(-127));
+  EXPECT_EQ(wanted.zero_point->data, std::string(1, static_cast<char>(-26)));
+  EXPECT_EQ(wanted.error->max_absolute_error(), 0.5);
+
+  constexpr uint64_t kLimit = split::kEnvelopeBytes + 1000;
+  FakeServer server(kLimit);
+  const absl::StatusOr<Quantized> got =
+      split::DynamicQuantize(SenderTo(server, kLimit), x, options);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_GT(server.calls(), 1);
+  ExpectSame(*got, wanted);
+}
+
+// Of whether a request is cut at all: everything in it counts, and little more.
+TEST_F(SplitTest, TheSizeOfARequestCountsEveryTensor) {
+  const Tensor floats{v1::DATA_TYPE_FLOAT, {6000}, std::string(24'000, '\0')};
+  const Tensor codes{v1::DATA_TYPE_INT8, {6000}, std::string(6000, '\0')};
+  const auto expect = [](const split::MessageSizes& sizes, uint64_t request, uint64_t response) {
+    EXPECT_EQ(sizes.request, request + split::kEnvelopeBytes);
+    EXPECT_EQ(sizes.response, response + split::kEnvelopeBytes);
+  };
+  expect(split::SizesOf(floats, floats, codes, QuantizeOptions()), 54'000, 6000);
+  expect(split::SizesOf(floats, floats, {}, QuantizeOptions()), 48'000, 6000);
+  expect(split::SizesOf(codes, floats, codes, DequantizeOptions()), 36'000, 24'000);
+  expect(split::SizesOf(codes, floats, {}, DequantizeOptions()), 30'000, 24'000);
 }
 
 TEST_F(SplitTest, WhatIsWrongWithTheWholeIsToldBeforeAnyPieceIsSent) {

@@ -69,26 +69,25 @@ absl::StatusOr<Plan> PlanOf(const Sender& sender, const Tensor& x, const Tensor&
   return Plan{*std::move(grid), *std::move(boxes)};
 }
 
+MessageSizes SizesOf(const Tensor& x, const Tensor& scale, const std::optional<Tensor>& zero_point,
+                     v1::DataType output) {
+  const int bits = BitsOf(x.data_type);
+  const uint64_t elements = bits == 0 ? 0 : x.data.size() * 8 / static_cast<uint64_t>(bits);
+  return {x.data.size() + scale.data.size() + (zero_point ? zero_point->data.size() : 0) +
+              kEnvelopeBytes,
+          elements * static_cast<uint64_t>(BitsOf(output)) / 8 + kEnvelopeBytes};
+}
+
 }  // namespace
 
 MessageSizes SizesOf(const Tensor& x, const Tensor& scale, const std::optional<Tensor>& zero_point,
                      const QuantizeOptions& options) {
-  const int bits = BitsOf(x.data_type);
-  const uint64_t elements = bits == 0 ? 0 : x.data.size() * 8 / static_cast<uint64_t>(bits);
-  const int y_bits = BitsOf(OutputType(options.output_type, zero_point));
-  return {x.data.size() + scale.data.size() + (zero_point ? zero_point->data.size() : 0) +
-              kEnvelopeBytes,
-          elements * static_cast<uint64_t>(y_bits) / 8 + kEnvelopeBytes};
+  return SizesOf(x, scale, zero_point, OutputType(options.output_type, zero_point));
 }
 
 MessageSizes SizesOf(const Tensor& x, const Tensor& scale, const std::optional<Tensor>& zero_point,
                      const DequantizeOptions& options) {
-  const int bits = BitsOf(x.data_type);
-  const uint64_t elements = bits == 0 ? 0 : x.data.size() * 8 / static_cast<uint64_t>(bits);
-  const int y_bits = BitsOf(DequantizedType(scale, options));
-  return {x.data.size() + scale.data.size() + (zero_point ? zero_point->data.size() : 0) +
-              kEnvelopeBytes,
-          elements * static_cast<uint64_t>(y_bits) / 8 + kEnvelopeBytes};
+  return SizesOf(x, scale, zero_point, DequantizedType(scale, options));
 }
 
 absl::StatusOr<Quantized> Quantize(const Sender& sender, const Tensor& x, const Tensor& scale,
