@@ -135,15 +135,20 @@ void WriteFrame(int number, void* address) {
   line.Write();
 }
 
-// As if nobody had handled the signal.
-[[noreturn]] void EndBy(int number) {
+// Handled so from here on, also when the signal was blocked.
+void HandleBy(void (*handler)(int), int number) {
   struct sigaction action = {};
-  action.sa_handler = SIG_DFL;
+  action.sa_handler = handler;
   sigaction(number, &action, nullptr);
   sigset_t only;
   sigemptyset(&only);
   sigaddset(&only, number);
   pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+}
+
+// As if nobody had handled the signal.
+[[noreturn]] void EndBy(int number) {
+  HandleBy(SIG_DFL, number);
   raise(number);
   _exit(128 + number);  // a container's first process has no default actions
 }
@@ -158,13 +163,7 @@ void OnCrash(int number, siginfo_t* info, void* /*context*/) {
     for (;;) pause();                     // another thread's crash ends the process
   }
   crashed_by.store(number);
-  struct sigaction action = {};
-  action.sa_handler = OnAlarm;
-  sigaction(SIGALRM, &action, nullptr);
-  sigset_t alarm_only;
-  sigemptyset(&alarm_only);
-  sigaddset(&alarm_only, SIGALRM);
-  pthread_sigmask(SIG_UNBLOCK, &alarm_only, nullptr);
+  HandleBy(OnAlarm, SIGALRM);
   alarm(kMostSeconds);
 
   // What was logged before: it says how it came to this.

@@ -84,11 +84,6 @@ absl::StatusOr<DequantizePlan> PlanDequantize(const DequantizeParameters& parame
   if (!output_type.ok()) return output_type.status();
 
   // Shapes.
-  if (absl::StatusOr<int64_t> count = ElementCount(parameters.x.shape, "x"); !count.ok()) {
-    return count.status();
-  }
-  absl::StatusOr<int64_t> scale_count = ElementCount(parameters.scale.shape, "scale");
-  if (!scale_count.ok()) return scale_count.status();
   absl::StatusOr<Blocks> blocks =
       BlocksOfScale(parameters.granularity, parameters.x.shape, parameters.scale.shape);
   if (!blocks.ok()) return blocks.status();
@@ -104,7 +99,7 @@ absl::StatusOr<DequantizePlan> PlanDequantize(const DequantizeParameters& parame
   // Bytes, and only then what they hold.
   status = FillBase(parameters.x, *output_type, *blocks, plan);
   if (!status.ok()) return status;
-  scale_count = CheckTensor(parameters.scale, "scale");
+  const absl::StatusOr<int64_t> scale_count = CheckTensor(parameters.scale, "scale");
   if (!scale_count.ok()) return scale_count.status();
   if (zero_point.has_value()) {
     absl::StatusOr<int64_t> count = CheckTensor(*zero_point, "zero_point");

@@ -1,6 +1,7 @@
 #include "plan/granularity.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
@@ -130,6 +131,10 @@ absl::StatusOr<Blocks> Groups(const Shape& x_shape, const Shape& scale_shape) {
 
 absl::StatusOr<Blocks> BlocksOfScale(const Granularity& granularity, const Shape& x_shape,
                                      const Shape& scale_shape) {
+  for (const auto& [shape, field] : {std::pair(&x_shape, "x"), std::pair(&scale_shape, "scale")}) {
+    const absl::StatusOr<int64_t> count = ElementCount(*shape, field);
+    if (!count.ok()) return count.status();
+  }
   if (absl::Status status = CheckGranularity(granularity, x_shape); !status.ok()) return status;
   if (!granularity.block_shape.empty()) {
     return RequireScaleShape(GivenBlocks(granularity.block_shape, x_shape), scale_shape,

@@ -17,8 +17,8 @@ struct Blocks {
   Shape counts;
 };
 
-// The blocks that a scale of shape `scale_shape` gives x. Errors name "axis", "block_size",
-// "block_shape" or "scale".
+// The blocks that a scale of shape `scale_shape` gives x. Errors name "x", "scale", "axis",
+// "block_size" or "block_shape".
 absl::StatusOr<Blocks> BlocksOfScale(const Granularity& granularity, const Shape& x_shape,
                                      const Shape& scale_shape);
 

@@ -168,11 +168,6 @@ absl::StatusOr<QuantizePlan> PlanQuantize(const QuantizeParameters& parameters) 
   }
 
   // Shapes.
-  if (absl::StatusOr<int64_t> count = ElementCount(parameters.x.shape, "x"); !count.ok()) {
-    return count.status();
-  }
-  absl::StatusOr<int64_t> scale_count = ElementCount(parameters.scale.shape, "scale");
-  if (!scale_count.ok()) return scale_count.status();
   absl::StatusOr<Blocks> blocks =
       BlocksOfScale(parameters.granularity, parameters.x.shape, parameters.scale.shape);
   if (!blocks.ok()) return blocks.status();
@@ -184,7 +179,7 @@ absl::StatusOr<QuantizePlan> PlanQuantize(const QuantizeParameters& parameters) 
   // Bytes, and only then what they hold.
   status = FillBase(parameters.x, *output_type, *blocks, plan);
   if (!status.ok()) return status;
-  scale_count = CheckTensor(parameters.scale, "scale");
+  const absl::StatusOr<int64_t> scale_count = CheckTensor(parameters.scale, "scale");
   if (!scale_count.ok()) return scale_count.status();
   if (plan.has_zero_point) {
     absl::StatusOr<int64_t> count = CheckTensor(*parameters.zero_point, "zero_point");
