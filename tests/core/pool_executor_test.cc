@@ -220,6 +220,16 @@ TEST_F(QuotaCpusTest, Version2InAContainerThatSeesTheHostsPath) {
   EXPECT_EQ(QuotaCpus(root_), 2);
 }
 
+// Without a namespace for groups: the process is in a group below the one that the mount begins at.
+TEST_F(QuotaCpusTest, AGroupBelowTheContainersOwn) {
+  Write("/proc/self/cgroup", "0::/docker/0123/a\n");
+  Write("/proc/self/mountinfo", "30 22 0:25 /docker/0123 /cgroups ro - cgroup2 cgroup rw\n");
+  Write("/cgroups/cpu.max", "400000 100000\n");
+  EXPECT_EQ(QuotaCpus(root_), 4);
+  Write("/cgroups/a/cpu.max", "200000 100000\n");
+  EXPECT_EQ(QuotaCpus(root_), 2);
+}
+
 TEST_F(QuotaCpusTest, Version1) {
   Write("/proc/self/cgroup", "5:memory:/a\n4:cpu,cpuacct:/a\n3:cpuset:/a\n");
   Write("/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "400000\n");

@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "quantd/cgroup.h"
 
 namespace quantd {
 namespace {
@@ -46,10 +47,6 @@ int CpusOfDirectory(const std::string& directory) {
               FirstLine(absl::StrCat(directory, "/cpu.cfs_period_us")));
 }
 
-void Limit(int cpus, int& smallest) {
-  if (cpus > 0 && (smallest == 0 || cpus < smallest)) smallest = cpus;
-}
-
 }  // namespace
 
 int AffinityCpus() {
@@ -65,29 +62,9 @@ int AffinityCpus() {
 
 int QuotaCpus(const std::string& root) {
   int smallest = 0;
-  std::ifstream memberships(absl::StrCat(root, "/proc/self/cgroup"));
-  std::string line;
-  while (std::getline(memberships, line)) {
-    // "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1).
-    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (fields.size() != 3) continue;
-    std::vector<std::string> mounts;
-    if (fields[1].empty()) {
-      mounts = {"", "/unified"};
-    } else {
-      const std::vector<std::string> controllers = absl::StrSplit(fields[1], ',');
-      if (std::find(controllers.begin(), controllers.end(), "cpu") == controllers.end()) continue;
-      mounts = {"/cpu", absl::StrCat("/", fields[1])};
-    }
-    for (const std::string& mount : mounts) {
-      const std::string top = absl::StrCat(root, "/sys/fs/cgroup", mount);
-      // Every ancestor may have a quota of its own. In a container the path may be the host's while
-      // the mount shows the container's own group at its top: then only the last round finds files.
-      for (std::string path = fields[2];; path.resize(path.rfind('/'))) {
-        Limit(CpusOfDirectory(absl::StrCat(top, path)), smallest);
-        if (path.rfind('/') == std::string::npos) break;
-      }
-    }
+  for (const std::string& folder : CgroupFolders(root, "cpu")) {
+    const int cpus = CpusOfDirectory(folder);
+    if (cpus > 0 && (smallest == 0 || cpus < smallest)) smallest = cpus;
   }
   return smallest;
 }

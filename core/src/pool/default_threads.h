@@ -12,8 +12,7 @@ namespace quantd {
 int AffinityCpus();
 
 // CPUs that the cgroup's quota (v2 cpu.max, v1 cpu.cfs_quota_us) is worth, rounded up, the smallest
-// along the path to the root; 0 when nothing limits. Files are looked up under `root` ("" outside
-// of tests): root/proc/self/cgroup and root/sys/fs/cgroup.
+// of all groups around it; 0 when nothing limits. `root`: as that of CgroupFolders.
 int QuotaCpus(const std::string& root);
 
 }  // namespace quantd
