@@ -92,6 +92,7 @@ TEST(CalibrateState, OneThatChangedIsRefusedOrMeansWhatItSays) {
     }
   }
   EXPECT_GT(refused, 10000);
+  EXPECT_LT(refused, 20000);  // some are another state
 }
 
 TEST(CalibrateState, ClaimsTakeNoMemory) {

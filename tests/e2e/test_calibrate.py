@@ -261,37 +261,6 @@ def test_bytes_that_are_no_message(server):
         assert code == grpc.StatusCode.INVALID_ARGUMENT and "CalibrateRequest" in text
 
 
-def test_states_that_are_damaged(server):
-    seed = random.randrange(1 << 30)
-    print("seed", seed)
-    rng = random.Random(seed)
-    x = np.random.default_rng(seed).standard_normal((200, 3)).astype(np.float32)
-    good = {axis: ask(server, [x], method="percentile", axis=axis, state=True).state for axis in (None, 1)}
-    refused = 0
-    for number in range(2000):
-        axis = (None, 1)[number % 2]
-        state = bytearray(good[axis] if rng.random() < 0.9 else b"QDC1" + rng.randbytes(rng.randrange(60)))
-        for _ in range(rng.choice([1, 1, 2, 5])):
-            where = rng.randrange(len(state))
-            kind = rng.randrange(3)
-            if kind == 0:
-                state[where] = rng.randrange(256)
-            elif kind == 1:
-                del state[where:]
-            else:
-                state[where:where] = rng.randbytes(rng.randrange(1, 4))
-            if not state:
-                state = bytearray(b"Q")
-        try:
-            answer = ask(server, [bytes(state)], method="percentile", axis=axis, state=True)
-        except grpc.RpcError as error:
-            assert error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED), error
-            refused += 1
-        else:
-            assert answer.state == state  # another one, but one
-    assert refused > 1500
-
-
 def test_shared_memory(start):
     folder = Folder()
     try:

@@ -210,22 +210,6 @@ def test_tensors_without_elements(server, folder):
     assert answer.y.shared_memory == reference("x", 0) and list(answer.y.shape) == [0, 3]
 
 
-def test_a_changed_file_is_seen(server, folder):
-    folder.file("x", np.float32([1, 2, 3, 4]).tobytes())
-    call = lambda elements: server.stub.Quantize(shared_quantize(elements=elements), timeout=10).y.raw_data  # noqa: E731
-    assert call(4) == bytes([2, 4, 6, 8])
-    folder.file("x", np.float32([5]).tobytes(), keep=True)
-    assert call(4) == bytes([10, 4, 6, 8])
-    folder.file("x", np.float32([9]).tobytes(), offset=16, keep=True)
-    assert call(5) == bytes([10, 4, 6, 8, 18])
-    folder.file("new", np.float32([7, 7]).tobytes())
-    os.rename(folder.path / "new", folder.path / "x")
-    assert call(2) == bytes([14, 14])
-    refused(server.stub.Quantize, shared_quantize(elements=5), CODE.INVALID_ARGUMENT, 20, 8)
-    os.unlink(folder.path / "x")
-    refused(server.stub.Quantize, shared_quantize(elements=2), CODE.NOT_FOUND, "x")
-
-
 def test_sizes_and_offsets(server, folder):
     folder.file("x", bytes(100))
     folder.file("y", bytes(100))
@@ -278,24 +262,16 @@ def test_output_over_an_input(server, folder):
 
 
 def test_names_that_are_none(server, folder):
-    folder.file("x", bytes(100))
-    (folder.path / "folder").mkdir()
-    (folder.path / "folder" / "x").write_bytes(bytes(100))
+    """One of each kind; tests/server/regions has the others."""
     os.symlink("/etc/passwd", folder.path / "passwd")
-    os.symlink("x", folder.path / "link")
-    os.symlink("folder", folder.path / "linked_folder")
-    os.mkfifo(folder.path / "pipe")
     socket.socket(socket.AF_UNIX).bind(str(folder.path / "socket"))
-    bad = ["", ".", "..", "../x", "/etc/passwd", "a/b", "folder/x", "linked_folder/x", "x/", "./x", "x\0", "\0", "x" * 256, "x" * 300]
-    bad += [".x", "x y", "x\n", "ü", "~", "%2e%2e", "x;y"]
-    for name in bad:
+    for name in ("", "../x", "x\0"):
         field, _ = refused(server.stub.Quantize, shared_quantize(name), CODE.INVALID_ARGUMENT)
         assert field == "x.shared_memory.region", name
         refused(server.stub.Quantize, quantize([1.0], output=reference(name, 1)), CODE.INVALID_ARGUMENT)
-    for name in ["passwd", "link", "linked_folder", "folder", "pipe", "socket"]:
+    for name in ("passwd", "socket"):
         refused(server.stub.Quantize, shared_quantize(name), CODE.NOT_FOUND, name, "not a regular file")
-    for name in ["missing", "x" * 255, "-", "..x"[2:] + "1"]:
-        assert refused(server.stub.Quantize, shared_quantize(name), CODE.NOT_FOUND, name)[0] == "x.shared_memory.region"
+    assert refused(server.stub.Quantize, shared_quantize("missing"), CODE.NOT_FOUND, "missing")[0] == "x.shared_memory.region"
     assert "root:" not in server.log()
 
 

@@ -130,20 +130,12 @@ def test_rotation(server, token_file):
     refused(server, "Bearer first-token")
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("", "it holds no token"), ("# only\n\n", "it holds no token"), ("two words\n", "line 1 is not a token"),
-        ("good\nb\u00e4d\n", "line 2 is not a token"), ("x" * 5000, "line 1 has 5000 bytes, a token at most 4096"),
-        ("some-token\n" * 257, "it holds more than 256 tokens"), ("====", "line 1 is not a token"),
-    ],
-)  # fmt: skip
-def test_a_file_that_cannot_be_used(tmp_path, text, message):
+def test_a_file_that_cannot_be_used(tmp_path):
+    """One line and exit code 2; tests/server/access/tokens_test.cc has what can be wrong with a file."""
     file = tmp_path / "tokens"
-    file.write_text(text)
+    file.write_text("two words\n")
     code, _, err = run("--listen=127.0.0.1:0", "--http_listen=", f"--auth_token_file={file}")
-    assert code == 2 and f"{file}: {message}" in err and "(--auth_token_file)" in err
-    assert text.strip() == "" or text.split("\n")[0] not in err
+    assert code == 2 and len(err.splitlines()) == 1 and f"{file}: line 1 is not a token" in err and "(--auth_token_file)" in err
 
 
 # ---- Clients

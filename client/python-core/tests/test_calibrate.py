@@ -171,33 +171,6 @@ def test_any_number_of_threads(method, axis):
         assert bytes_of(Engine(threads=threads).calibrate(x, **options)) == wanted
 
 
-def test_states_that_are_damaged():
-    """Whatever a byte is changed to: it is refused, or it is another state, canonical as all."""
-    state = engine.calibrate(heavy((3, 60)), axis=0, return_state=True).state
-    refused = taken = 0
-
-    def same_or_refused(damaged):
-        nonlocal refused, taken
-        try:
-            found = engine.calibrate(states=[damaged], axis=0, method="percentile", return_state=True)
-            assert found.state == damaged
-            taken += 1
-        except quantd_core.InvalidArgumentError as error:
-            assert error.field == "state"
-            refused += 1
-
-    for at in range(len(state)):
-        same_or_refused(state[:at])
-        for flip in (1, 0x80, 0xFF):
-            same_or_refused(state[:at] + bytes([state[at] ^ flip]) + state[at + 1 :])
-        same_or_refused(state[:at] + b"\0" + state[at:])
-    same_or_refused(state + b"\0")
-    rng = random.Random(4)
-    for _ in range(2000):
-        same_or_refused(b"QDC1" + rng.randbytes(rng.randrange(40)))
-    assert refused > 3 * len(state) and taken > 0
-
-
 def test_states_of_other_calibrations():
     x = floats((4, 6))
     without_bins = engine.calibrate(x, method="min_max", return_state=True).state

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "testing.h"
 
 namespace quantd::access {
@@ -25,6 +28,28 @@ TEST(Tokens, AreThoseOfTheFile) {
        {"", "one", "Bearer", "Bearer ", "Bearer two", "Basic one", "Bearer one, Bearer one"}) {
     const absl::Status status = tokens->Check(bad, "x");
     EXPECT_TRUE(absl::IsUnauthenticated(status)) << bad;
+  }
+}
+
+TEST(Tokens, FilesThatCannotBeUsed) {
+  const Folder folder;
+  std::string many;
+  for (int i = 0; i < 257; ++i) many += "some-token\n";
+  for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
+           {"", "it holds no token"},
+           {"# only\n\n", "it holds no token"},
+           {"two words\n", "line 1 is not a token"},
+           {"good\nb\u00e4d\n", "line 2 is not a token"},
+           {"====", "line 1 is not a token"},
+           {std::string(5000, 'x'), "line 1 has 5000 bytes, a token at most 4096"},
+           {many, "it holds more than 256 tokens"}}) {
+    const std::string path = folder.Put("t", text);
+    const std::string message(Tokens::Load(path).status().message());
+    EXPECT_TRUE(absl::StartsWith(message, path + ": " + why)) << message;
+    EXPECT_TRUE(absl::EndsWith(message, " (--auth_token_file)")) << message;
+    for (const char* secret : {"two", "good", "some-token", "xxx"}) {
+      EXPECT_FALSE(absl::StrContains(message.substr(path.size()), secret)) << message;
+    }
   }
 }
 
