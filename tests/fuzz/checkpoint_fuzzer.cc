@@ -2,8 +2,8 @@
 // of a quant_state. The first byte chooses.
 //
 // Held to: no crash; what is refused is refused with one printable line that names the file;
-// tensors lie in their file; no allocation that the bytes do not account for; what can be planned is
-// planned.
+// tensors lie in their file; no allocation that the bytes do not account for; what can be planned
+// is planned.
 #include <unistd.h>
 
 #include <cstdint>
