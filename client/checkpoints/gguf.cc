@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
 #include "checkpoints/ggml_types.h"
-#include "checkpoints/utf8.h"
+#include "quantd/utf8.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -71,7 +71,8 @@ class Reader {
     name->resize(length);
     absl::Status status = Bytes(reinterpret_cast<uint8_t*>(name->data()), length, what);
     if (!status.ok()) return status;
-    return IsUtf8(*name) ? absl::OkStatus() : Bad(absl::StrCat(what, " is not UTF-8"));
+    if (ValidUtf8Prefix(*name) == name->size()) return absl::OkStatus();
+    return Bad(absl::StrCat(what, " is not UTF-8"));
   }
   static absl::Status Bad(absl::string_view what) {
     return ContentError(absl::StrCat("malformed .gguf header: ", what));

@@ -5,8 +5,8 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "quantd/field_error.h"
+#include "quantd/utf8.h"
 #include "server/errors/reason.h"
-#include "server/wire/utf8.h"
 
 namespace quantd::wire {
 namespace {

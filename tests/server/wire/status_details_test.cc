@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
+#include "quantd/utf8.h"
 #include "server/errors/reason.h"
-#include "server/wire/utf8.h"
 
 namespace quantd::wire {
 namespace {

@@ -1,5 +1,5 @@
-// What is valid against what protobuf takes as a string.
-#include "server/wire/utf8.h"
+// What is valid UTF-8, against what protobuf takes as a string.
+#include "quantd/utf8.h"
 
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>

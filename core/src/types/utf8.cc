@@ -1,8 +1,8 @@
-#include "server/wire/utf8.h"
+#include "quantd/utf8.h"
 
 #include <cstdint>
 
-namespace quantd::wire {
+namespace quantd {
 namespace {
 
 // Bytes of the character that starts with `lead`, and the range of its second byte; 0 bytes when no
@@ -45,4 +45,4 @@ size_t ValidUtf8Prefix(absl::string_view text) {
   return at;
 }
 
-}  // namespace quantd::wire
+}  // namespace quantd
