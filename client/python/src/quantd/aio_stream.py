@@ -8,16 +8,12 @@ import grpc
 import grpc.aio
 
 from . import calls, parameters, requests, wire
-from .errors import QuantdError, StatusCode, UnavailableError, cancelled, from_rpc_error, wrong_answer
+from .errors import QuantdError, StatusCode, cancelled, from_rpc_error, wrong_answer
+from .feed_async import CORE, failure_of, lost
 from .items import Items
 from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings
 from .retry import Attempts, Deadline
 from .stream import settle
-
-# What grpc.aio says when a stream ends while it is written to: why it ended is lost. Most likely its server went.
-_CORE = "Internal error from Core"
-_LOST = UnavailableError(StatusCode.UNAVAILABLE, _CORE)
-
 
 _T = TypeVar("_T")
 Later = Coroutine[Any, Any, _T]
@@ -115,10 +111,10 @@ class AsyncStream(Items[
                             raise
                         given = calls.give(self._client, request, requests.data_of_item(data, request), self._deadline)
                         return await self._client._drive(given)
-                    if error.message != _CORE:
+                    if error.message != CORE:
                         self._reason = error
                     try:
-                        wait = attempts.wait_after(_LOST if error.message == _CORE else error)
+                        wait = attempts.wait_after(lost() if error.message == CORE else error)
                     except QuantdError:
                         reason = self._reason or error
                         self._ended = self._ended or reason
@@ -182,7 +178,7 @@ class _StreamCall:
                     break
                 self._settle(*wire.read_item(data))
             if await self._call.code() is not StatusCode.OK:
-                failure = await _failure(self._call)
+                failure = from_rpc_error(failure_of(self._call))
         except grpc.RpcError as error:
             failure = from_rpc_error(error)
         except asyncio.CancelledError:
@@ -205,10 +201,3 @@ class _StreamCall:
             future.set_result(settle(request, kind, answer, self._client))
         except Exception as error:
             future.set_exception(error)
-
-
-async def _failure(call: Any) -> QuantdError:
-    trailers = await call.trailing_metadata()
-    return from_rpc_error(
-        grpc.aio.AioRpcError(await call.code(), await call.initial_metadata(), trailers, details=await call.details())
-    )

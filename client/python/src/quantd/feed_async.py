@@ -10,7 +10,8 @@ from .calibrate_call import Source
 from .calls import Feed
 from .errors import QuantdError, StatusCode, UnavailableError, from_rpc_error
 
-_CORE = "Internal error from Core"  # what grpc.aio says when a message could not be sent
+# What grpc.aio says of a call that ended while a message was written to it: why it ended is lost. Most likely its server went.
+CORE = "Internal error from Core"
 
 
 async def run(method: Any, step: Feed) -> Union[bytes, QuantdError]:
@@ -35,12 +36,15 @@ async def run(method: Any, step: Feed) -> Union[bytes, QuantdError]:
             answer: bytes = await rpc
             return answer
         except grpc.RpcError:
-            failure = from_rpc_error(ended.result() if ended.done() else _failure(rpc))
-        # Of that one the reason is lost; most likely its server went.
-        return UnavailableError(StatusCode.UNAVAILABLE, _CORE) if failure.message == _CORE else failure
+            failure = from_rpc_error(ended.result() if ended.done() else failure_of(rpc))
+        return lost() if failure.message == CORE else failure
     finally:
         if not rpc.done():
             rpc.cancel()
+
+
+def lost() -> UnavailableError:
+    return UnavailableError(StatusCode.UNAVAILABLE, CORE)
 
 
 def _now(coroutine: Any) -> Any:
@@ -53,7 +57,7 @@ def _now(coroutine: Any) -> Any:
     return None
 
 
-def _failure(rpc: Any) -> grpc.aio.AioRpcError:
+def failure_of(rpc: Any) -> grpc.aio.AioRpcError:
     """Why a call that has ended did."""
     return grpc.aio.AioRpcError(
         _now(rpc.code()), _now(rpc.initial_metadata()), _now(rpc.trailing_metadata()), details=_now(rpc.details())
@@ -62,8 +66,8 @@ def _failure(rpc: Any) -> grpc.aio.AioRpcError:
 
 def _note(rpc: Any, ended: "asyncio.Future[Any]") -> None:
     """Keeps why the call ended, which grpc.aio forgets when a message that was on its way fails a moment later."""
-    if not ended.done() and _now(rpc.details()) != _CORE:
-        ended.set_result(_failure(rpc))
+    if not ended.done() and _now(rpc.details()) != CORE:
+        ended.set_result(failure_of(rpc))
 
 
 async def _write(rpc: Any, message: bytes) -> bool:
