@@ -65,12 +65,13 @@ absl::Status Run(const DequantizePlan& plan, absl::Span<const uint8_t> x, const 
                  Interrupted interrupted, wire::ResponseContents& contents) {
   return Dequantize(plan, x, executor, interrupted, contents.y);
 }
+DynamicQuantizeOutput OutputOf(const wire::ResponseContents& contents) {
+  return {contents.y, contents.y_scale, contents.y_zero_point, contents.y_tensor_scale};
+}
 absl::Status Run(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
                  const Executor& executor, Interrupted interrupted,
                  wire::ResponseContents& contents) {
-  const DynamicQuantizeOutput output = {contents.y, contents.y_scale, contents.y_zero_point,
-                                        contents.y_tensor_scale};
-  return DynamicQuantize(plan, x, executor, interrupted, output, &contents.error);
+  return DynamicQuantize(plan, x, executor, interrupted, OutputOf(contents), &contents.error);
 }
 absl::Status Run(const QuantizeEmbeddingsPlan& plan, absl::Span<const uint8_t> x,
                  const Executor& executor, Interrupted interrupted,
@@ -103,6 +104,16 @@ absl::Status Operation::Execute(const Executor& executor, Interrupted interrupte
       [&](const auto& plan) { return Run(plan, x_, executor, interrupted, contents); }, plan_);
 }
 
+absl::Status Operation::BeginElements(const RangeSoFar& known, const Executor& executor,
+                                      Interrupted interrupted, wire::ResponseContents& contents) {
+  const auto* const plan = std::get_if<DynamicQuantizePlan>(&plan_);
+  if (plan == nullptr) return absl::OkStatus();
+  absl::StatusOr<QuantizePlan> second =
+      FindScale(*plan, x_, known, executor, interrupted, OutputOf(contents));
+  if (second.ok()) plan_ = *std::move(second);
+  return second.status();
+}
+
 absl::Status Operation::ExecuteElements(int64_t begin, int64_t end, const Executor& executor,
                                         absl::Span<uint8_t> y) const {
   const auto never = [] { return false; };
@@ -116,6 +127,11 @@ bool HasElements(const wire::Request& request) {
   const auto few = [](const TensorView& scale) { return scale.bytes.size() <= kFewScaleBytes; };
   if (const auto* const quantize = std::get_if<QuantizeParameters>(&request.parameters)) {
     return !quantize->report_error && few(quantize->scale);
+  }
+  if (const auto* const dynamic = std::get_if<DynamicQuantizeParameters>(&request.parameters)) {
+    const Granularity& blocks = dynamic->granularity;
+    return !dynamic->report_error && !blocks.axis.has_value() && blocks.block_size == 0 &&
+           blocks.block_shape.empty() && dynamic->scale_type != DataType::kFloat8E4M3Fn;
   }
   const auto* const dequantize = std::get_if<DequantizeParameters>(&request.parameters);
   return dequantize != nullptr && few(dequantize->scale);

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "quantd/dynamic_quantize.h"
 #include "quantd/executor.h"
 #include "quantd/plan.h"
 #include "server/wire/method.h"
@@ -25,7 +26,7 @@ namespace quantd::operations {
 // Where a part of y may begin: its bytes are whole there, whatever the type.
 inline constexpr int64_t kElementsStep = 64;
 
-// Immutable, movable. Views the request it was planned from.
+// Movable; immutable but for BeginElements. Views the request it was planned from.
 class Operation {
  public:
   wire::Method method() const { return layout_.method; }
@@ -47,8 +48,13 @@ class Operation {
   absl::Status Execute(const Executor& executor, Interrupted interrupted,
                        wire::ResponseContents& contents) const;
 
-  // Fills y, the place of elements [begin, end) alone. REQUIRES: HasElements of its request; begin
-  // is a multiple of kElementsStep, begin <= end <= elements(), y has their bytes.
+  // Makes ready for ExecuteElements: fills what `contents` has beside y, which it views from then
+  // on. `known`: what has been found of x; for a DynamicQuantize, the rest is read now. Fails as
+  // Execute does. REQUIRES: HasElements of its request.
+  absl::Status BeginElements(const RangeSoFar& known, const Executor& executor,
+                             Interrupted interrupted, wire::ResponseContents& contents);
+  // Fills y, the place of elements [begin, end) alone. REQUIRES: BeginElements was OK; begin is a
+  // multiple of kElementsStep, begin <= end <= elements(), y has their bytes.
   absl::Status ExecuteElements(int64_t begin, int64_t end, const Executor& executor,
                                absl::Span<uint8_t> y) const;
 
@@ -63,7 +69,7 @@ class Operation {
   uint64_t own_ranges_bytes_ = 0;  // beside an x that is in no message
 };
 
-// Whether ExecuteElements should make y: nothing else in the response depends on x, and there are
+// Whether ExecuteElements should make y: nothing else in the response depends on it, and there are
 // few scales, which each part prepares anew.
 bool HasElements(const wire::Request& request);
 

@@ -32,6 +32,11 @@ constexpr uint64_t kSliceBytes = 256 << 10;
 
 }  // namespace
 
+void RequestRun::Read(wire::Method method, loop::Event& read) {
+  const bool watched = method == wire::Method::kDynamicQuantize;
+  stream_.Read(message_, read, watched ? &arriving_ : nullptr);
+}
+
 absl::Status RequestRun::Begin(wire::Method method) {
   method_ = method;
   begin_ = method == wire::Method::kStream ? stream_.message_began_at() : stream_.arrived_at();
@@ -135,9 +140,21 @@ absl::Status RequestRun::Admitted(bool granted) {
   return granted ? absl::OkStatus() : InterruptedStatus();
 }
 
+RangeSoFar RequestRun::KnownRange() const {
+  const auto* const dynamic = std::get_if<DynamicQuantizeParameters>(&request_->parameters);
+  return dynamic == nullptr ? RangeSoFar{} : arriving_.Of(dynamic->x, message_.bytes());
+}
+
 // Not what can fail after its first bytes are sent, nor what is known only at its end.
 bool RequestRun::IsMadeAsSent() const {
   if (method_ == wire::Method::kStream || !request_.has_value()) return false;
+  if (method_ == wire::Method::kDynamicQuantize) {
+    const TensorView& x = std::get<DynamicQuantizeParameters>(request_->parameters).x;
+    const RangeSoFar known = KnownRange();
+    if (!known.finite || x.bytes.size() > ByteSize(x.data_type, known.elements) + kSliceBytes) {
+      return false;
+    }
+  }
   return operations::HasElements(*request_) && request_->shared.empty() &&
          !request_->output.has_value() && request_->output_encoding == wire::Encoding::kRaw &&
          compression_.time().count() == 0 && cost_.bytes >= kMadeAsSentBytes &&
@@ -170,6 +187,7 @@ absl::Status RequestRun::Execute() {
   if (places_.damaged()) status = places_.Damage();
   if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
   computing_ = Clock::now() - begin;
+  if (made_as_sent_) computing_ += arriving_.computing();
   backend_.metrics.CountComputing(std::max(reservation_.cores(), 1), computing_);
   if (!status.ok()) made_as_sent_ = false;
   if (!made_as_sent_) Computed(status);
@@ -255,7 +273,7 @@ absl::Status RequestRun::Run() {
   }
   if (made_as_sent_) {
     y_ = contents.y;
-    return absl::OkStatus();
+    return operation_->BeginElements(KnownRange(), backend_.executors.of(1), interrupted, contents);
   }
   return operation_->Execute(TakeCores(), interrupted, contents);
 }

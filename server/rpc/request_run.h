@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "server/operations/operation.h"
+#include "server/rpc/arriving_range.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/compression.h"
 #include "server/rpc/disk_task.h"
@@ -45,11 +46,10 @@ class RequestRun final : private transport::MessageSource {
   RequestRun(const RequestRun&) = delete;
   RequestRun& operator=(const RequestRun&) = delete;
 
-  // Where the request is read to.
-  transport::Message& message() { return message_; }
+  // These eight on the thread that leads the stream's loop.
 
-  // These seven on the thread that leads the stream's loop.
-
+  // Reads the request: completes `read` as ServerCall::Read does.
+  void Read(wire::Method method, loop::Event& read);
   // Looks at what came: a call's request, or (kStream) an item.
   absl::Status Begin(wire::Method method);
   // Whether it names a stored set that is not in memory. Then the set must be found on the disk:
@@ -99,6 +99,7 @@ class RequestRun final : private transport::MessageSource {
   absl::Status Plan();
   absl::Status Run();
   bool IsMadeAsSent() const;
+  RangeSoFar KnownRange() const;
   size_t MakeMore() override;
   void Computed(const absl::Status& status);
   const Executor& TakeCores();
@@ -110,6 +111,7 @@ class RequestRun final : private transport::MessageSource {
   Backend& backend_;
   transport::ServerCall& stream_;
   transport::Message message_;
+  ArrivingRange arriving_;  // of a DynamicQuantize
   Timeline* const timeline_;
   Clock::time_point begin_;  // the arrival of the call or the item
   Clock::duration decoding_{};

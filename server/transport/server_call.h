@@ -61,6 +61,17 @@ class MessageSource {
   ~MessageSource() = default;
 };
 
+// Sees a message while it comes.
+class MessageWatcher {
+ public:
+  // The message has `size` bytes, of which these are here. They may lie elsewhere the next time. On
+  // the thread that leads the stream's loop; not told of every byte, and of no compressed message.
+  virtual void OnMore(absl::Span<const uint8_t> so_far, size_t size) = 0;
+
+ protected:
+  ~MessageWatcher() = default;
+};
+
 // What a call waits for elsewhere, so that it can be woken when there is no use in waiting.
 class Cancellable {
  public:
@@ -86,8 +97,9 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   loop::Clock::time_point message_began_at() const { return message_began_at_; }
 
   // Completes `read` with true when the next message is in `message`. REQUIRES: no other read is
-  // under way. The memory of what has been read counts as being received until Taken.
-  void Read(Message& message, loop::Event& read);
+  // under way. The memory of what has been read counts as being received until Taken. `watcher`
+  // sees what comes until then; null: nobody.
+  void Read(Message& message, loop::Event& read, MessageWatcher* watcher = nullptr);
   // The call has memory of its own for the message that it has read; the next one may come in.
   void Taken();
 
@@ -228,6 +240,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   loop::Clock::time_point waits_since_;
   Message* read_into_ = nullptr;
   loop::Event* read_ = nullptr;
+  MessageWatcher* watcher_ = nullptr;  // of what is read
 
   Metadata initial_metadata_;
   Encoding out_encoding_ = Encoding::kIdentity;

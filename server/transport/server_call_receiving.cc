@@ -207,6 +207,7 @@ void ServerCall::Append(const uint8_t* data, size_t size) {
   // The socket was read into its place, or else into another part of the same buffer.
   if (place != data) std::memmove(place, data, size);
   received_ += size;
+  if (watcher_ != nullptr && prefix_[0] == 0) watcher_->OnMore({buffer_.data(), received_}, total_);
   if (received_ == total_) {
     MessageComplete();
     return;
@@ -281,12 +282,14 @@ void ServerCall::CompleteRead(bool ok) {
     read_into_->was_compressed = prefix_[0] != 0;
   }
   read_into_ = nullptr;
+  watcher_ = nullptr;
   loop_.Complete(*std::exchange(read_, nullptr), ok);
 }
 
-void ServerCall::Read(Message& message, loop::Event& read) {
+void ServerCall::Read(Message& message, loop::Event& read, MessageWatcher* watcher) {
   read_into_ = &message;
   read_ = &read;
+  watcher_ = watcher;
   // When it is interrupted, the message that was here is gone.
   const bool complete = incoming_ == Incoming::kComplete && !interrupted();
   const bool over = remote_end_ && incoming_ != Incoming::kCompressed;

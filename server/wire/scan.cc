@@ -77,14 +77,30 @@ const uint8_t* Scanner::SkipGroup(const uint8_t* at, uint32_t number) const {
   return at;
 }
 
-bool Scanner::Next(Field& field) {
-  if (!ok_ || rest_.empty()) return false;
+const uint8_t* Scanner::ReadTag(Field& field) const {
   uint64_t tag = 0;
-  const uint8_t* at = ReadVarint(rest_.data(), kMaxTagBytes, tag);
+  const uint8_t* const at = ReadVarint(rest_.data(), kMaxTagBytes, tag);
   field.number = static_cast<uint32_t>(tag) >> 3;
   field.type = static_cast<WireType>(tag & 7);
   field.payload = {};
-  if (at != nullptr) at = field.number == 0 ? nullptr : ReadValue(at, field);
+  return field.number == 0 ? nullptr : at;
+}
+
+bool Scanner::IsCutOff(Field& field, uint64_t& size) const {
+  if (ok_) return false;
+  const uint8_t* at = ReadTag(field);
+  if (at == nullptr || field.type != WireType::kBytes) return false;
+  at = ReadVarint(at, kMaxLengthBytes, size);
+  if (at == nullptr || size > kMaxLength) return false;
+  field.whole = rest_;
+  field.payload = rest_.subspan(static_cast<size_t>(at - rest_.data()));
+  return true;
+}
+
+bool Scanner::Next(Field& field) {
+  if (!ok_ || rest_.empty()) return false;
+  const uint8_t* at = ReadTag(field);
+  if (at != nullptr) at = ReadValue(at, field);
   if (at == nullptr) {
     ok_ = false;
     return false;

@@ -60,9 +60,13 @@ class Scanner {
   bool ok() const { return ok_; }
   // What is behind the last field; after an error from the wrong one on.
   BytesView rest() const { return rest_; }
+  // After an error: whether the wrong field would be one of kBytes if the message went on. Then
+  // `field` is the field so far, and `size` what its payload is said to have.
+  bool IsCutOff(Field& field, uint64_t& size) const;
 
  private:
   const uint8_t* ReadVarint(const uint8_t* at, int most, uint64_t& value) const;
+  const uint8_t* ReadTag(Field& field) const;
   const uint8_t* ReadValue(const uint8_t* at, Field& field) const;
   const uint8_t* SkipGroup(const uint8_t* at, uint32_t number) const;
 

@@ -2,9 +2,11 @@
 // answer. The first byte chooses the method, or a stream's item.
 //
 // Held to: no crash and no sanitizer's complaint; accepted exactly when protobuf's parser accepts;
-// a response that parses, within the memory that was told before the plan, and by it.
+// a response that parses, within the memory that was told before the plan, and by it; the same y in
+// parts.
 #include <google/protobuf/stubs/logging.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -18,6 +20,7 @@
 #include "server/operations/costs.h"
 #include "server/operations/memory.h"
 #include "server/operations/operation.h"
+#include "server/wire/arriving.h"
 #include "server/wire/decode.h"
 #include "server/wire/encode.h"
 #include "server/wire/split.h"
@@ -98,8 +101,56 @@ bool ProtobufAccepts(int kind, const std::string& bytes) {
   }
 }
 
-absl::Status Serve(const wire::Request& request, const uint64_t* id) {
+const Executor& OneThread() {
   static const Executor* const executor = new Executor(1);
+  return *executor;
+}
+
+// What half of the message says of x.
+RangeSoFar RangeOfHalf(const wire::Request& request, const std::vector<uint8_t>& message) {
+  RangeSoFar range;
+  const auto* const dynamic = std::get_if<DynamicQuantizeParameters>(&request.parameters);
+  if (dynamic == nullptr) return range;
+  const size_t half = message.size() / 2;
+  const auto arriving = wire::FindArrivingX(wire::BytesView(message).first(half));
+  if (!arriving.has_value()) return range;
+  Require(arriving->begin <= half, "what arrives begins in what is here");
+  const TensorView& x = dynamic->x;
+  if (x.data_type != arriving->data_type || x.bytes.size() != arriving->bytes ||
+      x.bytes.data() != message.data() + arriving->begin) {
+    return range;
+  }
+  const auto elements = static_cast<int64_t>((half - arriving->begin) * 8) / Info(x.data_type).bits;
+  WidenRange(x.data_type, x.bytes.first(half - arriving->begin), elements, range);
+  return range;
+}
+
+// y of a request that was served, made in parts as large ones are.
+void RequireSameInParts(const wire::Request& request, const std::vector<uint8_t>& message,
+                        const absl::Status& served, const wire::ResponseContents& wanted) {
+  absl::StatusOr<operations::Operation> operation = operations::Plan(request);
+  wire::Response response(operation->response_layout(), Pool());
+  wire::ResponseContents& contents = response.contents();
+  const absl::Status began = operation->BeginElements(
+      RangeOfHalf(request, message), OneThread(), [] { return false; }, contents);
+  Require(began == served, "the parts fail as the whole does");
+  if (!began.ok()) return;
+  const int64_t all = operation->elements();
+  for (int64_t begin = 0, end = 0; begin < all; begin = end) {
+    end = std::min(all, begin + operations::kElementsStep);
+    const size_t from = ByteSize(operation->output_type(), begin);
+    const size_t to = ByteSize(operation->output_type(), end);
+    Require(operation->ExecuteElements(begin, end, OneThread(), contents.y.subspan(from, to - from))
+                .ok(),
+            "a part can be made");
+  }
+  Require(contents.y == wanted.y && contents.y_scale == wanted.y_scale &&
+              contents.y_zero_point == wanted.y_zero_point,
+          "the parts are the whole");
+}
+
+absl::Status Serve(const wire::Request& request, const std::vector<uint8_t>& message,
+                   const uint64_t* id) {
   static auto* const costs = new operations::Costs;
   const uint64_t bound = operations::MemoryBound(request);
   Require(costs->Estimate(operations::KindOf(request)).count() > 0, "it takes some time");
@@ -112,7 +163,10 @@ absl::Status Serve(const wire::Request& request, const uint64_t* id) {
   wire::Response response(operation->response_layout(), Pool());
   Require(response.has_memory(), "there is memory for an answer within the budget");
   const absl::Status status =
-      operation->Execute(*executor, [] { return false; }, response.contents());
+      operation->Execute(OneThread(), [] { return false; }, response.contents());
+  if (operations::HasElements(request) && request.shared.empty() && !request.output.has_value()) {
+    RequireSameInParts(request, message, status, response.contents());
+  }
   if (!status.ok()) return status;
   const memory::Piece piece =
       id != nullptr ? std::move(response).FinishItem(*id) : std::move(response).Finish();
@@ -154,10 +208,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         wire::DecodeRequest(wire::kMethods[kind].method, message);
     Require(!request.ok() || request->method() == wire::kMethods[kind].method,
             "the request is of its method");
-    status = request.ok() ? Serve(*request, nullptr) : request.status();
+    status = request.ok() ? Serve(*request, message, nullptr) : request.status();
   } else {
     const wire::StreamItem item = wire::DecodeStreamItem(message);
-    status = item.request.ok() ? Serve(*item.request, &item.id) : item.request.status();
+    status = item.request.ok() ? Serve(*item.request, message, &item.id) : item.request.status();
     if (!status.ok()) {
       RequireParses<v1::StreamResponse>(wire::EncodeItemError(item.id, status, Pool()));
     }

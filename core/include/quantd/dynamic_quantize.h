@@ -31,6 +31,27 @@ absl::Status DynamicQuantize(const DynamicQuantizePlan& plan, absl::Span<const u
                              const Executor& executor, Interrupted interrupted,
                              const DynamicQuantizeOutput& output, QuantizationError* error);
 
+// The range of the first elements of an x whose other elements are not here yet.
+struct RangeSoFar {
+  int64_t elements = 0;
+  float minimum = 0;
+  float maximum = 0;
+  bool finite = true;  // false: one of them is NaN or infinite, and the range is of no use
+};
+
+// Widens the range by the elements of x behind it, up to `end`. `type` is one that DynamicQuantize
+// takes. REQUIRES: range.elements <= end, x has the bytes of `end` elements.
+void WidenRange(DataType type, absl::Span<const uint8_t> x, int64_t end, RangeSoFar& range);
+
+// DynamicQuantize up to its second pass: writes what `output` has beside y, and returns how to make
+// y, all at once or in parts (quantize.h), with the same result but for a report. That plan views
+// `output`. `known`: what has been found of x already. Errors as DynamicQuantize has them.
+// REQUIRES: plan.layout.scale_count == 1, !plan.has_tensor_scale.
+absl::StatusOr<QuantizePlan> FindScale(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
+                                       const RangeSoFar& known, const Executor& executor,
+                                       Interrupted interrupted,
+                                       const DynamicQuantizeOutput& output);
+
 // Most bytes that it takes while it runs on so many threads, beside x and the outputs.
 uint64_t ScratchBytes(const DynamicQuantizePlan& plan, int threads);
 

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "quantd/dequantize.h"
+#include "quantd/dynamic_quantize.h"
 #include "quantd/quantize.h"
 #include "testing.h"
 
@@ -112,6 +115,103 @@ TEST(AsSent, IsWhatTheCoreMakes) {
     ASSERT_TRUE(floats.ParseFromString(client->stream(id).Messages()->at(0)));
     EXPECT_TRUE(floats.y().raw_data() == y) << output;
     id += 2;
+  }
+}
+
+v1::DynamicQuantizeRequest DynamicRequest(v1::DataType output) {
+  v1::DynamicQuantizeRequest request;
+  *request.mutable_x() = Request(output).x();
+  request.set_output_type(output);
+  return request;
+}
+
+v1::DynamicQuantizeResponse Expected(const v1::DynamicQuantizeRequest& request) {
+  DynamicQuantizeParameters parameters;
+  parameters.x = View(request.x());
+  parameters.output_type = static_cast<DataType>(request.output_type());
+  const absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(parameters);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  std::string y(plan->output_bytes, '?'), scale(plan->scale_bytes, '?'),
+      zero_point(plan->zero_point_bytes, '?');
+  const auto bytes = [](std::string& text) {
+    return absl::MakeSpan(reinterpret_cast<uint8_t*>(text.data()), text.size());
+  };
+  const DynamicQuantizeOutput output = {bytes(y), bytes(scale), bytes(zero_point), {}};
+  EXPECT_TRUE(DynamicQuantize(
+                  *plan, parameters.x.bytes, Executor(1), [] { return false; }, output, nullptr)
+                  .ok());
+  v1::DynamicQuantizeResponse response;
+  response.mutable_y()->set_raw_data(y);
+  response.mutable_y_scale()->set_raw_data(scale);
+  response.mutable_y_zero_point()->set_raw_data(zero_point);
+  return response;
+}
+
+constexpr char kDynamicKernels[] = "quantd_kernel_seconds_count{operation=\"dynamic_quantize\"}";
+
+// The call's response is made as it is sent: not a kernel has ended when some of it is here.
+void ExpectAsSent(const TestServer& server, const std::string& message,
+                  const v1::DynamicQuantizeResponse& expected) {
+  const auto client = server.Connect(100'000);
+  client->grants = false;
+  client->Say(Headers(1, CallFields(Path("DynamicQuantize"))));
+  const double before = server.Metric(kDynamicKernels);
+  SendBytes(*client, 1, message);
+  ASSERT_TRUE(client->Until([&] { return client->stream(1).data.size() >= 50'000; }));
+  EXPECT_EQ(server.Metric(kDynamicKernels), before);
+  client->grants = true;
+  client->Say(transport::WindowUpdate(1, 1 << 30) + transport::WindowUpdate(0, 1 << 30));
+  ASSERT_EQ(client->Status(1), 0);
+  v1::DynamicQuantizeResponse response;
+  ASSERT_TRUE(response.ParseFromString(client->stream(1).Messages()->at(0)));
+  EXPECT_TRUE(response.y().raw_data() == expected.y().raw_data());
+  EXPECT_EQ(response.y_scale().raw_data(), expected.y_scale().raw_data());
+  EXPECT_EQ(response.y_zero_point().raw_data(), expected.y_zero_point().raw_data());
+  EXPECT_TRUE(server.Until(kDynamicKernels, before + 1));
+}
+
+TEST(AsSent, DynamicQuantizeInAnyOrderOfFields) {
+  const TestServer server;
+  for (const v1::DataType output : {v1::DATA_TYPE_UINT8, v1::DATA_TYPE_INT4}) {
+    const v1::DynamicQuantizeRequest request = DynamicRequest(output);
+    v1::DynamicQuantizeRequest x = request, others = request;
+    x.clear_output_type();
+    others.clear_x();
+    ExpectAsSent(server, request.SerializeAsString(), Expected(request));
+    ExpectAsSent(server, others.SerializeAsString() + x.SerializeAsString(), Expected(request));
+  }
+}
+
+// What was found of one x is not used for another one.
+TEST(AsSent, ATensorThatIsSentTwiceCountsOnce) {
+  const TestServer server;
+  const v1::DynamicQuantizeRequest request = DynamicRequest(v1::DATA_TYPE_UINT8);
+  v1::DynamicQuantizeRequest other = request;
+  auto* const values = reinterpret_cast<float*>(other.mutable_x()->mutable_raw_data()->data());
+  for (int64_t i = 0; i < kElements; ++i) values[i] *= 3;
+  other.mutable_x()->clear_shape();
+  const auto client = server.Connect();
+  client->Say(Headers(1, CallFields(Path("DynamicQuantize"))));
+  SendBytes(*client, 1, other.SerializeAsString() + request.SerializeAsString());
+  ASSERT_EQ(client->Status(1), 0);
+  v1::DynamicQuantizeResponse response;
+  ASSERT_TRUE(response.ParseFromString(client->stream(1).Messages()->at(0)));
+  const v1::DynamicQuantizeResponse expected = Expected(request);
+  EXPECT_TRUE(response.y().raw_data() == expected.y().raw_data());
+  EXPECT_EQ(response.y_scale().raw_data(), expected.y_scale().raw_data());
+}
+
+TEST(AsSent, WhatIsNotFiniteIsNamedAsEver) {
+  const TestServer server;
+  v1::DynamicQuantizeRequest request = DynamicRequest(v1::DATA_TYPE_UINT8);
+  auto* const values = reinterpret_cast<float*>(request.mutable_x()->mutable_raw_data()->data());
+  for (const int64_t at : {kElements - 1, kElements / 2, int64_t{5}}) {
+    values[at] = std::numeric_limits<float>::quiet_NaN();
+    const auto client = server.Connect();
+    EXPECT_EQ(Call(*client, 1, "DynamicQuantize", request), 3);
+    EXPECT_THAT(client->stream(1).trailers,
+                testing::Contains(testing::Pair("grpc-message",
+                                                testing::HasSubstr(absl::StrCat("x[", at, "]")))));
   }
 }
 

@@ -134,10 +134,14 @@ std::string Path(absl::string_view method) {
   return absl::StrCat("/quantd.v1.QuantizationService/", method);
 }
 
+void SendBytes(transport::Client& client, int32_t id, const std::string& message, bool ends) {
+  EXPECT_TRUE(client.SayFrames(id, transport::Prefixed(message), 16'000, ends));
+  EXPECT_TRUE(client.Taken());
+}
+
 void Send(transport::Client& client, int32_t id, const google::protobuf::MessageLite& message,
           bool ends) {
-  EXPECT_TRUE(client.SayFrames(id, transport::Prefixed(message.SerializeAsString()), 16'000, ends));
-  EXPECT_TRUE(client.Taken());
+  SendBytes(client, id, message.SerializeAsString(), ends);
 }
 
 int Call(transport::Client& client, int32_t id, absl::string_view method,

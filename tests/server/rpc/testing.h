@@ -55,6 +55,8 @@ std::string Path(absl::string_view method);
 // A call's only message, or one of several.
 void Send(transport::Client& client, int32_t id, const google::protobuf::MessageLite& message,
           bool ends = true);
+// The same of a message's bytes.
+void SendBytes(transport::Client& client, int32_t id, const std::string& message, bool ends = true);
 // The whole of a call with one message; its grpc-status.
 int Call(transport::Client& client, int32_t id, absl::string_view method,
          const google::protobuf::MessageLite& message);
