@@ -62,6 +62,7 @@ TEST(ReceivingStream, EveryFrameSize) {
         const Seen seen = world.Over(path);
         ASSERT_EQ(seen.messages.size(), 1U);
         ASSERT_TRUE(seen.messages[0] == message) << size << " in " << frame << " pad " << padding;
+        EXPECT_GT(seen.watched, 0);
         id += 2;
       }
     }

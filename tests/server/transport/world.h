@@ -46,6 +46,7 @@ struct Seen {
   bool sent = false;  // what finished completed with
   int written = 0;    // writes that completed with true
   int made = 0;       // how often more was made
+  int watched = 0;    // how often more of a message was seen while it came
   absl::Status interruption;
 };
 
