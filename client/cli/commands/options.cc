@@ -82,7 +82,7 @@ void AddCommands(CLI::App* app, Options* o) {
       "library\ndoes. The last dimension of the file's array is the embedding.\n\n"
       "  quantctl embeddings quantize vectors.npy -o codes.npy --preset=pgvector")
       .Input(
-          "A .npy, a .fvecs (each embedding with its length before it), or a .jsonl (one a line)")
+          "A .npy, a .fvecs (each embedding with its length before it), or a .jsonl (one per line)")
       .Output()
       .Embeddings()
       .Named()

@@ -88,7 +88,7 @@ impl Tensor {
         Ok(data)
     }
 
-    /// The elements, row-major: f32 of FLOAT, FLOAT16 and BFLOAT16; i8 also of INT4 and INT2, one an element; u8 also of UINT4
+    /// The elements, row-major: f32 of FLOAT, FLOAT16 and BFLOAT16; i8 also of INT4 and INT2, one per element; u8 also of UINT4
     /// and UINT2, and the codes of FLOAT8, FLOAT6 and FLOAT4; u16 also the bits of FLOAT16 and BFLOAT16; i16; i32.
     ///
     /// An error for another type, for bytes that are not as many as type and shape say, and for tensors in values or in

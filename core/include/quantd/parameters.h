@@ -27,7 +27,7 @@ struct TensorView {
 // tensor, 1-D along axis 1, or groups); for DynamicQuantize one for the tensor.
 struct Granularity {
   std::optional<int64_t> axis = std::nullopt;  // in [-rank, rank - 1]
-  int64_t block_size = 0;                      // elements a block along axis; 0: not blocked
+  int64_t block_size = 0;                      // elements in a block along axis; 0: not blocked
   Shape block_shape = {};  // one length a dimension of x, -1 for the whole dimension
 };
 

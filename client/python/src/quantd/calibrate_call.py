@@ -106,47 +106,47 @@ class Calibrates(Generic[ACalibrated]):
     ) -> ACalibrated:
         """Find scale, zero point and range of many arrays.
 
-        The result is a function of all values together: neither their order, nor how they were cut into arrays, nor which
-        worker saw them changes a bit. Arrays are sent while others are made, so that endless ones take no memory; large ones
-        go in pieces.
+        The result is a function of all values together: their order, their division into arrays, and the workers that
+        counted them change no bit. Arrays are sent while others are made, so an endless iterator takes no memory. Large arrays
+        are sent in pieces.
 
         Parameters
         ----------
         xs : array_like, or iterable of array_like
-            float32, float16, bfloat16 or int32 of any shape that has the axis. Of AsyncClient also an asynchronous iterable. An
-            iterator is iterated over once: when its call fails after something was taken, it is not made again; that of an
-            array, a list or a tuple is.
+            float32, float16, bfloat16 or int32 of any shape that has the axis. AsyncClient also accepts an asynchronous iterable. An
+            iterator is iterated over once: if its call fails after something was taken from it, the call is not made again. A call
+            with an array, a list or a tuple is.
         method : {"mse", "min_max", "percentile", "entropy"}, optional
-            What the range covers: what gives the smallest mean squared error (integers only); all values; all but the outermost
-            few; what loses the least information (integers only).
+            Which range is chosen: the one with the smallest mean squared error (integers only); all values; all but the outermost
+            few; the one that loses the least information (integers only).
         output_type : DataTypeLike, optional
-            What will be quantized to; uint8 when unset.
+            The type that will be quantized to; uint8 by default.
         axis : int, optional
-            One scale an index along this dimension of every array, which have the same length there; unset: one scale.
+            The dimension with one scale per index, where all arrays have the same length; by default there is one scale.
         symmetry : {"asymmetric", "symmetric"}, optional
             As in dynamic_quantize.
         percentile : float, optional
-            For "percentile": how many of 100 values the range covers, above 50 and at most 100; 99.99 when unset.
+            For "percentile": how many of 100 values the range covers, above 50 and at most 100; 99.99 by default.
         non_finite : {"reject", "ignore"}, optional
-            What NaN and infinities are: an error (the default), or counted and left out.
+            Whether NaN and infinities are an error (the default), or are counted and left out.
         return_state : bool, optional
-            Whether the result carries ``state``.
+            Whether the result has a ``state``.
         states : bytes, or iterable of bytes, optional
-            The state of other results, to be added to what this call sees.
+            The states of other results, which are added to this call's values.
         timeout : float, optional
-            Seconds that the call may take, with what it takes to make the arrays.
+            Seconds that the call may take, including the time to make the arrays.
 
         Returns
         -------
         Calibrated
-            The result: scale of shape () or (x.shape[axis],). Of AsyncClient an awaitable of it.
+            The result, with a scale of shape () or (x.shape[axis],). AsyncClient returns an awaitable of it.
 
         Raises
         ------
         QuantdError
             When the call fails; InvalidArgumentError names the field.
         TypeError, ValueError
-            For arguments that have no form on the wire, such as float64 arrays; and whatever xs raises.
+            For arguments that cannot be sent, such as float64 arrays; and any exception that xs raises.
         """
         call = Calibration(
             Source(xs),

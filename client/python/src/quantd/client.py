@@ -31,28 +31,28 @@ class Client(
     Parameters
     ----------
     address : str, optional
-        "host:port", "host" (port 50051), "unix:/path.sock", or any other gRPC target. Without it that of QUANTD_ADDRESS, or
+        "host:port", "host" (port 50051), "unix:/path.sock", or any other gRPC target. By default QUANTD_ADDRESS, or
         else 127.0.0.1:50051.
     timeout : float, optional
-        Seconds that a call may take when it names no timeout of its own; None waits for ever.
+        Seconds that a call may take if it has no timeout of its own; None: no limit.
     credentials : grpc.ChannelCredentials, optional
-        Credentials for TLS, made by hand.
+        gRPC's own credentials for TLS.
     tls_ca, tls_cert, tls_key : str, optional
-        PEM files for TLS: the authority that signed the server's certificate; this client's certificate and key. Without
-        them those of QUANTD_TLS_CA, QUANTD_TLS_CERT and QUANTD_TLS_KEY; without these too, plain text.
+        PEM files for TLS: the authority that signed the server's certificate; this client's certificate and key. By default
+        those of QUANTD_TLS_CA, QUANTD_TLS_CERT and QUANTD_TLS_KEY; if these are not set either, connections are plain text.
     auth_token_file : str, optional
-        File with the token that the server wants (its --auth_token_file); read again when it changes. Without it that of
-        QUANTD_AUTH_TOKEN_FILE. Without TLS it is sent over loopback and Unix sockets only.
+        File with the token that the server requires (its --auth_token_file); read again when it changes. By default that of
+        QUANTD_AUTH_TOKEN_FILE. Without TLS the token is sent over loopback and Unix sockets only.
     allow_insecure_token : bool, optional
-        Send it over a network without TLS all the same, for a proxy that adds TLS, say.
+        Send the token over a network without TLS, too, for example to a proxy that adds TLS.
     retry : bool, optional
-        Whether a call that fails with UNAVAILABLE is made again, as quantd.SERVICE_CONFIG says: up to 5 times, after what
-        the server asks to wait, or else after growing random times. A stream that breaks with it is opened again.
+        Whether a call that fails with UNAVAILABLE is made again, as quantd.SERVICE_CONFIG says: up to 5 times, after the time that
+        the server asks for, or else after growing random times. A stream that breaks with UNAVAILABLE is opened again.
     options : sequence of (str, value), optional
         More gRPC channel options. A "grpc.service_config" among them replaces quantd's: its retries, its round robin among
-        the address's servers, and its question about their health.
+        the address's servers, and its health checks.
     shared_memory_dir : str, optional
-        The directory that the server was given as --shared_memory_dir, for shared and shared_empty; without it that of
+        The server's --shared_memory_dir, for shared and shared_empty; by default that of
         QUANTD_SHARED_MEMORY_DIR.
     """
 

@@ -61,14 +61,14 @@ class Engine:
     Parameters
     ----------
     threads : int, optional
-        Threads that a call may compute on, 1 to 1024, the caller's among them; without it QUANTD_THREADS, or else the
-        CPUs that this process may use. All engines share them. In a child of os.fork, whose parent had computed, a call
-        computes on the caller's thread alone.
+        Threads that a call may compute on, 1 to 1024, including the caller's; by default QUANTD_THREADS, or else the
+        CPUs that this process may use. All engines share the threads. After os.fork, if the parent had computed, a call of the
+        child computes on the caller's thread alone.
     timeout : float, optional
-        Seconds that a call may take when it names no timeout of its own.
+        Seconds that a call may take if it has no timeout of its own.
 
-    Arrays are those of numpy and ml_dtypes, in native or swapped byte order, of any strides; what has `__dlpack__` (torch,
-    JAX) is read in place. Large calls release the GIL, and end with KeyboardInterrupt when Ctrl-C is pressed. Nobody may
+    Arrays are those of numpy and ml_dtypes, in native or swapped byte order, with any strides; objects with `__dlpack__` (torch,
+    JAX) are read in place. Large calls release the GIL, and end with KeyboardInterrupt when Ctrl-C is pressed. Nobody may
     change an argument while a call computes.
 
     Calls raise what Client raises: InvalidArgumentError with the server's text and fields, DeadlineExceededError,
@@ -143,14 +143,14 @@ class Engine:
     ) -> "results.Quantized[results.Dequantized]":
         """Quantize with a given scale, as ONNX QuantizeLinear: y = clamp(rint(x / scale) + zero_point).
 
-        Arguments and result are those of Client.quantize, and beside them:
+        Arguments and result are those of Client.quantize, except:
 
         Parameters
         ----------
         out : numpy.ndarray, optional
-            Memory for y, of y's shape and type, none of which is an argument's; the result's y is this array.
+            Memory for y, of y's shape and type, which overlaps no argument; the result's y is this array.
         threads : int, optional
-            Threads for this call, when not the engine's.
+            Threads for this call; by default the engine's.
         """
         if parameters is not None:
             return self._stored("quantize", parameters, locals())
@@ -267,7 +267,7 @@ class Engine:
         timeout: Optional[float] = None,
         threads: Optional[int] = None,
     ) -> results.QuantizedEmbeddings:
-        """Make the codes that vector databases have for embeddings, as their libraries make them.
+        """Quantize embeddings to the formats of vector databases, bit for bit as their libraries do.
 
         Arguments and result are those of Client.quantize_embeddings; `out` and `threads` as in quantize.
         """

@@ -54,47 +54,47 @@ class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantized
         Parameters
         ----------
         x : array_like of any shape
-            float32, float16, bfloat16 or int32: numpy, torch on the CPU, anything with ``__array__`` or ``__dlpack__``.
-        scale : array_like of shape (), (N,) or one a block, optional
-            Must be there unless parameters have it. One for the tensor; or of shape (x.shape[axis],); or of x's rank, one a block. A type of x, or
-            float8_e8m0fnu. Python numbers are float32.
+            float32, float16, bfloat16 or int32: numpy, torch on the CPU, any object with ``__array__`` or ``__dlpack__``.
+        scale : array_like of shape (), (N,) or one per block, optional
+            Required unless parameters contain it. One scale for the tensor; or scales of shape (x.shape[axis],); or of x's rank, one per block.
+            A type that x may have, or float8_e8m0fnu. Python numbers are float32.
         zero_point : array_like of scale's shape, optional
-            Of y's type. Python integers take output_type, or uint8.
+            Of y's type. Python integers become output_type, or uint8.
         output_type : DataTypeLike, optional
-            Type of y; without it zero_point's type, else uint8.
+            Type of y; by default zero_point's type, or else uint8.
         axis : int, optional
-            Dimension of a scale of shape (N,) and of block_size; 1 when unset; negative ones count from the end.
+            Dimension of a scale of shape (N,) and of block_size; 1 by default; a negative axis counts from the end.
         block_size : int, optional
-            Elements a block along axis; 0: no blocks.
+            Number of elements in a block along axis; 0: no blocks.
         block_shape : sequence of int, optional
             Length of a block along each dimension of x, -1 for the whole dimension.
         saturate : bool, optional
-            For the float8 types: whether what is too large becomes the largest value, or else NaN or infinity.
+            For the float8 types: whether a value that is too large becomes the largest value, or else NaN or infinity.
         precision : DataTypeLike, optional
-            Type of the division, when not that of scale.
+            Type of the division; scale's type by default.
         zero_point_order : {"after_rounding", "before_rounding"}, optional
-            When the zero point is added: as ONNX (the default) or as oneDNN Graph.
+            When the zero point is added: as in ONNX (the default) or as in oneDNN Graph.
         report_error : bool, optional
-            Whether the result carries ``error``.
+            Whether the result has an ``error``.
         out : SharedTensor, optional
-            Memory for y, large enough and none of the arguments; y is then a view of it.
+            Memory for y, large enough and not that of an argument; y is then a view of it.
         parameters : str or ParameterSet, optional
-            Stored parameters that have what is left out here: "name@sha256:HEX", the name where one set has it, or what
-            put_parameters returned; with that, a server that does not have the set is given it.
+            Stored parameters for the arguments that are left out: "name@sha256:HEX", the name alone if only one set has it, or the object that
+            put_parameters returned; with the object, the client stores the set on a server that does not have it.
         timeout : float, optional
-            Seconds that the call may take, with all of its retries and pieces.
+            Seconds that the call may take, including all retries and pieces.
 
         Returns
         -------
         Quantized
-            The result: y has x's shape. Of AsyncClient an awaitable of it.
+            The result; y has x's shape. AsyncClient returns an awaitable of it.
 
         Raises
         ------
         QuantdError
             When the call fails; InvalidArgumentError names the field.
         TypeError, ValueError
-            For arguments that have no form on the wire, such as float64 arrays.
+            For arguments that cannot be sent, such as float64 arrays.
         """
         return self._call("quantize", locals())
 
@@ -120,14 +120,14 @@ class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantized
         Parameters
         ----------
         x : Quantized, DynamicQuantized, or array_like of any shape
-            A result brings its scale, zero point and granularity, and comes back in the type that it was made of. An
-            array is of any output type of quantize, or int32.
-        scale : array_like of shape (), (N,) or one a block, optional
-            As in quantize; must be there, or in parameters, when x is an array.
+            A result has its own scale, zero point and granularity, and is dequantized to the type that it was made from. An
+            array has any output type of quantize, or int32.
+        scale : array_like of shape (), (N,) or one per block, optional
+            As in quantize; if x is an array, it is required here or in parameters.
         zero_point : array_like of scale's shape, optional
             Of x's type, or int32.
         output_type : DataTypeLike, optional
-            "float32", "float16" or "bfloat16"; without it the type that a result was made of, or else scale's type.
+            "float32", "float16" or "bfloat16"; by default the type that a result was made from, or else scale's type.
         axis : int, optional
             As in quantize.
         block_size : int, optional
@@ -139,21 +139,21 @@ class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantized
         out : SharedTensor, optional
             As in quantize.
         parameters : str or ParameterSet, optional
-            As in quantize: those of quantize, of which scale, zero_point, axis, block_size and block_shape are taken.
+            As in quantize: a set for quantize, of which scale, zero_point, axis, block_size and block_shape are used.
         timeout : float, optional
             As in quantize.
 
         Returns
         -------
         Dequantized
-            The result: y has x's shape. Of AsyncClient an awaitable of it.
+            The result; y has x's shape. AsyncClient returns an awaitable of it.
 
         Raises
         ------
         QuantdError
             When the call fails; InvalidArgumentError names the field.
         TypeError, ValueError
-            For arguments that have no form on the wire.
+            For arguments that cannot be sent.
         """
         return self._call("dequantize", locals())
 
@@ -175,18 +175,18 @@ class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantized
     ) -> ADynamicQuantized:
         """Find scale and zero point in x, then quantize; DynamicQuantizeLinear for uint8.
 
-        One scale for the tensor, or one an index along axis, a block along axis (block_size) or a block of block_shape.
+        There is one scale for the tensor, or one per index of axis, per block along axis (block_size) or per block of block_shape.
 
         Parameters
         ----------
         x : array_like of any shape
             As in quantize.
         output_type : DataTypeLike, optional
-            Type of y; uint8 when unset.
+            Type of y; uint8 by default.
         axis : int, optional
-            One scale an index along this dimension; with block_size, the dimension that is cut into blocks.
+            The dimension with one scale per index; with block_size, the dimension that is cut into blocks.
         block_size : int, optional
-            Elements a block along axis (1 when unset); 0: no blocks.
+            Number of elements in a block along axis (axis 1 by default); 0: no blocks.
         block_shape : sequence of int, optional
             Length of a block along each dimension of x, -1 for the whole dimension.
         saturate : bool, optional
@@ -197,9 +197,9 @@ class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantized
         symmetry : {"asymmetric", "symmetric"}, optional
             Whether there is a zero point; asymmetric is the default for integers, floats are always symmetric.
         non_finite : {"reject", "ignore"}, optional
-            What NaN and infinities in x do: an error (the default), or no part in finding the range.
+            Whether NaN and infinities in x are an error (the default), or are ignored when the range is found.
         report_error : bool, optional
-            Whether the result carries ``error``.
+            Whether the result has an ``error``.
         out : SharedTensor, optional
             As in quantize.
         timeout : float, optional
@@ -208,7 +208,7 @@ class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantized
         Returns
         -------
         DynamicQuantized
-            The result: y has x's shape; scale has shape (), (x.shape[axis],), or one element a block. Of AsyncClient an
+            The result; y has x's shape; scale has shape (), (x.shape[axis],), or one element per block. AsyncClient returns an
             awaitable of it.
 
         Raises
@@ -216,7 +216,7 @@ class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantized
         QuantdError
             When the call fails; InvalidArgumentError names the field.
         TypeError, ValueError
-            For arguments that have no form on the wire, such as float64 arrays.
+            For arguments that cannot be sent, such as float64 arrays.
         """
         return self._call("dynamic_quantize", locals())
 
@@ -239,7 +239,7 @@ class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantized
         parameters: Optional[Parameters] = None,
         timeout: Optional[float] = None,
     ) -> AQuantizedEmbeddings:
-        """Make the codes that vector databases have for embeddings, as their libraries make them.
+        """Quantize embeddings to the formats of vector databases, bit for bit as their libraries do.
 
         The last dimension of x is the embedding; the others only count embeddings.
 
@@ -248,20 +248,20 @@ class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantized
         x : array_like of one dimension or more
             float32, float16 or bfloat16.
         preset : str, optional
-            Vector database whose format to use: a name of quantd.EMBEDDING_PRESETS. It stands for recipe, output_type, bit_order, bit_threshold and
+            Vector database whose format to use: a name of quantd.EMBEDDING_PRESETS. It sets recipe, output_type, bit_order, bit_threshold and
             signed_bits.
         recipe : {"ranges", "unit", "direction", "bits"}, optional
-            What becomes of a value, when no preset says so: its place between the lowest and the highest value of its
-            dimension; that of [-1, 1]; its share of the vector's length; one bit.
+            How a value is encoded, if there is no preset: its place between the lowest and the highest value of its
+            dimension; its place in [-1, 1]; its share of the vector's length; one bit.
         ranges : array_like of shape (2, d), optional
-            For "ranges", which needs them: float32, the lowest and the highest value of each dimension that is used, after
-            cutting off and normalising. They are never taken from x: codes of different batches could not be compared.
+            Required for "ranges": float32, the lowest and the highest value of each dimension that is used, after
+            cutting off and normalising. They are never computed from x, because codes of different batches could not be compared.
         output_type : {"uint8", "int8"}, optional
-            Type of y: uint8 when unset, but int8 for "unit" and "direction", which have no other.
+            Type of y: uint8 by default, but int8 for "unit" and "direction", which have no other.
         dimensions : int, optional
-            Of each embedding only the first so many values are used (Matryoshka); 0: all.
+            Use only the first values of each embedding, so many (Matryoshka); 0: all.
         normalize : bool, optional
-            Whether each embedding, as far as it is used, is divided by its length first.
+            Whether the used part of each embedding is divided by its length first.
         bit_order : {"msb_first", "lsb_first"}, optional
             For "bits": whether the first of eight is the highest bit (the default, as numpy.packbits) or the lowest.
         bit_threshold : {"greater", "greater_or_equal"}, optional
@@ -269,20 +269,20 @@ class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantized
         signed_bits : {"offset", "twos_complement"}, optional
             For "bits" in int8: the byte less 128 (the default), or its bits as they are.
         non_finite : {"reject", "ignore"}, optional
-            What NaN and infinities in x are: an error (the default), or as the recipe has them.
+            Whether NaN and infinities in x are an error (the default), or are encoded as the recipe defines.
         report_error : bool, optional
-            Whether the result carries ``error``; not with "bits".
+            Whether the result has an ``error``; not with "bits".
         out : SharedTensor, optional
             As in quantize.
         parameters : str or ParameterSet, optional
-            As in quantize: those of quantize_embeddings.
+            As in quantize: a set for quantize_embeddings.
         timeout : float, optional
             As in quantize.
 
         Returns
         -------
         QuantizedEmbeddings
-            The result: y has x's shape, but for the last dimension: d, or (d + 7) // 8 for "bits". Of AsyncClient an awaitable
+            The result; y has x's shape except for the last dimension, which is d, or (d + 7) // 8 for "bits". AsyncClient returns an awaitable
             of it.
 
         Raises
@@ -290,6 +290,6 @@ class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantized
         QuantdError
             When the call fails; InvalidArgumentError names the field.
         TypeError, ValueError
-            For arguments that have no form on the wire, such as float64 arrays.
+            For arguments that cannot be sent, such as float64 arrays.
         """
         return self._call("quantize_embeddings", locals())

@@ -153,7 +153,7 @@ class Stores(Generic[AParameterSet, AReferences]):
     def put_parameters(self, name: str, *, timeout: Optional[float] = None, **arguments: Any) -> AParameterSet:
         """Store arguments of quantize or quantize_embeddings under a name, for calls with ``parameters``.
 
-        They are stored by their contents: the same ones again are the same set, others of the same name are another.
+        A set is identified by its name and its contents: storing the same arguments again gives the same set, other arguments another.
 
         Parameters
         ----------
@@ -162,19 +162,19 @@ class Stores(Generic[AParameterSet, AReferences]):
         timeout : float, optional
             Seconds that the call may take.
         **arguments : Any
-            Those of quantize but for x, or of quantize_embeddings but for x; without report_error and out.
+            The arguments of quantize or of quantize_embeddings, except x, report_error and out.
 
         Returns
         -------
         ParameterSet
-            The set, with its reference. Of AsyncClient an awaitable of it.
+            The set, with its reference. AsyncClient returns an awaitable of it.
 
         Raises
         ------
         QuantdError
-            When the call fails: with FAILED_PRECONDITION where the server keeps no sets.
+            When the call fails: with FAILED_PRECONDITION if the server stores no sets.
         TypeError, ValueError
-            For arguments that are none of one of these calls.
+            For arguments that neither call has.
         """
         stored = make(arguments)
         return self._ask("put_parameters", put_request(name, stored), lambda data: _put(stored, data), timeout)
@@ -185,19 +185,19 @@ class Stores(Generic[AParameterSet, AReferences]):
         Parameters
         ----------
         reference : str
-            "name@sha256:HEX", or the name where one set has it.
+            "name@sha256:HEX", or the name alone if only one set has it.
         timeout : float, optional
             Seconds that the call may take.
 
         Returns
         -------
         ParameterSet
-            The set. Of AsyncClient an awaitable of it.
+            The set. AsyncClient returns an awaitable of it.
 
         Raises
         ------
         QuantdError
-            When the call fails: with NOT_FOUND where there is no such set.
+            When the call fails: with NOT_FOUND if there is no such set.
         """
         return self._ask("get_parameters", *get(reference), timeout)
 
@@ -207,14 +207,14 @@ class Stores(Generic[AParameterSet, AReferences]):
         Parameters
         ----------
         prefix : str, optional
-            What their references begin with.
+            The beginning of their references.
         timeout : float, optional
             Seconds that the call may take.
 
         Returns
         -------
         list of str
-            References. Of AsyncClient an awaitable of it.
+            Their references. AsyncClient returns an awaitable of it.
 
         Raises
         ------

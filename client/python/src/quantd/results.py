@@ -46,10 +46,10 @@ def _in_process(result: "QuantizedResult[Any]") -> Any:
 
 @dataclass(frozen=True, repr=False)
 class QuantizedResult(Generic[_Back]):
-    """What Quantized and DynamicQuantized have in common: a tensor y, and everything that it takes to dequantize it.
+    """What Quantized and DynamicQuantized share: a tensor y, and everything that is needed to dequantize it.
 
-    A result keeps the client alive that made it; after pickling or copying it has none, and is dequantized in this process where
-    quantd-core is installed. It is not an array: `y` are its codes, `dequantize()` gives its values.
+    A result keeps the client alive that made it. After pickling or copying it has no client, and is dequantized in this process if
+    quantd-core is installed. It is not an array: `y` are its codes, `dequantize()` returns its values.
     """
 
     y: Array
@@ -83,17 +83,17 @@ class QuantizedResult(Generic[_Back]):
         return f"<{type(self).__name__} {', '.join(parts)}>"
 
     def dequantize_arguments(self, output_type: Optional[FloatTypeLike] = None) -> Dict[str, Any]:
-        """The arguments of dequantize for this result, by name, but for x (which is y) and out.
+        """The arguments of dequantize for this result, by name, except x (which is y) and out.
 
         Parameters
         ----------
         output_type : DataTypeLike, optional
-            Type of the dequantized tensor; without it `input_type`, of which int32 comes back as float32.
+            Type of the dequantized tensor; by default `input_type`, or float32 if that is int32.
 
         Returns
         -------
         dict
-            scale, zero_point, tensor_scale, axis, block_size, block_shape and output_type; and parameters, where there are.
+            scale, zero_point, tensor_scale, axis, block_size, block_shape and output_type; and parameters, if there are any.
         """
         if output_type is None:
             floats = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
@@ -105,12 +105,12 @@ class QuantizedResult(Generic[_Back]):
     def dequantize(
         self, *, output_type: Optional[FloatTypeLike] = None, out: Union[Array, SharedMemory, None] = None, timeout: Optional[float] = None
     ) -> _Back:
-        """Dequantize this result with the client that made it; where there is none, in this process.
+        """Dequantize this result with the client that made it, or without one in this process.
 
         Parameters
         ----------
         output_type : DataTypeLike, optional
-            "float32", "float16" or "bfloat16"; without it the type that was quantized (float32 for int32).
+            "float32", "float16" or "bfloat16"; by default the type that was quantized (float32 for int32).
         out : SharedTensor, optional
             Memory for the answer, as in `Client.dequantize`.
         timeout : float, optional
@@ -119,7 +119,7 @@ class QuantizedResult(Generic[_Back]):
         Returns
         -------
         Dequantized
-            The tensor, of y's shape. Of a result of AsyncClient an awaitable of that.
+            The tensor, of y's shape. A result of AsyncClient returns an awaitable of it.
         """
         engine = _in_process(self) if self.engine is None else self.engine
         return engine.dequantize(self, output_type=output_type, out=out, timeout=timeout)
@@ -139,15 +139,15 @@ class Quantized(QuantizedResult[_Back]):
     error : QuantizationError or None
         Set if report_error was.
     scale, zero_point : numpy.ndarray or None
-        Those of the call, as they were then.
+        Copies of the arguments of the call.
     axis, block_size, block_shape
-        Which scale belongs to which element, as the call said it.
+        Which scale belongs to which element, as in the call.
     input_type : DataType
         Type of x.
     original_type : str or None
-        Of a result of load: the type in the first file, where that was rounded to input_type first, such as "float64".
+        Only of a result of load: the original type, such as "float64", if the tensor was rounded to input_type before it was quantized.
     parameters : str or None
-        Reference of the stored parameters that were used; what they say is not repeated here.
+        Reference of the stored parameters that were used; their contents are not repeated here.
     """
 
 
@@ -224,7 +224,7 @@ class DynamicQuantized(QuantizedResult[_Back]):
     y : numpy.ndarray
         The quantized tensor, of x's shape.
     scale : numpy.ndarray
-        The scales: of shape (), (N,) for an axis, or one a block.
+        The scales: of shape (), (N,) for an axis, or one per block.
     zero_point : numpy.ndarray or None
         Of scale's shape and y's type; None when symmetric.
     tensor_scale : numpy.ndarray or None
@@ -232,11 +232,11 @@ class DynamicQuantized(QuantizedResult[_Back]):
     error : QuantizationError or None
         Set if report_error was.
     axis, block_size, block_shape
-        Which scale belongs to which element, as the call said it.
+        Which scale belongs to which element, as in the call.
     input_type : DataType
         Type of x.
     original_type : str or None
-        Of a result of load: the type in the first file, where that was rounded to input_type first, such as "float64".
+        Only of a result of load: the original type, such as "float64", if the tensor was rounded to input_type before it was quantized.
     """
 
     if TYPE_CHECKING:  # it always has one
@@ -252,8 +252,8 @@ class QuantizedEmbeddings:
     Attributes
     ----------
     y : numpy.ndarray
-        The codes, int8 or uint8: of x's shape, but for the last dimension, which is the number of values that are used, or
-        that of the bytes which hold their bits.
+        The codes, int8 or uint8, of x's shape except for the last dimension, which is the number of values that are used, or of
+        the bytes that contain their bits.
     error : QuantizationError or None
         Set if report_error was.
     parameters : str or None

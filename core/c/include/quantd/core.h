@@ -156,7 +156,7 @@ typedef struct quantd_parameters {
    * as scale's shape says (1-D: along axis 1; of x's rank: groups). */
   int32_t has_axis;           /* 1: `axis` counts; 0: it must be 0 */
   int64_t axis;               /* in [-rank, rank - 1] */
-  int64_t block_size;         /* elements a block along axis (1 without one), the last may be short;
+  int64_t block_size;         /* elements in a block along axis (default 1), the last may be short;
                                  0: not blocked */
   const int64_t* block_shape; /* one length a dimension of x, -1 for the whole; not together with
                                  axis or block_size */
