@@ -10,6 +10,10 @@ namespace {
 // Looked at together, unless they are the last. Small enough to lie in the cache yet.
 constexpr int64_t kStep = 16 << 10;
 
+// x begins among so many bytes, or is not looked for: whoever puts a million fields before it, and
+// sends them in crumbs, would have them read again with each.
+constexpr size_t kHead = 4 << 10;
+
 bool IsWatched(const wire::ArrivingTensor& x) {
   return Info(x.data_type).kind == DataTypeKind::kFloat && x.bytes >= kWatchedBytes / 2;
 }
@@ -18,7 +22,10 @@ bool IsWatched(const wire::ArrivingTensor& x) {
 
 void ArrivingRange::OnMore(absl::Span<const uint8_t> so_far, size_t size) {
   if (size < kWatchedBytes) return;
-  if (!x_.has_value()) x_ = wire::FindArrivingX(so_far);
+  if (!searched_) {
+    x_ = wire::FindArrivingX(so_far.first(std::min(so_far.size(), kHead)));
+    searched_ = x_.has_value() || so_far.size() >= kHead;
+  }
   if (!x_.has_value() || !IsWatched(*x_)) return;
   const uint64_t bytes = std::min<uint64_t>(so_far.size() - x_->begin, x_->bytes);
   const auto elements = static_cast<int64_t>(bytes * 8 / Info(x_->data_type).bits);

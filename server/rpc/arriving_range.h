@@ -29,6 +29,7 @@ class ArrivingRange final : public transport::MessageWatcher {
   loop::Clock::duration computing() const { return computing_; }
 
  private:
+  bool searched_ = false;  // whether x_ is all that will be found
   std::optional<wire::ArrivingTensor> x_;
   RangeSoFar range_;
   loop::Clock::duration computing_{};

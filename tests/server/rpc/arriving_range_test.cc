@@ -1,0 +1,93 @@
+// What is known of x when all of the message is here.
+#include "server/rpc/arriving_range.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "testing.h"
+
+namespace quantd::rpc {
+namespace {
+
+constexpr int64_t kElements = 600'001;
+
+v1::DynamicQuantizeRequest Request() {
+  v1::DynamicQuantizeRequest request;
+  *request.mutable_x() = Floats({kElements});
+  auto* const values = reinterpret_cast<float*>(request.mutable_x()->mutable_raw_data()->data());
+  for (int64_t i = 0; i < kElements; ++i) values[i] = static_cast<float>(i % 1'001) - 300;
+  return request;
+}
+
+// Of a message that comes in pieces of so many bytes, and ends with x's raw_data.
+RangeSoFar Watch(const std::string& message, size_t piece) {
+  const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(message.data()),
+                                        message.size());
+  ArrivingRange range;
+  for (size_t end = 0; end < bytes.size();) {
+    end = std::min(bytes.size(), end + piece);
+    range.OnMore(bytes.first(end), bytes.size());
+  }
+  TensorView x;
+  x.data_type = DataType::kFloat;
+  x.bytes = bytes.last(kElements * 4);
+  return range.Of(x, bytes);
+}
+
+TEST(ArrivingRange, IsThatOfAll) {
+  const std::string message = Request().SerializeAsString();
+  for (const size_t piece : {size_t{1} << 30, size_t{100'000}, size_t{16'384}, size_t{777}}) {
+    const RangeSoFar range = Watch(message, piece);
+    EXPECT_EQ(range.elements, kElements);
+    EXPECT_EQ(range.minimum, -300);
+    EXPECT_EQ(range.maximum, 700);
+    EXPECT_TRUE(range.finite);
+  }
+}
+
+TEST(ArrivingRange, NothingOfAnotherTensor) {
+  const std::string message = Request().SerializeAsString();
+  const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(message.data()),
+                                        message.size());
+  ArrivingRange range;
+  range.OnMore(bytes, bytes.size());
+  TensorView x;
+  x.data_type = DataType::kFloat;
+  x.bytes = bytes.last(kElements * 4 - 4);
+  EXPECT_EQ(range.Of(x, bytes).elements, 0);
+  x.bytes = bytes.last(kElements * 4);
+  x.data_type = DataType::kBfloat16;
+  EXPECT_EQ(range.Of(x, bytes).elements, 0);
+  x.data_type = DataType::kFloat;
+  EXPECT_EQ(range.Of(x, bytes.subspan(1)).elements, 0);
+}
+
+// Fields that nobody knows are read once, however small the pieces are.
+TEST(ArrivingRange, IsNotLookedForBehindManyFields) {
+  for (const size_t fields : {size_t{100}, size_t{100'000}}) {
+    std::string message;
+    for (size_t i = 0; i < fields; ++i) message += "\xf8\x7f\x01";
+    message += Request().SerializeAsString();
+    EXPECT_EQ(Watch(message, 1'000).elements, fields == 100 ? kElements : 0);
+  }
+}
+
+TEST(ArrivingRange, NotOfSmallMessages) {
+  v1::DynamicQuantizeRequest request;
+  *request.mutable_x() = Floats({100'000});
+  const std::string message = request.SerializeAsString();
+  const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(message.data()),
+                                        message.size());
+  ArrivingRange range;
+  range.OnMore(bytes, bytes.size());
+  TensorView x;
+  x.data_type = DataType::kFloat;
+  x.bytes = bytes.last(400'000);
+  EXPECT_EQ(range.Of(x, bytes).elements, 0);
+}
+
+}  // namespace
+}  // namespace quantd::rpc
