@@ -40,23 +40,24 @@ Flags& Flags::Input(const char* what) {
 
 Flags& Flags::Output() {
   Text("-o,--output", &o_->output,
-       "Where to write: a .safetensors, which holds everything, or a .npy with others beside it")
+       "Output file: one .safetensors, or a .npy with further .npy files beside it")
       ->required();
-  command_->add_flag("--force", o_->force, "Write over files that exist (never over the input)");
-  Text("--report", &o_->report, "Write what --json prints to this file as well");
+  command_->add_flag("--force", o_->force, "Overwrite existing files (never the input)");
+  Text("--report", &o_->report, "Also write the output of --json to this file");
   return *this;
 }
 
 Flags& Flags::Choice() {
   Text("--only", &o_->only,
-       "Work on tensors whose name has a match of this regular expression (RE2)");
-  Text("--skip", &o_->skip, "Leave alone those whose name has a match of this one");
+       "Process only tensors whose name matches this regular expression (RE2) anywhere");
+  Text("--skip", &o_->skip, "Leave out tensors whose name matches this one");
   return *this;
 }
 
 Flags& Flags::All() {
-  command_->add_flag("--all", o_->all,
-                     "Also tensors of fewer than two dimensions, such as biases and norms");
+  command_->add_flag(
+      "--all", o_->all,
+      "Also quantize tensors of fewer than two dimensions, such as biases and norms");
   return *this;
 }
 
@@ -64,15 +65,15 @@ Flags& Flags::Granularity() {
   SpecFlags& m = o_->method;
   command_
       ->add_option("--axis", m.axis,
-                   "One scale for each index along this dimension (from the end when "
-                   "negative); with --block_size the dimension that is cut into blocks")
+                   "One scale per index along this dimension (counted from the end if negative); "
+                   "with --block_size, the dimension that is cut into blocks")
       ->check(Integer(INT64_MIN, INT64_MAX));
   command_
       ->add_option("--block_size", m.block_size,
-                   "One scale for this many elements along --axis (default 1)")
+                   "One scale per this many elements along --axis (default 1)")
       ->check(Integer(0, INT64_MAX));
   List("--block_shape", &m.block_shape,
-       "One scale for each block of this shape, such as 128,128; -1: the whole dimension");
+       "One scale per block of this shape, such as 128,128; -1: the whole dimension");
   return *this;
 }
 
@@ -80,18 +81,17 @@ Flags& Flags::Finding() {
   SpecFlags& m = o_->method;
   Text("--type", &m.type,
        "uint8 (default) int8 uint16 int16 uint4 int4 uint2 int2 float8e4m3fn float8e4m3fnuz "
-       "float8e5m2 float8e5m2fnuz float6e2m3 float6e3m2 float4e2m1; or a format of blocks along "
-       "the last dimension: mxfp8 mxfp8e5m2 mxfp6e2m3 mxfp6e3m2 mxfp4 mxint8 (of 32, a power of "
-       "two for each), nvfp4 (of 16)");
+       "float8e5m2 float8e5m2fnuz float6e2m3 float6e3m2 float4e2m1; or a format with blocks along "
+       "the last dimension: mxfp8 mxfp8e5m2 mxfp6e2m3 mxfp6e3m2 mxfp4 mxint8 (32 elements, their "
+       "scale a power of two), nvfp4 (16 elements)");
   command_->add_flag("--symmetric", m.symmetric, "A range centred on zero, without a zero point");
   Text("--scale_type", &m.scale_type,
        "Type of the scale: float (default) float16 bfloat16 float8e8m0 float8e4m3fn");
   command_->add_flag("--saturate,!--nosaturate", m.saturate,
-                     "float8: values past the largest become the largest (default); "
+                     "float8: values beyond the largest become the largest (default); "
                      "--nosaturate: infinity or NaN");
   Text("--non_finite", &m.non_finite,
-       "NaN and infinities in x: reject (an error, default), or ignore (they take no part in the "
-       "range)")
+       "NaN and infinities in x: reject (an error, default), or ignore (left out of the range)")
       ->check(CLI::IsMember({"reject", "ignore"}));
   return *this;
 }
@@ -99,7 +99,7 @@ Flags& Flags::Finding() {
 Flags& Flags::Given() {
   SpecFlags& m = o_->method;
   Text("--scale", &m.scale,
-       "The scale, instead of what the data or the file says: a number, one for each index along "
+       "The scale, in place of one from the data or the file: a number, one number per index along "
        "--axis (0.1,0.2), or a .npy");
   Text("--zero_point", &m.zero_point, "The zero point for --scale, in the same form");
   return *this;
@@ -108,25 +108,26 @@ Flags& Flags::Given() {
 Flags& Flags::Rounding() {
   SpecFlags& m = o_->method;
   Text("--precision", &m.precision,
-       "With --scale: type in which x / scale is computed: float float16 bfloat16");
+       "With --scale: the type in which x / scale is computed: float float16 bfloat16");
   Text("--zero_point_order", &m.zero_point_order,
        "With --scale: when the zero point is added: after_rounding (ONNX, default) or "
        "before_rounding (oneDNN)")
       ->check(CLI::IsMember({"after_rounding", "before_rounding"}));
-  command_->add_flag("--report_error,!--noreport_error", m.report_error,
-                     "Measure how far y is from x (default); --noreport_error saves a little time");
+  command_->add_flag(
+      "--report_error,!--noreport_error", m.report_error,
+      "Report the difference between y and x (default); --noreport_error saves a little time");
   return *this;
 }
 
 Flags& Flags::Back() {
   SpecFlags& m = o_->method;
   Text("--output_type", &o_->output_type,
-       "Type of y: float float16 bfloat16. Default: the original one; with --scale that of the "
-       "scale if it is one of them, else float");
+       "Type of y: float float16 bfloat16. Default: the original type; with --scale, the scale's "
+       "type if it is one of these, else float");
   Text("--tensor_scale", &m.tensor_scale, "With --scale: NVFP4's second scale, a number");
-  Text("--type", &m.type, "With --scale: type of x where the file does not say it");
+  Text("--type", &m.type, "With --scale: type of x, if the file does not have it");
   List("--shape", &o_->shape,
-       "With --type: shape of x where the file does not say it (packed types), such as 1000,768");
+       "With --type: shape of x, if the file does not have it (packed types), such as 1000,768");
   return *this;
 }
 
@@ -136,28 +137,30 @@ Flags& Flags::Embeddings() {
        absl::StrCat("Vector database whose format to use: ", absl::StrJoin(PresetNames(), " ")));
   Text("--ranges", &e.ranges,
        "For the int8 and uint8 of sentence-transformers: a .npy of two rows, the lowest and the "
-       "highest value of each dimension, float; or what calibrate --axis=-1 writes");
-  command_->add_flag("--calibrate", e.calibrate,
-                     "Instead of --ranges: find them in the file, and write them to --ranges_out");
+       "highest value of each dimension, float; or the output of calibrate --axis=-1");
+  command_->add_flag(
+      "--calibrate", e.calibrate,
+      "Instead of --ranges: compute the ranges from the file, and write them to --ranges_out");
   Text("--ranges_out,--ranges-out", &e.ranges_out,
-       "With --calibrate: a .safetensors; default: the output's name with .ranges.safetensors");
+       "With --calibrate: a .safetensors; by default the output's name with .ranges.safetensors");
   Column();
   command_
-      ->add_option("--dimensions", e.dimensions,
-                   "Use only the first so many values of each embedding; 0 (default): all")
+      ->add_option(
+          "--dimensions", e.dimensions,
+          "How many values of each embedding are used, from its beginning; 0 (default): all")
       ->check(Integer(0, INT64_MAX));
   command_->add_flag("--normalize", e.normalize, "Divide each embedding by its length first");
   Text("--non_finite", &o_->method.non_finite,
-       "NaN and infinities: reject (an error, default), or ignore (what the codes have for them)")
+       "NaN and infinities: reject (an error, default), or ignore (encoded as the format defines)")
       ->check(CLI::IsMember({"reject", "ignore"}));
   command_->add_flag("--report_error,!--noreport_error", o_->method.report_error,
-                     "Measure how far the codes are from x (default, but for bits)");
+                     "Report the difference between the codes and x (default, except for bits)");
   return *this;
 }
 
 Flags& Flags::Column() {
   Text("--column", &o_->column,
-       "Of a .jsonl of objects: the name of the array of numbers (default embedding)");
+       "For a .jsonl of objects: the key of the array of numbers (default embedding)");
   return *this;
 }
 
@@ -171,14 +174,14 @@ Flags& Flags::Inputs(const char* what) {
 Flags& Flags::Calibrate() {
   CalibrateFlags& c = o_->calibrate;
   Text("--method", &c.method,
-       "Which range: min-max (default) all values; percentile all but the outermost; mse the "
-       "smallest squared error; entropy the least information lost")
+       "Range: min-max (default): all values; percentile: all but the outermost; mse: the smallest "
+       "squared error; entropy: the least information lost")
       ->check(CLI::IsMember({"min-max", "percentile", "mse", "entropy"}));
-  Text("--type", &o_->method.type, "What will be quantized to (default uint8)");
+  Text("--type", &o_->method.type, "The type that will be quantized to (default uint8)");
   command_
       ->add_option("--axis", o_->method.axis,
-                   "A scale for each index along this dimension, from the end when negative; "
-                   "default: one for all")
+                   "One scale per index along this dimension (counted from the end if negative); "
+                   "default: one scale")
       ->check(Integer(INT64_MIN, INT64_MAX));
   command_->add_option("--percentile", c.percentile,
                        "With --method=percentile: above 50, at most 100 (default 99.99)");
@@ -189,11 +192,12 @@ Flags& Flags::Calibrate() {
        "NaN and infinities: reject (an error, default), or ignore (counted and left out)")
       ->check(CLI::IsMember({"reject", "ignore"}));
   command_
-      ->add_option("--state", c.states,
-                   "What another calibration has seen (its --state_out), to be added; repeat it")
+      ->add_option(
+          "--state", c.states,
+          "The --state_out of another calibration, which is added to this one; may be repeated")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  Text("--state_out,--state-out", &c.state_out, "Write what was seen to this file");
+  Text("--state_out,--state-out", &c.state_out, "Write what was counted to this file, for --state");
   return Column();
 }
 
@@ -201,91 +205,92 @@ Flags& Flags::Stored() {
   StoredFlags& s = o_->stored;
   command_->add_option("word", s.words, "put: NAME [FILE]; get: REFERENCE; list: [PREFIX]")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  Text("--for", &s.kind, "put: quantize (default), which dequantize takes as well, or embeddings")
+  Text("--for", &s.kind, "put: quantize (default; also used by dequantize), or embeddings")
       ->check(CLI::IsMember({"quantize", "embeddings"}));
   Text("--type", &o_->method.type,
-       "Type of y, and of --zero_point (default: what the FILE is for, else uint8)");
+       "Type of y, and of --zero_point (default: the type that FILE was made for, else uint8)");
   Text("--preset", &o_->embeddings.preset,
        absl::StrCat("With --for=embeddings: vector database whose format to use: ",
                     absl::StrJoin(PresetNames(), " ")));
   command_
-      ->add_option("--dimensions", o_->embeddings.dimensions,
-                   "With --for=embeddings: use only the first so many values; 0 (default): all")
+      ->add_option(
+          "--dimensions", o_->embeddings.dimensions,
+          "With --for=embeddings: how many values are used, from the beginning; 0 (default): all")
       ->check(Integer(0, INT64_MAX));
   command_->add_flag("--normalize", o_->embeddings.normalize,
                      "With --for=embeddings: divide each embedding by its length first");
-  Text("-o,--output", &o_->output, "get: where to write the set, as the server has it");
-  command_->add_flag("--force", o_->force, "get: write over a file that exists");
+  Text("-o,--output", &o_->output, "get: file to write the set to, as the server stores it");
+  command_->add_flag("--force", o_->force, "get: overwrite an existing file");
   return *this;
 }
 
 Flags& Flags::Named() {
   Text("--parameters", &o_->stored.reference,
-       "With --address: stored parameters (quantctl parameters) in place of the flags that say the "
-       "same; each tensor goes in one message");
+       "With --address: stored parameters (quantctl parameters), in place of the same flags; each "
+       "tensor is sent in one message");
   return *this;
 }
 
 Flags& Flags::Bins() {
-  command_->add_option("--bins", o_->bins, "Lines of a histogram (default 16)")
+  command_->add_option("--bins", o_->bins, "Number of lines of a histogram (default 16)")
       ->check(Integer(1, 1000));
   return *this;
 }
 
 Flags& Flags::Convert() {
   Text("-o,--output", &o_->output,
-       "Where to write: a folder for a folder, a file for a file; for gguf: always one .gguf")
+       "Output: a folder for a folder, a file for a file; for gguf always one .gguf")
       ->required();
   Text("--to", &o_->convert.to,
        "fp8-tiles (DeepSeek); compressed-tensors: with int8 int8-tensor int4-g128 int4-g32 "
        "int4-g128-asym int4-g32-asym fp8 fp8-tensor fp8-block nvfp4 mxfp4; gguf: with f16 bf16 "
-       "q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4; bnb: with nf4 nf4-double fp4 fp4-double int8; or bf16 f16 "
-       "f32: decode")
+       "q8_0 q4_0 q4_1 q5_0 q5_1 mxfp4; bnb: with nf4 nf4-double fp4 fp4-double int8; or, to "
+       "decode, bf16 f16 f32")
       ->required();
+  command_->add_flag("--all", o_->all,
+                     "Convert every float tensor of two dimensions, including embeddings and head");
   command_->add_flag(
-      "--all", o_->all,
-      "Every float tensor of two dimensions, whatever its name: embeddings and head, "
-      "too");
-  command_->add_flag("--dry_run,--dry-run", o_->convert.dry_run,
-                     "Read headers alone, write nothing, and print what would become of each "
-                     "tensor");
+      "--dry_run,--dry-run", o_->convert.dry_run,
+      "Read only headers, write nothing, and print what would be done with each tensor");
   command_->add_flag("--resume", o_->convert.resume,
-                     "Go on with OUT.partial, which a run that was ended has left");
+                     "Continue with the OUT.partial of a run that was interrupted");
   command_->add_flag("--force", o_->force,
-                     "Write over OUT (never over the model), and begin anew where OUT.partial is");
-  Text("--report", &o_->report, "Write what --json prints to this file as well");
+                     "Overwrite OUT (never the model), and discard an OUT.partial");
+  Text("--report", &o_->report, "Also write the output of --json to this file");
   return *this;
 }
 
 Flags& Flags::Kit() {
-  command_->add_option("server", o_->server, "The server; default: that of --address")
+  command_->add_option("server", o_->server, "The server (default: --address)")
       ->type_name("HOST:PORT");
   Text("--cases", &o_->cases,
-       "Folder of the kit's cases: the unpacked quantd-conformance archive of a release, or what "
-       "'python -m quantd.conformance export DIR' wrote; any folder of ONNX backend tests of the "
-       "operators will do")
+       "Folder of the kit's cases: the unpacked quantd-conformance archive of a release, or the "
+       "output of 'python -m quantd.conformance export DIR'; or any folder of ONNX backend tests "
+       "of the operators")
       ->required()
       ->type_name("DIR");
   Text("--only", &o_->only,
-       "Cases whose family/name or rule has a match of this regular expression (RE2)");
+       "Only cases whose family/name or rule matches this regular expression (RE2) anywhere");
   command_->add_flag("--exact", o_->exact,
-                     "The oracle's answer bit for bit in what is open, too, and in the NaNs of "
-                     "float8: what quantd promises");
+                     "Require quantd's own results: the oracle's bits also where the specification "
+                     "leaves a result open, and in the NaNs of float8");
   return *this;
 }
 
 Flags& Flags::Engine() {
-  Address("Send the tensors to this server instead of computing here");
+  Address("Send the tensors to this server instead of computing in this process");
   return Computing();
 }
 
 Flags& Flags::Computing() {
   command_
-      ->add_option("--threads", o_->threads, "Threads to compute with here; 0 (default): one a CPU")
+      ->add_option("--threads", o_->threads,
+                   "Threads that compute in this process; 0 (default): one per CPU")
       ->envname("QUANTD_THREADS")
       ->check(Integer(0, 1024));
   Text("--simd", &o_->simd,
-       "Instruction set to compute with here: avx512 avx2 neon scalar. Default: the best")
+       "Instruction set for computing in this process: avx512 avx2 neon scalar. Default: the best "
+       "one")
       ->envname("QUANTD_SIMD");
   return *this;
 }
@@ -297,13 +302,14 @@ Flags& Flags::Address(const char* what) {
       ->add_option("--timeout", o_->timeout,
                    "Seconds that a call to the server may take (default 300)")
       ->check(Seconds());
-  Text("--tls_ca", &o_->tls_ca, "Speak TLS: PEM file with who signs the server's certificate")
+  Text("--tls_ca", &o_->tls_ca,
+       "Use TLS: PEM file with the authority that signed the server's certificate")
       ->envname("QUANTD_TLS_CA");
   Text("--tls_cert", &o_->tls_cert, "This client's certificate, a PEM file, with --tls_key")
       ->envname("QUANTD_TLS_CERT");
-  Text("--tls_key", &o_->tls_key, "Its key, a PEM file")->envname("QUANTD_TLS_KEY");
+  Text("--tls_key", &o_->tls_key, "The key of --tls_cert, a PEM file")->envname("QUANTD_TLS_KEY");
   Text("--auth_token_file", &o_->auth_token_file,
-       "File with the token that the server wants; without TLS to this machine only")
+       "File with the token that the server requires; without TLS it is sent to this machine only")
       ->envname("QUANTD_AUTH_TOKEN_FILE");
   command_->add_flag("--allow_insecure_token", o_->allow_insecure_token,
                      "Send the token to another machine without TLS");
@@ -312,7 +318,7 @@ Flags& Flags::Address(const char* what) {
 
 Flags& Flags::Printing() {
   command_->add_flag("--json", o_->json, "Print one JSON document instead of text");
-  command_->add_flag("--quiet", o_->quiet, "Print nothing but errors; no progress bar");
+  command_->add_flag("--quiet", o_->quiet, "Print errors only; no progress bar");
   return *this;
 }
 

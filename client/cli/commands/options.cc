@@ -12,9 +12,10 @@ namespace quantd::cli {
 namespace {
 
 constexpr char kExitCodes[] =
-    "Exit code: 0 done; 1 a tensor cannot be quantized so, or the server said no or cannot be\n"
-    "reached; 2 wrong usage, or a file that cannot be read or written; 128 + n ended by signal n,\n"
-    "with nothing half written. Errors are one line on stderr.";
+    "Exit code: 0: success; 1: a tensor cannot be quantized this way, or the server refused or\n"
+    "cannot be reached; 2: wrong usage, or a file that cannot be read or written; 128 + n: ended "
+    "by\n"
+    "signal n, without partial output. An error is one line on stderr.";
 
 // Every command with its flags, in the order of the help.
 void AddCommands(CLI::App* app, Options* o) {
@@ -28,9 +29,9 @@ void AddCommands(CLI::App* app, Options* o) {
     return Flags(command, o);
   };
   add("quantize",
-      "Make a tensor file small: find scale and zero point in the data, or take them.\n\nOf a "
-      ".safetensors, tensors of float, float16, bfloat16 or float64 (rounded to float first)\nand "
-      "of two dimensions or more are quantized; the rest is copied, and listed with the "
+      "Quantize a tensor file, with scale and zero point from the data or from the flags.\n\nIn a "
+      ".safetensors, tensors of float, float16, bfloat16 or float64 (rounded to float first)\nwith "
+      "two or more dimensions are quantized; the others are copied, and listed with the "
       "reason.\n\n  quantctl quantize model.safetensors -o small.safetensors --type=int8 --axis=0")
       .Input("A .npy or .safetensors")
       .Output()
@@ -44,10 +45,10 @@ void AddCommands(CLI::App* app, Options* o) {
       .Engine()
       .Printing();
   add("dequantize",
-      "Turn a quantized file back into floats, of the types that they had; the rest is copied.\n\n "
+      "Turn a quantized file back into floats of the original types; other tensors are copied.\n\n "
       " quantctl dequantize small.safetensors -o model.safetensors\n  quantctl dequantize y.npy -o "
       "x.npy --scale=0.02 --zero_point=128")
-      .Input("What quantize wrote, or any tensor file together with --scale")
+      .Input("The output of quantize, or any tensor file together with --scale")
       .Output()
       .Back()
       .Choice()
@@ -57,7 +58,7 @@ void AddCommands(CLI::App* app, Options* o) {
       .Printing();
   add("convert",
       "Convert a model to the layouts that vLLM, transformers, llama.cpp and others load, with the "
-      "bits\nof their own packages, or back to floats. What is not a weight is copied.\n\n"
+      "bits\nof their own packages, or back to floats. Tensors that are not weights are copied.\n\n"
       "  quantctl convert model -o small --to=compressed-tensors:int8\n"
       "  quantctl convert model -o model.gguf --to=gguf:q8_0\n"
       "  quantctl convert small -o back --to=bf16")
@@ -67,8 +68,8 @@ void AddCommands(CLI::App* app, Options* o) {
       .Computing()
       .Printing();
   add("calibrate",
-      "Find scale, zero point and range of one quantity in many files; neither their order nor how "
-      "it\nis cut into files changes a bit.\n\n"
+      "Find scale, zero point and range of one quantity in many files. The order of the files, and "
+      "the\nway in which the data is divided into them, change no bit of the result.\n\n"
       "  quantctl calibrate batch-*.npy -o ranges.safetensors --method=percentile --type=int8\n"
       "  quantctl calibrate vectors.jsonl -o ranges.safetensors --axis=-1")
       .Inputs(".npy, .fvecs, .jsonl, or a .safetensors (one tensor, or those of --only)")
@@ -78,8 +79,8 @@ void AddCommands(CLI::App* app, Options* o) {
       .Engine()
       .Printing();
   add("embeddings",
-      "embeddings quantize: encode embeddings in the format of a vector database, as its own "
-      "library\ndoes. The last dimension of the file's array is the embedding.\n\n"
+      "embeddings quantize: encode embeddings in the format of a vector database, bit for bit as "
+      "its\nown library does. The last dimension of the file's array is the embedding.\n\n"
       "  quantctl embeddings quantize vectors.npy -o codes.npy --preset=pgvector")
       .Input(
           "A .npy, a .fvecs (each embedding with its length before it), or a .jsonl (one per line)")
@@ -89,9 +90,9 @@ void AddCommands(CLI::App* app, Options* o) {
       .Engine()
       .Printing();
   add("parameters",
-      "Store scales or ranges on a server, which has --parameters_dir, for requests that name "
+      "Store scales or ranges on a server that runs with --parameters_dir, for requests that name "
       "them.\n\n"
-      "  quantctl parameters put NAME ranges.safetensors    what calibrate has written\n"
+      "  quantctl parameters put NAME ranges.safetensors    the output of calibrate\n"
       "  quantctl parameters put NAME --scale=0.1,0.2 --zero_point=3,4 --type=int8 --axis=1\n"
       "  quantctl parameters put NAME ranges.safetensors --for=embeddings --preset=PRESET\n"
       "  quantctl parameters get NAME@sha256:HEX -o FILE    its sha256sum is HEX\n"
@@ -103,24 +104,24 @@ void AddCommands(CLI::App* app, Options* o) {
       .Printing();
   Flags inspect =
       add("inspect",
-          "Show what a tensor file holds: types, shapes, statistics, histograms; of quantized "
-          "tensors\ntheir type and granularity. With --type, the error that quantizing so would "
-          "make.\n\n  quantctl inspect small.safetensors --against=model.safetensors");
+          "Show the contents of a tensor file: types, shapes, statistics and histograms, and for "
+          "quantized\ntensors type and granularity. With --type, show the error that quantizing to "
+          "it would cause.\n\n  quantctl inspect small.safetensors --against=model.safetensors");
   inspect.Input("A .npy or .safetensors")
       .Text("--against", &o->against,
-            "The original file: show how far the quantized tensors are from it");
+            "The original file: show the difference between it and the quantized tensors");
   inspect.Finding().Granularity().Bins().Choice().Engine().Printing();
-  add("info", "What a server is and what it allows")
+  add("info", "Show a server's version, instruction set, limits and extensions")
       .Address("The server; default: the first of QUANTD_LISTEN, else 127.0.0.1:50051")
       .Printing();
-  add("health", "Exit 0 when a server is serving; for container health checks")
+  add("health", "Exit with 0 if a server is serving; for container health checks")
       .Address("The server; default: the first of QUANTD_LISTEN, else 127.0.0.1:50051")
       .Printing()
       .Text("--service", &o->service,
             "Service to ask about, such as quantd.v1.QuantizationService (default: the server)");
   add("verify",
-      "Judge any server of quantd's protos by the cases of the conformance kit, and print what "
-      "passed by\nrule. Exit code 1 when a rule that a specification fixes fails.\n\n"
+      "Test any server of quantd's protos with the cases of the conformance kit, and print the "
+      "results\nby rule. The exit code is 1 if a rule that a specification fixes fails.\n\n"
       "  quantctl verify 127.0.0.1:50051 --cases=quantd-conformance-0.1.0")
       .Kit()
       .Address("The server; default: the first of QUANTD_LISTEN, else 127.0.0.1:50051")
@@ -157,14 +158,13 @@ absl::Status Unexpected(const std::string& word, CLI::App* command) {
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
   CommandLine line;
   CLI::App app(
-      "quantctl: quantizes tensor files (.npy, .safetensors), here or on a quantd server, and "
-      "converts "
-      "models.",
+      "quantctl: quantizes tensor files (.npy, .safetensors), in its own process or on a quantd "
+      "server, and converts models.",
       "quantctl");
   app.set_version_flag("--version", absl::StrCat("quantctl ", QUANTCTL_VERSION));
   app.set_help_flag("-h,--help", "Print this");
   app.require_subcommand(1);
-  app.footer(absl::StrCat("quantctl COMMAND --help says more about each.\n\n", kExitCodes));
+  app.footer(absl::StrCat("quantctl COMMAND --help describes each command.\n\n", kExitCodes));
   AddCommands(&app, &line.options);
 
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
