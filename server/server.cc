@@ -1,4 +1,3 @@
-// See server.h.
 #include "server/server.h"
 
 #include <nghttp2/nghttp2.h>

@@ -1,4 +1,3 @@
-// See server_info.h.
 #include "server/server_info.h"
 
 #include <unistd.h>

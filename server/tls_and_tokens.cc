@@ -1,4 +1,3 @@
-// See tls_and_tokens.h.
 #include "server/tls_and_tokens.h"
 
 #include <utility>

@@ -1,4 +1,3 @@
-// See transport_limits.h.
 #include "server/transport_limits.h"
 
 #include <chrono>

@@ -1,4 +1,3 @@
-// See certificates.h.
 #include "server/access/certificates.h"
 
 #include <openssl/err.h>

@@ -1,4 +1,3 @@
-// See file_watch.h.
 #include "server/access/file_watch.h"
 
 #include <sys/stat.h>

@@ -1,4 +1,3 @@
-// See pem.h.
 #include "server/access/pem.h"
 
 #include <fcntl.h>

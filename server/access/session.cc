@@ -1,4 +1,3 @@
-// See session.h.
 #include "server/access/session.h"
 
 #include <openssl/bio.h>

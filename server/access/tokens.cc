@@ -1,4 +1,3 @@
-// See tokens.h.
 #include "server/access/tokens.h"
 
 #include <openssl/crypto.h>

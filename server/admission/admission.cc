@@ -1,4 +1,3 @@
-// See admission.h.
 #include "server/admission/admission.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See receiving.h.
 #include "server/admission/receiving.h"
 
 #include <algorithm>

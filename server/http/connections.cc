@@ -1,4 +1,3 @@
-// See connections.h.
 #include "server/http/connections.h"
 
 #include <fcntl.h>

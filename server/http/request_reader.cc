@@ -1,4 +1,3 @@
-// See request_reader.h.
 #include "server/http/request_reader.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See response.h.
 #include "server/http/response.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,4 +1,3 @@
-// See format.h.
 #include "server/log/format.h"
 
 #include <sys/stat.h>

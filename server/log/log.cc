@@ -1,4 +1,3 @@
-// See log.h.
 #include "server/log/log.h"
 
 #include <memory>

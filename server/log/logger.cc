@@ -1,4 +1,3 @@
-// See logger.h.
 #include "server/log/logger.h"
 
 #include <poll.h>

@@ -1,4 +1,3 @@
-// See compute_slots.h.
 #include "server/loop/compute_slots.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See loop.h.
 #include "server/loop/loop.h"
 
 #include <sys/epoll.h>

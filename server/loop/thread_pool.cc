@@ -1,4 +1,3 @@
-// See thread_pool.h.
 #include "server/loop/thread_pool.h"
 
 #include <pthread.h>

@@ -1,4 +1,3 @@
-// See timers.h.
 #include "server/loop/timers.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See buffer.h.
 #include "server/memory/buffer.h"
 
 #include <sys/mman.h>

@@ -1,4 +1,3 @@
-// See container.h.
 #include "server/memory/container.h"
 
 #include <unistd.h>

@@ -1,4 +1,3 @@
-// See page.h.
 #include "server/metrics/page.h"
 
 #include <prometheus/text_serializer.h>

@@ -1,4 +1,3 @@
-// See listen.h.
 #include "server/net/listen.h"
 
 #include <fcntl.h>

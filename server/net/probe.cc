@@ -1,4 +1,3 @@
-// See probe.h.
 #include "server/net/probe.h"
 
 #include <netdb.h>

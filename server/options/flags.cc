@@ -1,4 +1,3 @@
-// See flags.h.
 #include "server/options/flags.h"
 
 #include <algorithm>

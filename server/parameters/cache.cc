@@ -1,4 +1,3 @@
-// See cache.h.
 #include "server/parameters/cache.h"
 
 #include <utility>

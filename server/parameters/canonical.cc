@@ -1,4 +1,3 @@
-// See canonical.h.
 #include "server/parameters/canonical.h"
 
 #include <array>

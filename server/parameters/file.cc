@@ -1,4 +1,3 @@
-// See file.h.
 #include "server/parameters/file.h"
 
 #include <fcntl.h>

@@ -1,4 +1,3 @@
-// See folder.h.
 #include "server/parameters/folder.h"
 
 #include <dirent.h>

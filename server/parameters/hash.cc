@@ -1,4 +1,3 @@
-// See hash.h.
 #include "server/parameters/hash.h"
 
 #include <openssl/evp.h>

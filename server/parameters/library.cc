@@ -1,4 +1,3 @@
-// See library.h.
 #include "server/parameters/library.h"
 
 #include <algorithm>

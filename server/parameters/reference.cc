@@ -1,4 +1,3 @@
-// See reference.h.
 #include "server/parameters/reference.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See descriptors.h.
 #include "server/process/descriptors.h"
 
 #include <fcntl.h>

@@ -1,4 +1,3 @@
-// See every_second.h.
 #include "server/process/every_second.h"
 
 #include <pthread.h>

@@ -1,4 +1,3 @@
-// See malloc.h.
 #include "server/process/malloc.h"
 
 #include <malloc.h>

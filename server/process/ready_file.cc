@@ -1,4 +1,3 @@
-// See ready_file.h.
 #include "server/process/ready_file.h"
 
 #include <unistd.h>

@@ -1,4 +1,3 @@
-// See signals.h.
 #include "server/process/signals.h"
 
 #include <pthread.h>

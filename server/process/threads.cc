@@ -1,4 +1,3 @@
-// See threads.h.
 #include "server/process/threads.h"
 
 #include <latch>

@@ -1,4 +1,3 @@
-// See leftovers.h.
 #include "server/regions/leftovers.h"
 
 #include <dirent.h>

@@ -1,4 +1,3 @@
-// See mapping.h.
 #include "server/regions/mapping.h"
 
 #include <sys/mman.h>

@@ -1,4 +1,3 @@
-// See name.h.
 #include "server/regions/name.h"
 
 #include <algorithm>

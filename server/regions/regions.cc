@@ -1,4 +1,3 @@
-// See regions.h.
 #include "server/regions/regions.h"
 
 #include <fcntl.h>

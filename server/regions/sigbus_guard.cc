@@ -1,4 +1,3 @@
-// See sigbus_guard.h.
 #include "server/regions/sigbus_guard.h"
 
 #include <signal.h>

@@ -1,4 +1,3 @@
-// See drain_log.h.
 #include "server/reports/drain_log.h"
 
 #include "server/log/log.h"

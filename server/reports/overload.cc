@@ -1,4 +1,3 @@
-// See overload.h.
 #include "server/reports/overload.h"
 
 #include <algorithm>

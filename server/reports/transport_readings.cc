@@ -1,4 +1,3 @@
-// See transport_readings.h.
 #include "server/reports/transport_readings.h"
 
 #include <atomic>

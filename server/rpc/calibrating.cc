@@ -1,4 +1,3 @@
-// See calibrating.h.
 #include "server/rpc/calibrating.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See call_metrics.h.
 #include "server/rpc/call_metrics.h"
 
 #include <array>

@@ -1,4 +1,3 @@
-// See compression.h.
 #include "server/rpc/compression.h"
 
 #include <utility>

@@ -1,4 +1,3 @@
-// See disk_task.h.
 #include "server/rpc/disk_task.h"
 
 #include <algorithm>

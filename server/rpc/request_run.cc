@@ -1,4 +1,3 @@
-// See run.h.
 #include "server/rpc/request_run.h"
 
 #include <algorithm>

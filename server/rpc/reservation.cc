@@ -1,4 +1,3 @@
-// See reservation.h.
 #include "server/rpc/reservation.h"
 
 #include <algorithm>

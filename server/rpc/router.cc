@@ -1,4 +1,3 @@
-// See router.h.
 #include "server/rpc/router.h"
 
 #include <utility>

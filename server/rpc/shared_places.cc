@@ -1,4 +1,3 @@
-// See shared_places.h.
 #include "server/rpc/shared_places.h"
 
 #include <algorithm>

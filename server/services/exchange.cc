@@ -1,4 +1,3 @@
-// See exchange.h.
 #include "server/services/exchange.h"
 
 #include <utility>

@@ -1,4 +1,3 @@
-// See health.h.
 #include "server/services/health.h"
 
 #include <optional>

@@ -1,4 +1,3 @@
-// See one_response.h.
 #include "server/services/one_response.h"
 
 #include <optional>

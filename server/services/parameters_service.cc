@@ -1,4 +1,3 @@
-// See parameters_service.h.
 #include "server/services/parameters_service.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See reflection.h.
 #include "server/services/reflection.h"
 
 #include <google/protobuf/descriptor.h>

@@ -1,4 +1,3 @@
-// See context.h.
 #include "server/trace/context.h"
 
 #include <algorithm>

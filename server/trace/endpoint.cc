@@ -1,4 +1,3 @@
-// See endpoint.h.
 #include "server/trace/endpoint.h"
 
 #include <event2/http.h>

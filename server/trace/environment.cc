@@ -1,4 +1,3 @@
-// See environment.h.
 #include "server/trace/environment.h"
 
 #include <event2/http.h>

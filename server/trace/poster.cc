@@ -1,4 +1,3 @@
-// See poster.h.
 #include "server/trace/poster.h"
 
 #include <event2/buffer.h>

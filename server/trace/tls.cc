@@ -1,4 +1,3 @@
-// See tls.h.
 #include "server/trace/tls.h"
 
 #include <openssl/err.h>

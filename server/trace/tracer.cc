@@ -1,4 +1,3 @@
-// See tracer.h.
 #include "server/trace/tracer.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See acceptor.h.
 #include "server/transport/acceptor.h"
 
 #include <fcntl.h>

@@ -1,4 +1,3 @@
-// See connection_set.h.
 #include "server/transport/connection_set.h"
 
 #include <utility>

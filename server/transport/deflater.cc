@@ -1,4 +1,3 @@
-// See deflater.h.
 #include "server/transport/deflater.h"
 
 #include <zlib.h>

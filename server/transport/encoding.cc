@@ -1,4 +1,3 @@
-// See encoding.h.
 #include "server/transport/encoding.h"
 
 #include "absl/strings/ascii.h"

@@ -1,4 +1,3 @@
-// See header_encoding.h.
 #include "server/transport/header_encoding.h"
 
 #include "absl/strings/escaping.h"

@@ -1,4 +1,3 @@
-// See inflater.h.
 #include "server/transport/inflater.h"
 
 #include <zlib.h>

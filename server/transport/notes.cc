@@ -1,4 +1,3 @@
-// See notes.h.
 #include "server/transport/notes.h"
 
 #include <array>

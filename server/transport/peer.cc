@@ -1,4 +1,3 @@
-// See peer.h.
 #include "server/transport/peer.h"
 
 #include <arpa/inet.h>

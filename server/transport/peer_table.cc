@@ -1,4 +1,3 @@
-// See peer_table.h.
 #include "server/transport/peer_table.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See transport.h.
 #include "server/transport/transport.h"
 
 #include <algorithm>

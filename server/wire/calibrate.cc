@@ -1,4 +1,3 @@
-// See calibrate.h.
 #include "server/wire/calibrate.h"
 
 #include <cstring>

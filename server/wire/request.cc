@@ -1,4 +1,3 @@
-// See request.h.
 #include "server/wire/request.h"
 
 namespace quantd::wire {

@@ -1,4 +1,3 @@
-// See stored_set.h.
 #include "server/wire/stored_set.h"
 
 #include <google/protobuf/descriptor.h>

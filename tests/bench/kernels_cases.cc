@@ -1,4 +1,3 @@
-// See kernels_cases.h.
 #include "kernels_cases.h"
 
 #include <algorithm>

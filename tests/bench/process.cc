@@ -1,4 +1,3 @@
-// See process.h.
 #include "process.h"
 
 #include <sched.h>

@@ -1,4 +1,3 @@
-// See servers.h.
 #include "servers.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See turns.h.
 #include "turns.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See operations_compare.h.
 #include "operations_compare.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,3 @@
-// See test_service.h.
 #include "test_service.h"
 
 #include <unistd.h>

@@ -1,4 +1,3 @@
-// See flags.h.
 #include "commands/flags.h"
 
 #include "absl/strings/numbers.h"

@@ -1,4 +1,3 @@
-// See input.h.
 #include "commands/input.h"
 
 #include <utility>

@@ -1,4 +1,3 @@
-// See ranges.h.
 #include "commands/ranges.h"
 
 #include <algorithm>

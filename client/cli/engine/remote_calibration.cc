@@ -1,4 +1,3 @@
-// See remote_calibration.h.
 #include "engine/remote_calibration.h"
 
 #include <utility>

@@ -1,4 +1,3 @@
-// See stored_set.h.
 #include "engine/stored_set.h"
 
 #include <utility>

@@ -1,4 +1,3 @@
-// See quantd/client/calibration.h.
 #include "quantd/client/calibration.h"
 
 #include <grpcpp/grpcpp.h>

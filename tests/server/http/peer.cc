@@ -1,4 +1,3 @@
-// See peer.h.
 #include "peer.h"
 
 #include <netdb.h>

@@ -1,4 +1,3 @@
-// See testing.h.
 #include "testing.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,3 @@
-// See world.h.
 #include "world.h"
 
 #include <fcntl.h>

@@ -1,4 +1,3 @@
-// See channel_pieces.h.
 #include "channel_pieces.h"
 
 #include <algorithm>
