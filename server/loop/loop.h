@@ -3,7 +3,8 @@
 // (thread_pool.h), so that a thread may compute for a while where it is.
 //
 // A turn is: run what is ready (calls go on), then look whether more has come, and when nothing
-// has, write the responses of all that happened, so that they share system calls; then wait.
+// has, write the responses of all that happened, so that they share system calls; then wait. After
+// much work for little to write, it is written at once: the peer has something to do meanwhile.
 #ifndef QUANTD_SERVER_LOOP_LOOP_H_
 #define QUANTD_SERVER_LOOP_LOOP_H_
 
@@ -62,6 +63,12 @@ class Loop {
   // Runs `posted` when the turn is over: before the loop waits. REQUIRES: not posted already.
   void AtIterationEnd(Posted& posted) { at_end_.Push(posted); }
 
+  // Lets the turn be over when what is ready has run, without another look.
+  void EndIteration() { ends_ = true; }
+  // Looks again when what is ready has run: a watcher has left something for that.
+  void LookAgain() { looks_again_ = true; }
+  bool has_ready() const { return !ready_.empty(); }
+
   Timers& timers() { return timers_; }
   // When this turn began.
   Clock::time_point now() const { return now_; }
@@ -88,6 +95,8 @@ class Loop {
   std::atomic<bool> stopped_{false};
   ReadyList ready_;
   ReadyList at_end_;
+  bool ends_ = false;
+  bool looks_again_ = false;
   Timers timers_;
   Clock::time_point now_ = Clock::now();
 };

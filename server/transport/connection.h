@@ -93,7 +93,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   // For streams.
   void GrantWindow(ServerCall& stream, int64_t bytes);
   void Send(ServerCall& stream);
-  void OnResponse() { credit_.EarnMessage(); }
+  void OnResponse(size_t size);
   void Reset(ServerCall& stream);
   // The stream is closed and none of its bytes is waiting.
   void Forget(ServerCall& stream);
@@ -224,6 +224,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   uint64_t written_ = 0;    // bytes, so far
   size_t submitted_ = 0;    // bytes of header fields in nghttp2's queue, at most
   std::string kept_;        // what had been read by then
+  size_t unanswered_ = 0;   // bytes read since responses were written last
   size_t charged_ = 0;      // of the backlog of all connections
 
   enum class Leaving : uint8_t {

@@ -298,6 +298,53 @@ TEST(Loop, LooksWhatElseHasComeBeforeItEndsAnIteration) {
   EXPECT_EQ(order, "brwe");
 }
 
+// Or does not, when there is enough to end it for.
+TEST(Loop, EndsAnIterationAtOnceWhenItIsTold) {
+  const std::unique_ptr<Loop> loop = NewLoop();
+  Pipe pipe;
+  std::string order;
+  Job stop([&] { loop->Stop(); });
+  Job end([&] { order += 'e'; });
+  FunctionWatcher watcher([&](uint32_t) {
+    order += pipe.Get();
+    loop->Post(stop);
+  });
+  Job woken([&] { order += 'w'; });
+  Job begin([&] {
+    loop->Watch(pipe.out(), EPOLLIN, watcher);
+    pipe.Put('r');
+    loop->AtIterationEnd(end);
+    loop->EndIteration();
+    loop->Post(woken);
+    order += 'b';
+  });
+  LeadUntil(*loop, begin);
+  EXPECT_EQ(order, "bwer");
+}
+
+// A watcher that has more makes a look of its own of it.
+TEST(Loop, LooksAgainAsOftenAsItIsTold) {
+  const std::unique_ptr<Loop> loop = NewLoop();
+  Pipe pipe;
+  std::string order;
+  Job stop([&] { loop->Stop(); });
+  Job end([&] {
+    order += 'e';
+    loop->Post(stop);
+  });
+  FunctionWatcher watcher([&](uint32_t) {
+    order += pipe.Get();
+    loop->LookAgain();
+  });
+  Job begin([&] {
+    loop->Watch(pipe.out(), EPOLLIN, watcher);
+    for (int i = 0; i < 20; ++i) pipe.Put('r');
+    loop->AtIterationEnd(end);
+  });
+  LeadUntil(*loop, begin);
+  EXPECT_EQ(order, std::string(20, 'r') + "e");
+}
+
 // One that puts itself at the end again is run once a turn, sockets have their turn in between, and
 // the loop does not wait meanwhile.
 TEST(Loop, WhatIsAtTheEndAgainWaitsForTheNextIteration) {

@@ -126,6 +126,39 @@ TEST_P(Where, IsDecidedByItsEstimate) {
 INSTANTIATE_TEST_SUITE_P(Calls, Where, testing::ValuesIn(Cases()),
                          [](const auto& case_info) { return case_info.param.name; });
 
+// Requests that are all here: the client has the response to one while the next one computes, and
+// need not wait until all are done. They are of three kinds, because one that stood at the gate
+// makes others of its kind long.
+TEST(Turns, SmallResponsesToLargeRequestsAreSentOneByOne) {
+  const TestServer server;
+  const auto client = server.Connect();
+  ASSERT_TRUE(client->Heard());  // so that its windows are known
+  Gate gate;
+  gate.Close();
+  const auto say = [&](int32_t id, v1::DataType output) {
+    v1::DynamicQuantizeRequest request;
+    *request.mutable_x() = Floats({16'000});
+    request.set_output_type(output);
+    client->Say(transport::CallHead(id, Path("DynamicQuantize")));
+    const std::string message = transport::Prefixed(request.SerializeAsString());
+    EXPECT_TRUE(client->SayFrames(id, message, 16'000, true));
+    EXPECT_TRUE(client->Written());
+  };
+  say(1, v1::DATA_TYPE_UINT8);
+  ASSERT_TRUE(gate.Reached(1));
+  say(3, v1::DATA_TYPE_INT8);
+  say(5, v1::DATA_TYPE_INT4);
+  gate.Pass();
+  ASSERT_TRUE(gate.Reached(2));
+  gate.Pass();
+  ASSERT_TRUE(gate.Reached(3));
+  EXPECT_TRUE(gate.led());
+  EXPECT_TRUE(client->Until([&] { return client->stream(3).ended; }));
+  EXPECT_FALSE(client->stream(5).ended);
+  gate.Pass();
+  EXPECT_EQ(client->Status(5), 0);
+}
+
 // What was short by all that was known, and took long, is long from then on.
 TEST(Learned, WhatTookLongTakesACore) {
   const TestServer server;
