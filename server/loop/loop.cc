@@ -92,11 +92,10 @@ void Loop::Lead() {
 void Loop::Iterate() {
   for (int look = 0; look < kLooks;) {
     if (!RunReady()) return;
-    if (at_end_.empty() || ends_) break;
+    if (at_end_.empty()) break;
     if (!Poll(0)) break;
     if (!std::exchange(looks_again_, false)) ++look;
   }
-  ends_ = false;
   if (!RunReady()) return;
   ReadyList ending;
   std::swap(ending, at_end_);

@@ -3,8 +3,7 @@
 // (thread_pool.h), so that a thread may compute for a while where it is.
 //
 // A turn is: run what is ready (calls go on), then look whether more has come, and when nothing
-// has, write the responses of all that happened, so that they share system calls; then wait. After
-// much work for little to write, it is written at once: the peer has something to do meanwhile.
+// has, write the responses of all that happened, so that they share system calls; then wait.
 #ifndef QUANTD_SERVER_LOOP_LOOP_H_
 #define QUANTD_SERVER_LOOP_LOOP_H_
 
@@ -63,9 +62,9 @@ class Loop {
   // Runs `posted` when the turn is over: before the loop waits. REQUIRES: not posted already.
   void AtIterationEnd(Posted& posted) { at_end_.Push(posted); }
 
-  // Lets the turn be over when what is ready has run, without another look.
-  void EndIteration() { ends_ = true; }
-  // Looks again when what is ready has run: a watcher has left something for that.
+  // Runs `posted` before everything else that is ready. REQUIRES: not posted already.
+  void PostNext(Posted& posted) { ready_.PushFirst(posted); }
+  // A watcher has left something to be read when what is ready has run: that look is one more.
   void LookAgain() { looks_again_ = true; }
   bool has_ready() const { return !ready_.empty(); }
 
@@ -95,7 +94,6 @@ class Loop {
   std::atomic<bool> stopped_{false};
   ReadyList ready_;
   ReadyList at_end_;
-  bool ends_ = false;
   bool looks_again_ = false;
   Timers timers_;
   Clock::time_point now_ = Clock::now();

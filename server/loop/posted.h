@@ -31,6 +31,11 @@ class ReadyList {
     (first_ == nullptr ? first_ : last_->next_) = &posted;
     last_ = &posted;
   }
+  void PushFirst(Posted& posted) {
+    posted.next_ = first_;
+    if (first_ == nullptr) last_ = &posted;
+    first_ = &posted;
+  }
   // REQUIRES: not empty.
   Posted& Pop() { return *std::exchange(first_, first_->next_); }
 

@@ -178,7 +178,8 @@ void Connection::Close() {
 }
 
 void Connection::MaybeDelete() {
-  if (closed_ && !handling_ && !flusher_.posted && !reader_.posted) delete this;
+  const bool posted = flusher_.posted || prompt_flusher_.posted || reader_.posted;
+  if (closed_ && !handling_ && !posted) delete this;
 }
 
 void Connection::Look(Clock::time_point now, bool anyone_waits) {

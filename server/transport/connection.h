@@ -93,7 +93,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   // For streams.
   void GrantWindow(ServerCall& stream, int64_t bytes);
   void Send(ServerCall& stream);
-  void OnResponse(size_t size);
+  void OnResponse() { credit_.EarnMessage(); }
   void Reset(ServerCall& stream);
   // The stream is closed and none of its bytes is waiting.
   void Forget(ServerCall& stream);
@@ -104,6 +104,10 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void OnReady(uint32_t events) override;
   void Fire() override;  // the pause of a throttled connection is over
   void OnIterationEnd();
+  void FlushNow();
+  void FlushFromLoop();
+  // A call has been answered, with so many bytes that are still to be sent.
+  void Answered(size_t bytes);
   void ReadOn();
   bool ReadSome();
   ssize_t ReadInPlace(size_t& capacity);
@@ -199,9 +203,11 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   std::string control_;  // heads of frames and whole small frames
   size_t control_sent_ = 0;
   std::deque<Segment> segments_;
-  size_t queued_ = 0;  // bytes of the segments
-  int made_ = 0;       // parts of responses, in this iteration
+  size_t queued_ = 0;    // bytes of the segments
+  int made_ = 0;         // parts of responses, in this iteration
+  size_t answered_ = 0;  // calls, since it was flushed
   Later<&Connection::OnIterationEnd> flusher_{*this};
+  Later<&Connection::FlushNow> prompt_flusher_{*this};
   Later<&Connection::ReadOn> reader_{*this};  // what TLS has read and nobody has seen
   bool has_grants_ = false;                   // windows that should be told at once
   bool blocked_ = false;                      // the socket takes nothing more now

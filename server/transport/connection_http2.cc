@@ -243,6 +243,7 @@ void Connection::Send(ServerCall& stream) {
   }
   stream.headers_sent_ = true;
   WantFlush();
+  if (stream.finishing_) Answered(stream.unpulled() + stream.unmade_);
 }
 
 void Connection::SubmitHeaders(ServerCall& stream) {

@@ -81,7 +81,7 @@ void ServerCall::Write(memory::Piece message, loop::Event& written, bool compres
     written.Complete(false);
     return;
   }
-  connection_->OnResponse(message.size);
+  connection_->OnResponse();
   message.begin -= kPrefixBytes;
   message.begin[0] = compressed ? 1 : 0;
   for (int i = 0; i < 4; ++i) {

@@ -298,28 +298,29 @@ TEST(Loop, LooksWhatElseHasComeBeforeItEndsAnIteration) {
   EXPECT_EQ(order, "brwe");
 }
 
-// Or does not, when there is enough to end it for.
-TEST(Loop, EndsAnIterationAtOnceWhenItIsTold) {
+TEST(Loop, RunsWhatIsPostedNextBeforeEverythingElse) {
   const std::unique_ptr<Loop> loop = NewLoop();
-  Pipe pipe;
   std::string order;
   Job stop([&] { loop->Stop(); });
-  Job end([&] { order += 'e'; });
-  FunctionWatcher watcher([&](uint32_t) {
-    order += pipe.Get();
+  Job next([&] { order += 'n'; });
+  Job alone([&] {
+    order += 'a';
     loop->Post(stop);
   });
-  Job woken([&] { order += 'w'; });
+  Job first([&] {
+    order += '1';
+    loop->PostNext(next);
+  });
+  Job second([&] {
+    order += '2';
+    loop->PostNext(alone);
+  });
   Job begin([&] {
-    loop->Watch(pipe.out(), EPOLLIN, watcher);
-    pipe.Put('r');
-    loop->AtIterationEnd(end);
-    loop->EndIteration();
-    loop->Post(woken);
-    order += 'b';
+    loop->Post(first);
+    loop->Post(second);
   });
   LeadUntil(*loop, begin);
-  EXPECT_EQ(order, "bwer");
+  EXPECT_EQ(order, "1n2a");
 }
 
 // A watcher that has more makes a look of its own of it.

@@ -126,10 +126,12 @@ TEST_P(Where, IsDecidedByItsEstimate) {
 INSTANTIATE_TEST_SUITE_P(Calls, Where, testing::ValuesIn(Cases()),
                          [](const auto& case_info) { return case_info.param.name; });
 
-// Requests that are all here: the client has the response to one while the next one computes, and
-// need not wait until all are done. They are of three kinds, because one that stood at the gate
-// makes others of its kind long.
-TEST(Turns, SmallResponsesToLargeRequestsAreSentOneByOne) {
+// Requests that are all here: the client has responses while others compute, and need not wait until
+// all are done. They are of several kinds, because one that stood at the gate makes others of its
+// kind long.
+class Turns : public testing::TestWithParam<int64_t> {};
+
+TEST_P(Turns, SmallResponsesAreSentBeforeTheLastIsComputed) {
   const TestServer server;
   const auto client = server.Connect();
   ASSERT_TRUE(client->Heard());  // so that its windows are known
@@ -137,7 +139,7 @@ TEST(Turns, SmallResponsesToLargeRequestsAreSentOneByOne) {
   gate.Close();
   const auto say = [&](int32_t id, v1::DataType output) {
     v1::DynamicQuantizeRequest request;
-    *request.mutable_x() = Floats({16'000});
+    *request.mutable_x() = Floats({GetParam()});
     request.set_output_type(output);
     client->Say(transport::CallHead(id, Path("DynamicQuantize")));
     const std::string message = transport::Prefixed(request.SerializeAsString());
@@ -158,6 +160,8 @@ TEST(Turns, SmallResponsesToLargeRequestsAreSentOneByOne) {
   gate.Pass();
   EXPECT_EQ(client->Status(5), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Elements, Turns, testing::Values(1, 1'000, 16'000));
 
 // What was short by all that was known, and took long, is long from then on.
 TEST(Learned, WhatTookLongTakesACore) {
