@@ -1,4 +1,4 @@
-// See connection.h. Here: a connection's begin, its age and its end; connection_socket.cc has the
+// See connection.h. Here: a connection's begin, its age and its end; connection_reading.cc has the
 // socket, connection_http2.cc the protocol.
 #include "server/transport/connection.h"
 

@@ -315,11 +315,8 @@ TEST(Loop, RunsWhatIsPostedNextBeforeEverythingElse) {
     order += '2';
     loop->PostNext(alone);
   });
-  Job begin([&] {
-    loop->Post(first);
-    loop->Post(second);
-  });
-  LeadUntil(*loop, begin);
+  loop->Post(first);
+  LeadUntil(*loop, second);
   EXPECT_EQ(order, "1n2a");
 }
 

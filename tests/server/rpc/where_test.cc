@@ -126,9 +126,9 @@ TEST_P(Where, IsDecidedByItsEstimate) {
 INSTANTIATE_TEST_SUITE_P(Calls, Where, testing::ValuesIn(Cases()),
                          [](const auto& case_info) { return case_info.param.name; });
 
-// Requests that are all here: the client has responses while others compute, and need not wait until
-// all are done. They are of several kinds, because one that stood at the gate makes others of its
-// kind long.
+// Requests that are all here: the client has responses while others compute, and need not wait
+// until all are done. They are of several kinds, because one that stood at the gate makes others of
+// its kind long.
 class Turns : public testing::TestWithParam<int64_t> {};
 
 TEST_P(Turns, SmallResponsesAreSentBeforeTheLastIsComputed) {

@@ -1,4 +1,4 @@
-// The socket: what is read and written, and when. See connection.h.
+// The socket: what is read, and when. connection_writing.cc has what is written.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -17,22 +17,12 @@
 namespace quantd::transport {
 namespace {
 
-// What a connection may read, and write, before it is another one's turn.
+// What a connection may read before it is another one's turn.
 constexpr size_t kReadPerIteration = 256 << 10;
-constexpr size_t kWritePerIteration = 1 << 20;
 // When so much was read, calls that can go on do so before more is read.
 constexpr size_t kEnoughRead = 64 << 10;
-// Small responses to a third of the calls are not kept for the others'. Every one on its own takes
-// more CPU with many in flight; with half of them four calls of 4 bytes are slower.
-constexpr size_t kSmallResponse = 64 << 10;
-constexpr size_t kThird = 3;
-// And parts of responses that are made as they are sent.
-constexpr int kMakePerIteration = 8;
 // Read at once, beyond what goes to its place.
 constexpr size_t kPlainBytes = 64 << 10;
-// Made into frames before they are written; and of these, bytes that are in no message.
-constexpr size_t kPullBytes = 512 << 10;
-constexpr size_t kControlBytes = 32 << 10;
 // Read after everything is said: a peer that goes on is no longer listened to.
 constexpr size_t kMostThrownAway = 64 << 10;
 // What reading costs when it brings nothing of use: see FrameCredit.
@@ -256,165 +246,6 @@ void Connection::Fire() {
 void Connection::ReadSoon() {
   const bool more = !kept_.empty() || (tls_ != nullptr && tls_->more_to_read());
   if (more && listens() && !std::exchange(reader_.posted, true)) loop_.AtIterationEnd(reader_);
-}
-
-// ---- Writing
-
-void Connection::WantFlush() {
-  if (flusher_.posted || blocked_ || closed_) return;
-  flusher_.posted = true;
-  loop_.AtIterationEnd(flusher_);
-}
-
-// The peer works on these while the others are computed. Else it would wait for all, and then the
-// server for its next requests: each would sleep half of the time, and four calls at a time were
-// half as fast.
-void Connection::Answered(size_t bytes) {
-  ++answered_;
-  if (bytes > kSmallResponse || kThird * answered_ < stream_count_ || blocked_ || closed_) return;
-  if (!std::exchange(prompt_flusher_.posted, true)) loop_.PostNext(prompt_flusher_);
-}
-
-void Connection::OnIterationEnd() {
-  flusher_.posted = false;
-  FlushFromLoop();
-}
-
-void Connection::FlushNow() {
-  prompt_flusher_.posted = false;
-  FlushFromLoop();
-}
-
-void Connection::FlushFromLoop() {
-  if (closed_) return MaybeDelete();
-  handling_ = true;
-  try {
-    Flush();
-    if (!closed_) Charge();
-  } catch (const std::bad_alloc&) {
-    Close();
-  }
-  handling_ = false;
-  MaybeDelete();
-}
-
-void Connection::Flush() {
-  FlushSome();
-  if (held_back_ && !closed_) LetGo();
-}
-
-void Connection::FlushSome() {
-  if (handshaking()) return;
-  made_ = 0;
-  unanswered_ = 0;
-  answered_ = 0;
-  for (size_t total = 0; !closed_;) {
-    if (!Pull()) return End(ConnectionEnd::kProtocolError);
-    const bool made_enough = made_ >= kMakePerIteration;
-    if (segments_.empty() && !made_enough) break;
-    if (segments_.empty() || total >= kWritePerIteration) {
-      // The others first; and the loop does not wait while this is posted.
-      if (!std::exchange(flusher_.posted, true)) loop_.Post(flusher_);
-      return;
-    }
-    const ssize_t count = WriteSegments();
-    if (count < 0) {
-      if (errno != EAGAIN && errno != EINTR) return Close();
-      blocked_ = true;
-      SetEvents();
-      return;
-    }
-    total += static_cast<size_t>(count);
-    AfterWrite(static_cast<size_t>(count));
-  }
-  moved_at_ = loop_.now();
-  if (closed_ || lingers_) return;
-  if (nghttp2_session_want_read(session_) == 0 && nghttp2_session_want_write(session_) == 0)
-    Linger();
-}
-
-bool Connection::Pull() {
-  while (queued_ < kPullBytes && control_.size() - control_sent_ < kControlBytes) {
-    const uint8_t* data = nullptr;
-    const ssize_t size = nghttp2_session_mem_send(session_, &data);
-    if (size < 0) return false;
-    if (size == 0) {
-      submitted_ = 0;
-      return true;
-    }
-    AddControl(data, static_cast<size_t>(size));
-  }
-  return true;
-}
-
-bool Connection::full() const { return queued_ >= kPullBytes || made_ >= kMakePerIteration; }
-
-void Connection::AddControl(const uint8_t* data, size_t size) {
-  control_.append(reinterpret_cast<const char*>(data), size);
-  if (segments_.empty() || segments_.back().stream != nullptr) {
-    segments_.push_back({nullptr, nullptr, 0});
-  }
-  segments_.back().size += size;
-  queued_ += size;
-}
-
-ssize_t Connection::WriteSegments() {
-  std::array<iovec, 2 * kMostPieces> pieces;
-  size_t count = 0;
-  size_t control = control_sent_;
-  for (const Segment& segment : segments_) {
-    if (count == pieces.size()) break;
-    const void* data = segment.data;
-    if (segment.stream == nullptr) {
-      data = control_.data() + control;
-      control += segment.size;
-    }
-    pieces[count++] = {const_cast<void*>(data), segment.size};
-  }
-  if (tls_ != nullptr) return tls_->Write({pieces.data(), count});
-  msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = count;
-  return sendmsg(fd_, &message, MSG_NOSIGNAL);
-}
-
-// A last word to who can't be told in frames.
-void Connection::SayAtOnce(absl::string_view text) {
-  if (tls_ != nullptr && tls_->established()) {
-    const iovec piece{const_cast<char*>(text.data()), text.size()};
-    tls_->Write({&piece, 1});
-  } else {
-    [[maybe_unused]] const ssize_t sent = send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
-  }
-}
-
-void Connection::AfterWrite(size_t bytes) {
-  moved_at_ = loop_.now();
-  credit_.EarnBytes(bytes);
-  written_ += bytes;
-  while (bytes != 0) {
-    Segment& segment = segments_.front();
-    const size_t size = std::min(bytes, segment.size);
-    bytes -= size;
-    queued_ -= size;
-    segment.size -= size;
-    ServerCall* const stream = segment.stream;
-    if (stream == nullptr) {
-      control_sent_ += size;
-    } else {
-      segment.data += size;
-    }
-    if (segment.size == 0) segments_.pop_front();
-    if (stream != nullptr) stream->Sent(size);
-  }
-  // What is sent is not kept, also when there is never nothing left.
-  if (control_sent_ == control_.size() && control_.capacity() <= kControlBytes / 2) {
-    control_.clear();
-    control_sent_ = 0;
-  } else if (control_sent_ == control_.size() || control_sent_ > kControlBytes / 2) {
-    control_ = control_.substr(control_sent_);
-    control_sent_ = 0;
-  }
 }
 
 }  // namespace quantd::transport
