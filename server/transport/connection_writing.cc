@@ -20,7 +20,7 @@ constexpr int kMakePerIteration = 8;
 // Made into frames before they are written; and of these, bytes that are in no message.
 constexpr size_t kPullBytes = 512 << 10;
 constexpr size_t kControlBytes = 32 << 10;
-constexpr size_t kMostPieces = 128;
+constexpr size_t kMostSegments = 128;  // written at once
 // Small responses to a third of the calls are not kept for the others'. Every one on its own takes
 // more CPU with many in flight; with half of them four calls of 4 bytes are slower.
 constexpr size_t kSmallResponse = 64 << 10;
@@ -127,7 +127,7 @@ void Connection::AddControl(const uint8_t* data, size_t size) {
 }
 
 ssize_t Connection::WriteSegments() {
-  std::array<iovec, kMostPieces> pieces;
+  std::array<iovec, kMostSegments> pieces;
   size_t count = 0;
   size_t control = control_sent_;
   for (const Segment& segment : segments_) {
