@@ -106,6 +106,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void OnIterationEnd();
   void FlushNow();
   void FlushFromLoop();
+  void BeginWriting();
   // A call has been answered, with so many bytes that are still to be sent.
   void Answered(size_t bytes);
   void ReadOn();
@@ -203,8 +204,10 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   std::string control_;  // heads of frames and whole small frames
   size_t control_sent_ = 0;
   std::deque<Segment> segments_;
-  size_t queued_ = 0;    // bytes of the segments
-  int made_ = 0;         // parts of responses, in this iteration
+  size_t queued_ = 0;  // bytes of the segments
+  // Of this iteration: parts of responses that were made, and bytes that were written.
+  int made_ = 0;
+  size_t iteration_written_ = 0;
   size_t answered_ = 0;  // calls, since it was flushed
   Later<&Connection::OnIterationEnd> flusher_{*this};
   Later<&Connection::FlushNow> prompt_flusher_{*this};

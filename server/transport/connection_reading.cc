@@ -79,6 +79,7 @@ void Connection::OnReady(uint32_t events) {
     if ((events & EPOLLOUT) != 0) {
       blocked_ = false;
       SetEvents();
+      BeginWriting();
       Flush();
     }
     if (!closed_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && listens()) {

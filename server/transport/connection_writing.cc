@@ -45,6 +45,7 @@ void Connection::Answered(size_t bytes) {
 
 void Connection::OnIterationEnd() {
   flusher_.posted = false;
+  BeginWriting();
   FlushFromLoop();
 }
 
@@ -66,6 +67,11 @@ void Connection::FlushFromLoop() {
   MaybeDelete();
 }
 
+void Connection::BeginWriting() {
+  made_ = 0;
+  iteration_written_ = 0;
+}
+
 void Connection::Flush() {
   FlushSome();
   if (held_back_ && !closed_) LetGo();
@@ -73,16 +79,15 @@ void Connection::Flush() {
 
 void Connection::FlushSome() {
   if (handshaking()) return;
-  made_ = 0;
   unanswered_ = 0;
   answered_ = 0;
-  for (size_t total = 0; !closed_;) {
+  while (!closed_) {
     if (!Pull()) return End(ConnectionEnd::kProtocolError);
     const bool made_enough = made_ >= kMakePerIteration;
     if (segments_.empty() && !made_enough) break;
-    if (segments_.empty() || total >= kWritePerIteration) {
+    if (segments_.empty() || iteration_written_ >= kWritePerIteration) {
       // The others first; and the loop does not wait while this is posted.
-      if (!std::exchange(flusher_.posted, true)) loop_.Post(flusher_);
+      if (!std::exchange(flusher_.posted, true)) loop_.AtIterationEnd(flusher_);
       return;
     }
     const ssize_t count = WriteSegments();
@@ -92,7 +97,7 @@ void Connection::FlushSome() {
       SetEvents();
       return;
     }
-    total += static_cast<size_t>(count);
+    iteration_written_ += static_cast<size_t>(count);
     AfterWrite(static_cast<size_t>(count));
   }
   moved_at_ = loop_.now();

@@ -98,6 +98,24 @@ TEST(SendingStream, OthersGoOnWhileItIsMade) {
   EXPECT_EQ(client.stream(1).Messages(), Patterns(1, 5'000'000));
 }
 
+// Also those on other connections, whose sockets must be looked at; this one never blocks.
+TEST(SendingStream, OtherConnectionsGoOnWhileItIsMade) {
+  World world;
+  Client large(world.Connect());
+  Client small(world.Connect());
+  ASSERT_TRUE(small.Heard());
+  world.on_made = [&small](int made) {
+    if (made != 10) return;
+    small.Say(CallHead(1, "/t/Send/1x10/b", true));
+    EXPECT_TRUE(small.Written());
+  };
+  large.Say(CallHead(1, "/t/Made/100000x100/a", true));
+  EXPECT_EQ(large.Status(1), 0);
+  EXPECT_EQ(world.Over("/t/Made/100000x100/a").made, 950);
+  EXPECT_EQ(small.Status(1), 0);
+  EXPECT_LT(world.Over("/t/Send/1x10/b").made_before, 100);
+}
+
 TEST(SendingStream, ThousandsOfSmallAnswers) {
   World world;
   Client client(world.Connect());

@@ -32,12 +32,14 @@ memory::Piece ToPiece(absl::string_view bytes, memory::Pool& pool) {
 
 // Makes a pattern, `part` bytes at a time; with 0 it gives up after the first 5,000 bytes.
 struct PatternSource final : public MessageSource {
-  PatternSource(ServerCall& its_stream, size_t size, size_t its_part)
-      : stream(its_stream), part(its_part) {
+  PatternSource(ServerCall& its_stream, size_t size, size_t its_part,
+                std::function<void()> its_listener)
+      : stream(its_stream), part(its_part), listener(std::move(its_listener)) {
     pattern = Pattern(0, size);
   }
   size_t MakeMore() override {
     ++calls;
+    listener();
     const size_t more = std::min(part, pattern.size() - made);
     if (more == 0) stream.Interrupt(absl::ResourceExhaustedError("no more"));
     std::copy_n(pattern.data() + made, more, place + made);
@@ -46,6 +48,7 @@ struct PatternSource final : public MessageSource {
   }
   ServerCall& stream;
   const size_t part;
+  const std::function<void()> listener;
   std::string pattern;
   uint8_t* place = nullptr;
   size_t made = 0;
@@ -216,7 +219,10 @@ class Watching final : public MessageWatcher {
 loop::Detached World::Serve(ServerCall& stream) {
   const std::string path = stream.head().path();
   const absl::string_view method = kMethods[static_cast<size_t>(stream.method())];
-  Note(path, [](Seen& seen) { ++seen.begun; });
+  Note(path, [this](Seen& seen) {
+    ++seen.begun;
+    seen.made_before = made_;
+  });
   loop::Event read, written, finished;
   int taken = 0;
   const bool one = method == "Wait";
@@ -275,7 +281,10 @@ loop::Detached World::Serve(ServerCall& stream) {
   if (method == "Made") {
     size_t part = 0;
     std::sscanf(path.c_str(), "/t/Made/%zux%zu", &size, &part);
-    source.emplace(stream, size, part);
+    source.emplace(stream, size, part, [this] {
+      ++made_;
+      if (on_made) on_made(made_);
+    });
     memory::Piece message = ToPiece(std::string(size, '?'), pool_);
     source->place = message.begin;
     source->made = std::min<size_t>(size, 5'000);

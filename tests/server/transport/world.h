@@ -42,11 +42,12 @@ namespace quantd::transport {
 struct Seen {
   int begun = 0;  // how many calls of this path there were
   std::vector<std::string> messages;
-  bool over = false;  // said End
-  bool sent = false;  // what finished completed with
-  int written = 0;    // writes that completed with true
-  int made = 0;       // how often more was made
-  int watched = 0;    // how often more of a message was seen while it came
+  bool over = false;    // said End
+  bool sent = false;    // what finished completed with
+  int written = 0;      // writes that completed with true
+  int made = 0;         // how often more was made
+  int made_before = 0;  // the same of all calls, when this one began
+  int watched = 0;      // how often more of a message was seen while it came
   absl::Status interruption;
 };
 
@@ -95,6 +96,8 @@ class World final : public CallHandler {
   loop::Loop& loop() { return *loop_; }
 
   std::atomic<bool> anyone_waits{false};
+  // Called when more of a message was made, on the loop's thread: how often it was, of all calls.
+  std::function<void(int)> on_made;
 
   // CallHandler.
   int Find(absl::string_view path) const override;
@@ -119,6 +122,7 @@ class World final : public CallHandler {
   std::map<std::string, Seen> seen_;
   std::map<std::string, int> released_;
   std::atomic<int> live_{0};
+  int made_ = 0;
 };
 
 }  // namespace quantd::transport
