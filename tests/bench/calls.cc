@@ -23,8 +23,8 @@
 namespace quantd::bench {
 namespace {
 
-// What --quick measures of the table: the ends that the goals are about, and the few calls in flight
-// at which client and server may come to take turns.
+// What --quick measures of the table: the ends that the goals are about, and the few calls in
+// flight at which client and server may come to take turns.
 bool IsQuick(const Config& config) {
   if (config.unix_socket) return false;
   if (config.operation == "Stream") return config.bytes == 4 && config.in_flight == 32;
