@@ -19,6 +19,11 @@ namespace {
 
 using Rule = std::function<std::string(const std::string& text)>;
 
+Flag WithPassword(Flag flag) {
+  flag.may_hold_password = true;
+  return flag;
+}
+
 Flag Text(const char* name, std::string& value, const char* by_default, const char* help,
           const Rule& check = nullptr) {
   const auto take = [&value, check](const std::string& text) {
@@ -256,11 +261,12 @@ std::vector<Flag> Flags(Options& o, memory::Wanted& wanted) {
                              {"warn", log::Level::kWarn},
                              {"error", log::Level::kError}},
            "Lowest level that is logged: debug, info, warn or error"),
-      Text("otlp_endpoint", o.otlp_endpoint, "",
-           "Collector for traces, by OTLP over HTTP: http[s]://HOST[:PORT][/PATH], by default port "
-           "4318 (https: 443) and path /v1/traces; empty: that of OTEL_EXPORTER_OTLP_ENDPOINT, or "
-           "none",
-           endpoint),
+      WithPassword(Text(
+          "otlp_endpoint", o.otlp_endpoint, "",
+          "Collector for traces, by OTLP over HTTP: http[s]://HOST[:PORT][/PATH], by default port "
+          "4318 (https: 443) and path /v1/traces; empty: that of OTEL_EXPORTER_OTLP_ENDPOINT, or "
+          "none",
+          endpoint)),
       SampleRatio(o.trace_sample_ratio),
   };
 }

@@ -21,7 +21,8 @@ struct Flag {
   std::function<std::string(const std::string& text)> take;
   // The option as it is in effect, for the log.
   std::function<log::Field()> show;
-  bool is_list = false;  // separated by commas; a repeated flag adds up
+  bool is_list = false;            // separated by commas; a repeated flag adds up
+  bool may_hold_password = false;  // a wrong value is not repeated
 };
 
 // The flags that set and show these, which outlive them.

@@ -25,6 +25,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Not;
 
 absl::StatusOr<CommandLine> Parse(std::initializer_list<const char*> flags) {
   std::vector<const char*> argv = {"quantd"};
@@ -218,6 +219,13 @@ TEST(Options, WhatIsPossibleIsSaid) {
     EXPECT_THAT(std::string(Parse({"--listen=a:1", bad}).status().message()), HasSubstr(text));
     ASSERT_TRUE(Parse({"--listen=a:1", good}).ok());
   }
+}
+
+TEST(Options, AValueThatMayHoldAPasswordIsNotRepeated) {
+  const absl::Status status = Parse({"--otlp_endpoint=ftp://me:secret@host"}).status();
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("invalid value for --otlp_endpoint: must be http[s]://HOST"));
+  EXPECT_THAT(std::string(status.message()), Not(HasSubstr("secret")));
 }
 
 TEST(Options, HelpAndVersion) {
