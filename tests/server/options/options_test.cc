@@ -25,7 +25,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::Not;
 
 absl::StatusOr<CommandLine> Parse(std::initializer_list<const char*> flags) {
   std::vector<const char*> argv = {"quantd"};
