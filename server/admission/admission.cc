@@ -191,6 +191,13 @@ uint64_t Admission::inflight_bytes() const {
   return all_bytes();
 }
 
+bool Admission::has_plenty() const {
+  const std::lock_guard lock(mutex_);
+  return queues_[kSmall].size() + queues_[kLarge].size() == 0 &&
+         all_bytes() <= limits_.memory_budget_bytes / 2 &&
+         requests_[kSmall] + requests_[kLarge] <= limits_.max_inflight_requests / 2;
+}
+
 uint64_t Admission::holds_refused() const {
   const std::lock_guard lock(mutex_);
   return holds_refused_;

@@ -108,6 +108,9 @@ class Admission {
 
   // Whether somebody would gain if a permit came back.
   bool anyone_waits() const { return queued_requests() > 0; }
+  // Whether half of everything is free and nobody waits: a request may then hold what it has for
+  // longer than it must.
+  bool has_plenty() const;
   // How often Hold has said UNAVAILABLE.
   uint64_t holds_refused() const;
   // For how long somebody has been waiting without a break; 0 when nobody is.

@@ -144,7 +144,8 @@ RangeSoFar RequestRun::KnownRange() const {
   return dynamic == nullptr ? RangeSoFar{} : arriving_.Of(dynamic->x, message_.bytes());
 }
 
-// Not what can fail after its first bytes are sent, nor what is known only at its end.
+// Not what can fail after its first bytes are sent, nor what is known only at its end. And not when
+// others may want the request's memory while a slow reader takes the response.
 bool RequestRun::IsMadeAsSent() const {
   if (method_ == wire::Method::kStream || !request_.has_value()) return false;
   if (method_ == wire::Method::kDynamicQuantize) {
@@ -154,9 +155,10 @@ bool RequestRun::IsMadeAsSent() const {
       return false;
     }
   }
-  return operations::HasElements(*request_) && request_->shared.empty() &&
-         !request_->output.has_value() && request_->output_encoding == wire::Encoding::kRaw &&
-         compression_.time().count() == 0 && cost_.bytes >= kMadeAsSentBytes &&
+  return operations::HasElements(*request_) && backend_.admission.has_plenty() &&
+         request_->shared.empty() && !request_->output.has_value() &&
+         request_->output_encoding == wire::Encoding::kRaw && compression_.time().count() == 0 &&
+         cost_.bytes >= kMadeAsSentBytes &&
          static_cast<double>(estimate_.count()) <=
              kFastNanosecondsPerByte * static_cast<double>(cost_.bytes);
 }

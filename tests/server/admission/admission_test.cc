@@ -37,6 +37,28 @@ TEST(Admission, GrantsWhatFits) {
   EXPECT_EQ(admission.inflight_bytes(), 0u);
 }
 
+TEST(Admission, SaysWhetherThereIsPlenty) {
+  LedLoop loop;
+  Admission admission(
+      {.memory_budget_bytes = 100, .max_inflight_requests = 6, .max_queued_requests = 9});
+  EXPECT_TRUE(admission.has_plenty());
+  Asker half, more;
+  EXPECT_TRUE(half.Ask(admission, loop, 50));
+  EXPECT_TRUE(admission.has_plenty());
+  EXPECT_TRUE(more.Ask(admission, loop, 1));
+  EXPECT_FALSE(admission.has_plenty());
+  more.permit.Release();
+  {
+    Asker waits;
+    EXPECT_FALSE(waits.Ask(admission, loop, 60));
+    EXPECT_FALSE(admission.has_plenty());
+  }
+  EXPECT_TRUE(admission.has_plenty());
+  std::deque<Asker> many(4);
+  for (Asker& one : many) EXPECT_TRUE(one.Ask(admission, loop, 0));
+  EXPECT_FALSE(admission.has_plenty()) << "of requests";
+}
+
 TEST(Admission, LimitsThatAreNotSetLetNothingIn) {
   LedLoop loop;
   Admission no_memory(Limits{});

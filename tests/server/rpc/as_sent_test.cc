@@ -231,6 +231,17 @@ TEST(AsSent, ACallThatEndsInTheMiddle) {
   EXPECT_EQ(server.Metric(kKernels), 0);
 }
 
+// The request's memory is given back as soon as it can be when there is not plenty of it.
+TEST(AsSent, NotWhenMemoryIsShort) {
+  const TestServer server({"--memory_budget_bytes=10000000"});
+  const auto client = server.Connect(100'000);
+  client->grants = false;
+  client->Say(Headers(1, CallFields(Path("Quantize"))));
+  Send(*client, 1, Request(v1::DATA_TYPE_UINT8));
+  ASSERT_TRUE(client->Until([&] { return client->stream(1).data.size() >= 50'000; }));
+  EXPECT_EQ(server.Metric(kKernels), 1);
+}
+
 // A report is known only when all of y is: such a response is made before it is sent.
 TEST(AsSent, NotWithAReport) {
   const TestServer server;
