@@ -149,16 +149,16 @@ v1::DynamicQuantizeResponse Expected(const v1::DynamicQuantizeRequest& request) 
 
 constexpr char kDynamicKernels[] = "quantd_kernel_seconds_count{operation=\"dynamic_quantize\"}";
 
-// The call's response is made as it is sent: not a kernel has ended when some of it is here.
-void ExpectAsSent(const TestServer& server, const std::string& message,
-                  const v1::DynamicQuantizeResponse& expected) {
+// The call's response is made as it is sent: no kernel has ended when some of it is here. A server
+// of its own, which has not learned that this build's kernels are slow, if they are.
+void ExpectAsSent(const std::string& message, const v1::DynamicQuantizeResponse& expected) {
+  const TestServer server;
   const auto client = server.Connect(100'000);
   client->grants = false;
   client->Say(Headers(1, CallFields(Path("DynamicQuantize"))));
-  const double before = server.Metric(kDynamicKernels);
   SendBytes(*client, 1, message);
   ASSERT_TRUE(client->Until([&] { return client->stream(1).data.size() >= 50'000; }));
-  EXPECT_EQ(server.Metric(kDynamicKernels), before);
+  EXPECT_EQ(server.Metric(kDynamicKernels), 0);
   client->grants = true;
   client->Say(transport::WindowUpdate(1, 1 << 30) + transport::WindowUpdate(0, 1 << 30));
   ASSERT_EQ(client->Status(1), 0);
@@ -167,18 +167,17 @@ void ExpectAsSent(const TestServer& server, const std::string& message,
   EXPECT_TRUE(response.y().raw_data() == expected.y().raw_data());
   EXPECT_EQ(response.y_scale().raw_data(), expected.y_scale().raw_data());
   EXPECT_EQ(response.y_zero_point().raw_data(), expected.y_zero_point().raw_data());
-  EXPECT_TRUE(server.Until(kDynamicKernels, before + 1));
+  EXPECT_TRUE(server.Until(kDynamicKernels, 1));
 }
 
 TEST(AsSent, DynamicQuantizeInAnyOrderOfFields) {
-  const TestServer server;
   for (const v1::DataType output : {v1::DATA_TYPE_UINT8, v1::DATA_TYPE_INT4}) {
     const v1::DynamicQuantizeRequest request = DynamicRequest(output);
     v1::DynamicQuantizeRequest x = request, others = request;
     x.clear_output_type();
     others.clear_x();
-    ExpectAsSent(server, request.SerializeAsString(), Expected(request));
-    ExpectAsSent(server, others.SerializeAsString() + x.SerializeAsString(), Expected(request));
+    ExpectAsSent(request.SerializeAsString(), Expected(request));
+    ExpectAsSent(others.SerializeAsString() + x.SerializeAsString(), Expected(request));
   }
 }
 
