@@ -17,6 +17,8 @@ namespace {
 // How often a turn looks for more before it writes what it has: as long as there is more, but not
 // for ever.
 constexpr int kLooks = 4;
+// With those that a watcher asks for: what waits for the turn's end may be another connection's.
+constexpr int kMostLooks = 16;
 constexpr int kEventsAtOnce = 64;
 
 }  // namespace
@@ -90,7 +92,7 @@ void Loop::Lead() {
 }
 
 void Loop::Iterate() {
-  for (int look = 0; look < kLooks;) {
+  for (int look = 0, all = 0; look < kLooks && all < kMostLooks; ++all) {
     if (!RunReady()) return;
     if (at_end_.empty()) break;
     if (!Poll(0)) break;

@@ -64,7 +64,8 @@ class Loop {
 
   // Runs `posted` before everything else that is ready. REQUIRES: not posted already.
   void PostNext(Posted& posted) { ready_.PushFirst(posted); }
-  // A watcher has left something to be read when what is ready has run: that look is one more.
+  // A watcher has left something to be read when what is ready has run: that look is one more. The
+  // end of the turn is not put off for ever.
   void LookAgain() { looks_again_ = true; }
   bool has_ready() const { return !ready_.empty(); }
 

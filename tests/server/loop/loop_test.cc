@@ -320,8 +320,8 @@ TEST(Loop, RunsWhatIsPostedNextBeforeEverythingElse) {
   EXPECT_EQ(order, "1n2a");
 }
 
-// A watcher that has more makes a look of its own of it.
-TEST(Loop, LooksAgainAsOftenAsItIsTold) {
+// A watcher that has more makes a look of its own of it; yet others have their turn at the end.
+TEST(Loop, LooksAgainWhenItIsToldButNotForEver) {
   const std::unique_ptr<Loop> loop = NewLoop();
   Pipe pipe;
   std::string order;
@@ -336,11 +336,11 @@ TEST(Loop, LooksAgainAsOftenAsItIsTold) {
   });
   Job begin([&] {
     loop->Watch(pipe.out(), EPOLLIN, watcher);
-    for (int i = 0; i < 20; ++i) pipe.Put('r');
+    for (int i = 0; i < 100; ++i) pipe.Put('r');
     loop->AtIterationEnd(end);
   });
   LeadUntil(*loop, begin);
-  EXPECT_EQ(order, std::string(20, 'r') + "e");
+  EXPECT_EQ(order.substr(0, 17), std::string(16, 'r') + "e");
 }
 
 // One that puts itself at the end again is run once a turn, sockets have their turn in between, and
