@@ -101,9 +101,9 @@ struct Server::Components {
   admission::Receiving receiving;
   metrics::Metrics metrics;
   std::unique_ptr<regions::Regions> regions;
-  std::unique_ptr<parameters::Library> library;  // null: no sets are stored
-  std::unique_ptr<parameters::Worker> worker;    // of the library
-  std::unique_ptr<trace::Tracer> tracer;         // before the first call; null: off
+  std::unique_ptr<stored_parameters::Library> library;  // null: no sets are stored
+  std::unique_ptr<stored_parameters::Worker> worker;    // of the library
+  std::unique_ptr<trace::Tracer> tracer;                // before the first call; null: off
   rpc::Calls calls;
   rpc::Backend backend;
   rpc::Router router;
@@ -283,13 +283,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     c.backend.regions = c.regions.get();
   }
   if (!options.parameters_dir.empty()) {
-    parameters::Library::Limits limits;
+    stored_parameters::Library::Limits limits;
     limits.most_bytes = options.memory.stored_sets;
     limits.kept_bytes = limits.most_bytes / 2;
-    auto library = parameters::Library::Open(options.parameters_dir, limits);
+    auto library = stored_parameters::Library::Open(options.parameters_dir, limits);
     if (!library.ok()) return library.status();
     c.library = *std::move(library);
-    c.worker = std::make_unique<parameters::Worker>(static_cast<size_t>(options.max_calls()));
+    c.worker =
+        std::make_unique<stored_parameters::Worker>(static_cast<size_t>(options.max_calls()));
     c.backend.parameters = c.library.get();
     c.backend.parameters_worker = c.worker.get();
   }

@@ -12,7 +12,7 @@ import (
 	"example.com/quantd/client/go/quantdv1"
 )
 
-// tests/clients/vectors.py says what the columns are: quantctl's results, computed in its own process.
+// tests/languages/vectors.py says what the columns are: quantctl's results, computed in its own process.
 func TestBytesAreQuantctls(t *testing.T) {
 	path := filepath.Join(needs(t, "TEST_VECTORS"), "vectors.tsv")
 	content, err := os.ReadFile(path)

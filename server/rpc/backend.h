@@ -13,11 +13,11 @@
 #include "server/memory/buffer.h"
 #include "server/metrics/metrics.h"
 #include "server/operations/costs.h"
-#include "server/parameters/library.h"
-#include "server/parameters/worker.h"
 #include "server/regions/regions.h"
 #include "server/rpc/call.h"
 #include "server/rpc/executors.h"
+#include "server/stored_parameters/library.h"
+#include "server/stored_parameters/worker.h"
 #include "server/trace/tracer.h"
 #include "server/transport/encoding.h"
 
@@ -48,8 +48,8 @@ struct Backend {
   regions::Regions* regions = nullptr;
   // Stored sets of parameters, and the thread that waits for their disk; null: none. Set before the
   // first call.
-  parameters::Library* parameters = nullptr;
-  parameters::Worker* parameters_worker = nullptr;
+  stored_parameters::Library* parameters = nullptr;
+  stored_parameters::Worker* parameters_worker = nullptr;
 };
 
 }  // namespace quantd::rpc

@@ -16,8 +16,8 @@ DiskTask::~DiskTask() {
   stream_.loop().timers().Clear(*this);
 }
 
-absl::Status DiskTask::Start(parameters::Worker::Priority priority, std::function<void()> job,
-                             loop::Event& done) {
+absl::Status DiskTask::Start(stored_parameters::Worker::Priority priority,
+                             std::function<void()> job, loop::Event& done) {
   over_ = std::make_shared<std::atomic<bool>>(false);
   done_ = &done;
   const bool taken = backend_.parameters_worker->Submit(

@@ -1,4 +1,4 @@
-// What is done on the thread of stored parameters (parameters/worker.h) while a call waits.
+// What is done on the thread of stored parameters (stored_parameters/worker.h) while a call waits.
 //
 //   DiskTask disk_task(backend, stream);
 //   status = disk_task.Start(Worker::kFirst, [found] { *found = ...; }, done);
@@ -30,7 +30,7 @@ class DiskTask final : private transport::Cancellable, private loop::Timer {
 
   // Has `job` done. When it is OK, `done` completes: with false when the call should not wait on.
   // UNAVAILABLE: too many wait. REQUIRES: the backend has a worker.
-  absl::Status Start(parameters::Worker::Priority priority, std::function<void()> job,
+  absl::Status Start(stored_parameters::Worker::Priority priority, std::function<void()> job,
                      loop::Event& done);
 
   // Why the event completed with false.

@@ -51,7 +51,7 @@ absl::Status RequestRun::Begin(wire::Method method) {
 absl::Status RequestRun::FindSet(loop::Event& found) {
   found_ = std::make_shared<FoundSet>();
   return disk_task_.Start(
-      parameters::Worker::kFirst,
+      stored_parameters::Worker::kFirst,
       [library = backend_.parameters, reference = std::string(rest_.parameters), result = found_] {
         const absl::Status status = CatchOutOfMemory([&] {
           *result = library->Find(reference, "parameters");

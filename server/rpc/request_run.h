@@ -120,10 +120,10 @@ class RequestRun final : private transport::MessageSource {
   std::optional<wire::Request> request_;
   SharedPlaces places_;  // of the request
   // What a look at the disk comes to, which may be after the call has given up.
-  using FoundSet = absl::StatusOr<parameters::SetPointer>;
+  using FoundSet = absl::StatusOr<stored_parameters::SetPointer>;
   DiskTask disk_task_;
   std::shared_ptr<FoundSet> found_;
-  parameters::SetPointer set_;
+  stored_parameters::SetPointer set_;
   std::optional<operations::Operation> operation_;
   operations::CostKind cost_;
   std::chrono::nanoseconds estimate_{};

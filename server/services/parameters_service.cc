@@ -10,11 +10,11 @@
 #include "quantd/field_error.h"
 #include "quantd/v1/parameters.pb.h"
 #include "server/errors/reason.h"
-#include "server/parameters/canonical.h"
 #include "server/rpc/call_metrics.h"
 #include "server/rpc/disk_task.h"
 #include "server/rpc/reservation.h"
 #include "server/services/messages.h"
+#include "server/stored_parameters/canonical.h"
 #include "server/wire/convert.h"
 #include "server/wire/decode.h"
 #include "server/wire/writer.h"
@@ -22,7 +22,7 @@
 namespace quantd::services {
 namespace {
 
-using parameters::kMaxSetBytes;
+using stored_parameters::kMaxSetBytes;
 using wire::Method;
 
 // Everything that the work touches: a call that is interrupted leaves it to the thread that works.
@@ -32,17 +32,18 @@ struct Job {
   absl::StatusOr<memory::Piece> response;
 };
 
-absl::StatusOr<memory::Piece> Put(parameters::Library& library, const transport::Message& request,
-                                  memory::Pool& pool) {
+absl::StatusOr<memory::Piece> Put(stored_parameters::Library& library,
+                                  const transport::Message& request, memory::Pool& pool) {
   const wire::Split split = wire::SplitRequest(Method::kPutParameters, request.bytes());
   v1::PutParametersRequest message;
   if (!split.ok || !message.ParseFromString(split.skeleton)) {
     return absl::InvalidArgumentError("the message is truncated or not a " + message.GetTypeName());
   }
-  if (absl::Status status = parameters::CheckName(message.name(), "name"); !status.ok()) {
+  if (absl::Status status = stored_parameters::CheckName(message.name(), "name"); !status.ok()) {
     return status;
   }
-  const absl::StatusOr<std::string> bytes = parameters::Encode(message.parameters(), split.raw);
+  const absl::StatusOr<std::string> bytes =
+      stored_parameters::Encode(message.parameters(), split.raw);
   if (!bytes.ok()) {
     const bool has_field = !ErrorField(bytes.status()).empty();
     return has_field ? wire::Within("parameters", bytes.status())
@@ -55,11 +56,12 @@ absl::StatusOr<memory::Piece> Put(parameters::Library& library, const transport:
   return Serialize(response, pool);
 }
 
-absl::StatusOr<memory::Piece> Get(parameters::Library& library, const transport::Message& request,
-                                  memory::Pool& pool) {
+absl::StatusOr<memory::Piece> Get(stored_parameters::Library& library,
+                                  const transport::Message& request, memory::Pool& pool) {
   v1::GetParametersRequest message;
   if (absl::Status status = Parse(request, message); !status.ok()) return status;
-  const absl::StatusOr<parameters::SetPointer> set = library.Find(message.reference(), "reference");
+  const absl::StatusOr<stored_parameters::SetPointer> set =
+      library.Find(message.reference(), "reference");
   if (!set.ok()) return set.status();
   // GetParametersResponse: reference = 1, parameters = 2, which the set's bytes are an encoding of.
   std::string head;
@@ -76,8 +78,8 @@ absl::StatusOr<memory::Piece> Get(parameters::Library& library, const transport:
   return piece;
 }
 
-absl::StatusOr<memory::Piece> List(parameters::Library& library, const transport::Message& request,
-                                   memory::Pool& pool) {
+absl::StatusOr<memory::Piece> List(stored_parameters::Library& library,
+                                   const transport::Message& request, memory::Pool& pool) {
   v1::ListParametersRequest message;
   if (absl::Status status = Parse(request, message); !status.ok()) return status;
   absl::StatusOr<std::vector<std::string>> references = library.List(message.prefix());
@@ -100,7 +102,7 @@ uint64_t GetBound(const transport::Message& request) {
 
 uint64_t ListBound(const transport::Message& request) {
   // A reference, twice, has up to 200 bytes.
-  return request.size + 2 * 200 * parameters::Library::kMostListed;
+  return request.size + 2 * 200 * stored_parameters::Library::kMostListed;
 }
 
 absl::Status MayServe(const rpc::Backend& backend) {
@@ -136,7 +138,7 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend,
     stream.Taken();
     if (status.ok()) {
       job->permit = std::move(reservation.permit());
-      const auto priority = parameters::Worker::kLast;
+      const auto priority = stored_parameters::Worker::kLast;
       status = disk_task.Start(
           priority,
           [job, response = of.response, library = backend.parameters, pool = &backend.pool] {

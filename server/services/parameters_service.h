@@ -14,7 +14,7 @@ struct ParametersMethod {
   wire::Method method;
   // What a call takes at most, its request included; sets in memory are not among it.
   uint64_t (*bound)(const transport::Message& request);
-  absl::StatusOr<memory::Piece> (*response)(parameters::Library& library,
+  absl::StatusOr<memory::Piece> (*response)(stored_parameters::Library& library,
                                             const transport::Message& request, memory::Pool& pool);
 };
 extern const ParametersMethod kPutParameters, kGetParameters, kListParameters;

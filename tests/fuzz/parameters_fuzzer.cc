@@ -10,8 +10,8 @@
 
 #include "fuzzing.h"
 #include "quantd/v1/parameters.pb.h"
-#include "server/parameters/canonical.h"
-#include "server/parameters/reference.h"
+#include "server/stored_parameters/canonical.h"
+#include "server/stored_parameters/reference.h"
 #include "server/wire/split.h"
 
 namespace quantd::fuzz {
@@ -30,7 +30,7 @@ std::string ScaleBytes(Random& random, size_t elements) {
 }
 
 void CheckFile(const std::string& bytes) {
-  const auto set = parameters::Decode(bytes);
+  const auto set = stored_parameters::Decode(bytes);
   if (!set.ok()) return;
   Require((*set)->bytes == bytes, "a set's bytes are its file's");
   v1::ParameterSet parsed;
@@ -47,10 +47,10 @@ void CheckMessage(wire::BytesView message, const std::string& text) {
   Require(wire::RestOf(method, message).bytes <= message.size(), "the rest is a part");
   if (!taken) return;
   Require(skeleton.name() == parsed.name(), "the name is protobuf's");
-  const auto bytes = parameters::Encode(skeleton.parameters(), split.raw);
+  const auto bytes = stored_parameters::Encode(skeleton.parameters(), split.raw);
   if (!bytes.ok()) return;
   ++useful_inputs;
-  const auto set = parameters::Decode(*bytes);
+  const auto set = stored_parameters::Decode(*bytes);
   Require(set.ok(), "what is stored can be read");
   const v1::ParameterSet& meant = parsed.parameters();
   Require((*set)->skeleton.kind_case() == meant.kind_case(), "the kind stays");
@@ -101,12 +101,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   fuzz::CheckMessage({data, size}, text);
   fuzz::CheckFile(text);
-  const auto reference = parameters::ParseReference(text, "parameters");
+  const auto reference = stored_parameters::ParseReference(text, "parameters");
   if (reference.ok()) {
     fuzz::Require(reference->Text() == text, "a reference is its text");
     fuzz::Require(text.find('/') == std::string::npos, "a reference is no path");
     if (reference->is_full()) {
-      const auto file = parameters::ParseFileName(reference->FileName());
+      const auto file = stored_parameters::ParseFileName(reference->FileName());
       fuzz::Require(file.has_value() && file->Text() == text, "a file is its reference");
     }
   }

@@ -10,8 +10,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SERVER_ROOMS_BELOW_RPC = [
     "server/" + room
-    for room in ("access", "admission", "errors", "fd", "log", "loop", "memory", "metrics", "net", "operations", "parameters", "regions",
-                 "trace", "transport", "wire")
+    for room in ("access", "admission", "errors", "fd", "log", "loop", "memory", "metrics", "net", "operations", "regions",
+                 "stored_parameters", "trace", "transport", "wire")
 ]
 SERVER_ROOMS_ABOVE = ["server/" + room for room in ("http", "options", "process", "reports", "rpc", "services")]
 # A room, and the rooms that it may include besides itself and core's public headers. Rooms that are not listed (the tests)
@@ -45,7 +45,7 @@ ROOMS = {
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
     "server/operations": ["server/wire"],
-    "server/parameters": ["server/fd", "server/errors", "server/log", "server/mailbox", "server/wire", "proto"],
+    "server/stored_parameters": ["server/fd", "server/errors", "server/log", "server/mailbox", "server/wire", "proto"],
     "server/metrics": ["server/errors", "server/wire"],
     "server/trace": ["server/access", "server/log", "server/wire"],
     "server/transport": [

@@ -3,7 +3,7 @@
 # AddressSanitizer and UBSan.
 source "$SUITES/e2e.sh"
 
-rooms=(access loop memory net regions wire operations parameters admission http transport rpc)
+rooms=(access loop memory net regions wire operations stored_parameters admission http transport rpc)
 
 build() {
   build_tree asan tests/core/all "${rooms[@]/%/_test}" {request,http2,http2_differential}_fuzz_test quantd -- \

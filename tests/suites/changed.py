@@ -29,7 +29,7 @@ ROWS = [
     ("tests/golden/*", "unit e2e"),
     ("tests/conformance/*", "conformance engine"),
     ("tests/checkpoints/*", "checkpoints"),
-    ("tests/clients/*", "clients"),
+    ("tests/languages/*", "clients"),
     ("tests/deploy/*", "deploy"),
     ("tests/monitoring/*", "monitoring monitoring_changes"),
     ("tests/image/*", "image"),

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The clients of client/LANG that are not C++ or Python: tests/clients/LANG.sh has prepare_LANG and run_LANG for each.
+# The clients of client/LANG that are not C++ or Python: tests/languages/LANG.sh has prepare_LANG and run_LANG for each.
 source "$SUITES/debs.sh"
 
 CLIENTS_BUILD=$QUANTD_BUILD/clients
@@ -10,7 +10,7 @@ export TEST_VECTORS=$CLIENTS_BUILD/vectors
 export TEST_CERTIFICATES=$CLIENTS_BUILD/certificates
 
 shopt -s nullglob
-for language in "$QUANTD_ROOT"/tests/clients/*.sh; do
+for language in "$QUANTD_ROOT"/tests/languages/*.sh; do
   # shellcheck source=/dev/null
   source "$language"
 done
@@ -18,7 +18,7 @@ done
 # Those that are wanted: all, or the ones of QUANTD_CLIENTS.
 languages() {
   local file chosen=${QUANTD_CLIENTS:-}
-  for file in "$QUANTD_ROOT"/tests/clients/*.sh; do
+  for file in "$QUANTD_ROOT"/tests/languages/*.sh; do
     file=$(basename "$file" .sh)
     if [[ -z $chosen || " $chosen " == *" $file "* ]]; then echo "$file"; fi
   done
@@ -109,7 +109,7 @@ run() {
   local language status=0 address process
   # Not local: the trap outlives this function.
   shared='' secured=''
-  check "vectors" python3 "$QUANTD_ROOT/tests/clients/vectors.py" "$TEST_QUANTCTL" "$TEST_VECTORS"
+  check "vectors" python3 "$QUANTD_ROOT/tests/languages/vectors.py" "$TEST_QUANTCTL" "$TEST_VECTORS"
   if ! start_quantd server; then
     fail "start of the server" "build/clients/server/log"
     return

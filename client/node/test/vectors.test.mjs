@@ -1,4 +1,4 @@
-// Byte for byte what quantctl computes in its own process: tests/clients/vectors.py makes the file.
+// Byte for byte what quantctl computes in its own process: tests/languages/vectors.py makes the file.
 
 import assert from 'node:assert/strict';
 import * as fs from 'node:fs';

@@ -1,4 +1,4 @@
-//! quantctl's results, computed in its own process; tests/clients/vectors.py says what the columns are.
+//! quantctl's results, computed in its own process; tests/languages/vectors.py says what the columns are.
 
 use quantd::v1::{DataType, DequantizeRequest, DynamicQuantizeRequest, QuantizeRequest, Tensor};
 

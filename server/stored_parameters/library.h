@@ -1,0 +1,67 @@
+// Stored sets of parameters: found by reference, stored, listed.
+//
+//   auto set = library.FindInMemory(reference, "parameters");
+//   if (set.ok() && *set == nullptr) set = library.Find(reference, "parameters");  // may wait
+#ifndef QUANTD_SERVER_STORED_PARAMETERS_LIBRARY_H_
+#define QUANTD_SERVER_STORED_PARAMETERS_LIBRARY_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/stored_parameters/cache.h"
+#include "server/stored_parameters/folder.h"
+
+namespace quantd::stored_parameters {
+
+// Safe from any thread.
+class Library {
+ public:
+  static constexpr size_t kMostListed = 4096;
+
+  // Sets in memory: those that are kept, and all together.
+  struct Limits {
+    uint64_t kept_bytes = 64 << 20;
+    uint64_t most_bytes = 128 << 20;
+  };
+
+  // The errors of Folder::Open.
+  static absl::StatusOr<std::unique_ptr<Library>> Open(const std::string& folder,
+                                                       const Limits& limits);
+
+  // The set of a full reference, if it is in memory; else null, and Find has to look.
+  // INVALID_ARGUMENT of `field` when the text is not a reference.
+  absl::StatusOr<SetPointer> FindInMemory(absl::string_view reference, absl::string_view field);
+
+  // Never null. NOT_FOUND: there is no such set, or its file is not what its name says.
+  // INVALID_ARGUMENT, of `field` as is NOT_FOUND: no reference, or a name that several sets have.
+  // UNAVAILABLE: calls are using as many others as there may be. RESOURCE_EXHAUSTED: it is too
+  // large for the memory that sets have. Blocks.
+  absl::StatusOr<SetPointer> Find(absl::string_view reference, absl::string_view field);
+
+  // Stores the encoding of a set (canonical.h) and returns its full reference. Errors of
+  // Folder::Write. Blocks. REQUIRES: IsName(name).
+  absl::StatusOr<std::string> Put(absl::string_view name, const std::string& bytes);
+
+  // The first kMostListed references that begin with `prefix`, in the order of their bytes. Blocks.
+  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) const;
+
+  const Cache& cache() const { return cache_; }
+
+ private:
+  Library(Folder folder, const Limits& limits)
+      : folder_(std::move(folder)), cache_(limits.kept_bytes, limits.most_bytes) {}
+  absl::StatusOr<SetPointer> Load(const Reference& reference);
+
+  const Folder folder_;
+  Cache cache_;
+  std::mutex loading_;  // one file at a time is in memory beside the sets
+};
+
+}  // namespace quantd::stored_parameters
+
+#endif  // QUANTD_SERVER_STORED_PARAMETERS_LIBRARY_H_
