@@ -11,7 +11,7 @@ quantd_core_test(kernels
   kernels_scale_columns_test.cc)
 
 # Takes --exhaustive: every scale and every tie, 16 s on two cores.
-quantd_core_test(quotient quotient_test.cc)
+quantd_core_test(quotient quotient_test.cc significands.cc)
 
 # The same for embeddings.
-quantd_core_test(embed_quotient embed_quotient_test.cc)
+quantd_core_test(embed_quotient embed_quotient_test.cc significands.cc)

@@ -15,8 +15,6 @@
 namespace quantd {
 namespace {
 
-bool exhaustive = false;
-
 constexpr int kTies = 256;      // n + 1/2 for n = 0 to 255
 constexpr int kNeighbours = 7;  // 3 ulp around
 constexpr size_t kSize = kTies * kNeighbours;
@@ -72,8 +70,7 @@ uint64_t CountDifferences(const KernelTable& table, uint32_t begin, uint32_t ste
 }
 
 TEST(Quotient, TwoFusedMultiplyAddsRoundAsTheDivisionDoes) {
-  ExpectNoDifferences(exhaustive, "scale",
-                      [](auto&&... arguments) { return CountDifferences(arguments...); });
+  ExpectNoDifferences("scale", [](auto&&... arguments) { return CountDifferences(arguments...); });
 }
 
 // One multiplication by the reciprocal does not, so this test would see it.
@@ -127,11 +124,3 @@ TEST(Quotient, DivisionIsTheProcessors) {
 
 }  // namespace
 }  // namespace quantd
-
-int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "--exhaustive") quantd::exhaustive = true;
-  }
-  return RUN_ALL_TESTS();
-}

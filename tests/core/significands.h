@@ -8,10 +8,13 @@
 
 namespace quantd {
 
+// That the program was started with --exhaustive (significands.cc, which has its main).
+extern bool exhaustive;
+
 // Expects count(table, begin, step, power 1, example) to find no difference, on every table. With
 // `exhaustive` on all cores and of every significand; else of each 1,021st, from a random one on.
 template <typename Count>
-void ExpectNoDifferences(bool exhaustive, const char* what, Count count) {
+void ExpectNoDifferences(const char* what, Count count) {
   for (const KernelTable* table : TablesUnderTest()) {
     const uint32_t step = exhaustive ? 1 : 1021;
     const uint32_t start = exhaustive ? 0 : std::random_device()() % step;

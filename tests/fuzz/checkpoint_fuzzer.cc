@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "absl/algorithm/container.h"
@@ -20,6 +19,7 @@
 #include "checkpoints/gguf.h"
 #include "checkpoints/model.h"
 #include "counted_memory.h"
+#include "folder.h"
 #include "fuzzing.h"
 
 namespace quantd::fuzz {
@@ -157,14 +157,10 @@ std::string Header(const std::string& json, const std::string& data) {
   return file + json + data;
 }
 
-// A folder that goes away with the process.
-class Folder {
+// With a model in it.
+class ModelFolder : public Folder {
  public:
-  Folder() {
-    std::string name =
-        (std::filesystem::temp_directory_path() / "checkpoint_fuzzer.XXXXXX").string();
-    Require(mkdtemp(name.data()) != nullptr, "there is a folder for files");
-    path_ = name;
+  ModelFolder() {
     Write("config.json", "{}");
     Write("model-1.safetensors",
           Header(R"({"a.weight": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}, )"
@@ -173,19 +169,6 @@ class Folder {
     Write("model.safetensors.index.json",
           R"({"weight_map": {"a.weight": "model-1.safetensors", "b": "model-1.safetensors"}})");
   }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string Write(absl::string_view name, const std::string& bytes) const {
-    const std::string path = absl::StrCat(path_, "/", name);
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file << bytes;
-    file.close();
-    Require(file.good(), "a file can be written");
-    return path;
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 void RequireRefused(const absl::Status& status, absl::string_view name) {
@@ -230,7 +213,7 @@ bool Read(const std::string& path, absl::string_view name, size_t size) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace quantd::fuzz;
-  static const Folder folder;
+  static const ModelFolder folder;
   if (size == 0) return 0;
   const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   bool read = false;
@@ -240,13 +223,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       std::filesystem::remove(folder.path() + "/fuzz.gguf");
       break;
     case kIndex: {
-      static const Folder indexed;
+      static const ModelFolder indexed;
       indexed.Write("model.safetensors.index.json", bytes);
       read = Read(indexed.path(), indexed.path(), size);
       break;
     }
     case kConfig: {
-      static const Folder configured;
+      static const ModelFolder configured;
       configured.Write("config.json", bytes);
       read = Read(configured.path(), configured.path(), size);
       break;

@@ -7,8 +7,6 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -18,6 +16,7 @@
 #include "files/quantized_file.h"
 #include "files/source.h"
 #include "files/tensor_file.h"
+#include "folder.h"
 #include "fuzzing.h"
 
 namespace quantd::fuzz {
@@ -91,28 +90,6 @@ std::string RandomInput(Random& random) {
 }
 
 namespace {
-
-// A folder that goes away with the process.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "file_fuzzer.XXXXXX").string();
-    Require(mkdtemp(name.data()) != nullptr, "there is a folder for files");
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string Write(absl::string_view name, const std::string& bytes) const {
-    const std::string path = absl::StrCat(path_, "/", name);
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file << bytes;
-    file.close();
-    Require(file.good(), "a file can be written");
-    return path;
-  }
-
- private:
-  std::string path_;
-};
 
 // What a JSON text becomes is some sixty times as large, with its names, vectors and texts.
 template <typename Work>

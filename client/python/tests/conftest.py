@@ -64,3 +64,14 @@ def folder(tmp_path_factory):
 def real(folder):
     """A client of a real server that keeps sets of parameters, in messages of 1 MiB."""
     yield from _real("--max_message_bytes=1048576", f"--parameters_dir={folder}")
+
+
+@pytest.fixture(params=["local", "server"])
+def engine(request):
+    """Both of those who compute."""
+    if request.param == "server":
+        yield request.getfixturevalue("large")
+        return
+    pytest.importorskip("quantd_core", reason="quantd-core is not installed: ./tests/run.sh engine builds it")
+    with quantd.local(1) as local:
+        yield local

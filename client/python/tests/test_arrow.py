@@ -18,17 +18,6 @@ X = RNG.uniform(-1, 1, (100, WIDTH)).astype(np.float32)
 RANGES = np.stack([X.min(axis=0), X.max(axis=0)])
 
 
-@pytest.fixture(params=["local", "server"])
-def engine(request):
-    """Both of those who compute."""
-    if request.param == "server":
-        yield request.getfixturevalue("large")
-        return
-    pytest.importorskip("quantd_core", reason="quantd-core is not installed: ./tests/run.sh engine builds it")
-    with quantd.local(1) as local:
-        yield local
-
-
 def fixed(x):
     return pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), x.shape[1])
 

@@ -7,24 +7,12 @@ import sys
 import numpy as np
 import pytest
 
-import quantd
-
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 import quantd.arrow  # noqa: E402
 from test_arrow import RANGES, X, array, fixed, lists, options, tensors  # noqa: E402
 
 MIB = 1 << 20
-
-
-@pytest.fixture(params=["local", "server"])
-def engine(request):
-    if request.param == "server":
-        yield request.getfixturevalue("large")
-        return
-    pytest.importorskip("quantd_core", reason="quantd-core is not installed: ./tests/run.sh engine builds it")
-    with quantd.local(1) as local:
-        yield local
 
 
 def table(column, **more):

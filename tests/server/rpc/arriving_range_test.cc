@@ -22,10 +22,13 @@ v1::DynamicQuantizeRequest Request() {
   return request;
 }
 
-// Of a message that comes in pieces of so many bytes, and ends with x's raw_data.
-RangeSoFar Watch(const std::string& message, size_t piece) {
-  const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(message.data()),
-                                        message.size());
+absl::Span<const uint8_t> BytesOf(const std::string& message) {
+  return {reinterpret_cast<const uint8_t*>(message.data()), message.size()};
+}
+
+// Of so many elements at the end of a message that comes in pieces of so many bytes.
+RangeSoFar Watch(const std::string& message, size_t piece, int64_t elements = kElements) {
+  const absl::Span<const uint8_t> bytes = BytesOf(message);
   ArrivingRange range;
   for (size_t end = 0; end < bytes.size();) {
     end = std::min(bytes.size(), end + piece);
@@ -33,7 +36,7 @@ RangeSoFar Watch(const std::string& message, size_t piece) {
   }
   TensorView x;
   x.data_type = DataType::kFloat;
-  x.bytes = bytes.last(kElements * 4);
+  x.bytes = bytes.last(static_cast<size_t>(elements) * 4);
   return range.Of(x, bytes);
 }
 
@@ -50,8 +53,7 @@ TEST(ArrivingRange, IsThatOfAll) {
 
 TEST(ArrivingRange, NothingOfAnotherTensor) {
   const std::string message = Request().SerializeAsString();
-  const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(message.data()),
-                                        message.size());
+  const absl::Span<const uint8_t> bytes = BytesOf(message);
   ArrivingRange range;
   range.OnMore(bytes, bytes.size());
   TensorView x;
@@ -78,15 +80,7 @@ TEST(ArrivingRange, IsNotLookedForBehindManyFields) {
 TEST(ArrivingRange, NotOfSmallMessages) {
   v1::DynamicQuantizeRequest request;
   *request.mutable_x() = Floats({100'000});
-  const std::string message = request.SerializeAsString();
-  const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(message.data()),
-                                        message.size());
-  ArrivingRange range;
-  range.OnMore(bytes, bytes.size());
-  TensorView x;
-  x.data_type = DataType::kFloat;
-  x.bytes = bytes.last(400'000);
-  EXPECT_EQ(range.Of(x, bytes).elements, 0);
+  EXPECT_EQ(Watch(request.SerializeAsString(), size_t{1} << 30, 100'000).elements, 0);
 }
 
 }  // namespace
