@@ -41,6 +41,7 @@ CALLS = " ".join(
     for name in "stream drain admission timing metrics parameters logs traces shared_memory calibrate calibrate_hostile".split()
 )
 ROOMS = {
+    "client/cpp/src": ["client_test", "client_cpp_test"],
     "core/src/calibrate": ["core_calibrate_test"],
     "core/src/dynamic": OPERATIONS,
     "core/src/embeddings": ["core_operations_test"],
@@ -53,9 +54,14 @@ ROOMS = {
     "core/src/walk": ["core_walk_test", *OPERATIONS],
     "server/access": ["access_test"],
     "server/admission": ["admission_test"],
+    "server/http": ["http_test"],
+    "server/log": ["log_test"],
     "server/loop": ["loop_test", "rpc_cores_test", "rpc_stress_test"],
+    "server/mailbox": ["mailbox_test"],
     "server/operations": ["operations_test", "operations_memory_test"],
+    "server/options": ["options_test"],
     "server/rpc": ["rpc_test", "rpc_cores_test", "rpc_stress_test", CALLS],
+    "server/stored_parameters": ["stored_parameters_test"],
     "server/transport": ["transport_test"],
     "server/wire": ["wire_test", "wire_memory_test"],
 }
