@@ -19,6 +19,7 @@ class AsyncClient(
     Base[
         Later[Quantized[Later[Dequantized]]], Later[Dequantized], Later[DynamicQuantized[Later[Dequantized]]],
         Later[QuantizedEmbeddings], Later[Calibrated], Later[ParameterSet], Later[List[str]], Later[ServerInfo], Later[str],
+        AsyncStream,
     ]
 ):
     """A connection to a quantd server for asyncio.
@@ -34,6 +35,8 @@ class AsyncClient(
     address, timeout, credentials, tls_ca, tls_cert, tls_key, auth_token_file, allow_insecure_token, retry, options, shared_memory_dir
         As in Client.
     """
+
+    _stream_kind = AsyncStream
 
     def _connect(self) -> None:
         self._channel: Any = None
@@ -112,20 +115,3 @@ class AsyncClient(
             for task in pending:
                 task.cancel()
             await asyncio.gather(*pending, return_exceptions=True)
-
-    def stream(self, *, max_in_flight: int = 16, timeout: Optional[float] = None) -> AsyncStream:
-        """Open a stream of many calls; see AsyncStream.
-
-        Parameters
-        ----------
-        max_in_flight : int, optional
-            Calls that may be unanswered at a time.
-        timeout : float, optional
-            Seconds for the whole stream; None: no such limit.
-
-        Returns
-        -------
-        AsyncStream
-            To be used in an `async with` statement.
-        """
-        return AsyncStream(self, max_in_flight, timeout)

@@ -15,6 +15,7 @@ from .transport import Transport, health, server_info
 
 AServerInfo = TypeVar("AServerInfo")
 AText = TypeVar("AText")
+AStream = TypeVar("AStream")
 
 
 class Base(
@@ -24,10 +25,13 @@ class Base(
     SharesMemory,
     calls.Caller,
     Generic[
-        AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings, ACalibrated, AParameterSet, AReferences, AServerInfo, AText
+        AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings, ACalibrated, AParameterSet, AReferences, AServerInfo, AText,
+        AStream,
     ],
 ):
     """A client, less who sends: that is `_drive`, and what it returns are a subclass's results."""
+
+    _stream_kind: Callable[..., Any]
 
     def __init__(
         self,
@@ -106,3 +110,20 @@ class Base(
             "SERVING", "NOT_SERVING" or "UNKNOWN". Of AsyncClient an awaitable of it.
         """
         return self._ask("health", messages.HealthCheckRequest(service=service), health, timeout)
+
+    def stream(self, *, max_in_flight: int = 16, timeout: Optional[float] = None) -> AStream:
+        """Open a stream of many calls; see Stream.
+
+        Parameters
+        ----------
+        max_in_flight : int, optional
+            Calls that may be unanswered at a time.
+        timeout : float, optional
+            Seconds for the whole stream; None: no such limit.
+
+        Returns
+        -------
+        Stream
+            To be used in a `with` statement. Of AsyncClient an AsyncStream, for `async with`.
+        """
+        return self._stream_kind(self, max_in_flight, timeout)

@@ -19,7 +19,7 @@ from .stream import Stream
 class Client(
     Base[
         Quantized[Dequantized], Dequantized, DynamicQuantized[Dequantized], QuantizedEmbeddings, Calibrated, ParameterSet, List[str],
-        ServerInfo, str
+        ServerInfo, str, Stream
     ]
 ):
     """A connection to a quantd server. Thread safe; close it, or use it in a `with` statement.
@@ -55,6 +55,8 @@ class Client(
         The server's --shared_memory_dir, for shared and shared_empty; by default that of
         QUANTD_SHARED_MEMORY_DIR.
     """
+
+    _stream_kind = Stream
 
     def _connect(self) -> None:
         self._channel = self._transport.channel()
@@ -126,23 +128,6 @@ class Client(
         finally:
             for _, future in pending:
                 future.cancel()
-
-    def stream(self, *, max_in_flight: int = 16, timeout: Optional[float] = None) -> Stream:
-        """Open a stream of many calls; see Stream.
-
-        Parameters
-        ----------
-        max_in_flight : int, optional
-            Calls that may be unanswered at a time.
-        timeout : float, optional
-            Seconds for the whole stream; None: no such limit.
-
-        Returns
-        -------
-        Stream
-            To be used in a `with` statement.
-        """
-        return Stream(self, max_in_flight, timeout)
 
 
 def _outcome(future: Any) -> Any:
