@@ -162,13 +162,6 @@ def test_odd_requests(server, request_, status):
     assert (b"\r\nAllow: GET, HEAD\r\n" in head) == (status == 405)
 
 
-def test_the_pages_are_what_prometheus_expects(server):
-    get, head = ask(server.http, GET_METRICS), ask(server.http, GET_METRICS.replace(b"GET", b"HEAD"))
-    assert b"\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n" in get
-    assert get.endswith(b"\n") and b"\nquantd_build_info{" in get
-    assert status_of(head) == 200 and head.endswith(b"\r\n\r\n") and b"\r\nContent-Length: " in head
-
-
 def test_connections_beyond_the_descriptors(start):
     """Of 80 descriptors HTTP takes a quarter; /livez gets in all the time, gRPC has the others, and nothing spins."""
     server = start(descriptors=80)
