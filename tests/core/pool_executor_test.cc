@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <oneapi/tbb/global_control.h>
 #include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -19,6 +20,7 @@
 #include "pool/tasks.h"
 #include "pool/watch.h"
 #include "quantd/executor.h"
+#include "quantd/shared_executor.h"
 
 namespace quantd {
 namespace {
@@ -34,6 +36,25 @@ TEST(Executor, RunsEveryTaskOnce) {
     }
   }
 }
+
+TEST(SharedExecutor, IsOneForEachNumberOfThreads) {
+  EXPECT_EQ(&SharedExecutor(2), &SharedExecutor(2));
+  EXPECT_NE(&SharedExecutor(2), &SharedExecutor(3));
+  for (const int threads : {1, 2, 3}) EXPECT_EQ(SharedExecutor(threads).threads(), threads);
+}
+
+// Neither a ThreadSanitizer nor the emulator in which tests for arm64 run is made for fork().
+#if !defined(__SANITIZE_THREAD__) && !defined(__aarch64__)
+TEST(SharedExecutor, OfAForkedChildIsTheCallersThread) {
+  EXPECT_EQ(SharedExecutor(2).threads(), 2);
+  const pid_t child = fork();
+  if (child == 0)
+    _exit(SharedExecutor(2).threads() == 1 && SharedExecutor(3).threads() == 1 ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+#endif
 
 TEST(Executor, OneTaskStaysOnTheCallersThread) {
   const Executor executor(4);

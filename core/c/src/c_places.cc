@@ -1,7 +1,10 @@
 #include "c_places.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
+#include "quantd/shared_executor.h"
 
 namespace quantd::c {
 
@@ -26,6 +29,14 @@ absl::Status CheckApart(absl::Span<const Place> places, size_t inputs) {
 absl::Status CheckThreads(int32_t threads) {
   if (threads >= 0) return absl::OkStatus();
   return FieldError("threads", absl::StrCat("threads is ", threads, ", 0 is the least"));
+}
+
+const Executor& PoolOf(int32_t threads) {
+  // There from the first call on: oneTBB's limit to a process's workers is that of the largest
+  // pool, and a program that uses oneTBB itself must not be left with fewer than it has CPUs.
+  static const int all =
+      SharedExecutor(std::min(Executor::DefaultThreads(), kMostSharedThreads)).threads();
+  return SharedExecutor(threads == 0 ? all : std::min(threads, all));
 }
 
 }  // namespace quantd::c

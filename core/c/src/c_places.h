@@ -1,4 +1,4 @@
-// Where a call of the C interface reads and writes.
+// Where a call of the C interface reads and writes, and the threads that it computes on.
 #ifndef QUANTD_CORE_C_C_PLACES_H_
 #define QUANTD_CORE_C_C_PLACES_H_
 
@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "quantd/executor.h"
 
 namespace quantd::c {
 
@@ -22,6 +23,9 @@ absl::Status CheckApart(absl::Span<const Place> places, size_t inputs);
 
 // INVALID_ARGUMENT when `threads` is below 0.
 absl::Status CheckThreads(int32_t threads);
+
+// The pool for `threads` >= 0 threads: 0, and more than that, means Executor::DefaultThreads().
+const Executor& PoolOf(int32_t threads);
 
 // Whether the caller's flag is set; null: never.
 inline bool IsSet(const int32_t* flag) {

@@ -4,7 +4,6 @@
 #include "c_arguments.h"
 #include "c_error.h"
 #include "c_places.h"
-#include "c_pools.h"
 #include "quantd/quantize_embeddings.h"
 
 namespace quantd::c {

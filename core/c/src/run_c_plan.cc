@@ -5,7 +5,6 @@
 #include "c_error.h"
 #include "c_places.h"
 #include "c_plan.h"
-#include "c_pools.h"
 #include "quantd/dequantize.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/quantize.h"

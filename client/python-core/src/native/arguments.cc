@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "pools.h"
 #include "quantd/field_error.h"
+#include "quantd/shared_executor.h"
 
 namespace quantd::python {
 
@@ -30,7 +30,7 @@ bool IsTrue(nb::handle value) {
 
 void Ready(Operand& operand) {
   operand.Gather();
-  operand.Pack(Pool(1));
+  operand.Pack(SharedExecutor(1));
 }
 
 void CheckStatus(const absl::Status& status, const nb::object& fail) {

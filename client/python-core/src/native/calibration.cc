@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "arguments.h"
 #include "operand.h"
-#include "pools.h"
+#include "quantd/shared_executor.h"
 #include "result_tensor.h"
 #include "run.h"
 
@@ -66,7 +66,7 @@ void Calibration::Add(nb::handle x, nb::handle timeout, int threads) {
   // Before an array whose strides are 0 is gathered: what is refused needs no memory.
   CheckStatus(calibrator_->BytesWith(operand.Claimed()).status(), fail_);
   operand.Gather();
-  const Executor& pool = Pool(threads);
+  const Executor& pool = SharedExecutor(threads);
   CheckStatus(Run(operand.Claimed().bytes.size(), timeout,
                   [&](Interrupted interrupted) {
                     operand.Pack(pool);
@@ -88,7 +88,7 @@ nb::object Calibration::Result(nb::handle timeout, int threads) {
   absl::StatusOr<quantd::Calibration> found;
   CheckStatus(Run(kLong, timeout,
                   [&](Interrupted interrupted) {
-                    found = calibrator_->Result(Pool(threads), interrupted);
+                    found = calibrator_->Result(SharedExecutor(threads), interrupted);
                     return found.status();
                   }),
               fail_);

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "arguments.h"
-#include "pools.h"
+#include "quantd/shared_executor.h"
 #include "run.h"
 
 namespace quantd::python {
@@ -55,7 +55,7 @@ std::string ConvertCheckpoint(const checkpoints::ConvertOptions& options, bool d
                               const nb::object& progress, const nb::object& fail) {
   Progress shown(progress);
   absl::StatusOr<checkpoints::Report> report;
-  const Executor& executor = Pool(threads);
+  const Executor& executor = SharedExecutor(threads);
   const absl::Status status = Run(kAlwaysLong, nb::none(), [&](Interrupted interrupted) {
     report = dry_run ? checkpoints::DryRun(options)
                      : checkpoints::Convert(

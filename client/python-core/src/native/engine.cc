@@ -8,13 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "arguments.h"
 #include "operand.h"
-#include "pools.h"
 #include "quantd/dequantize.h"
 #include "quantd/dynamic_quantize.h"
 #include "quantd/field_error.h"
 #include "quantd/quantization_error.h"
 #include "quantd/quantize.h"
 #include "quantd/quantize_embeddings.h"
+#include "quantd/shared_executor.h"
 #include "result_tensor.h"
 #include "run.h"
 
@@ -93,7 +93,7 @@ nb::object Engine::Quantize(nb::handle x, nb::handle scale, nb::handle zero_poin
   ResultTensor y(plan->output_type, plan->shape, output);
   x_operand.Gather();
   QuantizationError error;
-  const Executor& pool = Pool(threads);
+  const Executor& pool = SharedExecutor(threads);
   Check(Run(plan->input_bytes + plan->output_bytes, timeout, [&](Interrupted interrupted) {
     x_operand.Pack(pool);
     const absl::Status status =
@@ -147,7 +147,7 @@ nb::object Engine::Dequantize(nb::handle x, nb::handle scale, nb::handle zero_po
 
   ResultTensor y(plan->output_type, plan->shape, output);
   x_operand.Gather();
-  const Executor& pool = Pool(threads);
+  const Executor& pool = SharedExecutor(threads);
   Check(Run(plan->input_bytes + plan->output_bytes, timeout, [&](Interrupted interrupted) {
     x_operand.Pack(pool);
     return quantd::Dequantize(*plan, x_operand.Whole().bytes, pool, interrupted, y.bytes());
@@ -190,7 +190,7 @@ nb::object Engine::DynamicQuantize(nb::handle x, int output_type, nb::handle axi
   if (y_tensor_scale.has_value()) places.tensor_scale = y_tensor_scale->bytes();
   x_operand.Gather();
   QuantizationError error;
-  const Executor& pool = Pool(threads);
+  const Executor& pool = SharedExecutor(threads);
   Check(Run(plan->input_bytes + plan->output_bytes, timeout, [&](Interrupted interrupted) {
     x_operand.Pack(pool);
     const absl::Status status =
@@ -240,7 +240,7 @@ nb::object Engine::QuantizeEmbeddings(nb::handle x, nb::handle ranges, int recip
   ResultTensor y(plan->output_type, plan->output_shape, output);
   x_operand.Gather();
   QuantizationError error;
-  const Executor& pool = Pool(threads);
+  const Executor& pool = SharedExecutor(threads);
   Check(Run(plan->input_bytes + plan->output_bytes, timeout, [&](Interrupted interrupted) {
     return quantd::QuantizeEmbeddings(*plan, x_operand.Whole().bytes, pool, interrupted, y.bytes(),
                                       &error);

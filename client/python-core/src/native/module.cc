@@ -12,8 +12,7 @@
 #include "dtypes.h"
 #include "engine.h"
 #include "numpy_api.h"
-#include "pools.h"
-#include "quantd/executor.h"
+#include "quantd/shared_executor.h"
 #include "quantd/targets.h"
 
 namespace quantd::python {
@@ -32,8 +31,8 @@ std::string TargetError() { return std::string(CheckEnvironmentTarget().message(
 
 void Define(nb::module_& module) {
   if (_import_array() < 0) throw nb::python_error();
-  InitPools();
-  module.attr("MOST_THREADS") = kMostThreads;
+  SharedExecutor(1);  // before anybody can fork
+  module.attr("MOST_THREADS") = kMostSharedThreads;
   module.def("default_threads", &Executor::DefaultThreads);
   module.def("targets", &Targets);
   module.def("target", &Target);
