@@ -5,6 +5,8 @@
 QUANTD_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 QUANTD_BUILD=$QUANTD_ROOT/build
 QUANTD_LOGS=$QUANTD_BUILD/logs
+# The core's kernels are compiled alike for the server and for the wheel: without this, ccache would keep them for each folder apart.
+export CCACHE_NOHASHDIR=1
 
 step() { printf '\n==> %s\n' "$*"; }
 note() { printf '    %s\n' "$*"; }
