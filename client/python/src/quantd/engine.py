@@ -5,7 +5,7 @@ This file is in two packages: quantd, whose local() makes one, and quantd_core, 
 
 import os
 import sys
-from typing import Any, Dict, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from .items import Out
 from .status import StatusCode
 from .types import ArrayLike, CodeTypeLike, DataType, FloatTypeLike, ScaleTypeLike, as_array, data_type
 
-_Result = TypeVar("_Result")
-
 _VARIABLE = "QUANTD_THREADS"
 _CODES = {code.value[0]: code for code in StatusCode}
 
@@ -32,6 +30,10 @@ def _fail(code: int, message: str, field: str) -> errors.QuantdError:
     status = _CODES[code]
     violations = [errors.FieldViolation(field, message)] if field else []
     return errors.of_code(status, message, violations, reason=status.name, metadata={})
+
+
+def _report(error: Any) -> Optional[results.QuantizationError]:
+    return None if error is None else results.QuantizationError(*error)
 
 
 def _thread_count(threads: Any, name: str, most: int) -> int:
@@ -170,7 +172,8 @@ class Engine:
             out,
             *self._limits(timeout, threads),
         )
-        return self._result(results.Quantized, y, kept_scale, kept_zero_point, None, error, blocks, input_type)
+        return results.quantized(
+            results.Quantized, y, kept_scale, kept_zero_point, None, _report(error), blocks, DataType(input_type), self)
 
     def dequantize(
         self,
@@ -245,7 +248,8 @@ class Engine:
             out,
             *self._limits(timeout, threads),
         )
-        return self._result(results.DynamicQuantized, y, scale, zero_point, tensor_scale, error, blocks, input_type)
+        return results.quantized(
+            results.DynamicQuantized, y, scale, zero_point, tensor_scale, _report(error), blocks, DataType(input_type), self)
 
     def quantize_embeddings(
         self,
@@ -290,7 +294,7 @@ class Engine:
             out,
             *self._limits(timeout, threads),
         )
-        return results.QuantizedEmbeddings(y, None if error is None else results.QuantizationError(*error))
+        return results.QuantizedEmbeddings(y, _report(error))
 
     def calibrate(
         self,
@@ -323,25 +327,6 @@ class Engine:
     def _stored(self, operation: str, parameters: Any, arguments: Dict[str, Any]) -> Any:
         """The result of a call that names stored parameters. `arguments`: all of it, self among them."""
         raise errors.wrong_type("parameters", "parameters can't be given: quantd_core keeps no sets; quantd.local() does")
-
-    def _result(
-        self, kind: Type[_Result], y: Any, scale: Any, zero_point: Any, tensor_scale: Any, error: Any, blocks: Any, input_type: int
-    ) -> _Result:
-        # Not by the constructor: a frozen dataclass takes 0.2 us a field there, which is as long as 1,000 elements take.
-        result = object.__new__(kind)
-        result.__dict__.update(
-            y=y,
-            error=None if error is None else results.QuantizationError(*error),
-            scale=scale,
-            zero_point=zero_point,
-            tensor_scale=tensor_scale,
-            axis=blocks[0],
-            block_size=blocks[1],
-            block_shape=blocks[2],
-            input_type=DataType(input_type),
-            engine=self,
-        )
-        return result
 
     def stream(self, *, max_in_flight: int = 16, timeout: Optional[float] = None) -> EngineStream:
         """Client.stream's counterpart. A call computes when it is made, on all threads: its future is done."""

@@ -116,12 +116,12 @@ class Request:
         error, kind, granularity = results.error_of(answer.message), type_of(x), self.granularity
         if self.operation == "quantize":
             scale, zero_point = kept(self.operands.get("scale")), kept(self.operands.get("zero_point"))
-            return results.Quantized(y, scale, zero_point, None, error, *granularity, kind, engine, parameters=parameters)
+            return results.quantized(results.Quantized, y, scale, zero_point, None, error, granularity, kind, engine, parameters)
         scale = answer.array("y_scale")
         if scale is None:
             raise ValueError("y_scale is missing")
         zero_point, tensor_scale = answer.array("y_zero_point"), answer.array("y_tensor_scale")
-        return results.DynamicQuantized(y, scale, zero_point, tensor_scale, error, *granularity, kind, engine)
+        return results.quantized(results.DynamicQuantized, y, scale, zero_point, tensor_scale, error, granularity, kind, engine)
 
     def _used(self, answer: wire.Answer) -> Optional[str]:
         """The reference that an answer has, when it must have one."""
