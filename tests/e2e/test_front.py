@@ -88,6 +88,18 @@ def test_clients_share_no_connection(front, server):
     assert server.metrics()["quantd_connections_accepted_total"] - before == len(stubs)
 
 
+def test_open_calls_of_one_address_keep_nobody_out(front, server):
+    address = front[0].replace("localhost", "127.0.0.1")
+    with Peer(address, source="127.0.0.9", tls=context()) as first, Peer(address, source="127.0.0.9", tls=context()) as second:
+        for _ in range(100):
+            first.open("Quantize")
+        wait_for(lambda: server.metrics()["quantd_calls"] >= 100, 10, "as many as one address may have are open")
+        assert honest(front).Quantize(quantize([1.0]), timeout=4).y.raw_data == b"\x02"
+        stream = second.open("Quantize")
+        second.ended(stream)
+        assert second.headers[stream][":status"] == "429"
+
+
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
 def test_attacks_end_at_the_front(front, server, attack):
     stub = honest(front)
