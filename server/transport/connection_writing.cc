@@ -112,7 +112,8 @@ bool Connection::Pull() {
     const ssize_t size = nghttp2_session_mem_send(session_, &data);
     if (size < 0) return false;
     if (size == 0) {
-      submitted_ = 0;
+      // Else frames wait behind a message's, which is not taken now.
+      if (!full()) submitted_ = 0;
       return true;
     }
     AddControl(data, static_cast<size_t>(size));

@@ -116,6 +116,21 @@ TEST(SendingStream, OtherConnectionsGoOnWhileItIsMade) {
   EXPECT_LT(world.Over("/t/Send/1x10/b").made_before, 100);
 }
 
+// What waits behind it is counted, too, also when a turn has made its parts and the socket is full.
+TEST(SendingStream, RefusalsBehindWhatIsMadeAreCounted) {
+  World world;
+  Client client(world.Connect(), {{kInitialWindow, 1 << 30}});
+  ASSERT_TRUE(client.Heard());
+  client.deaf = true;
+  client.Say(WindowUpdate(0, 1 << 30) + CallHead(1, "/t/Made/50000000x50000/a", true));
+  ASSERT_TRUE(client.Written());
+  world.When("/t/Made/50000000x50000/a", [](const Seen& seen) { return seen.begun == 1; });
+  const std::string path = "/no/" + std::string(250, '%');  // three bytes each, in what is said
+  for (int32_t id = 3; id < 1'000; id += 2) client.Say(CallHead(id, path, true) + Rst(id));
+  ASSERT_TRUE(client.Until([&] { return world.context().counters.backlog > 60'000; }));
+  EXPECT_LT(world.refused, 100);
+}
+
 TEST(SendingStream, ThousandsOfSmallAnswers) {
   World world;
   Client client(world.Connect());

@@ -178,6 +178,7 @@ int World::Find(absl::string_view path) const {
 }
 
 errors::CallStatus World::Refuse(const ServerCall&, int, const absl::Status& status) const {
+  ++refused;
   return ToStatus(status);
 }
 

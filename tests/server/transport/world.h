@@ -96,6 +96,8 @@ class World final : public CallHandler {
   loop::Loop& loop() { return *loop_; }
 
   std::atomic<bool> anyone_waits{false};
+  // Calls of no method.
+  mutable std::atomic<int> refused{0};
   // Called when more of a message was made, on the loop's thread: how often it was, of all calls.
   std::function<void(int)> on_made;
 
