@@ -74,7 +74,7 @@ absl::Status Calibrating::Received(bool has_message) {
     return FieldError("x", "x is missing: the client has sent neither data nor a state");
   }
   begin_ = calibrator_.has_value() ? stream_.message_began_at() : stream_.arrived_at();
-  rest_ = wire::RestOf(wire::Method::kCalibrate, message_.bytes());
+  rest_ = wire::RestOf(wire::Method::kCalibrate, message_.bytes(), wire::kFewFields);
   // Little in time is little in memory.
   const uint64_t little = wire::DecodeNanoseconds(rest_);
   if (little > wire::kLittleDecodeMemory) return absl::OkStatus();

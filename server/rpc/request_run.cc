@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "quantd/field_error.h"
 #include "server/errors/reason.h"
 #include "server/operations/memory.h"
 #include "server/operations/scratch_bytes.h"
@@ -39,7 +40,8 @@ void RequestRun::Read(wire::Method method, loop::Event& read) {
 absl::Status RequestRun::Begin(wire::Method method) {
   method_ = method;
   begin_ = method == wire::Method::kStream ? stream_.message_began_at() : stream_.arrived_at();
-  rest_ = wire::RestOf(method, message_.bytes());
+  rest_ = wire::RestOf(method, message_.bytes(), wire::kFewFields);
+  if (!rest_.whole) rest_.parameters = {};  // another one may come
   if (rest_.parameters.empty() || !has_sets()) return absl::OkStatus();
   return CatchOutOfMemory([this] {
     FoundSet found = backend_.parameters->FindInMemory(rest_.parameters, "parameters");
@@ -85,6 +87,13 @@ absl::Status RequestRun::DecodeNow() {
 }
 
 absl::Status RequestRun::DecodeMessage() {
+  if (!rest_.whole) {
+    rest_ = wire::RestOf(method_, message_.bytes());
+    if (!rest_.parameters.empty() && has_sets()) {
+      return FieldError("parameters", absl::StrCat("parameters is set in a message of more than ",
+                                                   wire::kFewFields, " fields"));
+    }
+  }
   absl::StatusOr<wire::Request> request;
   if (method_ == wire::Method::kStream) {
     request = wire::DecodeStreamItem(message_.bytes(), std::move(set_)).request;
@@ -185,29 +194,34 @@ absl::Status RequestRun::Execute() {
     return planned;
   });
   if (status.ok()) status = CatchOutOfMemory([this] { return Run(); });
-  if (places_.damaged()) status = places_.Damage();
-  if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
   computing_ = Clock::now() - begin;
   if (made_as_sent_) computing_ += arriving_.computing();
-  backend_.metrics.CountComputing(std::max(reservation_.cores(), 1), computing_);
+  const int cores = std::max(reservation_.cores(), 1);
+  work_ = computing_ * cores;
+  backend_.metrics.CountComputing(cores, computing_);
+  reservation_.GiveSpareCores();
   if (!status.ok()) made_as_sent_ = false;
+  if (!made_as_sent_) EndKernel();
+  if (status.ok()) status = CatchOutOfMemory([this] { return Encode(); });
+  if (places_.damaged()) status = places_.Damage();
+  if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
   if (!made_as_sent_) Computed(status);
   return status;
 }
 
+void RequestRun::EndKernel() {
+  if (timeline_ == nullptr || kernel_began_ == Clock::time_point()) return;
+  timeline_->kernel_ended = Clock::now();
+  timeline_->Add(Phase::kKernel,
+                 made_as_sent_ ? computing_ : timeline_->kernel_ended - kernel_began_);
+}
+
 // The response is there, or never will be.
 void RequestRun::Computed(const absl::Status& status) {
-  if (timeline_ != nullptr && kernel_began_ != Clock::time_point()) {
-    timeline_->kernel_ended = Clock::now();
-    timeline_->Add(Phase::kKernel,
-                   made_as_sent_ ? computing_ : timeline_->kernel_ended - kernel_began_);
-  }
   if (status.ok()) {
     Count();
-    if (cost_.bytes != 0)
-      backend_.costs.Learn(cost_, computing_ * std::max(reservation_.cores(), 1));
+    if (cost_.bytes != 0) backend_.costs.Learn(cost_, work_);
   }
-  reservation_.GiveSpareCores();
   const uint64_t response_bytes =
       status.ok() ? wire::ResponseMemoryBytes(operation_->response_layout()) : kErrorBytes;
   // Here, not when the call ends: only the response is needed from now on.
@@ -217,7 +231,10 @@ void RequestRun::Computed(const absl::Status& status) {
   set_.reset();
   places_ = {};
   message_ = transport::Message();
-  if (!status.ok()) response_.reset();
+  if (!status.ok()) {
+    response_.reset();
+    piece_ = memory::Piece();
+  }
   if (status.ok() && compression_.time().count() != 0) Compress();
   reservation_.GiveCores();
   reservation_.KeepForResponse(response_bytes);
@@ -302,8 +319,12 @@ size_t RequestRun::MakeMore() {
   unmade_ -= more;
   const Clock::duration took = Clock::now() - begin;
   computing_ += took;
+  work_ += took;
   backend_.metrics.CountComputing(1, took);
-  if (end == all) Computed(status);
+  if (end == all) {
+    EndKernel();
+    Computed(status);
+  }
   return more;
 }
 
@@ -327,10 +348,21 @@ void RequestRun::Count() {
   }
 }
 
-// The response as bytes.
-memory::Piece RequestRun::Finish() {
-  return method_ == wire::Method::kStream ? std::move(*response_).FinishItem(rest_.id)
-                                          : std::move(*response_).Finish();
+// The response as bytes. Where it was computed: values take longer than their kernel, and more
+// memory.
+absl::Status RequestRun::Encode() {
+  const bool is_short =
+      timeline_ == nullptr && response_->layout().encoding == wire::Encoding::kRaw;
+  const Clock::time_point begin = is_short ? Clock::time_point() : Clock::now();
+  piece_ = method_ == wire::Method::kStream ? std::move(*response_).FinishItem(rest_.id)
+                                            : std::move(*response_).Finish();
+  if (!is_short) {
+    const Clock::duration took = Clock::now() - begin;
+    work_ += took;
+    backend_.metrics.CountComputing(1, took);
+    if (timeline_ != nullptr) timeline_->Add(Phase::kEncode, took);
+  }
+  return piece_.begin == nullptr ? NoMemory() : absl::OkStatus();
 }
 
 void RequestRun::Compress() {
@@ -338,34 +370,21 @@ void RequestRun::Compress() {
   const wire::ResponseLayout& layout = response_->layout();
   const bool codes = layout.encoding == wire::Encoding::kRaw &&
                      Info(layout.y.data_type).kind != DataTypeKind::kFloat;
-  piece_ = Finish();
-  if (piece_.begin != nullptr) {
-    compression_.Run(codes ? transport::Contents::kCodes : transport::Contents::kNumbers, piece_);
-  }
+  compression_.Run(codes ? transport::Contents::kCodes : transport::Contents::kNumbers, piece_);
   const Clock::duration took = Clock::now() - begin;
   backend_.metrics.CountComputing(1, took);
   if (timeline_ != nullptr) timeline_->Add(Phase::kEncode, took);
 }
 
-memory::Piece RequestRun::Encode() {
-  if (piece_.begin != nullptr) return std::move(piece_);
-  if (timeline_ == nullptr) return Finish();
-  const Clock::time_point begin = Clock::now();
-  memory::Piece piece = Finish();
-  timeline_->Add(Phase::kEncode, Clock::now() - begin);
-  return piece;
-}
-
 void RequestRun::Write(loop::Event& written) {
-  memory::Piece message = Encode();
-  if (!made_as_sent_) return stream_.Write(std::move(message), written, compression_.done());
-  const auto made = static_cast<size_t>(y_.data() - message.begin);
-  unmade_ = message.size - made;
-  stream_.WriteAsMade(std::move(message), made, *this, written);
+  if (!made_as_sent_) return stream_.Write(std::move(piece_), written, compression_.done());
+  const auto made = static_cast<size_t>(y_.data() - piece_.begin);
+  unmade_ = piece_.size - made;
+  stream_.WriteAsMade(std::move(piece_), made, *this, written);
 }
 
 memory::Piece RequestRun::EncodeItem(const absl::Status& status) {
-  return status.ok() ? Encode() : wire::EncodeItemError(rest_.id, status, backend_.pool);
+  return status.ok() ? std::move(piece_) : wire::EncodeItemError(rest_.id, status, backend_.pool);
 }
 
 }  // namespace quantd::rpc

@@ -73,8 +73,9 @@ class RequestRun final : private transport::MessageSource {
   // On whatever thread `scheduled` completed. Gives up the lead of the loop, if it is this thread's
   // and the work is long.
   absl::Status MayCompute(bool granted);
-  // Plans and runs the kernel, unless the client went away before, and lets go of the request. Of a
-  // large response whose kernel is fast it only plans: the kernel runs as the response is sent.
+  // Plans and runs the kernel, unless the client went away before, encodes the response, and lets
+  // go of the request. Of a large response whose kernel is fast it only plans: the kernel runs as
+  // the response is sent.
   absl::Status Execute();
   // Sends the response of a call; completes `written` as ServerCall::Write does.
   void Write(loop::Event& written);
@@ -103,8 +104,8 @@ class RequestRun final : private transport::MessageSource {
   size_t MakeMore() override;
   void Computed(const absl::Status& status);
   const Executor& TakeCores();
-  memory::Piece Finish();
-  memory::Piece Encode();
+  void EndKernel();
+  absl::Status Encode();
   void Compress();
   void Count();
 
@@ -131,6 +132,7 @@ class RequestRun final : private transport::MessageSource {
   std::optional<wire::Response> response_;
   Clock::time_point kernel_began_;  // 0: not reached
   Clock::duration computing_{};     // so far
+  Clock::duration work_{};          // the same, of all cores together, with what encoding took
   // Of a response that is made as it is sent: the place of y, how many elements are there, and how
   // many bytes of the message are not.
   bool made_as_sent_ = false;
@@ -138,7 +140,7 @@ class RequestRun final : private transport::MessageSource {
   int64_t made_elements_ = 0;
   size_t unmade_ = 0;
   Compression compression_;
-  memory::Piece piece_;  // the response as bytes, once it may be compressed
+  memory::Piece piece_;  // the response as bytes
 };
 
 }  // namespace quantd::rpc

@@ -58,7 +58,7 @@ const uint8_t* Scanner::SkipGroup(const uint8_t* at, uint32_t number) const {
   open[depth++] = number;
   while (depth != 0) {
     uint64_t tag = 0;
-    at = ReadVarint(at, kMaxTagBytes, tag);
+    at = MayReadOne() ? ReadVarint(at, kMaxTagBytes, tag) : nullptr;
     if (at == nullptr) return nullptr;
     Field field;
     field.number = static_cast<uint32_t>(tag) >> 3;
@@ -99,7 +99,7 @@ bool Scanner::IsCutOff(Field& field, uint64_t& size) const {
 
 bool Scanner::Next(Field& field) {
   if (!ok_ || rest_.empty()) return false;
-  const uint8_t* at = ReadTag(field);
+  const uint8_t* at = MayReadOne() ? ReadTag(field) : nullptr;
   if (at != nullptr) at = ReadValue(at, field);
   if (at == nullptr) {
     ok_ = false;

@@ -51,8 +51,11 @@ struct Field {
 // A view: the message must outlive it.
 class Scanner {
  public:
-  // `depth`: messages that this one lies in. The parser counts them with the groups.
-  explicit Scanner(BytesView message, int depth = 0) : rest_(message), depth_(depth) {}
+  // `depth`: messages that this one lies in. The parser counts them with the groups. `left`: how
+  // many fields may be read, those in groups among them, which it counts down; one more is wrong.
+  // Null: as many as there are.
+  explicit Scanner(BytesView message, int depth = 0, uint64_t* left = nullptr)
+      : rest_(message), depth_(depth), left_(left) {}
 
   // Reads a field. A group is one field. False at the end, and when the bytes are wrong.
   bool Next(Field& field);
@@ -65,6 +68,7 @@ class Scanner {
   bool IsCutOff(Field& field, uint64_t& size) const;
 
  private:
+  bool MayReadOne() const { return left_ == nullptr || (*left_ != 0 && (*left_)-- != 0); }
   const uint8_t* ReadVarint(const uint8_t* at, int most, uint64_t& value) const;
   const uint8_t* ReadTag(Field& field) const;
   const uint8_t* ReadValue(const uint8_t* at, Field& field) const;
@@ -72,6 +76,7 @@ class Scanner {
 
   BytesView rest_;
   int depth_;
+  uint64_t* left_;
   bool ok_ = true;
 };
 

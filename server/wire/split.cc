@@ -141,9 +141,9 @@ Split SplitMessage(const Outline& outline, BytesView message) {
   return split;
 }
 
-uint64_t PackedBytes(BytesView float_values, int depth) {
+uint64_t PackedBytes(BytesView float_values, int depth, uint64_t& left) {
   uint64_t packed = 0;
-  Scanner scanner(float_values, depth);
+  Scanner scanner(float_values, depth, &left);
   Field field;
   while (scanner.Next(field)) {
     if (field.Is(v1::FloatValues::kValuesFieldNumber, WireType::kBytes)) {
@@ -153,9 +153,15 @@ uint64_t PackedBytes(BytesView float_values, int depth) {
   return packed;
 }
 
-void Measure(const Outline& outline, BytesView message, int depth, Rest& rest) {
+// How many fields may still be looked at.
+struct FieldsLeft {
+  uint64_t of_messages;
+  uint64_t of_lists;
+};
+
+void Measure(const Outline& outline, BytesView message, int depth, FieldsLeft& left, Rest& rest) {
   uint32_t item = 0;  // the member of a stream's oneof that came last
-  Scanner scanner(message, depth);
+  Scanner scanner(message, depth, &left.of_messages);
   Field field;
   while (scanner.Next(field)) {
     const Slot& slot = outline.of(field.number);
@@ -163,7 +169,9 @@ void Measure(const Outline& outline, BytesView message, int depth, Rest& rest) {
     if (slot.part == Part::kId && field.type == WireType::kVarint) rest.id = field.varint;
     if (field.type != WireType::kBytes) continue;
     if (slot.part == Part::kBytes) rest.bytes -= field.payload.size();
-    if (slot.part == Part::kFloats) rest.packed_floats += PackedBytes(field.payload, depth + 1);
+    if (slot.part == Part::kFloats) {
+      rest.packed_floats += PackedBytes(field.payload, depth + 1, left.of_lists);
+    }
     if (slot.part == Part::kParameters) {
       rest.parameters = {reinterpret_cast<const char*>(field.payload.data()), field.payload.size()};
     }
@@ -173,7 +181,7 @@ void Measure(const Outline& outline, BytesView message, int depth, Rest& rest) {
         std::exchange(item, field.number) != field.number) {
       rest.parameters = {};
     }
-    Measure(*slot.message, field.payload, depth + 1, rest);
+    Measure(*slot.message, field.payload, depth + 1, left, rest);
   }
 }
 
@@ -188,10 +196,12 @@ Split SplitSet(BytesView message) {
   return SplitMessage(*outline, message);
 }
 
-Rest RestOf(Method method, BytesView message) {
+Rest RestOf(Method method, BytesView message, uint64_t most_fields) {
   Rest rest;
   rest.bytes = message.size();
-  Measure(OutlineOf(method), message, 0, rest);
+  FieldsLeft left{most_fields, most_fields};
+  Measure(OutlineOf(method), message, 0, left, rest);
+  rest.whole = left.of_messages != 0;
   return rest;
 }
 

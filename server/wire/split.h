@@ -46,12 +46,18 @@ Split SplitSet(BytesView message);
 
 // What is known of a message before it is split. Takes no memory.
 struct Rest {
-  uint64_t bytes = 0;            // of the message that are in the skeleton
+  bool whole = true;             // false: there may be more fields than were looked at
+  uint64_t bytes = 0;            // of the message that are in the skeleton; at most, if not whole
   uint64_t packed_floats = 0;    // of these, packed float_values, which the parser makes less of
   absl::string_view parameters;  // the stored set that the operation names, in the message
   uint64_t id = 0;               // of a stream's item; what could be read of it, as all of this
 };
-Rest RestOf(Method method, BytesView message);
+// What can be looked at while others wait: some 20 us. No honest message has as many fields, but
+// for values that are not packed; 64 MiB may have 32 million.
+inline constexpr uint64_t kFewFields = 1024;
+// Looks at so many fields, those in groups among them, and at as many in lists of float_values,
+// where what is not looked at counts as if it were not packed.
+Rest RestOf(Method method, BytesView message, uint64_t most_fields = UINT64_MAX);
 
 }  // namespace quantd::wire
 

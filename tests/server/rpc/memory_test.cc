@@ -4,9 +4,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -310,6 +312,45 @@ TEST_F(Memory, OfACallThatTurnsOutToNeedMore) {
               HasSubstr("send its tensors as raw_data"));
   EXPECT_TRUE(Bytes(0));
 }
+
+// Not under sanitizers, which need address space of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+rlim_t AddressSpace() {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
+// A response in values takes more memory than its kernel. What the system does not have ends one
+// call. In a process of its own.
+TEST(MemoryDeathTest, ThatTheSystemDoesNotHaveForValues) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto run = [](bool is_item) {
+    const TestServer server;
+    const auto client = server.Connect();
+    v1::StreamRequest item;
+    v1::QuantizeRequest& request = *item.mutable_quantize();
+    request = Quantize(Floats({4 << 20}));
+    request.set_output_encoding(v1::TENSOR_ENCODING_VALUES);
+    Gate gate;
+    gate.Close();
+    client->Say(transport::CallHead(1, Path(is_item ? "Stream" : "Quantize")));
+    is_item ? Send(*client, 1, item) : Send(*client, 1, request);
+    if (!gate.Reached(1)) std::exit(1);
+    rlimit before = {};
+    getrlimit(RLIMIT_AS, &before);
+    const rlimit little = {AddressSpace() + (8 << 20), before.rlim_max};
+    setrlimit(RLIMIT_AS, &little);
+    gate.Open();
+    const int status = client->Status(1);
+    setrlimit(RLIMIT_AS, &before);
+    if (status != (is_item ? 0 : 8)) std::exit(2);
+    std::exit(Call(*client, 3, "Quantize", request) == 0 ? 0 : 3);
+  };
+  EXPECT_EXIT(run(false), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(run(true), testing::ExitedWithCode(0), "");
+}
+#endif
 
 }  // namespace
 }  // namespace quantd::rpc

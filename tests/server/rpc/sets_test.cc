@@ -53,6 +53,26 @@ TEST_F(Sets, AreFoundOnTheDiskAndThenInMemory) {
   EXPECT_EQ(Call(*client, 5, "Quantize", request_), 5);
 }
 
+// It is not looked for behind more fields than are looked at while others wait.
+TEST_F(Sets, AreNotNamedBehindManyFields) {
+  const TestServer server({Flag()});
+  const auto client = server.Connect();
+  std::string fields;
+  for (int i = 0; i < 1'000; ++i) fields += "\x78\x01";
+  for (const int times : {1, 2, 10}) {
+    const int32_t id = 2 * times + 1;
+    client->Say(transport::CallHead(id, Path("Quantize")));
+    std::string message = request_.SerializeAsString();
+    for (int i = 0; i < times; ++i) message.insert(0, fields);
+    SendBytes(*client, id, message);
+    EXPECT_EQ(client->Status(id), times == 1 ? 0 : 3);
+    if (times != 1) {
+      EXPECT_EQ(client->stream(id).Trailer("grpc-message"),
+                "parameters is set in a message of more than 1024 fields");
+    }
+  }
+}
+
 TEST_F(Sets, ACallThatIsGivenUpAfterwardsIsOverOnce) {
   const TestServer server({Flag()});
   const auto client = server.Connect();

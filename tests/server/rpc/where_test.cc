@@ -45,6 +45,16 @@ Case OfQuantize(const std::string& name, const v1::Tensor& x, const std::string&
   return {name, "Quantize", [x] { return Quantize(x).SerializeAsString(); }, expected};
 }
 
+// With so many fields of two bytes that nobody knows.
+Case OfFields(const std::string& name, int fields, const std::string& expected) {
+  const auto message = [fields] {
+    std::string unknown;
+    for (int i = 0; i < fields; ++i) unknown += "\x78\x01";
+    return unknown + Quantize(Floats({3})).SerializeAsString();
+  };
+  return {name, "Quantize", message, expected};
+}
+
 Case OfCalibrate(const std::string& name, const v1::Tensor& x, v1::CalibrationMethod method,
                  const std::string& expected, bool has_axis = false) {
   const auto message = [=] {
@@ -66,6 +76,9 @@ std::vector<Case> Cases() {
       // Decoded late: 52 bytes a byte of it, and a nanosecond each.
       OfQuantize("FewValues", FloatValues({1'300}), "l"),
       OfQuantize("ManyValues", FloatValues({1'600}), "-"),
+      // So are those of which not all is known: 52 bytes for each that was not looked at.
+      OfFields("FewMoreFields", 3'000, "l"),
+      OfFields("ManyMoreFields", 5'000, "-"),
       // A message, and its result: 10 us a channel, with bins 20 more; 10 ms for a search.
       OfCalibrate("FewElements", Floats({100, 2}), kMinMax, "ll"),
       OfCalibrate("ManyElements", Floats({301'000, 1}), kMinMax, "-l"),

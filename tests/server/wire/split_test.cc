@@ -165,6 +165,37 @@ TEST(SplitItemTest, KeepsTheTensorsOfOperationsApart) {
   EXPECT_EQ(RestOf(Method::kStream, View(text)).bytes, text.size() - 5004 - 7);
 }
 
+// Of what is not looked at, all counts.
+TEST(RestTest, LooksAtSoManyFields) {
+  const std::string tensors = TwoTensors().SerializeAsString();
+  const uint64_t bytes = RestOf(Method::kQuantize, View(tensors)).bytes;
+  const std::string unknown = "\xa0\x06\x01", group = "\xa3\x06\xa0\x06\x01\xa4\x06";
+  for (const std::string& before : {unknown, group}) {
+    const uint64_t fields = before == group ? 3 : 1;
+    std::string text;
+    for (int i = 0; i < 100; ++i) text += before;
+    text += tensors;
+    const Rest few = RestOf(Method::kQuantize, View(text), 90 * fields);
+    EXPECT_FALSE(few.whole);
+    EXPECT_EQ(few.bytes, text.size() - 90 * before.size());
+    const Rest many = RestOf(Method::kQuantize, View(text), 1'000);
+    EXPECT_TRUE(many.whole);
+    EXPECT_EQ(many.bytes, bytes);
+  }
+  // Lists of one value each.
+  std::string values, x, text;
+  for (int i = 0; i < 100; ++i) values += std::string("\x0a\x04") + "????";
+  AppendBytesField(4, values, x);
+  AppendBytesField(1, x, text);
+  AppendBytesField(16, "set", text);
+  EXPECT_EQ(RestOf(Method::kQuantize, View(text)).packed_floats, 400U);
+  const Rest few = RestOf(Method::kQuantize, View(text), 50);
+  EXPECT_TRUE(few.whole);
+  EXPECT_EQ(few.packed_floats, 200U);
+  EXPECT_EQ(few.bytes, text.size());
+  EXPECT_EQ(few.parameters, "set");
+}
+
 // The parser counts the messages around a group, so the same group is good or bad by where it lies;
 // also one of a number that is left out.
 TEST(SplitDepthTest, GroupsAndMessagesShareTheDepth) {
