@@ -72,7 +72,7 @@ absl::StatusOr<memory::Piece> Get(stored_parameters::Library& library,
   writer.BytesHeader(2, bytes.size());
   head.append(reinterpret_cast<char*>(header), static_cast<size_t>(writer.position() - header));
   memory::Piece piece = MakePiece(head.size() + bytes.size(), pool);
-  if (piece.begin == nullptr) throw std::bad_alloc();
+  if (piece.begin == nullptr) return piece;
   std::memcpy(piece.begin, head.data(), head.size());
   std::memcpy(piece.begin + head.size(), bytes.data(), bytes.size());
   return piece;
@@ -92,17 +92,23 @@ absl::StatusOr<memory::Piece> List(stored_parameters::Library& library,
 uint64_t PutBound(const transport::Message& request) {
   // Values become up to four bytes, twice; columns of a plan.
   return 10 * request.size +
-         wire::DecodeMemoryBytes(wire::RestOf(Method::kPutParameters, request.bytes())) +
+         wire::DecodeMemoryBytes(
+             wire::RestOf(Method::kPutParameters, request.bytes(), wire::kFewFields)) +
          std::min<uint64_t>(16 * request.size, kMaxSetBytes);
 }
 
+// A name, which the router keeps small: 12 KiB.
+uint64_t NameBound(const transport::Message& request) {
+  return (1 + wire::kDecodeFactor) * request.size;
+}
+
 uint64_t GetBound(const transport::Message& request) {
-  return request.size + memory::Pool::Footprint(kMaxSetBytes + 1024);
+  return NameBound(request) + memory::Pool::Footprint(kMaxSetBytes + 1024);
 }
 
 uint64_t ListBound(const transport::Message& request) {
   // A reference, twice, has up to 200 bytes.
-  return request.size + 2 * 200 * stored_parameters::Library::kMostListed;
+  return NameBound(request) + 2 * 200 * stored_parameters::Library::kMostListed;
 }
 
 absl::Status MayServe(const rpc::Backend& backend) {
@@ -144,6 +150,7 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend,
           [job, response = of.response, library = backend.parameters, pool = &backend.pool] {
             try {
               job->response = response(*library, job->request, *pool);
+              if (job->response.ok() && job->response->begin == nullptr) throw std::bad_alloc();
             } catch (const std::bad_alloc&) {
               job->response = rpc::NoMemory();
             }

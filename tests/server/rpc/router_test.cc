@@ -1,4 +1,4 @@
-// Which calls need a token.
+// Which calls need a token, and how large a request may be.
 #include "server/rpc/router.h"
 
 #include <gtest/gtest.h>
@@ -8,9 +8,11 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/admission/admission.h"
 #include "server/metrics/metrics.h"
+#include "server/wire/method.h"
 #include "testing.h"
 
 namespace quantd::rpc {
@@ -38,6 +40,27 @@ TEST_F(RouterTest, AsksAllRoutesForATokenThatAreNotOpen) {
     EXPECT_EQ(router.Authorize(method, "").ok(), method == 0 || method == 2) << method;
     EXPECT_TRUE(router.Authorize(method, "Bearer secret").ok()) << method;
     EXPECT_EQ(router.Authorize(method, "Bearer wrong").ok(), method == 0 || method == 2) << method;
+  }
+}
+
+// Only what is decoded with memory set aside for all that it can become.
+TEST_F(RouterTest, LetsInLargeRequestsOfTensorsAlone) {
+  const TestServer server;
+  const auto client = server.Connect();
+  std::string unknown;
+  while (unknown.size() <= 12 << 10) unknown += std::string("\x7a\x00", 2);
+  int32_t id = -1;
+  for (const wire::MethodInfo& method : wire::kMethods) {
+    id += 2;
+    client->Say(transport::CallHead(id, absl::StrCat("/", method.service, "/", method.name)));
+    SendBytes(*client, id, unknown);
+    client->Status(id);
+    const bool is_refused =
+        absl::StrContains(client->stream(id).Trailer("grpc-message"), "this method allows 12288");
+    EXPECT_EQ(is_refused, method.method == wire::Method::kGetServerInfo ||
+                              method.method == wire::Method::kGetParameters ||
+                              method.method == wire::Method::kListParameters)
+        << method.name;
   }
 }
 
