@@ -153,6 +153,13 @@ def run(*flags, environment=None, timeout=10, before=()):
     return done.returncode, done.stdout, done.stderr
 
 
+def rounds(seconds, enough, most=60):
+    """Rounds of a loop: for so many seconds, and on a machine that is busy until they are enough, or `most` seconds have passed."""
+    began = time.monotonic()
+    while (passed := time.monotonic() - began) < seconds or (passed < most and not enough()):
+        yield
+
+
 def wait_for(condition, seconds, what):
     """Polls until the condition holds."""
     deadline = time.monotonic() + seconds

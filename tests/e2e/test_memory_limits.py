@@ -12,7 +12,7 @@ import pytest
 from bystander import Bystander
 from http2 import DATA, END_HEADERS, HEADERS, SETTINGS, Peer, frame, request_headers
 from small_machine import Cgroup
-from support import pb, tensor, wait_for
+from support import pb, rounds, tensor, wait_for
 
 MIB = 1 << 20
 LIMITS = [256 * MIB, 1024 * MIB, 4096 * MIB]
@@ -94,13 +94,12 @@ def test_ordinary_load(limited):
     idle = idle_memory(server)
     requests = [dynamic(size * MIB) for size in (1, 4, 16)]
     largest = dynamic(int(configuration(server)["max_message_bytes"]) - 100)
-    end = time.monotonic() + SECONDS
     failed, answered = [], []
 
     def client(number):
         call = server.channel().unary_unary("/quantd.v1.QuantizationService/DynamicQuantize")
         mine = [requests[number % 3], requests[(number + 1) % 3]] if number else [largest]
-        while time.monotonic() < end:
+        for _ in rounds(SECONDS, lambda: failed or len(answered) > 20):
             for future in [call.future(request, timeout=60) for request in mine]:
                 error = future.exception()
                 (failed if error else answered).append(error)
