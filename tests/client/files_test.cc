@@ -217,8 +217,6 @@ TEST(ClosestName, IsTheOneMeant) {
   EXPECT_EQ(DidYouMean(std::string(1 << 20, 'x'), names), "");
 }
 
-// Every cut and many mutations of good files: parsed or refused, never read beyond the end. What is
-// accepted lies inside the file.
 TEST(Printable, ATerminalOnlyShowsIt) {
   EXPECT_EQ(Printable("model.layers.0/größe ✓"), "model.layers.0/größe ✓");
   EXPECT_EQ(Printable("a\r\nb\tc\x1b[2J\x7f"), "a\\x0d\\x0ab\\x09c\\x1b[2J\\x7f");
@@ -232,11 +230,14 @@ TEST(Printable, IsCutBetweenLettersAndStaysAsItIs) {
   EXPECT_EQ(Printable(std::string(1000, 'x')), std::string(1000, 'x'));
   EXPECT_EQ(Printable(std::string(1001, 'x')), std::string(997, 'x') + "...");
   EXPECT_EQ(Printable(std::string(996, 'x') + "üüü"), std::string(996, 'x') + "...");
+  EXPECT_EQ(Printable(std::string(1001, '\x80')), std::string(994, '\x80') + "...");
   const std::string cut = Printable(std::string(999, '\n'));
   EXPECT_LE(cut.size(), 1000);
   EXPECT_EQ(Printable(cut), cut);
 }
 
+// Every cut and many mutations of good files: parsed or refused, never read beyond the end. What is
+// accepted lies inside the file.
 TEST(Files, CutAndMutatedFilesDoNoHarm) {
   const std::string npy = Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n", 48);
   const std::string safetensors = Safetensors(

@@ -35,7 +35,7 @@ std::string Printable(absl::string_view text) {
   }
   if (result.size() <= kMost) return result;
   size_t end = kMost - 3;
-  while (Continues(result[end])) --end;
+  for (int i = 0; i < 3 && Continues(result[end]); ++i) --end;  // no character has more of them
   return absl::StrCat(absl::string_view(result).substr(0, end), "...");
 }
 
