@@ -39,7 +39,7 @@ struct Callbacks {
     });
   }
   static int BeginFrame(nghttp2_session*, const nghttp2_frame_hd* head, void* user_data) {
-    return Of(user_data).OnBeginFrame(*head);
+    return CatchOutOfMemory([&] { return Of(user_data).OnBeginFrame(*head); });
   }
   static int Frame(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
     return CatchOutOfMemory([&] { return Of(user_data).OnFrame(*frame); });
@@ -49,7 +49,7 @@ struct Callbacks {
     return CatchOutOfMemory([&] { return Of(user_data).OnData(id, data, size); });
   }
   static int FrameSent(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
-    return Of(user_data).OnFrameSent(*frame);
+    return CatchOutOfMemory([&] { return Of(user_data).OnFrameSent(*frame); });
   }
   static int StreamClosed(nghttp2_session*, int32_t id, uint32_t, void* user_data) {
     return CatchOutOfMemory([&] {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -308,7 +309,7 @@ void Connection::Abandon(ServerCall& stream) {
 }
 
 ssize_t Connection::WantData(nghttp2_session*, int32_t, uint8_t*, size_t length, uint32_t* flags,
-                             nghttp2_data_source* source, void* user_data) {
+                             nghttp2_data_source* source, void* user_data) try {
   ServerCall& stream = *static_cast<ServerCall*>(source->ptr);
   auto* const connection = static_cast<Connection*>(user_data);
   if (stream.MakeMore()) ++connection->made_;
@@ -322,6 +323,8 @@ ssize_t Connection::WantData(nghttp2_session*, int32_t, uint8_t*, size_t length,
     connection->SubmitTrailers(stream);
   }
   return static_cast<ssize_t>(size);
+} catch (const std::bad_alloc&) {
+  return NGHTTP2_ERR_CALLBACK_FAILURE;  // nothing crosses nghttp2's C code
 }
 
 int Connection::OnSendData(ServerCall& stream, const uint8_t* frame_head, size_t length) {
