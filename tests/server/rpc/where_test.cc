@@ -2,6 +2,7 @@
 // given up the lead. What is long is an estimate of a kind that has not been seen (costs.h).
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <ostream>
@@ -142,7 +143,31 @@ INSTANTIATE_TEST_SUITE_P(Calls, Where, testing::ValuesIn(Cases()),
 // Requests that are all here: the client has responses while others compute, and need not wait
 // until all are done. They are of several kinds, because one that stood at the gate makes others of
 // its kind long.
-class Turns : public testing::TestWithParam<int64_t> {};
+struct Turn {
+  const char* method;
+  int64_t elements;
+};
+class Turns : public testing::TestWithParam<Turn> {
+ public:
+  static std::string Request(int kind) {
+    const auto [method, elements] = GetParam();
+    if (method == std::string("DynamicQuantize")) {
+      v1::DynamicQuantizeRequest request;
+      *request.mutable_x() = Floats({elements});
+      request.set_output_type(
+          std::array{v1::DATA_TYPE_UINT8, v1::DATA_TYPE_INT8, v1::DATA_TYPE_INT4}.at(kind));
+      return request.SerializeAsString();
+    }
+    v1::DequantizeRequest request;
+    request.mutable_x()->set_data_type(v1::DATA_TYPE_UINT8);
+    request.mutable_x()->add_shape(elements);
+    request.mutable_x()->set_raw_data(std::string(static_cast<size_t>(elements), 'x'));
+    *request.mutable_scale() = Floats({1});
+    request.set_output_type(
+        std::array{v1::DATA_TYPE_FLOAT, v1::DATA_TYPE_FLOAT16, v1::DATA_TYPE_BFLOAT16}.at(kind));
+    return request.SerializeAsString();
+  }
+};
 
 TEST_P(Turns, SmallResponsesAreSentBeforeTheLastIsComputed) {
   const TestServer server;
@@ -150,19 +175,17 @@ TEST_P(Turns, SmallResponsesAreSentBeforeTheLastIsComputed) {
   ASSERT_TRUE(client->Heard());  // so that its windows are known
   Gate gate;
   gate.Close();
-  const auto say = [&](int32_t id, v1::DataType output) {
-    v1::DynamicQuantizeRequest request;
-    *request.mutable_x() = Floats({GetParam()});
-    request.set_output_type(output);
-    client->Say(transport::CallHead(id, Path("DynamicQuantize")));
-    const std::string message = transport::Prefixed(request.SerializeAsString());
-    EXPECT_TRUE(client->SayFrames(id, message, 16'000, true));
+  const auto say = [&](int32_t id, int kind) {
+    client->Say(transport::CallHead(id, Path(GetParam().method)));
+    // The loop that computes hears of no window.
+    for (int32_t window : {0, id}) client->Say(transport::WindowUpdate(window, 1 << 20));
+    EXPECT_TRUE(client->SayFrames(id, transport::Prefixed(Request(kind)), 16'000, true));
     EXPECT_TRUE(client->Written());
   };
-  say(1, v1::DATA_TYPE_UINT8);
+  say(1, 0);
   ASSERT_TRUE(gate.Reached(1));
-  say(3, v1::DATA_TYPE_INT8);
-  say(5, v1::DATA_TYPE_INT4);
+  say(3, 1);
+  say(5, 2);
   gate.Pass();
   ASSERT_TRUE(gate.Reached(2));
   gate.Pass();
@@ -174,7 +197,13 @@ TEST_P(Turns, SmallResponsesAreSentBeforeTheLastIsComputed) {
   EXPECT_EQ(client->Status(5), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Elements, Turns, testing::Values(1, 1'000, 16'000));
+INSTANTIATE_TEST_SUITE_P(Elements, Turns,
+                         testing::Values(Turn{"DynamicQuantize", 1}, Turn{"DynamicQuantize", 1'000},
+                                         Turn{"DynamicQuantize", 16'000},
+                                         Turn{"Dequantize", 60'000}),
+                         [](const auto& turn) {
+                           return absl::StrCat(turn.param.method, turn.param.elements);
+                         });
 
 // What was short by all that was known, and took long, is long from then on.
 TEST(Learned, WhatTookLongTakesACore) {
