@@ -138,23 +138,45 @@ if $release_needed; then
   (PATH=$(declared_path build test) && build_tree release all -- -DQUANTD_BUILD_TESTS=ON) || RESULT_SUITE=build fail "build/release" "does not build"
 fi
 
-# The trees of later suites are compiled meanwhile, by cores that nobody else wants: most tests wait for something else.
-set -m
-{
-  chrt --idle --pid 0 "$BASHPID"
-  for index in "${!chosen[@]}"; do
-    tail --pid="${preparations[index]}" -f /dev/null
-    suite_call "${chosen[index]}" build || break
-  done
-} >"$QUANTD_LOGS/builds.log" 2>&1 &
-builds=$!
-set +m
+# The trees of later suites are compiled meanwhile, by cores that nobody else wants: most tests wait for something else. On a machine
+# that is busy such cores are few. So a suite whose turn has come compiles what is left of its tree itself, and the later ones go on
+# after that.
+building=$QUANTD_BUILD/building # whose tree it is: an index
+start_builds() {
+  set -m
+  {
+    chrt --idle --pid 0 "$BASHPID"
+    for index in "${!chosen[@]}"; do
+      [[ $index -ge $1 ]] || continue
+      tail --pid="${preparations[index]}" -f /dev/null
+      echo "$index" >"$building"
+      suite_call "${chosen[index]}" build || break
+    done
+    echo "${#chosen[@]}" >"$building"
+  } >>"$QUANTD_LOGS/builds.log" 2>&1 &
+  builds=$!
+  set +m
+}
+# build_now INDEX
+build_now() {
+  [[ $(<"$building") -le $1 ]] || return
+  {
+    kill -- "-$builds"
+    wait "$builds"
+  } 2>/dev/null
+  suite_call "${chosen[$1]}" build
+  start_builds "$(($1 + 1))"
+}
+echo 0 >"$building"
+: >"$QUANTD_LOGS/builds.log"
+start_builds 0
 
 for index in "${!chosen[@]}"; do
   suite=${chosen[index]}
   started=$SECONDS
   step "Suite $suite: $(about "$suite")"
   if wait "${preparations[index]}"; then
+    build_now "$index"
     suite_run "$suite"
   else
     tail -n 20 "$QUANTD_LOGS/prepare-$suite.log" | sed 's/^/    | /'
