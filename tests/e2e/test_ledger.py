@@ -61,7 +61,7 @@ def complaint(server, state, reads, part, idle=None):
         return f"{len(bystander.failures)} calls of {len(bystander.seconds)} failed: {bystander.failures[0]}"
     if grown > MEMORY_MIB and not SANITIZED:
         return f"memory grew by {grown:.1f} MiB"
-    if bystander.waited_over(1):
+    if bystander.p99() >= 1:
         return f"p99 is {bystander.p99():.2f} s"
     if bystander.after["Threads"] > bystander.before["Threads"] + 2:
         return f"threads: {bystander.before['Threads']} -> {bystander.after['Threads']}"

@@ -85,7 +85,7 @@ def test_what_nobody_reads_is_bounded(start, name, connections):
             Flood(stack.enter_context(Peer(server.address, source=SOURCE, receive_buffer=4096, window=(1 << 31) - 1)), data)
             for _ in range(connections)
         ]
-        for _ in rounds(2, lambda: held_back() >= connections):
+        for _ in rounds(4, lambda: held_back() >= connections):
             floods = [flood for flood in floods if flood.go_on()]
             time.sleep(0 if floods else 0.05)
     bystander.unharmed(memory_mib=48, p99_seconds=2)
