@@ -26,7 +26,6 @@ constexpr int kUnsentBytes = 512 << 10;
 
 constexpr std::chrono::seconds kHandshake{10};
 constexpr std::chrono::seconds kLinger{1};
-constexpr std::chrono::seconds kAnnounce{1};
 
 }  // namespace
 
@@ -204,7 +203,9 @@ void Connection::Look(Clock::time_point now, bool anyone_waits) {
   if (!LookAtBacklog(now)) return;
   LookAtStreams(now, anyone_waits);
   const bool asked = leaving_ == Leaving::kAnnounced || leaving_ == Leaving::kAsked;
-  if (asked && stream_count_ == 0 && now - leave_at_ > kAnnounce) SayFinalGoAway();
+  if (asked && stream_count_ == 0 && now - leave_at_ > limits.leave_timeout) {
+    SayFinalGoAway();
+  }
   if (limits.max_connection_age.count() > 0) {
     if (leaving_ == Leaving::kNo && now - opened_at_ > limits.max_connection_age) {
       Note(ConnectionEnd::kAge);

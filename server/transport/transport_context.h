@@ -69,6 +69,9 @@ struct Limits {
   // After this age a connection takes no more calls, after the grace it is closed. 0: never.
   std::chrono::seconds max_connection_age{0};
   std::chrono::seconds max_connection_age_grace{30};
+  // A client that has not answered a ping for so long, after it was told to make no more calls
+  // here, is taken to know it. A busy one may still make calls that the server then never sees.
+  std::chrono::milliseconds leave_timeout{5'000};
   // A response that does not move for so long is given up while others wait.
   std::chrono::milliseconds stall{5'000};
   // Nor one that moves by fewer bytes a second than that, over as long.

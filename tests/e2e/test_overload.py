@@ -9,6 +9,7 @@ import grpc
 import numpy as np
 
 from bystander import Bystander
+from crowd import Crowd
 from http2 import DATA, RST_STREAM, Peer, frame
 from support import SANITIZED, pb, tensor, wait_for
 
@@ -148,30 +149,12 @@ def test_uploads_that_drip_keep_nobody_waiting(start):
 def test_ten_times_what_it_can_do(start):
     """Short calls come through beside it, what is admitted is answered, the rest is told to come back."""
     server = start("--memory_budget_bytes=100000000", "--max_queued_requests=30", "--queue_timeout=1")
-    request = dynamic(2 * MIB).SerializeToString()
-    codes, seconds = [], []
-
-    def client():
-        call = server.channel().unary_unary("/quantd.v1.QuantizationService/DynamicQuantize")
-        for _ in range(4):
-            begin = time.monotonic()
-            error = call.future(request, timeout=60).exception()
-            codes.append(error.code() if error else grpc.StatusCode.OK)
-            if error is None:
-                seconds.append(time.monotonic() - begin)
-            else:
-                assert b"RetryInfo" in dict(error.trailing_metadata())["grpc-status-details-bin"]
-
     server.stub.DynamicQuantize(dynamic(2 * MIB), timeout=10)
-    with Bystander(server) as bystander:
-        clients = [threading.Thread(target=client) for _ in range(60)]
-        for each in clients:
-            each.start()
-        for each in clients:
-            each.join()
-    ok = codes.count(grpc.StatusCode.OK)
-    print(f"{ok} of {len(codes)} answered, median {statistics.median(seconds):.2f} s, longest {max(seconds):.2f} s")
-    assert set(codes) <= {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}
+    with Bystander(server) as bystander, Crowd(server.address, clients=60, calls=4, elements=2 * MIB) as crowd:
+        pass
+    ok = crowd.codes.count(grpc.StatusCode.OK)
+    print(f"{ok} of {len(crowd.codes)} answered, median {statistics.median(crowd.seconds):.2f} s, longest {max(crowd.seconds):.2f} s")
+    assert set(crowd.codes) <= {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}
     assert ok >= 30
     bystander.unharmed(memory_mib=260)
 

@@ -175,8 +175,28 @@ TEST(Ending, ADrainLosesNoCall) {
   EXPECT_EQ(client.gone_away()[1].code, 0U);
 }
 
-TEST(Ending, ADrainDoesNotWaitForAClientThatDoesNotAnswerPings) {
+// A client on a busy machine reads the GOAWAY seconds later, and makes calls until then.
+TEST(Ending, ADrainWaitsForAClientThatIsSlowToLearnOfIt) {
   World world;
+  Client client(world.Connect());
+  client.answers_pings = false;
+  ASSERT_TRUE(client.Heard());
+  world.Run([&] { world.set().GoAway(); });
+  EXPECT_FALSE(
+      client.Until([&] { return client.gone_away().size() == 2; }, std::chrono::seconds(3)));
+  client.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("x"), true));
+  EXPECT_EQ(client.Status(1), 0);
+  client.answers_pings = true;
+  client.Say(Frame(kPingFrame, kAck, 0, std::string(8, '\0')));
+  EXPECT_TRUE(client.Until([&] { return client.closed(); }));
+  ASSERT_EQ(client.gone_away().size(), 2U);
+  EXPECT_EQ(client.gone_away()[1].last, 1U);
+}
+
+TEST(Ending, ADrainDoesNotWaitForAClientThatDoesNotAnswerPings) {
+  World::Options options;
+  options.limits.leave_timeout = std::chrono::milliseconds(500);
+  World world(options);
   Client client(world.Connect());
   client.answers_pings = false;
   ASSERT_TRUE(client.Heard());
