@@ -80,10 +80,10 @@ node_reads() {
   local file
   for file in "$@"; do node --check "$file" || return; done
 }
-# What users and newcomers read. CHANGELOG.md is history, and reflection.proto is gRPC's.
+# What users and newcomers read. reflection.proto is gRPC's.
 format_english() {
   needs python3 "deploy/packages.sh install test" && each '*.md' '*.proto' 'client/**/*.'{cc,h,py,go,rs,java,ts} 'core/*.'{cc,h} 'server/*.'{cc,h} \
-    ':!CHANGELOG.md' ':!proto/grpc' ':!*/tests/*' ':!*/test/*' ':!*_test.go' ':!client/go/quantdv1' -- python3 tests/suites/english.py
+    ':!proto/grpc' ':!*/tests/*' ':!*/test/*' ':!*_test.go' ':!client/go/quantdv1' -- python3 tests/suites/english.py
 }
 
 for language in "${chosen[@]:-${languages[@]}}"; do
