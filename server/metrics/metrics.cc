@@ -71,8 +71,7 @@ void AddCalls(const Methods& methods, Page& page) {
     }
   };
   counter("grpc_server_started_total", "Calls that reached the server.", &MethodMetrics::started);
-  page.Start(MetricType::Counter, "grpc_server_handled_total",
-             "Calls that are over, by status code.");
+  page.Start(MetricType::Counter, "grpc_server_handled_total", "Finished calls, by status code.");
   for (size_t i = 0; i < kMethods.size(); ++i) {
     for (size_t code = 0; code < kCodes; ++code) {
       Labels labels = MethodLabels(kMethods[i]);
@@ -113,7 +112,7 @@ void AddOperations(const std::array<OperationMetrics, kOperations>& operations, 
                     operations[i].bytes_out.value());
   }
   page.Start(MetricType::Histogram, "quantd_kernel_seconds",
-             "Time to execute one operation, from the planned request to the written answer.");
+             "Time to execute one operation, from the planned request to the written response.");
   for (size_t i = 0; i < kOperations; ++i) {
     page.AddHistogram({Label("operation", kMethods[i].operation)}, operations[i].kernel_seconds);
   }
@@ -121,7 +120,7 @@ void AddOperations(const std::array<OperationMetrics, kOperations>& operations, 
 
 void AddConnections(const Readings& now, Page& page) {
   page.AddOneGauge("quantd_connections", "Open connections.", now.connections);
-  page.AddOneCounter("quantd_connections_accepted_total", "Connections that were taken.",
+  page.AddOneCounter("quantd_connections_accepted_total", "Accepted connections.",
                      now.connections_accepted);
   page.Start(MetricType::Counter, "quantd_connections_ended_total",
              "Connections that the server refused or ended, by reason.");
@@ -129,63 +128,64 @@ void AddConnections(const Readings& now, Page& page) {
     page.AddCounter({Label("reason", kConnectionEnds[i])}, now.connections_ended[i]);
   }
   page.Start(MetricType::Counter, "quantd_tls_handshakes_refused_total",
-             "TLS handshakes of the gRPC port that came to nothing, by reason.");
+             "Failed TLS handshakes on the gRPC port, by reason.");
   for (size_t i = 0; i < kHandshakeRefusals.size(); ++i) {
     page.AddCounter({Label("reason", kHandshakeRefusals[i])}, now.handshakes_refused[i]);
   }
   page.AddOneGauge("quantd_tls_certificate_expires_seconds",
-                   "When the server's certificate ends, in seconds since 1970; 0 without TLS.",
+                   "When the server's certificate expires, in seconds since 1970; 0 without TLS.",
                    now.certificate_expires);
-  page.AddOneCounter("quantd_connections_throttled_total",
-                     "Times that a connection was not read for a while, for its many frames "
-                     "without use.",
-                     now.connections_throttled);
+  page.AddOneCounter(
+      "quantd_connections_throttled_total",
+      "How often the server paused reading a connection that sent many useless frames.",
+      now.connections_throttled);
   page.AddOneCounter("quantd_answers_stalled_total",
-                     "Answers given up because the client did not read them while others waited.",
+                     "Responses given up because the client did not read them while others waited.",
                      now.answers_stalled);
 }
 
 void AddLoad(const Readings& now, double busy_core_seconds, Page& page) {
-  page.AddOneGauge("quantd_calls", "Open calls, Watch and reflection among them.", now.calls);
-  page.AddOneGauge("quantd_inflight_requests", "Requests that are being worked on.",
-                   now.inflight_requests);
-  page.AddOneGauge("quantd_inflight_bytes", "Memory set aside for requests and their answers.",
+  page.AddOneGauge("quantd_calls", "Open calls, including Watch and reflection.", now.calls);
+  page.AddOneGauge("quantd_inflight_requests", "Requests in progress.", now.inflight_requests);
+  page.AddOneGauge("quantd_inflight_bytes",
+                   "Bytes of memory reserved for requests in progress and their responses.",
                    now.inflight_bytes);
-  page.AddOneGauge("quantd_receiving_bytes", "Memory set aside for messages on their way in.",
+  page.AddOneGauge("quantd_receiving_bytes",
+                   "Bytes of memory reserved for messages that are being received.",
                    now.receiving_bytes);
   page.AddOneGauge("quantd_queued_requests", "Requests that wait for memory or for a core.",
                    now.queued_requests);
-  page.AddOneGauge("quantd_busy_cores", "Cores that long computations hold.", now.busy_cores);
-  page.AddOneGauge("quantd_cores", "Cores that computations may hold (--threads).", now.cores);
+  page.AddOneGauge("quantd_busy_cores", "Cores that long computations are using.", now.busy_cores);
+  page.AddOneGauge("quantd_cores", "Cores that computations may use (--threads).", now.cores);
   page.AddOneCounter("quantd_busy_core_seconds_total",
-                     "Time that cores have computed, short work included, summed over the cores.",
+                     "Time that cores have computed, including short work, summed over the cores.",
                      busy_core_seconds);
-  page.AddOneGauge("quantd_draining", "1 from the signal to end until the end.", now.draining);
-  page.AddOneGauge("quantd_pool_bytes", "Bytes that are free but kept for the next requests.",
+  page.AddOneGauge("quantd_draining", "1 from the signal to shut down until the end, else 0.",
+                   now.draining);
+  page.AddOneGauge("quantd_pool_bytes", "Bytes of free memory that are kept for the next requests.",
                    now.pool_bytes);
-  page.AddOneGauge("quantd_regions", "Files of shared memory that are mapped.", now.regions);
-  page.AddOneGauge("quantd_region_bytes", "Bytes of those files: not the server's own.",
+  page.AddOneGauge("quantd_regions", "Mapped files of shared memory.", now.regions);
+  page.AddOneGauge("quantd_region_bytes",
+                   "Bytes of the mapped files of shared memory, which are not the server's own.",
                    now.region_bytes);
 }
 
 void AddTelemetry(const Readings& now, Page& page) {
   page.Start(MetricType::Counter, "quantd_guard_actions_total",
-             "What was done against peers that take more than their share, by action.");
+             "Actions against peers that take more than their share, by action.");
   for (size_t i = 0; i < kGuardActions.size(); ++i) {
     page.AddCounter({Label("action", kGuardActions[i])}, now.guard_actions[i]);
   }
-  page.AddOneCounter("quantd_log_lines_total", "Lines of the log that were written.",
-                     now.log_lines);
+  page.AddOneCounter("quantd_log_lines_total", "Log lines that were written.", now.log_lines);
   page.Start(MetricType::Counter, "quantd_log_lost_total",
-             "Lines of the log that were not: repeated ones, or its reader or disk did not take "
-             "them.");
+             "Log lines that were not written, by reason: repeated, queue full, or write failed.");
   for (size_t i = 0; i < kLogLosses.size(); ++i) {
     page.AddCounter({Label("reason", kLogLosses[i])}, now.log_lost[i]);
   }
-  page.AddOneCounter("quantd_spans_exported_total", "Spans that the collector has taken.",
+  page.AddOneCounter("quantd_spans_exported_total", "Spans that the collector accepted.",
                      now.spans_exported);
   page.Start(MetricType::Counter, "quantd_spans_dropped_total",
-             "Spans that were not exported: too many waited, or the collector did not take them.");
+             "Spans that were not exported, by reason: too many were waiting, or sending failed.");
   for (size_t i = 0; i < kSpanLosses.size(); ++i) {
     page.AddCounter({Label("reason", kSpanLosses[i])}, now.spans_dropped[i]);
   }
@@ -193,16 +193,17 @@ void AddTelemetry(const Readings& now, Page& page) {
 
 // What some of them are held against, and whether the end has begun.
 void AddLimits(const Readings& now, Page& page) {
-  page.AddOneGauge("quantd_memory_limit_bytes",
-                   "Memory that the server divides: the container's limit, or half the machine's.",
-                   now.memory_limit_bytes);
+  page.AddOneGauge(
+      "quantd_memory_limit_bytes",
+      "Memory that the server divides: the container's limit, or half of the machine's memory.",
+      now.memory_limit_bytes);
   page.AddOneGauge("quantd_memory_budget_bytes",
-                   "Most of quantd_inflight_bytes (--memory_budget_bytes).",
+                   "Limit of quantd_inflight_bytes (--memory_budget_bytes).",
                    now.memory_budget_bytes);
   page.AddOneGauge("quantd_receive_budget_bytes",
-                   "Most of quantd_receiving_bytes (--receive_budget_bytes).",
+                   "Limit of quantd_receiving_bytes (--receive_budget_bytes).",
                    now.receive_budget_bytes);
-  page.AddOneGauge("quantd_max_connections", "Most of quantd_connections (--max_connections).",
+  page.AddOneGauge("quantd_max_connections", "Limit of quantd_connections (--max_connections).",
                    now.max_connections);
 }
 
@@ -242,15 +243,15 @@ std::array<uint64_t, kRejections.size()> Metrics::rejections() const {
 
 void Metrics::AddCompression(Page& page) const {
   page.Start(MetricType::Counter, "quantd_compressed_answers_total",
-             "Answers that were compressed, by grpc-encoding.");
+             "Compressed responses, by grpc-encoding.");
   page.AddCounter({Label("encoding", "gzip")}, compressed_answers_[0].value());
   page.AddCounter({Label("encoding", "deflate")}, compressed_answers_[1].value());
   page.Start(MetricType::Counter, "quantd_compressed_bytes_total",
-             "Bytes of those answers before (in) and after (out).");
+             "Bytes of these responses before (in) and after (out) compression.");
   page.AddCounter({Label("direction", "in")}, compressed_bytes_in_.value());
   page.AddCounter({Label("direction", "out")}, compressed_bytes_out_.value());
   page.Start(MetricType::Histogram, "quantd_compression_seconds",
-             "Time to compress one answer, those that did not get smaller among them.");
+             "Time to compress one response, including responses that did not get smaller.");
   page.AddHistogram({}, compression_seconds_);
 }
 
@@ -266,13 +267,13 @@ Page Metrics::MakePage() const {
   AddLoad(now, static_cast<double>(busy_core_nanoseconds_.value()) / 1e9, page);
   AddLimits(now, page);
   page.Start(MetricType::Counter, "quantd_rejected_total",
-             "Requests turned away before any work, by reason.");
+             "Requests rejected before any work was done, by reason.");
   for (size_t i = 0; i < kRejections.size(); ++i) {
     page.AddCounter({Label("reason", kRejections[i].label)}, rejected_[i].value());
   }
   AddConnections(now, page);
   page.Start(MetricType::Counter, "quantd_reloads_total",
-             "Times that changed certificates or tokens were read, by result.");
+             "Reloads of changed certificates and tokens, by result.");
   for (size_t i = 0; i < kReloads.size(); ++i) {
     page.AddCounter({Label("what", kReloads[i]), Label("result", "ok")}, reloads_[i][0].value());
     page.AddCounter({Label("what", kReloads[i]), Label("result", "refused")},
@@ -280,10 +281,10 @@ Page Metrics::MakePage() const {
   }
   AddTelemetry(now, page);
   page.AddOneCounter("quantd_saturated_elements_total",
-                     "Elements outside the output's range, of requests that asked for the error "
-                     "report.",
+                     "Elements outside the output's range, in requests with report_error.",
                      saturated_elements_.value());
-  page.Start(MetricType::Gauge, "quantd_build_info", "1, with what is running as labels.");
+  page.Start(MetricType::Gauge, "quantd_build_info",
+             "Always 1; the labels name the running build.");
   page.AddGauge({Label("version", build_.version), Label("target", build_.target),
                  Label("http2", build_.http2)},
                 1);
@@ -293,7 +294,7 @@ Page Metrics::MakePage() const {
   page.AddOneGauge("process_resident_memory_bytes", "Resident memory.", process.resident_bytes);
   page.AddOneGauge("process_virtual_memory_bytes", "Virtual memory.", process.virtual_bytes);
   page.AddOneGauge("process_open_fds", "Open file descriptors.", process.open_fds);
-  page.AddOneGauge("process_max_fds", "Most file descriptors that may be open.", process.max_fds);
+  page.AddOneGauge("process_max_fds", "Largest number of open file descriptors.", process.max_fds);
   page.AddOneGauge("process_threads", "Threads.", process.threads);
   page.AddOneGauge("process_start_time_seconds", "When the process started, in seconds since 1970.",
                    process.start_time_seconds);
