@@ -52,8 +52,8 @@ def test_metrics_and_reasons_are_the_servers():
 def test_panels_are_the_dashboards():
     titles = {panel["title"] for panel in dashboard()["panels"]}
     named = ["Calls by method", "Bytes of tensors", "Calls that did not end with OK", "Rejects by reason", "Cores that compute"]
-    named += ["Budgets in use", "Handling time", "Kernel time", "Queue time", "Deadlines missed and calls cancelled", "Connections taken"]
-    named += ["What runs", "Resident memory", "Kept for the next requests", "Bytes set aside", "Guards", "CPU"]
+    named += ["Budgets in use", "Handling time", "Kernel time", "Queue time", "Deadlines missed and calls cancelled", "Accepted connections"]
+    named += ["Running versions", "Resident memory", "Kept for the next requests", "Reserved bytes", "Guards", "CPU"]
     named += ["Connections ended by the server"]
     for name in named:
         assert name in TEXT, name
