@@ -27,9 +27,9 @@ FREE = 0.7
 
 # What is sent, how it is called, how many of it a call carries, how many a second there are to be, calls in flight, flags beside the chart's.
 ROWS = [
-    ("vectors of 768, one a call", "quantize_embeddings", (1, 768), 1, 50_000, 64, ""),
-    ("vectors of 768, 100 a call", "quantize_embeddings", (100, 768), 100, 1_000_000, 16, ""),
-    ("vectors of 3072, 100 a call", "quantize_embeddings", (100, 3072), 100, 250_000, 16, ""),
+    ("vectors of 768, one per call", "quantize_embeddings", (1, 768), 1, 50_000, 64, ""),
+    ("vectors of 768, 100 per call", "quantize_embeddings", (100, 768), 100, 1_000_000, 16, ""),
+    ("vectors of 3072, 100 per call", "quantize_embeddings", (100, 3072), 100, 250_000, 16, ""),
     ("tensors of 1 MiB", "dynamic_quantize", (512, 512), 1, 2_000, 16, ""),
     ("tensors of 16 MiB", "dynamic_quantize", (2048, 2048), 1, 100, 8, ""),
     ("tensors of 256 MiB", "dynamic_quantize", (8192, 8192), 1, 4, 2, "`max_message_bytes: 301989888`"),
@@ -114,7 +114,7 @@ def main():
         each = 1 / cost * count
         digits = 10 ** max(0, math.floor(math.log10(each)) - 1)
         limit = rounded(memory_limit(in_flight * size, size))
-        print(f"| {name} | {round(each / digits) * digits:,} a second | {rate:,} a second | {cores:g} | {max(1, math.ceil(cores))} "
+        print(f"| {name} | {round(each / digits) * digits:,} per second | {rate:,} per second | {cores:g} | {max(1, math.ceil(cores))} "
               f"| {in_flight} | {limit}Mi | {flags} |", flush=True)  # fmt: skip
 
 

@@ -85,7 +85,7 @@ need them. Argument: dict "root" the chart's scope, "more" labels of this object
 {{- end }}
 {{- range $v.metrics.prometheusRule.disabledAlerts }}
 {{- if not (has . $alerts) }}
-{{- fail (printf "metrics.prometheusRule.disabledAlerts has %s, which is no alert of deploy/monitoring/alerts.yml" .) }}
+{{- fail (printf "metrics.prometheusRule.disabledAlerts has %s, which is not an alert of deploy/monitoring/alerts.yml" .) }}
 {{- end }}
 {{- end }}
 {{- if and $v.autoscaling.enabled (ne $v.mode "deployment") }}
