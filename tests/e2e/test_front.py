@@ -1,4 +1,4 @@
-"""The front that deploy/front has for networks that nobody vouches for: honest calls come through it, attacks do not."""
+"""The front that deploy/front has for networks that nobody trusts: honest calls come through it, attacks do not."""
 
 import os
 import pathlib
