@@ -139,7 +139,7 @@ absl::Status FillEmbeddings(const Options& options, const std::string& path,
   request->set_normalize(flags.normalize);
   if (path.empty()) return absl::OkStatus();
   Input ranges;
-  if (absl::Status status = OpenRanges(path, path, &ranges); !status.ok()) return status;
+  if (absl::Status status = OpenRanges(path, ScratchPath(), &ranges); !status.ok()) return status;
   SetTensor(ranges.view, request->mutable_ranges());
   return absl::OkStatus();
 }
@@ -170,14 +170,14 @@ absl::Status Put(const Options& options, client::Client& client, const std::stri
 absl::Status Get(const Options& options, client::Client& client, const std::string& address) {
   if (options.stored.words.size() != 1) return Usage("get takes one REFERENCE");
   if (options.output.empty()) return Usage("get needs a file to write to, -o FILE");
-  const OverwriteRules rules{options.force, {}};
-  if (absl::Status may = CheckMayWrite(options.output, rules); !may.ok()) return may;
+  absl::Status status = CheckFiles(options, OutputsOf({options.output}));
+  if (!status.ok()) return status;
   const absl::StatusOr<v1::GetParametersResponse> response =
       client.GetParameters(options.stored.words[0]);
   if (!response.ok()) return Failed(response.status(), address, "read the parameters");
   const std::string bytes = response->parameters().SerializeAsString();
   OutputFile file;
-  absl::Status status = file.Create(options.output, bytes.size(), rules);
+  status = file.Create(options.output, bytes.size(), options.force);
   if (!status.ok()) return status;
   std::copy(bytes.begin(), bytes.end(), file.bytes().begin());
   status = file.Sync();

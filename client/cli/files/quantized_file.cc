@@ -118,13 +118,6 @@ std::vector<Reference> QuantizedEntry::parts() const {
   return all;
 }
 
-std::vector<Source> QuantizedTensor::sources() const {
-  std::vector<Source> all = {y, scale};
-  if (zero_point.has_value()) all.push_back(*zero_point);
-  if (tensor_scale.has_value()) all.push_back(*tensor_scale);
-  return all;
-}
-
 std::string QuantizedEntriesToJson(const std::vector<QuantizedEntry>& entries) {
   OrderedJson tensors = OrderedJson::object();
   // ordered_json looks at all names for each.

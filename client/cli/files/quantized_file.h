@@ -42,9 +42,6 @@ struct QuantizedTensor {
   QuantizedEntry entry;
   Source y, scale;
   std::optional<Source> zero_point, tensor_scale;
-
-  // Those that are there, as in entry.parts().
-  std::vector<Source> sources() const;
 };
 
 // The quantized tensors of a file (for a .npy: of the set that it belongs to). Empty for a file
