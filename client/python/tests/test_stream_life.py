@@ -147,15 +147,20 @@ def test_a_client_closed_while_its_stream_waits_to_be_opened_again():
         calls.close()
 
 
-def threads_end(most, seconds=20):
-    """Whether there are no more threads than that within some time."""
+def comes(condition, seconds=20):
+    """Whether it is true within some time; garbage is collected meanwhile."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         gc.collect()
-        if threading.active_count() <= most:
+        if condition():
             return True
         time.sleep(0.02)
     return False
+
+
+def threads_end(most):
+    """Whether there are no more threads than that within some time."""
+    return comes(lambda: threading.active_count() <= most)
 
 
 def test_streams_that_nobody_closes_end(elsewhere):
@@ -188,11 +193,10 @@ def test_a_stream_that_its_own_callbacks_hold_ends(client):
 def test_a_client_goes_with_its_streams(elsewhere):
     client = quantd.Client(elsewhere)
     found, stream = weakref.ref(client), client.stream()
-    before = threading.active_count()
-    future = stream.quantize(X, 1.0)
+    future, reader = stream.quantize(X, 1.0), stream._core._reader
     assert future.result(20).y.size == 4
     del client, stream, future
-    assert threads_end(before - 3) and found() is None
+    assert comes(lambda: found() is None and not reader.is_alive())
 
 
 def test_a_stream_that_waits_to_be_opened_again_ends():
