@@ -45,10 +45,10 @@ class AsyncClient(
         self._closed = False
 
     async def close(self) -> None:
-        """Close the connection; calls in flight are cancelled."""
+        """Close the connection; calls in flight are cancelled. Does nothing in a child of fork: the connection is the parent's."""
         self._closed = True
         for channel in (self._channel, self._health_channel):
-            if channel is not None:
+            if channel is not None and self._transport.is_here:
                 await channel.close()
 
     async def __aenter__(self) -> "AsyncClient":
