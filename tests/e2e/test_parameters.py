@@ -17,13 +17,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory, folder):
-    from support import Server
-
-    running = Server(tmp_path_factory.mktemp("server"), f"--parameters_dir={folder}")
-    yield running
-    assert running.process.poll() is None, f"the server died:\n{running.log()[-4000:]}"
-    assert running.stop() == 0, f"no clean end:\n{running.log()[-4000:]}"
+def flags(folder):
+    return (f"--parameters_dir={folder}",)
 
 
 def test_put_get_list(server, folder):
