@@ -173,17 +173,20 @@ absl::StatusOr<std::optional<Json>> Workplace::ReadState() const {
 
 // OUT.partial is what a run has made: its state lies there, or nothing else does.
 absl::Status Workplace::CheckOwn() const {
+  std::error_code error;
+  std::string other;
+  for (const auto& entry : fs::directory_iterator(path_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!IsUnfinishedState(name)) other = name;
+  }
+  if (error) return FileError(error.value(), absl::StrCat("cannot read ", path_));
+  // Looked for last: of several processes that begin here, each writes it before any other file.
   const absl::StatusOr<std::optional<Json>> state = ReadState();
   if (!state.ok()) return state.status();
-  if (state->has_value()) return absl::OkStatus();
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path_, error)) {
-    if (IsUnfinishedState(entry.path().filename().string())) continue;
-    return ContentError(absl::StrCat(
-        path_, " is not of quantctl: it holds ", entry.path().filename().string(), " and no ",
-        kState, "; move it away, or write to another place than --output ", options_.out));
-  }
-  return error ? FileError(error.value(), absl::StrCat("cannot read ", path_)) : absl::OkStatus();
+  if (state->has_value() || other.empty()) return absl::OkStatus();
+  return ContentError(absl::StrCat(path_, " is not of quantctl: it holds ", other, " and no ",
+                                   kState, "; move it away, or write to another place than ",
+                                   "--output ", options_.out));
 }
 
 absl::Status Workplace::TakeOver() {

@@ -65,6 +65,7 @@ def test_a_file_of_the_model_by_another_name_is_refused():
     before = contents(".")
     assert "in one another" in convert("a.safetensors", "-o", "b.safetensors", *FLAGS, "--force", code=2)
     assert "lies in" in convert("a.safetensors", "-o", "c.safetensors", *FLAGS, "--force", "--report=b.safetensors", code=2)
+    os.mkdir("c.safetensors.partial")
     for report in ("c.safetensors", "c.safetensors.partial/r.json"):
         err = convert("a.safetensors", "-o", "c.safetensors", *FLAGS, "--force", f"--report={report}", code=2)
         assert "--report" in err and "lies in" in err

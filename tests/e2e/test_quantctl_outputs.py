@@ -78,17 +78,20 @@ def test_files_that_are_one_are_refused_before_the_work(arguments, one, other):
         assert contents(".") == before
 
 
-@pytest.mark.parametrize("arguments, name", [
-    (["calibrate", "x.npy", "-o", "n.npy", "--state_out=old.json"], "old.json"),
-    (["calibrate", "x.npy", "-o", "n.npy", "--report=old.json"], "old.json"),
-    (["calibrate", "x.npy", "-o", "other.npy"], "other.npy"),
-    ([*CALIBRATED, "--ranges_out=ranges.safetensors"], "ranges.safetensors"),
-    ([*CALIBRATED, "--report=old.json"], "old.json"),
+@pytest.mark.parametrize("arguments, words", [
+    (["calibrate", "x.npy", "-o", "n.npy", "--state_out=old.json"], "old.json exists"),
+    (["calibrate", "x.npy", "-o", "n.npy", "--report=old.json"], "old.json exists"),
+    (["calibrate", "x.npy", "-o", "other.npy"], "other.npy exists"),
+    (["calibrate", "x.npy", "-o", "none/n.npy"], "cannot write none/n.npy"),
+    (["calibrate", "x.npy", "-o", "n.npy", "--state_out=none/s"], "cannot write none/s"),
+    ([*CALIBRATED, "--ranges_out=ranges.safetensors"], "ranges.safetensors exists"),
+    ([*CALIBRATED, "--report=old.json"], "old.json exists"),
+    ([*CALIBRATED, "--report=none/r.json"], "cannot write none/r.json"),
 ])
-def test_what_exists_is_found_before_the_work(arguments, name):
+def test_what_cannot_be_written_is_found_before_the_work(arguments, words):
     files()
     before = contents(".")
-    assert f"{name} exists" in ctl(*arguments, code=2)
+    assert words in ctl(*arguments, code=2)
     assert contents(".") == before
 
 

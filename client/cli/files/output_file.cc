@@ -28,8 +28,11 @@ absl::Status CannotWrite(absl::string_view path, int error) {
 absl::Status CheckMayWrite(const std::string& path, bool force) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) {
-    if (lstat(path.c_str(), &status) != 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(path, " is a link to nothing"));
+    if (lstat(path.c_str(), &status) == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(path, " is a link to nothing"));
+    }
+    const bool may = access(FolderOf(path).c_str(), W_OK | X_OK) == 0;
+    return may ? absl::OkStatus() : CannotWrite(path, errno);
   }
   if (!S_ISREG(status.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is there and is not a regular file"));
