@@ -7,7 +7,6 @@ import re
 import runpy
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import quantd

@@ -43,7 +43,7 @@ class LocalSets(Stores[ParameterSet, List[str]]):
         return messages.GetParametersResponse(reference=found.reference, parameters=found.message())
 
     def _list_parameters(self, request: Any) -> Any:
-        return messages.ListParametersResponse(references=sorted(r for r in self._sets if r.startswith(request.prefix))[:4096])
+        return messages.ListParametersResponse(references=sorted(r for r in list(self._sets) if r.startswith(request.prefix))[:4096])
 
     def _find(self, reference: str, field: str) -> ParameterSet:
         if not _IS_REFERENCE.fullmatch(reference):
@@ -52,7 +52,7 @@ class LocalSets(Stores[ParameterSet, List[str]]):
         if "@" in reference:
             found = [reference] if reference in self._sets else []
         else:
-            found = sorted(known for known in self._sets if known.startswith(f"{reference}@"))
+            found = sorted(known for known in list(self._sets) if known.startswith(f"{reference}@"))
         if len(found) > 1:
             raise invalid(field, f"{field} is {reference}, a name that several sets have: {found[0]}, {found[1]}")
         if not found:
