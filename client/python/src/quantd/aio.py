@@ -10,7 +10,7 @@ from . import calls, feed_async, split
 from .aio_stream import AsyncStream, Later
 from .base import Base
 from .calibration import Calibrated
-from .errors import QuantdError, from_rpc_error
+from .errors import QuantdError, cancelled, from_rpc_error
 from .parameter_set import ParameterSet
 from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings, ServerInfo
 
@@ -82,13 +82,22 @@ class AsyncClient(
             if isinstance(step, calls.Think):
                 step, result = await asyncio.get_running_loop().run_in_executor(None, advance)
             else:
-                outcome = await self._do(step)
+                outcome = await self._outcome(step)
                 step, result = advance()
                 outcome = None
         return result
 
+    async def _outcome(self, step: calls.Step) -> Any:
+        """What a step asks for: its outcome, or the error of its call, also where close() has cancelled the call and nobody the task."""
+        try:
+            return await self._do(step)
+        except asyncio.CancelledError:
+            cancelling = getattr(asyncio.current_task(), "cancelling", None)  # of Python 3.11
+            if not self._closed or (cancelling is not None and cancelling()):
+                raise
+            return cancelled()
+
     async def _do(self, step: calls.Step) -> Any:
-        """What a step asks for: its outcome, or the error of its call."""
         if isinstance(step, calls.Send):
             try:
                 return await self._method(step.method)(step.data, timeout=step.timeout)
