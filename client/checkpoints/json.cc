@@ -13,7 +13,8 @@ namespace quantd::checkpoints {
 namespace {
 
 constexpr size_t kMaxDepth = 100;
-constexpr size_t kMaxValues = 2'000'000;
+constexpr size_t kMaxValues = 200'000;
+constexpr size_t kMaxText = 16 << 20;
 // Before the digits of a number that is too large for a Json: no text of a person starts so.
 constexpr absl::string_view kNumber = "\x01number:";
 constexpr char kNumberDumped[] = "\"\\u0001number:";
@@ -91,6 +92,10 @@ class Builder {
 }  // namespace
 
 absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path) {
+  if (text.size() > kMaxText) {
+    return ContentError(
+        absl::StrCat(path, ": it has ", text.size(), " bytes, ", kMaxText, " are the most"));
+  }
   Json root;
   Builder builder(&root);
   const bool parsed = Json::sax_parse(text.begin(), text.end(), &builder);
