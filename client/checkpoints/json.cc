@@ -11,7 +11,8 @@ namespace quantd::checkpoints {
 namespace {
 
 constexpr size_t kMaxDepth = 100;
-constexpr size_t kMaxValues = 2'000'000;
+constexpr size_t kMaxValues = 200'000;
+constexpr size_t kMaxText = 16 << 20;
 
 // Makes a Json, with limits.
 class Builder {
@@ -112,6 +113,10 @@ void AppendJson(const Json& json, const std::string& line, std::string* text) {
 }  // namespace
 
 absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path) {
+  if (text.size() > kMaxText) {
+    return ContentError(
+        absl::StrCat(path, ": it has ", text.size(), " bytes, ", kMaxText, " are the most"));
+  }
   Json root;
   Builder builder(&root);
   const bool parsed = Json::sax_parse(text.begin(), text.end(), &builder);

@@ -60,7 +60,7 @@ absl::StatusOr<DequantizeTask> TaskOfFlags(const TensorFile& file, const StoredT
   if (!parts.ok()) return parts.status();
   const absl::StatusOr<DataType> type = OutputType(options, parts->parameters().scale.data_type);
   if (!type.ok()) return type.status();
-  return DequantizeTask{*std::move(parts), tensor.name.empty() ? "y" : tensor.name, *type};
+  return DequantizeTask{*std::move(parts), file.NameOf(tensor), *type};
 }
 
 struct DequantizeSorted {
@@ -105,6 +105,10 @@ absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& opt
       if (file.format != FileFormat::kNpy) continue;
       sorted.files.push_back({"FILE", absl::StrCat(FolderOf(file.path), "/", part.tensor)});
     }
+  }
+  // What stays quantized keeps its parts, also those that it shares.
+  for (const QuantizedEntry& entry : sorted.left) {
+    for (const Reference& part : entry.parts()) sorted.used.erase(part.tensor);
   }
   if (!sorted.tasks.empty()) return sorted;
   return absl::InvalidArgumentError(absl::StrCat(

@@ -112,9 +112,10 @@ absl::StatusOr<Findings> TrySpec(const QuantizationSpec& method, Engine& engine,
 absl::StatusOr<Findings> InspectValues(const TensorFile& file, const StoredTensor& tensor,
                                        int bins) {
   Findings findings;
-  findings.text = absl::StrFormat("%s  %s %s  %d bytes\n",
-                                  Printable(tensor.name.empty() ? file.path : tensor.name),
-                                  tensor.type->name, ShapeString(tensor.shape), tensor.byte_size);
+  const bool alone = file.format == FileFormat::kNpy;
+  findings.text =
+      absl::StrFormat("%s  %s %s  %d bytes\n", Printable(alone ? file.path : tensor.name),
+                      tensor.type->name, ShapeString(tensor.shape), tensor.byte_size);
   findings.json = {{"name", tensor.name},
                    {"type", tensor.type->name},
                    {"shape", ShapeJson(tensor.shape)},

@@ -1,6 +1,7 @@
 // quantctl parameters put, get and list: sets that are stored on a server.
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "commands/presets.h"
 #include "commands/ranges.h"
 #include "engine/errors.h"
+#include "files/json_reader.h"
 #include "quantd/client/client.h"
 #include "quantd/v1/parameters.pb.h"
 
@@ -51,22 +53,25 @@ std::string BytesOf(const TensorFile& file, const StoredTensor& tensor) {
 absl::Status ReadCalibration(const TensorFile& file, DataType* type, v1::QuantizeRequest* request) {
   const auto found = file.metadata.find(kCalibrationKey);
   if (found == file.metadata.end()) return absl::OkStatus();
-  const Json json = Json::parse(found->second, nullptr, /*allow_exceptions=*/false);
-  const auto wrong = [&] {
+  std::string buffer;
+  DataType calibrated = DataType::kUnspecified;
+  std::optional<int64_t> axis;
+  JsonReader json(found->second);
+  const bool good = json.Object([&](absl::string_view key) {
+    absl::string_view name;
+    if (key == "axis" && !request->has_axis()) return json.Integer(&axis.emplace());
+    if (key != "type" || *type != DataType::kUnspecified) return json.Skip();
+    if (!json.String(&name, &buffer)) return false;
+    const absl::StatusOr<DataType> parsed = ParseDataType(name);
+    if (parsed.ok()) calibrated = *parsed;
+    return parsed.ok();
+  });
+  if (!good || !json.End()) {
     return absl::InvalidArgumentError(
         absl::StrCat(file.path, ": ", kCalibrationKey, " is not what calibrate writes"));
-  };
-  if (!json.is_object()) return wrong();
-  if (const auto name = json.find("type"); name != json.end() && *type == DataType::kUnspecified) {
-    if (!name->is_string()) return wrong();
-    const absl::StatusOr<DataType> parsed = ParseDataType(name->get<std::string>());
-    if (!parsed.ok()) return wrong();
-    *type = *parsed;
   }
-  if (const auto axis = json.find("axis"); axis != json.end() && !request->has_axis()) {
-    if (!axis->is_number_integer()) return wrong();
-    request->set_axis(axis->get<int64_t>());
-  }
+  if (*type == DataType::kUnspecified) *type = calibrated;
+  if (axis.has_value()) request->set_axis(*axis);
   return absl::OkStatus();
 }
 
