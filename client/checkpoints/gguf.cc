@@ -98,7 +98,7 @@ class Reader {
 
 absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, int arrays) {
   if (type >= kValueBytes.size()) {
-    return Reader::Bad(absl::StrCat(what, " is of type ", type, ", which there is not"));
+    return Reader::Bad(absl::StrCat(what, " is of type ", type, ", which does not exist"));
   }
   if (kValueBytes[type] > 0) return reader.Skip(kValueBytes[type], what);
   uint64_t count;
@@ -112,7 +112,7 @@ absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, i
   if (status = reader.Number(&element, what); !status.ok()) return status;
   if (status = reader.Number(&count, what); !status.ok()) return status;
   if (element >= kValueBytes.size()) {
-    return Reader::Bad(absl::StrCat(what, " is of type ", element, ", which there is not"));
+    return Reader::Bad(absl::StrCat(what, " is of type ", element, ", which does not exist"));
   }
   // Strings and arrays take 8 and 12 bytes at least.
   const uint64_t least = kValueBytes[element] > 0 ? kValueBytes[element]
@@ -138,7 +138,7 @@ absl::Status ReadKeys(Reader& reader, uint64_t count, GgufHeader* header) {
     absl::Status status = reader.Name(&key.name, absl::StrCat("the name of key ", i));
     if (!status.ok()) return status;
     const std::string what = absl::StrCat("key '", key.name, "'");
-    if (!names.insert(key.name).second) return Reader::Bad(absl::StrCat(what, " comes twice"));
+    if (!names.insert(key.name).second) return Reader::Bad(absl::StrCat(what, " occurs twice"));
     if (status = reader.Number(&type, what); !status.ok()) return status;
     if (key.name == "general.alignment") {
       uint32_t alignment;
@@ -274,7 +274,7 @@ absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size) {
     Tensor tensor;
     if (status = ReadTensor(reader, i, &tensor); !status.ok()) return status;
     if (!names.insert(tensor.name).second) {
-      return Reader::Bad(absl::StrCat("tensor '", tensor.name, "' comes twice"));
+      return Reader::Bad(absl::StrCat("tensor '", tensor.name, "' occurs twice"));
     }
     header.tensors.push_back(std::move(tensor));
   }

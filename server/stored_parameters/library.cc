@@ -63,8 +63,8 @@ absl::StatusOr<SetPointer> Library::Load(const Reference& reference) {
   if (size + DecodeBytes(size) > cache_.most_bytes()) {
     return absl::ResourceExhaustedError(
         absl::StrCat(reference.Text(), " takes ", size + DecodeBytes(size),
-                     " bytes to read, stored parameters have ", cache_.most_bytes(),
-                     " of this server's memory"));
+                     " bytes to read, but stored parameters may use ", cache_.most_bytes(),
+                     " bytes of this server's memory"));
   }
   if (!cache_.MakeRoom(size, DecodeBytes(size))) {
     return errors::WithReason(

@@ -33,17 +33,17 @@ absl::Status CheckMayWrite(const std::string& path, const OverwriteRules& rules)
   struct stat status;
   if (stat(path.c_str(), &status) != 0) {
     if (lstat(path.c_str(), &status) != 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(path, " is a link to nothing"));
+    return absl::InvalidArgumentError(absl::StrCat(path, " is a broken link"));
   }
   const FileId id{status.st_dev, status.st_ino};
   if (std::find(rules.inputs.begin(), rules.inputs.end(), id) != rules.inputs.end()) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is the input; write to another file"));
   }
   if (!S_ISREG(status.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " is there and is not a regular file"));
+    return absl::InvalidArgumentError(absl::StrCat(path, " exists and is not a regular file"));
   }
   if (rules.force) return absl::OkStatus();
-  return absl::AlreadyExistsError(absl::StrCat(path, " exists; --force writes over it"));
+  return absl::AlreadyExistsError(absl::StrCat(path, " exists; --force overwrites it"));
 }
 
 absl::Status OutputFile::Create(const std::string& path, uint64_t size,

@@ -119,7 +119,7 @@ class HeaderReader {
     if (depth == 1) {
       entry_ = key;
       return names_.insert(key).second ||
-             Fail(MalformedSafetensors(absl::StrCat("it holds the name '", key, "' twice")));
+             Fail(MalformedSafetensors(absl::StrCat("it contains the name '", key, "' twice")));
     }
     return depth > 2 || keys_.insert(key).second ||
            Fail(MalformedSafetensors(absl::StrCat("'", entry_, "' has '", key, "' twice")));

@@ -39,13 +39,13 @@ def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
     found: Dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise FormatError(f"{key!r} is there twice")
+            raise FormatError(f"{key!r} occurs twice")
         found[key] = value
     return found
 
 
 def parse_json(text: Any, what: str) -> Dict[str, Any]:
-    """The JSON object of a text; FormatError for anything else, and for a key that is there twice."""
+    """The JSON object of a text; FormatError for anything else, and for a key that occurs twice."""
     try:
         value = json.loads(text, object_pairs_hook=_once)
     except FormatError:
