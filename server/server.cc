@@ -256,7 +256,7 @@ Server::Server(std::unique_ptr<TlsAndTokens> tls_and_tokens, std::unique_ptr<Com
 Server::~Server() = default;
 
 void Server::Reload() {
-  if (!tls_and_tokens_->Reread()) return log::Info("SIGHUP: there is nothing to read again");
+  if (!tls_and_tokens_->Reread()) return log::Info("SIGHUP: there are no files to reload");
   components_->every_second.Wake();
 }
 

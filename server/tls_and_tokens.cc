@@ -44,7 +44,8 @@ void TlsAndTokens::ReloadCertificates() {
   const absl::Status status = certificates->Reload();
   metrics_->CountReload(0, status.ok());
   if (!status.ok()) {
-    log::Error("certificates not reloaded, the old ones stay", {{"error", status.message()}});
+    log::Error("certificates not reloaded, the old ones stay in use",
+               {{"error", status.message()}});
     return;
   }
   log::Info("certificates reloaded", InUse());
@@ -57,7 +58,7 @@ void TlsAndTokens::ReloadTokens() {
   if (status.ok()) {
     log::Info("tokens reloaded", {{"number", tokens->size()}});
   } else {
-    log::Error("tokens not reloaded, the old ones stay", {{"error", status.message()}});
+    log::Error("tokens not reloaded, the old ones stay in use", {{"error", status.message()}});
   }
 }
 
@@ -84,7 +85,8 @@ double TlsAndTokens::CertificateEnd() const {
 void TlsAndTokens::WarnOfPlainText(const std::vector<std::string>& addresses) const {
   if (certificates != nullptr) return;
   log::Warn(
-      "other machines can reach this one without TLS: who is on the way can read and change "
+      "other machines can reach this server without TLS: anyone on the network path can read and "
+      "change "
       "tensors and tokens (--tls_cert, --tls_key, --tls_client_ca)",
       {{"grpc", absl::StrJoin(addresses, ",")}});
 }

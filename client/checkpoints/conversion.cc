@@ -66,7 +66,7 @@ class Encoding {
     const bool from_gguf = model_.kind == ModelKind::kGguf;
     std::string reason = selection_.choice.SkipReason(tensor.name);
     if (reason.empty() && !from_gguf && !selection_.all && !IsWeightOfLinear(tensor.name)) {
-      reason = "its name; --all takes it";
+      reason = "its name; --all includes it";
     }
     if (!reason.empty()) return Left(tensor, std::move(reason));
     reason = WeightSkipReason(tensor, /*any_rank=*/from_gguf);

@@ -31,7 +31,7 @@ absl::Status List(const std::string& folder, const std::string& prefix,
   }
   const std::pair<dev_t, ino_t> id(status.st_dev, status.st_ino);
   if (std::find(above->begin(), above->end(), id) != above->end()) {
-    return ContentError(absl::StrCat(folder, " is a link to a folder that it lies in, a ring"));
+    return ContentError(absl::StrCat(folder, " is a link to a folder that contains it"));
   }
   above->push_back(id);
   std::error_code error;

@@ -105,7 +105,7 @@ class Reader {
 
 absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, int arrays) {
   if (type >= kValueBytes.size()) {
-    return Reader::Bad(absl::StrCat(what, " is of type ", type, ", which there is not"));
+    return Reader::Bad(absl::StrCat(what, " is of type ", type, ", which does not exist"));
   }
   if (kValueBytes[type] > 0) return reader.Skip(kValueBytes[type], what);
   uint64_t count;
@@ -119,7 +119,7 @@ absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, i
   if (status = reader.Number(&element, what); !status.ok()) return status;
   if (status = reader.Number(&count, what); !status.ok()) return status;
   if (element >= kValueBytes.size()) {
-    return Reader::Bad(absl::StrCat(what, " is of type ", element, ", which there is not"));
+    return Reader::Bad(absl::StrCat(what, " is of type ", element, ", which does not exist"));
   }
   // Strings and arrays take 8 and 12 bytes at least.
   const uint64_t least = kValueBytes[element] > 0 ? kValueBytes[element]
@@ -136,14 +136,14 @@ absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, i
   return status;
 }
 
-// No name comes twice among `named`, which are keys or tensors.
+// No name occurs twice among `named`, which are keys or tensors.
 template <typename T>
 absl::Status CheckNamesDiffer(const std::vector<T>& named, absl::string_view what) {
   absl::flat_hash_set<absl::string_view> names;
   names.reserve(named.size());
   for (const T& one : named) {
     if (names.insert(one.name).second) continue;
-    return Reader::Bad(absl::StrCat(what, " '", one.name, "' comes twice"));
+    return Reader::Bad(absl::StrCat(what, " '", one.name, "' occurs twice"));
   }
   return absl::OkStatus();
 }

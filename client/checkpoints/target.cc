@@ -40,7 +40,7 @@ absl::StatusOr<Target> ParseTarget(absl::string_view name) {
   const std::vector<std::string> names = TargetNames();
   return absl::InvalidArgumentError(absl::StrCat("--to: '", name, "' is not a layout",
                                                  cli::DidYouMean(name, names),
-                                                 "; there are: ", absl::StrJoin(names, " ")));
+                                                 "; use one of: ", absl::StrJoin(names, " ")));
 }
 
 }  // namespace quantd::checkpoints

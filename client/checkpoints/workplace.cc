@@ -72,22 +72,22 @@ absl::Status Workplace::CheckOut() const {
   struct stat status;
   if (!Exists(out, &status)) return absl::OkStatus();
   if (!options_.force) {
-    return absl::AlreadyExistsError(absl::StrCat(out, " exists; --force writes over it"));
+    return absl::AlreadyExistsError(absl::StrCat(out, " exists; --force overwrites it"));
   }
   if (!options_.is_folder) {
     if (S_ISREG(status.st_mode)) return absl::OkStatus();
-    return ContentError(absl::StrCat(out, " is there and is not a regular file"));
+    return ContentError(absl::StrCat(out, " exists and is not a regular file"));
   }
   struct stat config;
   if (!S_ISDIR(status.st_mode)) {
-    return ContentError(absl::StrCat(out, " is there and is not a folder"));
+    return ContentError(absl::StrCat(out, " exists and is not a folder"));
   }
   std::error_code error;
   if (Exists(absl::StrCat(out, "/config.json"), &config) || fs::is_empty(out, error)) {
     return absl::OkStatus();
   }
   return ContentError(absl::StrCat(out,
-                                   " is there and is not a model's folder: it has no "
+                                   " exists and is not a model's folder: it has no "
                                    "config.json"));
 }
 
@@ -98,12 +98,12 @@ absl::Status Workplace::CheckApart(const std::string& place) const {
                                : absl::StrCat("--output ", place);
   if (LiesIn(place, options_.model) || LiesIn(options_.model, place)) {
     return ContentError(absl::StrCat(what, " and FILE ", options_.model,
-                                     " lie in one another; write to another place"));
+                                     " are nested in each other; write to another place"));
   }
   for (const std::string& file : options_.inputs) {
     if (!LiesIn(file, place)) continue;
     return ContentError(absl::StrCat(what, " and ", file, " of FILE ", options_.model,
-                                     " lie in one another; write to another place"));
+                                     " are nested in each other; write to another place"));
   }
   return absl::OkStatus();
 }
@@ -129,11 +129,11 @@ absl::Status Workplace::Begin() {
   if (exists && !options_.resume && !options_.force) {
     return absl::AlreadyExistsError(
         absl::StrCat(path_,
-                     " exists, of a run that did not end: --resume goes on with it, "
-                     "--force begins anew"));
+                     " exists, from an unfinished run: --resume continues it, "
+                     "--force starts again"));
   }
   if (exists && !S_ISDIR(status.st_mode)) {
-    return ContentError(absl::StrCat(path_, " is there and is not a folder"));
+    return ContentError(absl::StrCat(path_, " exists and is not a folder"));
   }
   if (!exists && mkdir(path_.c_str(), 0777) != 0 && !(options_.shared && errno == EEXIST)) {
     return CannotWrite(path_);
@@ -211,11 +211,11 @@ absl::Status Workplace::CheckState(const Json& found) const {
     };
     if (key == "files") {
       return ContentError(absl::StrCat(path_, " was begun when files of ", options_.model,
-                                       " had other sizes or times; --force begins anew"));
+                                       " had other sizes or times; --force starts again"));
     }
     return ContentError(absl::StrCat(path_, " was begun with another '", key, "', ",
                                      was == found.end() ? "none" : text(*was), " and not ",
-                                     text(value), "; --force begins anew"));
+                                     text(value), "; --force starts again"));
   }
   return absl::OkStatus();
 }
@@ -234,7 +234,7 @@ absl::Status Workplace::RemoveUnfinished() const {
       unfinished.push_back(file.path);
     } else if (file.name != kState && !options_.names.contains(file.name)) {
       return ContentError(
-          absl::StrCat(file.path, " is not of this conversion; --force begins anew"));
+          absl::StrCat(file.path, " is not of this conversion; --force starts again"));
     }
   }
   for (const std::string& path : unfinished) {

@@ -44,7 +44,7 @@ func withPort(host, address string) (string, error) {
 	case strings.HasPrefix(host, "["):
 		bracket := strings.Index(host, "]")
 		if bracket < 0 || bracket+1 < len(host) && host[bracket+1] != ':' {
-			return "", fmt.Errorf("address %s: what begins with [ is [IPv6] or [IPv6]:port", address)
+			return "", fmt.Errorf("address %s: an address that begins with [ must be [IPv6] or [IPv6]:port", address)
 		}
 		name, port = host[:bracket+1], strings.TrimPrefix(host[bracket+1:], ":")
 	case strings.Count(host, ":") > 1:

@@ -79,7 +79,7 @@ func (t *tokenFile) read() (string, error) {
 		return "", fmt.Errorf("%s is empty", t.path)
 	}
 	if strings.IndexFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) >= 0 {
-		return "", errors.New(t.path + " is not a token: it has blanks, or what is not ASCII")
+		return "", errors.New(t.path + " is not a token: it contains blanks or non-ASCII characters")
 	}
 	t.token, t.changed, t.size = token, file.ModTime(), file.Size()
 	return token, nil

@@ -68,14 +68,14 @@ func TestTLSWithoutThem(t *testing.T) {
 
 func TestTLSFilesThatAreWrong(t *testing.T) {
 	for says, files := range map[string][4]string{
-		"QUANTD_TLS_CA: open":                 {"none.pem", "", "", ""},
-		"has no certificate in PEM":           {"token", "", "", ""},
-		"needs both":                          {"ca.pem", "client.pem", "", ""},
-		"QUANTD_TLS_CERT, QUANTD_TLS_KEY":     {"ca.pem", "client.pem", "ca.pem", ""},
-		"QUANTD_AUTH_TOKEN_FILE: stat":        {"ca.pem", "", "", "none"},
-		"is empty":                            {"ca.pem", "", "", "empty"},
-		"has blanks, or what is not ASCII":    {"ca.pem", "", "", "ca.pem"},
-		"credentials require transport level": {"", "", "", "token"},
+		"QUANTD_TLS_CA: open":                     {"none.pem", "", "", ""},
+		"has no certificate in PEM":               {"token", "", "", ""},
+		"needs both":                              {"ca.pem", "client.pem", "", ""},
+		"QUANTD_TLS_CERT, QUANTD_TLS_KEY":         {"ca.pem", "client.pem", "ca.pem", ""},
+		"QUANTD_AUTH_TOKEN_FILE: stat":            {"ca.pem", "", "", "none"},
+		"is empty":                                {"ca.pem", "", "", "empty"},
+		"contains blanks or non-ASCII characters": {"ca.pem", "", "", "ca.pem"},
+		"credentials require transport level":     {"", "", "", "token"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			secured(t, files[0], files[1], files[2], files[3])

@@ -165,7 +165,7 @@ Session::Step Session::RefuseForError() {
   const long verified = SSL_get_verify_result(ssl_);  // NOLINT(google-runtime-int): OpenSSL's
   if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
     ERR_clear_error();
-    return Refuse(Refusal::kNoCertificate, "the client has shown no certificate (--tls_client_ca)");
+    return Refuse(Refusal::kNoCertificate, "the client sent no certificate (--tls_client_ca)");
   }
   if (verified != X509_V_OK) {
     ERR_clear_error();
@@ -176,7 +176,8 @@ Session::Step Session::RefuseForError() {
     ERR_clear_error();
     if (!limit_.begun() || IsProbe()) return Step::kGone;
     // Many say nothing when they do not like what they see.
-    return Refuse(Refusal::kClient, "the client hung up; it may not take the server's certificate");
+    return Refuse(Refusal::kClient,
+                  "the client hung up; it may not accept the server's certificate");
   }
   const std::string text = TakeError();
   if (reason > kFirstAlert) return Refuse(Refusal::kClient, absl::StrCat("the client: ", text));

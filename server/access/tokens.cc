@@ -59,7 +59,8 @@ absl::StatusOr<Tokens::Digests> Tokens::Read(const std::string& path) {
     line = absl::StripAsciiWhitespace(line);
     if (line.empty() || line[0] == '#') continue;
     if (line.size() > kMostBytes) {
-      return wrong("line ", number, " has ", line.size(), " bytes, a token at most ", kMostBytes);
+      return wrong("line ", number, " has ", line.size(), " bytes, a token may have at most ",
+                   kMostBytes);
     }
     if (!IsToken(line)) {
       return wrong("line ", number,

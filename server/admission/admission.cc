@@ -95,9 +95,10 @@ absl::Status Admission::Hold(uint64_t bytes, uint64_t spare, Permit& from, Permi
   const uint64_t moved = std::min({spare, from.bytes_, bytes});
   if (bytes > most - held_bytes_ || bytes - moved > limits_.memory_budget_bytes - all_bytes()) {
     ++holds_refused_;
-    return absl::UnavailableError(absl::StrCat(
-        "the server is busy: calls hold ", held_bytes_, " bytes of memory, and all take ",
-        all_bytes(), "; there is no room for ", bytes, " more; try again later"));
+    return absl::UnavailableError(absl::StrCat("the server is busy: calls hold ", held_bytes_,
+                                               " bytes of memory, and all requests together ",
+                                               all_bytes(), "; there is no room for ", bytes,
+                                               " more; try again later"));
   }
   held.admission_ = this;
   held.held_ = true;
@@ -126,7 +127,7 @@ absl::StatusOr<bool> Admission::Request(const AdmissionRequest& request, Waiting
   if (queued >= limits_.max_queued_requests) {
     return absl::UnavailableError(
         absl::StrCat("the server is busy: ", requests_[kSmall] + requests_[kLarge],
-                     " requests with ", all_bytes(), " bytes are being worked on and ", queued,
+                     " requests with ", all_bytes(), " bytes are in progress and ", queued,
                      " wait (--max_queued_requests); try again later"));
   }
   if (!queue_shares_.Within(request.peer, 1)) {

@@ -18,14 +18,14 @@ constexpr Status kStatuses[] = {
     {400, "Bad Request", "this is not an HTTP request\n"},
     {401, "Unauthorized", "a token is required: Authorization: Bearer TOKEN\n"},
     {403, "Forbidden", "a client certificate is required\n"},
-    {404, "Not Found", "not found: there are /metrics, /livez and /readyz\n"},
-    {405, "Method Not Allowed", "only GET and HEAD\n"},
+    {404, "Not Found", "not found; this port serves /metrics, /livez and /readyz\n"},
+    {405, "Method Not Allowed", "only GET and HEAD are allowed\n"},
     {408, "Request Timeout", "the request took too long\n"},
-    {413, "Content Too Large", "a request has no body here\n"},
+    {413, "Content Too Large", "a request must not have a body\n"},
     {414, "URI Too Long", "the request is too long\n"},
     {431, "Request Header Fields Too Large", "the request is too long\n"},
     {503, "Service Unavailable", ""},
-    {505, "HTTP Version Not Supported", "only HTTP/1.0 and HTTP/1.1\n"},
+    {505, "HTTP Version Not Supported", "only HTTP/1.0 and HTTP/1.1 are supported\n"},
 };
 
 const Status& StatusOf(int code) {

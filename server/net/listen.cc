@@ -45,7 +45,7 @@ absl::string_view Why(int error) {
     case EADDRINUSE:
       return "the address is in use";
     case EADDRNOTAVAIL:
-      return "no address of this machine";
+      return "not an address of this machine";
     case EACCES:
       return "permission denied";
     default:
@@ -194,7 +194,7 @@ absl::StatusOr<Listening> ListenUnix(absl::string_view address, absl::string_vie
   if (lstat(path.c_str(), &info) == 0) {
     if (!S_ISSOCK(info.st_mode))
       return Refusal(address, flag, "a file that is not a socket is there");
-    if (!NobodyListens(where)) return Refusal(address, flag, "a living server listens there");
+    if (!NobodyListens(where)) return Refusal(address, flag, "another server is listening there");
     if (unlink(path.c_str()) != 0) return Refusal(address, flag, Why(errno));
   }
   const int fd = Bind(reinterpret_cast<const sockaddr*>(&where), sizeof(where), false, socket_mode);

@@ -166,7 +166,7 @@ absl::StatusOr<Operation> Plan(const wire::Request& request) {
         operation.plan_ = *std::move(plan);
         const uint64_t bytes = wire::MaxEncodedBytes(layout);
         if (bytes > kMaxResponseBytes) {
-          return absl::ResourceExhaustedError(absl::StrCat("the answer would take ", bytes,
+          return absl::ResourceExhaustedError(absl::StrCat("the response would take ", bytes,
                                                            " bytes, a message holds at most ",
                                                            kMaxResponseBytes));
         }

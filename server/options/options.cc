@@ -30,8 +30,7 @@ std::string Variable(absl::string_view flag) {
 }
 
 std::string Renamed(absl::string_view old, absl::string_view name) {
-  return absl::StrCat(old, " is now ", name,
-                      "; the old name will not be there in the next release");
+  return absl::StrCat(old, " is now ", name, "; the old name will be removed in the next release");
 }
 
 // Words with "--name=value" as two, as CLI11 takes empty values, and with today's names.

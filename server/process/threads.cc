@@ -16,10 +16,9 @@ absl::Status TryThreads(int count) {
   try {
     while (static_cast<int>(threads.size()) < count) threads.emplace_back([&] { ended.wait(); });
   } catch (const std::system_error& error) {
-    status = absl::UnavailableError(
-        absl::StrCat("cannot start ", count, " threads, as --threads and --event_loops want, but ",
-                     threads.size(), ": ", error.code().message(),
-                     " (the container or the user may have no more)"));
+    status = absl::UnavailableError(absl::StrCat(
+        "cannot start ", count, " threads for --threads and --event_loops, only ", threads.size(),
+        ": ", error.code().message(), " (a limit of the container or of the user)"));
   }
   ended.count_down();
   for (std::thread& thread : threads) thread.join();

@@ -26,7 +26,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> Mapping::Map(int file, const struct sta
   const int slot = ProtectFromSigbus(static_cast<uint8_t*>(data), size);
   if (slot < 0) {
     munmap(data, size);
-    return absl::ResourceExhaustedError(absl::StrCat("all ", kMaxGuarded, " mappings are taken"));
+    return absl::ResourceExhaustedError(absl::StrCat("all ", kMaxGuarded, " mappings are in use"));
   }
   return std::shared_ptr<Mapping>(new Mapping(static_cast<uint8_t*>(data), status, writable, slot));
 }

@@ -124,8 +124,8 @@ absl::Status Regions::SetHoles(absl::string_view field, const std::string& name,
     return RegionError(
         field, name,
         absl::StrCat("has ", mapping.size(), " bytes, of which ", mapping.size() - holes,
-                     " are allocated, and the server allocates ", left - mapping.holes,
-                     " more at most: allocate all of them, with posix_fallocate"),
+                     " are allocated, and the server allocates at most ", left - mapping.holes,
+                     " more: allocate all of them with posix_fallocate"),
         absl::StatusCode::kFailedPrecondition);
   }
   with_holes_ += (holes > 0 ? 1 : 0) - (mapping.holes > 0 ? 1 : 0);
@@ -204,8 +204,8 @@ absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
   if (!MakeRoom(bytes, unmapped)) {
     return RegionError(field, name,
                        absl::StrCat("has ", bytes, " bytes; ", current_.size() + replaced_.size(),
-                                    " mappings of ", bytes_, " bytes are in use, at most ",
-                                    limits_.mappings, " of ", limits_.bytes, " can be"),
+                                    " mappings of ", bytes_, " bytes are in use; the limit is ",
+                                    limits_.mappings, " mappings of ", limits_.bytes, " bytes"),
                        absl::StatusCode::kResourceExhausted);
   }
   absl::StatusOr<std::shared_ptr<Mapping>> mapped = Mapping::Map(file.get(), status, writable);

@@ -108,9 +108,9 @@ absl::Status Calibrating::Prepare() {
     return_state_ = request.return_state;
     if (options_.output_type != DataType::kUnspecified) output_type_ = options_.output_type;
   } else if (request.has_options) {
-    return FieldError("options", "options is set, which belongs into the first message only");
+    return FieldError("options", "options is set, but only the first message may have it");
   } else if (!request.x.has_value() && request.state.empty()) {
-    return FieldError("x", "x is missing, and so is state: the message adds nothing");
+    return FieldError("x", "x and state are both missing: the message adds nothing");
   }
   memory_ = message_.size;
   for (const std::vector<uint8_t>& values : request.packed) memory_ += values.capacity();
@@ -292,7 +292,7 @@ absl::Status Calibrating::FindResult() {
   const uint64_t response_bytes = wire::MaxCalibrationBytes(calibrator_->channels(), state_bytes_);
   if (response_bytes > backend_.max_message_bytes) {
     return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                          "the answer takes ", response_bytes, " bytes, the server allows ",
+                          "the response takes ", response_bytes, " bytes, the server allows ",
                           backend_.max_message_bytes, " (--max_message_bytes)")),
                       "ANSWER_TOO_LARGE");
   }

@@ -90,8 +90,9 @@ absl::Status RequestRun::DecodeMessage() {
   if (!rest_.whole) {
     rest_ = wire::RestOf(method_, message_.bytes());
     if (!rest_.parameters.empty() && has_sets()) {
-      return FieldError("parameters", absl::StrCat("parameters is set in a message of more than ",
-                                                   wire::kFewFields, " fields"));
+      return FieldError("parameters",
+                        absl::StrCat("parameters is set, but the message has more than ",
+                                     wire::kFewFields, " fields"));
     }
   }
   absl::StatusOr<wire::Request> request;
@@ -250,7 +251,7 @@ absl::Status RequestRun::Plan() {
   const uint64_t response_bytes = wire::MaxEncodedBytes(layout);
   if (response_bytes > backend_.max_message_bytes) {
     return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                          "the answer takes ", response_bytes, " bytes, the server allows ",
+                          "the response takes ", response_bytes, " bytes, the server allows ",
                           backend_.max_message_bytes, " (--max_message_bytes)")),
                       "ANSWER_TOO_LARGE");
   }

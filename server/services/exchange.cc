@@ -35,7 +35,7 @@ Exchange::Awaited Exchange::Write(const google::protobuf::MessageLite& response,
   compress = smaller.begin != nullptr;
   if (compress) piece = std::move(smaller);
   if (piece.begin == nullptr) {
-    Fail(absl::ResourceExhaustedError("the system has no memory for the answer"));
+    Fail(absl::ResourceExhaustedError("the system has no memory for the response"));
     event_.Complete(false);
   } else {
     stream_.Write(std::move(piece), event_, compress);

@@ -118,7 +118,7 @@ ServerReflectionResponse Reflection::ResponseTo(const ServerReflectionRequest& r
       }
       break;
     case ServerReflectionRequest::MESSAGE_REQUEST_NOT_SET:
-      SetError(absl::StatusCode::kInvalidArgument, "the request asks nothing", response);
+      SetError(absl::StatusCode::kInvalidArgument, "the request contains no question", response);
       break;
   }
   return response;

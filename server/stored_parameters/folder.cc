@@ -29,8 +29,8 @@ constexpr absl::string_view kNewSuffix = ".quantd-new";
 std::string ErrnoText(int error) { return std::generic_category().message(error); }
 
 absl::Status NoSet(const Reference& reference) {
-  return absl::NotFoundError(
-      absl::StrCat("no stored parameters ", reference.Text(), ": put them, then try again"));
+  return absl::NotFoundError(absl::StrCat("no stored parameters ", reference.Text(),
+                                          ": call PutParameters, then try again"));
 }
 
 // A file that is there, and is not what its name says.
@@ -138,7 +138,7 @@ absl::StatusOr<std::string> Folder::Read(const Reference& reference) const {
   if (const int error = ReadAll(file, bytes); error != 0) {
     return BadFile(reference, ErrnoText(error));
   }
-  if (Sha256(bytes) != reference.hash) return BadFile(reference, "its hash is another one");
+  if (Sha256(bytes) != reference.hash) return BadFile(reference, "it has a different hash");
   return bytes;
 }
 

@@ -92,8 +92,8 @@ absl::StatusOr<std::unique_ptr<wire::StoredSet>> Library::Read(const Reference& 
   if (may_be_set && size + DecodeBytes(size) > cache_.most_bytes()) {
     return absl::ResourceExhaustedError(
         absl::StrCat(reference.Text(), " takes ", size + DecodeBytes(size),
-                     " bytes to read, stored parameters have ", cache_.most_bytes(),
-                     " of this server's memory"));
+                     " bytes to read, but stored parameters may use ", cache_.most_bytes(),
+                     " bytes of this server's memory"));
   }
   if (may_be_set && !cache_.MakeRoom(size, DecodeBytes(size))) {
     return errors::WithReason(

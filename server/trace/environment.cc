@@ -259,7 +259,7 @@ std::unique_ptr<Tracer> MakeTracer(const Flags& flags, Resource resource) {
                                                      })}});
   if (destination.endpoint.tls) {
     const absl::Status status = MakeTlsContext(destination.tls).status();
-    if (!status.ok()) log::Warn("spans can't be exported", {{"error", status.message()}});
+    if (!status.ok()) log::Warn("spans cannot be exported", {{"error", status.message()}});
   }
   return std::make_unique<Tracer>(*std::move(asked.settings));
 }

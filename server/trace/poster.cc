@@ -67,10 +67,10 @@ std::string Gzip(const std::string& body) {
 
 // Why there was no response.
 std::string Broken(const std::string& host, const SSL* tls) {
-  if (tls == nullptr) return absl::StrCat(host, " can't be reached, or answers no HTTP");
+  if (tls == nullptr) return absl::StrCat(host, " cannot be reached, or does not answer in HTTP");
   const long wrong = SSL_get_verify_result(tls);
   if (wrong == X509_V_OK) {
-    return absl::StrCat(host, " can't be reached by TLS, or answers no HTTP there");
+    return absl::StrCat(host, " cannot be reached over TLS, or does not answer in HTTP");
   }
   return absl::StrCat("the certificate of ", host,
                       " is not trusted: ", X509_verify_cert_error_string(wrong));

@@ -36,7 +36,7 @@ absl::Status Show(SSL_CTX& context, const TlsFile& certificate, const TlsFile& k
   if (certificate.path.empty() != key.path.empty()) {
     const TlsFile& given = certificate.path.empty() ? key : certificate;
     return absl::InvalidArgumentError(absl::StrCat(
-        given.variable, " is given without its twin: a certificate and its key go together"));
+        given.variable, " is set alone: a certificate and its key must be set together"));
   }
   if (certificate.path.empty()) return absl::OkStatus();
   auto chain = access::ReadCertificates(certificate.path, certificate.variable);

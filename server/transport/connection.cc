@@ -185,7 +185,8 @@ void Connection::Look(Clock::time_point now, bool anyone_waits) {
   const Limits& limits = context_.limits;
   if (!throttled_) credit_.Refill(now, std::max<int64_t>(context_.counters.throttled_now, 1));
   if (!peer_spoke_ && now - opened_at_ > kHandshake) {
-    if (handshaking() && !lingers_) NoteRefusedHandshake("it was not over in 10 s", peer_.name);
+    if (handshaking() && !lingers_)
+      NoteRefusedHandshake("it was not finished within 10 s", peer_.name);
     return End(ConnectionEnd::kNoHandshake);
   }
   // One that leaves without having come: nobody can be told.
@@ -230,7 +231,7 @@ void Connection::LookAtStreams(Clock::time_point now, bool anyone_waits) {
                anyone_waits) {
       NoteAbuse(context_.counters, AbuseAction::kAnswerStalled, peer_.name);
       stream->Interrupt(
-          absl::CancelledError("the client read its answer too slowly while others waited"));
+          absl::CancelledError("the client read its response too slowly while others waited"));
       stream->CutOff();  // also one that was interrupted before, and could not say so
     } else if (stream->ends() && !HasRoomFor(*stream)) {
       // There was when it ended; another stream has taken it.

@@ -200,7 +200,7 @@ absl::Status Connection::FindPlace(ServerCall& stream, bool watches) {
   if (const int64_t share = loop::ShareOfOnePeer(most); own > share) {
     return errors::WithReason(
         absl::ResourceExhaustedError(
-            absl::StrCat("this client has ", own - 1, " calls open; one may have ", share,
+            absl::StrCat("this client has ", own - 1, " calls open; one client may have ", share,
                          " of the ", most, " that the server allows; end some, then try again")),
         "PEER_SHARE");
   }

@@ -77,12 +77,12 @@ bool Inflater::Go(absl::Status& status) {
   if (stream.total_out > state_->most) {
     const Inflating& message = *waiting_.front();
     if (state_->most < message.most_inflated_) {
-      status = absl::InvalidArgumentError(
-          absl::StrCat("the message holds more than the ", state_->most, " bytes that it says"));
+      status = absl::InvalidArgumentError(absl::StrCat("the message contains more than the ",
+                                                       state_->most, " bytes that it declares"));
     } else {
       status = absl::ResourceExhaustedError(
           absl::StrCat("the request takes over ", message.most_inflated_,
-                       " bytes when it is inflated, which is what the server allows"));
+                       " bytes when it is inflated, which is the server's limit"));
     }
     return false;
   }
@@ -95,11 +95,11 @@ bool Inflater::Go(absl::Status& status) {
   // Of what is here all has been read: the rest is missing.
   const bool ends_early = result == Z_BUF_ERROR || (stream.avail_in == 0 && stream.avail_out != 0);
   if (result == Z_OK && !ends_early) return true;
-  status = absl::InvalidArgumentError(absl::StrCat("the message is not valid ",
-                                                   NameOf(waiting_.front()->compressed_by_), ": ",
-                                                   ends_early              ? "it ends too early"
-                                                   : stream.msg != nullptr ? stream.msg
-                                                                           : "its data are wrong"));
+  status = absl::InvalidArgumentError(
+      absl::StrCat("the message is not valid ", NameOf(waiting_.front()->compressed_by_), ": ",
+                   ends_early              ? "it ends too early"
+                   : stream.msg != nullptr ? stream.msg
+                                           : "its data is damaged"));
   return false;
 }
 

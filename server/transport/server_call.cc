@@ -47,7 +47,7 @@ void ServerCall::Start() {
 }
 
 void ServerCall::Fire() {
-  Interrupt(absl::DeadlineExceededError("the deadline passed before the answer was ready"));
+  Interrupt(absl::DeadlineExceededError("the deadline passed before the response was ready"));
 }
 
 void ServerCall::Interrupt(absl::Status status) {
@@ -176,8 +176,9 @@ void ServerCall::OnClosed() {
   http_closed_ = true;
   if (!trailers_sent_) {
     const bool late = head_.timeout().has_value() && Clock::now() >= arrived_at_ + *head_.timeout();
-    Interrupt(late ? absl::DeadlineExceededError("the deadline passed before the answer was ready")
-                   : absl::CancelledError("the client cancelled the call"));
+    Interrupt(late
+                  ? absl::DeadlineExceededError("the deadline passed before the response was ready")
+                  : absl::CancelledError("the client cancelled the call"));
   }
   MaybeClosed();
 }

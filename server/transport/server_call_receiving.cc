@@ -200,7 +200,7 @@ void ServerCall::GrantWindow(int64_t wanted) {
 void ServerCall::Append(const uint8_t* data, size_t size) {
   if (size > buffer_.capacity() - received_) {
     // Flow control has let in more than it was told to.
-    Interrupt(absl::InternalError("more bytes came than there is room for"));
+    Interrupt(absl::InternalError("more bytes arrived than there is room for"));
     return;
   }
   uint8_t* const place = buffer_.data() + received_;
@@ -352,7 +352,7 @@ void ServerCall::OnGivenUp() {
       NoteAbuse(connection_->context().counters, AbuseAction::kUploadStalled, *peer_name_);
     }
     Interrupt(WithReason(absl::UnavailableError(absl::StrCat(
-                             "the upload stood at ", received_, " of ", total_,
+                             "the upload stopped at ", received_, " of ", total_,
                              " bytes while others waited for its memory; try again later")),
                          "UPLOAD_STALLED"));
   }

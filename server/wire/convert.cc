@@ -104,7 +104,8 @@ int Converter::Number(Enum value, absl::string_view name, int last) {
 
 void Converter::OnlyInRequests(bool present, absl::string_view name) {
   if (!present) return;
-  Fail(FieldError(name, absl::StrCat(name, " is set: it is a request's own, and not stored")));
+  Fail(FieldError(name,
+                  absl::StrCat(name, " is set, but it belongs to a request and cannot be stored")));
 }
 
 Shape Converter::Dimensions(const google::protobuf::RepeatedField<int64_t>& list,
@@ -227,7 +228,7 @@ Encoding Converter::ReadOutput(const Message& message) {
   if (message.has_output()) {
     if (encoding == Encoding::kValues) {
       Fail(FieldError("output_encoding",
-                      "output_encoding is VALUES, but y goes to output, which holds packed bytes"));
+                      "output_encoding is VALUES, but y is written to output as packed bytes"));
     }
     output_ = Read(message.output());
   }

@@ -35,8 +35,9 @@ absl::Status Merge(const StoredSet& set, const Message& stored, Message& request
   reflection.ListFields(stored, &fields);
   for (const FieldDescriptor* field : fields) {
     if (Has(request, reflection, *field)) {
-      return FieldError(field->name(), absl::StrCat(field->name(), " is in the request and in ",
-                                                    set.reference, ": it must be in one of them"));
+      return FieldError(field->name(),
+                        absl::StrCat(field->name(), " is in the request and in ", set.reference,
+                                     ": it must be in only one of them"));
     }
     const auto tensor = std::find(kTensorNames.begin(), kTensorNames.end(), field->name());
     if (tensor == kTensorNames.end()) continue;

@@ -252,7 +252,7 @@ TEST(Safetensors, EveryByteBelongsToOneTensor) {
   EXPECT_THAT(text(entry("a", 1, 8)), HasSubstr("a hole of 1 bytes lies before 'a'"));
   EXPECT_THAT(text(entry("a", 0, 6)), HasSubstr("the last 2 bytes belong to no tensor"));
   EXPECT_THAT(text(absl::StrCat(entry("a", 0, 8), ",", entry("a", 0, 8))),
-              HasSubstr("it holds the name 'a' twice"));
+              HasSubstr("it contains the name 'a' twice"));
   EXPECT_THAT(text(R"("a": {"dtype": "I8", "shape": [8], "dtype": "U8", "data_offsets": [0, 8]})"),
               HasSubstr("'a' has 'dtype' twice"));
   EXPECT_THAT(text(absl::StrCat(R"("__metadata__": {"k": "1", "k": "2"},)", entry("a", 0, 8))),

@@ -178,7 +178,7 @@ def table_of_differences(data) -> str:
 def page(data) -> str:
     present = [e for e in (*ENGINES, "quantd-server") if e in data]
     lines = [
-        "| engine | version | asked on | passed | failed | not had | open questions answered | seconds |",
+        "| engine | version | asked on | passed | failed | unsupported | open questions answered | seconds |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for e in present:

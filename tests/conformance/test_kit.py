@@ -244,7 +244,7 @@ def test_verify_of_another_folder(tmp_path, capsys):
         (("verify", "{kit}", "--engine=test_kit:OPSETS"), "is a tuple, must be a function"),
         (("verify", "{kit}", "--engine=:f"), "engine :f: "),
         (("verify", "{kit}", "--engine=quantd-local", "--only=["), "--only"),
-        (("verify", "{kit}", "--engine=test_kit:defect", "--only=no-such-rule"), "fits no case"),
+        (("verify", "{kit}", "--engine=test_kit:defect", "--only=no-such-rule"), "matches no case"),
         (("export", "{kit}"), "not an empty folder"),
     ],
 )

@@ -160,7 +160,7 @@ def test_damaged_kits(address, chosen, tmp_path, what):
         (("--cases=nowhere",), 2, "nowhere"),
         ((), 2, "--cases"),
         (("--cases={kit}", "--only=("), 2, "--only"),
-        (("--cases={kit}", "--only=no-such-rule"), 2, "fits no case"),
+        (("--cases={kit}", "--only=no-such-rule"), 2, "matches no case"),
         (("--cases={kit}", "--case=x"), 2, "--cases"),
         (("--cases={empty}",), 2, "no case"),
     ],

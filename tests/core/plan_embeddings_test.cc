@@ -156,10 +156,11 @@ TEST(PlanEmbeddings, WhatIsWrongWithRanges) {
             "ranges: ranges are set, recipe is UNIT: they are for RANGES");
   EXPECT_EQ(error(Zeros(DataType::kFloat16, {2, 2})),
             "ranges: ranges is FLOAT16, RANGES takes FLOAT");
-  EXPECT_EQ(error(kRanges),
-            "ranges: ranges have shape [2, 9], of each embedding 2 values are used: [2, 2]");
+  EXPECT_EQ(
+      error(kRanges),
+      "ranges: ranges have shape [2, 9], must have [2, 2]: 2 values of each embedding are used");
   EXPECT_EQ(error(Zeros(DataType::kFloat, {4})),
-            "ranges: ranges have shape [4], of each embedding 2 values are used: [2, 2]");
+            "ranges: ranges have shape [4], must have [2, 2]: 2 values of each embedding are used");
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(error(Ranges({0, kNan}, {1, 1})), "ranges: ranges[0, 1] is nan, ranges are finite");

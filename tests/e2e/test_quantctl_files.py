@@ -318,7 +318,7 @@ def test_what_exists_is_refused_without_force(ctl, tmp_path):
         for path in others:
             if path.name not in ("x.npy", name):
                 path.rename(path.with_suffix(".away"))
-        assert f"{name} exists; --force writes over it" in ctl(*quantize, "y.npy", force=False, code=2)
+        assert f"{name} exists; --force overwrites it" in ctl(*quantize, "y.npy", force=False, code=2)
         for path in list(tmp_path.iterdir()):
             if path.suffix == ".away":
                 path.rename(next(other for other in others if other.stem == path.stem))
@@ -370,7 +370,7 @@ def test_links_and_folders_as_output(ctl, tmp_path):
     ctl("quantize", "x.npy", "-o", "y.safetensors")
     assert (tmp_path / "y.safetensors").is_symlink() and (tmp_path / "real" / "y.safetensors").stat().st_size > 3
     os.symlink("nowhere", "z.safetensors")
-    assert "is a link to nothing" in ctl("quantize", "x.npy", "-o", "z.safetensors", code=2)
+    assert "is a broken link" in ctl("quantize", "x.npy", "-o", "z.safetensors", code=2)
     (tmp_path / "d.npy").mkdir()
     assert "not a regular file" in ctl("quantize", "x.npy", "-o", "d.npy", code=2)
 

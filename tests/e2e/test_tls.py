@@ -177,7 +177,7 @@ def test_mutual(mutual, files):  # noqa: F811
     of_a_server = files.clients.sign("server", usage="serverAuth")
     own = files.credentials()
     assert failure(mutual.new_stub(credentials=own)).code() == grpc.StatusCode.UNAVAILABLE
-    mutual.wait_for_log("has shown no certificate")
+    mutual.wait_for_log("sent no certificate")
     for client, why in (
         (stranger, "unable to get local issuer certificate"), (late, "certificate has expired"), (of_a_server, "purpose"),
     ):  # fmt: skip
@@ -269,11 +269,11 @@ def test_an_expired_certificate_is_a_warning(own_files, start_tls):  # noqa: F81
 @pytest.mark.parametrize("listen, warnings", [("0.0.0.0:0", 1), ("[::]:0", 1), ("127.0.0.1:0", 0)])
 def test_more_than_loopback_without_tls(start, listen, warnings):
     server = start(listen=(listen, listen))
-    assert server.log().count("reach this one without TLS") == warnings
+    assert server.log().count("reach this server without TLS") == warnings
 
 
 def test_more_than_loopback_with_tls(files, start_tls):  # noqa: F811
-    assert "reach this one without TLS" not in start_tls(files, *files.flags, listen=("0.0.0.0:0",)).log()
+    assert "reach this server without TLS" not in start_tls(files, *files.flags, listen=("0.0.0.0:0",)).log()
 
 
 # ---- The end

@@ -121,7 +121,7 @@ def test_rotation(server, token_file):
     assert call(server, "Bearer first-token") == call(server, "Bearer third-token") == b"\x02"
     refused(server, "Bearer second.token==")
     token_file.write_text("# nothing\n")
-    wait_for(lambda: "tokens not reloaded, the old ones stay" in server.log(), 20, "a line")
+    wait_for(lambda: "tokens not reloaded, the old ones stay in use" in server.log(), 20, "a line")
     assert call(server, "Bearer third-token") == b"\x02"
     part = token_file.with_suffix(".part")
     part.write_text("third-token")

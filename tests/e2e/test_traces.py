@@ -314,7 +314,7 @@ def test_a_client_certificate_for_a_collector_that_asks_for_one(start, authority
         ("authority", "is not trusted: unable to get local issuer certificate"),
         ("name", "is not trusted: IP address mismatch"),
         ("expired", "is not trusted: certificate has expired"),
-        ("plain", "can't be reached by TLS"),
+        ("plain", "cannot be reached over TLS"),
     ],
 )
 def test_a_collector_that_is_not_trusted_gets_nothing(start, authority, tmp_path, wrong, said):
@@ -351,7 +351,7 @@ def test_a_renewed_authority_is_read_without_a_restart(start, authority, tmp_pat
 
 def test_a_file_that_is_not_there_is_said_at_the_start(start, authority):
     server = start("--otlp_endpoint=https://127.0.0.1:1", environment={OTLP + "CERTIFICATE": "/nowhere/ca.crt"})
-    (line,) = [line for line in server.log().splitlines() if "spans can't be exported" in line]
+    (line,) = [line for line in server.log().splitlines() if "spans cannot be exported" in line]
     assert "OTEL_EXPORTER_OTLP_CERTIFICATE" in line and "/nowhere/ca.crt" in line
     server.stub.Quantize(quantize([1.0]), timeout=10)
     assert server.stop() == 0

@@ -49,7 +49,7 @@ std::string SkipReason(const StoredTensor& tensor, const Options& options, const
   if (!IsFloat(tensor) && !integers) return "not a float";
   if (tensor.shape.size() >= 2 || options.all) return "";
   return absl::StrCat(tensor.shape.empty() ? "no" : "1", " dimension",
-                      tensor.shape.empty() ? "s" : "", "; --all takes it");
+                      tensor.shape.empty() ? "s" : "", "; --all includes it");
 }
 
 // Adds y, scale and the like to the output, and says what they are in the returned entry.

@@ -30,7 +30,7 @@ absl::StatusOr<StoredSet> StoredSetOf(const Options& options, bool others) {
   }
   if (others) {
     return absl::InvalidArgumentError(
-        "--parameters says how to quantize: leave out it, or the flags that say so");
+        "--parameters says how to quantize: leave out either it or the flags that say so");
   }
   return ReadStoredSet(options.stored.reference, options.address,
                        ClientOptionsOf(options, absl::Seconds(options.timeout)));

@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<KitCase>> ChosenCases(const Options& options) {
     return !RE2::PartialMatch(one.name, only) && !RE2::PartialMatch(one.rule, only);
   };
   cases->erase(std::remove_if(cases->begin(), cases->end(), unwanted), cases->end());
-  if (cases->empty()) return WrongUse(absl::StrCat("--only=", options.only, " fits no case"));
+  if (cases->empty()) return WrongUse(absl::StrCat("--only=", options.only, " matches no case"));
   return cases;
 }
 
@@ -85,10 +85,11 @@ std::string AnswersText(const RuleCount& count) {
 }
 
 void PrintTable(const Counts& counts) {
-  absl::PrintF("%-38s %7s %7s %8s  first that failed\n", "rule", "passed", "failed", "not had");
+  absl::PrintF("%-38s %7s %7s %11s  first failed case\n", "rule", "passed", "failed",
+               "unsupported");
   for (const auto& [rule, count] : counts) {
     if (count.open) continue;
-    absl::PrintF("%-38s %7d %7d %8d%s%s\n", rule, count.passed, count.failed, count.not_supported,
+    absl::PrintF("%-38s %7d %7d %11d%s%s\n", rule, count.passed, count.failed, count.not_supported,
                  count.first.empty() ? "" : "  ", Printable(count.first));
   }
   absl::PrintF("\n%-48s answers\n", "left open by the specification");
@@ -145,7 +146,7 @@ absl::Status RunVerify(const Options& options) {
   } else if (!options.quiet) {
     PrintTable(counts);
     absl::PrintF(
-        "\n%s: %d passed, %d failed, %d of open questions answered, %d not had, in %.1f s\n",
+        "\n%s: %d passed, %d failed, %d open questions answered, %d unsupported, in %.1f s\n",
         Printable(*address), sum.passed, sum.failed, open, sum.not_supported, seconds);
   }
   if (sum.failed == 0) return absl::OkStatus();

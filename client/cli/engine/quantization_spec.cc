@@ -138,7 +138,7 @@ absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
       for (const BlockFormat& row : kBlockFormats) names.emplace_back(row.name);
       return WrongFlag("type",
                        absl::StrCat("'", name, "' is not a data type", DidYouMean(name, names),
-                                    "; there are: ", absl::StrJoin(names, " ")));
+                                    "; use one of: ", absl::StrJoin(names, " ")));
     }
     dynamic.output_type = *type;
   }

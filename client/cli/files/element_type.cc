@@ -118,7 +118,7 @@ absl::StatusOr<DataType> ParseDataType(absl::string_view text) {
   const std::vector<std::string> names = DataTypeNames();
   return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a data type",
                                                  DidYouMean(lower, names),
-                                                 "; there are: ", absl::StrJoin(names, " ")));
+                                                 "; use one of: ", absl::StrJoin(names, " ")));
 }
 
 std::vector<double> ToDoubles(const ElementType& type, int64_t elements,

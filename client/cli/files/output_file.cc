@@ -29,16 +29,16 @@ absl::Status CheckMayWrite(const std::string& path, bool force) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) {
     if (lstat(path.c_str(), &status) == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(path, " is a link to nothing"));
+      return absl::InvalidArgumentError(absl::StrCat(path, " is a broken link"));
     }
     const bool may = access(FolderOf(path).c_str(), W_OK | X_OK) == 0;
     return may ? absl::OkStatus() : CannotWrite(path, errno);
   }
   if (!S_ISREG(status.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " is there and is not a regular file"));
+    return absl::InvalidArgumentError(absl::StrCat(path, " exists and is not a regular file"));
   }
   if (force) return absl::OkStatus();
-  return absl::AlreadyExistsError(absl::StrCat(path, " exists; --force writes over it"));
+  return absl::AlreadyExistsError(absl::StrCat(path, " exists; --force overwrites it"));
 }
 
 // 0, or what went wrong. A signal removes the file.

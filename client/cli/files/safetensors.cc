@@ -80,7 +80,7 @@ class HeaderReader {
   }
 
   bool TakeMetadata() {
-    if (std::exchange(has_metadata_, true)) return Fail("it holds the name '__metadata__' twice");
+    if (std::exchange(has_metadata_, true)) return Fail("it contains the name '__metadata__' twice");
     if (json_.Next() != '{') return Fail("__metadata__ is not an object");
     std::string buffer;
     return json_.Object([&](absl::string_view key) {
@@ -179,7 +179,7 @@ class HeaderReader {
     names.reserve(result_->tensors.size());
     for (const StoredTensor& tensor : result_->tensors) {
       if (names.insert(tensor.name).second) continue;
-      return MalformedSafetensors(absl::StrCat("it holds the name '", tensor.name, "' twice"));
+      return MalformedSafetensors(absl::StrCat("it contains the name '", tensor.name, "' twice"));
     }
     return absl::OkStatus();
   }

@@ -42,8 +42,8 @@ absl::StatusOr<std::string> WithPort(absl::string_view host, const std::string& 
   if (absl::StartsWith(host, "[")) {
     const size_t end = host.find(']');
     if (end == absl::string_view::npos || (end + 1 < host.size() && host[end + 1] != ':')) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("address ", address, ": what begins with [ is [IPv6] or [IPv6]:port"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "address ", address, ": an address that begins with [ must be [IPv6] or [IPv6]:port"));
     }
     name = std::string(host.substr(0, end + 1));
     port = absl::StripPrefix(host.substr(end + 1), ":");

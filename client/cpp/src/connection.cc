@@ -47,9 +47,10 @@ Connection::Connection(const std::string& address, const ClientOptions& options)
   if (status_.ok()) status_ = token.status();
   if (status_.ok() && *token != nullptr && !credentials->tls && !options.allow_insecure_token &&
       !IsLocal(*target)) {
-    status_ = absl::InvalidArgumentError(absl::StrCat(
-        "auth_token_file: ", (*token)->path(), ": ", *target,
-        " is another machine and there is no TLS, so everybody on the way would read the token"));
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat("auth_token_file: ", (*token)->path(), ": ", *target,
+                     " is another machine and there is no TLS, so anyone on the network path could "
+                     "read the token"));
   }
   if (status_.ok()) token_ = *std::move(token);
   // gRPC follows http_proxy even to this very machine, where no proxy can help.
@@ -80,7 +81,7 @@ absl::Status Connection::Explain(const grpc::Status& status) const {
       absl::StrCat(
           result.message(),
           " (this client uses TLS, as its options or QUANTD_TLS_CA, QUANTD_TLS_CERT and "
-          "QUANTD_TLS_KEY say: the server must, too, with a certificate for this address)"));
+          "QUANTD_TLS_KEY say: the server must use it, too, with a certificate for this address)"));
 }
 
 std::optional<absl::Duration> Connection::WaitAfter(const absl::Status& status, int attempt) const {

@@ -6,7 +6,7 @@ const AS_THEY_ARE = ['unix:', 'unix-abstract:', 'vsock:', 'xds:', 'passthrough:'
 function withPort(host: string): string {
   if (host.startsWith('[')) {
     const parts = /^(\[[^\]]*\])(?::(.*))?$/s.exec(host);
-    if (!parts) throw new TypeError(`address "${host}": what begins with [ is [IPv6 address] or [IPv6 address]:port`);
+    if (!parts) throw new TypeError(`address "${host}": an address that begins with [ must be [IPv6 address] or [IPv6 address]:port`);
     return `${parts[1]}:${checked(host, parts[2])}`;
   }
   // More colons than a port needs: IPv6 without brackets.

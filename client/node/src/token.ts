@@ -15,7 +15,7 @@ function read(path: string): string {
   }
   const token = content.split('\n').map((line) => line.trim()).find((line) => line && !line.startsWith('#'));
   if (token === undefined) throw new Error(`authTokenFile: ${path} has no token`);
-  if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`authTokenFile: the token in ${path} has blanks, or what is not ASCII`);
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`authTokenFile: the token in ${path} contains blanks or non-ASCII characters`);
   return token;
 }
 

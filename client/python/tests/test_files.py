@@ -180,7 +180,7 @@ HOSTILE = {
     "deep": (file_of(b"[" * 100_000), "header is not JSON"),
     "a list": (file_of(b"[]"), "header is a list"),
     "a name twice": (file_of(b'{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}'),
-                     "'a' is there twice"),
+                     "'a' occurs twice"),
     "overlap": (file_of(header(a=entry(0, 4), b=entry(3, 7)), bytes(7)), "'a' and 'b' overlap: one ends at 4, the other begins at 3"),
     "the same place": (file_of(header(a=entry(), b=entry()), bytes(4)), "overlap"),
     "a gap": (file_of(header(a=entry(0, 4), b=entry(5, 9)), bytes(9)), "belong to no tensor"),

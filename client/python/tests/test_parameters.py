@@ -191,7 +191,7 @@ class Replica:
     def quantize(self, data, context):
         found = self.answer(messages.QuantizeRequest.FromString(data))
         if found is None:
-            context.abort(grpc.StatusCode.NOT_FOUND, "put them, then try again")
+            context.abort(grpc.StatusCode.NOT_FOUND, "call PutParameters, then try again")
         return found.SerializeToString()
 
     def stream(self, items, context):
@@ -200,7 +200,7 @@ class Replica:
             found = self.answer(item.quantize)
             answer = messages.StreamResponse(id=item.id)
             if found is None:
-                answer.error.code, answer.error.message = 5, "put them, then try again"
+                answer.error.code, answer.error.message = 5, "call PutParameters, then try again"
             else:
                 answer.quantize.CopyFrom(found)
             yield answer.SerializeToString()
@@ -232,10 +232,10 @@ def test_a_server_that_lacks_the_set_is_given_it(forgets):
 
 def test_one_that_never_keeps_it_is_an_error():
     with Replica(1000) as replica, quantd.Client(replica.address, timeout=30) as client:
-        with pytest.raises(quantd.QuantdError, match="NOT_FOUND: put them"):
+        with pytest.raises(quantd.QuantdError, match="NOT_FOUND: call PutParameters"):
             client.quantize(X, parameters=make(scale=0.5))
         assert replica.puts == 10 and replica.asked == 5
-        with pytest.raises(quantd.QuantdError, match="NOT_FOUND: put them"):  # a name says nothing about the contents
+        with pytest.raises(quantd.QuantdError, match="NOT_FOUND: call PutParameters"):  # a name says nothing about the contents
             client.quantize(X, parameters="name")
         assert replica.puts == 10
 

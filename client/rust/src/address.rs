@@ -60,7 +60,7 @@ fn with_port(host: &str, address: &str) -> Result<String, Error> {
         return match host.split_once(']') {
             Some((name, "")) => Ok(format!("{name}]:{DEFAULT_PORT}")),
             Some((name, port)) if port.starts_with(':') => Ok(format!("{name}]:{}", checked(&port[1..], address)?)),
-            _ => Err(Error::invalid(format!("address {address}: what begins with [ is [IPv6] or [IPv6]:port"))),
+            _ => Err(Error::invalid(format!("address {address}: an address that begins with [ must be [IPv6] or [IPv6]:port"))),
         };
     }
     if host.matches(':').count() > 1 {

@@ -133,7 +133,7 @@ fn parse_token(path: &Path, content: &str) -> Result<MetadataValue<Ascii>, Strin
         return Err(format!("{} is empty", path.display()));
     }
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(format!("{} is not a token: it has blanks, or what is not ASCII", path.display()));
+        return Err(format!("{} is not a token: it contains blanks or non-ASCII characters", path.display()));
     }
     let mut value = MetadataValue::try_from(format!("Bearer {token}")).map_err(|error| error.to_string())?;
     value.set_sensitive(true);

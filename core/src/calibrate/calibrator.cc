@@ -122,8 +122,8 @@ absl::StatusOr<uint64_t> Calibrator::BytesWith(const TensorView& x) const {
   if (!extents.ok()) return extents.status();
   if (seen_->started && static_cast<uint64_t>(extents->channels) != seen_->channels.size()) {
     return FieldError("x", absl::StrCat("x has ", extents->channels, " elements along axis ",
-                                        seen_->options.axis.value_or(0), ", what came before had ",
-                                        seen_->channels.size()));
+                                        seen_->options.axis.value_or(0),
+                                        ", the data before it had ", seen_->channels.size()));
   }
   // An empty tensor could claim any number of channels: as many as it could have elements of.
   constexpr int64_t kChannelsOfEmptyTensor = 65536;
@@ -145,9 +145,9 @@ absl::StatusOr<uint64_t> Calibrator::BytesWithState(absl::Span<const uint8_t> st
                                             head->per_axis ? "not set" : "set"));
   }
   if (seen_->started && head->channels != seen_->channels.size()) {
-    return FieldError("state",
-                      absl::StrCat("state has ", head->channels, " channels, what came before had ",
-                                   seen_->channels.size()));
+    return FieldError(
+        "state", absl::StrCat("state has ", head->channels, " channels, the data before it had ",
+                              seen_->channels.size()));
   }
   // Those of the state are there besides until they are merged.
   return 2 * Channels::Bytes(head->channels, seen_->has_bins);

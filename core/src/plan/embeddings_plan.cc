@@ -149,9 +149,10 @@ absl::Status ReadRanges(const QuantizeEmbeddingsParameters& parameters,
   absl::Status status = CheckType(ranges.data_type, "ranges", "RANGES takes", kFloats);
   if (!status.ok()) return status;
   if (ranges.shape != Shape{2, plan.dimensions}) {
-    return FieldError("ranges", absl::StrCat("ranges have shape ", ShapeString(ranges.shape),
-                                             ", of each embedding ", plan.dimensions,
-                                             " values are used: [2, ", plan.dimensions, "]"));
+    return FieldError(
+        "ranges", absl::StrCat("ranges have shape ", ShapeString(ranges.shape), ", must have [2, ",
+                               plan.dimensions, "]: ", plan.dimensions,
+                               " values of each embedding are used"));
   }
   const absl::StatusOr<int64_t> count = CheckTensor(ranges, "ranges");
   if (!count.ok()) return count.status();

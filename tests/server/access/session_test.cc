@@ -86,7 +86,7 @@ TEST_F(SessionTest, RefusesWhoIsNotAsItMustBe) {
   for (const Case& c : {
            Case{{.protocols = ""}, false, Refusal::kProtocol, "does not offer HTTP/2"},
            Case{{.protocols = "\x02h3"}, false, Refusal::kProtocol, "no application protocol"},
-           Case{{}, true, Refusal::kNoCertificate, "has shown no certificate"},
+           Case{{}, true, Refusal::kNoCertificate, "sent no certificate"},
            Case{{.certificate = &stranger}, true, Refusal::kCertificate, "self"},
            Case{{.certificate = &late}, true, Refusal::kCertificate, "expired"},
        }) {

@@ -41,7 +41,7 @@ TEST(Tokens, FilesThatCannotBeUsed) {
            {"two words\n", "line 1 is not a token"},
            {"good\nb\u00e4d\n", "line 2 is not a token"},
            {"====", "line 1 is not a token"},
-           {std::string(5000, 'x'), "line 1 has 5000 bytes, a token at most 4096"},
+           {std::string(5000, 'x'), "line 1 has 5000 bytes, a token may have at most 4096"},
            {many, "it holds more than 256 tokens"}}) {
     const std::string path = folder.Put("t", text);
     const std::string message(Tokens::Load(path).status().message());

@@ -189,7 +189,7 @@ class Model {
       EXPECT_EQ(now.status().code(), absl::StatusCode::kUnavailable);
       EXPECT_EQ(now.status().message(),
                 absl::StrCat("the server is busy: ", Count(false), " requests with ", All(),
-                             " bytes are being worked on and ", Queued(),
+                             " bytes are in progress and ", Queued(),
                              " wait (--max_queued_requests); try again later"));
     } else if (static_cast<int64_t>(Queued()) >= kMostQueuedOfOne) {
       EXPECT_EQ(now.status().code(), absl::StatusCode::kUnavailable);
@@ -217,10 +217,10 @@ class Model {
       EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
     } else if (Held() + bytes > kBudget / 2 || All() + bytes - moved > kBudget) {
       EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-      EXPECT_EQ(
-          status.message(),
-          absl::StrCat("the server is busy: calls hold ", Held(), " bytes of memory, and all take ",
-                       All(), "; there is no room for ", bytes, " more; try again later"));
+      EXPECT_EQ(status.message(),
+                absl::StrCat("the server is busy: calls hold ", Held(),
+                             " bytes of memory, and all requests together ", All(),
+                             "; there is no room for ", bytes, " more; try again later"));
       ++holds_refused_;
     } else {
       EXPECT_EQ(status, absl::OkStatus());

@@ -68,7 +68,7 @@ TEST_F(Sets, AreNotNamedBehindManyFields) {
     EXPECT_EQ(client->Status(id), times == 1 ? 0 : 3);
     if (times != 1) {
       EXPECT_EQ(client->stream(id).Trailer("grpc-message"),
-                "parameters is set in a message of more than 1024 fields");
+                "parameters is set, but the message has more than 1024 fields");
     }
   }
 }

@@ -320,7 +320,8 @@ void TestOnlyInRequests(const std::string& kind, const std::string& tensor) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(ErrorField(status), absl::StrCat(kind, ".", field));
     EXPECT_EQ(status.message(),
-              absl::StrCat(kind, ".", field, " is set: it is a request's own, and not stored"));
+              absl::StrCat(kind, ".", field,
+                           " is set, but it belongs to a request and cannot be stored"));
   };
   expect("x", [](Message& message) { message.mutable_x(); });
   expect("output", [](Message& message) { message.mutable_output(); });

@@ -19,7 +19,7 @@ def _with_port(host: str) -> str:
     if host.startswith("["):
         address, bracket, port = host.partition("]")
         if not bracket or (port and not port.startswith(":")):
-            raise wrong_value("address", f"address {host!r}: what begins with [ is [IPv6 address] or [IPv6 address]:port")
+            raise wrong_value("address", f"address {host!r}: an address that begins with [ must be [IPv6 address] or [IPv6 address]:port")
         return f"{address}]:{_port(host, port[1:])}"
     if host.count(":") > 1:  # more colons than a port needs: IPv6 without brackets
         return f"[{host}]:{DEFAULT_PORT}"

@@ -56,7 +56,7 @@ class LocalSets(Stores[ParameterSet, List[str]]):
         if len(found) > 1:
             raise invalid(field, f"{field} is {reference}, a name that several sets have: {found[0]}, {found[1]}")
         if not found:
-            message = f"no stored parameters {reference}: put them, then try again"
+            message = f"no stored parameters {reference}: call PutParameters, then try again"
             if "@" not in reference:
                 message = f"no stored parameters have the name {reference}"
             raise QuantdError(

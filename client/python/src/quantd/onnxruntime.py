@@ -190,7 +190,8 @@ def quantize_static(
         What was seen: the `states` of another call, of another method or output type.
     """
     if "calibration_cache_path" not in inspect.signature(quantization.quantize_static).parameters:
-        raise ImportError("quantize_static needs an onnxruntime whose own has calibration_cache_path, as 1.31 has", name="onnxruntime")
+        message = "quantize_static needs an onnxruntime whose quantize_static has calibration_cache_path, such as 1.31"
+        raise ImportError(message, name="onnxruntime")
     extra = options.get("extra_options") or {}
     refused = {"calibrate_method", "calibration_cache_path"} & set(options) | {"SmoothQuant"} & {n for n in extra if extra[n]}
     if refused:

@@ -83,7 +83,7 @@ def arguments_for(operation: str, stored: ParameterSet) -> Dict[str, Any]:
 
 def in_both(name: str, stored: ParameterSet) -> InvalidArgumentError:
     """What a server says where request and set have the same field."""
-    return invalid(name, f"{name} is in the request and in {stored.reference}: it must be in one of them")
+    return invalid(name, f"{name} is in the request and in {stored.reference}: it must be in only one of them")
 
 
 def completed(request: requests.Request, stored: ParameterSet) -> requests.Request:

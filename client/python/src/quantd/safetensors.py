@@ -49,7 +49,7 @@ def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
     found: Dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise FormatError(f"{key!r} is there twice")
+            raise FormatError(f"{key!r} occurs twice")
         if not all(is_text(part) for part in (key, value) if isinstance(part, str)):
             raise FormatError(f"{key!r} or its value is half a surrogate pair, which UTF-8 does not have")
         found[key] = value
@@ -70,7 +70,7 @@ def _finite(text: str) -> float:
 
 
 def parse_json(text: Union[str, bytearray], what: str) -> Dict[str, Any]:
-    """The JSON object of a text, which is UTF-8; FormatError for anything else, and for a key that is there twice."""
+    """The JSON object of a text, which is UTF-8; FormatError for anything else, and for a key that occurs twice."""
     try:
         if not isinstance(text, str):
             text = text.decode()  # json.loads takes UTF-16 and UTF-32, too

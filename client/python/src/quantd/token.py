@@ -77,7 +77,7 @@ def token_file(path: Optional[str], target: str, encrypted: bool, allow_insecure
     if not (encrypted or flag(allow_insecure, "allow_insecure_token", False) or is_local(target)):
         raise wrong_value(
             "auth_token_file",
-            f"auth_token_file: {target} is another machine and there is no TLS, so everybody on the way would read the token; "
+            f"auth_token_file: {target} is another machine and there is no TLS, so anyone on the network path could read the token; "
             "give tls_ca, or allow_insecure_token=True",
         )
     return TokenFile(path)

@@ -124,7 +124,7 @@ def codes_metadata(source: Union[Path, pa.Schema]) -> Dict[str, Dict[str, Any]]:
             continue
         data = base64.b64decode(entry["ranges"])
         if hashlib.sha256(data).hexdigest() != entry.get("ranges_sha256") or len(data) % 8:
-            raise ValueError(f"the ranges of column {name!r} are damaged: their SHA-256 is another")
+            raise ValueError(f"the ranges of column {name!r} are damaged: their SHA-256 does not match")
         entry["ranges"] = np.frombuffer(data, "<f4").reshape(2, -1)
     return columns
 
@@ -137,7 +137,7 @@ def _stored(metadata: Optional[Dict[bytes, bytes]]) -> Dict[str, Dict[str, Any]]
         found = json.loads(text)
         columns = found["columns"]
         if found["version"] != _VERSION or not all(isinstance(entry, dict) for entry in columns.values()):
-            raise ValueError("its version is another")
+            raise ValueError("it has another version")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"the metadata {KEY.decode()!r} are not this package's: {error}") from None
     return columns

@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
         "verify",
         help="judge an engine",
         description="Asks an engine all cases and prints a table by rule. Exit code 1 when a rule that a "
-        "specification fixes fails; 2 for wrong usage, or a kit or an engine that cannot be had.",
+        "specification fixes fails; 2 for wrong usage, or a kit or engine that is not available.",
     )
     judge.add_argument(
         "path", type=Path, metavar="DIR|FILE.tar.xz", help="what export wrote, or any folder of ONNX backend tests of these operators"
@@ -67,7 +67,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         name, ask = stack.enter_context(engines.engine(arguments.engine))
         found = [c for c in files.read(folder) if pattern.search(c.rule) or pattern.search(f"{c.family}/{c.name}")]
         if not found:
-            raise ValueError(f"--only={arguments.only} fits no case")
+            raise ValueError(f"--only={arguments.only} matches no case")
         shown = sys.stderr.isatty()
 
         def progress(done: int) -> None:

@@ -136,20 +136,20 @@ def first_difference(case: Case, found: Answer, wanted: Answer) -> str:
 
 def table(result: Result, width: int = 110) -> str:
     """By rule, for a terminal."""
-    lines = [f"{'rule':38} {'passed':>7} {'failed':>7} {'not had':>8}  first that failed"]
+    lines = [f"{'rule':38} {'passed':>7} {'failed':>7} {'unsupported':>11}  first failed case"]
     for count in result.rules():
         if not count.open:
-            lines.append(f"{count.rule:38} {count.passed:7} {count.failed:7} {count.not_supported:8}  {count.first[: 2 * width]}".rstrip())
+            lines.append(f"{count.rule:38} {count.passed:7} {count.failed:7} {count.not_supported:11}  {count.first[: 2 * width]}".rstrip())
     answers = [count for count in result.rules() if count.open]
     if answers:
-        lines += ["", f"{'left open by the specification':48} {'not had':>8}  answers"]
+        lines += ["", f"{'left open by the specification':48} {'unsupported':>11}  answers"]
         for count in answers:
             each = ", ".join(f"{name} {number}" for name, number in sorted(count.answers.items(), key=lambda item: -item[1]))
-            lines.append(f"{count.rule:48} {count.not_supported:8}  {each}".rstrip())
+            lines.append(f"{count.rule:48} {count.not_supported:11}  {each}".rstrip())
     lines += [
         "",
-        f"{result.engine}: {result.count(PASSED)} passed, {result.count(FAILED)} failed, {result.count(ANSWERED)} of open questions answered, "
-        f"{result.count(NOT_SUPPORTED)} not had, in {result.seconds:.1f} s",
+        f"{result.engine}: {result.count(PASSED)} passed, {result.count(FAILED)} failed, {result.count(ANSWERED)} open questions answered, "
+        f"{result.count(NOT_SUPPORTED)} unsupported, in {result.seconds:.1f} s",
     ]
     return "\n".join(lines)
 

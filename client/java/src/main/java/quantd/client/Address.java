@@ -55,7 +55,7 @@ final class Address {
       Matcher parts = BRACKETS.matcher(host);
       if (!parts.matches()) {
         throw new IllegalArgumentException(
-            "address \"" + host + "\": what begins with [ is [IPv6 address] or [IPv6 address]:port");
+            "address \"" + host + "\": an address that begins with [ must be [IPv6 address] or [IPv6 address]:port");
       }
       return parts.group(1) + ":" + port(host, parts.group(2));
     }

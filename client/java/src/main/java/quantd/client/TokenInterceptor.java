@@ -42,7 +42,7 @@ final class TokenInterceptor implements ClientInterceptor {
                        .findFirst()
                        .orElseThrow(() -> new IllegalArgumentException("authTokenFile: " + path + " has no token"));
     if (!first.chars().allMatch(c -> c > 0x20 && c < 0x7f)) {
-      throw new IllegalArgumentException("authTokenFile: the token in " + path + " has blanks, or what is not ASCII");
+      throw new IllegalArgumentException("authTokenFile: the token in " + path + " contains blanks or non-ASCII characters");
     }
     return first;
   }
