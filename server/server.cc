@@ -391,9 +391,10 @@ bool Server::Drain(absl::Duration lame_duck) {
   const auto last = std::max(end, std::chrono::steady_clock::now()) + kLastWords;
   const bool ended = c.worker == nullptr || c.worker->End(last);
   if (!ended) log::Warn("the disk does not answer", {{"file", c.library->waits_for()}});
+  const bool looked = c.every_second.Stop(last);
   c.thread_pool.reset();
   if (c.tracer != nullptr) c.tracer->Close();
-  return ended;
+  return ended && looked;
 }
 
 }  // namespace quantd::server

@@ -80,7 +80,7 @@ class Receiving {
   static constexpr uint64_t kStep = (1 << 20) + (64 << 10);
 
   // `window`: the most that a stream may send unasked. When `max_waiting` wait for room, a large
-  // message that there is no room for is not let in. REQUIRES: budget_bytes >= 2 * window.
+  // message is let in only if all of it has room. REQUIRES: budget_bytes >= 2 * window.
   // Of first windows, and of the rest, the last quarter is never one peer's. While others wait, an
   // upload has to move at `min_rate` bytes a second, else it asks for no more.
   Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting,

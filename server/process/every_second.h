@@ -3,6 +3,7 @@
 #ifndef QUANTD_SERVER_PROCESS_EVERY_SECOND_H_
 #define QUANTD_SERVER_PROCESS_EVERY_SECOND_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -20,6 +21,9 @@ class EverySecond {
   void Do(std::function<void()> task) { tasks_.push_back(std::move(task)); }
   void Start();
   void Stop();
+  // Waits until `end` at most. False: a task is not over, as one that waits for a disk: the thread
+  // goes on, and what it uses, this included, must stay.
+  bool Stop(std::chrono::steady_clock::time_point end);
   // Has all tasks done at once. Safe from any thread.
   void Wake();
 
@@ -31,6 +35,7 @@ class EverySecond {
   std::condition_variable changed_;
   bool woken_ = false;  // guarded by mutex_, as the next
   bool stopped_ = false;
+  bool ended_ = false;
   std::thread thread_;
 };
 

@@ -47,5 +47,33 @@ TEST(EverySecond, CanBeWokenAndStops) {
   EXPECT_EQ(rounds, at_end);
 }
 
+TEST(EverySecond, StopsWithoutATaskThatHangs) {
+  // The thread is its own afterwards, and uses these to its end.
+  struct Hanging {
+    std::atomic<bool> begun{false}, may_end{false};
+    EverySecond every_second;
+  };
+  static auto* const hanging = new Hanging;
+  hanging->every_second.Do([] {
+    hanging->begun = true;
+    hanging->begun.notify_all();
+    hanging->may_end.wait(false);
+  });
+  hanging->every_second.Wake();
+  hanging->every_second.Start();
+  hanging->begun.wait(false);
+  const Clock::time_point begin = Clock::now();
+  EXPECT_FALSE(hanging->every_second.Stop(begin + std::chrono::milliseconds(100)));
+  EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(100));
+  hanging->may_end = true;
+  hanging->may_end.notify_all();
+
+  EverySecond idle;
+  EXPECT_TRUE(idle.Stop(Clock::now()));
+  idle.Do([] {});
+  idle.Start();
+  EXPECT_TRUE(idle.Stop(Clock::now() + std::chrono::hours(1)));
+}
+
 }  // namespace
 }  // namespace quantd::process

@@ -61,8 +61,8 @@ class Disk : public testing::Test {
   const std::string folder_ = absl::StrCat(testing::TempDir(), "/quantd_rpc_disk_", getpid());
 };
 
-// What has been reset before its turn is no longer there: neither a place, nor memory, nor a permit
-// is held for it, and nothing of it is written.
+// What has been reset before its turn is gone: it holds neither a place, nor memory, nor a permit,
+// and nothing of it is written.
 TEST_F(Disk, CallsThatAreCancelledLeaveTheQueue) {
   const TestServer server({"--parameters_dir=" + folder_});
   const auto client = server.Connect();
