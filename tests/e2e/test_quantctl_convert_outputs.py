@@ -34,10 +34,10 @@ def test_a_model_in_the_place_of_the_work_is_refused():
     refused.listed = sorted(os.listdir())
     for source, out in (("m.partial", "m"), ("m.partial", "n"), ("n.partial", "m"), ("deep.partial/m", "deep"), ("./m.partial/", "m/")):
         err = refused(source, "-o", out)
-        assert "--output" in err and "FILE" in err and "in one another" in err, err
+        assert "--output" in err and "FILE" in err and "nested in each other" in err, err
     os.chdir("m.partial")
     refused.listed = sorted(os.listdir())
-    assert "in one another" in refused(".", "-o", "sub")
+    assert "nested in each other" in refused(".", "-o", "sub")
 
 
 def test_a_model_of_links_into_the_output_is_refused():
@@ -51,7 +51,7 @@ def test_a_model_of_links_into_the_output_is_refused():
         before = contents(".")
         for more in (["--force"], ["--resume"]):
             err = convert("m", "-o", "out", *FLAGS, *more, code=2)
-            assert "in one another" in err and "--output" in err and "FILE" in err
+            assert "nested in each other" in err and "--output" in err and "FILE" in err
         err = convert("m", "-o", "new", *FLAGS, f"--report={out}/config.json", "--force", code=2)
         assert "--report" in err and "lies in" in err
         assert contents(".") == before
@@ -63,7 +63,7 @@ def test_a_file_of_the_model_by_another_name_is_refused():
     save_tensors("a.safetensors", layer(0))
     os.link("a.safetensors", "b.safetensors")
     before = contents(".")
-    assert "in one another" in convert("a.safetensors", "-o", "b.safetensors", *FLAGS, "--force", code=2)
+    assert "nested in each other" in convert("a.safetensors", "-o", "b.safetensors", *FLAGS, "--force", code=2)
     assert "lies in" in convert("a.safetensors", "-o", "c.safetensors", *FLAGS, "--force", "--report=b.safetensors", code=2)
     os.mkdir("c.safetensors.partial")
     for report in ("c.safetensors", "c.safetensors.partial/r.json"):

@@ -16,9 +16,9 @@
 
 namespace quantd::cli {
 
-// OK when `path` may be written: it does not exist and its folder can be written, or it is a regular
-// file and `force` is set. ALREADY_EXISTS, INVALID_ARGUMENT or the system's error, which name it.
-// That it is neither an input nor another output is for CheckApart (file_names.h).
+// OK when `path` may be written: it does not exist and its folder can be written, or it is a
+// regular file and `force` is set. ALREADY_EXISTS, INVALID_ARGUMENT or the system's error, which
+// name it. That it is neither an input nor another output is for CheckApart (file_names.h).
 absl::Status CheckMayWrite(const std::string& path, bool force);
 
 class OutputFile {
