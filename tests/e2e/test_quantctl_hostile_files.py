@@ -196,6 +196,17 @@ def test_config_of_a_folder():
         assert "more than 200000 values" in bounded("convert", "m", "-o", "o", "--to=fp8-tiles", "--quiet")
 
 
+def test_many_tensors():
+    """As many as are read, each with a name of some length."""
+    name = "model.layers.{:06}.mlp.experts.up_proj.weight"
+    count = 30_000
+    entries = {name.format(i): {"dtype": "F32", "shape": [1, 1], "data_offsets": [4 * i, 4 * i + 4]} for i in range(count)}
+    safetensors("m.safetensors", json.dumps(entries, separators=(",", ":")).encode(), bytes(4 * count))
+    assert bounded("quantize", "m.safetensors", *OUT) == ""
+    assert bounded("dequantize", "out.safetensors", "-o", "b.safetensors", "--quiet") == ""
+    assert bounded("inspect", "out.safetensors", "--only=^none$") == ""
+
+
 def ctl(*arguments, code=0):
     got, out, err = quantctl(*arguments)
     assert got == code, (got, out, err)

@@ -190,6 +190,8 @@ absl::Status RunDequantize(const Options& options) {
   }
   Json document = {
       {"input", options.input}, {"output", options.output}, {"tensors", Json::array()}};
+  // As JSON they take some KB each: only when somebody asks for it.
+  const bool wants_json = options.json || !options.report.empty();
   std::string text;
   {
     Progress progress(!options.quiet, work);
@@ -198,7 +200,7 @@ absl::Status RunDequantize(const Options& options) {
       const absl::StatusOr<TensorReport> report = RunTask(task, **engine, &output);
       if (!report.ok()) return report.status();
       progress.Add(report->bytes_before);
-      document["tensors"].push_back(ToJson(*report));
+      if (wants_json) document["tensors"].push_back(ToJson(*report));
       text += ToText(*report);
     }
   }

@@ -246,6 +246,8 @@ absl::Status RunQuantize(const Options& options) {
                    {"output", options.output},
                    {"tensors", Json::array()},
                    {"skipped", Json::array()}};
+  // As JSON they take some KB each: only when somebody asks for it.
+  const bool wants_json = options.json || !options.report.empty();
   std::string text;
   {
     Progress progress(!options.quiet, work);
@@ -255,12 +257,12 @@ absl::Status RunQuantize(const Options& options) {
           RunTask(task, options, *method, **engine, &output);
       if (!report.ok()) return report.status();
       progress.Add(task.x.byte_size());
-      document["tensors"].push_back(ToJson(*report));
+      if (wants_json) document["tensors"].push_back(ToJson(*report));
       text += ToText(*report);
     }
   }
   for (const SkippedTensor& tensor : sorted->skipped) {
-    document["skipped"].push_back(ToJson(tensor));
+    if (wants_json) document["skipped"].push_back(ToJson(tensor));
     text += ToText(tensor);
   }
   return Finish(options, &output, document, text);
