@@ -194,6 +194,15 @@ TEST(Safetensors, HeaderIsReadBack) {
   }
 }
 
+// What is written is read again.
+TEST(Safetensors, AHeaderThatWouldBeRefusedIsNotWritten) {
+  EXPECT_TRUE(CheckSafetensorsHeader("x", 25'000'008, 200'000).ok());
+  EXPECT_THAT(CheckSafetensorsHeader("x", 25'000'016, 1).message(),
+              HasSubstr("x would have a header of 25000008 bytes, 25000000 are the most"));
+  EXPECT_THAT(CheckSafetensorsHeader("x", 1000, 200'001).message(),
+              HasSubstr("x would hold 200001 tensors, 200000 are the most"));
+}
+
 TEST(Safetensors, RefusesInWords) {
   const auto text = [](const std::string& json) {
     TensorFile file;

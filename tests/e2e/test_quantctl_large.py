@@ -100,12 +100,13 @@ def test_memory_is_bounded_for_other_orders_and_types(folder):
         assert back.dtype == x.dtype and np.abs(back[::100, ::64] - x[::100, ::64]).max() < 0.1
 
 
-def start_slow(*flags):
+def start_slow(*flags, hangup=signal.SIG_DFL):
     """A quantize of 2 GiB, once its output has appeared under a temporary name."""
     sparse("x.npy", (1 << 14, 1 << 15))
     process = subprocess.Popen(
         command("quantize", "x.npy", "-o", "y.npy", *flags),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, hangup),  # not as these tests were started
     )
     deadline = time.monotonic() + 30
     while not any(name.endswith(".tmp") for name in os.listdir()):
@@ -123,6 +124,14 @@ def test_a_signal_leaves_nothing(folder, number):
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (128 + number, "", "")
+    assert os.listdir() == ["x.npy"]
+
+
+def test_nohup_is_heeded(folder):
+    process = start_slow(hangup=signal.SIG_IGN)
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 128 + signal.SIGTERM
     assert os.listdir() == ["x.npy"]
 
 

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <deque>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -190,14 +189,11 @@ absl::Status CheckReadable(const Options& options, const Output& output, const S
     return absl::InvalidArgumentError(
         "--output: the name is not UTF-8, and the description beside it could not hold it");
   }
-  size_t tensors = sorted.copies.size();
-  for (const QuantizedEntry& entry : sorted.entries) tensors += entry.parts().size();
-  for (const auto& [count, most, what] :
-       {std::tuple(sorted.entries.size(), kMaxQuantizedTensors, "quantized tensors"),
-        {tensors, kMaxHeaderTensors, "tensors"}}) {
-    if (count <= most) continue;
-    return absl::InvalidArgumentError(absl::StrCat(options.output, " would hold ", count, " ", what,
-                                                   ", ", most, " are the most"));
+  const size_t count = sorted.entries.size();
+  if (count > kMaxQuantizedTensors) {
+    return absl::InvalidArgumentError(absl::StrCat(options.output, " would hold ", count,
+                                                   " quantized tensors, ", kMaxQuantizedTensors,
+                                                   " are the most"));
   }
   return absl::OkStatus();
 }

@@ -155,8 +155,10 @@ absl::Status Output::CreateSafetensors() {
     stored.push_back(tensor);
   }
   const std::string header = SafetensorsHeader(stored, metadata_);
+  absl::Status status = CheckSafetensorsHeader(path_, header.size(), stored.size());
+  if (!status.ok()) return status;
   OutputFile& file = files_.emplace_back();
-  absl::Status status = file.Create(path_, header.size() + size, force_);
+  status = file.Create(path_, header.size() + size, force_);
   if (!status.ok()) return status;
   std::memcpy(file.bytes().data(), header.data(), header.size());
   for (const Part& part : parts_) {

@@ -80,7 +80,8 @@ class HeaderReader {
   }
 
   bool TakeMetadata() {
-    if (std::exchange(has_metadata_, true)) return Fail("it contains the name '__metadata__' twice");
+    if (std::exchange(has_metadata_, true))
+      return Fail("it contains the name '__metadata__' twice");
     if (json_.Next() != '{') return Fail("__metadata__ is not an object");
     std::string buffer;
     return json_.Object([&](absl::string_view key) {
@@ -271,6 +272,19 @@ std::string Dump(const Json& json) {
 }
 
 }  // namespace
+
+absl::Status CheckSafetensorsHeader(absl::string_view path, uint64_t header_bytes, size_t tensors) {
+  if (tensors > kMaxHeaderTensors) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " would hold ", tensors, " tensors, ",
+                                                   kMaxHeaderTensors, " are the most"));
+  }
+  if (header_bytes - 8 > kMaxHeader) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " would have a header of ",
+                                                   header_bytes - 8, " bytes, ", kMaxHeader,
+                                                   " are the most"));
+  }
+  return absl::OkStatus();
+}
 
 SafetensorsHeaderWriter::SafetensorsHeaderWriter(const std::map<std::string, std::string>& metadata,
                                                  size_t tensors)

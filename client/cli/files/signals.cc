@@ -69,15 +69,15 @@ extern "C" void NameAndExit(int, siginfo_t* info, void*) {
 void HandleSignals() {
   struct sigaction action = {};
   action.sa_handler = RemoveAndExit;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
   const auto handle = [&action](int number) {
     struct sigaction before;
-    // A caller that ignores SIGPIPE wants an error in its place.
+    // nohup ignores SIGHUP; a caller that ignores SIGPIPE wants an error in its place.
     const bool known = sigaction(number, nullptr, &before) == 0;
     if (known && before.sa_handler == SIG_DFL) sigaction(number, &action, nullptr);
   };
-  for (const int number : {SIGQUIT, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF,
-                           SIGIO, SIGPWR, SIGSTKFLT}) {
+  for (const int number : {SIGHUP, SIGQUIT, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM,
+                           SIGPROF, SIGIO, SIGPWR, SIGSTKFLT}) {
     handle(number);
   }
   for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) handle(number);

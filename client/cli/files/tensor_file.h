@@ -75,6 +75,8 @@ absl::Status ParseSafetensors(absl::Span<const uint8_t> file, TensorFile* result
 absl::StatusOr<uint64_t> SafetensorsHeaderLength(absl::Span<const uint8_t> start,
                                                  uint64_t file_size);
 absl::Status ParseSafetensorsHeader(absl::string_view text, uint64_t file_size, TensorFile* result);
+// INVALID_ARGUMENT for a header, its length included, that would be refused when it is read.
+absl::Status CheckSafetensorsHeader(absl::string_view path, uint64_t header_bytes, size_t tensors);
 // Makes the header of a .safetensors, a tensor at a time.
 class SafetensorsHeaderWriter {
  public:
