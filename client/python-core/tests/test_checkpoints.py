@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import threading
 from pathlib import Path
@@ -124,3 +125,14 @@ def test_errors_are_those_of_the_package():
     with pytest.raises(ValueError, match="'a.weight'"):
         checkpoints.convert("n", "p", to="fp8-tiles")
     assert sorted(os.listdir()) == ["m", "n", "o"]
+
+
+def test_the_readmes_example_runs(monkeypatch, tmp_path):
+    """As somebody pastes it: with no name but its own."""
+    pytest.importorskip("quantd")
+    monkeypatch.chdir(tmp_path)
+    save_model("model", {"model.safetensors": {"model.layers.0.mlp.up_proj.weight": weight(256, 1)}})
+    readme = Path(__file__).resolve().parents[1] / "README.md"
+    (block,) = re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)
+    exec(compile(block, str(readme), "exec"), {"__name__": "__main__"})
+    assert contents("small")
