@@ -111,8 +111,12 @@ int Serve(const Options& options) {
     quantd::process::ExitAtNextSignal();
     WarnIfBad(manager.Stopping("draining", lame_duck + options.drain + kEnding));
   }
-  (*server)->Drain(lame_duck);
+  const bool ended = (*server)->Drain(lame_duck);
   log::Info("stopped");
+  if (!ended) {
+    log::Stop();
+    _exit(exit_code);
+  }
   return exit_code;
 }
 

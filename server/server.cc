@@ -46,6 +46,9 @@ namespace {
 
 using wire::Method;
 
+// Beyond the drain time.
+constexpr std::chrono::milliseconds kLastWords{200};
+
 std::string Http2Version() { return absl::StrCat("nghttp2/", nghttp2_version(0)->version_str); }
 
 }  // namespace
@@ -364,7 +367,7 @@ std::string Server::target() const { return std::string(CurrentTarget()); }
 
 bool Server::Alive() const { return components_->prober->Alive(); }
 
-void Server::Drain(absl::Duration lame_duck) {
+bool Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
   const std::chrono::milliseconds half = absl::ToChronoMilliseconds(lame_duck / 2);
   const reports::DrainLog drain_log(c.shared.counters, c.metrics);
@@ -381,13 +384,16 @@ void Server::Drain(absl::Duration lame_duck) {
   drain_log.Write();
   if (!finished) {
     c.transport->EndCalls(rpc::Draining());
-    c.transport->WaitForConnections(end + std::chrono::milliseconds(200));
+    c.transport->WaitForConnections(end + kLastWords);
   }
   c.transport->Close();
   while (c.calls.live() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  c.worker.reset();
+  const auto last = std::max(end, std::chrono::steady_clock::now()) + kLastWords;
+  const bool ended = c.worker == nullptr || c.worker->End(last);
+  if (!ended) log::Warn("the disk does not answer", {{"file", c.library->waits_for()}});
   c.thread_pool.reset();
   if (c.tracer != nullptr) c.tracer->Close();
+  return ended;
 }
 
 }  // namespace quantd::server

@@ -34,7 +34,7 @@ class Server {
   // be used.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options,
                                                        const AddServices& add_services = {});
-  // REQUIRES: Drain has been called.
+  // REQUIRES: Drain has been called, and has returned true.
   ~Server();
 
   // Every bound address: of gRPC, and of HTTP ("" when there is none).
@@ -54,8 +54,10 @@ class Server {
   // /readyz returns 503, so that load balancers send clients elsewhere; after half of `lame_duck`
   // the health service reports NOT_SERVING, so that clients that check it leave, too; after all of
   // it the others are told (GOAWAY), new connections are refused, and calls in progress finish.
-  // Calls that are left at the end of the drain time end with UNAVAILABLE. Call once.
-  void Drain(absl::Duration lame_duck);
+  // Calls that are left at the end of the drain time end with UNAVAILABLE. Call once. False: the
+  // volume of --parameters_dir has not answered until then, and the thread that waits for it still
+  // uses what the server is made of: the process ends without destroying it.
+  bool Drain(absl::Duration lame_duck);
 
  private:
   struct Components;

@@ -7,8 +7,9 @@
 namespace quantd::server {
 namespace {
 
-std::chrono::seconds ToSeconds(absl::Duration time) {
-  return std::chrono::seconds(absl::ToInt64Seconds(absl::Ceil(time, absl::Seconds(1))));
+// Never 0 of what is more.
+std::chrono::milliseconds ToMilliseconds(absl::Duration time) {
+  return absl::ToChronoMilliseconds(absl::Ceil(time, absl::Milliseconds(1)));
 }
 
 }  // namespace
@@ -21,13 +22,13 @@ transport::Limits TransportLimits(const Options& options) {
   limits.max_calls = options.max_calls();
   limits.max_watches = options.max_connections + 256;
   limits.max_connections = options.max_connections;
-  limits.keepalive = ToSeconds(options.keepalive);
-  limits.max_connection_age = ToSeconds(options.max_connection_age);
-  limits.max_connection_age_grace = ToSeconds(options.max_connection_age_grace);
-  limits.stall = absl::ToChronoMilliseconds(options.stall_timeout);
+  limits.keepalive = ToMilliseconds(options.keepalive);
+  limits.max_connection_age = ToMilliseconds(options.max_connection_age);
+  limits.max_connection_age_grace = ToMilliseconds(options.max_connection_age_grace);
+  limits.stall = ToMilliseconds(options.stall_timeout);
   limits.min_rate = static_cast<uint64_t>(options.min_transfer_rate);
   limits.max_backlog = static_cast<int64_t>(options.max_connections * memory::kBacklogBytes);
-  limits.queue_timeout = absl::ToChronoMilliseconds(options.queue_timeout);
+  limits.queue_timeout = ToMilliseconds(options.queue_timeout);
   return limits;
 }
 

@@ -58,6 +58,7 @@ class Conversions {
     const ConvertOptions& given = prepared_.options;
     options.model = model_.path;
     options.out = given.out;
+    for (const InputFile* file : model_.Files()) options.inputs.push_back(file->path);
     options.is_folder = prepared_.is_folder;
     options.shared = !given.shards.empty();
     options.resume = given.resume || options.shared;

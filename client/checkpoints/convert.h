@@ -26,6 +26,7 @@ struct ConvertOptions {
   std::string only, skip;  // regular expressions (RE2) of names
   bool all = false;        // whatever its name, a tensor of two dimensions is a weight
   bool resume = false, force = false;
+  std::string report;  // a file that the caller writes later: not in the model, OUT or OUT.partial
   // Not empty: make these shards alone, in OUT.partial, and leave the rest to others and to a last
   // call with `resume` and without shards. Several processes may do so at the same time.
   std::vector<std::string> shards;

@@ -67,6 +67,26 @@ std::string FolderOf(absl::string_view path) {
   return std::string(path.substr(0, std::max<size_t>(slash, 1)));
 }
 
+bool LiesIn(const std::string& path, const std::string& place) {
+  const auto real = [](const std::string& name) {  // without links, as far as it exists
+    std::error_code error;
+    const fs::path absolute = fs::absolute(name, error);
+    const fs::path found = error ? absolute : fs::weakly_canonical(absolute, error);
+    return error ? absolute.lexically_normal() : found;
+  };
+  const fs::path real_place = real(place);
+  struct stat there, here;
+  const bool exists = stat(place.c_str(), &there) == 0;
+  for (fs::path at = real(path);; at = at.parent_path()) {
+    if (at == real_place) return true;
+    if (exists && stat(at.c_str(), &here) == 0 && here.st_dev == there.st_dev &&
+        here.st_ino == there.st_ino) {
+      return true;
+    }
+    if (!at.has_relative_path() || at == at.parent_path()) return false;
+  }
+}
+
 absl::StatusOr<std::vector<InputFile>> ListFiles(const std::string& folder) {
   std::vector<InputFile> files;
   std::vector<std::pair<dev_t, ino_t>> above;

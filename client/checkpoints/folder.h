@@ -16,6 +16,9 @@ std::string LastPart(absl::string_view path);
 // "a/b" of "a/b/c"; "." of "c".
 std::string FolderOf(absl::string_view path);
 
+// Whether `path` is `place`, or lies in it, or would: whatever links, mounts and names lead there.
+bool LiesIn(const std::string& path, const std::string& place);
+
 // Every file of a folder and of its subfolders but .git, by name ("sub/file"). Links are followed.
 // INVALID_ARGUMENT, naming it, for what is neither file nor folder, and for links in a ring.
 absl::StatusOr<std::vector<InputFile>> ListFiles(const std::string& folder);

@@ -17,6 +17,8 @@ namespace {
 
 constexpr uint64_t kMaxHeader = uint64_t{1} << 30;
 constexpr uint64_t kMaxName = 1 << 12, kMaxKeys = 1 << 16;
+// Of all names, and dimensions of all tensors: these are kept.
+constexpr uint64_t kMaxNames = 32 << 20, kMaxDimensions = 2'000'000;
 constexpr int kMaxArrays = 8;  // within one another
 constexpr uint32_t kArray = 9;
 // Bytes of a value by its type; 0: a string or an array.
@@ -68,6 +70,11 @@ class Reader {
       return Bad(absl::StrCat(what, " has ", length, " bytes, ", kMaxName, " are the most"));
     }
     if (absl::Status status = Check(length, what); !status.ok()) return status;
+    names_ += length;
+    if (names_ > kMaxNames) {
+      return Bad(absl::StrCat("with ", what, " its names have ", names_, " bytes, ", kMaxNames,
+                              " are the most"));
+    }
     name->resize(length);
     absl::Status status = Bytes(reinterpret_cast<uint8_t*>(name->data()), length, what);
     if (!status.ok()) return status;
@@ -91,7 +98,7 @@ class Reader {
  private:
   const OpenFile& file_;
   const uint64_t size_;
-  uint64_t position_ = 0;
+  uint64_t position_ = 0, names_ = 0;
   std::vector<uint8_t> buffer_;
   uint64_t begin_ = 0, filled_ = 0;
 };
@@ -129,8 +136,20 @@ absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, i
   return status;
 }
 
+// No name comes twice among `named`, which are keys or tensors.
+template <typename T>
+absl::Status CheckNamesDiffer(const std::vector<T>& named, absl::string_view what) {
+  absl::flat_hash_set<absl::string_view> names;
+  names.reserve(named.size());
+  for (const T& one : named) {
+    if (names.insert(one.name).second) continue;
+    return Reader::Bad(absl::StrCat(what, " '", one.name, "' occurs twice"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadKeys(Reader& reader, uint64_t count, GgufHeader* header) {
-  absl::flat_hash_set<std::string> names;
+  header->keys.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
     GgufKey key;
     key.offset = reader.position();
@@ -138,7 +157,6 @@ absl::Status ReadKeys(Reader& reader, uint64_t count, GgufHeader* header) {
     absl::Status status = reader.Name(&key.name, absl::StrCat("the name of key ", i));
     if (!status.ok()) return status;
     const std::string what = absl::StrCat("key '", key.name, "'");
-    if (!names.insert(key.name).second) return Reader::Bad(absl::StrCat(what, " occurs twice"));
     if (status = reader.Number(&type, what); !status.ok()) return status;
     if (key.name == "general.alignment") {
       uint32_t alignment;
@@ -154,7 +172,7 @@ absl::Status ReadKeys(Reader& reader, uint64_t count, GgufHeader* header) {
     key.bytes = reader.position() - key.offset;
     header->keys.push_back(std::move(key));
   }
-  return absl::OkStatus();
+  return CheckNamesDiffer(header->keys, "key");
 }
 
 // Offsets count from the first tensor's byte.
@@ -269,15 +287,18 @@ absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size) {
   }
   GgufHeader header;
   if (status = ReadKeys(reader, keys, &header); !status.ok()) return status;
-  absl::flat_hash_set<std::string> names;
+  header.tensors.reserve(tensors);
+  uint64_t dimensions = 0;
   for (uint64_t i = 0; i < tensors; ++i) {
-    Tensor tensor;
+    Tensor& tensor = header.tensors.emplace_back();
     if (status = ReadTensor(reader, i, &tensor); !status.ok()) return status;
-    if (!names.insert(tensor.name).second) {
-      return Reader::Bad(absl::StrCat("tensor '", tensor.name, "' occurs twice"));
+    dimensions += tensor.shape.size();
+    if (dimensions > kMaxDimensions) {
+      return Reader::Bad(
+          absl::StrCat("its tensors have more than ", kMaxDimensions, " dimensions in all"));
     }
-    header.tensors.push_back(std::move(tensor));
   }
+  if (status = CheckNamesDiffer(header.tensors, "tensor"); !status.ok()) return status;
   const uint64_t mask = header.alignment - 1;
   status = PlaceTensors((reader.position() + mask) & ~mask, file_size, &header);
   if (!status.ok()) return status;

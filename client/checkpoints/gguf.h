@@ -37,7 +37,7 @@ struct GgufHeader {
 // it. INVALID_ARGUMENT for: another magic or version; counts, lengths and offsets past the end of
 // the file; names that come twice, are empty or not UTF-8; unknown types; rows that are not whole
 // blocks; tensors off the alignment, or that share bytes; an alignment that is not a power of two;
-// a header over 1 GiB.
+// a header over 1 GiB; names over 32 MiB and 2,000,000 dimensions in all.
 absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size);
 
 // The beginning of a file, and keys with a value.

@@ -1,11 +1,9 @@
 #include "checkpoints/json.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
 
@@ -13,10 +11,8 @@ namespace quantd::checkpoints {
 namespace {
 
 constexpr size_t kMaxDepth = 100;
-constexpr size_t kMaxValues = 2'000'000;
-// Before the digits of a number that is too large for a Json: no text of a person starts so.
-constexpr absl::string_view kNumber = "\x01number:";
-constexpr char kNumberDumped[] = "\"\\u0001number:";
+constexpr size_t kMaxValues = 200'000;
+constexpr size_t kMaxText = 16 << 20;
 
 // Makes a Json, with limits.
 class Builder {
@@ -31,7 +27,7 @@ class Builder {
   bool number_unsigned(Json::number_unsigned_t value) { return Put(value); }
   bool number_float(Json::number_float_t value, const std::string& text) {
     const bool whole = text.find_first_of(".eE") == std::string::npos;
-    return whole ? Put(absl::StrCat(kNumber, text)) : Put(value);
+    return whole ? Put(Json::binary(std::vector<uint8_t>(text.begin(), text.end()))) : Put(value);
   }
   bool string(std::string& value) { return Put(std::move(value)); }
   bool binary(Json::binary_t&) { return false; }
@@ -88,9 +84,39 @@ class Builder {
   size_t values_ = 0;
 };
 
+std::string DumpOne(const Json& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+}
+
+// `line`: a line break and the spaces before what is appended.
+void AppendJson(const Json& json, const std::string& line, std::string* text) {
+  if (json.is_binary()) {
+    text->append(json.get_binary().begin(), json.get_binary().end());
+    return;
+  }
+  if (!json.is_structured() || json.empty()) {
+    absl::StrAppend(text, DumpOne(json));
+    return;
+  }
+  const std::string inner = absl::StrCat(line, "  ");
+  text->push_back(json.is_object() ? '{' : '[');
+  absl::string_view comma = "";
+  for (auto at = json.begin(); at != json.end(); ++at) {
+    absl::StrAppend(text, comma, inner);
+    comma = ",";
+    if (json.is_object()) absl::StrAppend(text, DumpOne(at.key()), ": ");
+    AppendJson(*at, inner, text);
+  }
+  absl::StrAppend(text, line, json.is_object() ? "}" : "]");
+}
+
 }  // namespace
 
 absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path) {
+  if (text.size() > kMaxText) {
+    return ContentError(
+        absl::StrCat(path, ": it has ", text.size(), " bytes, ", kMaxText, " are the most"));
+  }
   Json root;
   Builder builder(&root);
   const bool parsed = Json::sax_parse(text.begin(), text.end(), &builder);
@@ -102,25 +128,9 @@ absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path) {
 }
 
 std::string DumpJson(const Json& json) {
-  const std::string text = json.dump(2, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
-  std::string result;
-  size_t begin = 0;
-  for (size_t at; (at = text.find(kNumberDumped, begin)) != std::string::npos;) {
-    const size_t digits = at + sizeof(kNumberDumped) - 1, end = text.find('"', digits);
-    const absl::string_view number(text.data() + digits, end - digits);
-    const absl::string_view unsigned_number =
-        number.substr(number.empty() || number[0] != '-' ? 0 : 1);
-    const bool is_number =
-        !unsigned_number.empty() && std::all_of(unsigned_number.begin(), unsigned_number.end(),
-                                                [](char c) { return absl::ascii_isdigit(c); });
-    if (is_number) {
-      absl::StrAppend(&result, text.substr(begin, at - begin), number);
-    } else {
-      absl::StrAppend(&result, text.substr(begin, end + 1 - begin));
-    }
-    begin = end + 1;
-  }
-  return absl::StrCat(result, text.substr(begin));
+  std::string text;
+  AppendJson(json, "\n", &text);
+  return text;
 }
 
 }  // namespace quantd::checkpoints

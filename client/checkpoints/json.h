@@ -14,9 +14,10 @@ namespace quantd::checkpoints {
 // Keys are sorted, as Python's sort_keys does it.
 using Json = nlohmann::json;
 
-// INVALID_ARGUMENT that starts with `path`: not JSON of UTF-8, more than 100 levels, more than
-// 2,000,000 values, or not an object. Of keys that come twice the last counts. A whole number that
-// neither int64 nor uint64 holds is kept for DumpJson as it is.
+// INVALID_ARGUMENT that starts with `path`: not JSON of UTF-8, more than 16 MiB, 100 levels or
+// 200,000 values, or not an object. Of keys that come twice the last counts. A whole number that
+// neither int64 nor uint64 holds is kept for DumpJson as it is: as its digits, of the type binary,
+// which no text of JSON has.
 absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path);
 
 // As Python's json.dumps(value, indent=2, sort_keys=True) writes it.

@@ -8,17 +8,23 @@
 #include <memory>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
 #include "checkpoints/folder.h"
+#include "files/json_reader.h"
 #include "files/tensor_file.h"
 
 namespace quantd::checkpoints {
 namespace {
 
 constexpr uint64_t kMaxConfig = 4 << 20;
-constexpr uint64_t kMaxIndex = 100 << 20;
+constexpr uint64_t kMaxIndex = 64 << 20;
+constexpr size_t kMaxShards = 10'000;
+// Of what headers say: names, shapes and metadata are kept.
+constexpr uint64_t kMaxKept = 128 << 20;
 constexpr char kOneShard[] = "model.safetensors";
 
 absl::Status Named(const absl::Status& status, const std::string& path) {
@@ -54,6 +60,17 @@ absl::Status ReadSafetensors(const OpenFile& file, Shard* shard) {
   return absl::OkStatus();
 }
 
+// About the memory that what is kept of a shard's header takes.
+uint64_t Kept(const Shard& shard) {
+  constexpr uint64_t kBlock = 32, kNode = 160;  // of the allocator, and of a map's entry
+  uint64_t bytes = 0;
+  for (const Tensor& tensor : shard.tensors) {
+    bytes += sizeof(Tensor) + kBlock + tensor.name.size() + tensor.shape.size() * sizeof(int64_t);
+  }
+  for (const auto& [key, value] : shard.metadata) bytes += kNode + key.size() + value.size();
+  return bytes;
+}
+
 absl::Status OpenShard(Model* model, const std::string& path, const std::string& name, bool gguf) {
   absl::StatusOr<InputFile> input = InputFile::Of(path, name);
   if (!input.ok()) return input.status();
@@ -61,7 +78,13 @@ absl::Status OpenShard(Model* model, const std::string& path, const std::string&
   shard.file = *std::move(input);
   const absl::StatusOr<std::unique_ptr<OpenFile>> file = OpenFile::Open(shard.file);
   if (!file.ok()) return file.status();
-  if (!gguf) return Named(ReadSafetensors(**file, &shard), path);
+  if (!gguf) {
+    absl::Status read = Named(ReadSafetensors(**file, &shard), path);
+    model->kept += Kept(shard);
+    if (!read.ok() || model->kept <= kMaxKept) return read;
+    return ContentError(absl::StrCat(path, ": with it the headers of the model's shards take ",
+                                     model->kept, " bytes of memory, ", kMaxKept, " are the most"));
+  }
   absl::StatusOr<GgufHeader> header = ReadGguf(**file, shard.file.size);
   if (!header.ok()) return Named(header.status(), path);
   shard.tensors = std::move(header->tensors);
@@ -69,52 +92,115 @@ absl::Status OpenShard(Model* model, const std::string& path, const std::string&
   return absl::OkStatus();
 }
 
-// The names of shards that an index lists, each a file beside it.
-absl::StatusOr<std::vector<std::string>> ShardsOf(const Json& index, const std::string& path) {
-  const auto map = index.find("weight_map");
-  if (map == index.end() || !map->is_object() || map->empty()) {
-    return ContentError(absl::StrCat(path, ": it has no weight_map"));
-  }
-  std::vector<std::string> names;
-  for (const auto& [tensor, shard] : map->items()) {
-    if (!shard.is_string()) {
-      return ContentError(absl::StrCat(path, ": the shard of '", tensor, "' is not a text"));
+// Calls visit(tensor, its shard) for the weight_map of an index, until one fails. `rest` becomes
+// the index without it. The index is not kept: as JSON it takes several times its size.
+absl::Status VisitIndex(
+    const InputFile& file, std::string* rest,
+    absl::FunctionRef<absl::Status(absl::string_view, absl::string_view)> visit) {
+  const auto bad = [&file](absl::string_view what) {
+    return ContentError(absl::StrCat(file.path, ": ", what));
+  };
+  const absl::StatusOr<std::string> text = ReadText(file, kMaxIndex);
+  if (!text.ok()) return text.status();
+  cli::JsonReader json(*text);
+  size_t maps = 0, begin = 0, end = 0;
+  uint64_t tensors = 0;
+  absl::Status status;
+  std::string buffer;
+  const auto member = [&](absl::string_view tensor) {
+    absl::string_view shard;
+    ++tensors;
+    if (json.Next() != '"') {
+      status = bad(absl::StrCat("the shard of '", tensor, "' is not a text"));
+    } else if (json.String(&shard, &buffer)) {
+      status = visit(tensor, shard);
+      return status.ok();
     }
-    const auto& name = shard.get_ref<const std::string&>();
-    if (!absl::EndsWith(name, ".safetensors") || absl::StrContains(name, '/') || name[0] == '.') {
-      return ContentError(absl::StrCat(path, ": the shard of '", tensor, "' is '", name,
-                                       "', which is not a .safetensors beside it"));
-    }
-    if (names.empty() || names.back() != name) names.push_back(name);
+    return false;
+  };
+  const bool good = json.Object([&](absl::string_view key) {
+    if (key != "weight_map") return json.Skip();
+    const bool is_object = json.Next() == '{';
+    begin = json.position();
+    const bool read = ++maps == 1 && is_object ? json.Object(member) : json.Skip();
+    end = json.position();
+    return read;
+  });
+  if (!status.ok()) return status;
+  if (!good || !json.End()) {
+    return bad(absl::StrCat("it is not a JSON object of UTF-8: byte ", json.position()));
   }
+  if (maps > 1) return bad("it has 'weight_map' twice");
+  if (tensors == 0) return bad("it has no weight_map");
+  if (text->size() - (end - begin) > kMaxConfig) {
+    return bad(absl::StrCat("besides its weight_map it has ", text->size() - (end - begin),
+                            " bytes, ", kMaxConfig, " are the most"));
+  }
+  *rest = absl::StrCat(text->substr(0, begin), "null", text->substr(end));
+  return absl::OkStatus();
+}
+
+// The names of shards that an index lists, each a file beside it, and the rest of the index.
+absl::StatusOr<std::vector<std::string>> ReadIndex(Model* model) {
+  const std::string& path = model->index_file->path;
+  absl::flat_hash_set<std::string> found;
+  std::string rest;
+  absl::Status status =
+      VisitIndex(*model->index_file, &rest, [&](absl::string_view tensor, absl::string_view name) {
+        if (found.contains(name)) return absl::OkStatus();
+        if (!absl::EndsWith(name, ".safetensors") || absl::StrContains(name, '/') ||
+            name[0] == '.') {
+          return ContentError(absl::StrCat(path, ": the shard of '", tensor, "' is '", name,
+                                           "', which is not a .safetensors beside it"));
+        }
+        if (found.size() == kMaxShards) {
+          return ContentError(absl::StrCat(path, ": it lists more than ", kMaxShards, " shards"));
+        }
+        found.insert(std::string(name));
+        return absl::OkStatus();
+      });
+  if (!status.ok()) return status;
+  absl::StatusOr<Json> parsed = ParseJson(rest, path);
+  if (!parsed.ok()) return parsed.status();
+  model->index = *std::move(parsed);
+  model->index.erase("weight_map");
+  std::vector<std::string> names(found.begin(), found.end());
   std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 
 // The index says of each tensor where it is, and says nothing else.
 absl::Status CheckIndex(const Model& model) {
   const std::string& path = model.index_file->path;
-  const Json& map = model.index["weight_map"];
-  for (const auto& [name, shard] : map.items()) {
-    const auto found = model.places.find(name);
-    if (found == model.places.end()) {
-      return ContentError(absl::StrCat(path, ": it lists '", name, "' in ",
-                                       shard.get_ref<const std::string&>(),
-                                       ", which does not hold it"));
-    }
-    const std::string& holder = model.shards[found->second.shard].file.name;
-    if (shard != holder) {
-      return ContentError(absl::StrCat(path, ": it lists '", name, "' in ",
-                                       shard.get_ref<const std::string&>(), ", it is in ", holder));
-    }
-  }
-  if (map.size() == model.places.size()) return absl::OkStatus();
-  for (const auto& [name, place] : model.places) {
-    if (!map.contains(std::string(name))) {
-      return ContentError(absl::StrCat(path, ": it does not list '", name, "', which is in ",
-                                       model.shards[place.shard].file.name));
-    }
+  std::vector<std::vector<bool>> listed;
+  for (const Shard& shard : model.shards) listed.emplace_back(shard.tensors.size());
+  std::string rest;
+  absl::Status status =
+      VisitIndex(*model.index_file, &rest, [&](absl::string_view name, absl::string_view shard) {
+        const auto found = model.places.find(name);
+        const auto lists = [&, name, shard] {
+          return absl::StrCat(path, ": it lists '", name, "' in ", shard, ", ");
+        };
+        if (found == model.places.end()) {
+          return ContentError(absl::StrCat(lists(), "which does not hold it"));
+        }
+        const Place& place = found->second;
+        const std::string& holder = model.shards[place.shard].file.name;
+        if (shard != holder) return ContentError(absl::StrCat(lists(), "it is in ", holder));
+        if (listed[place.shard][place.tensor]) {
+          return ContentError(absl::StrCat(path, ": it lists '", name, "' twice"));
+        }
+        listed[place.shard][place.tensor] = true;
+        return absl::OkStatus();
+      });
+  if (!status.ok()) return status;
+  for (uint32_t i = 0; i < listed.size(); ++i) {
+    const auto missing = std::find(listed[i].begin(), listed[i].end(), false);
+    if (missing == listed[i].end()) continue;
+    const auto tensor = static_cast<size_t>(missing - listed[i].begin());
+    return ContentError(absl::StrCat(path, ": it does not list '",
+                                     model.shards[i].tensors[tensor].name, "', which is in ",
+                                     model.shards[i].file.name));
   }
   return absl::OkStatus();
 }
@@ -141,31 +227,24 @@ absl::Status OpenFolder(Model* model) {
   absl::StatusOr<std::vector<InputFile>> files = ListFiles(model->path);
   if (!files.ok()) return files.status();
   const auto find = [&files](absl::string_view name) -> const InputFile* {
-    for (const InputFile& file : *files) {
-      if (file.name == name) return &file;
-    }
-    return nullptr;
-  };
-  const auto read = [&find](const char* name, uint64_t most, std::optional<InputFile>* file,
-                            Json* json) {
-    *file = *find(name);
-    const absl::StatusOr<std::string> text = ReadText(**file, most);
-    if (!text.ok()) return text.status();
-    absl::StatusOr<Json> parsed = ParseJson(*text, (*file)->path);
-    if (parsed.ok()) *json = *std::move(parsed);
-    return parsed.status();
+    const auto at = std::lower_bound(
+        files->begin(), files->end(), name,
+        [](const InputFile& file, absl::string_view other) { return file.name < other; });
+    return at == files->end() || at->name != name ? nullptr : &*at;
   };
   if (find(kConfig) == nullptr) {
     return ContentError(absl::StrCat(model->path, " has no ", kConfig));
   }
-  absl::Status status = read(kConfig, kMaxConfig, &model->config_file, &model->config);
-  if (!status.ok()) return status;
+  model->config_file = *find(kConfig);
+  const absl::StatusOr<std::string> text = ReadText(*model->config_file, kMaxConfig);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<Json> config = ParseJson(*text, model->config_file->path);
+  if (!config.ok()) return config.status();
+  model->config = *std::move(config);
   std::vector<std::string> shards = {kOneShard};
   if (find(kIndex) != nullptr) {
-    status = read(kIndex, kMaxIndex, &model->index_file, &model->index);
-    if (!status.ok()) return status;
-    absl::StatusOr<std::vector<std::string>> named =
-        ShardsOf(model->index, model->index_file->path);
+    model->index_file = *find(kIndex);
+    absl::StatusOr<std::vector<std::string>> named = ReadIndex(model);
     if (!named.ok()) return named.status();
     shards = *std::move(named);
   } else if (find(kOneShard) == nullptr) {
@@ -176,7 +255,7 @@ absl::Status OpenFolder(Model* model) {
       return ContentError(
           absl::StrCat(model->path, "/", name, " is missing: ", kIndex, " lists it"));
     }
-    status = OpenShard(model, find(name)->path, name, /*gguf=*/false);
+    absl::Status status = OpenShard(model, find(name)->path, name, /*gguf=*/false);
     if (!status.ok()) return status;
   }
   for (InputFile& file : *files) {
@@ -224,10 +303,7 @@ absl::StatusOr<Model> OpenModel(const std::string& path) {
     opened = OpenShard(&model, model.path, LastPart(model.path), gguf);
   }
   if (opened.ok()) opened = FindPlaces(&model);
-  if (opened.ok() && model.index_file.has_value()) {
-    opened = CheckIndex(model);
-    model.index.erase("weight_map");  // places has it now
-  }
+  if (opened.ok() && model.index_file.has_value()) opened = CheckIndex(model);
   if (!opened.ok()) return opened;
   return model;
 }

@@ -44,9 +44,10 @@ struct Model {
   std::vector<Shard> shards;      // by name
   std::vector<InputFile> others;  // of a folder: the files that are copied
   std::optional<InputFile> config_file, index_file;
-  Json config, index;  // of a folder; objects
+  Json config, index;  // of a folder; objects; the index without its weight_map
   GgufHeader gguf;     // of a .gguf, without its tensors
   absl::flat_hash_map<absl::string_view, Place> places;
+  uint64_t kept = 0;  // about the memory that the shards' headers take
 
   const Tensor& tensor(Place place) const { return shards[place.shard].tensors[place.tensor]; }
   // nullptr when there is none of that name.

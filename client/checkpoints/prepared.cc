@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,20 @@ absl::Status CheckOut(const Model& model, const Target& target, const std::strin
                                                           : "";
   if (absl::EndsWithIgnoreCase(out, ending)) return absl::OkStatus();
   return ContentError(absl::StrCat(out, ": the name must end in ", ending));
+}
+
+absl::Status CheckReport(const Model& model, const ConvertOptions& options) {
+  if (options.report.empty()) return absl::OkStatus();
+  std::vector<std::string> places = {model.path, options.out,
+                                     absl::StrCat(options.out, ".partial")};
+  for (const InputFile* file : model.Files()) places.push_back(file->path);
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (!LiesIn(options.report, places[i])) continue;
+    const char* flag = i == 0 ? " lies in FILE " : i == 1 ? " lies in --output " : " lies in ";
+    return ContentError(
+        absl::StrCat("--report ", options.report, flag, places[i], "; write to another place"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -92,6 +107,7 @@ absl::StatusOr<Prepared> Prepare(const ConvertOptions& options) {
   absl::StatusOr<Model> model = OpenModel(options.model);
   if (!model.ok()) return model.status();
   if (absl::Status status = CheckOut(*model, *target, out); !status.ok()) return status;
+  if (absl::Status status = CheckReport(*model, prepared.options); !status.ok()) return status;
   absl::StatusOr<Conversion> conversion = Decide(*model, *target, {*choice, options.all});
   if (!conversion.ok()) return conversion.status();
   prepared.is_folder = model->kind == ModelKind::kFolder && !target->gguf();

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +17,7 @@
 #include "checkpoints/errors.h"
 #include "checkpoints/folder.h"
 #include "checkpoints/partial_file.h"
+#include "files/file_names.h"
 #include "files/signals.h"
 
 namespace quantd::checkpoints {
@@ -34,16 +34,9 @@ bool Exists(const std::string& path, struct stat* status) {
   return lstat(path.c_str(), status) == 0;
 }
 
-// Without links, as far as it exists.
-std::string RealPath(const std::string& path) {
-  std::error_code error;
-  const fs::path real = fs::weakly_canonical(path, error);
-  return error ? path : real.string();
-}
-
-bool LiesIn(const std::string& path, const std::string& folder) {
-  return path == folder ||
-         absl::StartsWith(path, folder == "/" ? folder : absl::StrCat(folder, "/"));
+// Of a state that a run did not come to finish writing.
+bool IsUnfinishedState(absl::string_view name) {
+  return absl::StartsWith(name, kState) && absl::EndsWith(name, ".tmp");
 }
 
 absl::Status CannotWrite(const std::string& path) {
@@ -69,10 +62,12 @@ absl::StatusOr<std::unique_ptr<Workplace>> Workplace::Open(WorkplaceOptions opti
 
 absl::Status Workplace::CheckOut() const {
   const std::string& out = options_.out;
-  const std::string real_out = RealPath(out), real_model = RealPath(options_.model);
-  if (LiesIn(real_out, real_model) || LiesIn(real_model, real_out)) {
-    return ContentError(absl::StrCat(out, " and ", options_.model,
-                                     " are nested in each other; write to another place"));
+  if (absl::Status status = CheckApart(out); !status.ok()) return status;
+  if (absl::Status status = CheckApart(path_); !status.ok()) return status;
+  if (options_.names.contains(kState)) {
+    return ContentError(absl::StrCat(options_.model, "/", kState,
+                                     " has the name of what is kept in ", path_,
+                                     " about a run; move it away"));
   }
   struct stat status;
   if (!Exists(out, &status)) return absl::OkStatus();
@@ -94,6 +89,23 @@ absl::Status Workplace::CheckOut() const {
   return ContentError(absl::StrCat(out,
                                    " exists and is not a model's folder: it has no "
                                    "config.json"));
+}
+
+// Neither the model nor a file of it, which may be a link, lies in `place`, nor that in the model.
+absl::Status Workplace::CheckApart(const std::string& place) const {
+  const std::string what = place == path_
+                               ? absl::StrCat(path_, ", where --output ", options_.out, " is made,")
+                               : absl::StrCat("--output ", place);
+  if (LiesIn(place, options_.model) || LiesIn(options_.model, place)) {
+    return ContentError(absl::StrCat(what, " and FILE ", options_.model,
+                                     " are nested in each other; write to another place"));
+  }
+  for (const std::string& file : options_.inputs) {
+    if (!LiesIn(file, place)) continue;
+    return ContentError(absl::StrCat(what, " and ", file, " of FILE ", options_.model,
+                                     " are nested in each other; write to another place"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Workplace::Lock() {
@@ -127,11 +139,15 @@ absl::Status Workplace::Begin() {
     return CannotWrite(path_);
   }
   if (absl::Status locked = Lock(); !locked.ok()) return locked;
+  if (absl::Status own = CheckOwn(); !own.ok()) return own;
   if (options_.resume) return TakeOver();
   if (exists) {
     std::error_code error;
     std::vector<std::string> old;
-    for (const auto& entry : fs::directory_iterator(path_, error)) old.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(path_, error)) {
+      // The state stays until another takes its place: without it nobody may erase the rest.
+      if (entry.path().filename() != kState) old.push_back(entry.path());
+    }
     for (const std::string& path : old) {
       if (absl::Status removed = RemoveAll(path); !removed.ok()) return removed;
     }
@@ -139,14 +155,45 @@ absl::Status Workplace::Begin() {
   return WriteState();
 }
 
-absl::Status Workplace::TakeOver() {
+absl::StatusOr<std::optional<Json>> Workplace::ReadState() const {
   const absl::StatusOr<InputFile> file = InputFile::Of(PathOf(kState), kState);
-  if (file.ok()) {
-    const absl::StatusOr<std::string> text = ReadText(*file, kMaxState);
-    if (!text.ok()) return text.status();
-    const absl::StatusOr<Json> found = ParseJson(*text, file->path);
-    if (!found.ok()) return found.status();
-    if (absl::Status status = CheckState(*found); !status.ok()) return status;
+  if (absl::IsNotFound(file.status())) return std::nullopt;
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<std::string> text = ReadText(*file, kMaxState);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<Json> found = ParseJson(*text, file->path);
+  if (!found.ok()) return found.status();
+  for (const char* key : {"version", "to", "files"}) {
+    if (found->contains(key)) continue;
+    return ContentError(
+        absl::StrCat(file->path, " is not of quantctl: it has no '", key, "'; move it away"));
+  }
+  return *std::move(found);
+}
+
+// OUT.partial is what a run has made: its state lies there, or nothing else does.
+absl::Status Workplace::CheckOwn() const {
+  std::error_code error;
+  std::string other;
+  for (const auto& entry : fs::directory_iterator(path_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!IsUnfinishedState(name)) other = name;
+  }
+  if (error) return FileError(error.value(), absl::StrCat("cannot read ", path_));
+  // Looked for last: of several processes that begin here, each writes it before any other file.
+  const absl::StatusOr<std::optional<Json>> state = ReadState();
+  if (!state.ok()) return state.status();
+  if (state->has_value() || other.empty()) return absl::OkStatus();
+  return ContentError(absl::StrCat(path_, " is not of quantctl: it holds ", other, " and no ",
+                                   kState, "; move it away, or write to another place than ",
+                                   "--output ", options_.out));
+}
+
+absl::Status Workplace::TakeOver() {
+  const absl::StatusOr<std::optional<Json>> found = ReadState();
+  if (!found.ok()) return found.status();
+  if (found->has_value()) {
+    if (absl::Status status = CheckState(**found); !status.ok()) return status;
     holds_finished_ = true;
   }
   if (!options_.shared) {
@@ -183,8 +230,7 @@ absl::Status Workplace::RemoveUnfinished() const {
   }
   std::vector<std::string> unfinished;
   for (const InputFile& file : *files) {
-    const bool of_state = absl::StartsWith(file.name, kState) && absl::EndsWith(file.name, ".tmp");
-    if (of_state || temporary.contains(file.name)) {
+    if (IsUnfinishedState(file.name) || temporary.contains(file.name)) {
       unfinished.push_back(file.path);
     } else if (file.name != kState && !options_.names.contains(file.name)) {
       return ContentError(
@@ -199,10 +245,12 @@ absl::Status Workplace::RemoveUnfinished() const {
 
 absl::Status Workplace::WriteState() const {
   // Several processes, and threads of one, may begin at the same time; all of them write the same.
-  static std::atomic<int> writers = 0;
-  const std::string temporary = absl::StrCat(PathOf(kState), ".", getpid(), "-", ++writers, ".tmp");
+  const std::string temporary = absl::StrCat(PathOf(kState), ".", cli::UniqueName(), ".tmp");
   return WriteFile(temporary, PathOf(kState), DumpJson(options_.state));
 }
+
+// Where the state is once OUT.partial has become OUT.
+std::string Workplace::StateOfOut() const { return absl::StrCat(options_.out, "/", kState); }
 
 std::string Workplace::PathOf(const std::string& name) const {
   return absl::StrCat(path_, "/", name);
@@ -226,6 +274,7 @@ absl::Status Workplace::Replace(const std::string& from) const {
   struct stat status;
   if (options_.is_folder && Exists(options_.out, &status)) {
     if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to, RENAME_EXCHANGE) == 0) {
+      unlink(StateOfOut().c_str());  // at once: what was OUT takes a while to remove
       return RemoveAll(from);
     }
     if (absl::Status removed = RemoveAll(options_.out); !removed.ok()) return removed;
@@ -236,10 +285,16 @@ absl::Status Workplace::Replace(const std::string& from) const {
 absl::Status Workplace::Publish() {
   SyncFolder(path_);
   const cli::SignalsWait wait;
-  if (unlink(PathOf(kState).c_str()) != 0 && errno != ENOENT) return CannotWrite(PathOf(kState));
   absl::Status status = Replace(options_.is_folder ? path_ : PathOf(LastPart(options_.out)));
   if (!status.ok()) return status;
-  if (!options_.is_folder) rmdir(path_.c_str());
+  // After the rename: until then it says whose OUT.partial is.
+  const std::string state = options_.is_folder ? StateOfOut() : PathOf(kState);
+  if (unlink(state.c_str()) != 0 && errno != ENOENT) return CannotWrite(state);
+  if (options_.is_folder) {
+    SyncFolder(options_.out);
+  } else {
+    rmdir(path_.c_str());
+  }
   SyncFolder(FolderOf(options_.out));
   return absl::OkStatus();
 }

@@ -4,7 +4,9 @@
 #define QUANTD_CHECKPOINTS_WORKPLACE_H_
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
@@ -14,7 +16,8 @@ namespace quantd::checkpoints {
 
 struct WorkplaceOptions {
   std::string model, out;
-  bool is_folder = false;  // what OUT becomes
+  std::vector<std::string> inputs;  // paths of the model's files
+  bool is_folder = false;           // what OUT becomes
   bool resume = false, force = false;
   bool shared = false;  // several processes work here, and none of them finishes
   // What is made of what: a run may go on only with what was made alike.
@@ -27,7 +30,8 @@ class Workplace {
  public:
   // Makes OUT.partial, or takes over one. ALREADY_EXISTS or INVALID_ARGUMENT, with nothing touched:
   // OUT exists; OUT.partial does, and neither resume nor force is set; it was begun otherwise, or
-  // holds other files; another process works in it; OUT and the model lie in one another.
+  // holds other files; no run has made it; another process works in it; OUT or OUT.partial and
+  // the model lie in one another.
   static absl::StatusOr<std::unique_ptr<Workplace>> Open(WorkplaceOptions options);
   ~Workplace();
   Workplace(const Workplace&) = delete;
@@ -46,12 +50,16 @@ class Workplace {
  private:
   explicit Workplace(WorkplaceOptions options);
   absl::Status CheckOut() const;
+  absl::Status CheckApart(const std::string& place) const;
   absl::Status Begin();
   absl::Status Lock();
+  absl::StatusOr<std::optional<Json>> ReadState() const;
+  absl::Status CheckOwn() const;
   absl::Status TakeOver();
   absl::Status CheckState(const Json& found) const;
   absl::Status RemoveUnfinished() const;
   absl::Status WriteState() const;
+  std::string StateOfOut() const;
   absl::Status Replace(const std::string& from) const;
 
   const WorkplaceOptions options_;

@@ -33,7 +33,7 @@ Receiving::Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting
     : window_(window),
       max_waiting_(max_waiting),
       first_budget_(std::clamp(budget_bytes / 8, window, 1024 * window)),
-      large_budget_(budget_bytes - first_budget_),
+      large_budget_(budget_bytes - std::min(budget_bytes, first_budget_)),
       min_rate_(min_rate),
       first_shares_(first_budget_),
       large_shares_(large_budget_),
@@ -78,14 +78,19 @@ Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer,
   upload.granted_ = std::min(total, window_);
   upload.given_up_ = false;
   upload.received_.store(0, std::memory_order_relaxed);
-  if (total > window_ && Next() == nullptr && large_held_ + total <= large_budget_ / 2 &&
-      Reserve(upload)) {
+  // Who may not wait later has its place now, or not at all.
+  const bool may_wait =
+      static_cast<int64_t>(queue_.size()) < max_waiting_ && waiting_shares_.Within(peer, 1);
+  const bool at_once = !may_wait || large_held_ + total <= large_budget_ / 2;
+  if (total > window_ && at_once && Next() == nullptr && Reserve(upload)) {
     upload.holds_ = true;
     return Begun::kReserved;
   }
-  const bool crowded = total > window_ && (static_cast<int64_t>(queue_.size()) >= max_waiting_ ||
-                                           !waiting_shares_.Within(peer, 1));
-  if (crowded || first_held_ + upload.granted_ > first_budget_ ||
+  if (total > window_ && !may_wait) {
+    refused_ = true;
+    return Begun::kRefused;
+  }
+  if (first_held_ + upload.granted_ > first_budget_ ||
       !first_shares_.Within(peer, upload.granted_)) {
     return Begun::kRefused;
   }
@@ -205,7 +210,7 @@ void Receiving::GiveUpOne() {
 
 void Receiving::Look(loop::Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  if (queue_.empty()) return;
+  if (queue_.empty() && !std::exchange(refused_, false)) return;
   bool moves = false;
   for (Upload* upload : large_) {
     const uint64_t received = upload->received_.load(std::memory_order_relaxed);

@@ -79,8 +79,8 @@ class Receiving {
   // What a window grows by at least: for a tensor of 1 MiB, and what stands around it, at once.
   static constexpr uint64_t kStep = (1 << 20) + (64 << 10);
 
-  // `window`: the most that a stream may send unasked. When `max_waiting` wait for room, no other
-  // large message is let in. REQUIRES: budget_bytes >= 2 * window.
+  // `window`: the most that a stream may send unasked. When `max_waiting` wait for room, a large
+  // message that there is no room for is not let in. REQUIRES: budget_bytes >= 2 * window.
   // Of first windows, and of the rest, the last quarter is never one peer's. While others wait, an
   // upload has to move at `min_rate` bytes a second, else it asks for no more.
   Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting,
@@ -155,6 +155,7 @@ class Receiving {
   uint64_t first_held_ = 0;
   uint64_t large_held_ = 0;
   uint64_t given_up_ = 0;
+  bool refused_ = false;  // one that could not wait, since the last look
   loop::PeerShares first_shares_;
   loop::PeerShares large_shares_;
   loop::PeerShares waiting_shares_;  // of the places in the queue

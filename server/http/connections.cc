@@ -26,7 +26,7 @@ namespace {
 // Descriptors that nobody else gets: when the process has run out of them, this many connections
 // are still answered at a time.
 constexpr size_t kSpares = 4;
-// Accepted in one turn, so that a flood of connections does not hold up those that are there.
+// Accepted in one iteration, so that a flood of connections does not hold up those that are there.
 constexpr int kAcceptsPerIteration = 32;
 // A pause after an accept that failed for want of memory, say: trying on would take a whole CPU.
 constexpr std::chrono::milliseconds kDeafFor{50};

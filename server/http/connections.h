@@ -57,7 +57,7 @@ class Connections final : private loop::Watcher, private loop::Timer, private lo
 
   void OnReady(uint32_t events) override;  // of the listener
   void Fire() override;                    // it is listened to again
-  void Run() override;                     // the turn ends
+  void Run() override;                     // the iteration ends
   // What closes connections of others waits until nobody is left who is to be told of one.
   void AtIterationEnd();
   void Accept();

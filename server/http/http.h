@@ -37,7 +37,7 @@ struct HttpAccess {
 };
 
 // What peers may take. Memory: about connections x request_bytes + response_bytes, and the pages
-// that are made in one turn of the loop, a hundred at most.
+// that are made in one iteration of the loop, a hundred at most.
 struct HttpLimits {
   // Connections at a time; one more closes the oldest, which had the most time of all, so a probe
   // always gets in. Never more than a quarter of the process' file descriptors.

@@ -14,10 +14,11 @@
 namespace quantd::loop {
 namespace {
 
-// How often a turn looks for more before it writes what it has: as long as there is more, but not
-// for ever.
+// How often an iteration looks for more before it writes what it has: as long as there is more, but
+// not for ever.
 constexpr int kLooks = 4;
-// With those that a watcher asks for: what waits for the turn's end may be another connection's.
+// With those that a watcher asks for: what waits for the iteration's end may be another
+// connection's.
 constexpr int kMostLooks = 16;
 constexpr int kEventsAtOnce = 64;
 

@@ -2,12 +2,11 @@
 //
 //   Mailbox<std::string> lines(1024);
 //   std::thread thread([&] { while (auto line = lines.Take()) Write(*line); });
-//   lines.Push("...");
+//   lines.PushOver("...");
 //   lines.Close();
 #ifndef QUANTD_SERVER_MAILBOX_MAILBOX_H_
 #define QUANTD_SERVER_MAILBOX_MAILBOX_H_
 
-#include <array>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -17,26 +16,20 @@
 
 namespace quantd {
 
-// Safe from any thread. What lies in an earlier lane is taken before what lies in later ones.
-template <typename Item, size_t kLanes = 1>
+// Safe from any thread.
+template <typename Item>
 class Mailbox {
  public:
-  // So many items may wait in each lane.
+  // So many items may wait.
   explicit Mailbox(size_t most) : most_(most) {}
 
-  // False: the lane is full, and the item is gone.
-  bool Push(Item item, size_t lane = 0) {
+  // When it is full, its oldest item goes: then it returns true.
+  bool PushOver(Item item) {
     const std::lock_guard lock(mutex_);
-    if (lanes_[lane].size() >= most_) return false;
-    Add(std::move(item), lane);
-    return true;
-  }
-  // When the lane is full, its oldest item goes: then it returns true.
-  bool PushOver(Item item, size_t lane = 0) {
-    const std::lock_guard lock(mutex_);
-    Add(std::move(item), lane);
-    const bool is_full = lanes_[lane].size() > most_;
-    if (is_full) lanes_[lane].pop_front();
+    items_.push_back(std::move(item));
+    changed_.notify_one();
+    const bool is_full = items_.size() > most_;
+    if (is_full) items_.pop_front();
     return is_full;
   }
 
@@ -45,10 +38,9 @@ class Mailbox {
     std::unique_lock lock(mutex_);
     for (;;) {
       if (closed_) return std::nullopt;
-      for (std::deque<Item>& lane : lanes_) {
-        if (lane.empty()) continue;
-        std::optional<Item> item = std::move(lane.front());
-        lane.pop_front();
+      if (!items_.empty()) {
+        std::optional<Item> item = std::move(items_.front());
+        items_.pop_front();
         return item;
       }
       changed_.wait(lock);
@@ -61,15 +53,10 @@ class Mailbox {
   }
 
  private:
-  void Add(Item item, size_t lane) {
-    lanes_[lane].push_back(std::move(item));
-    changed_.notify_one();
-  }
-
   const size_t most_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::array<std::deque<Item>, kLanes> lanes_;
+  std::deque<Item> items_;
   bool closed_ = false;
 };
 

@@ -33,12 +33,14 @@ inline constexpr uint64_t kTlsConnectionBytes = 64 << 10;
 // Of the HTTP port, then.
 inline constexpr uint64_t kTlsHttpConnections = 64;
 inline constexpr uint64_t kCallBytes = 10 << 10;
+// Two first windows: a message that goes on, beside what comes unasked.
+inline constexpr uint64_t kLeastReceiving = 128 << 10;
 // Sets of parameters have no more than that, however much there is.
 inline constexpr uint64_t kMostStoredSets = 128 << 20;
 
 struct Wanted {
   uint64_t requests = 0;   // --memory_budget_bytes; 0: decide here
-  uint64_t receiving = 0;  // --receive_budget_bytes; 0: decide here
+  uint64_t receiving = 0;  // --receive_budget_bytes; 0: decide here; at least kLeastReceiving
   uint64_t max_message = 0;
   uint64_t connections = 0;
   uint64_t calls = 0;
@@ -73,13 +75,14 @@ constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
         std::min(wanted.requests, wanted.max_message / 7 * 8) + kLeast + wanted.requests / 4;
     shares.receiving = std::max(std::min(shares.receiving, wanted.requests), largest);
   }
-  if (wanted.receiving != 0) shares.receiving = wanted.receiving;
-  // An eighth is for first windows.
-  shares.max_message = std::min(wanted.max_message, shares.receiving - shares.receiving / 8);
-  shares.limited_by_receiving = shares.max_message < wanted.max_message;
+  if (wanted.receiving != 0) shares.receiving = std::max(wanted.receiving, kLeastReceiving);
   // A power of two from 64 KiB, which HTTP/2 begins with, to 256 KiB.
   shares.window = 64 << 10;
   while (shares.window < 256 << 10 && shares.window * 4096 < shares.receiving) shares.window *= 2;
+  // An eighth is for first windows, one of them at least.
+  const uint64_t first = std::max(shares.receiving / 8, shares.window);
+  shares.max_message = std::min(wanted.max_message, shares.receiving - first);
+  shares.limited_by_receiving = shares.max_message < wanted.max_message;
   return shares;
 }
 

@@ -149,8 +149,13 @@ absl::Status Parse(const std::vector<Flag>& flags, int argc, const char* const* 
   return absl::OkStatus();
 }
 
-// What one flag says of another.
-absl::Status Check(const Options& options) {
+// What one flag says of another, and values that are apart.
+absl::Status Check(const Options& options, const memory::Wanted& wanted) {
+  if (wanted.receiving != 0 && wanted.receiving < memory::kLeastReceiving) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--receive_budget_bytes is ", wanted.receiving, ", must be 0 or at least ",
+                     memory::kLeastReceiving, ": messages come in pieces of half of that"));
+  }
   if (options.tls_cert.empty() != options.tls_key.empty()) {
     return absl::InvalidArgumentError(
         options.tls_cert.empty() ? "--tls_key is given, --tls_cert is not: TLS needs both"
@@ -187,7 +192,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   CommandLine line;
   memory::Wanted wanted;
   absl::Status status = Parse(Flags(line.options, wanted), argc, argv, line);
-  if (status.ok() && line.action == Action::kServe) status = Check(line.options);
+  if (status.ok() && line.action == Action::kServe) status = Check(line.options, wanted);
   if (!status.ok()) return absl::InvalidArgumentError(OneLine(status.message()));
   if (line.action == Action::kServe) Complete(line.options, wanted);
   return line;

@@ -21,7 +21,8 @@ absl::Status DiskTask::Start(stored_parameters::Worker::Priority priority,
   over_ = std::make_shared<std::atomic<bool>>(false);
   done_ = &done;
   const bool taken = backend_.parameters_worker->Submit(
-      priority, [job = std::move(job), over = over_, loop = &stream_.loop(), &done] {
+      waiting_, priority, stream_.peer(),
+      [job = std::move(job), over = over_, loop = &stream_.loop(), &done] {
         job();
         // The call waits for the event, unless it is over.
         if (!over->exchange(true)) loop->Complete(done, true);
@@ -45,7 +46,9 @@ absl::Status DiskTask::InterruptedStatus() const {
 }
 
 void DiskTask::Cancel() {
-  if (over_ != nullptr && !over_->exchange(true)) stream_.loop().Complete(*done_, false);
+  if (over_ == nullptr || over_->exchange(true)) return;
+  backend_.parameters_worker->Cancel(waiting_);
+  stream_.loop().Complete(*done_, false);
 }
 
 void DiskTask::Fire() { Cancel(); }

@@ -5,8 +5,9 @@
 //   const bool is_done = co_await done;
 //   if (!is_done) status = disk_task.InterruptedStatus();
 //
-// A call that is interrupted does not wait on: the job owns all that it touches, and what it comes
-// to is nobody's. Lives in the frame of its call and stays where it is.
+// A call that is interrupted does not wait on. A job that has not begun leaves the queue, with all
+// that it holds; one that has owns all that it touches, and what it comes to is nobody's. Lives in
+// the frame of its call and stays where it is.
 #ifndef QUANTD_SERVER_RPC_DISK_TASK_H_
 #define QUANTD_SERVER_RPC_DISK_TASK_H_
 
@@ -44,6 +45,7 @@ class DiskTask final : private transport::Cancellable, private loop::Timer {
   transport::ServerCall& stream_;
   // Whether it is over, by its end or by Cancel: who says so first completes the event.
   std::shared_ptr<std::atomic<bool>> over_;
+  stored_parameters::Worker::Waiting waiting_;
   loop::Event* done_ = nullptr;
 };
 

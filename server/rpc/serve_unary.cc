@@ -31,7 +31,7 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::ServerCall& strea
       const bool granted = co_await admitted;
       status = run.Admitted(granted);
     }
-    stream.Taken();
+    stream.Taken();  // the permit has the message's memory: the budget for receiving is free of it
     if (status.ok()) status = run.TakeCore(scheduled);
     if (status.ok()) {
       const bool granted = co_await scheduled;
@@ -46,12 +46,12 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::ServerCall& strea
     }
     stream.Finish(meter.End(status), finished);
     if (status.ok()) {
-      co_await written;
+      co_await written;  // a small response: at once, although the kernel has it only when finished
     }
     const bool sent = co_await finished;
     if (sent && status.ok()) meter.Sent();
     meter.Finish();
-  }  // the permit is free
+  }  // the kernel has the response: its memory and the permit are free
   stream.End();
 }
 

@@ -131,7 +131,7 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend,
   {
     rpc::Reservation reservation(backend, stream);
     rpc::DiskTask disk_task(backend, stream);
-    const auto job = std::make_shared<Job>();
+    auto job = std::make_shared<Job>();
     stream.Read(job->request, read);
     const bool has_request = co_await read;
     if (has_request) meter.Received();
@@ -162,6 +162,8 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend,
       const bool is_done = co_await done;
       status = is_done ? job->response.status() : disk_task.InterruptedStatus();
     }
+    // Its memory and its permit are for others, unless the thread is at work on it.
+    if (!status.ok()) job.reset();
     if (status.ok()) {
       job->permit.Shrink(memory::Pool::Footprint(job->response->size));
       stream.Write(*std::move(job->response), written);

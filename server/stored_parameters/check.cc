@@ -31,12 +31,14 @@ absl::Status CheckTensor(absl::string_view name, const TensorView& tensor, int64
 // An x without elements that a scale per tensor or per axis goes with.
 TensorView EmptyX(const QuantizeParameters& parameters) {
   const int64_t axis = parameters.granularity.axis.value_or(1);
-  const int64_t needed = axis < 0 ? -axis : axis + 1;
-  const int64_t rank = std::clamp<int64_t>(needed, 2, kMaxRank);
+  // An axis that no x can have is the plan's to refuse; nothing is computed from it.
+  const bool possible = axis >= -kMaxRank && axis < kMaxRank;
+  const int64_t rank =
+      possible ? std::max<int64_t>(axis < 0 ? -axis : axis + 1, 2) : int64_t{kMaxRank};
   TensorView x;
   x.data_type = DataType::kFloat;
   x.shape = Shape(static_cast<size_t>(rank), 0);
-  if (parameters.scale.shape.size() == 1 && needed <= rank) {
+  if (parameters.scale.shape.size() == 1 && possible) {
     x.shape[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = parameters.scale.shape[0];
   }
   return x;

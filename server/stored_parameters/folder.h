@@ -41,6 +41,8 @@ class Folder {
   // Sets of this name, up to `most` of them.
   absl::StatusOr<std::vector<Reference>> Named(absl::string_view name, size_t most) const;
 
+  const std::string& path() const { return path_; }
+
  private:
   explicit Folder(std::string path) : path_(std::move(path)) {}
 

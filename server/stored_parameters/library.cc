@@ -1,6 +1,7 @@
 #include "server/stored_parameters/library.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,9 @@
 
 namespace quantd::stored_parameters {
 namespace {
+
+// What a list looks into: as much as one set has at most.
+constexpr uint64_t kMostLookedInto = kMaxSetBytes;
 
 absl::Status NotFound(absl::string_view field, const std::string& message) {
   return errors::WithReason(FieldError(field, message, absl::StatusCode::kNotFound),
@@ -38,17 +42,7 @@ absl::StatusOr<SetPointer> Library::Find(absl::string_view reference, absl::stri
   absl::StatusOr<Reference> parsed = ParseReference(reference, field);
   if (!parsed.ok()) return parsed.status();
   if (!parsed->is_full()) {
-    absl::StatusOr<std::vector<Reference>> named = folder_.Named(parsed->name, 2);
-    if (!named.ok()) return named.status();
-    if (named->empty()) {
-      return NotFound(field, absl::StrCat("no stored parameters have the name ", parsed->name));
-    }
-    if (named->size() > 1) {
-      return FieldError(field, absl::StrCat(field, " is ", parsed->name,
-                                            ", a name that several sets have: ", (*named)[0].Text(),
-                                            ", ", (*named)[1].Text()));
-    }
-    *parsed = std::move(named->front());
+    return FindNamed(parsed->name, field);
   }
   if (SetPointer set = cache_.Find(parsed->Text()); set != nullptr) return set;
   absl::StatusOr<SetPointer> set = Load(*parsed);
@@ -56,17 +50,52 @@ absl::StatusOr<SetPointer> Library::Find(absl::string_view reference, absl::stri
   return set;
 }
 
+// The only set of a name. A file that is not what its name says is none.
+absl::StatusOr<SetPointer> Library::FindNamed(const std::string& name, absl::string_view field) {
+  absl::StatusOr<std::vector<Reference>> named = [&] {
+    const AtDisk at_disk(*this, folder_.path());
+    return folder_.Named(name, kMostListed);
+  }();
+  if (!named.ok()) return named.status();
+  std::optional<Reference> only;
+  SetPointer found;
+  for (const Reference& reference : *named) {
+    found = nullptr;  // no two need memory at a time
+    absl::StatusOr<SetPointer> set = Load(reference);
+    if (absl::IsNotFound(set.status())) continue;
+    if (!set.ok()) return set;
+    if (only.has_value()) {
+      return FieldError(field, absl::StrCat(field, " is ", name,
+                                            ", a name that several sets have: ", only->Text(), ", ",
+                                            reference.Text()));
+    }
+    only = reference;
+    found = *std::move(set);
+  }
+  if (found != nullptr) return found;
+  if (only.has_value()) return Find(only->Text(), field);
+  return NotFound(field, absl::StrCat("no stored parameters have the name ", name));
+}
+
 absl::StatusOr<SetPointer> Library::Load(const Reference& reference) {
   const std::lock_guard lock(loading_);
   if (SetPointer set = cache_.Find(reference.Text()); set != nullptr) return set;
-  const uint64_t size = std::min(folder_.Size(reference), kMaxSetBytes);
-  if (size + DecodeBytes(size) > cache_.most_bytes()) {
+  absl::StatusOr<std::unique_ptr<wire::StoredSet>> set = Read(reference);
+  if (!set.ok()) return set.status();
+  return cache_.Add(*std::move(set));
+}
+
+absl::StatusOr<std::unique_ptr<wire::StoredSet>> Library::Read(const Reference& reference) {
+  const AtDisk at_disk(*this, PathOf(reference));
+  const uint64_t size = folder_.Size(reference);
+  const bool may_be_set = size <= kMaxSetBytes;  // else the folder says so
+  if (may_be_set && size + DecodeBytes(size) > cache_.most_bytes()) {
     return absl::ResourceExhaustedError(
         absl::StrCat(reference.Text(), " takes ", size + DecodeBytes(size),
                      " bytes to read, but stored parameters may use ", cache_.most_bytes(),
                      " bytes of this server's memory"));
   }
-  if (!cache_.MakeRoom(size, DecodeBytes(size))) {
+  if (may_be_set && !cache_.MakeRoom(size, DecodeBytes(size))) {
     return errors::WithReason(
         absl::UnavailableError(
             "calls are using too many other sets of parameters; try again later"),
@@ -84,18 +113,53 @@ absl::StatusOr<SetPointer> Library::Load(const Reference& reference) {
         absl::StrCat("the file of ", reference.Text(), " is not a set of parameters"));
   }
   (*set)->reference = reference.Text();
-  return cache_.Add(*std::move(set));
+  return set;
 }
 
 absl::StatusOr<std::string> Library::Put(absl::string_view name, const std::string& bytes) {
   const Reference reference{std::string(name), Sha256(bytes)};
   if (!reference.is_full()) return absl::InternalError("OpenSSL has no SHA-256");
+  const AtDisk at_disk(*this, PathOf(reference));
   if (absl::Status status = folder_.Write(reference, bytes); !status.ok()) return status;
   return reference.Text();
 }
 
-absl::StatusOr<std::vector<std::string>> Library::List(absl::string_view prefix) const {
-  return folder_.List(prefix, kMostListed);
+absl::StatusOr<std::vector<std::string>> Library::List(absl::string_view prefix) {
+  absl::StatusOr<std::vector<std::string>> listed = [&] {
+    const AtDisk at_disk(*this, folder_.path());
+    return folder_.List(prefix, kMostListed);
+  }();
+  if (!listed.ok()) return listed;
+  uint64_t left = kMostLookedInto;
+  std::erase_if(*listed, [&](const std::string& text) { return !IsSet(text, left); });
+  return listed;
+}
+
+// Whether a reference is that of a set, as far as `left` bytes that may still be read tell.
+bool Library::IsSet(const std::string& text, uint64_t& left) {
+  if (cache_.Find(text) != nullptr) return true;
+  const absl::StatusOr<Reference> reference = ParseReference(text, "");
+  const AtDisk at_disk(*this, PathOf(*reference));
+  const uint64_t size = folder_.Size(*reference);
+  const uint64_t cost = std::max<uint64_t>(size, 4096);
+  if (size <= kMaxSetBytes && cost > left) return size != 0;
+  if (size <= kMaxSetBytes) left -= cost;
+  const std::lock_guard lock(loading_);
+  return !absl::IsNotFound(Read(*reference).status());
+}
+
+std::string Library::waits_for() const {
+  const std::lock_guard lock(waits_for_mutex_);
+  return waits_for_;
+}
+
+void Library::SetWaitsFor(std::string path) const {
+  const std::lock_guard lock(waits_for_mutex_);
+  waits_for_ = std::move(path);
+}
+
+std::string Library::PathOf(const Reference& reference) const {
+  return absl::StrCat(folder_.path(), "/", reference.FileName());
 }
 
 }  // namespace quantd::stored_parameters

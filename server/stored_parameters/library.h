@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -47,19 +48,47 @@ class Library {
   // Folder::Write. Blocks. REQUIRES: IsName(name).
   absl::StatusOr<std::string> Put(absl::string_view name, const std::string& bytes);
 
-  // The first kMostListed references that begin with `prefix`, in the order of their bytes. Blocks.
-  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) const;
+  // The first kMostListed references that begin with `prefix`, in the order of their bytes, without
+  // those whose files are not sets: the first 16 MiB of the files are looked into, the others are
+  // taken for sets by their names and sizes. Blocks.
+  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix);
+
+  // What a thread waits for the disk for, the last one of several: the path of a file, or of the
+  // folder where it looks for one; empty: nothing.
+  std::string waits_for() const;
 
   const Cache& cache() const { return cache_; }
 
  private:
   Library(Folder folder, const Limits& limits)
       : folder_(std::move(folder)), cache_(limits.kept_bytes, limits.most_bytes) {}
+  absl::StatusOr<SetPointer> FindNamed(const std::string& name, absl::string_view field);
   absl::StatusOr<SetPointer> Load(const Reference& reference);
+  // REQUIRES: loading_ held.
+  absl::StatusOr<std::unique_ptr<wire::StoredSet>> Read(const Reference& reference);
+  bool IsSet(const std::string& text, uint64_t& left);
+
+  // While one lives, waits_for() is `path`.
+  class AtDisk {
+   public:
+    AtDisk(const Library& library, std::string path) : library_(library) {
+      library.SetWaitsFor(std::move(path));
+    }
+    ~AtDisk() { library_.SetWaitsFor(""); }
+    AtDisk(const AtDisk&) = delete;
+    AtDisk& operator=(const AtDisk&) = delete;
+
+   private:
+    const Library& library_;
+  };
+  void SetWaitsFor(std::string path) const;
+  std::string PathOf(const Reference& reference) const;
 
   const Folder folder_;
   Cache cache_;
   std::mutex loading_;  // one file at a time is in memory beside the sets
+  mutable std::mutex waits_for_mutex_;
+  mutable std::string waits_for_;
 };
 
 }  // namespace quantd::stored_parameters

@@ -233,6 +233,10 @@ void Connection::LookAtStreams(Clock::time_point now, bool anyone_waits) {
       stream->Interrupt(
           absl::CancelledError("the client read its response too slowly while others waited"));
       stream->CutOff();  // also one that was interrupted before, and could not say so
+    } else if (stream->ends() && !HasRoomFor(*stream)) {
+      // There was when it ended; another stream has taken it.
+      stream->DropUnsent();
+      Send(*stream);
     }
     stream = next;
   }

@@ -93,6 +93,8 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   // For streams.
   void GrantWindow(ServerCall& stream, int64_t bytes);
   void Send(ServerCall& stream);
+  // Whether the peer's windows let out all that it has to send.
+  bool HasRoomFor(const ServerCall& stream) const;
   void OnResponse() { credit_.EarnMessage(); }
   void Reset(ServerCall& stream);
   // The stream is closed and none of its bytes is waiting.

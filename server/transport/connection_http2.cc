@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <string>
@@ -245,6 +246,12 @@ void Connection::Send(ServerCall& stream) {
   stream.headers_sent_ = true;
   WantFlush();
   if (stream.finishing_) Answered(stream.unpulled() + stream.unmade_);
+}
+
+bool Connection::HasRoomFor(const ServerCall& stream) const {
+  const int32_t room = std::min(nghttp2_session_get_stream_remote_window_size(session_, stream.id_),
+                                nghttp2_session_get_remote_window_size(session_));
+  return stream.unsent() == 0 || static_cast<int64_t>(stream.unsent()) <= room;
 }
 
 void Connection::SubmitHeaders(ServerCall& stream) {

@@ -141,7 +141,21 @@ void ServerCall::Finish(const errors::CallStatus& status, loop::Event& finished)
   if (http_closed_) return;  // bytes of it are still on their way
   finish_ = status;
   finishing_ = true;
+  if (interrupted() && !connection_->HasRoomFor(*this)) DropUnsent();
   connection_->Send(*this);
+}
+
+// An interrupted call does not wait for the peer to make room: what is in no frame yet is dropped,
+// so that trailers can go. They can't follow a part of a message, nor say OK without one.
+void ServerCall::DropUnsent() {
+  if ((pulled_ != 0 && unpulled() + unmade_ != 0) || finish_.ok()) return CutOff();
+  batch_ = std::string();
+  next_out_ = memory::Piece();
+  if (pulled_ == 0) {
+    out_ = memory::Piece();
+    batch_sent_ = std::string();
+  }
+  if (written_ != nullptr) loop_.Complete(*std::exchange(written_, nullptr), false);
 }
 
 void ServerCall::Sent(size_t bytes) {

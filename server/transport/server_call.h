@@ -190,6 +190,9 @@ class ServerCall final : private admission::Upload, private Inflating, private l
     return batch_.empty() && next_out_.begin == nullptr && unmade_ == 0;
   }
   size_t unpulled() const { return out_.size - unmade_ - pulled_; }
+  size_t unsent() const { return unpulled() + unmade_ + batch_.size() + next_out_.size; }
+  // Whether it has said all, and is to end without waiting for its peer.
+  bool ends() const { return finishing_ && interrupted() && !cut_off_ && !http_closed_; }
   // Has more made, if that is what is missing. Returns whether there is more.
   bool MakeMore();
   void StartNext();
@@ -200,6 +203,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   }
   // Nothing more is sent of its response.
   void CutOff();
+  void DropUnsent();
   void Sent(size_t bytes);
   void MaybeClosed();
   void CompleteFinish();

@@ -65,10 +65,10 @@ struct Limits {
   int64_t max_backlog = 16 << 20;
   // A connection from which nothing has come for so long is asked whether it still lives, and
   // closed when it has not answered after a third of that.
-  std::chrono::seconds keepalive{60};
+  std::chrono::milliseconds keepalive{60'000};
   // After this age a connection takes no more calls, after the grace it is closed. 0: never.
-  std::chrono::seconds max_connection_age{0};
-  std::chrono::seconds max_connection_age_grace{30};
+  std::chrono::milliseconds max_connection_age{0};
+  std::chrono::milliseconds max_connection_age_grace{30'000};
   // A client that has not answered a ping for so long, after it was told to make no more calls
   // here, is taken to know it. A busy one may still make calls that the server then never sees.
   std::chrono::milliseconds leave_timeout{5'000};

@@ -25,6 +25,8 @@ TEST(Shape, RefusesWhatCannotBe) {
   EXPECT_EQ(CountError({INT64_MAX, INT64_MAX, INT64_MAX}).substr(0, 2), "x:");
   EXPECT_EQ(CountError({0, int64_t{1} << 40, int64_t{1} << 40}),
             "x: x of shape [0, 1099511627776, 1099511627776] has 2^62 elements or more");
+  EXPECT_EQ(ErrorText(ElementCount({int64_t{1} << 62}, "x.shape").status()),
+            "x.shape: x.shape [4611686018427387904] has 2^62 elements or more");
   EXPECT_EQ(CountError(Shape(65, 1)), "x: x has 65 dimensions, at most 64 are supported");
   EXPECT_EQ(CountError(Shape(64, 1)), "OK");
 }

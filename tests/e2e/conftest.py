@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from shared import Folder  # noqa: E402
 from support import Server  # noqa: E402
 
 # Files that take long, the longest first (run.sh, build/results/e2e.tsv): begun last, they would be what all others have ended before.
@@ -35,8 +36,22 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    running = Server(tmp_path_factory.mktemp("server"))
+def flags():
+    """Those of a module's `server`; a module has its own fixture of this name."""
+    return ()
+
+
+@pytest.fixture(scope="module")
+def folder():
+    """A folder for shared memory."""
+    made = Folder()
+    yield made
+    made.remove()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, flags):
+    running = Server(tmp_path_factory.mktemp("server"), *flags)
     yield running
     assert running.process.poll() is None, f"the server died:\n{running.log()[-4000:]}"
     assert running.stop() == 0, f"no clean end:\n{running.log()[-4000:]}"

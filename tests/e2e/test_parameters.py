@@ -17,13 +17,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory, folder):
-    from support import Server
-
-    running = Server(tmp_path_factory.mktemp("server"), f"--parameters_dir={folder}")
-    yield running
-    assert running.process.poll() is None, f"the server died:\n{running.log()[-4000:]}"
-    assert running.stop() == 0, f"no clean end:\n{running.log()[-4000:]}"
+def flags(folder):
+    return (f"--parameters_dir={folder}",)
 
 
 def test_put_get_list(server, folder):
@@ -165,6 +160,8 @@ BAD_SETS = [
     ("shared memory", pp.ParameterSet(quantize=pb.QuantizeRequest(scale=dict(data_type=1, shared_memory=dict(region="a", byte_size=4)))),
      "parameters.quantize.scale.shared_memory"),
     ("unknown order", quantize_set(zero_point_order=7), "parameters.quantize.zero_point_order"),
+    ("the largest axis", quantize_set([1, 2], axis=(1 << 63) - 1), "parameters.quantize.axis"),
+    ("the smallest axis", quantize_set([1, 2], axis=-1 << 63), "parameters.quantize.axis"),
     ("ranges upside down", embeddings_set(recipe=RANGES, ranges=tensor([[1], [0]])), "parameters.quantize_embeddings.ranges"),
     ("ranges without a recipe for them", embeddings_set(recipe=UNIT, ranges=tensor([[0], [1]])), "parameters.quantize_embeddings.ranges"),
 ]

@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import threading
 import time
 
@@ -288,6 +289,33 @@ def test_a_folder_that_is_none(tmp_path):
     for path in (tmp_path / "nothing", tmp_path / "file"):
         code, _, error = run(f"--parameters_dir={path}", "--listen=127.0.0.1:0", "--http_listen=")
         assert code == 2 and "--parameters_dir" in error and str(path) in error
+
+
+HANGS = """
+#include <unistd.h>
+int fsync(int file) { for (;;) pause(); }
+"""
+
+
+def test_a_volume_that_hangs_does_not_hold_the_end(start, folder, tmp_path):
+    """Neither calls that have been given up nor the thread that waits for the disk keep the process from ending."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang-19")
+    if compiler is None:
+        pytest.skip("no C compiler here")
+    (tmp_path / "hangs.c").write_text(HANGS)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O", "-o", tmp_path / "hangs.so", tmp_path / "hangs.c"], check=True)
+    environment = {"LD_PRELOAD": str(tmp_path / "hangs.so")}
+    server = start(f"--parameters_dir={folder}", "--drain_seconds=1", environment=environment)
+    call = stub_of(server).PutParameters.future(pp.PutParametersRequest(name="hung", parameters=quantize_set()), timeout=60)
+    wait_for(lambda: list(folder.iterdir()), 10, "the set is being written")
+    begin = time.monotonic()
+    server.signal()
+    assert server.process.wait(10) == 0
+    assert time.monotonic() - begin < 5
+    assert call.code().name == "UNAVAILABLE"
+    line = next(line for line in server.log().splitlines() if "the disk does not answer" in line)
+    assert f"{folder}/hung@" in line and ".quantd" in line
+    assert server.log().splitlines()[-1].endswith("stopped")
 
 
 def test_draining_with_calls_that_name_sets(start, folder):

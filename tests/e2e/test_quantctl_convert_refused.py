@@ -172,3 +172,45 @@ def test_parts_that_do_not_fit_are_one_line(layout, parts, wrong):
     save_tensors("c.safetensors", {name: array for name, array in tensors.items() if name != "a.weight" + parts})
     code, _, err = quantctl("convert", "c.safetensors", "-o", "d.safetensors", "--to=bf16")
     assert code == 2 and err.count("\n") == 1
+
+
+MARK = "\x01number:"
+
+
+def test_texts_of_a_config_stay_texts():
+    """Whatever they are, config.json and the index are JSON that says the same."""
+    texts = [MARK + "5", MARK + "007", MARK, MARK + "-", 'x"' + MARK + "12", 'x\\"' + MARK + "12", MARK + '1"', "\x00\x7f\u2028\U0001f600", ""]
+    large = [2**70, -(2**70), 10**300, 2**63, -(2**63), 2**64 - 1, 2**64, 0, 1e300, 1e-05, -0.0]
+    config = {"texts": texts, "keys": {text: text for text in texts}, MARK + "5": 1, "large": large, "empty": [{}, [], None, True]}
+    tensors = shards()
+    tensors["model-00001-of-00002.safetensors"][MARK + "5"] = np.zeros((2, 2), np.float32)
+    tensors["model-00001-of-00002.safetensors"][MARK + "05.weight"] = np.zeros(2, np.float32)
+    index = {"metadata": {"total_size": 0, **config}, **config,
+             "weight_map": {tensor: name for name, one in tensors.items() for tensor in one}}
+    save_model("m", tensors, config, index=index)
+    for to in ("fp8-tiles", "compressed-tensors:int8", "bnb:nf4"):
+        convert("m", "-o", "out", f"--to={to}", "--force", "--all")
+        made = json.load(open("out/config.json"))
+        assert made.pop("quantization_config") and made == json.load(open("m/config.json"))
+        made = json.load(open("out/model.safetensors.index.json"))
+        assert {key: made[key] for key in config} == config and {key: made["metadata"][key] for key in config} == config
+        assert open("out/config.json").read() == json.dumps(json.load(open("out/config.json")), indent=2, sort_keys=True)
+
+
+@pytest.mark.parametrize("text", [
+    b'{"a": NaN}', b'{"a": Infinity}', b'{"a": 1e999}', b'{"a": "\xff"}', b'{"\xed\xa0\x80": 1}', b'{"a": 01}', b"{" + b'"a":{' * 200 + b"}" * 201,
+    b'{"a": ' + b"[" * 100_000, b'{"a": 1' + b"0" * 400 + b"}", b'{"a": 1} x', b"\xef\xbb\xbf{", b"",
+])
+def test_a_config_that_is_not_json_is_one_line(text):
+    save_model("m", {"model.safetensors": layer(0)})
+    open("m/config.json", "wb").write(text)
+    assert "config.json" in convert("m", "-o", "out", "--to=fp8-tiles", code=2)
+    assert os.listdir() == ["m"]
+
+
+def test_of_keys_that_come_twice_the_last_counts():
+    save_model("m", {"model.safetensors": layer(0)})
+    open("m/config.json", "w").write('{"a": {"x": [1]}, "a": {"y": 2}, "b": 1, "b": [3]}')
+    convert("m", "-o", "out", "--to=fp8-tiles")
+    made = json.load(open("out/config.json"), object_pairs_hook=lambda pairs: pairs)
+    assert ("a", [("y", 2)]) in made and ("b", [3]) in made and len(made) == 3

@@ -328,7 +328,7 @@ def test_what_exists_is_refused_without_force(ctl, tmp_path):
     arguments = [*quantize, "z.npy", "--report=report.json"]
     assert "report.json exists" in ctl(*arguments, force=False, code=2)
     assert not (tmp_path / "z.npy").exists()
-    assert "named twice" in ctl(*quantize, "z.safetensors", "--report=z.safetensors", code=2)
+    assert "--output z.safetensors and --report z.safetensors" in ctl(*quantize, "z.safetensors", "--report=z.safetensors", code=2)
     ctl(*arguments)
     assert json.loads((tmp_path / "report.json").read_text())["tensors"][0]["output_type"] == "uint8"
 

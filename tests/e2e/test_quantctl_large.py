@@ -114,7 +114,10 @@ def start_slow(*flags):
     return process
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXCPU, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2,
+    signal.SIGVTALRM, signal.SIGRTMIN + 3,
+])
 def test_a_signal_leaves_nothing(folder, number):
     process = start_slow()
     process.send_signal(number)

@@ -7,8 +7,8 @@ import socket
 import grpc
 import numpy as np
 import pytest
-from shared import Folder, reference, shared_quantize, shared_tensor
-from support import FLOAT, UINT8, Server, pb, quantize, run, tensor, tensor_pb2
+from shared import reference, shared_quantize, shared_tensor
+from support import FLOAT, UINT8, pb, quantize, run, tensor, tensor_pb2
 from test_bad_input import details_of
 
 CODE = grpc.StatusCode
@@ -18,18 +18,8 @@ RANDOM = np.random.default_rng(7)
 
 
 @pytest.fixture(scope="module")
-def folder():
-    made = Folder()
-    yield made
-    made.remove()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory, folder):
-    running = Server(tmp_path_factory.mktemp("server"), folder.flag)
-    yield running
-    assert running.process.poll() is None, f"the server died:\n{running.log()[-4000:]}"
-    assert running.stop() == 0, f"no clean end:\n{running.log()[-4000:]}"
+def flags(folder):
+    return (folder.flag,)
 
 
 def size_of(data_type, elements):

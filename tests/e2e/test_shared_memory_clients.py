@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from shared import Folder
-from support import ROOT, Server
+from support import ROOT
 
 EXAMPLE = ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release") / "client" / "cpp" / "client_shared_memory_example"
 
@@ -42,10 +42,8 @@ def folder():
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory, folder):
-    running = Server(tmp_path_factory.mktemp("server"), folder.flag)
-    yield running
-    assert running.stop() == 0, f"no clean end:\n{running.log()[-4000:]}"
+def flags(folder):
+    return (folder.flag,)
 
 
 @pytest.fixture

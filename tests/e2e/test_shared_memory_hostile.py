@@ -10,27 +10,17 @@ import time
 import grpc
 import numpy as np
 import pytest
-from shared import Folder, reference, shared_quantize, shared_tensor
+from shared import reference, shared_quantize, shared_tensor
 from small_machine import mounted
-from support import UINT8, Server, pb, quantize, rounds, tensor, wait_for
+from support import UINT8, pb, quantize, rounds, tensor, wait_for
 
 CODE = grpc.StatusCode
 MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def folder():
-    made = Folder()
-    yield made
-    made.remove()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory, folder):
-    running = Server(tmp_path_factory.mktemp("server"), folder.flag)
-    yield running
-    assert running.process.poll() is None, f"the server died:\n{running.log()[-4000:]}"
-    assert running.stop() == 0, f"no clean end:\n{running.log()[-4000:]}"
+def flags(folder):
+    return (folder.flag,)
 
 
 def descriptors(server):

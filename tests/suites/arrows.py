@@ -45,7 +45,7 @@ ROOMS = {
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
     "server/operations": ["server/wire"],
-    "server/stored_parameters": ["server/fd", "server/errors", "server/log", "server/mailbox", "server/wire", "proto"],
+    "server/stored_parameters": ["server/fd", "server/errors", "server/log", "server/loop", "server/wire", "proto"],
     "server/metrics": ["server/errors", "server/wire"],
     "server/trace": ["server/access", "server/log", "server/wire"],
     "server/transport": [

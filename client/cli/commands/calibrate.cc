@@ -42,8 +42,7 @@ absl::StatusOr<CalibrationOptions> OptionsOf(const Options& options) {
 // Adds the values of one file.
 class Reader {
  public:
-  Reader(const Options& options, CalibrationRun& run, std::vector<FileId>* read)
-      : options_(options), run_(run), read_(read) {}
+  Reader(const Options& options, CalibrationRun& run) : options_(options), run_(run) {}
 
   absl::Status Add(const std::string& path) {
     if (absl::EndsWithIgnoreCase(path, ".safetensors")) return AddSafetensors(path);
@@ -54,7 +53,6 @@ class Reader {
 
  private:
   absl::Status Add(const Input& input, const std::string& name) {
-    read_->push_back(input.id());
     const absl::Status added = run_.Add(input.view);
     return added.ok() || IsOperationError(added) ? added : OperationError(added, "calibrate", name);
   }
@@ -86,14 +84,12 @@ class Reader {
 
   const Options& options_;
   CalibrationRun& run_;
-  std::vector<FileId>* const read_;
 };
 
-absl::Status AddStates(const Options& options, CalibrationRun& run, std::vector<FileId>* read) {
+absl::Status AddStates(const Options& options, CalibrationRun& run) {
   for (const std::string& path : options.calibrate.states) {
     const absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
     if (!file.ok()) return file.status();
-    read->push_back((*file)->id());
     const absl::Span<const uint8_t> bytes = (*file)->bytes();
     const absl::Status added =
         run.AddState({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -101,6 +97,14 @@ absl::Status AddStates(const Options& options, CalibrationRun& run, std::vector<
     return IsOperationError(added) ? added : OperationError(added, "calibrate", path);
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckRangesFiles(const Options& options, const CalibrationOptions& what) {
+  std::vector<absl::string_view> suffixes = {"scale"};
+  if (Info(what.output_type).kind == DataTypeKind::kInteger) suffixes.push_back("zero_point");
+  absl::Status status = CheckFiles(options, OutputsOf(FilesOfOutput(options.output, suffixes)));
+  if (!status.ok() || *FormatOfPath(options.output) != FileFormat::kNpy) return status;
+  return CheckMayRemoveDescription(options.output, options.force);
 }
 
 std::string ToText(const Calibration& calibration, const Json& found) {
@@ -121,13 +125,13 @@ std::string ToText(const Calibration& calibration, const Json& found) {
 }  // namespace
 
 absl::StatusOr<Calibrated> RunCalibration(const Options& options, const CalibrationOptions& what,
-                                          Engine& engine, std::vector<FileId>* read) {
+                                          Engine& engine) {
   absl::StatusOr<std::unique_ptr<CalibrationRun>> run =
       engine.Calibrate(what, !options.calibrate.state_out.empty());
   if (!run.ok()) return OperationError(run.status(), "calibrate", "");
-  if (absl::Status status = AddStates(options, **run, read); !status.ok()) return status;
+  if (absl::Status status = AddStates(options, **run); !status.ok()) return status;
   Progress progress(!options.quiet, options.calibrate.inputs.size());
-  Reader reader(options, **run, read);
+  Reader reader(options, **run);
   for (const std::string& path : options.calibrate.inputs) {
     progress.SetLabel(path);
     if (absl::Status status = reader.Add(path); !status.ok()) return status;
@@ -147,12 +151,10 @@ absl::Status RunCalibrate(const Options& options) {
     return absl::InvalidArgumentError("no FILE and no --state: there is nothing to calibrate");
   }
   // Before an hour's work rather than after it.
-  absl::Status may = CheckMayWrite(options.output, {options.force, {}});
-  if (!may.ok()) return may;
+  if (absl::Status status = CheckRangesFiles(options, *what); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
   if (!engine.ok()) return engine.status();
-  std::vector<FileId> read;
-  const absl::StatusOr<Calibrated> result = RunCalibration(options, *what, **engine, &read);
+  const absl::StatusOr<Calibrated> result = RunCalibration(options, *what, **engine);
   if (!result.ok()) return result.status();
 
   Output output(options.output);
@@ -160,7 +162,7 @@ absl::Status RunCalibrate(const Options& options) {
   if (!options.calibrate.state_out.empty()) {
     output.AddText(options.calibrate.state_out, result->state);
   }
-  if (absl::Status status = Begin(options, read, &output); !status.ok()) return status;
+  if (absl::Status status = Begin(options, {}, &output); !status.ok()) return status;
   FillRanges(result->calibration, *what, parts, &output);
   Json document = {{"inputs", options.calibrate.inputs}, {"output", options.output}};
   const Json found = CalibrationJson(result->calibration, *what);

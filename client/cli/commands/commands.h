@@ -13,6 +13,7 @@
 #include "commands/report.h"
 #include "engine/engine.h"
 #include "engine/stored_set.h"
+#include "files/file_names.h"
 #include "files/output.h"
 #include "quantd/client/options.h"
 
@@ -43,17 +44,23 @@ absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options);
 // flags say what a set says.
 absl::StatusOr<StoredSet> StoredSetOf(const Options& options, bool others);
 
-// What the files and states of a calibration come to. `read`: gets the files that were read.
+// What the files and states of a calibration come to.
 absl::StatusOr<Calibrated> RunCalibration(const Options& options, const CalibrationOptions& what,
-                                          Engine& engine, std::vector<FileId>* read);
+                                          Engine& engine);
 
 // --only and --skip.
 using checkpoints::Choice;
 absl::StatusOr<Choice> ChoiceOf(const Options& options);
 
-// Creates the output's files and --report's; never over a file that is read: those that the flags
-// name, and `others`.
-absl::Status Begin(const Options& options, const std::vector<FileId>& others, Output* output);
+// Before any work: OK when `outputs` and the files that other flags write are distinct, none is
+// read (named by a flag, or in `inputs`), and all of them may be written. Else the error names the
+// flags.
+absl::Status CheckFiles(const Options& options, std::vector<NamedFile> outputs,
+                        std::vector<NamedFile> inputs = {});
+// Files that --output writes.
+std::vector<NamedFile> OutputsOf(const std::vector<std::string>& paths);
+// CheckFiles, then creates the output's files.
+absl::Status Begin(const Options& options, std::vector<NamedFile> inputs, Output* output);
 // Fills in --report, puts all files in their places, and prints the document, or `text`.
 absl::Status Finish(const Options& options, Output* output, const Json& document,
                     const std::string& text);

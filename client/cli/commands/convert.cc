@@ -2,10 +2,7 @@
 #include "checkpoints/convert.h"
 
 #include <cstdio>
-#include <filesystem>
-#include <system_error>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "checkpoints/errors.h"
@@ -23,28 +20,10 @@ absl::Status Told(const absl::Status& status) {
   return checkpoints::IsWeightError(status) ? AsOperationError(status) : status;
 }
 
-// --report must not write into the model, nor into what becomes of it.
-absl::Status CheckReport(const Options& options) {
-  if (options.report.empty()) return absl::OkStatus();
-  const auto real = [](const std::string& path) {
-    std::error_code error;
-    const auto result = std::filesystem::weakly_canonical(path, error);
-    return error ? path : result.string();
-  };
-  const std::string report = real(options.report);
-  for (const std::string& place : {options.input, options.output}) {
-    if (report != real(place) && !absl::StartsWith(report, absl::StrCat(real(place), "/")))
-      continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--report: ", options.report, " lies in ", place, "; write to another place"));
-  }
-  return CheckMayWrite(options.report, {options.force, {}});
-}
-
 absl::Status WriteReport(const Options& options, const std::string& text) {
   if (options.report.empty()) return absl::OkStatus();
   OutputFile file;
-  absl::Status status = file.Create(options.report, text.size(), {options.force, {}});
+  absl::Status status = file.Create(options.report, text.size(), options.force);
   if (!status.ok()) return status;
   text.copy(reinterpret_cast<char*>(file.bytes().data()), text.size());
   status = file.Sync();
@@ -56,7 +35,6 @@ absl::Status WriteReport(const Options& options, const std::string& text) {
 absl::Status RunConvert(const Options& options) {
   absl::Status status = CheckEnvironmentTarget();
   if (status.ok() && !options.simd.empty()) status = SelectTarget(options.simd);
-  if (status.ok()) status = CheckReport(options);
   if (!status.ok()) return status;
   checkpoints::ConvertOptions what;
   what.model = options.input;
@@ -67,6 +45,9 @@ absl::Status RunConvert(const Options& options) {
   what.all = options.all;
   what.resume = options.convert.resume;
   what.force = options.force;
+  what.report = options.report;
+  if (!what.report.empty()) status = CheckMayWrite(what.report, options.force);
+  if (!status.ok()) return status;
   if (options.convert.dry_run) {
     const absl::StatusOr<checkpoints::Report> report = checkpoints::DryRun(what);
     if (!report.ok()) return Told(report.status());

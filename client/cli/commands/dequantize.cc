@@ -39,7 +39,7 @@ absl::StatusOr<DataType> OutputType(const Options& options, DataType otherwise) 
 absl::StatusOr<DequantizeTask> TaskOfEntry(const QuantizedTensor& tensor, const Options& options) {
   const absl::StatusOr<DataType> type = OutputType(options, tensor.entry.input_type);
   if (!type.ok()) return type.status();
-  absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(tensor, options.input);
+  absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(tensor, options.output);
   if (!parts.ok()) return parts.status();
   return DequantizeTask{*std::move(parts), tensor.entry.name, *type,
                         tensor.entry.was_float64 && options.output_type.empty()};
@@ -56,18 +56,18 @@ absl::StatusOr<DequantizeTask> TaskOfFlags(const TensorFile& file, const StoredT
     x = Source::As(file, tensor, *type, shape.empty() ? tensor.shape : shape);
   }
   if (!x.ok()) return x.status();
-  absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(*x, options.method, options.input);
+  absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(*x, options.method, options.output);
   if (!parts.ok()) return parts.status();
   const absl::StatusOr<DataType> type = OutputType(options, parts->parameters().scale.data_type);
   if (!type.ok()) return type.status();
-  return DequantizeTask{*std::move(parts), tensor.name.empty() ? "y" : tensor.name, *type};
+  return DequantizeTask{*std::move(parts), file.NameOf(tensor), *type};
 }
 
 struct DequantizeSorted {
   std::deque<DequantizeTask> tasks;
   absl::flat_hash_set<std::string> used;  // names in the file of what is dequantized
   std::vector<QuantizedEntry> left;       // stay quantized
-  std::vector<FileId> files;              // that are read
+  std::vector<NamedFile> files;           // beside FILE that are read
 };
 
 absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& options) {
@@ -100,8 +100,15 @@ absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& opt
     }
     absl::Status status = take(TaskOfEntry(tensor, options));
     if (!status.ok()) return status;
-    for (const Reference& part : tensor.entry.parts()) sorted.used.insert(part.tensor);
-    for (const Source& source : tensor.sources()) sorted.files.push_back(source.file());
+    for (const Reference& part : tensor.entry.parts()) {
+      sorted.used.insert(part.tensor);
+      if (file.format != FileFormat::kNpy) continue;
+      sorted.files.push_back({"FILE", absl::StrCat(FolderOf(file.path), "/", part.tensor)});
+    }
+  }
+  // What stays quantized keeps its parts, also those that it shares.
+  for (const QuantizedEntry& entry : sorted.left) {
+    for (const Reference& part : entry.parts()) sorted.used.erase(part.tensor);
   }
   if (!sorted.tasks.empty()) return sorted;
   return absl::InvalidArgumentError(absl::StrCat(

@@ -46,6 +46,14 @@ absl::Status CheckCalibrate(const Options& options, const QuantizeEmbeddingsPara
              : wrong(absl::StrCat(path, ": ranges are written as a .safetensors"));
 }
 
+// What would go wrong after the work: two files that are one, and those that exist.
+absl::Status CheckCodesFiles(const Options& options) {
+  std::vector<NamedFile> outputs = OutputsOf(FilesOfOutput(options.output, {}));
+  if (options.embeddings.calibrate) outputs.push_back({"--ranges_out", RangesPath(options)});
+  absl::Status status = CheckFiles(options, std::move(outputs));
+  return status.ok() ? CheckMayRemoveDescription(options.output, options.force) : status;
+}
+
 // The lowest and highest value of each dimension.
 absl::StatusOr<Calibration> FindRanges(const TensorView& x, const CalibrationOptions& what,
                                        Engine& engine) {
@@ -112,6 +120,7 @@ absl::Status RunEmbeddings(const Options& options) {
   absl::StatusOr<QuantizeEmbeddingsParameters> parameters = ParametersOf(options, &stored);
   if (!parameters.ok()) return parameters.status();
   if (absl::Status good = CheckCalibrate(options, *parameters); !good.ok()) return good;
+  if (absl::Status status = CheckCodesFiles(options); !status.ok()) return status;
   Input x, ranges;
   absl::Status opened = OpenInput(options.input, options.column, options.output, &x);
   if (!opened.ok()) return opened;
@@ -142,13 +151,11 @@ absl::Status RunEmbeddings(const Options& options) {
 
   Output output(options.output);
   const size_t y = output.Add("y", "", plan->output_type, plan->output_shape);
-  std::vector<FileId> others;
-  if (ranges.npy.has_value()) others.push_back(ranges.id());
-  if (absl::Status status = Begin(options, others, &output); !status.ok()) return status;
+  if (absl::Status status = Begin(options, {}, &output); !status.ok()) return status;
   Output ranges_output(RangesPath(options));
   if (found.ok()) {
     const RangesParts parts = AddRanges(*found, what, &ranges_output);
-    absl::Status status = ranges_output.Create({options.force, {x.id()}});
+    absl::Status status = ranges_output.Create(options.force);
     if (!status.ok()) return status;
     FillRanges(*found, what, parts, &ranges_output);
   }

@@ -254,7 +254,7 @@ Flags& Flags::Convert() {
   command_->add_flag("--resume", o_->convert.resume,
                      "Continue with the OUT.partial of a run that was interrupted");
   command_->add_flag("--force", o_->force,
-                     "Overwrite OUT (never the model), and discard an OUT.partial");
+                     "Overwrite OUT (never the model), and discard the OUT.partial of another run");
   Text("--report", &o_->report, "Also write the output of --json to this file");
   return *this;
 }

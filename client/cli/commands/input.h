@@ -20,8 +20,6 @@ struct Input {
   std::optional<Source> npy;
   OutputFile scratch;  // of what does not lie in the file as it is wanted
   TensorView view;
-
-  FileId id() const { return npy.has_value() ? npy->file() : mapped->id(); }
 };
 
 // `output`: in whose folder scratch is made. `column`: of a .jsonl's objects. INVALID_ARGUMENT with

@@ -80,9 +80,7 @@ absl::StatusOr<Findings> TrySpec(const QuantizationSpec& method, Engine& engine,
                                  const Executor& executor, const TensorView& x, int bins) {
   const absl::StatusOr<QuantizedForm> form = method.FormOf(x);
   if (!form.ok()) return form.status();
-  const char* folder = std::getenv("TMPDIR");
-  const std::string path =
-      absl::StrCat(folder == nullptr || *folder == '\0' ? "/tmp" : folder, "/scratch");
+  const std::string path = ScratchPath();
   OutputFile files[4];
   DynamicQuantizeOutput output;
   DequantizeParameters quantized;
@@ -114,9 +112,10 @@ absl::StatusOr<Findings> TrySpec(const QuantizationSpec& method, Engine& engine,
 absl::StatusOr<Findings> InspectValues(const TensorFile& file, const StoredTensor& tensor,
                                        int bins) {
   Findings findings;
-  findings.text = absl::StrFormat("%s  %s %s  %d bytes\n",
-                                  Printable(tensor.name.empty() ? file.path : tensor.name),
-                                  tensor.type->name, ShapeString(tensor.shape), tensor.byte_size);
+  const bool alone = file.format == FileFormat::kNpy;
+  findings.text =
+      absl::StrFormat("%s  %s %s  %d bytes\n", Printable(alone ? file.path : tensor.name),
+                      tensor.type->name, ShapeString(tensor.shape), tensor.byte_size);
   findings.json = {{"name", tensor.name},
                    {"type", tensor.type->name},
                    {"shape", ShapeJson(tensor.shape)},
@@ -192,9 +191,9 @@ absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const O
   const absl::StatusOr<Source> source = Source::Of(*original, *match);
   if (!source.ok()) return source.status();
   OutputFile scratch;
-  const absl::StatusOr<TensorView> x = source->View(options.input, &scratch);
+  const absl::StatusOr<TensorView> x = source->View(ScratchPath(), &scratch);
   if (!x.ok()) return x.status();
-  const absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(tensor, options.input);
+  const absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(tensor, ScratchPath());
   if (!parts.ok()) return parts.status();
   const absl::StatusOr<Findings> error =
       ErrorOf(executor, parts->parameters(), *x, options.bins, std::nullopt);
@@ -271,7 +270,7 @@ absl::Status RunInspect(const Options& options) {
     const absl::StatusOr<Source> x = Source::Of(*file, tensor);
     if (tries && x.ok() && Info(x->type()).kind == DataTypeKind::kFloat) {
       OutputFile scratch;
-      const absl::StatusOr<TensorView> view = x->View(options.input, &scratch);
+      const absl::StatusOr<TensorView> view = x->View(ScratchPath(), &scratch);
       if (!view.ok()) return view.status();
       const absl::StatusOr<Findings> error =
           TrySpec(*method, *engine, executor, *view, options.bins);

@@ -1,6 +1,7 @@
 // quantctl parameters put, get and list: sets that are stored on a server.
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "commands/presets.h"
 #include "commands/ranges.h"
 #include "engine/errors.h"
+#include "files/json_reader.h"
 #include "quantd/client/client.h"
 #include "quantd/v1/parameters.pb.h"
 
@@ -51,22 +53,25 @@ std::string BytesOf(const TensorFile& file, const StoredTensor& tensor) {
 absl::Status ReadCalibration(const TensorFile& file, DataType* type, v1::QuantizeRequest* request) {
   const auto found = file.metadata.find(kCalibrationKey);
   if (found == file.metadata.end()) return absl::OkStatus();
-  const Json json = Json::parse(found->second, nullptr, /*allow_exceptions=*/false);
-  const auto wrong = [&] {
+  std::string buffer;
+  DataType calibrated = DataType::kUnspecified;
+  std::optional<int64_t> axis;
+  JsonReader json(found->second);
+  const bool good = json.Object([&](absl::string_view key) {
+    absl::string_view name;
+    if (key == "axis" && !request->has_axis()) return json.Integer(&axis.emplace());
+    if (key != "type" || *type != DataType::kUnspecified) return json.Skip();
+    if (!json.String(&name, &buffer)) return false;
+    const absl::StatusOr<DataType> parsed = ParseDataType(name);
+    if (parsed.ok()) calibrated = *parsed;
+    return parsed.ok();
+  });
+  if (!good || !json.End()) {
     return absl::InvalidArgumentError(
         absl::StrCat(file.path, ": ", kCalibrationKey, " is not what calibrate writes"));
-  };
-  if (!json.is_object()) return wrong();
-  if (const auto name = json.find("type"); name != json.end() && *type == DataType::kUnspecified) {
-    if (!name->is_string()) return wrong();
-    const absl::StatusOr<DataType> parsed = ParseDataType(name->get<std::string>());
-    if (!parsed.ok()) return wrong();
-    *type = *parsed;
   }
-  if (const auto axis = json.find("axis"); axis != json.end() && !request->has_axis()) {
-    if (!axis->is_number_integer()) return wrong();
-    request->set_axis(axis->get<int64_t>());
-  }
+  if (*type == DataType::kUnspecified) *type = calibrated;
+  if (axis.has_value()) request->set_axis(*axis);
   return absl::OkStatus();
 }
 
@@ -139,7 +144,7 @@ absl::Status FillEmbeddings(const Options& options, const std::string& path,
   request->set_normalize(flags.normalize);
   if (path.empty()) return absl::OkStatus();
   Input ranges;
-  if (absl::Status status = OpenRanges(path, path, &ranges); !status.ok()) return status;
+  if (absl::Status status = OpenRanges(path, ScratchPath(), &ranges); !status.ok()) return status;
   SetTensor(ranges.view, request->mutable_ranges());
   return absl::OkStatus();
 }
@@ -170,14 +175,14 @@ absl::Status Put(const Options& options, client::Client& client, const std::stri
 absl::Status Get(const Options& options, client::Client& client, const std::string& address) {
   if (options.stored.words.size() != 1) return Usage("get takes one REFERENCE");
   if (options.output.empty()) return Usage("get needs a file to write to, -o FILE");
-  const OverwriteRules rules{options.force, {}};
-  if (absl::Status may = CheckMayWrite(options.output, rules); !may.ok()) return may;
+  absl::Status status = CheckFiles(options, OutputsOf({options.output}));
+  if (!status.ok()) return status;
   const absl::StatusOr<v1::GetParametersResponse> response =
       client.GetParameters(options.stored.words[0]);
   if (!response.ok()) return Failed(response.status(), address, "read the parameters");
   const std::string bytes = response->parameters().SerializeAsString();
   OutputFile file;
-  absl::Status status = file.Create(options.output, bytes.size(), rules);
+  status = file.Create(options.output, bytes.size(), options.force);
   if (!status.ok()) return status;
   std::copy(bytes.begin(), bytes.end(), file.bytes().begin());
   status = file.Sync();

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <deque>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "engine/errors.h"
 #include "files/printable.h"
 #include "quantd/field_error.h"
+#include "quantd/utf8.h"
 
 namespace quantd::cli {
 namespace {
@@ -106,8 +108,8 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
       leave(tensor, form.status().message());
       continue;
     }
-    Task& task = sorted.tasks.emplace_back(
-        Task{*std::move(x), tensor.name.empty() ? "y" : tensor.name, *std::move(form)});
+    Task& task =
+        sorted.tasks.emplace_back(Task{*std::move(x), file.NameOf(tensor), *std::move(form)});
     sorted.entries.push_back(AddTo(output, &task, method.granularity()));
   }
   if (sorted.tasks.empty()) {
@@ -179,6 +181,27 @@ absl::StatusOr<QuantizationSpec> SpecOf(const Options& options) {
   return QuantizationSpec::Of(*given, stored->set);
 }
 
+// What is written must be what is read: the description names files, and readers have bounds.
+absl::Status CheckReadable(const Options& options, const Output& output, const Sorted& sorted) {
+  const size_t slash = options.output.find_last_of('/');
+  const absl::string_view name = absl::string_view(options.output).substr(slash + 1);
+  if (output.format() == FileFormat::kNpy) {
+    if (ValidUtf8Prefix(name) == name.size()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "--output: the name is not UTF-8, and the description beside it could not hold it");
+  }
+  size_t tensors = sorted.copies.size();
+  for (const QuantizedEntry& entry : sorted.entries) tensors += entry.parts().size();
+  for (const auto& [count, most, what] :
+       {std::tuple(sorted.entries.size(), kMaxQuantizedTensors, "quantized tensors"),
+        {tensors, kMaxHeaderTensors, "tensors"}}) {
+    if (count <= most) continue;
+    return absl::InvalidArgumentError(absl::StrCat(options.output, " would hold ", count, " ", what,
+                                                   ", ", most, " are the most"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RefuseQuantized(const TensorFile& file) {
   const absl::StatusOr<std::vector<QuantizedTensor>> found = FindQuantizedTensors(file);
   if (!found.ok()) return found.status();
@@ -200,6 +223,7 @@ absl::Status RunQuantize(const Options& options) {
   Output output(options.output);
   absl::StatusOr<Sorted> sorted = Sort(*file, options, *method, &output);
   if (!sorted.ok()) return sorted.status();
+  if (absl::Status status = CheckReadable(options, output, *sorted); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
   if (!engine.ok()) return engine.status();
 

@@ -1,8 +1,8 @@
-#include <sys/stat.h>
-
 #include <cstdio>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "commands/commands.h"
@@ -40,16 +40,47 @@ absl::StatusOr<Choice> ChoiceOf(const Options& options) {
   return Choice::Of(options.only, options.skip);
 }
 
-absl::Status Begin(const Options& options, const std::vector<FileId>& others, Output* output) {
-  OverwriteRules rules{options.force, others};
-  const SpecFlags& method = options.method;
-  for (const std::string* path : {&options.input, &options.against, &method.scale,
-                                  &method.zero_point, &method.tensor_scale}) {
-    struct stat status;
-    if (stat(path->c_str(), &status) == 0) rules.inputs.push_back({status.st_dev, status.st_ino});
+std::vector<NamedFile> OutputsOf(const std::vector<std::string>& paths) {
+  std::vector<NamedFile> outputs;
+  for (const std::string& path : paths) outputs.push_back({"--output", path});
+  return outputs;
+}
+
+absl::Status CheckFiles(const Options& options, std::vector<NamedFile> outputs,
+                        std::vector<NamedFile> inputs) {
+  const auto add = [](const char* flag, const std::string& path, std::vector<NamedFile>* files) {
+    if (!path.empty()) files->push_back({flag, path});
+  };
+  add("--report", options.report, &outputs);
+  add("--state_out", options.calibrate.state_out, &outputs);
+  add("FILE", options.input, &inputs);
+  if (absl::EndsWithIgnoreCase(options.input, ".npy")) {
+    add("FILE", FilesOfOutput(options.input, {}).back(), &inputs);  // its description
   }
-  if (!options.report.empty()) output->AddText(options.report, "");
-  return output->Create(rules);
+  for (const std::string& path : options.calibrate.inputs) add("FILE", path, &inputs);
+  for (const std::string& path : options.calibrate.states) add("--state", path, &inputs);
+  add("--ranges", options.embeddings.ranges, &inputs);
+  const SpecFlags& method = options.method;
+  const NamedFile operands[] = {{"--scale", method.scale},
+                                {"--zero_point", method.zero_point},
+                                {"--tensor_scale", method.tensor_scale}};
+  for (const NamedFile& operand : operands) {  // others are numbers
+    if (absl::EndsWithIgnoreCase(operand.path, ".npy")) inputs.push_back(operand);
+  }
+  add("--tls_ca", options.tls_ca, &inputs);
+  add("--tls_cert", options.tls_cert, &inputs);
+  add("--tls_key", options.tls_key, &inputs);
+  add("--auth_token_file", options.auth_token_file, &inputs);
+  absl::Status status = CheckApart(inputs, outputs);
+  for (const NamedFile& output : outputs) {
+    if (status.ok()) status = CheckMayWrite(output.path, options.force);
+  }
+  return status;
+}
+
+absl::Status Begin(const Options& options, std::vector<NamedFile> inputs, Output* output) {
+  absl::Status status = CheckFiles(options, OutputsOf(output->Files()), std::move(inputs));
+  return status.ok() ? output->Create(options.force) : status;
 }
 
 absl::Status Finish(const Options& options, Output* output, const Json& document,

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "files/closest_name.h"
 #include "files/element_type.h"
+#include "files/file_names.h"
 #include "files/source.h"
 #include "quantd/quantize.h"
 #include "quantd/values.h"
@@ -78,7 +79,7 @@ absl::StatusOr<Operand> OperandOfFile(const std::string& path, absl::string_view
   // What keeps the bytes: the file, and what they were converted into.
   auto owner = std::make_shared<std::pair<Source, OutputFile>>(std::piecewise_construct,
                                                                std::tuple(*source), std::tuple());
-  const absl::StatusOr<TensorView> view = owner->first.View(path, &owner->second);
+  const absl::StatusOr<TensorView> view = owner->first.View(ScratchPath(), &owner->second);
   if (!view.ok()) return view.status();
   const bool both_float =
       Info(type).kind == DataTypeKind::kFloat && Info(source->type()).kind == DataTypeKind::kFloat;

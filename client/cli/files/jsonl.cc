@@ -2,14 +2,14 @@
 #include "files/jsonl.h"
 
 #include <cstring>
-#include <vector>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "nlohmann/json.hpp"
+#include "files/json_reader.h"
 
 namespace quantd::cli {
 namespace {
@@ -38,28 +38,60 @@ absl::Status ForEachLine(absl::string_view file,
   return absl::OkStatus();
 }
 
-absl::Status ReadNumbers(int64_t number, absl::string_view line, const std::string& column,
-                         std::vector<float>* values) {
-  const nlohmann::json parsed = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (parsed.is_discarded()) return Wrong(number, "is not JSON");
-  const nlohmann::json* array = &parsed;
-  if (parsed.is_object()) {
-    const auto found = parsed.find(column);
-    if (found == parsed.end()) {
-      return Wrong(number, absl::StrCat("has no \"", column, "\" (--column names another)"));
-    }
-    array = &*found;
+// Reads a line; `numbers` becomes how many it has. Of these the first `room` are written to `to`.
+class LineReader {
+ public:
+  LineReader(int64_t number, absl::string_view line, const std::string& column)
+      : number_(number), json_(line), column_(column) {}
+
+  absl::Status Run(uint8_t* to, uint64_t room, uint64_t* numbers) {
+    bool found = false;
+    const auto member = [&](absl::string_view key) {
+      if (key != column_) return json_.Skip();
+      if (!std::exchange(found, true)) return Numbers(to, room, numbers);
+      return Fail(absl::StrCat("has \"", column_, "\" twice"));
+    };
+    const bool good = json_.Next() == '{' ? json_.Object(member) : Numbers(to, room, numbers);
+    if (!status_.ok()) return status_;
+    if (json_.too_deep()) return Wrong(number_, "is nested too deeply");
+    if (!good || !json_.End()) return Wrong(number_, "is not JSON");
+    if (found || *numbers > 0) return absl::OkStatus();
+    return Wrong(number_, absl::StrCat("has no \"", column_, "\" (--column names another)"));
   }
-  if (!array->is_array() || array->empty()) return Wrong(number, "has no array of numbers");
-  values->clear();
-  for (const nlohmann::json& value : *array) {
-    if (!value.is_number()) {
-      return Wrong(number, absl::StrCat("has something that is not a number at ", values->size()));
-    }
-    values->push_back(static_cast<float>(value.get<double>()));
+
+ private:
+  bool Numbers(uint8_t* to, uint64_t room, uint64_t* numbers) {
+    constexpr char kNone[] = "has no array of numbers";
+    *numbers = 0;
+    if (json_.Next() != '[') return json_.Skip() && Fail(kNone);
+    const bool good = json_.Array([&] {
+      double value;
+      const char next = json_.Next();
+      if (next != '0' && next != '-') {
+        return json_.Skip() &&
+               Fail(absl::StrCat("has something that is not a number at ", *numbers));
+      }
+      if (!json_.Double(&value)) return false;
+      if (*numbers < room) {
+        const auto narrow = static_cast<float>(value);
+        std::memcpy(to + *numbers * sizeof(narrow), &narrow, sizeof(narrow));
+      }
+      ++*numbers;
+      return true;
+    });
+    return good && (*numbers > 0 || Fail(kNone));
   }
-  return absl::OkStatus();
-}
+
+  bool Fail(absl::string_view what) {
+    status_ = Wrong(number_, what);
+    return false;
+  }
+
+  const int64_t number_;
+  JsonReader json_;
+  const std::string& column_;
+  absl::Status status_;
+};
 
 }  // namespace
 
@@ -69,16 +101,15 @@ absl::StatusOr<TensorView> ReadJsonl(absl::Span<const uint8_t> file, const std::
   TensorView view;
   view.data_type = DataType::kFloat;
   view.shape = {0, 0};
-  std::vector<float> values;
+  uint64_t width = 0;
   absl::Status status =
       ForEachLine(text, [&](int64_t number, absl::string_view line) -> absl::Status {
         if (view.shape[0]++ > 0) return absl::OkStatus();
-        absl::Status read = ReadNumbers(number, line, column, &values);
-        view.shape[1] = static_cast<int64_t>(values.size());
-        return read;
+        return LineReader(number, line, column).Run(nullptr, 0, &width);
       });
   if (!status.ok()) return status;
-  const uint64_t row_bytes = static_cast<uint64_t>(view.shape[1]) * sizeof(float);
+  view.shape[1] = static_cast<int64_t>(width);
+  const uint64_t row_bytes = width * sizeof(float);
   const uint64_t bytes = static_cast<uint64_t>(view.shape[0]) * row_bytes;
   if (bytes == 0) return view;
   // A number takes 2 bytes at least.
@@ -90,13 +121,12 @@ absl::StatusOr<TensorView> ReadJsonl(absl::Span<const uint8_t> file, const std::
   if (status = scratch->CreateNameless(path, bytes); !status.ok()) return status;
   uint8_t* to = scratch->bytes().data();
   status = ForEachLine(text, [&](int64_t number, absl::string_view line) -> absl::Status {
-    absl::Status read = ReadNumbers(number, line, column, &values);
+    uint64_t numbers = 0;
+    absl::Status read = LineReader(number, line, column).Run(to, width, &numbers);
     if (!read.ok()) return read;
-    if (static_cast<int64_t>(values.size()) != view.shape[1]) {
-      return Wrong(number,
-                   absl::StrCat("has ", values.size(), " numbers, the first has ", view.shape[1]));
+    if (numbers != width) {
+      return Wrong(number, absl::StrCat("has ", numbers, " numbers, the first has ", width));
     }
-    std::memcpy(to, values.data(), row_bytes);
     to += row_bytes;
     return absl::OkStatus();
   });

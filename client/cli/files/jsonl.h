@@ -16,7 +16,7 @@
 namespace quantd::cli {
 
 // FLOAT of shape [lines, numbers of a line], written to `scratch`, which is made in the folder of
-// `path` and must outlive the view. Memory: what one line takes. INVALID_ARGUMENT, naming the line,
+// `path` and must outlive the view. Memory: at most a key's. INVALID_ARGUMENT, naming the line,
 // for what is not such an array, one of another length than the first, and lines over 64 MiB.
 absl::StatusOr<TensorView> ReadJsonl(absl::Span<const uint8_t> file, const std::string& column,
                                      const std::string& path, OutputFile* scratch);

@@ -24,7 +24,6 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
         absl::StrCat(path, " is not a regular file; save the tensor to a .npy or .safetensors"));
   }
   std::shared_ptr<MappedFile> file(new MappedFile());
-  file->id_ = {status.st_dev, status.st_ino};
   if (status.st_size > 0) {
     const auto size = static_cast<size_t>(status.st_size);
     void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);

@@ -5,8 +5,6 @@
 #ifndef QUANTD_CLI_FILES_MAPPED_FILE_H_
 #define QUANTD_CLI_FILES_MAPPED_FILE_H_
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,13 +13,6 @@
 #include "absl/types/span.h"
 
 namespace quantd::cli {
-
-// Which file it is, whatever its name.
-struct FileId {
-  dev_t device = 0;
-  ino_t inode = 0;
-  bool operator==(const FileId&) const = default;
-};
 
 class MappedFile {
  public:
@@ -32,12 +23,10 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   absl::Span<const uint8_t> bytes() const { return bytes_; }
-  const FileId& id() const { return id_; }
 
  private:
   MappedFile() = default;
   absl::Span<const uint8_t> bytes_;
-  FileId id_;
 };
 
 }  // namespace quantd::cli

@@ -13,10 +13,56 @@
 
 namespace quantd::cli {
 
+namespace {
+
+std::string NpyPathOf(absl::string_view path, absl::string_view suffix) {
+  return suffix.empty() ? std::string(path) : absl::StrCat(NpyStem(path), ".", suffix, ".npy");
+}
+
+std::string DescriptionOf(absl::string_view path) {
+  return absl::StrCat(NpyStem(path), ".quantization.json");
+}
+
+std::string LastName(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+}  // namespace
+
+std::vector<std::string> FilesOfOutput(const std::string& path,
+                                       absl::Span<const absl::string_view> suffixes) {
+  std::vector<std::string> files = {path};
+  if (const auto format = FormatOfPath(path); !format.ok() || *format != FileFormat::kNpy) {
+    return files;
+  }
+  for (const absl::string_view suffix : suffixes) {
+    if (!suffix.empty()) files.push_back(NpyPathOf(path, suffix));
+  }
+  files.push_back(DescriptionOf(path));
+  return files;
+}
+
+absl::Status CheckMayRemoveDescription(const std::string& path, bool force) {
+  const std::string description = DescriptionOf(path);
+  if (absl::Status status = CheckMayWrite(description, force); !status.ok()) return status;
+  const absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(description);
+  if (absl::IsNotFound(file.status())) return absl::OkStatus();
+  if (!file.ok()) return file.status();
+  const absl::Span<const uint8_t> bytes = (*file)->bytes();
+  const absl::StatusOr<std::vector<QuantizedEntry>> entries =
+      QuantizedEntriesFromJson({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  for (const QuantizedEntry& entry : entries.value_or(std::vector<QuantizedEntry>())) {
+    if (entry.y.tensor == LastName(path)) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      description, " would be taken for the description of ", path,
+      ", which has none, and is of another file; move it away, or write to another file"));
+}
+
 Output::Output(std::string path) : path_(std::move(path)), format_(*FormatOfPath(path_)) {}
 
-std::string Output::NpyPath(absl::string_view suffix) const {
-  return suffix.empty() ? path_ : absl::StrCat(NpyStem(path_), ".", suffix, ".npy");
+std::vector<std::string> Output::Files() const {
+  std::vector<absl::string_view> suffixes;
+  for (const Part& part : parts_) suffixes.push_back(part.suffix);
+  return FilesOfOutput(path_, suffixes);
 }
 
 size_t Output::Add(const std::string& name, absl::string_view suffix, DataType type,
@@ -55,15 +101,14 @@ Reference Output::ReferenceTo(size_t index) const {
   const Part& part = parts_[index];
   std::string name = part.stored.name;
   if (format_ == FileFormat::kNpy) {
-    name = NpyPath(part.suffix);
-    name = name.substr(name.find_last_of('/') + 1);
+    name = LastName(NpyPathOf(path_, part.suffix));
   }
   return {name, part.type, part.shape};
 }
 
 absl::Status Output::CreateText(const std::string& path, const std::string& text) {
   OutputFile& file = files_.emplace_back();
-  const absl::Status status = file.Create(path, text.size(), rules_);
+  const absl::Status status = file.Create(path, text.size(), force_);
   if (status.ok() && !text.empty()) std::memcpy(file.bytes().data(), text.data(), text.size());
   return status;
 }
@@ -77,17 +122,15 @@ absl::Status Output::CreateNpy() {
     const std::string header = NpyHeader(descr, part.stored.shape);
     OutputFile& file = files_.emplace_back();
     const absl::Status status =
-        file.Create(NpyPath(part.suffix), header.size() + part.stored.byte_size, rules_);
+        file.Create(NpyPathOf(path_, part.suffix), header.size() + part.stored.byte_size, force_);
     if (!status.ok()) return status;
     std::memcpy(file.bytes().data(), header.data(), header.size());
     spans_.push_back(file.bytes().subspan(header.size()));
   }
-  const std::string description = absl::StrCat(NpyStem(path_), ".quantization.json");
   if (const auto text = metadata_.find("quantd"); text != metadata_.end()) {
-    return CreateText(description, text->second);
+    return CreateText(DescriptionOf(path_), text->second);
   }
-  // One that lies there would be taken for this file's.
-  return CheckMayWrite(description, rules_);
+  return CheckMayRemoveDescription(path_, force_);
 }
 
 absl::Status Output::CreateSafetensors() {
@@ -113,7 +156,7 @@ absl::Status Output::CreateSafetensors() {
   }
   const std::string header = SafetensorsHeader(stored, metadata_);
   OutputFile& file = files_.emplace_back();
-  absl::Status status = file.Create(path_, header.size() + size, rules_);
+  absl::Status status = file.Create(path_, header.size() + size, force_);
   if (!status.ok()) return status;
   std::memcpy(file.bytes().data(), header.data(), header.size());
   for (const Part& part : parts_) {
@@ -123,11 +166,10 @@ absl::Status Output::CreateSafetensors() {
   return absl::OkStatus();
 }
 
-absl::Status Output::Create(const OverwriteRules& rules) {
-  rules_ = rules;
+absl::Status Output::Create(bool force) {
+  force_ = force;
   for (const auto& [path, text] : texts_) {
-    if (path == path_) return absl::InvalidArgumentError(absl::StrCat(path, " is named twice"));
-    if (absl::Status status = CheckMayWrite(path, rules); !status.ok()) return status;
+    if (absl::Status status = CheckMayWrite(path, force); !status.ok()) return status;
   }
   return format_ == FileFormat::kNpy ? CreateNpy() : CreateSafetensors();
 }
@@ -148,7 +190,7 @@ absl::Status Output::Commit() {
     return status;
   }
   if (format_ == FileFormat::kNpy && metadata_.find("quantd") == metadata_.end()) {
-    unlink(absl::StrCat(NpyStem(path_), ".quantization.json").c_str());
+    unlink(DescriptionOf(path_).c_str());
   }
   return absl::OkStatus();
 }

@@ -25,6 +25,14 @@
 
 namespace quantd::cli {
 
+// The files of an output at `path`: of a .npy also one for each suffix, and the description.
+std::vector<std::string> FilesOfOutput(const std::string& path,
+                                       absl::Span<const absl::string_view> suffixes);
+// A .npy that is not quantized has no description, and one that lies there would be taken for its:
+// with `force` it is removed. OK when there is none, or one of a file of this name; else
+// ALREADY_EXISTS or INVALID_ARGUMENT.
+absl::Status CheckMayRemoveDescription(const std::string& path, bool force);
+
 class Output {
  public:
   // REQUIRES: FormatOfPath(path) is ok.
@@ -45,8 +53,11 @@ class Output {
   void AddText(const std::string& path, const std::string& text) { texts_[path] = text; }
 
   FileFormat format() const { return format_; }
-  // Creates the files. After this, bytes() may be written.
-  absl::Status Create(const OverwriteRules& rules);
+  // The files that Create and Commit write or remove, but for those of AddText.
+  std::vector<std::string> Files() const;
+  // Creates the files, over those that exist with `force`. After this, bytes() may be written.
+  // REQUIRES: all of them are distinct files, and none is read (CheckApart, file_names.h).
+  absl::Status Create(bool force);
   absl::Span<uint8_t> bytes(size_t index) { return spans_[index]; }
   // Brings all files to the disk, then to their places.
   absl::Status Commit();
@@ -59,14 +70,13 @@ class Output {
     Shape shape;
     std::string descr;  // of a .npy
   };
-  std::string NpyPath(absl::string_view suffix) const;
   absl::Status CreateNpy();
   absl::Status CreateSafetensors();
   absl::Status CreateText(const std::string& path, const std::string& text);
 
   const std::string path_;
   FileFormat format_;
-  OverwriteRules rules_;
+  bool force_ = false;
   std::map<std::string, std::string> metadata_, texts_;
   std::vector<Part> parts_;
   std::vector<absl::Span<uint8_t>> spans_;

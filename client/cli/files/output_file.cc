@@ -5,65 +5,66 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "files/file_names.h"
 #include "files/signals.h"
 
 namespace quantd::cli {
 namespace {
 
+constexpr int kTries = 100;
 constexpr mode_t kMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
 
 absl::Status CannotWrite(absl::string_view path, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", path));
 }
 
-std::string FolderOf(const std::string& path) {
-  const size_t slash = path.find_last_of('/');
-  return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
-}
-
 }  // namespace
 
-absl::Status CheckMayWrite(const std::string& path, const OverwriteRules& rules) {
+absl::Status CheckMayWrite(const std::string& path, bool force) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) {
-    if (lstat(path.c_str(), &status) != 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(path, " is a broken link"));
-  }
-  const FileId id{status.st_dev, status.st_ino};
-  if (std::find(rules.inputs.begin(), rules.inputs.end(), id) != rules.inputs.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " is the input; write to another file"));
+    if (lstat(path.c_str(), &status) == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(path, " is a broken link"));
+    }
+    const bool may = access(FolderOf(path).c_str(), W_OK | X_OK) == 0;
+    return may ? absl::OkStatus() : CannotWrite(path, errno);
   }
   if (!S_ISREG(status.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " exists and is not a regular file"));
   }
-  if (rules.force) return absl::OkStatus();
+  if (force) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat(path, " exists; --force overwrites it"));
 }
 
-absl::Status OutputFile::Create(const std::string& path, uint64_t size,
-                                const OverwriteRules& rules) {
-  if (absl::Status status = CheckMayWrite(path, rules); !status.ok()) return status;
+// 0, or what went wrong. A signal removes the file.
+int OutputFile::OpenTemporary(const std::string& folder) {
+  for (int tries = 1;; ++tries) {
+    temporary_ = absl::StrCat(folder, "/.quantctl-", UniqueName(), ".tmp");
+    RemoveOnSignal(temporary_);
+    descriptor_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+    if (descriptor_ >= 0) return 0;
+    const int error = errno;
+    KeepOnSignal(temporary_);
+    temporary_.clear();
+    if (error != EEXIST || tries == kTries) return error;
+  }
+}
+
+absl::Status OutputFile::Create(const std::string& path, uint64_t size, bool force) {
+  if (absl::Status status = CheckMayWrite(path, force); !status.ok()) return status;
   path_ = path;
-  replace_ = rules.force;
+  replace_ = force;
   // A link stays one: what it points at is replaced.
   if (char* target = realpath(path.c_str(), nullptr); target != nullptr) {
     path_ = target;
     free(target);
   }
-  static int files = 0;
-  temporary_ = absl::StrCat(FolderOf(path_), "/.quantctl-", getpid(), "-", ++files, ".tmp");
-  RemoveOnSignal(temporary_);
-  descriptor_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
-  if (descriptor_ < 0) {
-    const int error = errno;
-    KeepOnSignal(temporary_);
-    temporary_.clear();
+  if (const int error = OpenTemporary(FolderOf(path_)); error != 0) {
     return CannotWrite(path_, error);
   }
   return Allocate(size);
@@ -73,10 +74,10 @@ absl::Status OutputFile::CreateNameless(const std::string& path, uint64_t size) 
   path_ = FolderOf(path);
   descriptor_ = open(path_.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, kMode);
   if (descriptor_ < 0) {  // not every file system has nameless files
-    std::string name = absl::StrCat(path_, "/.quantctl-XXXXXX");
-    descriptor_ = mkostemp(name.data(), O_CLOEXEC);
-    if (descriptor_ < 0) return CannotWrite(path_, errno);
-    unlink(name.c_str());
+    if (const int error = OpenTemporary(path_); error != 0) return CannotWrite(path_, error);
+    unlink(temporary_.c_str());
+    KeepOnSignal(temporary_);
+    temporary_.clear();
   }
   return Allocate(size);
 }

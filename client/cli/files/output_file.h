@@ -10,23 +10,16 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "files/mapped_file.h"
 
 namespace quantd::cli {
 
-// What may be written over.
-struct OverwriteRules {
-  bool force = false;          // files that exist
-  std::vector<FileId> inputs;  // never these, whatever they are called
-};
-
-// OK when `path` may be written: it does not exist, or it is a file that the rules let go.
-// ALREADY_EXISTS or INVALID_ARGUMENT that name it.
-absl::Status CheckMayWrite(const std::string& path, const OverwriteRules& rules);
+// OK when `path` may be written: it does not exist and its folder can be written, or it is a regular
+// file and `force` is set. ALREADY_EXISTS, INVALID_ARGUMENT or the system's error, which name it.
+// That it is neither an input nor another output is for CheckApart (file_names.h).
+absl::Status CheckMayWrite(const std::string& path, bool force);
 
 class OutputFile {
  public:
@@ -38,7 +31,7 @@ class OutputFile {
 
   // Takes `size` bytes on the disk, all zero. The errors of CheckMayWrite and of the file system,
   // with the path.
-  absl::Status Create(const std::string& path, uint64_t size, const OverwriteRules& rules);
+  absl::Status Create(const std::string& path, uint64_t size, bool force);
   // Takes `size` bytes in the folder of `path` under no name at all, for what is needed in between.
   absl::Status CreateNameless(const std::string& path, uint64_t size);
   absl::Span<uint8_t> bytes() { return bytes_; }
@@ -50,6 +43,7 @@ class OutputFile {
   void Withdraw();
 
  private:
+  int OpenTemporary(const std::string& folder);
   absl::Status Allocate(uint64_t size);
 
   std::string path_, temporary_;

@@ -1,17 +1,22 @@
 #include "files/quantized_file.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "files/json_reader.h"
 #include "files/mapped_file.h"
 #include "nlohmann/json.hpp"
 
 namespace quantd::cli {
 namespace {
 
-using Json = nlohmann::json;  // to be read: finds a name among many
+constexpr uint64_t kMaxSidecar = 25'000'000;  // as the header of a .safetensors
+
 using OrderedJson = nlohmann::ordered_json;
 using TensorsByName = absl::flat_hash_map<absl::string_view, const StoredTensor*>;
 
@@ -29,51 +34,162 @@ OrderedJson ToJson(const Reference& reference) {
           {"shape", ToJson(reference.shape)}};
 }
 
-// The readers below throw Json::exception where the text is not what it should be.
-int64_t ToInteger(const Json& json) {
-  // at() of a number throws what a wrong type does.
-  return json.is_number_integer() ? json.get<int64_t>() : json.at("").get<int64_t>();
-}
-
-Shape ToShape(const Json& json) {
-  Shape shape;
-  for (const Json& length : json.get_ref<const Json::array_t&>()) {
-    if (shape.size() == kMaxRank) return {-1};  // no tensor has it
-    shape.push_back(ToInteger(length));
-  }
-  return shape;
-}
-
-DataType ToType(const Json& json) {
-  return ParseDataType(json.get_ref<const std::string&>()).value_or(DataType::kUnspecified);
-}
-
-Reference ToReference(const Json& json) {
-  return {json.at("tensor").get<std::string>(), ToType(json.at("type")), ToShape(json.at("shape"))};
-}
-
-QuantizedEntry ToEntry(const std::string& name, const Json& json) {
-  QuantizedEntry entry;
-  entry.name = name;
-  entry.input_type = ToType(json.at("input_type"));
-  entry.was_float64 = json.value("original_type", "") == "float64";
-  Granularity& granularity = entry.granularity;
-  if (json.contains("axis")) granularity.axis = ToInteger(json["axis"]);
-  if (json.contains("block_size")) granularity.block_size = ToInteger(json["block_size"]);
-  if (json.contains("block_shape")) granularity.block_shape = ToShape(json["block_shape"]);
-  entry.y = ToReference(json.at("y"));
-  entry.scale = ToReference(json.at("scale"));
-  if (json.contains("zero_point")) entry.zero_point = ToReference(json["zero_point"]);
-  if (json.contains("tensor_scale")) entry.tensor_scale = ToReference(json["tensor_scale"]);
-  return entry;
-}
-
+// Every type is there, and the first is one of those that quantize takes.
 bool HasTypes(const QuantizedEntry& entry) {
   for (const Reference& part : entry.parts()) {
     if (part.type == DataType::kUnspecified) return false;
   }
-  return entry.input_type != DataType::kUnspecified;
+  const DataType input = entry.input_type;
+  return input == DataType::kFloat || input == DataType::kFloat16 || input == DataType::kBfloat16 ||
+         input == DataType::kInt32;
 }
+
+// Reads a description a value at a time: what it says besides the entries takes no memory.
+class DescriptionReader {
+ public:
+  explicit DescriptionReader(absl::string_view text) : text_(text), json_(text) {}
+
+  absl::StatusOr<std::vector<QuantizedEntry>> Run() {
+    if (!HasVersion()) return status_;
+    const bool good = json_.Object([this](absl::string_view key) {
+      return key == "tensors" ? json_.Object([this](absl::string_view name) { return Take(name); })
+                              : json_.Skip();
+    });
+    if (!status_.ok()) return status_;
+    if (!good) return MalformedDescription(absl::StrCat("byte ", json_.position()));
+    // Their order is that of the names, whatever the text's.
+    std::sort(entries_.begin(), entries_.end(),
+              [](const QuantizedEntry& a, const QuantizedEntry& b) { return a.name < b.name; });
+    for (size_t i = 1; i < entries_.size(); ++i) {
+      if (entries_[i - 1].name != entries_[i].name) continue;
+      return MalformedDescription(absl::StrCat("tensor '", entries_[i].name, "' twice"));
+    }
+    return std::move(entries_);
+  }
+
+ private:
+  using Member = absl::FunctionRef<bool(absl::string_view key)>;
+
+  // Of the version that is read here, and JSON.
+  bool HasVersion() {
+    JsonReader json(text_);
+    bool once = true, has_version = false, has_tensors = false;
+    uint64_t version = 0;
+    const bool good = json.Object([&](absl::string_view key) {
+      if (key == "version") {
+        once = once && !std::exchange(has_version, true);
+        return json.Next() == '0' ? json.Unsigned(&version) : json.Skip();
+      }
+      if (key == "tensors") {
+        once = once && !std::exchange(has_tensors, true);
+        if (json.Next() != '{') return false;
+      }
+      return json.Skip();
+    });
+    if (!good || !json.End() || !has_tensors || !once) {
+      status_ = MalformedDescription("not the JSON that quantctl writes");
+    } else if (version != 1) {
+      status_ = MalformedDescription("of another version");
+    }
+    return status_.ok();
+  }
+
+  // An object whose keys of `keys` come once, each read by `member`.
+  bool Members(absl::Span<const absl::string_view> keys, Member member) {
+    uint32_t seen = 0;
+    return json_.Object([&](absl::string_view key) {
+      const auto at = std::find(keys.begin(), keys.end(), key);
+      if (at == keys.end()) return json_.Skip();
+      const uint32_t bit = 1u << (at - keys.begin());
+      if ((seen & bit) != 0) return false;
+      seen |= bit;
+      return member(key);
+    });
+  }
+
+  bool Take(absl::string_view name) {
+    if (entries_.size() == kMaxQuantizedTensors) {
+      status_ = absl::InvalidArgumentError(absl::StrCat(
+          "its description has more than ", kMaxQuantizedTensors, " quantized tensors"));
+      return false;
+    }
+    QuantizedEntry& entry = entries_.emplace_back();
+    entry.name = std::string(name);
+    std::string original;
+    bool has_y = false, has_scale = false;
+    constexpr std::array<absl::string_view, 9> kKeys = {
+        "input_type", "original_type", "axis",       "block_size",  "block_shape",
+        "y",          "scale",         "zero_point", "tensor_scale"};
+    const bool good = Members(kKeys, [&](absl::string_view key) {
+      if (key == "input_type") return ToType(&entry.input_type);
+      if (key == "original_type") return ToText(&original);
+      if (key == "axis") return json_.Integer(&entry.granularity.axis.emplace());
+      if (key == "block_size") return json_.Integer(&entry.granularity.block_size);
+      if (key == "block_shape") return ToShape(&entry.granularity.block_shape);
+      if (key == "y") return (has_y = true) && ToReference(&entry.y);
+      if (key == "scale") return (has_scale = true) && ToReference(&entry.scale);
+      std::optional<Reference>& part = key == "zero_point" ? entry.zero_point : entry.tensor_scale;
+      return ToReference(&part.emplace());
+    });
+    entry.was_float64 = original == "float64";
+    if (!status_.ok()) return false;
+    if (!good || !has_y || !has_scale) return Damaged("tensor", name);
+    return HasTypes(entry) || Damaged("types of tensor", name);
+  }
+
+  bool ToReference(Reference* reference) {
+    constexpr std::array<absl::string_view, 3> kKeys = {"tensor", "type", "shape"};
+    size_t members = 0;
+    return Members(kKeys,
+                   [&](absl::string_view key) {
+                     ++members;
+                     if (key == "tensor") return ToText(&reference->tensor);
+                     return key == "type" ? ToType(&reference->type) : ToShape(&reference->shape);
+                   }) &&
+           members == kKeys.size();
+  }
+
+  bool ToShape(Shape* shape) {
+    const bool good = json_.Array([&] {
+      return shape->size() < static_cast<size_t>(kMaxRank) && json_.Integer(&shape->emplace_back());
+    });
+    if (!good) return false;
+    dimensions_ += shape->size();
+    if (dimensions_ <= kMaxDimensions) return true;
+    status_ = absl::InvalidArgumentError(absl::StrCat("its description has shapes of more than ",
+                                                      kMaxDimensions, " dimensions in all"));
+    return false;
+  }
+
+  // A name that is none of a type is left to HasTypes.
+  bool ToType(DataType* type) {
+    std::string text;
+    if (!ToText(&text)) return false;
+    const absl::StatusOr<DataType> parsed = ParseDataType(text);
+    if (parsed.ok() && TypeName(*parsed) == text) *type = *parsed;
+    return true;
+  }
+
+  bool ToText(std::string* text) {
+    absl::string_view value;
+    std::string buffer;
+    if (!json_.String(&value, &buffer)) return false;
+    *text = std::string(value);
+    return true;
+  }
+
+  bool Damaged(absl::string_view what, absl::string_view name) {
+    status_ = MalformedDescription(absl::StrCat(what, " '", name, "'"));
+    return false;
+  }
+
+  static constexpr size_t kMaxDimensions = 1'000'000;
+  const absl::string_view text_;
+  JsonReader json_;
+  std::vector<QuantizedEntry> entries_;
+  size_t dimensions_ = 0;
+  absl::Status status_;
+};
 
 // The source that a reference names: a tensor of `file`, or a .npy in its folder.
 absl::StatusOr<Source> Locate(const TensorFile& file, const TensorsByName& tensors,
@@ -118,13 +234,6 @@ std::vector<Reference> QuantizedEntry::parts() const {
   return all;
 }
 
-std::vector<Source> QuantizedTensor::sources() const {
-  std::vector<Source> all = {y, scale};
-  if (zero_point.has_value()) all.push_back(*zero_point);
-  if (tensor_scale.has_value()) all.push_back(*tensor_scale);
-  return all;
-}
-
 std::string QuantizedEntriesToJson(const std::vector<QuantizedEntry>& entries) {
   OrderedJson tensors = OrderedJson::object();
   // ordered_json looks at all names for each.
@@ -147,49 +256,43 @@ std::string QuantizedEntriesToJson(const std::vector<QuantizedEntry>& entries) {
   return document.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
-absl::StatusOr<std::vector<QuantizedEntry>> QuantizedEntriesFromJson(const std::string& text) {
-  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!document.is_object() || !document.contains("tensors") || !document["tensors"].is_object()) {
-    return MalformedDescription("not the JSON that quantctl writes");
-  }
-  if (!document.contains("version") || document["version"] != 1) {
-    return MalformedDescription("of another version");
-  }
-  std::vector<QuantizedEntry> entries;
-  for (const auto& [name, json] : document["tensors"].items()) {
-    try {
-      entries.push_back(ToEntry(name, json));
-    } catch (const Json::exception&) {
-      return MalformedDescription(absl::StrCat("tensor '", name, "'"));
-    }
-    if (!HasTypes(entries.back()))
-      return MalformedDescription(absl::StrCat("types of tensor '", name, "'"));
-  }
-  return entries;
+absl::StatusOr<std::vector<QuantizedEntry>> QuantizedEntriesFromJson(absl::string_view text) {
+  return DescriptionReader(text).Run();
 }
 
 absl::StatusOr<std::vector<QuantizedTensor>> FindQuantizedTensors(const TensorFile& file) {
-  std::string text;
+  absl::string_view text;
+  std::shared_ptr<const MappedFile> sidecar;
   if (file.format == FileFormat::kSafetensors) {
     const auto found = file.metadata.find("quantd");
     if (found == file.metadata.end()) return std::vector<QuantizedTensor>();
     text = found->second;
   } else {
-    const absl::StatusOr<std::shared_ptr<const MappedFile>> sidecar =
-        MappedFile::Open(absl::StrCat(NpyStem(file.path), ".quantization.json"));
-    if (absl::IsNotFound(sidecar.status())) return std::vector<QuantizedTensor>();
-    if (!sidecar.ok()) return sidecar.status();
-    const absl::Span<const uint8_t> bytes = (*sidecar)->bytes();
-    text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::string path = absl::StrCat(NpyStem(file.path), ".quantization.json");
+    absl::StatusOr<std::shared_ptr<const MappedFile>> opened = MappedFile::Open(path);
+    if (absl::IsNotFound(opened.status())) return std::vector<QuantizedTensor>();
+    if (!opened.ok()) return opened.status();
+    sidecar = *std::move(opened);
+    const absl::Span<const uint8_t> bytes = sidecar->bytes();
+    if (bytes.size() > kMaxSidecar) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " has ", bytes.size(), " bytes, ", kMaxSidecar, " are the most"));
+    }
+    text = absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
   const auto in_file = [&file](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat(file.path, ": ", status.message()));
   };
   absl::StatusOr<std::vector<QuantizedEntry>> entries = QuantizedEntriesFromJson(text);
   if (!entries.ok()) return in_file(entries.status());
+  if (sidecar != nullptr && entries->size() > 1) {
+    return in_file(MalformedDescription(
+        absl::StrCat("of ", entries->size(), " tensors, a set of .npy holds one")));
+  }
   TensorsByName by_name;
   for (const StoredTensor& tensor : file.tensors) by_name[tensor.name] = &tensor;
   std::vector<QuantizedTensor> tensors;
+  tensors.reserve(entries->size());
   for (QuantizedEntry& entry : *entries) {
     absl::StatusOr<QuantizedTensor> tensor = Locate(file, by_name, std::move(entry));
     if (!tensor.ok()) return in_file(tensor.status());

@@ -14,6 +14,9 @@
 
 namespace quantd::cli {
 
+// Most quantized tensors of a file: what is kept of each bounds the memory.
+inline constexpr size_t kMaxQuantizedTensors = 30'000;
+
 // A tensor by the name that a reader finds it under.
 struct Reference {
   std::string tensor;
@@ -34,17 +37,15 @@ struct QuantizedEntry {
 };
 
 std::string QuantizedEntriesToJson(const std::vector<QuantizedEntry>& entries);
-// INVALID_ARGUMENT when the text is not what QuantizedEntriesToJson makes.
-absl::StatusOr<std::vector<QuantizedEntry>> QuantizedEntriesFromJson(const std::string& text);
+// By name. INVALID_ARGUMENT when the text is not what QuantizedEntriesToJson makes, and for more
+// than kMaxQuantizedTensors.
+absl::StatusOr<std::vector<QuantizedEntry>> QuantizedEntriesFromJson(absl::string_view text);
 
 // A quantized tensor, found.
 struct QuantizedTensor {
   QuantizedEntry entry;
   Source y, scale;
   std::optional<Source> zero_point, tensor_scale;
-
-  // Those that are there, as in entry.parts().
-  std::vector<Source> sources() const;
 };
 
 // The quantized tensors of a file (for a .npy: of the set that it belongs to). Empty for a file

@@ -5,14 +5,17 @@
 //
 // Offsets count from the end of the header.
 #include <algorithm>
+#include <array>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "files/json_reader.h"
 #include "files/tensor_file.h"
 #include "nlohmann/json.hpp"
 
@@ -21,133 +24,190 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A quarter of what the format's own library takes, and 400,000 tensors: the memory for what it
-// says stays small.
+// A quarter of what the format's own library takes: the memory for what it says stays small.
 constexpr uint64_t kMaxHeader = 25'000'000;
 
 absl::Status MalformedSafetensors(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("malformed .safetensors header: ", what));
 }
 
-// A number that is a length or an offset.
-bool TakeSize(const Json& json, uint64_t* value) {
-  if (!json.is_number_unsigned()) return false;
-  *value = json.get<uint64_t>();
-  return *value <= INT64_MAX;
-}
-
-absl::StatusOr<StoredTensor> ParseTensor(const std::string& name, const Json& json,
-                                         uint64_t data_begin, uint64_t data_size) {
-  const auto bad = [&name](absl::string_view what) {
-    return MalformedSafetensors(absl::StrCat("tensor '", name, "': ", what));
-  };
-  if (!json.is_object()) return bad("not an object");
-  const Json dtype = json.value("dtype", Json()), shape = json.value("shape", Json()),
-             offsets = json.value("data_offsets", Json());
-  if (!dtype.is_string()) return bad("no dtype");
-  if (!shape.is_array()) return bad("no shape");
-  if (!offsets.is_array() || offsets.size() != 2) return bad("no data_offsets");
-  StoredTensor tensor;
-  tensor.name = name;
-  tensor.type = FindBySafetensors(dtype.get_ref<const std::string&>());
-  if (tensor.type == nullptr) {
-    return bad(absl::StrCat("elements of type '", dtype.get_ref<const std::string&>(),
-                            "' cannot be read"));
-  }
-  if (shape.size() > kMaxRank) return bad(absl::StrCat("it has ", shape.size(), " dimensions"));
-  for (const Json& length : shape) {
-    uint64_t value;
-    if (!TakeSize(length, &value)) return bad("a length in its shape is not a number >= 0");
-    tensor.shape.push_back(static_cast<int64_t>(value));
-  }
-  const absl::StatusOr<uint64_t> size = StoredBytes(tensor.type->bits, tensor.shape);
-  if (!size.ok()) return bad(size.status().message());
-  uint64_t begin, end;
-  if (!TakeSize(offsets[0], &begin) || !TakeSize(offsets[1], &end) || begin > end) {
-    return bad("data_offsets are not two increasing numbers");
-  }
-  if (end > data_size) {
-    return bad(absl::StrCat("its data ends at ", end, ", the file has ", data_size,
-                            " bytes of data (truncated?)"));
-  }
-  if (end - begin != *size) {
-    return bad(absl::StrCat("shape ", ShapeString(tensor.shape), " of ", tensor.type->name,
-                            " takes ", *size, " bytes, data_offsets span ", end - begin));
-  }
-  tensor.offset = data_begin + begin;
-  tensor.byte_size = *size;
-  return tensor;
-}
-
-// Reads the header an entry at a time, so that only one is in memory as JSON.
+// Reads the header a value at a time: what it holds besides names, shapes and metadata takes no
+// memory.
 class HeaderReader {
  public:
   // `text` lies behind the 8 bytes of a file of `file_size` bytes.
   HeaderReader(absl::string_view text, uint64_t file_size, TensorFile* result)
-      : text_(text), data_size_(file_size - 8 - text.size()), result_(result) {}
+      : json_(text),
+        data_begin_(8 + text.size()),
+        data_size_(file_size - 8 - text.size()),
+        result_(result) {}
 
   absl::Status Run() {
-    const Json header = Json::parse(
-        text_.begin(), text_.end(),
-        [this](int depth, Json::parse_event_t event, Json& value) {
-          return Take(depth, event, value);
-        },
-        /*allow_exceptions=*/false);
+    const bool good = json_.Object([this](absl::string_view key) { return TakeEntry(key); });
     if (!status_.ok()) return status_;
-    if (!header.is_object()) return MalformedSafetensors("not a JSON object of UTF-8");
-    return absl::OkStatus();
+    if (json_.too_deep()) return MalformedSafetensors("it is nested too deeply");
+    if (!good || !json_.End()) {
+      return MalformedSafetensors(
+          absl::StrCat("not a JSON object of UTF-8 (byte ", json_.position(), ")"));
+    }
+    return CheckNames();
   }
 
  private:
-  using Event = Json::parse_event_t;
+  // Of an entry of the header, as far as it was read.
+  struct Entry {
+    bool dtype = false, shape = false, offsets = false;
+    std::array<uint64_t, 2> place = {};  // data_offsets
+    std::vector<std::string> others;     // keys that nobody asks for
+  };
 
-  bool Take(int depth, Event event, Json& value) {
-    if (!status_.ok()) return false;
-    if (depth > kMaxDepth) return Fail(MalformedSafetensors("it is nested too deeply"));
-    if (event == Event::object_start && depth == 1) keys_.clear();
-    if (event == Event::key) return TakeKey(depth, value.get_ref<const std::string&>());
-    const bool ends = event == Event::object_end || event == Event::array_end;
-    if (depth != 1 || !(ends || event == Event::value)) return true;
-    if (entry_ == "__metadata__") return TakeMetadata(value);
-    absl::StatusOr<StoredTensor> tensor = ParseTensor(entry_, value, 8 + text_.size(), data_size_);
-    if (!tensor.ok()) return Fail(tensor.status());
-    result_->tensors.push_back(*std::move(tensor));
-    return false;
-  }
-
-  bool TakeKey(int depth, const std::string& key) {
-    if (depth == 1) {
-      entry_ = key;
-      return names_.insert(key).second ||
-             Fail(MalformedSafetensors(absl::StrCat("it contains the name '", key, "' twice")));
+  bool TakeEntry(absl::string_view key) {
+    if (key == "__metadata__") return TakeMetadata();
+    if (result_->tensors.size() == kMaxHeaderTensors) {
+      return Fail(absl::StrCat("it has more than ", kMaxHeaderTensors, " tensors"));
     }
-    return depth > 2 || keys_.insert(key).second ||
-           Fail(MalformedSafetensors(absl::StrCat("'", entry_, "' has '", key, "' twice")));
+    StoredTensor& tensor = result_->tensors.emplace_back();
+    tensor.name = std::string(key);
+    if (json_.Next() != '{') return Bad("not an object");
+    Entry entry;
+    const bool good = json_.Object([&](absl::string_view member) {
+      if (member == "dtype") return Once(&entry.dtype, member) && TakeDtype(&tensor);
+      if (member == "shape") return Once(&entry.shape, member) && TakeShape(&tensor);
+      if (member == "data_offsets") return Once(&entry.offsets, member) && TakeOffsets(&entry);
+      return TakeOther(member, &entry);
+    });
+    return good && Place(entry, &tensor);
   }
 
-  bool TakeMetadata(const Json& value) {
-    if (!value.is_object()) return Fail(MalformedSafetensors("__metadata__ is not an object"));
-    for (const auto& [key, entry] : value.items()) {
-      if (!entry.is_string()) {
-        return Fail(MalformedSafetensors("__metadata__ holds something else than strings"));
+  bool TakeMetadata() {
+    if (std::exchange(has_metadata_, true))
+      return Fail("it contains the name '__metadata__' twice");
+    if (json_.Next() != '{') return Fail("__metadata__ is not an object");
+    std::string buffer;
+    return json_.Object([&](absl::string_view key) {
+      absl::string_view value;
+      if (json_.Next() != '"') return Fail("__metadata__ holds something else than strings");
+      if (result_->metadata.size() == kMaxMetadata) {
+        return Fail(absl::StrCat("__metadata__ has more than ", kMaxMetadata, " keys"));
       }
-      result_->metadata[key] = entry.get<std::string>();
+      const std::string name(key);
+      if (result_->metadata.count(name) > 0) {
+        return Fail(absl::StrCat("'__metadata__' has '", key, "' twice"));
+      }
+      if (!json_.String(&value, &buffer)) return false;
+      result_->metadata.emplace(name, value);
+      return true;
+    });
+  }
+
+  bool TakeDtype(StoredTensor* tensor) {
+    absl::string_view dtype;
+    std::string buffer;
+    if (json_.Next() != '"') return Bad("no dtype");
+    if (!json_.String(&dtype, &buffer)) return false;
+    tensor->type = FindBySafetensors(dtype);
+    return tensor->type != nullptr ||
+           Bad(absl::StrCat("elements of type '", dtype, "' cannot be read"));
+  }
+
+  bool TakeShape(StoredTensor* tensor) {
+    if (json_.Next() != '[') return Bad("no shape");
+    const bool good = json_.Array([&] {
+      uint64_t length;
+      if (tensor->shape.size() == static_cast<size_t>(kMaxRank)) {
+        return Bad(absl::StrCat("it has more than ", kMaxRank, " dimensions"));
+      }
+      if (!TakeSize(&length)) return Bad("a length in its shape is not a number >= 0");
+      tensor->shape.push_back(static_cast<int64_t>(length));
+      return true;
+    });
+    if (!good) return false;
+    dimensions_ += tensor->shape.size();
+    if (dimensions_ > kMaxDimensions) {
+      return Fail(
+          absl::StrCat("its tensors have more than ", kMaxDimensions, " dimensions in all"));
     }
+    tensor->shape.shrink_to_fit();
+    return true;
+  }
+
+  bool TakeOffsets(Entry* entry) {
+    if (json_.Next() != '[') return Bad("no data_offsets");
+    size_t count = 0;
+    const bool good = json_.Array([&] {
+      if (count == entry->place.size()) return Bad("it has more than two data_offsets");
+      if (TakeSize(&entry->place[count++])) return true;
+      return Bad("data_offsets are not two increasing numbers");
+    });
+    return good && (count == entry->place.size() || Bad("no data_offsets"));
+  }
+
+  // A key that the format does not have.
+  bool TakeOther(absl::string_view key, Entry* entry) {
+    std::vector<std::string>& others = entry->others;
+    if (std::find(others.begin(), others.end(), key) != others.end()) return Twice(key);
+    if (others.size() == kMaxOthers) {
+      return Bad(absl::StrCat("it has more than ", kMaxOthers, " keys that are not the format's"));
+    }
+    others.emplace_back(key);
+    return json_.Skip();
+  }
+
+  // The tensor lies where its entry says, in the file.
+  bool Place(const Entry& entry, StoredTensor* tensor) {
+    if (!entry.dtype) return Bad("no dtype");
+    if (!entry.shape) return Bad("no shape");
+    if (!entry.offsets) return Bad("no data_offsets");
+    const absl::StatusOr<uint64_t> size = StoredBytes(tensor->type->bits, tensor->shape);
+    if (!size.ok()) return Bad(size.status().message());
+    const auto [begin, end] = entry.place;
+    if (begin > end) return Bad("data_offsets are not two increasing numbers");
+    if (end > data_size_) {
+      return Bad(absl::StrCat("its data ends at ", end, ", the file has ", data_size_,
+                              " bytes of data (truncated?)"));
+    }
+    if (end - begin != *size) {
+      return Bad(absl::StrCat("shape ", ShapeString(tensor->shape), " of ", tensor->type->name,
+                              " takes ", *size, " bytes, data_offsets span ", end - begin));
+    }
+    tensor->offset = data_begin_ + begin;
+    tensor->byte_size = *size;
+    return true;
+  }
+
+  absl::Status CheckNames() const {
+    absl::flat_hash_set<absl::string_view> names;
+    names.reserve(result_->tensors.size());
+    for (const StoredTensor& tensor : result_->tensors) {
+      if (names.insert(tensor.name).second) continue;
+      return MalformedSafetensors(absl::StrCat("it contains the name '", tensor.name, "' twice"));
+    }
+    return absl::OkStatus();
+  }
+
+  // A length or an offset.
+  bool TakeSize(uint64_t* value) { return json_.Unsigned(value) && *value <= INT64_MAX; }
+
+  bool Once(bool* seen, absl::string_view key) { return !std::exchange(*seen, true) || Twice(key); }
+  bool Twice(absl::string_view key) {
+    return Fail(absl::StrCat("'", result_->tensors.back().name, "' has '", key, "' twice"));
+  }
+  // Of the tensor that is being read.
+  bool Bad(absl::string_view what) {
+    return Fail(absl::StrCat("tensor '", result_->tensors.back().name, "': ", what));
+  }
+  bool Fail(absl::string_view what) {
+    status_ = MalformedSafetensors(what);
     return false;
   }
 
-  bool Fail(absl::Status status) {
-    status_ = std::move(status);
-    return false;
-  }
-
-  static constexpr int kMaxDepth = 4;
-  const absl::string_view text_;
-  const uint64_t data_size_;
+  static constexpr size_t kMaxMetadata = 100'000, kMaxDimensions = 1'000'000, kMaxOthers = 64;
+  JsonReader json_;
+  const uint64_t data_begin_, data_size_;
   TensorFile* const result_;
   absl::Status status_;
-  std::string entry_;  // the key whose value is being read
-  absl::flat_hash_set<std::string> names_, keys_;
+  bool has_metadata_ = false;
+  size_t dimensions_ = 0;
 };
 
 // Every byte of the data belongs to one tensor.

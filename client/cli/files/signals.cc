@@ -70,6 +70,17 @@ void HandleSignals() {
   struct sigaction action = {};
   action.sa_handler = RemoveAndExit;
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+  const auto handle = [&action](int number) {
+    struct sigaction before;
+    // A caller that ignores SIGPIPE wants an error in its place.
+    const bool known = sigaction(number, nullptr, &before) == 0;
+    if (known && before.sa_handler == SIG_DFL) sigaction(number, &action, nullptr);
+  };
+  for (const int number : {SIGQUIT, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF,
+                           SIGIO, SIGPWR, SIGSTKFLT}) {
+    handle(number);
+  }
+  for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) handle(number);
   action.sa_handler = SIG_IGN;
   sigaction(SIGXFSZ, &action, nullptr);
   action.sa_flags = SA_SIGINFO;

@@ -1,9 +1,10 @@
 // What ends the program from outside, and what must then be cleaned up.
 //
-// SIGINT, SIGTERM and SIGHUP remove the files that are not complete and exit with 128 + the
-// signal's number. So does a SIGBUS, which is what reading a mapped file gives that was cut off
-// meanwhile, with a line that names the file, and exit code 2. SIGXFSZ is ignored: the write that
-// was too large fails instead.
+// SIGINT, SIGTERM and every other signal that ends a program by default remove the files that are
+// not complete and exit with 128 + the signal's number; but not those that the caller ignores, nor
+// those of faults, which leave a core. So does a SIGBUS, which is what reading a mapped file gives
+// that was cut off meanwhile, with a line that names the file, and exit code 2. SIGXFSZ is ignored:
+// the write that was too large fails instead.
 #ifndef QUANTD_CLI_FILES_SIGNALS_H_
 #define QUANTD_CLI_FILES_SIGNALS_H_
 

@@ -10,7 +10,8 @@ namespace quantd::cli {
 namespace {
 
 std::string Label(const TensorFile& file, const StoredTensor& tensor) {
-  return tensor.name.empty() ? file.path : absl::StrCat(file.path, ": tensor '", tensor.name, "'");
+  const bool alone = file.format == FileFormat::kNpy;
+  return alone ? file.path : absl::StrCat(file.path, ": tensor '", tensor.name, "'");
 }
 
 // Writes the elements row-major and little endian; double as float.

@@ -27,7 +27,6 @@ class Source {
   DataType type() const { return type_; }
   const Shape& shape() const { return stored_.shape; }
   uint64_t byte_size() const { return stored_.byte_size; }  // in the file
-  const FileId& file() const { return mapped_->id(); }
   bool rounded_from_float64() const { return stored_.type->family == Family::kFloat64; }
 
   // The elements: where they lie in the file, or, in another order or type there, converted into

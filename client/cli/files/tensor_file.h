@@ -23,6 +23,9 @@
 
 namespace quantd::cli {
 
+// Most tensors of a file: what is kept of each bounds the memory.
+inline constexpr size_t kMaxHeaderTensors = 200'000;
+
 struct StoredTensor {
   std::string name;  // "" in a .npy
   const ElementType* type = nullptr;
@@ -42,6 +45,10 @@ struct TensorFile {
   std::vector<StoredTensor> tensors;            // in the order of the file
   std::map<std::string, std::string> metadata;  // __metadata__ of a .safetensors
 
+  // What a tensor is called when it is written to another file. That of a .npy has no name.
+  std::string NameOf(const StoredTensor& tensor) const {
+    return format == FileFormat::kNpy ? "y" : tensor.name;
+  }
   absl::Span<const uint8_t> Bytes(const StoredTensor& tensor) const {
     return mapped->bytes().subspan(tensor.offset, tensor.byte_size);
   }

@@ -1,5 +1,6 @@
 """Fixtures of the client's unit tests: a fake server in this process, and a client of it."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +17,14 @@ def address():
     server, where = fake_server.start()
     yield where
     server.stop(None)
+
+
+@pytest.fixture(scope="session")
+def elsewhere():
+    """The address of a fake server in a process of its own: no thread of it is in this process."""
+    with subprocess.Popen([sys.executable, fake_server.__file__], stdout=subprocess.PIPE, text=True) as process:
+        yield process.stdout.readline().strip()
+        process.kill()
 
 
 @pytest.fixture()

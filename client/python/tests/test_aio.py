@@ -118,6 +118,44 @@ def test_a_cancelled_task_cancels_its_call():
     run(calls())
 
 
+def test_a_closed_client_cancels_its_calls_and_not_their_tasks():
+    end = threading.Event()
+
+    def slow(request, context):
+        end.wait(20)
+        return b""
+
+    def stream(items, context):
+        end.wait(20)
+        yield from ()
+
+    async def endless():
+        while True:
+            yield X
+            await asyncio.sleep(0)
+
+    async def calls():
+        with RawServer(Quantize=slow, Calibrate=slow, Stream=stream, GetServerInfo=info()) as server:
+            for call in (lambda c: c.quantize(X, 1.0), lambda c: c.calibrate(endless()), lambda c: c.stream().quantize(X, 1.0)):
+                client = quantd.AsyncClient(server.address, retry=False)
+                task = asyncio.ensure_future(call(client))
+                await asyncio.sleep(0.3)
+                await client.close()
+                with pytest.raises(quantd.QuantdError) as caught:
+                    await task
+                assert caught.value.code is grpc.StatusCode.CANCELLED
+            client = quantd.AsyncClient(server.address)
+            task = asyncio.ensure_future(client.quantize(X, 1.0))
+            await asyncio.sleep(0.3)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await client.close()
+            end.set()
+
+    run(calls())
+
+
 def test_pieces_are_those_of_client(small):
     x = np.random.default_rng(1).standard_normal((900, 1001)).astype(np.float32)
 

@@ -109,6 +109,20 @@ def test_timeout(client):
     assert client.quantize(X, 1.0).y.shape == X.shape
 
 
+@pytest.mark.parametrize("timeout", [1e9, 1e10, 1e300, float("inf"), 10**18, 10**400, np.float64(1e19)], ids=lambda n: f"{str(n)[:9]}")
+def test_a_timeout_that_never_passes(address, timeout):
+    with quantd.Client(address, timeout=timeout) as client, client.stream(timeout=timeout) as stream:
+        assert client.quantize(X, 1.0).y.shape == client.quantize(X, 1.0, timeout=timeout).y.shape == X.shape
+        assert stream.quantize(X, 1.0).result(30).y.shape == X.shape
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0, -1, -1e300, -float("inf"), -10**400], ids=lambda n: f"{str(n)[:9]}")
+def test_a_timeout_that_is_over(client, timeout):
+    for call in (lambda: client.quantize(X, 1.0, timeout=timeout), lambda: client.stream(timeout=timeout)):
+        with pytest.raises(quantd.DeadlineExceededError):
+            call()
+
+
 def test_nobody_there():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))

@@ -94,13 +94,26 @@ def test_what_cannot_be_written(tmp_path):
     for tensors, match in (
         ({"w": quantized(scale=None)}, "no scale"), ({"w": quantized(), "w_scale": np.ones(1)}, "two tensors .* 'w_scale'"),
         ({"w": np.ones(3, ml_dtypes.int4)}, "int4"), ({"w": 3.0}, "must be an array"), ({1: np.ones(1)}, "name"),
-        ({"__metadata__": np.ones(1)}, "name"), ({"w": np.array(["a"])}, "no dtype"),
+        ({"__metadata__": np.ones(1)}, "name"), ({"w": np.array(["a"])}, "no dtype"), ({"\ud800": np.ones(1)}, "name"),
+        ({"n" * 25_000_000: np.ones(1)}, "25000000 are the most"),
     ):
         with pytest.raises((TypeError, ValueError), match=match):
             quantd.save(path, tensors)
-    for metadata in ({"quantd": "x"}, {"a": 1}):
+    for metadata in ({"quantd": "x"}, {"a": 1}, {"a": "\udc00"}):
         with pytest.raises(ValueError, match="metadata"):
             quantd.save(path, {}, metadata=metadata)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(int(np.__version__.split(".")[0]) < 2, reason="numpy 1 has no array of more than 32 dimensions")
+def test_more_dimensions_than_load_takes_are_not_saved(tmp_path):
+    path = tmp_path / "a"
+    quantd.save(path, {"w": np.ones((1,) * 32)})
+    assert quantd.load(path)["w"].ndim == 32
+    path.unlink()
+    for tensor in (np.ones((1,) * 33), quantized(scale=np.ones((1,) * 33, np.float32))):
+        with pytest.raises(ValueError, match="has 33 dimensions, 32 are the most"):
+            quantd.save(path, {"w": tensor})
     assert not list(tmp_path.iterdir())
 
 
@@ -157,6 +170,13 @@ HOSTILE = {
     "a header beyond all": (b"\xff" * 8 + b"{}", "header is 18446744073709551615 bytes"),
     "no JSON": (file_of(b"{"), "header is not JSON"),
     "no UTF-8": (file_of(b'{"\xff":1}'), "header is not JSON"),
+    "bytes behind the header's end": (file_of(b'{}\0{"a":1}'), "header is not JSON"),
+    "UTF-16": (file_of('{"a":1}'.encode("utf-16")), "header is not JSON"),
+    "a byte order mark": (file_of(b"\xef\xbb\xbf{}"), "header is not JSON"),
+    "NaN": (file_of(b'{"a":NaN}'), "NaN is not a number"),
+    "infinity": (file_of(b'{"a":1e999}'), "1e999 is not a number"),
+    "half a surrogate pair": (file_of(rb'{"\ud800":1}'), "surrogate"),
+    "a length of -0": (file_of(b'{"a":{"dtype":"U8","shape":[-0],"data_offsets":[0,0]}}'), "not negative"),
     "deep": (file_of(b"[" * 100_000), "header is not JSON"),
     "a list": (file_of(b"[]"), "header is a list"),
     "a name twice": (file_of(b'{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}'),
@@ -194,6 +214,9 @@ HOSTILE = {
     "a part of another size": (described(w={"scale": {"tensor": "s", "type": "float", "shape": [2]}}), "takes 8 bytes, tensor 's' has 4"),
     "an unknown input_type": (described(w={"input_type": "int8"}), "input_type"),
     "an axis that is none": (described(w={"axis": "0"}), "axis"),
+    "no axis": (described(w={"axis": None}), "axis"),
+    "no original_type": (described(w={"original_type": None}), "original_type"),
+    "no block_shape": (described(w={"block_shape": None}), "block_shape"),
     "an axis past 64 bits": (described(w={"axis": 1 << 70}), "axis"),
     "a block_size that is none": (described(w={"block_size": 1.5}), "block_size"),
     "a block_shape that is none": (described(w={"block_shape": {"a": 1}}), "block_shape"),

@@ -346,3 +346,33 @@ def test_the_encoding_is_canonical():
     four = make(scale=0.5, zero_point=np.array(3, ml_dtypes.uint4))
     assert four.message().quantize.zero_point.raw_data == b"\x03"
     assert make(recipe="unit", dimensions=0, normalize=False).data == bytes([0x12, 2, 0x10, 2])
+
+
+def test_sets_may_be_listed_while_others_are_put():
+    """A dictionary that grows while somebody iterates over it raises."""
+    import threading
+
+    from quantd.local_parameters import LocalSets
+
+    sets, errors, end = LocalSets(), [], threading.Event()
+
+    def put():
+        for number in range(3000):
+            sets.put_parameters("many", scale=float(number + 1))
+        end.set()
+
+    def ask():
+        try:
+            while not end.is_set():
+                sets.list_parameters()
+                with pytest.raises(quantd.QuantdError):
+                    sets.get_parameters("none")
+        except RuntimeError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for work in (put, ask, ask)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors

@@ -141,13 +141,14 @@ def test_an_async_stream_that_waits_to_be_opened_again_can_be_dropped():
 
 
 def test_a_stream_that_was_dropped_is_closed_even_if_its_reader_ends_first(monkeypatch):
-    close = quantd.Stream.close
+    core = quantd.stream._Core
+    close = core.close
 
     def late(stream):
         stream._reader.join()
         close(stream)
 
-    monkeypatch.setattr(quantd.Stream, "close", late)
+    monkeypatch.setattr(core, "close", late)
     with RawServer(Stream=Going(0, times=0)) as server, quantd.Client(server.address) as client:
         stream = client.stream()
         stream.cancel()

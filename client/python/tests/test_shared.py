@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import quantd
+from quantd import messages
+from raw_server import RawServer
 
 X = np.array([[-1.0, 0.0, 0.5], [1.0, 2.0, 300.0]], np.float32)
 
@@ -70,3 +72,36 @@ def test_wrong_arguments(client, folder, monkeypatch):
     monkeypatch.delenv("QUANTD_SHARED_MEMORY_DIR")
     with pytest.raises(ValueError, match="QUANTD_SHARED_MEMORY_DIR"):
         client.shared(X)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int4"])
+@pytest.mark.parametrize("shape", [(1 << 62, 8), (1 << 32, 1 << 32), (3 << 61, 8), ((1 << 63) - 1, 9), ((1 << 62) + 1, 8)], ids=str)
+def test_shapes_that_are_more_than_memory(client, folder, shape, dtype):
+    """Their product is of more than 64 bits, and 0 or small in these."""
+    with pytest.raises(ValueError, match=rf"shape is \[{shape[0]}, {shape[1]}\], \d+ bytes of \w+: a file has at most 9223372036854775807") as caught:
+        client.shared_empty(shape, dtype)
+    assert caught.value.field == "shape"
+
+
+@pytest.mark.parametrize("shape", [(-1,), (-2, -2), (2, -1, -2), (0, -1)], ids=str)
+def test_negative_lengths(client, folder, shape):
+    with pytest.raises(ValueError, match="no length may be negative"):
+        client.shared_empty(shape, "float32")
+
+
+@pytest.mark.parametrize("shape", [[-1], [-2, -2], [1 << 62, 8], [(1 << 62) + 1, 4], [5]], ids=str)
+@pytest.mark.parametrize("kind", ["INT8", "INT4"])
+def test_answers_of_shapes_that_are_not_there(folder, shape, kind):
+    """Of a server that lies about what it has written."""
+    kind = quantd.DataType[kind]
+
+    def quantize(request, context):
+        place = messages.QuantizeRequest.FromString(request).output
+        return messages.QuantizeResponse(y=messages.Tensor(data_type=kind, shape=shape, shared_memory=place)).SerializeToString()
+
+    with RawServer(Quantize=quantize) as server, quantd.Client(server.address) as client:
+        with client.shared_empty((4,), kind) as out:
+            with pytest.raises(quantd.QuantdError, match="the server's answer is wrong"):
+                client.quantize(np.ones(4, np.float32), 1.0, out=out)
+            with pytest.raises((ValueError, OverflowError)):
+                out._view(kind, shape)

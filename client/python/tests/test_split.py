@@ -57,7 +57,8 @@ def both(small, large, operation, *arguments, **options):
     ours, theirs = results
     if isinstance(theirs, Exception) or isinstance(ours, Exception):
         assert str(ours) == str(theirs)
-        assert ours.field_violations == theirs.field_violations
+        for name in ("field_violations", "reason", "metadata"):
+            assert getattr(ours, name) == getattr(theirs, name), name
         return theirs
     for name in ("y", "scale", "zero_point", "tensor_scale"):
         assert bits(getattr(ours, name, None)) == bits(getattr(theirs, name, None)), name
@@ -148,6 +149,17 @@ def test_values_that_are_not_finite(small, large, bad, granularity):
             both(small, large, "dynamic_quantize", x, output_type=output, saturate=saturate, non_finite="ignore",
                  report_error=True, **granularity)
     both(small, large, "quantize", x, 0.001, output_type="float8_e4m3fn", saturate=False, report_error=True)
+
+
+@pytest.mark.parametrize("granularity", [{}, {"axis": 0}, {"axis": 2}], ids=str)
+@pytest.mark.parametrize("options", [
+    {"output_type": "float32"}, {"output_type": "float8_e8m0fnu"}, {"scale_type": "int8"}, {"scale_type": "float8_e8m0fnu"},
+    {"output_type": "float4_e2m1fn", "scale_type": "float8_e4m3fn"}], ids=str)
+def test_wrong_options_are_named_before_values_that_are_not_finite(small, large, options, granularity):
+    x = tensor(DataType.FLOAT, (7, 211, 401))
+    both(small, large, "dynamic_quantize", x, **options, **granularity)
+    x[5, 100, 7] = np.nan
+    both(small, large, "dynamic_quantize", x, **options, **granularity)
 
 
 def test_zeros(small, large):

@@ -1,5 +1,6 @@
 #include "quantd/shape.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
 
@@ -30,8 +31,9 @@ absl::StatusOr<int64_t> ElementCount(absl::Span<const int64_t> shape, absl::stri
     if (length == 0) {
       empty = true;
     } else if (length > (kElementLimit - 1) / product) {
-      return FieldError(field, absl::StrCat(field, " of shape ", ShapeString(shape),
-                                            " has 2^62 elements or more"));
+      const absl::string_view of = absl::EndsWith(field, "shape") ? " " : " of shape ";
+      return FieldError(field,
+                        absl::StrCat(field, of, ShapeString(shape), " has 2^62 elements or more"));
     } else {
       product *= length;
     }

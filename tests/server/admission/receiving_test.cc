@@ -19,6 +19,8 @@ TEST_F(ReceivingTest, HasSizes) {
   EXPECT_EQ(Receiving(4 * kWindow, kWindow, 4).largest(), 3 * kWindow);
   EXPECT_EQ(Receiving(8 * kWindow + 8, kWindow, 4).largest(), 7 * kWindow + 7);
   EXPECT_EQ(Receiving(10'000 * kWindow, kWindow, 4).largest(), 8976 * kWindow);
+  // Too little is too little for everything, not for nothing.
+  EXPECT_EQ(Receiving(1, kWindow, 4).largest(), 0u);
   EXPECT_GE(Receiving::kStep, kMiB + 4096) << "a tensor of 1 MiB, and what stands around it";
 }
 
@@ -60,6 +62,30 @@ TEST_F(ReceivingTest, ALargeMessageHasItsPlaceAtOnceBelowHalfOfTheMemory) {
   EXPECT_EQ(Begin(uploads[4], kMiB), Begun::kFirst);
   for (TestUpload& upload : uploads) Release(upload);
   EXPECT_EQ(receiving_.held_bytes(), 0u);
+}
+
+// Where nobody may wait, what has room is let in, whatever its size, and nothing else.
+TEST_F(ReceivingTest, WhoMayNotWaitHasItsPlaceAtOnce) {
+  Receiving receiving(kBudget, kWindow, 0);
+  TestUpload large, small, other;
+  for (const uint64_t total : {kWindow + 1, kLarge / 2 - kWindow, kLarge / 2 + 1, kLarge}) {
+    EXPECT_EQ(receiving.Begin(large, total, 1, *loop_), Begun::kReserved) << total;
+    EXPECT_LE(receiving.held_bytes(), kLarge);
+    receiving.Release(large);
+    EXPECT_EQ(receiving.held_bytes(), 0u);
+  }
+  ASSERT_EQ(receiving.Begin(large, kLarge, 1, *loop_), Begun::kReserved);
+  EXPECT_EQ(receiving.Begin(small, kWindow, 2, *loop_), Begun::kFirst);
+  EXPECT_EQ(receiving.Begin(other, kMiB, 2, *loop_), Begun::kRefused);
+  EXPECT_EQ(receiving.waiting(), 0);
+  // One that stands keeps no other out.
+  const loop::Clock::time_point now = loop::Clock::now();
+  receiving.Look(now + std::chrono::milliseconds(600));
+  EXPECT_EQ(receiving.Begin(other, kMiB, 2, *loop_), Begun::kReserved);
+  receiving.Release(small);
+  receiving.Release(other);
+  receiving.Release(large);
+  EXPECT_EQ(receiving.held_bytes(), 0u);
 }
 
 TEST_F(ReceivingTest, HoldsWhatABufferOfThatSizeTakes) {

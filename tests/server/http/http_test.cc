@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <map>
@@ -310,27 +311,35 @@ TEST(Http, APortIsFreeAsSoonAsItsServerStopped) {
 }
 
 TEST(Http, Addresses) {
-  const auto works = [](absl::string_view address) {
-    return absl::StartsWith(Ask(address, kGetLivez), "HTTP/1.1 200 OK\r\n");
+  // Whether it is a server of this test: another process may have the same port of another address.
+  const std::string mine = absl::StrCat("served by ", getpid());
+  HttpPages pages = Pages();
+  pages.metrics = [&] { return mine; };
+  const auto works = [&](absl::string_view address) {
+    return absl::EndsWith(Ask(address, kGetMetrics), "\r\n\r\n" + mine);
   };
   const auto port = [](const HttpServer& server) {
     return server.address().substr(server.address().rfind(':'));
   };
-  const auto localhost = Start({}, Pages(), "localhost:0");
+  const auto localhost = Start({}, pages, "localhost:0");
   EXPECT_THAT(localhost->address(), StartsWith("localhost:"));
   EXPECT_TRUE(works("127.0.0.1" + port(*localhost)) || works("[::1]" + port(*localhost)));
-  const auto any4 = Start({}, Pages(), "0.0.0.0:0");
+  const auto any4 = Start({}, pages, "0.0.0.0:0");
   EXPECT_THAT(any4->address(), StartsWith("0.0.0.0:"));
   EXPECT_TRUE(works("127.0.0.1" + port(*any4)));
   if (Failure("[::1]:0") != "") GTEST_SKIP() << "this machine has no IPv6";
   EXPECT_TRUE(works("[::1]" + port(*any4)));  // every address: both families
-  const auto any = Start({}, Pages(), "[::]:0");
+  const auto any = Start({}, pages, "[::]:0");
   EXPECT_THAT(any->address(), StartsWith("[::]:"));
   EXPECT_TRUE(works("127.0.0.1" + port(*any)));
   EXPECT_TRUE(works("[::1]" + port(*any)));
-  const auto loopback = Start({}, Pages(), "[::1]:0");
+  const auto loopback = Start({}, pages, "[::1]:0");
   EXPECT_TRUE(works("[::1]" + port(*loopback)));
   EXPECT_FALSE(works("127.0.0.1" + port(*loopback)));
+  // Such another one, unless somebody has the port already.
+  const auto other = HttpServer::Start("127.0.0.1" + port(*loopback), Pages(), {});
+  EXPECT_FALSE(works("127.0.0.1" + port(*loopback)));
+  EXPECT_TRUE(works("[::1]" + port(*loopback)));
 }
 
 }  // namespace

@@ -113,6 +113,24 @@ TEST(Options, MemoryIsDividedAsItIsTold) {
   ASSERT_TRUE(Parse({"--listen=a:1", "--memory_budget_bytes=0", "--receive_budget_bytes=0"}).ok());
 }
 
+// Less than two first windows is not a budget.
+TEST(Options, TooLittleToReceiveInIsRefused) {
+  for (const char* value : {"1", "100", "65536", "131071"}) {
+    const absl::Status refused =
+        Parse({"--listen=a:1", absl::StrCat("--receive_budget_bytes=", value).c_str()}).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr(absl::StrCat("--receive_budget_bytes is ", value,
+                                       ", must be 0 or at least 131072")));
+  }
+  const auto least = Parse({"--listen=a:1", "--receive_budget_bytes=131072"});
+  ASSERT_TRUE(least.ok()) << least.status();
+  EXPECT_EQ(least->options.memory.receiving, 131'072U);
+  EXPECT_EQ(least->options.memory.max_message, 65'536U);
+  EXPECT_TRUE(least->options.memory.limited_by_receiving);
+  ASSERT_TRUE(Parse({"--listen=a:1", "--receive_budget_bytes=0"}).ok());
+}
+
 TEST(Options, CountsAreTakenAsTheyAre) {
   const auto parsed = Parse({"--listen=a:1", "--max_connections=7", "--max_streams", "9"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();

@@ -3,14 +3,33 @@
 
 #include <chrono>
 
+#include "absl/time/time.h"
 #include "server/rpc/executors.h"
 #include "server/rpc/timeline.h"
+#include "server/transport_limits.h"
 
 namespace quantd::rpc {
 namespace {
 
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
+
+// Nothing is rounded to seconds, and what is a little is not nothing.
+TEST(TransportLimits, TimesAreExact) {
+  server::Options options;
+  options.keepalive = absl::Milliseconds(1'500);
+  options.max_connection_age = absl::Milliseconds(2'750);
+  options.max_connection_age_grace = absl::Microseconds(1);
+  options.stall_timeout = absl::Microseconds(1);
+  options.queue_timeout = absl::ZeroDuration();
+  const transport::Limits limits = server::TransportLimits(options);
+  EXPECT_EQ(limits.keepalive, std::chrono::milliseconds(1'500));
+  EXPECT_EQ(limits.keepalive / 3, std::chrono::milliseconds(500));
+  EXPECT_EQ(limits.max_connection_age, std::chrono::milliseconds(2'750));
+  EXPECT_EQ(limits.max_connection_age_grace, std::chrono::milliseconds(1));
+  EXPECT_EQ(limits.stall, std::chrono::milliseconds(1));
+  EXPECT_EQ(limits.queue_timeout, std::chrono::milliseconds(0));
+}
 
 TEST(Timeline, SaysThePhasesThatWereReached) {
   Timeline timeline;

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
 #include "quantd/values.h"
 #include "sets_testing.h"
@@ -156,6 +161,41 @@ TEST(Canonical, WhatIsWrongWithASetIsNamed) {
   set = ScaleSet(0.5F);
   set.mutable_quantize_embeddings()->set_recipe(static_cast<v1::EmbeddingRecipe>(9));
   EXPECT_EQ(field(set), "quantize_embeddings.recipe");
+}
+
+// No number of a set is computed with before it is known to be one that x can have.
+TEST(Canonical, NumbersAtTheirLimitsAreRefused) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  for (const int64_t number : {kLeast, kLeast + 1, kLeast + 64, int64_t{-65}, int64_t{64},
+                               int64_t{1} << 62, kMost - 64, kMost - 1, kMost}) {
+    SCOPED_TRACE(number);
+    v1::ParameterSet set = LargeSet(2, 0.5F);
+    set.mutable_quantize()->set_axis(number);
+    const absl::Status status = EncodeSet(set).status();
+    EXPECT_EQ(ErrorField(status), "quantize.axis") << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), absl::StrCat("axis is ", number))) << status;
+    EXPECT_FALSE(Decode(set.SerializeAsString()).ok());
+    // What depends on x is refused when a request uses it.
+    set = LargeSet(2, 0.5F);
+    set.mutable_quantize()->set_block_size(number);
+    EncodeSet(set).status().IgnoreError();
+    set = LargeSet(2, 0.5F);
+    set.mutable_quantize()->add_block_shape(number);
+    EncodeSet(set).status().IgnoreError();
+    set = LargeSet(2, 0.5F);
+    set.mutable_quantize()->mutable_scale()->set_shape(0, number);
+    EXPECT_FALSE(EncodeSet(set).ok());
+    set = {};
+    set.mutable_quantize_embeddings()->set_recipe(v1::EMBEDDING_RECIPE_UNIT);
+    set.mutable_quantize_embeddings()->set_dimensions(number);
+    EXPECT_EQ(EncodeSet(set).ok(), number > 0 && number < int64_t{1} << 62);
+  }
+  for (const int64_t axis : {-64, -1, 0, 63}) {
+    v1::ParameterSet set = LargeSet(2, 0.5F);
+    set.mutable_quantize()->set_axis(axis);
+    EXPECT_TRUE(EncodeSet(set).ok()) << axis;
+  }
 }
 
 TEST(Canonical, SixteenMebibytesAndNoMore) {

@@ -51,6 +51,65 @@ TEST(Library, AFileThatHasItsHashButIsNoSet) {
   }
 }
 
+// What is not a set takes no name, and is in no list: whatever else lies there.
+TEST(Library, FilesThatAreDamagedCountForNothing) {
+  const TemporaryFolder at;
+  auto library = *Library::Open(at.path(), {});
+  const std::string whole = *EncodeSet(LargeSet(100, 0.5F));
+  const auto name_of = [](const std::string& bytes) {
+    return Reference{"a", Sha256(bytes)}.FileName();
+  };
+  std::string turned = *EncodeSet(LargeSet(100, 0.25F));
+  turned.back() ^= 1;
+  at.Write(name_of(*EncodeSet(LargeSet(100, 0.25F))), turned);
+  at.Write(name_of(*EncodeSet(LargeSet(100, 2))), whole.substr(0, 50));
+  at.Write(name_of("empty"), "");
+  at.Write(name_of("no set"), "no set");
+  at.Write(name_of("large"), "");
+  std::filesystem::resize_file(at / name_of("large"), uint64_t{1} << 40);
+  std::filesystem::create_symlink("nothing", at / name_of("link"));
+  EXPECT_EQ(library->List("")->size(), 0U);
+  EXPECT_TRUE(absl::IsNotFound(library->Find("a", "f").status()));
+  const std::string reference = *library->Put("a", whole);
+  EXPECT_EQ(*library->List(""), std::vector<std::string>{reference});
+  for (int i = 0; i < 2; ++i) {
+    const absl::StatusOr<SetPointer> set = library->Find("a", "f");
+    ASSERT_TRUE(set.ok()) << set.status();
+    EXPECT_EQ((*set)->reference, reference);
+  }
+  // Put mends a file: then the name has two.
+  const std::string second = *library->Put("a", *EncodeSet(LargeSet(100, 0.25F)));
+  EXPECT_EQ(library->List("")->size(), 2U);
+  const absl::Status ambiguous = library->Find("a", "f").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(ambiguous)) << ambiguous;
+  EXPECT_TRUE(absl::StrContains(ambiguous.message(), reference)) << ambiguous;
+  EXPECT_TRUE(absl::StrContains(ambiguous.message(), second)) << ambiguous;
+}
+
+// A list reads as much as one set has; what it does not look into is listed by its name.
+TEST(Library, AListLooksIntoSoMuch) {
+  const TemporaryFolder at;
+  auto library = *Library::Open(at.path(), {});
+  std::vector<std::string> references;
+  for (int i = 0; i < 3; ++i) {
+    references.push_back(PutSet(*library, absl::StrCat("n", i),
+                                LargeSet(2 << 20, 0.5F * static_cast<float>(i + 1))));
+  }
+  for (const std::string& reference : references) {
+    std::string bytes(8 << 20, 'x');
+    at.Write(ParseReference(reference, "f")->FileName(), bytes);
+  }
+  EXPECT_EQ(*library->List(""), std::vector<std::string>{references[2]});
+}
+
+TEST(Library, SaysWhatItWaitsFor) {
+  const TemporaryFolder at;
+  auto library = *Library::Open(at.path(), {});
+  const std::string reference = PutSet(*library, "a", ScaleSet(0.5F));
+  EXPECT_TRUE(library->Find("a", "f").ok());
+  EXPECT_EQ(library->waits_for(), "");
+}
+
 TEST(Library, MemoryIsBounded) {
   const TemporaryFolder at;
   const Library::Limits limits{.kept_bytes = 1 << 20, .most_bytes = 3 << 20};

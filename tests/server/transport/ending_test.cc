@@ -249,6 +249,95 @@ TEST(Ending, DeadlinesEndCallsThatWait) {
   EXPECT_EQ(world.Over("/t/Wait/b").interruption.code(), absl::StatusCode::kDeadlineExceeded);
 }
 
+// A third of the time, whatever that is: of two seconds, too.
+TEST(Ending, APingHasAThirdOfAShortTimeToBeAnswered) {
+  World::Options options;
+  options.limits.keepalive = std::chrono::seconds(2);
+  World world(options);
+  const auto begin = std::chrono::steady_clock::now();
+  Client client(world.Connect());
+  client.answers_pings = false;
+  EXPECT_TRUE(client.Until([&] { return client.closed(); }));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(2'666));
+}
+
+// Answers that wait for the peer's window are no reason to wait with the end: trailers need none.
+// Where a part of a message is gone already, it is a reset.
+TEST(Ending, CallsWhoseAnswersWaitForAWindowEndAllTheSame) {
+  constexpr uint16_t kInitialWindow = 4;
+  for (const bool elsewhere : {true, false}) {
+    for (const uint32_t window : {0U, 7U, 15U, 20U}) {
+      SCOPED_TRACE(window);
+      World world;
+      Client client(world.Connect(), {{kInitialWindow, window}});
+      client.grants = false;
+      // Two messages of 15 bytes, the second one behind the first.
+      client.Say(CallHead(1, "/t/Echo/a") + Data(1, Prefixed("0123456789")));
+      ASSERT_TRUE(client.Heard());
+      client.Say(Data(1, Prefixed("0123456789")));
+      ASSERT_TRUE(client.Heard());
+      world.When("/t/Echo/a", [](const Seen& seen) { return seen.written == 2; });
+      ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() == window; }));
+      world.Run([&] {
+        world.set().EndCalls(elsewhere ? absl::UnavailableError("go")
+                                       : absl::CancelledError("end"));
+      });
+      const int status = client.Status(1);
+      const Client::Response& response = client.stream(1);
+      if (window % 15 == 0) {
+        EXPECT_EQ(status, elsewhere ? 14 : 1);
+      } else {
+        EXPECT_EQ(response.reset, elsewhere ? 7U : 8U);  // REFUSED_STREAM, CANCEL
+      }
+      EXPECT_EQ(response.data.size(), window);
+      world.Over("/t/Echo/a");
+      EXPECT_TRUE(client.Heard());
+      EXPECT_FALSE(client.closed());
+    }
+  }
+}
+
+TEST(Ending, ADeadlineEndsACallWhoseAnswersWaitForAWindow) {
+  constexpr uint16_t kInitialWindow = 4;
+  World world;
+  Client client(world.Connect(), {{kInitialWindow, 0}});
+  client.Say(Headers(1, CallFields("/t/Echo/a", {{"grpc-timeout", "1S"}})) +
+             Data(1, Prefixed("0123456789")));
+  EXPECT_EQ(client.Status(1), 4);
+  EXPECT_EQ(world.Over("/t/Echo/a").written, 1);
+}
+
+// Where there is room, nothing that was answered is lost.
+TEST(Ending, AnswersThatTheWindowLetsOutComeBeforeTheEnd) {
+  World world;
+  Client client(world.Connect());
+  std::string bytes = CallHead(1, "/t/Echo/a");
+  for (int i = 0; i < 100; ++i) bytes += Data(1, Prefixed("0123456789"));
+  bytes += Data(1, "\7");  // no flag of a message
+  bytes += Data(1, std::string(4, '\0'));
+  {
+    const World::Pause pause(world);
+    client.Say(bytes);
+    ASSERT_TRUE(client.Written());
+  }
+  EXPECT_EQ(client.Status(1), 13);
+  EXPECT_EQ(client.stream(1).data.size(), 15U * world.Over("/t/Echo/a").messages.size());
+}
+
+// The connection's window counts, too.
+TEST(Ending, TheConnectionsWindowHoldsNoEnd) {
+  World world;
+  Client client(world.Connect());
+  client.grants = false;
+  client.Say(CallHead(1, "/t/Send/1x100000/a"));
+  ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() == 65'535; }));
+  client.Say(Headers(3, CallFields("/t/Echo/b", {{"grpc-timeout", "1S"}})) +
+             Data(3, Prefixed("0123456789")));
+  EXPECT_EQ(client.Status(3), 4);
+  EXPECT_EQ(world.Over("/t/Echo/b").written, 1);
+  EXPECT_TRUE(client.stream(3).data.empty());
+}
+
 // The server ends the call first, in each state of the client's half.
 TEST(Ending, HalfClosedInEveryOrder) {
   World world;

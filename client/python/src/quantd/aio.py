@@ -10,7 +10,7 @@ from . import calls, feed_async, split
 from .aio_stream import AsyncStream, Later
 from .base import Base
 from .calibration import Calibrated
-from .errors import QuantdError, from_rpc_error
+from .errors import QuantdError, cancelled, from_rpc_error
 from .parameter_set import ParameterSet
 from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings, ServerInfo
 
@@ -45,10 +45,10 @@ class AsyncClient(
         self._closed = False
 
     async def close(self) -> None:
-        """Close the connection; calls in flight are cancelled."""
+        """Close the connection; calls in flight are cancelled. Does nothing in a child of fork: the connection is the parent's."""
         self._closed = True
         for channel in (self._channel, self._health_channel):
-            if channel is not None:
+            if channel is not None and self._transport.is_here:
                 await channel.close()
 
     async def __aenter__(self) -> "AsyncClient":
@@ -82,13 +82,22 @@ class AsyncClient(
             if isinstance(step, calls.Think):
                 step, result = await asyncio.get_running_loop().run_in_executor(None, advance)
             else:
-                outcome = await self._do(step)
+                outcome = await self._outcome(step)
                 step, result = advance()
                 outcome = None
         return result
 
+    async def _outcome(self, step: calls.Step) -> Any:
+        """What a step asks for: its outcome, or the error of its call, also where close() has cancelled the call and nobody the task."""
+        try:
+            return await self._do(step)
+        except asyncio.CancelledError:
+            cancelling = getattr(asyncio.current_task(), "cancelling", None)  # of Python 3.11
+            if not self._closed or (cancelling is not None and cancelling()):
+                raise
+            return cancelled()
+
     async def _do(self, step: calls.Step) -> Any:
-        """What a step asks for: its outcome, or the error of its call."""
         if isinstance(step, calls.Send):
             try:
                 return await self._method(step.method)(step.data, timeout=step.timeout)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import weakref
 from typing import Any, Coroutine, Dict, Optional, Set, Tuple, TypeVar
 
 import grpc
@@ -33,7 +34,7 @@ class AsyncStream(Items[
     fails all of the open ones, unless it breaks with UNAVAILABLE and may be opened again (see Client's retry; with INTERNAL
     where grpc.aio has lost the reason every time, because it was writing then). At most
     max_in_flight items are unanswered at a time: the others wait. Items are sent as they are: one that is larger than the
-    server allows fails.
+    server allows fails. A stream that is not closed ends when nobody holds it. In a child of fork it raises an error.
     """
 
     def __init__(self, client: Any, max_in_flight: int, timeout: Optional[float]):
@@ -46,6 +47,7 @@ class AsyncStream(Items[
         self._ended: Optional[Exception] = None
         self._dropped = asyncio.Event()
         self._call: Optional[_StreamCall] = None
+        self._finalizer: "Optional[weakref.finalize[Any, AsyncStream]]" = None
         self._reason: Optional[QuantdError] = None  # the last failure of a gRPC stream whose reason is known
 
     async def __aenter__(self) -> "AsyncStream":
@@ -59,6 +61,8 @@ class AsyncStream(Items[
 
     async def close(self) -> None:
         """Say that no more calls come, and wait for the answers still open."""
+        if not self._client._transport.is_here:
+            return
         if self._tasks:
             await asyncio.wait(set(self._tasks))
         self._ended = self._ended or ValueError("the stream is closed")
@@ -67,6 +71,8 @@ class AsyncStream(Items[
 
     async def cancel(self) -> None:
         """Drop the stream; open calls fail with CANCELLED."""
+        if not self._client._transport.is_here:
+            return
         self._ended = self._ended or ValueError("the stream is closed")
         self._dropped.set()
         if self._call is not None:
@@ -75,10 +81,16 @@ class AsyncStream(Items[
             await asyncio.wait(set(self._tasks))
 
     def _open(self) -> "_StreamCall":
-        return _StreamCall(self._client._method("stream")(timeout=self._deadline.left()), self._client)
+        call = _StreamCall(self._client._method("stream")(timeout=self._deadline.left()), self._client)
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        self._finalizer = weakref.finalize(self, call.leave)
+        self._finalizer.atexit = False
+        return call
 
     def _take(self, operation: str, arguments: Dict[str, Any]) -> "asyncio.Task[Any]":
         request = requests.make(operation, **arguments)
+        self._client._transport.check_process("stream")
         if self._ended is not None:
             raise self._ended
         if self._call is None:
@@ -129,7 +141,7 @@ class _StreamCall:
     def __init__(self, call: Any, client: Any):
         self.failure: Optional[Exception] = None  # why it ended
         self._call, self._client = call, client
-        self._writing = asyncio.Lock()
+        self._loop, self._writing = asyncio.get_running_loop(), asyncio.Lock()
         self._pending: "Dict[int, Tuple[asyncio.Future[Any], requests.Request]]" = {}
         self._reader = asyncio.ensure_future(self._read())
 
@@ -143,6 +155,12 @@ class _StreamCall:
     async def cancel(self) -> None:
         self._call.cancel()
         await self._reader
+
+    def leave(self) -> None:
+        """Drops the call of a stream that nobody holds: called wherever garbage is collected."""
+        if self._client._transport.is_here:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._call.cancel)
 
     async def ask(self, identity: int, request: requests.Request, data: bytes) -> Any:
         """The answer to an item. Raises `failure`, and nothing like it, when the stream breaks."""

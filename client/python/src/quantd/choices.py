@@ -1,6 +1,5 @@
 """Arguments that are one of a list of names, integers, yes or no, or seconds: as the contract has them."""
 
-import math
 import numbers
 import operator
 from typing import Any, Dict, Literal, Optional, Tuple, get_args
@@ -20,6 +19,7 @@ def numbered(names: Any) -> Dict[str, int]:
     return {name: number for number, name in enumerate(get_args(names), 1)}
 
 
+_FOREVER = 1e9  # seconds; quantd_core has the same
 ZERO_POINT_ORDERS = numbered(ZeroPointOrder)
 SYMMETRIES = numbered(Symmetry)
 NON_FINITES = numbered(NonFinite)
@@ -71,11 +71,11 @@ def flag(value: Any, name: str, default: bool) -> bool:
 
 
 def seconds(value: Any, name: str = "timeout") -> Optional[float]:
-    """A time; None for None. One that is over already is for the call to say."""
-    if value is None or type(value) is int:
-        return value
+    """A time; None for None, and for more than 30 years, which gRPC takes for a time that is over. One that is over is for the call to say."""
+    if value is None:
+        return None
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise wrong_type(name, f"{name} is {value!r}, must be a number of seconds, or None")
-    if math.isnan(value):
+    if value != value:
         raise wrong_value(name, f"{name} is nan, must be a number of seconds, or None")
-    return float(value)
+    return None if value > _FOREVER else float(max(value, 0))

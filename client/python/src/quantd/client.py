@@ -65,9 +65,10 @@ class Client(
         self._methods = self._transport.methods(self._channel, self._health_channel)
 
     def close(self) -> None:
-        """Close the connection; calls in flight are cancelled."""
-        self._channel.close()
-        self._health_channel.close()
+        """Close the connection; calls in flight are cancelled. Does nothing in a child of fork: the connection is the parent's."""
+        if self._transport.is_here:
+            self._channel.close()
+            self._health_channel.close()
 
     def __enter__(self) -> "Client":
         return self

@@ -112,6 +112,12 @@ def wrong_type(field: str, message: str) -> ArgumentTypeError:
     return ArgumentTypeError(StatusCode.INVALID_ARGUMENT, message, [FieldViolation(field, message)])
 
 
+def invalid(field: str, message: str) -> InvalidArgumentError:
+    """What a server would answer to a request that it is not sent."""
+    violations = [FieldViolation(field, message)]
+    return InvalidArgumentError(StatusCode.INVALID_ARGUMENT, message, violations, reason="INVALID_ARGUMENT", metadata={})
+
+
 def from_rpc_error(error: "grpc.RpcError") -> QuantdError:
     """The exception for a failed call, with what grpc-status-details-bin and grpc-retry-pushback-ms say."""
     from . import messages

@@ -11,7 +11,7 @@ import numpy as np
 from .errors import wrong_type, wrong_value
 from .foreign import Array, as_numpy
 from .results import Quantized, QuantizedResult
-from .safetensors import BITS, METADATA, FormatError, Reader, header_of, lengths, parse_json, replaced, write
+from .safetensors import BITS, METADATA, MOST_DIMENSIONS, FormatError, Reader, header_of, is_text, lengths, parse_json, replaced, write
 from .types import DataType, data_type, packed, unpack
 
 _KEY = "quantd"  # of __metadata__
@@ -91,22 +91,20 @@ def _quantized(reader: Reader, name: str, value: Any) -> Tuple[Quantized, "set[s
     if not input_types:
         raise FormatError(f"input_type of quantized tensor {name!r} is {value.get('input_type')!r}, which is not known here")
     original = value.get("original_type")
-    if original is not None and not isinstance(original, str):
+    if "original_type" in value and not isinstance(original, str):
         raise FormatError(f"original_type of quantized tensor {name!r} is {original!r}, must be a text")
-    shape = value.get("block_shape") or None
-    if shape is not None:
-        if not isinstance(shape, list):
-            raise FormatError(f"block_shape of quantized tensor {name!r} is {shape!r}, must be a list")
-        shape = tuple(_integer(length, f"a length in block_shape of quantized tensor {name!r}") for length in shape)
-    axis = value.get("axis")
+    shape = value.get("block_shape", [])
+    if not isinstance(shape, list):
+        raise FormatError(f"block_shape of quantized tensor {name!r} is {shape!r}, must be a list")
+    shape = tuple(_integer(length, f"a length in block_shape of quantized tensor {name!r}") for length in shape)
     result = Quantized(
         arrays["y"],
         scale=arrays["scale"],
         zero_point=arrays.get("zero_point"),
         tensor_scale=arrays.get("tensor_scale"),
-        axis=None if axis is None else _integer(axis, f"axis of quantized tensor {name!r}"),
+        axis=_integer(value["axis"], f"axis of quantized tensor {name!r}") if "axis" in value else None,
         block_size=_integer(value.get("block_size", 0), f"block_size of quantized tensor {name!r}"),
-        block_shape=shape,
+        block_shape=shape or None,
         input_type=input_types[0],
         original_type=original,
     )
@@ -247,11 +245,11 @@ def save(
     """
     path = os.fspath(path)
     texts = dict(metadata if metadata is not None else getattr(tensors, "metadata", {}))
-    if _KEY in texts or not all(isinstance(part, str) for item in texts.items() for part in item):
+    if _KEY in texts or not all(isinstance(part, str) and is_text(part) for item in texts.items() for part in item):
         raise wrong_value("metadata", f"metadata must be texts by keys other than {_KEY!r}")
     description, arrays = {}, {}
     for name, value in tensors.items():
-        if not isinstance(name, str) or name == METADATA:
+        if not isinstance(name, str) or name == METADATA or not is_text(name):
             raise wrong_value("tensors", f"{name!r} can't be the name of a tensor")
         if isinstance(value, QuantizedResult):
             description[name], parts = _described(name, value)
@@ -265,6 +263,8 @@ def save(
         for part, array in parts.items():
             if part in arrays:
                 raise wrong_value("tensors", f"two tensors would be named {part!r}")
+            if array.ndim > MOST_DIMENSIONS:
+                raise wrong_value("tensors", f"tensor {part!r} has {array.ndim} dimensions, {MOST_DIMENSIONS} are the most in a file")
             arrays[part] = array
     if description:
         text = json.dumps({"version": _VERSION, "tensors": description}, separators=(",", ":"), ensure_ascii=False)

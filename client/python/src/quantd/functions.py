@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
-from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, TypeVar
 
 from .local import Local, local
 
@@ -15,17 +14,13 @@ if TYPE_CHECKING:
     _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_made: Optional[Local] = None
-_making = threading.Lock()
+_made: Dict[str, Local] = {}
 
 
 def in_process() -> Local:
     """The local() that all functions share, made when one is first called; ImportError without the package quantd-core."""
-    global _made
-    if _made is None:
-        with _making:
-            _made = _made or local()
-    return _made
+    found = _made.get("local")
+    return found if found is not None else _made.setdefault("local", local())  # without a lock, which a fork might copy as it is held
 
 
 def _of(method: Callable[Concatenate[Local, _P], _R]) -> Callable[[Any], Callable[_P, _R]]:

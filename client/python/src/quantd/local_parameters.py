@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional
 
 from . import messages, parameters, results
 from .engine import Engine
-from .errors import FieldViolation, QuantdError, StatusCode
+from .errors import FieldViolation, QuantdError, StatusCode, invalid
 from .parameter_set import ParameterSet, of_message, reference_of
 from .parameters import Stores
 
@@ -32,7 +32,7 @@ class LocalSets(Stores[ParameterSet, List[str]]):
 
     def _put_parameters(self, request: Any) -> Any:
         if not _IS_NAME.fullmatch(request.name):
-            raise parameters.invalid("name", f"name is {request.name!r}, must be {_NAME}")
+            raise invalid("name", f"name is {request.name!r}, must be {_NAME}")
         data = request.parameters.SerializeToString(deterministic=True)
         reference = f"{request.name}@sha256:{hashlib.sha256(data).hexdigest()}"
         self._sets.setdefault(reference, of_message(request.parameters, reference))
@@ -43,18 +43,18 @@ class LocalSets(Stores[ParameterSet, List[str]]):
         return messages.GetParametersResponse(reference=found.reference, parameters=found.message())
 
     def _list_parameters(self, request: Any) -> Any:
-        return messages.ListParametersResponse(references=sorted(r for r in self._sets if r.startswith(request.prefix))[:4096])
+        return messages.ListParametersResponse(references=sorted(r for r in list(self._sets) if r.startswith(request.prefix))[:4096])
 
     def _find(self, reference: str, field: str) -> ParameterSet:
         if not _IS_REFERENCE.fullmatch(reference):
-            raise parameters.invalid(
+            raise invalid(
                 field, f"{field} is {reference!r}, must be name@sha256:HEX, HEX of 64 digits in lower case, or name, of {_NAME}")
         if "@" in reference:
             found = [reference] if reference in self._sets else []
         else:
-            found = sorted(known for known in self._sets if known.startswith(f"{reference}@"))
+            found = sorted(known for known in list(self._sets) if known.startswith(f"{reference}@"))
         if len(found) > 1:
-            raise parameters.invalid(field, f"{field} is {reference}, a name that several sets have: {found[0]}, {found[1]}")
+            raise invalid(field, f"{field} is {reference}, a name that several sets have: {found[0]}, {found[1]}")
         if not found:
             message = f"no stored parameters {reference}: call PutParameters, then try again"
             if "@" not in reference:

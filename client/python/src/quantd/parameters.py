@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Generic, List, Optional, Tuple, TypeVar
 import numpy as np
 
 from . import messages, requests, results
-from .errors import FieldViolation, InvalidArgumentError, QuantdError, StatusCode, wrong_type
+from .errors import InvalidArgumentError, QuantdError, StatusCode, invalid, wrong_type
 from .parameter_set import ParameterSet, of_message
 from .shared import SharedTensor
 from .types import to_message
@@ -84,12 +84,6 @@ def arguments_for(operation: str, stored: ParameterSet) -> Dict[str, Any]:
 def in_both(name: str, stored: ParameterSet) -> InvalidArgumentError:
     """What a server says where request and set have the same field."""
     return invalid(name, f"{name} is in the request and in {stored.reference}: it must be in only one of them")
-
-
-def invalid(field: str, message: str) -> InvalidArgumentError:
-    """An error of the server, which it is not asked for."""
-    return InvalidArgumentError(
-        StatusCode.INVALID_ARGUMENT, message, [FieldViolation(field, message)], reason="INVALID_ARGUMENT", metadata={})
 
 
 def completed(request: requests.Request, stored: ParameterSet) -> requests.Request:

@@ -8,13 +8,14 @@ import json
 import math
 import os
 import secrets
-from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, NamedTuple, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, NamedTuple, Tuple, Union
 
 from .foreign import Array
 
 METADATA = "__metadata__"
 _MOST_HEADER_BYTES = 100 << 20  # as other readers have it
-_MOST_DIMENSIONS = 32  # of an array of any release of numpy
+MOST_WRITTEN_HEADER_BYTES = 25_000_000  # that quantctl reads
+MOST_DIMENSIONS = 32  # of an array of any release of numpy
 # Bits of an element, for every dtype of the format that numpy and ml_dtypes have.
 BITS = {
     "F64": 64, "I64": 64, "U64": 64, "C64": 64, "F32": 32, "I32": 32, "U32": 32, "F16": 16, "BF16": 16, "I16": 16, "U16": 16,
@@ -35,19 +36,45 @@ class Entry(NamedTuple):
     end: int
 
 
+def is_text(value: str) -> bool:
+    """Whether a str has a form in UTF-8: half a surrogate pair has none."""
+    try:
+        value.isascii() or value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
     found: Dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
             raise FormatError(f"{key!r} occurs twice")
+        if not all(is_text(part) for part in (key, value) if isinstance(part, str)):
+            raise FormatError(f"{key!r} or its value is half a surrogate pair, which UTF-8 does not have")
         found[key] = value
     return found
 
 
-def parse_json(text: Any, what: str) -> Dict[str, Any]:
-    """The JSON object of a text; FormatError for anything else, and for a key that occurs twice."""
+def _no_json(text: str) -> Any:
+    raise FormatError(f"{text} is not a number of JSON")
+
+
+def _whole(text: str) -> Any:
+    return -0.0 if text == "-0" else int(text)  # so that -0 is not a length
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_json(text)
+
+
+def parse_json(text: Union[str, bytearray], what: str) -> Dict[str, Any]:
+    """The JSON object of a text, which is UTF-8; FormatError for anything else, and for a key that occurs twice."""
     try:
-        value = json.loads(text, object_pairs_hook=_once)
+        if not isinstance(text, str):
+            text = text.decode()  # json.loads takes UTF-16 and UTF-32, too
+        value = json.loads(text, object_pairs_hook=_once, parse_int=_whole, parse_float=_finite, parse_constant=_no_json)
     except FormatError:
         raise
     except (ValueError, RecursionError) as error:
@@ -61,8 +88,8 @@ def lengths(value: Any, what: str) -> Tuple[int, ...]:
     """A list of numbers that are not negative."""
     if not isinstance(value, list) or any(type(n) is not int or not 0 <= n < 1 << 63 for n in value):
         raise FormatError(f"{what} is {value!r}, must be a list of integers that are not negative")
-    if len(value) > _MOST_DIMENSIONS:
-        raise FormatError(f"{what} has {len(value)} dimensions, more than {_MOST_DIMENSIONS}")
+    if len(value) > MOST_DIMENSIONS:
+        raise FormatError(f"{what} has {len(value)} dimensions, more than {MOST_DIMENSIONS}")
     return tuple(value)
 
 
@@ -144,6 +171,8 @@ def header_of(tensors: Mapping[str, Tuple[str, Tuple[int, ...], Array]], metadat
         at += data.nbytes
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
+    if len(text) > MOST_WRITTEN_HEADER_BYTES:
+        raise ValueError(f"the header would have {len(text)} bytes, {MOST_WRITTEN_HEADER_BYTES} are the most")
     return len(text).to_bytes(8, "little") + text
 
 

@@ -6,9 +6,11 @@ server's, and it is locked (flock) as long as it is in use: the server removes w
 """
 
 import fcntl
+import math
 import mmap
 import os
 import secrets
+import sys
 import weakref
 from typing import Any, Optional, Sequence, Tuple
 
@@ -71,7 +73,10 @@ class SharedTensor:
         if any(length < 0 for length in self.shape):
             raise wrong_value("shape", f"shape is {list(self.shape)}, no length may be negative")
         self.data_type: DataType = data_type(dtype, "dtype")
-        self.byte_size: int = self.data_type.byte_size(int(np.prod(self.shape, dtype=np.int64)))
+        self.byte_size: int = self.data_type.byte_size(math.prod(self.shape))
+        if self.byte_size > sys.maxsize:
+            size = f"{self.byte_size} bytes of {self.data_type.name}"
+            raise wrong_value("shape", f"shape is {list(self.shape)}, {size}: a file has at most {sys.maxsize}")
         path, self._memory = _create(folder, max(self.byte_size, 1))
         self.region: str = os.path.basename(path)
         self._finalizer = weakref.finalize(self, _remove, path, os.getpid())
@@ -119,8 +124,7 @@ class SharedTensor:
         return self._memory
 
     def _view(self, kind: DataType, shape: Sequence[int]) -> Array:
-        count = int(np.prod(shape, dtype=np.int64))
-        memory = self._open()
+        count, memory = kind.elements(shape), self._open()
         if kind.bits < 8:
             return unpack(memory[: kind.byte_size(count)], kind, shape)
         return (np.frombuffer(memory, kind.dtype, count) if count else np.empty(0, kind.dtype)).reshape(shape)

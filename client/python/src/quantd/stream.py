@@ -1,13 +1,18 @@
 """Stream: many calls over one HTTP/2 stream, answered in any order; cheaper a call than calls of their own.
 
 When the stream breaks because its server goes (UNAVAILABLE), another one is opened, and what is unanswered is sent again.
+
+A Stream is what the user holds, a _Core what the threads hold: these end when nobody holds the Stream any more.
 """
 
+import logging
+import os
 import queue
 import threading
+import weakref
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
 import grpc
 
@@ -30,9 +35,29 @@ def settle(request: requests.Request, kind: Optional[str], answer: Any, engine: 
         raise wrong_answer(error) from None
 
 
+class _Answer(Future[Any]):
+    """What a method of a Stream returns."""
+
+    def __init__(self, reader: threading.Thread):
+        super().__init__()
+        self._reader = reader  # who settles it
+
+    def result(self, timeout: Optional[float] = None) -> Any:
+        self._check(timeout)
+        return super().result(timeout)
+
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        self._check(timeout)
+        return super().exception(timeout)
+
+    def _check(self, timeout: Optional[float]) -> None:
+        if timeout is None and threading.current_thread() is self._reader and not self.done():
+            raise RuntimeError("a callback waits for another answer of its stream, which is received only when the callback has returned")
+
+
 @dataclass
 class _Item:
-    future: "Future[Any]"
+    future: _Answer
     request: requests.Request
     data: Optional[bytes] = None  # kept until it is answered: it may have to be sent again, and x may have changed by then
 
@@ -51,36 +76,24 @@ class Stream(Items[
     stream that breaks fails all of the open futures, unless it breaks with UNAVAILABLE and may be opened again (see Client's
     retry). At most max_in_flight calls are unanswered at a time: past that a
     method waits for an answer. Items are sent as they are: one that is larger than the server allows fails.
+
+    A future's callbacks run on the thread that receives answers. What they call does not wait: a method not for others' answers,
+    close() and cancel() not for the end. A stream that is not closed ends, when nobody holds it, after its last answer. It is of the
+    process that made it: in a child of fork, its methods and open futures raise an error.
     """
 
     def __init__(self, client: Any, max_in_flight: int, timeout: Optional[float]):
         super().__init__(max_in_flight)
-        self._client, self._method, self._retry = client, client._method("stream"), client._transport.retry
-        self._deadline = Deadline(timeout)
-        self._permits = threading.Semaphore(max_in_flight)
-        self._lock = threading.Lock()  # of all that follows
-        self._pending: Dict[int, _Item] = {}
-        self._next_id = 0
-        self._ended: Optional[Exception] = None
-        self._answers = 0
-        self._dropped = threading.Event()
-        self._outbox: "queue.Queue[Optional[bytes]]" = queue.Queue()
-        self._call = self._open()
-        self._reader = threading.Thread(target=self._read, name="quantd-stream", daemon=True)
-        self._reader.start()
+        self._core = _Core(client, max_in_flight, timeout)
+        weakref.finalize(self, self._core.leave)
 
     def close(self) -> None:
         """Say that no more calls come, and wait for the answers still open."""
-        self._end(ValueError("the stream is closed"))
-        self._reader.join()
+        self._core.close()
 
     def cancel(self) -> None:
         """Drop the stream; open futures fail with CANCELLED."""
-        with self._lock:  # the reader may end at once: nothing that it says comes before the user's word
-            self._ended = self._ended or ValueError("the stream is closed")
-            self._dropped.set()
-            self._call.cancel()
-        self.close()
+        self._core.cancel()
 
     def __enter__(self) -> "Stream":
         return self
@@ -91,35 +104,125 @@ class Stream(Items[
         else:
             self.cancel()
 
+    def _take(self, operation: str, arguments: Dict[str, Any]) -> "Future[Any]":
+        return self._core.take(requests.make(operation, **arguments))
+
+
+_cores: "weakref.WeakSet[_Core]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for core in list(_cores):
+        core.orphan()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _closed() -> ValueError:
+    return ValueError("the stream is closed")
+
+
+def _tell(tell: Callable[[Any], None], outcome: Any) -> None:
+    """Settles a future. A callback that raises ends no stream; of most exceptions concurrent.futures has said so already."""
+    try:
+        tell(outcome)
+    except BaseException:
+        logging.getLogger(__name__).exception("exception of a callback")
+
+
+class _Core:
+    """A Stream without its user: what its threads know."""
+
+    def __init__(self, client: Any, max_in_flight: int, timeout: Optional[float]):
+        self._client, self._method, self._retry = client, client._method("stream"), client._transport.retry
+        self._deadline, self._most = Deadline(timeout), max_in_flight
+        self._condition = threading.Condition()  # of all that follows; notified when there is room in _pending
+        self._pending: Dict[int, _Item] = {}
+        self._answered: Optional[_Item] = None  # which the reader is about to settle
+        self._next_id = 0
+        self._ended: Optional[Exception] = None
+        self._answers = 0
+        self._dropped = threading.Event()
+        self._orphaned = False
+        self._outbox: "queue.SimpleQueue[Optional[bytes]]" = queue.SimpleQueue()
+        self._call = self._open()
+        self._reader = threading.Thread(target=self._read, name="quantd-stream", daemon=True)
+        _cores.add(self)
+        self._reader.start()
+
+    def is_reader(self) -> bool:
+        """Whether this thread is the one that receives answers, and so runs callbacks."""
+        return threading.current_thread() is self._reader
+
+    def close(self) -> None:
+        if self._orphaned:
+            return
+        self._end(_closed())
+        if not self.is_reader():
+            self._reader.join()
+
+    def cancel(self) -> None:
+        if self._orphaned:
+            return
+        with self._condition:  # the reader may end at once: nothing that it says comes before the user's word
+            self._ended = self._ended or _closed()
+            self._dropped.set()
+            self._call.cancel()
+        self.close()
+
+    def leave(self) -> None:
+        """As close, but waits for nothing, no lock either: called wherever garbage is collected.
+
+        _reopen sees that it has ended, or else this sees the outbox that _reopen has made.
+        """
+        self._ended = self._ended or _closed()
+        self._outbox.put(None)
+
+    def orphan(self) -> None:
+        """In a child of fork, which has neither the threads nor the call, but the locks, perhaps as these threads held them."""
+        self._orphaned, self._condition = True, threading.Condition()
+        self._ended = self._client._transport.of_another_process("stream")
+        left, self._pending = [*self._pending.values(), self._answered], {}
+        for item in left:
+            if item is not None:
+                _Answer.__init__(item.future, self._reader)  # with a lock that is free, and without callbacks: the parent has them
+                item.future.set_exception(self._ended)
+
     def _end(self, reason: Exception) -> None:
-        with self._lock:
+        with self._condition:
             self._ended = self._ended or reason
             self._outbox.put(None)
+            self._condition.notify_all()
 
-    def _take(self, operation: str, arguments: Dict[str, Any]) -> "Future[Any]":
-        request = requests.make(operation, **arguments)
-        self._permits.acquire()
-        future: "Future[Any]" = Future()
+    def take(self, request: requests.Request) -> _Answer:
+        """Sends a request, when there is room for it."""
+        future = _Answer(self._reader)
         future.set_running_or_notify_cancel()
-        with self._lock:
+        with self._condition:
+            while self._ended is None and len(self._pending) >= self._most and not self.is_reader():
+                self._condition.wait()
             if self._ended is not None:
-                self._permits.release()
                 raise self._ended
             identity, self._next_id = self._next_id, self._next_id + 1
             item = self._pending[identity] = _Item(future, request)
         try:  # outside of the lock, which the reader needs: this copies the tensor
             data = request.encode_item(identity)
         except BaseException:
-            with self._lock:
-                known = self._pending.pop(identity, None)
-            if known:
-                self._permits.release()
+            with self._condition:
+                self._pop(identity)
             raise
-        with self._lock:
+        with self._condition:
             if identity in self._pending:
                 item.data = data
                 self._outbox.put(data)
         return future
+
+    def _pop(self, identity: int) -> Optional[_Item]:
+        item = self._pending.pop(identity, None)
+        if item is not None:
+            self._condition.notify()
+        return item
 
     def _open(self) -> Any:
         return self._method(iter(self._outbox.get, None), timeout=self._deadline.left())
@@ -136,16 +239,15 @@ class Stream(Items[
                     break
                 if not self._reopen():
                     break
-            except QuantdError:
+            except Exception:  # too late, or the client is closed
                 break
         if self._dropped.is_set():
             failure = cancelled()
         self._end(failure)
-        with self._lock:
+        with self._condition:
             left, self._pending = self._pending, {}
         for item in left.values():
-            self._permits.release()
-            item.future.set_exception(failure)
+            _tell(item.future.set_exception, failure)
 
     def _read_answers(self) -> Exception:
         """Until the gRPC stream ends; why it did."""
@@ -154,16 +256,12 @@ class Stream(Items[
             for data in call:
                 identity, kind, answer = wire.read_item(data)
                 del data
-                with self._lock:
-                    item = self._pending.pop(identity, None)
-                if item is None:
-                    continue
-                self._answers += 1
-                self._permits.release()
-                try:
-                    item.future.set_result(self._settle(item, kind, answer))
-                except Exception as error:
-                    item.future.set_exception(error)
+                with self._condition:
+                    self._answered = self._pop(identity)
+                if self._answered is not None:
+                    self._answers += 1
+                    self._answer(self._answered, kind, answer)
+                self._answered = answer = None
         except grpc.RpcError as error:
             return from_rpc_error(error)
         except Exception as error:  # bytes that are not a response: its call cannot be known
@@ -171,7 +269,15 @@ class Stream(Items[
             return wrong_answer(error)
         return QuantdError(StatusCode.UNKNOWN, "the stream ended without an answer to this item")
 
-    def _settle(self, item: _Item, kind: Optional[str], answer: Any) -> "results.Result":
+    def _answer(self, item: _Item, kind: Optional[str], answer: Any) -> None:
+        try:
+            result = self._result(item, kind, answer)
+        except Exception as error:
+            _tell(item.future.set_exception, error)
+        else:
+            _tell(item.future.set_result, result)
+
+    def _result(self, item: _Item, kind: Optional[str], answer: Any) -> "results.Result":
         try:
             return settle(item.request, kind, answer, self._client)
         except QuantdError as error:
@@ -184,11 +290,11 @@ class Stream(Items[
 
     def _reopen(self) -> bool:
         """Another gRPC stream, for what is unanswered and what comes. False: there is nothing to do for it."""
-        with self._lock:
+        with self._condition:
             if self._dropped.is_set() or (self._ended is not None and not self._pending):
                 return False
             self._outbox.put(None)
-            self._outbox = queue.Queue()
+            self._outbox = queue.SimpleQueue()
             for item in self._pending.values():  # in the order in which they came
                 if item.data is not None:
                     self._outbox.put(item.data)

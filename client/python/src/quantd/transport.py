@@ -66,12 +66,19 @@ class Transport:
         made["health"] = health_channel.unary_unary(PATHS["health"])  # asks without one
         return made
 
-    def check_process(self) -> None:
-        """A channel does not survive a fork: a call on it would wait for ever."""
-        if os.getpid() != self._process:
-            raise RuntimeError(
-                f"this client was made by process {self._process} and this is {os.getpid()}: make a client after the fork"
-            )
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the process that made the client. A channel does not survive a fork: to use or close it would wait for ever."""
+        return os.getpid() == self._process
+
+    def check_process(self, what: str = "client") -> None:
+        """Raises unless this is the process that made the client."""
+        if not self.is_here:
+            raise self.of_another_process(what)
+
+    def of_another_process(self, what: str) -> RuntimeError:
+        """What is said of a client, or of a stream, to a child of fork."""
+        return RuntimeError(f"this {what} was made by process {self._process} and this is {os.getpid()}: make a client after the fork")
 
 
 def server_info(data: bytes) -> results.ServerInfo:

@@ -91,11 +91,15 @@ class DataType(enum.IntEnum):
         """Bytes that so many elements take on the wire."""
         return (elements * self.bits + 7) // 8
 
-    def check(self, size: int, shape: Sequence[int]) -> int:
-        """How many elements that shape has; ValueError unless they take `size` bytes on the wire."""
+    def elements(self, shape: Sequence[int]) -> int:
+        """How many elements that shape has; ValueError for a negative length."""
         if any(length < 0 for length in shape):
             raise ValueError(f"{self.name} of shape {list(shape)}: no length may be negative")
-        count = math.prod(shape)
+        return math.prod(shape)
+
+    def check(self, size: int, shape: Sequence[int]) -> int:
+        """How many elements that shape has; ValueError unless they take `size` bytes on the wire."""
+        count = self.elements(shape)
         if size != self.byte_size(count):
             raise ValueError(f"{self.name} of shape {list(shape)} takes {self.byte_size(count)} bytes, not {size}")
         return count

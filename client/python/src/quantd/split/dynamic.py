@@ -1,21 +1,23 @@
 """DynamicQuantize: pieces that find their own scales, or scales first and then pieces."""
 
-from typing import Any, Iterator, List, Optional
+import re
+from typing import Any, Callable, Iterator, List, Optional
 
 import numpy as np
 
 from .. import messages, results
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, invalid
 from ..foreign import Array
 from ..requests import Request
 from ..types import DataType, data_type
 from . import blame, ranges
-from .grid import Box, Grid, invalid
+from .grid import Box, Grid
 from .limits import PIECE_BYTES, Limits
 from .piece import Piece, Batches, Whole, message_of
 from .report import Report
 
 _IGNORE = 2  # NON_FINITE_IGNORE
+_OF_AN_ELEMENT = re.compile(r"x\[\d+\] is ")
 
 
 def is_two_level(request: Request) -> bool:
@@ -36,12 +38,13 @@ def _not_finite(x: Array) -> Optional[Exception]:
     return invalid("x", f"x[{first}] is {value}, {rule}")
 
 
-def _explain_x(request: Request, grid: Grid, x: Array, box: Box, error: Exception) -> Exception:
-    if isinstance(error, InvalidArgumentError) and request.message.non_finite != _IGNORE:
+def _explained(x: Array, error: Exception, place: Callable[[int], int]) -> Exception:
+    """A piece's error, in terms of the whole. What is wrong with the options is said of every piece, before what is wrong with its x."""
+    if isinstance(error, InvalidArgumentError) and _OF_AN_ELEMENT.match(error.message):
         found = _not_finite(x)
         if found is not None:
             return found
-    return blame.whole(error, {"y_scale": blame.place(grid.counts, grid.blocks_of(box))})
+    return blame.whole(error, {"y_scale": place})
 
 
 def alone(request: Request, x: Array, grid: Grid, pieces: List[Box], engine: Any) -> Batches:
@@ -64,7 +67,7 @@ def alone(request: Request, x: Array, grid: Grid, pieces: List[Box], engine: Any
             yield Piece(
                 Request("dynamic_quantize", message_of(request, type(request.message), grid, box), {"x": x[box]}),
                 lambda result, box=box: accept(result, box),
-                lambda error, box=box: _explain_x(request, grid, x, box, error),
+                lambda error, box=box: _explained(x, error, blame.place(grid.counts, grid.blocks_of(box))),
             )
 
     yield batch()
@@ -92,9 +95,8 @@ def ranges_first(
     """Scales of ranges that are found here, then pieces with known scales."""
 
     low, high = ranges.of_blocks(x, grid)
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        if request.message.non_finite != _IGNORE:
-            raise _not_finite(x)
+    finite = bool(np.isfinite(low).all() and np.isfinite(high).all())
+    if not finite and request.message.non_finite == _IGNORE:
         low, high = ranges.of_finite(x, grid)
     two_level = is_two_level(request)
     flat = (grid.scales,)
@@ -111,7 +113,7 @@ def ranges_first(
             yield Piece(
                 Request("dynamic_quantize", message, {"x": rows}),
                 lambda result, which=which: take(result, which),
-                lambda error, which=which: blame.whole(error, {"y_scale": lambda index: index + which.start}),
+                lambda error, which=which: _explained(x, error, lambda index: index + which.start),
             )
 
     def take(result: results.DynamicQuantized, which: slice) -> None:
@@ -125,6 +127,8 @@ def ranges_first(
             tensor_scales.append(result.tensor_scale)
 
     yield range_batch()
+    if not finite and request.message.non_finite != _IGNORE:  # which the server has said already, if it is a quantd
+        raise _not_finite(x)
     tensor_scale = tensor_scales[0] if two_level else None
     known = {
         "scale": ranges.as_float(scale.array, tensor_scale).reshape(grid.counts),

@@ -8,7 +8,7 @@ and a request for it says the same with block_shape about fewer elements.
 import math
 from typing import NamedTuple, Optional, Sequence, Tuple
 
-from ..errors import FieldViolation, InvalidArgumentError, StatusCode
+from ..errors import InvalidArgumentError, invalid
 
 Shape = Tuple[int, ...]
 Box = Tuple[slice, ...]
@@ -40,11 +40,6 @@ class Grid(NamedTuple):
     def piece_block_shape(self, box: Box) -> Shape:
         """block_shape for a request that holds only the box."""
         return tuple(-1 if part.stop - part.start <= block else block for part, block in zip(box, self.block))
-
-
-def invalid(field: str, message: str) -> InvalidArgumentError:
-    """What the server would answer to a request that it never sees whole."""
-    return InvalidArgumentError(StatusCode.INVALID_ARGUMENT, message, [FieldViolation(field, message)])
 
 
 def _both(block_shape: Sequence[int], other: str) -> InvalidArgumentError:

@@ -1,14 +1,16 @@
 """Pieces of a call: what is sent, where its answer goes, and the whole that grows of them."""
 
+import math
 from typing import Any, Callable, Generator, Iterator, NamedTuple, Optional
 
 import numpy as np
 
+from ..errors import invalid
 from ..foreign import Array
 from ..requests import Request
 from ..shared import SharedTensor
 from ..types import data_type
-from .grid import Box, Grid, invalid
+from .grid import Box, Grid
 
 
 class Piece(NamedTuple):
@@ -43,7 +45,7 @@ class Whole:
     def _memory(self, dtype: np.dtype) -> Array:
         if self._out is not None:
             kind = data_type(dtype)
-            needed = kind.byte_size(int(np.prod(self._shape)))
+            needed = kind.byte_size(math.prod(self._shape))
             if needed > self._out.byte_size:
                 raise invalid("output", f"output has room for {self._out.byte_size} bytes, y takes {needed}")
             if kind.bits >= 8:

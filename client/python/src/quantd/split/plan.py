@@ -16,7 +16,7 @@ type of scale fits into. It differs from DynamicQuantize in the smallest INT8 al
 import math
 from typing import Any, List, Optional
 
-from ..errors import ResourceExhaustedError, StatusCode
+from ..errors import ResourceExhaustedError, StatusCode, invalid
 from ..requests import Request, type_of
 from ..shared import SharedTensor
 from ..types import DataType
@@ -103,7 +103,7 @@ def _grid(request: Request) -> Grid:
     grid = grids.given(shape, scale, *request.granularity)
     zeros = scale if zero_point is None else tuple(zero_point.shape)
     if zeros != scale and {zeros, scale} != {(), (1,)}:
-        raise grids.invalid("zero_point", f"zero_point has shape {list(zeros)}, scale has {list(scale)}")
+        raise invalid("zero_point", f"zero_point has shape {list(zeros)}, scale has {list(scale)}")
     return grid
 
 

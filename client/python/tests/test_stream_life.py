@@ -1,0 +1,256 @@
+"""Streams that are used by their own callbacks, and streams that nobody closes."""
+
+import asyncio
+import gc
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import grpc
+import numpy as np
+import pytest
+
+import fake_server
+import quantd
+from raw_server import RawServer
+
+X = np.ones(4, np.float32)
+SLOW = np.full(4, fake_server.SLEEP_X, np.float32)  # answered after 2 s
+
+
+@pytest.fixture()
+def client(elsewhere):
+    with quantd.Client(elsewhere, timeout=30) as made:
+        yield made
+
+
+class Outcome:
+    """What a callback has found."""
+
+    def __init__(self):
+        self._done, self.value = threading.Event(), None
+
+    def of(self, function):
+        """A callback that notes what the function returns or raises."""
+
+        def call(future):
+            try:
+                self.value = function()
+            except BaseException as error:
+                self.value = error
+            self._done.set()
+
+        return call
+
+    def wait(self):
+        assert self._done.wait(20), "the callback hangs"
+        return self.value
+
+
+def after_first_answer(stream, function):
+    """What a function returns or raises in a callback of the stream's reader."""
+    found = Outcome()
+    stream.dynamic_quantize(SLOW).add_done_callback(found.of(function))
+    return found.wait()
+
+
+def test_a_callback_makes_calls(client):
+    with client.stream(max_in_flight=1) as stream:
+        futures = after_first_answer(stream, lambda: [stream.quantize(X, 1.0) for _ in range(5)])
+        assert [future.result(20).y.size for future in futures] == [4] * 5
+        assert stream.quantize(X, 1.0).result(20).y.size == 4
+
+
+def test_a_chain_of_callbacks_beside_other_callers(client):
+    left, done = [200], threading.Event()
+
+    def again(future):
+        future.result()
+        left[0] -= 1
+        if left[0]:
+            stream.quantize(X, 1.0).add_done_callback(again)
+        else:
+            done.set()
+
+    with client.stream(max_in_flight=2) as stream:
+        stream.quantize(X, 1.0).add_done_callback(again)
+        others = [stream.quantize(X, 1.0) for _ in range(200)]
+        assert done.wait(30)
+        assert all(future.result(20).y.size == 4 for future in others)
+
+
+@pytest.mark.parametrize("name", ["close", "cancel"])
+def test_a_callback_closes_its_stream(client, name):
+    stream = client.stream()
+    other = stream.quantize(X, 1.0)
+    assert after_first_answer(stream, getattr(stream, name)) is None
+    assert other.result(20).y.size == 4
+    with pytest.raises(ValueError, match="closed"):
+        stream.quantize(X, 1.0)
+    stream.close()
+
+
+def test_what_is_open_when_a_callback_closes_is_answered(client):
+    stream = client.stream()
+    slow = []
+
+    def close():
+        slow.append(stream.dynamic_quantize(SLOW))
+        stream.close()
+
+    assert after_first_answer(stream, close) is None
+    assert slow[0].result(20).y.size == 4
+
+
+def test_a_callback_that_waits_for_its_own_stream_is_told(client):
+    with client.stream() as stream:
+        for wait in ("result", "exception"):
+            error = after_first_answer(stream, lambda: getattr(stream.quantize(X, 1.0), wait)())
+            assert isinstance(error, RuntimeError) and "callback waits for another answer" in str(error)
+        with_a_timeout = after_first_answer(stream, lambda: stream.quantize(X, 1.0).result(0.1))
+        assert isinstance(with_a_timeout, TimeoutError) or type(with_a_timeout).__name__ == "TimeoutError"
+        assert stream.quantize(X, 1.0).result(20).y.size == 4
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+def test_exceptions_of_callbacks_harm_nobody(client, error, caplog):
+    def fail(future):
+        raise error
+
+    with client.stream() as stream:
+        slow = stream.dynamic_quantize(SLOW)
+        slow.add_done_callback(fail)
+        assert slow.result(20).y.size == 4
+        assert stream.quantize(X, 1.0).result(20).y.size == 4
+    assert error.__name__ in caplog.text
+
+
+def test_a_client_closed_while_its_stream_waits_to_be_opened_again():
+    def stream(items, context):
+        next(items)
+        context.set_trailing_metadata([("grpc-retry-pushback-ms", "1000")])
+        context.abort(grpc.StatusCode.UNAVAILABLE, "later")
+        yield b""
+
+    with RawServer(Stream=stream) as server:
+        client = quantd.Client(server.address)
+        calls = client.stream()
+        future = calls.quantize(X, 1.0)
+        while not server.calls:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        client.close()
+        with pytest.raises(quantd.UnavailableError, match="later"):
+            future.result(20)
+        calls.close()
+
+
+def comes(condition, seconds=20):
+    """Whether it is true within some time; garbage is collected meanwhile."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        gc.collect()
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def threads_end(most):
+    """Whether there are no more threads than that within some time."""
+    return comes(lambda: threading.active_count() <= most)
+
+
+def test_streams_that_nobody_closes_end(elsewhere):
+    before = threading.active_count()
+    with quantd.Client(elsewhere) as client:
+        for _ in range(10):
+            assert client.stream().quantize(X, 1.0).result(20).y.size == 4
+        client.stream()
+        assert threads_end(before + 1)  # gRPC's of the client
+
+
+def test_answers_of_a_stream_that_nobody_holds_come(client):
+    before = threading.active_count()
+    futures = [client.stream().dynamic_quantize(SLOW) for _ in range(3)]
+    gc.collect()
+    assert [future.result(20).y.size for future in futures] == [4] * 3
+    del futures
+    assert threads_end(before)
+
+
+def test_a_stream_that_its_own_callbacks_hold_ends(client):
+    before = threading.active_count()
+    stream = client.stream()
+    found = weakref.ref(stream)
+    stream.dynamic_quantize(SLOW).add_done_callback(lambda future, stream=stream: stream)
+    del stream
+    assert threads_end(before) and found() is None
+
+
+def test_a_client_goes_with_its_streams(elsewhere):
+    client = quantd.Client(elsewhere)
+    found, stream = weakref.ref(client), client.stream()
+    future, reader = stream.quantize(X, 1.0), stream._core._reader
+    assert future.result(20).y.size == 4
+    del client, stream, future
+    assert comes(lambda: found() is None and not reader.is_alive())
+
+
+def test_a_stream_that_waits_to_be_opened_again_ends():
+    def stream(items, context):
+        yield from ()
+        context.set_trailing_metadata([("grpc-retry-pushback-ms", "500")])
+        context.abort(grpc.StatusCode.UNAVAILABLE, "later")
+
+    with RawServer(Stream=stream) as server, quantd.Client(server.address) as client:
+        calls = client.stream()
+        while not server.calls:
+            time.sleep(0.01)
+        reader = calls._core._reader
+        del calls
+        gc.collect()
+        reader.join(20)
+        assert not reader.is_alive()
+
+
+def test_an_async_stream_that_nobody_closes_ends(elsewhere):
+    ended = threading.Event()
+
+    def stream(items, context):
+        context.add_callback(ended.set)
+        for _ in items:
+            yield fake_answer()
+
+    def fake_answer():
+        return quantd.messages.StreamResponse(
+            id=0, quantize={"y": {"data_type": 2, "shape": [4], "raw_data": b"abcd"}}).SerializeToString()
+
+    async def calls(server):
+        async with quantd.AsyncClient(server.address) as client:
+            assert (await client.stream().quantize(X, 1.0)).y.tobytes() == b"abcd"
+            gc.collect()
+            return await asyncio.get_running_loop().run_in_executor(None, ended.wait, 20)
+
+    with RawServer(Stream=stream) as server:
+        assert asyncio.run(calls(server))
+
+
+@pytest.mark.parametrize("last", [
+    "", "stream.quantize(x, 1.0)", "stream.dynamic_quantize(slow)", "stream.dynamic_quantize(slow).add_done_callback(print)"])
+def test_a_program_ends_that_closes_nothing(elsewhere, last):
+    script = f"""if True:
+        import sys, numpy as np, quantd
+        x, slow = np.ones(4, np.float32), np.full(4, {fake_server.SLEEP_X}, np.float32)
+        client = quantd.Client(sys.argv[1])
+        streams = [client.stream() for _ in range(4)]
+        for stream in streams:
+            stream.quantize(x, 1.0).result()
+            {last}
+    """
+    begin = time.monotonic()
+    run = subprocess.run([sys.executable, "-c", script, elsewhere], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0 and "Traceback" not in run.stderr, run.stderr
+    assert time.monotonic() - begin < 20

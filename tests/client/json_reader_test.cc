@@ -1,0 +1,151 @@
+// The reader of JSON: what it takes is what nlohmann's parser takes, and what it reads is the same.
+#include "files/json_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+
+namespace quantd::cli {
+namespace {
+
+bool IsTaken(const std::string& text) {
+  JsonReader json(text);
+  return json.Skip() && json.End();
+}
+
+// The value as nlohmann has it, made of what the visitors see.
+bool Build(JsonReader& json, nlohmann::json* to) {
+  std::string buffer;
+  absl::string_view text;
+  double number = 0;
+  switch (json.Next()) {
+    case '{':
+      *to = nlohmann::json::object();
+      return json.Object(
+          [&](absl::string_view key) { return Build(json, &(*to)[std::string(key)]); });
+    case '[':
+      *to = nlohmann::json::array();
+      return json.Array([&] { return Build(json, &to->emplace_back()); });
+    case '"':
+      if (!json.String(&text, &buffer)) return false;
+      *to = std::string(text);
+      return true;
+    case '-':
+    case '0':
+      if (!json.Double(&number)) return false;
+      *to = number;
+      return true;
+    default:
+      if (json.Next() != 'n') *to = json.Next() == 't';
+      return json.Skip();
+  }
+}
+
+TEST(JsonReader, TakesWhatJsonIs) {
+  for (const char* text :
+       {"{}", " [ ] ", "[1,-0.5e+3,0]", "\"\"", "\"\\u00e9\\ud83d\\ude00\\n\\/\"", "{\"a\":[{}]}",
+        "true", "[null,false]", "0", "-0", "1E5", "\"\xc3\xa9\"",
+        "123456789012345678901234567890"}) {
+    EXPECT_TRUE(IsTaken(text)) << text;
+    EXPECT_TRUE(nlohmann::json::accept(text)) << text;
+  }
+  for (const std::string& text : {std::string(),
+                                  std::string("{"),
+                                  std::string("[1,]"),
+                                  std::string("{\"a\"}"),
+                                  std::string("{\"a\":1,}"),
+                                  std::string("01"),
+                                  std::string("1."),
+                                  std::string("-"),
+                                  std::string("+1"),
+                                  std::string(".5"),
+                                  std::string("1e"),
+                                  std::string("1e999"),
+                                  std::string("\"\\x\""),
+                                  std::string("\"\\ud800\""),
+                                  std::string("\"\\ud800\\u0041\""),
+                                  std::string("\"\\udc00\""),
+                                  std::string("\"\\u12g4\""),
+                                  std::string("\"\\u12"),
+                                  std::string("\"\n\""),
+                                  std::string("\"\xff\""),
+                                  std::string("\"\\"),
+                                  std::string("{}{}"),
+                                  std::string("tru"),
+                                  std::string("nulll"),
+                                  std::string("[1 2]"),
+                                  std::string("\"a"),
+                                  std::string("{}\0", 3),
+                                  std::string("\xef\xbb\xbf{}"),
+                                  std::string("NaN"),
+                                  std::string("{a:1}"),
+                                  std::string("/**/1")}) {
+    EXPECT_FALSE(IsTaken(text)) << text;
+  }
+}
+
+TEST(JsonReader, NumbersAreWholeOrNot) {
+  const auto integer = [](const char* text) {
+    int64_t value = 0;
+    JsonReader json(text);
+    return json.Integer(&value) && json.End() ? absl::StrCat(value) : "none";
+  };
+  const auto length = [](const char* text) {
+    uint64_t value = 0;
+    JsonReader json(text);
+    return json.Unsigned(&value) && json.End() ? absl::StrCat(value) : "none";
+  };
+  EXPECT_EQ(integer("-9223372036854775808"), "-9223372036854775808");
+  EXPECT_EQ(integer("9223372036854775808"), "none");
+  EXPECT_EQ(length("18446744073709551615"), "18446744073709551615");
+  EXPECT_EQ(length("18446744073709551616"), "none");
+  for (const char* text : {"-0", "1.0", "1e2", "01", "\"1\"", "true", ""}) {
+    EXPECT_EQ(integer(text), "none") << text;
+    EXPECT_EQ(length(text), "none") << text;
+  }
+  EXPECT_EQ(length("-1"), "none");
+}
+
+TEST(JsonReader, DepthIsBounded) {
+  const auto nested = [](size_t levels) {
+    return absl::StrCat(std::string(levels, '['), std::string(levels, ']'));
+  };
+  EXPECT_TRUE(IsTaken(nested(JsonReader::kMaxDepth)));
+  const std::string deeper = nested(JsonReader::kMaxDepth + 1), deepest(1'000'000, '[');
+  for (const std::string& text : {deeper, deepest}) {
+    JsonReader json(text);
+    EXPECT_FALSE(json.Skip());
+    EXPECT_TRUE(json.too_deep());
+  }
+}
+
+// Mutations of good texts: taken by both or by neither, and with the same values.
+TEST(JsonReader, IsNlohmannsParser) {
+  const std::string good =
+      R"({"a":[1,-2.5e-3,true,null,{"é":"x\n\u00e9\ud83d\ude00"}],"b":{"c":"","d":[[],{}]},"e":0})";
+  const uint32_t seed = std::random_device()();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937 random(seed);
+  int taken = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text = good.substr(0, random() % 8 == 0 ? random() % good.size() : good.size());
+    for (int n = static_cast<int>(random() % 3); n > 0 && !text.empty(); --n) {
+      text[random() % text.size()] = "0123456789-{}[](),:'\"eE\\u\xff \xc3/n"[random() % 29];
+    }
+    ASSERT_EQ(IsTaken(text), nlohmann::json::accept(text)) << text;
+    if (!IsTaken(text)) continue;
+    ++taken;
+    nlohmann::json ours;
+    JsonReader json(text);
+    ASSERT_TRUE(Build(json, &ours)) << text;
+    ASSERT_EQ(ours, nlohmann::json::parse(text)) << text;
+  }
+  EXPECT_GT(taken, 500);
+}
+
+}  // namespace
+}  // namespace quantd::cli

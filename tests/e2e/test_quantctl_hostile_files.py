@@ -1,0 +1,246 @@
+"""quantctl and files whose headers are made to take memory or time: read or refused with one line, in 256 MiB and in time."""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+
+import numpy as np
+import pytest
+from quantctl import quantctl
+from safetensors.numpy import load_file, save_file
+from test_quantctl_large import MEMORY, command, environment
+
+INDEX = "model.safetensors.index.json"
+OUT = ["-o", "out.safetensors", "--quiet", "--threads=2"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    yield
+    shutil.rmtree(tmp_path)  # these files are too large to be kept
+
+
+def bounded(*arguments):
+    """RLIMIT_DATA bounds all private memory that can be written. The error of a command, in one line; "" where it had none."""
+    done = subprocess.run(
+        ["prlimit", f"--data={MEMORY}", *command(*arguments)], capture_output=True, text=True, timeout=120, env=environment(), check=False
+    )
+    assert done.returncode in (0, 2) and done.stderr.count("\n") == (done.returncode != 0), (done.returncode, done.stderr)
+    assert "no memory" not in done.stderr, done.stderr
+    return done.stderr
+
+
+def safetensors(name, header, data=b""):
+    with open(name, "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header + data)
+
+
+def entry(shape="[0]", more="", end=0):
+    return f'{{{more}"dtype":"I8","shape":{shape},"data_offsets":[0,{end}]}}'
+
+
+def described(description):
+    """A file with a tensor of floats and one of codes, and a description of quantized tensors."""
+    header = json.dumps({
+        "__metadata__": {"quantd": description}, "s": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]},
+        "y": {"dtype": "I8", "shape": [4], "data_offsets": [4, 8]},
+    })
+    safetensors("m.safetensors", header.encode(), np.float32([2]).tobytes() + b"\1\2\3\4")
+
+
+PART = '{"input_type":"float","y":{"tensor":"y","type":"int8","shape":[4]},"scale":{"tensor":"s","type":"float","shape":[]}}'
+# What lies in a JSON text, some 20 MB of it.
+JUNK = {
+    "empty objects": lambda: "[" + ",".join(["{}"] * 3_000_000) + "]",
+    "objects": lambda: "{" + ",".join(f'"{i}":{{}}' for i in range(800_000)) + "}",
+    "empty lists": lambda: "[" + ",".join(["[]"] * 3_000_000) + "]",
+    "numbers": lambda: "[" + ",".join("1" * 5_000_000) + "]",
+    "a text": lambda: '"' + "x" * 20_000_000 + '"',
+}
+
+
+@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
+def test_headers_of_safetensors(junk):
+    more = f'"x":{junk()},'
+    safetensors("m.safetensors", f'{{"w":{entry(more=more)}}}'.encode())
+    assert "nothing to quantize" in bounded("quantize", "m.safetensors", *OUT)
+    assert bounded("inspect", "m.safetensors") == ""
+    bounded("convert", "m.safetensors", *OUT, "--to=fp8-tiles")
+
+
+def test_shapes_and_metadata_of_safetensors():
+    for count, text in ((20_000, "more than 1000000 dimensions"), (15_000, "nothing to quantize")):
+        shape = "[" + ",".join(["0"] * 64) + "]"
+        safetensors("m.safetensors", ("{" + ",".join(f'"{i}":{entry(shape)}' for i in range(count)) + "}").encode())
+        assert text in bounded("quantize", "m.safetensors", *OUT)
+    metadata = ",".join(f'"{i}":""' for i in range(1_900_000))
+    safetensors("m.safetensors", f'{{"__metadata__":{{{metadata}}}}}'.encode())
+    assert "more than 100000 keys" in bounded("inspect", "m.safetensors")
+
+
+@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
+def test_descriptions(junk):
+    text = f'{{"version":1,"tensors":{{"w":{PART[:-1]},"x":{junk()}}}}},"x":0}}'
+    if len(text) < 24_000_000 - 3 * text.count('"'):  # with its escapes in a header
+        described(text)
+        assert bounded("dequantize", "m.safetensors", *OUT) == ""
+        assert load_file("out.safetensors")["w"].tolist() == [2, 4, 6, 8]
+    np.save("y.npy", np.int8([1, 2, 3, 4]))
+    np.save("y.scale.npy", np.float32(2))
+    with open("y.quantization.json", "w") as file:
+        file.write(text.replace('"tensor":"y"', '"tensor":"y.npy"').replace('"tensor":"s"', '"tensor":"y.scale.npy"'))
+    assert bounded("dequantize", "y.npy", "-o", "b.npy", "--quiet") == ""
+    assert np.load("b.npy").tolist() == [2, 4, 6, 8]
+
+
+def test_descriptions_of_too_much():
+    described('{"version":1,"tensors":{' + ",".join(f'"{i}":{PART}' for i in range(140_000)) + "}}")
+    for arguments in (["dequantize", "m.safetensors", *OUT], ["inspect", "m.safetensors"], ["quantize", "m.safetensors", *OUT]):
+        assert "more than 30000 quantized tensors" in bounded(*arguments)
+    np.save("y.npy", np.int8([1, 2, 3, 4]))
+    with open("y.quantization.json", "w") as file:
+        file.write("{")
+        file.truncate(2_000_000_000)
+    assert "y.quantization.json has 2000000000 bytes, 25000000 are the most" in bounded("inspect", "y.npy")
+    with open("y.quantization.json", "w") as file:
+        file.write('{"version":1,"tensors":{' + ",".join(f'"{i}":{PART}' for i in range(3)) + "}}")
+    assert "a set of .npy holds one" in bounded("inspect", "y.npy")
+
+
+LINES = {
+    "numbers": (lambda: "[" + ",".join("1" * 20_000_000) + "]", ""),
+    "objects": (lambda: "[" + ",".join(["{}"] * 10_000_000) + "]", "not a number at 0"),
+    "a text": (lambda: '"' + "x" * 60_000_000 + '"', "no array of numbers"),
+    "a text without end": (lambda: '"' + "x" * 60_000_000, "not JSON"),
+    "a key": (lambda: '{"' + "\\u0078" * 6_000_000 + '":[1]}', 'no "embedding"'),
+    "other members": (lambda: '{"a":[' + ",".join(["[]"] * 10_000_000) + '],"embedding":[1,2]}', ""),
+    "keys": (lambda: "{" + ",".join(f'"{i}":0' for i in range(2_000_000)) + ',"embedding":[1,2]}', ""),
+    "a number": (lambda: "[" + "1" * 60_000_000 + "]", "not JSON"),
+}
+
+
+@pytest.mark.parametrize("line, text", LINES.values(), ids=LINES)
+def test_lines_of_jsonl(line, text):
+    with open("x.jsonl", "w") as file:
+        file.write(line() + "\n")
+    err = bounded("embeddings", "quantize", "x.jsonl", "-o", "y.npy", "--preset=usearch-i8", "--quiet")
+    assert (text in err and "line 1" in err) if text else err == ""
+
+
+def gguf(keys=(), tensors=(), claimed=None):
+    with open("m.gguf", "wb") as file:
+        count = claimed or (len(tensors), len(keys))
+        file.write(b"GGUF" + struct.pack("<IQQ", 3, *count))
+        file.write(b"".join(struct.pack("<Q", len(key)) + key + struct.pack("<IB", 0, 7) for key in keys))
+        for name, shape in tensors:
+            file.write(struct.pack("<Q", len(name)) + name + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, 0))
+        file.write(bytes(-file.tell() % 32))
+
+
+def test_headers_of_gguf():
+    convert = ["convert", "m.gguf", "-o", "o.safetensors", "--to=f32", "--quiet"]
+    gguf(keys=[str(i).encode().ljust(4096) for i in range(60_000)])
+    assert "names have" in bounded(*convert) and "33554432 are the most" in bounded(*convert)
+    gguf(tensors=[(str(i).encode().ljust(4000), (0,)) for i in range(60_000)])
+    assert "names have" in bounded(*convert)
+    gguf(tensors=[(str(i).encode(), (0,) * 64) for i in range(100_000)])
+    assert "more than 2000000 dimensions" in bounded(*convert)
+    gguf(claimed=(1 << 60, 0))
+    assert f"it claims {1 << 60} tensors" in bounded(*convert)
+    gguf(claimed=(0, 1 << 63))
+    assert f"it claims {1 << 63} keys" in bounded(*convert)
+    array = struct.pack("<Q", 1) + b"k" + struct.pack("<IIQ", 9, 8, 1 << 60)
+    with open("m.gguf", "wb") as file:
+        file.write(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + array)
+    assert f"claims {1 << 60} elements" in bounded(*convert)
+
+
+def test_shards_of_a_folder():
+    os.mkdir("m")
+    with open("m/config.json", "w") as file:
+        file.write("{}")
+    tensors = {}
+    for i in range(8):
+        header = f'{{"__metadata__":{{"k":"{"x" * 24_000_000}"}},"t{i}":{entry()}}}'
+        safetensors(f"m/{i}.safetensors", header.encode())
+        tensors[f"t{i}"] = f"{i}.safetensors"
+    with open(f"m/{INDEX}", "w") as file:
+        json.dump({"weight_map": tensors}, file)
+    convert = ["convert", "m", "-o", "o", "--to=fp8-tiles", "--quiet"]
+    assert "headers of the model's shards take" in bounded(*convert)
+    # An index as large as one may be.
+    with open(f"m/{INDEX}", "w") as file:
+        file.write('{"weight_map":{' + ",".join(f'"{i}":"0.safetensors"' for i in range(2_500_000)) + "}}")
+    assert "it lists '0' in 0.safetensors, which does not hold it" in bounded(*convert)
+    with open(f"m/{INDEX}", "w") as file:
+        file.write('{"weight_map":{' + ",".join(f'"{i}":"{i}.safetensors"' for i in range(1_500_000)) + "}}")
+    assert "more than 10000 shards" in bounded(*convert)
+    for junk in JUNK.values():
+        with open(f"m/{INDEX}", "w") as file:
+            file.write(f'{{"weight_map":{{"t0":"0.safetensors"}},"x":{junk()}}}')
+        assert "besides its weight_map" in bounded(*convert)
+    with open(f"m/{INDEX}", "w") as file:
+        file.write('{"weight_map":{"t0":"0.safetensors","t0":"0.safetensors"}}')
+    assert "it lists 't0' twice" in bounded(*convert)
+
+
+def test_config_of_a_folder():
+    os.mkdir("m")
+    save_file({"a.weight": np.ones((4, 4), np.float32)}, "m/model.safetensors")
+    for text in ("[" + ",".join(["{}"] * 1_300_000) + "]", "[" * 90 + ",".join("1" * 2_000_000) + "]" * 90):
+        with open("m/config.json", "w") as file:
+            file.write(f'{{"x":{text}}}')
+        assert "more than 200000 values" in bounded("convert", "m", "-o", "o", "--to=fp8-tiles", "--quiet")
+
+
+def ctl(*arguments, code=0):
+    got, out, err = quantctl(*arguments)
+    assert got == code, (got, out, err)
+    return err if code else out
+
+
+def test_a_scale_that_two_tensors_share():
+    part = {"input_type": "float", "scale": {"tensor": "s", "type": "float", "shape": []}}
+    entries = {name: {**part, "y": {"tensor": name, "type": "int8", "shape": [2]}} for name in "ab"}
+    save_file(
+        {"a": np.int8([1, 2]), "b": np.int8([3, 4]), "s": np.array(2, np.float32)}, "q.safetensors",
+        metadata={"quantd": json.dumps({"version": 1, "tensors": entries})},
+    )
+    ctl("dequantize", "q.safetensors", "-o", "h.safetensors", "--only=^a$")
+    half = load_file("h.safetensors")
+    assert half["a"].tolist() == [2, 4] and half["b"].tolist() == [3, 4] and half["s"] == 2
+    ctl("dequantize", "h.safetensors", "-o", "all.safetensors")
+    assert {name: array.tolist() for name, array in load_file("all.safetensors").items()} == {"a": [2, 4], "b": [6, 8]}
+    # Codes that two share cannot be both dequantized and kept.
+    entries["b"]["y"]["tensor"] = "a"
+    save_file(
+        {"a": np.int8([1, 2]), "s": np.array(2, np.float32)}, "q.safetensors", metadata={"quantd": json.dumps({"version": 1, "tensors": entries})}
+    )
+    assert "two tensors named 'a'" in ctl("dequantize", "q.safetensors", "-o", "i.safetensors", "--only=^a$", code=2)
+
+
+def test_names_that_are_empty_or_long():
+    x = np.float32([[1, 2], [3, 4]])
+    long = "n" * 1_000_000
+    save_file({"": x, "y": x, long: x}, "m.safetensors")
+    text = ctl("inspect", "m.safetensors")
+    assert "m.safetensors  float" not in text
+    ctl("quantize", "m.safetensors", "-o", "q.safetensors", "--type=int8")
+    assert load_file("q.safetensors").keys() == {name + end for name in ("", "y", long) for end in ("", "_scale", "_zero_point")}
+    ctl("dequantize", "q.safetensors", "-o", "b.safetensors")
+    assert load_file("b.safetensors").keys() == {"", "y", long}
+    save_file({"": np.int8([1, 2])}, "i.safetensors")
+    ctl("dequantize", "i.safetensors", "-o", "j.safetensors", "--scale=2")
+    assert load_file("j.safetensors")[""].tolist() == [2, 4]
+    save_file({"": np.ones((1, 2), np.complex64)}, "c.safetensors")
+    assert "c.safetensors: tensor ''" in ctl("dequantize", "c.safetensors", "-o", "d.safetensors", "--scale=1", code=2)
+
+
+def test_an_output_that_its_description_cannot_name():
+    np.save("x.npy", np.ones((2, 2), np.float32))
+    got, _, err = quantctl("quantize", "x.npy", "-o", os.fsdecode(b"y\xff.npy"))
+    assert got == 2 and "is not UTF-8" in err and os.listdir() == ["x.npy"]
+    ctl("quantize", "x.npy", "-o", os.fsdecode(b"y\xff.safetensors"), "--quiet")
