@@ -341,6 +341,22 @@ TEST_F(SplitTest, WhatIsWrongWithTheWholeIsToldBeforeAnyPieceIsSent) {
   EXPECT_EQ(server.calls(), 0);
 }
 
+TEST_F(SplitTest, WrongOptionsAreNamedBeforeAnElementThatIsNotFinite) {
+  std::vector<float> values(3000, std::numeric_limits<float>::quiet_NaN());
+  const Tensor x = Tensor::Of<float>(values, {30, 100});
+  FakeServer server(5000);
+  for (const auto scale : {v1::DATA_TYPE_FLOAT, v1::DATA_TYPE_INT8, v1::DATA_TYPE_FLOAT8E8M0}) {
+    DynamicQuantizeOptions options;
+    options.scale_type = scale;
+    options.granularity.axis = 1;
+    v1::DynamicQuantizeRequest request = RequestOf(options);
+    SetTensor(x, request.mutable_x());
+    const absl::Status whole = all_.DynamicQuantize(request).status();
+    EXPECT_EQ(split::DynamicQuantize(SenderTo(server, 5000), x, options).status().message(),
+              whole.message());
+  }
+}
+
 TEST_F(SplitTest, NothingIsStartedAfterAFailure) {
   FakeServer server(5000);
   split::Sender sender = SenderTo(server, 5000);

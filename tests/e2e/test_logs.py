@@ -211,7 +211,8 @@ def test_a_crash_leaves_a_stack_and_its_own_exit_status(start, form, number, tmp
     server = start(f"--log_format={form}", "--simd=scalar", f"--shared_memory_dir={tmp_path}")  # with the guard's handler for SIGBUS
     server.signal(number)
     assert server.process.wait(20) == -number
-    crash = server.log().splitlines()[2:]
+    lines = server.log().splitlines()
+    crash = lines[next(i for i, line in enumerate(lines) if "crashed" in line) :]
     if form == "json":
         head, *frames = [json.loads(line) for line in crash]
         assert head["message"] == "crashed" and head["signal"] == number.name and head["version"].count(".") == 2

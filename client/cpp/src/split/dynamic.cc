@@ -29,10 +29,20 @@ PieceCost CostOf(const Tensor& x, const DynamicQuantizeOptions& options) {
   return {BitsOf(x.data_type), 0, y_bits, BitsOf(ScaleType(options)) + y_bits};
 }
 
-// The first element that is not finite, in the words of a server that saw all of x.
-absl::Status CheckFinite(const Tensor& x, int64_t elements) {
+// The first element that is not finite, in the words of a server that saw all of x. What is wrong
+// with the options is named before it: the server is asked about them with a 0 for x.
+absl::Status CheckFinite(const Sender& sender, const Tensor& x, int64_t elements, const Grid& grid,
+                         const DynamicQuantizeOptions& options) {
   const int64_t index = ScanElements(x.data_type, x.data, 0, elements).first_non_finite;
   if (index < 0) return absl::OkStatus();
+  const Box one{std::vector<int64_t>(x.shape.size(), 0), std::vector<int64_t>(x.shape.size(), 1)};
+  v1::DynamicQuantizeRequest request = RequestOf(options);
+  SetMessage(x.data_type, one.size,
+             std::string(static_cast<size_t>(BytesOf(1, BitsOf(x.data_type))), '\0'),
+             request.mutable_x());
+  SetBlockShape(grid.PieceBlockShape(one), &request);
+  const absl::Status status = sender.dynamic_quantize(request).status();
+  if (absl::IsInvalidArgument(status)) return status;
   return FieldError("x", absl::StrCat("x[", index, "] is ", ValueAt(x.data_type, x.data, index),
                                       ", DynamicQuantize takes finite values unless non_finite is "
                                       "IGNORE"));
@@ -110,7 +120,8 @@ absl::StatusOr<Quantized> DynamicQuantize(const Sender& sender, const Tensor& x,
     return FieldError("scale_type", absl::StrCat("scale_type is ", options.scale_type));
   }
   if (options.non_finite != v1::NON_FINITE_IGNORE) {
-    if (absl::Status finite = CheckFinite(x, *elements); !finite.ok()) return finite;
+    absl::Status finite = CheckFinite(sender, x, *elements, *grid, options);
+    if (!finite.ok()) return finite;
   }
   Quantized result;
   result.y = {output, x.shape, std::string(static_cast<size_t>(BytesOf(*elements, bits)), '\0')};
