@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr char kState[] = ".quantctl-convert.json";
 constexpr uint64_t kMaxState = 64 << 20;
+constexpr int kStateTries = 100;
 constexpr int kLockTries = 30;
 constexpr useconds_t kLockWaitMicroseconds = 100'000;
 
@@ -156,10 +157,15 @@ absl::Status Workplace::Begin() {
 }
 
 absl::StatusOr<std::optional<Json>> Workplace::ReadState() const {
-  const absl::StatusOr<InputFile> file = InputFile::Of(PathOf(kState), kState);
-  if (absl::IsNotFound(file.status())) return std::nullopt;
-  if (!file.ok()) return file.status();
-  const absl::StatusOr<std::string> text = ReadText(*file, kMaxState);
+  absl::StatusOr<InputFile> file;
+  absl::StatusOr<std::string> text;
+  // Between the look and the reading, others that begin here may put theirs into its place.
+  for (int tries = 0; tries == 0 || (!text.ok() && tries < kStateTries); ++tries) {
+    file = InputFile::Of(PathOf(kState), kState);
+    if (absl::IsNotFound(file.status())) return std::nullopt;
+    if (!file.ok()) return file.status();
+    text = ReadText(*file, kMaxState);
+  }
   if (!text.ok()) return text.status();
   absl::StatusOr<Json> found = ParseJson(*text, file->path);
   if (!found.ok()) return found.status();

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -22,8 +23,8 @@ namespace fs = std::filesystem;
 class WorkplaceTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = absl::StrCat(testing::TempDir(), "/workplace_test");
-    fs::remove_all(folder_);
+    folder_ = absl::StrCat(testing::TempDir(), "/workplace_test_XXXXXX");
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
     fs::create_directories(absl::StrCat(folder_, "/m"));
   }
   void TearDown() override { fs::remove_all(folder_); }

@@ -109,8 +109,9 @@ TEST_F(RegionsTest, WhatIsNoRegion) {
 TEST_F(RegionsTest, AHoleIsRefusedWhereNoneMayBe) {
   const int file = folder_.Create("a", kPage);
   EXPECT_EQ(ftruncate(file, 3 * kPage), 0);
-  ExpectError(Find("a", 0, kPage), StatusCode::kFailedPrecondition,
-              "has 12288 bytes, of which 4096 are allocated, and the server allocates 0 more");
+  ExpectError(
+      Find("a", 0, kPage), StatusCode::kFailedPrecondition,
+      "has 12288 bytes, of which 4096 are allocated, and the server allocates at most 0 more");
   EXPECT_EQ(posix_fallocate(file, 0, 3 * kPage), 0);
   EXPECT_TRUE(Find("a", 0, 3 * kPage).ok());
   close(file);
@@ -132,7 +133,7 @@ TEST_F(RegionsTest, HolesCountUntilTheirFileIsGone) {
 
   sparse("b", 2);
   const std::string text =
-      "has 8192 bytes, of which 0 are allocated, and the server allocates 4096 more";
+      "has 8192 bytes, of which 0 are allocated, and the server allocates at most 4096 more";
   ExpectError(Find("b", 0, 1), StatusCode::kFailedPrecondition, text);
   // The server's pages are still there when nobody uses them.
   a.reset();

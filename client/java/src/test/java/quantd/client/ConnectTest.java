@@ -184,7 +184,8 @@ class ConnectTest {
     refused("authTokenFile: " + none, () -> Quantd.connect("host", new ConnectOptions().authTokenFile(none)));
     refused(empty + " has no token", () -> Quantd.connect("host", new ConnectOptions().authTokenFile(empty)));
     Path secret = Files.writeString(tls.folder.resolve("secret"), "two words\n");
-    refused("the token in " + secret + " contains blanks", () -> Quantd.connect("host", new ConnectOptions().authTokenFile(secret)));
+    refused(
+        "the token in " + secret + " contains blanks", () -> Quantd.connect("host", new ConnectOptions().authTokenFile(secret)));
     Files.writeString(secret, "word\n");
     refused("is not sent to dns:///host:50051", () -> Quantd.connect("host", new ConnectOptions().authTokenFile(secret)));
     Quantd.connect("host", new ConnectOptions().authTokenFile(secret).tlsCa(tls.ca)).close();
