@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(scope="module")
-def flags():
+def server_flags():
     """Those of a module's `server`; a module has its own fixture of this name."""
     return ()
 
@@ -50,8 +50,8 @@ def folder():
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory, flags):
-    running = Server(tmp_path_factory.mktemp("server"), *flags)
+def server(tmp_path_factory, server_flags):
+    running = Server(tmp_path_factory.mktemp("server"), *server_flags)
     yield running
     assert running.process.poll() is None, f"the server died:\n{running.log()[-4000:]}"
     assert running.stop() == 0, f"no clean end:\n{running.log()[-4000:]}"

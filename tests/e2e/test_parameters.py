@@ -17,7 +17,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def flags(folder):
+def server_flags(folder):
     return (f"--parameters_dir={folder}",)
 
 

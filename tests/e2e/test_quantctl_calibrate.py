@@ -221,7 +221,7 @@ def test_what_is_wrong_is_said_in_a_line(ctl):
     ('{"vector": [1]}\n', 'no "embedding" (--column names another)'),
     ('{"embedding": "x"}\n', "line 1 has no array of numbers"),
     ("[1, 2, 3, 4, 5, 6, 7, 8]\n" + "\n".join("7777777"), "cannot all have the 8 numbers"),
-    ("[" * 100_000 + "\n", "line 1 is not JSON"),
+    ("[" * 100_000 + "\n", "line 1 is not JSON that can be read: it is nested too deeply"),
     ("[1, 1e999]\n", "line 1"),
     ("\x00\xff\n", "line 1 is not JSON"),
 ], ids=range(13))

@@ -18,7 +18,7 @@ RANDOM = np.random.default_rng(7)
 
 
 @pytest.fixture(scope="module")
-def flags(folder):
+def server_flags(folder):
     return (folder.flag,)
 
 

@@ -42,7 +42,7 @@ def folder():
 
 
 @pytest.fixture(scope="module")
-def flags(folder):
+def server_flags(folder):
     return (folder.flag,)
 
 

@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def flags(folder):
+def server_flags(folder):
     return (folder.flag,)
 
 

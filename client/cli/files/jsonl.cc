@@ -53,7 +53,8 @@ class LineReader {
     };
     const bool good = json_.Next() == '{' ? json_.Object(member) : Numbers(to, room, numbers);
     if (!status_.ok()) return status_;
-    if (json_.too_deep()) return Wrong(number_, "is nested too deeply");
+    if (json_.too_deep())
+      return Wrong(number_, "is not JSON that can be read: it is nested too deeply");
     if (!good || !json_.End()) return Wrong(number_, "is not JSON");
     if (found || *numbers > 0) return absl::OkStatus();
     return Wrong(number_, absl::StrCat("has no \"", column_, "\" (--column names another)"));
