@@ -225,6 +225,10 @@ def test_a_scale_that_two_tensors_share():
     assert half["a"].tolist() == [2, 4] and half["b"].tolist() == [3, 4] and half["s"] == 2
     ctl("dequantize", "h.safetensors", "-o", "all.safetensors")
     assert {name: array.tolist() for name, array in load_file("all.safetensors").items()} == {"a": [2, 4], "b": [6, 8]}
+    # With a scale of the flags' own, what the file says of the others stays as well.
+    ctl("dequantize", "q.safetensors", "-o", "f.safetensors", "--only=^a$", "--scale=3")
+    ctl("dequantize", "f.safetensors", "-o", "g.safetensors")
+    assert {name: array.tolist() for name, array in load_file("g.safetensors").items()} == {"a": [3, 6], "b": [6, 8]}
     # Codes that two share cannot be both dequantized and kept.
     entries["b"]["y"]["tensor"] = "a"
     save_file(

@@ -87,9 +87,21 @@ absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& opt
       if (!status.ok()) return status;
       sorted.used.insert(tensor.name);
     }
-    if (!sorted.tasks.empty()) return sorted;
-    return absl::InvalidArgumentError(
-        absl::StrCat(file.path, " holds several tensors: choose with --only"));
+    if (sorted.tasks.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file.path, " holds several tensors: choose with --only"));
+    }
+    // What the file says of its other tensors stays true.
+    const absl::StatusOr<std::vector<QuantizedTensor>> described = FindQuantizedTensors(file);
+    if (!described.ok()) return sorted;
+    for (const QuantizedTensor& tensor : *described) {
+      const std::vector<Reference> parts = tensor.entry.parts();
+      const bool whole = std::none_of(parts.begin(), parts.end(), [&](const Reference& part) {
+        return sorted.used.contains(part.tensor);
+      });
+      if (whole) sorted.left.push_back(tensor.entry);
+    }
+    return sorted;
   }
   const absl::StatusOr<std::vector<QuantizedTensor>> found = FindQuantizedTensors(file);
   if (!found.ok()) return found.status();

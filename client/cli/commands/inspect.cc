@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -18,6 +19,21 @@
 
 namespace quantd::cli {
 namespace {
+
+// The file of --against.
+struct Original {
+  explicit Original(TensorFile opened) : file(std::move(opened)) {
+    for (const StoredTensor& tensor : file.tensors) by_name.emplace(tensor.name, &tensor);
+  }
+  // Null: it has none of this name. A .npy has one, without a name.
+  const StoredTensor* Find(absl::string_view name) const {
+    const auto at = by_name.find(file.format == FileFormat::kNpy ? "" : name);
+    return at == by_name.end() ? nullptr : at->second;
+  }
+
+  const TensorFile file;
+  absl::flat_hash_map<absl::string_view, const StoredTensor*> by_name;
+};
 
 struct Findings {
   std::string text;
@@ -158,7 +174,7 @@ std::string GranularityText(const Granularity& granularity) {
 
 // A quantized tensor, and with `original` (may be null) how far it is from that.
 absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const Options& options,
-                                          const Executor& executor, const TensorFile* original) {
+                                          const Executor& executor, const Original* original) {
   const QuantizedEntry& entry = tensor.entry;
   Findings findings;
   findings.text = absl::StrFormat(
@@ -179,16 +195,13 @@ absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const O
       {"block_shape", ShapeJson(granularity.block_shape)},
       {"scale", {{"type", TypeName(entry.scale.type)}, {"shape", ShapeJson(entry.scale.shape)}}}};
   if (original == nullptr) return findings;
-  const bool one = original->format == FileFormat::kNpy;
-  const auto match = std::find_if(
-      original->tensors.begin(), original->tensors.end(),
-      [&](const StoredTensor& candidate) { return one || candidate.name == entry.name; });
+  const StoredTensor* const match = original->Find(entry.name);
   const auto fail = [&](absl::string_view what) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.input, ": tensor '", entry.name, "' in --against: ", what));
   };
-  if (match == original->tensors.end()) return fail("there is none of this name");
-  const absl::StatusOr<Source> source = Source::Of(*original, *match);
+  if (match == nullptr) return fail("there is none of this name");
+  const absl::StatusOr<Source> source = Source::Of(original->file, *match);
   if (!source.ok()) return source.status();
   OutputFile scratch;
   const absl::StatusOr<TensorView> x = source->View(ScratchPath(), &scratch);
@@ -232,7 +245,7 @@ absl::Status RunInspect(const Options& options) {
   if (!file.ok()) return file.status();
   const absl::StatusOr<std::vector<QuantizedTensor>> quantized = FindQuantizedTensors(*file);
   if (!quantized.ok()) return quantized.status();
-  std::optional<TensorFile> original;
+  std::optional<Original> original;
   if (!options.against.empty()) {
     if (quantized->empty()) {
       return absl::InvalidArgumentError(
@@ -240,7 +253,7 @@ absl::Status RunInspect(const Options& options) {
     }
     absl::StatusOr<TensorFile> opened = OpenTensorFile(options.against);
     if (!opened.ok()) return opened.status();
-    original = *std::move(opened);
+    original.emplace(*std::move(opened));
   }
   const bool tries = !options.method.type.empty();
   std::unique_ptr<Engine> engine;
