@@ -100,13 +100,23 @@ def test_memory_is_bounded_for_other_orders_and_types(folder):
         assert back.dtype == x.dtype and np.abs(back[::100, ::64] - x[::100, ::64]).max() < 0.1
 
 
-def start_slow(*flags, hangup=signal.SIG_DFL):
+SIGNALS = [
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXCPU, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2,
+    signal.SIGVTALRM, signal.SIGRTMIN + 3,
+]
+
+
+def start_slow(*flags, ignored=()):
     """A quantize of 2 GiB, once its output has appeared under a temporary name."""
     sparse("x.npy", (1 << 14, 1 << 15))
+
+    def set_signals():  # these tests may themselves run under nohup, or behind a shell's &
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+
     process = subprocess.Popen(
         command("quantize", "x.npy", "-o", "y.npy", *flags),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, hangup),  # not as these tests were started
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), preexec_fn=set_signals,
     )
     deadline = time.monotonic() + 30
     while not any(name.endswith(".tmp") for name in os.listdir()):
@@ -115,10 +125,7 @@ def start_slow(*flags, hangup=signal.SIG_DFL):
     return process
 
 
-@pytest.mark.parametrize("number", [
-    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXCPU, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2,
-    signal.SIGVTALRM, signal.SIGRTMIN + 3,
-])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_leaves_nothing(folder, number):
     process = start_slow()
     process.send_signal(number)
@@ -128,7 +135,7 @@ def test_a_signal_leaves_nothing(folder, number):
 
 
 def test_nohup_is_heeded(folder):
-    process = start_slow(hangup=signal.SIG_IGN)
+    process = start_slow(ignored=[signal.SIGHUP])
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 128 + signal.SIGTERM
