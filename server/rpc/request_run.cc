@@ -29,6 +29,8 @@ constexpr uint64_t kMadeAsSentBytes = 2 << 20;
 constexpr double kFastNanosecondsPerByte = 0.25;
 // What is made at once, of x and of y: they fit the second-level cache together.
 constexpr uint64_t kSliceBytes = 256 << 10;
+// Of y, what is in memory meanwhile: some on its way, and a part before that and one behind it.
+constexpr uint64_t kMostOfY = transport::kMostMadeAhead + 2 * kSliceBytes;
 
 }  // namespace
 
@@ -106,10 +108,6 @@ absl::Status RequestRun::DecodeMessage() {
   return places_.Find(backend_.regions, *request_);
 }
 
-void RequestRun::NoteQueue(Clock::duration waited) const {
-  if (timeline_ != nullptr) timeline_->Add(Phase::kQueue, waited - decoding_);
-}
-
 absl::Status RequestRun::InterruptedStatus() const {
   if (timeline_ != nullptr) NoteQueue(Clock::now() - begin_);
   return reservation_.InterruptedStatus();
@@ -143,10 +141,6 @@ uint64_t RequestRun::ExpectResponse() {
   return compression_.Expect(
       request_.has_value() ? operations::ResponseBound(*request_)
                            : std::min(kWidestResponse * message_.size, backend_.max_message_bytes));
-}
-
-absl::Status RequestRun::Admitted(bool granted) {
-  return granted ? absl::OkStatus() : InterruptedStatus();
 }
 
 RangeSoFar RequestRun::KnownRange() const {
@@ -224,7 +218,8 @@ void RequestRun::Computed(const absl::Status& status) {
     if (cost_.bytes != 0) backend_.costs.Learn(cost_, work_);
   }
   const uint64_t response_bytes =
-      status.ok() ? wire::ResponseMemoryBytes(operation_->response_layout()) : kErrorBytes;
+      status.ok() ? wire::ResponseMemoryBytes(operation_->response_layout()) - SavedBytes()
+                  : kErrorBytes;
   // Here, not when the call ends: only the response is needed from now on.
   operation_.reset();
   request_.reset();
@@ -265,8 +260,14 @@ absl::Status RequestRun::Plan() {
   }
   const uint64_t more = compression_.Expect(response_bytes);
   if (memory + more > reservation_.permit().bytes()) compression_.GiveUp();
-  reservation_.permit().Shrink(memory + more);
+  reservation_.permit().Shrink(memory + more - SavedBytes());
   return absl::OkStatus();
+}
+
+// Of its response's memory, what it does not take because y is never there as a whole.
+uint64_t RequestRun::SavedBytes() const {
+  const uint64_t y = operation_->response_layout().y.bytes;
+  return made_as_sent_ && y > kMostOfY ? y - kMostOfY : 0;
 }
 
 const Executor& RequestRun::TakeCores() {
@@ -281,7 +282,7 @@ absl::Status RequestRun::Run() {
   NoteQueue(now - begin_);
   kernel_began_ = now;
   if (timeline_ != nullptr) timeline_->kernel_began = now;
-  response_.emplace(operation_->response_layout(), backend_.pool);
+  response_.emplace(operation_->response_layout(), backend_.pool, made_as_sent_);
   if (!response_->has_memory()) return NoMemory();
   if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
   wire::ResponseContents& contents = response_->contents();
@@ -291,13 +292,12 @@ absl::Status RequestRun::Run() {
     contents.y = places_.PrepareOutput(layout.y.bytes, interrupted);
   }
   if (made_as_sent_) {
-    y_ = contents.y;
     return operation_->BeginElements(KnownRange(), backend_.executors.of(1), interrupted, contents);
   }
   return operation_->Execute(TakeCores(), interrupted, contents);
 }
 
-size_t RequestRun::MakeMore() {
+memory::Piece RequestRun::MakeMore() {
   const Clock::time_point begin = Clock::now();
   const int64_t all = operation_->elements();
   const int bits =
@@ -306,18 +306,22 @@ size_t RequestRun::MakeMore() {
                         operations::kElementsStep;
   const int64_t end = std::min(all, made_elements_ + slice);
   const size_t from = ByteSize(operation_->output_type(), made_elements_);
-  const size_t to = ByteSize(operation_->output_type(), end);
-  const absl::Status status = CatchOutOfMemory([&] {
+  const size_t y_bytes = ByteSize(operation_->output_type(), end) - from;
+  const absl::Span<const uint8_t> behind = end == all ? behind_y_ : absl::Span<uint8_t>();
+  memory::Piece part;
+  part.size = y_bytes + behind.size();
+  part.buffer = backend_.pool.Allocate(part.size);
+  part.begin = part.buffer.data();
+  const absl::Status status = part.begin == nullptr ? NoMemory() : CatchOutOfMemory([&] {
     return operation_->ExecuteElements(made_elements_, end, backend_.executors.of(1),
-                                       y_.subspan(from, to - from));
+                                       {part.begin, y_bytes});
   });
   if (!status.ok()) {
     stream_.Interrupt(status);
-    return 0;
+    return {};
   }
+  std::ranges::copy(behind, part.begin + y_bytes);
   made_elements_ = end;
-  const size_t more = end == all ? unmade_ : to - from;
-  unmade_ -= more;
   const Clock::duration took = Clock::now() - begin;
   computing_ += took;
   work_ += took;
@@ -326,7 +330,7 @@ size_t RequestRun::MakeMore() {
     EndKernel();
     Computed(status);
   }
-  return more;
+  return part;
 }
 
 void RequestRun::Count() {
@@ -379,9 +383,11 @@ void RequestRun::Compress() {
 
 void RequestRun::Write(loop::Event& written) {
   if (!made_as_sent_) return stream_.Write(std::move(piece_), written, compression_.done());
-  const auto made = static_cast<size_t>(y_.data() - piece_.begin);
-  unmade_ = piece_.size - made;
-  stream_.WriteAsMade(std::move(piece_), made, *this, written);
+  const size_t size = piece_.size + response_->layout().y.bytes;
+  uint8_t* const y = response_->contents().y.data();
+  behind_y_ = absl::MakeSpan(y, piece_.begin + piece_.size);
+  piece_.size -= behind_y_.size();
+  stream_.WriteAsMade(std::move(piece_), size, *this, written);
 }
 
 memory::Piece RequestRun::EncodeItem(const absl::Status& status) {

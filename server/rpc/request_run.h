@@ -65,7 +65,7 @@ class RequestRun final : private transport::MessageSource {
   absl::Status Admit(loop::Event& admitted);
   // Whether it must wait for others to give theirs back. Then the caller must not hold a permit.
   bool queued() const { return reservation_.queued(); }
-  absl::Status Admitted(bool granted);
+  absl::Status Admitted(bool granted) { return granted ? absl::OkStatus() : InterruptedStatus(); }
   // Asks for a core, unless the work is short. When it is OK, `scheduled` completes, on this thread
   // or on another one: what with is for MayCompute to say.
   absl::Status TakeCore(loop::Event& scheduled);
@@ -92,7 +92,9 @@ class RequestRun final : private transport::MessageSource {
  private:
   using Clock = loop::Clock;
   absl::Status InterruptedStatus() const;
-  void NoteQueue(Clock::duration waited) const;
+  void NoteQueue(Clock::duration waited) const {
+    if (timeline_ != nullptr) timeline_->Add(Phase::kQueue, waited - decoding_);
+  }
   bool has_sets() const { return backend_.parameters != nullptr; }
   absl::Status DecodeNow();
   absl::Status DecodeMessage();
@@ -101,7 +103,8 @@ class RequestRun final : private transport::MessageSource {
   absl::Status Run();
   bool IsMadeAsSent() const;
   RangeSoFar KnownRange() const;
-  size_t MakeMore() override;
+  memory::Piece MakeMore() override;
+  uint64_t SavedBytes() const;
   void Computed(const absl::Status& status);
   const Executor& TakeCores();
   void EndKernel();
@@ -133,12 +136,10 @@ class RequestRun final : private transport::MessageSource {
   Clock::time_point kernel_began_;  // 0: not reached
   Clock::duration computing_{};     // so far
   Clock::duration work_{};          // the same, of all cores together, with what encoding took
-  // Of a response that is made as it is sent: the place of y, how many elements are there, and how
-  // many bytes of the message are not.
+  // Of a response that is made as it is sent: what follows y, and how many elements are made.
   bool made_as_sent_ = false;
-  absl::Span<uint8_t> y_;
+  absl::Span<uint8_t> behind_y_;
   int64_t made_elements_ = 0;
-  size_t unmade_ = 0;
   Compression compression_;
   memory::Piece piece_;  // the response as bytes
 };

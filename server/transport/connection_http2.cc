@@ -338,9 +338,8 @@ int Connection::OnSendData(ServerCall& stream, const uint8_t* frame_head, size_t
   if (full()) return NGHTTP2_ERR_WOULDBLOCK;
   AddControl(frame_head, 9);
   if (length == 0) return 0;
-  segments_.push_back({&stream, stream.out_.begin + stream.pulled_, length});
+  segments_.push_back({&stream, stream.Pull(length), length});
   queued_ += length;
-  stream.pulled_ += length;
   return 0;
 }
 

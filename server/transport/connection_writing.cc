@@ -20,7 +20,8 @@ constexpr int kMakePerIteration = 8;
 // Made into frames before they are written; and of these, bytes that are in no message.
 constexpr size_t kPullBytes = 512 << 10;
 constexpr size_t kControlBytes = 32 << 10;
-constexpr size_t kMostSegments = 128;  // written at once
+static_assert(kPullBytes + (64 << 10) <= kMostMadeAhead);  // a frame goes beyond it
+constexpr size_t kMostSegments = 128;                      // written at once
 // Small responses to a third of the calls are not kept for the others'. Every one on its own takes
 // more CPU with many in flight; with half of them four calls of 4 bytes are slower. Among few calls
 // larger ones are small, too: four Dequantize of 64 KiB had 0.77 of the echo's rate, not 0.97.

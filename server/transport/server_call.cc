@@ -95,6 +95,7 @@ void ServerCall::Write(memory::Piece message, loop::Event& written, bool compres
     next_out_ = std::move(message);
   } else {
     out_ = std::move(message);
+    next_byte_ = out_.begin;
     pace_.Start(loop_.now(), all_sent_);
     connection_->Send(*this);
   }
@@ -105,18 +106,27 @@ void ServerCall::Write(memory::Piece message, loop::Event& written, bool compres
   }
 }
 
-void ServerCall::WriteAsMade(memory::Piece message, size_t made, MessageSource& source,
+void ServerCall::WriteAsMade(memory::Piece begin, size_t size, MessageSource& source,
                              loop::Event& written) {
-  unmade_ = message.size - made;
+  unmade_ = size - begin.size;
   source_ = &source;
-  Write(std::move(message), written);
+  begin.size = size;
+  Write(std::move(begin), written);
 }
 
 bool ServerCall::MakeMore() {
   if (unmade_ == 0 || unpulled() != 0 || interrupted()) return false;
-  const size_t more = source_->MakeMore();
-  unmade_ -= more;
-  return more != 0;
+  memory::Piece part = source_->MakeMore();
+  if (part.size == 0) return false;
+  unmade_ -= part.size;
+  next_byte_ = part.begin;
+  parts_.push_back({std::move(part.buffer), out_.size - unmade_});
+  return true;
+}
+
+const uint8_t* ServerCall::Pull(size_t size) {
+  pulled_ += size;
+  return std::exchange(next_byte_, next_byte_ + size);
 }
 
 // What waits behind a message that is sent.
@@ -132,6 +142,7 @@ void ServerCall::StartNext() {
     batch_sent_ = std::string();
     out_ = std::exchange(next_out_, memory::Piece());
   }
+  next_byte_ = out_.begin;
   if (sending() && !http_closed_) connection_->Send(*this);
 }
 
@@ -161,6 +172,7 @@ void ServerCall::DropUnsent() {
 void ServerCall::Sent(size_t bytes) {
   sent_ += bytes;
   all_sent_ += bytes;
+  while (!parts_.empty() && parts_.front().end <= sent_) parts_.erase(parts_.begin());
   if (sent_ == out_.size) {
     // A batch's writes have completed long ago; next_out_'s has not begun.
     const bool of_message = batch_sent_.empty();
@@ -191,6 +203,7 @@ void ServerCall::MaybeClosed() {
   loop_.timers().Clear(*this);
   if (connection_ != nullptr) std::exchange(connection_, nullptr)->Forget(*this);
   out_ = memory::Piece();
+  parts_.clear();
   next_out_ = memory::Piece();
   if (written_ != nullptr) loop_.Complete(*std::exchange(written_, nullptr), false);
   CompleteFinish();

@@ -21,6 +21,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -50,12 +51,17 @@ struct Message {
 // gRPC's own bytes before each message. A message to send needs as much room before its begin.
 inline constexpr size_t kPrefixBytes = 5;
 
+// Of a message that is made while it is sent: more is asked for only while so many bytes at most of
+// what was made are on their way to the kernel, in frames.
+inline constexpr size_t kMostMadeAhead = 576 << 10;
+
 // Makes a message while it is sent.
 class MessageSource {
  public:
-  // Makes some more of it. Returns how many bytes more are there; 0: it can't, and has interrupted
+  // Makes its next part, in memory that is freed when the kernel has it: the next part is likely
+  // made in the same, which the cache still holds. An empty piece: it can't, and has interrupted
   // the stream. On the thread that leads the stream's loop.
-  virtual size_t MakeMore() = 0;
+  virtual memory::Piece MakeMore() = 0;
 
  protected:
   ~MessageSource() = default;
@@ -113,10 +119,10 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   // as long as few wait here: they are sent together. REQUIRES: the write before it has completed,
   // not finished; kPrefixBytes of room before the message; `compressed` as SetEncoding says.
   void Write(memory::Piece message, loop::Event& written, bool compressed = false);
-  // Sends a message of which only the first `made` bytes are there. `source` makes the rest, as the
-  // peer takes it, until `written` completes. REQUIRES: as Write; more than 4 KiB; nothing is
-  // written behind it.
-  void WriteAsMade(memory::Piece message, size_t made, MessageSource& source, loop::Event& written);
+  // Sends a message of `size` bytes that begins so. `source` makes the rest, as the peer takes it,
+  // until `written` completes. REQUIRES: as Write; more than 4 KiB; nothing is written before it
+  // or behind it.
+  void WriteAsMade(memory::Piece begin, size_t size, MessageSource& source, loop::Event& written);
   // Sends the status after what is being written, and completes `finished` when the stream is
   // closed: with true if all was sent. An interrupted stream sends what is still possible.
   void Finish(const errors::CallStatus& status, loop::Event& finished);
@@ -195,6 +201,8 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   bool ends() const { return finishing_ && interrupted() && !cut_off_ && !http_closed_; }
   // Has more made, if that is what is missing. Returns whether there is more.
   bool MakeMore();
+  // The next bytes for a frame. REQUIRES: size <= unpulled().
+  const uint8_t* Pull(size_t size);
   void StartNext();
   // Whether not a byte of its first message, or of the next one, is here.
   bool WaitsForRequest() const {
@@ -253,12 +261,19 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   std::string batch_;       // small messages, with their prefixes
   std::string batch_sent_;  // what out_ is in, when it was a batch
   memory::Piece next_out_;
-  size_t unmade_ = 0;  // bytes of out_ that source_ has not made yet
+  // A part of out_ that source_ has made, and where it ends in the message.
+  struct Part {
+    memory::Buffer buffer;
+    size_t end;
+  };
+  std::vector<Part> parts_;  // that the kernel does not have yet
+  size_t unmade_ = 0;        // bytes of out_ that source_ has not made yet
   MessageSource* source_ = nullptr;
-  size_t pulled_ = 0;      // bytes that frames were made of, gRPC's prefix included
-  size_t sent_ = 0;        // of these, bytes that the kernel has
-  Pace pace_;              // of these
-  uint64_t all_sent_ = 0;  // of all messages, for it
+  const uint8_t* next_byte_ = nullptr;  // the first one that is in no frame
+  size_t pulled_ = 0;                   // bytes that frames were made of, gRPC's prefix included
+  size_t sent_ = 0;                     // of these, bytes that the kernel has
+  Pace pace_;                           // of these
+  uint64_t all_sent_ = 0;               // of all messages, for it
   loop::Event* written_ = nullptr;
   errors::CallStatus finish_;
   loop::Event* finished_ = nullptr;

@@ -8,7 +8,8 @@
 // its small fields are written before the kernels run. The other two are written when they are
 // done, to the left of begin and to the right of end, and the message is what lies between. The
 // name of a stored set comes last.
-// Of a y in shared memory there is the place instead of the elements.
+// Of a y in shared memory there is the place instead of the elements. A y that is made elsewhere,
+// as it is sent, leaves no gap.
 #include "server/wire/encode.h"
 
 #include <cstring>
@@ -73,7 +74,7 @@ void WriteReference(const SharedReference& place, Writer& writer) {
 }
 
 // Writes all but the elements, and says where those go.
-absl::Span<uint8_t> WritePart(const ResponsePart& part, Writer& writer) {
+absl::Span<uint8_t> WritePart(const ResponsePart& part, bool is_here, Writer& writer) {
   const TensorLayout& tensor = *part.tensor;
   writer.BytesHeader(part.field_number, TensorBytes(part));
   writer.VarintField(v1::Tensor::kDataTypeFieldNumber, static_cast<uint64_t>(tensor.data_type));
@@ -86,8 +87,8 @@ absl::Span<uint8_t> WritePart(const ResponsePart& part, Writer& writer) {
     return {};
   }
   writer.BytesHeader(v1::Tensor::kRawDataFieldNumber, tensor.bytes);
-  const absl::Span<uint8_t> elements(writer.position(), tensor.bytes);
-  writer.Skip(tensor.bytes);
+  const absl::Span<uint8_t> elements(writer.position(), is_here ? tensor.bytes : 0);
+  writer.Skip(elements.size());
   return elements;
 }
 
@@ -151,13 +152,14 @@ memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Po
 }
 
 struct Response::State {
-  State(const ResponseLayout& wanted, memory::Pool& from) : layout(wanted), pool(from) {
-    layout.encoding == Encoding::kRaw ? LayOutRaw() : LayOutValues();
+  State(const ResponseLayout& wanted, memory::Pool& from, bool without_y)
+      : layout(wanted), pool(from) {
+    layout.encoding == Encoding::kRaw ? LayOutRaw(without_y) : LayOutValues();
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  void LayOutRaw();
+  void LayOutRaw(bool without_y);
   void LayOutValues();
   memory::Piece FinishRaw(const uint64_t* id);
   memory::Piece FinishValues(const uint64_t* id);
@@ -172,12 +174,13 @@ struct Response::State {
   uint8_t* end = nullptr;
 };
 
-void Response::State::LayOutRaw() {
+void Response::State::LayOutRaw(bool without_y) {
   const ResponseParts parts = PartsOf(layout);
   uint64_t body = 0;
   for (const ResponsePart& part : parts) body += PartBytes(part);
+  if (without_y) body -= layout.y.bytes;
   const uint64_t error = layout.report_error ? kMaxErrorBytes : 0;
-  const bool align = layout.y.bytes >= kAlignFromBytes && !layout.output.has_value();
+  const bool align = layout.y.bytes >= kAlignFromBytes && !without_y && !layout.output.has_value();
   buffer = pool.Allocate(kRoomBefore + kEnvelopeBytes + (align ? kAlignment - 1 : 0) + body +
                          error + ParametersBytes(layout));
   if (buffer.data() == nullptr) return;
@@ -187,7 +190,10 @@ void Response::State::LayOutRaw() {
     begin += ToAligned(begin + header);
   }
   Writer writer(begin);
-  for (const ResponsePart& part : parts) contents.*part.contents = WritePart(part, writer);
+  for (const ResponsePart& part : parts) {
+    const bool is_here = !without_y || part.tensor != &layout.y;
+    contents.*part.contents = WritePart(part, is_here, writer);
+  }
   end = writer.position();
 }
 
@@ -278,8 +284,8 @@ memory::Piece Response::State::FinishValues(const uint64_t* id) {
   return {};  // no operation has such a response
 }
 
-Response::Response(const ResponseLayout& layout, memory::Pool& pool)
-    : state_(std::make_unique<State>(layout, pool)) {}
+Response::Response(const ResponseLayout& layout, memory::Pool& pool, bool without_y)
+    : state_(std::make_unique<State>(layout, pool, without_y)) {}
 Response::Response(Response&&) noexcept = default;
 Response& Response::operator=(Response&&) noexcept = default;
 Response::~Response() = default;

@@ -32,8 +32,9 @@ inline constexpr size_t kRoomBefore = 8;
 class Response {
  public:
   // Allocates ResponseMemoryBytes(layout). REQUIRES: MaxEncodedBytes(layout) < 2 GiB; the pool
-  // outlives it.
-  Response(const ResponseLayout& layout, memory::Pool& pool);
+  // outlives it. Without y (kRaw), what Finish returns lacks its bytes, and contents().y is empty
+  // and begins where they belong.
+  Response(const ResponseLayout& layout, memory::Pool& pool, bool without_y = false);
   Response(Response&&) noexcept;
   Response& operator=(Response&&) noexcept;
   ~Response();

@@ -230,6 +230,28 @@ TEST(AsSent, ACallThatEndsInTheMiddle) {
   EXPECT_EQ(server.Metric(kKernels), 0);
 }
 
+// Nor is memory held for it.
+TEST(AsSent, TakesTheMemoryOfAFewParts) {
+  const TestServer server;
+  const auto client = server.Connect(100'000);
+  client->grants = false;
+  v1::DequantizeRequest request;
+  request.mutable_x()->set_data_type(v1::DATA_TYPE_UINT8);
+  request.mutable_x()->add_shape(2 << 20);
+  request.mutable_x()->set_raw_data(std::string(2 << 20, 'x'));
+  *request.mutable_scale() = Floats({});
+  client->Say(Headers(1, CallFields(Path("Dequantize"))));
+  Send(*client, 1, request);
+  ASSERT_TRUE(client->Until([&] { return client->stream(1).data.size() >= 50'000; }));
+  EXPECT_TRUE(server.Until("quantd_inflight_requests", 1));
+  EXPECT_GT(server.Metric("quantd_inflight_bytes"), 2 << 20);
+  EXPECT_LT(server.Metric("quantd_inflight_bytes"), 4 << 20);  // and y has 8 MiB
+  client->grants = true;
+  client->Say(transport::WindowUpdate(1, 1 << 30) + transport::WindowUpdate(0, 1 << 30));
+  ASSERT_EQ(client->Status(1), 0);
+  EXPECT_TRUE(server.Until("quantd_inflight_bytes", 0));
+}
+
 // The request's memory is given back as soon as it can be when there is not plenty of it.
 TEST(AsSent, NotWhenMemoryIsShort) {
   const TestServer server({"--memory_budget_bytes=10000000"});

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -73,6 +75,20 @@ TEST(SendingStream, NotMadeForWhoDoesNotRead) {
   EXPECT_EQ(seen.written, 0);
   EXPECT_EQ(seen.made, 2);
   EXPECT_TRUE(absl::IsCancelled(seen.interruption)) << seen.interruption;
+}
+
+// Nor is more of it kept than is on its way, and a part before that and one behind it.
+TEST(SendingStream, WhatIsMadeIsFreedWhenItIsSent) {
+  World world;
+  uint64_t most = 0;
+  world.on_made = [&](int) { most = std::max(most, world.pool().used_bytes()); };
+  Client client(world.Connect(), {{kInitialWindow, 4 << 20}});
+  client.Say(WindowUpdate(0, 1 << 30) + CallHead(1, "/t/Made/50000000x262144/a", true));
+  ASSERT_EQ(client.Status(1), 0);
+  EXPECT_TRUE(client.stream(1).Messages() == Patterns(1, 50'000'000));
+  world.Over("/t/Made/50000000x262144/a");
+  EXPECT_GE(most, 262'144U);
+  EXPECT_LE(most, kMostMadeAhead + 262'144);
 }
 
 TEST(SendingStream, WhatCanNotBeMadeIsReset) {

@@ -32,25 +32,32 @@ memory::Piece ToPiece(absl::string_view bytes, memory::Pool& pool) {
 
 // Makes a pattern, `part` bytes at a time; with 0 it gives up after the first 5,000 bytes.
 struct PatternSource final : public MessageSource {
-  PatternSource(ServerCall& its_stream, size_t size, size_t its_part,
+  PatternSource(ServerCall& its_stream, memory::Pool& its_pool, size_t size, size_t its_part,
                 std::function<void()> its_listener)
-      : stream(its_stream), part(its_part), listener(std::move(its_listener)) {
+      : stream(its_stream), pool(its_pool), part(its_part), listener(std::move(its_listener)) {
     pattern = Pattern(0, size);
+    made = std::min<size_t>(size, 5'000);
   }
-  size_t MakeMore() override {
+  memory::Piece MakeMore() override {
     ++calls;
     listener();
-    const size_t more = std::min(part, pattern.size() - made);
-    if (more == 0) stream.Interrupt(absl::ResourceExhaustedError("no more"));
-    std::copy_n(pattern.data() + made, more, place + made);
-    made += more;
+    memory::Piece more;
+    more.size = std::min(part, pattern.size() - made);
+    if (more.size == 0) {
+      stream.Interrupt(absl::ResourceExhaustedError("no more"));
+      return {};
+    }
+    more.buffer = pool.Allocate(more.size);
+    more.begin = more.buffer.data();
+    std::copy_n(pattern.data() + made, more.size, more.begin);
+    made += more.size;
     return more;
   }
   ServerCall& stream;
+  memory::Pool& pool;
   const size_t part;
   const std::function<void()> listener;
   std::string pattern;
-  uint8_t* place = nullptr;
   size_t made = 0;
   int calls = 0;
 };
@@ -282,15 +289,12 @@ loop::Detached World::Serve(ServerCall& stream) {
   if (method == "Made") {
     size_t part = 0;
     std::sscanf(path.c_str(), "/t/Made/%zux%zu", &size, &part);
-    source.emplace(stream, size, part, [this] {
+    source.emplace(stream, pool_, size, part, [this] {
       ++made_;
       if (on_made) on_made(made_);
     });
-    memory::Piece message = ToPiece(std::string(size, '?'), pool_);
-    source->place = message.begin;
-    source->made = std::min<size_t>(size, 5'000);
-    std::copy_n(source->pattern.data(), source->made, source->place);
-    stream.WriteAsMade(std::move(message), source->made, *source, written);
+    stream.WriteAsMade(ToPiece(absl::string_view(source->pattern).substr(0, source->made), pool_),
+                       size, *source, written);
   }
   const absl::Status end = stream.interrupted() ? stream.interruption() : absl::OkStatus();
   stream.Finish(ToStatus(end), finished);

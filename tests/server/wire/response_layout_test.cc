@@ -37,6 +37,34 @@ TEST(ResponseLayoutTest, AResponseFillsItsMemoryToTheLastByte) {
   }
 }
 
+// What surrounds a y that is made elsewhere.
+TEST(ResponseLayoutTest, WithoutYTheRestIsTheSame) {
+  for (const int64_t length : {1, 100, 5'000, 1 << 20}) {
+    ResponseLayout layout;
+    layout.method = Method::kDynamicQuantize;
+    layout.y = {DataType::kUint8, {length}, length, static_cast<uint64_t>(length)};
+    layout.y_scale = {DataType::kFloat, {}, 1, 4};
+    layout.y_zero_point = {DataType::kUint8, {}, 1, 1};
+    memory::Pool pool;
+    Response whole(layout, pool), rest(layout, pool, true);
+    for (Response* const response : {&whole, &rest}) {
+      ResponseContents& contents = response->contents();
+      std::fill(contents.y.begin(), contents.y.end(), uint8_t{7});
+      std::fill(contents.y_scale.begin(), contents.y_scale.end(), uint8_t{8});
+      std::fill(contents.y_zero_point.begin(), contents.y_zero_point.end(), uint8_t{9});
+    }
+    const uint8_t* const y = rest.contents().y.data();
+    EXPECT_TRUE(rest.contents().y.empty());
+    const memory::Piece piece = std::move(rest).Finish();
+    EXPECT_LT(piece.buffer.capacity(), 200u);
+    EXPECT_GE(piece.begin, piece.buffer.data() + kRoomBefore);
+    std::string bytes(piece.begin, piece.begin + piece.size);
+    bytes.insert(static_cast<size_t>(y - piece.begin), layout.y.bytes, 7);
+    const memory::Piece all = std::move(whole).Finish();
+    EXPECT_TRUE(bytes == std::string(all.begin, all.begin + all.size)) << length;
+  }
+}
+
 // The longest value of each type.
 TEST(ResponseLayoutTest, ValuesTakeWhatTheLongestOneTakes) {
   constexpr uint64_t kElements = 1000;
