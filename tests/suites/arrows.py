@@ -41,7 +41,7 @@ ROOMS = {
     "server/process": [],
     "server/access": ["server/fd"],
     "server/http": ["server/access", "server/fd", "server/log", "server/loop", "server/net"],
-    "server/options": ["server/log", "server/loop", "server/memory", "server/trace", "server/transport"],
+    "server/options": ["server/log", "server/loop", "server/memory", "server/net", "server/trace", "server/transport"],
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
     "server/operations": ["server/wire"],
