@@ -3,9 +3,7 @@
 import os
 import re
 import socket
-import sys
 import threading
-from pathlib import Path
 
 import grpc
 import numpy as np
@@ -15,10 +13,8 @@ import quantd
 import raw_server
 from quantd import messages
 from both_clients import Async, Sync
+from certificates import Authority
 from raw_server import RawServer
-
-sys.path.append(str(Path(__file__).resolve().parents[3] / "tests" / "e2e"))
-from certificates import Authority  # noqa: E402
 
 Y = messages.QuantizeResponse(y=messages.Tensor(data_type=2, shape=[4], raw_data=b"\1\1\1\1"))
 
