@@ -1,6 +1,5 @@
-"""Calibrate: what is answered, and that neither order nor cuts nor servers change a bit of it; every error by its field."""
+"""Calibrate: what is answered, of many messages and calls as of one; every error by its field."""
 
-import random
 import threading
 
 import grpc
@@ -11,7 +10,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from calibration import calibrated
 from shared import Folder, shared_tensor
-from support import Server, pb, tensor, tensor_pb2, wait_for
+from support import pb, tensor, tensor_pb2, wait_for
 
 METHODS = {"min-max": 1, "percentile": 2, "entropy": 3, "mse": 4}
 TYPES = {"float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "float16": 10, "bfloat16": 16, "float8e4m3fn": 17,
@@ -75,14 +74,6 @@ def refusal(call):
     return raised.value.code(), field, raised.value.details()
 
 
-@pytest.fixture(scope="module")
-def other(tmp_path_factory):
-    """Another number of threads."""
-    running = Server(tmp_path_factory.mktemp("other"), "--threads=1")
-    yield running
-    assert running.stop() == 0
-
-
 def data(kind, axis):
     x = RNG.standard_normal((40, 6, 50)) * np.exp(RNG.uniform(-3, 3, (1, 6, 1)))
     x[:, 2] = np.abs(x[:, 2])
@@ -135,24 +126,12 @@ def test_the_range_is_what_embeddings_take(server):
     assert (q.min(axis=0) == 0).all() and (q.max(axis=0) >= 254).all()
 
 
-def test_order_cuts_servers_and_merges_change_nothing(server, other):
-    seed = random.randrange(1 << 30)
-    print("seed", seed)
-    rng = np.random.default_rng(seed)
-    for axis, shape in ((None, (3000,)), (1, (750, 4))):
-        x = (rng.standard_normal(shape) * 10 ** rng.uniform(-3, 3, shape)).astype(np.float32)
-        x[5] = np.nan
-        fields = dict(method="mse", output_type="int8", axis=axis, ignore=True, state=True)
-        wanted = ask(server, [x], **fields)
-        assert wanted.non_finite_elements == (1 if axis is None else 4) and wanted.elements == x.size - wanted.non_finite_elements
-        for _ in range(160):
-            parts = np.split(rng.permutation(x), np.sort(rng.integers(0, len(x), rng.integers(0, 9))))
-            while len(parts) > 1 and rng.integers(3):  # some of them counted by another call, or by another server
-                size = int(rng.integers(1, len(parts) + 1))
-                where = (server, other)[rng.integers(2)]
-                parts = parts[size:] + [ask(where, parts[:size], **{**fields, "method": ("percentile", "mse")[rng.integers(2)]}).state]
-            got = ask((server, other)[rng.integers(2)], parts, **fields)
-            assert got.SerializeToString(deterministic=True) == wanted.SerializeToString(deterministic=True)
+def test_states_and_tensors_in_one_call(server):
+    """What changes no bit of an answer, tests/core/calibrate_methods_test.cc says."""
+    x = RNG.standard_normal((750, 4)).astype(np.float32)
+    fields = dict(output_type="int8", axis=1, state=True)
+    others = ask(server, [x[:99], x[500:]], method="percentile", **fields).state
+    assert ask(server, [x[300:500], others, x[99:300]], method="mse", **fields) == ask(server, [x], method="mse", **fields)
 
 
 def test_min_max_drops_bins_and_needs_none(server):
