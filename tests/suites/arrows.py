@@ -68,7 +68,7 @@ ROOMS = {
 INCLUDE_FOLDERS = ["", "core/include", "core/src", "core/c/include", "client/cpp/include", "client", "client/cli"]
 # Libraries that a room must do without, and core's public headers about requests and plans: only plan, linear,
 # dynamic, embeddings and calibrate see those.
-PLANS = r"^quantd/(parameters|plan|quantize|dequantize|dynamic_quantize|quantize_embeddings)\.h$"
+PLANS = r"^quantd/(operation|parameters|plan|quantize|dequantize|dynamic_quantize|quantize_embeddings)\.h$"
 FORBIDDEN = {
     "core": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
     "client/checkpoints": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
