@@ -36,33 +36,26 @@ ENVIRONMENT = {**os.environ, "CCACHE_READONLY": "1"}  # what was is found again,
 
 # Room: the executables that must notice, and files of tests/e2e, which run side by side.
 OPERATIONS = ["core_operations_test", "core_oracle_test"]
-CALLS = " ".join(
-    f"tests/e2e/test_{name}.py"
-    for name in "stream drain admission timing metrics parameters logs traces shared_memory calibrate calibrate_hostile".split()
-)
+CALLS = "stream drain admission timing metrics parameters logs traces shared_memory calibrate calibrate_hostile"
+SERVER = "access admission http log mailbox memory metrics net options process regions services stored_parameters trace transport"
 ROOMS = {
     "client/cpp/src": ["client_test", "client_cpp_test"],
     "core/src/calibrate": ["core_calibrate_test"],
     "core/src/dynamic": OPERATIONS,
     "core/src/embeddings": ["core_operations_test"],
     "core/src/kernels": ["core_kernels_test", "core_operations_test"],
+    "core/src/layouts": ["core_layouts_test"],
     "core/src/linear": OPERATIONS,
     "core/src/plan": ["core_plan_test", *OPERATIONS],
     "core/src/pool": ["core_pool_test"],
     "core/src/rules": ["core_rules_test", *OPERATIONS],
     "core/src/types": ["core_types_test", "core_rules_test", "core_plan_test", "core_operations_test"],
     "core/src/walk": ["core_walk_test", *OPERATIONS],
-    "server/access": ["access_test"],
-    "server/admission": ["admission_test"],
-    "server/http": ["http_test"],
-    "server/log": ["log_test"],
+    **{f"server/{room}": [f"{room}_test"] for room in SERVER.split()},
     "server/loop": ["loop_test", "rpc_cores_test", "rpc_stress_test"],
-    "server/mailbox": ["mailbox_test"],
     "server/operations": ["operations_test", "operations_memory_test"],
-    "server/options": ["options_test"],
-    "server/rpc": ["rpc_test", "rpc_cores_test", "rpc_stress_test", CALLS],
-    "server/stored_parameters": ["stored_parameters_test"],
-    "server/transport": ["transport_test"],
+    "server/reports": ["overload_test"],
+    "server/rpc": ["rpc_test", "rpc_cores_test", "rpc_stress_test", " ".join(f"tests/e2e/test_{name}.py" for name in CALLS.split())],
     "server/wire": ["wire_test", "wire_memory_test"],
 }
 ROOMS["core/src"] = list(dict.fromkeys(test for room, tests in ROOMS.items() if room.startswith("core/") for test in tests))

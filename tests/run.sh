@@ -25,7 +25,7 @@ format       default  -        test                 1    tests/format.sh --check
 proto        default  -        build,test,proto     1    buf format and lint, buf breaking against the released contract
 unit         default  release  build,test           3    C++ unit tests, every case of gtest a case here
 deploy       default  release  build,test,package   4    manifests, compose file, unit, bill of materials, release script
-monitoring   default  release  build,test           1    alerts, recording rules and dashboard under Prometheus
+monitoring   default  release  build,test           3    alerts, also with each threshold changed, recording rules and dashboard under Prometheus
 e2e          default  release  build,test           4    the real binaries: flags, ports, metrics, drain, bad input
 python       default  release  build,test,proto     2    the Python client against a running server; its types under pyright and mypy
 conformance  default  release  build,test           1    ONNX node tests, ONNX Runtime and ml_dtypes over the wire
@@ -40,7 +40,6 @@ interop      long     release  build,test,clients   8    gRPC's interop cases wi
 checkpoints  long     release  build,test           45   quantctl convert against compressed-tensors, gguf, bitsandbytes and transformers
 bulk         long     release  build,test           6    Ray Data and Dask with the engine in the process, byte for byte
 bench        long     -        build,test           4    a run of a second of each benchmark in C++
-monitoring_changes long     -        build,test           5    alerts with a changed threshold: some case of theirs must fail
 tsan_e2e     long     -        build,test           20   all e2e tests against a server under ThreadSanitizer
 soak         long     release  build,test           8    clients of all kinds at once, for minutes (QUANTD_SOAK_SECONDS)
 fuzz         long     -        build,test,clang     12   libFuzzer, coverage guided: a minute for all targets (QUANTD_FUZZ_SECONDS, QUANTD_FUZZ_RUNS)

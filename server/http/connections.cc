@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/sockios.h>
-#include <netdb.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -10,15 +9,14 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/http/response.h"
 #include "server/log/log.h"
+#include "server/net/peer_name.h"
 
 namespace quantd::http {
 namespace {
@@ -44,22 +42,6 @@ HttpLimits Affordable(HttpLimits limits) {
 }
 
 bool IsTryAgain(int error) { return error == EAGAIN || error == EINTR; }
-
-// The peer's address, for the log.
-std::string NameOf(int socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof(address);
-  std::array<char, NI_MAXHOST> host{};
-  std::array<char, NI_MAXSERV> port{};
-  auto* const peer = reinterpret_cast<sockaddr*>(&address);
-  if (getpeername(socket, peer, &size) != 0 ||
-      getnameinfo(peer, size, host.data(), host.size(), port.data(), port.size(),
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "?";
-  }
-  const bool v6 = address.ss_family == AF_INET6;
-  return absl::StrCat(v6 ? "ipv6:[" : "ipv4:", host.data(), v6 ? "]:" : ":", port.data());
-}
 
 // Whether everything has arrived at the peer's machine, the end included.
 bool AllArrived(int socket) {
@@ -199,8 +181,9 @@ void Connections::Connection::RefuseHandshake() {
     Send(Response(400, kPlainText, "this port speaks TLS: https\n", false));
   }
   static log::Repeated lines(log::Level::kWarn, "TLS handshake of HTTP refused");
-  lines.Write(
-      [&] { return log::Fields{{"reason", tls_->reason()}, {"peer", NameOf(socket_.get())}}; });
+  lines.Write([&] {
+    return log::Fields{{"reason", tls_->reason()}, {"peer", net::PeerOf(socket_.get()).name}};
+  });
 }
 
 Connections::Connection::Result Connections::Connection::Read() {

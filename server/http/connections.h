@@ -61,7 +61,6 @@ class Connections final : private loop::Watcher, private loop::Timer, private lo
   // What closes connections of others waits until nobody is left who is to be told of one.
   void AtIterationEnd();
   void Accept();
-  void Add(UniqueFd socket);
   bool MakeRoom();
   void KeepSpares();
   void DropResponses();

@@ -32,8 +32,8 @@ constexpr int kFrames = 48;
 constexpr int kOwnFrames = 2;
 // If the stack can't be walked, or nobody takes the lines, the process ends after so long.
 constexpr unsigned kMostSeconds = 5;
+constexpr time_t kLogSeconds = 2;
 constexpr int kWriteMilliseconds = 200;
-constexpr int kMostPauses = 100;
 constexpr int kSignals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
 
 // Written once, before the handler is there.
@@ -166,9 +166,14 @@ void OnCrash(int number, siginfo_t* info, void* /*context*/) {
   HandleBy(OnAlarm, SIGALRM);
   alarm(kMostSeconds);
 
-  // What was logged before: it says how it came to this.
+  // What was logged before: it says how it came to this. Its thread may have to wait for a core.
   constexpr timespec kPause = {0, 1'000'000};
-  for (int i = 0; i < kMostPauses && !Idle(); ++i) nanosleep(&kPause, nullptr);
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const time_t end = now.tv_sec + kLogSeconds;
+  for (; now.tv_sec < end && !Idle(); clock_gettime(CLOCK_MONOTONIC, &now)) {
+    nanosleep(&kPause, nullptr);
+  }
 
   const char* const name = sigabbrev_np(number);
   Line line("crashed");

@@ -1,7 +1,6 @@
 #include "server/net/listen.h"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -12,19 +11,37 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <memory>
 #include <thread>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "server/fd/unique_fd.h"
 
 namespace quantd::net {
-const char* NameFor(const std::string& host) {
-  return host == "localhost" ? nullptr : host.c_str();
+
+std::optional<HostAndPort> SplitAddress(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  HostAndPort parts;
+  if (colon == absl::string_view::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &parts.port) || parts.port < 0 ||
+      parts.port > 65535) {
+    return std::nullopt;
+  }
+  parts.host = address.substr(0, colon);
+  if (absl::ConsumePrefix(&parts.host, "[")) absl::ConsumeSuffix(&parts.host, "]");
+  return parts;
+}
+
+Addresses AddressesOf(const std::string& host, int port, int& failed) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICSERV;  // and not AI_PASSIVE: no name means loopback
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  failed = getaddrinfo(host == "localhost" ? nullptr : host.c_str(), std::to_string(port).c_str(),
+                       &hints, &found);
+  return Addresses(failed == 0 ? found : nullptr);
 }
 
 namespace {
@@ -94,26 +111,16 @@ int Bind(const sockaddr* where, socklen_t size, bool both_families, mode_t socke
 }
 
 absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view flag) {
-  const size_t colon = address.rfind(':');
-  int port = -1;
-  if (colon == absl::string_view::npos || colon == 0 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535) {
+  const std::optional<HostAndPort> parts = SplitAddress(address);
+  if (!parts.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(flag, " is '", address, "', must be HOST:PORT"));
   }
-  const absl::string_view host_text = address.substr(0, colon);
-  absl::string_view host = host_text;
-  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  const absl::string_view host = parts->host;
+  int port = parts->port;
   const bool any = host == "0.0.0.0" || host == "::";
 
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICSERV;  // and not AI_PASSIVE: no name means loopback (NameFor)
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const std::string name = any ? "::" : std::string(host);
-  int failed = getaddrinfo(NameFor(name), "0", &hints, &found);
-  const auto free_found = absl::MakeCleanup([&found] {
-    if (found != nullptr) freeaddrinfo(found);
-  });
+  int failed = 0;
+  const Addresses found = AddressesOf(any ? "::" : std::string(host), 0, failed);
   if (failed != 0) return Refusal(address, flag, gai_strerror(failed));
 
   Listening listening;
@@ -133,17 +140,17 @@ absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view
     listening.beyond_loopback |= !IsLoopback(where);
     return true;
   };
-  for (const addrinfo* next = found; next != nullptr; next = next->ai_next) {
+  for (const addrinfo* next = found.get(); next != nullptr; next = next->ai_next) {
     // "localhost" is often both ::1 and 127.0.0.1; a machine may lack one of them.
     if (!bind_to(next->ai_addr, next->ai_addrlen) && error == EADDRINUSE) break;
   }
   if (any && listening.listeners.empty() && (error == EAFNOSUPPORT || error == EADDRNOTAVAIL)) {
-    sockaddr_in v4{};
-    v4.sin_family = AF_INET;
-    only_v4 = bind_to(reinterpret_cast<sockaddr*>(&v4), sizeof(v4));
+    sockaddr_storage v4{};
+    v4.ss_family = AF_INET;
+    only_v4 = bind_to(reinterpret_cast<sockaddr*>(&v4), sizeof(sockaddr_in));
   }
   if (listening.listeners.empty() || error == EADDRINUSE) return Refusal(address, flag, Why(error));
-  listening.address = absl::StrCat(host_text, ":", port);
+  listening.address = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
   if (only_v4 && host == "::") {
     listening.address = absl::StrCat("0.0.0.0:", port);
     listening.note = absl::StrCat("this machine has no IPv6: on ", listening.address,

@@ -5,8 +5,11 @@
 #ifndef QUANTD_SERVER_NET_LISTEN_H_
 #define QUANTD_SERVER_NET_LISTEN_H_
 
+#include <netdb.h>
 #include <sys/types.h>
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,9 +52,21 @@ struct Listening {
   bool beyond_loopback = false;     // other machines may reach one of them
 };
 
-// What getaddrinfo is to be asked for, null for "localhost": that is loopback everywhere (RFC 6761,
-// 6.3), on a machine without /etc/hosts as well. Views `host`.
-const char* NameFor(const std::string& host);
+// HOST:PORT or [IPv6]:PORT in its parts, without the brackets; views `address`. Nothing for a text
+// that is neither. IPv6 without brackets is taken: its last colon is the one before the port.
+struct HostAndPort {
+  absl::string_view host;
+  int port = 0;
+};
+std::optional<HostAndPort> SplitAddress(absl::string_view address);
+
+struct FreeAddresses {
+  void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+// Those of a host, for TCP. "localhost" is loopback everywhere (RFC 6761, 6.3), on a machine
+// without /etc/hosts as well. `failed`: getaddrinfo's result; null unless it is 0.
+Addresses AddressesOf(const std::string& host, int port, int& failed);
 
 // `address`: HOST:PORT, [IPv6]:PORT or unix:/PATH; port 0 picks one. The host 0.0.0.0 means every
 // address of the machine, IPv6 included where the machine has it; [::] means the same, and

@@ -1,6 +1,5 @@
 #include "server/net/probe.h"
 
-#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -45,27 +44,17 @@ UniqueFd ConnectTo(absl::string_view address) {
     std::memcpy(where.sun_path, address.data(), address.size());
     return Connect(reinterpret_cast<const sockaddr*>(&where), sizeof(where));
   }
-  const size_t colon = address.rfind(':');
-  absl::string_view host = address.substr(0, colon);
-  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  const HostAndPort parts = SplitAddress(address).value_or(HostAndPort());
+  absl::string_view host = parts.host;
   // Both mean every address, and a machine may have no IPv6.
   if (host == "0.0.0.0" || host == "::") host = "127.0.0.1";
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const std::string port(address.substr(colon + 1));
-  if (getaddrinfo(NameFor(std::string(host)), port.c_str(), &hints, &found) != 0) {
-    return UniqueFd();
-  }
+  int failed = 0;
+  const Addresses found = AddressesOf(std::string(host), parts.port, failed);
   UniqueFd connected;
-  for (const addrinfo* next = found; next != nullptr && !connected.is_open();
+  for (const addrinfo* next = found.get(); next != nullptr && !connected.is_open();
        next = next->ai_next) {
     connected = Connect(next->ai_addr, next->ai_addrlen);
   }
-  const int error = errno;
-  freeaddrinfo(found);
-  errno = error;
   return connected;
 }
 

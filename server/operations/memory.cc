@@ -12,7 +12,6 @@ namespace quantd::operations {
 namespace {
 
 using wire::ResponseLayout;
-using wire::TensorLayout;
 
 // Elements that so many bytes can hold.
 uint64_t ElementsIn(const TensorView& tensor) {

@@ -3,11 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "quantd/dequantize.h"
-#include "quantd/dynamic_quantize.h"
 #include "quantd/field_error.h"
-#include "quantd/quantize.h"
-#include "quantd/quantize_embeddings.h"
 #include "server/operations/scratch_bytes.h"
 
 namespace quantd::operations {
@@ -19,71 +15,11 @@ constexpr uint64_t kMaxResponseBytes = (uint64_t{1} << 31) - 1024;
 // Scales along the last axis are prepared anew for each part of y.
 constexpr uint64_t kFewScaleBytes = 16 << 10;
 
-absl::StatusOr<QuantizePlan> MakePlan(const QuantizeParameters& parameters) {
-  return PlanQuantize(parameters);
-}
-absl::StatusOr<DequantizePlan> MakePlan(const DequantizeParameters& parameters) {
-  return PlanDequantize(parameters);
-}
-absl::StatusOr<DynamicQuantizePlan> MakePlan(const DynamicQuantizeParameters& parameters) {
-  return PlanDynamicQuantize(parameters);
-}
-absl::StatusOr<QuantizeEmbeddingsPlan> MakePlan(const QuantizeEmbeddingsParameters& parameters) {
-  return PlanQuantizeEmbeddings(parameters);
-}
-
-wire::TensorLayout LayoutOfY(const PlanBase& plan) {
-  return {plan.output_type, plan.shape, plan.elements, plan.output_bytes};
-}
-wire::TensorLayout LayoutOfY(const QuantizeEmbeddingsPlan& plan) {
-  return {plan.output_type, plan.output_shape, plan.output_elements, plan.output_bytes};
-}
-
-// The response's parts beyond y.
-void AddParts(const QuantizePlan& plan, wire::ResponseLayout& layout) {
-  layout.report_error = plan.report_error;
-}
-void AddParts(const DequantizePlan&, wire::ResponseLayout&) {}
-void AddParts(const DynamicQuantizePlan& plan, wire::ResponseLayout& layout) {
-  const int64_t scales = plan.layout.scale_count;
-  layout.report_error = plan.report_error;
-  layout.y_scale = {plan.scale_type, plan.scale_shape, scales, plan.scale_bytes};
-  if (plan.has_zero_point) {
-    layout.y_zero_point = {plan.output_type, plan.scale_shape, scales, plan.zero_point_bytes};
-  }
-  if (plan.has_tensor_scale) layout.y_tensor_scale = {DataType::kFloat, Shape(), 1, 4};
-}
-void AddParts(const QuantizeEmbeddingsPlan& plan, wire::ResponseLayout& layout) {
-  layout.report_error = plan.report_error;
-}
-
-absl::Status Run(const QuantizePlan& plan, absl::Span<const uint8_t> x, const Executor& executor,
-                 Interrupted interrupted, wire::ResponseContents& contents) {
-  return Quantize(plan, x, executor, interrupted, contents.y, &contents.error);
-}
-absl::Status Run(const DequantizePlan& plan, absl::Span<const uint8_t> x, const Executor& executor,
-                 Interrupted interrupted, wire::ResponseContents& contents) {
-  return Dequantize(plan, x, executor, interrupted, contents.y);
-}
 DynamicQuantizeOutput OutputOf(const wire::ResponseContents& contents) {
   return {contents.y, contents.y_scale, contents.y_zero_point, contents.y_tensor_scale};
 }
-absl::Status Run(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
-                 const Executor& executor, Interrupted interrupted,
-                 wire::ResponseContents& contents) {
-  return DynamicQuantize(plan, x, executor, interrupted, OutputOf(contents), &contents.error);
-}
-absl::Status Run(const QuantizeEmbeddingsPlan& plan, absl::Span<const uint8_t> x,
-                 const Executor& executor, Interrupted interrupted,
-                 wire::ResponseContents& contents) {
-  return QuantizeEmbeddings(plan, x, executor, interrupted, contents.y, &contents.error);
-}
 
 }  // namespace
-
-const PlanBase& Operation::base() const {
-  return std::visit([](const auto& plan) -> const PlanBase& { return plan; }, plan_);
-}
 
 uint64_t Operation::output_bytes() const {
   uint64_t bytes = layout_.y.bytes;
@@ -95,13 +31,12 @@ uint64_t Operation::output_bytes() const {
 
 uint64_t Operation::memory_bytes() const {
   return wire::ResponseMemoryBytes(layout_) +
-         ScratchBytes(static_cast<uint64_t>(base().layout.scale_count)) + own_ranges_bytes_;
+         ScratchBytes(static_cast<uint64_t>(BaseOf(plan_).layout.scale_count)) + own_ranges_bytes_;
 }
 
 absl::Status Operation::Execute(const Executor& executor, Interrupted interrupted,
                                 wire::ResponseContents& contents) const {
-  return std::visit(
-      [&](const auto& plan) { return Run(plan, x_, executor, interrupted, contents); }, plan_);
+  return quantd::Execute(plan_, x_, executor, interrupted, OutputOf(contents), &contents.error);
 }
 
 absl::Status Operation::BeginElements(const RangeSoFar& known, const Executor& executor,
@@ -140,15 +75,14 @@ bool HasElements(const wire::Request& request) {
 absl::StatusOr<Operation> Plan(const wire::Request& request) {
   return std::visit(
       [&](const auto& parameters) -> absl::StatusOr<Operation> {
-        auto plan = MakePlan(parameters);
+        absl::StatusOr<OperationPlan> plan = MakePlan(parameters);
         if (!plan.ok()) return plan.status();
         Operation operation;
         wire::ResponseLayout& layout = operation.layout_;
+        static_cast<ResultLayout&>(layout) = LayoutOf(*plan);
         layout.method = request.method();
         layout.encoding = request.output_encoding;
         layout.parameters = request.stored;
-        layout.y = LayoutOfY(*plan);
-        AddParts(*plan, layout);
         if (request.output.has_value()) {
           layout.output = request.output;
           if (request.output->byte_size < layout.y.bytes) {
@@ -161,7 +95,7 @@ absl::StatusOr<Operation> Plan(const wire::Request& request) {
         operation.x_ = parameters.x.bytes;
         if (request.method() == wire::Method::kDynamicQuantize && request.x_is_shared()) {
           operation.own_ranges_bytes_ = OwnRangesBytes(
-              static_cast<uint64_t>(plan->layout.scale_count), parameters.x.bytes.size());
+              static_cast<uint64_t>(BaseOf(*plan).layout.scale_count), parameters.x.bytes.size());
         }
         operation.plan_ = *std::move(plan);
         const uint64_t bytes = wire::MaxEncodedBytes(layout);

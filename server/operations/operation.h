@@ -9,14 +9,12 @@
 #define QUANTD_SERVER_OPERATIONS_OPERATION_H_
 
 #include <cstdint>
-#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "quantd/dynamic_quantize.h"
 #include "quantd/executor.h"
-#include "quantd/plan.h"
+#include "quantd/operation.h"
 #include "server/wire/method.h"
 #include "server/wire/request.h"
 #include "server/wire/response_layout.h"
@@ -30,11 +28,11 @@ inline constexpr int64_t kElementsStep = 64;
 class Operation {
  public:
   wire::Method method() const { return layout_.method; }
-  DataType input_type() const { return base().input_type; }
-  DataType output_type() const { return base().output_type; }
-  int64_t elements() const { return base().elements; }
+  DataType input_type() const { return BaseOf(plan_).input_type; }
+  DataType output_type() const { return BaseOf(plan_).output_type; }
+  int64_t elements() const { return BaseOf(plan_).elements; }
   // Packed bytes of x; of y and its scales.
-  uint64_t input_bytes() const { return base().input_bytes; }
+  uint64_t input_bytes() const { return BaseOf(plan_).input_bytes; }
   uint64_t output_bytes() const;
 
   // Bytes that the response and the execution allocate; not those that the request holds already.
@@ -61,9 +59,8 @@ class Operation {
  private:
   friend absl::StatusOr<Operation> Plan(const wire::Request& request);
   Operation() = default;
-  const PlanBase& base() const;
 
-  std::variant<QuantizePlan, DequantizePlan, DynamicQuantizePlan, QuantizeEmbeddingsPlan> plan_;
+  OperationPlan plan_;
   wire::ResponseLayout layout_;
   absl::Span<const uint8_t> x_;
   uint64_t own_ranges_bytes_ = 0;  // beside an x that is in no message

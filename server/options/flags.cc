@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "server/net/listen.h"
 #include "server/trace/endpoint.h"
 #include "server/transport/encoding.h"
 
@@ -93,16 +94,10 @@ Flag Word(const char* name, Value& value, const char* by_default, const Words<Va
 
 // HOST:PORT, [IPv6]:PORT, or unix:PATH where that is allowed.
 std::string CheckAddress(absl::string_view address, bool unix_allowed) {
-  if (unix_allowed && absl::ConsumePrefix(&address, "unix:")) {
-    if (!address.empty()) return "";
-  } else {
-    const size_t colon = address.rfind(':');
-    int port = -1;
-    if (colon != absl::string_view::npos && colon > 0 &&
-        absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= 0 && port <= 65535) {
-      return "";
-    }
-  }
+  const bool right = unix_allowed && absl::ConsumePrefix(&address, "unix:")
+                         ? !address.empty()
+                         : net::SplitAddress(address).has_value();
+  if (right) return "";
   return absl::StrCat("must be HOST:PORT", unix_allowed ? " or unix:/PATH" : "");
 }
 

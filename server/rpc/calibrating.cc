@@ -119,7 +119,7 @@ absl::Status Calibrating::Prepare() {
   if (request.x.has_value()) {
     TensorView& x = *request.x;
     if (request.shared.has_value()) {
-      absl::Status found = places_.FindX(backend_.regions, *request.shared, x);
+      absl::Status found = places_.FindTensor(backend_.regions, *request.shared, x);
       if (!found.ok()) return found;
     }
     const absl::StatusOr<uint64_t> bytes = calibrator_->BytesWith(x);
@@ -209,7 +209,7 @@ void Calibrating::NoteQueue(Clock::duration waited) const {
 
 absl::Status Calibrating::InterruptedStatus() const {
   NoteQueue(Clock::now() - begin_);
-  return reservation_->InterruptedStatus();
+  return rpc::InterruptedStatus(backend_, stream_);
 }
 
 absl::Status Calibrating::Compute() {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "server/errors/reason.h"
-#include "server/rpc/reservation.h"
 
 namespace quantd::rpc {
 
@@ -39,10 +38,6 @@ absl::Status DiskTask::Start(stored_parameters::Worker::Priority priority,
   stream_.WaitsFor(this);
   if (!set()) stream_.loop().timers().Set(*this, loop::Clock::now() + most);
   return absl::OkStatus();
-}
-
-absl::Status DiskTask::InterruptedStatus() const {
-  return rpc::InterruptedStatus(backend_, stream_);
 }
 
 void DiskTask::Cancel() {

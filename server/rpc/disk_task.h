@@ -3,7 +3,7 @@
 //   DiskTask disk_task(backend, stream);
 //   status = disk_task.Start(Worker::kFirst, [found] { *found = ...; }, done);
 //   const bool is_done = co_await done;
-//   if (!is_done) status = disk_task.InterruptedStatus();
+//   if (!is_done) status = InterruptedStatus(backend, stream);
 //
 // A call that is interrupted does not wait on. A job that has not begun leaves the queue, with all
 // that it holds; one that has owns all that it touches, and what it comes to is nobody's. Lives in
@@ -29,13 +29,10 @@ class DiskTask final : private transport::Cancellable, private loop::Timer {
   DiskTask(const DiskTask&) = delete;
   DiskTask& operator=(const DiskTask&) = delete;
 
-  // Has `job` done. When it is OK, `done` completes: with false when the call should not wait on.
-  // UNAVAILABLE: too many wait. REQUIRES: the backend has a worker.
+  // Has `job` done. When it is OK, `done` completes: with false when the call should not wait on
+  // (InterruptedStatus). UNAVAILABLE: too many wait. REQUIRES: the backend has a worker.
   absl::Status Start(stored_parameters::Worker::Priority priority, std::function<void()> job,
                      loop::Event& done);
-
-  // Why the event completed with false.
-  absl::Status InterruptedStatus() const;
 
  private:
   void Cancel() override;  // the stream was interrupted

@@ -67,7 +67,7 @@ absl::Status RequestRun::FindSet(loop::Event& found) {
 }
 
 absl::Status RequestRun::SetFound(bool ok) {
-  if (!ok) return disk_task_.InterruptedStatus();
+  if (!ok) return rpc::InterruptedStatus(backend_, stream_);
   if (found_->ok()) set_ = **found_;
   return found_->status();
 }
@@ -97,12 +97,8 @@ absl::Status RequestRun::DecodeMessage() {
                                      wire::kFewFields, " fields"));
     }
   }
-  absl::StatusOr<wire::Request> request;
-  if (method_ == wire::Method::kStream) {
-    request = wire::DecodeStreamItem(message_.bytes(), std::move(set_)).request;
-  } else {
-    request = wire::DecodeRequest(method_, message_.bytes(), std::move(set_));
-  }
+  absl::StatusOr<wire::Request> request =
+      wire::DecodeRequest(method_, message_.bytes(), std::move(set_));
   if (!request.ok()) return request.status();
   request_ = *std::move(request);
   return places_.Find(backend_.regions, *request_);
@@ -110,7 +106,7 @@ absl::Status RequestRun::DecodeMessage() {
 
 absl::Status RequestRun::InterruptedStatus() const {
   if (timeline_ != nullptr) NoteQueue(Clock::now() - begin_);
-  return reservation_.InterruptedStatus();
+  return rpc::InterruptedStatus(backend_, stream_);
 }
 
 absl::Status RequestRun::Admit(loop::Event& admitted) {

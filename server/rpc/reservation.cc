@@ -41,10 +41,6 @@ void Reservation::Cancel() {
 
 void Reservation::Fire() { Cancel(); }
 
-absl::Status Reservation::InterruptedStatus() const {
-  return rpc::InterruptedStatus(backend_, stream_);
-}
-
 absl::Status InterruptedStatus(const Backend& backend, const transport::ServerCall& stream) {
   if (stream.interrupted()) return stream.interruption();
   return WithReason(

@@ -4,7 +4,7 @@
 //   Reservation reservation(backend, stream);
 //   status = reservation.AskForMemory(bytes, 0, admitted);
 //   const bool granted = co_await admitted;      // if it is OK
-//   if (!granted) status = reservation.InterruptedStatus();
+//   if (!granted) status = InterruptedStatus(backend, stream);
 //   ...                                          // the same with AskForCore
 //   const Executor& executor = reservation.TakeCores(4);
 //   ...                                          // compute
@@ -49,7 +49,6 @@ class Reservation final : private transport::Cancellable, private loop::Timer {
 
   // Whether it must wait for others to give theirs back.
   bool queued() const { return queued_; }
-  absl::Status InterruptedStatus() const;
   // What AskForCore's event has completed with. Gives up the lead of the loop, if it is this
   // thread's and the work is long.
   void Began(bool granted);

@@ -44,11 +44,6 @@ absl::Status SharedPlaces::FindTensor(regions::Regions* regions, const wire::Sha
   return absl::OkStatus();
 }
 
-absl::Status SharedPlaces::FindX(regions::Regions* regions, const wire::SharedTensor& shared,
-                                 TensorView& x) {
-  return FindTensor(regions, shared, x);
-}
-
 absl::Status SharedPlaces::Find(regions::Regions* regions, wire::Request& request) {
   for (const wire::SharedTensor& shared : request.shared) {
     TensorView& tensor = wire::TensorOf(request, shared.field);

@@ -26,8 +26,9 @@ class SharedPlaces {
   // Regions::Find; UNIMPLEMENTED when there are none (`regions` is null) and the request names one.
   absl::Status Find(regions::Regions* regions, wire::Request& request);
 
-  // The same of an x alone.
-  absl::Status FindX(regions::Regions* regions, const wire::SharedTensor& shared, TensorView& x);
+  // The same of one tensor.
+  absl::Status FindTensor(regions::Regions* regions, const wire::SharedTensor& shared,
+                          TensorView& tensor);
 
   // What Copy takes.
   uint64_t copied_bytes() const { return copied_bytes_; }
@@ -50,8 +51,6 @@ class SharedPlaces {
     std::string region;
     regions::Place place;
   };
-  absl::Status FindTensor(regions::Regions* regions, const wire::SharedTensor& shared,
-                          TensorView& tensor);
 
   std::vector<Input> inputs_;
   std::optional<Input> output_;  // its field means nothing

@@ -4,6 +4,7 @@
 
 #include "server/services/messages.h"
 #include "server/transport/deflater.h"
+#include "server/wire/encode.h"
 #include "server/wire/status_details.h"
 
 namespace quantd::services {
@@ -24,7 +25,7 @@ bool Exchange::Take(google::protobuf::MessageLite& request) {
 
 Exchange::Awaited Exchange::Write(const google::protobuf::MessageLite& response, bool compress) {
   event_.Reset();
-  memory::Piece piece = Serialize(response, pool_);
+  memory::Piece piece = wire::Serialize(response, pool_);
   const transport::Encoding encoding = stream_.out_encoding();
   memory::Piece smaller;
   if (compress && encoding != transport::Encoding::kIdentity && piece.begin != nullptr) {

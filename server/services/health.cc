@@ -7,6 +7,7 @@
 #include "server/rpc/call_metrics.h"
 #include "server/services/exchange.h"
 #include "server/services/messages.h"
+#include "server/wire/encode.h"
 
 namespace quantd::services {
 
@@ -99,7 +100,7 @@ absl::StatusOr<memory::Piece> Health::Check(const transport::Message& request) c
   }
   HealthCheckResponse response;
   response.set_status(state.status);
-  return Serialize(response, pool_);
+  return wire::Serialize(response, pool_);
 }
 
 rpc::Call Health::ServeWatch(rpc::Calls& /*calls*/, Health& health, transport::ServerCall& stream) {

@@ -37,12 +37,6 @@ inline memory::Piece ToPiece(absl::string_view bytes, memory::Pool& pool) {
   return piece;
 }
 
-inline memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Pool& pool) {
-  memory::Piece piece = MakePiece(message.ByteSizeLong(), pool);
-  if (piece.begin != nullptr) message.SerializeWithCachedSizesToArray(piece.begin);
-  return piece;
-}
-
 }  // namespace quantd::services
 
 #endif  // QUANTD_SERVER_SERVICES_MESSAGES_H_

@@ -17,6 +17,7 @@
 #include "server/stored_parameters/canonical.h"
 #include "server/wire/convert.h"
 #include "server/wire/decode.h"
+#include "server/wire/encode.h"
 #include "server/wire/writer.h"
 
 namespace quantd::services {
@@ -53,7 +54,7 @@ absl::StatusOr<memory::Piece> Put(stored_parameters::Library& library,
   if (!reference.ok()) return reference.status();
   v1::PutParametersResponse response;
   response.set_reference(*std::move(reference));
-  return Serialize(response, pool);
+  return wire::Serialize(response, pool);
 }
 
 absl::StatusOr<memory::Piece> Get(stored_parameters::Library& library,
@@ -86,7 +87,7 @@ absl::StatusOr<memory::Piece> List(stored_parameters::Library& library,
   if (!references.ok()) return references.status();
   v1::ListParametersResponse response;
   for (std::string& reference : *references) response.add_references(std::move(reference));
-  return Serialize(response, pool);
+  return wire::Serialize(response, pool);
 }
 
 uint64_t PutBound(const transport::Message& request) {
@@ -139,7 +140,7 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend,
     if (status.ok()) status = reservation.AskForMemory(of.bound(job->request), 0, admitted);
     if (status.ok()) {
       const bool granted = co_await admitted;
-      if (!granted) status = reservation.InterruptedStatus();
+      if (!granted) status = rpc::InterruptedStatus(backend, stream);
     }
     stream.Taken();
     if (status.ok()) {
@@ -160,7 +161,7 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend,
     }
     if (status.ok()) {
       const bool is_done = co_await done;
-      status = is_done ? job->response.status() : disk_task.InterruptedStatus();
+      status = is_done ? job->response.status() : rpc::InterruptedStatus(backend, stream);
     }
     // Its memory and its permit are for others, unless the thread is at work on it.
     if (!status.ok()) job.reset();

@@ -94,7 +94,7 @@ bool Acceptor::AcceptOne() {
     return errno == EINTR || errno == ECONNABORTED;
   }
   TransportContext& context = transport_.context();
-  Peer peer = PeerOf(fd);
+  Peer peer{net::PeerOf(fd)};
   ConnectionSet& set = transport_.NextSet();
   const PeerTable::Outcome outcome = context.peers.Add(peer.id, set.index());
   if (outcome.someone_goes) {
@@ -124,7 +124,7 @@ bool Acceptor::RefuseOne() {
   counters.CountEnd(ConnectionEnd::kTooMany);
   if (spare_ >= 0) close(std::exchange(spare_, -1));
   const int fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  NoteAbuse(counters, AbuseAction::kDescriptorsExhausted, fd < 0 ? "" : PeerOf(fd).name);
+  NoteAbuse(counters, AbuseAction::kDescriptorsExhausted, fd < 0 ? "" : net::PeerOf(fd).name);
   if (fd >= 0) close(fd);
   spare_ = OpenSpare();
   if (fd >= 0 && spare_ >= 0) return true;

@@ -12,7 +12,6 @@
 #include "absl/strings/string_view.h"
 #include "server/errors/call_status.h"
 #include "server/transport/encoding.h"
-#include "server/transport/header_encoding.h"
 #include "server/transport/metadata.h"
 
 namespace quantd::transport {

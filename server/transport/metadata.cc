@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "server/transport/header_encoding.h"
 
 namespace quantd::transport {
 namespace {
@@ -36,6 +35,29 @@ size_t CountValues(absl::string_view name, absl::string_view value) {
 
 std::string EncodeMetadata(const std::string& name, const std::string& value) {
   return IsBinary(name) ? Base64Encode(value) : value;
+}
+
+std::string PercentEncode(const std::string& message) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string encoded;
+  encoded.reserve(message.size());
+  for (const char c : message) {
+    if (c >= ' ' && c <= '~' && c != '%') {
+      encoded.push_back(c);
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    encoded.push_back('%');
+    encoded.push_back(kDigits[byte >> 4]);
+    encoded.push_back(kDigits[byte & 15]);
+  }
+  return encoded;
+}
+
+std::string Base64Encode(const std::string& bytes) {
+  std::string encoded = absl::Base64Escape(bytes);
+  while (!encoded.empty() && encoded.back() == '=') encoded.pop_back();
+  return encoded;
 }
 
 }  // namespace quantd::transport

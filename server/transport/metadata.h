@@ -1,4 +1,5 @@
-// A service's own metadata, of requests and of responses: gRPC's Custom-Metadata.
+// A service's own metadata, of requests and of responses (gRPC's Custom-Metadata), and text and
+// bytes as HTTP/2 headers may hold them.
 #ifndef QUANTD_SERVER_TRANSPORT_METADATA_H_
 #define QUANTD_SERVER_TRANSPORT_METADATA_H_
 
@@ -22,6 +23,11 @@ size_t CountValues(absl::string_view name, absl::string_view value);
 
 // The value as a header has it.
 std::string EncodeMetadata(const std::string& name, const std::string& value);
+
+// grpc-message: printable ASCII but '%' as it is, everything else as %XX.
+std::string PercentEncode(const std::string& message);
+// Binary metadata: Base64 without padding.
+std::string Base64Encode(const std::string& bytes);
 
 }  // namespace quantd::transport
 

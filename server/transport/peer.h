@@ -1,25 +1,24 @@
-// The other end of a connection.
+// The other end of a connection, and what it has of the tables that all connections share.
 #ifndef QUANTD_SERVER_TRANSPORT_PEER_H_
 #define QUANTD_SERVER_TRANSPORT_PEER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <string>
 
-#include "server/transport/peer_account.h"
+#include "server/net/peer_name.h"
 
 namespace quantd::transport {
 
-struct Peer {
-  // The same for all connections from one IP address (IPv6: one /64), or of one local process on a
-  // Unix socket: who shares what is shared by peers.
-  uint64_t id = 0;
-  std::string name;  // for the log: "ipv4:127.0.0.1:4711", "ipv6:[::1]:4711", "unix:pid:4711"
-  std::shared_ptr<PeerAccount> account = nullptr;  // of PeerTable; null: not asked yet
+// All connections of a peer have the same one. Safe from any thread.
+struct PeerAccount {
+  std::atomic<int64_t> calls{0};
+  std::atomic<int64_t> watches{0};  // calls that only wait for news
 };
 
-// Of a connected socket.
-Peer PeerOf(int fd);
+struct Peer : net::Peer {
+  std::shared_ptr<PeerAccount> account = nullptr;  // of PeerTable; null: not asked yet
+};
 
 }  // namespace quantd::transport
 

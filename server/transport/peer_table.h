@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "server/transport/peer_account.h"
+#include "server/transport/peer.h"
 
 namespace quantd::transport {
 

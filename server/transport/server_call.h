@@ -134,8 +134,6 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   bool interrupted() const { return interrupted_.load(std::memory_order_acquire); }
   // Why. REQUIRES: interrupted().
   const absl::Status& interruption() const { return interruption_; }
-  // Whether nobody can get a response any more.
-  bool closed() const { return closed_; }
   // Ends the call with `status`: completes its read with false and cancels what it waits for. Does
   // nothing when it is interrupted already.
   void Interrupt(absl::Status status);

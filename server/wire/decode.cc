@@ -1,7 +1,7 @@
 #include "server/wire/decode.h"
 
 #include <algorithm>
-#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -21,11 +21,6 @@ absl::Status NoSets() {
                  "parameters is set, but this server stores no parameters (--parameters_dir)",
                  absl::StatusCode::kFailedPrecondition),
       "NO_PARAMETERS_DIR");
-}
-
-absl::Status Malformed(absl::string_view message_name) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("the message is truncated or not a quantd.v1.", message_name));
 }
 
 // Completed, if it names a stored set, and converted.
@@ -49,20 +44,9 @@ absl::StatusOr<Request> ConvertComplete(Message& message, RawData raw, SetPointe
   return request;
 }
 
-template <typename Message>
-absl::StatusOr<Request> Decode(Method method, BytesView bytes, SetPointer set) {
-  const Split split = SplitRequest(method, bytes);
-  Message message;
-  if (!split.ok || !message.ParseFromString(split.skeleton)) {
-    return Malformed(message.GetDescriptor()->name());
-  }
-  return ConvertComplete(message, split.of(method), std::move(set));
-}
-
-void ConvertItem(v1::StreamRequest& parsed, const Split& split, SetPointer set, StreamItem& item) {
+absl::StatusOr<Request> ConvertItem(v1::StreamRequest& parsed, const Split& split, SetPointer set) {
   const auto convert = [&](Method method, auto& message) {
-    item.method = method;
-    item.request = ConvertComplete(message, split.of(method), std::move(set));
+    return ConvertComplete(message, split.of(method), std::move(set));
   };
   switch (parsed.request_case()) {
     case v1::StreamRequest::kQuantize:
@@ -76,8 +60,23 @@ void ConvertItem(v1::StreamRequest& parsed, const Split& split, SetPointer set, 
     case v1::StreamRequest::REQUEST_NOT_SET:
       break;
   }
-  item.request = FieldError(
+  return FieldError(
       "request", "none of quantize, dequantize, dynamic_quantize and quantize_embeddings is set");
+}
+
+template <typename Message>
+absl::StatusOr<Request> Decode(Method method, BytesView bytes, SetPointer set) {
+  const Split split = SplitRequest(method, bytes);
+  Message message;
+  if (!split.ok || !message.ParseFromString(split.skeleton)) {
+    return absl::InvalidArgumentError(absl::StrCat("the message is truncated or not a quantd.v1.",
+                                                   message.GetDescriptor()->name()));
+  }
+  if constexpr (std::is_same_v<Message, v1::StreamRequest>) {
+    return ConvertItem(message, split, std::move(set));
+  } else {
+    return ConvertComplete(message, split.of(method), std::move(set));
+  }
 }
 
 }  // namespace
@@ -92,8 +91,9 @@ absl::StatusOr<Request> DecodeRequest(Method method, BytesView message, SetPoint
       return Decode<v1::QuantizeEmbeddingsRequest>(method, message, std::move(set));
     case Method::kDynamicQuantize:
       return Decode<v1::DynamicQuantizeRequest>(method, message, std::move(set));
-    case Method::kCalibrate:
     case Method::kStream:
+      return Decode<v1::StreamRequest>(method, message, std::move(set));
+    case Method::kCalibrate:
     case Method::kGetServerInfo:
     case Method::kPutParameters:
     case Method::kGetParameters:
@@ -101,21 +101,6 @@ absl::StatusOr<Request> DecodeRequest(Method method, BytesView message, SetPoint
       break;
   }
   return absl::InternalError(absl::StrCat(Name(method), " is not an operation with one request"));
-}
-
-StreamItem DecodeStreamItem(BytesView message, SetPointer set) {
-  const Split split = SplitRequest(Method::kStream, message);
-  v1::StreamRequest parsed;
-  StreamItem item;
-  if (split.ok && parsed.ParseFromString(split.skeleton)) {
-    item.id = parsed.id();
-    ConvertItem(parsed, split, std::move(set), item);
-    return item;
-  }
-  // The error of a bad request should find its way back, too.
-  item.id = RestOf(Method::kStream, message).id;
-  item.request = Malformed("StreamRequest");
-  return item;
 }
 
 }  // namespace quantd::wire

@@ -1,8 +1,8 @@
 // Bytes in -> request. Accepts every message that a protobuf parser accepts, with the same meaning,
 // but never copies the bytes of a tensor (split.h).
 //
-//   absl::StatusOr<Request> request = DecodeRequest(Method::kQuantize, message);   // a call
-//   StreamItem item = DecodeStreamItem(message);                                   // a stream's
+//   absl::StatusOr<Request> request = DecodeRequest(Method::kQuantize, message);  // a call's
+//   absl::StatusOr<Request> request = DecodeRequest(Method::kStream, message);    // an item's
 //
 // Errors carry the path of the field (quantd/field_error.h), which starts at the request, for a
 // stream's items as for calls: "x.raw_data", "scale.data_type", "output_type".
@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "absl/status/statusor.h"
 #include "server/wire/method.h"
@@ -29,16 +28,8 @@ using SetPointer = std::shared_ptr<const StoredSet>;
 // (or its place in shared memory) do not fit type and shape; the set does not go with the request
 // (stored_set.h). What depends on more than one field is left to the plan. `set`: the one that the
 // request names (Rest::parameters); FAILED_PRECONDITION: it names one, and there is none. The
-// request views `message`. REQUIRES: an operation.
+// request views `message`. REQUIRES: an operation with one request, or kStream.
 absl::StatusOr<Request> DecodeRequest(Method method, BytesView message, SetPointer set = nullptr);
-
-// One item of the call Stream.
-struct StreamItem {
-  uint64_t id = 0;               // what could be read of it, also when the item is bad
-  std::optional<Method> method;  // which operation is asked for, when that could be read
-  absl::StatusOr<Request> request;
-};
-StreamItem DecodeStreamItem(BytesView message, SetPointer set = nullptr);
 
 // Of each byte that is not raw_data, which the generated parser makes larger, values of a byte and
 // most of all unknown fields. The worst are those of two bytes, in messages without a tensor: 24

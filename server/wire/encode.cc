@@ -92,32 +92,6 @@ absl::Span<uint8_t> WritePart(const ResponsePart& part, bool is_here, Writer& wr
   return elements;
 }
 
-bool IsPlusZero(double value) { return __builtin_bit_cast(uint64_t, value) == 0; }
-
-// The field quantization_error, without the members that are zero.
-void WriteError(Method method, const QuantizationError& error, Writer& writer) {
-  using Message = v1::QuantizationError;
-  uint8_t buffer[kMaxErrorBytes];
-  Writer body(buffer);
-  if (!IsPlusZero(error.sqnr_db)) body.DoubleField(Message::kSqnrDbFieldNumber, error.sqnr_db);
-  if (!IsPlusZero(error.mean_squared_error)) {
-    body.DoubleField(Message::kMeanSquaredErrorFieldNumber, error.mean_squared_error);
-  }
-  if (!IsPlusZero(error.max_absolute_error)) {
-    body.DoubleField(Message::kMaxAbsoluteErrorFieldNumber, error.max_absolute_error);
-  }
-  if (error.saturated_elements != 0) {
-    body.VarintField(Message::kSaturatedElementsFieldNumber, error.saturated_elements);
-  }
-  if (error.non_finite_elements != 0) {
-    body.VarintField(Message::kNonFiniteElementsFieldNumber, error.non_finite_elements);
-  }
-  const size_t size = body.position() - buffer;
-  writer.BytesHeader(FieldsOf(method).quantization_error, size);
-  std::memcpy(writer.position(), buffer, size);
-  writer.Skip(size);
-}
-
 // For Encoding::kValues.
 void FillTensor(const TensorLayout& layout, absl::Span<const uint8_t> bytes, v1::Tensor& tensor) {
   tensor.set_data_type(static_cast<v1::DataType>(layout.data_type));
@@ -137,6 +111,16 @@ void FillError(const QuantizationError& error, v1::QuantizationError& message) {
   message.set_max_absolute_error(error.max_absolute_error);
   message.set_saturated_elements(error.saturated_elements);
   message.set_non_finite_elements(error.non_finite_elements);
+}
+
+// The field quantization_error.
+void WriteError(Method method, const QuantizationError& error, Writer& writer) {
+  v1::QuantizationError message;
+  FillError(error, message);
+  const size_t size = message.ByteSizeLong();
+  writer.BytesHeader(FieldsOf(method).quantization_error, size);
+  message.SerializeWithCachedSizesToArray(writer.position());
+  writer.Skip(size);
 }
 
 }  // namespace

@@ -8,30 +8,16 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "quantd/data_type.h"
+#include "quantd/operation.h"
 #include "quantd/quantization_error.h"
-#include "quantd/shape.h"
 #include "server/wire/method.h"
 #include "server/wire/request.h"
 
 namespace quantd::wire {
 
-struct TensorLayout {
-  DataType data_type = DataType::kUnspecified;
-  Shape shape;
-  int64_t elements = 0;  // of shape
-  uint64_t bytes = 0;    // packed
-};
-
-struct ResponseLayout {
+struct ResponseLayout : ResultLayout {
   Method method = Method::kQuantize;
   Encoding encoding = Encoding::kRaw;
-  TensorLayout y;
-  // DynamicQuantize only.
-  std::optional<TensorLayout> y_scale;
-  std::optional<TensorLayout> y_zero_point;
-  std::optional<TensorLayout> y_tensor_scale;
-  bool report_error = false;
   // Where y is, and so not in the response, which names this place: y's bytes, no more.
   std::optional<SharedReference> output;
   // The stored set that was used; empty: none.

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -46,11 +45,6 @@ class Writer {
   void Fixed64Field(uint32_t number, uint64_t value) {
     Tag(number, WireType::kFixed64);
     for (int i = 0; i < 8; ++i) *position_++ = static_cast<uint8_t>(value >> (8 * i));
-  }
-  void DoubleField(uint32_t number, double value) {
-    Tag(number, WireType::kFixed64);
-    std::memcpy(position_, &value, sizeof(value));
-    position_ += sizeof(value);
   }
   // A field whose `length` bytes follow.
   void BytesHeader(uint32_t number, uint64_t length) {

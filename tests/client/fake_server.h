@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "quantd/v1/quantization.pb.h"
+#include "split/split.h"
 
 namespace quantd::client {
 
@@ -28,6 +29,9 @@ class FakeServer {
   const size_t message_bytes_;
   std::atomic<int> calls_{0};
 };
+
+// What sends pieces to it, in messages of so many bytes.
+split::Sender SenderTo(FakeServer& server, uint64_t message_bytes);
 
 }  // namespace quantd::client
 

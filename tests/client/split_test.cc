@@ -1,6 +1,5 @@
-// Tensors in pieces against the same in one call: random requests of every type and granularity
-// over messages of many sizes give the same bytes. A failure prints the seed; QUANTD_TEST_SEED
-// repeats it.
+// Tensors in pieces against one call: random requests of every type and granularity over messages
+// of many sizes give the same bytes. A failure prints the seed; QUANTD_TEST_SEED repeats it.
 #include "split/split.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +17,6 @@
 #include "messages.h"
 #include "operations_random.h"
 #include "quantd/client/status.h"
-#include "split/pieces.h"
 
 namespace quantd::client {
 namespace {
@@ -33,17 +31,6 @@ Tensor TensorOf(const OwnedTensor& owned) {
 
 Granularity GranularityOf(const quantd::Granularity& from) {
   return {from.axis, from.block_size, {from.block_shape.begin(), from.block_shape.end()}};
-}
-
-split::Sender SenderTo(FakeServer& server, uint64_t message_bytes) {
-  split::Sender sender;
-  sender.limits.message_bytes = message_bytes;
-  sender.quantize = [&](const v1::QuantizeRequest& r) { return server.Quantize(r); };
-  sender.dequantize = [&](const v1::DequantizeRequest& r) { return server.Dequantize(r); };
-  sender.dynamic_quantize = [&](const v1::DynamicQuantizeRequest& r) {
-    return server.DynamicQuantize(r);
-  };
-  return sender;
 }
 
 void ExpectSame(const Tensor& got, const Tensor& wanted) {
@@ -72,7 +59,6 @@ void ExpectSame(const std::optional<v1::QuantizationError>& got,
   EXPECT_EQ(got->non_finite_elements(), wanted->non_finite_elements());
   EXPECT_TRUE(Near(got->max_absolute_error(), wanted->max_absolute_error()))
       << got->max_absolute_error() << " " << wanted->max_absolute_error();
-  // The noise of a few elements is taken off that of many.
   EXPECT_TRUE(Near(got->mean_squared_error(), wanted->mean_squared_error()))
       << got->mean_squared_error() << " " << wanted->mean_squared_error();
   EXPECT_TRUE(Near(got->sqnr_db(), wanted->sqnr_db()) ||
@@ -113,6 +99,7 @@ class SplitTest : public testing::Test {
   void QuantizeOnce();
   void DequantizeOnce();
   void DynamicQuantizeOnce();
+  Quantized SameInPieces(const Tensor& x, const DynamicQuantizeOptions& options);
 
   uint32_t seed_ = 0;
   Random random_;
@@ -242,6 +229,21 @@ void SplitTest::DynamicQuantizeOnce() {
   ExpectSame(*got, TakeResult(*std::move(whole)));
 }
 
+Quantized SplitTest::SameInPieces(const Tensor& x, const DynamicQuantizeOptions& options) {
+  v1::DynamicQuantizeRequest request = RequestOf(options);
+  SetTensor(x, request.mutable_x());
+  absl::StatusOr<v1::DynamicQuantizeResponse> whole = all_.DynamicQuantize(request);
+  constexpr uint64_t kLimit = split::kEnvelopeBytes + 1000;
+  FakeServer server(kLimit);
+  const absl::StatusOr<Quantized> got =
+      split::DynamicQuantize(SenderTo(server, kLimit), x, options);
+  EXPECT_TRUE(whole.ok() && got.ok()) << whole.status() << got.status();
+  EXPECT_GT(server.calls(), 1);
+  Quantized wanted = TakeResult(*std::move(whole));
+  ExpectSame(*got, wanted);
+  return wanted;
+}
+
 TEST_F(SplitTest, PiecesOfQuantizeAreTheWhole) {
   SCOPED_TRACE("QUANTD_TEST_SEED=" + std::to_string(seed_));
   for (int i = 0; i < 1500 && !HasFailure(); ++i) QuantizeOnce();
@@ -270,27 +272,27 @@ TEST_F(SplitTest, TheReportOfARaisedCodeCountsTheZeroPoint) {
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 100);
   values[1000] = -101.5f;
   values[2000] = 152.5f;
-  const Tensor x = Tensor::Of<float>(values, {3000});
   DynamicQuantizeOptions options;
   options.output_type = v1::DATA_TYPE_INT8;
   options.symmetry = v1::SYMMETRY_ASYMMETRIC;
   options.report_error = true;
-  v1::DynamicQuantizeRequest request = RequestOf(options);
-  SetTensor(x, request.mutable_x());
-  absl::StatusOr<v1::DynamicQuantizeResponse> whole = all_.DynamicQuantize(request);
-  ASSERT_TRUE(whole.ok()) << whole.status();
-  const Quantized wanted = TakeResult(*std::move(whole));
+  const Quantized wanted = SameInPieces(Tensor::Of<float>(values, {3000}), options);
   EXPECT_EQ(wanted.y.data[1000], static_cast<char>(-127));
   EXPECT_EQ(wanted.zero_point->data, std::string(1, static_cast<char>(-26)));
   EXPECT_EQ(wanted.error->max_absolute_error(), 0.5);
+}
 
-  constexpr uint64_t kLimit = split::kEnvelopeBytes + 1000;
-  FakeServer server(kLimit);
-  const absl::StatusOr<Quantized> got =
-      split::DynamicQuantize(SenderTo(server, kLimit), x, options);
-  ASSERT_TRUE(got.ok()) << got.status();
-  EXPECT_GT(server.calls(), 1);
-  ExpectSame(*got, wanted);
+// INT32 is divided as the nearest FLOAT, and its error is that of the integer.
+TEST_F(SplitTest, TheReportOfLargeIntegersIsOfTheIntegers) {
+  std::vector<int32_t> values(3000);
+  for (int i = 0; i < 3000; ++i) values[static_cast<size_t>(i)] = 1'000'000'063 - i * 700'001;
+  DynamicQuantizeOptions options;
+  options.output_type = v1::DATA_TYPE_INT8;
+  options.report_error = true;
+  for (const v1::DataType scale : {v1::DATA_TYPE_FLOAT, v1::DATA_TYPE_FLOAT8E8M0}) {
+    options.scale_type = scale;
+    SameInPieces(Tensor::Of<int32_t>(values, {3000}), options);
+  }
 }
 
 // Of whether a request is cut at all: everything in it counts, and little more.
@@ -327,10 +329,8 @@ TEST_F(SplitTest, WhatIsWrongWithTheWholeIsToldBeforeAnyPieceIsSent) {
     EXPECT_EQ(field(split::DynamicQuantize(sender, x, {}).status()), "x");
   }
   x.shape = {3000};
-  EXPECT_EQ(
-      field(split::Quantize(sender, x, Tensor::Of<float>(std::vector<float>(7, 1), {7}), {}, {})
-                .status()),
-      "axis");
+  const Tensor seven = Tensor::Of<float>(std::vector<float>(7, 1), {7});
+  EXPECT_EQ(field(split::Quantize(sender, x, seven, {}, {}).status()), "axis");
   DynamicQuantizeOptions options;
   options.granularity.axis = 1;
   EXPECT_EQ(field(split::DynamicQuantize(sender, x, options).status()), "axis");
@@ -382,8 +382,8 @@ TEST_F(SplitTest, AResponseThatIsNoneIsNotBelieved) {
     response->mutable_y_scale()->clear_raw_data();
     return response;
   };
-  EXPECT_TRUE(
-      absl::IsInternal(split::Quantize(sender, x, Tensor::Scalar<float>(1), {}, {}).status()));
+  const Tensor one = Tensor::Scalar<float>(1);
+  EXPECT_TRUE(absl::IsInternal(split::Quantize(sender, x, one, {}, {}).status()));
   EXPECT_TRUE(absl::IsInternal(split::DynamicQuantize(sender, x, {}).status()));
 }
 

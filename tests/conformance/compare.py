@@ -9,6 +9,11 @@ from quantd.conformance import oracle_types as ot
 CASES = collections.OrderedDict()
 
 
+def name(p) -> str:
+    """A parameter's, in the name of its case."""
+    return getattr(p, "name", None) or str(p)
+
+
 def count(source: str, elements: int, cases: int = 1) -> None:
     """Adds to the summary that ends a run."""
     old = CASES.get(source, (0, 0))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import quantd
+from compare import name
 from judge import check
 from quantd.conformance import oracle_types as ot
 from quantd.conformance.cases import dynamic
@@ -11,10 +12,6 @@ from quantd.conformance.granularity import LARGE
 
 SOURCE = "numerics oracle, DynamicQuantize"
 GRAINS = dynamic.with_ranges(LARGE)
-
-
-def name(p):
-    return getattr(p, "name", None) or str(p)
 
 
 EACH_OUTPUT = pytest.mark.parametrize("t", ot.OUTPUTS, ids=name)

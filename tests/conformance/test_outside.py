@@ -16,6 +16,7 @@ import onnxruntime  # noqa: E402
 
 import ask  # noqa: E402
 import compare  # noqa: E402
+from compare import name  # noqa: E402
 import differences  # noqa: E402
 from quantd.conformance import oracle  # noqa: E402
 from quantd.conformance import oracle_types as ot  # noqa: E402
@@ -42,10 +43,6 @@ GRAINS = {
     "blocks": (21, Granularity("blocks", (21, 53), (6, 53), (("axis", 0), ("block_size", 4)))),
 }
 NO_KERNEL = set()
-
-
-def name(p):
-    return getattr(p, "name", None) or str(p)
 
 
 def versions(types, evaluator_since=10):

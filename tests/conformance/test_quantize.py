@@ -2,16 +2,13 @@
 
 import pytest
 
+from compare import name
 from judge import check
 from quantd.conformance import oracle_types as ot
 from quantd.conformance.cases import service
 from quantd.conformance.granularity import LARGE
 
 SOURCE = "numerics oracle, Quantize"
-
-
-def name(p):
-    return getattr(p, "name", None) or str(p)
 
 
 EACH_OUTPUT = pytest.mark.parametrize("t", ot.OUTPUTS, ids=name)

@@ -15,17 +15,13 @@ from torchao.prototype.mx_formats.nvfp4_tensor import nvfp4_quantize, per_tensor
 
 import ask  # noqa: E402
 from quantd.conformance import oracle_types as ot  # noqa: E402
-from compare import count, same  # noqa: E402
+from compare import count, name, same  # noqa: E402
 from differences import TORCHAO, TORCHAO_VERSION  # noqa: E402
 from generate import rng  # noqa: E402
 
 VERSION = f"torchao {torchao.__version__}"
 ELEMENTS = {ot.E4M3FN: torch.float8_e4m3fn, ot.E5M2: torch.float8_e5m2, ot.E2M1: torch.float4_e2m1fn_x2,
             ot.E2M3: "fp6_e2m3", ot.E3M2: "fp6_e3m2"}
-
-
-def name(p):
-    return getattr(p, "name", None) or str(p)
 
 
 def tensor(x):

@@ -9,7 +9,7 @@ import pytest
 from quantd.conformance import oracle
 from quantd.conformance import oracle_types as ot
 import quantd
-from compare import count, same
+from compare import count, name, same
 from generate import rng
 from quantd.conformance.values import any_codes, inputs, scales, zero_points
 from quantd import messages, requests
@@ -17,10 +17,6 @@ from quantd.types import from_message
 
 VALUES = 2  # TENSOR_ENCODING_VALUES
 SOURCE = "numerics oracle, typed values"
-
-
-def name(p):
-    return getattr(p, "name", None) or str(p)
 
 
 @pytest.fixture(scope="module")

@@ -272,36 +272,57 @@ TEST(CalibrateMethods, AreTheFormulas) {
   }
 }
 
-// However values are cut, whoever counts them, and in whatever order.
+// However values are cut, whoever counts them, by whatever method, and in whatever order.
 TEST(CalibrateMethods, DependOnTheValuesAlone) {
   std::mt19937 random = SeededRandom(2);
   for (int round = 0; round < 1000; ++round) {
     CalibrationOptions options = SomeOptions(random);
+    options.non_finite = NonFinite::kIgnore;
+    const size_t channels = round % 3 == 0 ? 5 : 1;
+    if (channels > 1) options.axis = -1;
     std::vector<float> values = SomeValues(random, 1 + random() % 3000);
     for (size_t more = random() % 3; more > 0; --more) {
       for (float value : SomeValues(random, random() % 500)) values.push_back(value);
     }
+    if (random() % 4 == 0) values[random() % values.size()] = NAN;
+    const size_t rows = (values.size() + channels - 1) / channels;
+    values.resize(rows * channels);
+    const auto view = [channels](const std::vector<float>& some) {
+      if (channels == 1) return View(some);
+      return View(some,
+                  {static_cast<int64_t>(some.size() / channels), static_cast<int64_t>(channels)});
+    };
     const Executor alone(1);
     Calibrator whole = MakeCalibrator(options);
-    ASSERT_TRUE(whole.Add(View(values), alone, Never).ok());
+    ASSERT_TRUE(whole.Add(view(values), alone, Never).ok());
 
-    std::shuffle(values.begin(), values.end(), random);
+    const auto row = [&](size_t i) {
+      return values.begin() + static_cast<ptrdiff_t>(i * channels);
+    };
+    for (size_t i = 1; i < rows; ++i) {
+      std::swap_ranges(row(i), row(i + 1), row(random() % i));
+    }
     const Executor several(1 + static_cast<int>(random() % 4));
+    CalibrationOptions counting = options;  // a state of bins serves every method that has them
+    counting.percentile = 0;
+    if (options.method != CalibrationMethod::kMinMax) {
+      counting.method = CalibrationMethod::kPercentile;
+    }
     std::vector<Calibrator> workers;
-    for (size_t at = 0; at < values.size();) {
-      const size_t size = std::min(values.size() - at, 1 + random() % 1500);
-      const std::vector<float> some(values.begin() + static_cast<ptrdiff_t>(at),
-                                    values.begin() + static_cast<ptrdiff_t>(at + size));
-      at += size;
-      if (workers.empty() || random() % 2 == 0) workers.push_back(MakeCalibrator(options));
-      ASSERT_TRUE(workers[random() % workers.size()].Add(View(some), several, Never).ok());
+    for (size_t at = 0; at < rows;) {
+      const size_t end = std::min(rows, at + 1 + random() % 1500);
+      const std::vector<float> some(row(at), row(end));
+      at = end;
+      if (workers.empty() || random() % 2 == 0) workers.push_back(MakeCalibrator(counting));
+      ASSERT_TRUE(workers[random() % workers.size()].Add(view(some), several, Never).ok());
     }
     // A worker that got nothing has no state.
     std::erase_if(workers,
                   [&](const Calibrator& worker) { return !worker.Result(alone, Never).ok(); });
-    // A tree of merges.
+    workers.push_back(MakeCalibrator(options));
+    // A tree of merges, whose last is what was asked for.
     while (workers.size() > 1) {
-      const size_t from = random() % workers.size();
+      const size_t from = random() % (workers.size() - 1);
       Calibrator taken = std::move(workers[from]);
       workers.erase(workers.begin() + static_cast<ptrdiff_t>(from));
       ASSERT_TRUE(workers[random() % workers.size()].Merge(AsBytes(taken.State())).ok());
@@ -313,6 +334,7 @@ TEST(CalibrateMethods, DependOnTheValuesAlone) {
     ASSERT_EQ(a.zero_point, b.zero_point);
     ASSERT_EQ(a.range, b.range);
     ASSERT_EQ(a.elements, b.elements);
+    ASSERT_EQ(a.non_finite_elements, b.non_finite_elements);
   }
 }
 

@@ -1,5 +1,6 @@
 """Fixtures: `server` is shared by a module's tests and must be alive after them; `start` starts one for a single test."""
 
+import shutil
 import sys
 import zlib
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import quantctl  # noqa: E402
 from shared import Folder  # noqa: E402
 from support import Server  # noqa: E402
 
@@ -55,6 +57,20 @@ def server(tmp_path_factory, server_flags):
     yield running
     assert running.process.poll() is None, f"the server died:\n{running.log()[-4000:]}"
     assert running.stop() == 0, f"no clean end:\n{running.log()[-4000:]}"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The test runs in a folder of its own, which goes with it: some files are large."""
+    monkeypatch.chdir(tmp_path)
+    yield
+    shutil.rmtree(tmp_path)
+
+
+@pytest.fixture
+def ctl(here):
+    """quantctl, run in that folder."""
+    return quantctl.ctl
 
 
 @pytest.fixture

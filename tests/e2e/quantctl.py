@@ -48,6 +48,14 @@ def quantctl(*arguments, address=None, timeout=60):
     return done.returncode, done.stdout, done.stderr
 
 
+def ctl(*arguments, code=0, **more):
+    """What quantctl prints, or its one line of error where it must end with this code."""
+    got, out, err = quantctl(*arguments, **more)
+    assert got == code, f"exit {got}: {out}{err}"
+    assert code == 0 or err.count("\n") == 1, err
+    return err if code else out
+
+
 def unpack(raw, kind, shape):
     """Packed bytes of a type as an array."""
     raw = np.frombuffer(raw, np.uint8)

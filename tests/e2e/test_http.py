@@ -57,16 +57,12 @@ def ending_sockets(address):
     return [fields for fields in sockets if fields[1].endswith(port) and fields[3] == "04"]
 
 
+# Name, how it begins, what follows for as long as it is taken, the status: before the end of a request, in its body and behind it.
+# tests/server/http/request_reader_test.cc has every other limit.
 CHUNKED = b"POST /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffff\r\n"
-# Name, how it begins, what follows for as long as it is taken, the status.
 ENDLESS = [
-    ("request line", b"GET /", b"a" * 65536, 414),
-    ("empty lines", b"", b"\r\n" * 32768, 414),
-    ("header", GET_LIVEZ[:-2] + b"X: ", b"a" * 65536, 431),
     ("header lines", GET_LIVEZ[:-2], b"X: aaaaaaaaaaaaaa\r\n" * 3000, 431),
     ("chunk", CHUNKED, b"a" * 65536, 405),
-    ("chunk of a GET", b"GET" + CHUNKED[4:], b"a" * 65536, 413),
-    ("body", b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", b"a" * 65536, 413),
     ("garbage behind a request", GET_LIVEZ, bytes(65536), 200),
 ]
 
@@ -162,25 +158,14 @@ def test_odd_requests(server, request_, status):
     assert (b"\r\nAllow: GET, HEAD\r\n" in head) == (status == 405)
 
 
-def test_connections_beyond_the_descriptors(start):
-    """Of 80 descriptors HTTP takes a quarter; /livez gets in all the time, gRPC has the others, and nothing spins."""
+def test_livez_when_the_descriptors_are_taken(start):
+    """Of 80 HTTP takes a quarter, and gRPC has the others; when these are gone, too, /livez gets in all the time, and nothing spins."""
     server = start(descriptors=80)
     with contextlib.ExitStack() as held:
         for _ in range(300):
             held.enter_context(connect(server.http))
         assert open_descriptors(server) < 60
-        before = cpu_seconds(server)
-        assert livez_answers(server, 50)
-        time.sleep(0.5)
-        assert cpu_seconds(server) - before < 0.5
         assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
-    assert livez_answers(server)
-    assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
-
-
-def test_livez_when_others_have_taken_all_descriptors(start):
-    server = start(descriptors=80)
-    with contextlib.ExitStack() as held:
         for _ in range(150):
             with contextlib.suppress(OSError):
                 held.enter_context(connect(server.address, 0.5))
@@ -195,6 +180,7 @@ def test_livez_when_others_have_taken_all_descriptors(start):
         stays_alive(server, 4)
         assert cpu_seconds(server) - before < 1
     assert livez_answers(server)
+    assert server.stub.Quantize(quantize([1.0]), timeout=10).y.raw_data == b"\x02"
 
 
 def test_livez_when_no_more_connections_are_taken(start):

@@ -129,8 +129,7 @@ def test_requests_that_do_not_go_with_the_set(server):
         (dict(parameters="both@sha256:" + HEX), "NOT_FOUND", "both@sha256:" + HEX),
         (dict(parameters="nobody"), "NOT_FOUND", "nobody"),
     ]
-    hashes = ("a@sha256:", "a@sha256:" + HEX.upper(), "@sha256:" + HEX, "a@md5:" + HEX, f"a@{HEX}")
-    for bad in ("../etc", "/", "..", "a/b", "A", "é", "a\0b", "a" * 65, *hashes):
+    for bad in ("../etc", "a\0b", "a@md5:" + HEX):
         cases.append((dict(parameters=bad), "INVALID_ARGUMENT", "parameters is "))
     for fields, code, words in cases:
         got, text = code_of(call, pb.QuantizeRequest(x=X, **fields))
@@ -141,29 +140,17 @@ def test_requests_that_do_not_go_with_the_set(server):
     assert got == "INVALID_ARGUMENT" and "a set of quantize" in text
 
 
+# A few of each kind; tests/server/stored_parameters/canonical_test.cc and tests/server/wire/stored_set_test.cc have all.
 BAD_SETS = [
     ("no kind", pp.ParameterSet(), "parameters.kind"),
     ("x", pp.ParameterSet(quantize=pb.QuantizeRequest(x=X)), "parameters.quantize.x"),
-    ("report_error", quantize_set(report_error=True), "parameters.quantize.report_error"),
-    ("output_encoding", quantize_set(output_encoding=1), "parameters.quantize.output_encoding"),
-    ("output", quantize_set(output=tensor_pb2.SharedMemoryReference(region="a")), "parameters.quantize.output"),
-    ("parameters", quantize_set(parameters="a"), "parameters.quantize.parameters"),
-    ("x of embeddings", embeddings_set(x=X), "parameters.quantize_embeddings.x"),
     ("no type", pp.ParameterSet(quantize=pb.QuantizeRequest(scale=tensor_pb2.Tensor(raw_data=b"1234"))), "parameters.quantize.scale.data_type"),
-    ("a type that is none", quantize_set(output_type=99), "parameters.quantize.output_type"),
-    ("a type that no output has", quantize_set(output_type=1), "parameters.quantize.output_type"),
     ("too few bytes", pp.ParameterSet(quantize=pb.QuantizeRequest(scale=tensor_pb2.Tensor(data_type=1, shape=[2], raw_data=b"1234"))),
      "parameters.quantize.scale.raw_data"),
     ("a scale of 0", quantize_set(0.0), "parameters.quantize.scale"),
-    ("a zero point of another shape", quantize_set([1, 2], zero_point=int8([1])), "parameters.quantize.zero_point"),
     ("a zero point of another type", quantize_set(1, zero_point=int8(1), output_type=2), "parameters.quantize.output_type"),
-    ("shared memory", pp.ParameterSet(quantize=pb.QuantizeRequest(scale=dict(data_type=1, shared_memory=dict(region="a", byte_size=4)))),
-     "parameters.quantize.scale.shared_memory"),
-    ("unknown order", quantize_set(zero_point_order=7), "parameters.quantize.zero_point_order"),
     ("the largest axis", quantize_set([1, 2], axis=(1 << 63) - 1), "parameters.quantize.axis"),
-    ("the smallest axis", quantize_set([1, 2], axis=-1 << 63), "parameters.quantize.axis"),
     ("ranges upside down", embeddings_set(recipe=RANGES, ranges=tensor([[1], [0]])), "parameters.quantize_embeddings.ranges"),
-    ("ranges without a recipe for them", embeddings_set(recipe=UNIT, ranges=tensor([[0], [1]])), "parameters.quantize_embeddings.ranges"),
 ]
 
 
@@ -177,11 +164,11 @@ def test_sets_that_are_not_stored(server, folder, parameters, field):
 
 def test_names(server, folder):
     before = sorted(folder.iterdir())
-    for bad in ("", "A", "a/b", "../a", "/a", ".a", "-a", "_a", "a b", "é", "a\0", "a\n", "a@b", "a" * 65):
+    for bad in ("", "../a", "a\0", "a" * 65):  # tests/server/stored_parameters/reference_test.cc has others
         code, text = code_of(stub_of(server).PutParameters, pp.PutParametersRequest(name=bad, parameters=quantize_set()))
         assert code == "INVALID_ARGUMENT" and text.startswith("name is "), text
     assert sorted(folder.iterdir()) == before
-    for good in ("a", "0", "a" * 64, "a..b", "a-._z"):
+    for good in ("a" * 64, "a-._z"):
         check_file(folder, put(server, good, quantize_set()))
 
 

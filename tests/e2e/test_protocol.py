@@ -156,12 +156,16 @@ def test_a_connection_that_breaks_cancels_its_calls(server):
 def test_a_client_that_answers_no_ping_loses_its_calls(start):
     server = start("--keepalive_time=1")
     name = CANCELED % ("bidi_stream", "Stream")
-    with Peer(server.address) as connection:
+    with Peer(server.address) as connection, Peer(server.address) as answering:
         connection.open("Stream")
         begin = time.monotonic()
         assert connection.until(PING) is not None
         assert time.monotonic() - begin > 0.5
+        answering.until(PING, seconds=5)
+        answering.send(frame(PING, 1, 0, bytes(8)))
         assert connection.closed(10)
+        assert server.metrics()['quantd_connections_ended_total{reason="silent"}'] == 1
+        assert answering.ended(answering.call(REQUEST, "Quantize"))
     wait_for(lambda: server.metrics()[name] == 1, 10, "the call is cancelled")
 
 

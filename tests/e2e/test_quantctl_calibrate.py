@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from calibration import calibrated
-from quantctl import quantctl, raw_tensors
+from quantctl import raw_tensors
 from support import Server
 
 RNG = np.random.default_rng(21)
@@ -21,18 +21,6 @@ def small(tmp_path_factory):
     server = Server(tmp_path_factory.mktemp("small"), "--max_message_bytes=262144")
     yield server
     assert server.stop() == 0
-
-
-@pytest.fixture
-def ctl(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments, code=0, address=None):
-        got, out, err = quantctl(*arguments, address=address)
-        assert got == code, f"exit {got}: {out}{err}"
-        return err if code else out
-
-    return run
 
 
 def fvecs(path, x):

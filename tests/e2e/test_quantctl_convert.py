@@ -10,9 +10,7 @@ from converting import BF16, BLOCKS, IGNORED, INDEX, OTHERS, RAGGED, convert, is
 from models import LAYOUTS, contents, load_gguf, load_tensors, metadata, save_model, save_tensors
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if not name.startswith("gguf:")])

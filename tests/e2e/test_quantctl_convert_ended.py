@@ -19,11 +19,7 @@ BF16 = ml_dtypes.bfloat16
 FLAGS = ["-o", "out", "--to=compressed-tensors:int8", "--threads=2"]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    yield
-    shutil.rmtree(tmp_path)  # these files are too large to be kept
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def numbers(*shape, seed=0):

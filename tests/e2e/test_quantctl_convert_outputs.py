@@ -11,9 +11,7 @@ from models import contents, save_model, save_tensors
 FLAGS = ["--to=fp8-tiles"]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def refused(*arguments):

@@ -11,9 +11,7 @@ from models import LAYOUTS, contents, load_tensors, save_model, save_tensors
 from quantctl import quantctl
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -1,11 +1,12 @@
 """quantctl embeddings quantize: every preset, here and on a server of small messages with the same bytes; files that lie."""
 
 import ast
+import functools
 import json
 
 import numpy as np
 import pytest
-from quantctl import quantctl
+from quantctl import ctl as plain
 from support import ROOT, Server
 
 RNG = np.random.default_rng(9)
@@ -26,15 +27,8 @@ def small(tmp_path_factory):
 
 
 @pytest.fixture
-def ctl(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments, code=0, address=None):
-        got, out, err = quantctl("embeddings", *arguments, address=address)
-        assert got == code, f"exit {got}: {out}{err}"
-        return err if code else out
-
-    return run
+def ctl(here):
+    return functools.partial(plain, "embeddings")
 
 
 def expected(x, *, recipe, output_type, bit_order=None, bit_threshold=None, signed_bits=None):

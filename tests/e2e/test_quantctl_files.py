@@ -9,22 +9,19 @@ import ml_dtypes
 import numpy as np
 import pytest
 from quantctl import BINARY, quantctl, raw_tensors, read_quantized
+from quantctl import ctl as plain
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from support import ROOT
 
 
 @pytest.fixture
-def ctl(tmp_path, monkeypatch):
-    """ctl(*arguments): runs quantctl in a folder of its own and returns what it printed. Writes over what is there."""
-    monkeypatch.chdir(tmp_path)
+def ctl(here):
+    """Writes over what is there."""
 
-    def run(*arguments, code=0, force=True):
+    def run(*arguments, force=True, **more):
         writes = force and arguments and arguments[0] in ("quantize", "dequantize")
-        got, out, err = quantctl(*arguments, *(["--force"] if writes else []))
-        assert got == code, f"exit {got}: {out}{err}"
-        assert code == 0 or err.count("\n") == 1, err
-        return err if code else out
+        return plain(*arguments, *(["--force"] if writes else []), **more)
 
     return run
 
@@ -255,16 +252,14 @@ def test_packed_bytes_of_others_by_type_and_shape(ctl):
 @pytest.mark.parametrize(
     "name, content, text",
     [
-        ("x.npy", b"", "not a .npy"),
-        ("x.npy", b"\x93NUMPY\x01\x00\xff\xff{", "claims 65535 bytes"),
         ("x.npy", b"\x93NUMPY\x01\x00\x3b\x00{'descr': '<f4', 'fortran_order': False, 'shape': (9,9)}    ", "truncated"),
-        ("x.safetensors", b"\xff" * 20, "claims"),
         ("x.safetensors", b"\x02\0\0\0\0\0\0\0[]", "not a JSON object"),
         ("x.npz", b"PK", "unpack it"),
         ("x.bin", b"1", "must end in .npy or .safetensors"),
     ],
 )
 def test_bad_files_are_exit_code_2_and_one_line(ctl, tmp_path, name, content, text):
+    """tests/client/files_test.cc has what else can be wrong with them."""
     (tmp_path / name).write_bytes(content)
     for command in (["quantize", name, "-o", "out.npy"], ["dequantize", name, "-o", "out.npy"], ["inspect", name]):
         err = ctl(*command, code=2)

@@ -2,13 +2,12 @@
 
 import json
 import os
-import shutil
 import struct
 import subprocess
 
 import numpy as np
 import pytest
-from quantctl import quantctl
+from quantctl import ctl, quantctl
 from safetensors.numpy import load_file, save_file
 from test_quantctl_large import MEMORY, command, environment
 
@@ -16,11 +15,7 @@ INDEX = "model.safetensors.index.json"
 OUT = ["-o", "out.safetensors", "--quiet", "--threads=2"]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    yield
-    shutil.rmtree(tmp_path)  # these files are too large to be kept
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def bounded(*arguments):
@@ -205,12 +200,6 @@ def test_many_tensors():
     assert bounded("quantize", "m.safetensors", *OUT) == ""
     assert bounded("dequantize", "out.safetensors", "-o", "b.safetensors", "--quiet") == ""
     assert bounded("inspect", "out.safetensors", "--only=^none$") == ""
-
-
-def ctl(*arguments, code=0):
-    got, out, err = quantctl(*arguments)
-    assert got == code, (got, out, err)
-    return err if code else out
 
 
 def test_a_scale_that_two_tensors_share():

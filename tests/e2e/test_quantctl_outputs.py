@@ -6,20 +6,11 @@ import subprocess
 import numpy as np
 import pytest
 from models import contents
-from quantctl import BINARY, quantctl
+from quantctl import BINARY, ctl
 from safetensors.numpy import save_file
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-def ctl(*arguments, code=0):
-    got, out, err = quantctl(*arguments)
-    assert got == code, f"exit {got}: {out}{err}"
-    assert code == 0 or err.count("\n") == 1, err
-    return err if code else out
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def files():

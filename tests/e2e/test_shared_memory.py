@@ -142,13 +142,10 @@ def test_files_with_holes(server, folder):
     server.stub.Quantize(shared_quantize("x", 1 << 20, "y", 1.0), timeout=30)
     assert folder.read("y") == x.astype(np.uint8).tobytes()
     assert folder.allocated("y") == 1 << 20
-    # More of them than the server would pay for.
+    # More of them than the server would pay for; tests/server/regions has the rules.
     size = int(re.search(r"region_hole_bytes=(\d+)", server.log())[1]) + 4096
     folder.file("x", size=size, allocate=False)
-    field, _ = refused(server.stub.Quantize, shared_quantize("x", 1), CODE.FAILED_PRECONDITION, size, "posix_fallocate")
-    assert field == "x.shared_memory.region"
-    folder.file("x", bytes(16))
-    server.stub.Quantize(shared_quantize("x", 4), timeout=10)
+    refused(server.stub.Quantize, shared_quantize("x", 1), CODE.FAILED_PRECONDITION, size, "posix_fallocate")
 
 
 def test_more_than_a_message_can_be(start, folder):
@@ -205,9 +202,7 @@ def test_sizes_and_offsets(server, folder):
     folder.file("y", bytes(100))
     call, bad = server.stub.Quantize, CODE.INVALID_ARGUMENT
     most = (1 << 64) - 1
-    for offset in (85, 100, 101, 1 << 40, most - 15, most, 1 << 63):
-        field, _ = refused(call, shared_quantize(offset=offset), bad, offset, 100, 16)
-        assert field == "x.shared_memory"
+    assert refused(call, shared_quantize(offset=85), bad, 85, 100, 16)[0] == "x.shared_memory"  # tests/server/regions has others
     for size in (0, 15, 17, most, 1 << 63):
         request = shared_quantize()
         request.x.shared_memory.byte_size = size
@@ -218,7 +213,6 @@ def test_sizes_and_offsets(server, folder):
             assert refused(call, request, bad, 0, 4)[0] == "output.byte_size"
         elif size > 100:
             assert refused(call, request, bad, size, 100)[0] == "output"
-    assert refused(call, shared_quantize(elements=101 // 4 + 1), bad)[0] == "x.shared_memory"
     short = shared_quantize(output="y")
     short.output.byte_size = 3
     assert refused(call, short, bad, 3, 4)[0] == "output.byte_size"
@@ -229,19 +223,14 @@ def test_sizes_and_offsets(server, folder):
 
 
 def test_output_over_an_input(server, folder):
-    """Refused, whole or in part, under whatever name: kernels read in pieces, and DynamicQuantize twice."""
+    """Refused, under whatever name: kernels read in pieces, and DynamicQuantize twice. tests/server/regions has which places overlap."""
     folder.file("x", np.float32([1, 2, 3, 4]).tobytes() + bytes(84))
     os.link(folder.path / "x", folder.path / "twin")
-    for region in ("x", "twin"):
-        for offset in (0, 1, 12, 15):
-            request = shared_quantize(output=region)
-            request.output.offset = offset
-            assert refused(server.stub.Quantize, request, CODE.INVALID_ARGUMENT, "overlaps", 4, 16)[0] == "output"
-            dynamic = pb.DynamicQuantizeRequest(x=request.x, output=request.output)
-            refused(server.stub.DynamicQuantize, dynamic, CODE.INVALID_ARGUMENT, "overlaps")
-    request = shared_quantize(output="x")
-    request.output.offset = 16
-    server.stub.Quantize(request, timeout=10)
+    request = shared_quantize(output="twin")
+    request.output.offset = 15
+    dynamic = pb.DynamicQuantizeRequest(x=request.x, output=request.output)
+    for call, overlapping in ((server.stub.Quantize, request), (server.stub.DynamicQuantize, dynamic)):
+        assert refused(call, overlapping, CODE.INVALID_ARGUMENT, "overlaps", 4, 16)[0] == "output"
     # What is only room behind y is not y.
     request.x.shared_memory.offset, request.output.offset, request.output.byte_size = 20, 16, 60
     server.stub.Quantize(request, timeout=10)
@@ -273,7 +262,6 @@ def test_without_a_directory(start):
     refused(without.stub.Quantize, quantize([1.0], output=reference("y", 1)), CODE.UNIMPLEMENTED, "output")
 
 
-@pytest.mark.parametrize("path", ["/no/such/folder", "/etc/passwd"])
-def test_a_directory_that_is_none_is_one_line_and_exit_code_2(path):
-    code, out, error = run("--listen=127.0.0.1:0", "--http_listen=", f"--shared_memory_dir={path}")
-    assert (code, out) == (2, "") and len(error.splitlines()) == 1 and path in error and "--shared_memory_dir" in error
+def test_a_directory_that_is_none_is_one_line_and_exit_code_2():
+    code, out, error = run("--listen=127.0.0.1:0", "--http_listen=", "--shared_memory_dir=/etc/passwd")
+    assert (code, out) == (2, "") and len(error.splitlines()) == 1 and "/etc/passwd" in error and "--shared_memory_dir" in error

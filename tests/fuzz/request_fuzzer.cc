@@ -202,19 +202,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Require(wire::DecodeMemoryBytes(wire::RestOf(method, message)) >=
               wire::SplitRequest(method, message).skeleton.size(),
           "what is copied is told before");
-  absl::Status status;
-  if (kind < fuzz::kItem) {
-    const absl::StatusOr<wire::Request> request =
-        wire::DecodeRequest(wire::kMethods[kind].method, message);
-    Require(!request.ok() || request->method() == wire::kMethods[kind].method,
-            "the request is of its method");
-    status = request.ok() ? Serve(*request, message, nullptr) : request.status();
-  } else {
-    const wire::StreamItem item = wire::DecodeStreamItem(message);
-    status = item.request.ok() ? Serve(*item.request, message, &item.id) : item.request.status();
-    if (!status.ok()) {
-      RequireParses<v1::StreamResponse>(wire::EncodeItemError(item.id, status, Pool()));
-    }
+  const bool is_item = method == wire::Method::kStream;
+  const uint64_t id = wire::RestOf(method, message).id;
+  const absl::StatusOr<wire::Request> request = wire::DecodeRequest(method, message);
+  Require(!request.ok() || is_item || request->method() == method, "the request is of its method");
+  const absl::Status status =
+      request.ok() ? Serve(*request, message, is_item ? &id : nullptr) : request.status();
+  if (is_item && !status.ok()) {
+    RequireParses<v1::StreamResponse>(wire::EncodeItemError(id, status, Pool()));
   }
   const std::string bytes = wire::ToString(message);
   Require(ProtobufAccepts(kind, bytes) == !IsMalformed(status),

@@ -9,7 +9,6 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MONITORING = ROOT / "deploy" / "monitoring"
-RULES = pathlib.Path(__file__).resolve().parent / "rules"
 RULE_FILES = ["objectives.yml", "recording.yml", "burn.yml", "alerts.yml"]
 DASHBOARD = MONITORING / "grafana" / "dashboards" / "quantd.json"
 # What Prometheus or its discovery puts on every series.

@@ -1,4 +1,4 @@
-"""The rules under promtool: what is checked in, the cases in rules/, and that the cases notice when a rule changes."""
+"""The rules under promtool: what is checked in, the cases of cases.yml, and that the cases notice when a rule changes."""
 
 import re
 import shutil
@@ -7,9 +7,8 @@ import subprocess
 import pytest
 import yaml
 
-from support import MONITORING, RULE_FILES, RULES, alerts, rules, wrong_names
-
-TESTS = sorted(RULES.glob("*.yml"))
+from cases import BURNS, TABLE, is_burn, write
+from support import MONITORING, RULE_FILES, alerts, rules, wrong_names
 
 
 def promtool(*arguments, folder=None, timeout=500):
@@ -25,9 +24,9 @@ def test_promtool_accepts_the_configuration_and_every_rule():
     assert sorted(loaded) == sorted(RULE_FILES)
 
 
-@pytest.mark.parametrize("file", TESTS, ids=lambda file: file.stem)
-def test_cases(file):
-    done = promtool("test", "rules", file)
+@pytest.mark.parametrize("alert", TABLE)
+def test_cases(alert, tmp_path):
+    done = promtool("test", "rules", *write(tmp_path, alert))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -36,20 +35,11 @@ def kind(alert):
 
 
 def test_every_alert_fires_in_one_case_and_does_not_in_another():
-    fires, quiet = set(), set()
-    for file in TESTS:
-        for test in yaml.safe_load(file.read_text())["tests"]:
-            for case in test.get("promql_expr_test", []):
-                named = re.search(r'alertname="(\w+)"', case["expr"])
-                if named is None:
-                    continue
-                if not case["exp_samples"]:
-                    quiet.add(named[1])
-                for sample in case["exp_samples"]:
-                    labels = dict(re.findall(r'(\w+)="([^"]*)"', sample["labels"]))
-                    fires.add((named[1], labels["severity"], labels.get("window")))
-    assert {kind(alert) for alert in alerts()} == fires
-    assert {alert["alert"] for alert in alerts()} == quiet
+    """Of a burn alert each window does: cases.py has both sides of its thresholds."""
+    assert list(TABLE) == list(dict.fromkeys(alert["alert"] for alert in alerts()))
+    for alert, entry in TABLE.items():
+        assert {"fires", "quiet"} <= {word for fields in entry["cases"].values() for word in fields}, alert
+        assert not is_burn(alert) or [one["labels"]["window"] for one in alerts() if one["alert"] == alert] == list(BURNS)
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.get("record") or "-".join(filter(None, kind(rule))))
@@ -113,29 +103,6 @@ def write_rules(folder, **files):
         (folder / file).write_text(text)
 
 
-def write_cases(folder, alert, rename=lambda case: [case]):
-    """The cases of one alert, over the rules in `folder`; `rename` makes others of each."""
-    written = []
-    for file in TESTS:
-        if file.stem.endswith("_days"):
-            continue  # they take long; burn_table.yml has their thresholds
-        loaded = yaml.safe_load(file.read_text())
-        loaded["rule_files"] = [str(folder / path.rsplit("/", 1)[1]) for path in loaded["rule_files"]]
-        kept = []
-        for test in loaded["tests"]:
-            test.pop("alert_rule_test", None)
-            cases = [case for case in test.get("promql_expr_test", []) if f'alertname="{alert}"' in case["expr"]]
-            test["promql_expr_test"] = [other for case in cases for other in rename(case)]
-            if cases:
-                kept.append(test)
-        loaded["tests"] = kept
-        if kept:
-            written.append(folder / f"cases_{file.name}")
-            written[-1].write_text(yaml.safe_dump(loaded))
-    assert written, f"no case names {alert}"
-    return written
-
-
 OPPOSITE = {">": "<", ">=": "<", "==": "!=", "<": ">"}
 
 
@@ -161,30 +128,14 @@ def changes(alert):
 @pytest.mark.parametrize("alert", alerts(), ids=lambda alert: "-".join(filter(None, kind(alert))))
 def test_a_changed_alert_is_noticed(alert, tmp_path):
     """All changes of an alert in one run of promtool, each under a name of its own: every name must be among the failures."""
-    name, window = alert["alert"], alert["labels"].get("window")
+    name = alert["alert"]
     changed = {f"{name}Changed{i}": one for i, one in enumerate([("nothing", alert), *changes(alert)])}
     loaded = yaml.safe_load((MONITORING / "alerts.yml").read_text())
     for group in loaded["groups"]:
-        of_name = {other: {**rule, "alert": other} for other, (_, rule) in changed.items()}
-        group["rules"] = list(of_name.values()) if alert in group["rules"] else []
+        group["rules"] = [{**rule, "alert": other} for other, (_, rule) in changed.items()] if alert in group["rules"] else []
     loaded["groups"] = [group for group in loaded["groups"] if group["rules"]]
     write_rules(tmp_path, alerts=loaded)
-
-    def rename(case):
-        for other in changed:
-            expected = [sample for sample in case["exp_samples"] if window is None or f'window="{window}"' in sample["labels"]]
-            samples = [{**sample, "labels": sample["labels"].replace(f'"{name}"', f'"{other}"')} for sample in expected]
-            yield {**case, "expr": case["expr"].replace(f'"{name}"', f'"{other}"'), "exp_samples": samples}
-
-    cases = write_cases(tmp_path, name, rename)
-    if window is not None:
-        cases = [file for file in cases if file.stem == "cases_burn_table"]
-    for file in cases:
-        text = yaml.safe_load(file.read_text())
-        present = {group["name"] for group in loaded["groups"]} | {"quantd-objectives", "quantd-load"}
-        text["group_eval_order"] = [group for group in text["group_eval_order"] if group in present or "burn" in group]
-        file.write_text(yaml.safe_dump(text))
-    output = promtool("test", "rules", *cases)
+    output = promtool("test", "rules", *write(tmp_path, name, list(changed), alert["labels"].get("window"), tmp_path))
     failed = set(re.findall(rf"{name}Changed\d+", output.stdout + output.stderr))
     assert f"{name}Changed0" not in failed, output.stdout + output.stderr
     assert [what for other, (what, _) in changed.items() if other not in failed] == ["nothing"]
@@ -210,5 +161,5 @@ def test_a_changed_objective_is_noticed(objective, values, alert, tmp_path):
         (rule,) = [rule for rule in loaded["groups"][0]["rules"] if rule["record"] == objective]
         rule["expr"] = f"vector({value})"
         write_rules(tmp_path, objectives=loaded)
-        done = promtool("test", "rules", *write_cases(tmp_path, alert))
+        done = promtool("test", "rules", *write(tmp_path, alert, rules=tmp_path))
         assert done.returncode != 0 and "exp:" in done.stdout + done.stderr, value

@@ -41,7 +41,7 @@ ROOMS = {
     "server/process": [],
     "server/access": ["server/fd"],
     "server/http": ["server/access", "server/fd", "server/log", "server/loop", "server/net"],
-    "server/options": ["server/log", "server/loop", "server/memory", "server/trace", "server/transport"],
+    "server/options": ["server/log", "server/loop", "server/memory", "server/net", "server/trace", "server/transport"],
     "server/admission": ["server/loop", "server/memory"],
     "server/wire": ["server/errors", "server/memory", "proto"],
     "server/operations": ["server/wire"],
@@ -68,7 +68,7 @@ ROOMS = {
 INCLUDE_FOLDERS = ["", "core/include", "core/src", "core/c/include", "client/cpp/include", "client", "client/cli"]
 # Libraries that a room must do without, and core's public headers about requests and plans: only plan, linear,
 # dynamic, embeddings and calibrate see those.
-PLANS = r"^quantd/(parameters|plan|quantize|dequantize|dynamic_quantize|quantize_embeddings)\.h$"
+PLANS = r"^quantd/(operation|parameters|plan|quantize|dequantize|dynamic_quantize|quantize_embeddings)\.h$"
 FORBIDDEN = {
     "core": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",
     "client/checkpoints": r"^(grpc|google/protobuf|prometheus|quantd/v1/)",

@@ -9,5 +9,5 @@ prepare() {
 
 run() {
   debs_path
-  pytest_suite monitoring tests/monitoring -k "not is_noticed"
+  pytest_suite monitoring tests/monitoring
 }

@@ -11,9 +11,10 @@
 #include <fstream>
 #include <iterator>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 
 namespace quantd::cli {
@@ -21,17 +22,12 @@ namespace {
 
 namespace tls = ::grpc::experimental;
 
-// The first certificate of a PEM text, without line ends; empty when there is none.
+// The first certificate of a PEM text, without white space; empty when there is none.
 std::string FirstCertificate(absl::string_view pem) {
-  constexpr absl::string_view kBegin = "-----BEGIN CERTIFICATE-----";
-  const size_t begin = pem.find(kBegin);
+  const size_t begin = pem.find("-----BEGIN CERTIFICATE-----");
   if (begin == absl::string_view::npos) return "";
-  const absl::string_view rest = pem.substr(begin + kBegin.size());
-  std::string bare;
-  for (const char byte : rest.substr(0, rest.find("-----END"))) {
-    if (!absl::ascii_isspace(static_cast<unsigned char>(byte))) bare.push_back(byte);
-  }
-  return bare;
+  const absl::string_view certificate = pem.substr(begin, pem.find("-----END", begin) - begin);
+  return absl::StrReplaceAll(certificate, {{"\r", ""}, {"\n", ""}, {"\t", ""}, {" ", ""}});
 }
 
 // Trusts one certificate.
@@ -70,6 +66,28 @@ absl::StatusOr<std::string> Read(const char* variable) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> AddressOfListener(absl::string_view listen) {
+  const absl::string_view first = listen.substr(0, listen.find(','));
+  const auto wrong = [&first](absl::string_view what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("QUANTD_LISTEN is '", first, "', ", what, "; say --address=HOST:PORT"));
+  };
+  if (first == "unix:") return wrong("which names no socket");
+  if (absl::StartsWith(first, "unix:")) return std::string(first);
+  const size_t colon = first.rfind(':');
+  int port = -1;
+  if (colon == absl::string_view::npos || colon == 0 ||
+      !absl::SimpleAtoi(first.substr(colon + 1), &port) || port < 0 || port > 65535) {
+    return wrong("must be HOST:PORT or unix:/PATH");
+  }
+  if (port == 0) return wrong("a port that the server picks");
+  const absl::string_view host = first.substr(0, colon);
+  if (host == "0.0.0.0" || host == "[::]" || host == "::") return absl::StrCat("127.0.0.1:", port);
+  // Without brackets, the server takes what is before the last colon for the host.
+  const bool bare = absl::StrContains(host, ':') && host.front() != '[';
+  return absl::StrCat(bare ? "[" : "", host, bare ? "]:" : ":", port);
+}
 
 absl::StatusOr<std::shared_ptr<::grpc::Channel>> ChannelToOwnServer(const std::string& address) {
   const absl::StatusOr<std::string> chain = Read("QUANTD_TLS_CERT");

@@ -6,12 +6,19 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace grpc {
 class Channel;
 }
 
 namespace quantd::cli {
+
+// `listen`: the server's --listen, as QUANTD_LISTEN has it: HOST:PORT or unix:/PATH, several with
+// commas. The first of them, as a client reaches it: 0.0.0.0 and [::] are 127.0.0.1, which both
+// listen on, whether or not there is an IPv6. INVALID_ARGUMENT for port 0, which the server picks,
+// and for what cannot be an address.
+absl::StatusOr<std::string> AddressOfListener(absl::string_view listen);
 
 // `address`: of AddressOfListener. There, QUANTD_TLS_CERT and QUANTD_TLS_KEY are the server's:
 // with them a TCP address speaks TLS, and only who has this very certificate is trusted, whatever

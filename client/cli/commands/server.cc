@@ -11,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "commands/commands.h"
-#include "commands/listener.h"
 #include "commands/own_server.h"
 #include "engine/errors.h"
 #include "grpc/health/v1/health.grpc.pb.h"

@@ -11,6 +11,8 @@ import fake_server  # noqa: E402
 import raw_server  # noqa: E402
 import quantd  # noqa: E402
 
+sys.path.append(str(raw_server.ROOT / "tests" / "e2e"))  # certificates.py
+
 
 @pytest.fixture(scope="session")
 def address():
@@ -28,8 +30,9 @@ def elsewhere():
 
 
 @pytest.fixture()
-def client(address):
-    with quantd.Client(address, timeout=30) as c:
+def client(request):
+    """Of the server in this process, or of the one whose fixture the test's module names as SERVER."""
+    with quantd.Client(request.getfixturevalue(getattr(request.module, "SERVER", "address")), timeout=30) as c:
         yield c
 
 

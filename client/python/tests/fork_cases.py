@@ -15,14 +15,9 @@ import fake_server
 import quantd
 from raw_server import RawServer
 
+SERVER = "elsewhere"
 X = np.ones(4, np.float32)
 SLOW = np.full(4, fake_server.SLEEP_X, np.float32)  # answered after 2 s
-
-
-@pytest.fixture()
-def client(elsewhere):
-    with quantd.Client(elsewhere, timeout=30) as made:
-        yield made
 
 
 def in_child(function):
@@ -69,7 +64,7 @@ def test_futures_that_are_open_fail(client):
 
 
 def test_a_future_whose_answer_is_being_read_fails(client, monkeypatch):
-    from quantd import stream as module
+    from quantd import calls
 
     reading, go = threading.Event(), threading.Event()
 
@@ -78,8 +73,8 @@ def test_a_future_whose_answer_is_being_read_fails(client, monkeypatch):
         go.wait(20)
         return settled(*arguments)
 
-    settled = module.settle
-    monkeypatch.setattr(module, "settle", settle)
+    settled = calls.settle
+    monkeypatch.setattr(calls, "settle", settle)
     with client.stream() as stream:
         future = stream.quantize(X, 1.0)
         assert reading.wait(20)

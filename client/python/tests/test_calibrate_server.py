@@ -1,4 +1,4 @@
-"""calibrate by the real server: pieces, orders and kinds of clients give the same, and quantd.local() does."""
+"""calibrate by the real server: pieces and kinds of clients give the same, and quantd.local() does."""
 
 import asyncio
 import itertools
@@ -36,17 +36,11 @@ def server(large):
     return large
 
 
-@pytest.mark.parametrize("method", ["min_max", "percentile", "entropy", "mse"])
 @pytest.mark.parametrize("axis", [None, 0, -1])
-def test_pieces_orders_and_kinds_of_clients_give_the_same(server, small, calibrate, method, axis):
-    options = dict(method=method, axis=axis, return_state=True, output_type="int8", symmetry="symmetric")
-    x = BIG[:, :, :200] if method == "entropy" or axis == -1 else BIG
-    wanted = server.calibrate(x, **options)
-    same(calibrate(small.address, x, **options), wanted)
-    if axis != 0:
-        same(calibrate(small.address, (x[i : i + 1] for i in reversed(range(8))), **options), wanted)
-        halves = [server.calibrate(part, **options).state for part in (x[3:], x[:3])]
-        same(calibrate(small.address, states=halves, **options), wanted)
+def test_pieces_give_the_same(server, small, calibrate, axis):
+    options = dict(axis=axis, return_state=True, output_type="int8", symmetry="symmetric")
+    x = BIG[:, :, :200] if axis == -1 else BIG
+    same(calibrate(small.address, x, **options), server.calibrate(x, **options))
 
 
 def test_in_process_gives_the_same(server):

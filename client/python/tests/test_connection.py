@@ -1,8 +1,6 @@
 """Where a client goes and how: addresses, the environment, TLS, retries."""
 
 import json
-import shutil
-import subprocess
 import time
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 import quantd
 from quantd import address, messages, retry
+from certificates import Authority
 from raw_server import RawServer, info
 
 X = np.ones(4, np.float32)
@@ -53,31 +52,18 @@ def test_the_environment_names_the_server(monkeypatch, address):
         quantd.Client(50051)
 
 
-def openssl(folder, *arguments):
-    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """A folder with an authority (ca.pem) and what it signed for localhost: server and client."""
-    if not shutil.which("openssl"):
-        pytest.skip("openssl is not installed")
-    folder = tmp_path_factory.mktemp("tls")
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    openssl(folder, "req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test authority")
-    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
-    for name in ("server", "client"):
-        openssl(folder, "req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
-        openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-                "-out", f"{name}.pem", "-days", "2", "-extfile", "names")
-    return folder
+    """An authority's file, and what it signed for the server and for a client: a certificate and its key."""
+    authority = Authority(tmp_path_factory.mktemp("tls"))
+    return authority.file, authority.sign("server"), authority.sign("client", usage="clientAuth")
 
 
 @pytest.fixture(params=[False, True], ids=["server's certificate", "both"])
 def tls_server(request, certificates):
-    pair = [((certificates / "server.key").read_bytes(), (certificates / "server.pem").read_bytes())]
-    authority = (certificates / "ca.pem").read_bytes() if request.param else None
-    credentials = grpc.ssl_server_credentials(pair, authority, request.param)
+    authority, (certificate, key), _ = certificates
+    pair = [(key.read_bytes(), certificate.read_bytes())]
+    credentials = grpc.ssl_server_credentials(pair, authority.read_bytes() if request.param else None, request.param)
     with RawServer(credentials, Quantize=lambda *_: ANSWER) as server:
         server.mutual = request.param
         yield server
@@ -85,8 +71,8 @@ def tls_server(request, certificates):
 
 def test_tls_by_files_and_by_environment(tls_server, certificates, monkeypatch):
     where = f"localhost:{tls_server.port}"
-    files = {name: str(certificates / file) for name, file in
-             (("tls_ca", "ca.pem"), ("tls_cert", "client.pem"), ("tls_key", "client.key"))}
+    authority, _, (certificate, key) = certificates
+    files = {"tls_ca": str(authority), "tls_cert": str(certificate), "tls_key": str(key)}
     only_ca = {"tls_ca": files["tls_ca"]}
     with quantd.Client(where, timeout=20, **files) as client:
         assert client.quantize(X, 1.0).y.tolist() == [1, 1, 1, 1]
@@ -106,15 +92,16 @@ def test_tls_by_files_and_by_environment(tls_server, certificates, monkeypatch):
 
 
 def test_tls_files_that_are_wrong(tmp_path, certificates):
+    authority, _, (certificate, _) = certificates
     with pytest.raises(FileNotFoundError, match="tls_ca"):
         quantd.Client(tls_ca=str(tmp_path / "none.pem"))
     (tmp_path / "text").write_text("hello")
     with pytest.raises(ValueError, match="tls_ca: .*not a PEM"):
         quantd.Client(tls_ca=str(tmp_path / "text"))
     with pytest.raises(ValueError, match="tls_key.* is not"):
-        quantd.Client(tls_cert=str(certificates / "client.pem"))
+        quantd.Client(tls_cert=str(certificate))
     with pytest.raises(ValueError, match="one or the other"):
-        quantd.Client(credentials=grpc.ssl_channel_credentials(), tls_ca=str(certificates / "ca.pem"))
+        quantd.Client(credentials=grpc.ssl_channel_credentials(), tls_ca=str(authority))
 
 
 def retry_info(seconds):

@@ -162,6 +162,12 @@ def test_wrong_options_are_named_before_values_that_are_not_finite(small, large,
     both(small, large, "dynamic_quantize", x, **options, **granularity)
 
 
+def test_the_report_of_large_integers_is_of_the_integers(small, large):
+    x = (1_000_000_063 - 7001 * np.arange(300_000)).astype(np.int32).reshape(300, 1000)
+    for options in ({}, {"scale_type": "float8_e8m0fnu"}, {"symmetry": "asymmetric"}):
+        both(small, large, "dynamic_quantize", x, output_type="int8", report_error=True, **options)
+
+
 def test_zeros(small, large):
     x = np.zeros((300, 1000), np.float32)
     both(small, large, "dynamic_quantize", x, report_error=True)

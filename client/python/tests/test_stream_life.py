@@ -16,14 +16,9 @@ import fake_server
 import quantd
 from raw_server import RawServer
 
+SERVER = "elsewhere"
 X = np.ones(4, np.float32)
 SLOW = np.full(4, fake_server.SLEEP_X, np.float32)  # answered after 2 s
-
-
-@pytest.fixture()
-def client(elsewhere):
-    with quantd.Client(elsewhere, timeout=30) as made:
-        yield made
 
 
 class Outcome:

@@ -10,9 +10,9 @@ namespace quantd::c {
 
 absl::Status CheckApart(absl::Span<const Place> places, size_t inputs) {
   for (size_t output = inputs; output < places.size(); ++output) {
-    const absl::Span<uint8_t> a = places[output].bytes;
+    const absl::Span<const uint8_t> a = places[output].bytes;
     for (size_t other = 0; other < output; ++other) {
-      const absl::Span<uint8_t> b = places[other].bytes;
+      const absl::Span<const uint8_t> b = places[other].bytes;
       const auto begin_a = reinterpret_cast<uintptr_t>(a.data());
       const auto begin_b = reinterpret_cast<uintptr_t>(b.data());
       if (a.empty() || b.empty()) continue;

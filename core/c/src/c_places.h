@@ -14,7 +14,7 @@ namespace quantd::c {
 
 struct Place {
   absl::string_view field;
-  absl::Span<uint8_t> bytes;
+  absl::Span<const uint8_t> bytes;
 };
 
 // INVALID_ARGUMENT, naming it, when an output overlaps another place. The first `inputs` places are

@@ -1,57 +1,50 @@
 // quantd_plan_create, _describe and _free, and what the library says about itself.
 #include <algorithm>
-#include <cstring>
-#include <string>
+#include <memory>
 #include <utility>
+#include <variant>
 
 #include "c_arguments.h"
 #include "c_error.h"
 #include "c_plan.h"
-#include "quantd/dequantize.h"
-#include "quantd/dynamic_quantize.h"
-#include "quantd/quantize.h"
 #include "quantd/targets.h"
 
 namespace quantd::c {
 namespace {
 
-// A plan of scales that are given, with copies of them. (A vector's bytes stay where they are when
-// it is moved.)
-template <typename Plan>
-quantd_plan Owning(Plan plan) {
-  const auto own = [](ScaleOperand& operand) {
-    std::vector<uint8_t> copy(operand.bytes.begin(), operand.bytes.end());
-    operand.bytes = copy;
-    return copy;
-  };
-  std::vector<uint8_t> scales = own(plan.scales);
-  std::vector<uint8_t> zero_points = own(plan.zero_points);
-  return {std::move(plan), std::move(scales), std::move(zero_points)};
+// Copies what a plan views, and lets it view the copy.
+std::vector<uint8_t> Own(ScaleOperand& operand) {
+  std::vector<uint8_t> copy(operand.bytes.begin(), operand.bytes.end());
+  operand.bytes = copy;
+  return copy;
 }
 
-absl::StatusOr<quantd_plan> MakePlan(const quantd_parameters& parameters) {
+template <typename Parameters>
+absl::StatusOr<std::unique_ptr<quantd_plan>> PlanOf(const absl::StatusOr<Parameters>& parameters) {
+  if (!parameters.ok()) return parameters.status();
+  absl::StatusOr<OperationPlan> plan = quantd::MakePlan(*parameters);
+  if (!plan.ok()) return plan.status();
+  auto made = std::make_unique<quantd_plan>();
+  made->plan = *std::move(plan);
+  made->layout = LayoutOf(made->plan);
+  const auto own = [&made](auto& each) {
+    if constexpr (requires { each.scales; }) {
+      made->scales = Own(each.scales);
+      made->zero_points = Own(each.zero_points);
+    }
+  };
+  std::visit(own, made->plan);
+  return made;
+}
+
+absl::StatusOr<std::unique_ptr<quantd_plan>> MakePlan(const quantd_parameters& parameters) {
   switch (parameters.operation) {
-    case QUANTD_QUANTIZE: {
-      absl::StatusOr<QuantizeParameters> read = ToQuantize(parameters);
-      if (!read.ok()) return read.status();
-      absl::StatusOr<QuantizePlan> plan = PlanQuantize(*read);
-      if (!plan.ok()) return plan.status();
-      return Owning(*std::move(plan));
-    }
-    case QUANTD_DEQUANTIZE: {
-      absl::StatusOr<DequantizeParameters> read = ToDequantize(parameters);
-      if (!read.ok()) return read.status();
-      absl::StatusOr<DequantizePlan> plan = PlanDequantize(*read);
-      if (!plan.ok()) return plan.status();
-      return Owning(*std::move(plan));
-    }
-    case QUANTD_DYNAMIC_QUANTIZE: {
-      absl::StatusOr<DynamicQuantizeParameters> read = ToDynamicQuantize(parameters);
-      if (!read.ok()) return read.status();
-      absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(*read);
-      if (!plan.ok()) return plan.status();
-      return quantd_plan{*std::move(plan), {}, {}};
-    }
+    case QUANTD_QUANTIZE:
+      return PlanOf(ToQuantize(parameters));
+    case QUANTD_DEQUANTIZE:
+      return PlanOf(ToDequantize(parameters));
+    case QUANTD_DYNAMIC_QUANTIZE:
+      return PlanOf(ToDynamicQuantize(parameters));
     default:
       return FieldError("operation", absl::StrCat("operation is ", parameters.operation,
                                                   ", 1 to 3 are possible"));
@@ -59,26 +52,29 @@ absl::StatusOr<quantd_plan> MakePlan(const quantd_parameters& parameters) {
 }
 
 quantd_plan_info Describe(const quantd_plan& plan) {
-  const PlanBase& base = plan.base();
+  const PlanBase& base = BaseOf(plan.plan);
+  const ResultLayout& layout = plan.layout;
   quantd_plan_info info = {};
-  info.operation = plan.operation();
+  info.operation = static_cast<int32_t>(plan.plan.index()) + 1;
   info.x_type = static_cast<int32_t>(base.input_type);
-  info.y_type = static_cast<int32_t>(base.output_type);
   info.elements = base.elements;
   info.scales = base.layout.scale_count;
   info.x_size = base.input_bytes;
-  info.y_size = base.output_bytes;
-  if (const DynamicQuantizePlan* const dynamic = plan.dynamic(); dynamic != nullptr) {
-    info.scale_type = static_cast<int32_t>(dynamic->scale_type);
-    info.scale_rank = static_cast<int32_t>(dynamic->scale_shape.size());
-    std::copy(dynamic->scale_shape.begin(), dynamic->scale_shape.end(), info.scale_shape);
-    info.scale_size = dynamic->scale_bytes;
-    if (dynamic->has_zero_point) info.zero_point_type = info.y_type;
-    info.zero_point_size = dynamic->zero_point_bytes;
-    if (dynamic->has_tensor_scale) {
-      info.tensor_scale_type = QUANTD_FLOAT;
-      info.tensor_scale_size = sizeof(float);
-    }
+  const auto describe = [](const TensorLayout& tensor, int32_t& type, uint64_t& size) {
+    type = static_cast<int32_t>(tensor.data_type);
+    size = tensor.bytes;
+  };
+  describe(layout.y, info.y_type, info.y_size);
+  if (layout.y_scale) {
+    describe(*layout.y_scale, info.scale_type, info.scale_size);
+    info.scale_rank = static_cast<int32_t>(layout.y_scale->shape.size());
+    std::copy(layout.y_scale->shape.begin(), layout.y_scale->shape.end(), info.scale_shape);
+  }
+  if (layout.y_zero_point) {
+    describe(*layout.y_zero_point, info.zero_point_type, info.zero_point_size);
+  }
+  if (layout.y_tensor_scale) {
+    describe(*layout.y_tensor_scale, info.tensor_scale_type, info.tensor_scale_size);
   }
   return info;
 }
@@ -106,9 +102,9 @@ int32_t quantd_plan_create(const quantd_parameters* parameters, quantd_plan** pl
     if (plan == nullptr) return quantd::FieldError("plan", "plan is NULL");
     const absl::StatusOr<quantd_parameters> given = quantd::c::ReadStruct(parameters, "parameters");
     if (!given.ok()) return given.status();
-    absl::StatusOr<quantd_plan> made = quantd::c::MakePlan(*given);
+    absl::StatusOr<std::unique_ptr<quantd_plan>> made = quantd::c::MakePlan(*given);
     if (!made.ok()) return made.status();
-    *plan = new quantd_plan(*std::move(made));
+    *plan = made->release();
     return absl::OkStatus();
   });
 }

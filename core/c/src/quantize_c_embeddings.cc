@@ -19,23 +19,15 @@ absl::Status Run(const quantd_embeddings& call) {
     return FieldError(
         "y", absl::StrCat("y has ", call.y_size, " bytes, the codes are ", plan->output_bytes));
   }
-  const absl::StatusOr<absl::Span<uint8_t>> x = BytesAt(call.x, call.x_size, "x");
-  if (!x.ok()) return x.status();
   const absl::StatusOr<absl::Span<uint8_t>> y = BytesAt(call.y, call.y_size, "y");
   if (!y.ok()) return y.status();
-  absl::Span<uint8_t> ranges;
-  if (call.ranges != nullptr) {
-    const absl::StatusOr<absl::Span<uint8_t>> bytes =
-        BytesAt(call.ranges->data, call.ranges->size, "ranges");
-    if (!bytes.ok()) return bytes.status();
-    ranges = *bytes;
-  }
-  const std::array<Place, 3> places = {{{"x", *x}, {"ranges", ranges}, {"y", *y}}};
+  const absl::Span<const uint8_t> x = parameters->x.bytes;
+  const absl::Span<const uint8_t> ranges = parameters->ranges.value_or(TensorView()).bytes;
+  const std::array<Place, 3> places = {{{"x", x}, {"ranges", ranges}, {"y", *y}}};
   if (absl::Status status = CheckApart(places, 2); !status.ok()) return status;
   QuantizationError error;
   absl::Status status = QuantizeEmbeddings(
-      *plan, parameters->x.bytes, PoolOf(call.threads),
-      [flag = call.cancelled] { return IsSet(flag); }, *y, plan->report_error ? &error : nullptr);
+      *plan, x, PoolOf(call.threads), [flag = call.cancelled] { return IsSet(flag); }, *y, &error);
   if (status.ok() && call.report != nullptr) *call.report = ToReport(error);
   return status;
 }

@@ -14,7 +14,6 @@
 #include "absl/strings/escaping.h"
 #include "server/transport/frame_credit.h"
 #include "server/transport/head.h"
-#include "server/transport/header_encoding.h"
 #include "server/transport/metadata.h"
 #include "server/transport/peer.h"
 #include "server/transport/peer_table.h"
@@ -231,9 +230,9 @@ TEST(FrameCredit, SpendsEarnsAndWaits) {
 TEST(Peer, OfALocalSocketIsItsProcess) {
   std::array<int, 2> ends{};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
-  const Peer peer = PeerOf(ends[0]);
+  const net::Peer peer = net::PeerOf(ends[0]);
   EXPECT_EQ(peer.name, "unix:pid:" + std::to_string(getpid()));
-  EXPECT_EQ(peer.id, PeerOf(ends[1]).id);
+  EXPECT_EQ(peer.id, net::PeerOf(ends[1]).id);
   close(ends[0]);
   close(ends[1]);
 }

@@ -12,44 +12,43 @@ namespace quantd::wire {
 namespace {
 
 // Good as long as nobody asks for the bytes of its tensors.
-StreamItem DecodeItem(const std::string& bytes) { return DecodeStreamItem(ToBytes(bytes)); }
+absl::StatusOr<Request> DecodeItem(const std::string& bytes) {
+  return DecodeRequest(Method::kStream, ToBytes(bytes));
+}
 
-TEST(DecodeStreamItemTest, Good) {
+uint64_t IdOf(const std::string& bytes) { return RestOf(Method::kStream, ToBytes(bytes)).id; }
+
+TEST(DecodeItemTest, Good) {
   v1::StreamRequest message;
   message.set_id(uint64_t{1} << 63);
   *message.mutable_quantize() = GoodQuantize();
-  const StreamItem item = DecodeItem(message.SerializeAsString());
-  EXPECT_EQ(item.id, uint64_t{1} << 63);
-  EXPECT_EQ(item.method, Method::kQuantize);
-  EXPECT_TRUE(item.request.ok()) << item.request.status();
+  EXPECT_EQ(IdOf(message.SerializeAsString()), uint64_t{1} << 63);
+  const absl::StatusOr<Request> request = DecodeItem(message.SerializeAsString());
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->method(), Method::kQuantize);
 }
 
-TEST(DecodeStreamItemTest, TheIdOfABadItemIsKnown) {
+TEST(DecodeItemTest, TheIdOfABadItemIsKnown) {
   v1::StreamRequest message;
   message.set_id(77);
-  StreamItem item = DecodeItem(message.SerializeAsString());
-  EXPECT_EQ(item.id, 77u);
-  EXPECT_FALSE(item.method.has_value());
-  ExpectError(item.request, "request",
+  EXPECT_EQ(IdOf(message.SerializeAsString()), 77u);
+  ExpectError(DecodeItem(message.SerializeAsString()), "request",
               "none of quantize, dequantize, dynamic_quantize and quantize_embeddings is set");
 
   message.mutable_dequantize();
-  item = DecodeItem(message.SerializeAsString());
-  EXPECT_EQ(item.id, 77u);
-  EXPECT_EQ(item.method, Method::kDequantize);
-  ExpectError(item.request, "x", "x is required");
+  EXPECT_EQ(IdOf(message.SerializeAsString()), 77u);
+  ExpectError(DecodeItem(message.SerializeAsString()), "x", "x is required");
 
   // A broken request before the id, and one that is cut off behind it.
-  item = DecodeItem(std::string("\x12\x01\xff\x08\x4d", 5));
-  EXPECT_EQ(item.id, 77u);
-  ExpectError(item.request, "", "quantd.v1.StreamRequest");
-  item = DecodeItem(std::string("\x08\x4d\x12\x7f", 4));
-  EXPECT_EQ(item.id, 77u);
-  ExpectError(item.request, "", "quantd.v1.StreamRequest");
+  for (const std::string& broken :
+       {std::string("\x12\x01\xff\x08\x4d", 5), std::string("\x08\x4d\x12\x7f", 4)}) {
+    EXPECT_EQ(IdOf(broken), 77u);
+    ExpectError(DecodeItem(broken), "", "quantd.v1.StreamRequest");
+  }
 }
 
 // The oneof: of two operations the later one counts, and none of the earlier one's tensors.
-TEST(DecodeStreamItemTest, OfTwoOperationsTheLastCounts) {
+TEST(DecodeItemTest, OfTwoOperationsTheLastCounts) {
   const std::string quantize =
       MakeItem(1, Method::kQuantize, GoodQuantize().SerializeAsString()).SerializeAsString();
   v1::DequantizeRequest request;
@@ -60,11 +59,10 @@ TEST(DecodeStreamItemTest, OfTwoOperationsTheLastCounts) {
       MakeItem(2, Method::kDequantize, request.SerializeAsString()).SerializeAsString();
 
   const std::vector<uint8_t> message = ToBytes(quantize + dequantize);
-  const StreamItem item = DecodeStreamItem(message);
-  EXPECT_EQ(item.id, 2u);
-  EXPECT_EQ(item.method, Method::kDequantize);
-  ASSERT_TRUE(item.request.ok()) << item.request.status();
-  const auto& parameters = std::get<DequantizeParameters>(item.request->parameters);
+  EXPECT_EQ(RestOf(Method::kStream, message).id, 2u);
+  const absl::StatusOr<Request> last = DecodeRequest(Method::kStream, message);
+  ASSERT_TRUE(last.ok()) << last.status();
+  const auto& parameters = std::get<DequantizeParameters>(last->parameters);
   EXPECT_EQ(parameters.x.bytes.size(), 0u);
   EXPECT_EQ(ToString(parameters.scale.bytes), request.scale().raw_data());
 
@@ -75,9 +73,9 @@ TEST(DecodeStreamItemTest, OfTwoOperationsTheLastCounts) {
   const std::vector<uint8_t> again =
       ToBytes(quantize + dequantize +
               MakeItem(3, Method::kQuantize, empty.SerializeAsString()).SerializeAsString());
-  const StreamItem third = DecodeStreamItem(again);
-  ASSERT_TRUE(third.request.ok()) << third.request.status();
-  EXPECT_EQ(std::get<QuantizeParameters>(third.request->parameters).x.bytes.size(), 0u);
+  const absl::StatusOr<Request> third = DecodeRequest(Method::kStream, again);
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_EQ(std::get<QuantizeParameters>(third->parameters).x.bytes.size(), 0u);
 }
 
 }  // namespace

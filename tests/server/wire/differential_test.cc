@@ -94,37 +94,30 @@ TEST(DifferentialTest, StreamItems) {
     v1::StreamRequest message;
     accepted = message.ParseFromString(text);
     const std::vector<uint8_t> bytes = ToBytes(text);
-    const StreamItem item = DecodeStreamItem(bytes);
+    const absl::StatusOr<Request> request = DecodeRequest(Method::kStream, bytes);
     if (!accepted) {
-      ASSERT_EQ(item.request.status().code(), absl::StatusCode::kInvalidArgument);
-      ASSERT_EQ(item.request.status().message(),
+      ASSERT_EQ(request.status().code(), absl::StatusCode::kInvalidArgument);
+      ASSERT_EQ(request.status().message(),
                 "the message is truncated or not a quantd.v1.StreamRequest");
-      ASSERT_FALSE(item.method.has_value());
       return;
     }
-    ASSERT_EQ(item.id, message.id());
     switch (message.request_case()) {
       case v1::StreamRequest::kQuantize:
-        ASSERT_EQ(item.method, Method::kQuantize);
-        ExpectMeans<QuantizeParameters>(item.request, Method::kQuantize, message.quantize());
+        ExpectMeans<QuantizeParameters>(request, Method::kQuantize, message.quantize());
         break;
       case v1::StreamRequest::kDequantize:
-        ASSERT_EQ(item.method, Method::kDequantize);
-        ExpectMeans<DequantizeParameters>(item.request, Method::kDequantize, message.dequantize());
+        ExpectMeans<DequantizeParameters>(request, Method::kDequantize, message.dequantize());
         break;
       case v1::StreamRequest::kDynamicQuantize:
-        ASSERT_EQ(item.method, Method::kDynamicQuantize);
-        ExpectMeans<DynamicQuantizeParameters>(item.request, Method::kDynamicQuantize,
+        ExpectMeans<DynamicQuantizeParameters>(request, Method::kDynamicQuantize,
                                                message.dynamic_quantize());
         break;
       case v1::StreamRequest::kQuantizeEmbeddings:
-        ASSERT_EQ(item.method, Method::kQuantizeEmbeddings);
-        ExpectMeans<QuantizeEmbeddingsParameters>(item.request, Method::kQuantizeEmbeddings,
+        ExpectMeans<QuantizeEmbeddingsParameters>(request, Method::kQuantizeEmbeddings,
                                                   message.quantize_embeddings());
         break;
       case v1::StreamRequest::REQUEST_NOT_SET:
-        ASSERT_FALSE(item.method.has_value());
-        ASSERT_EQ(item.request.status().code(), absl::StatusCode::kInvalidArgument);
+        ASSERT_EQ(request.status().code(), absl::StatusCode::kInvalidArgument);
         break;
     }
   });

@@ -19,13 +19,7 @@ namespace {
 
 MemoryUsed Decode(Method subject, const std::string& message) {
   RestOf(subject, {});  // reads the descriptors, once a process
-  return Measure([&] {
-    if (subject == Method::kStream) {
-      DecodeStreamItem(View(message));
-    } else {
-      DecodeRequest(subject, View(message)).IgnoreError();
-    }
-  });
+  return Measure([&] { DecodeRequest(subject, View(message)).IgnoreError(); });
 }
 
 uint64_t Said(Method subject, const std::string& message) {
@@ -59,7 +53,7 @@ TEST(WireMemoryTest, TensorBytesAreNotCopied) {
   EXPECT_LT(Decode(kQuantize, request).peak_bytes, 4096U);
   EXPECT_LT(Decode(kItem, item).peak_bytes, 4096U);
   EXPECT_TRUE(DecodeRequest(Method::kQuantize, View(request)).ok());
-  EXPECT_TRUE(DecodeStreamItem(View(item)).request.ok());
+  EXPECT_TRUE(DecodeRequest(kItem, View(item)).ok());
   EXPECT_LT(Said(kQuantize, request), kLittleDecodeMemory);
   EXPECT_LT(Said(kItem, item), kLittleDecodeMemory);
 }
@@ -75,10 +69,8 @@ TEST(WireMemoryTest, ASmallRequestAllocatesNextToNothing) {
 TEST(WireMemoryTest, SayingItTakesNoMemory) {
   for (const Method subject : kSubjects) {
     ForManyMessages(subject, 3'000, [&](const std::string& message, bool& accepted) {
-      accepted = subject == Method::kStream
-                     ? DecodeStreamItem(View(message)).method.has_value()
-                     : DecodeRequest(subject, View(message)).status().message().find("truncated") ==
-                           std::string::npos;
+      accepted = DecodeRequest(subject, View(message)).status().message().find("truncated") ==
+                 std::string::npos;
       uint64_t rest = 0;
       const MemoryUsed used = Measure([&] {
         Said(subject, message);
@@ -93,10 +85,8 @@ TEST(WireMemoryTest, SayingItTakesNoMemory) {
 TEST(WireMemoryTest, RandomMessagesTakeNoMoreThanSaid) {
   for (const Method subject : kSubjects) {
     ForManyMessages(subject, 30'000, [&](const std::string& message, bool& accepted) {
-      accepted = subject == Method::kStream
-                     ? DecodeStreamItem(View(message)).method.has_value()
-                     : DecodeRequest(subject, View(message)).status().message().find("truncated") ==
-                           std::string::npos;
+      accepted = DecodeRequest(subject, View(message)).status().message().find("truncated") ==
+                 std::string::npos;
       ASSERT_LE(Decode(subject, message).peak_bytes, Said(subject, message) + kFixed);
     });
   }

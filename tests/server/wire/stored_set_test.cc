@@ -115,10 +115,10 @@ void TestCompleted(Method method) {
     const std::vector<uint8_t> item_bytes =
         ToBytes(MakeItem(7, method, request.SerializeAsString()).SerializeAsString());
     const absl::StatusOr<Request> decoded = DecodeRequest(method, bytes, stored);
-    const StreamItem item = DecodeStreamItem(item_bytes, stored);
+    const absl::StatusOr<Request> item = DecodeRequest(Method::kStream, item_bytes, stored);
     ASSERT_EQ(RestOf(method, bytes).parameters, "layer");
     ASSERT_EQ(RestOf(Method::kStream, item_bytes).parameters, "layer");
-    ASSERT_EQ(item.request.status(), decoded.status());
+    ASSERT_EQ(item.status(), decoded.status());
     if (both != nullptr) {
       ++twice;
       ASSERT_EQ(decoded.status().code(), absl::StatusCode::kInvalidArgument);
@@ -129,7 +129,7 @@ void TestCompleted(Method method) {
     const std::vector<uint8_t> full_bytes = ToBytes(full.SerializeAsString());
     const absl::StatusOr<Request> expected = DecodeRequest(method, full_bytes);
     ExpectSame(decoded, expected);
-    ExpectSame(item.request, expected);
+    ExpectSame(item, expected);
     ASSERT_FALSE(testing::Test::HasFailure());
     if (!decoded.ok()) continue;
     ++good;

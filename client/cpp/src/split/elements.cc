@@ -132,6 +132,10 @@ float ValueAt(v1::DataType type, const std::string& data, int64_t index) {
   }
 }
 
+double ExactValueAt(v1::DataType type, const std::string& data, int64_t index) {
+  return type == v1::DATA_TYPE_INT32 ? Load<int32_t>(data, index) : ValueAt(type, data, index);
+}
+
 Scan ScanElements(v1::DataType type, const std::string& data, int64_t begin, int64_t count) {
   Scan scan;
   const auto include = [&scan](float minimum, float maximum) {
@@ -159,6 +163,12 @@ Scan ScanElements(v1::DataType type, const std::string& data, int64_t begin, int
       scan.signal += static_cast<double>(value) * value;
       ++scan.finite;
     }
+  }
+  if (type != v1::DATA_TYPE_INT32) return scan;
+  scan.signal = 0;
+  for (int64_t i = begin; i < begin + count; ++i) {
+    const double value = ExactValueAt(type, data, i);
+    scan.signal += value * value;
   }
   return scan;
 }

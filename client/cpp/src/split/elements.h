@@ -20,9 +20,12 @@ bool IsInputType(v1::DataType type);
 // or the type of its scales, FLOAT8E8M0 or FLOAT8E4M3FN.
 float ValueAt(v1::DataType type, const std::string& data, int64_t index);
 
+// The same as the error report counts it: INT32 as it is. REQUIRES: IsInputType(type).
+double ExactValueAt(v1::DataType type, const std::string& data, int64_t index);
+
 // What is in elements of a tensor.
 struct Scan {
-  double signal = 0;  // sum of squares of the finite ones
+  double signal = 0;  // sum of squares of the finite ones, as ExactValueAt has them
   int64_t finite = 0;
   int64_t first_non_finite = -1;   // index in the tensor
   float minimum = 0, maximum = 0;  // of the finite ones and 0

@@ -146,8 +146,9 @@ void RaiseSmallestInt8(const Tensor& x, const Grid& grid, const std::vector<floa
       // What lay below both ranges is counted already.
       if (std::nearbyint(value / scale) + zero == -128) ++saturated;
       if (!std::isfinite(value)) continue;
-      const double before = value - (-128.0 - double{zero}) * double{scale};
-      const double after = value - (-127.0 - double{zero}) * double{scale};
+      const double exact = ExactValueAt(x.data_type, x.data, i);
+      const double before = exact - (-128.0 - double{zero}) * double{scale};
+      const double after = exact - (-127.0 - double{zero}) * double{scale};
       added += after * after - before * before;
       largest = std::max(largest, std::fabs(after));
     }

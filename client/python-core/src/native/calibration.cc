@@ -1,7 +1,6 @@
 #include "calibration.h"
 
 #include <cstring>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -17,9 +16,6 @@
 
 namespace quantd::python {
 namespace {
-
-// Of work whose length is not that of an array.
-constexpr uint64_t kLong = std::numeric_limits<uint64_t>::max();
 
 template <typename Value>
 nb::object ArrayOf(DataType type, const std::vector<Value>& values, const Shape& shape) {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <optional>
 
 #include "absl/status/statusor.h"
@@ -16,7 +15,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kAlwaysLong = std::numeric_limits<uint64_t>::max();
 constexpr std::chrono::milliseconds kBetweenCalls(50);
 
 // Calls a function of Python now and then, and keeps what it raises.
@@ -56,7 +54,7 @@ std::string ConvertCheckpoint(const checkpoints::ConvertOptions& options, bool d
   Progress shown(progress);
   absl::StatusOr<checkpoints::Report> report;
   const Executor& executor = SharedExecutor(threads);
-  const absl::Status status = Run(kAlwaysLong, nb::none(), [&](Interrupted interrupted) {
+  const absl::Status status = Run(kLong, nb::none(), [&](Interrupted interrupted) {
     report = dry_run ? checkpoints::DryRun(options)
                      : checkpoints::Convert(
                            options, executor, [&] { return shown.has_raised() || interrupted(); },
@@ -72,7 +70,7 @@ std::string ConvertCheckpoint(const checkpoints::ConvertOptions& options, bool d
 
 std::vector<std::string> ShardsOfCheckpoint(const std::string& model, const nb::object& fail) {
   absl::StatusOr<std::vector<std::string>> names;
-  CheckStatus(Run(kAlwaysLong, nb::none(),
+  CheckStatus(Run(kLong, nb::none(),
                   [&](Interrupted) {
                     names = checkpoints::ShardsOf(model);
                     return names.status();

@@ -1,19 +1,19 @@
 #include "engine.h"
 
+#include <array>
+#include <cstddef>
 #include <optional>
-#include <string>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "arguments.h"
 #include "operand.h"
-#include "quantd/dequantize.h"
-#include "quantd/dynamic_quantize.h"
 #include "quantd/field_error.h"
+#include "quantd/operation.h"
 #include "quantd/quantization_error.h"
-#include "quantd/quantize.h"
-#include "quantd/quantize_embeddings.h"
 #include "quantd/shared_executor.h"
 #include "result_tensor.h"
 #include "run.h"
@@ -27,7 +27,90 @@ nb::object ErrorTuple(bool reported, const QuantizationError& error) {
                         error.saturated_elements, error.non_finite_elements);
 }
 
+// What an operation makes; None where it makes no such tensor.
+struct Answer {
+  nb::object y, scale, zero_point, tensor_scale, error;
+};
+
 }  // namespace
+
+// One call: its tensors, the plan, and the run that makes the answer.
+class Engine::Call {
+ public:
+  Call(const Engine& engine, nb::handle x, DataType fallback)
+      : engine_(engine), x_(x, "x", fallback, engine.convert_) {}
+
+  DataType x_type() const { return x_.type(); }
+  // An argument beside x.
+  TensorView Read(nb::handle value, const char* name, DataType fallback) {
+    Operand& operand = beside_.emplace_back(value, name, fallback, engine_.convert_);
+    Ready(operand);
+    return operand.Whole();
+  }
+  std::optional<TensorView> ReadIfAny(nb::handle value, const char* name, DataType fallback) {
+    if (value.is_none()) return std::nullopt;
+    return Read(value, name, fallback);
+  }
+  // The argument that was read as the `index`th, as it was; None when there were not so many.
+  nb::object Copy(size_t index) const {
+    return index < beside_.size() ? beside_[index].Copy() : nb::none();
+  }
+  // `parameters` lack nothing but x.
+  template <typename Parameters>
+  Answer Run(Parameters& parameters, nb::handle out, nb::handle timeout, int threads);
+
+ private:
+  const Engine& engine_;
+  Operand x_;
+  absl::InlinedVector<Operand, 3> beside_;
+};
+
+template <typename Parameters>
+Answer Engine::Call::Run(Parameters& parameters, nb::handle out, nb::handle timeout, int threads) {
+  const Output output(out, engine_.place_);
+  parameters.x = x_.Claimed();
+  const absl::StatusOr<OperationPlan> plan = MakePlan(parameters);
+  engine_.Check(plan.status());
+  const ResultLayout layout = LayoutOf(*plan);
+  engine_.Check(output.Check(layout.y));
+  engine_.Check(output.CheckOverlap(x_, layout.y.bytes));
+  for (const Operand& operand : beside_) {
+    engine_.Check(output.CheckOverlap(operand, layout.y.bytes));
+  }
+
+  ResultTensor y(layout.y.data_type, layout.y.shape, &output);
+  std::array<std::optional<ResultTensor>, 3> others;
+  DynamicQuantizeOutput places;
+  places.y = y.bytes();
+  const auto make = [](const std::optional<TensorLayout>& of, std::optional<ResultTensor>& result,
+                       absl::Span<uint8_t>& place) {
+    if (!of.has_value()) return;
+    result.emplace(of->data_type, of->shape);
+    place = result->bytes();
+  };
+  make(layout.y_scale, others[0], places.scale);
+  make(layout.y_zero_point, others[1], places.zero_point);
+  make(layout.y_tensor_scale, others[2], places.tensor_scale);
+  x_.Gather();
+  QuantizationError error;
+  const Executor& pool = SharedExecutor(threads);
+  const uint64_t bytes = parameters.x.bytes.size() + layout.y.bytes;
+  engine_.Check(python::Run(bytes, timeout, [&](Interrupted interrupted) {
+    x_.Pack(pool);
+    const absl::Status status = Execute(*plan, x_.Whole().bytes, pool, interrupted, places, &error);
+    if (!status.ok()) return status;
+    y.Unpack(pool);
+    for (const std::optional<ResultTensor>& other : others) {
+      if (other.has_value()) other->Unpack(pool);
+    }
+    return status;
+  }));
+  const auto take = [](std::optional<ResultTensor>& result) {
+    return result.has_value() ? result->Take() : nb::none();
+  };
+  return {y.Take(), take(others[0]), take(others[1]), take(others[2]),
+          ErrorTuple(layout.report_error, error)};
+}
 
 Engine::Engine(nb::object convert, nb::object place, nb::object fail)
     : convert_(std::move(convert)), place_(std::move(place)), fail_(std::move(fail)) {}
@@ -59,100 +142,35 @@ nb::object Engine::Quantize(nb::handle x, nb::handle scale, nb::handle zero_poin
                             nb::handle saturate, int precision, bool before_rounding,
                             nb::handle report_error, nb::handle out, nb::handle timeout,
                             int threads) {
-  Operand x_operand(x, "x", DataType::kFloat, convert_);
-  Operand scale_operand(scale, "scale", DataType::kFloat, convert_);
-  std::optional<Operand> zero_operand;
+  Call call(*this, x, DataType::kFloat);
   QuantizeParameters parameters;
   parameters.output_type = static_cast<DataType>(output_type);
-  if (!zero_point.is_none()) {
-    const DataType fallback = output_type == 0 ? DataType::kUint8 : parameters.output_type;
-    zero_operand.emplace(zero_point, "zero_point", fallback, convert_);
-  }
+  parameters.scale = call.Read(scale, "scale", DataType::kFloat);
+  parameters.zero_point = call.ReadIfAny(
+      zero_point, "zero_point", output_type == 0 ? DataType::kUint8 : parameters.output_type);
   parameters.granularity = ReadGranularity(axis, block_size, block_shape);
   parameters.saturate = IsTrue(saturate);
   parameters.precision = static_cast<DataType>(precision);
   parameters.zero_point_order =
       before_rounding ? ZeroPointOrder::kBeforeRounding : ZeroPointOrder::kAfterRounding;
   parameters.report_error = IsTrue(report_error);
-  const Output output(out, place_);
-
-  parameters.x = x_operand.Claimed();
-  Ready(scale_operand);
-  parameters.scale = scale_operand.Whole();
-  if (zero_operand.has_value()) {
-    Ready(*zero_operand);
-    parameters.zero_point = zero_operand->Whole();
-  }
-  const absl::StatusOr<QuantizePlan> plan = PlanQuantize(parameters);
-  Check(plan.status());
-  Check(output.Check(plan->output_type, plan->shape, plan->output_bytes));
-  Check(output.CheckOverlap(x_operand, plan->output_bytes));
-  Check(output.CheckOverlap(scale_operand, plan->output_bytes));
-  if (zero_operand.has_value()) Check(output.CheckOverlap(*zero_operand, plan->output_bytes));
-
-  ResultTensor y(plan->output_type, plan->shape, output);
-  x_operand.Gather();
-  QuantizationError error;
-  const Executor& pool = SharedExecutor(threads);
-  Check(Run(plan->input_bytes + plan->output_bytes, timeout, [&](Interrupted interrupted) {
-    x_operand.Pack(pool);
-    const absl::Status status =
-        quantd::Quantize(*plan, x_operand.Whole().bytes, pool, interrupted, y.bytes(), &error);
-    if (status.ok()) y.Unpack(pool);
-    return status;
-  }));
-  return nb::make_tuple(y.Take(), ErrorTuple(plan->report_error, error), scale_operand.Copy(),
-                        zero_operand.has_value() ? zero_operand->Copy() : nb::none(),
-                        static_cast<int>(x_operand.type()));
+  const Answer answer = call.Run(parameters, out, timeout, threads);
+  return nb::make_tuple(answer.y, answer.error, call.Copy(0), call.Copy(1),
+                        static_cast<int>(call.x_type()));
 }
 
 nb::object Engine::Dequantize(nb::handle x, nb::handle scale, nb::handle zero_point,
                               int output_type, nb::handle axis, nb::handle block_size,
                               nb::handle block_shape, nb::handle tensor_scale, nb::handle out,
                               nb::handle timeout, int threads) {
-  Operand x_operand(x, "x", DataType::kUint8, convert_);
-  Operand scale_operand(scale, "scale", DataType::kFloat, convert_);
-  std::optional<Operand> zero_operand;
-  std::optional<Operand> tensor_scale_operand;
-  if (!zero_point.is_none()) {
-    zero_operand.emplace(zero_point, "zero_point", x_operand.type(), convert_);
-  }
-  if (!tensor_scale.is_none()) {
-    tensor_scale_operand.emplace(tensor_scale, "tensor_scale", DataType::kFloat, convert_);
-  }
+  Call call(*this, x, DataType::kUint8);
   DequantizeParameters parameters;
   parameters.output_type = static_cast<DataType>(output_type);
+  parameters.scale = call.Read(scale, "scale", DataType::kFloat);
+  parameters.zero_point = call.ReadIfAny(zero_point, "zero_point", call.x_type());
+  parameters.tensor_scale = call.ReadIfAny(tensor_scale, "tensor_scale", DataType::kFloat);
   parameters.granularity = ReadGranularity(axis, block_size, block_shape);
-  const Output output(out, place_);
-
-  parameters.x = x_operand.Claimed();
-  Ready(scale_operand);
-  parameters.scale = scale_operand.Whole();
-  if (zero_operand.has_value()) {
-    Ready(*zero_operand);
-    parameters.zero_point = zero_operand->Whole();
-  }
-  if (tensor_scale_operand.has_value()) {
-    Ready(*tensor_scale_operand);
-    parameters.tensor_scale = tensor_scale_operand->Whole();
-  }
-  const absl::StatusOr<DequantizePlan> plan = PlanDequantize(parameters);
-  Check(plan.status());
-  Check(output.Check(plan->output_type, plan->shape, plan->output_bytes));
-  Check(output.CheckOverlap(x_operand, plan->output_bytes));
-  Check(output.CheckOverlap(scale_operand, plan->output_bytes));
-  for (const std::optional<Operand>* operand : {&zero_operand, &tensor_scale_operand}) {
-    if (operand->has_value()) Check(output.CheckOverlap(**operand, plan->output_bytes));
-  }
-
-  ResultTensor y(plan->output_type, plan->shape, output);
-  x_operand.Gather();
-  const Executor& pool = SharedExecutor(threads);
-  Check(Run(plan->input_bytes + plan->output_bytes, timeout, [&](Interrupted interrupted) {
-    x_operand.Pack(pool);
-    return quantd::Dequantize(*plan, x_operand.Whole().bytes, pool, interrupted, y.bytes());
-  }));
-  return y.Take();
+  return call.Run(parameters, out, timeout, threads).y;
 }
 
 nb::object Engine::DynamicQuantize(nb::handle x, int output_type, nb::handle axis,
@@ -160,7 +178,7 @@ nb::object Engine::DynamicQuantize(nb::handle x, int output_type, nb::handle axi
                                    nb::handle saturate, int scale_type, int symmetry,
                                    bool ignore_non_finite, nb::handle report_error, nb::handle out,
                                    nb::handle timeout, int threads) {
-  Operand x_operand(x, "x", DataType::kFloat, convert_);
+  Call call(*this, x, DataType::kFloat);
   DynamicQuantizeParameters parameters;
   parameters.output_type = static_cast<DataType>(output_type);
   parameters.granularity = ReadGranularity(axis, block_size, block_shape);
@@ -169,41 +187,9 @@ nb::object Engine::DynamicQuantize(nb::handle x, int output_type, nb::handle axi
   parameters.symmetry = static_cast<Symmetry>(symmetry);
   parameters.non_finite = ignore_non_finite ? NonFinite::kIgnore : NonFinite::kReject;
   parameters.report_error = IsTrue(report_error);
-  const Output output(out, place_);
-
-  parameters.x = x_operand.Claimed();
-  const absl::StatusOr<DynamicQuantizePlan> plan = PlanDynamicQuantize(parameters);
-  Check(plan.status());
-  Check(output.Check(plan->output_type, plan->shape, plan->output_bytes));
-  Check(output.CheckOverlap(x_operand, plan->output_bytes));
-
-  ResultTensor y(plan->output_type, plan->shape, output);
-  ResultTensor y_scale(plan->scale_type, plan->scale_shape);
-  std::optional<ResultTensor> y_zero_point;
-  std::optional<ResultTensor> y_tensor_scale;
-  if (plan->has_zero_point) y_zero_point.emplace(plan->output_type, plan->scale_shape);
-  if (plan->has_tensor_scale) y_tensor_scale.emplace(DataType::kFloat, Shape());
-  DynamicQuantizeOutput places;
-  places.y = y.bytes();
-  places.scale = y_scale.bytes();
-  if (y_zero_point.has_value()) places.zero_point = y_zero_point->bytes();
-  if (y_tensor_scale.has_value()) places.tensor_scale = y_tensor_scale->bytes();
-  x_operand.Gather();
-  QuantizationError error;
-  const Executor& pool = SharedExecutor(threads);
-  Check(Run(plan->input_bytes + plan->output_bytes, timeout, [&](Interrupted interrupted) {
-    x_operand.Pack(pool);
-    const absl::Status status =
-        quantd::DynamicQuantize(*plan, x_operand.Whole().bytes, pool, interrupted, places, &error);
-    if (!status.ok()) return status;
-    y.Unpack(pool);
-    if (y_zero_point.has_value()) y_zero_point->Unpack(pool);
-    return status;
-  }));
-  return nb::make_tuple(y.Take(), y_scale.Take(),
-                        y_zero_point.has_value() ? y_zero_point->Take() : nb::none(),
-                        y_tensor_scale.has_value() ? y_tensor_scale->Take() : nb::none(),
-                        ErrorTuple(plan->report_error, error), static_cast<int>(x_operand.type()));
+  const Answer answer = call.Run(parameters, out, timeout, threads);
+  return nb::make_tuple(answer.y, answer.scale, answer.zero_point, answer.tensor_scale,
+                        answer.error, static_cast<int>(call.x_type()));
 }
 
 nb::object Engine::QuantizeEmbeddings(nb::handle x, nb::handle ranges, int recipe, int output_type,
@@ -211,10 +197,9 @@ nb::object Engine::QuantizeEmbeddings(nb::handle x, nb::handle ranges, int recip
                                       int bit_threshold, int signed_bits, bool ignore_non_finite,
                                       nb::handle report_error, nb::handle out, nb::handle timeout,
                                       int threads) {
-  Operand x_operand(x, "x", DataType::kFloat, convert_);
-  std::optional<Operand> ranges_operand;
-  if (!ranges.is_none()) ranges_operand.emplace(ranges, "ranges", DataType::kFloat, convert_);
+  Call call(*this, x, DataType::kFloat);
   QuantizeEmbeddingsParameters parameters;
+  parameters.ranges = call.ReadIfAny(ranges, "ranges", DataType::kFloat);
   parameters.recipe = static_cast<EmbeddingRecipe>(recipe);
   parameters.output_type = static_cast<DataType>(output_type);
   parameters.dimensions = ReadInteger(dimensions, "dimensions");
@@ -224,28 +209,8 @@ nb::object Engine::QuantizeEmbeddings(nb::handle x, nb::handle ranges, int recip
   parameters.signed_bits = static_cast<SignedBits>(signed_bits);
   parameters.non_finite = ignore_non_finite ? NonFinite::kIgnore : NonFinite::kReject;
   parameters.report_error = IsTrue(report_error);
-  const Output output(out, place_);
-
-  parameters.x = x_operand.Claimed();
-  if (ranges_operand.has_value()) {
-    Ready(*ranges_operand);
-    parameters.ranges = ranges_operand->Whole();
-  }
-  const absl::StatusOr<QuantizeEmbeddingsPlan> plan = PlanQuantizeEmbeddings(parameters);
-  Check(plan.status());
-  Check(output.Check(plan->output_type, plan->output_shape, plan->output_bytes));
-  Check(output.CheckOverlap(x_operand, plan->output_bytes));
-  if (ranges_operand.has_value()) Check(output.CheckOverlap(*ranges_operand, plan->output_bytes));
-
-  ResultTensor y(plan->output_type, plan->output_shape, output);
-  x_operand.Gather();
-  QuantizationError error;
-  const Executor& pool = SharedExecutor(threads);
-  Check(Run(plan->input_bytes + plan->output_bytes, timeout, [&](Interrupted interrupted) {
-    return quantd::QuantizeEmbeddings(*plan, x_operand.Whole().bytes, pool, interrupted, y.bytes(),
-                                      &error);
-  }));
-  return nb::make_tuple(y.Take(), ErrorTuple(plan->report_error, error));
+  const Answer answer = call.Run(parameters, out, timeout, threads);
+  return nb::make_tuple(answer.y, answer.error);
 }
 
 }  // namespace quantd::python

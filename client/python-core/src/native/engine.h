@@ -40,6 +40,8 @@ class Engine {
                                 int threads);
 
  private:
+  class Call;
+
   Granularity ReadGranularity(nb::handle axis, nb::handle block_size, nb::handle block_shape) const;
   // Throws the exception of a status that is not OK.
   void Check(const absl::Status& status) const;

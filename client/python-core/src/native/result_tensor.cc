@@ -29,10 +29,6 @@ nb::object NewArray(DataType type, const Shape& shape, void* data = nullptr,
 
 uint8_t* DataOf(nb::handle array) { return static_cast<uint8_t*>(PyArray_DATA(AsArray(array))); }
 
-uint64_t BytesOf(DataType type, nb::handle array) {
-  return ByteSize(type, PyArray_SIZE(AsArray(array)));
-}
-
 std::string DtypeName(nb::handle dtype) { return nb::cast<std::string>(nb::str(dtype)); }
 
 std::string DtypeName(DataType type) {
@@ -48,22 +44,23 @@ Output::Output(nb::handle out, nb::handle place) : given_(!out.is_none()), array
   region_ = nb::cast<std::string>(found[1]);
 }
 
-absl::Status Output::Check(DataType type, const Shape& shape, uint64_t bytes) const {
+absl::Status Output::Check(const TensorLayout& y) const {
   if (!given_) return absl::OkStatus();
   PyArrayObject* const array = AsArray(array_);
   if (is_packed()) {
     const auto room = static_cast<uint64_t>(PyArray_NBYTES(array));
-    if (room >= bytes) return absl::OkStatus();
+    if (room >= y.bytes) return absl::OkStatus();
     return FieldError("output.byte_size",
-                      absl::StrCat("output.byte_size is ", room, ", y takes ", bytes, " bytes"));
+                      absl::StrCat("output.byte_size is ", room, ", y takes ", y.bytes, " bytes"));
   }
-  if (TypeOf(array) != type) {
+  if (TypeOf(array) != y.data_type) {
     const nb::object dtype = array_.attr("dtype");
-    return FieldError("out", absl::StrCat("out is ", DtypeName(dtype), ", y is ", DtypeName(type)));
+    return FieldError("out",
+                      absl::StrCat("out is ", DtypeName(dtype), ", y is ", DtypeName(y.data_type)));
   }
-  if (ShapeOf(array) != shape) {
+  if (ShapeOf(array) != y.shape) {
     return FieldError("out", absl::StrCat("out has shape ", ShapeString(ShapeOf(array)),
-                                          ", y has shape ", ShapeString(shape)));
+                                          ", y has shape ", ShapeString(y.shape)));
   }
   if (!PyArray_ISWRITEABLE(array)) return FieldError("out", "out is read-only");
   return absl::OkStatus();
@@ -86,29 +83,22 @@ absl::Status Output::CheckOverlap(const Operand& operand, uint64_t bytes) const 
                                  other.end - other.begin, " bytes at 0x", absl::Hex(other.begin)));
 }
 
-void ResultTensor::Allocate(const Shape& shape) { target_ = NewArray(type_, shape); }
-
-ResultTensor::ResultTensor(DataType type, const Shape& shape) : type_(type) {
-  Allocate(shape);
-  const uint64_t size = BytesOf(type, target_);
-  if (IsPacked(type)) packed_ = std::make_unique_for_overwrite<uint8_t[]>(size);
-  bytes_ = {IsPacked(type) ? packed_.get() : DataOf(target_), static_cast<size_t>(size)};
-}
-
-ResultTensor::ResultTensor(DataType type, const Shape& shape, const Output& output) : type_(type) {
-  const nb::object& out = output.array();
-  if (output.given() && output.is_packed() && !IsPacked(type)) {
+ResultTensor::ResultTensor(DataType type, const Shape& shape, const Output* output) : type_(type) {
+  const nb::object out = output != nullptr && output->given() ? output->array() : nb::object();
+  const bool in_region = out.is_valid() && output->is_packed();
+  const bool in_array = out.is_valid() && !in_region;
+  if (in_region && !IsPacked(type)) {
     target_ = NewArray(type, shape, DataOf(out), out);
-  } else if (output.given() && !output.is_packed() && PyArray_ISCARRAY(AsArray(out))) {
+  } else if (in_array && PyArray_ISCARRAY(AsArray(out))) {
     target_ = out;
   } else {
-    Allocate(shape);
-    if (output.given() && !output.is_packed()) returned_ = out;
+    target_ = NewArray(type, shape);
+    if (in_array) returned_ = out;
   }
-  const auto size = static_cast<size_t>(BytesOf(type, target_));
+  const auto size = static_cast<size_t>(ByteSize(type, PyArray_SIZE(AsArray(target_))));
   if (!IsPacked(type)) {
     bytes_ = {DataOf(target_), size};
-  } else if (output.given() && output.is_packed()) {
+  } else if (in_region) {
     bytes_ = {DataOf(out), size};
   } else {
     packed_ = std::make_unique_for_overwrite<uint8_t[]>(size);

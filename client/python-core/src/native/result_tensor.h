@@ -11,7 +11,7 @@
 #include "numpy_api.h"
 #include "operand.h"
 #include "quantd/executor.h"
-#include "quantd/parameters.h"
+#include "quantd/operation.h"
 
 namespace quantd::python {
 
@@ -29,7 +29,7 @@ class Output {
   const nb::object& array() const { return array_; }
   // INVALID_ARGUMENT when y can't go there: an array that is not as y is, packed bytes that are too
   // few, memory of an argument. Of packed bytes with the server's text.
-  absl::Status Check(DataType type, const Shape& shape, uint64_t bytes) const;
+  absl::Status Check(const TensorLayout& y) const;
   absl::Status CheckOverlap(const Operand& operand, uint64_t bytes) const;
 
  private:
@@ -41,10 +41,8 @@ class Output {
 // A tensor of a result.
 class ResultTensor {
  public:
-  // Of new memory.
-  ResultTensor(DataType type, const Shape& shape);
-  // Where the output is, if it is given. REQUIRES: its checks have passed.
-  ResultTensor(DataType type, const Shape& shape, const Output& output);
+  // Of new memory, or where the output is, if it is given. REQUIRES: its checks have passed.
+  ResultTensor(DataType type, const Shape& shape, const Output* output = nullptr);
 
   // What the core fills: packed bytes.
   absl::Span<uint8_t> bytes() const { return bytes_; }
@@ -54,8 +52,6 @@ class ResultTensor {
   nb::object Take();
 
  private:
-  void Allocate(const Shape& shape);
-
   DataType type_;
   nb::object target_;    // that the bytes, or the elements unpacked from them, are written into
   nb::object returned_;  // when it is another: strided, or not aligned

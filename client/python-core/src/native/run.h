@@ -3,6 +3,7 @@
 #define QUANTD_PYTHON_CORE_RUN_H_
 
 #include <cstdint>
+#include <limits>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -10,6 +11,9 @@
 #include "quantd/executor.h"
 
 namespace quantd::python {
+
+// Bytes of work whose length is not that of an array.
+inline constexpr uint64_t kLong = std::numeric_limits<uint64_t>::max();
 
 // Calls work, which goes through so many bytes. DEADLINE_EXCEEDED when `timeout` seconds (None: no
 // limit) passed first; throws what a signal's handler raised, such as KeyboardInterrupt.

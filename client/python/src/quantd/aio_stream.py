@@ -8,13 +8,13 @@ from typing import Any, Coroutine, Dict, Optional, Set, Tuple, TypeVar
 import grpc
 import grpc.aio
 
-from . import calls, parameters, requests, wire
+from . import calls, requests, wire
 from .errors import QuantdError, StatusCode, cancelled, from_rpc_error, wrong_answer
 from .feed_async import CORE, failure_of, lost
 from .items import Items
 from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings
 from .retry import Attempts, Deadline
-from .stream import settle
+from .stream import closed, unanswered
 
 _T = TypeVar("_T")
 Later = Coroutine[Any, Any, _T]
@@ -65,7 +65,7 @@ class AsyncStream(Items[
             return
         if self._tasks:
             await asyncio.wait(set(self._tasks))
-        self._ended = self._ended or ValueError("the stream is closed")
+        self._ended = self._ended or closed()
         if self._call is not None:
             await self._call.close()
 
@@ -73,7 +73,7 @@ class AsyncStream(Items[
         """Drop the stream; open calls fail with CANCELLED."""
         if not self._client._transport.is_here:
             return
-        self._ended = self._ended or ValueError("the stream is closed")
+        self._ended = self._ended or closed()
         self._dropped.set()
         if self._call is not None:
             await self._call.cancel()
@@ -114,15 +114,11 @@ class AsyncStream(Items[
                     if call is not None and call.failure is not None and not self._client._transport.retry:
                         raise call.failure
                     call = self._call = self._open()
+                data = data or request.encode_item(identity)
                 try:
-                    data = data or request.encode_item(identity)
-                    return await call.ask(identity, request, data)
-                except QuantdError as error:
-                    if error is not call.failure:  # this item's own
-                        if not parameters.may_help(request, error):
-                            raise
-                        given = calls.give(self._client, request, requests.data_of_item(data, request), self._deadline)
-                        return await self._client._drive(given)
+                    kind, answer = await call.ask(identity, data)
+                    break
+                except QuantdError as error:  # the stream broke
                     if error.message != CORE:
                         self._reason = error
                     try:
@@ -133,6 +129,7 @@ class AsyncStream(Items[
                         raise reason from None
                 with contextlib.suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(self._dropped.wait(), wait)
+            return await self._client._drive(calls.settle(self._client, request, data, kind, answer, self._deadline))
 
 
 class _StreamCall:
@@ -142,7 +139,7 @@ class _StreamCall:
         self.failure: Optional[Exception] = None  # why it ended
         self._call, self._client = call, client
         self._loop, self._writing = asyncio.get_running_loop(), asyncio.Lock()
-        self._pending: "Dict[int, Tuple[asyncio.Future[Any], requests.Request]]" = {}
+        self._pending: "Dict[int, asyncio.Future[Tuple[Optional[str], Any]]]" = {}
         self._reader = asyncio.ensure_future(self._read())
 
     async def close(self) -> None:
@@ -162,10 +159,9 @@ class _StreamCall:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._call.cancel)
 
-    async def ask(self, identity: int, request: requests.Request, data: bytes) -> Any:
-        """The answer to an item. Raises `failure`, and nothing like it, when the stream breaks."""
-        answer: "asyncio.Future[Any]" = asyncio.get_running_loop().create_future()
-        self._pending[identity] = answer, request
+    async def ask(self, identity: int, data: bytes) -> Tuple[Optional[str], Any]:
+        """The answer to an item, as wire.read_item gives it. Raises `failure` when the stream breaks."""
+        answer = self._pending[identity] = asyncio.get_running_loop().create_future()
         try:
             async with self._writing:
                 if self.failure is not None:
@@ -188,13 +184,16 @@ class _StreamCall:
             await asyncio.shield(self._reader)
 
     async def _read(self) -> None:
-        failure: Exception = QuantdError(StatusCode.UNKNOWN, "the stream ended without an answer to this item")
+        failure: Exception = unanswered()
         try:
             while True:
                 data = await self._call.read()
                 if data is grpc.aio.EOF:
                     break
-                self._settle(*wire.read_item(data))
+                identity, kind, found = wire.read_item(data)
+                answer = self._pending.get(identity)
+                if answer is not None and not answer.done():
+                    answer.set_result((kind, found))
             if await self._call.code() is not StatusCode.OK:
                 failure = from_rpc_error(failure_of(self._call))
         except grpc.RpcError as error:
@@ -205,17 +204,6 @@ class _StreamCall:
             failure = wrong_answer(error)
             self._call.cancel()
         self.failure = failure
-        for answer, _ in list(self._pending.values()):
+        for answer in list(self._pending.values()):
             if not answer.done():
                 answer.set_exception(failure)
-
-    def _settle(self, identity: int, kind: Optional[str], answer: Any) -> None:
-        if identity not in self._pending:
-            return
-        future, request = self._pending.pop(identity)
-        if future.done():
-            return
-        try:
-            future.set_result(settle(request, kind, answer, self._client))
-        except Exception as error:
-            future.set_exception(error)

@@ -9,9 +9,9 @@ from typing import Any, Callable, Generator, Iterator, NamedTuple, Optional, Typ
 from . import parameters, split
 from .calibrate_call import Calibration
 from .calibration import Calibrated
-from .errors import QuantdError, ResourceExhaustedError, wrong_answer
+from .errors import QuantdError, ResourceExhaustedError, from_item_error, wrong_answer
 from .messages import GetServerInfoRequest
-from .requests import Request
+from .requests import Request, data_of_item
 from .results import Result
 from .retry import Attempts, Deadline
 from .transport import Transport, server_info
@@ -136,6 +136,25 @@ def give(caller: Caller, request: Request, data: bytes, deadline: Deadline) -> S
             return parsed(lambda data: request.decode(data, caller), answer)
     assert failure is not None
     raise failure
+
+
+def settle(caller: Caller, request: Request, data: Optional[bytes], kind: Optional[str], answer: Any, deadline: Deadline) -> Steps[Result]:
+    """The result of a stream's item, which was sent as `data`; its answer is as wire.read_item gives it."""
+
+    def result(found: Any) -> Result:
+        if kind == "error":
+            raise from_item_error(found)
+        if kind != request.operation:
+            raise ValueError(f"{kind or 'nothing'} answers {request.operation}")
+        return request.result(found, caller)
+
+    try:
+        return parsed(result, answer)
+    except QuantdError as error:
+        if not parameters.may_help(request, error):
+            raise
+    assert data is not None
+    return (yield from give(caller, request, data_of_item(data, request), deadline))
 
 
 def limits(caller: Caller, deadline: Deadline, again: bool = False) -> Steps[split.Limits]:

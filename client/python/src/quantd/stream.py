@@ -16,23 +16,21 @@ from typing import Any, Callable, Dict, Optional
 
 import grpc
 
-from . import calls, parameters, requests, results, wire
-from .errors import QuantdError, StatusCode, cancelled, from_item_error, from_rpc_error, wrong_answer
+from . import calls, requests, wire
+from .errors import QuantdError, StatusCode, cancelled, from_rpc_error, wrong_answer
 from .items import Items
 from .results import Dequantized, DynamicQuantized, Quantized, QuantizedEmbeddings
 from .retry import Attempts, Deadline
 
 
-def settle(request: requests.Request, kind: Optional[str], answer: Any, engine: Any) -> "results.Result":
-    """The result of one item's answer, as wire.read_item gives it; raises what the item failed with."""
-    if kind == "error":
-        raise from_item_error(answer)
-    try:
-        if kind != request.operation:
-            raise ValueError(f"{kind or 'nothing'} answers {request.operation}")
-        return request.result(answer, engine)
-    except Exception as error:
-        raise wrong_answer(error) from None
+def closed() -> ValueError:
+    """What a stream's methods raise when it has ended."""
+    return ValueError("the stream is closed")
+
+
+def unanswered() -> QuantdError:
+    """What open items fail with when the server ends the stream as if it had answered them."""
+    return QuantdError(StatusCode.UNKNOWN, "the stream ended without an answer to this item")
 
 
 class _Answer(Future[Any]):
@@ -119,10 +117,6 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _closed() -> ValueError:
-    return ValueError("the stream is closed")
-
-
 def _tell(tell: Callable[[Any], None], outcome: Any) -> None:
     """Settles a future. A callback that raises ends no stream; of most exceptions concurrent.futures has said so already."""
     try:
@@ -158,7 +152,7 @@ class _Core:
     def close(self) -> None:
         if self._orphaned:
             return
-        self._end(_closed())
+        self._end(closed())
         if not self.is_reader():
             self._reader.join()
 
@@ -166,7 +160,7 @@ class _Core:
         if self._orphaned:
             return
         with self._condition:  # the reader may end at once: nothing that it says comes before the user's word
-            self._ended = self._ended or _closed()
+            self._ended = self._ended or closed()
             self._dropped.set()
             self._call.cancel()
         self.close()
@@ -176,7 +170,7 @@ class _Core:
 
         _reopen sees that it has ended, or else this sees the outbox that _reopen has made.
         """
-        self._ended = self._ended or _closed()
+        self._ended = self._ended or closed()
         self._outbox.put(None)
 
     def orphan(self) -> None:
@@ -267,26 +261,15 @@ class _Core:
         except Exception as error:  # bytes that are not a response: its call cannot be known
             call.cancel()
             return wrong_answer(error)
-        return QuantdError(StatusCode.UNKNOWN, "the stream ended without an answer to this item")
+        return unanswered()
 
     def _answer(self, item: _Item, kind: Optional[str], answer: Any) -> None:
         try:
-            result = self._result(item, kind, answer)
+            result = self._client._drive(calls.settle(self._client, item.request, item.data, kind, answer, self._deadline))
         except Exception as error:
             _tell(item.future.set_exception, error)
         else:
             _tell(item.future.set_result, result)
-
-    def _result(self, item: _Item, kind: Optional[str], answer: Any) -> "results.Result":
-        try:
-            return settle(item.request, kind, answer, self._client)
-        except QuantdError as error:
-            if not parameters.may_help(item.request, error):
-                raise
-        assert item.data is not None
-        result: results.Result = self._client._drive(
-            calls.give(self._client, item.request, requests.data_of_item(item.data, item.request), self._deadline))
-        return result
 
     def _reopen(self) -> bool:
         """Another gRPC stream, for what is unanswered and what comes. False: there is nothing to do for it."""

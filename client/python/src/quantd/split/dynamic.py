@@ -172,11 +172,12 @@ def _raise_smallest_int8(
         return
     y[where] = -127
     blocks = tuple((index + part.start) // length for index, part, length in zip(where, box, grid.block))
-    values, scales = x[where].astype(np.float32), scale[blocks]
+    # An int32 is divided as the nearest FLOAT, and its error is that of the integer.
+    values, exact, scales = x[where].astype(np.float32), x[where].astype(np.float64), scale[blocks]
     zeros = np.zeros_like(scales) if zero_point is None else zero_point[blocks].astype(np.float32)
     # What lay below both ranges is counted already.
     newly = int(np.count_nonzero(np.rint(values / scales) + zeros == -128))
     finite = np.isfinite(values)
-    values, scales, zeros = (part[finite].astype(np.float64) for part in (values, scales, zeros))
-    before, after = values - (-128 - zeros) * scales, values - (-127 - zeros) * scales
+    exact, scales, zeros = (part[finite].astype(np.float64) for part in (exact, scales, zeros))
+    before, after = exact - (-128 - zeros) * scales, exact - (-127 - zeros) * scales
     report.correct(float(np.dot(after, after) - np.dot(before, before)), float(np.abs(after).max(initial=0.0)), newly)

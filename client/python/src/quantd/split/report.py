@@ -20,8 +20,7 @@ def _finite_doubles(x: Array) -> Iterator[Array]:
     flat = np.ascontiguousarray(x).reshape(-1)
     for begin in range(0, flat.size, _STEP):
         part = flat[begin : begin + _STEP]
-        # An int32 counts as the FLOAT that it is cast to.
-        values = part.astype(np.float32).astype(np.float64)
+        values = part.astype(np.float64)
         yield values[np.isfinite(values)]
 
 

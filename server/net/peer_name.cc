@@ -1,4 +1,4 @@
-#include "server/transport/peer.h"
+#include "server/net/peer_name.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -9,7 +9,7 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 
-namespace quantd::transport {
+namespace quantd::net {
 namespace {
 
 Peer Ipv4(const in_addr& address, uint16_t port) {
@@ -44,7 +44,7 @@ Peer Local(int fd) {
 Peer PeerOf(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
-  getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {0, "?"};
   if (address.ss_family == AF_INET) {
     const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
     return Ipv4(v4.sin_addr, ntohs(v4.sin_port));
@@ -53,4 +53,4 @@ Peer PeerOf(int fd) {
   return Local(fd);
 }
 
-}  // namespace quantd::transport
+}  // namespace quantd::net

@@ -1,5 +1,5 @@
 // Where a client reaches what QUANTD_LISTEN says.
-#include "commands/listener.h"
+#include "commands/own_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(ListenerTest, TheFirstAddressAsAClientReachesIt) {
+TEST(OwnServerTest, TheFirstAddressAsAClientReachesIt) {
   const std::pair<const char*, const char*> cases[] = {
       {"0.0.0.0:50051", "127.0.0.1:50051"},
       {"[::]:50051", "127.0.0.1:50051"},
@@ -33,7 +33,7 @@ TEST(ListenerTest, TheFirstAddressAsAClientReachesIt) {
   }
 }
 
-TEST(ListenerTest, WhatCannotBeReachedIsSaid) {
+TEST(OwnServerTest, WhatCannotBeReachedIsSaid) {
   const std::pair<std::string, const char*> cases[] = {
       {"127.0.0.1:0", "'127.0.0.1:0', a port that the server picks"},
       {"[::]:0,127.0.0.1:50051", "'[::]:0', a port that the server picks"},

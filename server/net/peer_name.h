@@ -1,0 +1,22 @@
+// The other end of a connection.
+#ifndef QUANTD_SERVER_NET_PEER_NAME_H_
+#define QUANTD_SERVER_NET_PEER_NAME_H_
+
+#include <cstdint>
+#include <string>
+
+namespace quantd::net {
+
+struct Peer {
+  // The same for all connections from one IP address (IPv6: one /64), or of one local process on a
+  // Unix socket: who shares what is shared by peers.
+  uint64_t id = 0;
+  std::string name;  // for the log: "ipv4:127.0.0.1:4711", "ipv6:[::1]:4711", "unix:pid:4711"
+};
+
+// Of a connected socket.
+Peer PeerOf(int fd);
+
+}  // namespace quantd::net
+
+#endif  // QUANTD_SERVER_NET_PEER_NAME_H_
