@@ -17,6 +17,7 @@
 #include "messages.h"
 #include "operations_random.h"
 #include "quantd/client/status.h"
+#include "split/pieces.h"
 
 namespace quantd::client {
 namespace {
@@ -233,10 +234,9 @@ Quantized SplitTest::SameInPieces(const Tensor& x, const DynamicQuantizeOptions&
   v1::DynamicQuantizeRequest request = RequestOf(options);
   SetTensor(x, request.mutable_x());
   absl::StatusOr<v1::DynamicQuantizeResponse> whole = all_.DynamicQuantize(request);
-  constexpr uint64_t kLimit = split::kEnvelopeBytes + 1000;
-  FakeServer server(kLimit);
+  FakeServer server(split::kEnvelopeBytes + 1000);
   const absl::StatusOr<Quantized> got =
-      split::DynamicQuantize(SenderTo(server, kLimit), x, options);
+      split::DynamicQuantize(SenderTo(server, split::kEnvelopeBytes + 1000), x, options);
   EXPECT_TRUE(whole.ok() && got.ok()) << whole.status() << got.status();
   EXPECT_GT(server.calls(), 1);
   Quantized wanted = TakeResult(*std::move(whole));
