@@ -193,7 +193,8 @@ def _raise_smallest_int8(
     if error is not None:
         of = np.ix_(*(np.arange(part.start, part.stop) // length for part, length in zip(box, grid.block)))
         codes = y.astype(np.float64) - (0.0 if zero_point is None else zero_point[of].astype(np.float64))
-        errors = np.abs(x.astype(np.float64) - codes * scale[of].astype(np.float64))
-        error = dataclasses.replace(error, max_absolute_error=float(errors[np.isfinite(errors)].max(initial=0.0)))
+        wide = x.astype(np.float64)
+        errors = np.abs(wide - codes * scale[of].astype(np.float64))[np.isfinite(wide)]
+        error = dataclasses.replace(error, max_absolute_error=float(errors.max(initial=0.0)))
     report.correct(float(np.dot(after, after) - np.dot(before, before)), newly)
     return error
