@@ -21,7 +21,7 @@
 #include "server/options/options.h"
 #include "server/server.h"
 #include "server/transport/encoding.h"
-#include "server/transport/header_encoding.h"
+#include "server/transport/metadata.h"
 #include "server/wire/status_details.h"
 
 namespace quantd::services {

@@ -133,7 +133,8 @@ float ValueAt(v1::DataType type, const std::string& data, int64_t index) {
 }
 
 double ExactValueAt(v1::DataType type, const std::string& data, int64_t index) {
-  return type == v1::DATA_TYPE_INT32 ? Load<int32_t>(data, index) : ValueAt(type, data, index);
+  if (type == v1::DATA_TYPE_INT32) return Load<int32_t>(data, index);
+  return ValueAt(type, data, index);
 }
 
 Scan ScanElements(v1::DataType type, const std::string& data, int64_t begin, int64_t count) {

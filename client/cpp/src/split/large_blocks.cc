@@ -128,7 +128,15 @@ std::vector<float> FloatScales(const Quantized& result, int64_t scales) {
 // y, and the report of y as it was into that of y as it is.
 void RaiseSmallestInt8(const Tensor& x, const Grid& grid, const std::vector<float>& scales,
                        Quantized& result) {
-  double added = 0, largest = 0;
+  const auto zero_of = [&](size_t block) {
+    const bool has_zero = result.zero_point.has_value();
+    return has_zero ? static_cast<float>(static_cast<int8_t>(result.zero_point->data[block])) : 0;
+  };
+  const auto error_of = [&](int64_t i, size_t block, double code) {
+    const double exact = ExactValueAt(x.data_type, x.data, i);
+    return exact - (code - double{zero_of(block)}) * double{scales[block]};
+  };
+  double added = 0;
   uint64_t saturated = 0;
   bool any = false;
   grid.ForEachRun([&](int64_t block, int64_t begin, int64_t count) {
@@ -139,18 +147,12 @@ void RaiseSmallestInt8(const Tensor& x, const Grid& grid, const std::vector<floa
       any = true;
       if (!result.error.has_value()) continue;
       const auto b = static_cast<size_t>(block);
-      const float value = ValueAt(x.data_type, x.data, i), scale = scales[b];
-      const float zero = result.zero_point.has_value()
-                             ? static_cast<float>(static_cast<int8_t>(result.zero_point->data[b]))
-                             : 0.0f;
+      const float value = ValueAt(x.data_type, x.data, i);
       // What lay below both ranges is counted already.
-      if (std::nearbyint(value / scale) + zero == -128) ++saturated;
+      if (std::nearbyint(value / scales[b]) + zero_of(b) == -128) ++saturated;
       if (!std::isfinite(value)) continue;
-      const double exact = ExactValueAt(x.data_type, x.data, i);
-      const double before = exact - (-128.0 - double{zero}) * double{scale};
-      const double after = exact - (-127.0 - double{zero}) * double{scale};
+      const double before = error_of(i, b, -128), after = error_of(i, b, -127);
       added += after * after - before * before;
-      largest = std::max(largest, std::fabs(after));
     }
   });
   if (!any || !result.error.has_value()) return;
@@ -160,7 +162,16 @@ void RaiseSmallestInt8(const Tensor& x, const Grid& grid, const std::vector<floa
   Sums sums;
   sums.Add(report, scan.signal, scan.finite);
   sums.noise += added;
-  sums.max_absolute_error = std::max(sums.max_absolute_error, largest);
+  // The largest one may have been that of a -128.
+  double& largest = sums.max_absolute_error = 0;
+  grid.ForEachRun([&](int64_t block, int64_t begin, int64_t count) {
+    for (int64_t i = begin; i < begin + count && !std::isnan(largest); ++i) {
+      if (!std::isfinite(ValueAt(x.data_type, x.data, i))) continue;
+      const auto code = static_cast<int8_t>(result.y.data[static_cast<size_t>(i)]);
+      const double error = std::fabs(error_of(i, static_cast<size_t>(block), code));
+      if (!(error <= largest)) largest = error;
+    }
+  });
   result.error = sums.Finish();
 }
 

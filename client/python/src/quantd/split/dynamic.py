@@ -1,5 +1,6 @@
 """DynamicQuantize: pieces that find their own scales, or scales first and then pieces."""
 
+import dataclasses
 import re
 from typing import Any, Callable, Iterator, List, Optional
 
@@ -149,27 +150,36 @@ def ranges_first(
             )
 
     def accept(result: results.Quantized[Any], box: Box) -> None:
+        error = result.error
         if result.y.dtype == np.int8:
-            _raise_smallest_int8(x[box], result.y, box, grid, known["scale"], known["zero_point"], report)
+            error = _raise_smallest_int8(x[box], result.y, box, grid, known["scale"], known["zero_point"], error, report)
         y.put(box, result.y)
         if reports:
-            report.add(x[box], result.error)
+            report.add(x[box], error)
 
     yield batch()
     return _found(request, grid, y, scale, zero_point, tensor_scale, report.finish() if reports else None, x, engine)
 
 
 def _raise_smallest_int8(
-    x: Array, y: Array, box: Box, grid: Grid, scale: Array, zero_point: Optional[Array], report: Report
-) -> None:
+    x: Array,
+    y: Array,
+    box: Box,
+    grid: Grid,
+    scale: Array,
+    zero_point: Optional[Array],
+    error: Optional[results.QuantizationError],
+    report: Report,
+) -> Optional[results.QuantizationError]:
     """Turns every -128 of a piece's y into -127, as DynamicQuantize has it, and the report of y as it was into that of y as it is.
+    Returns the piece's own report, whose largest error may have been that of a -128.
 
     INT8 is [-128, 127] in Quantize, which pieces with known scales go through, and [-127, 127] in DynamicQuantize. They
     differ only where the value before the clamp is below -127.
     """
     where = np.nonzero(y == -128)
     if not where[0].size:
-        return
+        return error
     y[where] = -127
     blocks = tuple((index + part.start) // length for index, part, length in zip(where, box, grid.block))
     # An int32 is divided as the nearest FLOAT, and its error is that of the integer.
@@ -180,4 +190,11 @@ def _raise_smallest_int8(
     finite = np.isfinite(values)
     exact, scales, zeros = (part[finite].astype(np.float64) for part in (exact, scales, zeros))
     before, after = exact - (-128 - zeros) * scales, exact - (-127 - zeros) * scales
-    report.correct(float(np.dot(after, after) - np.dot(before, before)), float(np.abs(after).max(initial=0.0)), newly)
+    if error is not None:
+        of = np.ix_(*(np.arange(part.start, part.stop) // length for part, length in zip(box, grid.block)))
+        codes = y.astype(np.float64) - (0.0 if zero_point is None else zero_point[of].astype(np.float64))
+        wide = x.astype(np.float64)
+        errors = np.abs(wide - codes * scale[of].astype(np.float64))[np.isfinite(wide)]
+        error = dataclasses.replace(error, max_absolute_error=float(errors.max(initial=0.0)))
+    report.correct(float(np.dot(after, after) - np.dot(before, before)), newly)
+    return error

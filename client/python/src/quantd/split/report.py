@@ -48,10 +48,9 @@ class Report:
         self._saturated += error.saturated_elements
         self._non_finite += error.non_finite_elements
 
-    def correct(self, noise: float, largest: float, saturated: int) -> None:
-        """Adds what elements of y say that were changed: more noise, perhaps a larger error, and elements that are saturated as well."""
+    def correct(self, noise: float, saturated: int) -> None:
+        """Adds what elements of y say that were changed: more noise, and elements that are saturated as well."""
         self._noises.append(noise)
-        self._largest = _largest(self._largest, largest)
         self._saturated += saturated
 
     def finish(self) -> QuantizationError:
