@@ -176,9 +176,11 @@ std::vector<Flag> Flags(Options& o, memory::Wanted& wanted) {
                     "Memory for requests in progress and their responses; 0: about half of what "
                     "the container's limit leaves (or half of the machine, if there is no limit)"),
               o.memory.requests),
-      Showing(Count("receive_budget_bytes", wanted.receiving, 0, 0, kAny,
-                    "Memory for requests that are being received; 0: the rest of that memory"),
-              o.memory.receiving),
+      Showing(
+          Count("receive_budget_bytes", wanted.receiving, 0, 0, kAny,
+                "Memory for requests that are being received, at least 131072; 0: the rest of that "
+                "memory"),
+          o.memory.receiving),
       Count("max_inflight_requests", o.max_inflight_requests, 1024, 1, 1 << 20,
             "Requests that may be in progress at the same time"),
       Count("max_queued_requests", o.max_queued_requests, 1024, 0, 1 << 20,

@@ -137,7 +137,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   // Whether enough is made into frames for now.
   bool full() const;
   void AddControl(const uint8_t* data, size_t size);
-  ssize_t WriteSegments();
+  ssize_t WriteSegments(size_t& offered);
   void AfterWrite(size_t bytes);
   void WantFlush();
   void SetEvents();

@@ -324,6 +324,7 @@ ssize_t Connection::WantData(nghttp2_session*, int32_t, uint8_t*, size_t length,
   const bool ends = stream.finishing_ && !stream.trailers_submitted_ && size == stream.unpulled() &&
                     stream.nothing_behind();
   if (size == 0 && !ends) return NGHTTP2_ERR_DEFERRED;
+  stream.offered_ = size;
   *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
   if (ends) {
     *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;

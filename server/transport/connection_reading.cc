@@ -78,9 +78,9 @@ void Connection::OnReady(uint32_t events) {
   try {
     if ((events & EPOLLOUT) != 0) {
       blocked_ = false;
-      SetEvents();
       BeginWriting();
       Flush();
+      if (!closed_) SetEvents();
     }
     if (!closed_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && listens()) {
       if (ReadSome()) {

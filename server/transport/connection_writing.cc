@@ -95,15 +95,20 @@ void Connection::FlushSome() {
       if (!std::exchange(flusher_.posted, true)) loop_.AtIterationEnd(flusher_);
       return;
     }
-    const ssize_t count = WriteSegments();
-    if (count < 0) {
-      if (errno != EAGAIN && errno != EINTR) return Close();
+    size_t offered = 0;
+    const ssize_t count = WriteSegments(offered);
+    if (count < 0 && errno != EAGAIN && errno != EINTR) return Close();
+    const size_t written = count < 0 ? 0 : static_cast<size_t>(count);
+    if (written != 0) {
+      iteration_written_ += written;
+      AfterWrite(written);
+    }
+    // A socket that takes a part is full. TLS may have taken one for other reasons.
+    if (written == 0 || (tls_ == nullptr && written < offered)) {
       blocked_ = true;
-      SetEvents();
+      if (!closed_) SetEvents();
       return;
     }
-    iteration_written_ += static_cast<size_t>(count);
-    AfterWrite(static_cast<size_t>(count));
   }
   moved_at_ = loop_.now();
   if (closed_ || lingers_) return;
@@ -137,7 +142,7 @@ void Connection::AddControl(const uint8_t* data, size_t size) {
   queued_ += size;
 }
 
-ssize_t Connection::WriteSegments() {
+ssize_t Connection::WriteSegments(size_t& offered) {
   std::array<iovec, kMostSegments> pieces;
   size_t count = 0;
   size_t control = control_sent_;
@@ -149,6 +154,7 @@ ssize_t Connection::WriteSegments() {
       control += segment.size;
     }
     pieces[count++] = {const_cast<void*>(data), segment.size};
+    offered += segment.size;
   }
   if (tls_ != nullptr) return tls_->Write({pieces.data(), count});
   msghdr message{};

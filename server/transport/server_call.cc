@@ -125,6 +125,7 @@ bool ServerCall::MakeMore() {
 }
 
 const uint8_t* ServerCall::Pull(size_t size) {
+  offered_ = 0;
   pulled_ += size;
   return std::exchange(next_byte_, next_byte_ + size);
 }
@@ -159,10 +160,11 @@ void ServerCall::Finish(const errors::CallStatus& status, loop::Event& finished)
 // An interrupted call does not wait for the peer to make room: what is in no frame yet is dropped,
 // so that trailers can go. They can't follow a part of a message, nor say OK without one.
 void ServerCall::DropUnsent() {
-  if ((pulled_ != 0 && unpulled() + unmade_ != 0) || finish_.ok()) return CutOff();
+  const size_t framed = pulled_ + offered_;
+  if ((framed != 0 && framed != out_.size) || finish_.ok()) return CutOff();
   batch_ = std::string();
   next_out_ = memory::Piece();
-  if (pulled_ == 0) {
+  if (framed == 0) {
     out_ = memory::Piece();
     batch_sent_ = std::string();
   }

@@ -199,7 +199,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   bool ends() const { return finishing_ && interrupted() && !cut_off_ && !http_closed_; }
   // Has more made, if that is what is missing. Returns whether there is more.
   bool MakeMore();
-  // The next bytes for a frame. REQUIRES: size <= unpulled().
+  // The next bytes, for a frame that was offered. REQUIRES: size <= unpulled().
   const uint8_t* Pull(size_t size);
   void StartNext();
   // Whether not a byte of its first message, or of the next one, is here.
@@ -269,6 +269,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   MessageSource* source_ = nullptr;
   const uint8_t* next_byte_ = nullptr;  // the first one that is in no frame
   size_t pulled_ = 0;                   // bytes that frames were made of, gRPC's prefix included
+  size_t offered_ = 0;                  // behind them, of a frame that nghttp2 holds
   size_t sent_ = 0;                     // of these, bytes that the kernel has
   Pace pace_;                           // of these
   uint64_t all_sent_ = 0;               // of all messages, for it

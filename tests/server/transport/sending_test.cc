@@ -275,6 +275,45 @@ TEST(SendingStream, ResponsesThatStandStill) {
   EXPECT_EQ(world.Over("/t/Small/9x100/b").sent, false);
 }
 
+// A frame that was offered waits when enough is made into frames: its bytes must stay, also when
+// its call is over before it is taken. That is so when 32 calls are before it: their frames of
+// 16 KiB are just enough, and the socket takes less than one of them.
+TEST(SendingStream, AFrameThatWaitsKeepsItsBytes) {
+  for (int before = 30; before <= 34; ++before) {
+    World::Options options;
+    options.socket_bytes = 4 << 10;
+    World world(options);
+    Client client(world.Connect(), {{kInitialWindow, 20}});
+    ASSERT_TRUE(client.Heard());
+    const int last = 2 * before + 1;
+    std::string said = WindowUpdate(0, 1 << 30);
+    for (int id = 1; id < last; id += 2) {
+      said += CallHead(id, "/t/Send/1x60000/" + std::to_string(id), true);
+      said += WindowUpdate(id, 1 << 20);
+    }
+    said += Headers(last, CallFields("/t/Echo/a", {{"grpc-timeout", "50m"}}));
+    said += Data(last, Prefixed(Pattern(1, 100)));
+    client.deaf = true;
+    {
+      const World::Pause pause(world);
+      client.Say(said);
+      ASSERT_TRUE(client.Written());
+    }
+    EXPECT_EQ(world.When("/t/Echo/a", [](const Seen& now) { return now.ending; }).written, 1);
+    client.deaf = false;
+    for (int id = 1; id < last; id += 2) {
+      ASSERT_EQ(client.Status(id), 0) << before << " " << id;
+      EXPECT_TRUE(client.stream(id).Messages() == Patterns(1, 60'000));
+    }
+    const int status = client.Status(last);
+    const std::string& data = client.stream(last).data;
+    EXPECT_EQ(status, data.empty() ? 4 : -1) << before << ": no status behind a part of a message";
+    EXPECT_EQ(data, Prefixed(Pattern(1, 100)).substr(0, data.empty() ? 0 : 20));
+    EXPECT_FALSE(client.closed());
+    EXPECT_TRUE(world.Over("/t/Echo/a").over);
+  }
+}
+
 // The deadline passes when the call has written small messages that can't be sent: they and the
 // status stand still, and that ends, too.
 TEST(SendingStream, AnInterruptedCallThatStandsStillIsGivenUp) {

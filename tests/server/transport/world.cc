@@ -88,6 +88,7 @@ struct Interrupted final : public Cancellable {
 World::World(const Options& options)
     : receiving_(options.budget, options.window, options.max_waiting),
       context_{*this, pool_, receiving_, options.limits},
+      socket_bytes_(options.socket_bytes),
       loop_(loop::NewLoop()),
       set_(std::make_unique<ConnectionSet>(context_, *loop_, 0)),
       thread_([this] { loop_->Lead(); }) {}
@@ -114,7 +115,7 @@ int World::Connect() {
   int ends[2];
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
   for (const int end : ends) {
-    const int bytes = 4 << 20;
+    const int bytes = end == ends[0] ? socket_bytes_ : 4 << 20;
     setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
   }
   Run([&] {
@@ -297,6 +298,7 @@ loop::Detached World::Serve(ServerCall& stream) {
                        size, *source, written);
   }
   const absl::Status end = stream.interrupted() ? stream.interruption() : absl::OkStatus();
+  Note(path, [](Seen& seen) { seen.ending = true; });
   stream.Finish(ToStatus(end), finished);
   if (source.has_value()) {
     const bool ok = co_await written;

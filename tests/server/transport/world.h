@@ -42,6 +42,7 @@ namespace quantd::transport {
 struct Seen {
   int begun = 0;  // how many calls of this path there were
   std::vector<std::string> messages;
+  bool ending = false;  // says Finish
   bool over = false;    // said End
   bool sent = false;    // what finished completed with
   int written = 0;      // writes that completed with true
@@ -58,6 +59,7 @@ class World final : public CallHandler {
     uint64_t budget = 64 << 20;
     uint64_t window = 64 << 10;
     int64_t max_waiting = 100;
+    int socket_bytes = 4 << 20;  // that the kernel takes of responses which nobody reads
   };
 
   World() : World(Options()) {}
@@ -116,6 +118,7 @@ class World final : public CallHandler {
   memory::Pool pool_;
   admission::Receiving receiving_;
   TransportContext context_;
+  const int socket_bytes_;
   const std::unique_ptr<loop::Loop> loop_;
   std::unique_ptr<ConnectionSet> set_;
   std::thread thread_;
