@@ -4,13 +4,14 @@ import os
 import random
 import socket
 import ssl
+import struct
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from http2 import DATA, HEADERS, Peer, frame, message, request_headers
+from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, WINDOW_UPDATE, Peer, frame, message, request_headers
 from support import SANITIZED, pb, quantize, tensor, wait_for
 from tls import files, start_tls  # noqa: F401
 
@@ -200,6 +201,51 @@ def test_who_does_not_read(files, start_tls):  # noqa: F811
         answer = server.stub.Quantize(quantize(np.ones(8_000_000), scale=1.0), timeout=60)
         assert len(answer.y.raw_data) == 8_000_000
     assert server.process.poll() is None
+
+
+def dequantize(size):
+    """Of so many UINT8 to four times as many bytes."""
+    request = pb.DequantizeRequest(scale=tensor(1.0))
+    request.x.data_type, request.x.raw_data = 2, bytes(size)
+    request.x.shape.append(size)
+    return message(request.SerializeToString())
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_deadlines_of_calls_whose_frames_wait(files, start_tls, start, secure):  # noqa: F811
+    """Streams whose window is too small for their responses, between large responses, so that a frame of one is begun when
+    the peer stops reading. Their deadlines pass; then it reads on. The server gave the freed response to the socket (with
+    TLS it crashed)."""
+    server = start_tls(files, *files.flags) if secure else start()
+    item = message(pb.StreamRequest(id=1, quantize=quantize(np.ones(100), scale=[1.0])).SerializeToString())
+    tls = files.context() if secure else None
+    with Peer(server.address, tls=tls, receive_buffer=4096, window=20, frame=65536) as peer:
+
+        def open_large():
+            stream = peer.next_stream()
+            window = frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", 1 << 30))
+            return stream, frame(HEADERS, END_HEADERS, stream, request_headers("Dequantize")) + window
+
+        stream, head = open_large()
+        peer.send(head)
+        peer.upload_on(stream, dequantize(5_000_000))  # its response fills the socket, and what is made into frames
+        said, small = b"", []
+        for _ in range(45):
+            small.append(peer.next_stream())
+            said += frame(HEADERS, END_HEADERS, small[-1], request_headers("Stream", [("grpc-timeout", "2S")]))
+            said += frame(DATA, 0, small[-1], item)
+            stream, head = open_large()
+            body = dequantize(30_000)
+            said += head + frame(DATA, 0, stream, body[:16000]) + frame(DATA, END_STREAM, stream, body[16000:])
+        peer.send(said)
+        first = peer.until(DATA, small[0])[3]
+        time.sleep(2.5)  # all deadlines
+        for stream in small:
+            while stream not in peer.over:
+                assert peer.read_frame(), "the server has closed the connection"
+            got, status = peer.data.get(stream, b""), peer.headers.get(stream, {}).get("grpc-status")
+            assert (got, status) in ((first, None), (b"", "4")), "no status follows a part of a message"
+    assert len(server.stub.Quantize(quantize(np.ones(100), scale=[1.0])).y.raw_data) == 100
 
 
 def test_resets_and_cuts(files, start_tls):  # noqa: F811
