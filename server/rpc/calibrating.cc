@@ -156,7 +156,7 @@ absl::Status Calibrating::Admit(loop::Event& admitted) {
         memory_ = message_.size + wire::DecodeMemoryBytes(rest_) +
                   Calibrator::AddScratchBytes(message_.size, backend_.policy.cores);
         grows_ = 0;  // asked for when it is known
-        estimate_ = nanoseconds(wire::DecodeNanoseconds(rest_));
+        estimate_ = LateEstimate(backend_, rest_, message_.size);
       }
       break;
     case Phase::kResult: {
@@ -212,6 +212,12 @@ absl::Status Calibrating::InterruptedStatus() const {
   return rpc::InterruptedStatus(backend_, stream_);
 }
 
+void Calibrating::DropMessage() {
+  request_.reset();
+  places_ = {};
+  message_ = transport::Message();
+}
+
 absl::Status Calibrating::Compute() {
   const Clock::time_point begin = Clock::now();
   if (timeline_ != nullptr) timeline_->kernel_began = begin;
@@ -236,9 +242,7 @@ absl::Status Calibrating::Compute() {
   }
   reservation_->GiveCores();
   if (status.ok() && phase_ == Phase::kMessages) held_.Shrink(keeps_);
-  request_.reset();
-  places_ = {};
-  message_ = transport::Message();
+  DropMessage();
   if (phase_ == Phase::kMessages || !status.ok()) reservation_->permit().Release();
   if (phase_ != Phase::kDone) return status;
   result_permit_.Release();

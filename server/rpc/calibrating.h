@@ -51,6 +51,8 @@ class Calibrating final : private loop::Timer {
   // Asks for the round's memory. When it is OK, `admitted` completes: what with is for Admitted.
   absl::Status Admit(loop::Event& admitted);
   absl::Status Admitted(bool granted);
+  // What it holds of a message that has failed so far, which nothing stands for once it is Taken.
+  void DropMessage();
   // Asks for a core, unless the work is short. When it is OK, `scheduled` completes, on this thread
   // or on another one: what with is for MayCompute to say.
   absl::Status TakeCore(loop::Event& scheduled);

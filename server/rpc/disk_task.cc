@@ -37,6 +37,7 @@ absl::Status DiskTask::Start(stored_parameters::Worker::Priority priority,
       std::max<std::chrono::nanoseconds>(backend_.queue_timeout, std::chrono::seconds(1));
   stream_.WaitsFor(this);
   if (!set()) stream_.loop().timers().Set(*this, loop::Clock::now() + most);
+  if (stream_.interrupted()) Cancel();  // before it was waited for
   return absl::OkStatus();
 }
 

@@ -121,7 +121,7 @@ absl::Status RequestRun::Admit(loop::Event& admitted) {
     bytes += wire::DecodeMemoryBytes(rest_) +
              std::min(kWidestResponse * message_.size, 2 * backend_.max_message_bytes) +
              operations::ScratchBytes(0);
-    estimate_ = std::chrono::nanoseconds(wire::DecodeNanoseconds(rest_));
+    estimate_ = LateEstimate(backend_, rest_, message_.size);
   }
   if (const uint64_t more = ExpectResponse(); more != 0) {
     absl::Status asked = reservation_.AskForMemory(bytes + more, 0, admitted);
@@ -207,6 +207,15 @@ void RequestRun::EndKernel() {
                  made_as_sent_ ? computing_ : timeline_->kernel_ended - kernel_began_);
 }
 
+void RequestRun::DropRequest() {
+  operation_.reset();
+  request_.reset();
+  found_.reset();
+  set_.reset();
+  places_ = {};
+  message_ = transport::Message();
+}
+
 // The response is there, or never will be.
 void RequestRun::Computed(const absl::Status& status) {
   if (status.ok()) {
@@ -217,12 +226,7 @@ void RequestRun::Computed(const absl::Status& status) {
       status.ok() ? wire::ResponseMemoryBytes(operation_->response_layout()) - SavedBytes()
                   : kErrorBytes;
   // Here, not when the call ends: only the response is needed from now on.
-  operation_.reset();
-  request_.reset();
-  found_.reset();
-  set_.reset();
-  places_ = {};
-  message_ = transport::Message();
+  DropRequest();
   if (!status.ok()) {
     response_.reset();
     piece_ = memory::Piece();
@@ -232,7 +236,18 @@ void RequestRun::Computed(const absl::Status& status) {
   reservation_.KeepForResponse(response_bytes);
 }
 
+absl::Status RequestRun::CheckMemory(uint64_t needed) {
+  if (needed <= reservation_.permit().bytes()) return absl::OkStatus();
+  // Only of a request that could not be looked at before.
+  return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                        "the request needs ", needed, " bytes of memory, it was given ",
+                        reservation_.permit().bytes(), "; send its tensors as raw_data")),
+                    "OVER_MEMORY_BUDGET");
+}
+
 absl::Status RequestRun::Plan() {
+  const uint64_t copied_bytes = message_.size + places_.copied_bytes();
+  if (absl::Status enough = CheckMemory(copied_bytes); !enough.ok()) return enough;
   if (absl::Status copied = places_.Copy(*request_); !copied.ok()) return copied;
   absl::StatusOr<operations::Operation> operation = operations::Plan(*request_);
   if (!operation.ok()) return operation.status();
@@ -246,14 +261,8 @@ absl::Status RequestRun::Plan() {
                           backend_.max_message_bytes, " (--max_message_bytes)")),
                       "ANSWER_TOO_LARGE");
   }
-  const uint64_t memory = message_.size + places_.copied_bytes() + operation_->memory_bytes();
-  if (memory > reservation_.permit().bytes()) {
-    // Only of a request that could not be looked at before.
-    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                          "the request needs ", memory, " bytes of memory, it was given ",
-                          reservation_.permit().bytes(), "; send its tensors as raw_data")),
-                      "OVER_MEMORY_BUDGET");
-  }
+  const uint64_t memory = copied_bytes + operation_->memory_bytes();
+  if (absl::Status enough = CheckMemory(memory); !enough.ok()) return enough;
   const uint64_t more = compression_.Expect(response_bytes);
   if (memory + more > reservation_.permit().bytes()) compression_.GiveUp();
   reservation_.permit().Shrink(memory + more - SavedBytes());

@@ -46,7 +46,7 @@ class RequestRun final : private transport::MessageSource {
   RequestRun(const RequestRun&) = delete;
   RequestRun& operator=(const RequestRun&) = delete;
 
-  // These eight on the thread that leads the stream's loop.
+  // These nine on the thread that leads the stream's loop.
 
   // Reads the request: completes `read` as ServerCall::Read does.
   void Read(wire::Method method, loop::Event& read);
@@ -66,6 +66,9 @@ class RequestRun final : private transport::MessageSource {
   // Whether it must wait for others to give theirs back. Then the caller must not hold a permit.
   bool queued() const { return reservation_.queued(); }
   absl::Status Admitted(bool granted) { return granted ? absl::OkStatus() : InterruptedStatus(); }
+  // What it holds of a request that has failed so far, which nothing stands for once the stream's
+  // message is Taken.
+  void DropRequest();
   // Asks for a core, unless the work is short. When it is OK, `scheduled` completes, on this thread
   // or on another one: what with is for MayCompute to say.
   absl::Status TakeCore(loop::Event& scheduled);
@@ -105,6 +108,7 @@ class RequestRun final : private transport::MessageSource {
   RangeSoFar KnownRange() const;
   memory::Piece MakeMore() override;
   uint64_t SavedBytes() const;
+  absl::Status CheckMemory(uint64_t needed);
   void Computed(const absl::Status& status);
   const Executor& TakeCores();
   void EndKernel();

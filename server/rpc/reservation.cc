@@ -33,6 +33,7 @@ void Reservation::StartWaiting() {
   if (!set()) {
     stream_.loop().timers().Set(*this, loop::Clock::now() + backend_.queue_timeout);
   }
+  if (stream_.interrupted()) Cancel();  // before it was waited for
 }
 
 void Reservation::Cancel() {
@@ -49,6 +50,15 @@ absl::Status InterruptedStatus(const Backend& backend, const transport::ServerCa
           std::chrono::duration_cast<std::chrono::milliseconds>(backend.queue_timeout).count(),
           " ms (--queue_timeout); try again later")),
       "QUEUE_TIMEOUT");
+}
+
+std::chrono::nanoseconds LateEstimate(const Backend& backend, const wire::Rest& rest,
+                                      uint64_t message_bytes) {
+  constexpr uint64_t kNanosecondsAByte = 10;  // costs.cc, of values
+  const std::chrono::nanoseconds estimate(
+      std::max(wire::DecodeNanoseconds(rest), kNanosecondsAByte * message_bytes));
+  if (backend.regions == nullptr) return estimate;
+  return std::max(estimate, backend.policy.short_work + std::chrono::nanoseconds(1));
 }
 
 absl::Status Reservation::AskForMemory(uint64_t bytes, uint64_t held, loop::Event& admitted) {

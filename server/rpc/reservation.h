@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "server/rpc/backend.h"
 #include "server/transport/server_call.h"
+#include "server/wire/split.h"
 
 namespace quantd::rpc {
 
@@ -81,6 +82,10 @@ class Reservation final : private transport::Cancellable, private loop::Timer {
 
 // Why a call does not wait on: it was interrupted, or --queue_timeout is over.
 absl::Status InterruptedStatus(const Backend& backend, const transport::ServerCall& stream);
+// How long a request takes that is decoded when it has a core: as long as values do, if all its
+// bytes are some; and never short where its tensors may lie in shared memory.
+std::chrono::nanoseconds LateEstimate(const Backend& backend, const wire::Rest& rest,
+                                      uint64_t message_bytes);
 
 // The system is out of memory.
 absl::Status NoMemory();

@@ -31,6 +31,7 @@ Call ServeCalibrate(Calls& /*calls*/, Backend& backend, transport::ServerCall& s
         const bool granted = co_await admitted;
         status = run.Admitted(granted);
       }
+      if (!status.ok()) run.DropMessage();
       stream.Taken();  // the next message may come in
       if (status.ok()) status = run.TakeCore(scheduled);
       if (status.ok()) {

@@ -88,6 +88,7 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::ServerCall& stre
       const bool granted = co_await admitted;
       status = run.Admitted(granted);
     }
+    if (!status.ok()) run.DropRequest();
     stream.Taken();  // the next item may come in
     if (status.ok()) status = run.TakeCore(scheduled);
     if (status.ok()) {

@@ -31,6 +31,7 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::ServerCall& strea
       const bool granted = co_await admitted;
       status = run.Admitted(granted);
     }
+    if (!status.ok()) run.DropRequest();
     stream.Taken();  // the permit has the message's memory: the budget for receiving is free of it
     if (status.ok()) status = run.TakeCore(scheduled);
     if (status.ok()) {

@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_replace.h"
-#include "server/services/exchange.h"
 
 namespace quantd::services {
 
@@ -124,14 +123,23 @@ ServerReflectionResponse Reflection::ResponseTo(const ServerReflectionRequest& r
   return response;
 }
 
+// Messages take many times their bytes: they do not live as long as a response may take.
+std::optional<Exchange::Awaited> Reflection::Respond(Exchange& call) const {
+  ServerReflectionRequest request;
+  if (!call.Take(request)) return std::nullopt;
+  return call.Write(ResponseTo(request));
+}
+
 rpc::Call Reflection::Serve(rpc::Calls& /*calls*/, const Reflection& reflection,
                             transport::ServerCall& stream) {
   {
     Exchange call(stream, reflection.pool_);
-    for (ServerReflectionRequest request;;) {
+    for (;;) {
       const bool has_request = co_await call.Read();
-      if (!has_request || !call.Take(request)) break;
-      const bool sent = co_await call.Write(reflection.ResponseTo(request));
+      if (!has_request) break;
+      std::optional<Exchange::Awaited> written = reflection.Respond(call);
+      if (!written.has_value()) break;
+      const bool sent = co_await *written;
       if (!sent) break;
     }
     co_await call.Finish();

@@ -3,12 +3,14 @@
 #ifndef QUANTD_SERVER_SERVICES_REFLECTION_H_
 #define QUANTD_SERVER_SERVICES_REFLECTION_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "server/memory/buffer.h"
 #include "server/rpc/call.h"
+#include "server/services/exchange.h"
 #include "server/transport/server_call.h"
 
 namespace quantd::services {
@@ -29,6 +31,8 @@ class Reflection {
                          transport::ServerCall& stream);
 
  private:
+  std::optional<Exchange::Awaited> Respond(Exchange& call) const;
+
   const std::vector<std::string> services_;
   memory::Pool& pool_;
 };

@@ -42,6 +42,12 @@ void OnResponse(evhttp_request* request, void* of) {
   event_base_loopbreak(outcome.base);
 }
 
+// A response may follow any number of these, whose headers libevent adds up.
+int RefuseInformational(evhttp_request* request, void*) {
+  const int code = evhttp_request_get_response_code(request);
+  return code >= 100 && code < 200 ? -1 : 0;
+}
+
 void OnInterrupt(evutil_socket_t, short, void* base) {
   event_base_loopbreak(static_cast<event_base*>(base));
 }
@@ -183,6 +189,10 @@ absl::Status Poster::PostTo(const std::string& address, const std::string& packe
   }
   evhttp_connection_set_max_headers_size(connection.get(), kMostHeaders);
   evhttp_connection_set_max_body_size(connection.get(), kMostBody);
+  evhttp_request_set_header_cb(request, RefuseInformational);
+  // For the line before a chunk, which has no limit.
+  bufferevent_setwatermark(evhttp_connection_get_bufferevent(connection.get()), EV_READ, 0,
+                           kMostHeaders + kMostBody);
   evkeyvalq* const headers = evhttp_request_get_output_headers(request);
   const std::string host = HostAndPort(endpoint);
   evhttp_add_header(headers, "Host", host.c_str());

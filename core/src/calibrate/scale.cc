@@ -1,6 +1,7 @@
 #include "calibrate/scale.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 namespace quantd::calibrate {
@@ -25,7 +26,8 @@ Scale Scaling::Of(const Range& range) const {
   }
   const double scale =
       integer_ ? (high - low) / (static_cast<double>(maximum_) - minimum_) : high / largest_;
-  if (scale < 0x1p-126) return {};
+  // Of an x in shared memory that changes while it is read, a range may have any values.
+  if (!(scale >= 0x1p-126 && scale <= FLT_MAX)) return {};
   if (!integer_) return {static_cast<float>(scale), 0};
   const double zero_point =
       symmetric_ ? (static_cast<double>(minimum_) + maximum_) / 2 : minimum_ - low / scale;

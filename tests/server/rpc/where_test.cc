@@ -56,6 +56,16 @@ Case OfFields(const std::string& name, int fields, const std::string& expected) 
   return {name, "Quantize", message, expected};
 }
 
+// With so many of a small field, the last of which counts, that all is decoded late.
+Case OfElementsDecodedLate(const std::string& name, int64_t elements, const std::string& expected) {
+  const auto message = [elements] {
+    std::string saturate;
+    for (int i = 0; i < 700; ++i) saturate += "\x38\x01";
+    return Quantize(Floats({elements})).SerializeAsString() + saturate;
+  };
+  return {name, "Quantize", message, expected};
+}
+
 Case OfCalibrate(const std::string& name, const v1::Tensor& x, v1::CalibrationMethod method,
                  const std::string& expected, bool has_axis = false) {
   const auto message = [=] {
@@ -80,6 +90,9 @@ std::vector<Case> Cases() {
       // So are those of which not all is known: 52 bytes for each that was not looked at.
       OfFields("FewMoreFields", 3'000, "l"),
       OfFields("ManyMoreFields", 5'000, "-"),
+      // And all that has come may be values: 10 ns a byte.
+      OfElementsDecodedLate("FewElementsDecodedLate", 5'000, "l"),
+      OfElementsDecodedLate("ManyElementsDecodedLate", 50'000, "-"),
       // A message, and its result: 10 us a channel, with bins 20 more; 10 ms for a search.
       OfCalibrate("FewElements", Floats({100, 2}), kMinMax, "ll"),
       OfCalibrate("ManyElements", Floats({301'000, 1}), kMinMax, "-l"),

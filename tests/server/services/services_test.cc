@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <chrono>
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "../transport/client.h"
+#include "../transport/malloced.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "grpc/health/v1/health.pb.h"
@@ -192,6 +194,27 @@ TEST_F(Services, ReflectionAnswersEveryQuestion) {
   // Questions have no permit: they are names, and no more (Router::MostBytes).
   questions[4].set_file_containing_symbol(std::string(13'000, 'x'));
   EXPECT_EQ(Call(5, kReflect, questions[4].SerializeAsString()), 8);
+}
+
+// A question of 11 KiB takes 300 KiB once it is parsed.
+TEST_F(Services, QuestionsAreNotKept) {
+  constexpr int kStreams = 50;
+  ServerReflectionRequest request;
+  request.set_list_services("");
+  std::string question = request.SerializeAsString();
+  for (int i = 0; i < 5'500; ++i) question += "\x7b\x7c";  // an empty group that nobody knows
+  const uint64_t before = MallocedBytes();
+  for (int32_t id = 1; id < 2 * kStreams; id += 2) {
+    client_->Say(CallHead(id, kReflect));
+    ASSERT_TRUE(client_->SayFrames(id, Prefixed(question), 16'000, false));
+  }
+  for (int32_t id = 1; id < 2 * kStreams; id += 2) {
+    ASSERT_TRUE(client_->Until([&] {
+      const auto messages = client_->stream(id).Messages();
+      return messages.has_value() && messages->size() == 1;
+    }));
+  }
+  EXPECT_LT(MallocedBytes(), before + kStreams * (60 << 10));  // with the client's
 }
 
 TEST_F(Services, WhatIsNoMethodIsUnimplemented) {
