@@ -31,18 +31,26 @@ struct Traits {
 
 bool Many(uint64_t scale_bytes, uint64_t x_bytes) { return scale_bytes * 64 > x_bytes; }
 
+// They are read whole, also for an empty x.
+template <typename Parameters>
+uint64_t ScaleBytes(const Parameters& request) {
+  return request.scale.bytes.size() +
+         (request.zero_point.has_value() ? request.zero_point->bytes.size() : 0);
+}
+
 Traits TraitsOf(const QuantizeParameters& request) {
   const DataType output =
       request.zero_point.has_value() ? request.zero_point->data_type : request.output_type;
   return {request.x.data_type, output, request.report_error,
-          Many(request.scale.bytes.size(), request.x.bytes.size()), request.x.bytes.size()};
+          Many(request.scale.bytes.size(), request.x.bytes.size()),
+          std::max<uint64_t>(request.x.bytes.size(), ScaleBytes(request))};
 }
 Traits TraitsOf(const DequantizeParameters& request) {
   // Bytes of FLOAT that x becomes.
   const uint64_t wide =
       request.x.bytes.size() * 32 / static_cast<uint64_t>(Info(request.x.data_type).bits);
   return {request.x.data_type, request.output_type, false, Many(request.scale.bytes.size(), wide),
-          request.x.bytes.size() + wide};
+          std::max<uint64_t>(request.x.bytes.size() + wide, ScaleBytes(request))};
 }
 Traits TraitsOf(const DynamicQuantizeParameters& request) {
   const Granularity& granularity = request.granularity;
@@ -78,7 +86,8 @@ CostKind KindOf(size_t operation, const Traits& traits, bool values) {
 CostKind KindOf(const wire::Request& request) {
   const Traits traits =
       std::visit([](const auto& parameters) { return TraitsOf(parameters); }, request.parameters);
-  const bool values = request.output_encoding == wire::Encoding::kValues || !request.packed.empty();
+  // Not whether x came as values: those are decoded before the work is timed.
+  const bool values = request.output_encoding == wire::Encoding::kValues;
   return KindOf(request.parameters.index(), traits, values);
 }
 
