@@ -85,5 +85,37 @@ TEST(Window, TheConnectionsWindowHoldsNoEnd) {
   EXPECT_TRUE(client.stream(3).data.empty());
 }
 
+// A frame that waited until others were written may take all that is left of its call's window.
+TEST(Window, TrailersBehindAFrameThatWaitedNeedNone) {
+  for (int before = 30; before <= 34; ++before) {
+    SCOPED_TRACE(before);
+    World::Options options;
+    options.socket_bytes = 4 << 10;
+    World world(options);
+    Client client(world.Connect(), {{kSettingsInitialWindow, 105}});
+    client.grants = false;
+    ASSERT_TRUE(client.Heard());
+    const int last = 2 * before + 1;
+    std::string said = WindowUpdate(0, 1 << 30);
+    for (int id = 1; id < last; id += 2) {
+      said += CallHead(id, "/t/Send/1x60000/" + std::to_string(id), true);
+      said += WindowUpdate(id, 1 << 20);
+    }
+    said += Headers(last, CallFields("/t/Echo/a", {{"grpc-timeout", "50m"}}));
+    said += Data(last, Prefixed(Pattern(1, 100)));
+    client.deaf = true;
+    {
+      const World::Pause pause(world);
+      client.Say(said);
+      ASSERT_TRUE(client.Written());
+    }
+    world.When("/t/Echo/a", [](const Seen& seen) { return seen.ending; });
+    client.deaf = false;
+    EXPECT_EQ(client.Status(last), 4);
+    EXPECT_EQ(client.stream(last).data, Prefixed(Pattern(1, 100)));
+    EXPECT_TRUE(world.Over("/t/Echo/a").sent);
+  }
+}
+
 }  // namespace
 }  // namespace quantd::transport
