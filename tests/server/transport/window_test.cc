@@ -117,5 +117,23 @@ TEST(Window, TrailersBehindAFrameThatWaitedNeedNone) {
   }
 }
 
+// The call is told at once that a small answer is written, and then nobody counts its buffer.
+TEST(Window, ASmallAnswerThatWaitsKeepsNoLargeBuffer) {
+  World world;
+  Client client(world.Connect(), {{kSettingsInitialWindow, 0}});
+  client.Say(CallHead(1, "/t/Small/1x100/a", true));
+  ASSERT_TRUE(client.Heard());
+  world.When("/t/Small/1x100/a", [](const Seen& seen) { return seen.written == 1; });
+  world.Run([] {});
+  EXPECT_EQ(world.pool().used_bytes(), 0U);
+  EXPECT_FALSE(client.stream(1).ended);
+  client.Say(WindowUpdate(1, 2));
+  ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() == 2; }));
+  client.Say(WindowUpdate(1, 6));
+  EXPECT_EQ(client.Status(1), 0);
+  EXPECT_EQ(client.stream(1).data, Prefixed(Pattern(0, 3)));
+  EXPECT_TRUE(world.Over("/t/Small/1x100/a").sent);
+}
+
 }  // namespace
 }  // namespace quantd::transport
