@@ -119,9 +119,12 @@ Receiving::Room Receiving::Extend(Upload& upload, uint64_t received) {
   const std::lock_guard lock(mutex_);
   upload.received_.store(received, std::memory_order_relaxed);
   using State = Upload::State;
-  if (upload.total_ > upload.granted_ || upload.state_ == State::kReserved) {
+  const bool is_large = upload.state_ == State::kReserved || upload.state_ == State::kStopped;
+  if (upload.total_ > upload.granted_ || is_large) {
     if (upload.state_ == State::kFirst || upload.state_ == State::kStopped) {
-      if (Next() != nullptr || !Reserve(upload)) {
+      // One that was stopped when it might send all of it holds all of it, and waits for nobody.
+      const bool has_all = upload.total_ == upload.granted_;
+      if ((!has_all && Next() != nullptr) || !Reserve(upload)) {
         if (upload.state_ == State::kFirst) upload.place_ = large_.insert(large_.end(), &upload);
         upload.state_ = State::kWaiting;
         upload.moved_at_ = loop::Clock::now();
@@ -214,7 +217,7 @@ void Receiving::Look(loop::Clock::time_point now) {
   bool moves = false;
   for (Upload* upload : large_) {
     const uint64_t received = upload->received_.load(std::memory_order_relaxed);
-    if (received == upload->total_) {
+    if (received == upload->total_ && upload->state_ != Upload::State::kWaiting) {
       moves = true;  // its memory comes back without its client
       continue;
     }

@@ -106,8 +106,9 @@ class Receiving {
     bool reserved;
   };
   // Asks for room for more than the first window, given that `received` bytes are here. Never less
-  // than the time before. Where it is not all that the message needs, ask again when `received` has
-  // come near to `granted`, or when OnRoom says so.
+  // than the time before. With all of them it does not stand any more, once it has its place. Where
+  // it is not all that the message needs, ask again when `received` has come near to `granted`, or
+  // when OnRoom says so.
   Room Extend(Upload& upload, uint64_t received);
 
   // Notes how much has come. No lock.

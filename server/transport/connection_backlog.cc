@@ -69,6 +69,7 @@ bool Connection::FeedKept() {
   if (!FeedWatchfully(reinterpret_cast<const uint8_t*>(kept.data()), kept.size())) {
     End(ConnectionEnd::kProtocolError);
   }
+  dropped_.clear();  // it may be held back for long
   return !closed_ && !held_back_;
 }
 

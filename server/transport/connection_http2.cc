@@ -341,6 +341,10 @@ int Connection::OnSendData(ServerCall& stream, const uint8_t* frame_head, size_t
   if (length == 0) return 0;
   segments_.push_back({&stream, stream.Pull(length), length});
   queued_ += length;
+  // Its call may have ended while it waited, and it may have used up the window.
+  if (stream.finishing_ && stream.unpulled() == 0 && stream.nothing_behind()) {
+    SubmitTrailers(stream);
+  }
   return 0;
 }
 

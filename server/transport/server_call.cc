@@ -95,6 +95,7 @@ void ServerCall::Write(memory::Piece message, loop::Event& written, bool compres
     next_out_ = std::move(message);
   } else {
     out_ = std::move(message);
+    if (small && out_.buffer.capacity() > kSmallMessage) SendFromOwnBytes();
     next_byte_ = out_.begin;
     pace_.Start(loop_.now(), all_sent_);
     connection_->Send(*this);
@@ -104,6 +105,14 @@ void ServerCall::Write(memory::Piece message, loop::Event& written, bool compres
   } else {
     written_ = &written;
   }
+}
+
+// A buffer that is much larger than its message goes, as after compression: once the message is
+// written, nobody counts it.
+void ServerCall::SendFromOwnBytes() {
+  batch_sent_.assign(reinterpret_cast<const char*>(out_.begin), out_.size);
+  out_.buffer = memory::Buffer();
+  out_.begin = reinterpret_cast<uint8_t*>(batch_sent_.data());
 }
 
 void ServerCall::WriteAsMade(memory::Piece begin, size_t size, MessageSource& source,

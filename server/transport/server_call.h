@@ -202,6 +202,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   // The next bytes, for a frame that was offered. REQUIRES: size <= unpulled().
   const uint8_t* Pull(size_t size);
   void StartNext();
+  void SendFromOwnBytes();
   // Whether not a byte of its first message, or of the next one, is here.
   bool WaitsForRequest() const {
     return read_ != nullptr && incoming_ == Incoming::kPrefix && prefix_have_ == 0 &&
@@ -257,7 +258,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   // What is going out: a message, then small ones together, then at most one more message.
   memory::Piece out_;
   std::string batch_;       // small messages, with their prefixes
-  std::string batch_sent_;  // what out_ is in, when it was a batch
+  std::string batch_sent_;  // what out_ is in, when it was a batch or is in no buffer
   memory::Piece next_out_;
   // A part of out_ that source_ has made, and where it ends in the message.
   struct Part {

@@ -246,11 +246,12 @@ void ServerCall::MessageComplete() {
   if (read_ != nullptr) CompleteRead(true);
 }
 
-// All of a compressed message is here: it goes on when what it may become has its place.
+// All of a compressed message is here, which does not stand from now on: it goes on when what it
+// may become has its place.
 void ServerCall::Inflate() {
   if (!has_call_) return;
   if (charge_ > receiving_.window()) {
-    const bool reserved = receiving_.Extend(*this, received_).reserved;
+    const bool reserved = receiving_.Extend(*this, charge_).reserved;
     if (!reserved && !waits_for_room_) waits_since_ = Clock::now();
     waits_for_room_ = !reserved;
     if (!reserved) return;
@@ -346,8 +347,8 @@ void ServerCall::WaitedTooLong() {
 }
 
 void ServerCall::OnGivenUp() {
-  // Unless all of it has come meanwhile.
-  if (incoming_ == Incoming::kBody) {
+  // Unless all of it has come meanwhile and has its place.
+  if (incoming_ == Incoming::kBody || waits_for_room_) {
     if (connection_ != nullptr) {
       NoteAbuse(connection_->context().counters, AbuseAction::kUploadStalled, *peer_name_);
     }

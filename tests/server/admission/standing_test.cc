@@ -131,6 +131,47 @@ TEST_F(ReceivingTest, OneThatIsThereIsNeitherStoppedNorGivenUp) {
   Release(waits);
 }
 
+// It has lost nothing, and so is not behind who waits.
+TEST_F(ReceivingTest, OneThatWasStoppedWithAllOfItsMemoryGoesOn) {
+  TestUpload stopped, complete, waits;
+  Reserve(stopped, 2 * kMiB);
+  EXPECT_EQ(receiving_.Extend(stopped, kMiB).granted, 2 * kMiB);
+  Reserve(complete, 8 * kMiB);
+  Receiving::Received(complete, 8 * kMiB);
+  Begin(waits, 13 * kMiB, 2);
+  EXPECT_FALSE(Extend(waits, kWindow));
+  Look(milliseconds(100));
+  Look(milliseconds(1000));
+  EXPECT_TRUE(Extend(stopped, 2 * kMiB));
+  EXPECT_EQ(receiving_.waiting(), 1);
+  EXPECT_EQ(receiving_.held_bytes(), 10 * kMiB + kWindow);
+  for (TestUpload* upload : {&stopped, &complete, &waits}) Release(*upload);
+}
+
+// All of it may be here before it has its place, when it is to become more: its memory does not
+// come back without somebody else's.
+TEST_F(ReceivingTest, OneThatIsThereAndWaitsWithWhatItHoldsIsGivenUp) {
+  TestUpload stands, complete, first;
+  Reserve(stands, 6 * kMiB);
+  Reserve(complete, 6 * kMiB, 2);
+  Receiving::Received(complete, 6 * kMiB);
+  Begin(first, kLarge, 3);
+  EXPECT_FALSE(Extend(first, kWindow));
+  Look(milliseconds(100));
+  Look(milliseconds(1000));
+  EXPECT_FALSE(Extend(stands, 6 * kMiB));
+  Look(milliseconds(1100));
+  EXPECT_EQ(receiving_.given_up(), 0u) << "one moves";
+  Release(complete);
+  Look(milliseconds(1200));
+  Deliver();
+  EXPECT_TRUE(stands.given_up);
+  Release(stands);
+  Deliver();
+  EXPECT_EQ(first.rooms, 1);
+  Release(first);
+}
+
 TEST_F(ReceivingTest, WhenNobodyCanGoOnTheOneThatHasStoodLongestIsGivenUp) {
   TestUpload older, newer, waits;
   Reserve(older, 6 * kMiB);

@@ -15,6 +15,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// Much longer than an upload may stand while others wait.
+constexpr std::chrono::milliseconds kStands{1'500};
+
 std::string Compress(absl::string_view bytes, Encoding encoding) {
   z_stream stream = {};
   EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, WindowBits(encoding), 8, Z_DEFAULT_STRATEGY),
@@ -149,6 +152,89 @@ TEST(Compression, ACallMayEndWhileItsMessageIsInflated) {
     }
     EXPECT_TRUE(world.Empty());
   }
+}
+
+// Uploads that stand while others wait lose their memory. A message that is here does not stand: it
+// keeps what it has become in it.
+TEST(Compression, AMessageThatIsHereKeepsItsMemory) {
+  World::Options options;
+  options.budget = 8 << 20;  // of which large messages have 7 MiB
+  World world(options);
+  Client client(world.Connect());
+  client.Say(Head(1, "/t/Late/a", "gzip"));
+  client.Say(Data(1, Flagged(Compress(std::string(3 << 20, '\0'), Encoding::kGzip)), true));
+  ASSERT_TRUE(client.Heard());
+  world.When("/t/Late/a", [](const Seen& seen) { return seen.messages.size() == 1; });
+  Client other(world.Connect(8));
+  other.Say(CallHead(1, "/t/Collect/b"));
+  other.Say(DataFrames(1, Prefixed(Pattern(1, 5 << 20)).substr(0, 60'000), 16'000));
+  ASSERT_TRUE(other.Heard());
+  const uint64_t held = world.receiving().held_bytes();
+  EXPECT_GE(held, 3U << 20);
+  EXPECT_FALSE(other.Until([&] { return world.receiving().held_bytes() != held; }, kStands));
+  EXPECT_EQ(world.receiving().waiting(), 1);
+  world.Release("/t/Late/a");
+  EXPECT_EQ(client.Status(1), 0);
+  EXPECT_TRUE(other.Until([&] { return world.receiving().waiting() == 0; }));
+  EXPECT_EQ(world.receiving().given_up(), 0U);
+}
+
+// One that stood, but with all of its memory, goes on when the rest of it comes, whoever waits.
+TEST(Compression, AnUploadThatStoodAndKeptItsMemoryGoesOn) {
+  World::Options options;
+  options.budget = 1 << 20;  // of which large messages have 896 KiB
+  options.limits.max_message_bytes = 256 << 10;
+  World world(options);
+  const std::string message = Pattern(1, 180'000);
+  const std::string bytes = Flagged(Compress(message, Encoding::kGzip));
+  Client client(world.Connect());
+  client.Say(Head(1, "/t/Collect/a", "gzip"));
+  ASSERT_TRUE(client.SayFrames(1, bytes.substr(0, 90'000), 16'000, false));
+  // A message that is here keeps everybody from being given up.
+  Client late(world.Connect(8));
+  late.Say(CallHead(1, "/t/Late/b"));
+  ASSERT_TRUE(late.SayFrames(1, Prefixed(Pattern(2, 250'000)), 16'000, true));
+  ASSERT_TRUE(late.Heard());
+  world.When("/t/Late/b", [](const Seen& seen) { return seen.messages.size() == 1; });
+  Client waits(world.Connect(9));
+  waits.Say(CallHead(1, "/t/Collect/c"));
+  waits.Say(DataFrames(1, Prefixed(Pattern(3, 250'000)).substr(0, 60'000), 16'000));
+  ASSERT_TRUE(waits.Heard());
+  EXPECT_FALSE(client.Until([&] { return world.receiving().waiting() != 1; }, kStands));
+  ASSERT_TRUE(client.SayFrames(1, bytes.substr(90'000), 16'000, true));
+  EXPECT_EQ(client.Status(1), 0);
+  EXPECT_TRUE(world.Over("/t/Collect/a").messages == std::vector<std::string>{message});
+  world.Release("/t/Late/b");
+  EXPECT_EQ(late.Status(1), 0);
+}
+
+// One that has lost its place and waits for it again, all of it here, is given up as others are.
+TEST(Compression, AnUploadThatWaitsWithAllOfItsBytesIsGivenUp) {
+  World::Options options;
+  options.budget = 8 << 20;
+  World world(options);
+  const std::string bytes = Flagged(Compress(std::string(1 << 20, '\0'), Encoding::kGzip));
+  Client client(world.Connect());
+  client.Say(Head(1, "/t/Collect/a", "gzip") + Data(1, bytes.substr(0, 500)));
+  ASSERT_TRUE(client.Heard());
+  Client late(world.Connect());
+  late.Say(CallHead(1, "/t/Late/b"));
+  ASSERT_TRUE(late.SayFrames(1, Prefixed(Pattern(2, 2 << 20)), 16'000, true));
+  ASSERT_TRUE(late.Heard());
+  world.When("/t/Late/b", [](const Seen& seen) { return seen.messages.size() == 1; });
+  // It needs all of the memory.
+  Client waits(world.Connect(8));
+  waits.Say(CallHead(1, "/t/Collect/c"));
+  waits.Say(DataFrames(1, Prefixed(Pattern(3, 7 << 20)).substr(0, 60'000), 16'000));
+  ASSERT_TRUE(waits.Heard());
+  EXPECT_FALSE(client.Until([&] { return world.receiving().waiting() != 1; }, kStands));
+  client.Say(Data(1, bytes.substr(500), true));
+  ASSERT_TRUE(client.Heard());
+  EXPECT_EQ(world.receiving().waiting(), 2);
+  world.Release("/t/Late/b");
+  EXPECT_EQ(client.Status(1), 14);
+  EXPECT_TRUE(waits.Until([&] { return world.receiving().waiting() == 0; }));
+  EXPECT_EQ(world.receiving().given_up(), 1U);
 }
 
 }  // namespace

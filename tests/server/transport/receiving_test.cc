@@ -257,5 +257,44 @@ TEST(ReceivingStream, TakesNoMoreThanItsBudget) {
   EXPECT_EQ(world.receiving().held_bytes(), 0U);
 }
 
+// The peer reads just as much as has its resets looked at, and too little for what is behind them.
+TEST(ReceivingStream, UploadsThatAreResetAreFreedWhileTheirConnectionIsHeldBack) {
+  constexpr uint16_t kInitialWindow = 4;
+  World::Options options;
+  options.socket_bytes = 4 << 10;
+  World world(options);
+  Client client(world.Connect(), {{kInitialWindow, 4 << 20}});
+  client.grants = false;
+  std::string resets;
+  for (int32_t id = 3; id < 13; id += 2) {
+    client.Say(CallHead(id, Path("Collect", static_cast<size_t>(id))));
+    client.Say(Data(id, Prefixed(Pattern(1, 4 << 20)).substr(0, 10'000)));
+    resets += Rst(id);
+  }
+  ASSERT_TRUE(client.Heard());
+  ASSERT_GE(world.receiving().held_bytes(), 20U << 20);
+  client.deaf = true;
+  client.Say(WindowUpdate(0, 1 << 30) + CallHead(13, "/t/Send/1x1000000/a", true));
+  ASSERT_TRUE(client.Taken());
+  std::string flood;
+  for (int i = 0; i < 300; ++i) flood += Ping(1);
+  flood += resets;
+  for (int i = 0; i < 2'500; ++i) flood += Ping(2);
+  {
+    const World::Pause pause(world);
+    client.Say(flood);
+    ASSERT_TRUE(client.Written());
+  }
+  world.Run([] {});
+  ASSERT_GE(world.receiving().held_bytes(), 20U << 20) << "they are behind the first pings";
+  client.deaf = false;
+  ASSERT_TRUE(client.Until([&] { return world.receiving().held_bytes() < 4 << 20; }));
+  client.deaf = true;
+  world.Run([] {});
+  EXPECT_LE(world.pool().used_bytes(), 2U << 20) << "the response";
+  client.deaf = false;
+  EXPECT_EQ(client.Status(13), 0);
+}
+
 }  // namespace
 }  // namespace quantd::transport

@@ -85,5 +85,55 @@ TEST(Window, TheConnectionsWindowHoldsNoEnd) {
   EXPECT_TRUE(client.stream(3).data.empty());
 }
 
+// A frame that waited until others were written may take all that is left of its call's window.
+TEST(Window, TrailersBehindAFrameThatWaitedNeedNone) {
+  for (int before = 30; before <= 34; ++before) {
+    SCOPED_TRACE(before);
+    World::Options options;
+    options.socket_bytes = 4 << 10;
+    World world(options);
+    Client client(world.Connect(), {{kSettingsInitialWindow, 105}});
+    client.grants = false;
+    ASSERT_TRUE(client.Heard());
+    const int last = 2 * before + 1;
+    std::string said = WindowUpdate(0, 1 << 30);
+    for (int id = 1; id < last; id += 2) {
+      said += CallHead(id, "/t/Send/1x60000/" + std::to_string(id), true);
+      said += WindowUpdate(id, 1 << 20);
+    }
+    said += Headers(last, CallFields("/t/Echo/a", {{"grpc-timeout", "50m"}}));
+    said += Data(last, Prefixed(Pattern(1, 100)));
+    client.deaf = true;
+    {
+      const World::Pause pause(world);
+      client.Say(said);
+      ASSERT_TRUE(client.Written());
+    }
+    world.When("/t/Echo/a", [](const Seen& seen) { return seen.ending; });
+    client.deaf = false;
+    EXPECT_EQ(client.Status(last), 4);
+    EXPECT_EQ(client.stream(last).data, Prefixed(Pattern(1, 100)));
+    EXPECT_TRUE(world.Over("/t/Echo/a").sent);
+  }
+}
+
+// The call is told at once that a small answer is written, and then nobody counts its buffer.
+TEST(Window, ASmallAnswerThatWaitsKeepsNoLargeBuffer) {
+  World world;
+  Client client(world.Connect(), {{kSettingsInitialWindow, 0}});
+  client.Say(CallHead(1, "/t/Small/1x100/a", true));
+  ASSERT_TRUE(client.Heard());
+  world.When("/t/Small/1x100/a", [](const Seen& seen) { return seen.written == 1; });
+  world.Run([] {});
+  EXPECT_EQ(world.pool().used_bytes(), 0U);
+  EXPECT_FALSE(client.stream(1).ended);
+  client.Say(WindowUpdate(1, 2));
+  ASSERT_TRUE(client.Until([&] { return client.stream(1).data.size() == 2; }));
+  client.Say(WindowUpdate(1, 6));
+  EXPECT_EQ(client.Status(1), 0);
+  EXPECT_EQ(client.stream(1).data, Prefixed(Pattern(0, 3)));
+  EXPECT_TRUE(world.Over("/t/Small/1x100/a").sent);
+}
+
 }  // namespace
 }  // namespace quantd::transport

@@ -21,9 +21,9 @@ errors::CallStatus ToStatus(const absl::Status& status) {
   return {static_cast<int>(status.code()), std::string(status.message()), "", {}};
 }
 
-memory::Piece ToPiece(absl::string_view bytes, memory::Pool& pool) {
+memory::Piece ToPiece(absl::string_view bytes, memory::Pool& pool, size_t capacity = 0) {
   memory::Piece piece;
-  piece.buffer = pool.Allocate(kPrefixBytes + bytes.size());
+  piece.buffer = pool.Allocate(std::max(capacity, kPrefixBytes + bytes.size()));
   piece.begin = piece.buffer.data() + kPrefixBytes;
   piece.size = bytes.size();
   std::copy(bytes.begin(), bytes.end(), piece.begin);
@@ -111,7 +111,7 @@ World::~World() {
   EXPECT_EQ(pool_.used_bytes(), 0U);
 }
 
-int World::Connect() {
+int World::Connect(uint64_t peer) {
   int ends[2];
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
   for (const int end : ends) {
@@ -119,9 +119,9 @@ int World::Connect() {
     setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
   }
   Run([&] {
-    context_.peers.Add(7, 0);
+    context_.peers.Add(peer, 0);
     set_->Expect();
-    Connection::Open(*set_, ends[0], {7, "test"});
+    Connection::Open(*set_, ends[0], {peer, "test"});
   });
   return ends[1];
 }
@@ -279,9 +279,11 @@ loop::Detached World::Serve(ServerCall& stream) {
     std::sscanf(path.c_str() + 3 + method.size() + 1, "%dx%zu", &count, &size);
   }
   for (int i = 0; i < count; ++i) {
-    const size_t bytes = method == "Send" ? size : std::min<size_t>(3 + i % 7, size);
+    const bool small = method == "Small";
+    const std::string bytes =
+        Pattern(static_cast<uint64_t>(i), small ? std::min<size_t>(3 + i % 7, size) : size);
     written.Reset();
-    stream.Write(ToPiece(Pattern(static_cast<uint64_t>(i), bytes), pool_), written);
+    stream.Write(ToPiece(bytes, pool_, small ? 1 << 20 : 0), written);
     const bool ok = co_await written;
     if (!ok) break;
     Note(path, [](Seen& seen) { ++seen.written; });

@@ -11,7 +11,8 @@
 //   Late     the same, but takes a message only after Release.
 //   Echo     answers each message with the same bytes.
 //   Send     "/t/Send/3x100/NAME": answers with 3 messages of 100 bytes, Pattern(i, 100), unasked.
-//   Small    the same, 3 + i % 7 bytes of 100 at most, with nobody waiting in between.
+//   Small    the same, 3 + i % 7 bytes of 100 at most, with nobody waiting in between; each in a
+//            buffer of 1 MiB.
 //   Made     "/t/Made/100000x3000/NAME": answers with Pattern(0, 100000), of which 5,000 bytes are
 //            there and the rest is made as it is sent, 3,000 at a time; 0: none can be made.
 //   Wait     reads one message, then waits until it is interrupted.
@@ -67,7 +68,7 @@ class World final : public CallHandler {
   ~World();
 
   // A connection's other end.
-  int Connect();
+  int Connect(uint64_t peer = 7);
   // Stops the loop while it lives, so that what is said meanwhile is read at once.
   class Pause {
    public:
