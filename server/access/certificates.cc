@@ -44,7 +44,8 @@ int ChooseProtocol(SSL* ssl, const unsigned char** chosen, unsigned char* size,
   return SSL_TLSEXT_ERR_OK;
 }
 
-void SetManners(SSL_CTX* context, Protocol protocol) {
+// `resumes`: whether clients may resume their sessions.
+void SetManners(SSL_CTX* context, Protocol protocol, bool resumes) {
   static const absl::string_view names[] = {kHttp2, kHttp1};
   const auto index = static_cast<size_t>(protocol);
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
@@ -58,7 +59,8 @@ void SetManners(SSL_CTX* context, Protocol protocol) {
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_read_ahead(context, 1);  // a record in one system call, not in two
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // clients keep theirs, as tickets
-  SSL_CTX_set_num_tickets(context, 1);
+  SSL_CTX_set_num_tickets(context, resumes ? 1 : 0);
+  if (!resumes) SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
   SSL_CTX_set_session_id_context(context, reinterpret_cast<const unsigned char*>(&names[index][1]),
                                  2);
   SSL_CTX_set_max_cert_list(context, HandshakeLimit::kCertificateBytes);
@@ -92,7 +94,8 @@ absl::StatusOr<Certificates::Loaded> Certificates::Read(const TlsFiles& files) {
   for (const Protocol protocol : {Protocol::kGrpc, Protocol::kHttp}) {
     Context context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
     if (context == nullptr) return Wrong(files.certificate, TakeError(), kCertificateFlag);
-    SetManners(context.get(), protocol);
+    // A certificate is not checked again when its session is resumed, also if it has expired.
+    SetManners(context.get(), protocol, authorities.empty());
     if (SSL_CTX_use_certificate(context.get(), own) != 1) {
       return Wrong(files.certificate, TakeError(), kCertificateFlag);
     }

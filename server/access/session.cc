@@ -50,6 +50,7 @@ std::unique_ptr<Session> Session::Accept(const Certificates& certificates, Proto
   SSL_set_accept_state(session->ssl_);
   SSL_set_msg_callback(session->ssl_, OnMessage);
   SSL_set_msg_callback_arg(session->ssl_, session.get());
+  SSL_set_info_callback(session->ssl_, OnState);
   return session;
 }
 
@@ -78,6 +79,11 @@ int Session::Receive(BIO* bio, char* to, int size) {
   Session& self = *static_cast<Session*>(BIO_get_data(bio));
   BIO_clear_retry_flags(bio);
   if (self.verdict_ != HandshakeLimit::Verdict::kFine) return -1;
+  if (self.crumbs_ > kMostCrumbs) {
+    // OpenSSL itself goes on from one of them to the next.
+    BIO_set_retry_read(bio);
+    return -1;
+  }
   ssize_t count;
   do {
     count = recv(self.fd_, to, static_cast<size_t>(size), 0);
@@ -119,6 +125,16 @@ void Session::OnMessage(int sent, int, int type, const void* data, size_t size, 
              *static_cast<const uint8_t*>(data) == SSL3_MT_KEY_UPDATE) {
     self.crumbs_ += kOfKeyUpdate;
   }
+}
+
+// NO_RENEGOTIATION only says no to each hello and goes on: a record holds thousands of them, and one
+// that announces much has memory taken for it. As if the peer had ended, the rest is thrown away.
+void Session::OnState(const SSL* ssl, int where, int) {
+  Session& self = *static_cast<Session*>(BIO_get_data(SSL_get_rbio(ssl)));
+  if ((where & SSL_CB_HANDSHAKE_START) == 0 || !self.established_) return;
+  if (SSL_version(ssl) != TLS1_2_VERSION) return;
+  self.renegotiates_ = true;
+  SSL_set_shutdown(self.ssl_, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
 }
 
 // ---- The handshake
@@ -194,7 +210,7 @@ bool Session::has_client_certificate() const { return SSL_get0_peer_certificate(
 int Session::TakeCrumbs() { return std::exchange(crumbs_, 0); }
 
 ssize_t Session::Stuck(int result) {
-  switch (SSL_get_error(ssl_, result)) {
+  switch (renegotiates_ ? SSL_ERROR_SSL : SSL_get_error(ssl_, result)) {
     case SSL_ERROR_WANT_READ:
       wants_write_ = false;
       errno = EAGAIN;

@@ -69,7 +69,8 @@ class Session {
   // REQUIRES: established().
 
   // Fills the pieces in their order as far as it goes. 0: the peer has ended; -1: errno, EAGAIN
-  // among them. A record's bytes are written once, to the place where they are wanted.
+  // among them. A record's bytes are written once, to the place where they are wanted. After too
+  // many crumbs it reads nothing more until they are taken.
   ssize_t Read(absl::Span<const iovec> pieces);
   // Whether there may be more to read, whatever the socket says.
   bool more_to_read() const { return more_to_read_; }
@@ -111,6 +112,8 @@ class Session {
   // What OpenSSL says of every record and message.
   static void OnMessage(int sent, int version, int type, const void* data, size_t size, ssl_st* ssl,
                         void* session);
+  // What it says of handshakes that begin.
+  static void OnState(const ssl_st* ssl, int where, int result);
 
   const int fd_;
   const Protocol protocol_;
@@ -119,8 +122,9 @@ class Session {
   HandshakeLimit::Verdict verdict_ = HandshakeLimit::Verdict::kFine;
   bool established_ = false;
   bool failed_ = false;
-  bool dry_ = false;    // the socket had nothing when it was read last
-  bool ended_ = false;  // the peer has closed it
+  bool renegotiates_ = false;  // the peer has begun another handshake: it is over (RFC 9113, 9.2.1)
+  bool dry_ = false;           // the socket had nothing when it was read last
+  bool ended_ = false;         // the peer has closed it
   bool wants_write_ = false;
   bool read_wants_write_ = false;
   bool write_wants_read_ = false;

@@ -1,9 +1,11 @@
 #include "server/access/tokens.h"
 
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -67,28 +69,37 @@ absl::StatusOr<Tokens::Digests> Tokens::Read(const std::string& path) {
                    " is not a token: letters, digits, - . _ ~ + / and = at the end");
     }
     if (digests.size() == kMostTokens) return wrong("it holds more than ", kMostTokens, " tokens");
-    digests.push_back(DigestOf(line));
+    const std::optional<Digest> digest = DigestOf(line);
+    if (!digest.has_value()) return wrong("OpenSSL has no SHA-256 for its tokens");
+    digests.push_back(*digest);
   }
   if (digests.empty()) return wrong("it holds no token");
   OPENSSL_cleanse(text->data(), text->size());
   return digests;
 }
 
-Tokens::Digest Tokens::DigestOf(absl::string_view token) {
+std::optional<Tokens::Digest> Tokens::DigestOf(absl::string_view token) {
   // Looked up once: that costs more than the digest.
   static EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   Digest digest{};
   unsigned size = 0;
-  EVP_Digest(token.data(), token.size(), digest.data(), &size, sha256, nullptr);
+  // Where it fails, a digest of zeros would be every token's.
+  if (sha256 == nullptr ||
+      EVP_Digest(token.data(), token.size(), digest.data(), &size, sha256, nullptr) != 1 ||
+      size != digest.size()) {
+    ERR_clear_error();
+    return std::nullopt;
+  }
   return digest;
 }
 
 bool Tokens::Contains(absl::string_view token) const {
-  const Digest digest = DigestOf(token);
+  const std::optional<Digest> digest = DigestOf(token);
+  if (!digest.has_value()) return false;
   int found = 0;
   const std::shared_ptr<const Digests> all = digests();  // stays while they change
   for (const Digest& one : *all) {
-    found |= static_cast<int>(CRYPTO_memcmp(one.data(), digest.data(), digest.size()) == 0);
+    found |= static_cast<int>(CRYPTO_memcmp(one.data(), digest->data(), digest->size()) == 0);
   }
   return found != 0;
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,8 @@ class Tokens {
   static constexpr size_t kMostBytes = 4096;  // of one token
 
   // INVALID_ARGUMENT, in one line with the file and "(--auth_token_file)", when it can't be read,
-  // holds no token, too many, or a line that is none: not of the characters that RFC 6750 allows.
+  // holds no token, too many, or a line that is none: not of the characters that RFC 6750 allows;
+  // also where OpenSSL has no SHA-256.
   static absl::StatusOr<std::unique_ptr<Tokens>> Load(std::string path);
 
   const std::string& path() const { return path_; }
@@ -45,7 +47,8 @@ class Tokens {
 
   explicit Tokens(std::string path) : path_(std::move(path)) {}
   static absl::StatusOr<Digests> Read(const std::string& path);
-  static Digest DigestOf(absl::string_view token);
+  // None where OpenSSL has no SHA-256: no token then.
+  static std::optional<Digest> DigestOf(absl::string_view token);
   std::shared_ptr<const Digests> digests() const {
     const std::lock_guard lock(mutex_);
     return digests_;

@@ -30,6 +30,8 @@ constexpr int kAcceptsPerIteration = 32;
 constexpr std::chrono::milliseconds kDeafFor{50};
 // What a peer may send on when it has its response; a POST of that size still gets to see its 405.
 constexpr size_t kThrownAwayBytes = 256 << 10;
+// Records of TLS without use, as its session counts them; a request that comes byte by byte is one.
+constexpr int kMostCrumbs = 4'000;
 
 // With a quarter of the process' descriptors at most: connections to gRPC need them, too.
 HttpLimits Affordable(HttpLimits limits) {
@@ -98,6 +100,7 @@ class Connections::Connection final : private loop::Watcher, private loop::Timer
   std::string response_;
   size_t written_ = 0;
   size_t thrown_away_ = 0;
+  int crumbs_ = 0;
 };
 
 Connections::Connection::~Connection() {
@@ -192,9 +195,13 @@ Connections::Connection::Result Connections::Connection::Read() {
     if (count < 0 && !IsTryAgain(errno)) return Result::kClose;
     if (count == 0) return Result::kClose;  // no more will come, and it was no request yet
     if (count > 0) request_.Take({all_.buffer_.data(), static_cast<size_t>(count)});
+    if (tls_ != nullptr && (crumbs_ += tls_->TakeCrumbs()) > kMostCrumbs) return Result::kReset;
     // What TLS has read the socket does not tell of.
   } while (request_.status() == 0 && tls_ != nullptr && tls_->more_to_read());
-  if (request_.status() == 0) return Result::kOpen;
+  if (request_.status() == 0) {
+    if (tls_ != nullptr) WaitFor(tls_->read_wants_write() ? EPOLLOUT : EPOLLIN);
+    return Result::kOpen;
+  }
   response_ = all_.answer_(request_, tls_ != nullptr && tls_->has_client_certificate());
   all_.response_bytes_ += response_.size();
   state_ = State::kWriting;
@@ -207,7 +214,8 @@ Connections::Connection::Result Connections::Connection::Write() {
   if (count < 0 && !IsTryAgain(errno)) return Result::kClose;
   written_ += static_cast<size_t>(std::max<ssize_t>(count, 0));
   if (written_ < response_.size()) {
-    WaitFor(EPOLLOUT);
+    // TLS may want the rest of a message first. There is room all the time then.
+    WaitFor(tls_ != nullptr && tls_->write_wants_read() ? EPOLLIN : EPOLLOUT);
     return Result::kOpen;
   }
   all_.response_bytes_ -= response_.size();

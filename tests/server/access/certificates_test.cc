@@ -63,6 +63,38 @@ TEST(Certificates, WarnOfTime) {
   EXPECT_THAT(load(Make({}))->Warnings(), ElementsAre());
 }
 
+// A resumed session's certificate is not looked at again, however long ago it has expired.
+TEST(Certificates, SessionsAreResumedUnlessClientsShowCertificates) {
+  const Folder folder;
+  const Pair authority = Make({.name = "authority"});
+  const Pair own = Make({.name = "client", .issuer = &authority});
+  const std::string cert = folder.Put("cert", authority.certificate_pem);
+  const std::string key = folder.Put("key", authority.key_pem);
+  for (const bool mutual : {false, true}) {
+    const auto certificates = *Certificates::Load({cert, key, mutual ? cert : ""});
+    for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+      for (const Protocol protocol : {Protocol::kGrpc, Protocol::kHttp}) {
+        const char* const name = protocol == Protocol::kGrpc ? "\x02h2" : "";
+        Sockets first_sockets, second_sockets;
+        const auto first = Session::Accept(*certificates, protocol, first_sockets.server);
+        const TlsClient::Options options{
+            .protocols = name, .certificate = &own, .version = version};
+        TlsClient client(first_sockets.client, options);
+        ASSERT_EQ(client.ShakeHands(*first), Session::Step::kDone);
+        client.Read();  // a ticket
+        const std::unique_ptr<SSL_SESSION, Free<SSL_SESSION_free>> kept(
+            SSL_get1_session(client.ssl()));
+        const auto second = Session::Accept(*certificates, protocol, second_sockets.server);
+        TlsClient again(second_sockets.client, options);
+        SSL_set_session(again.ssl(), kept.get());
+        ASSERT_EQ(again.ShakeHands(*second), Session::Step::kDone);
+        EXPECT_EQ(SSL_session_reused(again.ssl()), mutual ? 0 : 1) << version;
+        EXPECT_EQ(second->has_client_certificate(), mutual);
+      }
+    }
+  }
+}
+
 TEST(Certificates, ABadReloadChangesNothing) {
   const Folder folder;
   const Pair first = Make({});

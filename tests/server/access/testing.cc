@@ -5,6 +5,9 @@
 #include <openssl/bio.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
@@ -12,6 +15,13 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <initializer_list>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 namespace quantd::access {
 namespace {
@@ -24,6 +34,59 @@ std::string Pem(Write write) {
   const long size = BIO_get_mem_data(bio, &data);  // NOLINT(google-runtime-int): OpenSSL's
   std::string text(data, static_cast<size_t>(size));
   BIO_free(bio);
+  return text;
+}
+
+std::string Derive(const char* how, std::initializer_list<OSSL_PARAM> parameters, size_t size) {
+  EVP_KDF* const function = EVP_KDF_fetch(nullptr, how, nullptr);
+  EVP_KDF_CTX* const context = EVP_KDF_CTX_new(function);
+  std::string derived(size, '\0');
+  EXPECT_EQ(EVP_KDF_derive(context, reinterpret_cast<unsigned char*>(derived.data()), size,
+                           std::data(parameters)),
+            1);
+  EVP_KDF_CTX_free(context);
+  EVP_KDF_free(function);
+  return derived;
+}
+
+OSSL_PARAM Bytes(const char* name, const std::string& value) {
+  return OSSL_PARAM_construct_octet_string(name, const_cast<char*>(value.data()), value.size());
+}
+
+OSSL_PARAM Text(const char* name, const char* value) {
+  return OSSL_PARAM_construct_utf8_string(name, const_cast<char*>(value), 0);
+}
+
+// The client's key and the fixed part of its nonces: RFC 5246, 6.3 and RFC 8446, 7.3.
+std::pair<std::string, std::string> KeysOf(SSL* ssl, const std::string& secret) {
+  if (!secret.empty()) {
+    const auto expand = [&](absl::string_view label, char size) {
+      const std::string info =
+          absl::StrCat(std::string{'\0', size, static_cast<char>(6 + label.size())}, "tls13 ",
+                       label, absl::string_view("\0", 1));
+      return Derive("HKDF",
+                    {Text("mode", "EXPAND_ONLY"), Text("digest", "SHA256"), Bytes("key", secret),
+                     Bytes("info", info), OSSL_PARAM_construct_end()},
+                    static_cast<size_t>(size));
+    };
+    return {expand("key", 16), expand("iv", 12)};
+  }
+  std::string master(48, '\0'), seed = "key expansion" + std::string(64, '\0');
+  auto* const randoms = reinterpret_cast<unsigned char*>(seed.data()) + 13;
+  SSL_SESSION_get_master_key(SSL_get_session(ssl), reinterpret_cast<unsigned char*>(master.data()),
+                             master.size());
+  SSL_get_server_random(ssl, randoms, 32);
+  SSL_get_client_random(ssl, randoms + 32, 32);
+  const std::string block = Derive("TLS1-PRF",
+                                   {Text("digest", "SHA256"), Bytes("secret", master),
+                                    Bytes("seed", seed), OSSL_PARAM_construct_end()},
+                                   40);
+  return {block.substr(0, 16), block.substr(32, 4)};
+}
+
+std::string BigEndian(uint64_t value, int bytes) {
+  std::string text;
+  while (bytes-- != 0) text += static_cast<char>(value >> 8 * bytes);
   return text;
 }
 
@@ -122,6 +185,49 @@ std::string TlsClient::Read(size_t most) {
   }
   all.resize(size);
   return all;
+}
+
+Sealer::Sealer(const TlsClient& client) : ssl_(client.ssl()) {
+  SSL_set_cipher_list(ssl_, "ECDHE-ECDSA-AES128-GCM-SHA256");
+  SSL_set_ciphersuites(ssl_, "TLS_AES_128_GCM_SHA256");
+  SSL_set_app_data(ssl_, this);
+  SSL_CTX_set_keylog_callback(SSL_get_SSL_CTX(ssl_), [](const SSL* ssl, const char* line) {
+    const absl::string_view text(line);
+    if (!absl::StartsWith(text, "CLIENT_TRAFFIC_SECRET_0 ")) return;
+    static_cast<Sealer*>(SSL_get_app_data(ssl))->secret_ =
+        absl::HexStringToBytes(text.substr(text.rfind(' ') + 1));
+  });
+}
+
+std::string Sealer::Seal(uint8_t type, absl::string_view bytes) {
+  const auto [key, fixed] = KeysOf(ssl_, secret_);
+  const bool newer = !secret_.empty();
+  const std::string number = BigEndian(number_++, 8);
+  std::string plain(bytes), nonce = fixed, head, known;
+  if (newer) {
+    plain += static_cast<char>(type);
+    for (size_t i = 0; i < 8; ++i) nonce[4 + i] ^= number[i];
+    known = head = "\x17\x03\x03" + BigEndian(plain.size() + 16, 2);
+  } else {
+    nonce += number;
+    head =
+        static_cast<char>(type) + absl::StrCat("\x03\x03", BigEndian(plain.size() + 24, 2), number);
+    known = number + static_cast<char>(type) + "\x03\x03" + BigEndian(plain.size(), 2);
+  }
+  const auto data = [](const std::string& text) {
+    return reinterpret_cast<const unsigned char*>(text.data());
+  };
+  std::string sealed(plain.size() + 16, '\0');
+  auto* const to = reinterpret_cast<unsigned char*>(sealed.data());
+  EVP_CIPHER_CTX* const context = EVP_CIPHER_CTX_new();
+  int size = 0;
+  EVP_EncryptInit_ex(context, EVP_aes_128_gcm(), nullptr, data(key), data(nonce));
+  EVP_EncryptUpdate(context, nullptr, &size, data(known), static_cast<int>(known.size()));
+  EVP_EncryptUpdate(context, to, &size, data(plain), static_cast<int>(plain.size()));
+  EVP_EncryptFinal_ex(context, to + plain.size(), &size);
+  EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, 16, to + plain.size());
+  EVP_CIPHER_CTX_free(context);
+  return head + sealed;
 }
 
 Sockets::Sockets(int buffer_bytes) {

@@ -1,8 +1,11 @@
 #include "server/access/tokens.h"
 
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <iostream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -51,6 +54,20 @@ TEST(Tokens, FilesThatCannotBeUsed) {
       EXPECT_FALSE(absl::StrContains(message.substr(path.size()), secret)) << message;
     }
   }
+}
+
+// In a process of its own, because a digest that was found stays found.
+TEST(TokensDeathTest, WithoutADigestThereIsNoToken) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const Folder folder;
+  const std::string path = folder.Put("t", "one\n");
+  const auto load = [&] {
+    EVP_set_default_properties(nullptr, "provider=none");
+    const auto tokens = Tokens::Load(path);
+    std::cerr << tokens.status().message();
+    std::exit(tokens.ok() && (*tokens)->Contains("another") ? 1 : 0);
+  };
+  EXPECT_EXIT(load(), testing::ExitedWithCode(0), "t: OpenSSL has no SHA-256 .*--auth_token_file");
 }
 
 TEST(Tokens, ManyThreadsAskWhileTheyChange) {

@@ -16,6 +16,7 @@ class Peer {
   explicit Peer(absl::string_view address, int receive_bytes = 0);
 
   bool connected() const { return connected_; }
+  int descriptor() const { return socket_.get(); }
   // False when the server has closed the connection.
   bool Send(absl::string_view bytes) const;
   // No more will come from here.

@@ -1,0 +1,172 @@
+// Clients that shake hands as they should, and then say what no library says: handshakes again, in
+// parts and by the thousand, and changes of keys without end.
+#include <gtest/gtest.h>
+#include <openssl/err.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "server/access/session.h"
+#include "testing.h"
+
+namespace quantd::access {
+namespace {
+
+constexpr uint8_t kHandshakeRecord = SSL3_RT_HANDSHAKE;
+
+class HostileSessionTest : public testing::Test {
+ protected:
+  HostileSessionTest() {
+    const Pair pair = Make({});
+    certificates_ = *Certificates::Load(
+        {folder_.Put("cert", pair.certificate_pem), folder_.Put("key", pair.key_pem), ""});
+    session_ = Session::Accept(*certificates_, Protocol::kGrpc, sockets_.server);
+  }
+  void SendRaw(absl::string_view bytes) const {
+    ASSERT_EQ(send(sockets_.client, bytes.data(), bytes.size(), 0),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  ssize_t Read() {
+    char bytes[100];
+    const iovec piece{bytes, sizeof(bytes)};
+    return session_->Read({&piece, 1});
+  }
+  void ExpectOver() {
+    EXPECT_EQ(Read(), -1);
+    EXPECT_EQ(errno, EPROTO);
+    EXPECT_EQ(Read(), -1);
+    EXPECT_EQ(errno, EPROTO);
+    EXPECT_EQ(ERR_peek_error(), 0U);
+  }
+
+  const Folder folder_;
+  std::unique_ptr<Certificates> certificates_;
+  Sockets sockets_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(HostileSessionTest, AnotherHandshakeEndsIt) {
+  TlsClient client(sockets_.client, {.version = TLS1_2_VERSION});
+  ASSERT_EQ(client.ShakeHands(*session_), Session::Step::kDone);
+  client.Write("before");
+  EXPECT_EQ(Read(), 6);
+  SSL_renegotiate(client.ssl());
+  SSL_do_handshake(client.ssl());
+  ExpectOver();
+}
+
+TEST_F(HostileSessionTest, ThousandsOfHellosInARecordEndIt) {
+  TlsClient client(sockets_.client, {.version = TLS1_2_VERSION});
+  Sealer sealer(client);
+  ASSERT_EQ(client.ShakeHands(*session_), Session::Step::kDone);
+  std::string hellos;
+  for (int i = 0; i < 4096; ++i) hellos.append("\x01\0\0\0", 4);
+  sealer.Skip(1);  // the handshake's last message
+  SendRaw(sealer.Seal(kHandshakeRecord, hellos));
+  ExpectOver();
+  char said[16384];
+  EXPECT_LT(recv(sockets_.client, said, sizeof(said), 0), 1000) << "each was answered";
+}
+
+TEST_F(HostileSessionTest, AHelloThatAnnouncesMuchEndsIt) {
+  TlsClient client(sockets_.client, {.version = TLS1_2_VERSION});
+  Sealer sealer(client);
+  ASSERT_EQ(client.ShakeHands(*session_), Session::Step::kDone);
+  sealer.Skip(1);
+  SendRaw(sealer.Seal(kHandshakeRecord, absl::string_view("\x01\x02\x01\x40", 4)));
+  ExpectOver();
+}
+
+// In the record of the handshake's own last message, so that it is there before the session is.
+TEST_F(HostileSessionTest, HellosBehindTheHandshakeEndIt) {
+  for (const auto& [hello, times] : {std::pair{std::string("\x01\0\0\0", 4), 4000},
+                                     std::pair{std::string("\x01\x02\x01\x40", 4), 1}}) {
+    Sockets sockets, between;
+    const auto session = Session::Accept(*certificates_, Protocol::kGrpc, sockets.server);
+    TlsClient client(between.client, {.version = TLS1_2_VERSION});
+    Sealer sealer(client);
+    std::string finished;
+    SSL_set_msg_callback_arg(client.ssl(), &finished);
+    SSL_set_msg_callback(
+        client.ssl(), [](int sent, int, int type, const void* data, size_t size, SSL*, void* last) {
+          if (sent == 0 || type != SSL3_RT_HANDSHAKE) return;
+          static_cast<std::string*>(last)->assign(static_cast<const char*>(data), size);
+        });
+    char bytes[16384];
+    const auto step = [&] {
+      SSL_do_handshake(client.ssl());
+      return recv(between.server, bytes, sizeof(bytes), 0);
+    };
+    const ssize_t first = step();
+    ASSERT_EQ(send(sockets.client, bytes, static_cast<size_t>(first), 0), first);
+    ASSERT_EQ(session->Handshake(), Session::Step::kAgain);
+    const ssize_t answer = recv(sockets.client, bytes, sizeof(bytes), 0);
+    ASSERT_EQ(send(between.server, bytes, static_cast<size_t>(answer), 0), answer);
+    // Its last flight ends with the record of 16 bytes, which takes 45.
+    const ssize_t last = step();
+    ASSERT_EQ(finished.size(), 16U);
+    std::string flight(bytes, static_cast<size_t>(last) - 45);
+    for (int i = 0; i < times; ++i) finished += hello;
+    flight += sealer.Seal(kHandshakeRecord, finished);
+    ASSERT_EQ(send(sockets.client, flight.data(), flight.size(), 0),
+              static_cast<ssize_t>(flight.size()));
+    ASSERT_EQ(session->Handshake(), Session::Step::kDone);
+    const iovec piece{bytes, sizeof(bytes)};
+    EXPECT_EQ(session->Read({&piece, 1}), -1);
+    EXPECT_EQ(errno, EPROTO);
+    EXPECT_LT(recv(sockets.client, bytes, sizeof(bytes), 0), 1000) << "each was answered";
+  }
+}
+
+// OpenSSL goes on to the next one, and reads more from the socket where what it has ends in the head
+// of a record. The owner would never get its turn.
+TEST_F(HostileSessionTest, AReadEndsHoweverManyChangesOfKeysThereAre) {
+  constexpr int kChanges = 1500;
+  for (size_t shift = 1; shift < 27; shift += 4) {
+    Sockets sockets, between;
+    const auto session = Session::Accept(*certificates_, Protocol::kGrpc, sockets.server);
+    TlsClient client(sockets.client, {.version = TLS1_3_VERSION});
+    ASSERT_EQ(client.ShakeHands(*session), Session::Step::kDone);
+    SSL_set_fd(client.ssl(), between.client);
+    std::string bytes;
+    const auto collect = [&] {
+      char piece[200];
+      const ssize_t count = recv(between.server, piece, sizeof(piece), 0);
+      bytes.append(piece, static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    };
+    client.Write(std::string(shift, 'x'));
+    collect();
+    for (int i = 0; i < kChanges; ++i) {
+      SSL_key_update(client.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED);
+      SSL_do_handshake(client.ssl());
+      collect();
+    }
+    client.Write("after");
+    collect();
+    ASSERT_EQ(send(sockets.client, bytes.data(), bytes.size(), 0),
+              static_cast<ssize_t>(bytes.size()));
+    char piece[100];
+    const iovec to{piece, sizeof(piece)};
+    EXPECT_EQ(session->Read({&to, 1}), static_cast<ssize_t>(shift));
+    EXPECT_TRUE(session->more_to_read());
+    // Those of one buffer of OpenSSL, 16 KiB.
+    const int crumbs = session->TakeCrumbs();
+    EXPECT_GT(crumbs, 256);
+    EXPECT_LT(crumbs, 7'500);
+    // With its turns it comes to the end.
+    ssize_t count = -1;
+    for (int i = 0; i < kChanges && count < 0; ++i) {
+      count = session->Read({&to, 1});
+      session->TakeCrumbs();
+    }
+    EXPECT_EQ(count, 5);
+    EXPECT_EQ(session->Read({&to, 1}), -1);
+    EXPECT_EQ(errno, EAGAIN);
+    EXPECT_FALSE(session->more_to_read());
+  }
+}
+
+}  // namespace
+}  // namespace quantd::access
