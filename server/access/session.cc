@@ -127,8 +127,8 @@ void Session::OnMessage(int sent, int, int type, const void* data, size_t size, 
   }
 }
 
-// NO_RENEGOTIATION only says no to each hello and goes on: a record holds thousands of them, and one
-// that announces much has memory taken for it. As if the peer had ended, the rest is thrown away.
+// NO_RENEGOTIATION only says no to each hello and goes on: a record holds thousands of them, and
+// one that announces much has memory taken for it. As if the peer had ended, the rest is dropped.
 void Session::OnState(const SSL* ssl, int where, int) {
   Session& self = *static_cast<Session*>(BIO_get_data(SSL_get_rbio(ssl)));
   if ((where & SSL_CB_HANDSHAKE_START) == 0 || !self.established_) return;

@@ -120,8 +120,8 @@ TEST_F(HostileSessionTest, HellosBehindTheHandshakeEndIt) {
   }
 }
 
-// OpenSSL goes on to the next one, and reads more from the socket where what it has ends in the head
-// of a record. The owner would never get its turn.
+// OpenSSL goes on to the next one, and reads more from the socket where what it has ends in the
+// head of a record. The owner would never get its turn.
 TEST_F(HostileSessionTest, AReadEndsHoweverManyChangesOfKeysThereAre) {
   constexpr int kChanges = 1500;
   for (size_t shift = 1; shift < 27; shift += 4) {

@@ -67,7 +67,7 @@ class TlsClient {
   std::unique_ptr<SSL, Free<SSL_free>> ssl_;
 };
 
-// Seals records as its client does: those that no library sends. Made before the client's handshake,
+// Seals records as its client does: those that no library sends. Made before its handshake,
 // to which it leaves only AES-128-GCM.
 class Sealer {
  public:
