@@ -246,8 +246,8 @@ absl::Status RequestRun::CheckMemory(uint64_t needed) {
 }
 
 absl::Status RequestRun::Plan() {
-  const uint64_t copied_bytes = message_.size + places_.copied_bytes();
-  if (absl::Status enough = CheckMemory(copied_bytes); !enough.ok()) return enough;
+  const uint64_t here = message_.size + places_.copied_bytes();
+  if (absl::Status enough = CheckMemory(here); !enough.ok()) return enough;
   if (absl::Status copied = places_.Copy(*request_); !copied.ok()) return copied;
   absl::StatusOr<operations::Operation> operation = operations::Plan(*request_);
   if (!operation.ok()) return operation.status();
@@ -261,7 +261,7 @@ absl::Status RequestRun::Plan() {
                           backend_.max_message_bytes, " (--max_message_bytes)")),
                       "ANSWER_TOO_LARGE");
   }
-  const uint64_t memory = copied_bytes + operation_->memory_bytes();
+  const uint64_t memory = here + operation_->memory_bytes();
   if (absl::Status enough = CheckMemory(memory); !enough.ok()) return enough;
   const uint64_t more = compression_.Expect(response_bytes);
   if (memory + more > reservation_.permit().bytes()) compression_.GiveUp();
@@ -305,17 +305,15 @@ absl::Status RequestRun::Run() {
 memory::Piece RequestRun::MakeMore() {
   const Clock::time_point begin = Clock::now();
   const int64_t all = operation_->elements();
-  const int bits =
-      std::max(Info(operation_->input_type()).bits, Info(operation_->output_type()).bits);
+  const DataType type = operation_->output_type();
+  const int bits = std::max(Info(operation_->input_type()).bits, Info(type).bits);
   const int64_t slice = static_cast<int64_t>(kSliceBytes) * 8 / bits / operations::kElementsStep *
                         operations::kElementsStep;
   const int64_t end = std::min(all, made_elements_ + slice);
-  const size_t from = ByteSize(operation_->output_type(), made_elements_);
-  const size_t y_bytes = ByteSize(operation_->output_type(), end) - from;
+  const size_t y_bytes = ByteSize(type, end) - ByteSize(type, made_elements_);
   const absl::Span<const uint8_t> behind = end == all ? behind_y_ : absl::Span<uint8_t>();
-  memory::Piece part;
-  part.size = y_bytes + behind.size();
-  part.buffer = backend_.pool.Allocate(part.size);
+  const size_t size = y_bytes + behind.size();
+  memory::Piece part{backend_.pool.Allocate(size), nullptr, size};
   part.begin = part.buffer.data();
   const absl::Status status = part.begin == nullptr ? NoMemory() : CatchOutOfMemory([&] {
     return operation_->ExecuteElements(made_elements_, end, backend_.executors.of(1),
