@@ -144,6 +144,18 @@ inline std::string DataFrames(int32_t id, absl::string_view bytes, size_t size, 
   return frames + Data(id, bytes, ends, padding);
 }
 
+// Calls that get 60,000 bytes each, on all streams before `last`, and on that an Echo of 100 bytes
+// whose deadline is soon over. The window of a stream is the settings', but for the large calls.
+inline std::string EchoBehindLargeCalls(int32_t last) {
+  std::string said = WindowUpdate(0, 1 << 30);
+  for (int32_t id = 1; id < last; id += 2) {
+    said += CallHead(id, "/t/Send/1x60000/" + std::to_string(id), true);
+    said += WindowUpdate(id, 1 << 20);
+  }
+  said += Headers(last, CallFields("/t/Echo/a", {{"grpc-timeout", "50m"}}));
+  return said + Data(last, Prefixed(Pattern(1, 100)));
+}
+
 }  // namespace quantd::transport
 
 #endif  // QUANTD_TESTS_SERVER_TRANSPORT_FRAMES_H_

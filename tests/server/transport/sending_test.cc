@@ -286,17 +286,10 @@ TEST(SendingStream, AFrameThatWaitsKeepsItsBytes) {
     Client client(world.Connect(), {{kInitialWindow, 20}});
     ASSERT_TRUE(client.Heard());
     const int last = 2 * before + 1;
-    std::string said = WindowUpdate(0, 1 << 30);
-    for (int id = 1; id < last; id += 2) {
-      said += CallHead(id, "/t/Send/1x60000/" + std::to_string(id), true);
-      said += WindowUpdate(id, 1 << 20);
-    }
-    said += Headers(last, CallFields("/t/Echo/a", {{"grpc-timeout", "50m"}}));
-    said += Data(last, Prefixed(Pattern(1, 100)));
     client.deaf = true;
     {
       const World::Pause pause(world);
-      client.Say(said);
+      client.Say(EchoBehindLargeCalls(last));
       ASSERT_TRUE(client.Written());
     }
     EXPECT_EQ(world.When("/t/Echo/a", [](const Seen& now) { return now.ending; }).written, 1);
