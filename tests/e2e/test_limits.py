@@ -110,11 +110,9 @@ def test_out_of_memory_ends_a_call_not_the_process(tmp_path_factory):
         request = pb.DequantizeRequest(
             x=dict(data_type=2, shape=[200 * MIB], raw_data=bytes(200 * MIB)), scale=tensor(1.0), output_type=1
         )
-        for _ in range(3):  # an item's response is made as a whole
+        for _ in range(3):  # of a Stream: a call's response is made as it is sent, and fits
             answer = next(server.stub.Stream(iter([pb.StreamRequest(id=1, dequantize=request)]), timeout=60))
             assert answer.error.code == grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], answer.error
-        answer = server.stub.Dequantize(request, timeout=60)  # and this one as it is sent
-        assert len(answer.y.raw_data) == 800 * MIB
         assert server.stub.Quantize(quantize([1.0]), timeout=5).y.raw_data == b"\x02"
     finally:
         assert server.stop() == 0
