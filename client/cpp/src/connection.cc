@@ -19,6 +19,9 @@ constexpr char kHealthChecked[] = R"(, "healthCheckConfig": {"serviceName": ""}}
 // How often a name may be looked up again, which tells of new servers: gRPC's default is 30 s, in
 // which a rolling restart may have replaced all that this client knew.
 constexpr int kBetweenLookUpsMilliseconds = 5'000;
+// When a connection that failed is tried again, then later and later: gRPC's default is 1 s, which
+// is longer than all tries of a call.
+constexpr int kFirstReconnectMilliseconds = 100;
 // Waits before a server that does not say when: they grow from the first to the second, and are
 // random, so that clients do not come back together.
 constexpr absl::Duration kFirstWait = absl::Milliseconds(50);
@@ -40,6 +43,7 @@ Connection::Connection(const std::string& address, const ClientOptions& options)
   arguments.SetServiceConfigJSON(
       absl::StrCat(kBalanced, options.health_check ? kHealthChecked : "}"));
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kBetweenLookUpsMilliseconds);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMilliseconds);
   const absl::StatusOr<std::string> target = TargetOf(address);
   const absl::StatusOr<Credentials> credentials = CredentialsOf(options.tls);
   status_ = target.ok() ? credentials.status() : target.status();

@@ -140,6 +140,24 @@ def test_unavailable_is_tried_again():
         assert len(server.calls) == 5
 
 
+def test_a_server_that_comes_while_calls_are_tried_again_is_found(monkeypatch):
+    """gRPC's own wait for the next connection, 1 s at first, is longer than all tries of a call."""
+    waits, started = [], []
+
+    def longest(low, high):
+        waits.append(high)
+        if len(waits) == 2:
+            started.append(RawServer(port=port, Quantize=lambda *_: ANSWER))
+        return high
+
+    monkeypatch.setattr(retry.random, "uniform", longest)
+    with RawServer() as gone:
+        port = gone.port
+    with quantd.Client(f"127.0.0.1:{port}") as client:
+        assert client.quantize(X, 1.0).y.size == 4
+    started[0].stop()
+
+
 @pytest.mark.parametrize("options", [
     {"retry": False}, {"options": [("grpc.service_config", json.dumps({"loadBalancingConfig": [{"pick_first": {}}]}))]}], ids=str)
 def test_retries_can_be_turned_off(options):
