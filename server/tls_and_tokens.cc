@@ -11,7 +11,8 @@ namespace quantd::server {
 
 absl::Status TlsAndTokens::Open() {
   if (!tls_.certificate.empty()) {
-    watch_.Add({tls_.certificate, tls_.key, tls_.client_ca}, [this] { ReloadCertificates(); });
+    watch_.Add({tls_.certificate, tls_.key, tls_.client_ca},
+               [this] { return ReloadCertificates(); });
     auto loaded = access::Certificates::Load(tls_);
     if (!loaded.ok()) return loaded.status();
     certificates = *std::move(loaded);
@@ -19,7 +20,7 @@ absl::Status TlsAndTokens::Open() {
     Warn();
   }
   if (!token_file_.empty()) {
-    watch_.Add({token_file_}, [this] { ReloadTokens(); });
+    watch_.Add({token_file_}, [this] { return ReloadTokens(); });
     auto loaded = access::Tokens::Load(token_file_);
     if (!loaded.ok()) return loaded.status();
     tokens = *std::move(loaded);
@@ -40,19 +41,20 @@ void TlsAndTokens::Warn() const {
   }
 }
 
-void TlsAndTokens::ReloadCertificates() {
+bool TlsAndTokens::ReloadCertificates() {
   const absl::Status status = certificates->Reload();
   metrics_->CountReload(0, status.ok());
   if (!status.ok()) {
     log::Error("certificates not reloaded, the old ones stay in use",
                {{"error", status.message()}});
-    return;
+    return !absl::IsUnavailable(status);
   }
   log::Info("certificates reloaded", InUse());
   Warn();
+  return true;
 }
 
-void TlsAndTokens::ReloadTokens() {
+bool TlsAndTokens::ReloadTokens() {
   const absl::Status status = tokens->Reload();
   metrics_->CountReload(1, status.ok());
   if (status.ok()) {
@@ -60,6 +62,7 @@ void TlsAndTokens::ReloadTokens() {
   } else {
     log::Error("tokens not reloaded, the old ones stay in use", {{"error", status.message()}});
   }
+  return !absl::IsUnavailable(status);
 }
 
 void TlsAndTokens::Look(metrics::Metrics& metrics) {

@@ -42,8 +42,9 @@ class TlsAndTokens {
 
  private:
   // What is not right changes nothing.
-  void ReloadCertificates();
-  void ReloadTokens();
+  // Whether the files were read, good or bad.
+  bool ReloadCertificates();
+  bool ReloadTokens();
   void Warn() const;
   log::Fields InUse() const;
 

@@ -2,14 +2,20 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace quantd::access {
+namespace {
 
-void FileWatch::Add(std::vector<std::string> paths, std::function<void()> changed) {
+constexpr int kMostDoublings = 6;
+
+}  // namespace
+
+void FileWatch::Add(std::vector<std::string> paths, std::function<bool()> changed) {
   const std::string stamp = Stamp(paths);
   groups_.push_back({std::move(paths), std::move(changed), stamp, stamp});
 }
@@ -35,9 +41,11 @@ void FileWatch::Look() {
   for (Group& group : groups_) {
     std::string stamp = Stamp(group.paths);
     const bool rests = stamp == std::exchange(group.seen, stamp);
-    if (!reread && (!rests || stamp == group.read)) continue;
+    const bool again = group.looks > 0 && --group.looks == 0;
+    if (!reread && !again && (!rests || stamp == group.read)) continue;
     group.read = std::move(stamp);
-    group.changed();
+    group.failures = group.changed() ? 0 : std::min(group.failures + 1, kMostDoublings);
+    group.looks = group.failures == 0 ? 0 : 1 << group.failures;
   }
 }
 

@@ -19,8 +19,9 @@ class FileWatch {
  public:
   // Before the files are read for the first time. `changed` is called by Look when one of the files
   // is another one than it was, and has been since the look before: whoever writes two files that
-  // belong together has that long.
-  void Add(std::vector<std::string> paths, std::function<void()> changed);
+  // belong together has that long. When it returns false, the files could not be read for a reason that
+  // may pass, and it is called again after 2 looks, then after 4, up to 64.
+  void Add(std::vector<std::string> paths, std::function<bool()> changed);
   // From one thread.
   void Look();
   // The next Look calls every `changed`. From any thread.
@@ -29,9 +30,11 @@ class FileWatch {
  private:
   struct Group {
     std::vector<std::string> paths;
-    std::function<void()> changed;
+    std::function<bool()> changed;
     std::string read;  // what the files were when they were read
     std::string seen;  // and when they were looked at last
+    int failures = 0;  // of `changed`, one behind the other
+    int looks = 0;     // until it is called again; 0: when they change
   };
   // What tells a file from others and from itself before, of all of them.
   static std::string Stamp(const std::vector<std::string>& paths);

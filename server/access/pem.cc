@@ -33,6 +33,18 @@ absl::Time TimeOf(const ASN1_TIME* time) {
   return absl::FromTM(parts, absl::UTCTimeZone());
 }
 
+// Of the machine or of this process, not of the file: they may pass.
+bool MayPass(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == ESTALE ||
+         error == ETIMEDOUT;
+}
+
+absl::Status CannotRead(absl::string_view path, absl::string_view flag, int error) {
+  const absl::StatusCode code =
+      MayPass(error) ? absl::StatusCode::kUnavailable : absl::StatusCode::kInvalidArgument;
+  return {code, absl::StrCat(path, ": cannot be read: ", std::strerror(error), " (", flag, ")")};
+}
+
 }  // namespace
 
 absl::Status Wrong(absl::string_view path, absl::string_view why, absl::string_view flag) {
@@ -49,9 +61,7 @@ std::string TakeError() {
 absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view flag) {
   // Without O_NONBLOCK a pipe would be waited for.
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.is_open()) {
-    return Wrong(path, absl::StrCat("cannot be read: ", std::strerror(errno)), flag);
-  }
+  if (!file.is_open()) return CannotRead(path, flag, errno);
   struct stat info{};
   if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return Wrong(path, "is not a regular file", flag);
@@ -61,7 +71,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view 
   for (;;) {
     const ssize_t count = read(file.get(), buffer, sizeof(buffer));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Wrong(path, absl::StrCat("cannot be read: ", std::strerror(errno)), flag);
+    if (count < 0) return CannotRead(path, flag, errno);
     if (count == 0) return text;
     text.append(buffer, static_cast<size_t>(count));
     if (text.size() > kMostFileBytes) {

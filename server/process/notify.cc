@@ -6,21 +6,24 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
 namespace quantd::process {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // A manager that reads nothing, for so long, is told nothing.
-constexpr absl::Duration kPatience = absl::Seconds(1);
-constexpr absl::Duration kPause = absl::Milliseconds(10);
+constexpr std::chrono::seconds kPatience(1);
+constexpr std::chrono::milliseconds kPause(10);
 
 const char* Variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -108,7 +111,7 @@ absl::Status Notifier::Send(const std::string& lines) const {
   // An abstract name is all of its bytes, and no more.
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size() +
                                            (address_[0] == '\0' ? 0 : 1));
-  const absl::Time end = absl::Now() + kPatience;
+  const Clock::time_point end = Clock::now() + kPatience;
   for (;;) {
     if (sendto(fd_, lines.data(), lines.size(), MSG_NOSIGNAL,
                reinterpret_cast<const sockaddr*>(&where), size) >= 0) {
@@ -117,11 +120,11 @@ absl::Status Notifier::Send(const std::string& lines) const {
     if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS) {
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot tell NOTIFY_SOCKET ", name_));
     }
-    if (absl::Now() >= end) {
+    if (Clock::now() >= end) {
       return absl::DeadlineExceededError(
           absl::StrCat("cannot tell NOTIFY_SOCKET ", name_, ": nobody reads it"));
     }
-    absl::SleepFor(kPause);
+    std::this_thread::sleep_for(kPause);
   }
 }
 

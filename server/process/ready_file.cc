@@ -18,7 +18,8 @@ absl::Status WriteReadyFile(const std::string& path, const std::vector<std::stri
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
   {
     std::ofstream file(temporary);
-    file << ready.dump() << "\n";
+    // A path of a socket may hold bytes that no JSON can.
+    file << ready.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     file.close();
     if (file.fail()) {
       const int error = errno;

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "server/log/log.h"
 
 namespace quantd::trace {
 namespace {
@@ -82,6 +83,13 @@ std::string Broken(const std::string& host, const SSL* tls) {
                       " is not trusted: ", X509_verify_cert_error_string(wrong));
 }
 
+// What libevent would write to stderr in lines of its own.
+void LogLibevent(int severity, const char* text) {
+  if (severity < EVENT_LOG_WARN) return;
+  static log::Repeated warned(log::Level::kWarn, "libevent");
+  warned.Write([&] { return log::Fields{{"message", text}}; });
+}
+
 }  // namespace
 
 struct Poster::Parts {
@@ -94,6 +102,7 @@ struct Poster::Parts {
 
 Poster::Poster(Destination destination)
     : destination_(std::move(destination)), parts_(std::make_unique<Parts>()) {
+  event_set_log_callback(LogLibevent);
   parts_->base.reset(event_base_new());
   parts_->interrupt = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   event_base* const base = parts_->base.get();

@@ -147,6 +147,20 @@ TEST(CalibrateState, CountsDoNotOverflow) {
   EXPECT_EQ(calibrator.State(), most);
 }
 
+TEST(CalibrateState, SumsOverChannelsDoNotOverflow) {
+  std::string many("QDC1\x02\x05", 6);
+  for (int channel = 0; channel < 5; ++channel) {
+    many += std::string("\x80\x80\x80\x80\x80\x80\x80\x80\x40", 9);  // 2^62 finite
+    many += std::string("\x80\x80\x80\x80\x80\x80\x80\x80\x40", 9);  // and as many others
+    many += std::string("\x00\x00\x80\x3F\x00\x00\x80\x3F", 8);
+  }
+  Calibrator calibrator = MakeCalibrator({.axis = 0});
+  ASSERT_TRUE(calibrator.Merge(AsBytes(many)).ok());
+  const absl::StatusOr<Calibration> result = calibrator.Result(Executor(1), Never);
+  EXPECT_EQ(result->elements, UINT64_MAX);
+  EXPECT_EQ(result->non_finite_elements, UINT64_MAX);
+}
+
 // The same of values that are not finite; and as many as there may be, no matter when they came.
 TEST(CalibrateState, CountsUpToTheirLimit) {
   const std::string most("\x80\x80\x80\x80\x80\x80\x80\x80\x40", 9);  // 2^62

@@ -59,7 +59,7 @@ struct Calibration {
   std::vector<int32_t> zero_point;  // values of the output type
   Shape range_shape;                // [2] or [2, channels]
   std::vector<float> range;         // the lowest of each channel, then the highest
-  uint64_t elements = 0;            // finite values that were seen
+  uint64_t elements = 0;            // finite values that were seen; 2^64 - 1: so many or more
   uint64_t non_finite_elements = 0;
 };
 

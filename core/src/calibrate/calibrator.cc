@@ -35,6 +35,9 @@ namespace {
 constexpr DataType kInputTypes[] = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16,
                                     DataType::kInt32};
 
+// A state may claim 2^62 elements for each of many channels.
+uint64_t AddUpToMost(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
 bool IsInteger(DataType type) { return Info(type).kind == DataTypeKind::kInteger; }
 
 absl::Status CheckMethod(const CalibrationOptions& options) {
@@ -231,8 +234,8 @@ absl::StatusOr<Calibration> Calibrator::Result(const Executor& executor,
   });
   if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
   for (size_t i = 0; i < size; ++i) {
-    result.elements += channels.finite[i];
-    result.non_finite_elements += channels.non_finite[i];
+    result.elements = AddUpToMost(result.elements, channels.finite[i]);
+    result.non_finite_elements = AddUpToMost(result.non_finite_elements, channels.non_finite[i]);
   }
   return result;
 }

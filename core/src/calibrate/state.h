@@ -21,7 +21,7 @@
 
 namespace quantd::calibrate {
 
-// Most values of a channel in a state. Sums over all channels still fit 64 bits.
+// Most values of a channel in a state.
 inline constexpr uint64_t kMostValues = uint64_t{1} << 62;
 
 struct StateHead {

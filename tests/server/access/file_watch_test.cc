@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <vector>
 
 #include "testing.h"
 
@@ -20,8 +21,8 @@ TEST(FileWatch, SeesEveryKindOfChange) {
   int changed = 0;
   int other = 0;
   FileWatch watch;
-  watch.Add({folder.path("file")}, [&] { ++changed; });
-  watch.Add({folder.Put("quiet", "q")}, [&] { ++other; });
+  watch.Add({folder.path("file")}, [&] { return ++changed > 0; });
+  watch.Add({folder.Put("quiet", "q")}, [&] { return ++other > 0; });
   // Once, and not before the files rest.
   int expected = 0;
   const auto sees_change = [&] {
@@ -52,6 +53,28 @@ TEST(FileWatch, SeesEveryKindOfChange) {
   EXPECT_EQ(changed, expected + 1);
   watch.Look();
   EXPECT_EQ(other, 1);
+}
+
+// A full table of descriptors, say, at the one look that sees the change.
+TEST(FileWatch, WhatCouldNotBeReadIsReadAgainLaterAndLater) {
+  const Folder folder;
+  FileWatch watch;
+  std::vector<int> calls;
+  int look = 0;
+  bool can = false;
+  watch.Add({folder.Put("file", "a")}, [&] {
+    calls.push_back(look);
+    return can;
+  });
+  folder.Put("file", "other");
+  for (look = 0; look < 200; ++look) watch.Look();
+  EXPECT_EQ(calls, (std::vector<int>{1, 3, 7, 15, 31, 63, 127, 191}));
+  can = true;
+  for (; look < 400; ++look) watch.Look();
+  EXPECT_EQ(calls.size(), 9u);
+  folder.Put("file", "a third one");
+  for (; look < 410; ++look) watch.Look();
+  EXPECT_EQ(calls.size(), 10u);
 }
 
 }  // namespace
