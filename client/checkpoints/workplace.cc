@@ -35,6 +35,32 @@ bool Exists(const std::string& path, struct stat* status) {
   return lstat(path.c_str(), status) == 0;
 }
 
+bool IsMountPoint(const std::string& path) {
+  struct statx found;
+  return statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &found) == 0 &&
+         (found.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+// The first file that is not what it was.
+std::string FirstChange(const Json& was, const Json& is) {
+  const auto text = [](const Json& files, const std::string& name) {
+    const auto file = files.find(name);
+    return file == files.end() ? std::string("none") : absl::StrCat(file->at(0).dump(), " bytes");
+  };
+  for (const Json* files : {&is, &was}) {
+    for (const auto& [name, file] : files->items()) {
+      const auto before = was.find(name);
+      const auto now = is.find(name);
+      if (before != was.end() && now != is.end() && *before == *now) continue;
+      const std::string size_before = text(was, name);
+      const std::string size = text(is, name);
+      return size_before == size ? absl::StrCat(name, ", of ", size, ", was changed")
+                                 : absl::StrCat(name, " had ", size_before, " and has ", size);
+    }
+  }
+  return "";
+}
+
 // Of a state that a run did not come to finish writing.
 bool IsUnfinishedState(absl::string_view name) {
   return absl::StartsWith(name, kState) && absl::EndsWith(name, ".tmp");
@@ -82,6 +108,10 @@ absl::Status Workplace::CheckOut() const {
   struct stat config;
   if (!S_ISDIR(status.st_mode)) {
     return ContentError(absl::StrCat(out, " exists and is not a folder"));
+  }
+  if (IsMountPoint(out)) {
+    return ContentError(
+        absl::StrCat(out, " is a mount point, which nothing can replace; write to a folder in it"));
   }
   std::error_code error;
   if (Exists(absl::StrCat(out, "/config.json"), &config) || fs::is_empty(out, error)) {
@@ -209,15 +239,19 @@ absl::Status Workplace::TakeOver() {
 }
 
 absl::Status Workplace::CheckState(const Json& found) const {
-  for (const auto& [key, value] : options_.state.items()) {
+  // As it would be read again: names and patterns that are not UTF-8 are written as what is.
+  const absl::StatusOr<Json> state = ParseJson(DumpJson(options_.state), PathOf(kState));
+  if (!state.ok()) return state.status();
+  for (const auto& [key, value] : state->items()) {
     const auto was = found.find(key);
     if (was != found.end() && *was == value) continue;
     const auto text = [](const Json& json) {
       return json.dump(-1, ' ', true, Json::error_handler_t::replace);
     };
     if (key == "files") {
-      return ContentError(absl::StrCat(path_, " was begun when files of ", options_.model,
-                                       " had other sizes or times; --force starts again"));
+      return ContentError(absl::StrCat(
+          path_, " was begun when files of ", options_.model, " had other sizes or times: ",
+          was == found.end() ? "" : FirstChange(*was, value), "; --force starts again"));
     }
     return ContentError(absl::StrCat(path_, " was begun with another '", key, "', ",
                                      was == found.end() ? "none" : text(*was), " and not ",
@@ -283,6 +317,8 @@ absl::Status Workplace::Replace(const std::string& from) const {
       unlink(StateOfOut().c_str());  // at once: what was OUT takes a while to remove
       return RemoveAll(from);
     }
+    // What can't be renamed for another reason can't be replaced at all.
+    if (errno != EINVAL && errno != ENOSYS) return CannotWrite(options_.out);
     if (absl::Status removed = RemoveAll(options_.out); !removed.ok()) return removed;
   }
   return std::rename(from.c_str(), to) == 0 ? absl::OkStatus() : CannotWrite(options_.out);

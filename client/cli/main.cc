@@ -1,5 +1,8 @@
 // quantctl: the command line of quantd. Parses, runs one command, and turns what went wrong into
 // one line and an exit code.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -45,10 +48,22 @@ absl::Status Run(int argc, char** argv) {
   } else {
     status = quantd::cli::RunHealth(options);
   }
-  if (status.ok() && std::fflush(stdout) != 0) {
-    return absl::ErrnoToStatus(errno, "cannot write to standard output");
+  errno = 0;
+  // What failed before the last bytes is known to ferror alone.
+  if (status.ok() && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)) {
+    return absl::ErrnoToStatus(errno == 0 ? EIO : errno, "cannot write to standard output");
   }
   return status;
+}
+
+// Those of standard input, output and error that are closed become such that nothing can be written
+// to: else the next file that is opened has their number, and gets what is printed.
+void OpenStandardDescriptors() {
+  int opened = 0;
+  do {
+    opened = open("/dev/null", O_RDONLY);  // the lowest number that is free
+  } while (opened >= 0 && opened <= STDERR_FILENO);
+  if (opened >= 0) close(opened);
 }
 
 int Fail(const absl::Status& status) {
@@ -59,6 +74,7 @@ int Fail(const absl::Status& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  OpenStandardDescriptors();
   // gRPC's own log would repeat, in many lines, what the message below says.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   quantd::cli::HandleSignals();

@@ -133,10 +133,23 @@ def test_resume_refuses_what_was_begun_otherwise():
         assert what in convert("m", *FLAGS, "--resume", *change, code=2)
         assert contents("out.partial") == before and not os.path.exists("out")
     os.utime("m/tokenizer.json", (1, 1))
-    assert "sizes or times" in convert("m", *FLAGS, "--resume", code=2)
+    assert "sizes or times: tokenizer.json, of 2 bytes, was changed;" in convert("m", *FLAGS, "--resume", code=2)
+    with open("m/tokenizer.json", "w") as file:
+        file.write("[1, 2]")
+    assert "sizes or times: tokenizer.json had 2 bytes and has 6 bytes;" in convert("m", *FLAGS, "--resume", code=2)
     open("out.partial/mine", "w").write("x")
     convert("m", *FLAGS, "--force")
     assert not os.path.exists("out/mine")
+
+
+def test_names_that_are_not_utf8_are_resumed():
+    model(2)
+    with open(b"m/note-\xff.txt", "w") as file:
+        file.write("x")
+    os.mkdir("out.partial")
+    add_state()
+    convert("m", *FLAGS, "--resume")
+    assert os.path.exists(b"out/note-\xff.txt")
 
 
 def test_resume_leaves_files_of_others_alone():

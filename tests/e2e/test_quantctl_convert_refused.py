@@ -3,12 +3,14 @@
 import json
 import os
 import shutil
+import subprocess
 
 import numpy as np
 import pytest
 from converting import BF16, INDEX, convert, layer, model, normal, shards
 from models import LAYOUTS, contents, load_tensors, save_model, save_tensors
 from quantctl import quantctl
+from test_quantctl_large import can_mount, command, environment
 
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -212,3 +214,37 @@ def test_of_keys_that_come_twice_the_last_counts():
     convert("m", "-o", "out", "--to=fp8-tiles")
     made = json.load(open("out/config.json"), object_pairs_hook=lambda pairs: pairs)
     assert ("a", [("y", 2)]) in made and ("b", [3]) in made and len(made) == 3
+
+
+def test_folders_that_nothing_can_replace():
+    model()
+    save_model("d", {"model.safetensors": layer(0)})
+    before = contents("d")
+    for out in ("d/.", "d/x/..", "d/./"):
+        assert "ends in ." in convert("m", "-o", out, "--to=compressed-tensors:int8", "--force", code=2)
+    os.chdir("d")
+    assert "ends in ." in convert("../m", "-o", ".", "--to=compressed-tensors:int8", "--force", code=2)
+    os.chdir("..")
+    assert contents("d") == before and sorted(os.listdir()) == ["d", "m"]
+
+
+@pytest.mark.skipif(not can_mount(), reason="no right to mount")
+@pytest.mark.parametrize("mount", ["-t tmpfs none", "--bind m"])
+def test_a_mount_point_is_refused_before_the_work(mount):
+    model()
+    os.mkdir("d")
+    shell = f'mount {mount} d && echo "{{}}" > d/config.json && "$@"; rc=$?; ls d; exit $rc'
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", shell, "sh", *command("convert", "m", "-o", "d", "--to=compressed-tensors:int8", "--force")],
+        capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert "d is a mount point" in done.stderr or "nested in each other" in done.stderr
+    assert "config.json" in done.stdout and sorted(os.listdir()) == ["d", "m"]
+
+
+def test_more_tensors_than_a_file_may_have():
+    """Three of each: what quantctl would not read again it does not write."""
+    save_tensors("m.safetensors", {f"e{i}.weight": np.ones((1, 16), np.float32) for i in range(70_000)})
+    err = convert("m.safetensors", "-o", "o.safetensors", "--to=compressed-tensors:nvfp4", code=2)
+    assert "o.safetensors would hold 210000 tensors, 200000 are the most" in err
+    assert os.listdir() == ["m.safetensors"]

@@ -388,7 +388,9 @@ def test_names_with_line_breaks_are_shown_as_one_line(ctl):
 
 
 def test_an_output_that_nobody_reads_is_an_error(ctl, tmp_path):
-    np.save("x.npy", normal(3, 4))
-    with open("/dev/full", "w") as full:
-        done = subprocess.run([str(BINARY), "inspect", "x.npy"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-    assert done.returncode == 2 and "standard output" in done.stderr
+    save_file({"w": normal(3, 4)}, "small.safetensors")
+    save_file({f"w{i}": normal(3, 4) for i in range(100)}, "large.safetensors")  # more than is kept before it is written
+    for name in ("small", "large"):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([str(BINARY), "inspect", f"{name}.safetensors"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode == 2 and "standard output" in done.stderr

@@ -131,3 +131,13 @@ def test_a_folder_that_is_read_needs_no_right_to_write():
         os.chmod("read", 0o755)
     assert np.abs(np.load("b.npy") - np.load("read/f.npy")).max() < 1e-3
     assert np.load("i.npy").tolist() == [[0.5, 1], [1.5, 2]]
+
+
+@pytest.mark.parametrize("closed, code", [("0<&-", 0), ("1>&-", 2), ("2>&-", 0), ("0<&- 2>&-", 0), ("0<&- 1>&- 2>&-", 2)])
+def test_what_is_printed_never_lands_in_an_output(here, closed, code):
+    """A file that is opened gets the lowest number that is free, and those below 3 are where texts go."""
+    np.save("x.npy", np.ones((3, 4)))  # of doubles, of which a note is printed
+    shell = f'"$1" quantize x.npy -o y.npy --type=int8 --force {closed}'
+    done = subprocess.run(["sh", "-c", shell, "sh", str(BINARY)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code
+    assert np.load("y.npy").dtype == np.int8 and sorted(os.listdir()) == ["x.npy", "y.npy"]

@@ -158,9 +158,11 @@ def test_quantctl(server, token_file, tmp_path):
     assert quantctl(*convert, environment={"QUANTD_AUTH_TOKEN_FILE": str(token_file)})[0] == 0
     assert quantctl(*convert)[0] == 1
     code, said = quantctl("info", f"--address={server.address}", "--auth_token_file=/none")
-    assert code != 0 and "/none: No such file" in said
+    assert code == 2 and "quantctl: --auth_token_file: /none: No such file" in said
+    assert quantctl(*convert, "--auth_token_file=/none")[0] == 2
+    assert quantctl("parameters", "list", f"--address={server.address}", "--auth_token_file=/none")[0] == 2
     code, said = quantctl("info", "--address=10.255.255.1:1", f"--auth_token_file={token_file}")
-    assert code != 0 and "is another machine and there is no TLS" in said
+    assert code == 2 and "is another machine and there is no TLS" in said
 
 
 def test_all_over_tls(files, start_tls, token_file, tmp_path):  # noqa: F811
@@ -177,7 +179,7 @@ def test_all_over_tls(files, start_tls, token_file, tmp_path):  # noqa: F811
     variables = {"QUANTD_TLS_CA": str(files.servers.file), "QUANTD_TLS_CERT": cert, "QUANTD_TLS_KEY": key}
     assert quantctl("health", f"--address={host}", environment=variables)[0] == 0
     code, said = quantctl("health", f"--address={host}", "--tls_ca=/none")
-    assert code != 0 and "/none" in said
+    assert code == 2 and "quantctl: --tls_ca: can't read /none" in said
     assert server.get("/metrics")[0] == 401 and server.get("/metrics", token="first-token")[0] == 200
     assert server.get("/metrics", client=None, token="first-token")[0] == 403
 

@@ -221,6 +221,7 @@ absl::Status RunParameters(const Options& options) {
   const absl::StatusOr<std::string> address = AddressOf(options);
   if (!address.ok()) return address.status();
   client::Client client(*address, ClientOptionsOf(options, absl::Seconds(options.timeout)));
+  if (!client.status().ok()) return OptionsError(client.status());
   if (action == "put") return Put(options, client, *address);
   if (action == "get") return Get(options, client, *address);
   return List(options, client, *address);

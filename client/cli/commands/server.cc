@@ -41,9 +41,7 @@ absl::StatusOr<std::shared_ptr<::grpc::Channel>> HealthChannel(const Options& op
   // A channel that checks health by itself would not ask a server that says NOT_SERVING.
   client_options.health_check = false;
   const client::Client client(address, client_options);
-  if (!client.status().ok()) {
-    return CallError(client.status(), address, "check the server's health");
-  }
+  if (!client.status().ok()) return OptionsError(client.status());
   return client.channel();
 }
 
@@ -59,8 +57,9 @@ absl::Status RunInfo(const Options& options) {
   const absl::StatusOr<std::string> found = AddressOf(options);
   if (!found.ok()) return found.status();
   const std::string& address = *found;
-  const absl::StatusOr<v1::GetServerInfoResponse> response =
-      client::Client(address, ClientOptionsOf(options, Patience(options))).GetServerInfo();
+  client::Client client(address, ClientOptionsOf(options, Patience(options)));
+  if (!client.status().ok()) return OptionsError(client.status());
+  const absl::StatusOr<v1::GetServerInfoResponse> response = client.GetServerInfo();
   if (!response.ok()) return CallError(response.status(), address, "ask the server");
   const v1::GetServerInfoResponse& info = *response;
   const std::vector<std::string> targets(info.supported_targets().begin(),

@@ -129,6 +129,7 @@ absl::Status RunVerify(const Options& options) {
   const absl::StatusOr<std::string> address = AddressOf(options);
   if (!address.ok()) return address.status();
   client::Client server(*address, ClientOptionsOf(options, absl::Seconds(options.timeout)));
+  if (!server.status().ok()) return OptionsError(server.status());
   Counts counts;
   const absl::Time start = absl::Now();
   if (absl::Status s = AskAll(*cases, options, *address, server, &counts); !s.ok()) return s;

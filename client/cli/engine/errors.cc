@@ -1,9 +1,11 @@
 #include "engine/errors.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "quantd/client/status.h"
 #include "quantd/field_error.h"
 
@@ -43,6 +45,21 @@ absl::Status ServerError(const absl::Status& status, absl::string_view address) 
   absl::Status result = WithText(status, text);
   result.SetPayload(kFromServerPayload, absl::Cord(address));
   return result;
+}
+
+absl::Status OptionsError(const absl::Status& status) {
+  constexpr std::pair<absl::string_view, absl::string_view> kFlags[] = {
+      {"ca_file", "--tls_ca"},
+      {"certificate_file", "--tls_cert"},
+      {"key_file", "--tls_key"},
+      {"auth_token_file", "--auth_token_file"},
+      {"address", "--address"}};
+  for (const auto& [name, flag] : kFlags) {
+    absl::string_view rest = status.message();
+    if (!absl::ConsumePrefix(&rest, name)) continue;
+    return absl::Status(status.code(), absl::StrCat(flag, rest));
+  }
+  return status;
 }
 
 absl::Status OperationError(const absl::Status& status, absl::string_view operation,

@@ -153,7 +153,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& addr
   const absl::Duration patience = std::min(options.timeout, absl::Seconds(5));
   client::ClientOptions patient = options;
   patient.timeout = patience;
-  const absl::Status reached = client::Client(address, patient).GetServerInfo().status();
+  client::Client asked(address, patient);
+  if (!asked.status().ok()) return OptionsError(asked.status());
+  const absl::Status reached = asked.GetServerInfo().status();
   if (absl::IsDeadlineExceeded(reached)) {
     return ServerError(
         absl::UnavailableError(absl::StrCat("no answer within ", absl::FormatDuration(patience))),

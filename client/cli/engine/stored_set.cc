@@ -62,8 +62,9 @@ absl::StatusOr<QuantizeEmbeddingsParameters> StoredSet::ForEmbeddings() const {
 
 absl::StatusOr<StoredSet> ReadStoredSet(const std::string& reference, const std::string& address,
                                         const client::ClientOptions& options) {
-  absl::StatusOr<v1::GetParametersResponse> response =
-      client::Client(address, options).GetParameters(reference);
+  client::Client client(address, options);
+  if (!client.status().ok()) return OptionsError(client.status());
+  absl::StatusOr<v1::GetParametersResponse> response = client.GetParameters(reference);
   if (!response.ok()) {
     return OperationError(ServerError(response.status(), address), "read the parameters", "");
   }

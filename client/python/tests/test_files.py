@@ -1,5 +1,6 @@
 """load and save: the format to the byte, every type there and back, and no file that is believed unchecked."""
 
+import errno
 import json
 import os
 import pathlib
@@ -115,6 +116,21 @@ def test_more_dimensions_than_load_takes_are_not_saved(tmp_path):
         with pytest.raises(ValueError, match="has 33 dimensions, 32 are the most"):
             quantd.save(path, {"w": tensor})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+def test_a_file_system_without_links(tmp_path, monkeypatch, number):
+    """FAT, many of the network's."""
+
+    def link(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", link)
+    path = tmp_path / ("\N{SNOWMAN}" * 80 + ".safetensors")  # as long as a name may be
+    quantd.save(path, {"a": np.ones(3)})
+    with pytest.raises(FileExistsError, match="exists already"):
+        quantd.save(path, {"a": np.zeros(3)})
+    assert quantd.load(path)["a"].tolist() == [1, 1, 1] and list(tmp_path.iterdir()) == [path]
 
 
 def test_nothing_is_lost_when_writing(tmp_path, monkeypatch):

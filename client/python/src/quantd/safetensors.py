@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -176,23 +177,38 @@ def header_of(tensors: Mapping[str, Tuple[str, Tuple[int, ...], Array]], metadat
     return len(text).to_bytes(8, "little") + text
 
 
+def _linked(temporary: str, path: str) -> bool:
+    """Gives a file its name, unless somebody has made another one of that name meanwhile. False: the file system has no links."""
+    if not hasattr(os, "link"):
+        return False
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EMLINK):
+            raise
+        if os.path.lexists(path):
+            raise FileExistsError(17, "exists already; overwrite=True replaces it", path) from None
+        return False
+    os.unlink(temporary)
+    return True
+
+
 @contextlib.contextmanager
 def replaced(path: str, overwrite: bool) -> Iterator[BinaryIO]:
     """A new file to write, which has its name once all of it is on the disk; nothing is left of it when that fails."""
     folder, name = os.path.split(os.path.abspath(path))
     if not overwrite and os.path.lexists(path):
         raise FileExistsError(17, "exists already; overwrite=True replaces it", path)
-    temporary = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(6)}.tmp")
+    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(6)}.tmp")  # a name has 255 bytes at most, a letter up to 4
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
     try:
         with os.fdopen(descriptor, "wb", buffering=0) as file:
             yield file
             os.fsync(file.fileno())
-        if overwrite or not hasattr(os, "link"):
+        if overwrite or not _linked(temporary, path):
             os.replace(temporary, path)
-        else:
-            os.link(temporary, path)  # which fails when somebody has made the file meanwhile
-            os.unlink(temporary)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
