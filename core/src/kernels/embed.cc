@@ -150,25 +150,23 @@ bool EmbedAnyBits(const EmbedTile& tile) {
 // ---- Lengths ------------------------------------------------------------------------------------
 
 void AddSquares(const uint8_t* x, size_t size, double* sums) {
-  const DF df;
   const D64 d64;
   const hn::Half<DF> half;
   constexpr size_t kWidth = N / 2;
   constexpr size_t kParts = rules::kSquareSums / kWidth;
   V64 parts[kParts];
+#pragma GCC unroll 8
   for (size_t part = 0; part < kParts; ++part) parts[part] = hn::LoadU(d64, sums + part * kWidth);
   size_t i = 0;
   for (; i + rules::kSquareSums <= size; i += rules::kSquareSums) {
-#pragma GCC unroll 4
-    for (size_t part = 0; part < kParts; part += 2) {
-      const V v = hn::LoadU(df, As<float>(x) + i + part * kWidth);
-      const V64 lower = hn::PromoteTo(d64, hn::LowerHalf(half, v));
-      const V64 upper = hn::PromoteTo(d64, hn::UpperHalf(half, v));
+#pragma GCC unroll 8
+    for (size_t part = 0; part < kParts; ++part) {
+      const V64 v = hn::PromoteTo(d64, hn::LoadU(half, As<float>(x) + i + part * kWidth));
       // Squares are exact: fused or not is the same.
-      parts[part] = hn::MulAdd(lower, lower, parts[part]);
-      parts[part + 1] = hn::MulAdd(upper, upper, parts[part + 1]);
+      parts[part] = hn::MulAdd(v, v, parts[part]);
     }
   }
+#pragma GCC unroll 8
   for (size_t part = 0; part < kParts; ++part) hn::StoreU(parts[part], d64, sums + part * kWidth);
   for (; i < size; ++i) {
     float value;
