@@ -58,11 +58,6 @@ HWY_INLINE V ClampNanLow(V v, V low, V high) {
 HWY_INLINE V MinSkipNan(V v, V found) { return V{QUANTD_X86(min_ps)(v.raw, found.raw)}; }
 HWY_INLINE V MaxSkipNan(V v, V found) { return V{QUANTD_X86(max_ps)(v.raw, found.raw)}; }
 
-// The same, but that a NaN v gives high.
-HWY_INLINE V ClampNanHigh(V v, V low, V high) {
-  return V{QUANTD_X86(max_ps)(QUANTD_X86(min_ps)(v.raw, high.raw), low.raw)};
-}
-
 // Half to even, in the default rounding mode. What int32 can't hold, on either side, and NaN give
 // the lowest int32 (kOverflowIsLowest) on x86. Highway's NearestInt spends another 30 to 47 % on
 // values out of range, which a clamp has excluded here.
@@ -75,9 +70,6 @@ inline constexpr bool kOverflowIsLowest = true;
 
 HWY_INLINE V ClampNanLow(V v, V low, V high) {
   return V{vminq_f32(vmaxnmq_f32(v.raw, low.raw), high.raw)};
-}
-HWY_INLINE V ClampNanHigh(V v, V low, V high) {
-  return V{vmaxq_f32(vminnmq_f32(v.raw, high.raw), low.raw)};
 }
 HWY_INLINE V MinSkipNan(V v, V found) { return V{vminnmq_f32(v.raw, found.raw)}; }
 HWY_INLINE V MaxSkipNan(V v, V found) { return V{vmaxnmq_f32(v.raw, found.raw)}; }
