@@ -1,13 +1,13 @@
-// The proof, by trying, that RANGES and UNIT round as the divisions of their rules do.
+// The proof, by trying, that RANGES, UNIT and DIRECTION round as the divisions of their rules do.
 //
 //   core_embed_quotient_test                 every 1,021st step, two seconds
 //   core_embed_quotient_test --exhaustive    all of them
 //
-// kernels/embed.cc says why a product with 16 bits behind the point tells where a division is
-// needed. Only an x next to the edge of a bucket, step * n, could fall on the wrong side of it.
+// kernels/embed_recipes-inl.h says why a product tells where a division is needed. Only an x next to the edge of a bucket, step * n, could fall on the wrong side of it.
 // Both sides scale with powers of two, so it is enough to try all 2^23 significands of the step
 // against all edges, each with the floats around it, as far as the product is in doubt and a little
-// further. UNIT has one step: all floats between -1.1 and 1.1 are tried.
+// further. UNIT has one step: all floats between -1.1 and 1.1 are tried. DIRECTION has a length in
+// double: some are.
 #include "kernels_test_util.h"
 #include "rules/embeddings.h"
 #include "significands.h"
@@ -119,6 +119,35 @@ TEST(EmbedQuotient, UnitIsTheRule) {
       Kernel(*table, Embedder::kUnit)(tile);
       for (size_t i = 0; i < kPiece; ++i) {
         ASSERT_EQ(y[i], rules::UnitCode(x[i]).code) << table->name << " " << std::hexfloat << x[i];
+      }
+    }
+  }
+}
+
+TEST(EmbedQuotient, DirectionIsTheRule) {
+  std::mt19937 random = SeededRandom(20261126);
+  std::vector<float> x(kSize);
+  std::vector<uint8_t> y(kSize);
+  for (const KernelTable* table : TablesUnderTest()) {
+    for (int round = 0; round < (exhaustive ? 100000 : 300); ++round) {
+      const double length =
+          std::ldexp(1 + random() * 0x1p-32, static_cast<int>(random() % 120) - 60);
+      for (size_t i = 0; i < kSize; ++i) {
+        const auto edge = static_cast<float>(static_cast<double>(i % 127 + 1) * length / 127);
+        x[i] =
+            std::bit_cast<float>(std::bit_cast<uint32_t>(edge) +
+                                 static_cast<uint32_t>(random() % kNeighbours) - kNeighbours / 2);
+        if (random() % 2 == 0) x[i] = -x[i];
+      }
+      EmbedTile tile;
+      tile.x = reinterpret_cast<const uint8_t*>(x.data());
+      tile.y = y.data();
+      tile.size = kSize;
+      tile.length = &length;
+      Kernel(*table, Embedder::kDirection)(tile);
+      for (size_t i = 0; i < kSize; ++i) {
+        ASSERT_EQ(y[i], rules::DirectionCode(x[i], length).code)
+            << table->name << " " << std::hexfloat << x[i] << " " << length;
       }
     }
   }

@@ -41,14 +41,14 @@ HWY_NOINLINE bool EmbedRest(Recipe recipe, const uint8_t* x, size_t size, uint8_
   return finite.All();
 }
 
-template <class Recipe, uint8_t kFlip>
+template <class Recipe>
 bool EmbedBytes(const EmbedTile& tile) {
   if (tile.size == 0) return false;
   ShortArrays arrays;
   Recipe recipe(tile, arrays);
   Finite finite;
   bool rest_finite = true;
-  const uint8_t flip = tile.flip ^ kFlip;
+  const uint8_t flip = tile.flip;
   const size_t size = tile.size;
   for (size_t row = 0; row < tile.rows; ++row) {
     const uint8_t* const x = tile.x + row * tile.stride * sizeof(float);
@@ -205,11 +205,11 @@ constexpr EmbedKernel KernelOf() {
     case Embedder::kRanges:
       return EmbedAnyRanges;
     case Embedder::kRangesDivided:
-      return EmbedBytes<Ranges<true>, 0>;
+      return EmbedBytes<Ranges<true>>;
     case Embedder::kUnit:
-      return EmbedBytes<Unit, rules::kSignFlip>;
+      return EmbedBytes<Unit>;
     case Embedder::kDirection:
-      return EmbedBytes<Direction, rules::kSignFlip>;
+      return EmbedBytes<Direction>;
     case Embedder::kBits:
       return EmbedAnyBits;
   }

@@ -1,26 +1,28 @@
 // The recipes of embeddings: the codes of a block.
 //
 // The recipes divide and then cut off what is behind the point, so that the slightest error counts
-// where the quotient is next to a whole number, and nowhere else. So a product comes first, as an
-// integer with 16 bits behind the point, and where these say that a whole number is near, the block
-// is computed again as the rule has it. With e = 2^-24, half an ulp of 1, in units of 2^-16:
+// where the quotient is next to a whole number, and nowhere else. So a product comes first, which
+// says whether a whole number is near; if so, the block is computed again as the rule has it. With
+// e = 2^-24, half an ulp of 1:
 //
-//   RANGES     p = t * f with f = 65536 / step (1 + e), t = x - low as the rule has it. For
-//              quotients up to 256: |p - 65536 t / step| <= 2^24 (2 e + e^2) < 2.001; the rule's
-//              own quotient is rounded: 2^24 e = 1; the conversion to an integer: 0.5. Together
-//              < 3.6.
-//   UNIT       p = fma(x, A, B), values up to 128.5: A's rounding 2^23 e * 1.01 < 0.51, B's
-//              nothing, the sum's 0.5, the conversion's 0.5. Together < 1.6; the rule's doubles add
-//              2^-29.
-//   DIRECTION  p = |x| * f with f = 127 * 65536 / length: 0.5 + 0.5 + 0.5 < 1.6.
+//   RANGES     p = t * f with f = 65536 / step (1 + e), t = x - low as the rule has it: an integer
+//              with 16 bits behind the point, in units of 2^-16. For quotients up to 256:
+//              |p - 65536 t / step| <= 2^24 (2 e + e^2) < 2.001; the rule's own quotient is
+//              rounded: 2^24 e = 1; the conversion to an integer: 0.5. Together < 3.6, so kDoubt =
+//              4 is more: a value that is 4 units or more from a whole number is on the same side
+//              of it in both. One in 8,192 is nearer.
+//   UNIT       p = fma(x, A, B), with a B that is kUnitDoubt less, and one that is more. For values
+//              up to 128.5: A's rounding 129 e, B's nothing, the sum's 128 e: together less than
+//              2^-15.9; the rule's doubles add 2^-44.
+//   DIRECTION  p = x * f with f = 127 / length, 2^-22 of it less and more: f's rounding e and the
+//              product's e are half of that.
 //
-// kDoubt = 4 is more than each: a value that is 4 units or more from a whole number is on the same
-// side of it in both. One in 8,192 is nearer. UNIT and DIRECTION clamp what lies outside the codes
-// to the middle between two whole numbers, where nothing is in doubt; DIRECTION so the zeros, too.
-// RANGES leaves it to the saturating narrowing: what no int32 holds, and NaN, become the smallest
-// (on Arm also 0, or 32767 before the point), whole numbers, so that the rule decides, and sees
-// what is not finite. Steps within [2^-100, 2^100] keep all products and factors that matter
-// normal; others are divided. embed_quotient_test tries it.
+// UNIT and DIRECTION have the rule's number between two products; where their whole parts are the
+// same, so is its. 0 is not a whole number that is in doubt: both sides of it are cut off to it.
+// What no int32 holds, and NaN, become the smallest in a conversion (on Arm also 0, or the
+// largest): a whole number with RANGES, and a code that UNIT and DIRECTION look for, so that the
+// rule decides, and sees what is not finite. Steps and factors within [2^-100, 2^100] keep all
+// products and factors that matter normal; others are divided. embed_quotient_test tries it.
 #if defined(QUANTD_EMBED_RECIPES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_EMBED_RECIPES_INL_H_
 #undef QUANTD_EMBED_RECIPES_INL_H_
@@ -41,8 +43,10 @@ using D64 = hn::Repartition<double, DF>;
 using V64 = hn::Vec<D64>;
 
 inline constexpr size_t kBlock = 4 * N;
-inline constexpr float kOne = 65536;  // with 16 bits behind the point
+inline constexpr float kOne = 65536;  // of RANGES, with 16 bits behind the point
 inline constexpr int kDoubt = 4;
+inline constexpr double kUnitDoubt = 0x1p-15;
+inline constexpr double kDirectionDoubt = 0x1p-22;  // of the number
 
 struct Four {
   V a, b, c, d;
@@ -74,20 +78,8 @@ class Finite {
   Four sums_;
 };
 
-// Whether one of four vectors of fixed-point numbers is within kDoubt of a whole one. Their upper
-// halves are codes, small numbers of either sign, which half the range more takes out of the way.
-HWY_INLINE bool InDoubt(I a, I b, I c, I d) {
-  const DU16 du16;
-  const auto moved = hn::BitCast(du16, hn::Set(DU(), 0x80000000u | kDoubt));
-  const auto distance = [&](I i) HWY_ATTR { return hn::Add(hn::BitCast(du16, i), moved); };
-  const auto nearest =
-      hn::Min(hn::Min(distance(a), distance(b)), hn::Min(distance(c), distance(d)));
-  static_assert(2 * kDoubt == 1 << 3);
-  return !hn::AllFalse(du16, hn::Eq(hn::ShiftRight<3>(nearest), hn::Zero(du16)));
-}
-
-// The same of RANGES, where kDoubt is in the numbers already: the codes of two vectors, and what is
-// behind the point in the lower half of each lane.
+// Of RANGES, where kDoubt is in the numbers already: the codes of two vectors, and what is behind
+// the point in the lower half of each lane.
 struct Pair {
   I16 codes;  // of the first in even lanes, of the other in odd ones
   hn::Vec<DU16> least;
@@ -254,45 +246,59 @@ class Ranges {
   const float* factor_;
 };
 
-// INT8 codes are made as numbers from 0 to 255, and turned over at the end.
+// What is before the point of four vectors of numbers, saturated to int16.
+struct Whole {
+  I16 ab, cd;
+
+  template <class Make>
+  HWY_INLINE Whole(const Four& x, Make make) {
+    ab = PackInt16(TruncateToInt(make(x.a)), TruncateToInt(make(x.b)));
+    cd = PackInt16(TruncateToInt(make(x.c)), TruncateToInt(make(x.d)));
+  }
+  HWY_INLINE I8 Codes() const { return NarrowSigned(ab, cd); }
+};
+
+HWY_INLINE bool AreSame(I8 a, I8 b) { return hn::AllTrue(DI8(), hn::Eq(a, b)); }
+HWY_INLINE U8 Ordered(I8 codes) { return OrderBytes(hn::BitCast(DU8(), codes)); }
+HWY_INLINE U8 ToSigned(I a, I b, I c, I d) {
+  return Ordered(NarrowSigned(PackInt16(a, b), PackInt16(c, d)));
+}
+
 class Unit {
  public:
   HWY_INLINE Unit(const EmbedTile&, ShortArrays&) {}
   HWY_INLINE void Row(size_t) {}
 
   HWY_INLINE U8 Block(const Four& x, size_t, Finite& finite) const {
-    finite.Add(x);
-    const I a = Multiply(x.a), b = Multiply(x.b), c = Multiply(x.c), d = Multiply(x.d);
-    if (HWY_UNLIKELY(InDoubt(a, b, c, d))) {
-      return ToBytes(Divide(x.a), Divide(x.b), Divide(x.c), Divide(x.d));
+    if constexpr (!kOverflowIsLowest) finite.Add(x);
+    const Whole less(x, [](V v) HWY_ATTR { return Multiply(v, -kUnitDoubt); });
+    const Whole more(x, [](V v) HWY_ATTR { return Multiply(v, kUnitDoubt); });
+    const I8 codes = less.Codes();
+    if (HWY_UNLIKELY(!AreSame(codes, more.Codes()) || AnyLowest(less.ab, less.cd))) {
+      finite.Add(x);
+      return ToSigned(Divide(x.a), Divide(x.b), Divide(x.c), Divide(x.d));
     }
-    return ToBytes(Truncate(a), Truncate(b), Truncate(c), Truncate(d));
+    return Ordered(codes);
   }
 
  private:
-  static HWY_INLINE I Multiply(V x) {
+  static HWY_INLINE V Multiply(V x, double more) {
     const DF df;
-    constexpr auto kFactor = static_cast<float>(kOne / rules::kUnitStep);
-    constexpr auto kOffset = static_cast<float>((1 / rules::kUnitStep - 128) * kOne);
-    const V p = hn::MulAdd(x, hn::Set(df, kFactor), hn::Set(df, kOffset));
-    return RoundToInt(ClampNanHigh(p, hn::Set(df, -128.5f * kOne), hn::Set(df, 127.5f * kOne)));
-  }
-  // Towards 0, then 128 more.
-  static HWY_INLINE I Truncate(I i) {
-    const DI di;
-    const I up = hn::And(hn::ShiftRight<31>(i), hn::Set(di, 0xFFFF));
-    return hn::ShiftRight<16>(hn::Add(hn::Add(i, hn::Set(di, 128 << 16)), up));
+    constexpr double kFactor = 1 / rules::kUnitStep;
+    const V p = hn::MulAdd(x, hn::Set(df, static_cast<float>(kFactor)),
+                           hn::Set(df, static_cast<float>(kFactor - 128 + more)));
+    // NaN has the largest code. Not before the product, which makes quiet NaNs of signalling ones.
+    return kOverflowIsLowest ? p : MinSkipNan(p, hn::Set(df, 128));
   }
   static HWY_INLINE I Divide(V x) {
     const D64 d64;
-    const I i = InDouble(x, [&](V64 v) HWY_ATTR {
+    return InDouble(x, [&](V64 v) HWY_ATTR {
       const V64 q = hn::Div(hn::Add(v, hn::Set(d64, 1)), hn::Set(d64, rules::kUnitStep));
       const V64 code = hn::Sub(q, hn::Set(d64, 128));
       const V64 most = hn::Set(d64, 127);
       const V64 number = hn::IfThenElse(hn::Eq(code, code), code, most);
       return hn::Min(hn::Max(number, hn::Set(d64, -128)), most);
     });
-    return hn::Add(i, hn::Set(DI(), 128));
   }
 };
 
@@ -302,53 +308,46 @@ class Direction {
   HWY_INLINE void Row(size_t row) {
     length_ = lengths_[row];
     is_length_ = rules::IsLength(length_);
-    const double factor = is_length_ ? 127 * 65536.0 / length_ : 0;
+    const double factor = is_length_ ? 127 / length_ : 0;
     has_factor_ = factor >= 0x1p-100 && factor <= 0x1p100;
-    factor_ = has_factor_ ? static_cast<float>(factor) : 0;
+    less_ = has_factor_ ? static_cast<float>(factor * (1 - kDirectionDoubt)) : 0;
+    more_ = has_factor_ ? static_cast<float>(factor * (1 + kDirectionDoubt)) : 0;
   }
 
   HWY_INLINE U8 Block(const Four& x, size_t, Finite& finite) const {
-    finite.Add(x);
-    if (HWY_UNLIKELY(!is_length_)) return hn::Set(DU8(), rules::kSignFlip);
-    if (HWY_UNLIKELY(!has_factor_)) return DivideFour(x);
-    const I a = Multiply(x.a), b = Multiply(x.b), c = Multiply(x.c), d = Multiply(x.d);
-    if (HWY_UNLIKELY(InDoubt(a, b, c, d))) return DivideFour(x);
-    return ToBytes(Signed(a, x.a), Signed(b, x.b), Signed(c, x.c), Signed(d, x.d));
+    if (HWY_UNLIKELY(!is_length_)) {
+      finite.Add(x);
+      return hn::Zero(DU8());
+    }
+    if constexpr (!kOverflowIsLowest) finite.Add(x);
+    const Whole less(x, [this](V v) HWY_ATTR { return hn::Mul(v, hn::Set(DF(), less_)); });
+    const Whole more(x, [this](V v) HWY_ATTR { return hn::Mul(v, hn::Set(DF(), more_)); });
+    const I8 codes = hn::Max(more.Codes(), hn::Set(DI8(), -127));
+    if (HWY_UNLIKELY(!has_factor_ || !AreSame(codes, less.Codes()))) {
+      finite.Add(x);
+      return ToSigned(Divide(x.a), Divide(x.b), Divide(x.c), Divide(x.d));
+    }
+    return Ordered(codes);
   }
 
  private:
-  HWY_INLINE I Multiply(V x) const {
-    const DF df;
-    return RoundToInt(ClampNanLow(hn::Abs(hn::Mul(x, hn::Set(df, factor_))),
-                                  hn::Set(df, 0.5f * kOne), hn::Set(df, 127.5f * kOne)));
-  }
-  // With the sign of x, and 128 more.
-  static HWY_INLINE I Signed(I i, V x) {
-    const DI di;
-    const I sign = hn::ShiftRight<31>(hn::BitCast(di, x));
-    const I code = hn::Sub(hn::Xor(hn::ShiftRight<16>(i), sign), sign);
-    return hn::Add(code, hn::Set(di, 128));
-  }
   HWY_INLINE I Divide(V x) const {
     const D64 d64;
     const V64 length = hn::Set(d64, length_);
-    const I i = InDouble(x, [&](V64 v) HWY_ATTR {
+    return InDouble(x, [&](V64 v) HWY_ATTR {
       const V64 most = hn::Set(d64, 127);
       const V64 q = hn::Div(hn::Mul(v, most), length);
       const V64 number = hn::IfThenElseZero(hn::Eq(q, q), q);
       return hn::Min(hn::Max(number, hn::Set(d64, -127)), most);
     });
-    return hn::Add(i, hn::Set(DI(), 128));
-  }
-  HWY_INLINE U8 DivideFour(const Four& x) const {
-    return ToBytes(Divide(x.a), Divide(x.b), Divide(x.c), Divide(x.d));
   }
 
   const double* lengths_;
   double length_ = 0;
   bool is_length_ = false;
   bool has_factor_ = false;
-  float factor_ = 0;
+  float less_ = 0;
+  float more_ = 0;
 };
 
 }  // namespace HWY_NAMESPACE

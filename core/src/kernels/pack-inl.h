@@ -28,11 +28,13 @@ using DU = hn::RebindToUnsigned<DF>;
 using DI16 = hn::Repartition<int16_t, DF>;
 using DU16 = hn::Repartition<uint16_t, DF>;
 using DU8 = hn::Repartition<uint8_t, DF>;
+using DI8 = hn::Repartition<int8_t, DF>;
 using V = hn::Vec<DF>;
 using I = hn::Vec<DI>;
 using U = hn::Vec<DU>;
 using I16 = hn::Vec<DI16>;
 using U8 = hn::Vec<DU8>;
+using I8 = hn::Vec<DI8>;
 
 inline constexpr size_t N = HWY_LANES(float);
 
@@ -56,15 +58,12 @@ HWY_INLINE V ClampNanLow(V v, V low, V high) {
 HWY_INLINE V MinSkipNan(V v, V found) { return V{QUANTD_X86(min_ps)(v.raw, found.raw)}; }
 HWY_INLINE V MaxSkipNan(V v, V found) { return V{QUANTD_X86(max_ps)(v.raw, found.raw)}; }
 
-// The same, but that a NaN v gives high.
-HWY_INLINE V ClampNanHigh(V v, V low, V high) {
-  return V{QUANTD_X86(max_ps)(QUANTD_X86(min_ps)(v.raw, high.raw), low.raw)};
-}
-
 // Half to even, in the default rounding mode. What int32 can't hold, on either side, and NaN give
 // the lowest int32 (kOverflowIsLowest) on x86. Highway's NearestInt spends another 30 to 47 % on
 // values out of range, which a clamp has excluded here.
 HWY_INLINE I RoundToInt(V v) { return I{QUANTD_X86(cvtps_epi32)(v.raw)}; }
+// The same, towards zero.
+HWY_INLINE I TruncateToInt(V v) { return I{QUANTD_X86(cvttps_epi32)(v.raw)}; }
 inline constexpr bool kOverflowIsLowest = true;
 
 #else  // NEON
@@ -72,12 +71,10 @@ inline constexpr bool kOverflowIsLowest = true;
 HWY_INLINE V ClampNanLow(V v, V low, V high) {
   return V{vminq_f32(vmaxnmq_f32(v.raw, low.raw), high.raw)};
 }
-HWY_INLINE V ClampNanHigh(V v, V low, V high) {
-  return V{vmaxq_f32(vminnmq_f32(v.raw, high.raw), low.raw)};
-}
 HWY_INLINE V MinSkipNan(V v, V found) { return V{vminnmq_f32(v.raw, found.raw)}; }
 HWY_INLINE V MaxSkipNan(V v, V found) { return V{vmaxnmq_f32(v.raw, found.raw)}; }
 HWY_INLINE I RoundToInt(V v) { return I{vcvtnq_s32_f32(v.raw)}; }
+HWY_INLINE I TruncateToInt(V v) { return I{vcvtq_s32_f32(v.raw)}; }
 inline constexpr bool kOverflowIsLowest = false;  // NaN gives 0, and +Inf the largest
 
 #endif
@@ -115,9 +112,14 @@ struct NanWatch {
 #if HWY_ARCH_X86
 // Two int16 vectors, saturated to [0, 255], in pack order.
 HWY_INLINE U8 NarrowBytes(I16 a, I16 b) { return U8{QUANTD_X86(packus_epi16)(a.raw, b.raw)}; }
+// To [-128, 127].
+HWY_INLINE I8 NarrowSigned(I16 a, I16 b) { return I8{QUANTD_X86(packs_epi16)(a.raw, b.raw)}; }
 #else
 HWY_INLINE U8 NarrowBytes(I16 a, I16 b) {
   return U8{vcombine_u8(vqmovun_s16(a.raw), vqmovun_s16(b.raw))};
+}
+HWY_INLINE I8 NarrowSigned(I16 a, I16 b) {
+  return I8{vcombine_s8(vqmovn_s16(a.raw), vqmovn_s16(b.raw))};
 }
 #endif
 

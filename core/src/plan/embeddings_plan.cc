@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <string>
@@ -106,7 +107,12 @@ absl::Status SetShape(const QuantizeEmbeddingsParameters& parameters,
   return absl::OkStatus();
 }
 
-// Why a pair of bounds is none; empty when it is one.
+// Whether a pair is one of bounds. A finite difference has finite ends.
+bool IsRange(float low, float high) {
+  const float width = high - low;
+  return (width >= 0) & (width < std::numeric_limits<float>::infinity());
+}
+// Why not.
 std::string WhatIsWrong(float low, float high, int64_t i) {
   if (!std::isfinite(low))
     return absl::StrCat("ranges[0, ", i, "] is ", low, ", ranges are finite");
@@ -117,11 +123,8 @@ std::string WhatIsWrong(float low, float high, int64_t i) {
     return absl::StrCat("ranges[0, ", i, "] is ", low, ", ranges[1, ", i, "] is ", high,
                         ": the first row has the lowest values");
   }
-  if (!std::isfinite(high - low)) {
-    return absl::StrCat("ranges[0, ", i, "] is ", low, ", ranges[1, ", i, "] is ", high,
-                        ": their difference overflows");
-  }
-  return "";
+  return absl::StrCat("ranges[0, ", i, "] is ", low, ", ranges[1, ", i, "] is ", high,
+                      ": their difference overflows");
 }
 
 // Columns that are read once a few rows: no vector of them lies in two cache lines.
@@ -165,17 +168,23 @@ absl::Status ReadRanges(const QuantizeEmbeddingsParameters& parameters,
     std::memcpy(lows.get(), ranges.bytes.data(), row);
     std::memcpy(steps.get(), ranges.bytes.data() + row, row);
   }
-  bool have_factors = true;
+  // Without a branch, so that compilers make vectors of it: what is wrong is looked for afterwards.
+  uint32_t wrong = 0, without_factor = 0;
   for (size_t i = 0; i < size; ++i) {
-    const std::string wrong = WhatIsWrong(lows[i], steps[i], static_cast<int64_t>(i));
-    if (!wrong.empty()) return FieldError("ranges", wrong);
+    wrong |= !IsRange(lows[i], steps[i]);
     steps[i] = rules::RangeStep(lows[i], steps[i]);
     factors[i] = MakeFactor(steps[i]);
-    have_factors &= HasFactor(steps[i]);
+    without_factor |= !HasFactor(steps[i]);
+  }
+  for (size_t i = 0; wrong != 0 && i < size; ++i) {
+    float high;
+    std::memcpy(&high, ranges.bytes.data() + row + i * sizeof(high), sizeof(high));
+    if (IsRange(lows[i], high)) continue;
+    return FieldError("ranges", WhatIsWrong(lows[i], high, static_cast<int64_t>(i)));
   }
   plan.lows = FloatColumn(std::move(lows), size);
   plan.steps = FloatColumn(std::move(steps), size);
-  if (have_factors) plan.factors = FloatColumn(std::move(factors), size);
+  if (without_factor == 0) plan.factors = FloatColumn(std::move(factors), size);
   return absl::OkStatus();
 }
 
