@@ -23,6 +23,7 @@
 #include "server/process/notify.h"
 #include "server/process/ready_file.h"
 #include "server/process/signals.h"
+#include "server/process/threads.h"
 #include "server/server.h"
 
 namespace {
@@ -138,6 +139,9 @@ int Run(int argc, char** argv) {
     std::puts("quantd " QUANTD_VERSION);
     return 0;
   }
+
+  // The log's own; the server tries those that it needs.
+  if (absl::Status status = quantd::process::TryThreads(1); !status.ok()) return Refuse(status);
 
   const Options& options = command_line->options;
   log::InstallCrashHandler(

@@ -210,7 +210,9 @@ void AddLimits(const Readings& now, Page& page) {
 }  // namespace
 
 Metrics::Metrics(Build build, std::function<Readings()> read)
-    : build_(std::move(build)), read_(std::move(read)) {}
+    : build_(std::move(build)), read_(std::move(read)) {
+  ReadProcessStatus();  // opens what it reads
+}
 
 void Metrics::CountRejection(absl::string_view reason) {
   for (size_t i = 0; i < kRejections.size(); ++i) {

@@ -2,9 +2,13 @@
 #include "server/metrics/process.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -22,9 +26,17 @@ std::string ReadFile(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-double CountOpenFiles() {
+// From a descriptor that stays open: when it is asked for, there may be no free one.
+std::string ReadStat() {
+  static const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  std::array<char, 1024> text;
+  const ssize_t size = pread(file, text.data(), text.size(), 0);
+  return {text.data(), static_cast<size_t>(std::max<ssize_t>(size, 0))};
+}
+
+double CountOpenFiles(double most) {
   DIR* const directory = opendir("/proc/self/fd");
-  if (directory == nullptr) return 0;
+  if (directory == nullptr) return errno == EMFILE ? most : 0;  // there is none to look with
   int entries = 0;
   while (readdir(directory) != nullptr) ++entries;
   closedir(directory);
@@ -43,7 +55,7 @@ double BootTime() {
 
 ProcessStatus ReadProcessStatus() {
   ProcessStatus status;
-  const std::string stat = ReadFile("/proc/self/stat");
+  const std::string stat = ReadStat();
   // The second field is the program's name in parentheses and may hold spaces.
   const size_t name_end = stat.rfind(')');
   if (name_end != std::string::npos) {
@@ -61,9 +73,9 @@ ProcessStatus ReadProcessStatus() {
     status.virtual_bytes = field(23);
     status.resident_bytes = field(24) * static_cast<double>(sysconf(_SC_PAGESIZE));
   }
-  status.open_fds = CountOpenFiles();
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) status.max_fds = static_cast<double>(limit.rlim_cur);
+  status.open_fds = CountOpenFiles(status.max_fds);
   return status;
 }
 

@@ -3,11 +3,13 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <cstring>
 
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
+#include "server/fd/unique_fd.h"
 
 namespace quantd::net {
 namespace {
@@ -32,11 +34,29 @@ Peer Ipv6(const sockaddr_in6& address) {
   return {absl::HashOf(AF_INET6, network), absl::StrCat("ipv6:[", text, "]:", port)};
 }
 
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+// A process of another PID namespace, as another container's, has no number here. Since Linux 6.9
+// the inode of its pidfd is its own; before, all of them are one peer. 0: there is none.
+uint64_t HiddenProcess(int fd) {
+  int number = -1;
+  socklen_t size = sizeof(number);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &number, &size) != 0) return 0;
+  const UniqueFd process(number);
+  struct stat status{};
+  return fstat(process.get(), &status) == 0 ? status.st_ino : 0;
+}
+
 Peer Local(int fd) {
   ucred credentials{};
   socklen_t size = sizeof(credentials);
   getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size);
-  return {absl::HashOf(AF_UNIX, credentials.pid), absl::StrCat("unix:pid:", credentials.pid)};
+  const uint64_t hidden = credentials.pid == 0 ? HiddenProcess(fd) : 0;
+  return {absl::HashOf(AF_UNIX, credentials.pid, hidden),
+          absl::StrCat("unix:pid:", credentials.pid,
+                       hidden == 0 ? std::string() : absl::StrCat(",pidfd:", hidden))};
 }
 
 }  // namespace

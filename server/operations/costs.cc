@@ -62,13 +62,25 @@ Traits TraitsOf(const DynamicQuantizeParameters& request) {
           request.x.bytes.size()};
 }
 
+// What vectors of few elements count as: each takes the time of so many bytes.
+uint64_t RowBytes(const TensorView& x, bool lengths) {
+  constexpr uint64_t kBytes = 64;
+  constexpr uint64_t kBytesWithLength = 512;
+  const int64_t width = x.shape.empty() ? 0 : x.shape.back();
+  if (width <= 0) return 0;
+  const uint64_t elements = x.bytes.size() * 8 / static_cast<uint64_t>(Info(x.data_type).bits);
+  return elements / static_cast<uint64_t>(width) * (lengths ? kBytesWithLength : kBytes);
+}
+
 // Bits are UINT8 as well, and four times as fast as what divides: they have the row of a type that
 // no embedding becomes, and so have vectors whose length is needed first.
 Traits TraitsOf(const QuantizeEmbeddingsParameters& request) {
   DataType output = request.output_type;
   if (request.recipe == EmbeddingRecipe::kBits) output = DataType::kUint2;
   const bool lengths = request.normalize || request.recipe == EmbeddingRecipe::kDirection;
-  return {request.x.data_type, output, request.report_error, lengths, request.x.bytes.size()};
+  const uint64_t ranges = request.ranges.has_value() ? request.ranges->bytes.size() : 0;
+  return {request.x.data_type, output, request.report_error, lengths,
+          std::max({uint64_t{request.x.bytes.size()}, ranges, RowBytes(request.x, lengths)})};
 }
 
 CostKind KindOf(size_t operation, const Traits& traits, bool values) {

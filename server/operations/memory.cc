@@ -51,10 +51,11 @@ uint64_t ScaleCount(const Shape& shape, const Granularity& granularity) {
   return count;
 }
 
+// A plan makes up to three columns of 4 bytes of what came as one byte at least.
+constexpr uint64_t kColumns = 12;
+
 // What is allocated beside the response, for so many scales that are made, and given parameters.
 uint64_t Beside(uint64_t scales, uint64_t parameter_bytes) {
-  // A plan makes up to three columns of 4 bytes of what came as one byte at least.
-  constexpr uint64_t kColumns = 12;
   return ScratchBytes(scales) + kColumns * parameter_bytes;
 }
 
@@ -157,6 +158,12 @@ std::optional<ResponseLayout> LargestResponse(const wire::Request& request) {
 uint64_t ResponseBound(const wire::Request& request) {
   const std::optional<ResponseLayout> layout = LargestResponse(request);
   return layout.has_value() ? wire::MaxEncodedBytes(*layout) : 0;
+}
+
+uint64_t PlanBytes(const wire::Request& request) {
+  const auto* const embeddings = std::get_if<QuantizeEmbeddingsParameters>(&request.parameters);
+  if (embeddings == nullptr || !embeddings->ranges.has_value()) return 0;
+  return kColumns * (ElementsIn(*embeddings->ranges) / 2);
 }
 
 uint64_t MemoryBound(const wire::Request& request) {

@@ -13,6 +13,9 @@ namespace quantd::operations {
 // allocated for it than that. Takes next to no memory itself.
 uint64_t MemoryBound(const wire::Request& request);
 
+// Of these, what the plan itself allocates of its parameters, before the operation can say so.
+uint64_t PlanBytes(const wire::Request& request);
+
 // Most bytes of its response's message, likewise.
 uint64_t ResponseBound(const wire::Request& request);
 

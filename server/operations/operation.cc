@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
+#include "server/operations/memory.h"
 #include "server/operations/scratch_bytes.h"
 
 namespace quantd::operations {
@@ -31,7 +32,8 @@ uint64_t Operation::output_bytes() const {
 
 uint64_t Operation::memory_bytes() const {
   return wire::ResponseMemoryBytes(layout_) +
-         ScratchBytes(static_cast<uint64_t>(BaseOf(plan_).layout.scale_count)) + own_ranges_bytes_;
+         ScratchBytes(static_cast<uint64_t>(BaseOf(plan_).layout.scale_count)) + own_ranges_bytes_ +
+         plan_bytes_;
 }
 
 absl::Status Operation::Execute(const Executor& executor, Interrupted interrupted,
@@ -93,6 +95,7 @@ absl::StatusOr<Operation> Plan(const wire::Request& request) {
           layout.output->byte_size = layout.y.bytes;
         }
         operation.x_ = parameters.x.bytes;
+        operation.plan_bytes_ = PlanBytes(request);
         if (request.method() == wire::Method::kDynamicQuantize && request.x_is_shared()) {
           operation.own_ranges_bytes_ = OwnRangesBytes(
               static_cast<uint64_t>(BaseOf(*plan).layout.scale_count), parameters.x.bytes.size());

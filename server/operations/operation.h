@@ -64,6 +64,7 @@ class Operation {
   wire::ResponseLayout layout_;
   absl::Span<const uint8_t> x_;
   uint64_t own_ranges_bytes_ = 0;  // beside an x that is in no message
+  uint64_t plan_bytes_ = 0;        // of the plan
 };
 
 // Whether ExecuteElements should make y: nothing else in the response depends on it, and there are

@@ -1,11 +1,12 @@
 #include "server/process/malloc.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
-#include <fstream>
+#include <sstream>
 
 namespace quantd::process {
 namespace {
@@ -14,8 +15,12 @@ namespace {
 constexpr uint64_t kAlwaysKept = 8 << 20;
 
 uint64_t ResidentAnonymousBytes() {
+  // It stays open: later there may be no free descriptor.
+  static const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  char text[256] = "";
+  if (pread(file, text, sizeof(text) - 1, 0) <= 0) return 0;
   uint64_t total = 0, resident = 0, shared = 0;
-  std::ifstream("/proc/self/statm") >> total >> resident >> shared;
+  std::istringstream(text) >> total >> resident >> shared;
   return (resident - std::min(resident, shared)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 

@@ -120,7 +120,14 @@ absl::Status Regions::SetHoles(absl::string_view field, const std::string& name,
                                uint64_t holes) {
   const uint64_t left = limits_.holes - (holes_ - mapping.holes);
   const bool another = mapping.holes == 0 && holes > 0;
-  if (holes > left || (another && with_holes_ >= limits_.mappings / 2)) {
+  if (another && with_holes_ >= limits_.mappings / 2) {
+    return RegionError(
+        field, name,
+        absl::StrCat("has holes, as ", with_holes_, " other regions have; the limit is ",
+                     limits_.mappings / 2, ": allocate all of it with posix_fallocate"),
+        absl::StatusCode::kFailedPrecondition);
+  }
+  if (holes > left) {
     return RegionError(
         field, name,
         absl::StrCat("has ", mapping.size(), " bytes, of which ", mapping.size() - holes,

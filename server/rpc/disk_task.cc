@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/errors/reason.h"
 
 namespace quantd::rpc {
@@ -32,13 +33,24 @@ absl::Status DiskTask::Start(stored_parameters::Worker::Priority priority,
         absl::UnavailableError("too many requests wait for stored parameters; try again later"),
         "QUEUE_FULL");
   }
-  // Even where nobody may wait for others, a disk takes its time.
-  const auto most =
-      std::max<std::chrono::nanoseconds>(backend_.queue_timeout, std::chrono::seconds(1));
   stream_.WaitsFor(this);
-  if (!set()) stream_.loop().timers().Set(*this, loop::Clock::now() + most);
+  if (!set()) stream_.loop().timers().Set(*this, loop::Clock::now() + most());
   if (stream_.interrupted()) Cancel();  // before it was waited for
   return absl::OkStatus();
+}
+
+// Even where nobody may wait for others, a disk takes its time.
+std::chrono::nanoseconds DiskTask::most() const {
+  return std::max<std::chrono::nanoseconds>(backend_.queue_timeout, std::chrono::seconds(1));
+}
+
+absl::Status DiskTask::NotDone() const {
+  if (stream_.interrupted()) return stream_.interruption();
+  return WithReason(absl::UnavailableError(absl::StrCat(
+                        "the disk of --parameters_dir has not answered for ",
+                        std::chrono::duration_cast<std::chrono::milliseconds>(most()).count(),
+                        " ms (--queue_timeout, 1000 at least); try again later")),
+                    "QUEUE_TIMEOUT");
 }
 
 void DiskTask::Cancel() {

@@ -3,7 +3,7 @@
 //   DiskTask disk_task(backend, stream);
 //   status = disk_task.Start(Worker::kFirst, [found] { *found = ...; }, done);
 //   const bool is_done = co_await done;
-//   if (!is_done) status = InterruptedStatus(backend, stream);
+//   if (!is_done) status = disk_task.NotDone();
 //
 // A call that is interrupted does not wait on. A job that has not begun leaves the queue, with all
 // that it holds; one that has owns all that it touches, and what it comes to is nobody's. Lives in
@@ -12,6 +12,7 @@
 #define QUANTD_SERVER_RPC_DISK_TASK_H_
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -30,11 +31,15 @@ class DiskTask final : private transport::Cancellable, private loop::Timer {
   DiskTask& operator=(const DiskTask&) = delete;
 
   // Has `job` done. When it is OK, `done` completes: with false when the call should not wait on
-  // (InterruptedStatus). UNAVAILABLE: too many wait. REQUIRES: the backend has a worker.
+  // (NotDone). UNAVAILABLE: too many wait. REQUIRES: the backend has a worker.
   absl::Status Start(stored_parameters::Worker::Priority priority, std::function<void()> job,
                      loop::Event& done);
 
+  // Why a job that was started is not done, for the client.
+  absl::Status NotDone() const;
+
  private:
+  std::chrono::nanoseconds most() const;
   void Cancel() override;  // the stream was interrupted
   void Fire() override;    // it has waited for too long
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
@@ -20,6 +21,13 @@ constexpr std::chrono::microseconds kWorthACoreShared{50};
 // Of a request that is not decoded yet: for each byte of its tensors the widest response to it, a
 // FLOAT for 2 bits.
 constexpr uint64_t kWidestResponse = 18;
+
+// Of tensors that came as values.
+uint64_t PackedBytes(const wire::Request& request) {
+  uint64_t bytes = 0;
+  for (const std::vector<uint8_t>& values : request.packed) bytes += values.capacity();
+  return bytes;
+}
 
 constexpr uint64_t kErrorBytes = 4 << 10;  // of a response that says what is wrong
 
@@ -67,7 +75,7 @@ absl::Status RequestRun::FindSet(loop::Event& found) {
 }
 
 absl::Status RequestRun::SetFound(bool ok) {
-  if (!ok) return rpc::InterruptedStatus(backend_, stream_);
+  if (!ok) return disk_task_.NotDone();
   if (found_->ok()) set_ = **found_;
   return found_->status();
 }
@@ -113,7 +121,7 @@ absl::Status RequestRun::Admit(loop::Event& admitted) {
   uint64_t bytes = message_.size;
   if (request_.has_value()) {
     // What lies in shared memory is not the server's.
-    bytes += operations::MemoryBound(*request_) + places_.copied_bytes();
+    bytes += operations::MemoryBound(*request_) + places_.copied_bytes() + PackedBytes(*request_);
     cost_ = operations::KindOf(*request_);
     estimate_ = backend_.costs.Estimate(cost_);
   } else {
@@ -246,8 +254,9 @@ absl::Status RequestRun::CheckMemory(uint64_t needed) {
 }
 
 absl::Status RequestRun::Plan() {
-  const uint64_t here = message_.size + places_.copied_bytes();
-  if (absl::Status enough = CheckMemory(here); !enough.ok()) return enough;
+  const uint64_t here = message_.size + places_.copied_bytes() + PackedBytes(*request_);
+  const uint64_t planned = here + operations::PlanBytes(*request_);
+  if (absl::Status enough = CheckMemory(planned); !enough.ok()) return enough;
   if (absl::Status copied = places_.Copy(*request_); !copied.ok()) return copied;
   absl::StatusOr<operations::Operation> operation = operations::Plan(*request_);
   if (!operation.ok()) return operation.status();

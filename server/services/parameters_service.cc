@@ -161,7 +161,7 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend,
     }
     if (status.ok()) {
       const bool is_done = co_await done;
-      status = is_done ? job->response.status() : rpc::InterruptedStatus(backend, stream);
+      status = is_done ? job->response.status() : disk_task.NotDone();
     }
     // Its memory and its permit are for others, unless the thread is at work on it.
     if (!status.ok()) job.reset();

@@ -40,6 +40,19 @@ absl::Status BadFile(const Reference& reference, absl::string_view why) {
   return NoSet(reference);
 }
 
+// Of the machine or of this process, not of the file: they may pass.
+bool MayPass(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == ESTALE ||
+         error == ETIMEDOUT || error == EAGAIN;
+}
+
+absl::Status CannotRead(const Reference& reference, int error) {
+  if (error == ENOENT) return NoSet(reference);
+  if (!MayPass(error)) return BadFile(reference, ErrnoText(error));
+  return absl::UnavailableError(absl::StrCat("cannot read ", reference.FileName(),
+                                             " in --parameters_dir: ", ErrnoText(error)));
+}
+
 absl::Status CannotWrite(int error) {
   const std::string why = ErrnoText(error);
   switch (error) {
@@ -121,23 +134,24 @@ uint64_t Folder::Size(const Reference& reference) const {
   return static_cast<uint64_t>(found.st_size);
 }
 
-absl::StatusOr<std::string> Folder::Read(const Reference& reference) const {
+absl::StatusOr<std::string> Folder::Read(const Reference& reference, uint64_t most) const {
   const UniqueFd directory = OpenFolder(path_);
+  if (!directory.is_open()) return CannotRead(reference, errno);
   const UniqueFd file =
       OpenBeneath(directory.get(), reference.FileName(), O_RDONLY, Links::kInside);
-  if (!file.is_open()) {
-    if (errno == ENOENT) return NoSet(reference);
-    return BadFile(reference, ErrnoText(errno));
-  }
+  if (!file.is_open()) return CannotRead(reference, errno);
   struct stat found;
-  if (fstat(file.get(), &found) != 0) return BadFile(reference, ErrnoText(errno));
+  if (fstat(file.get(), &found) != 0) return CannotRead(reference, errno);
   if (!S_ISREG(found.st_mode)) return BadFile(reference, "not a regular file");
   const auto size = static_cast<uint64_t>(found.st_size);
   if (size > kMaxSetBytes) return BadFile(reference, "larger than a set may be");
-  std::string bytes(size, '\0');
-  if (const int error = ReadAll(file, bytes); error != 0) {
-    return BadFile(reference, ErrnoText(error));
+  if (size > most) {
+    return absl::UnavailableError(absl::StrCat(reference.FileName(), " in --parameters_dir has ",
+                                               size, " bytes, and had ", most,
+                                               " just now; try again"));
   }
+  std::string bytes(size, '\0');
+  if (const int error = ReadAll(file, bytes); error != 0) return CannotRead(reference, error);
   if (Sha256(bytes) != reference.hash) return BadFile(reference, "it has a different hash");
   return bytes;
 }
@@ -145,7 +159,9 @@ absl::StatusOr<std::string> Folder::Read(const Reference& reference) const {
 absl::Status Folder::Write(const Reference& reference, const std::string& bytes) const {
   const UniqueFd directory = OpenFolder(path_);
   if (!directory.is_open()) return CannotWrite(errno);
-  if (Size(reference) == bytes.size() && Read(reference).ok()) return absl::OkStatus();
+  if (Size(reference) == bytes.size() && Read(reference, bytes.size()).ok()) {
+    return absl::OkStatus();
+  }
   const std::string name = reference.FileName();
   const std::string hidden = absl::StrCat(".", reference.name, "@", reference.hash.substr(0, 16),
                                           "-", UniqueText(), kNewSuffix);

@@ -25,8 +25,9 @@ class Folder {
 
   // The bytes of a file, whose hash is that of its name. NOT_FOUND: there is none, or what is there
   // is not it: another hash, larger than kMaxSetBytes, no regular file, outside of the directory,
-  // or it can't be read. What is wrong with a file goes into the log. REQUIRES: is_full().
-  absl::StatusOr<std::string> Read(const Reference& reference) const;
+  // or this process may not read it. What is wrong with a file goes into the log. UNAVAILABLE: what
+  // may pass, as no free descriptor, or more than `most` bytes. REQUIRES: is_full().
+  absl::StatusOr<std::string> Read(const Reference& reference, uint64_t most = UINT64_MAX) const;
   // Bytes of that file, before it is read; 0: there is none.
   uint64_t Size(const Reference& reference) const;
 

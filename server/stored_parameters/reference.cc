@@ -53,8 +53,9 @@ absl::Status CheckName(absl::string_view text, absl::string_view field) {
 }
 
 absl::StatusOr<Reference> ParseReference(absl::string_view text, absl::string_view field) {
-  // Nothing is copied before it is known to be short.
-  const size_t at = text.find(kAlgorithm);
+  // Nothing is searched or copied before it is known to be short: it may be a whole message.
+  constexpr size_t kMost = kMaxNameBytes + kAlgorithm.size() + kHashDigits;
+  const size_t at = text.size() <= kMost ? text.find(kAlgorithm) : absl::string_view::npos;
   const absl::string_view name = text.substr(0, at);
   const absl::string_view hash =
       at == absl::string_view::npos ? "" : text.substr(at + kAlgorithm.size());

@@ -49,7 +49,7 @@ Flags& Flags::Output() {
 Flags& Flags::Choice() {
   Text("--only", &o_->only,
        "Process only tensors whose name matches this regular expression (RE2) anywhere");
-  Text("--skip", &o_->skip, "Leave out tensors whose name matches this one");
+  Text("--skip", &o_->skip, "Do not process tensors whose name matches this regular expression");
   return *this;
 }
 
@@ -182,8 +182,10 @@ Flags& Flags::Calibrate() {
                    "One scale per index along this dimension (counted from the end if negative); "
                    "default: one scale")
       ->check(Integer(INT64_MIN, INT64_MAX));
-  command_->add_option("--percentile", c.percentile,
-                       "With --method=percentile: above 50, at most 100 (default 99.99)");
+  command_->add_option(
+      "--percentile", c.percentile,
+      "With --method=percentile: the share of the values to keep, above 50 and at most 100 "
+      "(default 99.99)");
   Text("--symmetry", &c.symmetry,
        "symmetric (around zero, without a zero point), or asymmetric (default for integers)")
       ->check(CLI::IsMember({"symmetric", "asymmetric"}));

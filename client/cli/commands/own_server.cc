@@ -71,7 +71,7 @@ absl::StatusOr<std::string> AddressOfListener(absl::string_view listen) {
   const absl::string_view first = listen.substr(0, listen.find(','));
   const auto wrong = [&first](absl::string_view what) {
     return absl::InvalidArgumentError(
-        absl::StrCat("QUANTD_LISTEN is '", first, "', ", what, "; say --address=HOST:PORT"));
+        absl::StrCat("QUANTD_LISTEN is '", first, "', ", what, "; use --address=HOST:PORT"));
   };
   if (first == "unix:") return wrong("which names no socket");
   if (absl::StartsWith(first, "unix:")) return std::string(first);

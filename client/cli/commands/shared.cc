@@ -30,7 +30,7 @@ absl::StatusOr<StoredSet> StoredSetOf(const Options& options, bool others) {
   }
   if (others) {
     return absl::InvalidArgumentError(
-        "--parameters says how to quantize: leave out either it or the flags that say so");
+        "--parameters already says how to quantize: remove it, or the other flags that do");
   }
   return ReadStoredSet(options.stored.reference, options.address,
                        ClientOptionsOf(options, absl::Seconds(options.timeout)));

@@ -53,8 +53,8 @@ absl::Status CheckWhole(const std::string& folder, const std::vector<KitCase>& c
   }
   const uint64_t promised = manifest["cases"].get<uint64_t>();
   if (promised == cases.size()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(folder, " is not whole: it has ", cases.size(),
-                                                 " cases, its manifest.json says ", promised));
+  return absl::InvalidArgumentError(absl::StrCat(folder, " is incomplete: it has ", cases.size(),
+                                                 " cases, manifest.json lists ", promised));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 //   return FieldError("scale", absl::StrCat("scale has ", n, " elements, x has ", d));
 //
-// The field travels as a payload of the status, so that whoever answers the client can pass it on.
+// The field travels as a payload of the status, so that a server can pass it on to its client.
 #ifndef QUANTD_FIELD_ERROR_H_
 #define QUANTD_FIELD_ERROR_H_
 

@@ -300,8 +300,11 @@ absl::Status Outcome(const Job& job, const TensorView& x) {
 }  // namespace
 
 uint64_t CountScratchBytes(uint64_t elements, int threads) {
-  // Channels of tasks' own are a quarter of x as FLOAT at most.
-  return std::min(elements, kOwnBytes) + static_cast<uint64_t>(threads) * kTaskBytes;
+  // Channels of tasks' own are a quarter of x as FLOAT at most. Every page of a tally may be used.
+  const uint64_t tallies =
+      std::min(elements / kMany, static_cast<uint64_t>(threads)) * Tally::kBytes;
+  return std::min(elements, kOwnBytes) + std::min(tallies, kOwnBytes) +
+         static_cast<uint64_t>(threads) * kTaskBytes;
 }
 
 absl::Status Count(const TensorView& x, const Extents& extents, NonFinite non_finite,

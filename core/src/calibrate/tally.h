@@ -18,8 +18,8 @@ namespace quantd::calibrate {
 class Tally {
  public:
   // Twice 65,536 counters: neighbours count in different ones, since a counter that was just
-  // written can't be read for 7 cycles. Of their pages only those are touched that values have, a
-  // few per octave.
+  // written can't be read for 7 cycles. Of their pages only those are touched that values have: a
+  // few per octave, all of them where x is made for that.
   static constexpr uint64_t kBytes = 2 * 65536 * sizeof(uint32_t);
   // Most values of one tally, for counters of 32 bits.
   static constexpr int64_t kMost = int64_t{1} << 31;

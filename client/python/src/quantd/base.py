@@ -90,7 +90,7 @@ class Base(
         Returns
         -------
         ServerInfo
-            What the server says. Of AsyncClient an awaitable of it.
+            What the server says. AsyncClient returns an awaitable of it.
         """
         return self._ask("info", messages.GetServerInfoRequest(), server_info, timeout)
 
@@ -107,7 +107,7 @@ class Base(
         Returns
         -------
         str
-            "SERVING", "NOT_SERVING" or "UNKNOWN". Of AsyncClient an awaitable of it.
+            "SERVING", "NOT_SERVING" or "UNKNOWN". AsyncClient returns an awaitable of it.
         """
         return self._ask("health", messages.HealthCheckRequest(service=service), health, timeout)
 
@@ -124,6 +124,6 @@ class Base(
         Returns
         -------
         Stream
-            To be used in a `with` statement. Of AsyncClient an AsyncStream, for `async with`.
+            To be used in a `with` statement. AsyncClient returns an AsyncStream, for `async with`.
         """
         return self._stream_kind(self, max_in_flight, timeout)

@@ -235,7 +235,7 @@ def read(folder: Path) -> Iterator[Stored]:
         found += 1
         yield case
     if promised not in (None, found):
-        raise FormatError(f"{folder} is not whole: it has {found} cases, its manifest.json says {promised}")
+        raise FormatError(f"{folder} is incomplete: it has {found} cases, manifest.json lists {promised}")
 
 
 # What comes of files with anything in them.
