@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <limits>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/metrics/process.h"
 #include "server/wire/method.h"
 
 namespace quantd::metrics {
@@ -279,6 +281,24 @@ TEST(Metrics, RejectionsAreCountedByTheirReason) {
     EXPECT_THAT(Lines(text), Contains(absl::StrCat("quantd_rejected_total{reason=\"",
                                                    rejection.label, "\"} ", ++n)));
   }
+}
+
+// As at the limit of descriptors, just when they matter.
+TEST(Process, FiguresDoNotNeedADescriptor) {
+  const ProcessStatus before = ReadProcessStatus();
+  EXPECT_GT(before.cpu_seconds, 0);
+  EXPECT_GT(before.open_fds, 2);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  rlimit few = limit;
+  few.rlim_cur = 3;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const ProcessStatus now = ReadProcessStatus();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_GE(now.cpu_seconds, before.cpu_seconds);
+  EXPECT_EQ(now.start_time_seconds, before.start_time_seconds);
+  EXPECT_GT(now.resident_bytes, 0);
+  EXPECT_EQ(now.open_fds, 3);
 }
 
 }  // namespace

@@ -46,6 +46,24 @@ QuantizeEmbeddingsParameters Embeddings(DataType x, DataType y) {
   return request;
 }
 
+// What is computed is not only x: every vector takes some time, and every range.
+TEST(CostKindTest, EmbeddingsThatAreNotMostlyX) {
+  QuantizeEmbeddingsParameters request = Embeddings(DataType::kFloat16, DataType::kUint8);
+  const uint64_t bytes = 2 * kElements;
+  request.recipe = EmbeddingRecipe::kRanges;
+  EXPECT_EQ(Kind(request).bytes, bytes);
+  request.x.shape = {kElements, 1};
+  EXPECT_EQ(Kind(request).bytes, 64 * kElements);
+  request.recipe = EmbeddingRecipe::kDirection;
+  EXPECT_EQ(Kind(request).bytes, 512 * kElements);
+  request.x.shape = {kElements / 1024, 1024};
+  EXPECT_EQ(Kind(request).bytes, bytes);
+  request.recipe = EmbeddingRecipe::kRanges;
+  request.x = MakeView(DataType::kFloat, {0, kElements});
+  request.ranges = MakeView(DataType::kFloat, {2, kElements});
+  EXPECT_EQ(Kind(request).bytes, 8 * kElements);
+}
+
 CostKind Plain() { return Kind(Quantize(DataType::kFloat, DataType::kUint8)); }
 
 TEST(CostKindTest, EveryKindHasANumberOfItsOwn) {

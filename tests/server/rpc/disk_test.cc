@@ -111,5 +111,16 @@ TEST_F(Disk, CallsWhoseDeadlineHasPassedLeaveTheQueue) {
   EXPECT_EQ(files(), 1U);
 }
 
+// Where nobody may wait for others, a disk takes its time, and the client hears how much.
+TEST_F(Disk, TheTimeThatACallHasWaitedIsSaid) {
+  const TestServer server({"--parameters_dir=" + folder_, "--queue_timeout=0"});
+  const auto client = server.Connect();
+  Put(*client, 1);
+  EXPECT_EQ(client->Status(1), 14);
+  EXPECT_NE(client->stream(1).Trailer("grpc-message").find("has not answered for 1000 ms"), std::string::npos);
+  Answer();
+  EXPECT_TRUE(server.Until("quantd_inflight_requests", 0));
+}
+
 }  // namespace
 }  // namespace quantd::rpc

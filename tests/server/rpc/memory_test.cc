@@ -12,6 +12,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "malloced.h"
@@ -37,9 +38,11 @@ struct Needs {
       copy = Floats({static_cast<int64_t>(place.reference.byte_size / sizeof(float))}).raw_data();
       wire::TensorOf(decoded, place.field).bytes = View(copy);
     }
-    asked = message.size() + copy.size() + operations::MemoryBound(decoded);
+    uint64_t here = message.size() + copy.size();
+    for (const std::vector<uint8_t>& values : decoded.packed) here += values.size();
+    asked = here + operations::MemoryBound(decoded);
     const operations::Operation operation = *operations::Plan(decoded);
-    computing = message.size() + copy.size() + operation.memory_bytes();
+    computing = here + operation.memory_bytes();
     response = wire::ResponseMemoryBytes(operation.response_layout());
   }
   std::string message;
@@ -69,6 +72,26 @@ TEST_F(Memory, OfACall) {
     EXPECT_TRUE(client_->Heard());
     EXPECT_TRUE(Bytes(0));
     EXPECT_TRUE(server_->Until(kRequests, 0));
+  }
+}
+
+// Values are packed before they are quantized, and both are there until that is done.
+TEST_F(Memory, OfACallWhoseTensorCameAsValues) {
+  for (const int64_t elements : {int64_t{10}, kLong}) {
+    const v1::QuantizeRequest request = Quantize(FloatValues({elements}));
+    const Needs needs(request);
+    ASSERT_GE(needs.computing, 2 * 4 * static_cast<uint64_t>(elements));
+    const int32_t id = elements == 10 ? 1 : 3;
+    gate_.Close();
+    Begin(id, "Quantize");
+    Send(*client_, id, request);
+    ASSERT_TRUE(gate_.Reached(id == 1 ? 1 : 2));
+    EXPECT_TRUE(Bytes(needs.computing));
+    gate_.Open();
+    EXPECT_TRUE(Bytes(needs.response));
+    client_->Say(transport::Rst(id));
+    EXPECT_TRUE(client_->Heard());
+    EXPECT_TRUE(Bytes(0));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "server/stored_parameters/folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <thread>
@@ -140,6 +141,25 @@ TEST(Folder, ManyWritersOfOneSet) {
     for (std::thread& thread : threads) thread.join();
   }
   EXPECT_EQ(at.files(), 20U);
+}
+
+// It says nothing about the set: clients try again.
+TEST(Folder, WhatMayPassIsUnavailable) {
+  const TemporaryFolder at;
+  const Folder folder = *Folder::Open(at.path());
+  const std::string bytes(100, 'b');
+  const Reference reference = Named("a", bytes);
+  ASSERT_TRUE(folder.Write(reference, bytes).ok());
+  EXPECT_TRUE(absl::IsUnavailable(folder.Read(reference, 99).status()));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status status = folder.Read(reference).status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(*folder.Read(reference, 100), bytes);
 }
 
 }  // namespace

@@ -160,7 +160,9 @@ TEST(Library, FilesThatChange) {
           EXPECT_EQ((*set)->bytes, bytes[i]);
           ++good;
         } else {
-          EXPECT_TRUE(absl::IsNotFound(set.status())) << set.status();
+          // Or it has grown since room was made for it.
+          EXPECT_TRUE(absl::IsNotFound(set.status()) || absl::IsUnavailable(set.status()))
+              << set.status();
           ++missing;
         }
       }
