@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <openssl/bio.h>
+#include <openssl/crypto.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -19,7 +20,6 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -194,8 +194,13 @@ Sealer::Sealer(const TlsClient& client) : ssl_(client.ssl()) {
   SSL_CTX_set_keylog_callback(SSL_get_SSL_CTX(ssl_), [](const SSL* ssl, const char* line) {
     const absl::string_view text(line);
     if (!absl::StartsWith(text, "CLIENT_TRAFFIC_SECRET_0 ")) return;
-    static_cast<Sealer*>(SSL_get_app_data(ssl))->secret_ =
-        absl::HexStringToBytes(text.substr(text.rfind(' ') + 1));
+    // Not Abseil's: 2024's deprecates what 2022's has.
+    std::string& secret = static_cast<Sealer*>(SSL_get_app_data(ssl))->secret_;
+    secret.resize(text.size() / 2);
+    size_t size = 0;
+    OPENSSL_hexstr2buf_ex(reinterpret_cast<unsigned char*>(secret.data()), secret.size(), &size,
+                          line + text.rfind(' ') + 1, '\0');
+    secret.resize(size);
   });
 }
 
