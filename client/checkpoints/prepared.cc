@@ -100,10 +100,6 @@ absl::StatusOr<Prepared> Prepare(const ConvertOptions& options) {
   prepared.options = options;
   std::string& out = prepared.options.out;
   while (out.size() > 1 && out.back() == '/') out.pop_back();
-  if (const std::string name = LastPart(out); name == "." || name == "..") {
-    return ContentError(absl::StrCat("--output ", out, " ends in ", name,
-                                     ", which nothing can replace; give the folder's name"));
-  }
   const absl::StatusOr<Target> target = ParseTarget(options.to);
   if (!target.ok()) return target.status();
   const absl::StatusOr<Choice> choice = Choice::Of(options.only, options.skip);

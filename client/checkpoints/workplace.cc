@@ -91,6 +91,10 @@ absl::Status Workplace::CheckOut() const {
   const std::string& out = options_.out;
   if (absl::Status status = CheckApart(out); !status.ok()) return status;
   if (absl::Status status = CheckApart(path_); !status.ok()) return status;
+  if (const std::string name = LastPart(out); name == "." || name == "..") {
+    return ContentError(absl::StrCat("--output ", out, " ends in ", name,
+                                     ", which nothing can replace; give the folder's name"));
+  }
   if (options_.names.contains(kState)) {
     return ContentError(absl::StrCat(options_.model, "/", kState,
                                      " has the name of what is kept in ", path_,
