@@ -19,8 +19,8 @@ class FileWatch {
  public:
   // Before the files are read for the first time. `changed` is called by Look when one of the files
   // is another one than it was, and has been since the look before: whoever writes two files that
-  // belong together has that long. When it returns false, the files could not be read for a reason that
-  // may pass, and it is called again after 2 looks, then after 4, up to 64.
+  // belong together has that long. When it returns false, the files could not be read for a
+  // reason that may pass, and it is called again after 2 looks, then after 4, up to 64.
   void Add(std::vector<std::string> paths, std::function<bool()> changed);
   // From one thread.
   void Look();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "quantd/field_error.h"
@@ -22,15 +21,7 @@ constexpr std::chrono::microseconds kWorthACoreShared{50};
 // FLOAT for 2 bits.
 constexpr uint64_t kWidestResponse = 18;
 
-// Of tensors that came as values.
-uint64_t PackedBytes(const wire::Request& request) {
-  uint64_t bytes = 0;
-  for (const std::vector<uint8_t>& values : request.packed) bytes += values.capacity();
-  return bytes;
-}
-
 constexpr uint64_t kErrorBytes = 4 << 10;  // of a response that says what is wrong
-
 // A response is made as it is sent when x and y have so many bytes and the kernel makes so many of
 // them in a nanosecond. Then y goes out while the cache still holds it, and no core is waited for.
 constexpr uint64_t kMadeAsSentBytes = 2 << 20;
@@ -121,7 +112,7 @@ absl::Status RequestRun::Admit(loop::Event& admitted) {
   uint64_t bytes = message_.size;
   if (request_.has_value()) {
     // What lies in shared memory is not the server's.
-    bytes += operations::MemoryBound(*request_) + places_.copied_bytes() + PackedBytes(*request_);
+    bytes += operations::MemoryBound(*request_) + places_.copied_bytes() + request_->packed_bytes();
     cost_ = operations::KindOf(*request_);
     estimate_ = backend_.costs.Estimate(cost_);
   } else {
@@ -254,9 +245,9 @@ absl::Status RequestRun::CheckMemory(uint64_t needed) {
 }
 
 absl::Status RequestRun::Plan() {
-  const uint64_t here = message_.size + places_.copied_bytes() + PackedBytes(*request_);
-  const uint64_t planned = here + operations::PlanBytes(*request_);
-  if (absl::Status enough = CheckMemory(planned); !enough.ok()) return enough;
+  const uint64_t here = message_.size + places_.copied_bytes() + request_->packed_bytes();
+  absl::Status enough = CheckMemory(here + operations::PlanBytes(*request_));
+  if (!enough.ok()) return enough;
   if (absl::Status copied = places_.Copy(*request_); !copied.ok()) return copied;
   absl::StatusOr<operations::Operation> operation = operations::Plan(*request_);
   if (!operation.ok()) return operation.status();
@@ -271,7 +262,7 @@ absl::Status RequestRun::Plan() {
                       "ANSWER_TOO_LARGE");
   }
   const uint64_t memory = here + operation_->memory_bytes();
-  if (absl::Status enough = CheckMemory(memory); !enough.ok()) return enough;
+  if (enough = CheckMemory(memory); !enough.ok()) return enough;
   const uint64_t more = compression_.Expect(response_bytes);
   if (memory + more > reservation_.permit().bytes()) compression_.GiveUp();
   reservation_.permit().Shrink(memory + more - SavedBytes());

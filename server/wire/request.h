@@ -51,6 +51,11 @@ struct Request {
   Encoding output_encoding = Encoding::kRaw;
   // Bytes of tensors that came as values, one vector each.
   std::vector<std::vector<uint8_t>> packed;
+  uint64_t packed_bytes() const {
+    uint64_t bytes = 0;
+    for (const std::vector<uint8_t>& values : packed) bytes += values.capacity();
+    return bytes;
+  }
   // Tensors in shared memory: without bytes until somebody who has it sets them (TensorOf).
   std::vector<SharedTensor> shared;
   // Where y goes, of up to byte_size bytes; unset: into the response.

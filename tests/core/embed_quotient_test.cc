@@ -3,7 +3,8 @@
 //   core_embed_quotient_test                 every 1,021st step, two seconds
 //   core_embed_quotient_test --exhaustive    all of them
 //
-// kernels/embed_recipes-inl.h says why a product tells where a division is needed. Only an x next to the edge of a bucket, step * n, could fall on the wrong side of it.
+// kernels/embed_recipes-inl.h says why a product tells where a division is needed. Only an x next
+// to the edge of a bucket, step * n, could fall on the wrong side of it.
 // Both sides scale with powers of two, so it is enough to try all 2^23 significands of the step
 // against all edges, each with the floats around it, as far as the product is in doubt and a little
 // further. UNIT has one step: all floats between -1.1 and 1.1 are tried. DIRECTION has a length in

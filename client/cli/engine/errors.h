@@ -10,8 +10,8 @@ namespace quantd::cli {
 // A server's failure: which one, what to do about it.
 absl::Status ServerError(const absl::Status& status, absl::string_view address);
 
-// What is wrong with a client's options, which no server was asked about, by the names of the flags.
-// Not an operation's failure: exit code 2.
+// What is wrong with a client's options, by the names of the flags. No server was asked, so it is
+// not an operation's failure: exit code 2.
 absl::Status OptionsError(const absl::Status& status);
 
 // The failure of an operation on a tensor, such as "quantize" and "weight": what was being done,

@@ -117,7 +117,8 @@ TEST_F(Disk, TheTimeThatACallHasWaitedIsSaid) {
   const auto client = server.Connect();
   Put(*client, 1);
   EXPECT_EQ(client->Status(1), 14);
-  EXPECT_NE(client->stream(1).Trailer("grpc-message").find("has not answered for 1000 ms"), std::string::npos);
+  EXPECT_NE(client->stream(1).Trailer("grpc-message").find("has not answered for 1000 ms"),
+            std::string::npos);
   Answer();
   EXPECT_TRUE(server.Until("quantd_inflight_requests", 0));
 }
