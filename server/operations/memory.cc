@@ -168,7 +168,7 @@ uint64_t PlanBytes(const wire::Request& request) {
 
 uint64_t MemoryBound(const wire::Request& request) {
   const std::optional<ResponseLayout> layout = LargestResponse(request);
-  if (!layout.has_value()) return 0;
+  if (!layout.has_value()) return PlanBytes(request);  // so that the plan says what is wrong
   const uint64_t bound =
       wire::ResponseMemoryBytes(*layout) +
       std::visit([&](const auto& parameters) { return Beside(parameters, *layout); },

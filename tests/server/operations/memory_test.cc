@@ -269,5 +269,19 @@ TEST(MemoryBoundTest, IsNeverLessThanThePlanSaysOfMessages) {
   }
 }
 
+// Else a request would be refused for its memory, and not for what is wrong with it.
+TEST(MemoryBoundTest, OfWhatThePlanRefusesHasRoomForThePlan) {
+  QuantizeEmbeddingsParameters parameters;
+  parameters.x = MakeView(DataType::kFloat, {2, 1000});
+  parameters.x.shape = {3, 1000};  // more than its bytes
+  parameters.recipe = EmbeddingRecipe::kRanges;
+  parameters.ranges = MakeView(DataType::kFloat, {2, 1000});
+  wire::Request request;
+  request.parameters = parameters;
+  EXPECT_EQ(PlanBytes(request), 12'000u);
+  EXPECT_GE(MemoryBound(request), PlanBytes(request));
+  EXPECT_TRUE(absl::IsInvalidArgument(Plan(request).status()));
+}
+
 }  // namespace
 }  // namespace quantd::operations
