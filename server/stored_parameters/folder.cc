@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/reason.h"
+#include "server/fd/may_pass.h"
 #include "server/fd/open_beneath.h"
 #include "server/log/log.h"
 #include "server/stored_parameters/canonical.h"
@@ -38,12 +39,6 @@ absl::Status BadFile(const Reference& reference, absl::string_view why) {
   static log::Repeated lines(log::Level::kWarn, "bad file of parameters");
   lines.Write([&] { return log::Fields{{"file", reference.FileName()}, {"why", why}}; });
   return NoSet(reference);
-}
-
-// Of the machine or of this process, not of the file: they may pass.
-bool MayPass(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == ESTALE ||
-         error == ETIMEDOUT || error == EAGAIN;
 }
 
 absl::Status CannotRead(const Reference& reference, int error) {
