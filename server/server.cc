@@ -80,7 +80,7 @@ struct Server::Components {
                 o.compress_answers,
                 o.compress_answers_from},
         router(metrics, admission, g.tokens.get()),
-        shared{router, pool, receiving, TransportLimits(o), g.certificates.get()},
+        context{router, pool, receiving, TransportLimits(o), g.certificates.get()},
         health({std::string(wire::kServiceName), std::string(wire::kParametersServiceName)}, pool),
         info(ServerInfo(o)) {
     pool.Limit(o.memory.requests + o.memory.receiving);
@@ -110,7 +110,7 @@ struct Server::Components {
   rpc::Calls calls;
   rpc::Backend backend;
   rpc::Router router;
-  transport::TransportContext shared;
+  transport::TransportContext context;
   services::Health health;
   std::unique_ptr<services::Reflection> reflection;
   const std::string info;
@@ -143,7 +143,7 @@ metrics::Readings Server::Components::Read() const {
   }
   now.busy_cores = cores.busy();
   now.cores = cores.total();
-  reports::ReadCounters(shared.counters, now);
+  reports::ReadCounters(context.counters, now);
   now.certificate_expires = tls_and_tokens.CertificateEnd();
   now.draining = draining ? 1 : 0;
   now.guard_actions.back() = static_cast<double>(regions::CountDamaged());
@@ -315,7 +315,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     if (!loop.ok()) return loop.status();
     loops.push_back(c.loops.emplace_back(*std::move(loop)).get());
   }
-  c.transport = std::make_unique<transport::Transport>(c.shared, loops);
+  c.transport = std::make_unique<transport::Transport>(c.context, loops);
   for (const std::string& address : options.listen) {
     absl::StatusOr<std::string> bound = c.transport->Listen(address, options.socket_mode);
     if (!bound.ok()) return bound.status();
@@ -370,7 +370,7 @@ bool Server::Alive() const { return components_->prober->Alive(); }
 bool Server::Drain(absl::Duration lame_duck) {
   Components& c = *components_;
   const std::chrono::milliseconds half = absl::ToChronoMilliseconds(lame_duck / 2);
-  const reports::DrainLog drain_log(c.shared.counters, c.metrics);
+  const reports::DrainLog drain_log(c.context.counters, c.metrics);
   c.draining = true;
   std::this_thread::sleep_for(half);
   c.health.SetServing(false);

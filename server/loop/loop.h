@@ -2,7 +2,7 @@
 // only that one touches what belongs to the loop; the lead can be handed to another thread
 // (thread_pool.h), so that a thread may compute for a while where it is.
 //
-// A turn is: run what is ready (calls go on), then look whether more has come, and when nothing
+// An iteration: run what is ready (calls go on), then look whether more has come, and when nothing
 // has, write the responses of all that happened, so that they share system calls; then wait.
 #ifndef QUANTD_SERVER_LOOP_LOOP_H_
 #define QUANTD_SERVER_LOOP_LOOP_H_
@@ -59,18 +59,18 @@ class Loop {
   void Rewatch(int fd, uint32_t events, Watcher& watcher);
   void Unwatch(int fd);
 
-  // Runs `posted` when the turn is over: before the loop waits. REQUIRES: not posted already.
+  // Runs `posted` when the iteration is over: before the loop waits. REQUIRES: not posted already.
   void AtIterationEnd(Posted& posted) { at_end_.Push(posted); }
 
   // Runs `posted` before everything else that is ready. REQUIRES: not posted already.
   void PostNext(Posted& posted) { ready_.PushFirst(posted); }
   // A watcher has left something to be read when what is ready has run: that look is one more. The
-  // end of the turn is not put off for ever.
+  // end of the iteration is not put off for ever.
   void LookAgain() { looks_again_ = true; }
   bool has_ready() const { return !ready_.empty(); }
 
   Timers& timers() { return timers_; }
-  // When this turn began.
+  // When this iteration began.
   Clock::time_point now() const { return now_; }
 
   // Leads until the lead is handed over or the loop is stopped. REQUIRES: nobody leads it.

@@ -69,7 +69,7 @@ uint64_t AllocatedBytes(const struct stat& status) {
 
 }  // namespace
 
-bool Place::Overlaps(uint64_t size, const Place& other) const {
+bool SharedSpan::Overlaps(uint64_t size, const SharedSpan& other) const {
   if (mapping_ == nullptr || other.mapping_ == nullptr) return false;
   if (mapping_->identity() != other.mapping_->identity()) return false;
   const auto mine = static_cast<uint64_t>(bytes_.data() - mapping_->data());
@@ -79,7 +79,7 @@ bool Place::Overlaps(uint64_t size, const Place& other) const {
          others < mine + size;
 }
 
-void Place::Prepare(uint64_t size, absl::FunctionRef<bool()> stop) const {
+void SharedSpan::Prepare(uint64_t size, absl::FunctionRef<bool()> stop) const {
   if (mapping_ == nullptr || size < kWorthPreparing) return;
   mapping_->Prepare(static_cast<size_t>(bytes_.data() - mapping_->data()), size, stop);
 }
@@ -155,18 +155,18 @@ absl::StatusOr<std::shared_ptr<Mapping>> Regions::Known(absl::string_view field,
   return found->second;
 }
 
-absl::StatusOr<Place> Regions::Find(absl::string_view field, absl::string_view region,
-                                    uint64_t offset, uint64_t size, Access access) {
+absl::StatusOr<SharedSpan> Regions::Find(absl::string_view field, absl::string_view region,
+                                         uint64_t offset, uint64_t size, Access access) {
   if (const std::string why = NameError(region); !why.empty()) {
-    const std::string place = absl::StrCat(field, ".region");
-    return FieldError(place, absl::StrCat(place, " ", why));
+    const std::string path = absl::StrCat(field, ".region");
+    return FieldError(path, absl::StrCat(path, " ", why));
   }
   const std::string name(region);
   const absl::StatusOr<struct stat> status = Look(field, name);
   if (!status.ok()) return status.status();
   if (absl::Status good = CheckSpan(field, name, *status, offset, size); !good.ok()) return good;
-  Place place;
-  if (size == 0) return place;
+  SharedSpan span;
+  if (size == 0) return span;
   const auto get = [&]() -> absl::StatusOr<std::shared_ptr<Mapping>> {
     absl::StatusOr<std::shared_ptr<Mapping>> known = Known(field, name, *status, access);
     if (!known.ok() || *known != nullptr) return known;
@@ -178,9 +178,9 @@ absl::StatusOr<Place> Regions::Find(absl::string_view field, absl::string_view r
     mapping = get();
   }
   if (!mapping.ok()) return mapping.status();
-  place.mapping_ = *std::move(mapping);
-  place.bytes_ = {place.mapping_->data() + offset, size};
-  return place;
+  span.mapping_ = *std::move(mapping);
+  span.bytes_ = {span.mapping_->data() + offset, size};
+  return span;
 }
 
 absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
@@ -235,9 +235,9 @@ absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
 
 void Regions::Replace(const std::string& name, std::shared_ptr<Mapping> mapping) {
   bytes_ += mapping->size();
-  std::shared_ptr<Mapping>& place = current_[name];
-  if (place != nullptr) replaced_.push_back(std::move(place));
-  place = std::move(mapping);
+  std::shared_ptr<Mapping>& current = current_[name];
+  if (current != nullptr) replaced_.push_back(std::move(current));
+  current = std::move(mapping);
 }
 
 void Regions::Forget(const Mapping& mapping) {

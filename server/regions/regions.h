@@ -2,12 +2,12 @@
 // for the next one.
 //
 //   absl::StatusOr<std::unique_ptr<Regions>> regions = Regions::Open("/dev/shm/quantd", limits);
-//   absl::StatusOr<Place> place =
+//   absl::StatusOr<SharedSpan> span =
 //       regions->Find("x.shared_memory", "quantd-1-a", 64, 4096, Access::kRead);
-//   ... read place->bytes() ...
-//   if (place->damaged()) ...  // its client cut the file short: what was read means nothing
+//   ... read span->bytes() ...
+//   if (span->damaged()) ...  // its client cut the file short: what was read means nothing
 //
-// A file that was replaced or has another size is seen by the next Find; who has a place of the
+// A file that was replaced or has another size is seen by the next Find; who has a span of the
 // old one keeps it. Mappings that nobody has asked for in a while are given back by Sweep.
 #ifndef QUANTD_SERVER_REGIONS_REGIONS_H_
 #define QUANTD_SERVER_REGIONS_REGIONS_H_
@@ -48,9 +48,9 @@ struct Limits {
 enum class Access : uint8_t { kRead, kWrite };
 
 // A span of a region, mapped as long as this lives. Copies share the mapping.
-class Place {
+class SharedSpan {
  public:
-  Place() = default;
+  SharedSpan() = default;
 
   // Anybody who has the file may change them at any time. Not to be written unless it was found
   // for that.
@@ -61,7 +61,7 @@ class Place {
   void Prepare(uint64_t size, absl::FunctionRef<bool()> stop) const;
   // Whether the first `size` bytes of this one are some of the other's as well, under whatever
   // name.
-  bool Overlaps(uint64_t size, const Place& other) const;
+  bool Overlaps(uint64_t size, const SharedSpan& other) const;
 
  private:
   friend class Regions;
@@ -76,15 +76,15 @@ class Regions {
   // clients left there.
   static absl::StatusOr<std::unique_ptr<Regions>> Open(const std::string& directory,
                                                        const Limits& limits);
-  // REQUIRES: no place lives.
+  // REQUIRES: no span of it is left.
   ~Regions() = default;
 
   // `field` is what the request calls the reference, for errors. INVALID_ARGUMENT: a bad name, or a
   // span that is not all in the region. NOT_FOUND: no such region, or it is not a regular file.
   // PERMISSION_DENIED: the file's mode. FAILED_PRECONDITION: more of it is not there yet than
   // `Limits.holes` leaves. RESOURCE_EXHAUSTED: too much is mapped and in use.
-  absl::StatusOr<Place> Find(absl::string_view field, absl::string_view name, uint64_t offset,
-                             uint64_t size, Access access);
+  absl::StatusOr<SharedSpan> Find(absl::string_view field, absl::string_view name, uint64_t offset,
+                                  uint64_t size, Access access);
 
   // Unmaps what is idle, or gone from the directory, and removes what dead clients left there once
   // a minute. Call it every second. What had holes stays mapped as long as its file is there: so

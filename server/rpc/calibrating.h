@@ -19,7 +19,7 @@
 #include "server/operations/costs.h"
 #include "server/rpc/compression.h"
 #include "server/rpc/reservation.h"
-#include "server/rpc/shared_places.h"
+#include "server/rpc/shared_tensors.h"
 #include "server/rpc/timeline.h"
 #include "server/wire/calibrate.h"
 
@@ -101,7 +101,7 @@ class Calibrating final : private loop::Timer {
   Clock::time_point begin_;
   Clock::duration decoding_{};
   std::optional<wire::CalibrateMessage> request_;
-  SharedPlaces places_;
+  SharedTensors shared_tensors_;
   uint64_t memory_ = 0;  // of the round alone
   uint64_t keeps_ = 0;   // what the calibrator will hold after it
   uint64_t grows_ = 0;   // by so much more than now

@@ -22,7 +22,7 @@
 #include "server/rpc/compression.h"
 #include "server/rpc/disk_task.h"
 #include "server/rpc/reservation.h"
-#include "server/rpc/shared_places.h"
+#include "server/rpc/shared_tensors.h"
 #include "server/rpc/timeline.h"
 #include "server/transport/server_call.h"
 #include "server/wire/decode.h"
@@ -126,7 +126,7 @@ class RequestRun final : private transport::MessageSource {
   wire::Method method_ = wire::Method::kStream;
   wire::Rest rest_;
   std::optional<wire::Request> request_;
-  SharedPlaces places_;  // of the request
+  SharedTensors shared_tensors_;  // of the request
   // What a look at the disk comes to, which may be after the call has given up.
   using FoundSet = absl::StatusOr<stored_parameters::SetPointer>;
   DiskTask disk_task_;

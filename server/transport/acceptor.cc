@@ -118,7 +118,7 @@ bool Acceptor::AcceptOne() {
 }
 
 // Out of descriptors: with the spare one the connection is taken and closed at once, which tells
-// the client so; left in the queue it would make the loop turn for ever and everybody wait.
+// the client so; left in the queue it would make the loop run for ever and everybody wait.
 bool Acceptor::RefuseOne() {
   Counters& counters = transport_.context().counters;
   counters.CountEnd(ConnectionEnd::kTooMany);

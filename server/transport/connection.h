@@ -158,7 +158,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   bool handshaking() const { return tls_ != nullptr && !tls_->established(); }
   uint32_t TlsEvents() const;
   void OnHandshakeReady();
-  void OnTurn() override;  // a step of the handshake
+  void OnStep() override;  // a step of the handshake
   void RefuseHandshake();
   void ThrowAway();
 

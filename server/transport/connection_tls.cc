@@ -47,7 +47,7 @@ void Connection::OnHandshakeReady() {
   }
 }
 
-void Connection::OnTurn() {
+void Connection::OnStep() {
   handling_ = true;
   try {
     switch (tls_->Handshake()) {

@@ -1,6 +1,6 @@
 // Whose TLS handshake goes on: signing a hello takes up to milliseconds, for a peer that has paid
-// nothing yet. So a loop makes one step in a turn, with everybody's calls in between, and peers
-// take turns: who opens thousands of connections waits behind himself.
+// nothing yet. So a loop makes one step in an iteration, with everybody's calls in between, and a
+// round robin chooses the peer: one that opens thousands of connections waits behind itself.
 #ifndef QUANTD_SERVER_TRANSPORT_HANDSHAKES_H_
 #define QUANTD_SERVER_TRANSPORT_HANDSHAKES_H_
 
@@ -17,8 +17,8 @@ class Handshakes final : private loop::Posted {
  public:
   class Waiting : public loop::FairQueue::Entry {
    public:
-    // Its turn. It waits no more.
-    virtual void OnTurn() = 0;
+    // Makes one step. It waits no more.
+    virtual void OnStep() = 0;
 
    protected:
     ~Waiting() = default;
@@ -43,7 +43,7 @@ class Handshakes final : private loop::Posted {
     if (next == nullptr) return;
     queue_.Remove(*next, true);
     if (!queue_.empty() && !std::exchange(posted_, true)) loop_.AtIterationEnd(*this);
-    next->OnTurn();
+    next->OnStep();
   }
 
   loop::Loop& loop_;

@@ -10,7 +10,7 @@
 namespace quantd::transport {
 namespace {
 
-// What is written in a turn: some 0.3 ms.
+// What is written in an iteration: some 0.3 ms.
 constexpr size_t kSlice = 256 << 10;
 // gzip ends with the number of bytes that it holds, modulo 2^32.
 constexpr size_t kGzipLength = 4;

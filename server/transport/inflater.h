@@ -1,5 +1,5 @@
 // Compressed messages (grpc-encoding), made what they were. A loop inflates one at a time, a slice
-// each turn, so that others wait for no more than that, and the state that it takes is one's.
+// each iteration, so that others wait for no more than that, and the state that it takes is one's.
 //
 // How much a message may become is set aside before (admission/receiving.h), and no more is
 // written: one that holds more fails.

@@ -232,7 +232,7 @@ absl::StatusOr<Calibration> Calibrator::Result(const Executor& executor,
       result.range[size + i] = range.high;
     }
   });
-  if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
+  if (absl::Status status = watch.Status(); !status.ok()) return status;
   for (size_t i = 0; i < size; ++i) {
     result.elements = AddUpToMost(result.elements, channels.finite[i]);
     result.non_finite_elements = AddUpToMost(result.non_finite_elements, channels.non_finite[i]);

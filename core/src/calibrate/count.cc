@@ -286,7 +286,7 @@ void LookForNonFinite(Job& job, Workers workers, uint64_t bytes) {
 }
 
 absl::Status Outcome(const Job& job, const TensorView& x) {
-  if (job.watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
+  if (absl::Status status = job.watch.Status(); !status.ok()) return status;
   const int64_t index = job.first_non_finite.index();
   if (index == job.extents.elements()) return absl::OkStatus();
   std::array<uint8_t, 4> buffer;

@@ -231,7 +231,7 @@ absl::Status FindRanges(const DynamicQuantizePlan& plan, const BlockLayout& layo
                   {min, max});
     });
   }
-  if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
+  if (absl::Status status = watch.Status(); !status.ok()) return status;
   if (first.index() < plan.elements) {
     return rules::NonFiniteError("DynamicQuantize", first.index(), ElementAt(loop, first.index()));
   }

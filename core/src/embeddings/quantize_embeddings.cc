@@ -231,7 +231,7 @@ absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsPlan& plan, absl::Span<c
                 report ? &sums[task] : nullptr);
     }
   });
-  if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
+  if (absl::Status status = watch.Status(); !status.ok()) return status;
   if (first.index() < plan.elements) {
     return rules::NonFiniteError("QuantizeEmbeddings", first.index(),
                                  ValueAt(plan, x, first.index()));

@@ -131,8 +131,7 @@ absl::Status ForEachRegion(const Regions& regions, const Executor& executor,
     }
   });
   if (!error.ok()) return error;
-  if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
-  return absl::OkStatus();
+  return watch.Status();
 }
 
 absl::Status MemorySource::Read(uint64_t offset, absl::Span<uint8_t> to) const {

@@ -110,8 +110,7 @@ absl::Status DequantizeElements(const DequantizePlan& plan, absl::Span<const uin
     ForEachTask(workers, split.tasks(), [&](size_t task) {
       DequantizeRange(loop, part.begin + split.begin(task), part.begin + split.end(task), watch);
     });
-    if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
-    return absl::OkStatus();
+    return watch.Status();
   };
   return ForEachGivenPart(plan.layout, begin, end, &executor, nullptr, run);
 }

@@ -166,8 +166,7 @@ absl::Status QuantizeTiles(const QuantizeWork& work, absl::Span<const uint8_t> x
     });
     for (const ErrorSums& one : parts) sums->Add(one);
   }
-  if (watch.WasStopped()) return absl::CancelledError("the request is no longer wanted");
-  return absl::OkStatus();
+  return watch.Status();
 }
 
 }  // namespace quantd

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "quantd/executor.h"
 
 namespace quantd {
@@ -21,6 +22,11 @@ class Watch {
     return true;
   }
   bool WasStopped() const { return stopped_.load(std::memory_order_relaxed); }
+  // OK, or CANCELLED once it was stopped.
+  absl::Status Status() const {
+    if (!WasStopped()) return absl::OkStatus();
+    return absl::CancelledError("the request is no longer wanted");
+  }
   // For reasons of the work's own.
   void Stop() { stopped_.store(true, std::memory_order_relaxed); }
 

@@ -29,17 +29,17 @@ class RegionsTest : public testing::Test {
   RegionsTest() { Start({}); }
   void Start(const Limits& limits) { regions_ = *Regions::Open(folder_.path(), limits); }
 
-  absl::StatusOr<Place> Find(const std::string& name, uint64_t offset, uint64_t size,
-                             Access access = Access::kRead) {
+  absl::StatusOr<SharedSpan> Find(const std::string& name, uint64_t offset, uint64_t size,
+                                  Access access = Access::kRead) {
     return regions_->Find("x.shared_memory", name, offset, size, access);
   }
   std::string Text(const std::string& name, uint64_t offset, uint64_t size) {
-    const absl::StatusOr<Place> place = Find(name, offset, size);
+    const absl::StatusOr<SharedSpan> place = Find(name, offset, size);
     if (!place.ok()) return place.status().ToString();
     return {place->bytes().begin(), place->bytes().end()};
   }
-  void ExpectError(const absl::StatusOr<Place>& place, StatusCode code, const std::string& text,
-                   const std::string& field = "x.shared_memory.region") {
+  void ExpectError(const absl::StatusOr<SharedSpan>& place, StatusCode code,
+                   const std::string& text, const std::string& field = "x.shared_memory.region") {
     EXPECT_EQ(place.status().code(), code) << place.status();
     EXPECT_THAT(std::string(place.status().message()), HasSubstr(text));
     EXPECT_EQ(ErrorField(place.status()), field);
@@ -58,7 +58,7 @@ TEST_F(RegionsTest, ASpanOfAFile) {
   EXPECT_EQ(pwrite(file, "ab", 2, 3), 2);
   EXPECT_EQ(Text("a", 2, 4), "2ab5");
   EXPECT_EQ(regions_->mappings(), 1);
-  const absl::StatusOr<Place> place = Find("a", 1, 3, Access::kWrite);
+  const absl::StatusOr<SharedSpan> place = Find("a", 1, 3, Access::kWrite);
   place->bytes()[2] = 'z';
   char byte = 0;
   EXPECT_EQ(pread(file, &byte, 1, 3), 1);
@@ -125,7 +125,7 @@ TEST_F(RegionsTest, HolesCountUntilTheirFileIsGone) {
     close(file);
   };
   sparse("a", 3);
-  std::optional<Place> a = *Find("a", 0, 3 * kPage, Access::kWrite);
+  std::optional<SharedSpan> a = *Find("a", 0, 3 * kPage, Access::kWrite);
   std::fill(a->bytes().begin(), a->bytes().end(), 7);
   EXPECT_EQ(regions_->hole_bytes(), 3 * kPage);
   EXPECT_TRUE(Find("a", 0, 1).ok());
@@ -158,7 +158,7 @@ TEST_F(RegionsTest, HolesOfAFileThatGrows) {
   const int file = folder_.Create("a", 0);
   for (int pages = 1; pages <= 4; ++pages) {
     EXPECT_EQ(ftruncate(file, pages * kPage), 0);
-    const absl::StatusOr<Place> place = Find("a", 0, pages * kPage, Access::kWrite);
+    const absl::StatusOr<SharedSpan> place = Find("a", 0, pages * kPage, Access::kWrite);
     ASSERT_TRUE(place.ok()) << place.status();
     place->bytes()[(pages - 1) * kPage] = 1;
     EXPECT_EQ(regions_->hole_bytes() % kPage, 0);
@@ -205,7 +205,7 @@ TEST_F(RegionsTest, FilesThatMayOnlyBeRead) {
 
 TEST_F(RegionsTest, AReplacedFileIsSeen) {
   folder_.Make("a", 10, 'x');
-  const absl::StatusOr<Place> before = Find("a", 0, 3);
+  const absl::StatusOr<SharedSpan> before = Find("a", 0, 3);
   folder_.Make("b", 10, 'y');
   std::filesystem::rename(folder_ / "b", folder_ / "a");
   EXPECT_EQ(Text("a", 0, 3), "yyy");
@@ -230,8 +230,8 @@ TEST_F(RegionsTest, AGrownFileIsSeen) {
 
 TEST_F(RegionsTest, ATruncatedOneIsDamagedAndNotUsedAgain) {
   const int file = folder_.Create("a", 4 * kPage, 'x');
-  const absl::StatusOr<Place> place = Find("a", 0, 4 * kPage);
-  const absl::StatusOr<Place> other = Find("a", 0, 1);
+  const absl::StatusOr<SharedSpan> place = Find("a", 0, 4 * kPage);
+  const absl::StatusOr<SharedSpan> other = Find("a", 0, 1);
   EXPECT_EQ(ftruncate(file, 0), 0);
   EXPECT_FALSE(place->damaged());
   volatile const uint8_t* bytes = place->bytes().data();
@@ -240,7 +240,7 @@ TEST_F(RegionsTest, ATruncatedOneIsDamagedAndNotUsedAgain) {
   EXPECT_TRUE(other->damaged());
   // The same file in the same size, but another mapping.
   EXPECT_EQ(posix_fallocate(file, 0, 4 * kPage), 0);
-  const absl::StatusOr<Place> again = Find("a", 0, 4 * kPage);
+  const absl::StatusOr<SharedSpan> again = Find("a", 0, 4 * kPage);
   EXPECT_NE(again->bytes().data(), place->bytes().data());
   EXPECT_FALSE(again->damaged());
   close(file);
@@ -250,7 +250,7 @@ TEST_F(RegionsTest, Overlaps) {
   folder_.Make("a", 100);
   folder_.Make("b", 100);
   EXPECT_EQ(link((folder_ / "a").c_str(), (folder_ / "same").c_str()), 0);
-  const Place x = *Find("a", 10, 20);
+  const SharedSpan x = *Find("a", 10, 20);
   EXPECT_TRUE(Find("a", 10, 20)->Overlaps(20, x));
   EXPECT_TRUE(Find("a", 29, 10)->Overlaps(10, x));
   EXPECT_FALSE(Find("a", 30, 10)->Overlaps(10, x));
@@ -268,7 +268,7 @@ TEST_F(RegionsTest, WhatIsIdleIsUnmapped) {
   folder_.Make("idle", 10);
   for (const bool soon : {false, true}) {
     Start({.idle = std::chrono::milliseconds(soon ? 5 : 3'600'000)});
-    const absl::StatusOr<Place> used = Find("used", 0, 10);
+    const absl::StatusOr<SharedSpan> used = Find("used", 0, 10);
     EXPECT_TRUE(Find("idle", 0, 10).ok());
     EXPECT_EQ(regions_->mapped_bytes(), 20);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -281,7 +281,7 @@ TEST_F(RegionsTest, WhatIsIdleIsUnmapped) {
 TEST_F(RegionsTest, WhatIsRemovedIsUnmappedByTheNextSweep) {
   folder_.Make("a", 10);
   folder_.Make("b", 10);
-  std::optional<Place> place = *Find("a", 0, 10);
+  std::optional<SharedSpan> place = *Find("a", 0, 10);
   EXPECT_TRUE(Find("b", 0, 10).ok());
   std::filesystem::remove(folder_ / "a");
   std::filesystem::remove(folder_ / "b");
@@ -310,8 +310,8 @@ TEST_F(RegionsTest, MoreThanCanBe) {
   for (const char* name : {"a", "b", "c"}) folder_.Make(name, kPage);
   folder_.Make("large", 4 * kPage);
   ExpectError(Find("large", 0, 1), StatusCode::kResourceExhausted, "'large' has 16384 bytes");
-  std::optional<Place> a = *Find("a", 0, 1);
-  std::optional<Place> b = *Find("b", 0, 1);
+  std::optional<SharedSpan> a = *Find("a", 0, 1);
+  std::optional<SharedSpan> b = *Find("b", 0, 1);
   ExpectError(Find("c", 0, 1), StatusCode::kResourceExhausted, "2 mappings");
   a.reset();
   EXPECT_TRUE(Find("c", 0, 1).ok());
@@ -327,13 +327,13 @@ TEST_F(RegionsTest, MoreThanCanBe) {
 
 TEST_F(RegionsTest, PreparingChangesNothing) {
   const int file = folder_.Create("a", 3 << 20, 'x');
-  const absl::StatusOr<Place> place = Find("a", 5, (3 << 20) - 5, Access::kWrite);
+  const absl::StatusOr<SharedSpan> place = Find("a", 5, (3 << 20) - 5, Access::kWrite);
   place->Prepare(place->bytes().size(), never);
   place->Prepare(place->bytes().size(), never);
   EXPECT_EQ(std::count(place->bytes().begin(), place->bytes().end(), 'x'), (3 << 20) - 5);
   close(file);
   const int gone = folder_.Create("gone", 3 << 20, 'x');
-  const absl::StatusOr<Place> lost = Find("gone", 0, 3 << 20, Access::kWrite);
+  const absl::StatusOr<SharedSpan> lost = Find("gone", 0, 3 << 20, Access::kWrite);
   EXPECT_EQ(ftruncate(gone, 1 << 20), 0);
   lost->Prepare(lost->bytes().size(), never);
   EXPECT_FALSE(lost->damaged());

@@ -28,7 +28,7 @@ TEST(RegionsStressTest, FilesChangeUnderThreads) {
       while (!over) {
         const uint64_t size = random() % kMost;
         const auto access = random() % 2 == 0 ? Access::kRead : Access::kWrite;
-        const absl::StatusOr<Place> place =
+        const absl::StatusOr<SharedSpan> place =
             regions->Find("x", absl::StrCat("r", random() % kNames), random() % 100, size, access);
         if (!place.ok()) {
           ++refused;

@@ -2,8 +2,8 @@
 //
 // What lies there may change at any time: the kernels take any bytes, and everything that they are
 // told about them comes from the message, or from a copy.
-#ifndef QUANTD_SERVER_RPC_SHARED_PLACES_H_
-#define QUANTD_SERVER_RPC_SHARED_PLACES_H_
+#ifndef QUANTD_SERVER_RPC_SHARED_TENSORS_H_
+#define QUANTD_SERVER_RPC_SHARED_TENSORS_H_
 
 #include <cstdint>
 #include <memory>
@@ -20,9 +20,9 @@
 namespace quantd::rpc {
 
 // Empty for a request without any. The steps in this order; not safe from two threads at a time.
-class SharedPlaces {
+class SharedTensors {
  public:
-  // Finds every place that the request names, and sets its tensors' views. The errors of
+  // Finds every span that the request names, and sets its tensors' views. The errors of
   // Regions::Find; UNIMPLEMENTED when there are none (`regions` is null) and the request names one.
   absl::Status Find(regions::Regions* regions, wire::Request& request);
 
@@ -49,7 +49,7 @@ class SharedPlaces {
   struct Input {
     wire::TensorField field;
     std::string region;
-    regions::Place place;
+    regions::SharedSpan span;
   };
 
   std::vector<Input> inputs_;
@@ -60,4 +60,4 @@ class SharedPlaces {
 
 }  // namespace quantd::rpc
 
-#endif  // QUANTD_SERVER_RPC_SHARED_PLACES_H_
+#endif  // QUANTD_SERVER_RPC_SHARED_TENSORS_H_

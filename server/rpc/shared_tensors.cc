@@ -1,4 +1,4 @@
-#include "server/rpc/shared_places.h"
+#include "server/rpc/shared_tensors.h"
 
 #include <algorithm>
 #include <cstring>
@@ -13,15 +13,15 @@ namespace quantd::rpc {
 namespace {
 
 using regions::Access;
-using regions::Place;
+using regions::SharedSpan;
 using wire::SharedReference;
 
 std::string NameOf(wire::TensorField field) {
   return absl::StrCat(wire::kTensorNames[static_cast<size_t>(field)], ".shared_memory");
 }
 
-absl::StatusOr<Place> FindOne(regions::Regions* regions, const std::string& field,
-                              const SharedReference& reference, Access access) {
+absl::StatusOr<SharedSpan> FindOne(regions::Regions* regions, const std::string& field,
+                                   const SharedReference& reference, Access access) {
   if (regions == nullptr) {
     const absl::Status off = FieldError(
         field,
@@ -34,33 +34,33 @@ absl::StatusOr<Place> FindOne(regions::Regions* regions, const std::string& fiel
 
 }  // namespace
 
-absl::Status SharedPlaces::FindTensor(regions::Regions* regions, const wire::SharedTensor& shared,
-                                      TensorView& tensor) {
-  absl::StatusOr<Place> place =
+absl::Status SharedTensors::FindTensor(regions::Regions* regions, const wire::SharedTensor& shared,
+                                       TensorView& tensor) {
+  absl::StatusOr<SharedSpan> span =
       FindOne(regions, NameOf(shared.field), shared.reference, Access::kRead);
-  if (!place.ok()) return place.status();
-  tensor.bytes = place->bytes();
-  inputs_.push_back({shared.field, shared.reference.region, *std::move(place)});
+  if (!span.ok()) return span.status();
+  tensor.bytes = span->bytes();
+  inputs_.push_back({shared.field, shared.reference.region, *std::move(span)});
   return absl::OkStatus();
 }
 
-absl::Status SharedPlaces::Find(regions::Regions* regions, wire::Request& request) {
+absl::Status SharedTensors::Find(regions::Regions* regions, wire::Request& request) {
   for (const wire::SharedTensor& shared : request.shared) {
     TensorView& tensor = wire::TensorOf(request, shared.field);
     if (absl::Status found = FindTensor(regions, shared, tensor); !found.ok()) return found;
     if (shared.field != wire::TensorField::kX) copied_bytes_ += tensor.bytes.size();
   }
   if (request.output.has_value()) {
-    absl::StatusOr<Place> place = FindOne(regions, "output", *request.output, Access::kWrite);
-    if (!place.ok()) return place.status();
-    output_ = Input{wire::TensorField::kX, request.output->region, *std::move(place)};
+    absl::StatusOr<SharedSpan> span = FindOne(regions, "output", *request.output, Access::kWrite);
+    if (!span.ok()) return span.status();
+    output_ = Input{wire::TensorField::kX, request.output->region, *std::move(span)};
   }
   return absl::OkStatus();
 }
 
-absl::Status SharedPlaces::Copy(wire::Request& request) {
+absl::Status SharedTensors::Copy(wire::Request& request) {
   for (const Input& input : inputs_) {
-    const absl::Span<const uint8_t> from = input.place.bytes();
+    const absl::Span<const uint8_t> from = input.span.bytes();
     if (input.field == wire::TensorField::kX || from.empty()) continue;
     copies_.push_back(std::make_unique_for_overwrite<uint8_t[]>(from.size()));
     std::memcpy(copies_.back().get(), from.data(), from.size());
@@ -70,34 +70,34 @@ absl::Status SharedPlaces::Copy(wire::Request& request) {
   return damaged() ? Damage() : absl::OkStatus();
 }
 
-absl::Status SharedPlaces::CheckOutput(uint64_t bytes) const {
+absl::Status SharedTensors::CheckOutput(uint64_t bytes) const {
   if (!output_.has_value()) return absl::OkStatus();
   for (const Input& input : inputs_) {
-    if (!output_->place.Overlaps(bytes, input.place)) continue;
+    if (!output_->span.Overlaps(bytes, input.span)) continue;
     return FieldError(
         "output",
         absl::StrCat("output, ", bytes, " bytes of region '", output_->region, "', overlaps the ",
-                     input.place.bytes().size(), " bytes of ", NameOf(input.field)));
+                     input.span.bytes().size(), " bytes of ", NameOf(input.field)));
   }
   return absl::OkStatus();
 }
 
-absl::Span<uint8_t> SharedPlaces::PrepareOutput(uint64_t bytes,
-                                                absl::FunctionRef<bool()> stop) const {
+absl::Span<uint8_t> SharedTensors::PrepareOutput(uint64_t bytes,
+                                                 absl::FunctionRef<bool()> stop) const {
   if (!output_.has_value()) return {};
-  output_->place.Prepare(bytes, stop);
-  return output_->place.bytes().first(bytes);
+  output_->span.Prepare(bytes, stop);
+  return output_->span.bytes().first(bytes);
 }
 
-bool SharedPlaces::damaged() const {
-  if (output_.has_value() && output_->place.damaged()) return true;
+bool SharedTensors::damaged() const {
+  if (output_.has_value() && output_->span.damaged()) return true;
   return std::any_of(inputs_.begin(), inputs_.end(),
-                     [](const Input& input) { return input.place.damaged(); });
+                     [](const Input& input) { return input.span.damaged(); });
 }
 
-absl::Status SharedPlaces::Damage() const {
+absl::Status SharedTensors::Damage() const {
   const auto damaged = std::find_if(inputs_.begin(), inputs_.end(),
-                                    [](const Input& input) { return input.place.damaged(); });
+                                    [](const Input& input) { return input.span.damaged(); });
   const bool is_input = damaged != inputs_.end();
   const std::string field = is_input ? NameOf(damaged->field) : "output";
   const std::string& region = is_input ? damaged->region : output_->region;
