@@ -141,7 +141,8 @@ int Run(int argc, char** argv) {
   }
 
   // The log's own; the server tries those that it needs.
-  if (absl::Status status = quantd::process::TryThreads(1); !status.ok()) return Refuse(status);
+  if (absl::Status status = quantd::process::TryThreads(1, "the log"); !status.ok())
+    return Refuse(status);
 
   const Options& options = command_line->options;
   log::InstallCrashHandler(

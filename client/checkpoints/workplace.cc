@@ -45,7 +45,9 @@ bool IsMountPoint(const std::string& path) {
 std::string FirstChange(const Json& was, const Json& is) {
   const auto text = [](const Json& files, const std::string& name) {
     const auto file = files.find(name);
-    return file == files.end() ? std::string("none") : absl::StrCat(file->at(0).dump(), " bytes");
+    if (file == files.end()) return std::string("none");
+    if (!file->is_array() || file->empty()) return std::string("something else");
+    return absl::StrCat(file->at(0).dump(), " bytes");
   };
   for (const Json* files : {&is, &was}) {
     for (const auto& [name, file] : files->items()) {
@@ -321,8 +323,9 @@ absl::Status Workplace::Replace(const std::string& from) const {
       unlink(StateOfOut().c_str());  // at once: what was OUT takes a while to remove
       return RemoveAll(from);
     }
-    // What can't be renamed for another reason can't be replaced at all.
-    if (errno != EINVAL && errno != ENOSYS) return CannotWrite(options_.out);
+    // Some file systems can't exchange, and overlayfs not a folder of a lower layer (EXDEV). What
+    // can't be renamed for another reason can't be replaced at all.
+    if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) return CannotWrite(options_.out);
     if (absl::Status removed = RemoveAll(options_.out); !removed.ok()) return removed;
   }
   return std::rename(from.c_str(), to) == 0 ? absl::OkStatus() : CannotWrite(options_.out);

@@ -41,7 +41,7 @@ void FileWatch::Look() {
   for (Group& group : groups_) {
     std::string stamp = Stamp(group.paths);
     const bool rests = stamp == std::exchange(group.seen, stamp);
-    const bool again = group.looks > 0 && --group.looks == 0;
+    const bool again = rests && group.looks > 0 && --group.looks == 0;
     if (!reread && !again && (!rests || stamp == group.read)) continue;
     group.read = std::move(stamp);
     group.failures = group.changed() ? 0 : std::min(group.failures + 1, kMostDoublings);

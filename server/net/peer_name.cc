@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <cstring>
 
@@ -37,14 +38,18 @@ Peer Ipv6(const sockaddr_in6& address) {
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
+constexpr auto kPidFileSystem = 0x50494446;  // PID_FS_MAGIC, which old headers lack
 
 // A process of another PID namespace, as another container's, has no number here. Since Linux 6.9
-// the inode of its pidfd is its own; before, all of them are one peer. 0: there is none.
+// the inode of its pidfd is its own, in a file system for that; before, all of them are one peer.
+// 0: there is none.
 uint64_t HiddenProcess(int fd) {
   int number = -1;
   socklen_t size = sizeof(number);
   if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &number, &size) != 0) return 0;
   const UniqueFd process(number);
+  struct statfs system{};
+  if (fstatfs(process.get(), &system) != 0 || system.f_type != kPidFileSystem) return 0;
   struct stat status{};
   return fstat(process.get(), &status) == 0 ? status.st_ino : 0;
 }

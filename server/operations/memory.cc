@@ -163,6 +163,11 @@ uint64_t ResponseBound(const wire::Request& request) {
 uint64_t PlanBytes(const wire::Request& request) {
   const auto* const embeddings = std::get_if<QuantizeEmbeddingsParameters>(&request.parameters);
   if (embeddings == nullptr || !embeddings->ranges.has_value()) return 0;
+  // What the plan refuses before it makes columns.
+  if (embeddings->recipe != EmbeddingRecipe::kRanges ||
+      embeddings->ranges->data_type != DataType::kFloat) {
+    return 0;
+  }
   return kColumns * (ElementsIn(*embeddings->ranges) / 2);
 }
 

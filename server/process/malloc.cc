@@ -34,6 +34,7 @@ void KeepFreedMemory() {
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
   mallopt(M_TOP_PAD, 1 << 20);
   mallopt(M_ARENA_MAX, 1);
+  ResidentAnonymousBytes();  // opens its file
 }
 
 uint64_t KeptByMalloc(uint64_t mapped) {

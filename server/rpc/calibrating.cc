@@ -119,7 +119,7 @@ absl::Status Calibrating::Prepare() {
   if (request.x.has_value()) {
     TensorView& x = *request.x;
     if (request.shared.has_value()) {
-      absl::Status found = shared_tensors_.FindTensor(backend_.regions, *request.shared, x);
+      absl::Status found = shared_.FindTensor(backend_.regions, *request.shared, x);
       if (!found.ok()) return found;
     }
     const absl::StatusOr<uint64_t> bytes = calibrator_->BytesWith(x);
@@ -214,7 +214,7 @@ absl::Status Calibrating::InterruptedStatus() const {
 
 void Calibrating::DropMessage() {
   request_.reset();
-  shared_tensors_ = {};
+  shared_ = {};
   message_ = transport::Message();
 }
 
@@ -231,7 +231,7 @@ absl::Status Calibrating::Compute() {
         return Finish(calibrator_->State());
     }
   });
-  if (shared_tensors_.damaged()) status = shared_tensors_.Damage();
+  if (shared_.damaged()) status = shared_.Damage();
   if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
   const Clock::duration took = Clock::now() - begin;
   const int cores = std::max(reservation_->cores(), 1);
@@ -278,7 +278,7 @@ absl::Status Calibrating::Add() {
   if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
   absl::Status status;
   if (request_->x.has_value()) {
-    const auto interrupted = [this] { return stream_.interrupted() || shared_tensors_.damaged(); };
+    const auto interrupted = [this] { return stream_.interrupted() || shared_.damaged(); };
     status = calibrator_->Add(*request_->x, reservation_->TakeCores(MostCores()), interrupted);
   }
   if (status.ok() && !request_->state.empty()) status = calibrator_->Merge(request_->state);

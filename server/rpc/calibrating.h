@@ -101,7 +101,7 @@ class Calibrating final : private loop::Timer {
   Clock::time_point begin_;
   Clock::duration decoding_{};
   std::optional<wire::CalibrateMessage> request_;
-  SharedTensors shared_tensors_;
+  SharedTensors shared_;
   uint64_t memory_ = 0;  // of the round alone
   uint64_t keeps_ = 0;   // what the calibrator will hold after it
   uint64_t grows_ = 0;   // by so much more than now

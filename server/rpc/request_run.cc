@@ -20,8 +20,8 @@ constexpr std::chrono::microseconds kWorthACoreShared{50};
 // Of a request that is not decoded yet: for each byte of its tensors the widest response to it, a
 // FLOAT for 2 bits.
 constexpr uint64_t kWidestResponse = 18;
-
 constexpr uint64_t kErrorBytes = 4 << 10;  // of a response that says what is wrong
+
 // A response is made as it is sent when x and y have so many bytes and the kernel makes so many of
 // them in a nanosecond. Then y goes out while the cache still holds it, and no core is waited for.
 constexpr uint64_t kMadeAsSentBytes = 2 << 20;
@@ -100,7 +100,7 @@ absl::Status RequestRun::DecodeMessage() {
       wire::DecodeRequest(method_, message_.bytes(), std::move(set_));
   if (!request.ok()) return request.status();
   request_ = *std::move(request);
-  return shared_tensors_.Find(backend_.regions, *request_);
+  return shared_.Find(backend_.regions, *request_);
 }
 
 absl::Status RequestRun::InterruptedStatus() const {
@@ -112,8 +112,7 @@ absl::Status RequestRun::Admit(loop::Event& admitted) {
   uint64_t bytes = message_.size;
   if (request_.has_value()) {
     // What lies in shared memory is not the server's.
-    bytes += operations::MemoryBound(*request_) + shared_tensors_.copied_bytes() +
-             request_->packed_bytes();
+    bytes += operations::MemoryBound(*request_) + shared_.copied_bytes() + request_->packed_bytes();
     cost_ = operations::KindOf(*request_);
     estimate_ = backend_.costs.Estimate(cost_);
   } else {
@@ -194,7 +193,7 @@ absl::Status RequestRun::Execute() {
   if (!status.ok()) made_as_sent_ = false;
   if (!made_as_sent_) EndKernel();
   if (status.ok()) status = CatchOutOfMemory([this] { return Encode(); });
-  if (shared_tensors_.damaged()) status = shared_tensors_.Damage();
+  if (shared_.damaged()) status = shared_.Damage();
   if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();
   if (!made_as_sent_) Computed(status);
   return status;
@@ -212,7 +211,7 @@ void RequestRun::DropRequest() {
   request_.reset();
   found_.reset();
   set_.reset();
-  shared_tensors_ = {};
+  shared_ = {};
   message_ = transport::Message();
 }
 
@@ -246,15 +245,15 @@ absl::Status RequestRun::CheckMemory(uint64_t needed) {
 }
 
 absl::Status RequestRun::Plan() {
-  const uint64_t here = message_.size + shared_tensors_.copied_bytes() + request_->packed_bytes();
+  const uint64_t here = message_.size + shared_.copied_bytes() + request_->packed_bytes();
   absl::Status enough = CheckMemory(here + operations::PlanBytes(*request_));
   if (!enough.ok()) return enough;
-  if (absl::Status copied = shared_tensors_.Copy(*request_); !copied.ok()) return copied;
+  if (absl::Status copied = shared_.Copy(*request_); !copied.ok()) return copied;
   absl::StatusOr<operations::Operation> operation = operations::Plan(*request_);
   if (!operation.ok()) return operation.status();
   operation_ = *std::move(operation);
   const wire::ResponseLayout& layout = operation_->response_layout();
-  if (absl::Status good = shared_tensors_.CheckOutput(layout.y.bytes); !good.ok()) return good;
+  if (absl::Status good = shared_.CheckOutput(layout.y.bytes); !good.ok()) return good;
   const uint64_t response_bytes = wire::MaxEncodedBytes(layout);
   if (response_bytes > backend_.max_message_bytes) {
     return WithReason(absl::ResourceExhaustedError(absl::StrCat(
@@ -293,9 +292,9 @@ absl::Status RequestRun::Run() {
   if (auto* const before = before_kernel_for_testing.load(std::memory_order_relaxed)) before();
   wire::ResponseContents& contents = response_->contents();
   const wire::ResponseLayout& layout = operation_->response_layout();
-  const auto interrupted = [this] { return stream_.interrupted() || shared_tensors_.damaged(); };
+  const auto interrupted = [this] { return stream_.interrupted() || shared_.damaged(); };
   if (layout.output.has_value()) {
-    contents.y = shared_tensors_.PrepareOutput(layout.y.bytes, interrupted);
+    contents.y = shared_.PrepareOutput(layout.y.bytes, interrupted);
   }
   if (made_as_sent_) {
     return operation_->BeginElements(KnownRange(), backend_.executors.of(1), interrupted, contents);

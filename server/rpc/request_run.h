@@ -126,7 +126,7 @@ class RequestRun final : private transport::MessageSource {
   wire::Method method_ = wire::Method::kStream;
   wire::Rest rest_;
   std::optional<wire::Request> request_;
-  SharedTensors shared_tensors_;  // of the request
+  SharedTensors shared_;  // of the request
   // What a look at the disk comes to, which may be after the call has given up.
   using FoundSet = absl::StatusOr<stored_parameters::SetPointer>;
   DiskTask disk_task_;

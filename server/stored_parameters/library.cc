@@ -101,7 +101,7 @@ absl::StatusOr<std::unique_ptr<wire::StoredSet>> Library::Read(const Reference& 
             "calls are using too many other sets of parameters; try again later"),
         "PARAMETERS_BUSY");
   }
-  absl::StatusOr<std::string> bytes = folder_.Read(reference, may_be_set ? size : kMaxSetBytes);
+  absl::StatusOr<std::string> bytes = folder_.Read(reference, may_be_set ? size : 0);
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<std::unique_ptr<wire::StoredSet>> set = Decode(*std::move(bytes));
   if (!set.ok()) {

@@ -266,7 +266,7 @@ def test_more_threads_than_there_may_be():
         line = refused(["--listen=127.0.0.1:0", "--threads=32"], before=group.command)
     assert "--threads" in line and re.search(r"cannot start \d+ threads", line)
     with Cgroup("pids", 1) as group:  # not even the log's
-        assert "cannot start 1 threads" in refused(["--listen=127.0.0.1:0"], before=group.command)
+        assert "cannot start 1 thread for the log" in refused(["--listen=127.0.0.1:0"], before=group.command)
 
 
 def test_others_have_taken_the_processes(start):

@@ -137,6 +137,11 @@ def test_resume_refuses_what_was_begun_otherwise():
     with open("m/tokenizer.json", "w") as file:
         file.write("[1, 2]")
     assert "sizes or times: tokenizer.json had 2 bytes and has 6 bytes;" in convert("m", *FLAGS, "--resume", code=2)
+    with open("out.partial/.quantctl-convert.json", "r+") as file:  # another program's, or a later version's
+        state = json.load(file)
+        state["files"]["tokenizer.json"] = 2
+        file.seek(0), file.truncate(), json.dump(state, file)
+    assert "tokenizer.json had something else and has 6 bytes;" in convert("m", *FLAGS, "--resume", code=2)
     open("out.partial/mine", "w").write("x")
     convert("m", *FLAGS, "--force")
     assert not os.path.exists("out/mine")

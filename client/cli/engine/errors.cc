@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "quantd/client/status.h"
 #include "quantd/field_error.h"
@@ -57,7 +58,8 @@ absl::Status OptionsError(const absl::Status& status) {
   for (const auto& [name, flag] : kFlags) {
     absl::string_view rest = status.message();
     if (!absl::ConsumePrefix(&rest, name)) continue;
-    return absl::Status(status.code(), absl::StrCat(flag, rest));
+    return absl::Status(status.code(), absl::StrReplaceAll(absl::StrCat(flag, rest),
+                                                           {{"key_file is", "--tls_key is"}}));
   }
   return status;
 }

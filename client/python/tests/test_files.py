@@ -118,7 +118,7 @@ def test_more_dimensions_than_load_takes_are_not_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP])
 def test_a_file_system_without_links(tmp_path, monkeypatch, number):
     """FAT, many of the network's."""
 

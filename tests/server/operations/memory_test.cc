@@ -281,6 +281,10 @@ TEST(MemoryBoundTest, OfWhatThePlanRefusesHasRoomForThePlan) {
   EXPECT_EQ(PlanBytes(request), 12'000u);
   EXPECT_GE(MemoryBound(request), PlanBytes(request));
   EXPECT_TRUE(absl::IsInvalidArgument(Plan(request).status()));
+  // Ranges that are refused before there are columns of them.
+  parameters.ranges = MakeView(DataType::kUint2, {2, 100'000});
+  request.parameters = parameters;
+  EXPECT_EQ(PlanBytes(request), 0u);
 }
 
 }  // namespace

@@ -186,7 +186,7 @@ def _linked(temporary: str, path: str) -> bool:
     except FileExistsError:
         raise
     except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EMLINK):
+        if error.errno not in (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.EMLINK):
             raise
         if os.path.lexists(path):
             raise FileExistsError(17, "exists already; overwrite=True replaces it", path) from None
