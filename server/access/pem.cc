@@ -88,7 +88,7 @@ absl::StatusOr<std::vector<X509Pointer>> ReadCertificates(const std::string& pat
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   if (certificates.empty() && at_end) {
     ERR_clear_error();
-    return Wrong(path, "holds no PEM certificate", flag);
+    return Wrong(path, "contains no PEM certificate", flag);
   }
   if (!at_end) {
     return Wrong(path, absl::StrCat("certificate ", certificates.size() + 1, ": ", TakeError()),
@@ -114,7 +114,7 @@ absl::StatusOr<KeyPointer> ReadKey(const std::string& path, absl::string_view fl
   const bool none = !absl::StrContains(*text, "PRIVATE KEY-----");
   const std::string why = TakeError();
   if (asked) return Wrong(path, "the key is encrypted, must be without a password", flag);
-  return Wrong(path, none ? "holds no PEM key" : absl::StrCat("the key: ", why), flag);
+  return Wrong(path, none ? "contains no PEM key" : absl::StrCat("the key: ", why), flag);
 }
 
 absl::Time NotBefore(const X509* certificate) { return TimeOf(X509_get0_notBefore(certificate)); }

@@ -68,12 +68,12 @@ absl::StatusOr<Tokens::Digests> Tokens::Read(const std::string& path) {
       return wrong("line ", number,
                    " is not a token: letters, digits, - . _ ~ + / and = at the end");
     }
-    if (digests.size() == kMostTokens) return wrong("it holds more than ", kMostTokens, " tokens");
+    if (digests.size() == kMostTokens) return wrong("it has more than ", kMostTokens, " tokens");
     const std::optional<Digest> digest = DigestOf(line);
     if (!digest.has_value()) return wrong("OpenSSL has no SHA-256 for its tokens");
     digests.push_back(*digest);
   }
-  if (digests.empty()) return wrong("it holds no token");
+  if (digests.empty()) return wrong("it contains no token");
   OPENSSL_cleanse(text->data(), text->size());
   return digests;
 }

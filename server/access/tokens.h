@@ -26,7 +26,7 @@ class Tokens {
   static constexpr size_t kMostBytes = 4096;  // of one token
 
   // INVALID_ARGUMENT, in one line with the file and "(--auth_token_file)", when it can't be read,
-  // holds no token, too many, or a line that is none: not of the characters that RFC 6750 allows;
+  // contains no token, too many, or a line that is not one (not of the characters of RFC 6750);
   // also where OpenSSL has no SHA-256.
   static absl::StatusOr<std::unique_ptr<Tokens>> Load(std::string path);
 

@@ -92,7 +92,7 @@ ROWS = {
     "int8-codes": ("int8 by ranges, codes against codes", "sentence-transformers-int8"),
     "sqlite-vec-int8": ("int8 of [-1, 1], L2", "sqlite-vec-int8"),
     "usearch-i8": ("int8 of the direction, cosine", "usearch-i8"),
-    "bits": ("bits, Hamming distance", "all that have bits"),
+    "bits": ("bits, Hamming distance", "every preset of bits"),
     "bits-bits-40": ("... 40 rescored: float query, bits", ""),
     "bits-int8-40": ("... 40 rescored: float query, int8 by ranges", ""),
     "bits-float-40": ("... 40 rescored: float32", ""),

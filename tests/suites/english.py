@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Words that readers stumble over, in the files given: in documents and protos everywhere, in product code in what it prints (literals) and,
-of Python, in docstrings and comments, too. Prints lines FILE:LINE: TEXT; ends with 1 if there are any.
+"""Words that readers stumble over, in the files given: everywhere in documents, protos, Python and public headers (include/), comments among
+that; in other product code in what it prints (literals). Prints lines FILE:LINE: TEXT; ends with 1 if there are any.
 
 Say "is not a PEM file", not "is no PEM file"; "a client that ...", not "whoever ..."; "the formats of vector databases", not "the codes that a
 vector database has".
@@ -12,19 +12,23 @@ from pathlib import Path
 
 WORDS = re.compile(
     r"(?<!there )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|such\b|matter\b)|\bwhoever\b|\bwhose codes\b|"
-    r"\bcodes? that (?:a|an|the) [\w ]+ has\b",
+    r"\bcodes? that (?:(?:a|an|the) )?[\w ]+ ha(?:s|ve)\b|(?:[.;] |\bfor )who\b|\b(?:has|have) not[,.;)]|\bgood for nothing\b",
     re.IGNORECASE,
 )
 LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+MARKS = re.compile(r"^\s*(?://+|#+|\*)?\s*")
 OF_TYPESCRIPT = re.compile(LITERAL.pattern + r"|`[^`\n]*`|'(?:[^'\\\n]|\\.)*'")
 
 
 def found(path):
     literal = OF_TYPESCRIPT if path.suffix == ".ts" else LITERAL
+    whole = path.suffix in (".md", ".proto", ".py") or "include" in path.parts
+    before = ""  # a sentence may go on from the line above
     for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
-        text = line if path.suffix in (".md", ".proto", ".py") else " ".join(literal.findall(line))
-        if WORDS.search(text):
+        text = MARKS.sub("", line) if whole else " ".join(literal.findall(line))
+        if any(match.end() > len(before) for match in WORDS.finditer(f"{before} {text}")):
             yield f"{path}:{number}: {line.strip()}"
+        before = text if whole else ""
 
 
 def main(paths):

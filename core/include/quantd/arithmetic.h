@@ -1,5 +1,5 @@
-// The choices between one arithmetic and another: what requests name, plans decide and kernels are
-// found by.
+// The choices between one arithmetic and another. Requests name them, plans decide on them, and
+// kernels are chosen by them.
 #ifndef QUANTD_ARITHMETIC_H_
 #define QUANTD_ARITHMETIC_H_
 

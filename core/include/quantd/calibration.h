@@ -4,9 +4,9 @@
 //   for (...) status = calibrator->Add(x, executor, interrupted);
 //   absl::StatusOr<Calibration> calibration = calibrator->Result(executor, interrupted);
 //
-// What comes out is a function of the multiset of values alone: neither their order, nor how they
-// were cut into tensors, nor the number of threads changes a bit, and states of several workers
-// merge to what one would have. core/CALIBRATION.md has the rules.
+// The result is a function of the multiset of values alone: neither their order, nor how they were
+// cut into tensors, nor the number of threads changes a bit, and states of several workers merge to
+// the state that one worker would have. core/CALIBRATION.md has the rules.
 #ifndef QUANTD_CALIBRATION_H_
 #define QUANTD_CALIBRATION_H_
 
@@ -81,10 +81,10 @@ class Calibrator {
   static uint64_t AddScratchBytes(uint64_t elements, int threads);
 
   // Adds the values of x: FLOAT, FLOAT16, BFLOAT16 or INT32 (rounded to FLOAT). INVALID_ARGUMENT
-  // ("x", "axis") for another type, bytes that are not what type and shape say, an axis that x
-  // has not, another length along it than before, a NaN or an infinity (with its index) when they
-  // are rejected; then nothing has changed. CANCELLED when interrupted; then the calibrator is
-  // good for nothing any more.
+  // ("x", "axis") for another type, bytes that do not match type and shape, an axis that x does not
+  // have, another length along it than before, a NaN or an infinity (with its index) when they are
+  // rejected; then nothing has changed. CANCELLED when interrupted; then the calibrator must not be
+  // used any more.
   absl::Status Add(const TensorView& x, const Executor& executor, Interrupted interrupted);
 
   // Adds what another calibrator has seen. INVALID_ARGUMENT ("state") for bytes that State() does

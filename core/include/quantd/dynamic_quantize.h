@@ -43,9 +43,9 @@ struct RangeSoFar {
 // takes. REQUIRES: range.elements <= end, x has the bytes of `end` elements.
 void WidenRange(DataType type, absl::Span<const uint8_t> x, int64_t end, RangeSoFar& range);
 
-// DynamicQuantize up to its second pass: writes what `output` has beside y, and returns how to make
-// y, all at once or in parts (quantize.h), with the same result but for a report. That plan views
-// `output`. `known`: what has been found of x already. Errors as DynamicQuantize has them.
+// DynamicQuantize up to its second pass: writes all of `output` but y, and returns the plan that
+// makes y, all at once or in parts (quantize.h), with the same result but without a report. That
+// plan views `output`. `known`: the range that was found already. Errors as of DynamicQuantize.
 // REQUIRES: plan.layout.scale_count == 1, !plan.has_tensor_scale.
 absl::StatusOr<QuantizePlan> FindScale(const DynamicQuantizePlan& plan, absl::Span<const uint8_t> x,
                                        const RangeSoFar& known, const Executor& executor,

@@ -33,8 +33,8 @@ class Executor {
   // when all are done. One task, or one thread, runs on the caller's thread without a hand-off.
   void ParallelFor(size_t tasks, absl::FunctionRef<void(size_t)> body) const;
 
-  // Starts the threads now, and not when work first wants them: later there may be none to be had,
-  // and that ends the process. Waits for a second at most.
+  // Starts the threads now, and not when there is work for them: later the system may refuse to
+  // start one, and that ends the process. Waits for a second at most.
   void StartThreads() const;
 
   // Runs `job` on a thread of the pool, soon. Does not wait.

@@ -1,5 +1,5 @@
-// The layouts in which other software loads quantized weights: which there are, and of which parts
-// a weight then consists. core/LAYOUTS.md has the arithmetic of each; convert_weight.h does it.
+// The layouts in which other software loads quantized weights, and the parts into which each layout
+// divides a weight. core/LAYOUTS.md has the arithmetic of each; convert_weight.h does it.
 //
 //   const LayoutInfo* info = FindLayout("compressed-tensors:int8");
 //   absl::StatusOr<WeightPlan> plan =
@@ -120,7 +120,7 @@ struct WeightPlan {
 };
 
 // INVALID_ARGUMENT with a field: "type" (another type), "shape" (no two dimensions, where the
-// layout needs two: all but gguf and bitsandbytes' 4 bits; an empty one; columns that are no
+// layout needs two: all but gguf and bitsandbytes' 4 bits; an empty one; columns that are not a
 // multiple of columns_of; more bytes than 2^62). The text is the reason, both numbers in it.
 absl::StatusOr<WeightPlan> PlanWeight(const WeightRequest& request);
 

@@ -1,5 +1,5 @@
-// The operations under one name each, for callers that pass on whichever they are asked for: the
-// server, and the libraries for other languages.
+// The operations under one name each, for callers that pass on any operation that they are asked
+// for: the server, and the libraries for other languages.
 //
 //   absl::StatusOr<OperationPlan> plan = MakePlan(parameters);  // of any operation
 //   ... room for the tensors that LayoutOf(*plan) describes ...
@@ -53,7 +53,7 @@ struct TensorLayout {
   uint64_t bytes = 0;    // packed
 };
 
-// What an operation answers.
+// The outputs of an operation.
 struct ResultLayout {
   TensorLayout y;
   // DynamicQuantize only.

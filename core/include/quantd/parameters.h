@@ -72,11 +72,11 @@ struct DynamicQuantizeParameters {
   bool report_error = false;
 };
 
-// Codes of embeddings, as vector databases have them. The last dimension of x is the embedding.
+// Embeddings in the formats of vector databases. The last dimension of x is the embedding.
 struct QuantizeEmbeddingsParameters {
   TensorView x;
   EmbeddingRecipe recipe = EmbeddingRecipe::kUnspecified;
-  // RANGES only, and there needed: FLOAT [2, d], the lowest and the highest value of each dimension
+  // RANGES only, and needed there: FLOAT [2, d], the lowest and the highest value of each dimension
   // that is used.
   std::optional<TensorView> ranges = std::nullopt;
   DataType output_type = DataType::kUnspecified;

@@ -24,7 +24,7 @@ struct PlanBase {
   int64_t elements = 0;
   uint64_t input_bytes = 0;   // packed bytes of x; checked to be what arrived
   uint64_t output_bytes = 0;  // packed bytes of y
-  // One length a dimension of `shape`, nothing merged; where a dimension is empty, 1.
+  // One length per dimension of `shape`, nothing merged; 1 if a dimension is empty.
   Shape block_shape;
   BlockLayout layout;  // the same blocks, merged
 };
@@ -90,7 +90,7 @@ struct QuantizeEmbeddingsPlan : PlanBase {
   int64_t output_elements = 0;
   int64_t rows = 0;        // embeddings
   int64_t width = 0;       // values that each has
-  int64_t dimensions = 0;  // of which the first so many are used
+  int64_t dimensions = 0;  // the first so many of these values are used
   int64_t row_bytes = 0;   // of y, which each embedding becomes
   bool normalize = false;
   bool lsb_first = false;         // BITS
@@ -98,7 +98,7 @@ struct QuantizeEmbeddingsPlan : PlanBase {
   bool twos_complement = false;   // BITS to INT8
   NonFinite non_finite = NonFinite::kReject;
   bool report_error = false;
-  // RANGES, one entry a dimension. Without factors (65536 / step) a division is all that is exact.
+  // RANGES, one entry per dimension. Without factors (65536 / step) only a division is exact.
   FloatColumn lows;
   FloatColumn steps;
   FloatColumn factors;

@@ -1,5 +1,5 @@
-// QuantizeEmbeddings: the codes that vector databases have for embeddings. Used like Quantize
-// (quantize.h). core/EMBEDDINGS.md says what they are, and who needs which.
+// QuantizeEmbeddings: embeddings in the formats of vector databases. Used like Quantize
+// (quantize.h). core/EMBEDDINGS.md defines the formats and lists the products that need each.
 #ifndef QUANTD_QUANTIZE_EMBEDDINGS_H_
 #define QUANTD_QUANTIZE_EMBEDDINGS_H_
 
@@ -19,8 +19,8 @@ absl::StatusOr<QuantizeEmbeddingsPlan> PlanQuantizeEmbeddings(
     const QuantizeEmbeddingsParameters& parameters);
 
 // Writes the plan's output_bytes to y. INVALID_ARGUMENT (field "x") when x holds NaN or an infinity
-// and the plan rejects them, naming the first index; CANCELLED when `interrupted` said so; after
-// either y may hold anything. `error` may be null; set if the plan says report_error.
+// and the plan rejects them, naming the first index; CANCELLED when `interrupted` said so. After an
+// error y may hold anything. `error` may be null; set if the plan says report_error.
 // REQUIRES: x.size() == plan.input_bytes, y.size() == plan.output_bytes; y overlaps no input.
 absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsPlan& plan, absl::Span<const uint8_t> x,
                                 const Executor& executor, Interrupted interrupted,

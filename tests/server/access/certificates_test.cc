@@ -27,8 +27,8 @@ TEST(Certificates, SayWhatIsWrong) {
   EXPECT_THAT(ErrorOf({folder.path("none"), key, ""}), HasSubstr("none: cannot be read: No such"));
   EXPECT_THAT(ErrorOf({cert, folder.Put("k", other.key_pem), ""}),
               HasSubstr("is not the key of the certificate in " + cert + " (--tls_key)"));
-  EXPECT_THAT(ErrorOf({folder.Put("c", ""), key, ""}), HasSubstr("holds no PEM certificate"));
-  EXPECT_THAT(ErrorOf({cert, folder.Put("k", ""), ""}), HasSubstr("holds no PEM key"));
+  EXPECT_THAT(ErrorOf({folder.Put("c", ""), key, ""}), HasSubstr("contains no PEM certificate"));
+  EXPECT_THAT(ErrorOf({cert, folder.Put("k", ""), ""}), HasSubstr("contains no PEM key"));
   // A chain whose second part is broken.
   const std::string broken =
       pair.certificate_pem + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";

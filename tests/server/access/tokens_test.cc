@@ -39,13 +39,13 @@ TEST(Tokens, FilesThatCannotBeUsed) {
   std::string many;
   for (int i = 0; i < 257; ++i) many += "some-token\n";
   for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
-           {"", "it holds no token"},
-           {"# only\n\n", "it holds no token"},
+           {"", "it contains no token"},
+           {"# only\n\n", "it contains no token"},
            {"two words\n", "line 1 is not a token"},
            {"good\nb\u00e4d\n", "line 2 is not a token"},
            {"====", "line 1 is not a token"},
            {std::string(5000, 'x'), "line 1 has 5000 bytes, a token may have at most 4096"},
-           {many, "it holds more than 256 tokens"}}) {
+           {many, "it has more than 256 tokens"}}) {
     const std::string path = folder.Put("t", text);
     const std::string message(Tokens::Load(path).status().message());
     EXPECT_TRUE(absl::StartsWith(message, path + ": " + why)) << message;

@@ -1,4 +1,4 @@
-"""calibrate over the wire: its signature, the messages that it sends, and its answer. Who sends them is in feed.py and feed_async.py."""
+"""calibrate over the wire: its signature, the messages that it sends, and its answer. feed.py and feed_async.py send them."""
 
 from typing import Any, Generic, Iterator, List, Optional, TypeVar
 

@@ -20,7 +20,7 @@ class SupportsDLPack(Protocol):
     def __dlpack__(self, *arguments: Any, **options: Any) -> Any: ...
 
 
-# Types of torch that numpy has not, by what they are viewed as on the way.
+# Types of torch that numpy does not have, by the type as which they are viewed on the way.
 _TORCH_TYPES = {
     "torch.bfloat16": ("int16", ml_dtypes.bfloat16),
     "torch.float8_e4m3fn": ("uint8", ml_dtypes.float8_e4m3fn),

@@ -19,7 +19,7 @@ from .foreign import Array, SupportsDLPack, as_numpy, leaves
 
 
 class SharedMemory(Protocol):
-    """A tensor in shared memory: a SharedTensor, which the package quantd has and quantd_core has not."""
+    """A tensor in shared memory: a SharedTensor, which the package quantd has and quantd_core does not have."""
 
     region: str
     byte_size: int

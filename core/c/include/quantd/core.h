@@ -14,9 +14,9 @@
  *   quantd_plan_run(plan, &call, &error);
  *   quantd_plan_free(plan);
  *
- * Every struct that begins with struct_size is filled with zeros first, and struct_size set to
- * sizeof: a later library knows by it which fields the caller has, and an earlier one refuses those
- * that it does not know unless they are 0. A field that is 0 or NULL means what is written at it.
+ * Fill every struct that begins with struct_size with zeros first, and set struct_size to sizeof. A
+ * later library knows by it which fields the caller has. An earlier one refuses fields that it does
+ * not know, unless they are 0. The comment at each field says what 0 or NULL means.
  *
  * Every function that can fail returns a code, writes field and message to `error` (which may be
  * NULL), and throws and prints nothing. After an error the outputs may hold anything.
@@ -149,7 +149,7 @@ typedef struct quantd_parameters {
   /* Dequantize. One FLOAT that every scale is multiplied by. NULL: 1. */
   const quantd_tensor* tensor_scale;
 
-  /* Type of y. 0: Quantize: zero_point's, else UINT8; Dequantize: scale's; DynamicQuantize: UINT8. */
+  /* y's type. 0: Quantize: zero_point's, else UINT8; Dequantize: scale's; DynamicQuantize: UINT8. */
   int32_t output_type;
 
   /* Which scale belongs to which element. None of these: one scale for x; Quantize and Dequantize:
@@ -193,7 +193,7 @@ typedef struct quantd_plan_info {
   uint64_t tensor_scale_size;
 } quantd_plan_info;
 
-/* How far y is from x, over the finite elements of x, with x^ = Dequantize(y) in double. Filled when
+/* How far y is from x, over the finite elements of x, with x^ = Dequantize(y) in double. Filled if
  * the plan has report_error. */
 typedef struct quantd_report {
   double sqnr_db;               /* 10 log10(sum x^2 / sum (x - x^)^2); infinity when exact */
@@ -207,8 +207,8 @@ typedef struct quantd_report {
  * no output may overlap x or another output. */
 typedef struct quantd_call {
   uint32_t struct_size;
-  /* How many threads may work, the caller's included: 0 for all CPUs that the process may use, which
-   * is also the most; 1 for the caller's alone. Results do not depend on it. */
+  /* How many threads may work, the caller's included. 0: one for each CPU that the process may use,
+   * which is also the most; 1: the caller's alone. Results do not depend on it. */
   int32_t threads;
   const void* x;
   uint64_t x_size;
@@ -230,11 +230,11 @@ typedef struct quantd_call {
 typedef struct quantd_error {
   uint32_t struct_size;
   int32_t code;
-  char field[64]; /* such as "scale" or "x_shape"; empty when it is no field's fault */
+  char field[64]; /* such as "scale" or "x_shape"; empty if no field is wrong */
   char message[960];
 } quantd_error;
 
-/* recipe: which codes of vector databases. What each code is, and whose it is, is in EMBEDDINGS.md. */
+/* recipe: how embeddings are encoded. core/EMBEDDINGS.md has the rules, and says who uses which. */
 enum {
   QUANTD_EMBEDDING_RANGES =
       1,                     /* floor((x - low) / step), step = (high - low) / 255 of a dimension */
@@ -281,8 +281,8 @@ typedef struct quantd_embeddings {
   int32_t normalize;  /* 1: the values that are used are divided by their length first */
   int32_t non_finite; /* as above; IGNORE gives NaN and infinities codes, too */
 
-  /* RANGES, required there: FLOAT [2, d], the lowest and the highest value of each dimension that is
-   * used, after dimensions and normalize. NULL for the others. */
+  /* RANGES, required there: FLOAT [2, d], the lowest and the highest value of each dimension that
+   * is used, after dimensions and normalize. NULL for the others. */
   const quantd_tensor* ranges;
   int32_t output_type; /* UINT8 (RANGES, BITS) or INT8 (all). 0: UINT8, or INT8 where that is all */
   int32_t bit_order;   /* BITS */
@@ -305,15 +305,15 @@ typedef struct quantd_plan quantd_plan;
 /* Version of the library, such as "0.1.0". */
 QUANTD_CORE_API const char* quantd_core_version(void);
 
-/* QUANTD_CORE_ABI of the library, for who loads it by name. */
+/* QUANTD_CORE_ABI of the library, for programs that load it by name. */
 QUANTD_CORE_API int32_t quantd_core_abi(void);
 
 /* The instruction set in use, such as "avx2"; QUANTD_SIMD in the environment forces another. */
 QUANTD_CORE_API const char* quantd_core_target(void);
 
-/* Finds everything that can be wrong but the elements of x, and decides everything. *plan is the
- * caller's, to be freed by quantd_plan_free; NULL after an error. The plan keeps nothing of the
- * caller's memory: it copies the scales. */
+/* Checks everything but the elements of x, and makes all decisions. *plan is the caller's, to be
+ * freed by quantd_plan_free; NULL after an error. The plan keeps nothing of the caller's memory: it
+ * copies the scales. */
 QUANTD_CORE_API int32_t quantd_plan_create(const quantd_parameters* parameters, quantd_plan** plan,
                                            quantd_error* error);
 
@@ -326,11 +326,11 @@ QUANTD_CORE_API int32_t quantd_plan_describe(const quantd_plan* plan, quantd_pla
 QUANTD_CORE_API int32_t quantd_plan_run(const quantd_plan* plan, const quantd_call* call,
                                         quantd_error* error);
 
-/* NULL is nothing. */
+/* Does nothing if plan is NULL. */
 QUANTD_CORE_API void quantd_plan_free(quantd_plan* plan);
 
-/* Embeddings to the codes of a vector database, without a plan: what one would hold takes as long to
- * make as a few embeddings to quantize. */
+/* Encodes embeddings in the format of a vector database. There is no plan: making one would take no
+ * longer than to quantize a few embeddings. */
 QUANTD_CORE_API int32_t quantd_quantize_embeddings(const quantd_embeddings* embeddings,
                                                    quantd_error* error);
 

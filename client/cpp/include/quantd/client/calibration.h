@@ -53,8 +53,8 @@ struct Calibrated {
   std::string state;                 // with return_state: what Calibration::AddState takes
 };
 
-// A call under way. Movable; not for two threads at a time, but for Cancel. Never made again by
-// itself, as other calls are: what was sent is gone. Ends, cancelled, when it is dropped.
+// A call under way. Movable; not for two threads at a time, but for Cancel. Never retried
+// automatically, as other calls are: what was sent is gone. Ends, cancelled, when it is dropped.
 // REQUIRES: the client outlives it.
 class Calibration {
  public:
@@ -64,8 +64,8 @@ class Calibration {
 
   // Sends the values of x: FLOAT, FLOAT16, BFLOAT16 or INT32, of any shape that has the axis. A
   // large tensor goes in several messages, unless it lies in shared memory. Waits while the server
-  // has no room for more. Once this fails, so does all that comes after, with the same status:
-  // what the server has against an earlier tensor may come here.
+  // has no room for more. Once this fails, everything after it fails, too, with the same status:
+  // the error may be about an earlier tensor.
   absl::Status Add(const Tensor& x);
   // The same of bytes where they lie, as Tensor::data would hold them: a large tensor is copied
   // message by message.

@@ -10,7 +10,7 @@
 // A layer over the generated stubs: it sets deadlines, tries again when the server says that it is
 // overloaded, cuts tensors that are larger than the server's messages into several calls whose
 // responses together are that of one, and turns errors into absl::Status that name the field
-// (status.h). What the fields mean is written in proto/quantd/v1.
+// (status.h). proto/quantd/v1 has the meaning of each field.
 #ifndef QUANTD_CLIENT_CLIENT_H_
 #define QUANTD_CLIENT_CLIENT_H_
 
@@ -73,8 +73,8 @@ class Client {
                                                          const EmbeddingOptions& options);
   // Begins a calibration; see calibration.h.
   Calibration Calibrate(const CalibrationOptions& options = {});
-  // Of a result, with its granularity and tensor scale, to its original type (of INT32: to
-  // scale's); what `options` set comes first.
+  // Dequantizes a result, with its granularity and tensor scale, to its original type (of INT32: to
+  // scale's). What `options` set takes precedence.
   absl::StatusOr<Tensor> Dequantize(const Quantized& quantized,
                                     const DequantizeOptions& options = {});
   absl::StatusOr<v1::GetServerInfoResponse> GetServerInfo();

@@ -1,5 +1,5 @@
-// How a client behaves, and what its calls can be asked for. What the fields mean in full is
-// written in proto/quantd/v1.
+// How a client behaves, and the options of its calls. proto/quantd/v1 has the full meaning of each
+// field.
 #ifndef QUANTD_CLIENT_OPTIONS_H_
 #define QUANTD_CLIENT_OPTIONS_H_
 
@@ -52,8 +52,8 @@ struct QuantizeOptions {
   v1::ZeroPointOrder zero_point_order = v1::ZERO_POINT_ORDER_UNSPECIFIED;
   bool report_error = false;
   std::optional<SharedSpan> output = {};  // where y goes: room for it, and no part of an argument
-  // Reference of a stored set (client.h, PutParameters). What it says must not be said here, nor in
-  // the arguments: a scale that is Tensor() is not sent. The request is sent in one message.
+  // Reference of a stored set (client.h, PutParameters). A field of the set must not be set here or
+  // in the arguments, too; a scale that is Tensor() is not sent. The request goes in one message.
   std::string parameters = {};
 };
 

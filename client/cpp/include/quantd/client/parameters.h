@@ -6,8 +6,8 @@
 //     return client.Quantize(x, Tensor(), std::nullopt, options);
 //   });
 //
-// Servers that do not share a folder each know their own sets; one that does not have this one says
-// so, is given it, and asked again.
+// Servers that do not share a folder each have their own sets. If a server lacks this set, it says
+// so; the set is then put there, and the call is made again.
 #ifndef QUANTD_CLIENT_PARAMETERS_H_
 #define QUANTD_CLIENT_PARAMETERS_H_
 

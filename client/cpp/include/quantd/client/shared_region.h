@@ -1,4 +1,4 @@
-// Memory that client and server on one node have both mapped: tensors in it are not sent.
+// Memory that both the client and the server, on one node, have mapped: tensors in it are not sent.
 //
 //   absl::StatusOr<SharedRegion> region = SharedRegion::Create(x_bytes + y_bytes);
 //   ... write x to region->span() ...
@@ -7,9 +7,9 @@
 //   ... y is in region->span().subspan(x_bytes) ...
 //
 // A region is a file in a directory in memory (tmpfs) that the server was given as
-// --shared_memory_dir. It is named quantd-<pid>-<random>, all of it is allocated at once, so that
-// its pages are on this process's account and not on the server's, and locked as long as it lives:
-// the server removes what a killed client left.
+// --shared_memory_dir. Its name is quantd-<pid>-<random>. All of it is allocated at once, so its
+// pages count as this process's memory and not as the server's. It is locked as long as it lives:
+// the server removes files that a killed client left.
 #ifndef QUANTD_CLIENT_SHARED_REGION_H_
 #define QUANTD_CLIENT_SHARED_REGION_H_
 
@@ -29,8 +29,8 @@ struct SharedSpan {
   uint64_t byte_size = 0;
 };
 
-// Owns the file and its mapping; both go with it. Movable. Who writes while a call reads gets
-// answers to no question, but harms nobody.
+// Owns the file and its mapping, and removes both at its end. Movable. If a program writes to the
+// region while a call reads it, the response is undefined, but nothing else is harmed.
 class SharedRegion {
  public:
   // `directory`: empty means that of QUANTD_SHARED_MEMORY_DIR. INVALID_ARGUMENT without any;
