@@ -48,10 +48,12 @@ def write_safetensors(path, tensors):
         offset += len(payload)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
+    # The last file that is made: quickstart.sh takes its presence for both files being whole.
+    with open(path + ".part", "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for _, payload in tensors.values():
             file.write(payload)
+    os.replace(path + ".part", path)
 
 
 def main():

@@ -110,8 +110,10 @@ step_check() {
     found=$(perl -ne "print \"\$1\\n\" if m{$pattern}" "$file" | sort -u | tr '\n' ' ')
     [[ ${found% } == "$version" ]] || wrong+=("$file says '${found% }'")
   done < <(versions_table)
+  # This one has other packages' versions, too.
+  grep -A1 '^name = "quantd"$' client/rust/Cargo.lock | grep -qxF "version = \"$version\"" || wrong+=("client/rust/Cargo.lock says another one of quantd")
   [[ ${#wrong[@]} -eq 0 ]] || die "versions differ from $version: $(printf '%s; ' "${wrong[@]}")"
-  note "$(versions_table | wc -l) files say $version"
+  note "$(($(versions_table | wc -l) + 1)) files say $version"
 }
 
 step_tag() {
@@ -221,16 +223,14 @@ step_chart() {
     home=$(sed -n 's/^home: //p' deploy/helm/quantd/Chart.yaml)
     sed -i "s|$home|${source%.git}|" "$temporary/quantd/Chart.yaml" "$temporary/quantd/values.yaml" "$temporary/quantd/files/values.yaml"
   fi
-  [[ -z $chart_key ]] || $dry || signing=(--sign --key="$chart_key" --keyring="$(find_keyring)")
+  if [[ -n $chart_key ]] && ! $dry; then
+    # helm reads the old form of GnuPG's secret keys. The copy leaves with this shell, however that ends.
+    trap "rm -rf ${temporary@Q}" EXIT
+    (umask 077 && gpg --export-secret-keys "$chart_key" >"$temporary/keyring.gpg")
+    signing=(--sign --key="$chart_key" --keyring="$temporary/keyring.gpg")
+  fi
   logged release-chart "" helm package "${signing[@]}" --destination="$output" "$temporary/quantd"
   rm -rf "$temporary"
-}
-
-# helm reads the old form of GnuPG's secret keys.
-find_keyring() {
-  local keyring=$QUANTD_BUILD/release-keyring.gpg
-  (umask 077 && gpg --export-secret-keys "$chart_key" >"$keyring")
-  echo "$keyring"
 }
 
 step_sums() {
@@ -249,7 +249,8 @@ push_image() {
   if [[ $builder == docker* ]]; then
     outside docker buildx imagetools create --tag "$1" "${parts[@]}"
   else
-    outside podman manifest create "$1" "${parts[@]/#/docker://}"
+    # --amend: the name may be there from a push that was interrupted.
+    outside podman manifest create --amend "$1" "${parts[@]/#/docker://}"
     outside podman manifest push --all "$1" "docker://$1"
   fi
 }

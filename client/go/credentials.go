@@ -59,9 +59,18 @@ type tokenFile struct {
 	token   string
 }
 
+// read returns the token. A file that is missing or has no token, perhaps because it is being replaced, leaves the last one.
 func (t *tokenFile) read() (string, error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
+	token, err := t.look()
+	if err != nil && t.token != "" {
+		return t.token, nil
+	}
+	return token, err
+}
+
+func (t *tokenFile) look() (string, error) {
 	file, err := os.Stat(t.path)
 	if err != nil {
 		return "", err
@@ -73,16 +82,25 @@ func (t *tokenFile) read() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// A file of several, as servers have while tokens are replaced: the first.
-	token := strings.TrimSpace(strings.SplitN(strings.TrimSpace(string(content)), "\n", 2)[0])
+	token := firstToken(string(content))
 	if token == "" {
-		return "", fmt.Errorf("%s is empty", t.path)
+		return "", fmt.Errorf("%s has no token", t.path)
 	}
 	if strings.IndexFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) >= 0 {
 		return "", errors.New(t.path + " is not a token: it contains blanks or non-ASCII characters")
 	}
 	t.token, t.changed, t.size = token, file.ModTime(), file.Size()
 	return token, nil
+}
+
+// firstToken is the first line that is neither blank nor a comment (#); files have several tokens while tokens are replaced.
+func firstToken(content string) string {
+	for _, line := range strings.Split(content, "\n") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			return line
+		}
+	}
+	return ""
 }
 
 func (t *tokenFile) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {

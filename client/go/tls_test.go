@@ -73,7 +73,7 @@ func TestTLSFilesThatAreWrong(t *testing.T) {
 		"needs both":                              {"ca.pem", "client.pem", "", ""},
 		"QUANTD_TLS_CERT, QUANTD_TLS_KEY":         {"ca.pem", "client.pem", "ca.pem", ""},
 		"QUANTD_AUTH_TOKEN_FILE: stat":            {"ca.pem", "", "", "none"},
-		"is empty":                                {"ca.pem", "", "", "empty"},
+		"has no token":                            {"ca.pem", "", "", "empty"},
 		"contains blanks or non-ASCII characters": {"ca.pem", "", "", "ca.pem"},
 		"credentials require transport level":     {"", "", "", "token"},
 	} {
@@ -106,10 +106,50 @@ func TestTokenThatChanges(t *testing.T) {
 	if err := ask(t, client); err != nil {
 		t.Fatal(err)
 	}
+	// A file that is missing leaves the token that was read last.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if ask(t, client) == nil {
-		t.Fatal("a call without a token")
+	if err := ask(t, client); err != nil {
+		t.Fatal(err)
 	}
+}
+
+func TestTokenFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	put := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for content, want := range map[string]string{
+		"one": "one", "\n one \r\ntwo\n": "one", "# old\n\n  #older\none\ntwo\n": "one",
+		"": "", "\n# none\n": "", "one two\n": "",
+	} {
+		put(content)
+		if token, err := (&tokenFile{path: path}).read(); token != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", content, token, err)
+		}
+	}
+	// While the file is missing, or has no token, the last one is used.
+	file := &tokenFile{path: path}
+	expect := func(want string) {
+		t.Helper()
+		if token, err := file.read(); token != want || err != nil {
+			t.Fatalf("%q, %v", token, err)
+		}
+	}
+	put("first")
+	expect("first")
+	put("")
+	expect("first")
+	put("# soon\n")
+	expect("first")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	expect("first")
+	put("# new\nsecond\n")
+	expect("second")
 }

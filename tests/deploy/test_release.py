@@ -135,8 +135,8 @@ def test_the_chart_is_packaged_with_the_address_of_the_sources(clone, tmp_path):
 
 def test_podman_makes_one_name_of_all_platforms(clone):
     out = release(clone, VERSION, "--dry-run", "--only=push", "--registry=r.test", "--builder=podman", "--platforms=arm64")[1]
-    assert f"podman manifest create r.test/quantd:{VERSION} docker://r.test/quantd:{VERSION}-arm64\n" in out
-    assert f"podman manifest create r.test/quantd:{VERSION}-debug docker://r.test/quantd:{VERSION}-debug-arm64\n" in out
+    assert f"podman manifest create --amend r.test/quantd:{VERSION} docker://r.test/quantd:{VERSION}-arm64\n" in out
+    assert f"podman manifest create --amend r.test/quantd:{VERSION}-debug docker://r.test/quantd:{VERSION}-debug-arm64\n" in out
     assert "amd64" not in out and out.count("podman manifest push --all") == 2
 
 
@@ -197,6 +197,27 @@ def test_a_file_with_another_version_is_named(clone, file):
     (clone / file).unlink()
     code, _, error = release(clone, VERSION, "--dry-run", "--only=check")
     assert code == 1 and (f"{file} is gone" in error or "CHANGELOG" in error)
+
+
+def test_a_lock_file_with_another_version_is_named(clone):
+    change(clone, "client/rust/Cargo.lock", f'name = "quantd"\nversion = "{VERSION}"', 'name = "quantd"\nversion = "7.7.7"')
+    code, _, error = release(clone, VERSION, "--dry-run", "--only=check")
+    assert code == 1 and "client/rust/Cargo.lock says another" in error
+
+
+def test_the_copy_of_the_chart_key_is_removed(clone):
+    """Also when helm fails."""
+    stand_ins, used = clone.parent / "stand-ins", clone.parent / "used"
+    stand_ins.mkdir()
+    (stand_ins / "gpg").write_text("#!/bin/sh\necho secret\n")
+    (stand_ins / "helm").write_text(f'#!/bin/sh\nfor a; do case $a in --keyring=*) f=${{a#*=}}; echo "$f" >{used}; cat "$f" >>{used} ;; esac; done\nexit 1\n')
+    for name in ("gpg", "helm"):
+        (stand_ins / name).chmod(0o755)
+    code, _, error = release(clone, VERSION, "--only=chart", "--chart-key=k")
+    assert code == 1 and "release-chart failed" in error
+    keyring, content = used.read_text().splitlines()
+    assert content == "secret" and not pathlib.Path(keyring).parent.exists()
+    assert not list(clone.rglob("*.gpg"))
 
 
 def test_every_file_that_says_the_version_is_in_the_table():

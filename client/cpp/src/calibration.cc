@@ -105,7 +105,7 @@ absl::Status Calibration::Add(v1::DataType type, absl::Span<const int64_t> shape
     std::optional<ServerLimits> limits = call.connection.KnownLimits();
     if (!limits.has_value() && data.size() >= kAskCalibratingBytes) {
       const absl::StatusOr<ServerLimits> asked = call.connection.Limits(false, nullptr);
-      if (!asked.ok()) return asked.status();
+      if (!asked.ok()) return call.status = asked.status();
       limits = *asked;
     }
     const uint64_t allowed = limits.value_or(ServerLimits()).message_bytes;

@@ -123,11 +123,16 @@ std::optional<ServerLimits> Connection::KnownLimits() const {
 
 void Connection::Start(std::function<void()> job) {
   JobBegan();
-  std::thread([this, job = std::move(job)]() mutable {
-    job();
-    job = nullptr;  // what it holds goes before the connection may
+  try {
+    std::thread([this, job = std::move(job)]() mutable {
+      job();
+      job = nullptr;  // what it holds goes before the connection may
+      JobEnded();
+    }).detach();
+  } catch (...) {  // the system gives no thread
     JobEnded();
-  }).detach();
+    throw;
+  }
 }
 
 void Connection::JobBegan() {

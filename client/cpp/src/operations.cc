@@ -177,7 +177,12 @@ absl::StatusOr<typename Arguments::Result> Run(Connection& connection, const Arg
     if (!asked.ok()) return asked.status();
     limits = *asked;
     if (!SizesOf(arguments).Fit(*limits)) {
-      return Split(SenderOf(connection, *limits, cancellation), arguments);
+      auto result = Split(SenderOf(connection, *limits, cancellation), arguments);
+      if (!absl::IsResourceExhausted(result.status())) return result;
+      // Perhaps another server is there by now, which takes less in a piece.
+      const absl::StatusOr<ServerLimits> again = connection.Limits(true, cancellation);
+      if (!again.ok() || *again == *limits) return result;
+      return Split(SenderOf(connection, *again, cancellation), arguments);
     }
   }
   absl::StatusOr<typename Arguments::Response> response =

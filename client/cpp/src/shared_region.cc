@@ -46,7 +46,11 @@ absl::StatusOr<SharedRegion> SharedRegion::Create(size_t bytes, std::string dire
   if (flock(region.file_, LOCK_EX | LOCK_NB) != 0) return absl::ErrnoToStatus(errno, "flock");
   // The server may run as another user of the directory's group, whatever the umask says.
   if (fchmod(region.file_, 0660) != 0) return absl::ErrnoToStatus(errno, "fchmod");
-  if (const int error = posix_fallocate(region.file_, 0, static_cast<off_t>(bytes)); error != 0) {
+  int error;
+  do {
+    error = posix_fallocate(region.file_, 0, static_cast<off_t>(bytes));
+  } while (error == EINTR);
+  if (error != 0) {
     return absl::ErrnoToStatus(
         error, absl::StrCat("no room for ", bytes, " bytes of shared memory in ", directory));
   }

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import quantd
-from quantd import DataType
+from quantd import DataType, safetensors
 from raw_server import ROOT
 
 W = np.array([[0, 1, 2.5], [-4, -2, 7]], np.float16)
@@ -297,3 +297,24 @@ def test_files_of_quantctl_and_for_it(tmp_path, small):
         quantd.save(tmp_path / f"r{i}.safetensors", {"w": ours})
         quantctl("dequantize", f"r{i}.safetensors", "-o", f"d{i}.safetensors")
         np.testing.assert_array_equal(quantd.load(tmp_path / f"d{i}.safetensors")["w"], small.dequantize(ours).y)
+
+
+def test_small_floats_whose_rows_end_within_a_byte(tmp_path):
+    whole = np.arange(8, dtype=np.float32).reshape(2, 4).astype(ml_dtypes.float4_e2m1fn)
+    quantd.save(tmp_path / "a", {"w": whole})
+    for wrong in (whole[:, :3], whole[0, 0]):
+        with pytest.raises(TypeError, match="rows end within a byte"):
+            quantd.save(os.fsencode(tmp_path / "b"), {"w": np.asarray(wrong)})
+    assert [file.name for file in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_write_that_takes_only_some_bytes(tmp_path):
+    """pyarrow does not look at how many they were."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"), safetensors.replaced(str(tmp_path / "a"), False) as file:
+            file.write(b"x" * 1001)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert not list(tmp_path.iterdir())

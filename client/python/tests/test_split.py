@@ -311,3 +311,26 @@ def test_boxes_are_a_partition_that_respects_blocks(seed):
             whole = part.start % block == 0 and (part.stop % block == 0 or part.stop == length)
             assert whole or (not between and part.start // block == (part.stop - 1) // block)
     assert (seen == 1).all()
+
+
+def test_a_server_that_came_to_take_less_than_a_piece_is_asked_again():
+    import raw_server
+
+    if not raw_server.BINARY.exists():
+        pytest.skip(f"{raw_server.BINARY} is not built")
+    x = tensor(DataType.FLOAT, (512, 1024))
+    first = raw_server.Quantd("--max_message_bytes=1048576")
+    try:
+        with quantd.Client(first.address, timeout=60) as client:
+            y = client.quantize(x, 0.1).y
+            port = first.address.rsplit(":", 1)[1]
+            first.stop()
+            first = raw_server.Quantd("--max_message_bytes=65536", f"--listen=127.0.0.1:{port}")
+            np.testing.assert_array_equal(client.quantize(x, 0.1).y, y)
+    finally:
+        first.stop()
+
+
+def test_a_matrix_is_an_array(small):
+    x = tensor(DataType.FLOAT, (512, 1024))
+    np.testing.assert_array_equal(small.dynamic_quantize(np.asmatrix(x)).y, small.dynamic_quantize(x).y)

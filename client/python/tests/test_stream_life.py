@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +16,7 @@ import pytest
 
 import fake_server
 import quantd
+import raw_server
 from raw_server import RawServer
 
 SERVER = "elsewhere"
@@ -249,3 +252,33 @@ def test_a_program_ends_that_closes_nothing(elsewhere, last):
     run = subprocess.run([sys.executable, "-c", script, elsewhere], capture_output=True, text=True, timeout=60)
     assert run.returncode == 0 and "Traceback" not in run.stderr, run.stderr
     assert time.monotonic() - begin < 20
+
+
+def test_an_item_that_is_cancelled_while_it_is_written_harms_no_other():
+    if not raw_server.BINARY.exists():
+        pytest.skip(f"{raw_server.BINARY} is not built")
+    server = raw_server.Quantd()
+
+    async def main():
+        small, large = np.ones(100, np.float32), np.ones(4 << 20, np.float32)
+        async with quantd.AsyncClient(server.address, timeout=60) as client, client.stream() as stream:
+            await stream.dynamic_quantize(small)
+            os.kill(server.process.pid, signal.SIGSTOP)
+            try:
+                victim = asyncio.ensure_future(stream.dynamic_quantize(large))
+                others = [asyncio.ensure_future(stream.dynamic_quantize(small)) for _ in range(2)]
+                while not stream._call._writing.locked():
+                    await asyncio.sleep(0.01)
+                victim.cancel()
+                await asyncio.wait([victim])
+            finally:
+                os.kill(server.process.pid, signal.SIGCONT)
+            assert victim.cancelled()
+            for other in others:
+                assert (await other).y.shape == (100,)
+            assert (await stream.dynamic_quantize(small)).y.shape == (100,)
+
+    try:
+        asyncio.run(main())
+    finally:
+        server.stop()

@@ -96,8 +96,11 @@ pub struct Token {
 
 struct TokenFile {
     path: PathBuf,
-    known: Mutex<Option<(SystemTime, u64, MetadataValue<Ascii>)>>,
+    known: Mutex<Option<Known>>,
 }
+
+/// When the file was changed, its size, and what a call says.
+type Known = (SystemTime, u64, MetadataValue<Ascii>);
 
 impl Interceptor for Token {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
@@ -110,12 +113,17 @@ impl Interceptor for Token {
 }
 
 impl TokenFile {
+    /// A file that is missing or has no token, perhaps because it is being replaced, leaves the token that was read last.
     fn read(&self) -> Result<MetadataValue<Ascii>, String> {
+        let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        self.look(&mut known).or_else(|why| known.as_ref().map(|(_, _, value)| value.clone()).ok_or(why))
+    }
+
+    fn look(&self, known: &mut Option<Known>) -> Result<MetadataValue<Ascii>, String> {
         let explain = |error: std::io::Error| format!("can't read {}: {error}", self.path.display());
         let about = std::fs::metadata(&self.path).map_err(explain)?;
         let changed = about.modified().map_err(explain)?;
-        let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some((when, size, value)) = &*known {
+        if let Some((when, size, value)) = known {
             if *when == changed && *size == about.len() {
                 return Ok(value.clone());
             }
@@ -126,16 +134,45 @@ impl TokenFile {
     }
 }
 
-/// Of a file of several, as servers have while tokens are replaced, the first.
+/// The first line that is neither blank nor a comment (#); files have several tokens while tokens are replaced.
 fn parse_token(path: &Path, content: &str) -> Result<MetadataValue<Ascii>, String> {
-    let token = content.trim().lines().next().unwrap_or_default().trim();
-    if token.is_empty() {
-        return Err(format!("{} is empty", path.display()));
-    }
+    let Some(token) = content.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')) else {
+        return Err(format!("{} has no token", path.display()));
+    };
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(format!("{} is not a token: it contains blanks or non-ASCII characters", path.display()));
     }
     let mut value = MetadataValue::try_from(format!("Bearer {token}")).map_err(|error| error.to_string())?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_is_a_token() {
+        let parse = |content| parse_token(Path::new("token"), content);
+        for content in ["one", "\n one \r\ntwo\n", "# old\n\n  #older\none\ntwo\n"] {
+            assert_eq!(parse(content).unwrap(), "Bearer one", "{content:?}");
+        }
+        for (content, says) in [("", "has no token"), ("\n# none\n", "has no token"), ("one two\n", "blanks")] {
+            let why = parse(content).unwrap_err();
+            assert!(why.contains(says), "{content:?}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_token_leaves_the_last_one() {
+        let path = std::env::temp_dir().join(format!("quantd-rust-{}.rotated", std::process::id()));
+        let file = TokenFile { path: path.clone(), known: Mutex::new(None) };
+        assert!(file.read().is_err());
+        for (content, token) in [("first", "first"), ("", "first"), ("# soon\n", "first"), ("# new\nsecond\n", "second")] {
+            std::fs::write(&path, content).unwrap();
+            assert_eq!(file.read().unwrap(), format!("Bearer {token}").as_str(), "{content:?}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(file.read().unwrap(), "Bearer second");
+    }
 }

@@ -52,12 +52,13 @@ double SignalOf(const v1::QuantizationError& report, int64_t finite, const Tenso
                 const EmbeddingOptions& options, const std::string& rows, int64_t count) {
   const double noise = report.mean_squared_error() * static_cast<double>(finite);
   if (noise > 0) return noise * std::pow(10, report.sqnr_db() / 10);
-  if (options.normalize) return static_cast<double>(count);  // of length 1
   const int64_t width = x.shape.back();
   const int64_t used = options.dimensions == 0 ? width : options.dimensions;
   double signal = 0;
   for (int64_t row = 0; row < count; ++row) {
-    signal += ScanElements(x.data_type, rows, row * width, used).signal;
+    const double energy = ScanElements(x.data_type, rows, row * width, used).signal;
+    // Zeros, and what is not finite, are not made vectors of length 1.
+    signal += options.normalize && energy > 0 && std::isfinite(energy) ? 1 : energy;
   }
   return signal;
 }

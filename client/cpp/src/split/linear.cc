@@ -8,6 +8,8 @@
 #include <mutex>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "messages.h"
 #include "pieces.h"
 #include "sums.h"
@@ -55,6 +57,13 @@ absl::StatusOr<Plan> PlanOf(const Sender& sender, const Tensor& x, const Tensor&
     if (*zero_points != *scales) {
       return FieldError("zero_point", absl::StrCat("zero_point has ", *zero_points,
                                                    " elements, scale has ", *scales));
+    }
+    const bool one = *scales == 1 && zero_point->shape.size() <= 1 && scale.shape.size() <= 1;
+    if (!one && zero_point->shape != scale.shape) {
+      return FieldError(
+          "zero_point",
+          absl::StrCat("zero_point has the shape [", absl::StrJoin(zero_point->shape, ", "),
+                       "], scale has [", absl::StrJoin(scale.shape, ", "), "]"));
     }
     block_bits += BitsOf(zero_point->data_type);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -56,7 +57,13 @@ absl::Status RunPieces(size_t count, const std::function<absl::Status(size_t ind
     }
   };
   std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min(count, kThreads); ++i) threads.emplace_back(run);
+  for (size_t i = 1; i < std::min(count, kThreads); ++i) {
+    try {
+      threads.emplace_back(run);
+    } catch (const std::system_error&) {
+      break;  // the system gives no more; those that there are do the rest
+    }
+  }
   run();
   for (std::thread& thread : threads) thread.join();
   return status;

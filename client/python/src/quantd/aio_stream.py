@@ -144,7 +144,8 @@ class _StreamCall:
 
     async def close(self) -> None:
         try:
-            await self._call.done_writing()
+            async with self._writing:  # of an item that was cancelled
+                await self._call.done_writing()
         except (grpc.RpcError, asyncio.InvalidStateError):
             pass  # it ended already; the reader knows why
         await self._reader
@@ -163,17 +164,25 @@ class _StreamCall:
         """The answer to an item, as wire.read_item gives it. Raises `failure` when the stream breaks."""
         answer = self._pending[identity] = asyncio.get_running_loop().create_future()
         try:
-            async with self._writing:
-                if self.failure is not None:
-                    raise self.failure
-                await self._write(data)
+            await self._writing.acquire()
+            # In a task of its own: grpc.aio ends the whole call when one write is cancelled.
+            writing = asyncio.ensure_future(self._write(data))
+            writing.add_done_callback(self._written)
+            await asyncio.shield(writing)
             return await answer
         finally:
             self._pending.pop(identity, None)
             if answer.done() and not answer.cancelled():
                 answer.exception()  # retrieved, whatever this task ends with
 
+    def _written(self, writing: "asyncio.Future[None]") -> None:
+        self._writing.release()
+        if not writing.cancelled():
+            writing.exception()  # retrieved, whatever its task ends with
+
     async def _write(self, data: bytes) -> None:
+        if self.failure is not None:
+            raise self.failure
         try:
             await self._call.write(data)
         except (grpc.RpcError, asyncio.InvalidStateError):

@@ -101,7 +101,15 @@ def run(caller: Caller, request: Request, timeout: Optional[float]) -> Steps[Res
     """The result of a request."""
     deadline = caller._deadline(timeout)
     if split.may_be_large(request):
-        result = yield from _in_pieces(caller, request, (yield from limits(caller, deadline)), deadline)
+        known = yield from limits(caller, deadline)
+        try:
+            result = yield from _in_pieces(caller, request, known, deadline)
+        except ResourceExhaustedError:
+            # Perhaps another server is there by now, which takes less in a piece.
+            again = yield from limits(caller, deadline, again=True)
+            if again == known:
+                raise
+            result = yield from _in_pieces(caller, request, again, deadline)
         if result is not None:
             return result
     data = request.encode()

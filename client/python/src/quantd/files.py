@@ -11,7 +11,7 @@ import numpy as np
 from .errors import wrong_type, wrong_value
 from .foreign import Array, as_numpy
 from .results import Quantized, QuantizedResult
-from .safetensors import BITS, METADATA, MOST_DIMENSIONS, FormatError, Reader, header_of, is_text, lengths, parse_json, replaced, write
+from .safetensors import BITS, METADATA, MOST_DIMENSIONS, FormatError, Reader, header_of, is_text, lengths, parse_json, replaced
 from .types import DataType, data_type, packed, unpack
 
 _KEY = "quantd"  # of __metadata__
@@ -243,7 +243,7 @@ def save(
     OSError
         When the file can't be written; nothing is left of it then.
     """
-    path = os.fspath(path)
+    path = os.fsdecode(path)
     texts = dict(metadata if metadata is not None else getattr(tensors, "metadata", {}))
     if _KEY in texts or not all(isinstance(part, str) and is_text(part) for item in texts.items() for part in item):
         raise wrong_value("metadata", f"metadata must be texts by keys other than {_KEY!r}")
@@ -259,6 +259,9 @@ def save(
                 raise wrong_type("tensors", f"tensor {name!r} is a {type(value).__name__}, must be an array or a result")
             if array.dtype.itemsize == 1 and array.dtype not in _NAMES:
                 raise wrong_type("tensors", f"tensor {name!r} is {array.dtype}, which only a quantized tensor of a file can be")
+            kind = next((t for t in DataType if t.dtype == array.dtype), None)
+            if kind is not None and kind.bits < 8 and not (array.ndim and array.shape[-1] * kind.bits % 8 == 0):
+                raise wrong_type("tensors", f"tensor {name!r} is {array.dtype}, and its rows end within a byte, as only a quantized tensor's may")
             parts = {name: array}
         for part, array in parts.items():
             if part in arrays:
@@ -273,7 +276,7 @@ def save(
     # Falling size of an element, so that each tensor begins at a multiple of its own.
     order = sorted(stored, key=lambda name: (-BITS[stored[name][0]], name))
     with replaced(path, overwrite) as file:
-        write(file, header_of({name: stored[name] for name in order}, texts))
+        file.write(header_of({name: stored[name] for name in order}, texts))
         for name in order:
             if stored[name][2].nbytes:
-                write(file, stored[name][2])
+                file.write(stored[name][2])

@@ -57,7 +57,7 @@ def as_numpy(value: Any) -> Optional[Array]:
     if isinstance(value, np.ndarray):
         if np.ma.is_masked(value):
             raise TypeError(f"{np.ma.count_masked(value)} of {value.size} elements are masked; fill them, as by .filled(0)")
-        return value
+        return np.asarray(value)  # a subclass, such as np.matrix, has rules of its own
     if isinstance(value, (bool, int, float, complex, str, bytes, list, tuple)):  # np.float64 is a float
         return None
     if isinstance(value, np.generic):

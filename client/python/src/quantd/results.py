@@ -44,7 +44,7 @@ def _in_process(result: "QuantizedResult[Any]") -> Any:
             f"{what}; use client.dequantize(result), or let it be dequantized in this process, where {error}") from error
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class QuantizedResult(Generic[_Back]):
     """What Quantized and DynamicQuantized share: a tensor y, and everything that is needed to dequantize it.
 
@@ -128,7 +128,7 @@ class QuantizedResult(Generic[_Back]):
         return {**self.__dict__, "engine": None}
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Quantized(QuantizedResult[_Back]):
     """Answer of quantize.
 
@@ -215,7 +215,7 @@ class Dequantized(NDArrayOperatorsMixin):
         return f"<Dequantized {described(self.y)}>"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class DynamicQuantized(QuantizedResult[_Back]):
     """Answer of dynamic_quantize.
 
@@ -245,7 +245,7 @@ class DynamicQuantized(QuantizedResult[_Back]):
         def scale(self) -> Array: ...
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class QuantizedEmbeddings:
     """Answer of quantize_embeddings.
 

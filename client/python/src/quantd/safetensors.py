@@ -5,6 +5,7 @@
 
 import contextlib
 import errno
+import io
 import json
 import math
 import os
@@ -195,6 +196,17 @@ def _linked(temporary: str, path: str) -> bool:
     return True
 
 
+class _Whole(io.FileIO):
+    """A file whose writes take all bytes or fail: pyarrow does not look at how many they took."""
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        size = len(view)
+        while view:
+            view = view[super().write(view) :]
+        return size
+
+
 @contextlib.contextmanager
 def replaced(path: str, overwrite: bool) -> Iterator[BinaryIO]:
     """A new file to write, which has its name once all of it is on the disk; nothing is left of it when that fails."""
@@ -204,7 +216,7 @@ def replaced(path: str, overwrite: bool) -> Iterator[BinaryIO]:
     temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(6)}.tmp")  # a name has 255 bytes at most, a letter up to 4
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
     try:
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
+        with _Whole(descriptor, "wb") as file:
             yield file
             os.fsync(file.fileno())
         if overwrite or not _linked(temporary, path):
@@ -214,15 +226,9 @@ def replaced(path: str, overwrite: bool) -> Iterator[BinaryIO]:
             os.unlink(temporary)
         raise
     if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def write(file: BinaryIO, data: Any) -> None:
-    """All of the bytes: one write may take fewer."""
-    view = memoryview(data).cast("B")
-    while view:
-        view = view[file.write(view) :]
+        with contextlib.suppress(OSError):  # such as of a folder that may not be read: the file is there
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)

@@ -181,7 +181,7 @@ def data_type(value: Union[DataTypeLike, str], name: str = "type") -> DataType:
         near = difflib.get_close_matches(value.lower(), _OF_NAME, 1)
         meant = f"; did you mean {near[0]!r}?" if near else "."
         raise wrong_value(name, f"{name}: unknown data type {value!r}{meant} There are{_BY_USE}")
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         if value in _OF_NUMBER:
             return DataType(value)
         raise wrong_value(name, f"{name}: unknown data type number {value!r}. There are{_BY_USE}")

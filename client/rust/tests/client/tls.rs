@@ -54,7 +54,7 @@ async fn files_that_are_wrong() {
         ("QUANTD_TLS_CA", Credentials { tls_ca: None, ..all() }),
         ("QUANTD_TLS_KEY", Credentials { tls_key: None, ..all() }),
         ("QUANTD_TLS_CERT", Credentials { tls_cert: file("none.pem"), ..all() }),
-        ("is empty", Credentials { auth_token_file: file("empty"), ..all() }),
+        ("has no token", Credentials { auth_token_file: file("empty"), ..all() }),
         ("blanks", Credentials { auth_token_file: file("ca.pem"), ..all() }),
     ] {
         let error = failure(ask(&credentials).await, Code::InvalidArgument);
@@ -75,6 +75,7 @@ async fn token_that_changes() {
     failure(client.server_info().await, Code::Unauthenticated);
     std::fs::copy(file("token").unwrap(), &path).unwrap();
     client.server_info().await.unwrap();
+    // A file that is missing leaves the token that was read last.
     std::fs::remove_file(&path).unwrap();
-    failure(client.server_info().await, Code::Unauthenticated);
+    client.server_info().await.unwrap();
 }

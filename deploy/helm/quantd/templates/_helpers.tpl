@@ -57,9 +57,9 @@ need them. Argument: dict "root" the chart's scope, "more" labels of this object
 {{- /* Values that agree with the schema one by one, but not with each other. */}}
 {{- define "quantd.check" -}}
 {{- $v := .Values }}
-{{- $least := add $v.lameDuckSeconds $v.drainSeconds 10 }}
+{{- $least := add $v.lameDuckSeconds $v.drainSeconds 10 (dig "preStop" "sleep" "seconds" 0 (default dict $v.lifecycle)) }}
 {{- if lt (int $v.terminationGracePeriodSeconds) (int $least) }}
-{{- fail (printf "terminationGracePeriodSeconds is %d, must be %d or more: lameDuckSeconds + drainSeconds + 10" (int $v.terminationGracePeriodSeconds) (int $least)) }}
+{{- fail (printf "terminationGracePeriodSeconds is %d, must be %d or more: lameDuckSeconds + drainSeconds + 10 + lifecycle.preStop.sleep.seconds" (int $v.terminationGracePeriodSeconds) (int $least)) }}
 {{- end }}
 {{- if and $v.tls.clientCaKey (not $v.tls.secretName) }}
 {{- fail "tls.clientCaKey is given, tls.secretName is not: clients show certificates in TLS only" }}
