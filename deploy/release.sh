@@ -225,6 +225,7 @@ step_chart() {
   fi
   if [[ -n $chart_key ]] && ! $dry; then
     # helm reads the old form of GnuPG's secret keys. The copy leaves with this shell, however that ends.
+    # shellcheck disable=SC2064 # now: the variable is gone by then
     trap "rm -rf ${temporary@Q}" EXIT
     (umask 077 && gpg --export-secret-keys "$chart_key" >"$temporary/keyring.gpg")
     signing=(--sign --key="$chart_key" --keyring="$temporary/keyring.gpg")

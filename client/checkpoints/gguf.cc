@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
 #include "checkpoints/ggml_types.h"
+#include "files/tensor_file.h"
 #include "quantd/utf8.h"
 
 namespace quantd::checkpoints {
@@ -276,7 +277,7 @@ absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size) {
   if (status = reader.Number(&keys, "the number of keys"); !status.ok()) return status;
   // A key takes 14 bytes at least, a tensor 25.
   for (const auto& [count, most, bytes, what] :
-       {std::tuple(keys, kMaxKeys, 14, "keys"), {tensors, kMaxTensors, 25, "tensors"}}) {
+       {std::tuple(keys, kMaxKeys, 14, "keys"), {tensors, cli::kMaxTensors, 25, "tensors"}}) {
     if (count > reader.left() / bytes) {
       return Reader::Bad(
           absl::StrCat("it claims ", count, " ", what, ", the file has ", file_size, " bytes"));

@@ -208,9 +208,9 @@ absl::Status CheckIndex(const Model& model) {
 absl::Status FindPlaces(Model* model) {
   for (uint32_t i = 0; i < model->shards.size(); ++i) {
     const std::vector<Tensor>& tensors = model->shards[i].tensors;
-    if (model->places.size() + tensors.size() > kMaxTensors) {
+    if (model->places.size() + tensors.size() > cli::kMaxTensors) {
       return ContentError(
-          absl::StrCat(model->path, ": it has more than ", kMaxTensors, " tensors"));
+          absl::StrCat(model->path, ": it has more than ", cli::kMaxTensors, " tensors"));
     }
     for (uint32_t j = 0; j < tensors.size(); ++j) {
       const auto [found, is_new] = model->places.try_emplace(tensors[j].name, Place{i, j});

@@ -106,7 +106,7 @@ void Reserve(const Conversion& conversion, size_t tensors, OutputFile* file) {
     if (plan.ok()) parts = WeightParts(*plan).size();
   }
   file->jobs.reserve(tensors);
-  file->tensors.reserve(tensors * parts);
+  file->tensors.reserve(std::min(tensors * parts, cli::kMaxTensors));
 }
 
 absl::Status CheckNames(const OutputFile& file) {
@@ -180,9 +180,17 @@ absl::StatusOr<OutputFile> PlanSafetensors(const Model& model, const Conversion&
   file.name = shard.file.name;
   file.metadata = shard.metadata;
   Reserve(conversion, shard.tensors.size(), &file);
+  // A header that would not be read again is refused before it takes memory.
+  size_t dimensions = 0, names = 0, counted = 0;
   for (uint32_t i = 0; i < shard.tensors.size(); ++i) {
     absl::Status status = AddJob(model, conversion, {index, i}, &file);
     if (!status.ok()) return status;
+    for (; counted < file.tensors.size(); ++counted) {
+      dimensions += file.tensors[counted].shape.size();
+      names += file.tensors[counted].name.size();
+    }
+    status = cli::CheckSafetensorsHeader(file.name, names, counted, dimensions);
+    if (!status.ok()) return ContentError(status.message());
   }
   if (absl::Status status = CheckNames(file); !status.ok()) return status;
   // Room for texts with a number of their own: their shape and place may have more digits.
@@ -202,6 +210,9 @@ absl::StatusOr<OutputFile> PlanSafetensors(const Model& model, const Conversion&
     if (tensor.is_text && texts_differ) tensor.shape = {static_cast<int64_t>(tensor.bytes)};
   }
   SafetensorsBegin(&file);
+  const absl::Status readable =
+      cli::CheckSafetensorsHeader(file.name, file.header_bytes, counted, dimensions);
+  if (!readable.ok()) return ContentError(readable.message());
   return file;
 }
 

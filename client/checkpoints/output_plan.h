@@ -48,7 +48,8 @@ struct OutputFile {
   uint64_t bytes = 0;  // of the whole file; with texts an estimate
 };
 
-// The file that shard `index` becomes. INVALID_ARGUMENT when it would hold a name twice.
+// The file that shard `index` becomes. INVALID_ARGUMENT when it would hold a name twice, or have a
+// header that would be refused when it is read.
 absl::StatusOr<OutputFile> PlanSafetensors(const Model& model, const Conversion& conversion,
                                            uint32_t index);
 // The .gguf that the whole model becomes.

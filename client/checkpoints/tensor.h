@@ -11,9 +11,6 @@
 
 namespace quantd::checkpoints {
 
-// Most tensors of a model: what is kept of each bounds the memory.
-inline constexpr uint64_t kMaxTensors = 500'000;
-
 struct Tensor {
   std::string name;
   // As the file's format calls it, "BF16" or "Q8_0"; the text lives as long as the program.

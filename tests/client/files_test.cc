@@ -114,17 +114,17 @@ TEST(Npy, HeaderIsReadBack) {
 }
 
 TEST(Safetensors, ManyTensorsTakeNoLongerEach) {
-  // Names that are looked for one after the other took 84 s.
+  // Names that are looked for one after the other took minutes.
   std::string json = "{";
-  for (int i = 0; i < 200'000; ++i) {
+  for (int i = 0; i < 500'000; ++i) {
     absl::StrAppend(&json, i == 0 ? "" : ",", "\"layer.", i,
                     R"(": {"dtype": "I8", "shape": [0], "data_offsets": [0, 0]})");
   }
   TensorFile file;
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(ParseSafetensorsText(Safetensors(json + "}", 0), &file).ok());
-  EXPECT_EQ(file.tensors.size(), 200'000u);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_EQ(file.tensors.size(), 500'000u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
 // What a parser that looks at all the others for each of them took hours for.
@@ -163,11 +163,11 @@ TEST(Safetensors, WhatIsKeptIsBounded) {
     }
     return json + "}";
   };
-  EXPECT_THAT(text(tensors(200'001, "[0]")), HasSubstr("more than 200000 tensors"));
+  EXPECT_THAT(text(tensors(500'001, "[0]")), HasSubstr("more than 500000 tensors"));
   std::string shape = "[0";
   for (int i = 1; i < 64; ++i) shape += ",0";
-  EXPECT_EQ(text(tensors(15'000, shape + "]")), "");
-  EXPECT_THAT(text(tensors(16'000, shape + "]")), HasSubstr("more than 1000000 dimensions"));
+  EXPECT_EQ(text(tensors(31'000, shape + "]")), "");
+  EXPECT_THAT(text(tensors(32'000, shape + "]")), HasSubstr("more than 2000000 dimensions"));
   std::string metadata = "{\"__metadata__\": {";
   for (int i = 0; i <= 100'000; ++i) {
     absl::StrAppend(&metadata, i == 0 ? "" : ",", "\"", i, "\":\"\"");
@@ -196,11 +196,13 @@ TEST(Safetensors, HeaderIsReadBack) {
 
 // What is written is read again.
 TEST(Safetensors, AHeaderThatWouldBeRefusedIsNotWritten) {
-  EXPECT_TRUE(CheckSafetensorsHeader("x", 25'000'008, 200'000).ok());
-  EXPECT_THAT(CheckSafetensorsHeader("x", 25'000'016, 1).message(),
-              HasSubstr("x would have a header of 25000008 bytes, 25000000 are the most"));
-  EXPECT_THAT(CheckSafetensorsHeader("x", 1000, 200'001).message(),
-              HasSubstr("x would hold 200001 tensors, 200000 are the most"));
+  EXPECT_TRUE(CheckSafetensorsHeader("x", 50'000'008, 500'000, 2'000'000).ok());
+  EXPECT_THAT(CheckSafetensorsHeader("x", 50'000'016, 1, 1).message(),
+              HasSubstr("x would have a header of more than 50000000 bytes"));
+  EXPECT_THAT(CheckSafetensorsHeader("x", 1000, 500'001, 1).message(),
+              HasSubstr("x would hold more than 500000 tensors"));
+  EXPECT_THAT(CheckSafetensorsHeader("x", 1000, 1, 2'000'001).message(),
+              HasSubstr("x would hold more than 2000000 dimensions in all"));
 }
 
 TEST(Safetensors, RefusesInWords) {

@@ -210,7 +210,8 @@ def test_the_copy_of_the_chart_key_is_removed(clone):
     stand_ins, used = clone.parent / "stand-ins", clone.parent / "used"
     stand_ins.mkdir()
     (stand_ins / "gpg").write_text("#!/bin/sh\necho secret\n")
-    (stand_ins / "helm").write_text(f'#!/bin/sh\nfor a; do case $a in --keyring=*) f=${{a#*=}}; echo "$f" >{used}; cat "$f" >>{used} ;; esac; done\nexit 1\n')
+    note = f'f=${{a#*=}}; echo "$f" >{used}; cat "$f" >>{used}'
+    (stand_ins / "helm").write_text(f"#!/bin/sh\nfor a; do case $a in --keyring=*) {note} ;; esac; done\nexit 1\n")
     for name in ("gpg", "helm"):
         (stand_ins / name).chmod(0o755)
     code, _, error = release(clone, VERSION, "--only=chart", "--chart-key=k")

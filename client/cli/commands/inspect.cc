@@ -266,6 +266,7 @@ absl::Status RunInspect(const Options& options) {
   const Executor executor(options.threads);
   GiveMeaning(*quantized, &*file);
 
+  // As JSON they take some KB each: only when somebody asks for it.
   Json document = {{"file", options.input}, {"tensors", Json::array()}};
   std::string text;
   for (const QuantizedTensor& tensor : *quantized) {
@@ -274,7 +275,7 @@ absl::Status RunInspect(const Options& options) {
         InspectQuantized(tensor, options, executor, original.has_value() ? &*original : nullptr);
     if (!findings.ok()) return findings.status();
     text += findings->text;
-    document["quantized"].push_back(findings->json);
+    if (options.json) document["quantized"].push_back(findings->json);
   }
   for (const StoredTensor& tensor : file->tensors) {
     if (!choice->SkipReason(tensor.name).empty()) continue;
@@ -296,7 +297,7 @@ absl::Status RunInspect(const Options& options) {
           "quantization_error", &*findings);
     }
     text += findings->text;
-    document["tensors"].push_back(std::move(findings->json));
+    if (options.json) document["tensors"].push_back(std::move(findings->json));
   }
   if (options.quiet && !options.json) return absl::OkStatus();
   std::fputs(options.json ? Dump(document).c_str() : text.c_str(), stdout);

@@ -109,6 +109,10 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
     }
     Task& task =
         sorted.tasks.emplace_back(Task{*std::move(x), file.NameOf(tensor), *std::move(form)});
+    if (!one_written && sorted.tasks.size() > kMaxQuantizedTensors) {
+      return absl::InvalidArgumentError(absl::StrCat(options.output, " would hold more than ",
+                                                     kMaxQuantizedTensors, " quantized tensors"));
+    }
     sorted.entries.push_back(AddTo(output, &task, method.granularity()));
   }
   if (sorted.tasks.empty()) {
@@ -180,22 +184,15 @@ absl::StatusOr<QuantizationSpec> SpecOf(const Options& options) {
   return QuantizationSpec::Of(*given, stored->set);
 }
 
-// What is written must be what is read: the description names files, and readers have bounds.
-absl::Status CheckReadable(const Options& options, const Output& output, const Sorted& sorted) {
+// What is written must be what is read: the description of a .npy names files, and readers have
+// bounds.
+absl::Status CheckReadable(const Options& options, const Output& output) {
   const size_t slash = options.output.find_last_of('/');
   const absl::string_view name = absl::string_view(options.output).substr(slash + 1);
-  if (output.format() == FileFormat::kNpy) {
-    if (ValidUtf8Prefix(name) == name.size()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        "--output: the name is not UTF-8, and the description beside it could not hold it");
-  }
-  const size_t count = sorted.entries.size();
-  if (count > kMaxQuantizedTensors) {
-    return absl::InvalidArgumentError(absl::StrCat(options.output, " would hold ", count,
-                                                   " quantized tensors, ", kMaxQuantizedTensors,
-                                                   " are the most"));
-  }
-  return absl::OkStatus();
+  if (output.format() != FileFormat::kNpy) return output.CheckHeader(0);
+  if (ValidUtf8Prefix(name) == name.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--output: the name is not UTF-8, and the description beside it could not hold it");
 }
 
 absl::Status RefuseQuantized(const TensorFile& file) {
@@ -219,7 +216,7 @@ absl::Status RunQuantize(const Options& options) {
   Output output(options.output);
   absl::StatusOr<Sorted> sorted = Sort(*file, options, *method, &output);
   if (!sorted.ok()) return sorted.status();
-  if (absl::Status status = CheckReadable(options, output, *sorted); !status.ok()) return status;
+  if (absl::Status status = CheckReadable(options, output); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
   if (!engine.ok()) return engine.status();
 

@@ -133,6 +133,16 @@ absl::Status Output::CreateNpy() {
   return CheckMayRemoveDescription(path_, force_);
 }
 
+absl::Status Output::CheckHeader(uint64_t bytes) const {
+  uint64_t names = 0;
+  size_t dimensions = 0;
+  for (const Part& part : parts_) {
+    names += part.stored.name.size();
+    dimensions += part.stored.shape.size();
+  }
+  return CheckSafetensorsHeader(path_, std::max(bytes, names), parts_.size(), dimensions);
+}
+
 absl::Status Output::CreateSafetensors() {
   // By falling size, as the format's own library does, so that each is aligned.
   std::vector<size_t> order(parts_.size());
@@ -155,7 +165,7 @@ absl::Status Output::CreateSafetensors() {
     stored.push_back(tensor);
   }
   const std::string header = SafetensorsHeader(stored, metadata_);
-  absl::Status status = CheckSafetensorsHeader(path_, header.size(), stored.size());
+  absl::Status status = CheckHeader(header.size());
   if (!status.ok()) return status;
   OutputFile& file = files_.emplace_back();
   status = file.Create(path_, header.size() + size, force_);

@@ -55,6 +55,9 @@ class Output {
   FileFormat format() const { return format_; }
   // The files that Create and Commit write or remove, but for those of AddText.
   std::vector<std::string> Files() const;
+  // INVALID_ARGUMENT when the header of a .safetensors, of `bytes` or more, would be refused when
+  // it is read.
+  absl::Status CheckHeader(uint64_t bytes) const;
   // Creates the files, over those that exist with `force`. After this, bytes() may be written.
   // REQUIRES: all of them are distinct files, and none is read (CheckApart, file_names.h).
   absl::Status Create(bool force);

@@ -15,7 +15,7 @@
 namespace quantd::cli {
 namespace {
 
-constexpr uint64_t kMaxSidecar = 25'000'000;  // as the header of a .safetensors
+constexpr uint64_t kMaxSidecar = 25'000'000;
 
 using OrderedJson = nlohmann::ordered_json;
 using TensorsByName = absl::flat_hash_map<absl::string_view, const StoredTensor*>;

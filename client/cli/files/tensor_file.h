@@ -23,8 +23,9 @@
 
 namespace quantd::cli {
 
-// Most tensors of a file: what is kept of each bounds the memory.
-inline constexpr size_t kMaxHeaderTensors = 200'000;
+// Most tensors of a file that is read or written, and of a model: what is kept of each bounds the
+// memory.
+inline constexpr size_t kMaxTensors = 500'000;
 
 struct StoredTensor {
   std::string name;  // "" in a .npy
@@ -76,7 +77,9 @@ absl::StatusOr<uint64_t> SafetensorsHeaderLength(absl::Span<const uint8_t> start
                                                  uint64_t file_size);
 absl::Status ParseSafetensorsHeader(absl::string_view text, uint64_t file_size, TensorFile* result);
 // INVALID_ARGUMENT for a header, its length included, that would be refused when it is read.
-absl::Status CheckSafetensorsHeader(absl::string_view path, uint64_t header_bytes, size_t tensors);
+// `dimensions`: of all its tensors. Of a header that is not complete, what is known of it.
+absl::Status CheckSafetensorsHeader(absl::string_view path, uint64_t header_bytes, size_t tensors,
+                                    size_t dimensions);
 // Makes the header of a .safetensors, a tensor at a time.
 class SafetensorsHeaderWriter {
  public:
