@@ -5,6 +5,8 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -45,6 +47,23 @@ void AddFiles(const FileDescriptor& file, std::vector<const FileDescriptor*>& fi
   for (int i = 0; i < file.dependency_count(); ++i) AddFiles(*file.dependency(i), files);
 }
 
+// The same, serialized, once for each file: that takes up to 0.2 ms.
+const std::vector<std::string>& FilesFrom(const FileDescriptor& file) {
+  static auto& serialized = *new std::map<const FileDescriptor*, std::vector<std::string>>;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const auto [found, is_new] = serialized.try_emplace(&file);
+  if (!is_new) return found->second;
+  std::vector<const FileDescriptor*> files;
+  AddFiles(file, files);
+  for (const FileDescriptor* each : files) {
+    google::protobuf::FileDescriptorProto proto;
+    each->CopyTo(&proto);
+    found->second.push_back(proto.SerializeAsString());
+  }
+  return found->second;
+}
+
 void SetError(absl::StatusCode code, std::string message, ServerReflectionResponse& response) {
   response.mutable_error_response()->set_error_code(static_cast<int>(code));
   response.mutable_error_response()->set_error_message(std::move(message));
@@ -55,13 +74,8 @@ void SetFile(const FileDescriptor* file, ServerReflectionResponse& response) {
     SetError(absl::StatusCode::kNotFound, "this server has no such file or symbol", response);
     return;
   }
-  std::vector<const FileDescriptor*> files;
-  AddFiles(*file, files);
-  for (const FileDescriptor* each : files) {
-    google::protobuf::FileDescriptorProto proto;
-    each->CopyTo(&proto);
-    response.mutable_file_descriptor_response()->add_file_descriptor_proto(
-        proto.SerializeAsString());
+  for (const std::string& bytes : FilesFrom(*file)) {
+    response.mutable_file_descriptor_response()->add_file_descriptor_proto(bytes);
   }
 }
 

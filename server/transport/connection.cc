@@ -40,9 +40,14 @@ Connection::Connection(ConnectionSet& set, int fd, const Peer& peer)
       opened_at_(loop_.now()),
       heard_at_(opened_at_),
       moved_at_(opened_at_),
-      credit_(opened_at_) {}
+      credit_(opened_at_) {
+  account_->connections.fetch_add(1, std::memory_order_relaxed);
+}
 
-Connection::~Connection() { nghttp2_session_del(session_); }
+Connection::~Connection() {
+  account_->connections.fetch_sub(1, std::memory_order_relaxed);
+  nghttp2_session_del(session_);
+}
 
 void Connection::Open(ConnectionSet& set, int fd, const Peer& peer, bool secure) {
   const int yes = 1;
@@ -156,8 +161,9 @@ void Connection::Note(ConnectionEnd why) {
 void Connection::Close() {
   if (std::exchange(closed_, true)) return;
   if (throttled_) context_.counters.throttled_now.fetch_sub(1);
-  context_.counters.backlog.fetch_sub(static_cast<int64_t>(std::exchange(charged_, 0)),
-                                      std::memory_order_relaxed);
+  const auto charged = static_cast<int64_t>(std::exchange(charged_, 0));
+  context_.counters.backlog.fetch_sub(charged, std::memory_order_relaxed);
+  account_->backlog.fetch_sub(charged, std::memory_order_relaxed);
   loop_.timers().Clear(*this);
   if (tls_ != nullptr) {
     set_.handshakes().Drop(*this);

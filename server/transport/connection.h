@@ -114,6 +114,8 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void ReadOn();
   bool ReadSome();
   ssize_t ReadInPlace(size_t& capacity);
+  // What it reads plainly at once: less where its peer has many connections.
+  size_t PlainBytes() const;
   ssize_t ReadPlain(size_t& capacity);
   ssize_t ReadPieces(absl::Span<const iovec> pieces);
   void SayAtOnce(absl::string_view text);

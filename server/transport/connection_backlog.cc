@@ -3,11 +3,12 @@
 // counted here, whatever frame caused it, and bounded:
 // - a connection over its bound is not read until it has taken half of that, and is closed when it
 //   takes too long;
-// - when all connections together are over theirs, those with much of it are closed at once. See
-//   connection.h.
+// - when all connections together are over theirs, or those of one peer over its share of that
+//   (loop/peer_share.h), those whose backlog is much and grows are closed at once.
 #include <algorithm>
 #include <utility>
 
+#include "server/loop/peer_share.h"
 #include "server/transport/connection.h"
 #include "server/transport/head.h"
 
@@ -118,7 +119,9 @@ void Connection::Charge() {
   if (grown == 0) return;
   charged_ = bytes;
   const int64_t all = context_.counters.backlog.fetch_add(grown, std::memory_order_relaxed) + grown;
-  if (grown > 0 && all > context_.limits.max_backlog && bytes > kFairBacklog) {
+  const int64_t own = account_->backlog.fetch_add(grown, std::memory_order_relaxed) + grown;
+  const int64_t most = context_.limits.max_backlog;
+  if (grown > 0 && bytes > kFairBacklog && (all > most || own > loop::ShareOfOnePeer(most))) {
     End(ConnectionEnd::kUnread);
   }
 }

@@ -28,6 +28,8 @@ namespace {
 constexpr size_t kMostPath = 256;
 // Bytes of a header block that cost as much as a frame without use.
 constexpr double kBlockBytes = 1 << 10;
+// Of a GOAWAY, with its reasons.
+constexpr size_t kMostGoaway = 8 + (12 << 10);
 
 bool IsRequest(const nghttp2_frame& frame) {
   return frame.hd.type == NGHTTP2_HEADERS && frame.headers.cat == NGHTTP2_HCAT_REQUEST;
@@ -123,6 +125,11 @@ int Connection::OnBeginFrame(const nghttp2_frame_hd& head) {
       // A window that changes is changed for every stream.
       credit_.Spend(1 + static_cast<double>(head.length) / 6 *
                             (1 + static_cast<double>(stream_count_) / 8));
+      break;
+    case NGHTTP2_GOAWAY:
+      credit_.Spend(1);
+      // Kept whole, while it comes.
+      if (head.length > kMostGoaway) return NGHTTP2_ERR_CALLBACK_FAILURE;
       break;
     default:
       credit_.Spend(1);
@@ -292,19 +299,11 @@ void Connection::Refuse(ServerCall& stream, const errors::CallStatus& status) {
 
 void Connection::RefuseHttp(ServerCall& stream, int http_status) {
   const std::string code = absl::StrCat(http_status);
-  const Fields fields = {Field(":status", code, false), Field("content-type", "text/plain", true)};
-  nghttp2_data_provider provider;
-  provider.source.fd = 0;  // how much of the text has gone
-  provider.read_callback = [](nghttp2_session*, int32_t, uint8_t* to, size_t length,
-                              uint32_t* flags, nghttp2_data_source* source, void*) -> ssize_t {
-    constexpr absl::string_view kText = "This port speaks gRPC: POST, application/grpc.\n";
-    const absl::string_view part = kText.substr(static_cast<size_t>(source->fd), length);
-    std::memcpy(to, part.data(), part.size());
-    source->fd += static_cast<int>(part.size());
-    if (static_cast<size_t>(source->fd) == kText.size()) *flags |= NGHTTP2_DATA_FLAG_EOF;
-    return static_cast<ssize_t>(part.size());
-  };
-  nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(), &provider);
+  // No body: it would wait for a window, with a stream that nothing else knows of.
+  const Fields fields = {
+      Field(":status", code, false),
+      Field("grpc-message", "This port speaks gRPC: POST, application/grpc.", true)};
+  nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(), nullptr);
   Abandon(stream);
 }
 

@@ -21,8 +21,12 @@ namespace {
 constexpr size_t kReadPerIteration = 256 << 10;
 // When so much was read, calls that can go on do so before more is read.
 constexpr size_t kEnoughRead = 64 << 10;
-// Read at once, beyond what goes to its place.
+// Read at once, beyond what goes to its place, by all connections of a peer on average over eight:
+// it may contain thousands of small calls, which are computed before others are read. Each of its
+// connections reads so much at least.
 constexpr size_t kPlainBytes = 64 << 10;
+constexpr size_t kLeastPlainBytes = 2 << 10;
+constexpr size_t kFullReaders = 8;
 // Read after everything is said: a peer that goes on is no longer listened to.
 constexpr size_t kMostThrownAway = 64 << 10;
 // What reading costs when it brings nothing of use: see FrameCredit.
@@ -131,7 +135,8 @@ bool Connection::ReadSome() {
       return true;
     }
     if (again || static_cast<size_t>(count) < capacity) break;
-    if (total >= kEnoughRead && loop_.has_ready() && unanswered_ + total < kReadPerIteration) {
+    if (total >= std::min(kEnoughRead, PlainBytes()) && loop_.has_ready() &&
+        unanswered_ + total < kReadPerIteration) {
       loop_.LookAgain();
       break;
     }
@@ -158,10 +163,16 @@ ssize_t Connection::ReadPieces(absl::Span<const iovec> pieces) {
   return readv(fd_, pieces.data(), static_cast<int>(pieces.size()));
 }
 
+size_t Connection::PlainBytes() const {
+  const auto readers = static_cast<size_t>(account_->connections.load(std::memory_order_relaxed));
+  return std::clamp(kPlainBytes * kFullReaders / std::max<size_t>(readers, 1), kLeastPlainBytes,
+                    kPlainBytes);
+}
+
 ssize_t Connection::ReadPlain(size_t& capacity) {
   auto& plain = Plain();
-  capacity = kPlainBytes;
-  const iovec piece{plain.data(), kPlainBytes};
+  capacity = PlainBytes();
+  const iovec piece{plain.data(), capacity};
   const ssize_t count = ReadPieces({&piece, 1});
   if (count > 0 && !lingers_ && !FeedWatchfully(plain.data(), static_cast<size_t>(count))) {
     End(ConnectionEnd::kProtocolError);

@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,8 +11,11 @@
 namespace quantd::transport {
 namespace {
 
-// What is written in an iteration: some 0.3 ms.
+// What is written in an iteration, some 0.3 ms, and how long that may take: blocks that contain
+// nothing take 0.13 s a MiB, and write nothing. The clock is looked at after so much was read.
 constexpr size_t kSlice = 256 << 10;
+constexpr std::chrono::microseconds kSliceTime{300};
+constexpr size_t kInput = 4 << 10;
 // gzip ends with the number of bytes that it holds, modulo 2^32.
 constexpr size_t kGzipLength = 4;
 
@@ -21,6 +25,7 @@ struct Inflater::State {
   z_stream stream = {};
   memory::Buffer buffer;
   size_t most = 0;  // bytes that may be written; there is room for one more
+  size_t left = 0;  // bytes of the message that zlib was not given yet
   ~State() { inflateEnd(&stream); }
 };
 
@@ -28,23 +33,24 @@ Inflater::Inflater(loop::Loop& loop, memory::Pool& pool) : loop_(loop), pool_(po
 
 Inflater::~Inflater() = default;
 
-void Inflater::Add(Inflating& message, Encoding encoding, absl::Span<const uint8_t> bytes,
-                   size_t most) {
+void Inflater::Add(Inflating& message, uint64_t peer, Encoding encoding,
+                   absl::Span<const uint8_t> bytes, size_t most) {
   message.compressed_by_ = encoding;
   message.compressed_ = bytes;
   message.most_inflated_ = most;
-  waiting_.push_back(&message);
+  waiting_.Push(message, peer, most);
   if (!std::exchange(posted_, true)) loop_.AtIterationEnd(*this);
 }
 
 void Inflater::Remove(Inflating& message) {
-  if (waiting_.empty()) return;
-  if (waiting_.front() == &message) state_.reset();
-  waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), &message), waiting_.end());
+  if (message.queued()) waiting_.Remove(message, false);
+  if (current_ != &message) return;
+  current_ = nullptr;
+  state_.reset();
 }
 
 absl::Status Inflater::Begin() {
-  const Inflating& message = *waiting_.front();
+  const Inflating& message = *current_;
   size_t size = message.most_inflated_;
   if (message.compressed_by_ == Encoding::kGzip && message.compressed_.size() >= kGzipLength) {
     const uint8_t* const end = message.compressed_.end();
@@ -63,7 +69,7 @@ absl::Status Inflater::Begin() {
     return absl::ResourceExhaustedError(absl::StrCat("the system has no ", size, " bytes"));
   }
   state->stream.next_in = const_cast<uint8_t*>(message.compressed_.data());
-  state->stream.avail_in = static_cast<uInt>(message.compressed_.size());
+  state->left = message.compressed_.size();
   state->stream.next_out = state->buffer.data();
   state_ = std::move(state);
   return absl::OkStatus();
@@ -73,9 +79,19 @@ bool Inflater::Go(absl::Status& status) {
   z_stream& stream = state_->stream;
   const size_t room = state_->most + 1 - stream.total_out;
   stream.avail_out = static_cast<uInt>(std::min(room, kSlice));
-  const int result = inflate(&stream, Z_NO_FLUSH);
+  const auto until = loop::Clock::now() + kSliceTime;
+  int result;
+  do {
+    if (stream.avail_in == 0) {
+      stream.avail_in = static_cast<uInt>(std::min(state_->left, kInput));
+      state_->left -= stream.avail_in;
+    }
+    result = inflate(&stream, Z_NO_FLUSH);
+  } while (result == Z_OK && stream.avail_out != 0 && state_->left != 0 &&
+           loop::Clock::now() < until);
+  const size_t unread = stream.avail_in + state_->left;
   if (stream.total_out > state_->most) {
-    const Inflating& message = *waiting_.front();
+    const Inflating& message = *current_;
     if (state_->most < message.most_inflated_) {
       status = absl::InvalidArgumentError(absl::StrCat("the message contains more than the ",
                                                        state_->most, " bytes that it declares"));
@@ -87,16 +103,16 @@ bool Inflater::Go(absl::Status& status) {
     return false;
   }
   if (result == Z_STREAM_END) {
-    if (stream.avail_in == 0) return false;
+    if (unread == 0) return false;
     status = absl::InvalidArgumentError(
-        absl::StrCat(stream.avail_in, " bytes come after the end of the compressed message"));
+        absl::StrCat(unread, " bytes come after the end of the compressed message"));
     return false;
   }
   // Of what is here all has been read: the rest is missing.
-  const bool ends_early = result == Z_BUF_ERROR || (stream.avail_in == 0 && stream.avail_out != 0);
+  const bool ends_early = result == Z_BUF_ERROR || (unread == 0 && stream.avail_out != 0);
   if (result == Z_OK && !ends_early) return true;
   status = absl::InvalidArgumentError(
-      absl::StrCat("the message is not valid ", NameOf(waiting_.front()->compressed_by_), ": ",
+      absl::StrCat("the message is not valid ", NameOf(current_->compressed_by_), ": ",
                    ends_early              ? "it ends too early"
                    : stream.msg != nullptr ? stream.msg
                                            : "its data is damaged"));
@@ -105,13 +121,16 @@ bool Inflater::Go(absl::Status& status) {
 
 void Inflater::Run() {
   posted_ = false;
-  if (waiting_.empty()) return;
   absl::Status status;
-  if (state_ == nullptr) status = Begin();
+  if (current_ == nullptr) {
+    current_ = static_cast<Inflating*>(waiting_.First());
+    if (current_ == nullptr) return;
+    waiting_.Remove(*current_, true);
+    status = Begin();
+  }
   const bool more = status.ok() && Go(status);
   if (!more) {
-    Inflating& message = *waiting_.front();
-    waiting_.pop_front();
+    Inflating& message = *std::exchange(current_, nullptr);
     const std::unique_ptr<State> state = std::move(state_);
     if (status.ok()) {
       const size_t size = state->stream.total_out;
@@ -120,7 +139,8 @@ void Inflater::Run() {
       message.OnInflated(status, memory::Buffer(), 0);
     }
   }
-  if (!waiting_.empty() && !std::exchange(posted_, true)) loop_.AtIterationEnd(*this);
+  if ((current_ != nullptr || !waiting_.empty()) && !std::exchange(posted_, true))
+    loop_.AtIterationEnd(*this);
 }
 
 }  // namespace quantd::transport

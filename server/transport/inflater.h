@@ -1,5 +1,6 @@
 // Compressed messages (grpc-encoding), made what they were. A loop inflates one at a time, a slice
 // each iteration, so that others wait for no more than that, and the state that it takes is one's.
+// Peers take turns, by what their messages may become.
 //
 // How much a message may become is set aside before (admission/receiving.h), and no more is
 // written: one that holds more fails.
@@ -8,12 +9,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "server/loop/fair_queue.h"
 #include "server/loop/loop.h"
 #include "server/memory/buffer.h"
 #include "server/transport/encoding.h"
@@ -21,7 +22,7 @@
 namespace quantd::transport {
 
 // A message to inflate.
-class Inflating {
+class Inflating : private loop::FairQueue::Entry {
  protected:
   ~Inflating() = default;  // REQUIRES: removed, or told
 
@@ -44,22 +45,24 @@ class Inflater final : private loop::Posted {
 
   // Inflates it when those before it are done, to `most` bytes at most. REQUIRES: the bytes stay
   // where they are.
-  void Add(Inflating& message, Encoding encoding, absl::Span<const uint8_t> bytes, size_t most);
+  void Add(Inflating& message, uint64_t peer, Encoding encoding, absl::Span<const uint8_t> bytes,
+           size_t most);
   // Does nothing when it is not here.
   void Remove(Inflating& message);
 
  private:
   struct State;
   void Run() override;
-  // Begins with the first message.
+  // Begins with the next message.
   absl::Status Begin();
   // Inflates a slice of it. False: that was the last one, or `status` is an error.
   bool Go(absl::Status& status);
 
   loop::Loop& loop_;
   memory::Pool& pool_;
-  std::deque<Inflating*> waiting_;
-  std::unique_ptr<State> state_;  // of the first one, once it has begun
+  loop::FairQueue waiting_;
+  Inflating* current_ = nullptr;  // the one that has begun, which waits no more
+  std::unique_ptr<State> state_;  // of it
   bool posted_ = false;
 };
 

@@ -14,6 +14,8 @@ namespace quantd::transport {
 struct PeerAccount {
   std::atomic<int64_t> calls{0};
   std::atomic<int64_t> watches{0};  // calls that only wait for news
+  std::atomic<int64_t> connections{0};
+  std::atomic<int64_t> backlog{0};  // bytes: see connection_backlog.cc
 };
 
 struct Peer : net::Peer {

@@ -258,7 +258,7 @@ void ServerCall::Inflate() {
   }
   const uint64_t most =
       std::min<uint64_t>(charge_ - total_, connection_->context().limits.max_message_bytes);
-  inflater_.Add(*this, head_.encoding(), {buffer_.data(), total_}, most);
+  inflater_.Add(*this, peer_, head_.encoding(), {buffer_.data(), total_}, most);
 }
 
 void ServerCall::OnInflated(const absl::Status& status, memory::Buffer buffer, size_t size) {

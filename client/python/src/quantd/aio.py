@@ -108,7 +108,10 @@ class AsyncClient(
         if isinstance(step, calls.Wait):
             await asyncio.sleep(step.seconds)
         if isinstance(step, calls.Together):
-            await self._together(step.calls)
+            try:
+                await self._together(step.calls)
+            except QuantdError as error:
+                return error
         return None
 
     async def _together(self, each: Iterator[calls.Steps[None]]) -> None:

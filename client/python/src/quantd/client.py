@@ -106,7 +106,10 @@ class Client(
         if isinstance(step, calls.Wait):
             time.sleep(step.seconds)
         if isinstance(step, calls.Together):
-            self._together(step.calls)
+            try:
+                self._together(step.calls)
+            except QuantdError as error:
+                return error
         return None
 
     def _together(self, each: Iterator[calls.Steps[None]]) -> None:
