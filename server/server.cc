@@ -267,12 +267,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   }
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
   const loop::Policy policy = loop::PolicyFor(options.threads, options.event_loops);
-  // Loops and their spare threads, the kernels', and those of HTTP, of spans, of files of
-  // parameters and of what is done every second.
+  // With those of HTTP, of spans, of files of parameters and of what is done every second.
   const int threads = policy.loops + policy.spare + policy.cores + 4;
-  if (absl::Status status = process::TryThreads(threads, "--threads and --event_loops");
-      !status.ok())
-    return status;
+  const absl::Status tried = process::TryThreads(threads, "--threads and --event_loops");
+  if (!tried.ok()) return tried;
   auto tls_and_tokens = std::make_unique<TlsAndTokens>(options);
   if (absl::Status status = tls_and_tokens->Open(); !status.ok()) return status;
   auto components = std::make_unique<Components>(options, *tls_and_tokens);

@@ -52,16 +52,16 @@ const std::vector<std::string>& FilesFrom(const FileDescriptor& file) {
   static auto& serialized = *new std::map<const FileDescriptor*, std::vector<std::string>>;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  const auto [found, is_new] = serialized.try_emplace(&file);
-  if (!is_new) return found->second;
+  std::vector<std::string>& result = serialized[&file];
+  if (!result.empty()) return result;
   std::vector<const FileDescriptor*> files;
   AddFiles(file, files);
   for (const FileDescriptor* each : files) {
     google::protobuf::FileDescriptorProto proto;
     each->CopyTo(&proto);
-    found->second.push_back(proto.SerializeAsString());
+    result.push_back(proto.SerializeAsString());
   }
-  return found->second;
+  return result;
 }
 
 void SetError(absl::StatusCode code, std::string message, ServerReflectionResponse& response) {

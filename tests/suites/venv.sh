@@ -6,12 +6,12 @@
 prepare_venv() { with_lock "$QUANTD_BUILD/venv.lock" prepare_venv_alone; }
 prepare_venv_alone() {
   local stamp pip=("$VENV/bin/python" -m pip install --disable-pip-version-check --quiet --no-compile)
-  local requirements=("$QUANTD_ROOT"/tests/*/requirements.txt "$QUANTD_ROOT/client/python/tests/requirements.txt")
-  stamp=$(cat "${requirements[@]}" "${BASH_SOURCE[0]}" | sha256sum)
+  local lists=("$QUANTD_ROOT"/tests/*/requirements.txt "$QUANTD_ROOT/client/python/tests/requirements.txt")
+  stamp=$(cat "${lists[@]}" "${BASH_SOURCE[0]}" | sha256sum)
   if [[ $(cat "$VENV/requirements.stamp" 2>/dev/null) != "$stamp" ]]; then
     rm -rf "$VENV"
     python3 -m venv "$VENV" || return
-    "${pip[@]}" pytest pytest-xdist "${requirements[@]/#/--requirement=}" || return
+    "${pip[@]}" pytest pytest-xdist "${lists[@]/#/--requirement=}" || return
     # Of numpydoc only its validator is used, which needs none of what the package does for Sphinx; of sentence-transformers one
     # module, which needs no torch.
     "${pip[@]}" --no-deps numpydoc==1.11.0 sentence-transformers==6.2.0 || return

@@ -175,6 +175,16 @@ TEST(Ending, ADrainLosesNoCall) {
   EXPECT_EQ(client.gone_away()[1].code, 0U);
 }
 
+// HTTP/2 would keep all of it until the last byte is here.
+TEST(Ending, AGoAwayWithMuchToSayIsTheEndBeforeItIsHere) {
+  World world;
+  Client client(world.Connect());
+  ASSERT_TRUE(client.Heard());
+  constexpr uint8_t kGoAwayFrame = 7;
+  client.Say(Frame(kGoAwayFrame, 0, 0, std::string(100'000, '\0')).substr(0, 50));
+  EXPECT_TRUE(client.Until([&] { return client.closed(); }));
+}
+
 // A client on a busy machine reads the GOAWAY seconds later, and makes calls until then.
 TEST(Ending, ADrainWaitsForAClientThatIsSlowToLearnOfIt) {
   World world;

@@ -197,10 +197,16 @@ TEST(SendingStream, NoWindowAtAll) {
   Client client(world.Connect(), {{kInitialWindow, 0}});
   client.Say(CallHead(1, "/t/Collect/none", true) + CallHead(3, "/t/Send/1x10/a", true) +
              CallHead(5, "/no/such", true));
+  Fields no_post = CallFields("/t/Collect/a");
+  no_post[0].second = "GET";
+  client.Say(Headers(7, no_post, true));
   EXPECT_EQ(client.Status(1), 0);
   EXPECT_EQ(client.Status(5), 12);
   ASSERT_TRUE(client.Heard());
   EXPECT_FALSE(client.stream(3).ended);
+  // No body waits for a window.
+  EXPECT_TRUE(client.stream(7).ended);
+  EXPECT_EQ(client.stream(7).Trailer(":status"), "405");
   EXPECT_EQ(client.stream(3).data, "");
   // Opened and shut again by settings.
   client.Say(Settings({{kInitialWindow, 7}}));
