@@ -174,10 +174,10 @@ std::string SafetensorsBegin(OutputFile* file) {
 }
 
 absl::StatusOr<OutputFile> PlanSafetensors(const Model& model, const Conversion& conversion,
-                                           uint32_t index) {
+                                           uint32_t index, const std::string& name) {
   const Shard& shard = model.shards[index];
   OutputFile file;
-  file.name = shard.file.name;
+  file.name = name;
   file.metadata = shard.metadata;
   Reserve(conversion, shard.tensors.size(), &file);
   // A header that would not be read again is refused before it takes memory.
@@ -216,8 +216,10 @@ absl::StatusOr<OutputFile> PlanSafetensors(const Model& model, const Conversion&
   return file;
 }
 
-absl::StatusOr<OutputFile> PlanGguf(const Model& model, const Conversion& conversion) {
+absl::StatusOr<OutputFile> PlanGguf(const Model& model, const Conversion& conversion,
+                                    const std::string& name) {
   OutputFile file;
+  file.name = name;
   Reserve(conversion, model.places.size(), &file);
   for (uint32_t i = 0; i < model.shards.size(); ++i) {
     for (uint32_t j = 0; j < model.shards[i].tensors.size(); ++j) {

@@ -48,12 +48,13 @@ struct OutputFile {
   uint64_t bytes = 0;  // of the whole file; with texts an estimate
 };
 
-// The file that shard `index` becomes. INVALID_ARGUMENT when it would hold a name twice, or have a
-// header that would be refused when it is read.
+// The file `name` that shard `index` becomes. INVALID_ARGUMENT when it would hold a name twice, or
+// have a header that would be refused when it is read.
 absl::StatusOr<OutputFile> PlanSafetensors(const Model& model, const Conversion& conversion,
-                                           uint32_t index);
+                                           uint32_t index, const std::string& name);
 // The .gguf that the whole model becomes.
-absl::StatusOr<OutputFile> PlanGguf(const Model& model, const Conversion& conversion);
+absl::StatusOr<OutputFile> PlanGguf(const Model& model, const Conversion& conversion,
+                                    const std::string& name);
 
 // The begin of a .safetensors: its header for the tensors' sizes as they are now, `header_bytes`
 // long. Gives texts their places.

@@ -38,11 +38,10 @@ absl::Status CheckReport(const Model& model, const ConvertOptions& options) {
 }  // namespace
 
 absl::StatusOr<OutputFile> Prepared::Plan(size_t index) const {
-  absl::StatusOr<OutputFile> plan =
-      conversion.target.gguf() ? PlanGguf(model, conversion)
-                               : PlanSafetensors(model, conversion, static_cast<uint32_t>(index));
-  if (plan.ok() && !is_folder) plan->name = LastPart(options.out);
-  return plan;
+  const std::string name = is_folder ? model.shards[index].file.name : LastPart(options.out);
+  return conversion.target.gguf()
+             ? PlanGguf(model, conversion, name)
+             : PlanSafetensors(model, conversion, static_cast<uint32_t>(index), name);
 }
 
 void Prepared::ReportLeftOut(checkpoints::Report* report) const {

@@ -25,7 +25,7 @@ LAYOUTS = [
 
 def save_tensors(path, tensors, metadata=None):
     """A .safetensors of arrays, in their order."""
-    header, body = {}, b""
+    header, body = {}, bytearray()
     if metadata:
         header["__metadata__"] = metadata
     for name, array in tensors.items():

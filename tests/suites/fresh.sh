@@ -76,6 +76,8 @@ timed() {
   log=$fresh/$release-$step.log
   inside "$release" "$user" "$4" >"$log" 2>&1 || status=$?
   printf '%s\t%s\t%s\t%s\n' "$step" "$status" "$((SECONDS - began)) s" "$(tail -n 1 "$log")" >>"$fresh/$release.tsv"
+  # The root goes; what failed, and how, stays.
+  [[ $status -eq 0 ]] || cp -r "$fresh/$release/home/tester/quantd/build/logs" "$fresh/$release-$step-logs"
   inside "$release" root 'chown -R tester: /home/tester/quantd'
   tail -n 40 "$log"
   return "$status"
