@@ -181,15 +181,15 @@ absl::StatusOr<OutputFile> PlanSafetensors(const Model& model, const Conversion&
   file.metadata = shard.metadata;
   Reserve(conversion, shard.tensors.size(), &file);
   // A header that would not be read again is refused before it takes memory.
-  size_t dimensions = 0, names = 0, counted = 0;
+  cli::HeaderSizes sizes;
   for (uint32_t i = 0; i < shard.tensors.size(); ++i) {
     absl::Status status = AddJob(model, conversion, {index, i}, &file);
     if (!status.ok()) return status;
-    for (; counted < file.tensors.size(); ++counted) {
-      dimensions += file.tensors[counted].shape.size();
-      names += file.tensors[counted].name.size();
+    for (; sizes.tensors < file.tensors.size(); ++sizes.tensors) {
+      sizes.dimensions += file.tensors[sizes.tensors].shape.size();
+      sizes.bytes += file.tensors[sizes.tensors].name.size();
     }
-    status = cli::CheckSafetensorsHeader(file.name, names, counted, dimensions);
+    status = cli::CheckSafetensorsHeader(file.name, sizes);
     if (!status.ok()) return ContentError(status.message());
   }
   if (absl::Status status = CheckNames(file); !status.ok()) return status;
@@ -210,8 +210,8 @@ absl::StatusOr<OutputFile> PlanSafetensors(const Model& model, const Conversion&
     if (tensor.is_text && texts_differ) tensor.shape = {static_cast<int64_t>(tensor.bytes)};
   }
   SafetensorsBegin(&file);
-  const absl::Status readable =
-      cli::CheckSafetensorsHeader(file.name, file.header_bytes, counted, dimensions);
+  sizes.bytes = file.header_bytes - 8;
+  const absl::Status readable = cli::CheckSafetensorsHeader(file.name, sizes);
   if (!readable.ok()) return ContentError(readable.message());
   return file;
 }

@@ -173,6 +173,12 @@ TEST(Safetensors, WhatIsKeptIsBounded) {
     absl::StrAppend(&metadata, i == 0 ? "" : ",", "\"", i, "\":\"\"");
   }
   EXPECT_THAT(text(metadata + "}}"), HasSubstr("more than 100000 keys"));
+  const auto metadata_of = [&](size_t bytes) {
+    return absl::StrCat("{\"__metadata__\": {\"k\": \"", std::string(bytes - 1, 'x'), "\"}}");
+  };
+  EXPECT_EQ(text(metadata_of(25'000'000)), "");
+  EXPECT_THAT(text(metadata_of(25'000'001)),
+              HasSubstr("__metadata__ has more than 25000000 bytes"));
 }
 
 TEST(Safetensors, HeaderIsReadBack) {
@@ -196,13 +202,19 @@ TEST(Safetensors, HeaderIsReadBack) {
 
 // What is written is read again.
 TEST(Safetensors, AHeaderThatWouldBeRefusedIsNotWritten) {
-  EXPECT_TRUE(CheckSafetensorsHeader("x", 50'000'008, 500'000, 2'000'000).ok());
-  EXPECT_THAT(CheckSafetensorsHeader("x", 50'000'016, 1, 1).message(),
-              HasSubstr("x would have a header of more than 50000000 bytes"));
-  EXPECT_THAT(CheckSafetensorsHeader("x", 1000, 500'001, 1).message(),
-              HasSubstr("x would hold more than 500000 tensors"));
-  EXPECT_THAT(CheckSafetensorsHeader("x", 1000, 1, 2'000'001).message(),
-              HasSubstr("x would hold more than 2000000 dimensions in all"));
+  const HeaderSizes most = {50'000'000, 500'000, 2'000'000, 25'000'000};
+  EXPECT_TRUE(CheckSafetensorsHeader("x", most).ok());
+  HeaderSizes sizes[4] = {most, most, most, most};
+  sizes[0].bytes += 8;
+  ++sizes[1].tensors;
+  ++sizes[2].dimensions;
+  ++sizes[3].metadata_bytes;
+  const char* const words[] = {"50000000 bytes", "500000 tensors", "2000000 dimensions",
+                               "25000000 bytes of __metadata__"};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(CheckSafetensorsHeader("x", sizes[i]).message(),
+              absl::StrCat("x would have a header of more than ", words[i]));
+  }
 }
 
 TEST(Safetensors, RefusesInWords) {

@@ -134,13 +134,15 @@ absl::Status Output::CreateNpy() {
 }
 
 absl::Status Output::CheckHeader(uint64_t bytes) const {
+  HeaderSizes sizes = {.bytes = bytes, .tensors = parts_.size()};
   uint64_t names = 0;
-  size_t dimensions = 0;
   for (const Part& part : parts_) {
     names += part.stored.name.size();
-    dimensions += part.stored.shape.size();
+    sizes.dimensions += part.stored.shape.size();
   }
-  return CheckSafetensorsHeader(path_, std::max(bytes, names), parts_.size(), dimensions);
+  sizes.bytes = std::max(sizes.bytes, names);
+  for (const auto& [key, value] : metadata_) sizes.metadata_bytes += key.size() + value.size();
+  return CheckSafetensorsHeader(path_, sizes);
 }
 
 absl::Status Output::CreateSafetensors() {
@@ -165,7 +167,7 @@ absl::Status Output::CreateSafetensors() {
     stored.push_back(tensor);
   }
   const std::string header = SafetensorsHeader(stored, metadata_);
-  absl::Status status = CheckHeader(header.size());
+  absl::Status status = CheckHeader(header.size() - 8);
   if (!status.ok()) return status;
   OutputFile& file = files_.emplace_back();
   status = file.Create(path_, header.size() + size, force_);

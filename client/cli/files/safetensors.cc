@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 
 // Half of what the format's own library takes: the memory for what it says stays small.
 constexpr uint64_t kMaxHeader = 50'000'000;
-constexpr size_t kMaxDimensions = 2'000'000;
+constexpr uint64_t kMaxDimensions = 2'000'000, kMaxMetadataBytes = 25'000'000;
 
 absl::Status MalformedSafetensors(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("malformed .safetensors header: ", what));
@@ -96,6 +96,10 @@ class HeaderReader {
         return Fail(absl::StrCat("'__metadata__' has '", key, "' twice"));
       }
       if (!json_.String(&value, &buffer)) return false;
+      metadata_bytes_ += name.size() + value.size();
+      if (metadata_bytes_ > kMaxMetadataBytes) {
+        return Fail(absl::StrCat("__metadata__ has more than ", kMaxMetadataBytes, " bytes"));
+      }
       result_->metadata.emplace(name, value);
       return true;
     });
@@ -208,7 +212,7 @@ class HeaderReader {
   TensorFile* const result_;
   absl::Status status_;
   bool has_metadata_ = false;
-  size_t dimensions_ = 0;
+  uint64_t dimensions_ = 0, metadata_bytes_ = 0;
 };
 
 // Every byte of the data belongs to one tensor.
@@ -274,16 +278,15 @@ std::string Dump(const Json& json) {
 
 }  // namespace
 
-absl::Status CheckSafetensorsHeader(absl::string_view path, uint64_t header_bytes, size_t tensors,
-                                    size_t dimensions) {
-  for (const auto& [count, most, what] : {std::tuple(tensors, kMaxTensors, " tensors"),
-                                          {dimensions, kMaxDimensions, " dimensions in all"}}) {
-    if (count <= most) continue;
-    return absl::InvalidArgumentError(absl::StrCat(path, " would hold more than ", most, what));
-  }
-  if (header_bytes > 8 + kMaxHeader) {
+absl::Status CheckSafetensorsHeader(absl::string_view path, const HeaderSizes& sizes) {
+  for (const auto& [size, most, what] :
+       {std::tuple(sizes.tensors, uint64_t{kMaxTensors}, "tensors"),
+        {sizes.dimensions, kMaxDimensions, "dimensions"},
+        {sizes.metadata_bytes, kMaxMetadataBytes, "bytes of __metadata__"},
+        {sizes.bytes, kMaxHeader, "bytes"}}) {
+    if (size <= most) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(path, " would have a header of more than ", kMaxHeader, " bytes"));
+        absl::StrCat(path, " would have a header of more than ", most, " ", what));
   }
   return absl::OkStatus();
 }

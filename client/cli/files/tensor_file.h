@@ -76,10 +76,12 @@ absl::Status ParseSafetensors(absl::Span<const uint8_t> file, TensorFile* result
 absl::StatusOr<uint64_t> SafetensorsHeaderLength(absl::Span<const uint8_t> start,
                                                  uint64_t file_size);
 absl::Status ParseSafetensorsHeader(absl::string_view text, uint64_t file_size, TensorFile* result);
-// INVALID_ARGUMENT for a header, its length included, that would be refused when it is read.
-// `dimensions`: of all its tensors. Of a header that is not complete, what is known of it.
-absl::Status CheckSafetensorsHeader(absl::string_view path, uint64_t header_bytes, size_t tensors,
-                                    size_t dimensions);
+// What a header holds, or the least that it will hold; in all, and without what JSON adds.
+struct HeaderSizes {
+  uint64_t bytes = 0, tensors = 0, dimensions = 0, metadata_bytes = 0;
+};
+// INVALID_ARGUMENT for a header that would be refused when it is read.
+absl::Status CheckSafetensorsHeader(absl::string_view path, const HeaderSizes& sizes);
 // Makes the header of a .safetensors, a tensor at a time.
 class SafetensorsHeaderWriter {
  public:
