@@ -218,6 +218,10 @@ WRONG = [
     ({"parameters": {"configMapName": "a", "claimName": "b"}}, "parameters.configMapName and parameters.claimName"),
     ({"parameters": {"configMapName": "a", "items": [{"key": "a@b", "path": "a"}]}}, "parameters.items"),
     ({"sidecar": {"socketMode": "rw"}}, "sidecar.socketMode"),
+    ({"sidecar": {"socketMode": "0444"}}, "sidecar.socketMode"),
+    ({"sidecar": {"socketPath": "/quantd.sock"}}, "sidecar.socketPath"),
+    ({"fullnameOverride": "my.quantd"}, "fullnameOverride"),
+    ({"lifecycle": {"preStop": {"sleep": {"seconds": 30}}}}, "terminationGracePeriodSeconds is 60, must be 80 or more"),
     ({"extraEnv": {"A": "b"}}, "extraEnv"),
     ({"labels": {"a": 1}}, "labels.a"),
 ]  # fmt: skip
