@@ -106,6 +106,10 @@ void Connection::Leave() {
 
 void Connection::SayFinalGoAway() {
   leaving_ = Leaving::kFinal;
+  // Texts that wait for a window would keep the connection.
+  for (const int32_t id : http_refusals_) {
+    nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+  }
   nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
                         nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
                         nullptr, 0);

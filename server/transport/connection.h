@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "server/access/session.h"
 #include "server/loop/loop.h"
@@ -239,6 +240,8 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   std::string kept_;        // what had been read by then
   size_t unanswered_ = 0;   // bytes read since responses were written last
   size_t charged_ = 0;      // of the backlog of all connections
+  // Streams without a ServerCall: RefuseHttp's, whose text may wait for the peer's window.
+  absl::flat_hash_set<int32_t> http_refusals_;
 
   enum class Leaving : uint8_t {
     kNo,

@@ -1,6 +1,6 @@
 // What a peer has caused and does not take: responses, refusals, resets and acknowledgements that
-// wait for its socket, header blocks that do not end, bytes that were read before. All of it is
-// counted here, whatever frame caused it, and bounded:
+// wait for its socket, texts of refusals that wait for its window, header blocks that do not end,
+// bytes that were read before. All of it is counted here, whatever frame caused it, and bounded:
 // - a connection over its bound is not read until it has taken half of that, and is closed when it
 //   takes too long;
 // - when all connections together are over theirs, or those of one peer over its share of that
@@ -21,6 +21,8 @@ using loop::Clock;
 constexpr size_t kMostUnsent = 64 << 10;
 // A frame that nghttp2 has in its queue, without the header fields of ours.
 constexpr size_t kItemBytes = 256;
+// A stream that nghttp2 keeps for the text of a refusal.
+constexpr size_t kHttpRefusalBytes = 512;
 // Given to HTTP/2 before its output is looked at; less when the socket takes nothing.
 constexpr size_t kFeedBytes = 4 << 10;
 constexpr size_t kFeedBytesBlocked = 512;
@@ -108,13 +110,11 @@ void Connection::EndForHeaders() {
 }
 
 void Connection::Charge() {
-  const bool any = held_back_ || blocked_ || walk_.in_block() || charged_ != 0;
-  if (!any) return;
+  const bool waits = held_back_ || blocked_ || walk_.in_block();
+  if (!waits && http_refusals_.empty() && charged_ == 0) return;
+  size_t bytes = http_refusals_.size() * kHttpRefusalBytes;
   // Decoded, a block may take twice its bytes.
-  const size_t bytes =
-      held_back_ || blocked_ || walk_.in_block()
-          ? unsent() + kept_.size() + (walk_.in_block() ? 2 * walk_.block_bytes() : 0)
-          : 0;
+  if (waits) bytes += unsent() + kept_.size() + (walk_.in_block() ? 2 * walk_.block_bytes() : 0);
   const auto grown = static_cast<int64_t>(bytes) - static_cast<int64_t>(charged_);
   if (grown == 0) return;
   charged_ = bytes;

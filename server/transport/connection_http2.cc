@@ -299,11 +299,21 @@ void Connection::Refuse(ServerCall& stream, const errors::CallStatus& status) {
 
 void Connection::RefuseHttp(ServerCall& stream, int http_status) {
   const std::string code = absl::StrCat(http_status);
-  // No body: it would wait for a window, with a stream that nothing else knows of.
-  const Fields fields = {
-      Field(":status", code, false),
-      Field("grpc-message", "This port speaks gRPC: POST, application/grpc.", true)};
-  nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(), nullptr);
+  const Fields fields = {Field(":status", code, false), Field("content-type", "text/plain", true)};
+  nghttp2_data_provider provider;
+  provider.source.fd = 0;  // how much of the text has gone
+  provider.read_callback = [](nghttp2_session*, int32_t, uint8_t* to, size_t length,
+                              uint32_t* flags, nghttp2_data_source* source, void*) -> ssize_t {
+    constexpr absl::string_view kText = "This port speaks gRPC: POST, application/grpc.\n";
+    const absl::string_view part = kText.substr(static_cast<size_t>(source->fd), length);
+    std::memcpy(to, part.data(), part.size());
+    source->fd += static_cast<int>(part.size());
+    if (static_cast<size_t>(source->fd) == kText.size()) *flags |= NGHTTP2_DATA_FLAG_EOF;
+    return static_cast<ssize_t>(part.size());
+  };
+  if (nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(), &provider) == 0) {
+    http_refusals_.insert(stream.id_);
+  }
   Abandon(stream);
 }
 
@@ -367,7 +377,10 @@ int Connection::OnFrameSent(const nghttp2_frame& frame) {
 
 void Connection::OnStreamClosed(int32_t id) {
   ServerCall* const stream = Find(id);
-  if (stream == nullptr) return;
+  if (stream == nullptr) {
+    http_refusals_.erase(id);
+    return;
+  }
   nghttp2_session_set_stream_user_data(session_, id, nullptr);
   stream->OnClosed();
 }

@@ -28,6 +28,7 @@ TEST(Ending, RefusesWhatIsNoCall) {
   EXPECT_EQ(client.stream(1).Trailer(":status"), "405");
   EXPECT_EQ(client.Status(3), -1);
   EXPECT_EQ(client.stream(3).Trailer(":status"), "415");
+  EXPECT_EQ(client.stream(3).data, "This port speaks gRPC: POST, application/grpc.\n");
   EXPECT_EQ(client.Status(5), 12);
   EXPECT_EQ(client.Status(7), 12);
   EXPECT_EQ(client.Status(9), 3);

@@ -128,5 +128,25 @@ TEST(Window, ASmallAnswerThatWaitsKeepsNoLargeBuffer) {
   EXPECT_TRUE(world.Over("/t/Small/1x100/a").sent);
 }
 
+TEST(Window, ARefusalThatWaitsIsCountedAndEndsWithADrain) {
+  World world;
+  Client client(world.Connect(), {{kSettingsInitialWindow, 0}});
+  Fields no_post = CallFields("/t/Collect/a");
+  no_post[0].second = "GET";
+  for (int32_t id = 1; id < 40; id += 2) client.Say(Headers(id, no_post, true));
+  ASSERT_TRUE(client.Heard());
+  EXPECT_EQ(world.context().counters.backlog, 20 * 512);
+  // One takes it.
+  client.Say(WindowUpdate(39, 256));
+  ASSERT_TRUE(client.Until([&] { return client.stream(39).ended; }));
+  EXPECT_EQ(client.stream(39).data, "This port speaks gRPC: POST, application/grpc.\n");
+  ASSERT_TRUE(client.Heard());
+  EXPECT_EQ(world.context().counters.backlog, 19 * 512);
+  world.Run([&] { world.set().GoAway(); });
+  EXPECT_TRUE(client.Until([&] { return client.closed(); }));
+  EXPECT_EQ(client.stream(1).reset, 8U);  // CANCEL
+  EXPECT_EQ(world.context().counters.backlog, 0);
+}
+
 }  // namespace
 }  // namespace quantd::transport
