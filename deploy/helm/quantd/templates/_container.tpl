@@ -152,13 +152,13 @@
 {{- if $v.tls.secretName }}
 - name: quantd-tls
   secret:
-    secretName: {{ $v.tls.secretName }}
+    secretName: {{ $v.tls.secretName | quote }}
     defaultMode: 0440
 {{- end }}
 {{- if $v.auth.secretName }}
 - name: quantd-auth
   secret:
-    secretName: {{ $v.auth.secretName }}
+    secretName: {{ $v.auth.secretName | quote }}
     defaultMode: 0440
 {{- end }}
 {{- if and $v.parameters.configMapName $v.parameters.claimName }}
@@ -167,7 +167,7 @@
 {{- if $v.parameters.configMapName }}
 - name: quantd-parameters
   configMap:
-    name: {{ $v.parameters.configMapName }}
+    name: {{ $v.parameters.configMapName | quote }}
     defaultMode: 0444
     {{- with $v.parameters.items }}
     items:
@@ -176,7 +176,7 @@
 {{- else if $v.parameters.claimName }}
 - name: quantd-parameters
   persistentVolumeClaim:
-    claimName: {{ $v.parameters.claimName }}
+    claimName: {{ $v.parameters.claimName | quote }}
     readOnly: {{ $v.parameters.readOnly }}
 {{- end }}
 {{- with $v.extraVolumes }}
@@ -186,7 +186,7 @@
 
 {{- define "quantd.httpProbe" -}}
 httpGet:
-  path: {{ .path }}
+  path: {{ .path | quote }}
   port: {{ ternary "quantd-http" "http" .sidecar }}
   {{- if .root.Values.tls.secretName }}
   scheme: HTTPS
