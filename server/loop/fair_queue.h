@@ -84,6 +84,16 @@ class FairQueue {
     return nullptr;
   }
 
+  // Gives an entry a part of what it waits for, of that cost: its peer's clock goes on, and it
+  // stays where it is.
+  void Charge(Entry& entry, uint64_t cost) {
+    Line& line = *entry.line_;
+    order_.erase(&line);
+    Serve(line, cost);
+    order_.insert(&line);
+    Forget();
+  }
+
   // Takes an entry out; `served`: it got what it waited for, so its peer's clock goes on.
   void Remove(Entry& entry, bool served) {
     Line& line = *std::exchange(entry.line_, nullptr);
@@ -91,11 +101,7 @@ class FairQueue {
     (entry.previous_ == nullptr ? line.first : entry.previous_->next_) = entry.next_;
     (entry.next_ == nullptr ? line.last : entry.next_->previous_) = entry.previous_;
     --size_;
-    if (served) {
-      clock_ = std::max(clock_, line.clock);
-      line.clock += entry.cost_;
-      line.turn = ++turn_;
-    }
+    if (served) Serve(line, entry.cost_);
     (line.first != nullptr ? order_ : resting_).insert(&line);
     Forget();
   }
@@ -124,6 +130,13 @@ class FairQueue {
       ++other->passed_;
       entry.previous_ = other->previous_;
     }
+  }
+
+  // REQUIRES: it is in neither set.
+  void Serve(Line& line, uint64_t cost) {
+    clock_ = std::max(clock_, line.clock);
+    line.clock += cost;
+    line.turn = ++turn_;
   }
 
   // The clocks that mean nothing any more: the others have caught up, or nobody waits.

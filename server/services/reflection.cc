@@ -52,16 +52,16 @@ const std::vector<std::string>& FilesFrom(const FileDescriptor& file) {
   static auto& serialized = *new std::map<const FileDescriptor*, std::vector<std::string>>;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  std::vector<std::string>& result = serialized[&file];
-  if (!result.empty()) return result;
+  if (const auto found = serialized.find(&file); found != serialized.end()) return found->second;
   std::vector<const FileDescriptor*> files;
   AddFiles(file, files);
+  std::vector<std::string> result;
   for (const FileDescriptor* each : files) {
     google::protobuf::FileDescriptorProto proto;
     each->CopyTo(&proto);
     result.push_back(proto.SerializeAsString());
   }
-  return result;
+  return serialized.emplace(&file, std::move(result)).first->second;
 }
 
 void SetError(absl::StatusCode code, std::string message, ServerReflectionResponse& response) {

@@ -106,10 +106,6 @@ void Connection::Leave() {
 
 void Connection::SayFinalGoAway() {
   leaving_ = Leaving::kFinal;
-  // Texts that wait for a window would keep the connection.
-  for (const int32_t id : http_refusals_) {
-    nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
-  }
   nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
                         nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
                         nullptr, 0);
@@ -213,6 +209,13 @@ void Connection::Look(Clock::time_point now, bool anyone_waits) {
     return End(ConnectionEnd::kStalled);
   if (!LookAtBacklog(now)) return;
   LookAtStreams(now, anyone_waits);
+  if (leaving_ == Leaving::kFinal && !http_refusals_.empty()) {
+    // Texts that wait for a window would keep the connection.
+    for (const int32_t id : std::exchange(http_refusals_, {})) {
+      nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+    }
+    WantFlush();
+  }
   const bool asked = leaving_ == Leaving::kAnnounced || leaving_ == Leaving::kAsked;
   if (asked && stream_count_ == 0 && now - leave_at_ > limits.leave_timeout) {
     SayFinalGoAway();

@@ -3,8 +3,9 @@
 // bytes that were read before. All of it is counted here, whatever frame caused it, and bounded:
 // - a connection over its bound is not read until it has taken half of that, and is closed when it
 //   takes too long;
-// - when all connections together are over theirs, or those of one peer over its share of that
-//   (loop/peer_share.h), those whose backlog is much and grows are closed at once.
+// - when all connections together are over theirs, those whose backlog is much and grows are closed
+//   at once; when those of one peer are over its share of that (loop/peer_share.h), its connections
+//   whose backlog is much, also if it does not grow.
 #include <algorithm>
 #include <utility>
 
@@ -130,6 +131,11 @@ void Connection::Charge() {
 bool Connection::LookAtBacklog(Clock::time_point now) {
   const Limits& limits = context_.limits;
   if (held_back_ && held_pace_.TooSlow(now, written_, limits.min_rate, limits.stall)) {
+    End(ConnectionEnd::kUnread);
+    return false;
+  }
+  if (charged_ > kFairBacklog && account_->backlog.load(std::memory_order_relaxed) >
+                                     loop::ShareOfOnePeer(limits.max_backlog)) {
     End(ConnectionEnd::kUnread);
     return false;
   }

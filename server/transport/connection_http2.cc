@@ -124,7 +124,7 @@ int Connection::OnBeginFrame(const nghttp2_frame_hd& head) {
     case NGHTTP2_SETTINGS:
       // A window that changes is changed for every stream.
       credit_.Spend(1 + static_cast<double>(head.length) / 6 *
-                            (1 + static_cast<double>(stream_count_) / 8));
+                            (1 + static_cast<double>(stream_count_ + http_refusals_.size()) / 8));
       break;
     case NGHTTP2_GOAWAY:
       credit_.Spend(1);
@@ -311,9 +311,11 @@ void Connection::RefuseHttp(ServerCall& stream, int http_status) {
     if (static_cast<size_t>(source->fd) == kText.size()) *flags |= NGHTTP2_DATA_FLAG_EOF;
     return static_cast<ssize_t>(part.size());
   };
-  if (nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(), &provider) == 0) {
-    http_refusals_.insert(stream.id_);
+  if (nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(),
+                              stream.head_.is_head() ? nullptr : &provider) != 0) {
+    throw std::bad_alloc();  // this room's end of a connection without memory
   }
+  http_refusals_.insert(stream.id_);
   Abandon(stream);
 }
 
@@ -377,10 +379,8 @@ int Connection::OnFrameSent(const nghttp2_frame& frame) {
 
 void Connection::OnStreamClosed(int32_t id) {
   ServerCall* const stream = Find(id);
-  if (stream == nullptr) {
-    http_refusals_.erase(id);
-    return;
-  }
+  http_refusals_.erase(id);
+  if (stream == nullptr) return;
   nghttp2_session_set_stream_user_data(session_, id, nullptr);
   stream->OnClosed();
 }

@@ -57,6 +57,7 @@ bool Head::Add(absl::string_view name, absl::string_view value) {
     path_ = std::string(value);
   } else if (name == ":method") {
     is_post_ = value == "POST";
+    is_head_ = value == "HEAD";
   } else if (name == "content-type") {
     // "application/grpc", "application/grpc+proto", "application/grpc;charset=..."
     constexpr absl::string_view kType = "application/grpc";

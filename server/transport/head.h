@@ -39,6 +39,8 @@ class Head {
 
   // 0, or the HTTP status of a response to what is no gRPC call at all: 405 or 415.
   int HttpError() const;
+  // Of HTTP's HEAD, whose response has no body.
+  bool is_head() const { return is_head_; }
 
   // "authorization", of which nothing is kept then.
   std::string TakeAuthorization() { return std::exchange(authorization_, ""); }
@@ -65,6 +67,7 @@ class Head {
 
   size_t bytes_ = 0;
   bool is_post_ = false;
+  bool is_head_ = false;
   bool is_grpc_ = false;
   bool bad_timeout_ = false;
   std::string path_;

@@ -19,15 +19,22 @@ constexpr size_t kInput = 4 << 10;
 // gzip ends with the number of bytes that it holds, modulo 2^32.
 constexpr size_t kGzipLength = 4;
 
+// A state of zlib takes some 40 KiB, which no permit counts: so many peers' messages are begun.
+constexpr size_t kMostBegun = 32;
+
 }  // namespace
 
-struct Inflater::State {
+struct InflateState {
   z_stream stream = {};
   memory::Buffer buffer;
   size_t most = 0;  // bytes that may be written; there is room for one more
   size_t left = 0;  // bytes of the message that zlib was not given yet
-  ~State() { inflateEnd(&stream); }
+  ~InflateState() { inflateEnd(&stream); }
 };
+
+Inflating::Inflating() = default;
+
+Inflating::~Inflating() = default;
 
 Inflater::Inflater(loop::Loop& loop, memory::Pool& pool) : loop_(loop), pool_(pool) {}
 
@@ -38,19 +45,21 @@ void Inflater::Add(Inflating& message, uint64_t peer, Encoding encoding,
   message.compressed_by_ = encoding;
   message.compressed_ = bytes;
   message.most_inflated_ = most;
-  waiting_.Push(message, peer, most);
+  waiting_.Push(message, peer, 0);
   if (!std::exchange(posted_, true)) loop_.AtIterationEnd(*this);
 }
 
 void Inflater::Remove(Inflating& message) {
-  if (message.queued()) waiting_.Remove(message, false);
-  if (current_ != &message) return;
-  current_ = nullptr;
-  state_.reset();
+  if (message.queued()) TakeOut(message);
 }
 
-absl::Status Inflater::Begin() {
-  const Inflating& message = *current_;
+std::unique_ptr<InflateState> Inflater::TakeOut(Inflating& message) {
+  waiting_.Remove(message, false);
+  if (message.state_ != nullptr) --begun_;
+  return std::move(message.state_);
+}
+
+absl::Status Inflater::Begin(Inflating& message) {
   size_t size = message.most_inflated_;
   if (message.compressed_by_ == Encoding::kGzip && message.compressed_.size() >= kGzipLength) {
     const uint8_t* const end = message.compressed_.end();
@@ -61,7 +70,7 @@ absl::Status Inflater::Begin() {
     }
     size = says;
   }
-  auto state = std::make_unique<State>();
+  auto state = std::make_unique<InflateState>();
   state->most = size;
   state->buffer = pool_.Allocate(size + 1);
   if (state->buffer.data() == nullptr ||
@@ -71,30 +80,31 @@ absl::Status Inflater::Begin() {
   state->stream.next_in = const_cast<uint8_t*>(message.compressed_.data());
   state->left = message.compressed_.size();
   state->stream.next_out = state->buffer.data();
-  state_ = std::move(state);
+  message.state_ = std::move(state);
+  ++begun_;
   return absl::OkStatus();
 }
 
-bool Inflater::Go(absl::Status& status) {
-  z_stream& stream = state_->stream;
-  const size_t room = state_->most + 1 - stream.total_out;
+bool Inflater::Go(const Inflating& message, absl::Status& status) {
+  InflateState& state = *message.state_;
+  z_stream& stream = state.stream;
+  const size_t room = state.most + 1 - stream.total_out;
   stream.avail_out = static_cast<uInt>(std::min(room, kSlice));
   const auto until = loop::Clock::now() + kSliceTime;
   int result;
   do {
     if (stream.avail_in == 0) {
-      stream.avail_in = static_cast<uInt>(std::min(state_->left, kInput));
-      state_->left -= stream.avail_in;
+      stream.avail_in = static_cast<uInt>(std::min(state.left, kInput));
+      state.left -= stream.avail_in;
     }
     result = inflate(&stream, Z_NO_FLUSH);
-  } while (result == Z_OK && stream.avail_out != 0 && state_->left != 0 &&
+  } while (result == Z_OK && stream.avail_out != 0 && state.left != 0 &&
            loop::Clock::now() < until);
-  const size_t unread = stream.avail_in + state_->left;
-  if (stream.total_out > state_->most) {
-    const Inflating& message = *current_;
-    if (state_->most < message.most_inflated_) {
+  const size_t unread = stream.avail_in + state.left;
+  if (stream.total_out > state.most) {
+    if (state.most < message.most_inflated_) {
       status = absl::InvalidArgumentError(absl::StrCat("the message contains more than the ",
-                                                       state_->most, " bytes that it declares"));
+                                                       state.most, " bytes that it declares"));
     } else {
       status = absl::ResourceExhaustedError(
           absl::StrCat("the request takes over ", message.most_inflated_,
@@ -112,35 +122,38 @@ bool Inflater::Go(absl::Status& status) {
   const bool ends_early = result == Z_BUF_ERROR || (unread == 0 && stream.avail_out != 0);
   if (result == Z_OK && !ends_early) return true;
   status = absl::InvalidArgumentError(
-      absl::StrCat("the message is not valid ", NameOf(current_->compressed_by_), ": ",
+      absl::StrCat("the message is not valid ", NameOf(message.compressed_by_), ": ",
                    ends_early              ? "it ends too early"
                    : stream.msg != nullptr ? stream.msg
                                            : "its data is damaged"));
   return false;
 }
 
+Inflating* Inflater::Next() const {
+  return static_cast<Inflating*>(waiting_.FirstOf([this](const loop::FairQueue::Entry& entry) {
+    return begun_ < kMostBegun || static_cast<const Inflating&>(entry).state_ != nullptr;
+  }));
+}
+
 void Inflater::Run() {
   posted_ = false;
+  Inflating* const message = Next();
+  if (message == nullptr) return;
+  const auto began_at = loop::Clock::now();
   absl::Status status;
-  if (current_ == nullptr) {
-    current_ = static_cast<Inflating*>(waiting_.First());
-    if (current_ == nullptr) return;
-    waiting_.Remove(*current_, true);
-    status = Begin();
-  }
-  const bool more = status.ok() && Go(status);
-  if (!more) {
-    Inflating& message = *std::exchange(current_, nullptr);
-    const std::unique_ptr<State> state = std::move(state_);
+  if (message->state_ == nullptr) status = Begin(*message);
+  if (status.ok() && Go(*message, status)) {
+    waiting_.Charge(*message, static_cast<uint64_t>((loop::Clock::now() - began_at).count()));
+  } else {
+    const std::unique_ptr<InflateState> state = TakeOut(*message);
     if (status.ok()) {
       const size_t size = state->stream.total_out;
-      message.OnInflated(status, std::move(state->buffer), size);
+      message->OnInflated(status, std::move(state->buffer), size);
     } else {
-      message.OnInflated(status, memory::Buffer(), 0);
+      message->OnInflated(status, memory::Buffer(), 0);
     }
   }
-  if ((current_ != nullptr || !waiting_.empty()) && !std::exchange(posted_, true))
-    loop_.AtIterationEnd(*this);
+  if (!waiting_.empty() && !std::exchange(posted_, true)) loop_.AtIterationEnd(*this);
 }
 
 }  // namespace quantd::transport

@@ -1,6 +1,6 @@
-// Compressed messages (grpc-encoding), made what they were. A loop inflates one at a time, a slice
-// each iteration, so that others wait for no more than that, and the state that it takes is one's.
-// Peers take turns, by what their messages may become.
+// Compressed messages (grpc-encoding), made what they were. A loop inflates a slice each iteration,
+// so that others wait for no more than that. Peers take turns, slice by slice, by the time that
+// theirs have taken; each peer's messages are inflated one after another.
 //
 // How much a message may become is set aside before (admission/receiving.h), and no more is
 // written: one that holds more fails.
@@ -21,10 +21,16 @@
 
 namespace quantd::transport {
 
+// A message that has been begun.
+struct InflateState;
+
 // A message to inflate.
 class Inflating : private loop::FairQueue::Entry {
+ public:
+  Inflating();
+
  protected:
-  ~Inflating() = default;  // REQUIRES: removed, or told
+  ~Inflating();  // REQUIRES: removed, or told
 
  private:
   friend class Inflater;
@@ -35,6 +41,7 @@ class Inflating : private loop::FairQueue::Entry {
   Encoding compressed_by_ = Encoding::kIdentity;
   absl::Span<const uint8_t> compressed_;
   size_t most_inflated_ = 0;
+  std::unique_ptr<InflateState> state_;
 };
 
 // Of one loop, on the thread that leads it.
@@ -43,26 +50,25 @@ class Inflater final : private loop::Posted {
   Inflater(loop::Loop& loop, memory::Pool& pool);
   ~Inflater();
 
-  // Inflates it when those before it are done, to `most` bytes at most. REQUIRES: the bytes stay
-  // where they are.
+  // Inflates it when its peer's before it are done, to `most` bytes at most. REQUIRES: the bytes
+  // stay where they are.
   void Add(Inflating& message, uint64_t peer, Encoding encoding, absl::Span<const uint8_t> bytes,
            size_t most);
   // Does nothing when it is not here.
   void Remove(Inflating& message);
 
  private:
-  struct State;
   void Run() override;
-  // Begins with the next message.
-  absl::Status Begin();
+  Inflating* Next() const;
+  absl::Status Begin(Inflating& message);
   // Inflates a slice of it. False: that was the last one, or `status` is an error.
-  bool Go(absl::Status& status);
+  static bool Go(const Inflating& message, absl::Status& status);
+  std::unique_ptr<InflateState> TakeOut(Inflating& message);
 
   loop::Loop& loop_;
   memory::Pool& pool_;
   loop::FairQueue waiting_;
-  Inflating* current_ = nullptr;  // the one that has begun, which waits no more
-  std::unique_ptr<State> state_;  // of it
+  size_t begun_ = 0;  // of those that wait
   bool posted_ = false;
 };
 

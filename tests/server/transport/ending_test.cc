@@ -23,12 +23,17 @@ TEST(Ending, RefusesWhatIsNoCall) {
              Headers(7, CallFields("/t/Collect/a", {{"grpc-encoding", "snappy"}}), true) +
              Headers(9, CallFields("/t/Collect/a", {{"grpc-timeout", "1x"}}), true) +
              CallHead(13, "/t/Collect/b", true));
+  no_post[0].second = "HEAD";
+  client.Say(Headers(15, no_post, true));
   EXPECT_EQ(client.Status(13), 0);
   EXPECT_EQ(client.Status(1), -1);
   EXPECT_EQ(client.stream(1).Trailer(":status"), "405");
   EXPECT_EQ(client.Status(3), -1);
   EXPECT_EQ(client.stream(3).Trailer(":status"), "415");
   EXPECT_EQ(client.stream(3).data, "This port speaks gRPC: POST, application/grpc.\n");
+  EXPECT_EQ(client.Status(15), -1);
+  EXPECT_EQ(client.stream(15).Trailer(":status"), "405");
+  EXPECT_EQ(client.stream(15).data, "");
   EXPECT_EQ(client.Status(5), 12);
   EXPECT_EQ(client.Status(7), 12);
   EXPECT_EQ(client.Status(9), 3);
@@ -340,9 +345,9 @@ TEST(Ending, CallsBeyondTheMostTakeThePlaceOfThoseThatWait) {
   World::Options options;
   options.limits.max_calls = 10;
   World world(options);
-  Client greedy(world.Connect());
-  Client other(world.Connect());
-  Client modest(world.Connect());
+  Client greedy(world.Connect(1));
+  Client other(world.Connect(2));
+  Client modest(world.Connect(3));
   for (int32_t id = 1; id < 14; id += 2) greedy.Say(CallHead(id, "/t/Collect/greedy"));
   for (int32_t id = 1; id < 6; id += 2) other.Say(CallHead(id, "/t/Collect/other"));
   ASSERT_TRUE(greedy.Heard());
@@ -361,8 +366,8 @@ TEST(Ending, TheLastQuarterOfTheCallsIsNeverOnePeers) {
   World::Options options;
   options.limits.max_calls = 10;
   World world(options);
-  Client greedy(world.Connect());
-  Client modest(world.Connect());
+  Client greedy(world.Connect(1));
+  Client modest(world.Connect(3));
   for (int32_t id = 1; id < 20; id += 2) greedy.Say(CallHead(id, "/t/Collect/greedy"));
   ASSERT_TRUE(greedy.Heard());
   EXPECT_EQ(greedy.Status(17), 8);  // RESOURCE_EXHAUSTED: eight of ten are its share

@@ -94,33 +94,88 @@ TEST(Inflater, BlocksThatContainNothingHoldTheLoopForAShortTime) {
   EXPECT_GT(iterations, 10);
 }
 
-TEST(Inflater, PeersTakeTurns) {
+// What peers get back, in which order.
+struct Turns {
   World world;
-  const std::string large = Deflated(std::string(1 << 20, 'x'));
-  const std::string small = Deflated("small");
+  std::vector<std::unique_ptr<Message>> messages;
   std::vector<std::string> order;
   size_t left = 0;
-  std::vector<std::unique_ptr<Message>> messages;
-  const auto add = [&](const std::string& name, uint64_t peer, const std::string& bytes,
-                       size_t size) {
+
+  void Add(const std::string& name, uint64_t peer, const std::string& bytes, size_t size,
+           bool valid = true) {
     ++left;
-    messages.push_back(
-        std::make_unique<Message>([&, name, size](const absl::Status& status, size_t got) {
-          EXPECT_TRUE(status.ok()) << status;
-          EXPECT_EQ(got, size);
+    messages.push_back(std::make_unique<Message>(
+        [this, name, size, valid](const absl::Status& status, size_t got) {
+          EXPECT_EQ(status.ok(), valid) << status;
+          if (valid) {
+            EXPECT_EQ(got, size);
+          }
           order.push_back(name);
           if (--left == 0) world.loop->Stop();
         }));
     world.inflater.Add(*messages.back(), peer, Encoding::kDeflate, View(bytes), size);
-  };
-  world.Lead([&] {
-    for (int i = 0; i < 3; ++i) add("large", 1, large, 1 << 20);
-    add("removed", 1, large, 1 << 20);
-    add("small", 2, small, 5);
-    world.inflater.Remove(*messages[3]);
+  }
+  void Remove(size_t message) {
+    world.inflater.Remove(*messages[message]);
     --left;
+  }
+};
+
+TEST(Inflater, PeersTakeTurns) {
+  Turns turns;
+  const std::string large = Deflated(std::string(1 << 20, 'x'));
+  const std::string small = Deflated("small");
+  turns.world.Lead([&] {
+    for (int i = 0; i < 3; ++i) turns.Add("large", 1, large, 1 << 20);
+    turns.Add("removed", 1, large, 1 << 20);
+    turns.Add("small", 2, small, 5);
+    turns.Remove(3);
   });
-  EXPECT_EQ(order, (std::vector<std::string>{"large", "small", "large", "large"}));
+  EXPECT_EQ(turns.order, (std::vector<std::string>{"small", "large", "large", "large"}));
+}
+
+// By the time that their messages take: while one of some 100 ms is inflated, another peer gets
+// all of its own, one after another.
+TEST(Inflater, AMessageThatTakesLongLetsThoseOfOthersPass) {
+  Turns turns;
+  const std::string empty = EmptyBlocks(1 << 20);
+  const std::string small = Deflated("small");
+  turns.world.Lead([&] {
+    turns.Add("empty", 1, empty, 64 << 20, false);
+    turns.Add("waits for it", 1, small, 5);
+    for (int i = 0; i < 20; ++i) turns.Add("small", 2, small, 5);
+  });
+  std::vector<std::string> expected(20, "small");
+  expected.insert(expected.end(), {"empty", "waits for it"});
+  EXPECT_EQ(turns.order, expected);
+}
+
+TEST(Inflater, OneThatIsRemovedInTheMiddleHoldsNobody) {
+  Turns turns;
+  const std::string empty = EmptyBlocks(1 << 20);
+  const std::string small = Deflated("small");
+  int iterations = 0;
+  Job remover([&] {
+    if (++iterations < 5) return turns.world.loop->AtIterationEnd(remover);
+    turns.Add("small", 2, small, 5);
+    turns.Remove(0);
+  });
+  turns.world.Lead([&] {
+    for (uint64_t peer = 0; peer < 40; ++peer) turns.Add("removed", peer, empty, 1 << 20, false);
+    turns.world.loop->AtIterationEnd(remover);
+    for (size_t i = 1; i < 40; ++i) turns.Remove(i);
+  });
+  EXPECT_EQ(turns.order, std::vector<std::string>{"small"});
+}
+
+// More peers than messages are begun at a time.
+TEST(Inflater, ManyPeersGetTheirs) {
+  Turns turns;
+  const std::string empty = EmptyBlocks(1 << 16);
+  turns.world.Lead([&] {
+    for (uint64_t peer = 0; peer < 100; ++peer) turns.Add("empty", peer, empty, 1 << 20, false);
+  });
+  EXPECT_EQ(turns.order.size(), 100U);
 }
 
 }  // namespace

@@ -145,7 +145,30 @@ TEST(Window, ARefusalThatWaitsIsCountedAndEndsWithADrain) {
   world.Run([&] { world.set().GoAway(); });
   EXPECT_TRUE(client.Until([&] { return client.closed(); }));
   EXPECT_EQ(client.stream(1).reset, 8U);  // CANCEL
-  EXPECT_EQ(world.context().counters.backlog, 0);
+  world.Run([&] { EXPECT_EQ(world.context().counters.backlog, 0); });
+}
+
+// Each of the others has too little to be closed, and the first one's does not grow any more.
+TEST(Window, APeerOverItsShareOfTheBacklogLosesTheConnectionWithMuchOfIt) {
+  World::Options options;
+  options.limits.max_backlog = 64 << 10;
+  World world(options);
+  Fields no_post = CallFields("/t/Collect/a");
+  no_post[0].second = "GET";
+  std::vector<std::unique_ptr<Client>> clients;
+  const auto connect = [&](int calls, uint64_t peer) {
+    clients.push_back(std::make_unique<Client>(
+        world.Connect(peer),
+        std::vector<std::pair<uint16_t, uint32_t>>{{kSettingsInitialWindow, 0}}));
+    for (int i = 0; i < calls; ++i) clients.back()->Say(Headers(2 * i + 1, no_post, true));
+    ASSERT_TRUE(clients.back()->Heard());
+  };
+  connect(20, 1);
+  connect(40, 2);
+  for (int i = 0; i < 4; ++i) connect(16, 2);
+  EXPECT_TRUE(clients[1]->Until([&] { return clients[1]->closed(); }));
+  for (const size_t other : {0, 2, 3, 4, 5}) EXPECT_TRUE(clients[other]->Heard()) << other;
+  world.Run([&] { EXPECT_EQ(world.context().counters.backlog, (20 + 4 * 16) * 512); });
 }
 
 }  // namespace

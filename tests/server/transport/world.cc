@@ -119,9 +119,9 @@ int World::Connect(uint64_t peer) {
     setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
   }
   Run([&] {
-    context_.peers.Add(peer, 0);
+    const PeerTable::Outcome outcome = context_.peers.Add(peer, 0);
     set_->Expect();
-    Connection::Open(*set_, ends[0], {peer, "test"});
+    Connection::Open(*set_, ends[0], {{peer, "test"}, outcome.account});
   });
   return ends[1];
 }
