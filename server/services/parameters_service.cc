@@ -37,9 +37,7 @@ absl::StatusOr<memory::Piece> Put(stored_parameters::Library& library,
                                   const transport::Message& request, memory::Pool& pool) {
   const wire::Split split = wire::SplitRequest(Method::kPutParameters, request.bytes());
   v1::PutParametersRequest message;
-  if (!split.ok || !message.ParseFromString(split.skeleton)) {
-    return absl::InvalidArgumentError("the message is truncated or not a " + message.GetTypeName());
-  }
+  if (absl::Status status = wire::Parse(split, message); !status.ok()) return status;
   if (absl::Status status = stored_parameters::CheckName(message.name(), "name"); !status.ok()) {
     return status;
   }

@@ -194,6 +194,11 @@ Split SplitSet(BytesView message) {
   return SplitMessage(*outline, message);
 }
 
+absl::Status Parse(const Split& split, google::protobuf::MessageLite& message) {
+  if (split.ok && message.ParseFromString(split.skeleton)) return absl::OkStatus();
+  return absl::InvalidArgumentError("the message is truncated or not a " + message.GetTypeName());
+}
+
 Rest RestOf(Method method, BytesView message, uint64_t most_fields) {
   Rest rest;
   rest.bytes = message.size();
