@@ -268,7 +268,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
   const loop::Policy policy = loop::PolicyFor(options.threads, options.event_loops);
   // With those of HTTP, of spans, of files of parameters and of what is done every second.
-  const int threads = policy.loops + policy.spare + policy.cores + 4;
+  const int threads = policy.threads() + 4;
   const absl::Status tried = process::TryThreads(threads, "--threads and --event_loops");
   if (!tried.ok()) return tried;
   auto tls_and_tokens = std::make_unique<TlsAndTokens>(options);

@@ -1,5 +1,6 @@
 #include "server/fd/open_beneath.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -34,6 +35,24 @@ UniqueFd OpenBeneath(int directory, const std::string& name, int flags, Links li
   // resolve: without links, this is as safe. A link that is followed may then lead anywhere; who
   // allows links must check what is read, as stored sets are by their hash.
   return UniqueFd(openat(directory, name.c_str(), flags));
+}
+
+int ForEachName(int directory, absl::FunctionRef<bool(absl::string_view name)> visit) {
+  UniqueFd again(openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!again.is_open()) return errno;
+  DIR* const stream = fdopendir(again.get());
+  if (stream == nullptr) return errno;
+  again.Release();  // it is the stream's now
+  errno = 0;
+  for (const dirent* entry = readdir(stream); entry != nullptr; entry = readdir(stream)) {
+    const bool may_be_file =
+        entry->d_type == DT_REG || entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN;
+    if (may_be_file && !visit(entry->d_name)) break;
+    errno = 0;
+  }
+  const int error = errno;
+  closedir(stream);
+  return error;
 }
 
 }  // namespace quantd

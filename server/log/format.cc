@@ -138,10 +138,4 @@ std::string FormatLine(Style style, absl::Time time, Level level, absl::string_v
   return line;
 }
 
-std::string FormatFields(const Fields& fields) {
-  std::string text;
-  for (const Field& field : fields) text += FormatField(Style::kText, field);
-  return text.empty() ? text : text.substr(1);
-}
-
 }  // namespace quantd::log

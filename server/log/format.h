@@ -34,9 +34,6 @@ Style StyleFor(Format format, int descriptor);
 std::string FormatLine(Style style, absl::Time time, Level level, absl::string_view event,
                        const Fields& fields);
 
-// name=value of each, one space between: as in a line of text.
-std::string FormatFields(const Fields& fields);
-
 absl::string_view LevelName(Level level);
 
 }  // namespace quantd::log

@@ -14,6 +14,8 @@ struct Policy {
   int spare = 0;  // parked threads, to take over from one that computes
   // A computation that is estimated to take no longer runs on the thread that leads.
   std::chrono::nanoseconds short_work{};
+
+  int threads() const { return loops + spare + cores; }
 };
 
 // `cpus`: what affinity and the container's quota allow, rounded up; or what --threads says.

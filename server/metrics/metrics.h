@@ -56,8 +56,8 @@ inline constexpr std::array<absl::string_view, 5> kHandshakeRefusals = {
 // What is read again when its files change.
 inline constexpr std::array<absl::string_view, 2> kReloads = {"certificates", "tokens"};
 
-// What was done against peers that take more than their share; the first six have the order of
-// transport::AbuseAction.
+// What was done against peers that take more than their share; all but the last have the order
+// of transport::AbuseAction.
 inline constexpr std::array<absl::string_view, 8> kGuardActions = {
     "connection_refused",    "connection_evicted", "connection_throttled", "call_evicted",
     "descriptors_exhausted", "upload_stalled",     "answer_stalled",       "region_damaged"};

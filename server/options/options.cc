@@ -172,14 +172,15 @@ absl::Status Check(const Options& options, const memory::Wanted& wanted) {
 // Fills in what was 0 for "find out", and divides the memory.
 void Complete(Options& options, memory::Wanted& wanted) {
   if (options.threads == 0) options.threads = Executor::DefaultThreads();
-  options.event_loops = loop::PolicyFor(options.threads, options.event_loops).loops;
+  const loop::Policy policy = loop::PolicyFor(options.threads, options.event_loops);
+  options.event_loops = policy.loops;
   const uint64_t limit = memory::LimitBytes();
   if (options.max_connections == 0) {
     options.max_connections = std::clamp<int64_t>(static_cast<int64_t>(limit >> 19), 64, 1024);
   }
   wanted.connections = options.max_connections;
   wanted.calls = options.max_calls();
-  wanted.threads = 2 * options.threads + options.event_loops;
+  wanted.threads = policy.threads();
   wanted.tls = !options.tls_cert.empty();
   wanted.shared_memory = !options.shared_memory_dir.empty();
   wanted.parameters = !options.parameters_dir.empty();

@@ -17,14 +17,6 @@ sigset_t AwaitedSignals() {
   return signals;
 }
 
-sigset_t TerminationSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  return signals;
-}
-
 }  // namespace
 
 void BlockSignals() {
@@ -49,8 +41,12 @@ int WaitForSignal(absl::Duration every, absl::FunctionRef<void()> tick) {
 void ExitAtNextSignal() {
   struct sigaction action{};
   action.sa_handler = [](int number) { _exit(128 + number); };
-  const sigset_t signals = TerminationSignals();
-  for (const int number : {SIGTERM, SIGINT}) sigaction(number, &action, nullptr);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT}) {
+    sigaction(number, &action, nullptr);
+    sigaddset(&signals, number);
+  }
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }
 

@@ -1,13 +1,11 @@
 #include "server/regions/leftovers.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <ctime>
-#include <memory>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -45,16 +43,13 @@ bool RemoveIfLeft(int directory, const std::string& name, std::chrono::nanosecon
 }  // namespace
 
 size_t RemoveLeftovers(int directory, std::chrono::nanoseconds age) {
-  UniqueFd list(openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  DIR* const entries = fdopendir(list.get());
-  if (entries == nullptr) return 0;
-  list.Release();  // it is the entries' now
-  const std::unique_ptr<DIR, int (*)(DIR*)> close_entries(entries, closedir);
   size_t removed = 0;
-  while (const dirent* const entry = readdir(entries)) {
-    if (!absl::StartsWith(entry->d_name, kPrefix) || !NameError(entry->d_name).empty()) continue;
-    removed += RemoveIfLeft(directory, entry->d_name, age);
-  }
+  ForEachName(directory, [&](absl::string_view name) {
+    if (absl::StartsWith(name, kPrefix) && NameError(name).empty()) {
+      removed += RemoveIfLeft(directory, std::string(name), age);
+    }
+    return true;
+  });
   return removed;
 }
 

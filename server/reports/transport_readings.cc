@@ -22,6 +22,9 @@ void ReadCounters(const transport::Counters& counters, metrics::Readings& now) {
   now.connections_throttled = relaxed(counters.abuse(transport::AbuseAction::kConnectionThrottled));
   now.answers_stalled = relaxed(counters.abuse(transport::AbuseAction::kAnswerStalled));
   static_assert(transport::kGuards + 1 == metrics::kGuardActions.size());
+  static_assert(
+      metrics::kGuardActions[static_cast<size_t>(transport::AbuseAction::kAnswerStalled)] ==
+      "answer_stalled");
   for (size_t i = 0; i < counters.guards.size(); ++i) {
     now.guard_actions[i] = relaxed(counters.guards[i]);
   }

@@ -170,7 +170,8 @@ absl::Status Calibrating::Admit(loop::Event& admitted) {
       if (options_.method != CalibrationMethod::kMinMax) estimate_ += channels * kBins;
       break;
     }
-    default:
+    case Phase::kState:
+    case Phase::kDone:
       memory_ = wire::CalibrationMemoryBytes(0, state_bytes_);
       estimate_ = calibrator_->channels() * kBins;
       break;
@@ -227,9 +228,11 @@ absl::Status Calibrating::Compute() {
         return Add();
       case Phase::kResult:
         return FindResult();
-      default:
-        return Finish(calibrator_->State());
+      case Phase::kState:
+      case Phase::kDone:
+        break;
     }
+    return Finish(calibrator_->State());
   });
   if (shared_.damaged()) status = shared_.Damage();
   if (absl::IsCancelled(status) && stream_.interrupted()) status = stream_.interruption();

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "server/services/messages.h"
-#include "server/transport/deflater.h"
 #include "server/wire/encode.h"
 #include "server/wire/status_details.h"
 
@@ -23,23 +22,17 @@ bool Exchange::Take(google::protobuf::MessageLite& request) {
   return status_.ok();
 }
 
-Exchange::Awaited Exchange::Write(const google::protobuf::MessageLite& response, bool compress) {
+Exchange::Awaited Exchange::Write(const google::protobuf::MessageLite& response) {
+  return Send(wire::Serialize(response, pool_));
+}
+
+Exchange::Awaited Exchange::Send(memory::Piece response, bool compressed) {
   event_.Reset();
-  memory::Piece piece = wire::Serialize(response, pool_);
-  const transport::Encoding encoding = stream_.out_encoding();
-  memory::Piece smaller;
-  if (compress && encoding != transport::Encoding::kIdentity && piece.begin != nullptr) {
-    smaller = transport::Deflate(encoding, {piece.begin, piece.size}, transport::Contents::kNumbers,
-                                 transport::kPrefixBytes, pool_,
-                                 [this] { return stream_.interrupted(); });
-  }
-  compress = smaller.begin != nullptr;
-  if (compress) piece = std::move(smaller);
-  if (piece.begin == nullptr) {
+  if (response.begin == nullptr) {
     Fail(absl::ResourceExhaustedError("the system has no memory for the response"));
     event_.Complete(false);
   } else {
-    stream_.Write(std::move(piece), event_, compress);
+    stream_.Write(std::move(response), event_, compressed);
   }
   return Awaited(event_);
 }

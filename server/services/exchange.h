@@ -18,8 +18,6 @@
 //   router.Add("/package.Service/Echo",
 //              [&](transport::ServerCall& stream) { ServeEcho(calls, pool, stream); });
 //
-// A call that responses with compressed messages says MayCompress before the first of them.
-//
 // A call with one request and one response is the same without the loop; one_response.h has it
 // without a coroutine.
 #ifndef QUANTD_SERVER_SERVICES_EXCHANGE_H_
@@ -64,11 +62,11 @@ class Exchange {
   bool Take(google::protobuf::MessageLite& request);
   // Whether the last request was compressed.
   bool was_compressed() const { return was_compressed_; }
-  // Sends a response, compressed if `compress`, MayCompress was said, the client accepts it and it
-  // gets smaller; at once, so it should be a small one. False: nobody gets it.
-  Awaited Write(const google::protobuf::MessageLite& response, bool compress = false);
-  // Responses may be compressed. REQUIRES: none has been sent.
-  void MayCompress() { stream_.SetEncoding(stream_.head().accepts().best()); }
+  // Sends a response, at once, so it should be a small one. False: nobody gets it.
+  Awaited Write(const google::protobuf::MessageLite& response);
+  // Sends a response as wire::Serialize makes it, or that compressed. An empty piece: there was no
+  // memory for it.
+  Awaited Send(memory::Piece response, bool compressed = false);
 
   // What the call ends with: the first error counts.
   void Fail(absl::Status status);

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "server/memory/buffer.h"
 #include "server/transport/server_call.h"
+#include "server/wire/encode.h"
 
 namespace quantd::services {
 
@@ -21,18 +22,9 @@ inline absl::Status Parse(const transport::Message& from, google::protobuf::Mess
   return absl::InvalidArgumentError("the message is truncated or not a " + message.GetTypeName());
 }
 
-// Room for a message of `size` bytes.
-inline memory::Piece MakePiece(size_t size, memory::Pool& pool) {
-  memory::Piece piece;
-  piece.buffer = pool.Allocate(transport::kPrefixBytes + size);
-  if (piece.buffer.data() == nullptr) return {};
-  piece.begin = piece.buffer.data() + transport::kPrefixBytes;
-  piece.size = size;
-  return piece;
-}
-
+static_assert(wire::kRoomBefore >= transport::kPrefixBytes);
 inline memory::Piece ToPiece(absl::string_view bytes, memory::Pool& pool) {
-  memory::Piece piece = MakePiece(bytes.size(), pool);
+  memory::Piece piece = wire::MakePiece(bytes.size(), pool);
   if (piece.begin != nullptr) std::memcpy(piece.begin, bytes.data(), bytes.size());
   return piece;
 }

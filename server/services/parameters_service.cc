@@ -37,9 +37,7 @@ absl::StatusOr<memory::Piece> Put(stored_parameters::Library& library,
                                   const transport::Message& request, memory::Pool& pool) {
   const wire::Split split = wire::SplitRequest(Method::kPutParameters, request.bytes());
   v1::PutParametersRequest message;
-  if (!split.ok || !message.ParseFromString(split.skeleton)) {
-    return absl::InvalidArgumentError("the message is truncated or not a " + message.GetTypeName());
-  }
+  if (absl::Status status = wire::Parse(split, message); !status.ok()) return status;
   if (absl::Status status = stored_parameters::CheckName(message.name(), "name"); !status.ok()) {
     return status;
   }
@@ -64,15 +62,13 @@ absl::StatusOr<memory::Piece> Get(stored_parameters::Library& library,
   const absl::StatusOr<stored_parameters::SetPointer> set =
       library.Find(message.reference(), "reference");
   if (!set.ok()) return set.status();
-  // GetParametersResponse: reference = 1, parameters = 2, which the set's bytes are an encoding of.
-  std::string head;
-  wire::AppendBytesField(1, (*set)->reference, head);
+  // The response, around the set's bytes, which are an encoding of its parameters.
+  using Response = v1::GetParametersResponse;
   const std::string& bytes = (*set)->bytes;
-  uint8_t header[2 * wire::kMaxVarintSize];
-  wire::Writer writer(header);
-  writer.BytesHeader(2, bytes.size());
-  head.append(reinterpret_cast<char*>(header), static_cast<size_t>(writer.position() - header));
-  memory::Piece piece = MakePiece(head.size() + bytes.size(), pool);
+  std::string head;
+  wire::AppendBytesField(Response::kReferenceFieldNumber, (*set)->reference, head);
+  wire::AppendBytesHeader(Response::kParametersFieldNumber, bytes.size(), head);
+  memory::Piece piece = wire::MakePiece(head.size() + bytes.size(), pool);
   if (piece.begin == nullptr) return piece;
   std::memcpy(piece.begin, head.data(), head.size());
   std::memcpy(piece.begin + head.size(), bytes.data(), bytes.size());

@@ -1,7 +1,10 @@
 #include "server/stored_parameters/canonical.h"
 
-#include <array>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <utility>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
@@ -15,7 +18,6 @@ namespace quantd::stored_parameters {
 namespace {
 
 using wire::BytesView;
-using wire::VarintSize;
 
 // A field of a request that is a tensor.
 struct Tensor {
@@ -40,25 +42,18 @@ void AppendTensor(const Tensor& tensor, std::string& out) {
   std::string shape;
   uint64_t elements = 1;
   for (const int64_t dimension : view.shape) {
-    uint8_t varint[wire::kMaxVarintSize];
-    wire::Writer writer(varint);
-    writer.Varint(static_cast<uint64_t>(dimension));
-    shape.append(reinterpret_cast<char*>(varint), writer.position() - varint);
-    elements *= static_cast<uint64_t>(dimension);
+    const auto length = static_cast<uint64_t>(dimension);
+    wire::Append(shape, [&](wire::Writer& writer) { writer.Varint(length); });
+    elements *= length;
   }
   std::string head;
-  wire::AppendVarintField(1, static_cast<uint64_t>(view.data_type), head);
-  if (!shape.empty()) wire::AppendBytesField(2, shape, head);
+  wire::AppendVarintField(v1::Tensor::kDataTypeFieldNumber, static_cast<uint64_t>(view.data_type),
+                          head);
+  if (!shape.empty()) wire::AppendBytesField(v1::Tensor::kShapeFieldNumber, shape, head);
   const size_t size = view.bytes.size();
-  const size_t whole = head.size() + 1 + VarintSize(size) + size;
-  std::array<uint8_t, 4 * wire::kMaxVarintSize> around;
-  wire::Writer writer(around.data());
-  writer.BytesHeader(tensor.number, whole);
-  out.append(reinterpret_cast<char*>(around.data()), writer.position() - around.data());
+  wire::AppendBytesHeader(v1::Tensor::kRawDataFieldNumber, size, head);
+  wire::AppendBytesHeader(tensor.number, head.size() + size, out);
   out.append(head);
-  writer = wire::Writer(around.data());
-  writer.BytesHeader(3, size);  // raw_data
-  out.append(reinterpret_cast<char*>(around.data()), writer.position() - around.data());
   out.append(view.bytes.begin(), view.bytes.end());
   if (size > 0) ClearPadding(view, elements, out);
 }
@@ -80,65 +75,63 @@ std::string Interleave(absl::string_view rest, const Tensors& tensors) {
   return out;
 }
 
-Tensors TensorsOf(const v1::QuantizeRequest& message, const QuantizeParameters& parameters) {
+// Takes the tensors out of a message, by ascending number. `request`: what it was converted to.
+Tensors TakeTensors(google::protobuf::Message& message, wire::Request& request) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
   Tensors tensors;
-  if (message.has_scale()) tensors.push_back({2, &parameters.scale});
-  if (message.has_zero_point()) tensors.push_back({3, &*parameters.zero_point});
+  for (const auto* const field : fields) {
+    if (field->message_type() != v1::Tensor::descriptor()) continue;
+    const wire::TensorField name = wire::TensorFieldNamed(field->name());
+    tensors.push_back({static_cast<uint32_t>(field->number()), &wire::TensorOf(request, name)});
+    reflection.ClearField(&message, field);
+  }
   return tensors;
 }
-Tensors TensorsOf(const v1::QuantizeEmbeddingsRequest& message,
-                  const QuantizeEmbeddingsParameters& parameters) {
-  Tensors tensors;
-  if (message.has_ranges()) tensors.push_back({3, &*parameters.ranges});
-  return tensors;
-}
-
-void ClearTensors(v1::QuantizeRequest& message) {
-  message.clear_scale();
-  message.clear_zero_point();
-}
-void ClearTensors(v1::QuantizeEmbeddingsRequest& message) { message.clear_ranges(); }
 
 absl::Status TooLarge(uint64_t size) {
   return absl::InvalidArgumentError(
       absl::StrCat("the set takes ", size, " bytes, at most ", kMaxSetBytes, " can be stored"));
 }
 
-template <typename Message, typename Parameters>
-absl::StatusOr<std::string> EncodeRequest(Message message, const Parameters& parameters) {
-  const Tensors tensors = TensorsOf(message, parameters);
-  if (absl::Status status = Check(message, parameters); !status.ok()) return status;
+template <typename Parameters, typename Message>
+absl::StatusOr<std::string> EncodeRequest(Message message, wire::Request& request) {
+  absl::Status status = Check(message, std::get<Parameters>(request.parameters));
+  if (!status.ok()) return status;
+  const Tensors tensors = TakeTensors(message, request);
   uint64_t size = 0;
   for (const Tensor& tensor : tensors) size += tensor.view->bytes.size();
   if (size > kMaxSetBytes) return TooLarge(size);
-  ClearTensors(message);
   message.DiscardUnknownFields();
   return Interleave(message.SerializeAsString(), tensors);
+}
+
+absl::StatusOr<std::string> EncodeKind(const v1::ParameterSet& skeleton, wire::Request& request) {
+  switch (skeleton.kind_case()) {
+    case v1::ParameterSet::kQuantize:
+      return EncodeRequest<QuantizeParameters>(skeleton.quantize(), request);
+    case v1::ParameterSet::kQuantizeEmbeddings:
+      return EncodeRequest<QuantizeEmbeddingsParameters>(skeleton.quantize_embeddings(), request);
+    case v1::ParameterSet::KIND_NOT_SET:
+      break;
+  }
+  return absl::InternalError("a set without a kind was converted");
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> Encode(const v1::ParameterSet& skeleton,
                                    const decltype(wire::Split::raw)& raw) {
-  const bool is_quantize = skeleton.has_quantize();
-  const wire::Method kind =
-      is_quantize ? wire::Method::kQuantize : wire::Method::kQuantizeEmbeddings;
-  const absl::StatusOr<wire::Request> request =
-      wire::Convert(skeleton, raw[wire::OperationIndex(kind)]);
+  const wire::Method kind = wire::KindOf(skeleton);
+  absl::StatusOr<wire::Request> request = wire::Convert(skeleton, raw[wire::OperationIndex(kind)]);
   if (!request.ok()) return request.status();
-  absl::StatusOr<std::string> inner =
-      is_quantize
-          ? EncodeRequest(skeleton.quantize(), std::get<QuantizeParameters>(request->parameters))
-          : EncodeRequest(skeleton.quantize_embeddings(),
-                          std::get<QuantizeEmbeddingsParameters>(request->parameters));
+  absl::StatusOr<std::string> inner = EncodeKind(skeleton, *request);
   if (!inner.ok() && ErrorField(inner.status()).empty()) return inner;
-  if (!inner.ok()) {
-    return wire::Within(is_quantize ? "quantize" : "quantize_embeddings", inner.status());
-  }
-  uint8_t bytes[2 * wire::kMaxVarintSize];
-  wire::Writer writer(bytes);
-  writer.BytesHeader(is_quantize ? 1 : 2, inner->size());
-  inner->insert(0, reinterpret_cast<char*>(bytes), static_cast<size_t>(writer.position() - bytes));
+  if (!inner.ok()) return wire::Within(wire::Info(kind).operation, inner.status());
+  std::string header;
+  wire::AppendBytesHeader(static_cast<uint32_t>(skeleton.kind_case()), inner->size(), header);
+  inner->insert(0, header);
   if (inner->size() > kMaxSetBytes) return TooLarge(inner->size());
   return inner;
 }
@@ -157,8 +150,7 @@ absl::StatusOr<std::unique_ptr<wire::StoredSet>> Decode(std::string bytes) {
   const absl::StatusOr<std::string> again = Encode(set->skeleton, split.raw);
   if (!again.ok()) return again.status();
   if (*again != set->bytes) return none;
-  set->raw = split.raw[wire::OperationIndex(
-      set->skeleton.has_quantize() ? wire::Method::kQuantize : wire::Method::kQuantizeEmbeddings)];
+  set->raw = split.raw[wire::OperationIndex(wire::KindOf(set->skeleton))];
   return set;
 }
 

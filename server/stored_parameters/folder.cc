@@ -1,6 +1,5 @@
 #include "server/stored_parameters/folder.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +9,6 @@
 #include <queue>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/reason.h"
@@ -66,26 +64,6 @@ absl::Status CannotWrite(int error) {
     default:
       return absl::UnavailableError(absl::StrCat("cannot write to --parameters_dir: ", why));
   }
-}
-
-// Calls `visit` with every name, and whether it may be a file's, until it returns false. Returns an
-// errno.
-int ForEachName(int directory, absl::FunctionRef<bool(absl::string_view name)> visit) {
-  UniqueFd again(openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!again.is_open()) return errno;
-  DIR* const stream = fdopendir(again.get());
-  if (stream == nullptr) return errno;
-  again.Release();  // it is the stream's now
-  errno = 0;
-  for (const dirent* entry = readdir(stream); entry != nullptr; entry = readdir(stream)) {
-    const bool may_be_file =
-        entry->d_type == DT_REG || entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN;
-    if (may_be_file && !visit(entry->d_name)) break;
-    errno = 0;
-  }
-  const int error = errno;
-  closedir(stream);
-  return error;
 }
 
 absl::Status CannotList(int error) {

@@ -33,10 +33,7 @@ void FillFloats(const Shape& shape, const std::vector<float>& values, v1::Tensor
 absl::StatusOr<CalibrateMessage> DecodeCalibrate(BytesView message) {
   const Split split = SplitRequest(Method::kCalibrate, message);
   v1::CalibrateRequest parsed;
-  if (!split.ok || !parsed.ParseFromString(split.skeleton)) {
-    return absl::InvalidArgumentError(
-        "the message is truncated or not a quantd.v1.CalibrateRequest");
-  }
+  if (absl::Status status = Parse(split, parsed); !status.ok()) return status;
   absl::StatusOr<CalibrateMessage> converted = Convert(parsed, split.of(Method::kCalibrate));
   if (converted.ok()) converted->state = split.state;
   return converted;

@@ -68,10 +68,7 @@ template <typename Message>
 absl::StatusOr<Request> Decode(Method method, BytesView bytes, SetPointer set) {
   const Split split = SplitRequest(method, bytes);
   Message message;
-  if (!split.ok || !message.ParseFromString(split.skeleton)) {
-    return absl::InvalidArgumentError(absl::StrCat("the message is truncated or not a quantd.v1.",
-                                                   message.GetDescriptor()->name()));
-  }
+  if (absl::Status status = Parse(split, message); !status.ok()) return status;
   if constexpr (std::is_same_v<Message, v1::StreamRequest>) {
     return ConvertItem(message, split, std::move(set));
   } else {

@@ -125,13 +125,16 @@ void WriteError(Method method, const QuantizationError& error, Writer& writer) {
 
 }  // namespace
 
+memory::Piece MakePiece(size_t size, memory::Pool& pool) {
+  memory::Buffer buffer = pool.Allocate(kRoomBefore + size);
+  if (buffer.data() == nullptr) return {};
+  uint8_t* const begin = buffer.data() + kRoomBefore;
+  return {std::move(buffer), begin, size};
+}
+
 memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Pool& pool) {
-  memory::Piece piece;
-  piece.size = message.ByteSizeLong();
-  piece.buffer = pool.Allocate(kRoomBefore + piece.size);
-  if (piece.buffer.data() == nullptr) return {};
-  piece.begin = piece.buffer.data() + kRoomBefore;
-  message.SerializeWithCachedSizesToArray(piece.begin);
+  memory::Piece piece = MakePiece(message.ByteSizeLong(), pool);
+  if (piece.begin != nullptr) message.SerializeWithCachedSizesToArray(piece.begin);
   return piece;
 }
 

@@ -60,7 +60,10 @@ class Response {
 // The message StreamResponse that says why the item `id` failed. REQUIRES: !status.ok().
 memory::Piece EncodeItemError(uint64_t id, const absl::Status& status, memory::Pool& pool);
 
-// A small message as it is, behind kRoomBefore bytes; an empty piece when the system had no memory.
+// Room for a message of `size` bytes, behind kRoomBefore; an empty piece when the system had no
+// memory.
+memory::Piece MakePiece(size_t size, memory::Pool& pool);
+// A small message as it is, in such a piece.
 memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Pool& pool);
 
 }  // namespace quantd::wire

@@ -6,6 +6,7 @@ TensorView& TensorOf(Request& request, TensorField field) {
   const auto find = [field](auto& parameters) -> TensorView* {
     switch (field) {
       case TensorField::kX:
+      case TensorField::kEnd:
         break;
       case TensorField::kScale:
         if constexpr (requires { parameters.scale; }) return &parameters.scale;

@@ -17,11 +17,18 @@
 
 namespace quantd::wire {
 
-// The tensors of the requests: x, scale, zero_point, tensor_scale, ranges.
-enum class TensorField : uint8_t { kX, kScale, kZeroPoint, kTensorScale, kRanges };
-inline constexpr size_t kTensorFields = 5;
+// The tensors of the requests, and behind the last one the end.
+enum class TensorField : uint8_t { kX, kScale, kZeroPoint, kTensorScale, kRanges, kEnd };
+inline constexpr size_t kTensorFields = static_cast<size_t>(TensorField::kEnd);
 inline constexpr std::array<absl::string_view, kTensorFields> kTensorNames = {
     "x", "scale", "zero_point", "tensor_scale", "ranges"};
+static_assert(!kTensorNames.back().empty(), "a TensorField has no name");
+// kEnd: it is no tensor's.
+constexpr TensorField TensorFieldNamed(absl::string_view name) {
+  size_t index = 0;
+  while (index < kTensorFields && kTensorNames[index] != name) ++index;
+  return static_cast<TensorField>(index);
+}
 
 // How tensors are written into the response.
 enum class Encoding : uint8_t {

@@ -2,7 +2,6 @@
 
 #include <google/protobuf/descriptor.h>
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -68,8 +67,7 @@ size_t OperationOf(const Descriptor& message) {
 
 size_t TensorOf(const FieldDescriptor& field) {
   if (field.message_type() != v1::Tensor::descriptor()) return kTensorFields;
-  const auto* const name = std::find(kTensorNames.begin(), kTensorNames.end(), field.name());
-  return static_cast<size_t>(name - kTensorNames.begin());
+  return static_cast<size_t>(TensorFieldNamed(field.name()));
 }
 
 Outline::Outline(const Descriptor& message) : operation(OperationOf(message)), slots(1) {
@@ -194,6 +192,11 @@ Split SplitRequest(Method method, BytesView message) {
 Split SplitSet(BytesView message) {
   static const auto* const outline = new Outline(*v1::ParameterSet::descriptor());
   return SplitMessage(*outline, message);
+}
+
+absl::Status Parse(const Split& split, google::protobuf::MessageLite& message) {
+  if (split.ok && message.ParseFromString(split.skeleton)) return absl::OkStatus();
+  return absl::InvalidArgumentError("the message is truncated or not a " + message.GetTypeName());
 }
 
 Rest RestOf(Method method, BytesView message, uint64_t most_fields) {

@@ -14,10 +14,15 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/wire/method.h"
 #include "server/wire/request.h"
 #include "server/wire/scan.h"
+
+namespace google::protobuf {
+class MessageLite;
+}  // namespace google::protobuf
 
 namespace quantd::wire {
 
@@ -43,6 +48,9 @@ struct Split {
 Split SplitRequest(Method method, BytesView message);
 // Of ParameterSet.
 Split SplitSet(BytesView message);
+
+// What the skeleton says. INVALID_ARGUMENT when the bytes were no such message.
+absl::Status Parse(const Split& split, google::protobuf::MessageLite& message);
 
 // What is known of a message before it is split. Takes no memory.
 struct Rest {

@@ -3,7 +3,6 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,9 +16,8 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 absl::Status OtherKind(const StoredSet& set, absl::string_view method) {
-  const bool is_quantize = set.skeleton.has_quantize();
   return FieldError("parameters", absl::StrCat("parameters is ", set.reference, ", a set of ",
-                                               is_quantize ? "quantize" : "quantize_embeddings",
+                                               Info(KindOf(set.skeleton)).operation,
                                                ", which is not for ", method));
 }
 
@@ -39,16 +37,25 @@ absl::Status Merge(const StoredSet& set, const Message& stored, Message& request
                         absl::StrCat(field->name(), " is in the request and in ", set.reference,
                                      ": it must be in only one of them"));
     }
-    const auto tensor = std::find(kTensorNames.begin(), kTensorNames.end(), field->name());
-    if (tensor == kTensorNames.end()) continue;
-    const auto index = static_cast<size_t>(tensor - kTensorNames.begin());
-    raw[index] = set.raw[index];
+    const auto index = static_cast<size_t>(TensorFieldNamed(field->name()));
+    if (index < kTensorFields) raw[index] = set.raw[index];
   }
   request.MergeFrom(stored);
   return absl::OkStatus();
 }
 
 }  // namespace
+
+Method KindOf(const v1::ParameterSet& set) {
+  switch (set.kind_case()) {
+    case v1::ParameterSet::kQuantizeEmbeddings:
+      return Method::kQuantizeEmbeddings;
+    case v1::ParameterSet::kQuantize:
+    case v1::ParameterSet::KIND_NOT_SET:
+      break;
+  }
+  return Method::kQuantize;
+}
 
 absl::Status Complete(const StoredSet& set, v1::QuantizeRequest& request, RawData& raw) {
   if (!set.skeleton.has_quantize()) return OtherKind(set, "Quantize");

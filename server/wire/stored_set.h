@@ -12,6 +12,9 @@
 
 namespace quantd::wire {
 
+// The operation whose request a set is; kQuantize, if it is none yet.
+Method KindOf(const v1::ParameterSet& set);
+
 // Stays where it is. Immutable once it is shared: then safe from any thread.
 struct StoredSet {
   std::string reference;      // "name@sha256:HEX"

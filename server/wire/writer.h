@@ -57,24 +57,25 @@ class Writer {
   uint8_t* position_;
 };
 
-// Appends fields to a string.
-inline void AppendVarintField(uint32_t number, uint64_t value, std::string& out) {
+// Appends to a string what write(writer) writes: one call of the writer's.
+template <typename Write>
+void Append(std::string& out, const Write& write) {
   uint8_t buffer[2 * kMaxVarintSize];
   Writer writer(buffer);
-  writer.VarintField(number, value);
+  write(writer);
   out.append(reinterpret_cast<char*>(buffer), writer.position() - buffer);
+}
+inline void AppendVarintField(uint32_t number, uint64_t value, std::string& out) {
+  Append(out, [&](Writer& writer) { writer.VarintField(number, value); });
 }
 inline void AppendFixed64Field(uint32_t number, uint64_t value, std::string& out) {
-  uint8_t buffer[2 * kMaxVarintSize];
-  Writer writer(buffer);
-  writer.Fixed64Field(number, value);
-  out.append(reinterpret_cast<char*>(buffer), writer.position() - buffer);
+  Append(out, [&](Writer& writer) { writer.Fixed64Field(number, value); });
+}
+inline void AppendBytesHeader(uint32_t number, uint64_t length, std::string& out) {
+  Append(out, [&](Writer& writer) { writer.BytesHeader(number, length); });
 }
 inline void AppendBytesField(uint32_t number, absl::string_view bytes, std::string& out) {
-  uint8_t buffer[2 * kMaxVarintSize];
-  Writer writer(buffer);
-  writer.BytesHeader(number, bytes.size());
-  out.append(reinterpret_cast<char*>(buffer), writer.position() - buffer);
+  AppendBytesHeader(number, bytes.size(), out);
   out.append(bytes.data(), bytes.size());
 }
 

@@ -4,12 +4,15 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "grpc/testing/empty.pb.h"
 #include "grpc/testing/messages.pb.h"
 #include "server/loop/timers.h"
 #include "server/services/exchange.h"
+#include "server/transport/deflater.h"
+#include "server/wire/encode.h"
 
 namespace quantd::interop {
 namespace {
@@ -61,6 +64,26 @@ absl::Status Fill(PayloadType type, int32_t size, Payload& payload) {
   payload.set_type(type);
   payload.set_body(std::string(static_cast<size_t>(size), '\0'));
   return absl::OkStatus();
+}
+
+// Responses may be compressed. REQUIRES: none has been sent.
+void MayCompress(transport::ServerCall& stream) {
+  stream.SetEncoding(stream.head().accepts().best());
+}
+
+// Sends a response, compressed if `compress`, the client accepts it and it gets smaller.
+Exchange::Awaited Write(const google::protobuf::MessageLite& response, bool compress,
+                        memory::Pool& pool, const transport::ServerCall& stream, Exchange& call) {
+  memory::Piece piece = wire::Serialize(response, pool);
+  const transport::Encoding encoding = stream.out_encoding();
+  memory::Piece smaller;
+  if (compress && encoding != transport::Encoding::kIdentity && piece.begin != nullptr) {
+    smaller = transport::Deflate(encoding, {piece.begin, piece.size}, transport::Contents::kNumbers,
+                                 transport::kPrefixBytes, pool,
+                                 [&stream] { return stream.interrupted(); });
+  }
+  compress = smaller.begin != nullptr;
+  return call.Send(std::move(compress ? smaller : piece), compress);
 }
 
 // Sleeps until its time has come or the call is interrupted.
@@ -122,9 +145,9 @@ rpc::Call UnaryCall(rpc::Calls& /*calls*/, memory::Pool& pool, transport::Server
       if (request.fill_server_id()) response.set_server_id(absl::StrCat("quantd-", getpid()));
     }
     stream.SetInitialMetadata(Of(stream, kInitial));
-    call.MayCompress();
+    MayCompress(stream);
     if (call.ok()) {
-      co_await call.Write(response, request.response_compressed().value());
+      co_await Write(response, request.response_compressed().value(), pool, stream, call);
     }
     co_await call.Finish(Of(stream, kTrailing));
   }
@@ -161,7 +184,7 @@ rpc::Call Duplex(rpc::Calls& /*calls*/, memory::Pool& pool, transport::ServerCal
     Exchange call(stream, pool);
     Sleep sleep(stream);
     stream.SetInitialMetadata(Of(stream, kInitial));
-    call.MayCompress();
+    MayCompress(stream);
     StreamingOutputCallRequest request;
     StreamingOutputCallResponse response;
     for (bool last = false; !last && call.ok();) {
@@ -177,7 +200,8 @@ rpc::Call Duplex(rpc::Calls& /*calls*/, memory::Pool& pool, transport::ServerCal
         call.Fail(Fill(request.response_type(), parameters.size(), *response.mutable_payload()));
         if (!call.ok()) break;
         co_await sleep.For(std::chrono::microseconds(parameters.interval_us()));
-        const bool sent = co_await call.Write(response, parameters.compressed().value());
+        const bool compress = parameters.compressed().value();
+        const bool sent = co_await Write(response, compress, pool, stream, call);
         if (!sent) break;
       }
     }

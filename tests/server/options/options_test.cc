@@ -32,6 +32,12 @@ absl::StatusOr<CommandLine> Parse(std::initializer_list<const char*> flags) {
   return ParseCommandLine(static_cast<int>(argv.size()), argv.data());
 }
 
+// As a server writes them into its log.
+std::string LineOf(const Options& options) {
+  return log::FormatLine(log::Style::kText, absl::UnixEpoch(), log::Level::kInfo, "configuration",
+                         Describe(options));
+}
+
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
@@ -61,7 +67,7 @@ TEST(Options, AnErrorIsOneLineWhateverIsInTheValue) {
   }
   const auto parsed = Parse({"--listen=a:1", "--ready_file=/x\ny"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_THAT(log::FormatFields(Describe(parsed->options)), HasSubstr("ready_file=\"/x\\x0ay\" "));
+  EXPECT_THAT(LineOf(parsed->options), HasSubstr("ready_file=\"/x\\x0ay\" "));
 }
 
 TEST(Options, TheFlagWinsOverTheEnvironment) {
@@ -262,8 +268,7 @@ TEST(Options, HelpAndVersion) {
 TEST(Options, EveryFlagIsDescribed) {
   const auto parsed = Parse({"--listen=a:1,unix:/x", "--stall_timeout=700ms"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  const std::string described =
-      absl::StrCat(" ", log::FormatFields(Describe(parsed->options)), " ");
+  const std::string described = absl::StrCat(LineOf(parsed->options), " ");
   int flags = 0;
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(HelpText(), '\n'))) {
     if (!absl::StartsWith(line, "  --") || !absl::StrContains(line, "  (")) continue;

@@ -1,5 +1,6 @@
 #include "server/stored_parameters/canonical.h"
 
+#include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -195,6 +196,33 @@ TEST(Canonical, NumbersAtTheirLimitsAreRefused) {
     v1::ParameterSet set = LargeSet(2, 0.5F);
     set.mutable_quantize()->set_axis(axis);
     EXPECT_TRUE(EncodeSet(set).ok()) << axis;
+  }
+}
+
+// Also of a kind and of a tensor that a later contract adds: its bytes are stored, and checked.
+TEST(Canonical, EveryTensorOfEveryKindIsStored) {
+  const google::protobuf::OneofDescriptor& kinds = *v1::ParameterSet::descriptor()->oneof_decl(0);
+  for (int i = 0; i < kinds.field_count(); ++i) {
+    const google::protobuf::FieldDescriptor& kind = *kinds.field(i);
+    for (int j = 0; j < kind.message_type()->field_count(); ++j) {
+      const google::protobuf::FieldDescriptor& field = *kind.message_type()->field(j);
+      if (field.message_type() != v1::Tensor::descriptor() || field.name() == "x") continue;
+      const std::string name = absl::StrCat(kind.name(), ".", field.name());
+      v1::ParameterSet set;
+      auto& request = *set.GetReflection()->MutableMessage(&set, &kind);
+      auto& tensor =
+          dynamic_cast<v1::Tensor&>(*request.GetReflection()->MutableMessage(&request, &field));
+      tensor.set_data_type(v1::DATA_TYPE_FLOAT);
+      tensor.add_shape(2);
+      tensor.set_raw_data("\1\2\3\4\5\6\7\10");
+      const absl::StatusOr<std::string> stored = EncodeSet(set);
+      ASSERT_TRUE(stored.ok()) << name << ": " << stored.status();
+      EXPECT_EQ(*stored, set.SerializeAsString())
+          << name << " is not stored as it is (canonical.cc)";
+      tensor.mutable_raw_data()->pop_back();
+      EXPECT_EQ(ErrorField(EncodeSet(set).status()), name + ".raw_data")
+          << name << " is stored unchecked (check.cc)";
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "many_messages.h"
 #include "quantd/v1/parameters.pb.h"
 #include "server/wire/decode.h"
@@ -21,6 +23,7 @@
 namespace quantd::wire {
 namespace {
 
+using google::protobuf::Descriptor;
 using google::protobuf::Message;
 
 // Puts the views where the parsed skeleton has an empty raw_data.
@@ -99,6 +102,30 @@ v1::QuantizeRequest TwoTensors() {
   *request.mutable_scale() = MakeTensor(v1::DATA_TYPE_FLOAT, {}, "scal");
   request.set_axis(3);
   return request;
+}
+
+// The tensors in a message, and in the messages in it.
+void ExpectNamedTensors(const Descriptor& message) {
+  const bool of_operation = std::any_of(
+      kMethods.begin(), kMethods.begin() + kOperations, [&message](const MethodInfo& info) {
+        return message.name() == absl::StrCat(info.name, "Request");
+      });
+  for (int i = 0; i < message.field_count(); ++i) {
+    const google::protobuf::FieldDescriptor& field = *message.field(i);
+    if (field.message_type() == nullptr) continue;
+    if (field.message_type() != v1::Tensor::descriptor()) {
+      ExpectNamedTensors(*field.message_type());
+      continue;
+    }
+    EXPECT_NE(TensorFieldNamed(field.name()), TensorField::kEnd)
+        << field.full_name() << " loses its bytes: it needs a TensorField with a name (request.h)";
+    EXPECT_TRUE(of_operation && !field.is_repeated())
+        << field.full_name() << " loses bytes: Split has one tensor of a name for each operation";
+  }
+}
+
+TEST(SplitRequestTest, EveryTensorHasAPlaceForItsBytes) {
+  for (const MethodInfo& info : kMethods) ExpectNamedTensors(DescriptorOf(info.method));
 }
 
 uint64_t RawBytes(const Split& split, Method method) {
