@@ -59,30 +59,25 @@ const absl::Status& Client::status() const { return connection_->status(); }
 const std::shared_ptr<grpc::Channel>& Client::channel() const { return connection_->channel(); }
 
 absl::StatusOr<v1::QuantizeResponse> Client::Call(const v1::QuantizeRequest& request) {
-  return connection_->Call<v1::QuantizeRequest, v1::QuantizeResponse>(&Stub::Quantize, request,
-                                                                      nullptr);
+  return connection_->Call(&Stub::Quantize, request);
 }
 
 absl::StatusOr<v1::DequantizeResponse> Client::Call(const v1::DequantizeRequest& request) {
-  return connection_->Call<v1::DequantizeRequest, v1::DequantizeResponse>(&Stub::Dequantize,
-                                                                          request, nullptr);
+  return connection_->Call(&Stub::Dequantize, request);
 }
 
 absl::StatusOr<v1::DynamicQuantizeResponse> Client::Call(
     const v1::DynamicQuantizeRequest& request) {
-  return connection_->Call<v1::DynamicQuantizeRequest, v1::DynamicQuantizeResponse>(
-      &Stub::DynamicQuantize, request, nullptr);
+  return connection_->Call(&Stub::DynamicQuantize, request);
 }
 
 absl::StatusOr<v1::QuantizeEmbeddingsResponse> Client::Call(
     const v1::QuantizeEmbeddingsRequest& request) {
-  return connection_->Call<v1::QuantizeEmbeddingsRequest, v1::QuantizeEmbeddingsResponse>(
-      &Stub::QuantizeEmbeddings, request, nullptr);
+  return connection_->Call(&Stub::QuantizeEmbeddings, request);
 }
 
 absl::StatusOr<v1::GetServerInfoResponse> Client::GetServerInfo() {
-  return connection_->Call<v1::GetServerInfoRequest, v1::GetServerInfoResponse>(
-      &Stub::GetServerInfo, v1::GetServerInfoRequest(), nullptr);
+  return connection_->Call(&Stub::GetServerInfo, v1::GetServerInfoRequest());
 }
 
 absl::StatusOr<Quantized> Client::Quantize(const Tensor& x, const Tensor& scale,

@@ -63,8 +63,7 @@ Connection::Connection(const std::string& address, const ClientOptions& options)
   channel_ = grpc::CreateCustomChannel(
       target.value_or(address), status_.ok() ? credentials->credentials : nullptr, arguments);
   tls_ = status_.ok() && credentials->tls;
-  stub_ = v1::QuantizationService::NewStub(channel_);
-  parameters_stub_ = v1::ParametersService::NewStub(channel_);
+  stubs_ = {v1::QuantizationService::NewStub(channel_), v1::ParametersService::NewStub(channel_)};
 }
 
 Connection::~Connection() {
@@ -102,8 +101,7 @@ absl::StatusOr<ServerLimits> Connection::Limits(bool refresh, Cancellation* canc
     return *known;
   }
   const absl::StatusOr<v1::GetServerInfoResponse> info =
-      Call<v1::GetServerInfoRequest, v1::GetServerInfoResponse>(
-          &v1::QuantizationService::Stub::GetServerInfo, v1::GetServerInfoRequest(), cancellation);
+      Call(&v1::QuantizationService::Stub::GetServerInfo, v1::GetServerInfoRequest(), cancellation);
   ServerLimits limits;
   if (info.ok()) {
     if (info->max_message_bytes() > 0) limits.message_bytes = info->max_message_bytes();

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -36,13 +36,8 @@ struct ServerLimits {
 // Thread safe.
 class Connection {
  public:
-  template <typename Request, typename Response>
-  using Method = grpc::Status (v1::QuantizationService::Stub::*)(grpc::ClientContext*,
-                                                                 const Request&, Response*);
-
-  template <typename Request, typename Response>
-  using ParametersMethod = grpc::Status (v1::ParametersService::Stub::*)(grpc::ClientContext*,
-                                                                         const Request&, Response*);
+  template <typename Stub, typename Request, typename Response>
+  using Method = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&, Response*);
 
   Connection(const std::string& address, const ClientOptions& options);
   // Waits for the jobs.
@@ -50,29 +45,28 @@ class Connection {
 
   const ClientOptions& options() const { return options_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
-  v1::QuantizationService::Stub& stub() { return *stub_; }
+  v1::QuantizationService::Stub& stub() { return *std::get<0>(stubs_); }
   // What is wrong with the address or the files: nothing can be called.
   const absl::Status& status() const { return status_; }
 
   // One call, made again while the server asks for it. `cancellation` may be null.
-  template <typename Request, typename Response>
-  absl::StatusOr<Response> Call(Method<Request, Response> method, const Request& request,
-                                Cancellation* cancellation) {
-    return Try<Response>(
-        [&](grpc::ClientContext* context, Response* response) {
-          return (stub_.get()->*method)(context, request, response);
-        },
-        cancellation);
-  }
-  // The same of stored parameters.
-  template <typename Request, typename Response>
-  absl::StatusOr<Response> Call(ParametersMethod<Request, Response> method,
-                                const Request& request) {
-    return Try<Response>(
-        [&](grpc::ClientContext* context, Response* response) {
-          return (parameters_stub_.get()->*method)(context, request, response);
-        },
-        nullptr);
+  template <typename Stub, typename Request, typename Response>
+  absl::StatusOr<Response> Call(Method<Stub, Request, Response> method, const Request& request,
+                                Cancellation* cancellation = nullptr) {
+    if (!status_.ok()) return status_;
+    Stub& stub = *std::get<std::unique_ptr<Stub>>(stubs_);
+    for (int attempt = 1;; ++attempt) {
+      grpc::ClientContext context;
+      Prepare(context);
+      if (cancellation != nullptr) cancellation->Add(&context);
+      Response response;
+      absl::Status status = Explain((stub.*method)(&context, request, &response));
+      if (cancellation != nullptr) cancellation->Remove(&context);
+      if (status.ok()) return response;
+      const std::optional<absl::Duration> wait = WaitAfter(status, attempt);
+      if (!wait.has_value()) return status;
+      absl::SleepFor(*wait);
+    }
   }
 
   void Prepare(grpc::ClientContext& context) const;
@@ -95,30 +89,14 @@ class Connection {
   void JobEnded();
 
  private:
-  template <typename Response, typename Attempt>
-  absl::StatusOr<Response> Try(Attempt attempt_once, Cancellation* cancellation) {
-    if (!status_.ok()) return status_;
-    for (int attempt = 1;; ++attempt) {
-      grpc::ClientContext context;
-      Prepare(context);
-      if (cancellation != nullptr) cancellation->Add(&context);
-      Response response;
-      absl::Status status = Explain(attempt_once(&context, &response));
-      if (cancellation != nullptr) cancellation->Remove(&context);
-      if (status.ok()) return response;
-      const std::optional<absl::Duration> wait = WaitAfter(status, attempt);
-      if (!wait.has_value()) return status;
-      absl::SleepFor(*wait);
-    }
-  }
-
   const ClientOptions options_;
   bool tls_ = false;
   std::unique_ptr<TokenFile> token_;  // may be null
   absl::Status status_;
   std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::QuantizationService::Stub> stub_;
-  std::unique_ptr<v1::ParametersService::Stub> parameters_stub_;
+  std::tuple<std::unique_ptr<v1::QuantizationService::Stub>,
+             std::unique_ptr<v1::ParametersService::Stub>>
+      stubs_;
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;

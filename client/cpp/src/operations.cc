@@ -12,26 +12,13 @@ using Stub = v1::QuantizationService::Stub;
 
 split::Sender SenderOf(Connection& connection, const ServerLimits& limits,
                        Cancellation* cancellation) {
-  const auto send = [&connection, cancellation](auto method, const auto& request, auto* response) {
-    using Response = std::remove_pointer_t<decltype(response)>;
-    using Request = std::decay_t<decltype(request)>;
-    return connection.Call<Request, Response>(method, request, cancellation);
+  const auto sending = [&connection, cancellation](auto method) {
+    return [&connection, cancellation, method](const auto& request) {
+      return connection.Call(method, request, cancellation);
+    };
   };
-  return {limits,
-          [send](const v1::QuantizeRequest& request) {
-            return send(&Stub::Quantize, request, static_cast<v1::QuantizeResponse*>(nullptr));
-          },
-          [send](const v1::DequantizeRequest& request) {
-            return send(&Stub::Dequantize, request, static_cast<v1::DequantizeResponse*>(nullptr));
-          },
-          [send](const v1::DynamicQuantizeRequest& request) {
-            return send(&Stub::DynamicQuantize, request,
-                        static_cast<v1::DynamicQuantizeResponse*>(nullptr));
-          },
-          [send](const v1::QuantizeEmbeddingsRequest& request) {
-            return send(&Stub::QuantizeEmbeddings, request,
-                        static_cast<v1::QuantizeEmbeddingsResponse*>(nullptr));
-          }};
+  return {limits, sending(&Stub::Quantize), sending(&Stub::Dequantize),
+          sending(&Stub::DynamicQuantize), sending(&Stub::QuantizeEmbeddings)};
 }
 
 auto MethodOf(const QuantizeArguments&) { return &Stub::Quantize; }
@@ -186,8 +173,7 @@ absl::StatusOr<typename Arguments::Result> Run(Connection& connection, const Arg
     }
   }
   absl::StatusOr<typename Arguments::Response> response =
-      connection.Call<typename Arguments::Request, typename Arguments::Response>(
-          MethodOf(arguments), RequestOf(arguments), cancellation);
+      connection.Call(MethodOf(arguments), RequestOf(arguments), cancellation);
   if (response.ok()) return ResultOf(arguments, *std::move(response));
   if (!absl::IsResourceExhausted(response.status()) || !CanBeSplit(connection, arguments)) {
     return response.status();

@@ -17,8 +17,7 @@ absl::StatusOr<std::string> Client::PutParameters(const std::string& name,
   request.set_name(name);
   *request.mutable_parameters() = parameters;
   absl::StatusOr<v1::PutParametersResponse> response =
-      connection_->Call<v1::PutParametersRequest, v1::PutParametersResponse>(
-          &ParametersStub::PutParameters, request);
+      connection_->Call(&ParametersStub::PutParameters, request);
   if (!response.ok()) return response.status();
   return std::move(*response->mutable_reference());
 }
@@ -26,16 +25,14 @@ absl::StatusOr<std::string> Client::PutParameters(const std::string& name,
 absl::StatusOr<v1::GetParametersResponse> Client::GetParameters(const std::string& reference) {
   v1::GetParametersRequest request;
   request.set_reference(reference);
-  return connection_->Call<v1::GetParametersRequest, v1::GetParametersResponse>(
-      &ParametersStub::GetParameters, request);
+  return connection_->Call(&ParametersStub::GetParameters, request);
 }
 
 absl::StatusOr<std::vector<std::string>> Client::ListParameters(const std::string& prefix) {
   v1::ListParametersRequest request;
   request.set_prefix(prefix);
   const absl::StatusOr<v1::ListParametersResponse> response =
-      connection_->Call<v1::ListParametersRequest, v1::ListParametersResponse>(
-          &ParametersStub::ListParameters, request);
+      connection_->Call(&ParametersStub::ListParameters, request);
   if (!response.ok()) return response.status();
   return std::vector<std::string>(response->references().begin(), response->references().end());
 }
