@@ -63,6 +63,33 @@ def test_codes_scales_and_zero_points_lie_anywhere(view, kind):
     same(engine.dequantize(place(x), place(scale), place(zero_point), **options).y, expected)
 
 
+def test_masked_elements_are_refused():
+    """As by Client, in the same words: what is under a mask is no number."""
+    x = np.ma.masked_array(np.ones((2, 3), np.float32), mask=[[0, 1, 0], [0, 0, 1]])
+    said = "{}: 2 of 6 elements are masked; fill them, as by .filled(0)"
+    for name, call in {
+        "x": lambda masked: engine.quantize(masked, 0.5),
+        "scale": lambda masked: engine.quantize(np.ones((2, 3), np.float32), masked, block_shape=[1, 1]),
+        "ranges": lambda masked: engine.quantize_embeddings(np.ones((1, 3), np.float32), recipe="ranges", ranges=masked),
+    }.items():
+        with pytest.raises(TypeError) as caught:
+            call(x)
+        assert str(caught.value) == said.format(name) and caught.value.field == name
+    codes_of = np.ma.masked_array(np.ones((2, 3), np.uint8), mask=x.mask)
+    for call in (lambda: engine.dynamic_quantize(x), lambda: engine.dequantize(codes_of, 0.5), lambda: engine.calibrate([x])):
+        with pytest.raises(TypeError, match="x: 2 of 6 elements are masked"):
+            call()
+    same(engine.quantize(x.filled(0), 0.5).y, np.uint8([[2, 0, 2], [2, 2, 0]]))
+
+
+def test_results_of_subclasses_are_arrays():
+    x = floats((4, 6))
+    for view in (np.matrix, np.ma.masked_array, np.recarray):
+        found = engine.dynamic_quantize(x.view(view), axis=0)
+        assert type(found.y) is np.ndarray and type(engine.dequantize(found.y.view(view), 0.5).y) is np.ndarray
+        same(engine.quantize(x.view(view), 0.5).y, engine.quantize(x, 0.5).y)
+
+
 def test_swapped_byte_order():
     for dtype in ("float32", "float16", "int32"):
         x = floats((5, 7), dtype)

@@ -11,6 +11,7 @@ import quantd
 
 X, CODES = np.ones((2, 3), np.float32), np.ones((2, 3), np.uint8)
 DOUBLES = X.astype(np.float64)
+MASKED = np.ma.masked_array(X, mask=[[0, 1, 0], [0, 0, 0]])
 HUGE = 1 << 70
 TYPE, VALUE, SERVER = quantd.errors.ArgumentTypeError, quantd.ArgumentError, quantd.InvalidArgumentError
 # Operation, arguments, options, what is raised, and its field.
@@ -18,6 +19,9 @@ CASES = [
     ("quantize", (X,), {}, TYPE, "scale"),
     ("quantize", (DOUBLES, 1.0), {}, TYPE, "x"),
     ("quantize", ([[1], [1, 2]], 1.0), {}, TYPE, "x"),
+    ("quantize", (MASKED, 1.0), {}, TYPE, "x"),
+    ("dynamic_quantize", (MASKED,), {}, TYPE, "x"),
+    ("quantize", (X, MASKED), {"block_shape": [1, 1]}, TYPE, "scale"),
     ("quantize", (X, "a"), {}, TYPE, "scale"),
     ("quantize", (X, 1.0, -1), {}, VALUE, "zero_point"),
     ("quantize", (X, 1.0, 1.5), {}, TYPE, "zero_point"),

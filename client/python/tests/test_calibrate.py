@@ -267,6 +267,19 @@ def test_a_server_whose_limit_fell_gets_smaller_pieces(calibrate):
     assert max(sizes[-10:]) <= 1 << 18
 
 
+def test_what_a_server_refused_is_said_although_its_limits_cannot_be_asked_again(calibrate):
+    asked = []
+
+    def limits(request, context):
+        asked.append(1)
+        return info()(request, context) if len(asked) == 1 else context.abort(grpc.StatusCode.PERMISSION_DENIED, "no more")
+
+    _, answer = failing(9, grpc.StatusCode.RESOURCE_EXHAUSTED)
+    with RawServer(GetServerInfo=limits, Calibrate=answer) as server, pytest.raises(quantd.ResourceExhaustedError):
+        calibrate(server.address, X)
+    assert len(asked) == 2
+
+
 def test_the_reason_is_not_lost_while_messages_are_written(calibrate):
     """The status comes while a message is under way, which then fails: what is raised is the status."""
     def answer(items, context):

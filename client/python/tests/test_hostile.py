@@ -1,15 +1,19 @@
 """Servers that lie, vanish or never answer; processes that fork; tasks that are cancelled. Every case ends, with one clear error."""
 
+import gc
 import os
 import threading
+import weakref
 import time
 
 import grpc
 import numpy as np
 import pytest
 
+import both_clients
 import quantd
 from quantd import messages
+from quantd.split.piece import Whole
 from raw_server import RawServer, info
 
 X = np.ones(300_000, np.float32)
@@ -95,6 +99,52 @@ def test_a_limit_that_was_lowered_is_learnt():
             limits[0] = 0  # as it says of itself: no limit; and refuses all the same
             with pytest.raises(quantd.ResourceExhaustedError, match="too large"):
                 client.quantize(X, 1.0)
+
+
+@pytest.mark.parametrize("kind", [both_clients.Sync, both_clients.Async])
+@pytest.mark.parametrize("limit", [1 << 16, 1 << 30], ids=["pieces", "one message"])
+def test_what_a_server_refused_is_said_although_its_limits_cannot_be_asked_again(kind, limit):
+    asked = []
+
+    def limits(request, context):
+        asked.append(1)
+        return info(limit)(request, context) if len(asked) == 1 else context.abort(grpc.StatusCode.UNAVAILABLE, "it is gone")
+
+    def quantize(request, context):
+        context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "no room")
+
+    with RawServer(GetServerInfo=limits, Quantize=quantize) as server, kind(server.address, retry=False) as client:
+        with pytest.raises(quantd.ResourceExhaustedError, match="no room") as caught:
+            client.quantize(X)
+    assert len(asked) == 2 and caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("kind", [both_clients.Sync, both_clients.Async])
+def test_a_second_attempt_keeps_nothing_of_the_first(kind, monkeypatch):
+    limit, memory, alive = [1 << 18], Whole._memory, []
+    wholes = []
+
+    def recorded(whole, dtype):
+        alive.append(sum(array() is not None for array in wholes))
+        array = memory(whole, dtype)
+        wholes.append(weakref.ref(array))
+        return array
+
+    def quantize(request, context):
+        count = len(messages.QuantizeRequest.FromString(request).x.raw_data) // 4
+        if wholes and len(request) > 1 << 17:
+            limit[0] = 1 << 17
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "no room")
+        return y(count)
+
+    monkeypatch.setattr(Whole, "_memory", recorded)
+    gc.disable()  # what is gone is gone at once
+    try:
+        with RawServer(GetServerInfo=lambda *a: info(limit[0])(*a), Quantize=quantize) as server, kind(server.address) as client:
+            assert client.quantize(np.ones(3_000_000, np.float32)) == [1] * 3_000_000
+    finally:
+        gc.enable()
+    assert alive == [0, 0]
 
 
 @pytest.mark.parametrize("retry", [False, True])

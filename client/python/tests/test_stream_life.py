@@ -282,3 +282,40 @@ def test_an_item_that_is_cancelled_while_it_is_written_harms_no_other():
         asyncio.run(main())
     finally:
         server.stop()
+
+
+def test_a_stream_whose_cancelled_item_nobody_reads_closes():
+    """A peer that reads nothing: the message of 64 MiB is never written."""
+    ended = threading.Event()
+
+    def deaf(items, context):
+        context.add_callback(ended.set)
+        ended.wait(50)
+        return iter(())
+
+    async def main(address):
+        async with quantd.AsyncClient(address) as client:
+            async with client.stream() as stream:
+                with pytest.raises(asyncio.TimeoutError):
+                    await asyncio.wait_for(stream.dynamic_quantize(np.ones(16 << 20, np.float32)), 0.5)
+                assert stream._call._writing.locked()
+            with pytest.raises(ValueError, match="closed"):
+                stream.dynamic_quantize(X)
+
+    with RawServer(Stream=deaf) as server:
+        asyncio.run(asyncio.wait_for(main(server.address), 20))
+        assert ended.wait(20)
+
+
+def test_an_async_stream_answers_what_comes_while_it_closes(elsewhere):
+    async def main():
+        async with quantd.AsyncClient(elsewhere, timeout=30) as client:
+            stream = client.stream()
+            slow = stream.dynamic_quantize(SLOW)
+            closing = asyncio.ensure_future(stream.close())
+            await asyncio.sleep(0.2)
+            late = [stream.dynamic_quantize(SLOW) for _ in range(2)]
+            await closing
+            assert [task.done() and task.result().y.size for task in [slow, *late]] == [4] * 3
+
+    asyncio.run(asyncio.wait_for(main(), 60))

@@ -66,7 +66,8 @@ Shape ShapeOf(PyArrayObject* array) {
 Operand::Operand(nb::handle value, const char* name, DataType fallback, nb::handle convert)
     : name_(name), array_(nb::borrow(value)) {
   std::optional<DataType> type;
-  if (PyArray_Check(value.ptr())) type = TypeOf(AsArray(value));
+  // A subclass has rules of its own, such as a mask: convert knows them.
+  if (PyArray_CheckExact(value.ptr())) type = TypeOf(AsArray(value));
   if (!type.has_value()) {
     array_ = ArrayOfNumber(value, fallback);
     is_callers_ = !array_.is_valid();

@@ -1,6 +1,7 @@
 """AsyncClient: Client for asyncio, over grpc.aio. Calls are Client's; only who sends differs."""
 
 import asyncio
+import contextlib
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import grpc
@@ -77,15 +78,19 @@ class AsyncClient(
             except StopIteration as done:
                 return None, done.value
 
-        step, result = advance()
-        while step is not None:
-            if isinstance(step, calls.Think):
-                step, result = await asyncio.get_running_loop().run_in_executor(None, advance)
-            else:
-                outcome = await self._outcome(step)
-                step, result = advance()
-                outcome = None
-        return result
+        try:
+            step, result = advance()
+            while step is not None:
+                if isinstance(step, calls.Think):
+                    step, result = await asyncio.get_running_loop().run_in_executor(None, advance)
+                else:
+                    outcome = await self._outcome(step)
+                    step, result = advance()
+                    outcome = None
+            return result
+        finally:  # cancelled: whoever keeps the exception keeps this frame, and what the steps know
+            with contextlib.suppress(ValueError):  # of those that an executor runs just now
+                steps.close()
 
     async def _outcome(self, step: calls.Step) -> Any:
         """What a step asks for: its outcome, or the error of its call, also where close() has cancelled the call and nobody the task."""
@@ -126,4 +131,6 @@ class AsyncClient(
         finally:
             for task in pending:
                 task.cancel()
-            await asyncio.gather(*pending, return_exceptions=True)
+            for outcome in await asyncio.gather(*pending, return_exceptions=True):
+                if isinstance(outcome, BaseException):
+                    outcome.__traceback__ = None

@@ -63,7 +63,7 @@ class AsyncStream(Items[
         """Say that no more calls come, and wait for the answers still open."""
         if not self._client._transport.is_here:
             return
-        if self._tasks:
+        while self._tasks:  # and those that come while it waits
             await asyncio.wait(set(self._tasks))
         self._ended = self._ended or closed()
         if self._call is not None:
@@ -143,11 +143,12 @@ class _StreamCall:
         self._reader = asyncio.ensure_future(self._read())
 
     async def close(self) -> None:
-        try:
-            async with self._writing:  # of an item that was cancelled
+        """Ends it, when nobody waits for an answer any more."""
+        if self._writing.locked():  # by an item that was cancelled: if the peer does not read, that has no end
+            self._call.cancel()
+        else:
+            with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):  # it ended already; the reader knows why
                 await self._call.done_writing()
-        except (grpc.RpcError, asyncio.InvalidStateError):
-            pass  # it ended already; the reader knows why
         await self._reader
 
     async def cancel(self) -> None:

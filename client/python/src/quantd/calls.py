@@ -100,32 +100,37 @@ def ask(caller: Caller, method: str, request: Any, parse: Callable[[bytes], _T],
 def run(caller: Caller, request: Request, timeout: Optional[float]) -> Steps[Result]:
     """The result of a request."""
     deadline = caller._deadline(timeout)
+    failure: Optional[QuantdError] = None
     if split.may_be_large(request):
         known = yield from limits(caller, deadline)
         try:
             result = yield from _in_pieces(caller, request, known, deadline)
-        except ResourceExhaustedError:
+        except ResourceExhaustedError as error:
+            failure = error.with_traceback(None)  # whose frames keep what there is of the result
+        if failure is not None:
             # Perhaps another server is there by now, which takes less in a piece.
-            again = yield from limits(caller, deadline, again=True)
+            again = yield from _limits_after(failure, caller, deadline)
             if again == known:
-                raise
+                raise failure
             result = yield from _in_pieces(caller, request, again, deadline)
         if result is not None:
             return result
     data = request.encode()
     try:
         answer = yield from send(caller, request.operation, data, deadline)
-    except ResourceExhaustedError:
-        # Perhaps the limit is lower than it was, or than what is worth asking for it.
-        result = yield from _in_pieces(caller, request, (yield from limits(caller, deadline, again=True)), deadline)
-        if result is None:
-            raise
-        return result
     except QuantdError as error:
-        if not parameters.may_help(request, error):
-            raise
+        failure = error
+    else:
+        return parsed(lambda data: request.decode(data, caller), answer)
+    if parameters.may_help(request, failure):
         return (yield from give(caller, request, data, deadline))
-    return parsed(lambda data: request.decode(data, caller), answer)
+    if not isinstance(failure, ResourceExhaustedError):
+        raise failure
+    # Perhaps the limit is lower than it was, or than what is worth asking for it.
+    result = yield from _in_pieces(caller, request, (yield from _limits_after(failure, caller, deadline)), deadline)
+    if result is None:
+        raise failure
+    return result
 
 
 def give(caller: Caller, request: Request, data: bytes, deadline: Deadline) -> Steps[Result]:
@@ -176,6 +181,15 @@ def limits(caller: Caller, deadline: Deadline, again: bool = False) -> Steps[spl
     return caller._limits
 
 
+def _limits_after(failure: QuantdError, caller: Caller, deadline: Deadline) -> Steps[split.Limits]:
+    """The limits of a server that had no room for a call; the call's failure where they cannot be had."""
+    try:
+        return (yield from limits(caller, deadline, again=True))
+    except QuantdError:
+        pass
+    raise failure
+
+
 def _in_pieces(caller: Caller, request: Request, known: split.Limits, deadline: Deadline) -> Steps[Optional[Result]]:
     """The result of a request that is better sent in pieces; None for one that is not."""
     if not request.reference:
@@ -224,7 +238,7 @@ def calibrate(caller: Caller, call: Calibration, timeout: Optional[float]) -> St
             raise failure
         if isinstance(failure, ResourceExhaustedError) and not asked_again:  # perhaps the limit is lower than it was
             before, asked_again = known, True
-            known = yield from limits(caller, deadline, again=True)
+            known = yield from _limits_after(failure, caller, deadline)
             if known == before:
                 raise failure
             continue

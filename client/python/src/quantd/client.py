@@ -139,6 +139,6 @@ def _outcome(future: Any) -> Any:
     try:
         return future.result()
     except grpc.RpcError as error:
-        return from_rpc_error(error)
+        return from_rpc_error(error.with_traceback(None))  # `future` itself
     except grpc.FutureCancelledError:
         return from_rpc_error(future)
