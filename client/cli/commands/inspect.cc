@@ -218,7 +218,7 @@ absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const O
 // Stored tensors that are packed or of a type without a name, as what they mean.
 void GiveMeaning(const std::vector<QuantizedTensor>& found, TensorFile* file) {
   std::map<std::string, Reference> meanings;
-  const std::string own = file->path.substr(file->path.find_last_of('/') + 1);
+  const std::string own = NameOf(file->path);
   const bool npy = file->format == FileFormat::kNpy;
   for (const QuantizedTensor& tensor : found) {
     for (const Reference& part : tensor.entry.parts()) {

@@ -187,8 +187,7 @@ absl::StatusOr<QuantizationSpec> SpecOf(const Options& options) {
 // What is written must be what is read: the description of a .npy names files, and readers have
 // bounds.
 absl::Status CheckReadable(const Options& options, const Output& output) {
-  const size_t slash = options.output.find_last_of('/');
-  const absl::string_view name = absl::string_view(options.output).substr(slash + 1);
+  const std::string name = NameOf(options.output);
   if (output.format() != FileFormat::kNpy) return output.CheckHeader(0);
   if (ValidUtf8Prefix(name) == name.size()) return absl::OkStatus();
   return absl::InvalidArgumentError(
