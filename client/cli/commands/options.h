@@ -48,7 +48,7 @@ struct Options {
   std::string input, output;
   std::string only, skip, report, against, output_type, address, simd, service;
   std::vector<int64_t> shape;
-  SpecFlags method;
+  SpecFlags spec;
   bool all = false, force = false, json = false, quiet = false;
   EmbeddingFlags embeddings;
   CalibrateFlags calibrate;

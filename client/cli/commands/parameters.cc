@@ -89,7 +89,7 @@ absl::Status ReadFile(const std::string& path, DataType type, v1::QuantizeReques
 
 absl::Status FillQuantize(const Options& options, const std::string& path,
                           v1::QuantizeRequest* request) {
-  const SpecFlags& flags = options.method;
+  const SpecFlags& flags = options.spec;
   DataType type = DataType::kUnspecified;
   if (!flags.type.empty()) {
     const absl::StatusOr<DataType> parsed = ParseDataType(flags.type);
