@@ -45,8 +45,8 @@ void Add(const Findings& findings, const char* key, Findings* to) {
   to->json[key] = findings.json;
 }
 
-// How far the quantized tensor is from x, which it was made of. What only whoever quantized it
-// knows comes in `known`.
+// How far the quantized tensor is from x, which it was made of. What is known
+// only from quantizing it comes in `known`.
 absl::StatusOr<Findings> ErrorOf(const Executor& executor, const DequantizeParameters& quantized,
                                  const TensorView& x, int bins,
                                  const std::optional<QuantizationError>& known) {

@@ -29,7 +29,7 @@ struct CalibrateFlags {
 
 // What parameters is asked for, beside what the requests' flags say.
 struct StoredFlags {
-  std::string action;     // "put", "get", "list", or what is none
+  std::string action;     // "put", "get", "list", or what is not a command
   std::string reference;  // --parameters of other commands
   std::vector<std::string> words;
   std::string kind = "quantize";

@@ -75,7 +75,7 @@ size_t Output::Add(const std::string& name, absl::string_view suffix, DataType t
   const bool shares_bytes =
       Info(type).bits < 8 && (shape.empty() || shape.back() % 8 * Info(type).bits % 8 != 0);
   absl::string_view name_in_file = npy ? part.stored.type->npy : part.stored.type->safetensors;
-  // numpy's "f1" is no FLOAT8: "V1" keeps it from being taken for a number, and
+  // numpy's "f1" is not a FLOAT8: "V1" keeps it from being taken for a number, and
   // a.view(ml_dtypes.float8_e5m2) reads it.
   const bool named = !name_in_file.empty() && name_in_file != "f1" && !shares_bytes;
   if (!named) {
