@@ -132,13 +132,15 @@ std::string QuantMethod(const Json& config) {
     if (it->is_object()) found = FindConfig(*it);
   }
   if (found == nullptr) return "";
-  const auto method = found->is_object() ? found->find("quant_method") : found->end();
-  if (!found->is_object() || method == found->end() || !method->is_string()) return "unknown";
-  return method->get<std::string>();
+  const auto quant_method = found->is_object() ? found->find("quant_method") : found->end();
+  if (!found->is_object() || quant_method == found->end() || !quant_method->is_string())
+    return "unknown";
+  return quant_method->get<std::string>();
 }
 
-bool CanDecode(absl::string_view method) {
-  return method == "fp8" || method == "compressed-tensors" || method == "bitsandbytes";
+bool CanDecode(absl::string_view quant_method) {
+  return quant_method == "fp8" || quant_method == "compressed-tensors" ||
+         quant_method == "bitsandbytes";
 }
 
 std::string WithQuantization(Json config, Layout layout, const std::vector<std::string>& ignored,

@@ -14,8 +14,8 @@ namespace quantd::checkpoints {
 // quant_method of a quantization_config, at the top or one level below (as text_config has it);
 // "unknown" when it does not say; empty when there is none.
 std::string QuantMethod(const Json& config);
-// Whether weights of that method can be decoded.
-bool CanDecode(absl::string_view method);
+// Whether its weights can be decoded.
+bool CanDecode(absl::string_view quant_method);
 
 // config.json of the converted model: with what `layout`'s loaders read, as its package writes it.
 // `ignored`: the modules left alone. `weights`: the type that the weights had.

@@ -161,9 +161,9 @@ absl::Status RefuseQuantized(const Model& model, const Target& target) {
     }
     return absl::OkStatus();
   }
-  if (const std::string method = QuantMethod(model.config); !method.empty()) {
+  if (const std::string quant_method = QuantMethod(model.config); !quant_method.empty()) {
     return ContentError(absl::StrCat(model.config_file->path, " has a quantization_config (",
-                                     method, "): the model is quantized already; ", kFirst));
+                                     quant_method, "): the model is quantized already; ", kFirst));
   }
   for (const Shard& shard : model.shards) {
     if (shard.metadata.count("quantd") == 0) continue;
@@ -182,9 +182,9 @@ absl::Status RefuseQuantized(const Model& model, const Target& target) {
 }
 
 absl::Status Decode(const Model& model, const Selection& selection, Conversion* result) {
-  const std::string method = QuantMethod(model.config);
-  if (!method.empty() && !CanDecode(method)) {
-    return ContentError(absl::StrCat(model.config_file->path, ": quant_method '", method,
+  const std::string quant_method = QuantMethod(model.config);
+  if (!quant_method.empty() && !CanDecode(quant_method)) {
+    return ContentError(absl::StrCat(model.config_file->path, ": quant_method '", quant_method,
                                      "' cannot be decoded: fp8, compressed-tensors and "
                                      "bitsandbytes can"));
   }
@@ -192,7 +192,7 @@ absl::Status Decode(const Model& model, const Selection& selection, Conversion* 
   if (!weights.ok()) {
     return ContentError(absl::StrCat(model.path, ": ", weights.status().message()));
   }
-  if (weights->empty() && method.empty() && model.kind != ModelKind::kGguf) {
+  if (weights->empty() && quant_method.empty() && model.kind != ModelKind::kGguf) {
     return ContentError(absl::StrCat(model.path, " has nothing to decode: no tensor is quantized"));
   }
   result->weights = *std::move(weights);

@@ -19,6 +19,7 @@
 #include "checkpoints/prepared.h"
 #include "checkpoints/run.h"
 #include "checkpoints/workplace.h"
+#include "files/file_names.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -70,7 +71,7 @@ class Conversions {
       options.names.insert(kConfig);
       if (model_.index_file.has_value()) options.names.insert(kIndex);
     } else {
-      options.names.insert(LastPart(given.out));
+      options.names.insert(cli::NameOf(given.out));
     }
     return options;
   }

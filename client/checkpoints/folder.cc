@@ -1,8 +1,6 @@
 #include "checkpoints/folder.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
+#include "files/file_names.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -56,17 +55,6 @@ absl::Status List(const std::string& folder, const std::string& prefix,
 
 }  // namespace
 
-std::string LastPart(absl::string_view path) {
-  const size_t slash = path.find_last_of('/');
-  return std::string(slash == absl::string_view::npos ? path : path.substr(slash + 1));
-}
-
-std::string FolderOf(absl::string_view path) {
-  const size_t slash = path.find_last_of('/');
-  if (slash == absl::string_view::npos) return ".";
-  return std::string(path.substr(0, std::max<size_t>(slash, 1)));
-}
-
 bool LiesIn(const std::string& path, const std::string& place) {
   const auto real = [](const std::string& name) {  // without links, as far as it exists
     std::error_code error;
@@ -106,7 +94,7 @@ bool HoldsWeights(absl::string_view name) {
 
 absl::Status MakeFoldersFor(const std::string& path) {
   std::error_code error;
-  const std::string folder = FolderOf(path);
+  const std::string folder = cli::FolderOf(path);
   fs::create_directories(folder, error);
   if (error) return FileError(error.value(), absl::StrCat("cannot write ", folder));
   return absl::OkStatus();
@@ -117,13 +105,6 @@ absl::Status RemoveAll(const std::string& path) {
   fs::remove_all(path, error);
   if (error) return FileError(error.value(), absl::StrCat("cannot remove ", path));
   return absl::OkStatus();
-}
-
-void SyncFolder(const std::string& folder) {
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  fsync(descriptor);
-  close(descriptor);
 }
 
 }  // namespace quantd::checkpoints

@@ -1,4 +1,4 @@
-// Paths and folders.
+// Folders and what lies in them.
 #ifndef QUANTD_CHECKPOINTS_FOLDER_H_
 #define QUANTD_CHECKPOINTS_FOLDER_H_
 
@@ -10,11 +10,6 @@
 #include "checkpoints/input_file.h"
 
 namespace quantd::checkpoints {
-
-// "c" of "a/b/c".
-std::string LastPart(absl::string_view path);
-// "a/b" of "a/b/c"; "." of "c".
-std::string FolderOf(absl::string_view path);
 
 // Whether `path` is `place`, or lies in it, or would: whatever links, mounts and names lead there.
 bool LiesIn(const std::string& path, const std::string& place);
@@ -30,8 +25,6 @@ bool HoldsWeights(absl::string_view name);
 absl::Status MakeFoldersFor(const std::string& path);
 // Removes a file or a folder with all that is in it; links are removed, not followed.
 absl::Status RemoveAll(const std::string& path);
-// Brings the names in a folder to the disk. Not every file system can say so.
-void SyncFolder(const std::string& folder);
 
 }  // namespace quantd::checkpoints
 

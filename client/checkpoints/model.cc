@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
 #include "checkpoints/folder.h"
+#include "files/file_names.h"
 #include "files/json_reader.h"
 #include "files/tensor_file.h"
 
@@ -300,7 +301,7 @@ absl::StatusOr<Model> OpenModel(const std::string& path) {
       return ContentError(absl::StrCat(path, ": a model is a folder, a .safetensors or a .gguf"));
     }
     if (gguf) model.kind = ModelKind::kGguf;
-    opened = OpenShard(&model, model.path, LastPart(model.path), gguf);
+    opened = OpenShard(&model, model.path, cli::NameOf(model.path), gguf);
   }
   if (opened.ok()) opened = FindPlaces(&model);
   if (opened.ok() && model.index_file.has_value()) opened = CheckIndex(model);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoints/errors.h"
 #include "checkpoints/folder.h"
+#include "files/file_names.h"
 
 namespace quantd::checkpoints {
 namespace {
@@ -38,7 +39,7 @@ absl::Status CheckReport(const Model& model, const ConvertOptions& options) {
 }  // namespace
 
 absl::StatusOr<OutputFile> Prepared::Plan(size_t index) const {
-  const std::string name = is_folder ? model.shards[index].file.name : LastPart(options.out);
+  const std::string name = is_folder ? model.shards[index].file.name : cli::NameOf(options.out);
   return conversion.target.gguf()
              ? PlanGguf(model, conversion, name)
              : PlanSafetensors(model, conversion, static_cast<uint32_t>(index), name);

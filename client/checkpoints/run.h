@@ -19,7 +19,7 @@
 
 namespace quantd::checkpoints {
 
-// Bytes that were read, for whoever shows how far it is.
+// Bytes that were read, for showing how far it is.
 using Counter = std::atomic<uint64_t>;
 
 class Runner {

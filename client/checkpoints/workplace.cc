@@ -93,7 +93,7 @@ absl::Status Workplace::CheckOut() const {
   const std::string& out = options_.out;
   if (absl::Status status = CheckApart(out); !status.ok()) return status;
   if (absl::Status status = CheckApart(path_); !status.ok()) return status;
-  if (const std::string name = LastPart(out); name == "." || name == "..") {
+  if (const std::string name = cli::NameOf(out); name == "." || name == "..") {
     return ContentError(absl::StrCat("--output ", out, " ends in ", name,
                                      ", which nothing can replace; give the folder's name"));
   }
@@ -332,19 +332,19 @@ absl::Status Workplace::Replace(const std::string& from) const {
 }
 
 absl::Status Workplace::Publish() {
-  SyncFolder(path_);
+  cli::SyncFolder(path_);
   const cli::SignalsWait wait;
-  absl::Status status = Replace(options_.is_folder ? path_ : PathOf(LastPart(options_.out)));
+  absl::Status status = Replace(options_.is_folder ? path_ : PathOf(cli::NameOf(options_.out)));
   if (!status.ok()) return status;
   // After the rename: until then it says whose OUT.partial is.
   const std::string state = options_.is_folder ? StateOfOut() : PathOf(kState);
   if (unlink(state.c_str()) != 0 && errno != ENOENT) return CannotWrite(state);
   if (options_.is_folder) {
-    SyncFolder(options_.out);
+    cli::SyncFolder(options_.out);
   } else {
     rmdir(path_.c_str());
   }
-  SyncFolder(FolderOf(options_.out));
+  cli::SyncFolder(cli::FolderOf(options_.out));
   return absl::OkStatus();
 }
 

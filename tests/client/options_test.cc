@@ -33,12 +33,12 @@ TEST_F(OptionsTest, FlagsInEveryForm) {
   EXPECT_EQ(options.command, "quantize");
   EXPECT_EQ(options.input, "in.npy");
   EXPECT_EQ(options.output, "out.npy");
-  EXPECT_EQ(options.method.type, "int4");  // the last one counts
-  EXPECT_EQ(options.method.axis, -1);
-  EXPECT_TRUE(options.method.symmetric);
-  EXPECT_FALSE(options.method.report_error);
-  EXPECT_TRUE(options.method.saturate);
-  EXPECT_THAT(options.method.block_shape, ElementsAre(1, -1, 3));
+  EXPECT_EQ(options.spec.type, "int4");  // the last one counts
+  EXPECT_EQ(options.spec.axis, -1);
+  EXPECT_TRUE(options.spec.symmetric);
+  EXPECT_FALSE(options.spec.report_error);
+  EXPECT_TRUE(options.spec.saturate);
+  EXPECT_THAT(options.spec.block_shape, ElementsAre(1, -1, 3));
   EXPECT_FALSE(options.force);
 }
 

@@ -25,7 +25,7 @@ absl::StatusOr<CalibrationOptions> OptionsOf(const Options& options) {
               : flags.method == "mse"      ? CalibrationMethod::kMse
                                            : CalibrationMethod::kMinMax;
   const absl::StatusOr<DataType> type =
-      ParseDataType(options.method.type.empty() ? "uint8" : options.method.type);
+      ParseDataType(options.spec.type.empty() ? "uint8" : options.spec.type);
   if (!type.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--type: ", type.status().message()));
   }
@@ -33,9 +33,9 @@ absl::StatusOr<CalibrationOptions> OptionsOf(const Options& options) {
   to.symmetry = flags.symmetry == "symmetric"    ? Symmetry::kSymmetric
                 : flags.symmetry == "asymmetric" ? Symmetry::kAsymmetric
                                                  : Symmetry::kDefault;
-  to.axis = options.method.axis;
+  to.axis = options.spec.axis;
   to.percentile = flags.percentile;
-  if (options.method.non_finite == "ignore") to.non_finite = NonFinite::kIgnore;
+  if (options.spec.non_finite == "ignore") to.non_finite = NonFinite::kIgnore;
   return to;
 }
 

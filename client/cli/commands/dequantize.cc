@@ -49,14 +49,14 @@ absl::StatusOr<DequantizeTask> TaskOfEntry(const QuantizedTensor& tensor, const 
 absl::StatusOr<DequantizeTask> TaskOfFlags(const TensorFile& file, const StoredTensor& tensor,
                                            const Options& options) {
   absl::StatusOr<Source> x = Source::Of(file, tensor);
-  if (!options.method.type.empty()) {
-    const absl::StatusOr<DataType> type = ParseDataType(options.method.type);
+  if (!options.spec.type.empty()) {
+    const absl::StatusOr<DataType> type = ParseDataType(options.spec.type);
     if (!type.ok()) return type.status();
     const Shape shape(options.shape.begin(), options.shape.end());
     x = Source::As(file, tensor, *type, shape.empty() ? tensor.shape : shape);
   }
   if (!x.ok()) return x.status();
-  absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(*x, options.method, options.output);
+  absl::StatusOr<QuantizedParts> parts = QuantizedParts::Of(*x, options.spec, options.output);
   if (!parts.ok()) return parts.status();
   const absl::StatusOr<DataType> type = OutputType(options, parts->parameters().scale.data_type);
   if (!type.ok()) return type.status();
@@ -79,7 +79,7 @@ absl::StatusOr<DequantizeSorted> Sort(const TensorFile& file, const Options& opt
     sorted.tasks.push_back(*std::move(task));
     return absl::OkStatus();
   };
-  if (!options.method.scale.empty()) {
+  if (!options.spec.scale.empty()) {
     for (const StoredTensor& tensor : file.tensors) {
       const bool one = file.tensors.size() == 1;
       if (!one && (options.only.empty() || !choice->SkipReason(tensor.name).empty())) continue;

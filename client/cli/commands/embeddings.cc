@@ -86,7 +86,7 @@ TensorView ViewOf(const Calibration& calibration, int64_t dimensions, std::vecto
 absl::StatusOr<QuantizeEmbeddingsParameters> ParametersOf(const Options& options,
                                                           StoredSet* stored) {
   const EmbeddingFlags& flags = options.embeddings;
-  const bool ignore = options.method.non_finite == "ignore";
+  const bool ignore = options.spec.non_finite == "ignore";
   if (!options.stored.reference.empty()) {
     const bool others = !flags.preset.empty() || !flags.ranges.empty() || flags.dimensions != 0 ||
                         flags.normalize || flags.calibrate || ignore;
@@ -131,7 +131,7 @@ absl::Status RunEmbeddings(const Options& options) {
     parameters->ranges = ranges.view;
   }
   parameters->report_error =
-      options.method.report_error && parameters->recipe != EmbeddingRecipe::kBits;
+      options.spec.report_error && parameters->recipe != EmbeddingRecipe::kBits;
   absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
   if (!engine.ok()) return engine.status();
   CalibrationOptions what;

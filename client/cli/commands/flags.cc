@@ -8,7 +8,7 @@
 namespace quantd::cli {
 namespace {
 
-// What CLI11 does not see: numbers that are too large are not the largest, and NaN is none.
+// What CLI11 does not see: numbers that are too large are not the largest, and NaN is not a number.
 CLI::Validator Integer(int64_t least, int64_t most) {
   return CLI::Validator(
       [=](std::string& text) {
@@ -61,70 +61,71 @@ Flags& Flags::All() {
 }
 
 Flags& Flags::Granularity() {
-  SpecFlags& m = o_->method;
+  SpecFlags& spec = o_->spec;
   command_
-      ->add_option("--axis", m.axis,
+      ->add_option("--axis", spec.axis,
                    "One scale per index along this dimension (counted from the end if negative); "
                    "with --block_size, the dimension that is cut into blocks")
       ->check(Integer(INT64_MIN, INT64_MAX));
   command_
-      ->add_option("--block_size", m.block_size,
+      ->add_option("--block_size", spec.block_size,
                    "One scale per this many elements along --axis (default 1)")
       ->check(Integer(0, INT64_MAX));
-  List("--block_shape", &m.block_shape,
+  List("--block_shape", &spec.block_shape,
        "One scale per block of this shape, such as 128,128; -1: the whole dimension");
   return *this;
 }
 
 Flags& Flags::Finding() {
-  SpecFlags& m = o_->method;
-  Text("--type", &m.type,
+  SpecFlags& spec = o_->spec;
+  Text("--type", &spec.type,
        "uint8 (default) int8 uint16 int16 uint4 int4 uint2 int2 float8e4m3fn float8e4m3fnuz "
        "float8e5m2 float8e5m2fnuz float6e2m3 float6e3m2 float4e2m1; or a format with blocks along "
        "the last dimension: mxfp8 mxfp8e5m2 mxfp6e2m3 mxfp6e3m2 mxfp4 mxint8 (32 elements, their "
        "scale a power of two), nvfp4 (16 elements)");
-  command_->add_flag("--symmetric", m.symmetric, "A range centred on zero, without a zero point");
-  Text("--scale_type", &m.scale_type,
+  command_->add_flag("--symmetric", spec.symmetric,
+                     "A range centred on zero, without a zero point");
+  Text("--scale_type", &spec.scale_type,
        "Type of the scale: float (default) float16 bfloat16 float8e8m0 float8e4m3fn");
-  command_->add_flag("--saturate,!--nosaturate", m.saturate,
+  command_->add_flag("--saturate,!--nosaturate", spec.saturate,
                      "float8: values beyond the largest become the largest (default); "
                      "--nosaturate: infinity or NaN");
-  Text("--non_finite", &m.non_finite,
+  Text("--non_finite", &spec.non_finite,
        "NaN and infinities in x: reject (an error, default), or ignore (left out of the range)")
       ->check(CLI::IsMember({"reject", "ignore"}));
   return *this;
 }
 
 Flags& Flags::Given() {
-  SpecFlags& m = o_->method;
-  Text("--scale", &m.scale,
+  SpecFlags& spec = o_->spec;
+  Text("--scale", &spec.scale,
        "The scale, in place of one from the data or the file: a number, one number per index along "
        "--axis (0.1,0.2), or a .npy");
-  Text("--zero_point", &m.zero_point, "The zero point for --scale, in the same form");
+  Text("--zero_point", &spec.zero_point, "The zero point for --scale, in the same form");
   return *this;
 }
 
 Flags& Flags::Rounding() {
-  SpecFlags& m = o_->method;
-  Text("--precision", &m.precision,
+  SpecFlags& spec = o_->spec;
+  Text("--precision", &spec.precision,
        "With --scale: the type in which x / scale is computed: float float16 bfloat16");
-  Text("--zero_point_order", &m.zero_point_order,
+  Text("--zero_point_order", &spec.zero_point_order,
        "With --scale: when the zero point is added: after_rounding (ONNX, default) or "
        "before_rounding (oneDNN)")
       ->check(CLI::IsMember({"after_rounding", "before_rounding"}));
   command_->add_flag(
-      "--report_error,!--noreport_error", m.report_error,
+      "--report_error,!--noreport_error", spec.report_error,
       "Report the difference between y and x (default); --noreport_error saves a little time");
   return *this;
 }
 
 Flags& Flags::Back() {
-  SpecFlags& m = o_->method;
+  SpecFlags& spec = o_->spec;
   Text("--output_type", &o_->output_type,
        "Type of y: float float16 bfloat16. Default: the original type; with --scale, the scale's "
        "type if it is one of these, else float");
-  Text("--tensor_scale", &m.tensor_scale, "With --scale: NVFP4's second scale, a number");
-  Text("--type", &m.type, "With --scale: type of x, if the file does not have it");
+  Text("--tensor_scale", &spec.tensor_scale, "With --scale: NVFP4's second scale, a number");
+  Text("--type", &spec.type, "With --scale: type of x, if the file does not have it");
   List("--shape", &o_->shape,
        "With --type: shape of x, if the file does not have it (packed types), such as 1000,768");
   return *this;
@@ -149,10 +150,10 @@ Flags& Flags::Embeddings() {
           "How many values of each embedding are used, from its beginning; 0 (default): all")
       ->check(Integer(0, INT64_MAX));
   command_->add_flag("--normalize", e.normalize, "Divide each embedding by its length first");
-  Text("--non_finite", &o_->method.non_finite,
+  Text("--non_finite", &o_->spec.non_finite,
        "NaN and infinities: reject (an error, default), or ignore (encoded as the format defines)")
       ->check(CLI::IsMember({"reject", "ignore"}));
-  command_->add_flag("--report_error,!--noreport_error", o_->method.report_error,
+  command_->add_flag("--report_error,!--noreport_error", o_->spec.report_error,
                      "Report the difference between the codes and x (default, except for bits)");
   return *this;
 }
@@ -176,9 +177,9 @@ Flags& Flags::Calibrate() {
        "Range: min-max (default): all values; percentile: all but the outermost; mse: the smallest "
        "squared error; entropy: the least information lost")
       ->check(CLI::IsMember({"min-max", "percentile", "mse", "entropy"}));
-  Text("--type", &o_->method.type, "The type that will be quantized to (default uint8)");
+  Text("--type", &o_->spec.type, "The type that will be quantized to (default uint8)");
   command_
-      ->add_option("--axis", o_->method.axis,
+      ->add_option("--axis", o_->spec.axis,
                    "One scale per index along this dimension (counted from the end if negative); "
                    "default: one scale")
       ->check(Integer(INT64_MIN, INT64_MAX));
@@ -189,7 +190,7 @@ Flags& Flags::Calibrate() {
   Text("--symmetry", &c.symmetry,
        "symmetric (around zero, without a zero point), or asymmetric (default for integers)")
       ->check(CLI::IsMember({"symmetric", "asymmetric"}));
-  Text("--non_finite,--non-finite", &o_->method.non_finite,
+  Text("--non_finite,--non-finite", &o_->spec.non_finite,
        "NaN and infinities: reject (an error, default), or ignore (counted and left out)")
       ->check(CLI::IsMember({"reject", "ignore"}));
   command_
@@ -208,7 +209,7 @@ Flags& Flags::Stored() {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   Text("--for", &s.kind, "put: quantize (default; also used by dequantize), or embeddings")
       ->check(CLI::IsMember({"quantize", "embeddings"}));
-  Text("--type", &o_->method.type,
+  Text("--type", &o_->spec.type,
        "Type of y, and of --zero_point (default: the type that FILE was made for, else uint8)");
   Text("--preset", &o_->embeddings.preset,
        absl::StrCat("With --for=embeddings: vector database whose format to use: ",

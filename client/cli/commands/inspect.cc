@@ -45,8 +45,8 @@ void Add(const Findings& findings, const char* key, Findings* to) {
   to->json[key] = findings.json;
 }
 
-// How far the quantized tensor is from x, which it was made of. What only whoever quantized it
-// knows comes in `known`.
+// How far the quantized tensor is from x, which it was made of. What is known
+// only from quantizing it comes in `known`.
 absl::StatusOr<Findings> ErrorOf(const Executor& executor, const DequantizeParameters& quantized,
                                  const TensorView& x, int bins,
                                  const std::optional<QuantizationError>& known) {
@@ -92,9 +92,9 @@ absl::StatusOr<Findings> ErrorOf(const Executor& executor, const DequantizeParam
 }
 
 // What quantizing x would do, in files without a name.
-absl::StatusOr<Findings> TrySpec(const QuantizationSpec& method, Engine& engine,
+absl::StatusOr<Findings> TrySpec(const QuantizationSpec& spec, Engine& engine,
                                  const Executor& executor, const TensorView& x, int bins) {
-  const absl::StatusOr<QuantizedForm> form = method.FormOf(x);
+  const absl::StatusOr<QuantizedForm> form = spec.FormOf(x);
   if (!form.ok()) return form.status();
   const std::string path = ScratchPath();
   OutputFile files[4];
@@ -119,9 +119,9 @@ absl::StatusOr<Findings> TrySpec(const QuantizationSpec& method, Engine& engine,
                       &output.tensor_scale));
   }
   QuantizationError error;
-  if (status.ok()) status = method.Run(engine, x, output, &error);
+  if (status.ok()) status = spec.Run(engine, x, output, &error);
   if (!status.ok()) return status;
-  quantized.granularity = method.granularity();
+  quantized.granularity = spec.granularity();
   return ErrorOf(executor, quantized, x, bins, error);
 }
 
@@ -218,7 +218,7 @@ absl::StatusOr<Findings> InspectQuantized(const QuantizedTensor& tensor, const O
 // Stored tensors that are packed or of a type without a name, as what they mean.
 void GiveMeaning(const std::vector<QuantizedTensor>& found, TensorFile* file) {
   std::map<std::string, Reference> meanings;
-  const std::string own = file->path.substr(file->path.find_last_of('/') + 1);
+  const std::string own = NameOf(file->path);
   const bool npy = file->format == FileFormat::kNpy;
   for (const QuantizedTensor& tensor : found) {
     for (const Reference& part : tensor.entry.parts()) {
@@ -237,8 +237,8 @@ void GiveMeaning(const std::vector<QuantizedTensor>& found, TensorFile* file) {
 }  // namespace
 
 absl::Status RunInspect(const Options& options) {
-  const absl::StatusOr<QuantizationSpec> method = QuantizationSpec::Of(options.method);
-  if (!method.ok()) return method.status();
+  const absl::StatusOr<QuantizationSpec> spec = QuantizationSpec::Of(options.spec);
+  if (!spec.ok()) return spec.status();
   const absl::StatusOr<Choice> choice = ChoiceOf(options);
   if (!choice.ok()) return choice.status();
   absl::StatusOr<TensorFile> file = OpenTensorFile(options.input);
@@ -249,20 +249,20 @@ absl::Status RunInspect(const Options& options) {
   if (!options.against.empty()) {
     if (quantized->empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(options.input, " holds no quantized tensor to compare with --against"));
+          absl::StrCat(options.input, " has no quantized tensor to compare with --against"));
     }
     absl::StatusOr<TensorFile> opened = OpenTensorFile(options.against);
     if (!opened.ok()) return opened.status();
     original.emplace(*std::move(opened));
   }
-  const bool tries = !options.method.type.empty();
+  const bool tries = !options.spec.type.empty();
   std::unique_ptr<Engine> engine;
   if (tries || original.has_value()) {
     absl::StatusOr<std::unique_ptr<Engine>> made = EngineOf(options);
     if (!made.ok()) return made.status();
     engine = *std::move(made);
   }
-  // Errors are found here, whoever quantizes.
+  // Errors are found here, even if a server quantizes.
   const Executor executor(options.threads);
   GiveMeaning(*quantized, &*file);
 
@@ -286,8 +286,7 @@ absl::Status RunInspect(const Options& options) {
       OutputFile scratch;
       const absl::StatusOr<TensorView> view = x->View(ScratchPath(), &scratch);
       if (!view.ok()) return view.status();
-      const absl::StatusOr<Findings> error =
-          TrySpec(*method, *engine, executor, *view, options.bins);
+      const absl::StatusOr<Findings> error = TrySpec(*spec, *engine, executor, *view, options.bins);
       if (!error.ok() && file->tensors.size() == 1) {
         return OperationError(error.status(), "quantize", tensor.name);
       }

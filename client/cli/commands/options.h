@@ -29,7 +29,7 @@ struct CalibrateFlags {
 
 // What parameters is asked for, beside what the requests' flags say.
 struct StoredFlags {
-  std::string action;     // "put", "get", "list", or what is none
+  std::string action;     // "put", "get", "list", or what is not a command
   std::string reference;  // --parameters of other commands
   std::vector<std::string> words;
   std::string kind = "quantize";
@@ -48,7 +48,7 @@ struct Options {
   std::string input, output;
   std::string only, skip, report, against, output_type, address, simd, service;
   std::vector<int64_t> shape;
-  SpecFlags method;
+  SpecFlags spec;
   bool all = false, force = false, json = false, quiet = false;
   EmbeddingFlags embeddings;
   CalibrateFlags calibrate;

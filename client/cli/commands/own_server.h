@@ -21,9 +21,9 @@ namespace quantd::cli {
 absl::StatusOr<std::string> AddressOfListener(absl::string_view listen);
 
 // `address`: of AddressOfListener. There, QUANTD_TLS_CERT and QUANTD_TLS_KEY are the server's:
-// with them a TCP address speaks TLS, and only who has this very certificate is trusted, whatever
-// name is in it and whoever has signed it. It is shown to a server that wants one, too. Unix
-// sockets are plain. INVALID_ARGUMENT for files that can't be read or are no PEM files.
+// with them a TCP address speaks TLS, and only a server with this very certificate is trusted,
+// whatever its name and issuer are. It is shown to a server that wants one, too. Unix
+// sockets are plain. INVALID_ARGUMENT for files that can't be read or are not PEM files.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ChannelToOwnServer(const std::string& address);
 
 }  // namespace quantd::cli

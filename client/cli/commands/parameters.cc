@@ -19,8 +19,6 @@
 namespace quantd::cli {
 namespace {
 
-constexpr char kCalibrationKey[] = "quantd.calibration";
-
 absl::Status Usage(absl::string_view text) {
   return absl::InvalidArgumentError(absl::StrCat(text, "; see quantctl parameters --help"));
 }
@@ -33,15 +31,6 @@ void SetTensor(DataType type, const Shape& shape, std::string bytes, v1::Tensor*
 
 void SetTensor(const TensorView& view, v1::Tensor* to) {
   SetTensor(view.data_type, view.shape, std::string(view.bytes.begin(), view.bytes.end()), to);
-}
-
-// A tensor of a file that calibrate has written.
-absl::StatusOr<const StoredTensor*> Find(const TensorFile& file, absl::string_view name) {
-  for (const StoredTensor& tensor : file.tensors) {
-    if (tensor.name == name) return &tensor;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(file.path, " has no tensor '", name, "'; quantctl calibrate writes one"));
 }
 
 std::string BytesOf(const TensorFile& file, const StoredTensor& tensor) {
@@ -79,7 +68,7 @@ absl::Status ReadFile(const std::string& path, DataType type, v1::QuantizeReques
   const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
   if (!file.ok()) return file.status();
   if (absl::Status status = ReadCalibration(*file, &type, request); !status.ok()) return status;
-  const absl::StatusOr<const StoredTensor*> scale = Find(*file, "scale");
+  const absl::StatusOr<const StoredTensor*> scale = FindCalibrated(*file, "scale");
   if (!scale.ok()) return scale.status();
   const Shape& shape = (*scale)->shape;
   if ((*scale)->type->data_type == DataType::kUnspecified) {
@@ -87,7 +76,7 @@ absl::Status ReadFile(const std::string& path, DataType type, v1::QuantizeReques
                                                    ", which is not a type of a scale"));
   }
   SetTensor((*scale)->type->data_type, shape, BytesOf(*file, **scale), request->mutable_scale());
-  const absl::StatusOr<const StoredTensor*> zero_point = Find(*file, "zero_point");
+  const absl::StatusOr<const StoredTensor*> zero_point = FindCalibrated(*file, "zero_point");
   if (!zero_point.ok()) {
     if (type != DataType::kUnspecified) request->set_output_type(static_cast<v1::DataType>(type));
     return absl::OkStatus();
@@ -100,7 +89,7 @@ absl::Status ReadFile(const std::string& path, DataType type, v1::QuantizeReques
 
 absl::Status FillQuantize(const Options& options, const std::string& path,
                           v1::QuantizeRequest* request) {
-  const SpecFlags& flags = options.method;
+  const SpecFlags& flags = options.spec;
   DataType type = DataType::kUnspecified;
   if (!flags.type.empty()) {
     const absl::StatusOr<DataType> parsed = ParseDataType(flags.type);

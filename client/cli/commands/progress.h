@@ -10,7 +10,7 @@
 
 namespace quantd::cli {
 
-// What is shown where stderr is no terminal.
+// What is shown where stderr is not a terminal.
 enum class ElsewhereShown : uint8_t { kNothing, kLines };
 
 // Not thread safe.

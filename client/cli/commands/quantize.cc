@@ -42,9 +42,9 @@ bool IsFloat(const StoredTensor& tensor) {
 
 // Why a tensor of a file with several is left alone, whatever the blocks; empty: it is not.
 std::string SkipReason(const StoredTensor& tensor, const Options& options, const Choice& choice,
-                       const QuantizationSpec& method) {
+                       const QuantizationSpec& spec) {
   if (std::string reason = choice.SkipReason(tensor.name); !reason.empty()) return reason;
-  const bool integers = method.takes_int32() && tensor.type->data_type == DataType::kInt32;
+  const bool integers = spec.takes_int32() && tensor.type->data_type == DataType::kInt32;
   if (!IsFloat(tensor) && !integers) return "not a float";
   if (tensor.shape.size() >= 2 || options.all) return "";
   return absl::StrCat(tensor.shape.empty() ? "no" : "1", " dimension",
@@ -78,7 +78,7 @@ QuantizedEntry AddTo(Output* output, Task* task, const Granularity& granularity)
 }
 
 absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
-                            const QuantizationSpec& method, Output* output) {
+                            const QuantizationSpec& spec, Output* output) {
   const absl::StatusOr<Choice> choice = ChoiceOf(options);
   if (!choice.ok()) return choice.status();
   const bool one_named = file.format == FileFormat::kNpy;
@@ -91,14 +91,14 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
     sorted.copies.emplace_back(&tensor, output->AddStored(tensor.name, *tensor.type, tensor.shape));
   };
   for (const StoredTensor& tensor : file.tensors) {
-    const std::string reason = one_named ? "" : SkipReason(tensor, options, *choice, method);
+    const std::string reason = one_named ? "" : SkipReason(tensor, options, *choice, spec);
     if (!reason.empty()) {
       leave(tensor, reason);
       continue;
     }
     absl::StatusOr<Source> x = Source::Of(file, tensor);
     if (!x.ok()) return x.status();
-    absl::StatusOr<QuantizedForm> form = method.FormOf(x->Outline());
+    absl::StatusOr<QuantizedForm> form = spec.FormOf(x->Outline());
     if (!form.ok()) {
       const std::string field = ErrorField(form.status());
       if (one_named || (field != "axis" && field != "block_shape")) {
@@ -113,7 +113,7 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
       return absl::InvalidArgumentError(absl::StrCat(options.output, " would hold more than ",
                                                      kMaxQuantizedTensors, " quantized tensors"));
     }
-    sorted.entries.push_back(AddTo(output, &task, method.granularity()));
+    sorted.entries.push_back(AddTo(output, &task, spec.granularity()));
   }
   if (sorted.tasks.empty()) {
     std::string why;
@@ -133,8 +133,7 @@ absl::StatusOr<Sorted> Sort(const TensorFile& file, const Options& options,
 }
 
 absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
-                                     const QuantizationSpec& method, Engine& engine,
-                                     Output* output) {
+                                     const QuantizationSpec& spec, Engine& engine, Output* output) {
   const absl::Time start = absl::Now();
   OutputFile scratch;
   const absl::StatusOr<TensorView> x = task.x.View(options.output, &scratch);
@@ -146,10 +145,10 @@ absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
                                     bytes(task.tensor_scale)};
   TensorReport report;
   QuantizationError error;
-  const absl::Status status = method.Run(engine, *x, parts, &error);
+  const absl::Status status = spec.Run(engine, *x, parts, &error);
   if (!status.ok()) return OperationError(status, "quantize", task.name);
   const QuantizedForm& form = task.form;
-  if (options.method.report_error) report.error = error;
+  if (options.spec.report_error) report.error = error;
   report.seconds = absl::ToDoubleSeconds(absl::Now() - start);
   report.name = task.name;
   report.input_type = task.x.type();
@@ -170,7 +169,7 @@ absl::StatusOr<TensorReport> RunTask(const Task& task, const Options& options,
 }
 
 absl::StatusOr<QuantizationSpec> SpecOf(const Options& options) {
-  const SpecFlags& flags = options.method;
+  const SpecFlags& flags = options.spec;
   if (options.stored.reference.empty()) return QuantizationSpec::Of(flags);
   const bool others = !flags.type.empty() || !flags.scale.empty() || !flags.zero_point.empty() ||
                       !flags.scale_type.empty() || !flags.precision.empty() || flags.symmetric ||
@@ -187,8 +186,7 @@ absl::StatusOr<QuantizationSpec> SpecOf(const Options& options) {
 // What is written must be what is read: the description of a .npy names files, and readers have
 // bounds.
 absl::Status CheckReadable(const Options& options, const Output& output) {
-  const size_t slash = options.output.find_last_of('/');
-  const absl::string_view name = absl::string_view(options.output).substr(slash + 1);
+  const std::string name = NameOf(options.output);
   if (output.format() != FileFormat::kNpy) return output.CheckHeader(0);
   if (ValidUtf8Prefix(name) == name.size()) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -208,13 +206,13 @@ absl::Status RefuseQuantized(const TensorFile& file) {
 
 absl::Status RunQuantize(const Options& options) {
   if (const auto format = FormatOfPath(options.output); !format.ok()) return format.status();
-  const absl::StatusOr<QuantizationSpec> method = SpecOf(options);
-  if (!method.ok()) return method.status();
+  const absl::StatusOr<QuantizationSpec> spec = SpecOf(options);
+  if (!spec.ok()) return spec.status();
   const absl::StatusOr<TensorFile> file = OpenTensorFile(options.input);
   if (!file.ok()) return file.status();
   if (absl::Status status = RefuseQuantized(*file); !status.ok()) return status;
   Output output(options.output);
-  absl::StatusOr<Sorted> sorted = Sort(*file, options, *method, &output);
+  absl::StatusOr<Sorted> sorted = Sort(*file, options, *spec, &output);
   if (!sorted.ok()) return sorted.status();
   if (absl::Status status = CheckReadable(options, output); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<Engine>> engine = EngineOf(options);
@@ -246,8 +244,7 @@ absl::Status RunQuantize(const Options& options) {
     Progress progress(!options.quiet, work);
     for (const Task& task : sorted->tasks) {
       progress.SetLabel(task.name);
-      const absl::StatusOr<TensorReport> report =
-          RunTask(task, options, *method, **engine, &output);
+      const absl::StatusOr<TensorReport> report = RunTask(task, options, *spec, **engine, &output);
       if (!report.ok()) return report.status();
       progress.Add(task.x.byte_size());
       if (wants_json) document["tensors"].push_back(ToJson(*report));

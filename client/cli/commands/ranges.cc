@@ -14,7 +14,6 @@ namespace quantd::cli {
 namespace {
 
 constexpr std::array<const char*, 4> kMethodNames = {"min-max", "percentile", "entropy", "mse"};
-constexpr char kKey[] = "quantd.calibration";
 
 void CopyFloats(const std::vector<float>& from, absl::Span<uint8_t> to) {
   if (!to.empty()) std::memcpy(to.data(), from.data(), to.size());
@@ -47,7 +46,7 @@ RangesParts AddRanges(const Calibration& calibration, const CalibrationOptions& 
     parts.zero_point =
         output->Add("zero_point", "zero_point", options.output_type, calibration.shape);
   }
-  output->SetMetadata(kKey, CalibrationJson(calibration, options).dump());
+  output->SetMetadata(kCalibrationKey, CalibrationJson(calibration, options).dump());
   return parts;
 }
 
@@ -63,15 +62,20 @@ void FillRanges(const Calibration& calibration, const CalibrationOptions& option
   std::copy_n(packed.begin(), std::min(packed.size(), to.size()), to.begin());
 }
 
+absl::StatusOr<const StoredTensor*> FindCalibrated(const TensorFile& file, absl::string_view name) {
+  for (const StoredTensor& tensor : file.tensors) {
+    if (tensor.name == name) return &tensor;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(file.path, " has no tensor '", name, "'; quantctl calibrate writes one"));
+}
+
 absl::Status OpenRanges(const std::string& path, const std::string& output, Input* input) {
   if (!absl::EndsWithIgnoreCase(path, ".safetensors")) return OpenInput(path, "", output, input);
   const absl::StatusOr<TensorFile> file = OpenTensorFile(path);
   if (!file.ok()) return file.status();
-  for (const StoredTensor& tensor : file->tensors) {
-    if (tensor.name == "range") return TakeTensor(*file, tensor, output, input);
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, " has no tensor 'range'; quantctl calibrate writes one"));
+  const absl::StatusOr<const StoredTensor*> range = FindCalibrated(*file, "range");
+  return range.ok() ? TakeTensor(*file, **range, output, input) : range.status();
 }
 
 }  // namespace quantd::cli

@@ -13,6 +13,9 @@
 
 namespace quantd::cli {
 
+// What a calibration's output says of itself in its metadata, as JSON.
+inline constexpr char kCalibrationKey[] = "quantd.calibration";
+
 // Adds range, scale and zero_point to an output, and what they are of as metadata.
 struct RangesParts {
   size_t range = 0, scale = 0;
@@ -26,6 +29,9 @@ void FillRanges(const Calibration& calibration, const CalibrationOptions& option
 
 // What was asked for and found, as the metadata and reports have it.
 Json CalibrationJson(const Calibration& calibration, const CalibrationOptions& options);
+
+// A tensor of a file that calibrate has written; INVALID_ARGUMENT if there is none of this name.
+absl::StatusOr<const StoredTensor*> FindCalibrated(const TensorFile& file, absl::string_view name);
 
 // Ranges for embeddings: a .npy of two rows, or the `range` of a .safetensors.
 absl::Status OpenRanges(const std::string& path, const std::string& output, Input* input);

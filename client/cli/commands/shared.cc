@@ -60,10 +60,10 @@ absl::Status CheckFiles(const Options& options, std::vector<NamedFile> outputs,
   for (const std::string& path : options.calibrate.inputs) add("FILE", path, &inputs);
   for (const std::string& path : options.calibrate.states) add("--state", path, &inputs);
   add("--ranges", options.embeddings.ranges, &inputs);
-  const SpecFlags& method = options.method;
-  const NamedFile operands[] = {{"--scale", method.scale},
-                                {"--zero_point", method.zero_point},
-                                {"--tensor_scale", method.tensor_scale}};
+  const SpecFlags& spec = options.spec;
+  const NamedFile operands[] = {{"--scale", spec.scale},
+                                {"--zero_point", spec.zero_point},
+                                {"--tensor_scale", spec.tensor_scale}};
   for (const NamedFile& operand : operands) {  // others are numbers
     if (absl::EndsWithIgnoreCase(operand.path, ".npy")) inputs.push_back(operand);
   }

@@ -117,8 +117,8 @@ absl::StatusOr<Operand> ParseOperand(const std::string& text, absl::string_view 
 }
 
 absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
-  QuantizationSpec method;
-  DynamicQuantizeParameters& dynamic = method.dynamic_;
+  QuantizationSpec spec;
+  DynamicQuantizeParameters& dynamic = spec.dynamic_;
   dynamic.granularity = flags.granularity();
   const std::string name = absl::AsciiStrToLower(flags.type);
   const auto format = std::find_if(kBlockFormats.begin(), kBlockFormats.end(),
@@ -150,16 +150,16 @@ absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
   if (flags.symmetric) dynamic.symmetry = Symmetry::kSymmetric;
   if (flags.non_finite == "ignore") dynamic.non_finite = NonFinite::kIgnore;
   if (flags.scale.empty()) {
-    if (flags.zero_point.empty()) return method;
+    if (flags.zero_point.empty()) return spec;
     return WrongFlag("zero_point", "goes together with --scale; without them both are found");
   }
 
   absl::StatusOr<Operand> operand = ParseOperand(
       flags.scale, "scale", *scale == DataType::kUnspecified ? DataType::kFloat : *scale, true);
   if (!operand.ok()) return operand.status();
-  method.scale_ = *std::move(operand);
-  QuantizeParameters& given = method.given_.emplace();
-  given.scale = method.scale_.view;
+  spec.scale_ = *std::move(operand);
+  QuantizeParameters& given = spec.given_.emplace();
+  given.scale = spec.scale_.view;
   given.output_type = dynamic.output_type;
   given.granularity = dynamic.granularity;
   given.saturate = flags.saturate;
@@ -169,23 +169,23 @@ absl::StatusOr<QuantizationSpec> QuantizationSpec::Of(const SpecFlags& flags) {
   if (!flags.zero_point.empty()) {
     operand = ParseOperand(flags.zero_point, "zero_point", given.output_type, before);
     if (!operand.ok()) return operand.status();
-    method.zero_point_ = *std::move(operand);
-    given.zero_point = method.zero_point_.view;
+    spec.zero_point_ = *std::move(operand);
+    given.zero_point = spec.zero_point_.view;
   }
   const absl::StatusOr<DataType> precision =
       TypeOfFlag(flags.precision, "precision", DataType::kUnspecified);
   if (!precision.ok()) return precision.status();
   given.precision = *precision;
-  return method;
+  return spec;
 }
 
 QuantizationSpec QuantizationSpec::Of(const QuantizeParameters& given,
                                       std::shared_ptr<const void> owner) {
-  QuantizationSpec method;
-  method.dynamic_.granularity = given.granularity;
-  method.given_ = given;
-  method.scale_ = {given.scale, std::move(owner)};
-  return method;
+  QuantizationSpec spec;
+  spec.dynamic_.granularity = given.granularity;
+  spec.given_ = given;
+  spec.scale_ = {given.scale, std::move(owner)};
+  return spec;
 }
 
 absl::StatusOr<QuantizedForm> QuantizationSpec::FormOf(const TensorView& x) const {

@@ -1,7 +1,9 @@
 #include "files/file_names.h"
 
+#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -22,7 +24,7 @@ Identity IdentityOf(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0) return {status.st_dev, status.st_ino, ""};
   if (stat(FolderOf(path).c_str(), &status) != 0) return {0, 0, path};
-  return {status.st_dev, status.st_ino, path.substr(path.find_last_of('/') + 1)};
+  return {status.st_dev, status.st_ino, NameOf(path)};
 }
 
 }  // namespace
@@ -30,6 +32,15 @@ Identity IdentityOf(const std::string& path) {
 std::string FolderOf(const std::string& path) {
   const size_t slash = path.find_last_of('/');
   return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+}
+
+std::string NameOf(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+void SyncFolder(const std::string& folder) {
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  fsync(descriptor);
+  close(descriptor);
 }
 
 std::string ScratchPath() {

@@ -1,4 +1,4 @@
-// Names of files: which of them are the same file, and new ones that nobody else has.
+// Names of files: their parts, which of them are the same file, and new ones that nobody else has.
 #ifndef QUANTD_CLI_FILES_FILE_NAMES_H_
 #define QUANTD_CLI_FILES_FILE_NAMES_H_
 
@@ -11,6 +11,10 @@ namespace quantd::cli {
 
 // "a/b" of "a/b/c"; "." of "c".
 std::string FolderOf(const std::string& path);
+// "c" of "a/b/c".
+std::string NameOf(const std::string& path);
+// Brings the names in a folder to the disk. Not every file system can do that.
+void SyncFolder(const std::string& folder);
 // A path in the folder for files that are needed in between: TMPDIR, else /tmp.
 std::string ScratchPath();
 // 16 digits that cannot be told beforehand. A process's number would not do: in every container it

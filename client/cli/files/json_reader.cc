@@ -25,7 +25,7 @@ int32_t HexDigits(absl::string_view text, size_t at) {
 }
 
 // The character of a \u escape whose digits are at `at`, and their number, 4 or 10; 0 for half a
-// surrogate pair and for what are no digits.
+// surrogate pair and for what are not digits.
 size_t EscapedCharacter(absl::string_view text, size_t at, uint32_t* character) {
   const int32_t first = HexDigits(text, at);
   if (first < 0 || (first >= 0xdc00 && first < 0xe000)) return 0;

@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "files/file_names.h"
 #include "files/signals.h"
 
 namespace quantd::cli {
@@ -22,8 +23,6 @@ std::string NpyPathOf(absl::string_view path, absl::string_view suffix) {
 std::string DescriptionOf(absl::string_view path) {
   return absl::StrCat(NpyStem(path), ".quantization.json");
 }
-
-std::string LastName(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 }  // namespace
 
@@ -50,7 +49,7 @@ absl::Status CheckMayRemoveDescription(const std::string& path, bool force) {
   const absl::StatusOr<std::vector<QuantizedEntry>> entries =
       QuantizedEntriesFromJson({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   for (const QuantizedEntry& entry : entries.value_or(std::vector<QuantizedEntry>())) {
-    if (entry.y.tensor == LastName(path)) return absl::OkStatus();
+    if (entry.y.tensor == NameOf(path)) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
       description, " would be taken for the description of ", path,
@@ -76,7 +75,7 @@ size_t Output::Add(const std::string& name, absl::string_view suffix, DataType t
   const bool shares_bytes =
       Info(type).bits < 8 && (shape.empty() || shape.back() % 8 * Info(type).bits % 8 != 0);
   absl::string_view name_in_file = npy ? part.stored.type->npy : part.stored.type->safetensors;
-  // numpy's "f1" is no FLOAT8: "V1" keeps it from being taken for a number, and
+  // numpy's "f1" is not a FLOAT8: "V1" keeps it from being taken for a number, and
   // a.view(ml_dtypes.float8_e5m2) reads it.
   const bool named = !name_in_file.empty() && name_in_file != "f1" && !shares_bytes;
   if (!named) {
@@ -101,7 +100,7 @@ Reference Output::ReferenceTo(size_t index) const {
   const Part& part = parts_[index];
   std::string name = part.stored.name;
   if (format_ == FileFormat::kNpy) {
-    name = LastName(NpyPathOf(path_, part.suffix));
+    name = NameOf(NpyPathOf(path_, part.suffix));
   }
   return {name, part.type, part.shape};
 }

@@ -120,11 +120,7 @@ absl::Status OutputFile::Publish() {
   if (failed != 0) return CannotWrite(path_, errno);
   KeepOnSignal(temporary_);
   temporary_.clear();
-  // The name is on the disk when the folder is. Not every file system can say so.
-  if (const int folder = open(FolderOf(path_).c_str(), O_RDONLY | O_CLOEXEC); folder >= 0) {
-    fsync(folder);
-    close(folder);
-  }
+  SyncFolder(FolderOf(path_));
   return absl::OkStatus();
 }
 

@@ -161,7 +161,7 @@ class DescriptionReader {
     return false;
   }
 
-  // A name that is none of a type is left to HasTypes.
+  // A name that no type has is left to HasTypes.
   bool ToType(DataType* type) {
     std::string text;
     if (!ToText(&text)) return false;

@@ -19,10 +19,10 @@ struct OnnxNode {
   std::vector<std::pair<std::string, int64_t>> attributes;
 };
 
-// INVALID_ARGUMENT for bytes that are no model, and for one that has not one node.
+// INVALID_ARGUMENT for bytes that are not a model, and for one that has not exactly one node.
 absl::StatusOr<OnnxNode> ParseOnnxModel(const std::string& bytes);
-// Of an input_N.pb or output_N.pb. INVALID_ARGUMENT for bytes that are no tensor, and for one whose
-// elements are not in raw_data.
+// Of an input_N.pb or output_N.pb. INVALID_ARGUMENT for bytes that are not a tensor, and for one
+// whose elements are not in raw_data.
 absl::StatusOr<v1::Tensor> ParseOnnxTensor(const std::string& bytes);
 
 }  // namespace quantd::cli

@@ -79,7 +79,7 @@ absl::StatusOr<std::vector<KitCase>> ReadKit(const std::string& folder) {
   }
   if (cases.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(folder, " holds no case: neither a model.onnx nor other/FAMILY/*.json"));
+        absl::StrCat(folder, " has no case: neither a model.onnx nor other/FAMILY/*.json"));
   }
   absl::Status whole = CheckWhole(folder, cases);
   if (!whole.ok()) return whole;

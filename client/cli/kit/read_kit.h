@@ -26,7 +26,8 @@ absl::StatusOr<KitCase> ReadOnnxCase(const std::string& folder, const std::strin
 absl::StatusOr<std::vector<KitCase>> ReadGroup(const std::string& json_path);
 
 // Sets the fields of a request that are not tensors. Names are the contract's, enum values without
-// their prefix ("INT8", "BEFORE_ROUNDING"). INVALID_ARGUMENT for a name or a value that is none.
+// their prefix ("INT8", "BEFORE_ROUNDING"). INVALID_ARGUMENT for names and values that do not
+// exist.
 absl::Status SetAttributes(const nlohmann::json& attributes, google::protobuf::Message* request);
 
 // Whether it is an operation of the kit that servers do not have: about layouts of checkpoints.

@@ -51,11 +51,11 @@ absl::StatusOr<std::string> TokenFile::Read() const {
     if (token.empty() || token[0] == '#') continue;
     if (!std::all_of(token.begin(), token.end(),
                      [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); })) {
-      return Wrong(path_, "holds no token: a line of printable ASCII without spaces");
+      return Wrong(path_, "has no token: a line of printable ASCII without spaces");
     }
     return absl::StrCat("Bearer ", token);
   }
-  return Wrong(path_, "holds no token");
+  return Wrong(path_, "has no token");
 }
 
 std::string TokenFile::Authorization() {

@@ -20,7 +20,7 @@ namespace quantd::client {
 class TokenFile {
  public:
   // The token of `given`, or of QUANTD_AUTH_TOKEN_FILE; nullptr without one. INVALID_ARGUMENT, with
-  // the file, when it holds none.
+  // the file, when it has none.
   static absl::StatusOr<std::unique_ptr<TokenFile>> Open(const std::string& given);
 
   const std::string& path() const { return path_; }

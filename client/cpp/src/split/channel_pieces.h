@@ -1,5 +1,5 @@
-// A tensor in pieces that have all of its channels, for who only wants to see every value of each:
-// in which piece does not matter.
+// A tensor in pieces that have all of its channels, for calls that only count the values of each:
+// in which piece a value comes does not matter.
 #ifndef QUANTD_CLIENT_CPP_SPLIT_CHANNEL_PIECES_H_
 #define QUANTD_CLIENT_CPP_SPLIT_CHANNEL_PIECES_H_
 

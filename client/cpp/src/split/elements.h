@@ -10,7 +10,7 @@
 
 namespace quantd::client::split {
 
-// Bits of an element; 0 for a type that is none.
+// Bits of an element; 0 for what is not a type.
 int BitsOf(v1::DataType type);
 
 // Whether x may be of this type in Quantize and DynamicQuantize: FLOAT, FLOAT16, BFLOAT16, INT32.

@@ -116,8 +116,8 @@ absl::Status FieldError(absl::string_view field, absl::string_view message) {
 absl::StatusOr<int64_t> CheckTensor(const Tensor& tensor, absl::string_view field) {
   const int bits = BitsOf(tensor.data_type);
   if (bits == 0) {
-    return FieldError(field,
-                      absl::StrCat(field, " is of type ", tensor.data_type, ", which is none"));
+    return FieldError(
+        field, absl::StrCat(field, " is of type ", tensor.data_type, ", which does not exist"));
   }
   int64_t elements = 1;
   for (const int64_t length : tensor.shape) {

@@ -88,7 +88,7 @@ class AsyncClient(
                     step, result = advance()
                     outcome = None
             return result
-        finally:  # cancelled: whoever keeps the exception keeps this frame, and what the steps know
+        finally:  # cancelled: an exception that is kept keeps this frame, and what the steps know
             with contextlib.suppress(ValueError):  # of those that an executor runs just now
                 steps.close()
 
