@@ -131,6 +131,28 @@ TEST_F(ConnectionTest, AServerThatTakesLittleGetsPieces) {
   }
 }
 
+TEST_F(ConnectionTest, IntegersBecomeFloatsWhereTheScaleIsNotATypeOfY) {
+  Client client(Serve());
+  std::vector<int32_t> values(32);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int32_t>(i) - 16;
+  const Tensor x = Tensor::Of<int32_t>(values, {1, 32});
+  DynamicQuantizeOptions options;
+  options.output_type = v1::DATA_TYPE_INT8;
+  options.scale_type = v1::DATA_TYPE_FLOAT8E8M0;
+  options.granularity.block_size = 32;
+  const auto result = client.DynamicQuantize(x, options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  const auto back = client.Dequantize(*result);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->Values<float>().value(), std::vector<float>(values.begin(), values.end()));
+  // Others keep the scale's type.
+  options = {};
+  options.scale_type = v1::DATA_TYPE_FLOAT16;
+  const auto half = client.DynamicQuantize(x, options);
+  ASSERT_TRUE(half.ok()) << half.status();
+  EXPECT_EQ(client.Dequantize(*half)->data_type, v1::DATA_TYPE_FLOAT16);
+}
+
 TEST_F(ConnectionTest, ResultsRememberWhatTheyAreOf) {
   Client client(Serve());
   DynamicQuantizeOptions options;
