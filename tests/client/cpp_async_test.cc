@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "cpp_connection.h"
+#include "threads_fail.h"
 
 namespace quantd::client {
 namespace {
@@ -65,6 +66,12 @@ TEST_F(ConnectionTest, CancelEndsThePauseBetweenTwoAttempts) {
     EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
     EXPECT_LE(service_->calls, 3);  // one of each thread that sends pieces
   }
+}
+
+TEST_F(ConnectionTest, WithoutAThreadAStartedCallFails) {
+  Client client("http://quantd");  // its error is told by a thread
+  const ThreadsFail threads_fail;
+  EXPECT_TRUE(absl::IsResourceExhausted(AsyncCallOf(client)));
 }
 
 TEST_F(ConnectionTest, AStartedCallHasADeadline) {

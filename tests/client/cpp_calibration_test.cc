@@ -235,6 +235,18 @@ TEST_F(CalibrationTest, ItsDeadlineAndCancelEndTheQuestionForTheServersLimits) {
   EXPECT_LT(absl::Now() - begin, absl::Seconds(20));
 }
 
+TEST_F(CalibrationTest, FailsForGoodWhenTheServersLimitsCannotBeHad) {
+  service_.refuses = true;
+  Client client(address_);
+  Calibration calibration = client.Calibrate();
+  const absl::Status status = calibration.Add(Values({2000}));
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+  service_.refuses = false;
+  EXPECT_EQ(calibration.Add(Values({3})), status);
+  EXPECT_EQ(calibration.Finish().status(), status);
+  EXPECT_EQ(service_.messages, 0);
+}
+
 TEST_F(CalibrationTest, NeedsAServer) {
   Client wrong("http://quantd");
   Calibration never = wrong.Calibrate();

@@ -131,6 +131,23 @@ TEST_F(ConnectionTest, AServerThatTakesLittleGetsPieces) {
   }
 }
 
+TEST_F(ConnectionTest, PiecesAreCutAgainForAServerThatTakesLess) {
+  Client client(Serve(1 << 20));
+  const auto first = client.DynamicQuantize(Large());
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(service_->asked, 1);
+  service_->Become(100'000, 100'000);
+  const auto second = client.DynamicQuantize(Large());
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(service_->asked, 2);
+  EXPECT_EQ(second->y.data, first->y.data);
+  EXPECT_EQ(second->scale.data, first->scale.data);
+  // One that takes less than it says: there is nothing to cut by.
+  service_->Become(100'000, 50'000);
+  EXPECT_TRUE(absl::IsResourceExhausted(client.DynamicQuantize(Large()).status()));
+  EXPECT_EQ(service_->asked, 3);
+}
+
 TEST_F(ConnectionTest, IntegersBecomeFloatsWhereTheScaleIsNotATypeOfY) {
   Client client(Serve());
   std::vector<int32_t> values(32);
