@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "cpp_connection.h"
+#include "threads_fail.h"
 
 namespace quantd::client {
 namespace {
@@ -45,19 +46,32 @@ TEST_F(ConnectionTest, AStartedCallCanBeCancelled) {
     EXPECT_TRUE(absl::IsCancelled(done.get_future().get()));
     call.Cancel();  // after its end
   }
-  // While it waits to try again, and before it began.
-  service_->hang_from = 1 << 30;
-  service_->retry_after = absl::Milliseconds(300);
-  service_->refuse = 100;
-  service_->calls = 0;
-  std::promise<absl::Status> done;
-  const AsyncCall call = client.DynamicQuantizeAsync(
-      Small(), {},
-      [&](const absl::StatusOr<Quantized>& result) { done.set_value(result.status()); });
-  while (service_->calls == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  call.Cancel();
-  EXPECT_TRUE(absl::IsCancelled(done.get_future().get()));
-  EXPECT_LE(service_->calls, 2);
+}
+
+TEST_F(ConnectionTest, CancelEndsThePauseBetweenTwoAttempts) {
+  Client client(Serve(1 << 20));
+  service_->retry_after = absl::Seconds(25);  // less than a timeout: the call would wait
+  for (const bool large : {false, true}) {    // of gRPC's, and on a thread
+    service_->refuse = 100;
+    service_->calls = 0;
+    std::promise<absl::Status> done;
+    const AsyncCall call = client.DynamicQuantizeAsync(
+        large ? Large() : Small(), {},
+        [&](const absl::StatusOr<Quantized>& result) { done.set_value(result.status()); });
+    while (service_->calls == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // now it pauses
+    const absl::Time begin = absl::Now();
+    call.Cancel();
+    EXPECT_TRUE(absl::IsCancelled(done.get_future().get()));
+    EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+    EXPECT_LE(service_->calls, 3);  // one of each thread that sends pieces
+  }
+}
+
+TEST_F(ConnectionTest, WithoutAThreadAStartedCallFails) {
+  Client client("http://quantd");  // its error is told by a thread
+  const ThreadsFail threads_fail;
+  EXPECT_TRUE(absl::IsResourceExhausted(AsyncCallOf(client)));
 }
 
 TEST_F(ConnectionTest, AStartedCallHasADeadline) {

@@ -57,8 +57,11 @@ class CalibrationService final : public v1::QuantizationService::Service {
     response->set_state(calibrator->State());
     return grpc::Status::OK;
   }
-  grpc::Status GetServerInfo(grpc::ServerContext*, const v1::GetServerInfoRequest*,
+  grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest*,
                              v1::GetServerInfoResponse* response) override {
+    asked = true;
+    while (says_nothing && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(2));
+    if (refuses) return {grpc::StatusCode::PERMISSION_DENIED, "not you"};
     response->set_max_message_bytes(20'000);
     return grpc::Status::OK;
   }
@@ -66,6 +69,8 @@ class CalibrationService final : public v1::QuantizationService::Service {
   std::atomic<int> messages{0};
   std::atomic<size_t> largest{0};
   std::atomic<bool> cancelled{false};
+  // Of its limits: whether it was asked for them, does not answer, or refuses to.
+  std::atomic<bool> asked{false}, says_nothing{false}, refuses{false};
 
  private:
   static bool Never() { return false; }
@@ -207,6 +212,39 @@ TEST_F(CalibrationTest, HasADeadlineForAllOfIt) {
   absl::Status status = calibration.Add(Values({3}));
   if (status.ok()) status = calibration.Finish().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(CalibrationTest, ItsDeadlineAndCancelEndTheQuestionForTheServersLimits) {
+  service_.says_nothing = true;
+  Client client(address_);
+  CalibrationOptions options;
+  options.timeout = absl::Milliseconds(300);
+  Calibration brief = client.Calibrate(options);
+  const absl::Time begin = absl::Now();
+  EXPECT_EQ(brief.Add(Values({2000})).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+
+  service_.asked = false;
+  Calibration calibration = client.Calibrate();
+  std::thread canceller([&] {
+    while (!service_.asked) absl::SleepFor(absl::Milliseconds(1));
+    calibration.Cancel();
+  });
+  EXPECT_EQ(calibration.Add(Values({2000})).code(), absl::StatusCode::kCancelled);
+  canceller.join();
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(20));
+}
+
+TEST_F(CalibrationTest, FailsForGoodWhenTheServersLimitsCannotBeHad) {
+  service_.refuses = true;
+  Client client(address_);
+  Calibration calibration = client.Calibrate();
+  const absl::Status status = calibration.Add(Values({2000}));
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+  service_.refuses = false;
+  EXPECT_EQ(calibration.Add(Values({3})), status);
+  EXPECT_EQ(calibration.Finish().status(), status);
+  EXPECT_EQ(service_.messages, 0);
 }
 
 TEST_F(CalibrationTest, NeedsAServer) {

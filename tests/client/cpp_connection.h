@@ -48,6 +48,13 @@ class Service final : public v1::QuantizationService::Service {
     return grpc::Status::OK;
   }
 
+  // From now on it is a server that takes messages of so many bytes, and says that it takes
+  // `announced`.
+  void Become(size_t announced, size_t message_bytes) {
+    limit_ = announced;
+    fake_.Take(message_bytes);
+  }
+
   std::atomic<int> calls{0}, asked{0};
   std::atomic<int> refuse{0};           // how many calls are still refused,
   absl::Duration retry_after;           // with this in RetryInfo,
@@ -84,7 +91,7 @@ class Service final : public v1::QuantizationService::Service {
     return grpc::Status::OK;
   }
 
-  const size_t limit_;
+  std::atomic<size_t> limit_;
   FakeServer fake_;
 };
 

@@ -131,6 +131,45 @@ TEST_F(ConnectionTest, AServerThatTakesLittleGetsPieces) {
   }
 }
 
+TEST_F(ConnectionTest, PiecesAreCutAgainForAServerThatTakesLess) {
+  Client client(Serve(1 << 20));
+  const auto first = client.DynamicQuantize(Large());
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(service_->asked, 1);
+  service_->Become(100'000, 100'000);
+  const auto second = client.DynamicQuantize(Large());
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(service_->asked, 2);
+  EXPECT_EQ(second->y.data, first->y.data);
+  EXPECT_EQ(second->scale.data, first->scale.data);
+  // One that takes less than it says: there is nothing to cut by.
+  service_->Become(100'000, 50'000);
+  EXPECT_TRUE(absl::IsResourceExhausted(client.DynamicQuantize(Large()).status()));
+  EXPECT_EQ(service_->asked, 3);
+}
+
+TEST_F(ConnectionTest, IntegersBecomeFloatsWhereTheScaleIsNotATypeOfY) {
+  Client client(Serve());
+  std::vector<int32_t> values(32);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int32_t>(i) - 16;
+  const Tensor x = Tensor::Of<int32_t>(values, {1, 32});
+  DynamicQuantizeOptions options;
+  options.output_type = v1::DATA_TYPE_INT8;
+  options.scale_type = v1::DATA_TYPE_FLOAT8E8M0;
+  options.granularity.block_size = 32;
+  const auto result = client.DynamicQuantize(x, options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  const auto back = client.Dequantize(*result);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->Values<float>().value(), std::vector<float>(values.begin(), values.end()));
+  // Others keep the scale's type.
+  options = {};
+  options.scale_type = v1::DATA_TYPE_FLOAT16;
+  const auto half = client.DynamicQuantize(x, options);
+  ASSERT_TRUE(half.ok()) << half.status();
+  EXPECT_EQ(client.Dequantize(*half)->data_type, v1::DATA_TYPE_FLOAT16);
+}
+
 TEST_F(ConnectionTest, ResultsRememberWhatTheyAreOf) {
   Client client(Serve());
   DynamicQuantizeOptions options;

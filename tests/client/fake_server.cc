@@ -55,7 +55,7 @@ void SetReport(const QuantizationError& error, v1::QuantizationError* to) {
 absl::Status FakeServer::Fits(const google::protobuf::MessageLite& message) const {
   if (message.ByteSizeLong() <= message_bytes_) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("a message of ", message.ByteSizeLong(),
-                                                   " bytes, ", message_bytes_, " allowed"));
+                                                   " bytes, ", message_bytes_.load(), " allowed"));
 }
 
 absl::StatusOr<v1::QuantizeResponse> FakeServer::Quantize(const v1::QuantizeRequest& request) {

@@ -22,11 +22,13 @@ class FakeServer {
       const v1::DynamicQuantizeRequest& request);
 
   int calls() const { return calls_; }
+  // From now on it takes messages of so many bytes.
+  void Take(size_t message_bytes) { message_bytes_ = message_bytes; }
 
  private:
   absl::Status Fits(const google::protobuf::MessageLite& message) const;
 
-  const size_t message_bytes_;
+  std::atomic<size_t> message_bytes_;
   std::atomic<int> calls_{0};
 };
 

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "cancellation.h"
 #include "connection.h"
 #include "operations.h"
@@ -98,9 +97,10 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
     const std::optional<absl::Duration> wait = connection_.WaitAfter(status, ++attempts_);
     if (!wait.has_value()) return Finish(status);
     alarm_.emplace();
-    alarm_->Set(absl::ToChronoTime(absl::Now() + *wait), [self = this->shared_from_this()](bool) {
+    cancellation_->Set(&*alarm_, *wait, [self = this->shared_from_this()](bool) {
       // An alarm keeps its callback, and with it this operation, as long as it lives.
       const std::shared_ptr<AsyncOperation> operation = self->shared_from_this();
+      operation->cancellation_->Forget();
       operation->alarm_.reset();
       if (operation->cancellation_->cancelled()) {
         operation->Finish(absl::CancelledError("cancelled"));

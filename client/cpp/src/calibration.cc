@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cancellation.h"
 #include "connection.h"
 #include "messages.h"
 #include "split/channel_pieces.h"
@@ -40,6 +41,8 @@ struct Calibration::Call {
 
   Connection& connection;
   CalibrationOptions options;
+  absl::Time deadline;
+  Cancellation cancellation;
   grpc::ClientContext context;
   v1::CalibrateResponse response;
   std::unique_ptr<grpc::ClientWriter<v1::CalibrateRequest>> writer;  // null: not begun, or failed
@@ -53,10 +56,11 @@ Calibration::Calibration(Connection& connection, const CalibrationOptions& optio
   call_->options = options;
   call_->status = connection.status();
   if (!call_->status.ok()) return;
-  connection.Prepare(call_->context);
-  if (options.timeout > absl::ZeroDuration()) {
-    call_->context.set_deadline(absl::ToChronoTime(absl::Now() + options.timeout));
-  }
+  call_->deadline =
+      absl::Now() +
+      (options.timeout > absl::ZeroDuration() ? options.timeout : connection.options().timeout);
+  connection.Prepare(call_->context, call_->deadline);
+  call_->cancellation.Add(&call_->context);
   call_->writer = connection.stub().Calibrate(&call_->context, &call_->response);
 }
 
@@ -73,7 +77,7 @@ Calibration::~Calibration() {
   call_->writer->Finish();
 }
 
-void Calibration::Cancel() { call_->context.TryCancel(); }
+void Calibration::Cancel() { call_->cancellation.Cancel(); }
 
 absl::Status Calibration::Send(v1::CalibrateRequest& message) {
   Call& call = *call_;
@@ -104,7 +108,8 @@ absl::Status Calibration::Add(v1::DataType type, absl::Span<const int64_t> shape
   if (call.connection.options().split) {
     std::optional<ServerLimits> limits = call.connection.KnownLimits();
     if (!limits.has_value() && data.size() >= kAskCalibratingBytes) {
-      const absl::StatusOr<ServerLimits> asked = call.connection.Limits(false, nullptr);
+      const absl::StatusOr<ServerLimits> asked =
+          call.connection.Limits(false, &call.cancellation, call.deadline);
       if (!asked.ok()) return call.status = asked.status();
       limits = *asked;
     }

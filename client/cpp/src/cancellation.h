@@ -2,10 +2,18 @@
 #ifndef QUANTD_CLIENT_CPP_CANCELLATION_H_
 #define QUANTD_CLIENT_CPP_CANCELLATION_H_
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/client_context.h>
 
+#include <algorithm>
+#include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <set>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace quantd::client {
 
@@ -16,6 +24,8 @@ class Cancellation {
     const std::lock_guard<std::mutex> lock(mutex_);
     cancelled_ = true;
     for (grpc::ClientContext* context : contexts_) context->TryCancel();
+    if (alarm_ != nullptr) alarm_->Cancel();
+    woken_.notify_all();
   }
   bool cancelled() const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -31,11 +41,29 @@ class Cancellation {
     const std::lock_guard<std::mutex> lock(mutex_);
     contexts_.erase(context);
   }
+  // Waits so long, or until Cancel.
+  void Sleep(absl::Duration wait) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const absl::Duration most = std::min(wait, absl::Hours(1 << 20));  // chrono's nanoseconds end
+    woken_.wait_for(lock, absl::ToChronoNanoseconds(most), [this] { return cancelled_; });
+  }
+  // The same without a thread that waits: then gRPC calls `then`, which begins with Forget.
+  void Set(grpc::Alarm* alarm, absl::Duration wait, std::function<void(bool)> then) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    alarm_ = alarm;
+    alarm->Set(absl::ToChronoTime(cancelled_ ? absl::Now() : absl::Now() + wait), std::move(then));
+  }
+  void Forget() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    alarm_ = nullptr;
+  }
 
  private:
   mutable std::mutex mutex_;
+  std::condition_variable woken_;
   bool cancelled_ = false;                   // guarded by mutex_, as the next
   std::set<grpc::ClientContext*> contexts_;  // whose calls are under way
+  grpc::Alarm* alarm_ = nullptr;             // that is set
 };
 
 }  // namespace quantd::client

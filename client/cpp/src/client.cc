@@ -42,6 +42,19 @@ bool SaysNothing(const Granularity& granularity) {
          granularity.block_shape.empty();
 }
 
+// What INT32 is dequantized to: scale's type, or FLOAT where y cannot have that. Unset where the
+// server has the scale.
+v1::DataType TypeAfterInt32(v1::DataType scale) {
+  switch (scale) {
+    case v1::DATA_TYPE_UNSPECIFIED:
+    case v1::DATA_TYPE_FLOAT16:
+    case v1::DATA_TYPE_BFLOAT16:
+      return scale;
+    default:
+      return v1::DATA_TYPE_FLOAT;
+  }
+}
+
 }  // namespace
 
 AsyncCall::AsyncCall(std::shared_ptr<Cancellation> cancellation)
@@ -115,9 +128,10 @@ absl::StatusOr<Tensor> Client::Dequantize(const Quantized& quantized,
     remembered.parameters = quantized.parameters;
   }
   if (!options.tensor_scale.has_value()) remembered.tensor_scale = quantized.tensor_scale;
-  if (options.output_type == v1::DATA_TYPE_UNSPECIFIED &&
-      quantized.original_type != v1::DATA_TYPE_INT32) {
-    remembered.output_type = quantized.original_type;
+  if (options.output_type == v1::DATA_TYPE_UNSPECIFIED) {
+    remembered.output_type = quantized.original_type == v1::DATA_TYPE_INT32
+                                 ? TypeAfterInt32(quantized.scale.data_type)
+                                 : quantized.original_type;
   }
   return Dequantize(quantized.y, quantized.scale, quantized.zero_point, remembered);
 }

@@ -71,8 +71,8 @@ Connection::~Connection() {
   idle_.wait(lock, [this] { return jobs_ == 0; });
 }
 
-void Connection::Prepare(grpc::ClientContext& context) const {
-  context.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
+void Connection::Prepare(grpc::ClientContext& context, std::optional<absl::Time> deadline) const {
+  context.set_deadline(absl::ToChronoTime(deadline.value_or(absl::Now() + options_.timeout)));
   if (token_ != nullptr) context.AddMetadata("authorization", token_->Authorization());
 }
 
@@ -87,21 +87,25 @@ absl::Status Connection::Explain(const grpc::Status& status) const {
           "QUANTD_TLS_KEY say: the server must use it, too, with a certificate for this address)"));
 }
 
-std::optional<absl::Duration> Connection::WaitAfter(const absl::Status& status, int attempt) const {
+std::optional<absl::Duration> Connection::WaitAfter(const absl::Status& status, int attempt,
+                                                    std::optional<absl::Time> deadline) const {
   if (!absl::IsUnavailable(status) || attempt >= options_.max_attempts) return std::nullopt;
   const std::optional<absl::Duration> delay = RetryDelay(status);
   const absl::Duration wait =
       delay.has_value() ? std::max(*delay * attempt, absl::ZeroDuration()) : RandomWait(attempt);
-  if (wait > options_.timeout) return std::nullopt;
+  const absl::Duration most = deadline.has_value() ? *deadline - absl::Now() : options_.timeout;
+  if (wait > most) return std::nullopt;
   return wait;
 }
 
-absl::StatusOr<ServerLimits> Connection::Limits(bool refresh, Cancellation* cancellation) {
+absl::StatusOr<ServerLimits> Connection::Limits(bool refresh, Cancellation* cancellation,
+                                                std::optional<absl::Time> deadline) {
   if (const std::optional<ServerLimits> known = KnownLimits(); known.has_value() && !refresh) {
     return *known;
   }
   const absl::StatusOr<v1::GetServerInfoResponse> info =
-      Call(&v1::QuantizationService::Stub::GetServerInfo, v1::GetServerInfoRequest(), cancellation);
+      Call(&v1::QuantizationService::Stub::GetServerInfo, v1::GetServerInfoRequest(), cancellation,
+           deadline);
   ServerLimits limits;
   if (info.ok()) {
     if (info->max_message_bytes() > 0) limits.message_bytes = info->max_message_bytes();

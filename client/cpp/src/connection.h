@@ -49,36 +49,47 @@ class Connection {
   // What is wrong with the address or the files: nothing can be called.
   const absl::Status& status() const { return status_; }
 
-  // One call, made again while the server asks for it. `cancellation` may be null.
+  // One call, made again while the server asks for it. `cancellation` may be null. `deadline`: of
+  // all attempts together; unset: each has the client's timeout.
   template <typename Stub, typename Request, typename Response>
   absl::StatusOr<Response> Call(Method<Stub, Request, Response> method, const Request& request,
-                                Cancellation* cancellation = nullptr) {
+                                Cancellation* cancellation = nullptr,
+                                std::optional<absl::Time> deadline = std::nullopt) {
     if (!status_.ok()) return status_;
     Stub& stub = *std::get<std::unique_ptr<Stub>>(stubs_);
     for (int attempt = 1;; ++attempt) {
       grpc::ClientContext context;
-      Prepare(context);
+      Prepare(context, deadline);
       if (cancellation != nullptr) cancellation->Add(&context);
       Response response;
       absl::Status status = Explain((stub.*method)(&context, request, &response));
       if (cancellation != nullptr) cancellation->Remove(&context);
       if (status.ok()) return response;
-      const std::optional<absl::Duration> wait = WaitAfter(status, attempt);
+      const std::optional<absl::Duration> wait = WaitAfter(status, attempt, deadline);
       if (!wait.has_value()) return status;
-      absl::SleepFor(*wait);
+      if (cancellation != nullptr) {
+        cancellation->Sleep(*wait);
+      } else {
+        absl::SleepFor(*wait);
+      }
     }
   }
 
-  void Prepare(grpc::ClientContext& context) const;
+  // Sets the deadline, by default the client's, and the token.
+  void Prepare(grpc::ClientContext& context,
+               std::optional<absl::Time> deadline = std::nullopt) const;
   // gRPC's status as ours, with what else may be wrong.
   absl::Status Explain(const grpc::Status& status) const;
   // How long to wait before the next attempt; nothing when there shall be none: after what is not
-  // UNAVAILABLE, after max_attempts, and when the server wants more than a timeout.
-  std::optional<absl::Duration> WaitAfter(const absl::Status& status, int attempt) const;
+  // UNAVAILABLE, after max_attempts, and when the server wants more than a timeout or more
+  // than is left to the deadline.
+  std::optional<absl::Duration> WaitAfter(const absl::Status& status, int attempt,
+                                          std::optional<absl::Time> deadline = std::nullopt) const;
 
   // What the server allows: asked for once, and again when `refresh`. A server that cannot say it
   // allows everything.
-  absl::StatusOr<ServerLimits> Limits(bool refresh, Cancellation* cancellation);
+  absl::StatusOr<ServerLimits> Limits(bool refresh, Cancellation* cancellation,
+                                      std::optional<absl::Time> deadline = std::nullopt);
   // What is known of it without asking.
   std::optional<ServerLimits> KnownLimits() const;
 

@@ -74,7 +74,7 @@ class Client {
   // Begins a calibration; see calibration.h.
   Calibration Calibrate(const CalibrationOptions& options = {});
   // Dequantizes a result, with its granularity and tensor scale, to its original type (of INT32: to
-  // scale's). What `options` set takes precedence.
+  // scale's, or FLOAT where y cannot have that). What `options` set takes precedence.
   absl::StatusOr<Tensor> Dequantize(const Quantized& quantized,
                                     const DequantizeOptions& options = {});
   absl::StatusOr<v1::GetServerInfoResponse> GetServerInfo();
