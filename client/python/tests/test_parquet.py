@@ -10,7 +10,8 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 import quantd.arrow  # noqa: E402
-from test_arrow import RANGES, X, array, fixed, lists, options, tensors  # noqa: E402
+from quantd.arrow.columns import values  # noqa: E402
+from test_arrow import RANGES, X, Watching, array, fixed, lists, options, tensors  # noqa: E402
 
 MIB = 1 << 20
 
@@ -86,6 +87,85 @@ def test_metadata_say_how(engine, files, tmp_path):
     assert quantd.arrow.codes_metadata(source) == {}
     both.unlink()
     again.rmdir()
+
+
+@pytest.mark.parametrize("named,said", [
+    (dict(output_type=np.int8, dimensions=np.int64(24), normalize=np.bool_(True), recipe="ranges"), {"dimensions": 24, "normalize": True}),
+    (dict(output_type=np.dtype("int8"), dimensions=np.uint8(0), normalize=np.bool_(False), recipe="RANGES", non_finite="IGNORE"),
+     {"non_finite": "ignore"}),
+    (dict(recipe="ranges", output_type=quantd.DataType.INT8, normalize=None, timeout=100, report_error=False), {}),
+    (dict(recipe="ranges", output_type="INT8", timeout=100.5, bit_order=None), {}),
+])  # fmt: skip
+def test_metadata_of_options_in_any_form(engine, files, named, said):
+    """They are JSON, in one form, and what no code depends on is none of them."""
+    source, target = files
+    pq.write_table(table(fixed(X)), source)
+    quantd.arrow.quantize_parquet(source, target, column="embedding", client=engine, calibrate=True, **named)
+    found = quantd.arrow.codes_metadata(target)["embedding"]
+    ranges = found.pop("ranges")
+    assert found.pop("ranges_sha256") and found.pop("type") == str(pa.list_(pa.int8(), ranges.shape[1]))
+    assert found.pop("recipe", "ranges") == "ranges" and found == {"output_type": "int8", **said}
+    query = engine.quantize_embeddings(X[5], ranges=ranges, **{"recipe": "ranges", **found, **said}).y
+    assert query.tolist() == pq.read_table(target)["embedding"][5].as_py()
+
+
+def test_metadata_name_the_stored_set(real, files):
+    source, target = files
+    pq.write_table(table(fixed(X)), source)
+    stored = real.put_parameters("of-a-column", recipe="ranges", ranges=RANGES)
+    quantd.arrow.quantize_parquet(source, target, column="embedding", client=real, parameters=stored)
+    assert quantd.arrow.codes_metadata(target)["embedding"]["parameters"] == stored.reference
+    wanted = real.quantize_embeddings(X, parameters=stored).y
+    assert array(pq.read_table(target)["embedding"]).tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("wrong", [dict(recipe="range"), dict(output_type="int3"), dict(dimensions=1.5), dict(normalize="no"),
+                                   dict(preset="pgvector", recipe="bits"), dict(preset="faiss"), dict(parameters=3)])  # fmt: skip
+def test_wrong_options_are_refused_before_any_work(engine, files, wrong):
+    source, target = files
+    pq.write_table(table(fixed(X)), source)
+    client = Watching(engine)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        quantd.arrow.quantize_parquet(source, target, column="embedding", client=client, **wrong)
+    assert caught.value.field in wrong and not client.shapes and not target.exists()
+
+
+def test_damaged_metadata_are_refused_before_any_work(engine, files):
+    source, target = files
+    pq.write_table(table(fixed(X)).replace_schema_metadata({"quantd": "{"}), source)
+    client = Watching(engine)
+    with pytest.raises(ValueError, match="'quantd' are not this package's"):
+        quantd.arrow.quantize_parquet(source, target, column="embedding", client=client, preset="pgvector")
+    assert not client.shapes
+
+
+def test_ranges_are_an_array_like(engine, files):
+    source, target = files
+    pq.write_table(table(fixed(X)), source)
+    for ranges in (RANGES.tolist(), [RANGES[0], RANGES[1]], tuple(map(tuple, RANGES.tolist())), np.asfortranarray(RANGES)):
+        quantd.arrow.quantize_parquet(source, target, column="embedding", client=engine, preset="sentence-transformers-int8", ranges=ranges)
+        check(engine, source, target, **options("sentence-transformers-int8"))
+        np.testing.assert_array_equal(quantd.arrow.codes_metadata(target)["embedding"]["ranges"], RANGES)
+        target.unlink()
+    client = Watching(engine)
+    with pytest.raises(TypeError, match="ranges: quantd has no type for float64"):
+        quantd.arrow.quantize_parquet(source, target, column="embedding", client=client, recipe="ranges", ranges=RANGES.astype(np.float64))
+    assert not client.shapes
+
+
+@pytest.mark.parametrize("make", [fixed, lists, tensors, lambda x: tensors(x.reshape(-1, 5, 4, 48))], ids=["fixed", "list", "tensor", "3-D tensor"])
+def test_pieces_are_of_so_many_bytes(engine, files, monkeypatch, make):
+    """Also of tensors, whose rows have several embeddings."""
+    source, target = files
+    pq.write_table(table(make(X)), source)
+    monkeypatch.setattr(quantd.arrow.files, "_PIECE_BYTES", 5 * 4 * 48 * 4)
+    read = []
+    monkeypatch.setattr(quantd.arrow.files, "values", lambda *a: read.append(values(*a)) or read[-1])
+    client = Watching(engine)
+    quantd.arrow.quantize_parquet(source, target, column="embedding", client=client, preset="sentence-transformers-int8", calibrate=True)
+    check(engine, source, target, **options("sentence-transformers-int8"))
+    for sizes in ([np.prod(shape) for shape in client.shapes], [x.size for x, _ in read]):
+        assert sizes == [5 * 4 * 48] * 5
 
 
 @pytest.mark.parametrize("damage", [b"{", b'{"version": 2, "columns": {}}', b'{"version": 1}', b'{"version": 1, "columns": {"a": 1}}', b"[]", b"\xff",

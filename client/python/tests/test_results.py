@@ -107,6 +107,13 @@ def test_results_say_what_they_are_in_a_line(client):
     assert repr(client) == f"<Client of {client.address}>"
 
 
+def test_results_are_equal_to_themselves_alone(client):
+    """Arrays have no one truth: what numpy says of them is no answer to ==, and they have no hash."""
+    for make in (lambda: client.calibrate(X, axis=1), lambda: client.dynamic_quantize(X, axis=0), lambda: client.quantize(X, 0.1)):
+        one, other = make(), make()
+        assert one == one and one != other and len({one, other, one}) == 2
+
+
 def test_a_quantized_result_is_no_array(client):
     """Its codes or its values? numpy would make an object of it."""
     result = client.dynamic_quantize(X)

@@ -56,6 +56,16 @@ def test_packing_is_lowest_bits_first_over_the_flattened_tensor():
     assert pack(np.array([1.0], ">f4")) == np.array([1.0], "<f4").tobytes()
 
 
+@pytest.mark.parametrize("number", [int, np.int8, np.uint8, np.int32, np.int64, np.uint64])
+def test_numbers_of_types_are_numbers_whatever_holds_them(number):
+    """np.uint8(3) is INT8, whose number is 3."""
+    for kind in DataType:
+        assert data_type(number(kind)) is kind
+    with pytest.raises(quantd.ArgumentError, match="output_type: unknown data type number 7[.]") as caught:
+        data_type(number(7), "output_type")
+    assert caught.value.field == "output_type"
+
+
 def test_unused_bits_are_ignored_when_read():
     assert unpack(bytes([0x21, 0xF3]), DataType.UINT4, [3]).tolist() == [1, 2, 3]
     assert unpack(bytes([0b11111110]), DataType.INT2, [1]).tolist() == [-2]

@@ -18,7 +18,7 @@ Arrays = Union[ArrayLike, Iterable[ArrayLike], AsyncIterable[ArrayLike]]
 States = Union[bytes, bytearray, memoryview, Iterable[Union[bytes, bytearray, memoryview]]]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Calibrated:
     """Answer of calibrate.
 

@@ -7,6 +7,7 @@ ml_dtypes. Packing to 6, 4 and 2 bits happens here and only here.
 import difflib
 import enum
 import math
+import operator
 import sys
 from typing import Any, Dict, Iterable, Literal, Protocol, Sequence, Tuple, Type, Union, get_args
 
@@ -142,7 +143,7 @@ _OF_DTYPE: Dict[Any, DataType] = {dtype: data_type for data_type, dtype in _DTYP
 _OF_NUMBER = frozenset(map(int, DataType))
 _OF_NAME = {name: t for t in DataType for name in (t.name.lower(), t.dtype.name)}
 
-_Type = Union[DataType, int, "np.dtype[Any]", Type[Any]]
+_Type = Union[DataType, int, "np.integer[Any]", "np.dtype[Any]", Type[Any]]
 CodeTypeLike = Union[CodeName, _Type]
 FloatTypeLike = Union[FloatName, _Type]
 ScaleTypeLike = Union[ScaleName, _Type]
@@ -181,7 +182,8 @@ def data_type(value: Union[DataTypeLike, str], name: str = "type") -> DataType:
         near = difflib.get_close_matches(value.lower(), _OF_NAME, 1)
         meant = f"; did you mean {near[0]!r}?" if near else "."
         raise wrong_value(name, f"{name}: unknown data type {value!r}{meant} There are{_BY_USE}")
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        value = operator.index(value)  # of numpy's integers, which are numbers here: np.dtype would take their own type
         if value in _OF_NUMBER:
             return DataType(value)
         raise wrong_value(name, f"{name}: unknown data type number {value!r}. There are{_BY_USE}")

@@ -5,21 +5,25 @@ import contextlib
 import hashlib
 import json
 import os
-from typing import Any, Dict, Iterator, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..embeddings import PRESETS
+from ..choices import flag, integer
+from ..embeddings import PRESETS, numbers
 from ..foreign import Array
+from ..parameter_set import reference_of
 from ..safetensors import replaced
+from ..types import DataType, as_array, data_type
 from .columns import check_options, chunk_codes, empty, first_width, row_shape, said_width, values
 
 KEY = b"quantd"  # of the schema's metadata
 _VERSION = 1
 _PIECE_BYTES = 16 << 20  # of embeddings that are in memory at a time
 _READ_BYTES = 1 << 20
+_NAMED = ("recipe", "output_type", "bit_order", "bit_threshold", "signed_bits")
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -86,16 +90,25 @@ def _calibrated(file: pq.ParquetFile, column: str, width: int, nulls: str, dimen
     return ranges + np.float32(0)  # which makes 0 of -0: equal columns have equal ranges
 
 
-def _description(options: Dict[str, Any], ranges: Optional[Array], stored: pa.DataType) -> Dict[str, Any]:
-    """What it takes to make the codes of a query, as JSON has it."""
-    entry = {name: value for name, value in options.items() if value not in (None, 0, False)}
-    entry.update({name: str(value) for name, value in PRESETS.get(options.get("preset"), {}).items()})
-    entry["type"] = str(stored)
-    if ranges is not None:
-        data = np.ascontiguousarray(ranges, "<f4").tobytes()
-        entry["ranges"] = base64.b64encode(data).decode()
-        entry["ranges_sha256"] = hashlib.sha256(data).hexdigest()
-    return entry
+def _description(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """What the options say of the codes, as JSON has it: what it takes to make those of a query. Wrong ones are refused here."""
+    preset, named = options.get("preset"), {name: options.get(name) for name in (*_NAMED, "non_finite")}
+    numbers(preset, **named)
+    entry = {name: str(value).lower() for name, value in named.items() if value is not None}
+    if "output_type" in entry:
+        entry["output_type"] = data_type(options["output_type"], "output_type").dtype.name
+    if preset is not None:
+        entry.update(PRESETS[preset], preset=str(preset))
+    entry["dimensions"] = integer(options.get("dimensions") or 0, "dimensions")
+    entry["normalize"] = flag(options.get("normalize"), "normalize", False)
+    if options.get("parameters") is not None:
+        entry["parameters"] = reference_of(options["parameters"])
+    return {name: value for name, value in entry.items() if value}
+
+
+def _json_of_ranges(ranges: Array) -> Dict[str, str]:
+    data = np.ascontiguousarray(ranges, "<f4").tobytes()
+    return {"ranges": base64.b64encode(data).decode(), "ranges_sha256": hashlib.sha256(data).hexdigest()}
 
 
 def codes_metadata(source: Union[Path, pa.Schema]) -> Dict[str, Dict[str, Any]]:
@@ -216,14 +229,17 @@ def _convert(file, out, column, ranges, calibrate, client, nulls, binary, option
     if schema.names.count(column) != 1:
         raise ValueError(f"column is {column!r}; the file has {', '.join(map(repr, schema.names)) or 'none'}")
     row_shape(schema.field(column).type)
+    # Before any work: what is wrong with the options, and with what the file says of other columns.
+    said, columns = _description(options), _stored(schema.metadata)
+    if ranges is not None:
+        ranges = as_array(ranges, "ranges", DataType.FLOAT)
     place, about = schema.get_field_index(column), _width(file, column)
     if calibrate:
-        recipe = options.get("recipe") or PRESETS.get(options.get("preset"), {}).get("recipe", "ranges")
+        recipe = said.get("recipe", "ranges")
         if recipe != "ranges":
             raise ValueError(f"calibrate makes ranges, which recipe {recipe!r} does not take")
-        ranges = _calibrated(file, column, about, nulls, options.get("dimensions", 0), bool(options.get("normalize")),
-                             options.get("non_finite") == "ignore")
-    call = options if ranges is None else dict(options, ranges=np.asarray(ranges))
+        ranges = _calibrated(file, column, about, nulls, said.get("dimensions", 0), "normalize" in said, said.get("non_finite") == "ignore")
+    call = options if ranges is None else dict(options, ranges=ranges)
     width = _first_width(file, column, about)
     width = said_width(call) if width is None else width
     writer = None
@@ -236,12 +252,12 @@ def _convert(file, out, column, ranges, calibrate, client, nulls, binary, option
         return table.set_column(place, schema.field(column).with_type(codes[0].type), pa.chunked_array(codes))
 
     def described(result: pa.Schema) -> pa.Schema:
-        columns = dict(_stored(schema.metadata), **{column: _description(options, ranges, result.field(column).type)})
-        text = json.dumps({"version": _VERSION, "columns": columns}, separators=(",", ":"))
+        entry = {**said, "type": str(result.field(column).type), **({} if ranges is None else _json_of_ranges(ranges))}
+        text = json.dumps({"version": _VERSION, "columns": {**columns, column: entry}}, separators=(",", ":"))
         return result.with_metadata({**(schema.metadata or {}), KEY: text.encode()})
 
     try:
-        for first_row, table in _pieces(file, width):
+        for first_row, table in _pieces(file, max(about, width)):  # rows of tensors have several embeddings of `width`
             table = converted(table, first_row)
             if writer is None:
                 writer = pq.ParquetWriter(out, described(table.schema))
