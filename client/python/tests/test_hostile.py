@@ -1,5 +1,6 @@
 """Servers that lie, vanish or never answer; processes that fork; tasks that are cancelled. Every case ends, with one clear error."""
 
+import asyncio
 import gc
 import os
 import threading
@@ -145,6 +146,40 @@ def test_a_second_attempt_keeps_nothing_of_the_first(kind, monkeypatch):
     finally:
         gc.enable()
     assert alive == [0, 0]
+
+
+def test_a_failed_call_keeps_no_request():
+    """Not even until the next collection of cycles."""
+    x = np.ones(1000, np.float32)
+
+    def quantize(request, context):
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no")
+
+    def errors_in_cycles():
+        gc.collect()
+        found = [each for each in gc.garbage if isinstance(each, quantd.QuantdError)]
+        gc.garbage.clear()
+        return found
+
+    async def main(address):
+        async with quantd.AsyncClient(address, retry=False) as client:
+            with pytest.raises(quantd.InvalidArgumentError):
+                await client.quantize(x, 1.0)
+            return errors_in_cycles()
+
+    with RawServer(Quantize=quantize) as server, quantd.Client(server.address, retry=False) as client:
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            with pytest.raises(quantd.InvalidArgumentError):
+                client.quantize(x, 1.0)
+            assert not errors_in_cycles()
+            assert not asyncio.run(main(server.address))
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
 
 
 @pytest.mark.parametrize("retry", [False, True])

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import traceback
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import grpc
@@ -88,9 +89,13 @@ class AsyncClient(
                     step, result = advance()
                     outcome = None
             return result
+        except QuantdError as error:
+            traceback.clear_frames(error.__traceback__)  # as in Client
+            raise
         finally:  # cancelled: an exception that is kept keeps this frame, and what the steps know
             with contextlib.suppress(ValueError):  # of those that an executor runs just now
                 steps.close()
+            outcome = None
 
     async def _outcome(self, step: calls.Step) -> Any:
         """What a step asks for: its outcome, or the error of its call, also where close() has cancelled the call and nobody the task."""

@@ -2,6 +2,7 @@
 
 import collections
 import time
+import traceback
 from typing import Any, Deque, Iterator, List, Optional, Tuple
 
 import grpc
@@ -86,12 +87,18 @@ class Client(
 
     def _drive(self, steps: calls.Steps[Any], outcome: Any = None) -> Any:
         """The result of a call whose last step had that outcome."""
-        while True:
-            try:
-                step = steps.throw(outcome) if isinstance(outcome, QuantdError) else steps.send(outcome)
-            except StopIteration as done:
-                return done.value
-            outcome = self._do(step)
+        try:
+            while True:
+                try:
+                    step = steps.throw(outcome) if isinstance(outcome, QuantdError) else steps.send(outcome)
+                except StopIteration as done:
+                    return done.value
+                outcome = self._do(step)
+        except QuantdError as error:
+            traceback.clear_frames(error.__traceback__)  # they keep the error, which keeps them: a cycle, with the request in it
+            raise
+        finally:
+            outcome = None
 
     def _do(self, step: calls.Step) -> Any:
         """What a step asks for: its outcome, or the error of its call."""
