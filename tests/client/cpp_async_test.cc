@@ -63,7 +63,7 @@ TEST_F(ConnectionTest, CancelEndsThePauseBetweenTwoAttempts) {
     const absl::Time begin = absl::Now();
     call.Cancel();
     EXPECT_TRUE(absl::IsCancelled(done.get_future().get()));
-    EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+    EXPECT_LT(absl::Now() - begin, absl::Seconds(20));
     EXPECT_LE(service_->calls, 3);  // one of each thread that sends pieces
   }
 }

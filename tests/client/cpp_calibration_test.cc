@@ -222,7 +222,7 @@ TEST_F(CalibrationTest, ItsDeadlineAndCancelEndTheQuestionForTheServersLimits) {
   Calibration brief = client.Calibrate(options);
   const absl::Time begin = absl::Now();
   EXPECT_EQ(brief.Add(Values({2000})).code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+  EXPECT_LT(absl::Now() - begin, absl::Minutes(1));
 
   service_.asked = false;
   Calibration calibration = client.Calibrate();
@@ -232,7 +232,7 @@ TEST_F(CalibrationTest, ItsDeadlineAndCancelEndTheQuestionForTheServersLimits) {
   });
   EXPECT_EQ(calibration.Add(Values({2000})).code(), absl::StatusCode::kCancelled);
   canceller.join();
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(20));
+  EXPECT_LT(absl::Now() - begin, absl::Minutes(2));
 }
 
 TEST_F(CalibrationTest, FailsForGoodWhenTheServersLimitsCannotBeHad) {
