@@ -14,6 +14,8 @@ import pytest
 
 import quantd
 from quantd import DataType, safetensors
+from quantd.safetensors import BITS
+from quantd.types import pack
 from raw_server import ROOT
 
 W = np.array([[0, 1, 2.5], [-4, -2, 7]], np.float16)
@@ -299,13 +301,28 @@ def test_files_of_quantctl_and_for_it(tmp_path, small):
         np.testing.assert_array_equal(quantd.load(tmp_path / f"d{i}.safetensors")["w"], small.dequantize(ours).y)
 
 
-def test_small_floats_whose_rows_end_within_a_byte(tmp_path):
-    whole = np.arange(8, dtype=np.float32).reshape(2, 4).astype(ml_dtypes.float4_e2m1fn)
-    quantd.save(tmp_path / "a", {"w": whole})
-    for wrong in (whole[:, :3], whole[0, 0]):
-        with pytest.raises(TypeError, match="rows end within a byte"):
-            quantd.save(os.fsencode(tmp_path / "b"), {"w": np.asarray(wrong)})
-    assert [file.name for file in tmp_path.iterdir()] == ["a"]
+@pytest.mark.parametrize("dtype,name", [(ml_dtypes.float4_e2m1fn, "F4"), (ml_dtypes.float6_e2m3fn, "F6_E2M3")])
+@pytest.mark.parametrize("shape", [(2, 4), (4, 2), (4, 3), (0, 3), (3, 0), (0,), (8, 1), (2, 2, 2)], ids=str)
+def test_small_floats_that_end_with_a_byte(tmp_path, dtype, name, shape):
+    """Plain ones keep type and shape, also if rows end within a byte: so other writers have them."""
+    size = int(np.prod(shape))
+    array = (np.arange(size) % 7).astype(np.float32).reshape(shape).astype(dtype)
+    (tmp_path / "theirs").write_bytes(file_of(header(w=entry(0, size * BITS[name] // 8, shape, name)), pack(array)))
+    quantd.save(tmp_path / "ours", {"w": array})
+    quantd.save(tmp_path / "again", quantd.load(tmp_path / "theirs"))
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "again").read_bytes()
+    found = quantd.load(tmp_path / "again")["w"]
+    assert (found.dtype, found.shape, found.tobytes()) == (array.dtype, shape, array.tobytes())
+    with pytest.importorskip("safetensors").safe_open(tmp_path / "ours", "np") as file:
+        assert file.get_slice("w").get_dtype() == name and file.get_slice("w").get_shape() == list(shape)
+
+
+def test_small_floats_that_end_within_a_byte(tmp_path):
+    for dtype in (ml_dtypes.float4_e2m1fn, ml_dtypes.float6_e2m3fn):
+        for shape in ((3,), (3, 3), ()):
+            with pytest.raises(TypeError, match="tensor 'w' is float.* ends within a byte"):
+                quantd.save(os.fsencode(tmp_path / "b"), {"w": np.zeros(shape, dtype)})
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_write_that_takes_only_some_bytes(tmp_path):
