@@ -28,6 +28,8 @@ _DTYPES = {
 }  # fmt: skip
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _PARTS = {"y": "", "scale": "_scale", "zero_point": "_zero_point", "tensor_scale": "_tensor_scale"}
+# Of a description, as quantctl reads it.
+_MOST_QUANTIZED, _MOST_DIMENSIONS = 100_000, 1_000_000
 _OPTIONAL = ("zero_point", "tensor_scale")
 _INPUT_TYPES = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16, DataType.INT32)
 
@@ -212,6 +214,16 @@ def _described(name: str, result: QuantizedResult) -> Tuple[Dict[str, Any], Dict
     return entry, arrays
 
 
+def _check_size(description: Mapping[str, Dict[str, Any]]) -> None:
+    """Raises ValueError for more than quantctl reads."""
+    shapes = (shape for entry in description.values() for shape in (*(entry[part]["shape"] for part in _PARTS if part in entry),
+                                                                   entry.get("block_shape", ())))
+    for size, most, what in ((len(description), _MOST_QUANTIZED, "quantized tensors"),
+                             (sum(map(len, shapes)), _MOST_DIMENSIONS, "dimensions of quantized tensors")):  # fmt: skip
+        if size > most:
+            raise wrong_value("tensors", f"tensors has {size} {what}, {most} are the most in a file")
+
+
 def save(
     path: Union[str, "os.PathLike[str]"],
     tensors: Mapping[str, Any],
@@ -272,6 +284,7 @@ def save(
                 raise wrong_value("tensors", f"tensor {part!r} has {array.ndim} dimensions, {MOST_DIMENSIONS} are the most in a file")
             arrays[part] = array
     if description:
+        _check_size(description)
         text = json.dumps({"version": _VERSION, "tensors": description}, separators=(",", ":"), ensure_ascii=False)
         texts[_KEY] = text
     stored = {name: _stored(name, array, name not in plain) for name, array in arrays.items()}
