@@ -72,6 +72,13 @@ absl::Status CannotWrite(const std::string& path) {
   return FileError(errno, absl::StrCat("cannot write ", path));
 }
 
+// Renames a folder, and back: not all can be, such as those of a lower layer of overlayfs.
+absl::Status CheckRename(const std::string& path) {
+  const std::string other = absl::StrCat(FolderOf(path), "/.quantctl-", cli::UniqueName(), ".tmp");
+  if (std::rename(path.c_str(), other.c_str()) != 0) return CannotWrite(path);
+  return std::rename(other.c_str(), path.c_str()) == 0 ? absl::OkStatus() : CannotWrite(path);
+}
+
 }  // namespace
 
 Workplace::Workplace(WorkplaceOptions options)
@@ -326,6 +333,8 @@ absl::Status Workplace::Replace(const std::string& from) const {
     // Some file systems can't exchange, and overlayfs not a folder of a lower layer (EXDEV). What
     // can't be renamed for another reason can't be replaced at all.
     if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) return CannotWrite(options_.out);
+    // Before OUT is removed: what is to replace it may be the one that can't be renamed.
+    if (absl::Status renamed = CheckRename(from); !renamed.ok()) return renamed;
     if (absl::Status removed = RemoveAll(options_.out); !removed.ok()) return removed;
   }
   return std::rename(from.c_str(), to) == 0 ? absl::OkStatus() : CannotWrite(options_.out);

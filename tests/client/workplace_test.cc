@@ -1,8 +1,14 @@
 // OUT.partial of a conversion: whose it is. The rest: tests/e2e/test_quantctl_convert*.py.
 #include "checkpoints/workplace.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +19,31 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+
+namespace {
+
+// What a file system says to an exchange, and to any rename of a folder that ends in ".partial"; 0: does it.
+std::atomic<int> exchange_error{0}, rename_error{0};
+
+int Refused(int error) {
+  errno = error;
+  return -1;
+}
+
+}  // namespace
+
+// In place of libc's.
+extern "C" int renameat2(int from_folder, const char* from, int to_folder, const char* to,
+                         unsigned int flags) noexcept {
+  if (exchange_error != 0 && (flags & RENAME_EXCHANGE) != 0) return Refused(exchange_error);
+  return static_cast<int>(syscall(SYS_renameat2, from_folder, from, to_folder, to, flags));
+}
+extern "C" int rename(const char* from, const char* to) noexcept {
+  if (rename_error != 0 && absl::EndsWith(from, ".partial")) return Refused(rename_error);
+  return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
 
 namespace quantd::checkpoints {
 namespace {
@@ -86,6 +116,44 @@ TEST_F(WorkplaceTest, ErasesOnlyWhatARunHasMade) {
   std::ofstream(absl::StrCat(partial, "/7")) << "of a run that did not end";
   EXPECT_TRUE(Workplace::Open(options).ok());
   EXPECT_FALSE(fs::exists(absl::StrCat(partial, "/7")));
+}
+
+// As overlayfs does for folders of a lower layer (EXDEV), and some file systems for all (EINVAL).
+TEST_F(WorkplaceTest, RemovesOutOnlyForWhatCanBeRenamed) {
+  const std::string out = absl::StrCat(folder_, "/out"), partial = absl::StrCat(out, ".partial");
+  const auto names = [&] {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      found.push_back(entry.path().filename());
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  };
+  for (const int error : {EXDEV, EINVAL}) {
+    fs::create_directory(out);
+    std::ofstream(absl::StrCat(out, "/config.json")) << "{}";
+    WorkplaceOptions options = Options("out");
+    options.force = true;
+    const auto place = Workplace::Open(options);
+    ASSERT_TRUE(place.ok()) << place.status();
+    std::ofstream((*place)->PathOf("7")) << "made";
+    exchange_error = error;
+    rename_error = EXDEV;
+    const absl::Status failed = (*place)->Publish();
+    EXPECT_EQ(failed.message(),
+              absl::StrCat("cannot write ", partial, ": Invalid cross-device link"));
+    EXPECT_EQ(names(), (std::vector<std::string>{"m", "out", "out.partial"}));
+    EXPECT_TRUE(fs::exists(absl::StrCat(out, "/config.json")));
+    EXPECT_TRUE(fs::exists(absl::StrCat(partial, "/7")));
+    rename_error = 0;
+    const absl::Status status = (*place)->Publish();
+    EXPECT_TRUE(status.ok()) << status;
+    exchange_error = 0;
+    EXPECT_EQ(names(), (std::vector<std::string>{"m", "out"}));
+    EXPECT_TRUE(fs::exists(absl::StrCat(out, "/7")));
+    EXPECT_FALSE(fs::exists(absl::StrCat(out, "/config.json")));
+    fs::remove_all(out);
+  }
 }
 
 }  // namespace

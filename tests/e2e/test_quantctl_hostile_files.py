@@ -94,7 +94,7 @@ def test_descriptions(junk):
 def test_descriptions_of_too_much():
     described('{"version":1,"tensors":{' + ",".join(f'"{i}":{PART}' for i in range(140_000)) + "}}")
     for arguments in (["dequantize", "m.safetensors", *OUT], ["inspect", "m.safetensors"], ["quantize", "m.safetensors", *OUT]):
-        assert "more than 30000 quantized tensors" in bounded(*arguments)
+        assert "more than 100000 quantized tensors" in bounded(*arguments)
     np.save("y.npy", np.int8([1, 2, 3, 4]))
     with open("y.quantization.json", "w") as file:
         file.write("{")
@@ -191,8 +191,15 @@ def test_config_of_a_folder():
         assert "more than 200000 values" in bounded("convert", "m", "-o", "o", "--to=fp8-tiles", "--quiet")
 
 
+def test_many_quantized_tensors():
+    """As many as are read."""
+    described('{"version":1,"tensors":{' + ",".join(f'"{i}":{PART}' for i in range(100_000)) + "}}")
+    assert bounded("dequantize", "m.safetensors", *OUT) == ""
+    assert bounded("inspect", "m.safetensors", "--only=^none$") == ""
+
+
 def test_many_tensors():
-    """As many as are read, each with a name of some length."""
+    """Each with a name of some length."""
     name = "model.layers.{:06}.mlp.experts.up_proj.weight"
     count = 30_000
     entries = {name.format(i): {"dtype": "F32", "shape": [1, 1], "data_offsets": [4 * i, 4 * i + 4]} for i in range(count)}

@@ -14,6 +14,8 @@ import pytest
 
 import quantd
 from quantd import DataType, safetensors
+from quantd.safetensors import BITS
+from quantd.types import pack
 from raw_server import ROOT
 
 W = np.array([[0, 1, 2.5], [-4, -2, 7]], np.float16)
@@ -96,7 +98,7 @@ def test_what_cannot_be_written(tmp_path):
         ({"w": quantized(scale=None)}, "no scale"), ({"w": quantized(), "w_scale": np.ones(1)}, "two tensors .* 'w_scale'"),
         ({"w": np.ones(3, ml_dtypes.int4)}, "int4"), ({"w": 3.0}, "must be an array"), ({1: np.ones(1)}, "name"),
         ({"__metadata__": np.ones(1)}, "name"), ({"w": np.array(["a"])}, "no dtype"), ({"\ud800": np.ones(1)}, "name"),
-        ({"n" * 25_000_000: np.ones(1)}, "25000000 are the most"),
+        ({"n" * 50_000_000: np.ones(1)}, "50000000 are the most"),
     ):
         with pytest.raises((TypeError, ValueError), match=match):
             quantd.save(path, tensors)
@@ -274,38 +276,89 @@ def test_claims_take_no_memory(tmp_path):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # KiB
 
 
-def test_files_of_quantctl_and_for_it(tmp_path, small):
+def quantctl(folder, *arguments, **environment):
     binary = os.environ.get("QUANTCTL_BINARY") or ROOT / os.environ.get("QUANTD_BUILD_DIR", "build/release") / "client" / "quantctl"
     if not pathlib.Path(binary).exists() and not shutil.which(str(binary)):
         pytest.skip(f"{binary} is not built")
+    done = subprocess.run([binary, *arguments], cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_files_of_as_many_tensors_as_models_of_experts_have(tmp_path):
+    """DeepSeek-V3 has 58 layers of 256 experts of 3 matrices. quantctl reads what save writes."""
+    names = [f"model.layers.{i}.mlp.experts.{j}.{k}_proj.weight" for i in range(3, 61) for j in range(256) for k in ("gate", "up", "down")]
+    result = quantd.Quantized(np.int8([[1, 2], [3, 4]]), scale=np.float32([1, 2]), zero_point=np.int8([0, 1]), axis=0, input_type=DataType.FLOAT)
+    quantd.save(tmp_path / "q.safetensors", dict.fromkeys(names, result))
+    quantctl(tmp_path, "dequantize", "q.safetensors", "-o", "b.safetensors", "--quiet")
+    found = pytest.importorskip("safetensors.numpy").load_file(tmp_path / "b.safetensors")
+    assert len(names) == 44_544 and found.keys() == set(names)
+    assert all(array.tolist() == [[1, 2], [4, 6]] for array in found.values())
+
+
+def test_more_than_quantctl_reads_is_not_written(tmp_path, monkeypatch):
+    most = safetensors._MOST_WRITTEN
+    for metadata, words in (({"k": "ü" * 12_500_000}, "25000001 bytes of __metadata__, 25000000 are"),
+                            (dict.fromkeys(map(str, range(100_001)), ""), "100001 keys of __metadata__, 100000 are")):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            quantd.save(tmp_path / "a", {}, metadata=metadata)
+    quantd.save(tmp_path / "b", {"w": quantized()})
+    length = int.from_bytes((tmp_path / "b").read_bytes()[:8], "little")
+    for what, size in (("tensors", 3), ("dimensions", 3), ("bytes", length)):
+        with monkeypatch.context() as bounded:
+            bounded.setattr(safetensors, "_MOST_WRITTEN", {**most, what: size - 1})
+            with pytest.raises(ValueError, match=f"the header would have {size} {what}, {size - 1} are the most"):
+                quantd.save(tmp_path / "a", {"w": quantized()})
+            bounded.setattr(safetensors, "_MOST_WRITTEN", {**most, what: size})
+            quantd.save(tmp_path / "b", {"w": quantized()}, overwrite=True)
+    for name, size, what in (("_MOST_QUANTIZED", 1, "quantized tensors"), ("_MOST_DIMENSIONS", 6, "dimensions of quantized tensors")):
+        with monkeypatch.context() as bounded:
+            bounded.setattr(quantd.files, name, size - 1)
+            with pytest.raises(quantd.ArgumentError, match=f"tensors has {size} {what}, {size - 1} are the most in a file"):
+                quantd.save(tmp_path / "a", {"w": quantized(block_shape=[1, -1])})
+            bounded.setattr(quantd.files, name, size)
+            quantd.save(tmp_path / "b", {"w": quantized(block_shape=[1, -1])}, overwrite=True)
+    assert os.listdir(tmp_path) == ["b"]
+
+
+def test_files_of_quantctl_and_for_it(tmp_path, small):
     x = np.random.default_rng(1).standard_normal((64, 48)).astype(np.float32)
     quantd.save(tmp_path / "m.safetensors", {"w": x})
-    address = {**os.environ, "QUANTD_ADDRESS": small.address}
-
-    def quantctl(*arguments):
-        done = subprocess.run([binary, *arguments], cwd=tmp_path, env=address, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-
     for i, (flags, options) in enumerate([
         (["--type=uint4", "--axis=0"], {"output_type": "uint4", "axis": 0}),
         (["--type=int8", "--axis=-1", "--symmetric"], {"output_type": "int8", "axis": -1, "symmetry": "symmetric"}),
     ]):
-        quantctl("quantize", "m.safetensors", "-o", f"q{i}.safetensors", *flags)
+        quantctl(tmp_path, "quantize", "m.safetensors", "-o", f"q{i}.safetensors", *flags, QUANTD_ADDRESS=small.address)
         found = quantd.load(tmp_path / f"q{i}.safetensors")["w"]
         ours = small.dynamic_quantize(x, **options)
         assert found.y.tobytes() == ours.y.tobytes() and found.scale.tobytes() == ours.scale.tobytes()
         quantd.save(tmp_path / f"r{i}.safetensors", {"w": ours})
-        quantctl("dequantize", f"r{i}.safetensors", "-o", f"d{i}.safetensors")
+        quantctl(tmp_path, "dequantize", f"r{i}.safetensors", "-o", f"d{i}.safetensors", QUANTD_ADDRESS=small.address)
         np.testing.assert_array_equal(quantd.load(tmp_path / f"d{i}.safetensors")["w"], small.dequantize(ours).y)
 
 
-def test_small_floats_whose_rows_end_within_a_byte(tmp_path):
-    whole = np.arange(8, dtype=np.float32).reshape(2, 4).astype(ml_dtypes.float4_e2m1fn)
-    quantd.save(tmp_path / "a", {"w": whole})
-    for wrong in (whole[:, :3], whole[0, 0]):
-        with pytest.raises(TypeError, match="rows end within a byte"):
-            quantd.save(os.fsencode(tmp_path / "b"), {"w": np.asarray(wrong)})
-    assert [file.name for file in tmp_path.iterdir()] == ["a"]
+@pytest.mark.parametrize("dtype,name", [(ml_dtypes.float4_e2m1fn, "F4"), (ml_dtypes.float6_e2m3fn, "F6_E2M3")])
+@pytest.mark.parametrize("shape", [(2, 4), (4, 2), (4, 3), (0, 3), (3, 0), (0,), (8, 1), (2, 2, 2)], ids=str)
+def test_small_floats_that_end_with_a_byte(tmp_path, dtype, name, shape):
+    """Plain ones keep type and shape, also if rows end within a byte: so other writers have them."""
+    size = int(np.prod(shape))
+    array = (np.arange(size) % 7).astype(np.float32).reshape(shape).astype(dtype)
+    (tmp_path / "theirs").write_bytes(file_of(header(w=entry(0, size * BITS[name] // 8, shape, name)), pack(array)))
+    quantd.save(tmp_path / "ours", {"w": array})
+    quantd.save(tmp_path / "again", quantd.load(tmp_path / "theirs"))
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "again").read_bytes()
+    found = quantd.load(tmp_path / "again")["w"]
+    assert (found.dtype, found.shape, found.tobytes()) == (array.dtype, shape, array.tobytes())
+    with pytest.importorskip("safetensors").safe_open(tmp_path / "ours", "np") as file:
+        assert file.get_slice("w").get_dtype() == name and file.get_slice("w").get_shape() == list(shape)
+
+
+def test_small_floats_that_end_within_a_byte(tmp_path):
+    for dtype in (ml_dtypes.float4_e2m1fn, ml_dtypes.float6_e2m3fn):
+        for shape in ((3,), (3, 3), ()):
+            with pytest.raises(TypeError, match="tensor 'w' is float.* ends within a byte"):
+                quantd.save(os.fsencode(tmp_path / "b"), {"w": np.zeros(shape, dtype)})
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_write_that_takes_only_some_bytes(tmp_path):

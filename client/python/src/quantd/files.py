@@ -12,7 +12,7 @@ from .errors import wrong_type, wrong_value
 from .foreign import Array, as_numpy
 from .results import Quantized, QuantizedResult
 from .safetensors import BITS, METADATA, MOST_DIMENSIONS, FormatError, Reader, header_of, is_text, lengths, parse_json, replaced
-from .types import DataType, data_type, packed, unpack
+from .types import DataType, data_type, described, packed, unpack
 
 _KEY = "quantd"  # of __metadata__
 _VERSION = 1
@@ -28,6 +28,8 @@ _DTYPES = {
 }  # fmt: skip
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _PARTS = {"y": "", "scale": "_scale", "zero_point": "_zero_point", "tensor_scale": "_tensor_scale"}
+# Of a description, as quantctl reads it.
+_MOST_QUANTIZED, _MOST_DIMENSIONS = 100_000, 1_000_000
 _OPTIONAL = ("zero_point", "tensor_scale")
 _INPUT_TYPES = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16, DataType.INT32)
 
@@ -167,16 +169,16 @@ def _load(reader: Reader) -> TensorFile:
     return TensorFile(found, metadata)
 
 
-def _stored(name: str, array: Array) -> Tuple[str, Tuple[int, ...], Array]:
-    """dtype and shape that an array has in the file, and its bytes."""
+def _stored(name: str, array: Array, is_part: bool) -> Tuple[str, Tuple[int, ...], Array]:
+    """dtype and shape that an array has in the file, and its bytes. is_part: of a quantized tensor, whose description says both again."""
     dtype = _NAMES.get(array.dtype.newbyteorder("<") if array.dtype.byteorder == ">" else array.dtype)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     kind = next((t for t in DataType if t.dtype == array.dtype), None)
     if kind is not None and kind.bits < 8:
-        whole = array.ndim and array.shape[-1] * kind.bits % 8 == 0
+        whole = array.ndim and array.shape[-1] * kind.bits % 8 == 0  # no byte is shared by two rows
         data = packed(array)
-        if dtype is not None and whole:  # no byte is shared by two rows
+        if dtype is not None and (whole or not is_part):
             return dtype, array.shape, data
         return "U8", (data.size,), data
     if dtype is None:
@@ -210,6 +212,16 @@ def _described(name: str, result: QuantizedResult) -> Tuple[Dict[str, Any], Dict
         entry[what] = {"tensor": name + suffix, "type": part.name.lower(), "shape": list(array.shape)}
         arrays[name + suffix] = array
     return entry, arrays
+
+
+def _check_size(description: Mapping[str, Dict[str, Any]]) -> None:
+    """Raises ValueError for more than quantctl reads."""
+    shapes = (shape for entry in description.values() for shape in (*(entry[part]["shape"] for part in _PARTS if part in entry),
+                                                                   entry.get("block_shape", ())))
+    for size, most, what in ((len(description), _MOST_QUANTIZED, "quantized tensors"),
+                             (sum(map(len, shapes)), _MOST_DIMENSIONS, "dimensions of quantized tensors")):  # fmt: skip
+        if size > most:
+            raise wrong_value("tensors", f"tensors has {size} {what}, {most} are the most in a file")
 
 
 def save(
@@ -247,7 +259,7 @@ def save(
     texts = dict(metadata if metadata is not None else getattr(tensors, "metadata", {}))
     if _KEY in texts or not all(isinstance(part, str) and is_text(part) for item in texts.items() for part in item):
         raise wrong_value("metadata", f"metadata must be texts by keys other than {_KEY!r}")
-    description, arrays = {}, {}
+    description, arrays, plain = {}, {}, set()
     for name, value in tensors.items():
         if not isinstance(name, str) or name == METADATA or not is_text(name):
             raise wrong_value("tensors", f"{name!r} can't be the name of a tensor")
@@ -260,8 +272,10 @@ def save(
             if array.dtype.itemsize == 1 and array.dtype not in _NAMES:
                 raise wrong_type("tensors", f"tensor {name!r} is {array.dtype}, which only a quantized tensor of a file can be")
             kind = next((t for t in DataType if t.dtype == array.dtype), None)
-            if kind is not None and kind.bits < 8 and not (array.ndim and array.shape[-1] * kind.bits % 8 == 0):
-                raise wrong_type("tensors", f"tensor {name!r} is {array.dtype}, and its rows end within a byte, as only a quantized tensor's may")
+            if kind is not None and array.size * kind.bits % 8:
+                text = f"tensor {name!r} is {described(array)}, and ends within a byte, as only a quantized tensor may"
+                raise wrong_type("tensors", text)
+            plain.add(name)
             parts = {name: array}
         for part, array in parts.items():
             if part in arrays:
@@ -270,9 +284,10 @@ def save(
                 raise wrong_value("tensors", f"tensor {part!r} has {array.ndim} dimensions, {MOST_DIMENSIONS} are the most in a file")
             arrays[part] = array
     if description:
+        _check_size(description)
         text = json.dumps({"version": _VERSION, "tensors": description}, separators=(",", ":"), ensure_ascii=False)
         texts[_KEY] = text
-    stored = {name: _stored(name, array) for name, array in arrays.items()}
+    stored = {name: _stored(name, array, name not in plain) for name, array in arrays.items()}
     # Falling size of an element, so that each tensor begins at a multiple of its own.
     order = sorted(stored, key=lambda name: (-BITS[stored[name][0]], name))
     with replaced(path, overwrite) as file:

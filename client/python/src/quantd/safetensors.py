@@ -16,7 +16,10 @@ from .foreign import Array
 
 METADATA = "__metadata__"
 _MOST_HEADER_BYTES = 100 << 20  # as other readers have it
-MOST_WRITTEN_HEADER_BYTES = 25_000_000  # that quantctl reads
+# What is written at most, of a header: what quantctl reads.
+_MOST_WRITTEN = {
+    "tensors": 500_000, "dimensions": 2_000_000, "keys of __metadata__": 100_000, "bytes of __metadata__": 25_000_000, "bytes": 50_000_000,
+}  # fmt: skip
 MOST_DIMENSIONS = 32  # of an array of any release of numpy
 # Bits of an element, for every dtype of the format that numpy and ml_dtypes have.
 BITS = {
@@ -165,7 +168,9 @@ class Reader:
 
 
 def header_of(tensors: Mapping[str, Tuple[str, Tuple[int, ...], Array]], metadata: Mapping[str, str]) -> bytes:
-    """The first bytes of a file of these tensors, which follow in this order."""
+    """The first bytes of a file of these tensors, which follow in this order. ValueError for more than quantctl reads."""
+    sizes = {"tensors": len(tensors), "dimensions": sum(len(shape) for _, shape, _ in tensors.values()), "keys of __metadata__": len(metadata)}
+    sizes["bytes of __metadata__"] = sum(len(text.encode()) for item in metadata.items() for text in item)
     header: Dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
     at = 0
     for name, (dtype, shape, data) in tensors.items():
@@ -173,8 +178,9 @@ def header_of(tensors: Mapping[str, Tuple[str, Tuple[int, ...], Array]], metadat
         at += data.nbytes
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    if len(text) > MOST_WRITTEN_HEADER_BYTES:
-        raise ValueError(f"the header would have {len(text)} bytes, {MOST_WRITTEN_HEADER_BYTES} are the most")
+    for what, size in {**sizes, "bytes": len(text)}.items():
+        if size > _MOST_WRITTEN[what]:
+            raise ValueError(f"the header would have {size} {what}, {_MOST_WRITTEN[what]} are the most")
     return len(text).to_bytes(8, "little") + text
 
 
