@@ -74,7 +74,8 @@ absl::Status CannotWrite(const std::string& path) {
 
 // Renames a folder, and back: not all can be, such as those of a lower layer of overlayfs.
 absl::Status CheckRename(const std::string& path) {
-  const std::string other = absl::StrCat(cli::FolderOf(path), "/.quantctl-", cli::UniqueName(), ".tmp");
+  const std::string other =
+      absl::StrCat(cli::FolderOf(path), "/.quantctl-", cli::UniqueName(), ".tmp");
   if (std::rename(path.c_str(), other.c_str()) != 0) return CannotWrite(path);
   return std::rename(other.c_str(), path.c_str()) == 0 ? absl::OkStatus() : CannotWrite(path);
 }
