@@ -24,7 +24,8 @@
 
 namespace {
 
-// What a file system says to an exchange, and to any rename of a folder that ends in ".partial"; 0: does it.
+// What a file system says to an exchange, and to any rename of a folder that ends in ".partial";
+// 0: does it.
 std::atomic<int> exchange_error{0}, rename_error{0};
 
 int Refused(int error) {
