@@ -288,7 +288,8 @@ def quantctl(folder, *arguments, **environment):
 def test_files_of_as_many_tensors_as_models_of_experts_have(tmp_path):
     """DeepSeek-V3 has 58 layers of 256 experts of 3 matrices. quantctl reads what save writes."""
     names = [f"model.layers.{i}.mlp.experts.{j}.{k}_proj.weight" for i in range(3, 61) for j in range(256) for k in ("gate", "up", "down")]
-    result = quantd.Quantized(np.int8([[1, 2], [3, 4]]), scale=np.float32([1, 2]), zero_point=np.int8([0, 1]), axis=0, input_type=DataType.FLOAT)
+    result = quantd.Quantized(
+        np.int8([[1, 2], [3, 4]]), scale=np.float32([1, 2]), zero_point=np.int8([0, 1]), axis=0, input_type=DataType.FLOAT)
     quantd.save(tmp_path / "q.safetensors", dict.fromkeys(names, result))
     quantctl(tmp_path, "dequantize", "q.safetensors", "-o", "b.safetensors", "--quiet")
     found = pytest.importorskip("safetensors.numpy").load_file(tmp_path / "b.safetensors")

@@ -153,7 +153,8 @@ def test_ranges_are_an_array_like(engine, files):
     assert not client.shapes
 
 
-@pytest.mark.parametrize("make", [fixed, lists, tensors, lambda x: tensors(x.reshape(-1, 5, 4, 48))], ids=["fixed", "list", "tensor", "3-D tensor"])
+@pytest.mark.parametrize(
+    "make", [fixed, lists, tensors, lambda x: tensors(x.reshape(-1, 5, 4, 48))], ids=["fixed", "list", "tensor", "3-D tensor"])
 def test_pieces_are_of_so_many_bytes(engine, files, monkeypatch, make):
     """Also of tensors, whose rows have several embeddings."""
     source, target = files

@@ -169,8 +169,11 @@ class Reader:
 
 def header_of(tensors: Mapping[str, Tuple[str, Tuple[int, ...], Array]], metadata: Mapping[str, str]) -> bytes:
     """The first bytes of a file of these tensors, which follow in this order. ValueError for more than quantctl reads."""
-    sizes = {"tensors": len(tensors), "dimensions": sum(len(shape) for _, shape, _ in tensors.values()), "keys of __metadata__": len(metadata)}
-    sizes["bytes of __metadata__"] = sum(len(text.encode()) for item in metadata.items() for text in item)
+    sizes = {
+        "tensors": len(tensors), "dimensions": sum(len(shape) for _, shape, _ in tensors.values()),
+        "keys of __metadata__": len(metadata),
+        "bytes of __metadata__": sum(len(text.encode()) for item in metadata.items() for text in item),
+    }  # fmt: skip
     header: Dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
     at = 0
     for name, (dtype, shape, data) in tensors.items():
