@@ -1,7 +1,7 @@
-// The server's certificate, its key, and whose clients it takes: what sessions are made of.
+// The server's certificate and key, and the authorities of client certificates. Sessions use them.
 //
 //   auto certificates = Certificates::Load({.certificate = "tls.crt", .key = "tls.key"});
-//   (*certificates)->Reload();   // sessions that there are go on with what they began with
+//   (*certificates)->Reload();   // open sessions keep the certificate that they began with
 #ifndef QUANTD_SERVER_ACCESS_CERTIFICATES_H_
 #define QUANTD_SERVER_ACCESS_CERTIFICATES_H_
 
@@ -22,19 +22,19 @@ struct ssl_ctx_st;  // SSL_CTX
 
 namespace quantd::access {
 
-// Who offers this protocol, beside others, only asks whether anybody is there. As ALPN has it: its
-// length, and the name.
+// A client that offers this protocol beside others only asks whether the server answers. In ALPN's
+// encoding: the length of the name, then the name.
 inline constexpr char kProbeProtocol[] = "\x0cquantd-probe";
 
-// PEM files.
+// Paths of PEM files.
 struct TlsFiles {
-  std::string certificate;  // the server's, and after it those that lead to its authority
+  std::string certificate;  // the server's certificate, followed by the chain to its authority
   std::string key;
-  std::string client_ca;  // authorities of clients' certificates; empty: clients need none
+  std::string client_ca;  // authorities of client certificates; empty: clients need no certificate
 };
 
-// Who asks for a session. kGrpc: HTTP/2 or nothing, and a client certificate if there is a
-// client_ca. kHttp: HTTP/1.1; a certificate may be shown, and is then a right one.
+// The protocol of a session. kGrpc: HTTP/2 only, and a client certificate if client_ca is set.
+// kHttp: HTTP/1.1; a client certificate is optional, but must be valid if it is shown.
 enum class Protocol : uint8_t { kGrpc, kHttp };
 
 // Safe from any thread.
@@ -42,29 +42,29 @@ class Certificates {
  public:
   using Context = std::shared_ptr<ssl_ctx_st>;
 
-  // INVALID_ARGUMENT, in one line with the file and the flag, when a file can't be read or used, or
-  // certificate and key do not belong together.
+  // Returns INVALID_ARGUMENT, in one line with the file and the flag, if a file can't be read or
+  // used, or if the certificate and the key do not belong together.
   static absl::StatusOr<std::unique_ptr<Certificates>> Load(TlsFiles files);
 
   const TlsFiles& files() const { return files_; }
-  // Reads the files again. Not OK: nothing has changed.
+  // Reads the files again. If this fails, the certificates in use stay as they are.
   absl::Status Reload();
 
   Context context(Protocol protocol) const;
   bool wants_client_certificates() const { return !files_.client_ca.empty(); }
 
-  // Of what is in use. `serial`: in hexadecimal.
+  // The validity of the certificate in use. `serial` is in hexadecimal.
   struct Validity {
     std::string serial;
     absl::Time not_before, not_after;
   };
   Validity validity() const { return loaded().validity; }
-  // What is wrong with it and not fatal, a line each: over, not yet valid.
+  // Non-fatal problems of the certificate, one per line: it has expired, or is not yet valid.
   std::vector<std::string> Warnings(absl::Time now = absl::Now()) const;
 
  private:
   struct Loaded {
-    std::array<Context, 2> contexts;  // by Protocol
+    std::array<Context, 2> contexts;  // indexed by Protocol
     Validity validity;
   };
 

@@ -1,6 +1,6 @@
-// Sees that files have changed, and has them read again: also when a link on the way was turned to
-// another place, as Kubernetes does with a Secret's ..data. Asks once a second: that works on every
-// file system, and says the same whether a file is written, replaced or reached by another way.
+// Notices that files have changed and has them read again. This includes a link on the path that
+// now points elsewhere, such as ..data of a Kubernetes Secret. It polls once a second: polling
+// works on every file system, however a file is written, replaced or reached.
 //
 //   FileWatch watch;
 //   watch.Add({cert, key}, [&] { ... read them again ... });
@@ -17,26 +17,27 @@ namespace quantd::access {
 
 class FileWatch {
  public:
-  // Before the files are read for the first time. `changed` is called by Look when one of the files
-  // is another one than it was, and has been since the look before: whoever writes two files that
-  // belong together has that long. When it returns false, the files could not be read for a
-  // reason that may pass, and it is called again after 2 looks, then after 4, up to 64.
+  // Call this before the files are read for the first time. Look calls `changed` once a file
+  // differs from the one that was read and has not changed since the previous look; a program that
+  // writes two files that belong together has that long. If `changed` returns false, the files
+  // could not be read for a reason that may pass; it is called again after 2 looks, then after 4,
+  // up to 64.
   void Add(std::vector<std::string> paths, std::function<bool()> changed);
-  // From one thread.
+  // Called by one thread only.
   void Look();
-  // The next Look calls every `changed`. From any thread.
+  // Makes the next Look call every `changed`. Safe from any thread.
   void Reread() { reread_.store(true); }
 
  private:
   struct Group {
     std::vector<std::string> paths;
     std::function<bool()> changed;
-    std::string read;  // what the files were when they were read
-    std::string seen;  // and when they were looked at last
-    int failures = 0;  // of `changed`, one behind the other
-    int looks = 0;     // until it is called again; 0: when they change
+    std::string read;  // the stamp of the files when they were read
+    std::string seen;  // the stamp of the files at the last look
+    int failures = 0;  // consecutive failures of `changed`
+    int looks = 0;     // looks until `changed` is called again; 0: when the files change
   };
-  // What tells a file from others and from itself before, of all of them.
+  // Identifies the current version of all these files.
   static std::string Stamp(const std::vector<std::string>& paths);
 
   std::vector<Group> groups_;

@@ -1,8 +1,8 @@
-// Bounds the messages of a handshake before OpenSSL sees them: it takes memory for as much as a
-// message says that it will have, 128 KiB of a ClientHello, from peers that have shown nothing.
+// Limits the size of handshake messages before OpenSSL sees them. OpenSSL allocates the length that
+// a message announces, 128 KiB for a ClientHello, before the peer has proved anything.
 //
-// A record is | type: 1 | version: 2 | length: 2 | its bytes |, and those of type 22 hold, one
-// after the other and over as many records as it takes, messages | type: 1 | length: 3 | bytes |.
+// A record is | type: 1 | version: 2 | length: 2 | its bytes |. Records of type 22 contain messages
+// | type: 1 | length: 3 | bytes |, one after the other; a message may span several records.
 #ifndef QUANTD_SERVER_ACCESS_HANDSHAKE_LIMIT_H_
 #define QUANTD_SERVER_ACCESS_HANDSHAKE_LIMIT_H_
 
@@ -15,21 +15,21 @@ namespace quantd::access {
 
 class HandshakeLimit {
  public:
-  // Of a client's hello (2 KiB with the keys of a post-quantum exchange), and of its chain of
-  // certificates.
+  // The most bytes of a ClientHello (2 KiB with the keys of a post-quantum exchange), and of a
+  // client's certificate chain.
   static constexpr size_t kHelloBytes = 16 << 10;
   static constexpr size_t kCertificateBytes = 32 << 10;
 
   enum class Verdict : uint8_t {
     kFine,
-    kNoTls,     // its first byte begins no handshake: plain text, most likely
-    kTooLarge,  // a message announces more than is allowed
+    kNoTls,     // the first byte does not begin a handshake: plain text, most likely
+    kTooLarge,  // a message announces more bytes than are allowed
   };
 
-  // Looks at the next bytes that came. `ciphered`: after a change of the cipher, records of type 22
-  // can't be read (TLS 1.2; since 1.3 they have another type). Once it is not fine it stays so.
+  // Checks the next bytes from the peer. `ciphered`: the cipher has changed, so records of type 22
+  // can't be read (TLS 1.2; TLS 1.3 uses another type). A verdict other than fine is final.
   Verdict Look(absl::Span<const uint8_t> bytes, bool ciphered);
-  // Whether anything has come.
+  // Whether any bytes have arrived.
   bool begun() const { return begun_; }
 
  private:
@@ -41,10 +41,10 @@ class HandshakeLimit {
   bool cipher_changed_ = false;
   bool ciphered_ = false;
   uint8_t record_type_ = 0;
-  uint8_t head_[5] = {};  // of a record
+  uint8_t head_[5] = {};  // the head of a record
   size_t head_have_ = 0;
   size_t record_left_ = 0;
-  uint8_t message_[4] = {};  // a message's head
+  uint8_t message_[4] = {};  // the head of a message
   size_t message_have_ = 0;
   size_t message_left_ = 0;
 };

@@ -1,4 +1,4 @@
-// What PEM files hold, read once and checked, with errors in one line that name file and flag.
+// Reads and checks PEM files. Errors are one line that names the file and the flag.
 #ifndef QUANTD_SERVER_ACCESS_PEM_H_
 #define QUANTD_SERVER_ACCESS_PEM_H_
 
@@ -26,28 +26,28 @@ struct Free {
 using X509Pointer = std::unique_ptr<X509, Free<X509_free>>;
 using KeyPointer = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
 
-// Of the most that such a file holds.
+// The largest file that is read.
 inline constexpr size_t kMostFileBytes = 4 << 20;
 
-// INVALID_ARGUMENT: what is wrong with a file, in one line that names it and its flag.
+// Returns INVALID_ARGUMENT, in one line that names the file and its flag. `why` says what is wrong.
 absl::Status Wrong(absl::string_view path, absl::string_view why, absl::string_view flag);
 
-// All of a file. INVALID_ARGUMENT when it can't be read or is not a regular file of a sensible
-// size.
+// The whole file. Returns INVALID_ARGUMENT if it can't be read, is not a regular file or is larger
+// than kMostFileBytes.
 absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view flag);
 
-// Every certificate in it, one at least.
+// All certificates in the file, at least one.
 absl::StatusOr<std::vector<X509Pointer>> ReadCertificates(const std::string& path,
                                                           absl::string_view flag);
-// The key in it, which must not be encrypted: nobody is there to say the password.
+// The private key in the file. It must not be encrypted: nobody could enter the password.
 absl::StatusOr<KeyPointer> ReadKey(const std::string& path, absl::string_view flag);
 
 absl::Time NotBefore(const X509* certificate);
 absl::Time NotAfter(const X509* certificate);
-// In hexadecimal, as openssl prints it.
+// The serial number in hexadecimal, as openssl prints it.
 std::string Serial(const X509* certificate);
 
-// What OpenSSL says of its last error; it is forgotten then.
+// Returns the text of OpenSSL's last error and clears it.
 std::string TakeError();
 
 }  // namespace quantd::access

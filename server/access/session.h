@@ -1,11 +1,11 @@
-// TLS of one connection, from the server's side. To its owner it looks like the socket: Read and
-// Write return what readv and sendmsg would, with errno, once the handshake is over.
+// The server side of one TLS connection. Once the handshake is over, the owner uses it like a
+// socket: Read and Write return what readv and sendmsg would, and set errno.
 //
 //   auto session = Session::Accept(*certificates, Protocol::kGrpc, fd);
 //   while (session->Handshake() == Session::Step::kAgain) { wait; }
 //   session->Read(pieces);
 //
-// Whatever is waited for is a byte from the socket, or room in it when wants_write().
+// A step waits for bytes from the socket, or for room in the socket if wants_write() is true.
 #ifndef QUANTD_SERVER_ACCESS_SESSION_H_
 #define QUANTD_SERVER_ACCESS_SESSION_H_
 
@@ -28,91 +28,91 @@ struct bio_method_st;  // BIO_METHOD
 
 namespace quantd::access {
 
-// Why a handshake came to nothing.
+// Why a handshake failed.
 enum class Refusal : uint8_t {
-  kPlainText,      // it was none
-  kNoCertificate,  // the client has shown none
-  kCertificate,    // the client's is not of --tls_client_ca, has expired, or is not for clients
-  kProtocol,       // no version, cipher or protocol (ALPN) in common, or broken rules
-  kClient,         // the client said no: it does not take the server's certificate, for example
+  kPlainText,      // the peer did not speak TLS
+  kNoCertificate,  // the client has shown no certificate
+  kCertificate,    // its certificate is not of --tls_client_ca, has expired, or is not for clients
+  kProtocol,       // no version, cipher or protocol (ALPN) in common, or a protocol error
+  kClient,         // the client refused: it does not trust the server's certificate, for example
 };
 inline constexpr size_t kRefusals = 5;
 
-// One thread at a time. The socket is the owner's, which closes it.
+// For one thread at a time. The owner of the socket closes it.
 class Session {
  public:
   enum class Step : uint8_t {
     kDone,
     kAgain,
     kRefused,  // refusal() and reason() say why
-    kGone,     // the peer is: nothing to say
+    kGone,     // the peer has gone; there is nothing to report
   };
 
-  // nullptr when the system has no memory left. The socket does not block.
+  // Returns nullptr if the system is out of memory. REQUIRES: the socket does not block.
   static std::unique_ptr<Session> Accept(const Certificates& certificates, Protocol protocol,
                                          int fd);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // A step of the handshake. After kRefused what is said to the client is in its socket.
+  // Performs one step of the handshake. After kRefused the alert for the client is in the socket.
   Step Handshake();
   bool established() const { return established_; }
   Refusal refusal() const { return refusal_; }
-  // In words, with nothing of what the peer sent in it.
+  // The reason in words. It contains nothing that the peer sent.
   const std::string& reason() const { return reason_; }
-  // Whether the client has shown a certificate, which then is a right one.
+  // Whether the client has shown a certificate. Such a certificate is valid.
   bool has_client_certificate() const;
-  // The peer has begun with plain text: it is answered in plain text, if at all.
+  // Whether the peer began with plain text. Any answer to it is in plain text, too.
   bool plain_text() const { return !established_ && verdict_ == HandshakeLimit::Verdict::kNoTls; }
 
   // REQUIRES: established().
 
-  // Fills the pieces in their order as far as it goes. 0: the peer has ended; -1: errno, EAGAIN
-  // among them. A record's bytes are written once, to the place where they are wanted. After too
-  // many crumbs it reads nothing more until they are taken.
+  // Fills the pieces in order with the bytes that are available. Returns 0 if the peer has ended,
+  // and -1 with errno (EAGAIN among others). The bytes of a record are decrypted directly into the
+  // pieces. After too many crumbs it reads nothing more until TakeCrumbs is called.
   ssize_t Read(absl::Span<const iovec> pieces);
-  // Whether there may be more to read, whatever the socket says.
+  // Whether there may be more bytes to read even if the socket has none.
   bool more_to_read() const { return more_to_read_; }
-  // Writes pieces as far as the socket takes them. After EAGAIN the bytes that are given next must
-  // begin with the same ones; they may lie elsewhere, and there may be more.
+  // Writes as many bytes of the pieces as the socket takes. After EAGAIN the next call must pass
+  // the same bytes first; they may be at another address, and more may follow.
   ssize_t Write(absl::Span<const iovec> pieces);
 
-  // What the handshake's last step waits for, if not for bytes.
+  // Whether the last step of the handshake waits for room in the socket, not for bytes.
   bool wants_write() const { return wants_write_; }
-  // The last read waits for room in the socket, the last write for bytes: a change of keys.
+  // Whether the last read waits for room, or the last write for bytes, because keys change.
   bool read_wants_write() const { return read_wants_write_; }
   bool write_wants_read() const { return write_wants_read_; }
 
-  // Records that carried (almost) nothing since this was asked last: fewer than 64 bytes of data; a
-  // change of keys, which costs more, counts tenfold.
+  // Crumbs since the last call: records with fewer than 64 bytes of data count one each. A change
+  // of keys, which costs more, counts ten.
   int TakeCrumbs();
 
-  // Says that nothing more will come, if that can be said at once.
+  // Tells the peer that no more data will follow, if this is possible without waiting.
   void SayEnd();
 
  private:
   static constexpr size_t kCrumbBytes = 64;
   static constexpr int kOfKeyUpdate = 10;
-  // A read returns with what it has after so many.
+  // A read returns after this number of crumbs with what it has.
   static constexpr int kMostCrumbs = 256;
 
   Session(int fd, Protocol protocol) : fd_(fd), protocol_(protocol) {}
   ssize_t ReadOnce(void* to, size_t size);
-  // What an operation that did not get on waits for: errno EAGAIN; or why it failed.
+  // Handles an operation that made no progress: sets errno to EAGAIN, or stores why it failed.
   ssize_t Stuck(int result);
   Step Refuse(Refusal refusal, absl::string_view reason);
   Step RefuseForError();
   bool IsProbe() const;
 
-  // The socket, as OpenSSL uses it.
+  // The BIO method through which OpenSSL uses the socket.
   static const bio_method_st* SocketMethod();
   static int Receive(bio_st* bio, char* to, int size);
   static int Send(bio_st* bio, const char* from, int size);
-  // What OpenSSL says of every record and message.
+  // OpenSSL calls this for every record and message.
   static void OnMessage(int sent, int version, int type, const void* data, size_t size, ssl_st* ssl,
                         void* session);
-  // What it says of handshakes that begin.
+  // OpenSSL calls this when a handshake begins.
   static void OnState(const ssl_st* ssl, int where, int result);
 
   const int fd_;
@@ -122,21 +122,21 @@ class Session {
   HandshakeLimit::Verdict verdict_ = HandshakeLimit::Verdict::kFine;
   bool established_ = false;
   bool failed_ = false;
-  bool renegotiates_ = false;  // the peer has begun another handshake: it is over (RFC 9113, 9.2.1)
-  bool dry_ = false;           // the socket had nothing when it was read last
-  bool ended_ = false;         // the peer has closed it
+  bool renegotiates_ = false;  // the peer began another handshake: an error (RFC 9113, 9.2.1)
+  bool dry_ = false;           // the socket had no bytes at the last read
+  bool ended_ = false;         // the peer has closed the connection
   bool wants_write_ = false;
   bool read_wants_write_ = false;
   bool write_wants_read_ = false;
   bool more_to_read_ = false;
   int crumbs_ = 0;
-  size_t record_bytes_ = 0;  // read of the record that came last
+  size_t record_bytes_ = 0;  // bytes read of the latest record
   Refusal refusal_ = Refusal::kProtocol;
   std::string reason_;
 };
 
-// A client's first bytes, for who asks whether a server of kGrpc answers at all and hangs up then,
-// which is not noted. Empty when the system has no memory left.
+// The first bytes of a client that only asks whether a kGrpc server answers and then hangs up. The
+// server does not log such a client. Empty if the system is out of memory.
 std::string ProbeHello();
 
 }  // namespace quantd::access

@@ -1,6 +1,7 @@
-// Bearer tokens, of a file: one a line; blank lines and those that begin with # do not count.
+// Bearer tokens from a file, one per line. Blank lines and lines that begin with # are ignored.
 //
-// Compared as digests, each with every one, so that the time says nothing about them.
+// Tokens are compared as digests, each with all of them, so that the time reveals nothing about
+// them.
 #ifndef QUANTD_SERVER_ACCESS_TOKENS_H_
 #define QUANTD_SERVER_ACCESS_TOKENS_H_
 
@@ -23,22 +24,22 @@ namespace quantd::access {
 class Tokens {
  public:
   static constexpr size_t kMostTokens = 256;
-  static constexpr size_t kMostBytes = 4096;  // of one token
+  static constexpr size_t kMostBytes = 4096;  // the longest token
 
-  // INVALID_ARGUMENT, in one line with the file and "(--auth_token_file)", when it can't be read,
-  // contains no token, too many, or a line that is not one (not of the characters of RFC 6750);
-  // also where OpenSSL has no SHA-256.
+  // Returns INVALID_ARGUMENT, in one line with the file and "(--auth_token_file)", if the file
+  // can't be read, contains no token or too many, or has a line that is not a token (characters of
+  // RFC 6750); also if OpenSSL has no SHA-256.
   static absl::StatusOr<std::unique_ptr<Tokens>> Load(std::string path);
 
   const std::string& path() const { return path_; }
   size_t size() const { return digests()->size(); }
-  // Reads the file again. Not OK: nothing has changed.
+  // Reads the file again. If this fails, the tokens in use stay as they are.
   absl::Status Reload();
 
-  // Whether it is one of them.
+  // Whether `token` is one of the tokens.
   bool Contains(absl::string_view token) const;
-  // The same of a header's value, "Bearer TOKEN". UNAUTHENTICATED says what is missing or wrong,
-  // and nothing of what was sent. `where`: what it must be in, "metadata" for example.
+  // Checks the value of a header, "Bearer TOKEN". UNAUTHENTICATED says what is missing or wrong,
+  // and repeats nothing of what was sent. `where`: what must contain it, "metadata" for example.
   absl::Status Check(absl::string_view authorization, absl::string_view where) const;
 
  private:
@@ -47,7 +48,7 @@ class Tokens {
 
   explicit Tokens(std::string path) : path_(std::move(path)) {}
   static absl::StatusOr<Digests> Read(const std::string& path);
-  // None where OpenSSL has no SHA-256: no token then.
+  // Returns nullopt if OpenSSL has no SHA-256; then no token matches.
   static std::optional<Digest> DigestOf(absl::string_view token);
   std::shared_ptr<const Digests> digests() const {
     const std::lock_guard lock(mutex_);
