@@ -1,22 +1,23 @@
-// Who may go on: bounds the memory and the number of the requests that are being worked on.
+// Admits requests: limits the memory and the number of requests that are in progress.
 //
 //   Permit permit;
 //   Admission::Waiting waiting;
 //   absl::StatusOr<bool> now = admission.Request({bytes, peer, &loop, &admitted}, waiting, permit);
 //   if (now.ok() && !*now) co_await admitted;
 //   ...                                    // work
-//   permit.Computed();                     // it counts no longer, only its memory does
+//   permit.Computed();                     // the request no longer counts, only its memory does
 //   ...                                    // send the response
-//   permit.Release();                      // or its destructor: the next go on, on their loops
+//   permit.Release();                      // or its destructor; admits the next on their loops
 //
-// A call that keeps something while it waits for its client, or for a permit beside it, holds that
-// memory (Hold): it never waits for it, and what is held is half of the budget at most, so that
-// those who hold can go on.
+// A call can keep memory while it waits for its client, or in addition to a permit: it calls Hold.
+// Hold never waits, and held memory is at most half of the budget, so that the calls that hold
+// memory can make progress.
 //
-// Small requests have a queue of their own and a part of the memory that large ones leave alone, so
-// that they never wait behind large ones. In each queue peers take turns (loop/fair_queue.h), and a
-// peer's own are first come, first served. The queues are bounded, and their last quarter is never
-// one peer's: what does not fit is refused at once, so that a client can go elsewhere.
+// Small requests have a queue of their own and a part of the memory that large requests can't use,
+// so they never wait behind large ones. In each queue peers take turns (loop/fair_queue.h); the
+// requests of one peer are first come, first served. The queues are bounded, and one peer never
+// fills the last quarter. A request that does not fit is refused at once, so that the client can
+// try elsewhere.
 #ifndef QUANTD_SERVER_ADMISSION_ADMISSION_H_
 #define QUANTD_SERVER_ADMISSION_ADMISSION_H_
 
@@ -40,7 +41,7 @@ struct Limits {
 
 class Admission;
 
-// The right to use some bytes until it is released. Movable; not safe to be used from two threads.
+// The right to use some bytes until it is released. Movable; for one thread at a time.
 class Permit {
  public:
   Permit() = default;
@@ -49,11 +50,11 @@ class Permit {
   ~Permit() { Release(); }
 
   uint64_t bytes() const { return bytes_; }
-  // Gives back all but `bytes`. Does nothing when it has no more than that.
+  // Returns all bytes but `bytes`. Does nothing if the permit has no more than that.
   void Shrink(uint64_t bytes);
-  // The work is done, only the memory is still needed: another request may be worked on.
+  // Says that the work is done and only the memory is still needed, so another request can start.
   void Computed();
-  // Gives everything back. Does nothing on an empty permit.
+  // Returns everything. Does nothing if the permit is empty.
   void Release();
 
  private:
@@ -67,13 +68,13 @@ class Permit {
 
 struct AdmissionRequest {
   uint64_t bytes = 0;
-  uint64_t peer = 0;           // whose turn it is
-  loop::Loop* loop = nullptr;  // where `granted` completes
+  uint64_t peer = 0;           // whose turn is used
+  loop::Loop* loop = nullptr;  // the loop on which `granted` completes
   loop::Event* granted = nullptr;
-  uint64_t held = 0;  // bytes that the same call holds besides
+  uint64_t held = 0;  // bytes that the same call holds in addition
 };
 
-// Safe from any thread. Outlives its permits.
+// Thread-safe. Must outlive its permits.
 class Admission {
  public:
   // Requests up to this size are small.
@@ -81,7 +82,7 @@ class Admission {
 
   explicit Admission(const Limits& limits);
 
-  // A request in the queue. It and its permit stay where they are until `granted` completes.
+  // A request in the queue. It and its permit must not move until `granted` completes.
   class Waiting : public loop::FairQueue::Entry {
    private:
     friend class Admission;
@@ -89,31 +90,33 @@ class Admission {
     Permit* permit_ = nullptr;
   };
 
-  // Asks for memory. True: `permit` is good. False: it will be when `granted` completes with true;
-  // with false Cancel came first. Whoever holds a permit must not wait for another one, or two that
-  // do so wait for each other. RESOURCE_EXHAUSTED (names --memory_budget_bytes): these bytes alone
-  // are over the budget. UNAVAILABLE: the queue is full; worth a retry.
+  // Asks for memory. True: `permit` is valid. False: `granted` will complete with true when the
+  // permit is valid, or with false if Cancel came first. A caller that holds a permit must not wait
+  // for another, or two such callers could wait for each other. RESOURCE_EXHAUSTED (names
+  // --memory_budget_bytes): the bytes alone exceed the budget. UNAVAILABLE: the queue is full; the
+  // client can retry.
   absl::StatusOr<bool> Request(const AdmissionRequest& request, Waiting& waiting, Permit& permit);
-  // Adds `bytes` to what `held` holds, a Permit that is empty or came from here: at first up to
-  // `spare` of `from`, then of what is free. RESOURCE_EXHAUSTED (names the flag): it would be over
-  // half of the budget. UNAVAILABLE: they are not free now; worth a retry.
+  // Adds `bytes` to `held`, a Permit that is empty or was filled by this function. Takes up to
+  // `spare` bytes from `from` first, the rest from free memory. RESOURCE_EXHAUSTED (names the
+  // flag): more than half of the budget would be held. UNAVAILABLE: not free now; the client can
+  // retry.
   absl::Status Hold(uint64_t bytes, uint64_t spare, Permit& from, Permit& held);
-  // Takes a request out of the queue. False, and nothing happens, when it is not in it.
+  // Removes a request from the queue. Returns false and does nothing if it is not in the queue.
   bool Cancel(Waiting& waiting);
 
-  // Requests that are being worked on, bytes of all permits, and requests that wait.
+  // Requests in progress, bytes of all permits, and requests in the queue.
   int64_t inflight_requests() const;
   uint64_t inflight_bytes() const;
   int64_t queued_requests() const;
 
-  // Whether somebody would gain if a permit came back.
+  // Whether a returned permit would let another request start.
   bool anyone_waits() const { return queued_requests() > 0; }
-  // Whether half of everything is free and nobody waits: a request may then hold what it has for
-  // longer than it must.
+  // Whether half of everything is free and no request waits. A request may then keep its permit for
+  // longer than necessary.
   bool has_plenty() const;
-  // How often Hold has said UNAVAILABLE.
+  // How many times Hold has returned UNAVAILABLE.
   uint64_t holds_refused() const;
-  // For how long somebody has been waiting without a break; 0 when nobody is.
+  // For how long there has been a waiting request without a break; 0 if none waits.
   loop::Clock::duration crowded_for() const;
 
  private:
@@ -121,7 +124,7 @@ class Admission {
   enum Lane { kSmall, kLarge };
   uint64_t all_bytes() const { return bytes_[kSmall] + bytes_[kLarge] + held_bytes_; }
   static Lane LaneOf(uint64_t bytes) { return bytes <= kSmallBytes ? kSmall : kLarge; }
-  // REQUIRES for all of these: mutex_ held.
+  // All of these require that mutex_ is held.
   bool Fits(Lane lane, uint64_t bytes) const;
   bool LargestWaits() const;
   void Take(uint64_t bytes, Permit& permit);
@@ -129,7 +132,7 @@ class Admission {
   void GrantWaiting();
 
   const Limits limits_;
-  const uint64_t large_bytes_;  // of large requests together
+  const uint64_t large_bytes_;  // for all large requests together
   const int64_t large_requests_;
   mutable std::mutex mutex_;
   std::array<loop::FairQueue, 2> queues_;

@@ -1,16 +1,16 @@
-// Memory for messages that are on their way in. A message says its length first, so its memory is
-// set aside before its bytes are let in; HTTP/2's flow control keeps out what has no place yet, and
-// only that: other streams of the connection go on.
+// Memory for messages that are being received. A message announces its length, so its memory is
+// reserved before its bytes are let in. HTTP/2's flow control keeps out the bytes that have no
+// memory yet, and only those: other streams of the connection continue.
 //
-// What a stream may send unasked (its first window) is let in or refused. Beyond that a message
-// waits until all of it has a place, so that what goes on can end; peers take turns. Three things
-// keep those that move from waiting for those that do not:
-// - when half of the memory is taken, a message is given a place only once its first window is
-//   used up: who has sent little has asked for nothing;
-// - a window grows with what has come (1 MiB, then as much again as is there);
-// - while others wait, an upload that has stood for half a second keeps what it has and what its
-//   window lets in, and asks for the rest when that is used up. When nobody can go on even so, the
-//   one that has stood longest is given up.
+// The bytes that a stream may send unasked (its first window) are let in or refused. For more, a
+// message waits until there is room for all of it, so that started messages can end. Peers take
+// turns. Three rules keep uploads that progress from waiting for uploads that do not:
+// - once half of the memory is taken, a message is given room only after its first window is
+//   used up: a peer that has sent little has asked for nothing;
+// - a window grows with the received bytes (1 MiB, then as much again as has been received);
+// - while others wait, an upload without progress for half a second keeps its bytes and its
+//   window, and asks for the rest once the window is used up. If no upload can progress even then,
+//   the one without progress for the longest time is given up.
 #ifndef QUANTD_SERVER_ADMISSION_RECEIVING_H_
 #define QUANTD_SERVER_ADMISSION_RECEIVING_H_
 
@@ -29,42 +29,43 @@ namespace quantd::admission {
 
 class Receiving;
 
-// One message on its way in; of the loop of its connection. What it is told comes on that loop.
+// A message that is being received. Belongs to the loop of its connection; called back on that
+// loop.
 class Upload : private loop::FairQueue::Entry, private loop::Posted {
  public:
   bool holds() const { return holds_; }
 
  protected:
   Upload() = default;
-  ~Upload() = default;  // REQUIRES: released, and not about to be told something (see Release)
+  ~Upload() = default;  // REQUIRES: released, and no callback is pending (see Release)
 
-  // It may go on: Receiving::Extend gives more now.
+  // The upload may continue: Receiving::Extend now grants more.
   virtual void OnRoom() = 0;
-  // It is given up: others wait, and it has not moved. To be released soon.
+  // The upload is given up because others wait and it made no progress. Release it soon.
   virtual void OnGivenUp() = 0;
 
  private:
   friend class Receiving;
   enum class State : uint8_t {
     kNone,
-    kFirst,     // holds its first window, or all of it if it is small
-    kReserved,  // holds all of it
-    kWaiting,   // holds what it may have sent; in the queue for all of it
-    kStopped,   // the same, but does not ask for more
+    kFirst,     // has room for its first window, or for the whole message if that is small
+    kReserved,  // has room for the whole message
+    kWaiting,   // has room for what it may have sent; is in the queue for the rest
+    kStopped,   // like kWaiting, but not in the queue
   };
   void Run() override;
 
   loop::Loop* loop_ = nullptr;
   Receiving* receiving_ = nullptr;
-  bool holds_ = false;  // touched by its loop only
-  // The rest under Receiving's mutex.
+  bool holds_ = false;  // used by its loop only
+  // The following are guarded by Receiving's mutex.
   State state_ = State::kNone;
   uint64_t peer_ = 0;
   uint64_t total_ = 0;       // bytes of the message
   uint64_t granted_ = 0;     // bytes that the peer may send
-  uint64_t held_first_ = 0;  // bytes set aside of what is for first windows
-  uint64_t held_ = 0;        // bytes set aside of the rest
-  uint64_t seen_ = 0;        // bytes that were here when it was looked at last
+  uint64_t held_first_ = 0;  // bytes reserved in the part for first windows
+  uint64_t held_ = 0;        // bytes reserved in the other part
+  uint64_t seen_ = 0;        // bytes received at the last Look
   loop::Clock::time_point moved_at_;
   bool given_up_ = false;
   bool posted_ = false;
@@ -73,16 +74,17 @@ class Upload : private loop::FairQueue::Entry, private loop::Posted {
   std::atomic<uint64_t> received_{0};
 };
 
-// Safe from any thread.
+// Thread-safe.
 class Receiving {
  public:
-  // What a window grows by at least: for a tensor of 1 MiB, and what stands around it, at once.
+  // The least that a window grows by: room for a tensor of 1 MiB and its fields at once.
   static constexpr uint64_t kStep = (1 << 20) + (64 << 10);
 
-  // `window`: the most that a stream may send unasked. When `max_waiting` wait for room, a large
-  // message is let in only if all of it has room. REQUIRES: budget_bytes >= 2 * window.
-  // Of first windows, and of the rest, the last quarter is never one peer's. While others wait, an
-  // upload has to move at `min_rate` bytes a second, else it asks for no more.
+  // `window`: the most that a stream may send unasked. Once `max_waiting` uploads wait for room, a
+  // large message is let in only if there is room for all of it. REQUIRES: budget_bytes >= 2 *
+  // window. One peer never gets the last quarter, neither of the memory for first windows nor of
+  // the rest. While others wait, an upload slower than `min_rate` bytes per second gets no more
+  // room.
   Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting,
             uint64_t min_rate = 32 << 10);
 
@@ -92,40 +94,40 @@ class Receiving {
 
   enum class Begun {
     kRefused,   // there is no room even for its first bytes
-    kFirst,     // its first window has room
-    kReserved,  // all of it has
+    kFirst,     // there is room for its first window
+    kReserved,  // there is room for the whole message
   };
-  // A message of `total` bytes begins. REQUIRES: `upload` holds nothing; total is at most
-  // largest(); called by the thread that leads `loop`.
+  // Begins a message of `total` bytes. REQUIRES: `upload` holds nothing; total <= largest(); called
+  // by the thread that leads `loop`.
   Begun Begin(Upload& upload, uint64_t total, uint64_t peer, loop::Loop& loop);
 
-  // What Extend says: how many bytes of the message the peer may send, and whether all of it has
-  // its place.
+  // The result of Extend: how many bytes of the message the peer may send, and whether there is
+  // room for all of them.
   struct Room {
     uint64_t granted;
     bool reserved;
   };
-  // Asks for room for more than the first window, given that `received` bytes are here. Never less
-  // than the time before. With all of them it does not stand any more, once it has its place. Where
-  // it is not all that the message needs, ask again when `received` has come near to `granted`, or
-  // when OnRoom says so.
+  // Asks for more room than the first window, given that `received` bytes have arrived. The result
+  // never decreases. Once there is room for the whole message and all of it has arrived, it no
+  // longer counts as stalled. Otherwise call again when `received` approaches `granted`, or when
+  // OnRoom is called.
   Room Extend(Upload& upload, uint64_t received);
 
-  // Notes how much has come. No lock.
+  // Notes how many bytes have arrived. Takes no lock.
   static void Received(Upload& upload, uint64_t received) {
     upload.received_.store(received, std::memory_order_relaxed);
   }
 
-  // Gives everything back. Does nothing when it holds nothing.
+  // Returns all room. Does nothing if the upload holds none.
   void Release(Upload& upload);
-  // Whether the loop is about to tell it something, so that it must live until then.
+  // Whether a callback on the upload's loop is pending; the upload must live until then.
   bool Told(const Upload& upload) const;
 
-  // Sets memory aside for bytes that came early, of what first windows have. False: there is none.
+  // Reserves room for bytes that came early, in the part for first windows. False: there is none.
   bool TakeFirst(uint64_t bytes, uint64_t peer);
   void GiveFirst(uint64_t bytes, uint64_t peer);
 
-  // Looks at who does not move. Call it a few times a second.
+  // Looks for uploads without progress. Call this a few times a second.
   void Look(loop::Clock::time_point now);
 
   uint64_t held_bytes() const;
@@ -134,7 +136,7 @@ class Receiving {
 
  private:
   friend class Upload;
-  // REQUIRES for all of these: mutex_ held.
+  // All of these require that mutex_ is held.
   bool Reserve(Upload& upload);
   bool WithinShare(const Upload& upload) const;
   Upload* Next() const;
@@ -152,11 +154,11 @@ class Receiving {
   const uint64_t min_rate_;
   mutable std::mutex mutex_;
   loop::FairQueue queue_;
-  std::list<Upload*> large_;  // all that are or were reserved
+  std::list<Upload*> large_;  // all uploads that are or were reserved
   uint64_t first_held_ = 0;
   uint64_t large_held_ = 0;
   uint64_t given_up_ = 0;
-  bool refused_ = false;  // one that could not wait, since the last look
+  bool refused_ = false;  // an upload that could not wait was refused since the last Look
   loop::PeerShares first_shares_;
   loop::PeerShares large_shares_;
   loop::PeerShares waiting_shares_;  // of the places in the queue
