@@ -1,4 +1,4 @@
-// How a call ends, as gRPC says it: a code, a text, and details in binary.
+// The status of a call in gRPC's terms: a code, a text and binary details.
 #ifndef QUANTD_SERVER_ERRORS_CALL_STATUS_H_
 #define QUANTD_SERVER_ERRORS_CALL_STATUS_H_
 
@@ -8,7 +8,7 @@
 
 namespace quantd::errors {
 
-// Names and values beside gRPC's own; see transport/metadata.h.
+// Names and values in addition to gRPC's own; see transport/metadata.h.
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 struct CallStatus {

@@ -1,4 +1,4 @@
-// Why a call failed, in one word that programs can act on: the reason of google.rpc.ErrorInfo.
+// The reason of google.rpc.ErrorInfo: why a call failed, in one word that programs can act on.
 #ifndef QUANTD_SERVER_ERRORS_REASON_H_
 #define QUANTD_SERVER_ERRORS_REASON_H_
 
@@ -20,7 +20,7 @@ inline absl::Status WithReason(absl::Status status, absl::string_view reason) {
   return status;
 }
 
-// The reason; without one the name of the code.
+// The reason, or the name of the code if there is none.
 inline std::string Reason(const absl::Status& status) {
   const auto reason = status.GetPayload(kReasonPayload);
   return reason.has_value() ? std::string(*reason) : absl::StatusCodeToString(status.code());
