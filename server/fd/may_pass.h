@@ -1,4 +1,4 @@
-// Errors of files that are the machine's or this process's, not the file's.
+// File errors that are caused by the machine or this process, not by the file.
 #ifndef QUANTD_SERVER_FD_MAY_PASS_H_
 #define QUANTD_SERVER_FD_MAY_PASS_H_
 
@@ -6,7 +6,7 @@
 
 namespace quantd {
 
-// Whether an errno of open, fstat or read says nothing about the file: it may be read later.
+// Whether an errno of open, fstat or read says nothing about the file, which may be readable later.
 inline bool MayPass(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == ESTALE ||
          error == ETIMEDOUT || error == EAGAIN;

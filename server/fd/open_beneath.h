@@ -1,5 +1,5 @@
-// Opens a file of a directory that others can write, and lists its names: there may be anything in
-// it, such as links, pipes, devices and folders.
+// Opens files in, and lists, a directory that others can write. The directory may contain anything:
+// links, pipes, devices, folders.
 #ifndef QUANTD_SERVER_FD_OPEN_BENEATH_H_
 #define QUANTD_SERVER_FD_OPEN_BENEATH_H_
 
@@ -13,17 +13,18 @@
 namespace quantd {
 
 enum class Links : uint8_t {
-  kRefused,  // nor does the file lie in another file system
-  kInside,   // followed as long as they stay beneath the directory
+  kRefused,  // a file on another file system is refused, too
+  kInside,   // links are followed as long as they stay beneath the directory
 };
 
-// `directory`: its descriptor; < 0: none, and errno stays. Nothing that it finds makes it wait, and
-// nothing outside the directory is opened. Not open, with errno. `flags`: O_RDONLY or O_RDWR. What
-// kind of file it is must still be looked at. REQUIRES: the name has no "/".
+// `directory`: its descriptor; if it is < 0, nothing is opened and errno is unchanged. Never
+// blocks, and never opens anything outside of the directory. On failure the result is not open and
+// errno is set. `flags`: O_RDONLY or O_RDWR. The caller must still check the kind of the file.
+// REQUIRES: `name` has no "/".
 UniqueFd OpenBeneath(int directory, const std::string& name, int flags, Links links);
 
-// Calls `visit` with every name that may be a file's or a link's, until it returns false. Returns
-// an errno; 0: none.
+// Calls `visit` with the name of each entry that may be a file or a link, until it returns false.
+// Returns an errno, or 0.
 int ForEachName(int directory, absl::FunctionRef<bool(absl::string_view name)> visit);
 
 }  // namespace quantd

@@ -1,4 +1,4 @@
-// A file descriptor that is closed when its owner goes: of files, folders, sockets, epolls.
+// Owns a file descriptor (of a file, folder, socket or epoll) and closes it when it is destroyed.
 #ifndef QUANTD_SERVER_FD_UNIQUE_FD_H_
 #define QUANTD_SERVER_FD_UNIQUE_FD_H_
 
@@ -12,25 +12,25 @@ namespace quantd {
 class UniqueFd {
  public:
   UniqueFd() = default;
-  // Takes it over. -1, which system calls return with errno: none.
+  // Takes ownership. -1 (what system calls return with errno) means no descriptor.
   explicit UniqueFd(int number) : number_(number) {}
   UniqueFd(UniqueFd&& other) noexcept : number_(other.Release()) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     std::swap(number_, other.number_);
     return *this;
   }
-  // Leaves errno alone.
+  // Does not change errno.
   ~UniqueFd() {
     const int error = errno;
     if (number_ >= 0) close(number_);
     errno = error;
   }
 
-  // The number that system calls take; -1 when there is none.
+  // The descriptor's number, or -1 if there is none.
   int get() const { return number_; }
-  // Whether there is one.
+  // Whether it owns a descriptor.
   bool is_open() const { return number_ >= 0; }
-  // Gives it away.
+  // Gives up ownership.
   int Release() { return std::exchange(number_, -1); }
 
  private:
