@@ -1,15 +1,15 @@
-// Every connection of the HTTP side, on an event loop of their own, which one thread leads. A
-// connection is
+// All connections of the HTTP port, on an event loop of their own that one thread leads. The states
+// of a connection are
 //
-//   shaking  hands, where there is TLS;
-//   reading  until its request is known, at most request_time from its accept;
+//   shaking  the TLS handshake, if TLS is on;
+//   reading  until its request is known, at most request_time after its accept;
 //   writing  its response;
-//   ending   when all is written and the peer knows that. What it still sends is thrown away until
-//            it ends, too: closed at once, the connection would be reset by what came after the
-//            request, and the response lost on its way.
+//   ending   everything is written; reads and discards what the peer still sends until the peer
+//            ends, too. If it were closed at once, bytes after the request would reset the
+//            connection, and the response could be lost on its way.
 //
-// Writing and ending take at most response_time. Whoever is late, or the oldest when there are too
-// many, is reset, so that the kernel keeps nothing for it either.
+// Writing and ending take at most response_time. A connection that is late is reset, and so is the
+// oldest when there are too many, so that the kernel keeps nothing for it either.
 #ifndef QUANTD_SERVER_HTTP_CONNECTIONS_H_
 #define QUANTD_SERVER_HTTP_CONNECTIONS_H_
 
@@ -32,33 +32,33 @@
 
 namespace quantd::http {
 
-// Open, then Serve in a thread of its own.
+// Call Open, then Serve in a thread of its own.
 class Connections final : private loop::Watcher, private loop::Timer, private loop::Posted {
  public:
-  // What to send for a request whose status is known: headers and body. `has_certificate`: a right
-  // one, of the client.
+  // Makes the response, headers and body, for a request whose status is known. `has_certificate`:
+  // the client has shown a valid certificate.
   using Answerer = std::function<std::string(const RequestReader&, bool has_certificate)>;
 
-  // `listener` listens and does not block.
+  // REQUIRES: `listener` listens and does not block.
   Connections(UniqueFd listener, const HttpLimits& limits, const HttpAccess& access,
               Answerer answer);
   ~Connections();
 
-  // UNAVAILABLE when the process has no descriptors left. Once, before the others.
+  // Returns UNAVAILABLE if no descriptors are left. Call this once, before the other functions.
   absl::Status Open();
-  // Serves until Stop.
+  // Serves until Stop is called.
   void Serve() { loop_->Lead(); }
-  // Ends Serve. Safe from any thread, also before it.
+  // Ends Serve. Safe from any thread, also before Serve.
   void Stop() { loop_->Stop(); }
 
  private:
   class Connection;
   friend class Connection;
 
-  void OnReady(uint32_t events) override;  // of the listener
-  void Fire() override;                    // it is listened to again
-  void Run() override;                     // the iteration ends
-  // What closes connections of others waits until nobody is left who is to be told of one.
+  void OnReady(uint32_t events) override;  // the listener's events
+  void Fire() override;                    // accepts again after a pause
+  void Run() override;                     // the end of the iteration
+  // Work that can close other connections is done here, when no event of the iteration is left.
   void AtIterationEnd();
   void Accept();
   bool MakeRoom();
@@ -70,11 +70,11 @@ class Connections final : private loop::Watcher, private loop::Timer, private lo
   const Answerer answer_;
   UniqueFd listener_;
   std::unique_ptr<loop::Loop> loop_;
-  UniqueFd idle_;                      // which the spares are copies of
+  UniqueFd idle_;                      // the spares are copies of this
   std::vector<UniqueFd> spares_;       // see kSpares
   std::list<Connection> connections_;  // the oldest first
-  size_t response_bytes_ = 0;          // of all that are writing
-  std::string buffer_;                 // what is just being read
+  size_t response_bytes_ = 0;          // of all responses that are being written
+  std::string buffer_;                 // what is being read
   bool iteration_ends_ = false;
   bool accepts_ = false;
 };

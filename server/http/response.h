@@ -1,4 +1,4 @@
-// A response as the bytes that go over the wire.
+// Serializes responses.
 #ifndef QUANTD_SERVER_HTTP_RESPONSE_H_
 #define QUANTD_SERVER_HTTP_RESPONSE_H_
 
@@ -14,11 +14,11 @@ inline constexpr absl::string_view kOpenMetrics =
     "application/openmetrics-text; version=1.0.0; charset=utf-8";
 inline constexpr absl::string_view kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
 
-// `head`: the headers that GET would have had, without the body. Every response is the last one
-// of its connection.
+// `head`: send the headers that GET would have, without the body. Every response is the last one of
+// its connection.
 std::string Response(int status, absl::string_view content_type, absl::string_view body, bool head);
 
-// A response that says in its body what was wrong.
+// A response whose body says what was wrong.
 std::string ErrorResponse(int status, bool head);
 
 }  // namespace quantd::http
