@@ -1,13 +1,14 @@
-// What is said when the process crashes: one line with the signal, the address, the version and the
-// build id, then one for each frame of the stack, in the log's format. The process then ends by the
-// same signal, so its exit status and its core are what they would be.
+// The log of a crash: one line with the signal, the address, the version and the build id, then one
+// line per stack frame, in the log's format. The process then ends by the same signal, so its exit
+// status and core dump are as usual.
 //
 //   2026-11-22T19:54:25Z quantd: error: crashed signal=SIGSEGV number=11 address=0x0 version=0.1.0
 //     build_id=3f2a... thread=4711                                                      (one line)
 //   2026-11-22T19:54:25Z quantd: error: frame n=0 module=quantd offset=0x1a2b3 symbol=main
 //
-// Frame 0 is where the signal came; the offsets of the others lie in their calls, not behind them.
-// deploy/OPERATIONS.md, "Crashes", says how symbols are found by the build id.
+// Frame 0 is the instruction where the signal was raised; the offsets of the others are of the
+// calls, not of the instructions after them. deploy/OPERATIONS.md, "Crashes", says how to find
+// symbols by build id.
 #ifndef QUANTD_SERVER_LOG_CRASH_H_
 #define QUANTD_SERVER_LOG_CRASH_H_
 
@@ -23,11 +24,12 @@ struct CrashSettings {
   int descriptor = 2;
 };
 
-// For SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL, from now on. Before others that handle one of
-// them, for they hand over what is not theirs. Once, before other threads start.
+// Handles SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL from now on. Call this once, before other
+// threads start and before other handlers of these signals are installed; those pass on what is not
+// theirs.
 void InstallCrashHandler(const CrashSettings& settings);
 
-// The GNU build id of this program in hexadecimal, or "".
+// This program's GNU build id in hexadecimal, or "".
 std::string BuildId();
 
 }  // namespace quantd::log

@@ -1,13 +1,13 @@
-// How a line looks.
+// The format of a log line.
 //
 //   2026-11-22T19:54:25.123Z quantd: listening grpc=127.0.0.1:50051 pid=1
 //   2026-11-22T19:54:25.123Z quantd: warn: call failed peer=ipv4:10.0.0.7:4711 code=INTERNAL
 //   {"time":"2026-11-22T19:54:25.123Z","level":"warn","message":"call failed","peer":"ipv4:..."}
 //
-// In text a level other than info stands before the event; a value with a space, a quote, a
-// backslash, or a byte that is no printable ASCII is in quotes, with \" \\ and \x0a. In JSON
-// everything beyond ASCII is \u00e9, and what is no UTF-8 is \ufffd: no line can move a terminal's
-// cursor, begin another line or turn its direction.
+// In text, a level other than info stands before the event. A value with a space, a quote, a
+// backslash or a byte that is not printable ASCII is quoted, with \" \\ and \x0a. In JSON non-ASCII
+// is written as \u00e9, and invalid UTF-8 as \ufffd. So no line can move a terminal's cursor, begin
+// another line or change the direction of text.
 #ifndef QUANTD_SERVER_LOG_FORMAT_H_
 #define QUANTD_SERVER_LOG_FORMAT_H_
 
@@ -20,17 +20,17 @@
 
 namespace quantd::log {
 
-// Bytes of a line at most, its end included: what a pipe takes in one piece (PIPE_BUF).
+// The longest line in bytes, with its end: what a pipe takes in one piece (PIPE_BUF).
 inline constexpr size_t kMostLine = 4096;
-// Bytes of a value, before it is escaped. What is beyond is replaced by "...".
+// The longest value in bytes, before it is escaped. The rest is replaced by "...".
 inline constexpr size_t kMostValue = 1024;
 
 enum class Style : uint8_t { kText, kTerminal, kJournal, kJson };
 
-// The style of a format for this descriptor.
+// The style of `format` for this descriptor.
 Style StyleFor(Format format, int descriptor);
 
-// The line without its end. Fields for which there is no room are left out, which it says.
+// The line without its end. Fields that do not fit are left out, and the line says so.
 std::string FormatLine(Style style, absl::Time time, Level level, absl::string_view event,
                        const Fields& fields);
 

@@ -1,4 +1,4 @@
-// The server's log: lines on stderr, from any thread, without waiting for whoever reads them.
+// The server's log: lines on stderr, from any thread. Logging never waits for the log's reader.
 //
 //   log::Start({.level = log::Level::kInfo, .format = log::Format::kJson});   // once, in main
 //   log::Info("listening", {{"grpc", address}, {"pid", getpid()}});
@@ -6,9 +6,9 @@
 //   refused.Write([&] { return log::Fields{{"peer", peer}}; });               // at a bounded rate
 //   log::Stop();
 //
-// A line is an event in a few fixed words and what belongs to it as fields. Values may be anybody's
-// text: they are escaped and cut where the line is made. Before Start, and after Stop, lines go
-// nowhere, which is also what tests of other rooms see.
+// A line is an event in a few fixed words, with fields for the details. Values may come from
+// anybody: they are escaped and truncated when the line is made. Before Start and after Stop lines
+// are discarded, also in the tests of other rooms.
 #ifndef QUANTD_SERVER_LOG_LOG_H_
 #define QUANTD_SERVER_LOG_LOG_H_
 
@@ -26,11 +26,11 @@ namespace quantd::log {
 
 enum class Level : uint8_t { kDebug, kInfo, kWarn, kError, kNone };
 
-// kAuto: text; in colours on a terminal, and with the journal's priorities instead of the time
-// where systemd's journal reads it.
+// kAuto: text; with colours on a terminal, and with journal priorities instead of the time if
+// systemd's journal reads it.
 enum class Format : uint8_t { kAuto, kText, kJson };
 
-// Part of a line: name=value, or "name": value.
+// A part of a line: name=value, or "name": value.
 struct Field {
   Field(absl::string_view field_name, absl::string_view text)
       : name(field_name), value(text), is_text(true) {}
@@ -45,9 +45,9 @@ struct Field {
     if constexpr (std::same_as<Number, bool>) value = number ? "true" : "false";
   }
 
-  absl::string_view name;  // lower_snake_case, of static storage
+  absl::string_view name;  // lower_snake_case, static storage
   std::string value;
-  bool is_text;  // JSON puts it in quotes
+  bool is_text;  // JSON quotes it
 };
 using Fields = std::vector<Field>;
 
@@ -57,26 +57,28 @@ struct Settings {
   int descriptor = 2;
 };
 
-// What has not been written, since the process started.
+// Counts of lines that were not written, since the process started.
 struct Lost {
-  uint64_t repeated = 0;  // left out by Repeated, which says how many
-  uint64_t full = 0;      // the reader of the log was too slow: the oldest were dropped
+  uint64_t repeated = 0;  // left out by Repeated, which logs how many
+  uint64_t full = 0;      // dropped, the oldest first, because the log's reader was too slow
   uint64_t failed = 0;    // could not be written: a full disk, a closed pipe
 };
 
-// Lines go to the descriptor from now on. Before other threads log; once more only after Stop.
+// Writes lines to the descriptor from now on. Call before other threads log, and again only after
+// Stop.
 void Start(const Settings& settings);
-// Waits until what was logged is written, for `most` at most: before others are told that they can
-// read it.
+// Waits up to `most` until all lines so far are written. Call it before telling others that they
+// can read them.
 void Flush(std::chrono::milliseconds most = std::chrono::milliseconds(200));
-// Whether it is, as far as a signal handler may find out: lines that were dropped count as waiting.
+// Whether all lines are written, as far as a signal handler can know; dropped lines count as
+// waiting.
 bool Idle();
-// Writes what is left, as long as that takes no longer than `most`, and ends the log.
+// Writes the remaining lines, for at most `most`, and ends the log.
 void Stop(std::chrono::milliseconds most = std::chrono::milliseconds(500));
 
-// Whether lines of this level are written. A relaxed load: for what is costly to put together.
+// Whether lines of this level are written. A relaxed load; skips fields that are costly to make.
 bool Enabled(Level level);
-// `event`: a few fixed words, lower case. Never waits for the reader.
+// `event`: a few fixed words in lower case. Never waits for the reader.
 void Write(Level level, absl::string_view event, const Fields& fields = {});
 inline void Info(absl::string_view event, const Fields& fields = {}) {
   Write(Level::kInfo, event, fields);
@@ -88,12 +90,13 @@ inline void Error(absl::string_view event, const Fields& fields = {}) {
   Write(Level::kError, event, fields);
 }
 
-// Lines that were written, and those that were not, since the process started.
+// Lines that were written, and lines that were not, since the process started.
 uint64_t Written();
 Lost CountLost();
 
-// An event that others can cause as often as they like: so many lines in ten seconds, and then one
-// that says how many more there were. Of static storage, or at least as long as anybody logs.
+// For an event that others can cause as often as they like. Writes a fixed number of lines per ten
+// seconds, then one that says how many more there were. It must outlive all logging; use static
+// storage.
 class Repeated {
  public:
   static constexpr std::chrono::seconds kWindow{10};
@@ -111,21 +114,22 @@ class Repeated {
     }
   }
 
-  // Counts an event at this time. False: it is left out.
+  // Counts an event at time `now`. Returns false if its line is left out.
   bool Take(std::chrono::steady_clock::time_point now);
-  // "event, and 312 more like it", if any were left out in a window that is over, or in any.
+  // Logs "event, and 312 more like it" if lines were left out in a window that is over; `all`: in
+  // any.
   void TellLeftOut(std::chrono::steady_clock::time_point now, bool all);
 
  private:
   const Level level_;
   const std::string event_;
   const uint32_t lines_;
-  std::atomic<int64_t> window_{0};  // when it began, in nanoseconds of the steady clock
+  std::atomic<int64_t> window_{0};  // its start, in nanoseconds of the steady clock
   std::atomic<uint32_t> taken_{0};
   std::atomic<uint64_t> left_out_{0};
 };
 
-// Has every Repeated tell what it left out: about once a second. Stop does it a last time.
+// Calls TellLeftOut of every Repeated. Call this about once a second; Stop calls it a last time.
 void TellLeftOut();
 
 }  // namespace quantd::log

@@ -1,5 +1,5 @@
-// The queue between those who log and the descriptor, with a thread of its own that alone waits for
-// a slow reader. Bounded; when it is full the oldest line goes.
+// The queue between threads that log and the descriptor. Only its own thread waits for a slow
+// reader. The queue is bounded; when it is full, the oldest line is dropped.
 #ifndef QUANTD_SERVER_LOG_LOGGER_H_
 #define QUANTD_SERVER_LOG_LOGGER_H_
 
@@ -13,10 +13,10 @@
 
 namespace quantd::log {
 
-// Safe from any thread, but for Close and the destructor.
+// Thread-safe, except for Close and the destructor.
 class Logger {
  public:
-  // Lines that may wait: 1 MiB of memory.
+  // The most lines that wait: 1 MiB of memory.
   static constexpr size_t kMostWaiting = 1024;
 
   Logger(int descriptor, Format format);
@@ -24,16 +24,16 @@ class Logger {
   ~Logger();
 
   void Write(Level level, absl::string_view event, const Fields& fields);
-  // Waits until all is written or lost. False: that took longer.
+  // Waits until every line is written or lost. Returns false if that takes longer than `most`.
   bool Flush(std::chrono::milliseconds most);
-  // Writes what waits, for `most` at most; what is left then is dropped. Call once. False: the
-  // thread is stuck in a write that does not end, and is left behind with what it uses.
+  // Writes the waiting lines, for at most `most`, and drops the rest. Call it once. False: the
+  // thread is stuck in a write, and is abandoned together with what it uses.
   bool Close(std::chrono::milliseconds most);
 
-  // Takes no lock.
+  // Lock-free.
   bool idle() const;
   uint64_t written() const;
-  uint64_t dropped() const;  // the queue was full
+  uint64_t dropped() const;  // because the queue was full
   uint64_t failed() const;
 
  private:
