@@ -1,10 +1,10 @@
-// Who computes: at most as many threads as there are cores, whatever is asked of how many
-// connections. A computation that finds no core waits for its turn (fair_queue.h); the thread that
-// ends one takes the next. Without this cap short calls wait behind whatever the scheduler of the
-// machine runs: their p99 beside heavy ones is 500 times that on a server of their own, with it
-// about the same.
+// Limits the threads that compute to the number of cores, however many connections ask. A
+// computation that gets no core waits for its turn (fair_queue.h); a thread that ends one takes the
+// next. Without this limit short calls wait behind whatever the machine's scheduler runs: beside
+// heavy calls their p99 is 500 times that on a server of their own. With the limit it is about the
+// same.
 //
-// Short work does not ask: it is computed by the thread that read it.
+// Short work does not take a slot: the thread that read the request computes it.
 #ifndef QUANTD_SERVER_LOOP_COMPUTE_SLOTS_H_
 #define QUANTD_SERVER_LOOP_COMPUTE_SLOTS_H_
 
@@ -18,10 +18,10 @@
 
 namespace quantd::loop {
 
-// Safe from any thread.
+// Thread-safe.
 class ComputeSlots {
  public:
-  // A computation that waits for a core. Stays where it is until it has one or is taken back.
+  // A computation that waits for a core. It must not move until it has a core or is cancelled.
   class Waiting : public FairQueue::Entry {
    private:
     friend class ComputeSlots;
@@ -31,20 +31,20 @@ class ComputeSlots {
 
   explicit ComputeSlots(int cores) : cores_(cores), free_(cores) {}
 
-  // Takes a core. False: none is free; `granted` will complete, with true once it has one (on the
-  // thread that shall compute), with false when Cancel came first (on `loop`).
+  // Takes a core. False: none is free. `granted` then completes with true once there is a core, on
+  // the thread that is to compute, or with false, on `loop`, if Cancel came first.
   bool Take(Waiting& waiting, uint64_t peer, uint64_t cost, Loop& loop, Event& granted);
-  // Takes a request back. False, and nothing happens, when it has its core already or never waited.
+  // Cancels a request. Returns false and does nothing if it has a core already or never waited.
   bool Cancel(Waiting& waiting);
-  // Takes up to `wanted` further cores that nobody else waits for, for a computation that holds one
-  // and can be split. Returns how many.
+  // Takes up to `wanted` additional cores that no other computation waits for, for a computation
+  // that has one and can be split. Returns how many it took.
   int TakeIdle(int wanted);
-  // Gives `count` of them back. The next one in the queue runs when this thread has finished what
-  // it does, or on its loop.
+  // Returns `count` cores. The next computation in the queue runs when this thread has finished its
+  // work, or on its own loop.
   void Give(int count);
 
-  // For ThreadPool: this thread will call RunWaiting when it has nothing else to do, which runs the
-  // computation that Give left for it, and what comes after that.
+  // For ThreadPool: declares that this thread calls RunWaiting when it is idle. RunWaiting runs the
+  // computation that Give left for this thread, and those after it.
   static void ServeHere();
   static void RunWaiting();
 

@@ -1,15 +1,16 @@
-// Who waits, and who is next: peers take turns, by what they have been given so far, and each
-// peer's own are first come, first served; or, if it is so made, what is short passes what is much
-// longer, which lets a number of others pass. So a peer with many requests waits behind itself.
+// A queue in which peers take turns, by what they have been given so far. The entries of one peer
+// are first come, first served; optionally a short entry passes a much longer one, which can be
+// passed by a limited number of entries. So a peer with many requests waits behind itself.
 //
 //   struct Waiting : FairQueue::Entry { ... };
 //   queue.Push(waiting, peer, cost);
 //   while (FairQueue::Entry* next = queue.First()) { ...; queue.Remove(*next, true); }
 //
-// Start-time fair queueing: a peer's clock goes on by the cost of what it is given; the peer whose
-// clock shows the least is next, of two the one that came first; one that comes (back) starts where
-// the last one served was. A clock that is ahead of that is kept: who always asks for one thing at
-// a time, and so is not in the queue when it has got it, would otherwise always be next.
+// Start-time fair queueing: a peer's clock advances by the cost of what it is given. The peer whose
+// clock is lowest is next; of two equal ones, the one that came first. A peer that comes (back)
+// starts at the clock of the last one served. A clock that is ahead of that is kept: a peer that
+// always asks for one thing at a time is not in the queue when it gets it, and would always be
+// next.
 #ifndef QUANTD_SERVER_LOOP_FAIR_QUEUE_H_
 #define QUANTD_SERVER_LOOP_FAIR_QUEUE_H_
 
@@ -22,13 +23,13 @@
 
 namespace quantd::loop {
 
-// Not safe from two threads at a time.
+// For one thread at a time.
 class FairQueue {
  private:
   struct Line;
 
  public:
-  // Intrusive. REQUIRES: not queued when it is destroyed.
+  // Intrusive. REQUIRES: not in the queue when it is destroyed.
   class Entry {
    public:
     bool queued() const { return line_ != nullptr; }
@@ -42,7 +43,8 @@ class FairQueue {
     int passed_ = 0;
   };
 
-  // An entry that costs so many times another one's lets that one pass, and so many of them.
+  // An entry that costs this many times as much as another is passed by it, at most this many
+  // times.
   static constexpr uint64_t kMuchLonger = 4;
   static constexpr int kMostPassed = 16;
 
@@ -51,7 +53,7 @@ class FairQueue {
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
 
-  // `cost`: bytes or nanoseconds, the same unit for all.
+  // `cost`: in bytes or nanoseconds, the same unit for all entries.
   void Push(Entry& entry, uint64_t peer, uint64_t cost) {
     Line& line = lines_.try_emplace(peer).first->second;
     entry.line_ = &line;
@@ -72,10 +74,10 @@ class FairQueue {
     order_.insert(&line);
   }
 
-  // The next one, nullptr when there is none. It stays in the queue.
+  // The next entry, or nullptr. It stays in the queue.
   Entry* First() const { return order_.empty() ? nullptr : (*order_.begin())->first; }
 
-  // The next one of a peer that may have it: `may(entry)` is asked of each peer's first.
+  // The next entry for which `may(entry)` is true. Only the first entry of each peer is asked.
   template <typename May>
   Entry* FirstOf(May may) const {
     for (const Line* line : order_) {
@@ -84,8 +86,8 @@ class FairQueue {
     return nullptr;
   }
 
-  // Gives an entry a part of what it waits for, of that cost: its peer's clock goes on, and it
-  // stays where it is.
+  // Gives an entry a part, of this cost, of what it waits for: its peer's clock advances, and the
+  // entry stays in its place.
   void Charge(Entry& entry, uint64_t cost) {
     Line& line = *entry.line_;
     order_.erase(&line);
@@ -94,7 +96,7 @@ class FairQueue {
     Forget();
   }
 
-  // Takes an entry out; `served`: it got what it waited for, so its peer's clock goes on.
+  // Removes an entry. `served`: it got what it waited for, so its peer's clock advances.
   void Remove(Entry& entry, bool served) {
     Line& line = *std::exchange(entry.line_, nullptr);
     order_.erase(&line);
@@ -110,7 +112,7 @@ class FairQueue {
   struct Line {
     uint64_t peer = 0;
     uint64_t clock = 0;
-    uint64_t turn = 0;  // which of two even ones came first
+    uint64_t turn = 0;  // decides between two equal clocks
     Entry* first = nullptr;
     Entry* last = nullptr;
   };
@@ -121,7 +123,7 @@ class FairQueue {
   };
   using Order = std::set<Line*, Earlier>;
 
-  // Clocks of peers that do not wait, at most.
+  // The most clocks of peers without an entry that are kept.
   static constexpr size_t kMostResting = 4096;
 
   static void PassLongerOnes(Entry& entry) {
@@ -132,14 +134,14 @@ class FairQueue {
     }
   }
 
-  // REQUIRES: it is in neither set.
+  // REQUIRES: the line is in neither set.
   void Serve(Line& line, uint64_t cost) {
     clock_ = std::max(clock_, line.clock);
     line.clock += cost;
     line.turn = ++turn_;
   }
 
-  // The clocks that mean nothing any more: the others have caught up, or nobody waits.
+  // Forgets clocks that no longer matter: the others have caught up, or no entry waits.
   void Forget() {
     while (!resting_.empty()) {
       Line* const first = *resting_.begin();
@@ -151,10 +153,10 @@ class FairQueue {
 
   const bool short_ones_pass_;
   std::map<uint64_t, Line> lines_;
-  Order order_;    // those who wait, by clock
-  Order resting_;  // those who do not, and whose clocks are ahead
+  Order order_;    // peers that wait, by clock
+  Order resting_;  // peers that do not wait and whose clocks are ahead
   uint64_t turn_ = 0;
-  uint64_t clock_ = 0;  // of the last one served
+  uint64_t clock_ = 0;  // of the last peer served
   size_t size_ = 0;
 };
 

@@ -1,7 +1,7 @@
-// Goes to the thread that leads a loop: everything that belongs to a connection is touched there.
+// Moves a call to the thread that leads a loop; only that thread uses what belongs to a connection.
 //
 //   Lead lead(stream.loop());
-//   ...                        // computed on whatever thread
+//   ...                        // computes on any thread
 //   co_await lead;             // from here on this thread leads the loop
 #ifndef QUANTD_SERVER_LOOP_LEAD_H_
 #define QUANTD_SERVER_LOOP_LEAD_H_
@@ -12,7 +12,7 @@
 
 namespace quantd::loop {
 
-// Of one call; awaited as often as it likes.
+// Belongs to one call, which may await it any number of times.
 class Lead final : public Posted {
  public:
   explicit Lead(Loop& loop) : loop_(loop) {}

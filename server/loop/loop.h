@@ -1,9 +1,9 @@
-// An event loop: sockets, timers, and what other threads post. One thread at a time leads it, and
-// only that one touches what belongs to the loop; the lead can be handed to another thread
-// (thread_pool.h), so that a thread may compute for a while where it is.
+// An event loop for sockets, timers and what other threads post. One thread at a time leads it, and
+// only that thread uses what belongs to the loop. The lead can be handed to another thread
+// (thread_pool.h), so that a thread can compute for a while.
 //
-// An iteration: run what is ready (calls go on), then look whether more has come, and when nothing
-// has, write the responses of all that happened, so that they share system calls; then wait.
+// An iteration runs what is ready (calls continue), then checks whether more has come. If not, it
+// writes all responses, so that they share system calls, and then waits.
 #ifndef QUANTD_SERVER_LOOP_LOOP_H_
 #define QUANTD_SERVER_LOOP_LOOP_H_
 
@@ -18,11 +18,11 @@
 
 namespace quantd::loop {
 
-// A socket's owner.
+// The owner of a socket.
 class Watcher {
  public:
-  // `events`: EPOLLIN and so on. It may unwatch and destroy itself, but nothing else that is
-  // watched.
+  // `events`: EPOLLIN and so on. The watcher may unwatch and destroy itself, but no other
+  // watcher.
   virtual void OnReady(uint32_t events) = 0;
 
  protected:
@@ -31,41 +31,41 @@ class Watcher {
 
 class Loop {
  public:
-  // UNAVAILABLE when the system has no descriptors left.
+  // Returns UNAVAILABLE if the system has no descriptors left.
   static absl::StatusOr<std::unique_ptr<Loop>> Create();
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // From any thread.
+  // The following are safe from any thread.
 
-  // Runs `posted` on the thread that leads, soon and in no other function's middle. REQUIRES: not
+  // Runs `posted` on the leading thread, soon and not inside of another function. REQUIRES: not
   // posted already.
   void Post(Posted& posted);
   // Completes `event` in the same way.
   void Complete(Event& event, bool ok);
-  // Whether this thread leads it.
+  // Whether this thread leads the loop.
   bool leading() const { return led_here == this; }
   // The loop that this thread leads, or nullptr.
   static Loop* Here() { return led_here; }
-  // Ends Lead. What is posted after that is run by nobody.
+  // Ends Lead. Nothing that is posted later is run.
   void Stop();
 
-  // Only from the thread that leads.
+  // The following are for the leading thread only.
 
-  // Tells `watcher` of `events` (epoll's; level triggered) at `fd`, until Unwatch. False when the
-  // system has no memory for it.
+  // Calls `watcher` for `events` (epoll's; level triggered) at `fd`, until Unwatch. Returns false
+  // if the system is out of memory.
   bool Watch(int fd, uint32_t events, Watcher& watcher);
   void Rewatch(int fd, uint32_t events, Watcher& watcher);
   void Unwatch(int fd);
 
-  // Runs `posted` when the iteration is over: before the loop waits. REQUIRES: not posted already.
+  // Runs `posted` at the end of the iteration, before the loop waits. REQUIRES: not posted already.
   void AtIterationEnd(Posted& posted) { at_end_.Push(posted); }
 
   // Runs `posted` before everything else that is ready. REQUIRES: not posted already.
   void PostNext(Posted& posted) { ready_.PushFirst(posted); }
-  // A watcher has left something to be read when what is ready has run: that look is one more. The
-  // end of the iteration is not put off for ever.
+  // A watcher has left something to read after what is ready has run: the loop looks once more.
+  // This does not delay the end of the iteration for ever.
   void LookAgain() { looks_again_ = true; }
   bool has_ready() const { return !ready_.empty(); }
 
@@ -73,23 +73,24 @@ class Loop {
   // When this iteration began.
   Clock::time_point now() const { return now_; }
 
-  // Leads until the lead is handed over or the loop is stopped. REQUIRES: nobody leads it.
+  // Leads until the lead is handed over or the loop is stopped. REQUIRES: no thread leads it.
   void Lead();
-  // Gives up the lead without stopping, for who takes it over: called by ThreadPool.
+  // Gives up the lead without stopping, for the thread that takes it over. Called by ThreadPool.
   static void Leave() { led_here = nullptr; }
 
  private:
   Loop(int epoll, int wakeup) : epoll_(epoll), wakeup_(wakeup) {}
   void Iterate();
   bool RunReady();
-  // Waits for at most `milliseconds` (-1: for ever) and tells the watchers; whether there was any.
+  // Waits for at most `milliseconds` (-1: no limit) and calls the watchers. Returns whether any was
+  // called.
   bool Poll(int milliseconds);
   int Timeout() const;
 
   static thread_local Loop* led_here;
 
   const int epoll_;
-  const int wakeup_;  // an eventfd, written to when the leader waits
+  const int wakeup_;  // an eventfd, written when the leader waits
   Inbox inbox_;
   std::atomic<bool> waits_{false};
   std::atomic<bool> stopped_{false};

@@ -1,6 +1,6 @@
-// The one rule for tables that peers share (calls, watches, connections, memory, queues): the last
-// quarter of a table is never one peer's. Who has three quarters of it waits or is refused, and the
-// others go on.
+// The rule for everything that peers share (calls, watches, connections, memory, queues): one peer
+// never gets the last quarter. A peer that has three quarters waits or is refused, and the others
+// continue.
 #ifndef QUANTD_SERVER_LOOP_PEER_SHARE_H_
 #define QUANTD_SERVER_LOOP_PEER_SHARE_H_
 
@@ -10,20 +10,20 @@
 
 namespace quantd::loop {
 
-// What one peer may have of a table with room for `most`: all of it where a quarter is less than
+// How much one peer may have of a table with room for `most`: all of it if a quarter is less than
 // one.
 template <std::integral Integer>
 constexpr Integer ShareOfOnePeer(Integer most) {
   return most - most / 4;
 }
 
-// What each peer has of one table, in any unit. Not safe from two threads at a time.
+// What each peer has of one table, in any unit. For one thread at a time.
 class PeerShares {
  public:
   explicit PeerShares(uint64_t most) : share_(ShareOfOnePeer(most)) {}
 
-  // Whether `amount` more stay within the peer's share. The first thing of a peer's always does:
-  // what is larger than a share must be possible.
+  // Whether the peer stays within its share with `amount` more. A peer that has nothing always
+  // does, because something larger than a share must be possible.
   bool Within(uint64_t peer, uint64_t amount) const {
     const uint64_t has = Of(peer);
     return has == 0 || (amount <= share_ && has <= share_ - amount);
@@ -35,7 +35,7 @@ class PeerShares {
   void Take(uint64_t peer, uint64_t amount) {
     if (amount != 0) taken_[peer] += amount;
   }
-  // REQUIRES: it has as much.
+  // REQUIRES: the peer has at least `amount`.
   void Give(uint64_t peer, uint64_t amount) {
     if (amount == 0) return;
     const auto found = taken_.find(peer);

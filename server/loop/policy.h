@@ -1,5 +1,5 @@
-// How many threads, how many loops, and what is short enough to be computed where it was read: a
-// pure function of the CPUs.
+// The number of threads and loops, and what is short enough to compute where it was read. A pure
+// function of the number of CPUs.
 #ifndef QUANTD_SERVER_LOOP_POLICY_H_
 #define QUANTD_SERVER_LOOP_POLICY_H_
 
@@ -9,23 +9,23 @@
 namespace quantd::loop {
 
 struct Policy {
-  int cores = 1;  // threads that may compute at a time
-  int loops = 1;  // each with a thread that leads it and connections of its own
-  int spare = 0;  // parked threads, to take over from one that computes
-  // A computation that is estimated to take no longer runs on the thread that leads.
+  int cores = 1;  // threads that may compute at the same time
+  int loops = 1;  // each is led by a thread and has connections of its own
+  int spare = 0;  // parked threads that take over from one that computes
+  // A computation with an estimate up to this runs on the leading thread.
   std::chrono::nanoseconds short_work{};
 
   int threads() const { return loops + spare + cores; }
 };
 
-// `cpus`: what affinity and the container's quota allow, rounded up; or what --threads says.
-// `loops`: what --event_loops says; 0: decide here.
+// `cpus`: what affinity and the container's quota allow, rounded up, or --threads. `loops`:
+// --event_loops; 0: decide here.
 //
-// One loop a CPU: reading and writing are most of the work of small requests, and idle loops cost
-// nothing. As many spare threads as cores: then there is one whenever a core is free. With one CPU
-// a hand-over gains nothing but the other connections' patience, and costs 13 % at 1 MiB: it waits
-// for what takes long. With more of them it costs a call its caches: Dequantize of 1 MiB, of some
-// 250 us, is a tenth to a fifth faster without.
+// One loop per CPU: reading and writing are most of the work of small requests, and idle loops cost
+// nothing. As many spare threads as cores, so that there is one whenever a core is free. With one
+// CPU a hand-over only helps other connections, and costs 13 % at 1 MiB, so only long computations
+// use it. With several CPUs it costs a call its caches: Dequantize of 1 MiB, which takes about 250
+// us, is a tenth to a fifth faster without it.
 constexpr Policy PolicyFor(int cpus, int loops) {
   using std::chrono::microseconds;
   Policy policy;

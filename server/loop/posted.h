@@ -1,4 +1,4 @@
-// Something that a loop does once, soon. Intrusive: posting takes no memory and can't fail.
+// Something that a loop runs once, soon. Intrusive, so posting uses no memory and can't fail.
 #ifndef QUANTD_SERVER_LOOP_POSTED_H_
 #define QUANTD_SERVER_LOOP_POSTED_H_
 
@@ -16,13 +16,13 @@ class Posted {
   friend class Inbox;
   friend class Loop;
   friend class ReadyList;
-  // What is to be done. The object may be gone, or posted again, when it returns.
+  // The work. When Run returns, the object may be destroyed or posted again.
   virtual void Run() = 0;
 
   Posted* next_ = nullptr;
 };
 
-// First in, first out; for one thread.
+// First in, first out. For one thread.
 class ReadyList {
  public:
   bool empty() const { return first_ == nullptr; }
@@ -44,7 +44,7 @@ class ReadyList {
   Posted* last_ = nullptr;
 };
 
-// Filled by any thread, emptied by one: a stack in one atomic word, turned over when it is taken.
+// Many threads push, one takes: a stack in one atomic word, reversed when it is taken.
 class Inbox {
  public:
   void Push(Posted& posted) {
@@ -55,7 +55,7 @@ class Inbox {
                                           std::memory_order_relaxed));
   }
   bool empty() const { return head_.load(std::memory_order_seq_cst) == nullptr; }
-  // Moves everything, in the order in which it came, to the end of `ready`.
+  // Moves everything, in order of arrival, to the end of `ready`.
   void MoveTo(ReadyList& ready) {
     Posted* newest = head_.exchange(nullptr, std::memory_order_seq_cst);
     Posted* oldest = nullptr;

@@ -1,9 +1,9 @@
-// The threads: one leads each loop, the others are parked until one is needed.
+// The threads: one leads each loop; the others are parked until they are needed.
 //
-// A thread that is about to compute for long gives its lead to a parked one and goes on where it
-// is, with the request still in its cache; when it is done it takes the next computation that waits
-// for a core, and parks when there is none. Parked threads are woken last in, first out, each by a
-// word of its own.
+// A thread that is about to compute for long hands its lead to a parked thread and continues where
+// it is, with the request still in its cache. When it is done, it takes the next computation that
+// waits for a core, or parks if there is none. Parked threads are woken last in, first out, each by
+// an atomic word of its own.
 #ifndef QUANTD_SERVER_LOOP_THREAD_POOL_H_
 #define QUANTD_SERVER_LOOP_THREAD_POOL_H_
 
@@ -20,32 +20,33 @@ namespace quantd::loop {
 
 class ThreadPool {
  public:
-  // Starts as many threads as there are loops, each leading one, and `spare` parked ones.
-  // REQUIRES: the loops outlive it.
+  // Starts one leading thread per loop, and `spare` parked ones. REQUIRES: the loops outlive the
+  // pool.
   ThreadPool(const std::vector<Loop*>& loops, int spare);
-  // Stops the loops and joins the threads. REQUIRES: no call lives.
+  // Stops the loops and joins the threads. REQUIRES: no call is alive.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // Gives the loop that this thread leads to a parked thread. False, and nothing has happened, when
-  // it leads none or none is parked. Afterwards whatever belongs to the loop is another thread's.
+  // Hands the loop that this thread leads to a parked thread. Returns false and does nothing if
+  // this thread leads none or no thread is parked. Afterwards this thread must not use what belongs
+  // to the loop.
   bool HandOver();
 
   int threads() const { return static_cast<int>(threads_.size()); }
-  // Threads that neither lead nor are parked.
+  // Threads that are neither leading nor parked.
   int computing() const { return computing_.load(std::memory_order_relaxed); }
 
  private:
   struct Thread {
     std::thread thread;
     std::atomic<uint32_t> wakeups{0};
-    Loop* loop = nullptr;  // to lead; null: to end
+    Loop* loop = nullptr;  // the loop to lead; null: end
   };
   void Main(Thread& self, Loop* loop);
-  // The loop to lead next; nullptr: end.
+  // Returns the loop to lead next, or nullptr to end.
   Loop* Park(Thread& self);
-  // Until it has been woken once more than so often.
+  // Waits until it has been woken more than `wakeups` times.
   static Loop* Await(const Thread& self, uint32_t wakeups);
   static void Wake(Thread& thread, Loop* loop);
 

@@ -1,5 +1,5 @@
-// Things to be done at a time: a heap that knows where each timer is, so that taking one back costs
-// as little as setting it. Most are taken back: a deadline passes for few calls.
+// Timers in a heap that knows the place of each timer, so that clearing one costs as little as
+// setting it. Most timers are cleared: few calls reach their deadline.
 #ifndef QUANTD_SERVER_LOOP_TIMERS_H_
 #define QUANTD_SERVER_LOOP_TIMERS_H_
 
@@ -11,7 +11,7 @@ namespace quantd::loop {
 
 using Clock = std::chrono::steady_clock;
 
-// Of one loop; set, taken back and fired by the thread that leads it.
+// Belongs to one loop; set, cleared and fired by the thread that leads it.
 class Timer {
  public:
   bool set() const { return place_ != kNowhere; }
@@ -24,7 +24,7 @@ class Timer {
  private:
   friend class Timers;
   static constexpr size_t kNowhere = static_cast<size_t>(-1);
-  // It is not set any more; it may be set again.
+  // Called when the timer is due. It is no longer set, and may be set again.
   virtual void Fire() = 0;
 
   Clock::time_point when_;
@@ -33,15 +33,15 @@ class Timer {
 
 class Timers {
  public:
-  // Sets it, or moves it to another time.
+  // Sets the timer, or moves it to another time.
   void Set(Timer& timer, Clock::time_point when);
-  // Takes it back if it is set.
+  // Clears the timer if it is set.
   void Clear(Timer& timer);
-  // Fires what is due.
+  // Fires the timers that are due.
   void Fire(Clock::time_point now);
 
   bool empty() const { return heap_.empty(); }
-  // The first one's. REQUIRES: not empty.
+  // The time of the earliest timer. REQUIRES: not empty.
   Clock::time_point next() const { return heap_.front()->when_; }
 
  private:
@@ -52,7 +52,7 @@ class Timers {
   void Rise(size_t place);
   void Sink(size_t place);
 
-  std::vector<Timer*> heap_;  // of four: timer i is not later than 4i + 1 to 4i + 4
+  std::vector<Timer*> heap_;  // 4-ary: timer i is not later than timers 4i + 1 to 4i + 4
 };
 
 }  // namespace quantd::loop
