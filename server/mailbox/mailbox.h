@@ -16,14 +16,14 @@
 
 namespace quantd {
 
-// Safe from any thread.
+// Thread-safe.
 template <typename Item>
 class Mailbox {
  public:
-  // So many items may wait.
+  // At most `most` items may wait.
   explicit Mailbox(size_t most) : most_(most) {}
 
-  // When it is full, its oldest item goes: then it returns true.
+  // If the mailbox is full, drops the oldest item and returns true.
   bool PushOver(Item item) {
     const std::lock_guard lock(mutex_);
     items_.push_back(std::move(item));
@@ -33,7 +33,7 @@ class Mailbox {
     return is_full;
   }
 
-  // Waits for the next item. Unset: the mailbox is closed, whatever is still in it.
+  // Waits for the next item. Returns nullopt once the mailbox is closed, even if items are left.
   std::optional<Item> Take() {
     std::unique_lock lock(mutex_);
     for (;;) {
