@@ -1,13 +1,13 @@
-// The memory that messages and responses lie in: one contiguous piece each.
+// Memory for messages and responses: one contiguous piece each.
 //
 //   Pool pool;
 //   Buffer buffer = pool.Allocate(16 << 20);
-//   if (buffer.data() == nullptr) ...        // the system has none
+//   if (buffer.data() == nullptr) ...        // the system is out of memory
 //
-// Large buffers are mappings of their own, kept for the next request and given back when nobody has
-// needed them for some seconds: a fresh mapping costs a page fault every 4 KiB, which is half of
-// the throughput, and a server that never gives back is what operators complain of. They are
-// aligned for huge pages, which the kernel is asked to use. Small ones come from malloc.
+// Large buffers are mappings that are kept for the next request and unmapped when they have not
+// been needed for some seconds. A fresh mapping costs a page fault every 4 KiB, which is half of
+// the throughput; a server that never returns memory is what operators complain about. Mappings are
+// aligned for huge pages, which the kernel is asked to use. Small buffers come from malloc.
 #ifndef QUANTD_SERVER_MEMORY_BUFFER_H_
 #define QUANTD_SERVER_MEMORY_BUFFER_H_
 
@@ -21,7 +21,7 @@ namespace quantd::memory {
 
 class Pool;
 
-// Owns a piece of memory, or nothing. Movable; not safe from two threads at a time.
+// Owns a piece of memory, or nothing. Movable; for one thread at a time.
 class Buffer {
  public:
   Buffer() = default;
@@ -29,9 +29,9 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer() { Free(); }
 
-  // Null when it owns nothing. Uninitialised.
+  // Null if it owns nothing. Uninitialised.
   uint8_t* data() const { return data_; }
-  // Bytes that may be used: at least what was asked for.
+  // Bytes that may be used: at least as many as were asked for.
   size_t capacity() const { return capacity_; }
 
  private:
@@ -42,17 +42,17 @@ class Buffer {
 
   uint8_t* data_ = nullptr;
   size_t capacity_ = 0;
-  Pool* pool_ = nullptr;  // null: malloc's
+  Pool* pool_ = nullptr;  // null: from malloc
 };
 
-// Bytes somewhere in a buffer.
+// A range of bytes in a buffer.
 struct Piece {
   Buffer buffer;
   uint8_t* begin = nullptr;
   size_t size = 0;
 };
 
-// Safe from any thread. Outlives its buffers.
+// Thread-safe. Must outlive its buffers.
 class Pool {
  public:
   // Buffers from this size on are mappings.
@@ -63,28 +63,28 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // An empty buffer when the system has no memory left, even without what is kept.
+  // Returns an empty buffer if the system is out of memory even after kept mappings are returned.
   Buffer Allocate(size_t bytes);
 
-  // What a buffer for `bytes` takes at most: sizes are rounded up, by a quarter at most from
-  // kMapped on.
+  // The most that a buffer for `bytes` takes: from kMapped on, sizes are rounded up by at most a
+  // quarter.
   static uint64_t Footprint(size_t bytes);
 
-  // Bytes of mappings that are in use, and of those that are kept for the next request.
+  // Bytes of mappings in use, and of mappings that are kept for the next request.
   uint64_t used_bytes() const;
   uint64_t kept_bytes() const;
 
-  // Used and kept together stay below `bytes`: kept ones are given back to make room. What is used
-  // is not refused: who may use how much is admission's matter.
+  // Limits used and kept mappings together to `bytes`: kept ones are returned to make room. Used
+  // ones are never refused; admission decides how much may be used.
   void Limit(uint64_t bytes);
 
-  // Gives back what is kept beyond what was in use at any time of the last kPeriods calls. Call it
-  // every second.
+  // Returns the kept mappings beyond the peak use of the last kPeriods calls. Call this every
+  // second.
   void GiveBack();
 
  private:
   friend class Buffer;
-  // A kept mapping, in its own first bytes: giving a buffer back takes no memory.
+  // The header of a kept mapping, in its own first bytes, so that keeping it uses no memory.
   struct Kept {
     Kept* next;
     size_t bytes;
@@ -96,8 +96,8 @@ class Pool {
     return (4 + size_class % 4) << (15 + size_class / 4);
   }
   void Free(uint8_t* data, size_t capacity);
-  // Takes kept mappings, the largest ones first, until at most `bytes` are kept. REQUIRES: mutex_
-  // held. To be unmapped without it: that takes a millisecond for some.
+  // Takes kept mappings, the largest first, until at most `bytes` are kept. REQUIRES: mutex_ held.
+  // The caller unmaps them without the mutex, because that takes a millisecond for some.
   Kept* TakeKept(uint64_t bytes);
   static void Unmap(Kept* mappings);
 

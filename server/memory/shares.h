@@ -1,5 +1,5 @@
-// How the memory that the process may take is divided. A pure function; deploy/OPERATIONS.md
-// describes it with its figures.
+// How the memory of the process is divided. A pure function; deploy/OPERATIONS.md describes it with
+// its figures.
 #ifndef QUANTD_SERVER_MEMORY_SHARES_H_
 #define QUANTD_SERVER_MEMORY_SHARES_H_
 
@@ -9,33 +9,34 @@
 namespace quantd::memory {
 
 struct Shares {
-  uint64_t limit = 0;         // of the container, or what is taken for it
+  uint64_t limit = 0;         // of the container, or the value that is used instead
   uint64_t idle = 0;          // the process itself, connections and calls at their most, slack
-  uint64_t requests = 0;      // requests under permits: their messages, responses and scratch
-  uint64_t receiving = 0;     // messages on their way in
-  uint64_t region_holes = 0;  // pages of shared memory that the server is the first to touch
+  uint64_t requests = 0;      // requests with permits: their messages, responses and scratch
+  uint64_t receiving = 0;     // messages that are being received
+  uint64_t region_holes = 0;  // pages of shared memory that the server touches first
   uint64_t stored_sets = 0;   // sets of parameters: half to keep, half for calls that use others
   uint64_t window = 0;        // what a stream may send unasked
-  uint64_t max_message = 0;   // the largest message that has a place
-  bool limited_by_receiving = false;  // it is smaller than what was wanted
-  // The most that the process takes: below the limit, unless flags say otherwise.
+  uint64_t max_message = 0;   // the largest message that is accepted
+  bool limited_by_receiving = false;  // max_message is smaller than what was wanted
+  // The most that the process uses: below the limit, unless flags say otherwise.
   uint64_t most() const { return idle + requests + receiving + region_holes + stored_sets; }
 };
 
-// What is known of each at its most, hostile peers included (tests/e2e/test_memory.py).
+// The measured maximum of each, hostile peers included (tests/e2e/test_memory.py).
 inline constexpr uint64_t kProcessBytes = 24 << 20;
 inline constexpr uint64_t kThreadBytes = 192 << 10;
 inline constexpr uint64_t kConnectionBytes = 28 << 10;
-// Of these, on average, what connections cause and do not read: transport/connection_backlog.cc.
+// The part of this, on average, for what connections cause and do not read:
+// transport/connection_backlog.cc.
 inline constexpr uint64_t kBacklogBytes = 8 << 10;
-// Of TLS on top, at its most: while it shakes hands, or with half a record in either direction.
+// The additional maximum with TLS: during a handshake, or with half a record in either direction.
 inline constexpr uint64_t kTlsConnectionBytes = 64 << 10;
-// Of the HTTP port, then.
+// The connections of the HTTP port with TLS.
 inline constexpr uint64_t kTlsHttpConnections = 64;
 inline constexpr uint64_t kCallBytes = 10 << 10;
-// Two first windows: a message that goes on, beside what comes unasked.
+// Two first windows: one for a message that continues, one for what comes unasked.
 inline constexpr uint64_t kLeastReceiving = 128 << 10;
-// Sets of parameters have no more than that, however much there is.
+// The most for sets of parameters, however much memory there is.
 inline constexpr uint64_t kMostStoredSets = 128 << 20;
 
 struct Wanted {
@@ -51,7 +52,7 @@ struct Wanted {
 };
 
 constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
-  constexpr uint64_t kLeast = 4 << 20;  // even where there is nothing: one small request at a time
+  constexpr uint64_t kLeast = 4 << 20;  // even if no memory is left: one small request at a time
   Shares shares;
   shares.limit = limit;
   // A sixteenth for what allocators lose between the pieces.
@@ -64,22 +65,22 @@ constexpr Shares Divide(uint64_t limit, const Wanted& wanted) {
   left -= shares.region_holes;
   if (wanted.parameters) shares.stored_sets = std::min(left / 4, kMostStoredSets);
   left -= shares.stored_sets;
-  // A request needs the room of its response, too.
+  // A request also needs room for its response.
   shares.requests = wanted.requests != 0 ? wanted.requests : std::max(left / 16 * 9, kLeast);
   const uint64_t rest = left > shares.requests ? left - shares.requests : 0;
   shares.receiving = std::max(rest, kLeast);
   if (wanted.requests != 0) {
-    // Whoever says how much requests may take means all that they take: as much for those that come
-    // in, and room for the largest one.
+    // A user who sets the memory for requests means all memory that they use: the same for those
+    // that are being received, and room for the largest one.
     const uint64_t largest =
         std::min(wanted.requests, wanted.max_message / 7 * 8) + kLeast + wanted.requests / 4;
     shares.receiving = std::max(std::min(shares.receiving, wanted.requests), largest);
   }
   if (wanted.receiving != 0) shares.receiving = std::max(wanted.receiving, kLeastReceiving);
-  // A power of two from 64 KiB, which HTTP/2 begins with, to 256 KiB.
+  // A power of two from 64 KiB, HTTP/2's initial window, to 256 KiB.
   shares.window = 64 << 10;
   while (shares.window < 256 << 10 && shares.window * 4096 < shares.receiving) shares.window *= 2;
-  // An eighth is for first windows, one of them at least.
+  // An eighth is for first windows, but room for at least one.
   const uint64_t first = std::max(shares.receiving / 8, shares.window);
   shares.max_message = std::min(wanted.max_message, shares.receiving - first);
   shares.limited_by_receiving = shares.max_message < wanted.max_message;
