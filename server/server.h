@@ -1,4 +1,4 @@
-// The running server: every component, in the order in which one needs the other.
+// The running server: its components, each after those that it uses.
 #ifndef QUANTD_SERVER_SERVER_H_
 #define QUANTD_SERVER_SERVER_H_
 
@@ -23,40 +23,40 @@ namespace quantd::server {
 
 class TlsAndTokens;
 
-// Adds the routes of services beside our own (services/exchange.h). Calls count in the one, and
-// have their memory from the other; all three outlive every call.
+// Adds the routes of further services (services/exchange.h). Their calls count in Calls and use the
+// Pool's memory; the router, the calls and the pool outlive every call.
 using AddServices = std::function<void(rpc::Router&, rpc::Calls&, memory::Pool&)>;
 
 class Server {
  public:
-  // Serves when it returns. UNAVAILABLE, in one line, when an address or threads can't be had;
-  // INVALID_ARGUMENT when the instruction set is unknown, or a file of certificates or tokens can't
-  // be used.
+  // Returns once the server serves. UNAVAILABLE, in one line: an address or threads are not
+  // available. INVALID_ARGUMENT: the instruction set is unknown, or a file of certificates or
+  // tokens can't be used.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options,
                                                        const AddServices& add_services = {});
   // REQUIRES: Drain has been called, and has returned true.
   ~Server();
 
-  // Every bound address: of gRPC, and of HTTP ("" when there is none).
+  // All bound addresses, of gRPC and of HTTP ("" if it is off).
   const std::vector<std::string>& grpc_addresses() const;
   std::string http_address() const;
-  // What is not as the options ask for, a line each: no IPv6 where [::] is listened on.
+  // Differences from what the options ask for, one per line: no IPv6 for [::], for example.
   std::vector<std::string> notes() const;
   // The instruction set of the kernels.
   std::string target() const;
-  // What /livez says: whether the port still answers. Does not block.
+  // What /livez reports: whether the port still answers. Does not block.
   bool Alive() const;
 
-  // Has certificates and tokens read again, soon; says in the log how that went.
+  // Makes the server reload certificates and tokens soon; the log says whether that succeeded.
   void Reload();
 
   // Shuts down in stages, so that no call is lost; see deploy/OPERATIONS.md, "Restarts". At once
-  // /readyz returns 503, so that load balancers send clients elsewhere; after half of `lame_duck`
-  // the health service reports NOT_SERVING, so that clients that check it leave, too; after all of
-  // it the others are told (GOAWAY), new connections are refused, and calls in progress finish.
-  // Calls that are left at the end of the drain time end with UNAVAILABLE. Call once. False: a
-  // volume, as that of --parameters_dir, has not answered until then, and the thread that waits for
-  // it still uses what the server is made of: the process ends without destroying it.
+  // /readyz returns 503, so that load balancers send clients elsewhere. After half of `lame_duck`
+  // the health service reports NOT_SERVING, so that clients that check it leave, too. After all of
+  // it the other clients are told (GOAWAY), new connections are refused, and calls in progress
+  // finish. Calls that remain at the end of the drain time end with UNAVAILABLE. Call once. False:
+  // a volume, such as that of --parameters_dir, has not answered, and the thread that waits for it
+  // still uses the server: the process must end without destroying it.
   bool Drain(absl::Duration lame_duck);
 
  private:

@@ -1,4 +1,4 @@
-// What a server says of itself, which does not change while it runs.
+// Facts about the server that do not change while it runs.
 #ifndef QUANTD_SERVER_SERVER_INFO_H_
 #define QUANTD_SERVER_SERVER_INFO_H_
 
@@ -12,8 +12,8 @@ namespace quantd::server {
 // The encoded GetServerInfoResponse.
 std::string ServerInfo(const Options& options);
 
-// What its spans say of the process: the version, and the name of the machine or of the container
-// ("" when it has none).
+// The process as its spans describe it: the version, and the name of the machine or the container
+// ("" if it has none).
 trace::Resource SpanResource();
 
 }  // namespace quantd::server

@@ -1,6 +1,6 @@
-// Who may come in: certificates and tokens of the options' files, and the watch that reads them
-// again. It is there before everything else, so that its files are read, and complained about,
-// before a socket is bound.
+// Access control: the certificates and tokens from the options' files, and the watch that
+// reloads them. It is made first, so that errors in the files are reported before a socket is
+// bound.
 #ifndef QUANTD_SERVER_TLS_AND_TOKENS_H_
 #define QUANTD_SERVER_TLS_AND_TOKENS_H_
 
@@ -24,25 +24,26 @@ class TlsAndTokens {
       : tls_{options.tls_cert, options.tls_key, options.tls_client_ca},
         token_file_(options.auth_token_file) {}
 
-  // Reads the files for the first time. INVALID_ARGUMENT, in one line, for what can't be used.
+  // Reads the files for the first time. Returns INVALID_ARGUMENT, in one line, if one can't be
+  // used.
   absl::Status Open();
-  // Sees whether they have changed, and reads them again. Once a second, from one thread.
+  // Checks whether the files have changed, and reloads them. Call once a second, from one thread.
   void Look(metrics::Metrics& metrics);
-  // The next Look reads them again. False: there is nothing to read. From any thread.
+  // Makes the next Look reload them. False: there are no files. Safe from any thread.
   bool Reread();
-  // What a probe of this address begins with: a TLS client's hello, or nothing.
+  // The first bytes of a probe of this address: a TLS client's hello, or empty.
   std::string ProbeHello(const std::string& address) const;
-  // When the certificate ends, in seconds since 1970; 0: there is none.
+  // When the certificate expires, in seconds since 1970; 0: there is no certificate.
   double CertificateEnd() const;
-  // Warns, if there is no TLS: other machines can reach `addresses`.
+  // Logs a warning if there is no TLS, because other machines can reach `addresses`.
   void WarnOfPlainText(const std::vector<std::string>& addresses) const;
 
   std::unique_ptr<access::Certificates> certificates;  // null: no TLS
-  std::unique_ptr<access::Tokens> tokens;              // null: nobody needs one
+  std::unique_ptr<access::Tokens> tokens;              // null: no token is needed
 
  private:
-  // What is not right changes nothing.
-  // Whether the files were read, good or bad.
+  // Returns whether the files were read, valid or not. Invalid files change
+  // nothing.
   bool ReloadCertificates();
   bool ReloadTokens();
   void Warn() const;

@@ -1,4 +1,4 @@
-// The options, as the transport has them.
+// Converts the options to the transport's limits.
 #ifndef QUANTD_SERVER_TRANSPORT_LIMITS_H_
 #define QUANTD_SERVER_TRANSPORT_LIMITS_H_
 
