@@ -1,5 +1,5 @@
-// Counters and histograms of seconds that are written with one or two relaxed atomic additions and
-// no lock (prometheus-cpp's Histogram::Observe takes a mutex). Safe from any thread.
+// Counters and histograms of seconds. Writing takes one or two relaxed atomic additions and no lock
+// (prometheus-cpp's Histogram::Observe takes a mutex). Thread-safe.
 #ifndef QUANTD_SERVER_METRICS_HISTOGRAM_H_
 #define QUANTD_SERVER_METRICS_HISTOGRAM_H_
 
@@ -31,7 +31,7 @@ class Histogram {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  // The bucket that it falls into is returned.
+  // Returns the index of the bucket that was incremented.
   size_t Observe(Duration duration) {
     const int64_t nanoseconds = std::max<int64_t>(duration.count(), 0);
     const auto* bound = std::lower_bound(kBounds.begin(), kBounds.end(), nanoseconds);
@@ -41,7 +41,7 @@ class Histogram {
     return bucket;
   }
 
-  // A reading while others write is a little behind, never inconsistent: the count is the sum of
+  // A reading during writes may be slightly out of date, but is consistent: the count is the sum of
   // the buckets.
   prometheus::ClientMetric::Histogram Collect() const {
     prometheus::ClientMetric::Histogram out;
@@ -76,7 +76,7 @@ class Histogram {
   static constexpr size_t kBuckets = kBounds.size() + 1;
 };
 
-// Of each bucket of a histogram the last observation that belongs to a trace.
+// Keeps, for each bucket of a histogram, the latest observation that belongs to a trace.
 class Exemplars {
  public:
   struct Exemplar {
@@ -85,7 +85,7 @@ class Exemplars {
     double unix_seconds = 0;  // when
   };
 
-  // Two at the same time are as good as one: nobody waits.
+  // If two threads call this at the same time, one observation is lost, so that neither waits.
   void Keep(size_t bucket, std::string trace_id, Histogram::Duration duration) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return;

@@ -1,5 +1,5 @@
-// Everything that quantd counts. Every series exists from the start, with value 0, and no label has
-// a value that a client chooses: what a client can make up (an unknown method) is not counted.
+// All metrics of quantd. Every series exists from the start, with value 0, and no label has a value
+// that a client can choose: unknown methods, for example, are not counted.
 //
 //   metrics.method(Method::kQuantize).started.Add(1);
 //   metrics.operation(Method::kQuantize).kernel_seconds.Observe(elapsed);
@@ -24,8 +24,8 @@ namespace quantd::metrics {
 
 using wire::Method;
 
-// Why a request was turned away before any work: the reason in its error (errors/reason.h), and the
-// label.
+// Why a request was rejected before any work: the reason in its error (errors/reason.h), and the
+// label's value.
 struct Rejection {
   absl::string_view reason;
   absl::string_view label;
@@ -44,25 +44,25 @@ inline constexpr std::array<Rejection, 11> kRejections = {{
     {"UNAUTHENTICATED", "unauthenticated"},
 }};
 
-// Why the server ended a connection, or did not take it; the order of transport::ConnectionEnd.
+// Why the server ended or refused a connection; in the order of transport::ConnectionEnd.
 inline constexpr std::array<absl::string_view, 9> kConnectionEnds = {
     "too_many", "no_handshake", "protocol_error", "silent", "stalled",
     "age",      "tls",          "unread",         "headers"};
 
-// Why a TLS handshake came to nothing; the order of access::Refusal.
+// Why a TLS handshake failed; in the order of access::Refusal.
 inline constexpr std::array<absl::string_view, 5> kHandshakeRefusals = {
     "plain_text", "no_certificate", "certificate", "protocol", "client"};
 
-// What is read again when its files change.
+// What is reloaded when its files change.
 inline constexpr std::array<absl::string_view, 2> kReloads = {"certificates", "tokens"};
 
-// What was done against peers that take more than their share; all but the last have the order
-// of transport::AbuseAction.
+// What was done against peers that take more than their share. All but the last are in the order of
+// transport::AbuseAction.
 inline constexpr std::array<absl::string_view, 8> kGuardActions = {
     "connection_refused",    "connection_evicted", "connection_throttled", "call_evicted",
     "descriptors_exhausted", "upload_stalled",     "answer_stalled",       "region_damaged"};
 
-// Why a line of the log was not written (log::Lost), and a span not exported (trace::Dropped).
+// Why a log line was not written (log::Lost), or a span was not exported (trace::Dropped).
 inline constexpr std::array<absl::string_view, 3> kLogLosses = {"repeated", "full", "failed"};
 inline constexpr std::array<absl::string_view, 2> kSpanLosses = {"full", "failed"};
 
@@ -74,19 +74,19 @@ struct MethodMetrics {
   Counter sent;      // messages
   std::array<Counter, kCodes> handled;
   Histogram handling_seconds;
-  Exemplars exemplars;  // of that
+  Exemplars exemplars;  // of kernel_seconds
 };
 
 struct OperationMetrics {
   // By input and output type: indices into quantd::kDataTypes. Pairs that the operation does not
-  // have stay 0 and are not shown.
+  // support stay 0 and are not shown.
   std::array<std::array<Counter, kDataTypes.size()>, kDataTypes.size()> elements;
   Counter bytes_in;
   Counter bytes_out;
   Histogram kernel_seconds;
 };
 
-// What others count, as it is when somebody asks.
+// Values that other components count, read when the page is made.
 struct Readings {
   double inflight_requests = 0;
   double inflight_bytes = 0;
@@ -102,7 +102,7 @@ struct Readings {
   double connections_accepted = 0;
   std::array<double, kConnectionEnds.size()> connections_ended{};
   std::array<double, kHandshakeRefusals.size()> handshakes_refused{};
-  double certificate_expires = 0;  // seconds since 1970; 0: there is none
+  double certificate_expires = 0;  // seconds since 1970; 0: no certificate
   double connections_throttled = 0;
   double answers_stalled = 0;
   double draining = 0;
@@ -111,7 +111,7 @@ struct Readings {
   std::array<double, kLogLosses.size()> log_lost{};
   double spans_exported = 0;
   std::array<double, kSpanLosses.size()> spans_dropped{};
-  // The most that some of these can be.
+  // The maximum of some of these.
   double memory_limit_bytes = 0;
   double memory_budget_bytes = 0;
   double receive_budget_bytes = 0;
@@ -120,7 +120,7 @@ struct Readings {
 
 class Page;
 
-// Safe from any thread.
+// Thread-safe.
 class Metrics {
  public:
   // Labels of quantd_build_info.
@@ -129,41 +129,41 @@ class Metrics {
     std::string target;  // the instruction set in use
     std::string http2;   // the library, with its version
   };
-  // `read`: called by the thread that asks for the page.
+  // `read` is called by the thread that asks for the page.
   Metrics(Build build, std::function<Readings()> read);
 
   MethodMetrics& method(Method method) { return methods_[static_cast<size_t>(method)]; }
-  // REQUIRES: an operation.
+  // REQUIRES: `method` is an operation.
   OperationMetrics& operation(Method method) { return operations_[wire::OperationIndex(method)]; }
-  // Counts a rejection, if `reason` is one of kRejections.
+  // Counts a rejection if `reason` is in kRejections.
   void CountRejection(absl::string_view reason);
   Histogram& queue_seconds() { return queue_seconds_; }
   Counter& saturated_elements() { return saturated_elements_; }
-  // Of responses, whether or not they got smaller.
+  // The time of compressing responses, whether or not they got smaller.
   Histogram& compression_seconds() { return compression_seconds_; }
-  // Counts a response that is sent compressed, with gzip or with deflate.
+  // Counts a response that is sent compressed: with gzip, or with deflate.
   void CountCompressed(bool gzip, uint64_t bytes_in, uint64_t bytes_out) {
     compressed_answers_[gzip ? 0 : 1].Add(1);
     compressed_bytes_in_.Add(bytes_in);
     compressed_bytes_out_.Add(bytes_out);
   }
-  // `what`: index into kReloads.
+  // `what` is an index into kReloads.
   void CountReload(size_t what, bool ok) { reloads_[what][ok ? 0 : 1].Add(1); }
 
   // Counts a finished operation.
   void CountElements(Method method, DataType input, DataType output, int64_t elements);
 
-  // Counts a call that is over. `trace_id`: of the sampled trace that it belongs to, in
+  // Counts a call that has ended. `trace_id`: of the sampled trace that the call belongs to, in
   // hexadecimal, or empty.
   void CountCall(Method method, absl::StatusCode code, Histogram::Duration time,
                  const std::string& trace_id);
-  // So many cores have computed for so long.
+  // Counts that `cores` cores have computed for `time`.
   void CountComputing(int cores, Histogram::Duration time) {
     busy_core_nanoseconds_.Add(static_cast<uint64_t>(cores) *
                                static_cast<uint64_t>(std::max<int64_t>(time.count(), 0)));
   }
 
-  // The page in Prometheus' text format, and as OpenMetrics, with exemplars.
+  // The page in Prometheus' text format, and in OpenMetrics, with exemplars.
   std::string Text() const;
   std::string OpenMetrics() const;
   // The counts of kRejections.

@@ -1,5 +1,5 @@
-// The page of metrics: families of series, as Prometheus' text and as OpenMetrics, which has room
-// for exemplars.
+// The metrics page: families of series, in Prometheus' text format or in OpenMetrics, which also
+// has exemplars.
 #ifndef QUANTD_SERVER_METRICS_PAGE_H_
 #define QUANTD_SERVER_METRICS_PAGE_H_
 
@@ -16,17 +16,17 @@ namespace quantd::metrics {
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 prometheus::ClientMetric::Label Label(absl::string_view name, absl::string_view value);
 
-// The families in the order in which they are shown.
+// Families are shown in the order in which they are added.
 class Page {
  public:
-  // What is added from now on is of this family. A counter's name ends in _total.
+  // Starts a family: the following series belong to it. A counter's name ends in _total.
   void Start(prometheus::MetricType type, absl::string_view name, absl::string_view help);
   void AddCounter(Labels labels, double value);
   void AddGauge(Labels labels, double value);
-  // `exemplars`: of the histogram, or null. Looked at when the page is written.
+  // `exemplars` are of the histogram, or null. They are read when the page is written.
   void AddHistogram(Labels labels, const Histogram& histogram,
                     const Exemplars* exemplars = nullptr);
-  // Families of one series without labels.
+  // Adds a family with one series without labels.
   void AddOneCounter(absl::string_view name, absl::string_view help, double value);
   void AddOneGauge(absl::string_view name, absl::string_view help, double value);
 
@@ -39,7 +39,7 @@ class Page {
   prometheus::ClientMetric& Add(Labels labels);
 
   std::vector<prometheus::MetricFamily> families_;
-  std::vector<const Exemplars*> exemplars_;  // of each histogram, in their order
+  std::vector<const Exemplars*> exemplars_;  // of each histogram, in the same order
 };
 
 }  // namespace quantd::metrics

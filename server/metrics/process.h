@@ -15,7 +15,7 @@ struct ProcessStatus {
   double start_time_seconds = 0;  // since 1970
 };
 
-// Safe from any thread.
+// Thread-safe.
 ProcessStatus ReadProcessStatus();
 
 }  // namespace quantd::metrics
