@@ -1,4 +1,4 @@
-// Sockets that listen: TCP on IPv4 and IPv6, and Unix sockets.
+// Listening sockets: TCP on IPv4 and IPv6, and Unix sockets.
 //
 //   absl::StatusOr<Listening> listening = Listen("127.0.0.1:0", "--listen");
 //   listening->address == "127.0.0.1:41234"
@@ -19,8 +19,8 @@
 
 namespace quantd::net {
 
-// A socket that listens and does not block. Closes it; a Unix socket's file goes with it, unless
-// another one has taken its place meanwhile.
+// A non-blocking socket that listens. The destructor closes it and removes a Unix socket's file,
+// unless another file has taken its place meanwhile.
 class Listener {
  public:
   Listener(int fd, std::string path);
@@ -30,9 +30,9 @@ class Listener {
 
   int fd() const { return fd_; }
   bool is_unix() const { return !path_.empty(); }
-  // Gives the socket away. REQUIRES: not a Unix socket.
+  // Gives up ownership of the socket. REQUIRES: not a Unix socket.
   int Release() { return std::exchange(fd_, -1); }
-  // Takes no more connections; those that wait in its queue are refused.
+  // Accepts no more connections. Connections in its queue are refused.
   void Close();
 
  private:
@@ -42,18 +42,18 @@ class Listener {
   ino_t inode_ = 0;
 };
 
-// Owner and group may connect.
+// The owner and the group may connect.
 inline constexpr mode_t kSocketMode = 0660;
 
 struct Listening {
-  std::string address;              // as it was given, with the port that was picked
-  std::string note;                 // what is not as it was asked for, in one line; "": nothing
+  std::string address;              // as given, with the port that was picked
+  std::string note;                 // a difference from what was asked for, in one line; or ""
   std::vector<Listener> listeners;  // a name may stand for several addresses
   bool beyond_loopback = false;     // other machines may reach one of them
 };
 
-// HOST:PORT or [IPv6]:PORT in its parts, without the brackets; views `address`. Nothing for a text
-// that is neither. IPv6 without brackets is taken: its last colon is the one before the port.
+// The parts of HOST:PORT or [IPv6]:PORT, without the brackets; views `address`. nullopt for any
+// other text. IPv6 without brackets is accepted: its last colon is the one before the port.
 struct HostAndPort {
   absl::string_view host;
   int port = 0;
@@ -64,18 +64,18 @@ struct FreeAddresses {
   void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
-// Those of a host, for TCP. "localhost" is loopback everywhere (RFC 6761, 6.3), on a machine
-// without /etc/hosts as well. `failed`: getaddrinfo's result; null unless it is 0.
+// The TCP addresses of a host. "localhost" is always loopback (RFC 6761, 6.3), even on a machine
+// without /etc/hosts. `failed` is getaddrinfo's result; the addresses are null unless it is 0.
 Addresses AddressesOf(const std::string& host, int port, int& failed);
 
 // `address`: HOST:PORT, [IPv6]:PORT or unix:/PATH; port 0 picks one. The host 0.0.0.0 means every
-// address of the machine, IPv6 included where the machine has it; [::] means the same, and
-// where there is no IPv6 it becomes 0.0.0.0, with a note.
-// INVALID_ARGUMENT or UNAVAILABLE in one line, which ends with "(FLAG)", when that can't be had: in
-// use, no address of this machine, no such name, no right. A Unix socket's file that no living
-// server listens on is replaced; the folder is locked meanwhile, so of two servers one wins. Takes
-// 5 s at most. `socket_mode`: the permissions of a Unix socket, before anybody can connect; who may
-// write to it may.
+// address of the machine, IPv6 included if the machine has it; [::] means the same, and without
+// IPv6 it becomes 0.0.0.0, with a note. Returns INVALID_ARGUMENT or UNAVAILABLE in one line that
+// ends with "(FLAG)" if the address is in use or is not of this machine, if the name is unknown, or
+// if the process has no permission. A Unix socket's file is replaced if no living server listens on
+// it; the folder is locked meanwhile, so of two servers one wins. Takes at most 5 s. `socket_mode`:
+// the permissions of a Unix socket, set before anybody can connect; whoever may write to it may
+// connect.
 absl::StatusOr<Listening> Listen(absl::string_view address, absl::string_view flag,
                                  mode_t socket_mode = kSocketMode);
 
