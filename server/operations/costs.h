@@ -1,6 +1,6 @@
-// How long requests take to compute, learned from those that came before: so that short work runs
-// where it was read and long work leaves its loop. In time and not in bytes, because a report of
-// the error, values in place of bytes, or a scale for every other element cost many times a plain
+// Learns from past requests how long a request takes to compute, so that short work runs where it
+// was read and long work leaves its loop. Costs are in time, not in bytes, because an error report,
+// values instead of bytes, or a scale for every other element cost many times as much as a plain
 // byte.
 #ifndef QUANTD_SERVER_OPERATIONS_COSTS_H_
 #define QUANTD_SERVER_OPERATIONS_COSTS_H_
@@ -17,28 +17,29 @@
 
 namespace quantd::operations {
 
-// A kind of request: those of one kind take as long as they have bytes.
+// A kind of request. The time of requests of one kind is proportional to their bytes.
 struct CostKind {
   size_t index = 0;
   uint64_t bytes = 0;  // of x and y
 };
 CostKind KindOf(const wire::Request& request);
-// Of a calibration's x. `values`: it came as such.
+// The kind of a calibration's x. `values`: x was sent as values.
 CostKind KindOf(const TensorView& x, const CalibrationOptions& options, bool values);
 
-// Safe from any thread; a reading is a little behind.
+// Thread-safe; a reading may be slightly out of date.
 class Costs {
  public:
   Costs();
 
-  // On one core.
+  // The time on one core.
   std::chrono::nanoseconds Estimate(const CostKind& kind) const;
-  // A request took so long, of all its cores together. Follows the fastest: others were disturbed.
+  // Learns the time that a request took, summed over its cores. Follows the fastest times, because
+  // slower ones were disturbed.
   void Learn(const CostKind& kind, std::chrono::nanoseconds took);
 
  private:
   static constexpr size_t kKinds = wire::kOperations * kDataTypes.size() * kDataTypes.size() * 8;
-  // Negative as long as it is assumed, and not learned.
+  // Negative while the value is an assumption that has not been learned yet.
   std::array<std::atomic<float>, kKinds> nanoseconds_a_byte_;
 };
 

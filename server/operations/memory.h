@@ -1,4 +1,4 @@
-// What a request will take, told before anything is allocated for it.
+// Predicts how much memory a request will take, before anything is allocated for it.
 #ifndef QUANTD_SERVER_OPERATIONS_MEMORY_H_
 #define QUANTD_SERVER_OPERATIONS_MEMORY_H_
 
@@ -8,15 +8,16 @@
 
 namespace quantd::operations {
 
-// Most bytes that plan, execution and response of the request allocate: at least what the planned
-// operation's memory_bytes() says. Of a request that a plan refuses any number: no more is
-// allocated for it than that. Takes next to no memory itself.
+// The most bytes that the plan, execution and response of the request allocate: at least the
+// planned operation's memory_bytes(). For a request that the plan refuses it may be any number, but
+// no more is allocated than that. This function itself allocates almost nothing.
 uint64_t MemoryBound(const wire::Request& request);
 
-// Of these, what the plan itself allocates of its parameters, before the operation can say so.
+// The part of MemoryBound that the plan itself allocates for its parameters, before the operation
+// exists.
 uint64_t PlanBytes(const wire::Request& request);
 
-// Most bytes of its response's message, likewise.
+// The most bytes of the response's message. Same rules as MemoryBound.
 uint64_t ResponseBound(const wire::Request& request);
 
 }  // namespace quantd::operations
