@@ -1,5 +1,5 @@
-// Every flag of the program, in the order of --help: its name, default and help, what may be given,
-// and where it goes.
+// All flags of the program, in the order of --help: name, default, help, accepted values, and the
+// option that they set.
 #ifndef QUANTD_SERVER_OPTIONS_FLAGS_H_
 #define QUANTD_SERVER_OPTIONS_FLAGS_H_
 
@@ -17,15 +17,15 @@ struct Flag {
   const char* name;
   std::string by_default;
   const char* help;
-  // Sets the option. What is wrong with the text; empty: nothing.
+  // Sets the option. Returns what is wrong with the text; empty: nothing.
   std::function<std::string(const std::string& text)> take;
-  // The option as it is in effect, for the log.
+  // The option's effective value, for the log.
   std::function<log::Field()> show;
-  bool is_list = false;            // separated by commas; a repeated flag adds up
-  bool may_hold_password = false;  // a wrong value is not repeated
+  bool is_list = false;            // separated by commas; repeated flags are appended
+  bool may_hold_password = false;  // an error does not repeat a wrong value
 };
 
-// The flags that set and show these, which outlive them.
+// The flags that set and show `options` and `wanted`, which must outlive the flags.
 std::vector<Flag> Flags(Options& options, memory::Wanted& wanted);
 
 }  // namespace quantd::server

@@ -1,4 +1,4 @@
-// What the server is told by flags and by the environment: every flag --some_name has a twin
+// The options from flags and from the environment: every flag --some_name has a variable
 // QUANTD_SOME_NAME, and the flag wins.
 #ifndef QUANTD_SERVER_OPTIONS_OPTIONS_H_
 #define QUANTD_SERVER_OPTIONS_OPTIONS_H_
@@ -16,8 +16,8 @@
 
 namespace quantd::server {
 
-// Meanings and defaults: the flags in flags.cc, or `quantd --help`. Everything is checked, and
-// what was 0 for "find out" is filled in.
+// Meanings and defaults are at the flags in flags.cc, or in `quantd --help`. Everything is checked,
+// and values that were 0 for "find out" are filled in.
 struct Options {
   std::vector<std::string> listen;
   std::string http_listen;
@@ -30,7 +30,7 @@ struct Options {
   absl::Duration queue_timeout;
   absl::Duration stall_timeout;
   int64_t min_transfer_rate = 0;                                          // bytes a second
-  transport::Encoding compress_answers = transport::Encoding::kIdentity;  // unless a call says
+  transport::Encoding compress_answers = transport::Encoding::kIdentity;  // default of calls
   uint64_t compress_answers_from = 0;                                     // bytes
   absl::Duration keepalive;
   absl::Duration max_connection_age;
@@ -49,34 +49,34 @@ struct Options {
   absl::Duration drain;
   log::Format log_format = log::Format::kAuto;
   log::Level log_level = log::Level::kInfo;
-  std::string otlp_endpoint;  // empty: nothing is traced
+  std::string otlp_endpoint;  // empty: no tracing
   double trace_sample_ratio = 0;
 
-  // Calls that may be open: those that are worked on, those that wait, one a connection that
-  // watches health, as clients of several servers do, and a few others.
+  // The most open calls: calls in progress and in queues, one per connection that watches health,
+  // as clients of several servers do, and a few others.
   int64_t max_calls() const {
     return max_inflight_requests + max_queued_requests + max_connections + 256;
   }
 };
 
-// What the command line asks for instead of a server.
+// What the command line asks for.
 enum class Action { kServe, kHelp, kVersion };
 
 struct CommandLine {
   Action action = Action::kServe;
   Options options;
-  // What is not wrong, but should be known: flags that have another name now, variables QUANTD_...
+  // Not errors, but the user should know them: flags that have a new name, and variables QUANTD_...
   // that are not flags.
   std::vector<std::string> notes;
 };
 
-// INVALID_ARGUMENT, with the flag or the variable in a text of one line, when something is wrong.
+// Returns INVALID_ARGUMENT, in one line that names the flag or the variable, if something is wrong.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// The page that --help shows.
+// The text that --help shows.
 std::string HelpText();
 
-// A text with what others wrote in it, as one line: control characters are escaped.
+// A text that contains what others wrote, as one line: control characters are escaped.
 std::string OneLine(absl::string_view text);
 
 // Every option with its value, for the log.
