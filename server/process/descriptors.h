@@ -1,4 +1,4 @@
-// Descriptors: how many the process may have, and the first three.
+// File descriptors: the process's limit, and the first three.
 #ifndef QUANTD_SERVER_PROCESS_DESCRIPTORS_H_
 #define QUANTD_SERVER_PROCESS_DESCRIPTORS_H_
 
@@ -6,12 +6,12 @@
 
 namespace quantd::process {
 
-// Raises the soft limit to the hard one: every connection is a descriptor, and the usual soft limit
-// of 1,024 is for programs that use select. Returns what the limit is then.
+// Raises the soft limit to the hard limit: every connection is a descriptor, and the usual soft
+// limit of 1,024 is for programs that use select. Returns the new limit.
 int64_t RaiseDescriptorLimit();
 
-// Opens those of standard input, output and error that are closed, as /dev/null: else the next
-// sockets would get their numbers, and a client what is meant for the log. Call first of all.
+// Opens standard input, output and error as /dev/null where they are closed. Otherwise sockets
+// would get their numbers, and a client would receive the log. Call this before everything else.
 void OpenStandardDescriptors();
 
 }  // namespace quantd::process

@@ -1,5 +1,5 @@
-// The work that the process does once a second, one task after the other on a thread of its own:
-// giving back memory, looking at files, probing its port. A task may wait for the kernel.
+// Runs tasks once a second, one after the other, on a thread of its own: returning memory, checking
+// files, probing the port. A task may block in the kernel.
 #ifndef QUANTD_SERVER_PROCESS_EVERY_SECOND_H_
 #define QUANTD_SERVER_PROCESS_EVERY_SECOND_H_
 
@@ -14,17 +14,18 @@ namespace quantd::process {
 
 class EverySecond {
  public:
-  // Waits for the task that is being done.
+  // Waits for the task that is running.
   ~EverySecond() { Stop(); }
 
-  // Before Start; tasks are done in this order.
+  // Call before Start. Tasks run in this order.
   void Do(std::function<void()> task) { tasks_.push_back(std::move(task)); }
   void Start();
   void Stop();
-  // Waits until `end` at most. False: a task is not over, as one that waits for a disk: the thread
-  // goes on, and what it uses, this included, must stay.
+  // Waits until `end` at most. False: a task has not ended, for example because it waits for a
+  // disk. The thread continues, so this object and everything that the task uses must not be
+  // destroyed.
   bool Stop(std::chrono::steady_clock::time_point end);
-  // Has all tasks done at once. Safe from any thread.
+  // Makes all tasks run now. Safe from any thread.
   void Wake();
 
  private:
@@ -33,7 +34,7 @@ class EverySecond {
   std::vector<std::function<void()>> tasks_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool woken_ = false;  // guarded by mutex_, as the next
+  bool woken_ = false;  // guarded by mutex_, like the next
   bool stopped_ = false;
   bool ended_ = false;
   std::thread thread_;

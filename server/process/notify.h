@@ -1,5 +1,5 @@
-// Tells a service manager how the process is doing, as systemd's sd_notify does: datagrams of
-// NAME=value lines to the socket that NOTIFY_SOCKET names. Without that variable nothing happens.
+// Tells a service manager the state of the process, as systemd's sd_notify does: datagrams of
+// NAME=value lines to the socket in NOTIFY_SOCKET. Without that variable nothing is sent.
 #ifndef QUANTD_SERVER_PROCESS_NOTIFY_H_
 #define QUANTD_SERVER_PROCESS_NOTIFY_H_
 
@@ -12,36 +12,36 @@
 
 namespace quantd::process {
 
-// One thread at a time. It has its socket from the start on, so that a process without descriptors
-// is not taken for a dead one.
+// For one thread at a time. It opens its socket at the start, so that a process that runs out of
+// descriptors is not taken for a dead one.
 class Notifier {
  public:
-  // Tells nobody.
+  // Sends nothing.
   Notifier() = default;
   Notifier(Notifier&& other) noexcept;
   Notifier& operator=(Notifier&& other) noexcept;
   ~Notifier();
 
-  // Of NOTIFY_SOCKET (/PATH, or @NAME for an abstract one), WATCHDOG_USEC and WATCHDOG_PID.
-  // INVALID_ARGUMENT, in one line that names the variable, when one makes no sense.
+  // Uses NOTIFY_SOCKET (/PATH, or @NAME for an abstract socket), WATCHDOG_USEC and WATCHDOG_PID.
+  // Returns INVALID_ARGUMENT, in one line that names the variable, if one is invalid.
   static absl::StatusOr<Notifier> FromEnvironment();
 
-  // The process serves. `text`: for a person, in `systemctl status`.
+  // The process serves. `text` is for people, in `systemctl status`.
   absl::Status Ready(absl::string_view text);
-  // It is about to end, and takes `most` for that.
+  // The process is about to end, within `most`.
   absl::Status Stopping(absl::string_view text, absl::Duration most);
-  // Its work goes on: what a watchdog waits for.
+  // The process is working: what a watchdog waits for.
   absl::Status Alive();
 
-  // How often to say Alive, a quarter of what the manager waits for it; 0: it does not.
+  // The interval for Alive, a quarter of the manager's timeout; 0: there is no watchdog.
   absl::Duration watchdog_interval() const { return watchdog_interval_; }
 
  private:
   absl::Status Send(const std::string& lines) const;
 
   int fd_ = -1;
-  std::string name_;     // as NOTIFY_SOCKET has it
-  std::string address_;  // as sun_path wants it
+  std::string name_;     // as in NOTIFY_SOCKET
+  std::string address_;  // as in sun_path
   absl::Duration watchdog_interval_ = absl::ZeroDuration();
 };
 

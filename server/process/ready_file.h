@@ -1,4 +1,4 @@
-// The file that says that the server serves, and where.
+// The file that says that the server is ready, and its addresses.
 #ifndef QUANTD_SERVER_PROCESS_READY_FILE_H_
 #define QUANTD_SERVER_PROCESS_READY_FILE_H_
 
@@ -9,8 +9,8 @@
 
 namespace quantd::process {
 
-// Writes {"grpc": [...], "http": "...", "pid": N} to `path`, all of it or nothing: whoever sees the
-// file sees it whole. UNAVAILABLE, in one line, when it can't be written.
+// Writes {"grpc": [...], "http": "...", "pid": N} to `path` atomically: a reader sees the whole
+// file or none. Returns UNAVAILABLE, in one line, if it can't be written.
 absl::Status WriteReadyFile(const std::string& path, const std::vector<std::string>& grpc,
                             const std::string& http);
 

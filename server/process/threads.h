@@ -1,4 +1,4 @@
-// Whether the process can have its threads.
+// Checks that the process can start its threads.
 #ifndef QUANTD_SERVER_PROCESS_THREADS_H_
 #define QUANTD_SERVER_PROCESS_THREADS_H_
 
@@ -7,9 +7,9 @@
 
 namespace quantd::process {
 
-// Starts `count` threads that do nothing, has them live at the same time, and ends them: 40 us
-// each. UNAVAILABLE, in one line that says what they are for ("the log", the flags), when there
-// are fewer to be had: a thread that cannot be started later ends the process.
+// Starts `count` threads that do nothing, keeps them alive at the same time, and ends them: 40 us
+// each. Returns UNAVAILABLE, in one line with their purpose ("the log", the flags), if fewer can be
+// started. The reason for the check: a thread that fails to start later ends the process.
 absl::Status TryThreads(int count, absl::string_view purpose);
 
 }  // namespace quantd::process
