@@ -1,4 +1,4 @@
-// A file that is mapped, whole, shared with its client, under guard. Only for regions.cc.
+// A file of a client, mapped as a whole, shared and guarded. Only for regions.cc.
 #ifndef QUANTD_SERVER_REGIONS_MAPPING_H_
 #define QUANTD_SERVER_REGIONS_MAPPING_H_
 
@@ -16,7 +16,7 @@
 
 namespace quantd::regions {
 
-// A file, whatever its name.
+// Identifies a file, whatever its name.
 struct Identity {
   dev_t device = 0;
   ino_t inode = 0;
@@ -25,8 +25,9 @@ struct Identity {
 
 class Mapping {
  public:
-  // `file` is open for reading, and for writing if `writable`; its descriptor is not needed
-  // afterwards. RESOURCE_EXHAUSTED when the system or the guard has no room. REQUIRES: size > 0.
+  // `file` is open for reading, and for writing if `writable`; the descriptor is not needed
+  // afterwards. Returns RESOURCE_EXHAUSTED if the system or the guard has no room. REQUIRES: size >
+  // 0.
   static absl::StatusOr<std::shared_ptr<Mapping>> Map(int file, const struct stat& status,
                                                       bool writable);
   ~Mapping();
@@ -39,12 +40,12 @@ class Mapping {
   const Identity& identity() const { return identity_; }
   bool damaged() const { return IsDamaged(slot_); }
 
-  // Maps the pages of a span that is going to be written, in bulk, the first time that it is. One
-  // by one they cost four to ten times as much: a page that is written brings no neighbours along.
+  // Maps the pages of a span in bulk before it is written for the first time. One by one they cost
+  // four to ten times as much, because the kernel maps no neighbours of a page that is written.
   void Prepare(size_t offset, size_t size, absl::FunctionRef<bool()> stop);
 
-  // Whether this is still what there is to be mapped. A file's number is its own as long as it is
-  // mapped somewhere, so it is never that of another one.
+  // Whether the mapping still shows the file with this status. An inode number is not reused while
+  // its file is mapped, so it is never that of another file.
   bool Shows(const struct stat& status) const {
     return IsOf(status) && size_ == static_cast<uint64_t>(status.st_size) && !damaged();
   }
@@ -52,8 +53,8 @@ class Mapping {
     return identity_ == Identity{status.st_dev, status.st_ino};
   }
 
-  // The owner's to guard: when it was last asked for, and how many bytes of its file the server may
-  // have been the first to touch.
+  // Guarded by the owner: when the mapping was last asked for, and how many bytes of its file the
+  // server may have touched first.
   std::chrono::steady_clock::time_point last_use;
   uint64_t holes = 0;
 
@@ -66,7 +67,7 @@ class Mapping {
   const Identity identity_;
   const bool writable_;
   const int slot_;
-  std::unique_ptr<std::atomic<bool>[]> prepared_;  // by kPiece
+  std::unique_ptr<std::atomic<bool>[]> prepared_;  // indexed by kPiece
 };
 
 }  // namespace quantd::regions

@@ -1,4 +1,4 @@
-// Regions by name: which names there are.
+// The names of regions: which are valid.
 #ifndef QUANTD_SERVER_REGIONS_NAME_H_
 #define QUANTD_SERVER_REGIONS_NAME_H_
 
@@ -10,8 +10,8 @@ namespace quantd::regions {
 
 inline constexpr size_t kMaxNameBytes = 255;
 
-// Why it is no name of a region; empty for a good one: 1 to 255 of A-Z, a-z, 0-9, '.', '_' and '-',
-// the first not a '.'. So it is no path, and no other way to say a directory.
+// Why `name` is not a valid name of a region; empty if it is valid: 1 to 255 of A-Z, a-z, 0-9, '.',
+// '_' and '-', the first not a '.'. So it contains no path, and is not another name of a directory.
 std::string NameError(absl::string_view name);
 
 }  // namespace quantd::regions

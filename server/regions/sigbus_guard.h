@@ -1,14 +1,14 @@
-// Memory that may vanish: reading or writing pages that a mapped file no longer has raises SIGBUS.
-// Under guard that is no end of the process: the pages become zeros, and the range is damaged, for
-// whoever asks.
+// Mapped memory that may vanish: reading or writing pages that a mapped file no longer has raises
+// SIGBUS. With the guard the process does not end: the pages become zeros, and the range is marked
+// as damaged.
 //
 //   InstallSigbusGuard();                      // once
 //   const int slot = ProtectFromSigbus(data, size);  // < 0: all are taken
 //   ... compute ...
-//   if (IsDamaged(slot)) ...             // what was computed means nothing
+//   if (IsDamaged(slot)) ...             // the result is meaningless
 //   Unguard(slot);
 //
-// A SIGBUS anywhere else does what it did before.
+// A SIGBUS anywhere else is handled as before.
 #ifndef QUANTD_SERVER_REGIONS_SIGBUS_GUARD_H_
 #define QUANTD_SERVER_REGIONS_SIGBUS_GUARD_H_
 
@@ -17,22 +17,22 @@
 
 namespace quantd::regions {
 
-// Ranges under guard at a time.
+// The most ranges that are guarded at the same time.
 inline constexpr size_t kMaxGuarded = 2048;
 
-// Any number of times, from any thread.
+// May be called several times, from any thread.
 void InstallSigbusGuard();
 
-// REQUIRES: [data, data + size) is a mapping of its own from a page's start. From any thread.
+// REQUIRES: [data, data + size) is a mapping of its own that starts at a page. From any thread.
 int ProtectFromSigbus(uint8_t* data, size_t size);
 
-// Whether pages of it were replaced. Once it is so, it stays so.
+// Whether pages of the range were replaced. A damaged range stays damaged.
 bool IsDamaged(int slot);
 
-// Ranges that were, since the process started.
+// The number of ranges that were damaged since the process started.
 uint64_t CountDamaged();
 
-// Before it is unmapped. REQUIRES: nobody reads or writes the range any more.
+// Call this before unmapping. REQUIRES: no thread reads or writes the range any more.
 void Unguard(int slot);
 
 }  // namespace quantd::regions
