@@ -1,4 +1,4 @@
-// What a drain found, and what became of it: its line in the log.
+// The log line of a drain: the calls that it found, and how they ended.
 #ifndef QUANTD_SERVER_REPORTS_DRAIN_LOG_H_
 #define QUANTD_SERVER_REPORTS_DRAIN_LOG_H_
 
@@ -12,10 +12,10 @@ namespace quantd::reports {
 
 class DrainLog {
  public:
-  // The drain begins. Both outlive it.
+  // Call at the beginning of the drain. Both arguments must outlive this.
   DrainLog(const transport::Counters& counters, metrics::Metrics& metrics);
 
-  // Before the calls that are left are cut.
+  // Call before the remaining calls are cut off.
   void Write() const;
 
  private:

@@ -1,4 +1,4 @@
-// What connections have counted, for a page of metrics.
+// Copies the counters of connections to a metrics page.
 #ifndef QUANTD_SERVER_REPORTS_TRANSPORT_READINGS_H_
 #define QUANTD_SERVER_REPORTS_TRANSPORT_READINGS_H_
 
@@ -7,7 +7,7 @@
 
 namespace quantd::reports {
 
-// All that `counters` have; of guard_actions the last one is not theirs.
+// Sets everything that `counters` has. The last of guard_actions does not come from them.
 void ReadCounters(const transport::Counters& counters, metrics::Readings& now);
 
 }  // namespace quantd::reports
