@@ -1,5 +1,5 @@
-// The range of a DynamicQuantize's x, found while x arrives: in the cache that it is copied into,
-// and in the time in which the loop's thread has nothing else to do for the call.
+// Finds the range of a DynamicQuantize's x while x arrives: the bytes are still in the cache, and
+// the loop's thread has nothing else to do for the call.
 #ifndef QUANTD_SERVER_RPC_ARRIVING_RANGE_H_
 #define QUANTD_SERVER_RPC_ARRIVING_RANGE_H_
 
@@ -16,20 +16,21 @@
 
 namespace quantd::rpc {
 
-// A smaller message is read by the kernel, from a cache that holds it.
+// In a smaller message the kernel finds the range, because its bytes are still in a cache then.
 inline constexpr size_t kWatchedBytes = 2 << 20;
 
 class ArrivingRange final : public transport::MessageWatcher {
  public:
   void OnMore(absl::Span<const uint8_t> so_far, size_t size) override;
 
-  // What is known of x, which views `message`: nothing, unless it is the tensor that was watched.
+  // The range of x found so far. x views `message`; nothing if it is not the tensor that was
+  // watched.
   RangeSoFar Of(const TensorView& x, absl::Span<const uint8_t> message) const;
-  // How long it took to find.
+  // The time that the search has taken.
   loop::Clock::duration computing() const { return computing_; }
 
  private:
-  bool searched_ = false;  // whether x_ is all that will be found
+  bool searched_ = false;  // whether x_ is final
   std::optional<wire::ArrivingTensor> x_;
   RangeSoFar range_;
   loop::Clock::duration computing_{};

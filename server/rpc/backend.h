@@ -1,4 +1,4 @@
-// What every call needs: the rooms that it walks through. One for the server; outlives every call.
+// The components that every call uses. There is one per server; it outlives every call.
 #ifndef QUANTD_SERVER_RPC_BACKEND_H_
 #define QUANTD_SERVER_RPC_BACKEND_H_
 
@@ -33,20 +33,20 @@ struct Backend {
   const Executors& executors;
   const loop::Policy policy;
   const uint64_t max_message_bytes;
-  // A request that has waited for so long for memory and a core is refused.
+  // A request that has waited this long for memory and a core is refused.
   const std::chrono::nanoseconds queue_timeout;
-  // A client that sends nothing for so long keeps no memory that others wait for.
+  // A client that sends nothing for this long loses the memory that others wait for.
   const std::chrono::nanoseconds stall_timeout;
-  // How responses are compressed when their call does not say, and from how many bytes on.
+  // How responses are compressed if the call does not say, and from how many bytes on.
   const transport::Encoding compress_answers = transport::Encoding::kIdentity;
   const uint64_t compress_answers_from = 1024;
   operations::Costs costs = {};
-  std::atomic<bool> draining{false};  // streams take no further item
-  // What traces calls; null: nothing does. Set before the first call.
+  std::atomic<bool> draining{false};  // streams take no more items
+  // Traces calls; null: no tracing. Set before the first call.
   trace::Tracer* tracer = nullptr;
-  // Shared memory; null: none. Set before the first call.
+  // Shared memory; null: off. Set before the first call.
   regions::Regions* regions = nullptr;
-  // Stored sets of parameters, and the thread that waits for their disk; null: none. Set before the
+  // Stored sets of parameters, and the thread that waits for their disk; null: off. Set before the
   // first call.
   stored_parameters::Library* parameters = nullptr;
   stored_parameters::Worker* parameters_worker = nullptr;

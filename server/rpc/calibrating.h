@@ -1,10 +1,10 @@
-// One calibration on its way: messages that add to it, then its result, then its state if that is
-// wanted. Each is a round: bytes in -> decode -> admit -> compute, as RequestRun has it for a
-// request; serve_calibrate.cc calls the steps one after another and awaits what must be awaited.
+// A calibration in progress: messages add to it, then it makes the result and, if wanted, the
+// state. Each of these is a round: bytes in -> decode -> admit -> compute, like the steps of
+// RequestRun; serve_calibrate.cc calls the steps one after another and awaits their events.
 //
-// Of the memory, a message's own ends with its reservation. What the calibrator keeps is held (see
-// Admission::Hold): asked for with the first message, before there is anything to hold. A client
-// that then sends nothing while others wait for memory is given up.
+// A message's memory is returned with its reservation. The calibrator's memory is held (see
+// Admission::Hold); it is asked for with the first message, before there is anything to hold. A
+// client that then sends nothing while others wait for memory is given up.
 #ifndef QUANTD_SERVER_RPC_CALIBRATING_H_
 #define QUANTD_SERVER_RPC_CALIBRATING_H_
 
@@ -25,52 +25,53 @@
 
 namespace quantd::rpc {
 
-// Lives in the frame of its call and stays where it is; made and ended on the thread that leads
-// the stream's loop.
+// Lives in the frame of its call and does not move. Made and destroyed on the thread that leads the
+// stream's loop.
 class Calibrating final : private loop::Timer {
  public:
-  // `timeline`: where to write down when it did what; null: nowhere.
+  // `timeline` records when each step happened; may be null.
   Calibrating(Backend& backend, transport::ServerCall& stream, Timeline* timeline)
       : backend_(backend), stream_(stream), timeline_(timeline), compression_(backend, stream) {}
   ~Calibrating();
   Calibrating(const Calibrating&) = delete;
   Calibrating& operator=(const Calibrating&) = delete;
 
-  // Whether the response is there.
+  // Whether the response is ready.
   bool done() const { return phase_ == Phase::kDone; }
 
-  // A round: these on the thread that leads the stream's loop, in this order, each only if the one
-  // before it was OK.
+  // The steps of a round, called on the thread that leads the stream's loop, in this order. Each
+  // step requires that the previous one was OK.
 
-  // Begins a reservation. True: it is a message's, which must be read to message().
+  // Begins a reservation. True: it is for a message, which must be read to message().
   bool Next();
   transport::Message& message() { return message_; }
-  // Whether there was a message; else the client has sent everything, or is gone. What is large
-  // beside x is decoded only by Compute, with memory set aside for it.
+  // `has_message`: false if the client has sent everything, or is gone. Fields other than x that
+  // are large are decoded by Compute, with memory reserved for them.
   absl::Status Received(bool has_message);
-  // Asks for the round's memory. When it is OK, `admitted` completes: what with is for Admitted.
+  // Asks for the round's memory. If it returns OK, `admitted` completes; pass its value to
+  // Admitted.
   absl::Status Admit(loop::Event& admitted);
   absl::Status Admitted(bool granted);
-  // What it holds of a message that has failed so far, which nothing stands for once it is Taken.
+  // Frees what it holds of a failed message, because no memory is reserved for it after Taken.
   void DropMessage();
-  // Asks for a core, unless the work is short. When it is OK, `scheduled` completes, on this thread
-  // or on another one: what with is for MayCompute to say.
+  // Asks for a core, unless the work is short. If it returns OK, `scheduled` completes, on this
+  // thread or another; pass its value to MayCompute.
   absl::Status TakeCore(loop::Event& scheduled);
 
-  // On whatever thread `scheduled` completed.
+  // Called on the thread on which `scheduled` completed.
   absl::Status MayCompute(bool granted);
   absl::Status Compute();
 
-  // REQUIRES: done.
+  // REQUIRES: done().
   memory::Piece TakeResponse() { return std::move(response_); }
-  // Whether it is compressed.
+  // Whether the response is compressed.
   bool compressed() const { return compression_.done(); }
 
  private:
   using Clock = loop::Clock;
   enum class Phase : uint8_t { kMessages, kResult, kState, kDone };
 
-  void Fire() override;  // the client has sent nothing for long
+  void Fire() override;  // the client has sent nothing for too long
   absl::Status DecodeNow();
   absl::Status Prepare();
   uint64_t ExpectResponse();
@@ -94,17 +95,17 @@ class Calibrating final : private loop::Timer {
   admission::Permit held_;  // the calibrator's
   uint64_t refused_before_ = 0;
 
-  // The round's.
+  // The current round's.
   std::optional<Reservation> reservation_;
   transport::Message message_;
-  wire::Rest rest_;  // of it
+  wire::Rest rest_;  // of the message
   Clock::time_point begin_;
   Clock::duration decoding_{};
   std::optional<wire::CalibrateMessage> request_;
   SharedTensors shared_;
   uint64_t memory_ = 0;  // of the round alone
-  uint64_t keeps_ = 0;   // what the calibrator will hold after it
-  uint64_t grows_ = 0;   // by so much more than now
+  uint64_t keeps_ = 0;   // bytes that the calibrator will hold after the round
+  uint64_t grows_ = 0;   // the increase compared to now
   operations::CostKind cost_;
   std::chrono::nanoseconds estimate_{};
 

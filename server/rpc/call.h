@@ -1,9 +1,9 @@
-// One coroutine a call: the type that every call function returns.
+// The type that every call function returns: one coroutine per call.
 //
 //   Call ServeUnary(Calls& calls, ...) { ...; const bool sent = co_await finished; stream.End(); }
 //
-// A call starts at once, owns itself, and frees its frame when it ends. Nobody holds or awaits it;
-// `Calls` counts how many live. Rules: see README.md.
+// A call starts at once, owns itself, and frees its frame when it ends. Nothing holds or awaits it;
+// `Calls` counts the live ones. For the rules see README.md.
 #ifndef QUANTD_SERVER_RPC_CALL_H_
 #define QUANTD_SERVER_RPC_CALL_H_
 
@@ -14,7 +14,7 @@
 
 namespace quantd::rpc {
 
-// Counts frames. Safe from any thread.
+// Counts frames. Thread-safe.
 class Calls {
  public:
   void Enter() { live_.fetch_add(1, std::memory_order_relaxed); }
@@ -28,7 +28,7 @@ class Calls {
 struct Call {
   class promise_type {
    public:
-    // The first parameter of a call function names who counts it.
+    // The first parameter of a call function is the counter.
     template <typename... Parameters>
     explicit promise_type(Calls& calls, Parameters&&...) : calls_(calls) {
       calls_.Enter();
@@ -39,8 +39,8 @@ struct Call {
     std::suspend_never initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
     void return_void() {}
-    // What can run out of memory is a step of RequestRun, which says so; the rest allocates a few
-    // bytes.
+    // Steps of RequestRun handle running out of memory themselves; everything else allocates only a
+    // few bytes.
     void unhandled_exception() { std::abort(); }
 
    private:

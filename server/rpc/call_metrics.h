@@ -1,7 +1,7 @@
-// What others get to know of one call, from its arrival to its end: metrics, a line in the log when
-// it fails, a span when it is traced, and its timing when the client asks.
+// Reports one call, from its arrival to its end: metrics, a log line if it fails, a span if it is
+// traced, and its timing if the client asks for it.
 //
-// Of a call that is none of these it costs the metrics' few atomic additions.
+// A successful call that is neither traced nor timed costs a few atomic additions of the metrics.
 #ifndef QUANTD_SERVER_RPC_CALL_METRICS_H_
 #define QUANTD_SERVER_RPC_CALL_METRICS_H_
 
@@ -22,30 +22,30 @@ namespace quantd::rpc {
 
 class CallMetrics {
  public:
-  // The call has arrived. `tracer`: null when nothing is traced.
+  // The call has arrived. `tracer` is null if tracing is off.
   CallMetrics(metrics::Metrics& metrics, trace::Tracer* tracer, const transport::ServerCall& stream,
               wire::Method method);
   CallMetrics(const CallMetrics&) = delete;
   CallMetrics& operator=(const CallMetrics&) = delete;
 
-  // Where its work writes down when it did what; null when nobody wants to know.
+  // Records when each step of the call happened; null if neither a trace nor a timing needs it.
   Timeline* timeline() { return observed_ == nullptr ? nullptr : &observed_->timeline; }
 
   void Received() { method_.received.Add(1); }
   void Sent() { method_.sent.Add(1); }
-  // One of the stream's items failed, alone.
+  // One item of a stream has failed; the stream continues.
   void ItemFailed(const absl::Status& status);
-  // What the server answers, with the timing if that was asked for.
+  // The status that the server sends, with the timing if the client asked for it.
   errors::CallStatus End(const absl::Status& status);
-  // The call is over. What the client did, by cancelling or by letting its deadline pass, counts
-  // more than a response that it never got.
+  // The call is over. If the client cancelled it or its deadline passed, that counts, and not the
+  // response that the client never received.
   void Finish();
 
  private:
-  // Only of calls that somebody wants to know more about.
+  // Only for calls that are traced or timed.
   struct Observed {
     Timeline timeline;
-    std::optional<trace::Context> span;  // unset: not traced
+    std::optional<trace::Context> span;  // nullopt: not traced
   };
   void AddSpan(const absl::Status& status) const;
 
@@ -59,13 +59,13 @@ class CallMetrics {
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-// A line about a call, or one item of a stream, that failed, at a bounded rate for each code. Never
-// what the request held: of a wrong field only its name. `trace_id`: of our own span, if any.
+// Logs a failed call, or a failed item of a stream, at a bounded rate for each code. Logs no
+// contents of the request, and only the name of a wrong field. `trace_id`: of our own span, if any.
 enum class Failed { kCall, kItem };
 void LogFailure(Failed what, absl::string_view method, const absl::Status& status,
                 const transport::ServerCall& stream, const std::string& trace_id = "");
 
-// Why a call has no request: the client went away, sent too much, or nothing.
+// Why a call has no request: the client went away, sent too much, or sent nothing.
 inline absl::Status NoRequestStatus(const transport::ServerCall& stream) {
   if (stream.interrupted()) return stream.interruption();
   return absl::InvalidArgumentError("the call has no request: the client ended it without one");

@@ -1,5 +1,5 @@
-// The functions that serve the calls of QuantizationService. See README.md for the rules that they
-// follow.
+// The functions that serve the calls of QuantizationService. For the rules that they follow see
+// README.md.
 #ifndef QUANTD_SERVER_RPC_CALLS_H_
 #define QUANTD_SERVER_RPC_CALLS_H_
 
@@ -11,7 +11,7 @@
 
 namespace quantd::rpc {
 
-// A method that is an operation. REQUIRES: &calls == &backend.calls, as in all of them.
+// Serves an operation. REQUIRES: &calls == &backend.calls, as for all of them.
 Call ServeUnary(Calls& calls, Backend& backend, transport::ServerCall& stream, wire::Method method);
 
 // Stream.
@@ -20,7 +20,7 @@ Call ServeStream(Calls& calls, Backend& backend, transport::ServerCall& stream);
 // Calibrate.
 Call ServeCalibrate(Calls& calls, Backend& backend, transport::ServerCall& stream);
 
-// What a stream ends with when the server drains.
+// The status of streams that the server ends because it drains.
 absl::Status Draining();
 
 }  // namespace quantd::rpc

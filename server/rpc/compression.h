@@ -1,10 +1,10 @@
-// A response that may be sent compressed: whether, what that takes, and how it is done.
+// Compression of a response: whether, with how much memory and time, and the work itself.
 //
 //   MayCompress(backend, stream);                         // before the call's first response
-//   Compression compression(backend, stream);             // of one response
-//   bytes += compression.Expect(most_response_bytes);       // memory to ask for
+//   Compression compression(backend, stream);             // one per response
+//   bytes += compression.Expect(most_response_bytes);       // memory to reserve
 //   ...                                                   // estimate += compression.time()
-//   compression.Run(contents, response);                    // where it was computed
+//   compression.Run(contents, response);                    // on the thread that computed it
 //   stream.Write(response, written, compression.done());
 #ifndef QUANTD_SERVER_RPC_COMPRESSION_H_
 #define QUANTD_SERVER_RPC_COMPRESSION_H_
@@ -19,8 +19,8 @@
 
 namespace quantd::rpc {
 
-// Tells the stream what its messages may be compressed with: what the call asks for
-// (quantd-compress-answers), else what the server was started with, if the client accepts it.
+// Sets how the stream's messages may be compressed: as the call asks (quantd-compress-answers), or
+// as the server was configured, if the client accepts that.
 void MayCompress(const Backend& backend, transport::ServerCall& stream);
 
 class Compression {
@@ -28,22 +28,22 @@ class Compression {
   Compression(Backend& backend, const transport::ServerCall& stream)
       : backend_(backend), stream_(stream) {}
 
-  // The response takes so many bytes at most. Returns the most that compressing it takes besides;
-  // 0: it is sent as it is.
+  // `most_bytes` is the largest size of the response. Returns the most memory that compressing it
+  // takes in addition; 0: it will not be compressed.
   uint64_t Expect(uint64_t most_bytes);
-  // There is no memory for that: it is sent as it is.
+  // There is no memory for compression: the response is sent as it is.
   void GiveUp() { bytes_ = 0; }
-  // How long it takes, about.
+  // The approximate time.
   std::chrono::nanoseconds time() const;
 
-  // Compresses `response`, if it is worth it; else leaves it as it is. Where the call was computed.
+  // Compresses `response` if that is worthwhile. Called on the thread that computed it.
   void Run(transport::Contents contents, memory::Piece& response);
   bool done() const { return done_; }
 
  private:
   Backend& backend_;
   const transport::ServerCall& stream_;
-  uint64_t bytes_ = 0;  // of the response, at most; 0: it is sent as it is
+  uint64_t bytes_ = 0;  // the response's largest size; 0: it is not compressed
   bool done_ = false;
 };
 

@@ -1,13 +1,13 @@
-// What is done on the thread of stored parameters (stored_parameters/worker.h) while a call waits.
+// Runs a job on the thread of stored parameters (stored_parameters/worker.h) while a call waits.
 //
 //   DiskTask disk_task(backend, stream);
 //   status = disk_task.Start(Worker::kFirst, [found] { *found = ...; }, done);
 //   const bool is_done = co_await done;
 //   if (!is_done) status = disk_task.NotDone();
 //
-// A call that is interrupted does not wait on. A job that has not begun leaves the queue, with all
-// that it holds; one that has owns all that it touches, and what it comes to is nobody's. Lives in
-// the frame of its call and stays where it is.
+// An interrupted call stops waiting. A job that has not begun then leaves the queue and frees all
+// that it holds. A job that has begun owns everything that it uses, and its result is dropped. A
+// DiskTask lives in the frame of its call and does not move.
 #ifndef QUANTD_SERVER_RPC_DISK_TASK_H_
 #define QUANTD_SERVER_RPC_DISK_TASK_H_
 
@@ -22,7 +22,7 @@
 
 namespace quantd::rpc {
 
-// All of it on the thread that leads the stream's loop.
+// All functions are called on the thread that leads the stream's loop.
 class DiskTask final : private transport::Cancellable, private loop::Timer {
  public:
   DiskTask(Backend& backend, transport::ServerCall& stream) : backend_(backend), stream_(stream) {}
@@ -30,12 +30,12 @@ class DiskTask final : private transport::Cancellable, private loop::Timer {
   DiskTask(const DiskTask&) = delete;
   DiskTask& operator=(const DiskTask&) = delete;
 
-  // Has `job` done. When it is OK, `done` completes: with false when the call should not wait on
-  // (NotDone). UNAVAILABLE: too many wait. REQUIRES: the backend has a worker.
+  // Queues `job`. If it returns OK, `done` completes, with false if the call should not wait any
+  // longer (NotDone). UNAVAILABLE: too many jobs wait. REQUIRES: the backend has a worker.
   absl::Status Start(stored_parameters::Worker::Priority priority, std::function<void()> job,
                      loop::Event& done);
 
-  // Why a job that was started is not done, for the client.
+  // The error for the client: why a started job is not done.
   absl::Status NotDone() const;
 
  private:
@@ -45,7 +45,7 @@ class DiskTask final : private transport::Cancellable, private loop::Timer {
 
   Backend& backend_;
   transport::ServerCall& stream_;
-  // Whether it is over, by its end or by Cancel: who says so first completes the event.
+  // Whether the job has ended or was cancelled. The first of the two completes the event.
   std::shared_ptr<std::atomic<bool>> over_;
   stored_parameters::Worker::Waiting waiting_;
   loop::Event* done_ = nullptr;

@@ -1,4 +1,4 @@
-// The kernels' threads, by how many a computation may use: the cores that it holds.
+// The threads of kernels, by the number of cores that a computation has.
 #ifndef QUANTD_SERVER_RPC_EXECUTORS_H_
 #define QUANTD_SERVER_RPC_EXECUTORS_H_
 
@@ -9,7 +9,7 @@
 
 namespace quantd::rpc {
 
-// Safe from any thread.
+// Thread-safe.
 class Executors {
  public:
   explicit Executors(int cores) {
@@ -17,7 +17,7 @@ class Executors {
     Add(cores);
   }
 
-  // One that uses at most `cores`, and more than half of that. REQUIRES: cores >= 1.
+  // An executor that uses at most `cores`, and more than half of them. REQUIRES: cores >= 1.
   const Executor& of(int cores) const {
     size_t index = all_.size() - 1;
     while (all_[index]->threads() > cores) --index;

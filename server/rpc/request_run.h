@@ -1,9 +1,9 @@
-// One request on its way: bytes in -> decode -> admit -> plan -> execute -> encode -> bytes out.
+// The steps of one request: bytes in -> decode -> admit -> plan -> execute -> encode -> bytes out.
 //
 // The steps of a call and of a stream's item are the same; serve_unary.cc and serve_stream.cc call
-// them one after another and await what must be awaited. Each step but the first needs the one
-// before it to have succeeded. A RequestRun lives in the frame of its call and stays where it is;
-// it is made and ends on the thread that leads the stream's loop.
+// them one after another and await their events. Each step but the first requires that the previous
+// one has succeeded. A RequestRun lives in the frame of its call and does not move; it is made and
+// destroyed on the thread that leads the stream's loop.
 #ifndef QUANTD_SERVER_RPC_REQUEST_RUN_H_
 #define QUANTD_SERVER_RPC_REQUEST_RUN_H_
 
@@ -35,7 +35,7 @@ inline std::atomic<void (*)()> before_kernel_for_testing{nullptr};
 
 class RequestRun final : private transport::MessageSource {
  public:
-  // `timeline`: where to write down when it did what; null: nowhere.
+  // `timeline` records when each step happened; may be null.
   RequestRun(Backend& backend, transport::ServerCall& stream, Timeline* timeline)
       : backend_(backend),
         stream_(stream),
@@ -46,50 +46,50 @@ class RequestRun final : private transport::MessageSource {
   RequestRun(const RequestRun&) = delete;
   RequestRun& operator=(const RequestRun&) = delete;
 
-  // These nine on the thread that leads the stream's loop.
+  // The next nine are called on the thread that leads the stream's loop.
 
-  // Reads the request: completes `read` as ServerCall::Read does.
+  // Reads the request. `read` completes as for ServerCall::Read.
   void Read(wire::Method method, loop::Event& read);
-  // Looks at what came: a call's request, or (kStream) an item.
+  // Inspects the received message: a call's request, or (kStream) an item.
   absl::Status Begin(wire::Method method);
-  // Whether it names a stored set that is not in memory. Then the set must be found on the disk:
-  // when FindSet is OK, `found` completes, what with is for SetFound to say.
+  // Whether the request names a stored set that is not in memory. Then the disk must be searched:
+  // if FindSet returns OK, `found` completes; pass its value to SetFound.
   bool lacks_set() const { return !rest_.parameters.empty() && set_ == nullptr && has_sets(); }
   absl::Status FindSet(loop::Event& found);
   absl::Status SetFound(bool ok);
-  // Decodes it, unless its parts beside the tensors are large: then Execute does, with memory set
-  // aside for it.
+  // Decodes the request, unless its fields other than the tensors are large: then Execute decodes
+  // it, with memory reserved for it.
   absl::Status Decode();
-  // Asks for the memory that all the rest takes. When it is OK, `admitted` completes: what with is
-  // for Admitted to say.
+  // Asks for the memory of all remaining steps. If it returns OK, `admitted` completes; pass its
+  // value to Admitted.
   absl::Status Admit(loop::Event& admitted);
-  // Whether it must wait for others to give theirs back. Then the caller must not hold a permit.
+  // Whether it waits for other requests to return memory. The caller must not hold a permit then.
   bool queued() const { return reservation_.queued(); }
   absl::Status Admitted(bool granted) { return granted ? absl::OkStatus() : InterruptedStatus(); }
-  // What it holds of a request that has failed so far, which nothing stands for once the stream's
-  // message is Taken.
+  // Frees what it holds of a failed request, because no memory is reserved for it after the
+  // stream's message is Taken.
   void DropRequest();
-  // Asks for a core, unless the work is short. When it is OK, `scheduled` completes, on this thread
-  // or on another one: what with is for MayCompute to say.
+  // Asks for a core, unless the work is short. If it returns OK, `scheduled` completes, on this
+  // thread or another; pass its value to MayCompute.
   absl::Status TakeCore(loop::Event& scheduled);
 
-  // On whatever thread `scheduled` completed. Gives up the lead of the loop, if it is this thread's
-  // and the work is long.
+  // Called on the thread on which `scheduled` completed. Hands over the lead of the loop if this
+  // thread leads it and the work is long.
   absl::Status MayCompute(bool granted);
-  // Plans and runs the kernel, unless the client went away before, encodes the response, and lets
-  // go of the request. Of a large response whose kernel is fast it only plans: the kernel runs as
-  // the response is sent.
+  // Plans the request, runs the kernel unless the client has gone away, encodes the response, and
+  // frees the request. If the response is large and its kernel is fast, Execute only plans, and the
+  // kernel runs while the response is sent.
   absl::Status Execute();
-  // Sends the response of a call; completes `written` as ServerCall::Write does.
+  // Sends the response of a call. `written` completes as for ServerCall::Write.
   void Write(loop::Event& written);
   // Whether its kernel runs until `written` completes.
   bool made_as_sent() const { return made_as_sent_; }
-  // Of an item: the response, or why there is none.
+  // The response of an item, or its error.
   memory::Piece EncodeItem(const absl::Status& status);
-  // Whether what it returns is compressed.
+  // Whether the result of EncodeItem is compressed.
   bool compressed() const { return compression_.done(); }
 
-  // The memory; hold it until the response is written.
+  // The memory's permit; keep it until the response is written.
   admission::Permit TakePermit() { return std::move(reservation_.permit()); }
 
  private:
@@ -119,7 +119,7 @@ class RequestRun final : private transport::MessageSource {
   Backend& backend_;
   transport::ServerCall& stream_;
   transport::Message message_;
-  ArrivingRange arriving_;  // of a DynamicQuantize
+  ArrivingRange arriving_;  // for a DynamicQuantize
   Timeline* const timeline_;
   Clock::time_point begin_;  // the arrival of the call or the item
   Clock::duration decoding_{};
@@ -127,7 +127,7 @@ class RequestRun final : private transport::MessageSource {
   wire::Rest rest_;
   std::optional<wire::Request> request_;
   SharedTensors shared_;  // of the request
-  // What a look at the disk comes to, which may be after the call has given up.
+  // The result of searching the disk, which may arrive after the call has given up.
   using FoundSet = absl::StatusOr<stored_parameters::SetPointer>;
   DiskTask disk_task_;
   std::shared_ptr<FoundSet> found_;
@@ -139,8 +139,8 @@ class RequestRun final : private transport::MessageSource {
   std::optional<wire::Response> response_;
   Clock::time_point kernel_began_;  // 0: not reached
   Clock::duration computing_{};     // so far
-  Clock::duration work_{};          // the same, of all cores together, with what encoding took
-  // Of a response that is made as it is sent: what follows y, and how many elements are made.
+  Clock::duration work_{};          // the same, summed over all cores, plus the time of encoding
+  // For a response that is made while it is sent: what follows y, and the number of elements made.
   bool made_as_sent_ = false;
   absl::Span<uint8_t> behind_y_;
   int64_t made_elements_ = 0;

@@ -1,16 +1,16 @@
-// What a request has reserved: memory and cores, which it shares with others. It asks, waits among
-// them, and gives up when its time is over or its call is interrupted.
+// A request's share of memory and cores. It asks for them, waits its turn, and gives up when its
+// time is over or its call is interrupted.
 //
 //   Reservation reservation(backend, stream);
 //   status = reservation.AskForMemory(bytes, 0, admitted);
-//   const bool granted = co_await admitted;      // if it is OK
+//   const bool granted = co_await admitted;      // if the status is OK
 //   if (!granted) status = InterruptedStatus(backend, stream);
 //   ...                                          // the same with AskForCore
 //   const Executor& executor = reservation.TakeCores(4);
 //   ...                                          // compute
 //   reservation.GiveCores();
 //
-// Lives in the frame of its call and stays where it is.
+// Lives in the frame of its call and does not move.
 #ifndef QUANTD_SERVER_RPC_RESERVATION_H_
 #define QUANTD_SERVER_RPC_RESERVATION_H_
 
@@ -25,50 +25,50 @@
 
 namespace quantd::rpc {
 
-// A core more is worth its while for so much run. oneTBB's threads look for more for a millisecond
-// after they have worked, when the response is sent and its receiver, often on the same machine,
-// wants that core: below 2 ms that costs more than it gives.
+// An additional core is worthwhile for this much work. After work, oneTBB's threads look for more
+// for a millisecond; at that time the response is sent, and its receiver, often on the same
+// machine, needs that core. Below 2 ms that costs more than the core saves.
 inline constexpr std::chrono::microseconds kWorthACore{2000};
 
 class Reservation final : private transport::Cancellable, private loop::Timer {
  public:
   Reservation(Backend& backend, transport::ServerCall& stream)
       : backend_(backend), stream_(stream) {}
-  // On the thread that leads the stream's loop.
+  // Called on the thread that leads the stream's loop.
   ~Reservation();
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
 
-  // These two on the thread that leads the stream's loop. When it is OK, the event completes, the
-  // second one on this thread or on another: with false when there is nothing to be had
-  // (InterruptedStatus).
+  // The next two are called on the thread that leads the stream's loop. If they return OK, the
+  // event completes, the second one on this thread or another. It completes with false if the
+  // request must give up (InterruptedStatus).
 
-  // `held`: bytes that the call holds already, and goes on holding.
+  // `held`: bytes that the call already holds and will keep.
   absl::Status AskForMemory(uint64_t bytes, uint64_t held, loop::Event& admitted);
-  // Work that is short needs no core of its own.
+  // Short work needs no core of its own.
   absl::Status AskForCore(std::chrono::nanoseconds estimate, loop::Event& granted);
 
-  // Whether it must wait for others to give theirs back.
+  // Whether it waits for other requests to return memory.
   bool queued() const { return queued_; }
-  // What AskForCore's event has completed with. Gives up the lead of the loop, if it is this
-  // thread's and the work is long.
+  // `granted`: the value of AskForCore's event. Hands over the lead of the loop if this thread
+  // leads it and the work is long.
   void Began(bool granted);
 
-  // Up to `wanted` cores in all, of those that are idle, for work that has one.
+  // Takes idle cores until the request has up to `wanted`. REQUIRES: it has one.
   const Executor& TakeCores(int64_t wanted);
   int cores() const { return cores_; }
   void GiveCores();
-  // All but one.
+  // Returns all cores but one.
   void GiveSpareCores();
 
   admission::Permit& permit() { return permit_; }
-  // From now on only the response is needed, which takes so many bytes at most. A small one keeps
-  // them, but nobody from working, even if it is never read.
+  // From now on only the response is needed, of at most `bytes`. A small response keeps its memory
+  // but blocks no other request, even if the client never reads it.
   void KeepForResponse(uint64_t bytes);
 
  private:
   void Cancel() override;  // the stream was interrupted
-  void Fire() override;    // the queue timeout is over
+  void Fire() override;    // the queue timeout has passed
   void StartWaiting();
 
   Backend& backend_;
@@ -76,21 +76,21 @@ class Reservation final : private transport::Cancellable, private loop::Timer {
   admission::Admission::Waiting waits_for_memory_;
   loop::ComputeSlots::Waiting waits_for_core_;
   bool queued_ = false;
-  int cores_ = 0;  // that it holds
+  int cores_ = 0;  // held by the request
   admission::Permit permit_;
 };
 
-// Why a call does not wait on: it was interrupted, or --queue_timeout is over.
+// Why a call stops waiting: it was interrupted, or --queue_timeout has passed.
 absl::Status InterruptedStatus(const Backend& backend, const transport::ServerCall& stream);
-// How long a request takes that is decoded when it has a core: as long as values do, if all its
-// bytes are some; and never short where its tensors may lie in shared memory.
+// The estimate for a request that is decoded after it has a core: as if all its bytes were values.
+// It is never short if the request's tensors may be in shared memory.
 std::chrono::nanoseconds LateEstimate(const Backend& backend, const wire::Rest& rest,
                                       uint64_t message_bytes);
 
 // The system is out of memory.
 absl::Status NoMemory();
 
-// What runs out of memory ends one call, not the process.
+// Running out of memory ends one call, not the process.
 template <typename Step>
 absl::Status CatchOutOfMemory(Step step) {
   try {

@@ -1,4 +1,4 @@
-// Which call function answers which method: one table for all services.
+// Maps methods to call functions: one table for all services.
 #ifndef QUANTD_SERVER_RPC_ROUTER_H_
 #define QUANTD_SERVER_RPC_ROUTER_H_
 
@@ -20,24 +20,24 @@ class Router final : public transport::CallHandler {
  public:
   using Start = std::function<void(transport::ServerCall&)>;
 
-  // `tokens`: one of which every call needs; null: none does.
+  // `tokens`: every call needs one of them; null: no call does.
   Router(metrics::Metrics& metrics, const admission::Admission& admission,
          const access::Tokens* tokens)
       : metrics_(metrics), admission_(admission), tokens_(tokens) {}
 
-  // Before the first call. `path`: "/package.Service/Method"; `method`: counted as such, also when
-  // it is refused.
+  // Call before the first call. `path`: "/package.Service/Method"; `method`: the one that calls
+  // count as, also refused ones.
   void Add(const std::string& path, Start start, std::optional<wire::Method> method = std::nullopt);
-  // Calls of this one need no token. REQUIRES: added.
+  // Calls of this method need no token. REQUIRES: added.
   void Open(const std::string& path) { routes_[numbers_.at(path)].needs_token = false; }
-  // Calls of this one only wait for news. REQUIRES: added.
+  // Calls of this method only wait for news. REQUIRES: added.
   void Watch(const std::string& path) { routes_[numbers_.at(path)].watches = true; }
-  // Calls keep this header of their requests (Head::metadata); `name`: in lower case.
+  // Calls keep this header of their requests (Head::metadata); `name` is in lower case.
   void Keep(const std::string& name) { kept_.insert(name); }
-  // The services that have a method, in the order of their names.
+  // The services that have a method, sorted by name.
   std::vector<std::string> Services() const;
 
-  // transport::CallHandler.
+  // Implements transport::CallHandler.
   int Find(absl::string_view path) const override;
   void Begin(transport::ServerCall& stream) override;
   errors::CallStatus Refuse(const transport::ServerCall& stream, int method,

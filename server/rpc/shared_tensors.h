@@ -1,7 +1,7 @@
-// The shared memory of one request: where its tensors lie and where its response goes.
+// The shared memory of one request: its tensors and the place of its response.
 //
-// What lies there may change at any time: the kernels take any bytes, and everything that they are
-// told about them comes from the message, or from a copy.
+// Shared memory may change at any time. Kernels accept any bytes in it, and everything that decides
+// how they run is read from the message or from a copy.
 #ifndef QUANTD_SERVER_RPC_SHARED_TENSORS_H_
 #define QUANTD_SERVER_RPC_SHARED_TENSORS_H_
 
@@ -19,29 +19,30 @@
 
 namespace quantd::rpc {
 
-// Empty for a request without any. The steps in this order; not safe from two threads at a time.
+// Empty for a request without shared memory. Call the steps in this order, on one thread at a time.
 class SharedTensors {
  public:
-  // Finds every span that the request names, and sets its tensors' views. The errors of
-  // Regions::Find; UNIMPLEMENTED when there are none (`regions` is null) and the request names one.
+  // Finds every span that the request names, and sets the views of its tensors. Returns the errors
+  // of Regions::Find, or UNIMPLEMENTED if the request names a span and `regions` is null.
   absl::Status Find(regions::Regions* regions, wire::Request& request);
 
-  // The same of one tensor.
+  // Does this for one tensor.
   absl::Status FindTensor(regions::Regions* regions, const wire::SharedTensor& shared,
                           TensorView& tensor);
 
-  // What Copy takes.
+  // The bytes that Copy allocates.
   uint64_t copied_bytes() const { return copied_bytes_; }
-  // Scales and zero points out of shared memory: they decide which kernel runs, and more. x stays.
+  // Copies scales and zero points out of shared memory, because they decide which kernel runs. x
+  // stays.
   absl::Status Copy(wire::Request& request);
 
-  // Where y goes. INVALID_ARGUMENT when its `bytes` are also some of a tensor of the request, all
-  // or in part: kernels read in pieces, and some of them twice.
+  // Checks the place of y. Returns INVALID_ARGUMENT if its first `bytes` overlap a tensor of the
+  // request: kernels read in pieces, and read some of them twice.
   absl::Status CheckOutput(uint64_t bytes) const;
-  // Its first `bytes`, ready to be written. Goes on until `stop` says so.
+  // The first `bytes` of y's place, prepared for writing. Ends early if `stop` returns true.
   absl::Span<uint8_t> PrepareOutput(uint64_t bytes, absl::FunctionRef<bool()> stop) const;
 
-  // Whether a region was cut short under this request: it is to stop, and fails with Damage().
+  // Whether a region was truncated during this request, which must stop and fail with Damage().
   bool damaged() const;
   absl::Status Damage() const;
 
@@ -53,7 +54,7 @@ class SharedTensors {
   };
 
   std::vector<Input> inputs_;
-  std::optional<Input> output_;  // its field means nothing
+  std::optional<Input> output_;  // its field is unused
   uint64_t copied_bytes_ = 0;
   std::vector<std::unique_ptr<uint8_t[]>> copies_;
 };

@@ -1,12 +1,12 @@
-// Where the time of a call went, for who asks: the trailer quantd-timing-us, and spans.
+// Where the time of a call went, for the trailer quantd-timing-us and for spans.
 //
 //   decode  reading the message's fields
-//   queue   from the call's (or item's) arrival to the start of its kernel, without decode: the
-//           rest of the message on its way, and waiting for memory and a core
+//   queue   from the arrival of the call or item to the start of its kernel, without decode:
+//           receiving the rest of the message, and waiting for memory and a core
 //   kernel  computing the response
-//   encode  what is written around it
+//   encode  writing the fields around it
 //
-// Of a stream: the sums of its items.
+// For a stream: the sums over its items.
 #ifndef QUANTD_SERVER_RPC_TIMELINE_H_
 #define QUANTD_SERVER_RPC_TIMELINE_H_
 
@@ -47,7 +47,7 @@ class Timeline {
     return text;
   }
 
-  // For spans. Of a stream these are of its last item, and sums.
+  // For spans. In a stream the times are those of its last item, and the counts are sums.
   Clock::time_point decoded, kernel_began, kernel_ended;  // 0: not reached
   int64_t elements = 0;
   int64_t bytes_in = 0;
