@@ -1,5 +1,5 @@
-// A call of small messages: requests parsed, responses serialized, in any order of the two. What
-// every service but the one for tensors is written on:
+// A call of small messages: it parses requests and serializes responses, in any order. Every
+// service except QuantizationService is built on this:
 //
 //   rpc::Call ServeEcho(rpc::Calls& /*calls*/, memory::Pool& pool, transport::ServerCall& stream) {
 //     {
@@ -18,8 +18,8 @@
 //   router.Add("/package.Service/Echo",
 //              [&](transport::ServerCall& stream) { ServeEcho(calls, pool, stream); });
 //
-// A call with one request and one response is the same without the loop; one_response.h has it
-// without a coroutine.
+// A call with one request and one response is the same without the loop; one_response.h needs no
+// coroutine for it.
 #ifndef QUANTD_SERVER_SERVICES_EXCHANGE_H_
 #define QUANTD_SERVER_SERVICES_EXCHANGE_H_
 
@@ -34,11 +34,11 @@
 
 namespace quantd::services {
 
-// Of one call, on the thread that leads its loop. What is returned is awaited before the next
-// function is called.
+// For one call, on the thread that leads its loop. Await the result of each function before calling
+// the next.
 class Exchange {
  public:
-  // An event by reference: g++ 12 would copy the event itself.
+  // Refers to an event: g++ 12 would copy the event itself.
   class Awaited {
    public:
     explicit Awaited(loop::Event& event) : event_(event) {}
@@ -55,23 +55,23 @@ class Exchange {
 
   Exchange(transport::ServerCall& stream, memory::Pool& pool) : stream_(stream), pool_(pool) {}
 
-  // Reads the next request; false: the client sends no more, or the call is interrupted.
+  // Reads the next request. False: the client sends no more, or the call was interrupted.
   Awaited Read();
-  // Parses the request that was read, and lets the next one come. False: it is none, and the call
-  // ends with INVALID_ARGUMENT.
+  // Parses the request that was read, and lets the next one in. False: it is not a valid message,
+  // and the call ends with INVALID_ARGUMENT.
   bool Take(google::protobuf::MessageLite& request);
   // Whether the last request was compressed.
   bool was_compressed() const { return was_compressed_; }
-  // Sends a response, at once, so it should be a small one. False: nobody gets it.
+  // Sends a response at once; it should be small. False: the client does not receive it.
   Awaited Write(const google::protobuf::MessageLite& response);
-  // Sends a response as wire::Serialize makes it, or that compressed. An empty piece: there was no
-  // memory for it.
+  // Sends a response made by wire::Serialize, or that compressed. An empty piece means that there
+  // was no memory for it.
   Awaited Send(memory::Piece response, bool compressed = false);
 
-  // What the call ends with: the first error counts.
+  // Sets the call's status; the first error counts.
   void Fail(absl::Status status);
   bool ok() const { return status_.ok() && !stream_.interrupted(); }
-  // Sends the status, with `metadata` behind it. The last thing before the stream's End.
+  // Sends the status, followed by `metadata`. Call this last before the stream's End.
   Awaited Finish(transport::Metadata metadata = {});
 
  private:

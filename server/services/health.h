@@ -1,8 +1,8 @@
 // grpc.health.v1.Health: whether the server answers requests, for probes and for clients that
-// balance load. Calls like all others, on the loops: they need no thread and no memory to speak of,
-// so that they are answered under any load.
+// balance load. Its calls run on the loops like all others. They need no thread and almost no
+// memory, so they are answered under any load.
 //
-// Watch streams are told NOT_SERVING and ended when the server drains.
+// When the server drains, Watch streams are sent NOT_SERVING and end.
 #ifndef QUANTD_SERVER_SERVICES_HEALTH_H_
 #define QUANTD_SERVER_SERVICES_HEALTH_H_
 
@@ -20,21 +20,21 @@
 
 namespace quantd::services {
 
-// Safe from any thread. Outlives every call.
+// Thread-safe. Outlives every call.
 class Health {
  public:
   using Status = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
-  // Knows "" (the server) and these services. Not serving until told so.
+  // Knows "" (the server) and these services. They are not serving until SetServing.
   Health(std::vector<std::string> services, memory::Pool& pool);
 
-  // Tells every watcher.
+  // Notifies every Watch stream.
   void SetServing(bool serving);
   bool serving() const;
-  // Ends all Watch streams, those that are still to come as well.
+  // Ends all Watch streams, including later ones.
   void EndWatches();
 
-  // Check's response; NOT_FOUND for an unknown service.
+  // The response of Check; NOT_FOUND for an unknown service.
   absl::StatusOr<memory::Piece> Check(const transport::Message& request) const;
   static rpc::Call ServeWatch(rpc::Calls& calls, Health& health, transport::ServerCall& stream);
 

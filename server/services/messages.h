@@ -1,4 +1,4 @@
-// Small protobuf messages in and out of a stream.
+// Reads and writes small protobuf messages of a stream.
 #ifndef QUANTD_SERVER_SERVICES_MESSAGES_H_
 #define QUANTD_SERVER_SERVICES_MESSAGES_H_
 
@@ -14,7 +14,7 @@
 
 namespace quantd::services {
 
-// INVALID_ARGUMENT when the bytes are no such message.
+// Returns INVALID_ARGUMENT if the bytes are not a valid message.
 inline absl::Status Parse(const transport::Message& from, google::protobuf::MessageLite& message) {
   if (message.ParseFromArray(from.buffer.data(), static_cast<int>(from.size))) {
     return absl::OkStatus();

@@ -11,10 +11,10 @@
 
 namespace quantd::services {
 
-// The response as bytes to send (messages.h), or why there is none. Called on any loop's leader.
+// The response as bytes to send (messages.h), or an error. Called by the leader of any loop.
 using Response = std::function<absl::StatusOr<memory::Piece>(const transport::Message& request)>;
 
-// `response` outlives every call. `method`: counted as such; null: not counted.
+// `response` outlives every call. `method`: the one that calls count as; null: not counted.
 rpc::Call ServeOneResponse(rpc::Calls& calls, const rpc::Backend& backend,
                            transport::ServerCall& stream, const Response& response,
                            const wire::Method* method);

@@ -1,4 +1,4 @@
-// ParametersService: sets of parameters, stored, read and listed by calls.
+// ParametersService: storing, reading and listing sets of parameters.
 #ifndef QUANTD_SERVER_SERVICES_PARAMETERS_SERVICE_H_
 #define QUANTD_SERVER_SERVICES_PARAMETERS_SERVICE_H_
 
@@ -9,18 +9,18 @@
 
 namespace quantd::services {
 
-// One of its methods.
+// A method of the service.
 struct ParametersMethod {
   wire::Method method;
-  // What a call takes at most, its request included; sets in memory are not among it.
+  // The most memory that a call takes, its request included and sets in memory excluded.
   uint64_t (*bound)(const transport::Message& request);
   absl::StatusOr<memory::Piece> (*response)(stored_parameters::Library& library,
                                             const transport::Message& request, memory::Pool& pool);
 };
 extern const ParametersMethod kPutParameters, kGetParameters, kListParameters;
 
-// A call of it: it waits for memory as others do, and its work is done on the thread that waits for
-// the disk. `of` outlives every call.
+// Serves a call: it waits for memory like other calls, and its work is done on the thread that
+// waits for the disk. `of` outlives every call.
 rpc::Call ServeParameters(rpc::Calls& calls, rpc::Backend& backend, transport::ServerCall& stream,
                           const ParametersMethod& of);
 

@@ -1,4 +1,4 @@
-// grpc.reflection.v1 (and v1alpha) ServerReflection: what services there are, and their protos, for
+// grpc.reflection.v1 (and v1alpha) ServerReflection: the server's services and their protos, for
 // tools such as grpcurl.
 #ifndef QUANTD_SERVER_SERVICES_REFLECTION_H_
 #define QUANTD_SERVER_SERVICES_REFLECTION_H_
@@ -15,18 +15,18 @@
 
 namespace quantd::services {
 
-// Safe from any thread. Outlives every call.
+// Thread-safe. Outlives every call.
 class Reflection {
  public:
-  // Lists these services. Knows the protos of all that is compiled into the program.
+  // Lists these services. Knows all protos that are compiled into the program.
   Reflection(std::vector<std::string> services, memory::Pool& pool)
       : services_(std::move(services)), pool_(pool) {}
 
-  // The response to one question.
+  // The response to one request.
   grpc::reflection::v1::ServerReflectionResponse ResponseTo(
       const grpc::reflection::v1::ServerReflectionRequest& request) const;
 
-  // ServerReflectionInfo. The messages of both versions are the same.
+  // Serves ServerReflectionInfo. The messages of both versions are the same.
   static rpc::Call Serve(rpc::Calls& calls, const Reflection& reflection,
                          transport::ServerCall& stream);
 
