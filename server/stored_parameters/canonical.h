@@ -1,6 +1,7 @@
-// A set's encoding, which is the contents of its file and what its hash is of: fields by ascending
-// number, defaults left out, packed, minimal varints, no unknown fields, and every tensor as
-// raw_data whose padding bits are 0. Two messages that mean the same are the same bytes.
+// The encoding of a set: the contents of its file, and what its hash is computed from. Fields are
+// sorted by number, defaults left out, packed, with minimal varints, without unknown fields, and
+// every tensor is raw_data with padding bits of 0. Messages with the same meaning have the same
+// bytes.
 #ifndef QUANTD_SERVER_STORED_PARAMETERS_CANONICAL_H_
 #define QUANTD_SERVER_STORED_PARAMETERS_CANONICAL_H_
 
@@ -17,17 +18,17 @@ namespace quantd::stored_parameters {
 
 inline constexpr uint64_t kMaxSetBytes = 16 << 20;
 
-// Of a set in two parts (wire/split.h). INVALID_ARGUMENT, with the field from the set on
-// ("quantize.scale.raw_data"): no kind; what only a request has; a tensor whose type, shape and
-// contents do not go together; whatever else is wrong whichever x it is used with, as far as that
-// can be seen without one; more than kMaxSetBytes.
+// Encodes a set in two parts (wire/split.h). Returns INVALID_ARGUMENT, with the field's path within
+// the set ("quantize.scale.raw_data"): no kind; a field that only a request has; a tensor whose
+// type, shape and contents do not fit together; anything else that is wrong for every x and can be
+// seen without one; or more than kMaxSetBytes.
 absl::StatusOr<std::string> Encode(const v1::ParameterSet& skeleton,
                                    const decltype(wire::Split::raw)& raw);
 
-// Of bytes that Encode made; any others are INVALID_ARGUMENT. The reference is left empty.
+// Decodes bytes that Encode made; other bytes are INVALID_ARGUMENT. The reference is left empty.
 absl::StatusOr<std::unique_ptr<wire::StoredSet>> Decode(std::string bytes);
 
-// What Decode takes at most beside the bytes.
+// The most that Decode allocates in addition to the bytes.
 constexpr uint64_t DecodeBytes(uint64_t size) { return size + (64 << 10); }
 
 }  // namespace quantd::stored_parameters

@@ -1,4 +1,4 @@
-// What can be wrong with a set whichever x it is used with.
+// Checks what is wrong with a set for every x.
 #ifndef QUANTD_SERVER_STORED_PARAMETERS_CHECK_H_
 #define QUANTD_SERVER_STORED_PARAMETERS_CHECK_H_
 
@@ -8,8 +8,8 @@
 
 namespace quantd::stored_parameters {
 
-// `parameters`: what the message was converted to, without x. INVALID_ARGUMENT with the field. What
-// depends on the shape of x, blocks of scales above all, is left to the request that uses it.
+// `parameters`: the converted message, without x. Returns INVALID_ARGUMENT with the field. What
+// depends on the shape of x, mainly blocks of scales, is checked by the request that uses the set.
 absl::Status Check(const v1::QuantizeRequest& message, const QuantizeParameters& parameters);
 absl::Status Check(const v1::QuantizeEmbeddingsRequest& message,
                    const QuantizeEmbeddingsParameters& parameters);

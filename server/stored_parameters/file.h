@@ -1,4 +1,4 @@
-// Descriptors of the directory and of its files.
+// Descriptors of the directory and its files.
 #ifndef QUANTD_SERVER_STORED_PARAMETERS_FILE_H_
 #define QUANTD_SERVER_STORED_PARAMETERS_FILE_H_
 
@@ -9,15 +9,17 @@
 
 namespace quantd::stored_parameters {
 
-// For looking files up in. Not open, with errno, when it is no directory.
+// Opens a directory to look files up in it. If it is not a directory, the result is not open and
+// errno is set.
 UniqueFd OpenFolder(const std::string& path);
 
-// Fills `bytes` from the beginning of the file; cuts it when the file has fewer. Returns an errno.
+// Reads from the beginning of the file to fill `bytes`, and truncates `bytes` if the file is
+// shorter. Returns an errno.
 int ReadAll(const UniqueFd& file, std::string& bytes);
 // Returns an errno.
 int WriteAll(const UniqueFd& file, absl::string_view bytes);
 
-// Different in every call and every process that writes to one directory, as good as surely.
+// A text that is practically unique among all calls and processes that write to one directory.
 std::string UniqueText();
 
 }  // namespace quantd::stored_parameters

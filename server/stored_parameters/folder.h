@@ -1,9 +1,9 @@
-// The directory of stored sets: reading, writing and listing its files. Other processes, and other
-// replicas, do the same at the same time; nothing here locks, and nothing needs to: a file's name
-// says what is in it, and it gets its name when it is whole.
+// The directory of stored sets: reads, writes and lists its files. Other processes and replicas do
+// the same at the same time without locks. Locks are not needed: a file's name says what is in it,
+// and a file gets its name when it is complete.
 //
-// It may also be a volume that is mounted read-only, such as a ConfigMap, whose files are links to
-// others beneath it.
+// The directory may be a volume that is mounted read-only, such as a ConfigMap, whose files are
+// links to files beneath it.
 #ifndef QUANTD_SERVER_STORED_PARAMETERS_FOLDER_H_
 #define QUANTD_SERVER_STORED_PARAMETERS_FOLDER_H_
 
@@ -16,30 +16,31 @@
 
 namespace quantd::stored_parameters {
 
-// All of it blocks, for as long as a disk or a server of files may take. Safe from any thread.
+// All functions block for as long as a disk or a file server takes. Thread-safe.
 class Folder {
  public:
-  // INVALID_ARGUMENT, with the path, when it is no directory. Removes what a server that was killed
-  // has left of a set that it was storing.
+  // Returns INVALID_ARGUMENT, with the path, if it is not a directory. Removes partly written sets
+  // of a server that was killed.
   static absl::StatusOr<Folder> Open(std::string path);
 
-  // The bytes of a file, whose hash is that of its name. NOT_FOUND: there is none, or what is there
-  // is not it: another hash, larger than kMaxSetBytes, no regular file, outside of the directory,
-  // or this process may not read it. What is wrong with a file goes into the log. UNAVAILABLE: what
-  // may pass, as no free descriptor, or more than `most` bytes. REQUIRES: is_full().
+  // The bytes of the file, whose hash matches its name. NOT_FOUND: there is no such file, or it is
+  // not valid: another hash, larger than kMaxSetBytes, not a regular file, outside of the
+  // directory, or not readable by this process. The log says what is wrong with a file.
+  // UNAVAILABLE: a passing problem, such as no free descriptor, or more than `most` bytes.
+  // REQUIRES: is_full().
   absl::StatusOr<std::string> Read(const Reference& reference, uint64_t most = UINT64_MAX) const;
-  // Bytes of that file, before it is read; 0: there is none.
+  // The file's size, before it is read; 0: there is no such file.
   uint64_t Size(const Reference& reference) const;
 
-  // Stores bytes whose hash is that of the reference; does nothing when they are there. It is on
-  // disk when this returns, under its name or not at all. FAILED_PRECONDITION: this process may not
-  // write there. RESOURCE_EXHAUSTED: the volume is full.
+  // Stores bytes whose hash is that of the reference; does nothing if they exist already. When this
+  // returns, the file is on disk under its name, or does not exist. FAILED_PRECONDITION: this
+  // process may not write there. RESOURCE_EXHAUSTED: the volume is full.
   absl::Status Write(const Reference& reference, const std::string& bytes) const;
 
-  // The first `most` references that begin with `prefix`, in the order of their bytes. By the names
-  // of the files: what is in them is not looked at.
+  // The first `most` references that begin with `prefix`, in byte order. Uses the names of the
+  // files and does not read their contents.
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix, size_t most) const;
-  // Sets of this name, up to `most` of them.
+  // Sets with this name, at most `most`.
   absl::StatusOr<std::vector<Reference>> Named(absl::string_view name, size_t most) const;
 
   const std::string& path() const { return path_; }

@@ -8,8 +8,8 @@
 
 namespace quantd::stored_parameters {
 
-// 64 digits in lower case; empty when OpenSSL has none (its configuration forbids it, or no
-// memory).
+// 64 digits in lower case; empty if OpenSSL can't compute it (its configuration forbids it, or it
+// is out of memory).
 std::string Sha256(absl::string_view bytes);
 
 }  // namespace quantd::stored_parameters

@@ -1,4 +1,4 @@
-// Stored sets of parameters: found by reference, stored, listed.
+// Stored sets of parameters: finds them by reference, stores them and lists them.
 //
 //   auto set = library.FindInMemory(reference, "parameters");
 //   if (set.ok() && *set == nullptr) set = library.Find(reference, "parameters");  // may wait
@@ -19,42 +19,42 @@
 
 namespace quantd::stored_parameters {
 
-// Safe from any thread.
+// Thread-safe.
 class Library {
  public:
   static constexpr size_t kMostListed = 4096;
 
-  // Sets in memory: those that are kept, and all together.
+  // Bytes of sets in memory: of those that are kept, and of all.
   struct Limits {
     uint64_t kept_bytes = 64 << 20;
     uint64_t most_bytes = 128 << 20;
   };
 
-  // The errors of Folder::Open.
+  // Returns the errors of Folder::Open.
   static absl::StatusOr<std::unique_ptr<Library>> Open(const std::string& folder,
                                                        const Limits& limits);
 
-  // The set of a full reference, if it is in memory; else null, and Find has to look.
-  // INVALID_ARGUMENT of `field` when the text is not a reference.
+  // The set of a full reference if it is in memory; otherwise null, and Find must search. Returns
+  // INVALID_ARGUMENT for `field` if the text is not a reference.
   absl::StatusOr<SetPointer> FindInMemory(absl::string_view reference, absl::string_view field);
 
-  // Never null. NOT_FOUND: there is no such set, or its file is not what its name says.
-  // INVALID_ARGUMENT, of `field` as is NOT_FOUND: no reference, or a name that several sets have.
-  // UNAVAILABLE: calls are using as many others as there may be. RESOURCE_EXHAUSTED: it is too
-  // large for the memory that sets have. Blocks.
+  // Never null. NOT_FOUND for `field`: there is no such set, or its file does not match its name.
+  // INVALID_ARGUMENT for `field`: not a reference, or a name that several sets have. UNAVAILABLE:
+  // calls are using as many other sets as memory allows. RESOURCE_EXHAUSTED: the set is too large
+  // for the memory of sets. Blocks.
   absl::StatusOr<SetPointer> Find(absl::string_view reference, absl::string_view field);
 
-  // Stores the encoding of a set (canonical.h) and returns its full reference. Errors of
-  // Folder::Write. Blocks. REQUIRES: IsName(name).
+  // Stores the encoding of a set (canonical.h) and returns its full reference. Returns the errors
+  // of Folder::Write. Blocks. REQUIRES: IsName(name).
   absl::StatusOr<std::string> Put(absl::string_view name, const std::string& bytes);
 
-  // The first kMostListed references that begin with `prefix`, in the order of their bytes, without
-  // those whose files are not sets: the first 16 MiB of the files are looked into, the others are
-  // taken for sets by their names and sizes. Blocks.
+  // The first kMostListed references that begin with `prefix`, in byte order. Files that are not
+  // sets are left out: the first 16 MiB of files are checked; the others are taken for sets by
+  // their names and sizes. Blocks.
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix);
 
-  // What a thread waits for the disk for, the last one of several: the path of a file, or of the
-  // folder where it looks for one; empty: nothing.
+  // What a thread waits for on the disk (the latest, if there are several): the path of a file, or
+  // of the folder where it searches; empty: no thread waits.
   std::string waits_for() const;
 
   const Cache& cache() const { return cache_; }
@@ -64,11 +64,11 @@ class Library {
       : folder_(std::move(folder)), cache_(limits.kept_bytes, limits.most_bytes) {}
   absl::StatusOr<SetPointer> FindNamed(const std::string& name, absl::string_view field);
   absl::StatusOr<SetPointer> Load(const Reference& reference);
-  // REQUIRES: loading_ held.
+  // REQUIRES: loading_ is held.
   absl::StatusOr<std::unique_ptr<wire::StoredSet>> Read(const Reference& reference);
   bool IsSet(const std::string& text, uint64_t& left);
 
-  // While one lives, waits_for() is `path`.
+  // While an object of this type lives, waits_for() is `path`.
   class AtDisk {
    public:
     AtDisk(const Library& library, std::string path) : library_(library) {
@@ -86,7 +86,7 @@ class Library {
 
   const Folder folder_;
   Cache cache_;
-  std::mutex loading_;  // one file at a time is in memory beside the sets
+  std::mutex loading_;  // only one file at a time is in memory in addition to the sets
   mutable std::mutex waits_for_mutex_;
   mutable std::string waits_for_;
 };

@@ -1,5 +1,5 @@
-// What a stored set is called: "name@sha256:HEX", or "name" alone where one set has it; and the
-// file that it is in, NAME@HEX.quantd.
+// The reference of a stored set: "name@sha256:HEX", or "name" alone if only one set has it; and the
+// name of the set's file, NAME@HEX.quantd.
 #ifndef QUANTD_SERVER_STORED_PARAMETERS_REFERENCE_H_
 #define QUANTD_SERVER_STORED_PARAMETERS_REFERENCE_H_
 
@@ -16,7 +16,7 @@ inline constexpr size_t kHashDigits = 64;
 
 struct Reference {
   std::string name;
-  std::string hash;  // in lower case; empty: whichever set has the name
+  std::string hash;  // in lower case; empty: the only set with that name
 
   bool is_full() const { return !hash.empty(); }
   // "name@sha256:HEX", or "name".
@@ -25,16 +25,16 @@ struct Reference {
   std::string FileName() const;
 };
 
-// Whether it is [a-z0-9][a-z0-9._-]{0,63}: no path, no hidden file, nothing that a name of a file
-// or a line of a log could not hold.
+// Whether it is [a-z0-9][a-z0-9._-]{0,63}: not a path, not a hidden file, and valid in file names
+// and log lines.
 bool IsName(absl::string_view text);
 
-// INVALID_ARGUMENT of `field` when `text` is not a reference.
+// Returns INVALID_ARGUMENT for `field` if `text` is not a reference.
 absl::StatusOr<Reference> ParseReference(absl::string_view text, absl::string_view field);
-// INVALID_ARGUMENT of `field` when it is no name.
+// Returns INVALID_ARGUMENT for `field` if `text` is not a name.
 absl::Status CheckName(absl::string_view text, absl::string_view field);
 
-// Of a file that FileName() names; nothing of any other.
+// The reference of a file that FileName() names; nullopt for other files.
 std::optional<Reference> ParseFileName(absl::string_view file);
 
 }  // namespace quantd::stored_parameters

@@ -1,9 +1,10 @@
-// The thread that waits for the disk. What requests need comes before what clients store and list;
-// of each, peers take turns (loop/fair_queue.h), and a peer's own are first come, first served.
+// The thread that waits for the disk. Jobs for requests come before storing and listing. In each
+// priority peers take turns (loop/fair_queue.h), and the jobs of one peer are first come, first
+// served.
 //
 //   Worker::Waiting waiting;
 //   if (!worker.Submit(waiting, Worker::kFirst, peer, [] { ...; })) ...  // too many wait
-//   worker.Cancel(waiting);                                 // nobody needs it any more
+//   worker.Cancel(waiting);                                 // the job is no longer needed
 #ifndef QUANTD_SERVER_STORED_PARAMETERS_WORKER_H_
 #define QUANTD_SERVER_STORED_PARAMETERS_WORKER_H_
 
@@ -21,12 +22,12 @@
 
 namespace quantd::stored_parameters {
 
-// Safe from any thread.
+// Thread-safe.
 class Worker {
  public:
   enum Priority : uint8_t { kFirst, kLast };
 
-  // A job in the queue. Stays where it is until the job has begun, or is taken back.
+  // A job in the queue. Must not move until the job has begun or was cancelled.
   class Waiting : public loop::FairQueue::Entry {
    private:
     friend class Worker;
@@ -35,21 +36,22 @@ class Worker {
     std::function<void()> job_;
   };
 
-  // At most so many jobs of each priority wait, the last quarter of them never one peer's.
+  // At most `most` jobs of each priority wait; one peer never has the last quarter.
   explicit Worker(size_t most);
-  // REQUIRES: End, if it was called, has returned true.
+  // REQUIRES: End was not called, or has returned true.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // `job` runs on the thread, in its peer's turn. False: too many wait.
+  // Runs `job` on the thread when it is its peer's turn. False: too many jobs wait.
   bool Submit(Waiting& waiting, Priority priority, uint64_t peer, std::function<void()> job);
-  // Takes a job out of the queue and lets go of all that it holds. False, and nothing happens, when
-  // it has begun, or never waited.
+  // Removes a job from the queue and frees all that it holds. Returns false and does nothing if it
+  // has begun or never waited.
   bool Cancel(Waiting& waiting);
 
-  // Drops the jobs that wait, and waits until `end` for the one that is at work. False: the disk
-  // has not answered: the thread goes on, and all that its job uses, this included, must stay.
+  // Drops waiting jobs, and waits until `end` for the running one. False: the disk has not
+  // answered. The thread continues, so this object and everything that its job uses must not be
+  // destroyed.
   bool End(std::chrono::steady_clock::time_point end);
 
  private:
@@ -60,7 +62,7 @@ class Worker {
   };
 
   void Run();
-  // REQUIRES for both: mutex_ held.
+  // Both require that mutex_ is held.
   std::function<void()> TakeOut(Waiting& waiting, bool served);
   Waiting* First();
 
@@ -70,7 +72,7 @@ class Worker {
   std::array<Lane, 2> lanes_;
   bool ends_ = false;
   bool ended_ = false;
-  std::thread thread_;  // the last: it uses the others
+  std::thread thread_;  // last, because it uses the others
 };
 
 }  // namespace quantd::stored_parameters
