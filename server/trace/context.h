@@ -1,4 +1,4 @@
-// Which trace a call belongs to, as its metadata `traceparent` says (W3C Trace Context).
+// The trace that a call belongs to, from its metadata `traceparent` (W3C Trace Context).
 //
 //   00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 //   version, trace id, id of the caller's span, flags (1: sampled)
@@ -23,9 +23,9 @@ struct Context {
   bool sampled = false;
 };
 
-// Unset when it is not as the specification wants it. Later versions are read as far as they agree.
+// nullopt if the text is invalid. Later versions are read as far as they agree with version 00.
 std::optional<Context> ParseTraceParent(absl::string_view text);
-// As version 00 writes it.
+// The text of version 00.
 std::string TraceParent(const Context& context);
 
 std::string Hexadecimal(const TraceId& id);

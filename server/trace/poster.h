@@ -1,5 +1,5 @@
-// Sends bodies to one address by HTTP (libevent's client), and believes nothing that it answers:
-// time, headers and body of a response are bounded.
+// Sends HTTP POST requests to one address with libevent's client. It does not trust the other side:
+// the time, the headers and the body of a response are limited.
 #ifndef QUANTD_SERVER_TRACE_POSTER_H_
 #define QUANTD_SERVER_TRACE_POSTER_H_
 
@@ -15,30 +15,30 @@
 
 namespace quantd::trace {
 
-// What the system's resolver says, up to 8 of them. Blocks.
+// Up to 8 addresses from the system's resolver. Blocks.
 std::vector<std::string> AddressesOf(const std::string& host);
 
-// Where bodies go, and how.
+// Where bodies are sent, and how.
 struct Destination {
   Endpoint endpoint;
-  TlsFiles tls;  // if the endpoint has TLS; read anew every minute, and after a failure
-  std::vector<std::pair<std::string, std::string>> headers;  // beside those of the protocol
+  TlsFiles tls;  // if the endpoint uses TLS; read again every minute, and after a failure
+  std::vector<std::pair<std::string, std::string>> headers;  // in addition to the protocol's
   bool gzip = false;
-  // The addresses of a host, as numbers, the one to try first in front; for tests.
+  // Returns a host's numeric addresses, the one to try first in front; replaced in tests.
   std::vector<std::string> (*addresses_of)(const std::string& host) = AddressesOf;
 };
 
-// From one thread, but for Interrupt.
+// For one thread, except for Interrupt.
 class Poster {
  public:
   explicit Poster(Destination destination);
   ~Poster();
 
-  // Tries the host's addresses one after another until one of them answers. OK when the response
-  // is 2xx; UNAVAILABLE when it may be otherwise the next time, which includes no response in
-  // `most`, a certificate that is not trusted and a file that can't be read; else INVALID_ARGUMENT.
+  // Tries the host's addresses one after another until one answers. OK: the response is 2xx.
+  // UNAVAILABLE: a later attempt may succeed; this includes no response within `most`, an untrusted
+  // certificate and an unreadable file. INVALID_ARGUMENT: anything else.
   absl::Status Post(const std::string& body, std::chrono::milliseconds most);
-  // Ends the Post that is under way.
+  // Ends the Post in progress.
   void Interrupt();
 
  private:

@@ -1,5 +1,5 @@
-// Which calls are traced, and their way to the collector: a bounded queue and a thread of its own,
-// so that a collector that is slow, dead or mad costs spans and nothing else.
+// Decides which calls are traced, and exports their spans: a bounded queue and a thread of its own,
+// so that a collector that is slow, dead or broken costs spans and nothing else.
 //
 //   auto tracer = Tracer(settings);
 //   if (const auto context = tracer.Begin(parent)) { ...; tracer.Add(std::move(span)); }
@@ -21,10 +21,10 @@
 
 namespace quantd::trace {
 
-// Which calls are traced.
+// Decides which calls are traced.
 struct Sampler {
-  bool parents_decide = true;  // for the calls that have a traceparent
-  double ratio = 0;  // of all others, by their trace id, so that every server decides alike
+  bool parents_decide = true;  // calls with a traceparent follow it
+  double ratio = 0;  // of other calls, by trace id, so that all servers decide alike
 };
 
 struct Settings {
@@ -35,13 +35,13 @@ struct Settings {
   std::chrono::milliseconds post_time{5000};
 };
 
-// Why spans were not exported.
+// Counts of spans that were not exported.
 struct Dropped {
-  uint64_t full = 0;    // too many waited
-  uint64_t failed = 0;  // the collector did not take them
+  uint64_t full = 0;    // the queue was full
+  uint64_t failed = 0;  // the collector did not accept them
 };
 
-// Safe from any thread, but for Close.
+// Thread-safe, except for Close.
 class Tracer {
  public:
   static constexpr size_t kMostWaiting = 4096;
@@ -51,11 +51,11 @@ class Tracer {
   explicit Tracer(Settings settings);
   ~Tracer();
 
-  // The trace and the span of a call that is to be traced.
+  // The trace and span ids of a call, if it is to be traced.
   std::optional<Context> Begin(const std::optional<Context>& parent) const;
-  // Takes a span, if there is room. Never waits for the collector.
+  // Queues a span if there is room. Never waits for the collector.
   void Add(Span span);
-  // Exports what waits, in `most` at most, and ends the thread. Once.
+  // Exports waiting spans, within `most`, and ends the thread. Call once.
   void Close(std::chrono::milliseconds most = std::chrono::milliseconds(2000));
 
   uint64_t exported() const;
@@ -67,7 +67,7 @@ class Tracer {
   static void Export(State& state, const std::vector<Span>& batch);
 
   const Sampler sampler_;
-  std::shared_ptr<State> state_;  // the thread's, too, which may be stuck in a name server
+  std::shared_ptr<State> state_;  // shared with the thread, which may be stuck in a name lookup
 };
 
 }  // namespace quantd::trace
