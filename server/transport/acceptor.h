@@ -1,9 +1,9 @@
-// Takes connections off a listening socket. It must never go deaf: not when the process is out of
-// descriptors (one is kept for that), not when there are too many connections.
+// Accepts connections from a listening socket. It must always be able to accept: also when the
+// process is out of descriptors (one is kept for that), and when there are too many connections.
 //
-// When there are as many as are allowed, a newcomer is let in only in the place of another one: of
-// the peer that has the most, if that has more than the newcomer's, the connection that has been
-// quiet for longest. So one peer can't lock out the others.
+// When the maximum is reached, a newcomer is let in only in place of another connection: if the
+// peer with the most connections has more than the newcomer's peer, its connection that has been
+// quiet for longest is closed. So one peer can't lock out the others.
 #ifndef QUANTD_SERVER_TRANSPORT_ACCEPTOR_H_
 #define QUANTD_SERVER_TRANSPORT_ACCEPTOR_H_
 
@@ -13,7 +13,7 @@
 
 namespace quantd::transport {
 
-// Only on the thread that leads loop(), but for construction and destruction.
+// Used only on the thread that leads loop(), except for construction and destruction.
 class Acceptor final : private loop::Watcher, private loop::Timer {
  public:
   Acceptor(Transport& transport, loop::Loop& loop, net::Listener listener);
@@ -33,7 +33,7 @@ class Acceptor final : private loop::Watcher, private loop::Timer {
   Transport& transport_;
   loop::Loop& loop_;
   net::Listener listener_;
-  int spare_;  // given up for a moment when there is no other
+  int spare_;  // a descriptor that is closed for a moment if no other is left
   bool watched_ = false;
 };
 

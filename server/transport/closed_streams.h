@@ -1,10 +1,10 @@
-// The streams that a peer has ended or reset, of which HTTP/2 wants it to be held to that (RFC
-// 9113, 5.1 and 5.1.1): what comes on a stream after its end is an error of the connection, what
-// comes after its reset an error of the stream alone. A client with many calls may write DATA that
-// waited for its window behind the reset of a call that it cancels: its other calls go on. nghttp2
-// could keep closed streams for all this, at 200 bytes each; what is kept here is the few numbers
-// that are enough to tell a peer that breaks the rules from one whose frames were on their way when
-// we closed a stream, which must be let pass.
+// Remembers which streams a peer has ended or reset. HTTP/2 (RFC 9113, 5.1 and 5.1.1) makes a
+// frame on a stream after its end an error of the connection, and a frame after its reset an
+// error of that stream only: a client with many calls may write DATA that waited for its
+// window after the reset of a call that it cancelled, and its other calls continue. nghttp2
+// could keep closed streams for this, at 200 bytes each. This class keeps only the few numbers
+// that tell such errors from frames that were under way when we closed a stream, which are
+// allowed.
 #ifndef QUANTD_SERVER_TRANSPORT_CLOSED_STREAMS_H_
 #define QUANTD_SERVER_TRANSPORT_CLOSED_STREAMS_H_
 
@@ -18,10 +18,10 @@
 
 namespace quantd::transport {
 
-// Of one connection.
+// For one connection.
 class ClosedStreams {
  public:
-  // A frame of a stream begins, with this type and these flags. Keeps the first error().
+  // Called at the head of each frame. Keeps the first error().
   void OnHead(uint8_t type, uint8_t flags, int32_t id) {
     const bool carries = type == NGHTTP2_DATA || type == NGHTTP2_HEADERS;
     if (id == 0 || (!carries && type != NGHTTP2_RST_STREAM)) return;
@@ -41,11 +41,11 @@ class ClosedStreams {
     }
   }
 
-  // NGHTTP2_NO_ERROR, or what the connection ends with: STREAM_CLOSED, when something came on a
-  // stream that the peer had ended, PROTOCOL_ERROR when it had left out its number.
+  // NGHTTP2_NO_ERROR, or the error that the connection ends with: STREAM_CLOSED for a frame on a
+  // stream that the peer had ended, PROTOCOL_ERROR for one on a stream number that it had skipped.
   uint32_t error() const { return error_; }
 
-  // The last stream on which something came after its reset, since this was asked; 0: none.
+  // The last stream with a frame after its reset since the previous call; 0: none.
   int32_t TakeLate() { return std::exchange(late_, 0); }
 
  private:
@@ -69,7 +69,7 @@ class ClosedStreams {
   Last ended_;
   Last reset_;
   int32_t late_ = 0;
-  int32_t last_ = 0;                          // the highest number that had headers
+  int32_t last_ = 0;                          // the highest stream number with headers
   std::array<int32_t, 2> left_out_ = {1, 0};  // the last gap below it: from, to
   uint32_t error_ = NGHTTP2_NO_ERROR;
 };

@@ -1,10 +1,10 @@
-// One connection: a socket, HTTP/2 by nghttp2, and the streams of its calls.
+// One connection: a socket, HTTP/2 (nghttp2), and the streams of its calls.
 //
-// Reading: what belongs to a large message goes from the socket to its place in the message, with
-// the heads of the frames in between taken out; the rest is read into a buffer of the thread's.
-// Writing: the heads of frames are copied, messages are not.
+// Reading: the bytes of a large message go from the socket to their place in the message, and the
+// frame heads between them are taken out. Everything else is read into a buffer of the thread.
+// Writing: frame heads are copied, messages are not.
 //
-// Everything only on the thread that leads loop().
+// All functions are called on the thread that leads loop().
 #ifndef QUANTD_SERVER_TRANSPORT_CONNECTION_H_
 #define QUANTD_SERVER_TRANSPORT_CONNECTION_H_
 
@@ -36,8 +36,8 @@ class ConnectionSet;
 
 class Connection final : private loop::Watcher, private loop::Timer, private Handshakes::Waiting {
  public:
-  // Takes over `fd`, a connected socket that does not block; with TLS on it if `secure`. When the
-  // system has no memory left it is closed again. Lives in `set` until it is closed.
+  // Takes ownership of `fd`, a connected non-blocking socket; `secure`: it uses TLS. If the system
+  // is out of memory, the socket is closed. The connection lives in `set` until it is closed.
   static void Open(ConnectionSet& set, int fd, const Peer& peer, bool secure = false);
 
   loop::Loop& loop() const { return loop_; }
@@ -46,36 +46,38 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   const Peer& peer() const { return peer_; }
   const std::shared_ptr<const std::string>& peer_name() const { return peer_name_; }
   size_t streams() const { return stream_count_; }
-  // Of these, the ones of which no byte of a message has come yet, as far as is known.
+  // The calls of which no byte of a message has arrived yet, as far as is known.
   size_t waiting_calls() const { return waiting_calls_; }
-  // Ends the one that has waited for longest. False: there is none.
+  // Ends the waiting call that has waited for longest. False: there is none.
   bool EndWaitingCall();
-  // When something came last.
+  // When the peer last sent something.
   loop::Clock::time_point heard_at() const { return heard_at_; }
 
-  // Asks the client to make no more calls here, and answers those that it had made before it knew,
-  // also those whose first byte waits behind an upload. Only when none is left, and a ping after
-  // that has brought none, the last call that is answered is named, and the connection closed.
+  // Asks the client to make no more calls here. Answers the calls that it made before it knew, also
+  // those whose first byte waits behind an upload. Once no call is left and another ping has
+  // brought none, the second GOAWAY names the last call that was answered, and the connection
+  // closes.
   void GoAway();
-  // Interrupts every call. What can still be sent is: `status`, or the reset that means the same.
+  // Interrupts every call. Sends what can still be sent: `status`, or the reset that means the
+  // same.
   void EndCalls(const absl::Status& status);
-  // Closes at once. The connection may be gone when it returns.
+  // Closes at once. The connection may be destroyed when this returns.
   void Close();
-  // Looks at what time has done to it: a few times a second. `anyone_waits`: for what a peer that
-  // does not read holds. The connection may be gone when it returns.
+  // Checks timeouts; called a few times a second. `anyone_waits`: whether others wait for memory of
+  // a peer that does not read. The connection may be destroyed when this returns.
   void Look(loop::Clock::time_point now, bool anyone_waits);
 
  private:
   friend class ServerCall;
   friend struct Callbacks;
 
-  // What is about to be sent: bytes of control_, or of a stream's message.
+  // Bytes to send next: of control_, or of a stream's message.
   struct Segment {
-    ServerCall* stream;   // null: of control_
-    const uint8_t* data;  // null: of control_
+    ServerCall* stream;   // null: from control_
+    const uint8_t* data;  // null: from control_
     size_t size;
   };
-  // One of its functions, later.
+  // Runs one of the connection's functions later.
   template <void (Connection::*function)()>
   class Later final : public loop::Posted {
    public:
@@ -89,33 +91,33 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
 
   Connection(ConnectionSet& set, int fd, const Peer& peer);
   ~Connection();
-  bool Begin();  // HTTP/2
+  bool Begin();  // starts HTTP/2
 
-  // For streams.
+  // Called by streams.
   void GrantWindow(ServerCall& stream, int64_t bytes);
   void Send(ServerCall& stream);
-  // Whether the peer's windows let out all that it has to send.
+  // Whether the peer's windows have room for everything that the stream has to send.
   bool HasRoomFor(const ServerCall& stream) const;
   void OnResponse() { credit_.EarnMessage(); }
   void Reset(ServerCall& stream);
-  // The stream is closed and none of its bytes is waiting.
+  // The stream is closed, and none of its bytes wait to be sent.
   void Forget(ServerCall& stream);
-  // Frees a buffer, but not while bytes that were read into it still wait to be looked at.
+  // Frees a buffer, but not while bytes that were read into it have not been processed.
   void DropBuffer(memory::Buffer buffer);
 
-  // Of the socket.
+  // Events of the socket.
   void OnReady(uint32_t events) override;
   void Fire() override;  // the pause of a throttled connection is over
   void OnIterationEnd();
   void FlushNow();
   void FlushFromLoop();
   void BeginWriting();
-  // A call has been answered, with so many bytes that are still to be sent.
+  // A call was answered; `bytes` of the answer are still to be sent.
   void Answered(size_t bytes);
   void ReadOn();
   bool ReadSome();
   ssize_t ReadInPlace(size_t& capacity);
-  // What it reads plainly at once: less where its peer has many connections.
+  // The size of an ordinary read: smaller if the peer has many connections.
   size_t PlainBytes() const;
   ssize_t ReadPlain(size_t& capacity);
   ssize_t ReadPieces(absl::Span<const iovec> pieces);
@@ -127,7 +129,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void FlushSome();
   bool Pull();
 
-  // What the peer has caused and does not take: see connection_backlog.cc.
+  // Bytes that the peer has caused and does not read: see connection_backlog.cc.
   size_t unsent() const;
   bool BackedUp() const;
   void HoldBack(const uint8_t* data, size_t size);
@@ -137,7 +139,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   bool CountField(size_t bytes);
   void EndForHeaders();
   bool LookAtBacklog(loop::Clock::time_point now);
-  // Whether enough is made into frames for now.
+  // Whether enough frames have been made for now.
   bool full() const;
   void AddControl(const uint8_t* data, size_t size);
   ssize_t WriteSegments(size_t& offered);
@@ -145,7 +147,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void WantFlush();
   void SetEvents();
   void Throttle();
-  // Whether anything is read from it now.
+  // Whether the connection currently reads from the socket.
   bool listens() const { return !throttled_ && !held_back_ && !deaf_; }
   void ReadSoon();
   void End(ConnectionEnd why);
@@ -157,7 +159,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void OnPingAnswered();
   void SayFinalGoAway();
 
-  // Of TLS: nothing of HTTP/2 is said or heard before the handshake is over.
+  // Whether a TLS handshake is in progress; no HTTP/2 is sent or received before it is over.
   bool handshaking() const { return tls_ != nullptr && !tls_->established(); }
   uint32_t TlsEvents() const;
   void OnHandshakeReady();
@@ -165,7 +167,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void RefuseHandshake();
   void ThrowAway();
 
-  // Of HTTP/2.
+  // Callbacks of HTTP/2.
   int OnBeginHeaders(const nghttp2_frame& frame);
   int OnHeader(const nghttp2_frame& frame, absl::string_view name, absl::string_view value);
   int OnBeginFrame(const nghttp2_frame_hd& head);
@@ -182,7 +184,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   void SubmitTrailersOnly(ServerCall& stream, const errors::CallStatus& status);
   void SubmitTrailers(ServerCall& stream);
   ServerCall* Find(int32_t id) const;
-  // nghttp2's question for a stream's next frame.
+  // nghttp2 asks for the next frame of a stream.
   static ssize_t WantData(nghttp2_session*, int32_t, uint8_t*, size_t length, uint32_t* flags,
                           nghttp2_data_source* source, void* user_data);
   int OnSendData(ServerCall& stream, const uint8_t* frame_head, size_t length);
@@ -194,60 +196,60 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
   const Peer peer_;
   const std::shared_ptr<PeerAccount> account_;
   const std::shared_ptr<const std::string> peer_name_;
-  std::unique_ptr<access::Session> tls_;  // null: plain
+  std::unique_ptr<access::Session> tls_;  // null: no TLS
   nghttp2_session* session_ = nullptr;
   ServerCall* streams_ = nullptr;  // a list; newest first
   size_t stream_count_ = 0;
   size_t waiting_calls_ = 0;
 
-  // The DATA frame that is being read.
+  // The DATA frame that is being received.
   ServerCall* frame_stream_ = nullptr;
   size_t frame_left_ = 0;
   bool feeding_ = false;
-  std::vector<memory::Buffer> dropped_;  // while feeding
+  std::vector<memory::Buffer> dropped_;  // freed after feeding
 
-  std::string control_;  // heads of frames and whole small frames
+  std::string control_;  // frame heads and whole small frames
   size_t control_sent_ = 0;
   std::deque<Segment> segments_;
-  size_t queued_ = 0;  // bytes of the segments
-  // Of this iteration: parts of responses that were made, and bytes that were written.
+  size_t queued_ = 0;  // bytes in the segments
+  // In this iteration: parts of responses made, and bytes written.
   int made_ = 0;
   size_t iteration_written_ = 0;
-  size_t answered_ = 0;  // calls, since it was flushed
+  size_t answered_ = 0;  // calls answered since the last flush
   Later<&Connection::OnIterationEnd> flusher_{*this};
   Later<&Connection::FlushNow> prompt_flusher_{*this};
-  Later<&Connection::ReadOn> reader_{*this};  // what TLS has read and nobody has seen
-  bool has_grants_ = false;                   // windows that should be told at once
-  bool blocked_ = false;                      // the socket takes nothing more now
-  uint32_t events_ = 0;                       // what the loop watches
+  Later<&Connection::ReadOn> reader_{*this};  // for what TLS has read and nobody has processed
+  bool has_grants_ = false;                   // there are window updates to send at once
+  bool blocked_ = false;                      // the socket accepts no more bytes now
+  uint32_t events_ = 0;                       // what the loop watches for
   bool watched_ = false;
   bool closed_ = false;
-  bool handling_ = false;    // its own functions are under way
-  bool peer_spoke_ = false;  // its first SETTINGS are here
-  bool lingers_ = false;     // everything is said; waits for the peer to close
-  size_t thrown_away_ = 0;   // bytes that came after everything was said
-  bool deaf_ = false;        // and were too many: no more are read
+  bool handling_ = false;    // one of its own functions is running
+  bool peer_spoke_ = false;  // its first SETTINGS have arrived
+  bool lingers_ = false;     // everything is sent; waits for the peer to close
+  size_t thrown_away_ = 0;   // bytes received after everything was sent
+  bool deaf_ = false;        // these were too many: it stops reading
 
   FrameWalk walk_;
-  loop::Clock::time_point block_began_at_;  // the header block that is not whole
+  loop::Clock::time_point block_began_at_;  // of the header block that is not complete
   uint64_t block_ = 0;                      // its number
-  size_t block_decoded_ = 0;                // bytes of its fields, as RFC 9113 counts them
+  size_t block_decoded_ = 0;                // bytes of its fields, as counted by RFC 9113
   bool ended_for_headers_ = false;
-  bool held_back_ = false;  // not read: too much waits to be sent
-  Pace held_pace_;          // of what it takes meanwhile
-  uint64_t written_ = 0;    // bytes, so far
+  bool held_back_ = false;  // does not read: too many bytes wait to be sent
+  Pace held_pace_;          // of what the peer reads meanwhile
+  uint64_t written_ = 0;    // bytes written so far
   size_t submitted_ = 0;    // bytes of header fields in nghttp2's queue, at most
-  std::string kept_;        // what had been read by then
-  size_t unanswered_ = 0;   // bytes read since responses were written last
-  size_t charged_ = 0;      // of the backlog of all connections
-  // Streams without a ServerCall: RefuseHttp's, whose text may wait for the peer's window.
+  std::string kept_;        // what had been read before that
+  size_t unanswered_ = 0;   // bytes read since responses were last written
+  size_t charged_ = 0;      // its part of the backlog of all connections
+  // Streams without a ServerCall: those of RefuseHttp, whose text may wait for the peer's window.
   absl::flat_hash_set<int32_t> http_refusals_;
 
   enum class Leaving : uint8_t {
     kNo,
-    kAnnounced,  // the client knows, when it has answered a ping
-    kKnown,      // and finishes its calls
-    kAsked,      // none is left: a last ping, in case that one was on its way
+    kAnnounced,  // the client knows it once it has answered a ping
+    kKnown,      // the client knows, and finishes its calls
+    kAsked,      // no call is left; a last ping, in case one is under way
     kFinal,
   };
   Leaving leaving_ = Leaving::kNo;
@@ -255,7 +257,7 @@ class Connection final : private loop::Watcher, private loop::Timer, private Han
 
   loop::Clock::time_point opened_at_;
   loop::Clock::time_point heard_at_;
-  loop::Clock::time_point moved_at_;  // when bytes were written last, or nothing was to be written
+  loop::Clock::time_point moved_at_;  // when bytes were last written, or nothing was to be written
   loop::Clock::time_point pinged_at_;
   bool pinged_ = false;
 

@@ -1,4 +1,4 @@
-// The connections of one loop, and the clock that looks at them.
+// The connections of one loop, and the timer that checks them.
 #ifndef QUANTD_SERVER_TRANSPORT_CONNECTION_SET_H_
 #define QUANTD_SERVER_TRANSPORT_CONNECTION_SET_H_
 
@@ -16,10 +16,10 @@ namespace quantd::transport {
 
 class Connection;
 
-// Only on the thread that leads loop(), but for size().
+// Used only on the thread that leads loop(), except for size().
 class ConnectionSet final : private loop::Timer {
  public:
-  // `index`: its number among all sets.
+  // `index`: the number of this set among all sets.
   ConnectionSet(TransportContext& context, loop::Loop& loop, size_t index)
       : context_(context),
         loop_(loop),
@@ -34,26 +34,26 @@ class ConnectionSet final : private loop::Timer {
   Handshakes& handshakes() { return handshakes_; }
   Inflater& inflater() { return inflater_; }
   size_t index() const { return index_; }
-  // From any thread; counts those that are on their way here, too (Expect).
+  // Safe from any thread. Includes connections that are about to be added (Expect).
   size_t size() const { return size_.load(std::memory_order_relaxed); }
   void Expect() { size_.fetch_add(1, std::memory_order_relaxed); }
 
   void Add(Connection& connection);
   void Remove(Connection& connection);
-  // What was expected does not come.
+  // An expected connection will not come.
   void Missed(const Peer& peer);
 
-  // Has every connection say that it takes no more calls.
+  // Makes every connection tell its client to make no more calls.
   void GoAway();
-  // Interrupts all of their calls.
+  // Interrupts all calls of the connections.
   void EndCalls(const absl::Status& status);
-  // Closes them all.
+  // Closes all connections.
   void Close();
-  // Ends a call for one of `newcomer`: one that waits for its request, of the connection that has
-  // the most of these here. False: that has no more than the newcomer's.
+  // Ends a waiting call to make room for a call of `newcomer`: a call that waits for its request,
+  // on the connection that has the most of these here. False: none has more than the newcomer.
   bool MakeRoomFor(const Connection& newcomer);
-  // Closes one of this peer's: of those with the fewest calls the one that has been quiet for
-  // longest; only one without calls if `idle_only`.
+  // Closes a connection of this peer: of those with the fewest calls, the one that has been quiet
+  // for longest. `idle_only`: only one without calls.
   void Evict(uint64_t peer, bool idle_only);
 
  private:

@@ -1,5 +1,5 @@
-// Answers, compressed (grpc-encoding). That takes some 6 to 20 ns a byte, so it is a computation:
-// on a core, not on the thread that leads a loop.
+// Compresses responses (grpc-encoding). This takes 6 to 20 ns per byte, so it is a computation that
+// needs a core, and is not done on the thread that leads a loop.
 #ifndef QUANTD_SERVER_TRANSPORT_DEFLATER_H_
 #define QUANTD_SERVER_TRANSPORT_DEFLATER_H_
 
@@ -13,21 +13,21 @@
 
 namespace quantd::transport {
 
-// What the bytes are, most of them.
+// What most of the bytes are.
 enum class Contents : uint8_t {
-  // Of a byte or less: coded by how often each comes, since strings of them hardly come again.
+  // Elements of a byte or less. Huffman coding only, because strings of them rarely repeat.
   kCodes,
-  // Wider, or text: what came before is looked for.
+  // Wider elements, or text: repeated strings are searched for.
   kNumbers,
 };
 
-// Most bytes that Deflate allocates, for `size` of them behind `room`.
+// The most bytes that Deflate allocates, for `size` bytes after `room`.
 uint64_t DeflateMemoryBytes(size_t size, size_t room);
 
-// `bytes` compressed, with `room` bytes before them. An empty piece when they should be sent as
-// they are: they do not get smaller (of a long one that is said after its first half MiB), the
-// system has no memory, or `interrupted` said so, which is asked every 64 KiB. REQUIRES: not
-// kIdentity; fewer than 4 GiB.
+// Compresses `bytes`, with `room` bytes before the result. Returns an empty piece if the bytes
+// should be sent as they are: they do not get smaller (for long ones this is decided after the
+// first half MiB), the system is out of memory, or `interrupted`, which is called every 64 KiB,
+// returned true. REQUIRES: not kIdentity; fewer than 4 GiB.
 memory::Piece Deflate(Encoding encoding, absl::Span<const uint8_t> bytes, Contents contents,
                       size_t room, memory::Pool& pool, absl::FunctionRef<bool()> interrupted);
 

@@ -1,4 +1,4 @@
-// How messages are compressed: gRPC's Content-Coding.
+// The compression of messages: gRPC's Content-Coding.
 #ifndef QUANTD_SERVER_TRANSPORT_ENCODING_H_
 #define QUANTD_SERVER_TRANSPORT_ENCODING_H_
 
@@ -13,32 +13,32 @@ namespace quantd::transport {
 
 enum class Encoding : uint8_t { kIdentity, kDeflate, kGzip };
 
-// What the server takes, as grpc-accept-encoding says it.
+// The encodings that the server accepts, as the value of grpc-accept-encoding.
 inline constexpr absl::string_view kEncodings = "identity,deflate,gzip";
 
-// nullopt: none of these.
+// nullopt: unknown.
 std::optional<Encoding> ParseEncoding(absl::string_view name);
 absl::string_view NameOf(Encoding encoding);
-// How responses may be wanted: the words of --compress_answers, and of a call's
+// The values of --compress_answers, and of a call's
 // quantd-compress-answers.
 inline constexpr std::array<std::pair<absl::string_view, Encoding>, 3> kCompressions = {
     {{"none", Encoding::kIdentity}, {"gzip", Encoding::kGzip}, {"deflate", Encoding::kDeflate}}};
-// nullopt: none of these.
+// nullopt: unknown.
 std::optional<Encoding> ParseCompression(absl::string_view name);
 
-// Those of ours that a client's grpc-accept-encoding names, and identity, which every client takes.
+// Our encodings that a client's grpc-accept-encoding names, and identity, which all clients accept.
 class Encodings {
  public:
   static Encodings Parse(absl::string_view names);
   bool Has(Encoding encoding) const { return (bits_ >> static_cast<int>(encoding) & 1) != 0; }
-  // gzip if it is among them, then deflate.
+  // gzip if the client accepts it, else deflate, else identity.
   Encoding best() const;
 
  private:
   uint8_t bits_ = 1 << static_cast<int>(Encoding::kIdentity);
 };
 
-// The window bits that zlib wants for it. REQUIRES: not kIdentity.
+// The window bits that zlib needs for an encoding. REQUIRES: not kIdentity.
 constexpr int WindowBits(Encoding encoding) { return encoding == Encoding::kGzip ? 15 + 16 : 15; }
 
 }  // namespace quantd::transport

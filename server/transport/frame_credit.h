@@ -1,11 +1,11 @@
-// Keeps a connection's frames in relation to what is done for it. Memory is bounded elsewhere; this
-// bounds the time that frames without use take: pings, resets, settings, crumbs of data.
+// Limits the time that a connection's useless frames can take: pings, resets, settings, crumbs of
+// data. Memory is limited elsewhere.
 //
-// Every such frame costs one, and so do 4 KiB of header fields, 1 KiB of a header block, every head
-// of a call and 16 KiB of anything; every response, every end of a call and every 16 KiB that pass
-// earn some, and time gives the rest. Who has spent everything is not read from for a while, and
-// loses nothing: its frames wait in its own socket. So a client that cancels all day is served, and
-// a flood only slows itself down.
+// Every such frame costs one credit; so do 4 KiB of header fields, 1 KiB of a header block, every
+// head of a call and 16 KiB of anything. Every response, every end of a call and every 16 KiB of
+// messages earn some credit, and time adds the rest. A connection without credit is not read for a
+// while. It loses nothing, because its frames wait in its own socket. So a client that cancels all
+// day is served, and a flood only slows itself down.
 #ifndef QUANTD_SERVER_TRANSPORT_FRAME_CREDIT_H_
 #define QUANTD_SERVER_TRANSPORT_FRAME_CREDIT_H_
 
@@ -21,30 +21,30 @@ class FrameCredit {
   using Clock = std::chrono::steady_clock;
 
   static constexpr double kMost = 4'000;
-  static constexpr double kEachSecond = 10'000;  // of all connections that have spent theirs
+  static constexpr double kEachSecond = 10'000;  // for all connections without credit together
   static constexpr double kOfMessage = 4;
-  static constexpr double kBytes = 16 << 10;      // earn one
-  static constexpr double kFieldBytes = 4 << 10;  // of decoded header fields, cost one
-  static constexpr size_t kCrumb = 64;            // DATA frames below this are counted
+  static constexpr double kBytes = 16 << 10;      // earn one credit
+  static constexpr double kFieldBytes = 4 << 10;  // of decoded header fields cost one credit
+  static constexpr size_t kCrumb = 64;            // smaller DATA frames are counted
 
   explicit FrameCredit(Clock::time_point now) : at_(now) {}
 
   void Spend(double frames) { credit_ -= frames; }
-  // Bytes that came: those of messages are earned back.
+  // Counts received bytes; those of messages are earned back.
   void SpendBytes(size_t bytes) { Spend(static_cast<double>(bytes) / kBytes); }
-  // What header fields cost: their copies and checks, whatever few bytes they were sent as.
+  // Counts the cost of header fields, their copies and checks, however few bytes they were sent as.
   void SpendFields(size_t bytes) { Spend(static_cast<double>(bytes) / kFieldBytes); }
   void EarnMessage() { Earn(kOfMessage); }
   void EarnBytes(size_t bytes) { Earn(static_cast<double>(bytes) / kBytes); }
 
   bool spent() const { return credit_ < 0; }
-  // Adds what time gives, shared by `sharers` connections.
+  // Adds the credit for the time, which `sharers` connections share.
   void Refill(Clock::time_point now, int64_t sharers) {
     const double seconds = std::chrono::duration<double>(now - at_).count();
     at_ = now;
     Earn(seconds * kEachSecond / static_cast<double>(std::max<int64_t>(sharers, 1)));
   }
-  // How long until some is there again.
+  // The time until there is credit again.
   std::chrono::milliseconds Pause(int64_t sharers) const {
     const double rate = kEachSecond / static_cast<double>(std::max<int64_t>(sharers, 1));
     const double seconds = (kMost / 8 - credit_) / rate;

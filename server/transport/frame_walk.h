@@ -1,6 +1,6 @@
-// Follows the heads of HTTP/2's frames through what a peer sends, for what nghttp2 says nothing of:
-// CONTINUATION frames, and header blocks that it skips or that never end. Looks at nine bytes of
-// each frame, and at no payload.
+// Follows the frame heads of HTTP/2 in what a peer sends, because nghttp2 does not report all of
+// them: CONTINUATION frames, and header blocks that it skips or that never end. It looks at nine
+// bytes of each frame and at no payload.
 #ifndef QUANTD_SERVER_TRANSPORT_FRAME_WALK_H_
 #define QUANTD_SERVER_TRANSPORT_FRAME_WALK_H_
 
@@ -14,7 +14,7 @@ namespace quantd::transport {
 
 class FrameWalk {
  public:
-  // What came next on the connection, from its first byte on, the preface included.
+  // Takes the next bytes of the connection. The first bytes are the preface.
   void Walk(const uint8_t* data, size_t size) {
     while (size != 0) {
       const size_t passed = std::min(size, left_);
@@ -30,12 +30,12 @@ class FrameWalk {
     }
   }
 
-  // Whether a header block has begun and is not whole, and how many bytes of it are here.
+  // Whether a header block has begun and is not complete, and how many bytes of it have arrived.
   bool in_block() const { return in_block_; }
   size_t block_bytes() const { return block_bytes_; }
-  // The peer's streams, as the heads of its frames say.
+  // The peer's streams, as seen in the heads of its frames.
   ClosedStreams& closed_streams() { return closed_streams_; }
-  // Counts of what has begun so far.
+  // The numbers of header blocks and CONTINUATION frames so far.
   uint64_t blocks() const { return blocks_; }
   uint64_t continuations() const { return continuations_; }
 
@@ -65,11 +65,11 @@ class FrameWalk {
     if (left_ == 0 && block_ends_) in_block_ = block_ends_ = false;
   }
 
-  size_t left_ = kPreface;  // bytes of this frame that have not come
+  size_t left_ = kPreface;  // bytes of the current frame that have not arrived
   uint8_t head_[kHeadBytes] = {};
-  uint8_t have_ = 0;  // bytes of the next frame's head
+  uint8_t have_ = 0;  // received bytes of the next frame's head
   bool in_block_ = false;
-  bool block_ends_ = false;  // with this frame
+  bool block_ends_ = false;  // the current frame is the last of the block
   size_t block_bytes_ = 0;
   ClosedStreams closed_streams_;
   uint64_t blocks_ = 0;

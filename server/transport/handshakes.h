@@ -1,6 +1,6 @@
-// Whose TLS handshake goes on: signing a hello takes up to milliseconds, for a peer that has paid
-// nothing yet. So a loop makes one step in an iteration, with everybody's calls in between, and a
-// round robin chooses the peer: one that opens thousands of connections waits behind itself.
+// Schedules TLS handshakes. Signing a hello takes up to milliseconds, for a peer that has paid
+// nothing yet. So a loop makes one step per iteration, between the calls of all peers, and a round
+// robin chooses the peer: one that opens thousands of connections waits behind itself.
 #ifndef QUANTD_SERVER_TRANSPORT_HANDSHAKES_H_
 #define QUANTD_SERVER_TRANSPORT_HANDSHAKES_H_
 
@@ -12,12 +12,12 @@
 
 namespace quantd::transport {
 
-// Of one loop; only on the thread that leads it.
+// Belongs to one loop; used only on the thread that leads it.
 class Handshakes final : private loop::Posted {
  public:
   class Waiting : public loop::FairQueue::Entry {
    public:
-    // Makes one step. It waits no more.
+    // Makes one step. The connection is no longer in the queue.
     virtual void OnStep() = 0;
 
    protected:
@@ -26,12 +26,12 @@ class Handshakes final : private loop::Posted {
 
   explicit Handshakes(loop::Loop& loop) : loop_(loop) {}
 
-  // REQUIRES: it does not wait.
+  // REQUIRES: `waiting` is not in the queue.
   void Push(Waiting& waiting, uint64_t peer) {
     queue_.Push(waiting, peer, 1);
     if (!std::exchange(posted_, true)) loop_.AtIterationEnd(*this);
   }
-  // It goes, if it waits.
+  // Removes `waiting` if it is in the queue.
   void Drop(Waiting& waiting) {
     if (waiting.queued()) queue_.Remove(waiting, false);
   }

@@ -1,4 +1,4 @@
-// The head of a call: what its HTTP/2 request headers say.
+// The head of a call: the contents of its HTTP/2 request headers.
 //
 //   Head head;
 //   for each header: head.Add(name, value);
@@ -22,44 +22,44 @@ namespace quantd::transport {
 
 class Head {
  public:
-  // Most bytes of names and values together, 32 for each header, as RFC 9113 counts them.
+  // The most bytes of names and values together, plus 32 per header, as counted by RFC 9113.
   static constexpr size_t kMaxBytes = 16 << 10;
   static constexpr size_t kFieldOverhead = 32;
   static constexpr size_t kMostRequestId = 128;
 
-  // Takes a header. False when they are too many: then the rest need not come.
+  // Takes a header. False: there are too many headers, and the remaining ones are not needed.
   bool Add(absl::string_view name, absl::string_view value);
-  // Adds it to metadata(), too. Each of several values in one header counts as a header.
+  // Also adds the header to metadata(). Each of several values in one header counts as a header.
   void Keep(absl::string_view name, absl::string_view value);
 
-  // What is wrong with the request as a gRPC call: UNIMPLEMENTED for an unknown compression,
-  // INVALID_ARGUMENT for a timeout or a wanted compression that is none, RESOURCE_EXHAUSTED for too
-  // many headers.
+  // The errors of the request as a gRPC call: UNIMPLEMENTED for an unknown compression,
+  // INVALID_ARGUMENT for an invalid timeout or wanted compression, RESOURCE_EXHAUSTED for too many
+  // headers.
   absl::Status Check() const;
 
-  // 0, or the HTTP status of a response to what is no gRPC call at all: 405 or 415.
+  // 0, or the HTTP status of the response to a request that is not a gRPC call: 405 or 415.
   int HttpError() const;
-  // Of HTTP's HEAD, whose response has no body.
+  // Whether the method is HTTP's HEAD, whose response has no body.
   bool is_head() const { return is_head_; }
 
-  // "authorization", of which nothing is kept then.
+  // Returns the value of "authorization", and forgets it.
   std::string TakeAuthorization() { return std::exchange(authorization_, ""); }
   const std::string& path() const { return path_; }  // "/package.Service/Method"
-  // x-request-id, cut to what a log should hold; empty: none.
+  // x-request-id, shortened to what a log should contain; empty: none.
   const std::string& request_id() const { return request_id_; }
-  // How messages with the flag for it are compressed.
+  // The compression of messages with the compressed flag.
   Encoding encoding() const { return encoding_; }
-  // How responses to this client may be compressed.
+  // The encodings that the client accepts for responses.
   const Encodings& accepts() const { return accepts_; }
-  // quantd-compress-answers: how this call wants them; unset: it does not say.
+  // quantd-compress-answers: the encoding that the call wants for responses; nullopt: not given.
   std::optional<Encoding> responses() const { return responses_; }
-  // What the service wants to see of other headers: see CallHandler::Keeps.
+  // Other headers that the service wants to see: see CallHandler::Keeps.
   const Metadata& metadata() const { return metadata_; }
-  // traceparent; unset: none, or one that is not as it should be, or several.
+  // traceparent; nullopt: none, an invalid one, or several.
   const std::optional<trace::Context>& trace() const { return trace_; }
-  // quantd-timing: 1: the trailers shall say where the time went.
+  // quantd-timing is 1: the trailers contain the times of the call.
   bool wants_timing() const { return wants_timing_; }
-  // grpc-timeout, at most 8 digits of a unit; unset: none.
+  // grpc-timeout, at most 8 digits and a unit; nullopt: none.
   std::optional<std::chrono::nanoseconds> timeout() const { return timeout_; }
 
  private:
@@ -75,8 +75,8 @@ class Head {
   Encoding encoding_ = Encoding::kIdentity;
   Encodings accepts_;
   std::optional<Encoding> responses_;
-  std::optional<std::string> unknown_answers_;  // quantd-compress-answers, when it is none of ours
-  std::string unknown_encoding_;                // grpc-encoding, when it is none of ours
+  std::optional<std::string> unknown_answers_;  // quantd-compress-answers, if it is unknown
+  std::string unknown_encoding_;                // grpc-encoding, if it is unknown
   std::optional<std::chrono::nanoseconds> timeout_;
   std::string request_id_;
   Metadata metadata_;

@@ -1,4 +1,4 @@
-// Header fields of responses, as nghttp2 takes them.
+// Header fields of responses, in nghttp2's form.
 #ifndef QUANTD_SERVER_TRANSPORT_HEADER_FIELDS_H_
 #define QUANTD_SERVER_TRANSPORT_HEADER_FIELDS_H_
 
@@ -16,7 +16,8 @@
 
 namespace quantd::transport {
 
-// The name lasts; `lasting`: the value, too. What does not last is copied when it is submitted.
+// The name has static storage; `lasting`: the value, too. What is not lasting is copied on
+// submission.
 inline nghttp2_nv Field(absl::string_view name, absl::string_view value, bool lasting) {
   const auto bytes = [](absl::string_view text) {
     return reinterpret_cast<uint8_t*>(const_cast<char*>(text.data()));
@@ -28,7 +29,7 @@ inline nghttp2_nv Field(absl::string_view name, absl::string_view value, bool la
 
 using Fields = absl::InlinedVector<nghttp2_nv, 6>;
 
-// A service's own fields. Both they and the metadata must live until they are submitted.
+// A service's own fields. This object and the metadata must live until they are submitted.
 class MetadataFields {
  public:
   explicit MetadataFields(const Metadata& metadata) : metadata_(metadata) {

@@ -1,9 +1,9 @@
-// Compressed messages (grpc-encoding), made what they were. A loop inflates a slice each iteration,
-// so that others wait for no more than that. Peers take turns, slice by slice, by the time that
-// theirs have taken; each peer's messages are inflated one after another.
+// Decompresses messages (grpc-encoding). A loop inflates one slice per iteration, so that other
+// work waits for no more than that. Peers take turns, slice by slice, by the time that their slices
+// have taken; the messages of one peer are inflated one after another.
 //
-// How much a message may become is set aside before (admission/receiving.h), and no more is
-// written: one that holds more fails.
+// Memory for the size that a message may have is reserved before (admission/receiving.h). No more
+// is written: a message that contains more fails.
 #ifndef QUANTD_SERVER_TRANSPORT_INFLATER_H_
 #define QUANTD_SERVER_TRANSPORT_INFLATER_H_
 
@@ -21,7 +21,7 @@
 
 namespace quantd::transport {
 
-// A message that has been begun.
+// The state of a message whose inflation has begun.
 struct InflateState;
 
 // A message to inflate.
@@ -30,12 +30,12 @@ class Inflating : private loop::FairQueue::Entry {
   Inflating();
 
  protected:
-  ~Inflating();  // REQUIRES: removed, or told
+  ~Inflating();  // REQUIRES: removed, or OnInflated was called
 
  private:
   friend class Inflater;
-  // It is done: `size` bytes, or INVALID_ARGUMENT when it is no such message, RESOURCE_EXHAUSTED
-  // when it holds more than it may.
+  // The inflation has ended: with `size` bytes, INVALID_ARGUMENT if the message is not valid, or
+  // RESOURCE_EXHAUSTED if it contains more than it may.
   virtual void OnInflated(const absl::Status& status, memory::Buffer buffer, size_t size) = 0;
 
   Encoding compressed_by_ = Encoding::kIdentity;
@@ -44,31 +44,31 @@ class Inflating : private loop::FairQueue::Entry {
   std::unique_ptr<InflateState> state_;
 };
 
-// Of one loop, on the thread that leads it.
+// Belongs to one loop; used on the thread that leads it.
 class Inflater final : private loop::Posted {
  public:
   Inflater(loop::Loop& loop, memory::Pool& pool);
   ~Inflater();
 
-  // Inflates it when its peer's before it are done, to `most` bytes at most. REQUIRES: the bytes
-  // stay where they are.
+  // Inflates `bytes` after the earlier messages of the same peer, to at most `most` bytes.
+  // REQUIRES: the bytes do not move.
   void Add(Inflating& message, uint64_t peer, Encoding encoding, absl::Span<const uint8_t> bytes,
            size_t most);
-  // Does nothing when it is not here.
+  // Does nothing if the message is not in the queue.
   void Remove(Inflating& message);
 
  private:
   void Run() override;
   Inflating* Next() const;
   absl::Status Begin(Inflating& message);
-  // Inflates a slice of it. False: that was the last one, or `status` is an error.
+  // Inflates a slice of the message. False: it was the last one, or `status` is an error.
   static bool Go(const Inflating& message, absl::Status& status);
   std::unique_ptr<InflateState> TakeOut(Inflating& message);
 
   loop::Loop& loop_;
   memory::Pool& pool_;
   loop::FairQueue waiting_;
-  size_t begun_ = 0;  // of those that wait
+  size_t begun_ = 0;  // the number of waiting messages that have begun
   bool posted_ = false;
 };
 

@@ -1,5 +1,5 @@
-// A service's own metadata, of requests and of responses (gRPC's Custom-Metadata), and text and
-// bytes as HTTP/2 headers may hold them.
+// A service's own metadata in requests and responses (gRPC's Custom-Metadata), and the encoding of
+// text and bytes in HTTP/2 headers.
 #ifndef QUANTD_SERVER_TRANSPORT_METADATA_H_
 #define QUANTD_SERVER_TRANSPORT_METADATA_H_
 
@@ -11,22 +11,22 @@
 
 namespace quantd::transport {
 
-// Names are in lower case; the value of a name that ends in "-bin" is bytes.
+// Names are in lower case; a value whose name ends in "-bin" is bytes.
 using errors::Metadata;
 
-// Adds what a header says. Of binary values several may stand in one header, with commas between;
-// one that is not Base64 is left out.
+// Adds the values of a header. One header may contain several binary values, separated by commas;
+// values that are not Base64 are skipped.
 void ParseMetadata(absl::string_view name, absl::string_view value, Metadata& metadata);
 
-// How many values a header has at most: 1 without commas.
+// The most values that a header may contain: 1 without commas.
 size_t CountValues(absl::string_view name, absl::string_view value);
 
-// The value as a header has it.
+// The value as it is sent in a header.
 std::string EncodeMetadata(const std::string& name, const std::string& value);
 
-// grpc-message: printable ASCII but '%' as it is, everything else as %XX.
+// Encodes grpc-message: printable ASCII except '%' is unchanged, everything else becomes %XX.
 std::string PercentEncode(const std::string& message);
-// Binary metadata: Base64 without padding.
+// Encodes binary metadata: Base64 without padding.
 std::string Base64Encode(const std::string& bytes);
 
 }  // namespace quantd::transport

@@ -1,4 +1,4 @@
-// What the log gets to know of connections: at a bounded rate, for peers cause it.
+// Log lines about connections. Their rate is bounded, because peers cause them.
 #ifndef QUANTD_SERVER_TRANSPORT_NOTES_H_
 #define QUANTD_SERVER_TRANSPORT_NOTES_H_
 
@@ -7,13 +7,13 @@
 
 namespace quantd::transport {
 
-// A TLS handshake came to nothing. `reason`: in words of ours. From any thread.
+// A TLS handshake failed. `reason` is in our own words. Safe from any thread.
 void NoteRefusedHandshake(absl::string_view reason, absl::string_view peer);
 
-// A connection was ended. From any thread.
+// The server has ended a connection. Safe from any thread.
 void NoteConnectionEnd(ConnectionEnd why, absl::string_view peer);
 
-// Counts it, too. `peer`: against whom; empty: nobody knows. From any thread.
+// Logs and counts an action. `peer`: against whom; empty: unknown. Safe from any thread.
 void NoteAbuse(Counters& counters, AbuseAction what, absl::string_view peer);
 
 }  // namespace quantd::transport

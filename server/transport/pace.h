@@ -1,4 +1,4 @@
-// Whether something moves as fast as it has to: bytes in a window of time, one window after the
+// Measures whether something is fast enough: bytes per window of time, one window after the
 // other.
 #ifndef QUANTD_SERVER_TRANSPORT_PACE_H_
 #define QUANTD_SERVER_TRANSPORT_PACE_H_
@@ -12,13 +12,13 @@ class Pace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // It moves from now on; `bytes` of it have moved so far.
+  // Starts measuring; `bytes` is the total so far.
   void Start(Clock::time_point now, uint64_t bytes) {
     since_ = now;
     bytes_ = bytes;
   }
-  // Whether fewer than `rate` bytes a second have moved in the last whole window. `bytes`: all that
-  // have moved so far.
+  // Whether fewer than `rate` bytes per second were moved in the last whole window. `bytes` is the
+  // total so far.
   bool TooSlow(Clock::time_point now, uint64_t bytes, uint64_t rate,
                std::chrono::milliseconds window) {
     if (now - since_ < window) return false;

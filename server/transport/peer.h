@@ -1,4 +1,4 @@
-// The other end of a connection, and what it has of the tables that all connections share.
+// The other end of a connection, and its shares of the tables that all connections use.
 #ifndef QUANTD_SERVER_TRANSPORT_PEER_H_
 #define QUANTD_SERVER_TRANSPORT_PEER_H_
 
@@ -10,16 +10,16 @@
 
 namespace quantd::transport {
 
-// All connections of a peer have the same one. Safe from any thread.
+// Shared by all connections of a peer. Thread-safe.
 struct PeerAccount {
   std::atomic<int64_t> calls{0};
   std::atomic<int64_t> watches{0};  // calls that only wait for news
   std::atomic<int64_t> connections{0};
-  std::atomic<int64_t> backlog{0};  // bytes: see connection_backlog.cc
+  std::atomic<int64_t> backlog{0};  // in bytes; see connection_backlog.cc
 };
 
 struct Peer : net::Peer {
-  std::shared_ptr<PeerAccount> account = nullptr;  // of PeerTable; null: not asked yet
+  std::shared_ptr<PeerAccount> account = nullptr;  // from PeerTable; null: not set yet
 };
 
 }  // namespace quantd::transport

@@ -1,5 +1,5 @@
-// How many connections each peer has in each set: who is let in when there are as many as are
-// allowed, and whose place that is. Safe from any thread.
+// Counts the connections of each peer in each set. When the maximum is reached, it decides who is
+// let in and whose connection is closed for it. Thread-safe.
 #ifndef QUANTD_SERVER_TRANSPORT_PEER_TABLE_H_
 #define QUANTD_SERVER_TRANSPORT_PEER_TABLE_H_
 
@@ -18,18 +18,18 @@ class PeerTable {
  public:
   explicit PeerTable(int64_t most) : most_(most) {}
 
-  // What to do with a newcomer, which is counted if it may come in.
+  // What to do with a newcomer. It is counted if it may come in.
   struct Outcome {
     bool may_come = false;
-    // There were too many: in this set a connection of this peer shall go, one without calls if
-    // `idle_only`.
+    // There were too many: a connection of `peer` in this set must be closed, if `idle_only` one
+    // without calls.
     bool someone_goes = false;
     bool idle_only = false;
     size_t set = 0;
     uint64_t peer = 0;
-    std::shared_ptr<PeerAccount> account;  // the newcomer's, if it may come in
+    std::shared_ptr<PeerAccount> account;  // of the newcomer, if it may come in
   };
-  // A peer that has its share already (loop/peer_share.h) is refused as if there were too many.
+  // A peer that has its share already (loop/peer_share.h) is refused even if there is room.
   Outcome Add(uint64_t peer, size_t set);
   void Remove(uint64_t peer, size_t set);
 

@@ -1,17 +1,18 @@
-// One call on the wire: an HTTP/2 stream with gRPC's messages in it.
+// One call on the wire: an HTTP/2 stream that carries gRPC messages.
 //
 //   stream.Read(message, read);                    // a whole message, in one piece
-//   const bool has_message = co_await read;  // false: the client sends no more, or Interrupted
+//   const bool has_message = co_await read;  // false: the client sends no more, or interrupted
 //   stream.Write({std::move(buffer), begin, size}, written);
 //   stream.Finish(status, finished);               // trailers
 //   const bool sent = co_await finished;
 //   stream.End();                                  // the call is over; the stream may be gone
 //
 // A message is | compressed: 1 byte, 0 or 1 | length: 4 bytes, big endian | its bytes |.
-// Its memory is set aside when the length is here (admission/receiving.h), and the socket is read
-// into it in place.
+// Its memory is reserved when the length has arrived (admission/receiving.h), and the bytes are
+// read from the socket directly into it.
 //
-// Everything but interrupted() only on the thread that leads loop(). Events complete there, too.
+// Except for interrupted(), use it only on the thread that leads loop(). Events complete there,
+// too.
 #ifndef QUANTD_SERVER_TRANSPORT_SERVER_CALL_H_
 #define QUANTD_SERVER_TRANSPORT_SERVER_CALL_H_
 
@@ -39,7 +40,7 @@ namespace quantd::transport {
 
 class Connection;
 
-// A message that has come.
+// A received message.
 struct Message {
   memory::Buffer buffer;
   size_t size = 0;
@@ -48,37 +49,38 @@ struct Message {
   absl::Span<const uint8_t> bytes() const { return {buffer.data(), size}; }
 };
 
-// gRPC's own bytes before each message. A message to send needs as much room before its begin.
+// gRPC's prefix of each message. A message to send needs this much room before its first byte.
 inline constexpr size_t kPrefixBytes = 5;
 
-// Of a message that is made while it is sent: more is asked for only while so many bytes at most of
-// what was made are on their way to the kernel, in frames.
+// For a message that is made while it is sent: the next part is made only if at most this many
+// bytes of earlier parts are in frames that the kernel does not have yet.
 inline constexpr size_t kMostMadeAhead = 576 << 10;
 
 // Makes a message while it is sent.
 class MessageSource {
  public:
-  // Makes its next part, in memory that is freed when the kernel has it: the next part is likely
-  // made in the same, which the cache still holds. An empty piece: it can't, and has interrupted
-  // the stream. On the thread that leads the stream's loop.
+  // Makes the next part, in memory that is freed once the kernel has it: the next part is likely to
+  // use the same memory, which is still in the cache. An empty piece: it failed and has interrupted
+  // the stream. Called on the thread that leads the stream's loop.
   virtual memory::Piece MakeMore() = 0;
 
  protected:
   ~MessageSource() = default;
 };
 
-// Sees a message while it comes.
+// Observes a message while it arrives.
 class MessageWatcher {
  public:
-  // The message has `size` bytes, of which these are here. They may lie elsewhere the next time. On
-  // the thread that leads the stream's loop; not told of every byte, and of no compressed message.
+  // The message has `size` bytes, of which `so_far` have arrived; they may be at another address
+  // the next time. Called on the thread that leads the stream's loop. Not called for every byte,
+  // and never for compressed messages.
   virtual void OnMore(absl::Span<const uint8_t> so_far, size_t size) = 0;
 
  protected:
   ~MessageWatcher() = default;
 };
 
-// What a call waits for elsewhere, so that it can be woken when there is no use in waiting.
+// Something that a call waits for elsewhere, and that can be cancelled to wake the call.
 class Cancellable {
  public:
   virtual void Cancel() = 0;
@@ -90,60 +92,61 @@ class Cancellable {
 class ServerCall final : private admission::Upload, private Inflating, private loop::Timer {
  public:
   loop::Loop& loop() const { return loop_; }
-  // HTTP/2's number of it, on its connection.
+  // The HTTP/2 stream id.
   int32_t id() const { return id_; }
-  // Whose turn it is when peers take turns.
+  // The peer's number, for turns between peers.
   uint64_t peer() const { return peer_; }
-  // Who calls, for the log: see Peer.
+  // The caller, for the log: see Peer.
   const std::string& peer_name() const { return *peer_name_; }
   const Head& head() const { return head_; }
-  int method() const { return method_; }  // what CallHandler::Find said
+  int method() const { return method_; }  // the result of CallHandler::Find
   loop::Clock::time_point arrived_at() const { return arrived_at_; }
-  // When the length of the message that was read last was here.
+  // When the length of the latest message arrived.
   loop::Clock::time_point message_began_at() const { return message_began_at_; }
 
-  // Completes `read` with true when the next message is in `message`. REQUIRES: no other read is
-  // under way. The memory of what has been read counts as being received until Taken. `watcher`
-  // sees what comes until then; null: nobody.
+  // Reads the next message into `message`, then completes `read` with true. REQUIRES: no other read
+  // is in progress. The message's memory counts as being received until Taken. `watcher` observes
+  // the message until then; may be null.
   void Read(Message& message, loop::Event& read, MessageWatcher* watcher = nullptr);
-  // The call has memory of its own for the message that it has read; the next one may come in.
+  // The call has its own memory for the message that it has read; the next message may come in.
   void Taken();
 
-  // What goes before the first message, beside gRPC's own headers. REQUIRES: nothing was written.
+  // Metadata that is sent before the first message. REQUIRES: nothing was written.
   void SetInitialMetadata(Metadata metadata) { initial_metadata_ = std::move(metadata); }
-  // Messages may be compressed so. REQUIRES: what the head accepts; nothing was written.
+  // Sets the compression of messages. REQUIRES: the head accepts it; nothing was written.
   void SetEncoding(Encoding encoding) { out_encoding_ = encoding; }
   Encoding out_encoding() const { return out_encoding_; }
 
-  // Sends a message, and completes `written` when the kernel has all of it; of a small one at once,
-  // as long as few wait here: they are sent together. REQUIRES: the write before it has completed,
-  // not finished; kPrefixBytes of room before the message; `compressed` as SetEncoding says.
+  // Sends a message, and completes `written` when the kernel has all of it; for a small message at
+  // once, as long as few wait, because they are sent together. REQUIRES: the previous write has
+  // completed; not finished; kPrefixBytes of room before the message; `compressed` only after
+  // SetEncoding.
   void Write(memory::Piece message, loop::Event& written, bool compressed = false);
-  // Sends a message of `size` bytes that begins so. `source` makes the rest, as the peer takes it,
-  // until `written` completes. REQUIRES: as Write; more than 4 KiB; nothing is written before it
-  // or behind it.
+  // Sends a message of `size` bytes that starts with `begin`. `source` makes the rest while the
+  // peer reads, until `written` completes. REQUIRES: as for Write; more than 4 KiB; it is the
+  // call's only message.
   void WriteAsMade(memory::Piece begin, size_t size, MessageSource& source, loop::Event& written);
-  // Sends the status after what is being written, and completes `finished` when the stream is
-  // closed: with true if all was sent. An interrupted stream sends what is still possible.
+  // Sends the status after everything written, and completes `finished` when the stream is closed:
+  // with true if all was sent. An interrupted stream sends what is still possible.
   void Finish(const errors::CallStatus& status, loop::Event& finished);
-  // The last thing that a call does with it.
+  // The call makes no more use of the stream. Must be its last function call.
   void End();
 
-  // Whether the call need not go on: the client cancelled it or is gone, its deadline passed, or
-  // the transport gave it up. From any thread.
+  // Whether the call should stop: the client cancelled it or is gone, its deadline has passed, or
+  // the transport gave it up. Safe from any thread.
   bool interrupted() const { return interrupted_.load(std::memory_order_acquire); }
-  // Why. REQUIRES: interrupted().
+  // The reason. REQUIRES: interrupted().
   const absl::Status& interruption() const { return interruption_; }
-  // Ends the call with `status`: completes its read with false and cancels what it waits for. Does
-  // nothing when it is interrupted already.
+  // Interrupts the call with `status`: completes its read with false and cancels what it waits for.
+  // Does nothing if it is interrupted already.
   void Interrupt(absl::Status status);
-  // What to cancel then; nullptr: nothing.
+  // What Interrupt cancels; may be nullptr.
   void WaitsFor(Cancellable* cancellable) { waits_for_ = cancellable; }
 
  private:
   friend class Connection;
 
-  // Starts the call when HTTP/2 has been told all that came.
+  // Starts the call after HTTP/2 has processed all bytes that have arrived.
   class Starter final : public loop::Posted {
    public:
     explicit Starter(ServerCall& stream) : stream_(stream) {}
@@ -156,7 +159,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   ServerCall(Connection& connection, int32_t id);
   ~ServerCall() = default;
 
-  // Receiving: told by the connection.
+  // Receiving: called by the connection.
   void Begin(int method);
   void Start();
   void OnFrame(size_t bytes, bool is_last);
@@ -165,7 +168,7 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   void OnRemoteEnd();
   void CheckRemoteEnd();
   void OnClosed();
-  // Where the next bytes of the message belong, if its memory is there; else empty.
+  // Where the next bytes of the message go, if its memory is reserved; otherwise empty.
   absl::Span<uint8_t> Place() const;
   void BeginMessage();
   bool MakeRoom();
@@ -185,30 +188,30 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   void OnRoom() override;
   void OnGivenUp() override;
   void OnInflated(const absl::Status& status, memory::Buffer buffer, size_t size) override;
-  void Fire() override;  // the deadline
+  void Fire() override;  // the deadline has passed
 
-  // Sending: asked by the connection.
+  // Sending: called by the connection.
   bool sending() const { return out_.begin != nullptr; }
-  // Whether what is being pulled is the last there is for now.
+  // Whether nothing follows what is being pulled, for now.
   bool nothing_behind() const {
     return batch_.empty() && next_out_.begin == nullptr && unmade_ == 0;
   }
   size_t unpulled() const { return out_.size - unmade_ - pulled_; }
   size_t unsent() const { return unpulled() + unmade_ + batch_.size() + next_out_.size; }
-  // Whether it has said all, and is to end without waiting for its peer.
+  // Whether everything is sent and the stream must end without waiting for its peer.
   bool ends() const { return finishing_ && interrupted() && !cut_off_ && !http_closed_; }
-  // Has more made, if that is what is missing. Returns whether there is more.
+  // Makes the next part of the message if that is needed. Returns whether there is more to send.
   bool MakeMore();
   // The next bytes, for a frame that was offered. REQUIRES: size <= unpulled().
   const uint8_t* Pull(size_t size);
   void StartNext();
   void SendFromOwnBytes();
-  // Whether not a byte of its first message, or of the next one, is here.
+  // Whether no byte of the first message, or of the next one, has arrived.
   bool WaitsForRequest() const {
     return read_ != nullptr && incoming_ == Incoming::kPrefix && prefix_have_ == 0 &&
            !interrupted();
   }
-  // Nothing more is sent of its response.
+  // Nothing more of the response is sent.
   void CutOff();
   void DropUnsent();
   void Sent(size_t bytes);
@@ -216,35 +219,35 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   void CompleteFinish();
   void MaybeDelete();
 
-  Connection* connection_;  // null when it is gone
+  Connection* connection_;  // null once the connection is gone
   loop::Loop& loop_;
   admission::Receiving& receiving_;
   memory::Pool& pool_;
   Inflater& inflater_;
   const int32_t id_;
   const uint64_t peer_;
-  const std::shared_ptr<const std::string> peer_name_;  // the connection may be gone
+  const std::shared_ptr<const std::string> peer_name_;  // outlives the connection
   int method_ = -1;
   Head head_;
   loop::Clock::time_point arrived_at_;
   loop::Clock::time_point message_began_at_;
-  ServerCall* previous_ = nullptr;  // of the connection's streams
+  ServerCall* previous_ = nullptr;  // in the connection's list of streams
   ServerCall* next_ = nullptr;
 
-  // The message that is coming in.
+  // The message that is being received.
   enum class Incoming : uint8_t { kPrefix, kBody, kCompressed, kComplete, kRead };
   Incoming incoming_ = Incoming::kPrefix;
   uint8_t prefix_have_ = 0;
   uint8_t prefix_[kPrefixBytes] = {};
-  memory::Buffer buffer_;  // of capacity total_, or of the first window as long as it has no more
+  memory::Buffer buffer_;  // of total_ bytes, or of the first window until there is more room
   size_t total_ = 0;
-  uint64_t charge_ = 0;  // what is set aside for it: total_, and what it may become
+  uint64_t charge_ = 0;  // bytes reserved: total_, plus what it may inflate to
   size_t received_ = 0;
-  std::string kept_;         // what came after a message that nobody has taken yet
-  size_t kept_left_ = 0;     // of these, the bytes that are not done with: the last ones
-  int64_t window_ = 0;       // bytes that the peer may still send, in further frames
+  std::string kept_;         // what came after a message that has not been taken yet
+  size_t kept_left_ = 0;     // the bytes at its end that are not processed yet
+  int64_t window_ = 0;       // bytes that the peer may still send in further frames
   int64_t for_padding_ = 0;  // granted beyond a message, once the peer has padded a frame
-  size_t frame_left_ = 0;    // bytes of this one that have not been looked at
+  size_t frame_left_ = 0;    // bytes of this frame that have not been processed
   size_t frame_bytes_ = 0;   // of the last DATA frame: the next one is likely as large
   bool remote_end_ = false;
   bool waits_for_room_ = false;
@@ -255,25 +258,25 @@ class ServerCall final : private admission::Upload, private Inflating, private l
 
   Metadata initial_metadata_;
   Encoding out_encoding_ = Encoding::kIdentity;
-  // What is going out: a message, then small ones together, then at most one more message.
+  // What is being sent: a message, then a batch of small ones, then at most one more message.
   memory::Piece out_;
-  std::string batch_;       // small messages, with their prefixes
-  std::string batch_sent_;  // what out_ is in, when it was a batch or is in no buffer
+  std::string batch_;       // small messages with their prefixes
+  std::string batch_sent_;  // the bytes of out_ if they are a batch or not in a buffer
   memory::Piece next_out_;
-  // A part of out_ that source_ has made, and where it ends in the message.
+  // A part of out_ that source_ has made, and its end in the message.
   struct Part {
     memory::Buffer buffer;
     size_t end;
   };
-  std::vector<Part> parts_;  // that the kernel does not have yet
+  std::vector<Part> parts_;  // parts that the kernel does not have yet
   size_t unmade_ = 0;        // bytes of out_ that source_ has not made yet
   MessageSource* source_ = nullptr;
-  const uint8_t* next_byte_ = nullptr;  // the first one that is in no frame
-  size_t pulled_ = 0;                   // bytes that frames were made of, gRPC's prefix included
-  size_t offered_ = 0;                  // behind them, of a frame that nghttp2 holds
-  size_t sent_ = 0;                     // of these, bytes that the kernel has
-  Pace pace_;                           // of these
-  uint64_t all_sent_ = 0;               // of all messages, for it
+  const uint8_t* next_byte_ = nullptr;  // the first byte that is in no frame
+  size_t pulled_ = 0;                   // bytes of out_ in frames, gRPC's prefix included
+  size_t offered_ = 0;                  // bytes after those, in a frame that nghttp2 holds
+  size_t sent_ = 0;                     // bytes of out_ that the kernel has
+  Pace pace_;                           // the pace of all_sent_
+  uint64_t all_sent_ = 0;               // bytes of all messages that the kernel has
   loop::Event* written_ = nullptr;
   errors::CallStatus finish_;
   loop::Event* finished_ = nullptr;
@@ -286,10 +289,10 @@ class ServerCall final : private admission::Upload, private Inflating, private l
   absl::Status interruption_;
   std::atomic<bool> interrupted_{false};
   Cancellable* waits_for_ = nullptr;
-  bool http_closed_ = false;  // HTTP/2 has forgotten it
-  bool closed_ = false;       // and no byte of it is waiting to be sent
-  bool has_call_ = false;     // one that has not said End
-  bool watches_ = false;      // is counted among these, not among calls
+  bool http_closed_ = false;  // HTTP/2 has closed the stream
+  bool closed_ = false;       // closed, and no byte of it waits to be sent
+  bool has_call_ = false;     // a call uses the stream and has not called End
+  bool watches_ = false;      // counts as a watch, not as a call
   Starter starter_{*this};
 };
 

@@ -1,11 +1,11 @@
-// gRPC over HTTP/2: accepts connections, shares them among the loops, and has a CallHandler answer
-// their calls.
+// gRPC over HTTP/2: accepts connections, distributes them over the loops, and has a CallHandler
+// answer their calls.
 //
 //   Transport transport(shared, loops);
 //   absl::StatusOr<std::string> address = transport.Listen("127.0.0.1:0");
-//   transport.Start();                   // connections are taken from now on
+//   transport.Start();                   // accepts connections from now on
 //   ...
-//   transport.GoAway();                  // drain: says so to every client
+//   transport.GoAway();                  // drain: tells every client
 //   transport.WaitForConnections(deadline);
 //   transport.Close();
 #ifndef QUANTD_SERVER_TRANSPORT_TRANSPORT_H_
@@ -28,42 +28,42 @@ namespace quantd::transport {
 
 class Acceptor;
 
-// From one thread that leads no loop, unless said otherwise.
+// For one thread that leads no loop, unless noted otherwise.
 class Transport {
  public:
-  // REQUIRES: both outlive it.
+  // REQUIRES: both outlive the transport.
   Transport(TransportContext& context, const std::vector<loop::Loop*>& loops);
   // REQUIRES: closed, and the loops have stopped.
   ~Transport();
 
-  // Binds; see net/listen.h. Returns the address with the port that was picked.
+  // Binds to `address`; see net/listen.h. Returns the address with the port that was picked.
   absl::StatusOr<std::string> Listen(absl::string_view address,
                                      mode_t socket_mode = net::kSocketMode);
-  // Whether other machines may reach one of the addresses.
+  // Whether other machines can reach one of the addresses.
   bool beyond_loopback() const { return beyond_loopback_; }
-  // What is not as it was asked for, a line each.
+  // Differences from what was asked for, one per line.
   const std::vector<std::string>& notes() const { return notes_; }
-  // Takes connections. REQUIRES: the loops are led.
+  // Starts accepting connections. REQUIRES: the loops are led.
   void Start();
 
-  // Takes no more connections, but those that wait already.
+  // Stops accepting connections, except those that wait already.
   void StopListening();
-  // Tells every client to go elsewhere; what it has sent before it knew is answered.
+  // Tells every client to go elsewhere. Calls that it sent before it knew are answered.
   void GoAway();
-  // Interrupts every call with `status`, which its client gets to see.
+  // Interrupts every call with `status`, which is sent to the client.
   void EndCalls(const absl::Status& status);
-  // Waits until no connection is left: each goes when its calls are over. False: the time was over.
+  // Waits until no connection is left: each closes when its calls are over. False: a timeout.
   bool WaitForConnections(std::chrono::steady_clock::time_point until);
-  // Closes every connection, and cancels the calls that are left.
+  // Closes every connection, and cancels the remaining calls.
   void Close();
 
  private:
   friend class Acceptor;
   TransportContext& context() const { return context_; }
-  // Where the next connection goes: to the loop with the fewest.
+  // The set for the next connection: that of the loop with the fewest.
   ConnectionSet& NextSet();
   ConnectionSet& set(size_t index) { return *sets_[index]; }
-  // Runs on every loop, and waits until all have.
+  // Runs a function on every loop, and waits until all have run it.
   template <typename Function>
   void OnEveryLoop(Function function);
 

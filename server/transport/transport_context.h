@@ -1,5 +1,5 @@
-// What all connections have in common: whom they serve, where their memory comes from, what is
-// allowed, and what is counted.
+// What all connections share: the handler of calls, the memory, the limits and the
+// counters.
 #ifndef QUANTD_SERVER_TRANSPORT_TRANSPORT_CONTEXT_H_
 #define QUANTD_SERVER_TRANSPORT_TRANSPORT_CONTEXT_H_
 
@@ -20,29 +20,29 @@ namespace quantd::transport {
 
 class ServerCall;
 
-// Who answers calls. From any loop's leader, several at a time.
+// Answers calls. Called by the leaders of all loops, several at the same time.
 class CallHandler {
  public:
-  // The number of the method at "/package.Service/Method"; -1: there is none.
+  // The number of the method at "/package.Service/Method"; -1: unknown.
   virtual int Find(absl::string_view path) const = 0;
-  // A call of a known method has come: starts answering it. The stream lives until its End.
+  // Starts answering a call of a known method. The stream lives until its End.
   virtual void Begin(ServerCall& stream) = 0;
-  // A call is refused before it starts, and counted: what the client gets to see. `method`: what
-  // Find said.
+  // Counts a call that is refused before it starts, and returns the status for the client.
+  // `method`: the result of Find.
   virtual errors::CallStatus Refuse(const ServerCall& stream, int method,
                                     const absl::Status& status) const = 0;
-  // Whether calls of this method only wait for news: they have a table of their own.
+  // Whether calls of this method only wait for news: they are counted separately.
   virtual bool Watches(int /*method*/) const { return false; }
-  // The most bytes that a request of `method` may take, below Limits::max_message_bytes. Where
-  // requests have no permit, as those of health and reflection, this is what keeps their memory
-  // bounded.
+  // The most bytes of a request of `method`, if less than Limits::max_message_bytes. For
+  // methods whose requests have no permit, such as health and reflection, this bounds their
+  // memory.
   virtual uint64_t MostBytes(int /*method*/) const { return UINT64_MAX; }
-  // Whether others wait for what a peer that does not read its responses holds.
+  // Whether other requests wait for memory that a peer holds by not reading its responses.
   virtual bool AnyoneWaits() const = 0;
-  // Whether calls keep this header of their requests, for Head::metadata.
+  // Whether calls keep this request header, for Head::metadata.
   virtual bool Keeps(absl::string_view /*name*/) const { return false; }
-  // Whether a call may be made by who says `authorization` (the header; may be empty). Of `method`:
-  // what Find said.
+  // Whether a caller with `authorization` (the header; may be empty) may make a call of `method`
+  // (the result of Find).
   virtual absl::Status Authorize(int /*method*/, absl::string_view /*authorization*/) const {
     return absl::OkStatus();
   }
@@ -53,69 +53,72 @@ class CallHandler {
 
 struct Limits {
   uint64_t max_message_bytes = 64 << 20;
-  absl::string_view message_flag = "--max_message_bytes";  // which sets it
-  // Calls at a time of one connection (HTTP/2's MAX_CONCURRENT_STREAMS), and of all. One more is
-  // refused with UNAVAILABLE.
+  absl::string_view message_flag = "--max_message_bytes";  // the flag for it
+  // The most calls at the same time: of one connection (HTTP/2's MAX_CONCURRENT_STREAMS), and of
+  // all. One more is refused with UNAVAILABLE.
   uint32_t max_streams = 100;
   int64_t max_calls = 4096;
-  // Calls that only wait for news (CallHandler::Watches), which are not among these.
+  // The most calls that only wait for news (CallHandler::Watches). They do not count as calls
+  // above.
   int64_t max_watches = 1024;
   int64_t max_connections = 1024;
-  // Of what all connections cause and do not read. Over it, one that has much of it ends.
+  // The most bytes that all connections cause and do not read. Above it, a connection with much of
+  // it ends.
   int64_t max_backlog = 16 << 20;
-  // A connection from which nothing has come for so long is asked whether it still lives, and
-  // closed when it has not answered after a third of that.
+  // A connection that has been silent for this long is pinged, and is closed if it has not answered
+  // after a third of that time.
   std::chrono::milliseconds keepalive{60'000};
-  // After this age a connection takes no more calls, after the grace it is closed. 0: never.
+  // After this age a connection accepts no more calls; after the grace it is closed. 0: never.
   std::chrono::milliseconds max_connection_age{0};
   std::chrono::milliseconds max_connection_age_grace{30'000};
-  // A client that has not answered a ping for so long, after it was told to make no more calls
-  // here, is taken to know it. A busy one may still make calls that the server then never sees.
+  // A client that was told to make no more calls here is expected to answer a ping within this
+  // time; after it, the client is assumed to know. A busy client may then still make calls that the
+  // server never sees.
   std::chrono::milliseconds leave_timeout{5'000};
-  // A response that does not move for so long is given up while others wait.
+  // A response without progress for this long is given up while others wait.
   std::chrono::milliseconds stall{5'000};
-  // Nor one that moves by fewer bytes a second than that, over as long.
+  // So is one that is slower than this number of bytes per second over the same time.
   uint64_t min_rate = 64 << 10;
-  // A message waits for room no longer than that.
+  // The longest time that a message waits for room.
   std::chrono::milliseconds queue_timeout{30'000};
 };
 
-// Why a connection was not taken, or was ended by us.
+// Why the server refused or ended a connection.
 enum class ConnectionEnd : uint8_t {
-  kTooMany,        // --max_connections, or the descriptors are used up
-  kNoHandshake,    // did not say that it speaks HTTP/2
-  kProtocolError,  // broke HTTP/2's rules, floods of acknowledgements included
-  kSilent,         // did not answer a ping
-  kStalled,        // did not read while others waited
+  kTooMany,        // --max_connections is reached, or no descriptors are left
+  kNoHandshake,    // the peer did not begin with HTTP/2
+  kProtocolError,  // a violation of HTTP/2, including floods of acknowledgements
+  kSilent,         // the peer did not answer a ping
+  kStalled,        // the peer did not read while others waited
   kAge,            // --max_connection_age
-  kTls,            // its TLS handshake came to nothing
-  kUnread,         // did not read what its own frames had caused
+  kTls,            // the TLS handshake failed
+  kUnread,         // the peer did not read what its own frames had caused
   kHeaders,        // a header block far over the limit, or one that did not end
 };
 inline constexpr size_t kConnectionEnds = 9;
 
-// What is done against a peer that takes more than its share.
+// An action against a peer that takes more than its share.
 enum class AbuseAction : uint8_t {
-  kConnectionRefused,    // its own peer has as many as anybody
-  kConnectionEvicted,    // for one of a peer with fewer
-  kConnectionThrottled,  // was read no further for a while, for its many frames without use
-  kCallEvicted,          // had sent nothing, for one of a connection with fewer
+  kConnectionRefused,    // its peer has as many as any other
+  kConnectionEvicted,    // closed for one of a peer with fewer
+  kConnectionThrottled,  // not read for a while because of many useless frames
+  kCallEvicted,          // had sent nothing; ended for a connection with fewer
   kDescriptorsExhausted,
-  kUploadStalled,  // stood still while others waited for its memory
-  kAnswerStalled,  // was not read while others waited for its memory
+  kUploadStalled,  // no progress while others waited for its memory
+  kAnswerStalled,  // not read while others waited for its memory
 };
 inline constexpr size_t kGuards = 7;
 
-// Relaxed: a reading is a little behind.
+// Relaxed: a reading may be slightly out of date.
 struct Counters {
-  std::atomic<int64_t> connections{0};  // now
+  std::atomic<int64_t> connections{0};  // open now
   std::atomic<uint64_t> accepted{0};
   std::array<std::atomic<uint64_t>, kConnectionEnds> ended{};
   std::array<std::atomic<uint64_t>, kGuards> guards{};
-  std::atomic<int64_t> calls{0};  // now, but for
+  std::atomic<int64_t> calls{0};  // open now; the others
   std::atomic<int64_t> watches{0};
   std::atomic<int64_t> throttled_now{0};
-  // Bytes of what connections have caused and do not take, and of what was read and waits for that.
+  // Bytes that connections have caused and do not read, and input that waits because of that.
   std::atomic<int64_t> backlog{0};
   std::array<std::atomic<uint64_t>, access::kRefusals> refused_handshakes{};
 
@@ -135,7 +138,7 @@ struct TransportContext {
   memory::Pool& pool;
   admission::Receiving& receiving;
   const Limits limits;
-  // Of TCP connections; null: they are plain, as those of Unix sockets always are.
+  // For TCP connections; null: plain text. Unix sockets are always plain text.
   const access::Certificates* certificates = nullptr;
   PeerTable peers{limits.max_connections};
   Counters counters = {};
