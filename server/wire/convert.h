@@ -1,5 +1,5 @@
-// A parsed request, and the bytes of its tensors -> the core's parameters. Whatever one field alone
-// can have wrong is found here. Only for decode.cc.
+// Converts a parsed request and the bytes of its tensors to the core's parameters. Detects all
+// errors that a single field can have. Only for decode.cc.
 #ifndef QUANTD_SERVER_WIRE_CONVERT_H_
 #define QUANTD_SERVER_WIRE_CONVERT_H_
 
@@ -13,7 +13,7 @@
 
 namespace quantd::wire {
 
-// The errors of decode.h. Views `raw`; values are packed into the request.
+// Returns the errors of decode.h. Views `raw`; values are packed into the request.
 absl::StatusOr<Request> Convert(const v1::QuantizeRequest& message, const RawData& raw);
 absl::StatusOr<Request> Convert(const v1::DequantizeRequest& message, const RawData& raw);
 absl::StatusOr<Request> Convert(const v1::DynamicQuantizeRequest& message, const RawData& raw);
@@ -21,12 +21,12 @@ absl::StatusOr<Request> Convert(const v1::QuantizeEmbeddingsRequest& message, co
 // Without the state.
 absl::StatusOr<CalibrateMessage> Convert(const v1::CalibrateRequest& message, const RawData& raw);
 
-// The error of a message that is the field `field` of another one: its message begins with the name
-// of its field, and so does this one's.
+// The error of a message that is the field `field` of another one. An error message begins with the
+// name of its field, so this function prefixes it with `field`.
 absl::Status Within(absl::string_view field, const absl::Status& status);
 
-// A set that is to be stored: as a request, without x and without what only requests have. Errors
-// name the field from the set on: "quantize.scale.data_type".
+// Converts a set that is to be stored to a request, without x and other fields that only requests
+// have. Errors name the field within the set: "quantize.scale.data_type".
 absl::StatusOr<Request> Convert(const v1::ParameterSet& message, const RawData& raw);
 
 }  // namespace quantd::wire

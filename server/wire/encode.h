@@ -1,4 +1,4 @@
-// Response -> bytes out. One allocation of the right size, in which kernels write the tensors in
+// Encodes a response: one allocation of the exact size, in which kernels write the tensors in
 // place.
 //
 //   Response response(operation.response_layout(), pool);
@@ -7,7 +7,7 @@
 //   memory::Piece out = std::move(response).Finish();             // of a call
 //   memory::Piece out = std::move(response).FinishItem(item.id);  // of a stream
 //
-// Before each message there is room for kRoomBefore bytes of whoever sends it.
+// Each message has kRoomBefore bytes of room before it, for the sender.
 #ifndef QUANTD_SERVER_WIRE_ENCODE_H_
 #define QUANTD_SERVER_WIRE_ENCODE_H_
 
@@ -27,29 +27,29 @@ namespace quantd::wire {
 
 inline constexpr size_t kRoomBefore = 8;
 
-// Movable: contents() stay where they are. Not safe to be used from two threads, but the spans in
-// contents() may be written from any.
+// Movable: contents() keep their addresses. For one thread at a time, but the spans in contents()
+// may be written from any thread.
 class Response {
  public:
   // Allocates ResponseMemoryBytes(layout). REQUIRES: MaxEncodedBytes(layout) < 2 GiB; the pool
-  // outlives it. Without y (kRaw), what Finish returns lacks its bytes, and contents().y is empty
-  // and begins where they belong.
+  // outlives it. `without_y` (kRaw only): the result of Finish lacks the bytes of y, and
+  // contents().y is empty and begins where they belong.
   Response(const ResponseLayout& layout, memory::Pool& pool, bool without_y = false);
   Response(Response&&) noexcept;
   Response& operator=(Response&&) noexcept;
   ~Response();
 
-  // False when the system had no memory for it: then it is of no use.
+  // False: the system was out of memory, and the response can't be used.
   bool has_memory() const;
 
   ResponseContents& contents();
   const ResponseLayout& layout() const;
 
-  // The message QuantizeResponse (or of the layout's method), without a copy; an empty piece when
-  // the system had no memory to encode it as values. REQUIRES: contents() are written.
+  // The message QuantizeResponse (or that of the layout's method), without a copy; an empty piece
+  // if the system had no memory to encode it as values. REQUIRES: contents() are written.
   memory::Piece Finish() &&;
 
-  // The message StreamResponse that holds it.
+  // The message StreamResponse that contains the response.
   memory::Piece FinishItem(uint64_t id) &&;
 
  private:
@@ -60,10 +60,10 @@ class Response {
 // The message StreamResponse that says why the item `id` failed. REQUIRES: !status.ok().
 memory::Piece EncodeItemError(uint64_t id, const absl::Status& status, memory::Pool& pool);
 
-// Room for a message of `size` bytes, behind kRoomBefore; an empty piece when the system had no
+// Room for a message of `size` bytes, after kRoomBefore; an empty piece if the system is out of
 // memory.
 memory::Piece MakePiece(size_t size, memory::Pool& pool);
-// A small message as it is, in such a piece.
+// A small message, serialized into such a piece.
 memory::Piece Serialize(const google::protobuf::MessageLite& message, memory::Pool& pool);
 
 }  // namespace quantd::wire

@@ -1,5 +1,5 @@
-// The methods of QuantizationService and ParametersService, in one table: what decoding, metrics,
-// calls and a stream's items know of each.
+// The methods of QuantizationService and ParametersService in one table, for decoding, metrics,
+// calls and the items of streams.
 #ifndef QUANTD_SERVER_WIRE_METHOD_H_
 #define QUANTD_SERVER_WIRE_METHOD_H_
 
@@ -30,16 +30,16 @@ inline constexpr absl::string_view kParametersServiceName = "quantd.v1.Parameter
 struct MethodInfo {
   Method method;
   absl::string_view service;
-  absl::string_view name;       // of the remote procedure, and the label grpc_method
+  absl::string_view name;       // of the RPC, and the label grpc_method
   absl::string_view type;       // the label grpc_type
-  absl::string_view operation;  // the label operation; empty: it works on no tensor itself
-  uint32_t item_field;          // of StreamRequest; 0: a stream has no such item
-  uint32_t item_response;       // of StreamResponse
+  absl::string_view operation;  // the label operation; empty: it computes no tensor itself
+  uint32_t item_field;          // in StreamRequest; 0: a stream has no such item
+  uint32_t item_response;       // in StreamResponse
 };
 
-// In the order of Method. The operations come first: a Method is an index into what each of them
-// has. First among these are those with one request and one response, which are a stream's items,
-// too.
+// In the order of Method. The operations come first, so that a Method is an index into tables of
+// operations. The first of these are those with one request and one response, which can also be
+// items of a stream.
 inline constexpr auto kMethods = std::to_array<MethodInfo>({
     {Method::kQuantize, kServiceName, "Quantize", "unary", "quantize", 2, 2},
     {Method::kDequantize, kServiceName, "Dequantize", "unary", "dequantize", 3, 3},
@@ -58,7 +58,7 @@ constexpr const MethodInfo& Info(Method method) { return kMethods[static_cast<si
 constexpr absl::string_view Name(Method method) { return Info(method).name; }
 constexpr size_t OperationIndex(Method method) { return static_cast<size_t>(method); }
 
-// How many rows from the first one on have it; all of them, since those that have it come first.
+// The number of rows that have `has`; they must come first.
 template <typename Has>
 constexpr size_t CountFirst(Has has) {
   size_t count = 0;

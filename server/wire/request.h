@@ -1,5 +1,5 @@
-// A decoded request: the core's parameters, and how the response shall be encoded. Knows no gRPC
-// and no protobuf.
+// A decoded request: the core's parameters, and how to encode the response. Independent of gRPC and
+// protobuf.
 #ifndef QUANTD_SERVER_WIRE_REQUEST_H_
 #define QUANTD_SERVER_WIRE_REQUEST_H_
 
@@ -17,26 +17,26 @@
 
 namespace quantd::wire {
 
-// The tensors of the requests, and behind the last one the end.
+// The tensors of requests; kEnd is the number of them.
 enum class TensorField : uint8_t { kX, kScale, kZeroPoint, kTensorScale, kRanges, kEnd };
 inline constexpr size_t kTensorFields = static_cast<size_t>(TensorField::kEnd);
 inline constexpr std::array<absl::string_view, kTensorFields> kTensorNames = {
     "x", "scale", "zero_point", "tensor_scale", "ranges"};
 static_assert(!kTensorNames.back().empty(), "a TensorField has no name");
-// kEnd: it is no tensor's.
+// kEnd: no tensor has that name.
 constexpr TensorField TensorFieldNamed(absl::string_view name) {
   size_t index = 0;
   while (index < kTensorFields && kTensorNames[index] != name) ++index;
   return static_cast<TensorField>(index);
 }
 
-// How tensors are written into the response.
+// How tensors are encoded in the response.
 enum class Encoding : uint8_t {
   kRaw,     // raw_data; the fast path
   kValues,  // float_values or int_values, by the type of the tensor
 };
 
-// A span of shared memory, as the client says it.
+// A span of shared memory, as given by the client.
 struct SharedReference {
   std::string region;
   uint64_t offset = 0;
@@ -44,36 +44,36 @@ struct SharedReference {
 };
 struct SharedTensor {
   TensorField field;
-  SharedReference reference;  // byte_size is what type and shape say
+  SharedReference reference;  // its byte_size follows from type and shape
 };
 
-// Movable. The tensors in `parameters` view the message's slices, which must outlive it, or
-// `packed`, which moves along.
+// Movable. The tensors in `parameters` view the message's slices, which must outlive the request,
+// or `packed`, which moves with it.
 struct Request {
-  // The alternative's index is the Method's number.
+  // The index of the alternative is the number of the Method.
   using Parameters = std::variant<QuantizeParameters, DequantizeParameters,
                                   DynamicQuantizeParameters, QuantizeEmbeddingsParameters>;
   static_assert(std::variant_size_v<Parameters> == kUnaryOperations);
   Parameters parameters;
   Encoding output_encoding = Encoding::kRaw;
-  // Bytes of tensors that came as values, one vector each.
+  // Bytes of tensors that were sent as values, one vector for each tensor.
   std::vector<std::vector<uint8_t>> packed;
   uint64_t packed_bytes() const {
     uint64_t bytes = 0;
     for (const std::vector<uint8_t>& values : packed) bytes += values.capacity();
     return bytes;
   }
-  // Tensors in shared memory: without bytes until somebody who has it sets them (TensorOf).
+  // Tensors in shared memory. They have no bytes until somebody sets them through TensorOf.
   std::vector<SharedTensor> shared;
-  // Where y goes, of up to byte_size bytes; unset: into the response.
+  // The place of y, of up to byte_size bytes; nullopt: y is in the response.
   std::optional<SharedReference> output;
-  // The stored set that completed it (stored_set.h), whose tensors it views: its full reference;
-  // empty: none.
+  // The full reference of the stored set that completed the request (stored_set.h), and whose
+  // tensors it views; empty: none.
   std::string stored;
   std::shared_ptr<const void> stored_set;
 
   Method method() const { return static_cast<Method>(parameters.index()); }
-  // x is the first field that is read.
+  // x is the first field that is read, so it is the first in `shared`.
   bool x_is_shared() const { return !shared.empty() && shared.front().field == TensorField::kX; }
 };
 

@@ -1,5 +1,5 @@
-// What a response holds and how large it is, known from the plan, and the places that an operation
-// fills. Knows no gRPC and no protobuf.
+// The contents and the size of a response, known from the plan, and the places that an operation
+// fills. Independent of gRPC and protobuf.
 #ifndef QUANTD_SERVER_WIRE_RESPONSE_LAYOUT_H_
 #define QUANTD_SERVER_WIRE_RESPONSE_LAYOUT_H_
 
@@ -18,29 +18,29 @@ namespace quantd::wire {
 struct ResponseLayout : ResultLayout {
   Method method = Method::kQuantize;
   Encoding encoding = Encoding::kRaw;
-  // Where y is, and so not in the response, which names this place: y's bytes, no more.
+  // The place of y if it is not in the response, which then names it: exactly the bytes of y.
   std::optional<SharedReference> output;
   // The stored set that was used; empty: none.
   std::string parameters;
 };
 
-// Most bytes that the response takes on the wire, a stream's envelope included.
+// The most bytes of the response on the wire, a stream's envelope included.
 uint64_t MaxEncodedBytes(const ResponseLayout& layout);
 
-// Most bytes that Response (encode.h) allocates for it. The same, or more when it is to hold
-// values.
+// The most bytes that Response (encode.h) allocates for it: MaxEncodedBytes, or more if it is to
+// contain values.
 uint64_t ResponseMemoryBytes(const ResponseLayout& layout);
 
-// Where an operation writes: packed bytes, exactly as many as the layout says (empty where there is
-// no such tensor, and y that goes to shared memory until it is given its place there). Every byte
-// must be written: nothing is initialised. y in the response starts at a multiple of 64 when it is
-// large.
+// Where an operation writes: packed bytes, exactly as many as the layout says. A span is empty if
+// there is no such tensor, or if y goes to shared memory and has not been given its place yet.
+// Every byte must be written: nothing is initialised. A large y in the response starts at a
+// multiple of 64.
 struct ResponseContents {
   absl::Span<uint8_t> y;
   absl::Span<uint8_t> y_scale;
   absl::Span<uint8_t> y_zero_point;
   absl::Span<uint8_t> y_tensor_scale;
-  QuantizationError error;  // to be set if the layout says report_error
+  QuantizationError error;  // to be set if the layout has report_error
 };
 
 }  // namespace quantd::wire

@@ -1,4 +1,4 @@
-// The tensors of a response in the order of the wire, and the sizes of what surrounds them. Only
+// The tensors of a response in the order on the wire, and the sizes of the bytes around them. Only
 // for encode.cc and response_layout.cc.
 #ifndef QUANTD_SERVER_WIRE_RESPONSE_PARTS_H_
 #define QUANTD_SERVER_WIRE_RESPONSE_PARTS_H_
@@ -15,16 +15,16 @@
 
 namespace quantd::wire {
 
-// Where large tensors start: a cache line.
+// The alignment of large tensors: a cache line.
 inline constexpr uint64_t kAlignment = 64;
 
 // A stream's envelope: id, and tag and length of the response.
 inline constexpr uint64_t kEnvelopeBytes = 1 + kMaxVarintSize + 1 + kMaxVarintSize;
 
-// QuantizationError with its own tag and length: three doubles and two varints.
+// QuantizationError with its tag and length: three doubles and two varints.
 inline constexpr uint64_t kMaxErrorBytes = 2 + 3 * (1 + 8) + 2 * (1 + kMaxVarintSize);
 
-// The numbers of a response's fields; 0: it has none such.
+// The numbers of a response's fields; 0: it does not have the field.
 struct ResponseFields {
   uint32_t y = 0, y_scale = 0, y_zero_point = 0, y_tensor_scale = 0;
   uint32_t quantization_error = 0, parameters = 0;
@@ -46,7 +46,7 @@ constexpr ResponseFields FieldsOf() {
   }
   return fields;
 }
-// By method.
+// Indexed by method.
 inline constexpr auto kResponseFields = std::to_array(
     {FieldsOf<v1::QuantizeResponse>(), FieldsOf<v1::DequantizeResponse>(),
      FieldsOf<v1::DynamicQuantizeResponse>(), FieldsOf<v1::QuantizeEmbeddingsResponse>()});
@@ -84,20 +84,20 @@ inline ResponseParts PartsOf(const ResponseLayout& layout) {
   return parts;
 }
 
-// Bytes of a tensor's values of `shape`, packed.
+// Bytes of the packed dimensions of `shape`.
 inline uint64_t ShapeBytes(const Shape& shape) {
   uint64_t bytes = 0;
   for (int64_t dimension : shape) bytes += VarintSize(static_cast<uint64_t>(dimension));
   return bytes;
 }
 
-// What a SharedMemoryReference takes, at most.
+// The most bytes of a SharedMemoryReference.
 inline uint64_t MaxReferenceBytes(const SharedReference& place) {
   return 3 * (1 + kMaxVarintSize) + place.region.size();
 }
 
-// What stands before a tensor's elements, at most: tags and lengths of the field, of shape and of
-// the elements (twice, for values lie in a message of their own), and data_type.
+// The most bytes before a tensor's elements: data_type, and tags and lengths of the field, of the
+// shape and of the elements (twice, because values are in a message of their own).
 inline uint64_t MaxTensorHeaderBytes(const TensorLayout& tensor) {
   return 4 * (1 + kMaxVarintSize) + 2 + ShapeBytes(tensor.shape);
 }

@@ -2,7 +2,7 @@
 //
 //   message = { tag value }*       tag    = varint (number << 3 | type), at most 5 bytes
 //   type 0 varint, at most 10 bytes     type 1 8 bytes     type 5 4 bytes
-//   type 2 length (varint below 2^31) and so many bytes: bytes, a message, or packed values
+//   type 2 length (varint below 2^31) and its bytes: bytes, a message, or packed values
 //   type 3 ... type 4 a group: fields between a start and an end with the same number
 //
 //   Scanner scanner(message);
@@ -12,9 +12,9 @@
 //   }
 //   if (!scanner.ok()) ...
 //
-// What is accepted is what protobuf's own parser accepts at this level: over-long varints, bits
-// past the 64th dropped, fields in any order. No message of the contract has groups: they are
-// passed by.
+// Accepts what protobuf's own parser accepts at this level: over-long varints, bits after the
+// 64th are dropped, fields in any order. No message of the contract has groups: they are
+// skipped.
 #ifndef QUANTD_SERVER_WIRE_SCAN_H_
 #define QUANTD_SERVER_WIRE_SCAN_H_
 
@@ -39,7 +39,7 @@ using BytesView = absl::Span<const uint8_t>;
 struct Field {
   uint32_t number = 0;
   WireType type = WireType::kVarint;
-  BytesView whole;      // tag, length and all
+  BytesView whole;      // with tag and length
   BytesView payload;    // of a kBytes field
   uint64_t varint = 0;  // of a kVarint field
 
@@ -51,20 +51,20 @@ struct Field {
 // A view: the message must outlive it.
 class Scanner {
  public:
-  // `depth`: messages that this one lies in. The parser counts them with the groups. `left`: how
-  // many fields may be read, those in groups among them, which it counts down; one more is wrong.
-  // Null: as many as there are.
+  // `depth`: the number of messages around this one. The parser counts them together with the
+  // groups. `left`: how many fields may still be read, including those in groups; it is
+  // decremented, and one field more is an error. Null: no limit.
   explicit Scanner(BytesView message, int depth = 0, uint64_t* left = nullptr)
       : rest_(message), depth_(depth), left_(left) {}
 
-  // Reads a field. A group is one field. False at the end, and when the bytes are wrong.
+  // Reads a field. A group is one field. False at the end, and if the bytes are invalid.
   bool Next(Field& field);
-  // False once something was wrong. What was read before stays true.
+  // False after an error. Fields that were read before it remain valid.
   bool ok() const { return ok_; }
-  // What is behind the last field; after an error from the wrong one on.
+  // The bytes after the last field; after an error those from the invalid field on.
   BytesView rest() const { return rest_; }
-  // After an error: whether the wrong field would be one of kBytes if the message went on. Then
-  // `field` is the field so far, and `size` what its payload is said to have.
+  // After an error: whether the invalid field would be a kBytes field if the message continued. If
+  // so, sets `field` to the field so far, and `size` to the announced length of its payload.
   bool IsCutOff(Field& field, uint64_t& size) const;
 
  private:

@@ -1,4 +1,4 @@
-// The one place where an absl::Status becomes what a client sees.
+// Converts an absl::Status to what a client sees. No other code does that.
 //
 // The details (grpc-status-details-bin) are wire-compatible with google.rpc.Status: a BadRequest
 // with the field's path when the status has one (quantd/field_error.h), an ErrorInfo of domain
@@ -13,18 +13,18 @@
 
 namespace quantd::wire {
 
-// Most bytes of text in an error, so that it fits into HTTP/2 headers along with its details.
+// The most bytes of an error's text, so that it fits into HTTP/2 headers together with its details.
 inline constexpr size_t kMaxErrorMessageBytes = 1024;
 
-// The texts of an error as clients get them: cut to kMaxErrorMessageBytes, and valid UTF-8, for
+// The texts of an error for clients: truncated to kMaxErrorMessageBytes, and valid UTF-8, because
 // they become protobuf strings.
 struct ErrorText {
   std::string message;
-  std::string field;  // empty when the error is not a field's
+  std::string field;  // empty if the error belongs to no field
 };
 ErrorText TextOf(const absl::Status& status);
 
-// OK stays OK.
+// OK remains OK.
 errors::CallStatus ToCallStatus(const absl::Status& status);
 
 }  // namespace quantd::wire

@@ -1,5 +1,5 @@
 // Writes protobuf's wire format. For what the generated messages can't do: a tensor whose bytes are
-// written later, in place, and messages that this project has no proto of.
+// written later, in place, and messages for which this project has no proto.
 #ifndef QUANTD_SERVER_WIRE_WRITER_H_
 #define QUANTD_SERVER_WIRE_WRITER_H_
 
@@ -23,7 +23,7 @@ constexpr size_t VarintSize(uint64_t value) {
   return size;
 }
 
-// Writes to memory that the caller knows to be large enough.
+// Writes to memory. The caller ensures that it is large enough.
 class Writer {
  public:
   explicit Writer(uint8_t* position) : position_(position) {}
@@ -46,7 +46,7 @@ class Writer {
     Tag(number, WireType::kFixed64);
     for (int i = 0; i < 8; ++i) *position_++ = static_cast<uint8_t>(value >> (8 * i));
   }
-  // A field whose `length` bytes follow.
+  // Writes the head of a field; its `length` bytes follow.
   void BytesHeader(uint32_t number, uint64_t length) {
     Tag(number, WireType::kBytes);
     Varint(length);
@@ -57,7 +57,7 @@ class Writer {
   uint8_t* position_;
 };
 
-// Appends to a string what write(writer) writes: one call of the writer's.
+// Appends to a string what write(writer) writes, which must be one call of a Writer function.
 template <typename Write>
 void Append(std::string& out, const Write& write) {
   uint8_t buffer[2 * kMaxVarintSize];
