@@ -1,4 +1,4 @@
-// The caller's structs, checked and read as the core's.
+// Checks the caller's structs and converts them to the core's parameters.
 #ifndef QUANTD_CORE_C_C_ARGUMENTS_H_
 #define QUANTD_CORE_C_C_ARGUMENTS_H_
 
@@ -17,12 +17,12 @@
 
 namespace quantd::c {
 
-// More than any struct will ever have: what says so was never set.
+// Larger than any struct will ever be: a larger size was never set by the caller.
 inline constexpr uint32_t kMostStructSize = 4096;
 
-// A copy of the caller's struct. INVALID_ARGUMENT, naming it, when it is null, of no sane size, or
-// says something that this library does not know. A struct that has grown must still be read from
-// callers that have its first form.
+// A copy of the caller's struct. Returns INVALID_ARGUMENT, with the struct's name, if it is null,
+// has an impossible size, or sets fields that this library does not know. When a struct grows,
+// callers with its first version must still work.
 template <typename Struct>
 absl::StatusOr<Struct> ReadStruct(const Struct* given, absl::string_view name) {
   if (given == nullptr) return FieldError(name, absl::StrCat(name, " is NULL"));
@@ -40,17 +40,17 @@ absl::StatusOr<Struct> ReadStruct(const Struct* given, absl::string_view name) {
   return *given;
 }
 
-// The caller's bytes. INVALID_ARGUMENT when there are none at NULL, or when they would lie over the
-// end of the address space.
+// The caller's bytes. Returns INVALID_ARGUMENT if bytes are expected at NULL, or if they would
+// exceed the address space.
 absl::StatusOr<absl::Span<uint8_t>> BytesAt(const void* data, uint64_t size,
                                             absl::string_view field);
 
-// What the parameters say, for the operation that they are made for. The views are those of the
-// caller's memory; x has the bytes that its type and shape say, at no address.
+// The parameters of the operation that they are made for. They view the caller's memory; x has the
+// size that its type and shape require, but no address.
 absl::StatusOr<QuantizeParameters> ToQuantize(const quantd_parameters& parameters);
 absl::StatusOr<DequantizeParameters> ToDequantize(const quantd_parameters& parameters);
 absl::StatusOr<DynamicQuantizeParameters> ToDynamicQuantize(const quantd_parameters& parameters);
-// x is where the caller has it.
+// Views x in the caller's memory.
 absl::StatusOr<QuantizeEmbeddingsParameters> ToEmbeddings(const quantd_embeddings& embeddings);
 
 inline quantd_report ToReport(const QuantizationError& error) {

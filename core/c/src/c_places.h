@@ -1,4 +1,4 @@
-// Where a call of the C interface reads and writes, and the threads that it computes on.
+// The memory that a call of the C interface reads and writes, and its threads.
 #ifndef QUANTD_CORE_C_C_PLACES_H_
 #define QUANTD_CORE_C_C_PLACES_H_
 
@@ -17,17 +17,18 @@ struct Place {
   absl::Span<const uint8_t> bytes;
 };
 
-// INVALID_ARGUMENT, naming it, when an output overlaps another place. The first `inputs` places are
-// read only, and may overlap each other.
+// Returns INVALID_ARGUMENT, with the output's name, if an output overlaps another place. The first
+// `inputs` places are only read, and may overlap each other.
 absl::Status CheckApart(absl::Span<const Place> places, size_t inputs);
 
-// INVALID_ARGUMENT when `threads` is below 0.
+// Returns INVALID_ARGUMENT if `threads` is negative.
 absl::Status CheckThreads(int32_t threads);
 
-// The pool for `threads` >= 0 threads: 0, and more than that, means Executor::DefaultThreads().
+// The pool for `threads` >= 0 threads: 0, or more than DefaultThreads(), means
+// Executor::DefaultThreads().
 const Executor& PoolOf(int32_t threads);
 
-// Whether the caller's flag is set; null: never.
+// Whether the caller's flag is set; a null flag never is.
 inline bool IsSet(const int32_t* flag) {
   return flag != nullptr && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
 }

@@ -1,4 +1,4 @@
-// What a quantd_plan holds.
+// The contents of a quantd_plan.
 #ifndef QUANTD_CORE_C_C_PLAN_H_
 #define QUANTD_CORE_C_C_PLAN_H_
 
@@ -11,7 +11,7 @@
 struct quantd_plan {
   quantd::OperationPlan plan;
   quantd::ResultLayout layout;
-  // What the plan's views are of, so that nothing in it lies in the caller's memory.
+  // The plan views these copies, so that nothing in it is in the caller's memory.
   std::vector<uint8_t> scales, zero_points;
 };
 
