@@ -1,8 +1,8 @@
 // Which elements of a tensor share a scale.
 //
-// Every granularity is one idea, a block shape over a row-major tensor: per tensor is one block of
-// the whole shape, per axis has length 1 on the axis and the whole length elsewhere, ONNX blocks
-// have B on the axis and 1 elsewhere, groups and tiles are as given.
+// Every granularity is a block shape over a row-major tensor: per tensor, one block covers the
+// whole shape; per axis, blocks have length 1 on the axis and the whole length elsewhere; ONNX
+// blocks have length B on the axis and 1 elsewhere; groups and tiles are as given.
 #ifndef QUANTD_BLOCK_LAYOUT_H_
 #define QUANTD_BLOCK_LAYOUT_H_
 
@@ -12,11 +12,12 @@
 
 namespace quantd {
 
-// The block shape, with adjacent dimensions merged where that changes nothing: dimensions of length
-// 1 vanish; a dimension is merged into the one before it when one block covers it whole, or when
-// the one before has blocks of length 1 and this one's blocks divide it. So per tensor is one
-// dimension {N, N}, per last axis is {rows, rows}, {C, 1}, per axis in the middle is {outer,
-// outer}, {C * inner, inner}, and blocks along the last axis without a short one are {N, B}.
+// The block shape, with adjacent dimensions merged where that makes no difference. Dimensions of
+// length 1 are dropped. A dimension is merged into the previous one if one block covers it
+// entirely, or if the previous one has blocks of length 1 and the blocks of this one divide it. So
+// per tensor is one dimension {N, N}, per last axis is {rows, rows}, {C, 1}, per axis in the middle
+// is {outer, outer}, {C * inner, inner}, and blocks along the last axis without a short one are {N,
+// B}.
 struct BlockLayout {
   struct Dimension {
     int64_t length;        // >= 1
@@ -24,10 +25,10 @@ struct BlockLayout {
     int64_t scale_stride;  // distance in scales from one block to the next along this dimension
     int64_t blocks() const { return (length + block - 1) / block; }
   };
-  // Outermost first; never empty unless the tensor is (0-D: {1, 1}). The last dimension is
-  // contiguous in memory and its blocks' scales are neighbours (scale_stride 1).
+  // Outermost first; not empty (0-D: {1, 1}) unless the tensor is. The last dimension is contiguous
+  // in memory, and the scales of its blocks are adjacent (scale_stride 1).
   absl::InlinedVector<Dimension, 6> dimensions;
-  // Product of blocks(); 1 for a 0-D tensor; of an empty tensor any number.
+  // Product of blocks(); 1 for a 0-D tensor; unspecified for an empty tensor.
   int64_t scale_count = 0;
 
   bool uniform() const { return scale_count == 1; }  // one scale for all elements

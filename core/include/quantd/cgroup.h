@@ -1,5 +1,5 @@
-// Where the limits of this process's control groups are files: those of a container, a pod or a
-// service, and of the groups around it.
+// Finds the files with the limits of this process's control groups: those of a container, a pod or
+// a service, and of their parent groups.
 #ifndef QUANTD_CGROUP_H_
 #define QUANTD_CGROUP_H_
 
@@ -10,9 +10,9 @@
 
 namespace quantd {
 
-// Folders of the group that the process belongs to for `controller` ("cpu", "memory"), and of every
-// group around it that is mounted, of version 1 and 2. Some of them may not exist, and a limit may
-// be in any. `root`: "" outside of tests; the folder below which /proc and /sys are looked up.
+// The folders of the process's group for `controller` ("cpu", "memory"), and of all parent groups
+// that are mounted, for versions 1 and 2. Some may not exist, and a limit may be in any of them.
+// `root`: the folder below which /proc and /sys are searched; "" except in tests.
 std::vector<std::string> CgroupFolders(const std::string& root, absl::string_view controller);
 
 }  // namespace quantd

@@ -8,7 +8,7 @@
 
 namespace quantd {
 
-// Constant values that a plan made; copies share them.
+// Constant values made by a plan; copies share them.
 class FloatColumn {
  public:
   FloatColumn() = default;

@@ -1,14 +1,14 @@
-// Weights to and from the layouts of layout.h, bit for bit what the packages make of them.
+// Converts weights to and from the layouts of layout.h, bit for bit like the original packages.
 //
 //   WeightFacts facts;                                             // or MeasureWeight(...)
-//   std::vector<LayoutPart> parts = WeightParts(*plan, facts);     // where do the bytes go?
+//   std::vector<LayoutPart> parts = WeightParts(*plan, facts);     // the tensors to write
 //   absl::Status status = EncodeWeight(*plan, facts, source, sinks, executor, interrupted);
 //   status = DecodeWeight(*plan, facts, sources, DataType::kFloat, sink, executor, interrupted);
 //
-// Tensors are read and written a piece at a time, through interfaces: a weight may be larger than
-// memory. A call takes at most 4 MiB a thread of `executor`, and 1 MiB for all. The bytes are the
-// same on every instruction set and for any number of threads. Safe from any thread, several calls
-// at a time.
+// Tensors are read and written in pieces, through interfaces, because a weight may be larger than
+// memory. A call uses at most 4 MiB per thread of `executor`, plus 1 MiB. The bytes are the same on
+// every instruction set and for any number of threads. Thread-safe; several calls may run at the
+// same time.
 #ifndef QUANTD_CONVERT_WEIGHT_H_
 #define QUANTD_CONVERT_WEIGHT_H_
 
@@ -22,19 +22,19 @@
 
 namespace quantd {
 
-// The bytes of a stored tensor. Called from several threads at a time, in any order; the same bytes
-// may be read more than once.
+// The bytes of a stored tensor. Called from several threads at the same time, in any order; the
+// same bytes may be read several times.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
   // Fills `to` with the bytes from `offset` on. An error ends the call, which returns it.
   virtual absl::Status Read(uint64_t offset, absl::Span<uint8_t> to) const = 0;
-  // All bytes, when they lie in memory: then nothing is copied, and Read may never be called.
+  // All bytes, if they are in memory. Nothing is copied then, and Read may never be called.
   virtual const uint8_t* Memory() const { return nullptr; }
 };
 
-// Where the bytes of a tensor go. Called from several threads at a time, in any order, once for
-// each byte.
+// Receives the bytes of a tensor. Called from several threads at the same time, in any order, once
+// for each byte.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
@@ -60,27 +60,27 @@ class MemorySink final : public ByteSink {
   absl::Span<uint8_t> bytes_;
 };
 
-// What must be known of the weight before EncodeWeight, by reading all of it; nothing is read when
-// !NeedsFacts(plan.layout). INVALID_ARGUMENT (field "weight") for the first NaN or infinity, with
-// its place; CANCELLED when `interrupted` said so; an error of the source.
+// Reads the whole weight to find what EncodeWeight must know. Reads nothing if
+// !NeedsFacts(plan.layout). INVALID_ARGUMENT (field "weight"): the first NaN or infinity, with its
+// position; CANCELLED: `interrupted` returned true; or an error of the source.
 absl::StatusOr<WeightFacts> MeasureWeight(const WeightPlan& plan, const ByteSource& weight,
                                           const Executor& executor, Interrupted interrupted);
 
-// Writes every part, parts[i] that of WeightParts(plan, facts)[i]. Errors as MeasureWeight, and of
-// the sinks. INVALID_ARGUMENT (field "weight") also where a scale is infinite or a value does not
-// fit FLOAT16: the first element that is to blame is named. After an error the parts may hold
-// anything.
-// REQUIRES: plan's layout encodes; `facts` are MeasureWeight's, or those with a larger `largest`.
+// Writes all parts; parts[i] is the sink of WeightParts(plan, facts)[i]. Returns the errors of
+// MeasureWeight and of the sinks. INVALID_ARGUMENT (field "weight") also if a scale is infinite or
+// a value does not fit FLOAT16: it names the first element that causes this. After an error the
+// contents of the parts are undefined. REQUIRES: the plan's layout encodes; `facts` are from
+// MeasureWeight, or the same with a larger `largest`.
 absl::Status EncodeWeight(const WeightPlan& plan, const WeightFacts& facts,
                           const ByteSource& weight, absl::Span<ByteSink* const> parts,
                           const Executor& executor, Interrupted interrupted);
 
 // Reads the parts, in the order of WeightParts(plan), and writes the weight as `output`: FLOAT,
-// FLOAT16 or BFLOAT16, each value rounded to it from what the layout's own decoding gives (half to
-// even; too large becomes infinite). Any bytes are accepted. Parts that are constants or texts are
-// not read, but for bitsandbytes' maps, which are used as they are. `facts`: `offset` for
-// bitsandbytes' -double, as the text has it. CANCELLED, and errors of sources and sink.
-// REQUIRES: parts[i] has the bytes that WeightParts(plan) says of it.
+// FLOAT16 or BFLOAT16. Each value is the layout's own decoded value, rounded half to even; too
+// large values become infinite. Any bytes are accepted. Parts that are constants or texts are not
+// read, except for bitsandbytes' maps, which are used as they are. `facts`: `offset` for
+// bitsandbytes' -double, as in the text. Returns CANCELLED, or errors of sources and sink.
+// REQUIRES: parts[i] has the size that WeightParts(plan) gives for it.
 absl::Status DecodeWeight(const WeightPlan& plan, const WeightFacts& facts,
                           absl::Span<const ByteSource* const> parts, DataType output,
                           ByteSink& weight, const Executor& executor, Interrupted interrupted);

@@ -1,4 +1,4 @@
-// The element types, and one table of what is true of each.
+// The element types, and a table of their properties.
 //
 //   const DataTypeInfo* info = FindDataType(2);  // nullptr: no such type
 //   info->name == "UINT8", info->bits == 8
@@ -41,7 +41,7 @@ enum class DataType : int {
   kFloat6E3M2 = 28,
 };
 
-// What family a type belongs to.
+// The family of a type.
 enum class DataTypeKind : uint8_t {
   kFloat,      // FLOAT, FLOAT16, BFLOAT16: what is quantized, and what Dequantize gives
   kInteger,    // signed and unsigned integers
@@ -59,12 +59,12 @@ struct DataTypeInfo {
   int64_t minimum;  // smallest value of an integer type, else 0
   int64_t maximum;  // largest value of an integer type, else 0
   float largest;    // largest finite value as FLOAT (integers: maximum)
-  // emax of OCP Microscaling Formats 1.0, section 6.3; 0: MX has no such element. MXINT8 counts in
-  // 1/64; its elements here are whole numbers, so that its scale is 2^-6 of the format's.
+  // emax of OCP Microscaling Formats 1.0, section 6.3; 0: not an MX element. MXINT8 counts in 1/64;
+  // its elements here are whole numbers, so that its scale is 2^-6 of the format's.
   int mx_exponent;
 };
 
-// Every type, in the order of its number.
+// All types, sorted by number.
 inline constexpr std::array<DataTypeInfo, 20> kDataTypes = {{
     {DataType::kFloat, "FLOAT", DataTypeKind::kFloat, 32, 0, 0, 0x1.fffffep127f, 0},
     {DataType::kUint8, "UINT8", DataTypeKind::kInteger, 8, 0, 255, 255, 0},
@@ -90,7 +90,7 @@ inline constexpr std::array<DataTypeInfo, 20> kDataTypes = {{
 
 namespace internal {
 
-// Where in kDataTypes a number is; -1: nowhere.
+// The index in kDataTypes for each number; -1: none.
 inline constexpr auto kDataTypeRows = [] {
   std::array<int, static_cast<size_t>(kDataTypes.back().type) + 1> rows{};
   rows.fill(-1);
@@ -102,7 +102,7 @@ inline constexpr auto kDataTypeRows = [] {
 
 }  // namespace internal
 
-// The row of a number, or nullptr when no type has it (0 included).
+// The row of a number; nullptr if no type has the number (0 included).
 constexpr const DataTypeInfo* FindDataType(int number) {
   const size_t index = static_cast<size_t>(number);
   if (index >= internal::kDataTypeRows.size() || internal::kDataTypeRows[index] < 0) return nullptr;
@@ -112,7 +112,7 @@ constexpr const DataTypeInfo* FindDataType(int number) {
 // The row of a type. REQUIRES: type is one of kDataTypes.
 constexpr const DataTypeInfo& Info(DataType type) { return *FindDataType(static_cast<int>(type)); }
 
-// The name of a type for a message to a person; "UNSPECIFIED" or "unknown" where there is none.
+// The name of a type for messages; "UNSPECIFIED" or "unknown" if there is none.
 constexpr absl::string_view Name(DataType type) {
   if (type == DataType::kUnspecified) return "UNSPECIFIED";
   const DataTypeInfo* info = FindDataType(static_cast<int>(type));

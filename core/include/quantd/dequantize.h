@@ -13,16 +13,16 @@
 
 namespace quantd {
 
-// As PlanQuantize; further fields: "tensor_scale".
+// Like PlanQuantize; additional fields: "tensor_scale".
 absl::StatusOr<DequantizePlan> PlanDequantize(const DequantizeParameters& parameters);
 
-// As Quantize.
+// Like Quantize.
 absl::Status Dequantize(const DequantizePlan& plan, absl::Span<const uint8_t> x,
                         const Executor& executor, Interrupted interrupted, absl::Span<uint8_t> y);
 
-// The same for elements [begin, end) alone, for a caller without room for all of y. x is whole.
-// REQUIRES: begin is a multiple of 64, begin <= end <= plan.elements, y has the bytes of those
-// elements.
+// Like Dequantize, but only for elements [begin, end), for a caller without room for all of y. x is
+// complete. REQUIRES: begin is a multiple of 64, begin <= end <= plan.elements, y has the size of
+// those elements.
 absl::Status DequantizeElements(const DequantizePlan& plan, absl::Span<const uint8_t> x,
                                 int64_t begin, int64_t end, const Executor& executor,
                                 Interrupted interrupted, absl::Span<uint8_t> y);

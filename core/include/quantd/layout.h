@@ -1,12 +1,12 @@
-// The layouts in which other software loads quantized weights, and the parts into which each layout
-// divides a weight. core/LAYOUTS.md has the arithmetic of each; convert_weight.h does it.
+// The layouts in which other software loads quantized weights, and the parts of a weight in each
+// layout. core/LAYOUTS.md defines the arithmetic; convert_weight.h performs it.
 //
 //   const LayoutInfo* info = FindLayout("compressed-tensors:int8");
 //   absl::StatusOr<WeightPlan> plan =
 //       PlanWeight({.layout = info->layout, .type = DataType::kBfloat16, .shape = {4096, 4096}});
 //   for (const LayoutPart& part : WeightParts(*plan)) PartName("m.weight", part), part.bytes ...
 //
-// Everything here is decided without a look at any element. Safe from any thread.
+// Nothing here depends on the elements. Thread-safe.
 #ifndef QUANTD_LAYOUT_H_
 #define QUANTD_LAYOUT_H_
 
@@ -47,7 +47,7 @@ enum class Layout : uint8_t {
   kGgufQ5_0,
   kGgufQ5_1,
   kGgufMxfp4,
-  kGgufQ2K,  // this and the following can only be decoded
+  kGgufQ2K,  // this and the following support decoding only
   kGgufQ3K,
   kGgufQ4K,
   kGgufQ5K,
@@ -65,70 +65,70 @@ enum class LayoutFamily : uint8_t { kFp8Tiles, kCompressedTensors, kGguf, kBitsA
 // One row of the table.
 struct LayoutInfo {
   Layout layout;
-  absl::string_view name;  // as `quantctl convert --to` has it; those of kGguf are lower case
+  absl::string_view name;  // as for `quantctl convert --to`; those of kGguf are in lower case
   LayoutFamily family;
-  // The columns of a weight must be a multiple of it: the group or block. 1: any number.
+  // The columns of a weight must be a multiple of this: the group or block. 1: any number.
   int64_t columns_of;
-  bool encodes;     // whether weights can be converted to it, and not only from it
+  bool encodes;     // whether weights can be converted to it; all can be converted from it
   int ggml_type;    // kGguf: the tensor's type in the file; else -1
-  int ggml_file;    // kGguf: the key general.file_type of a file of it; -1: there is none
+  int ggml_file;    // kGguf: the value of general.file_type in such a file; -1: none
   int block_bytes;  // kGguf: bytes of `columns_of` elements; else 0
 };
 
-// Every layout, in the order of the enumerators.
+// All layouts, in the order of the enumerators.
 absl::Span<const LayoutInfo> AllLayouts();
 const LayoutInfo& Info(Layout layout);
-// nullptr when none has that name, or that GGML type.
+// The layout with this name, or this GGML type; or nullptr.
 const LayoutInfo* FindLayout(absl::string_view name);
 const LayoutInfo* FindGgmlType(int ggml_type);
 
-// One tensor of those that a weight becomes.
+// One of the tensors of a converted weight.
 struct LayoutPart {
-  // What follows the weight's name in the tensor's: "" (the weight itself), "_scale", ".absmax".
-  // PartName knows the one exception.
+  // The suffix of the tensor's name after the weight's name: "" (the weight itself), "_scale",
+  // ".absmax". PartName handles the one exception.
   absl::string_view suffix;
-  // As safetensors writes it: "I8", "U8", "I32", "I64", "F8_E4M3", "F16", "BF16", "F32". kGguf:
-  // GGML's name, such as "Q8_0".
+  // As in safetensors: "I8", "U8", "I32", "I64", "F8_E4M3", "F16", "BF16", "F32". kGguf: GGML's
+  // name, such as "Q8_0".
   absl::string_view dtype;
   Shape shape;         // kGguf: the weight's
   uint64_t bytes = 0;  // of the tensor
 };
 
-// The name of a part of the weight `weight`, such as "m.weight_scale". bitsandbytes' "SCB" stands
-// beside the weight: "m.SCB" of "m.weight" (of a weight not called so: "w.SCB" of "w").
+// The name of a part of the weight `weight`, such as "m.weight_scale". bitsandbytes' "SCB" is
+// beside the weight: "m.SCB" for "m.weight" (for other names: "w.SCB" for "w").
 std::string PartName(absl::string_view weight, const LayoutPart& part);
 
 // A weight and a layout.
 struct WeightRequest {
   Layout layout = Layout::kFp8Tiles;
-  // The weight's: FLOAT, FLOAT16 or BFLOAT16. To decode: that of the scale (compressed-tensors'
-  // integers and FLOAT8), that which the quant_state text names (bitsandbytes' 4 bits), any of the
-  // three for the others.
+  // The type of the weight: FLOAT, FLOAT16 or BFLOAT16. For decoding it is the type of the scale
+  // (compressed-tensors' integers and FLOAT8), the type named in the quant_state text
+  // (bitsandbytes' 4 bits), or any of the three for the others.
   DataType type = DataType::kUnspecified;
   Shape shape;  // of the weight, outermost dimension first
 };
 
-// A request that can be done. Immutable.
+// A valid request. Immutable.
 struct WeightPlan {
   Layout layout = Layout::kFp8Tiles;
   DataType type = DataType::kUnspecified;
   Shape shape;
   int64_t elements = 0;
-  int64_t rows = 0;     // all dimensions but the last
-  int64_t columns = 0;  // the last
+  int64_t rows = 0;     // product of all dimensions but the last
+  int64_t columns = 0;  // the last dimension
   uint64_t weight_bytes = 0;
 };
 
-// INVALID_ARGUMENT with a field: "type" (another type), "shape" (no two dimensions, where the
-// layout needs two: all but gguf and bitsandbytes' 4 bits; an empty one; columns that are not a
-// multiple of columns_of; more bytes than 2^62). The text is the reason, both numbers in it.
+// INVALID_ARGUMENT with a field: "type" (another type), or "shape" (not two dimensions, which all
+// layouts but gguf and bitsandbytes' 4 bits require; an empty one; columns that are not a multiple
+// of columns_of; more bytes than 2^62). The text gives the reason with both numbers.
 absl::StatusOr<WeightPlan> PlanWeight(const WeightRequest& request);
 
-// What must be known of a whole tensor before any of it can be encoded; see MeasureWeight
+// What must be known of a whole tensor before any part of it can be encoded; see MeasureWeight
 // (convert_weight.h).
 struct WeightFacts {
-  // max |x|: int8-tensor, fp8-tensor, nvfp4. Of nvfp4 weights that are used together (q, k and v)
-  // each needs the largest of all.
+  // max |x|: int8-tensor, fp8-tensor, nvfp4. nvfp4 weights that are used together (q, k and v) need
+  // the largest of all of them.
   float largest = 0;
   // bitsandbytes' -double: nested_offset, the mean of absmax.
   float offset = 0;
@@ -138,8 +138,8 @@ struct WeightFacts {
 bool NeedsFacts(Layout layout);
 bool SharesFacts(Layout layout);
 
-// The tensors that the weight becomes (or, to decode, of which it consists), always in the same
-// order. Facts count for the text of bitsandbytes' -double alone: its length depends on `offset`.
+// The tensors of the converted weight, always in the same order. `facts` matters only for the text
+// of bitsandbytes' -double, whose length depends on `offset`.
 std::vector<LayoutPart> WeightParts(const WeightPlan& plan, const WeightFacts& facts = {});
 
 }  // namespace quantd

@@ -1,5 +1,5 @@
-// The operations under one name each, for callers that pass on any operation that they are asked
-// for: the server, and the libraries for other languages.
+// A common interface to all operations, for callers that forward any of them: the server, and the
+// libraries for other languages.
 //
 //   absl::StatusOr<OperationPlan> plan = MakePlan(parameters);  // of any operation
 //   ... room for the tensors that LayoutOf(*plan) describes ...
@@ -28,7 +28,7 @@ namespace quantd {
 using OperationPlan =
     std::variant<QuantizePlan, DequantizePlan, DynamicQuantizePlan, QuantizeEmbeddingsPlan>;
 
-// The plan of the operation that the parameters are of; errors as its own function has them.
+// The plan of the operation with these parameters. Returns the errors of its own Plan function.
 inline absl::StatusOr<OperationPlan> MakePlan(const QuantizeParameters& parameters) {
   return PlanQuantize(parameters);
 }
@@ -49,7 +49,7 @@ inline const PlanBase& BaseOf(const OperationPlan& plan) {
 struct TensorLayout {
   DataType data_type = DataType::kUnspecified;
   Shape shape;
-  int64_t elements = 0;  // of shape
+  int64_t elements = 0;  // in the shape
   uint64_t bytes = 0;    // packed
 };
 
@@ -86,9 +86,9 @@ inline ResultLayout LayoutOf(const OperationPlan& plan) {
   return layout;
 }
 
-// Runs the operation; errors as its own function has them. `output` has the bytes of each tensor
-// that LayoutOf describes, and overlaps no input; `error` may be null, and is set if the layout
-// says report_error.
+// Runs the operation. Returns the errors of its own function. `output` has the size of each tensor
+// that LayoutOf describes, and overlaps no input. `error` may be null; it is set if the layout has
+// report_error.
 inline absl::Status Execute(const OperationPlan& plan, absl::Span<const uint8_t> x,
                             const Executor& executor, Interrupted interrupted,
                             const DynamicQuantizeOutput& output, QuantizationError* error) {

@@ -1,4 +1,4 @@
-// What the operations are asked to do: the fields of the requests, without the wire.
+// The parameters of the operations: the fields of the requests, independent of the wire format.
 //
 // Tensors are views: their bytes must outlive the parameters and every plan made from them.
 #ifndef QUANTD_PARAMETERS_H_
@@ -14,21 +14,21 @@
 
 namespace quantd {
 
-// A tensor: type, shape, packed little-endian row-major bytes (see data types in the proto for the
-// packing). Nothing is checked here; the plan checks that the number of bytes is what type and
-// shape say.
+// A tensor: type, shape, and packed little-endian row-major bytes (for the packing see the data
+// types in the proto). Nothing is checked here; the plan checks that the number of bytes matches
+// type and shape.
 struct TensorView {
   DataType data_type = DataType::kUnspecified;
   Shape shape;
   absl::Span<const uint8_t> bytes;
 };
 
-// Which scale belongs to which element. All unset: decided by the scale's shape (one for the
-// tensor, 1-D along axis 1, or groups); for DynamicQuantize one for the tensor.
+// Which elements share a scale. All unset: decided by the scale's shape (one for the tensor, 1-D
+// along axis 1, or groups); for DynamicQuantize, one scale for the tensor.
 struct Granularity {
   std::optional<int64_t> axis = std::nullopt;  // in [-rank, rank - 1]
-  int64_t block_size = 0;                      // elements in a block along axis; 0: not blocked
-  Shape block_shape = {};  // one length a dimension of x, -1 for the whole dimension
+  int64_t block_size = 0;                      // elements in a block along axis; 0: no blocks
+  Shape block_shape = {};  // one length per dimension of x; -1: the whole dimension
 };
 
 enum class Symmetry : uint8_t {
@@ -76,11 +76,11 @@ struct DynamicQuantizeParameters {
 struct QuantizeEmbeddingsParameters {
   TensorView x;
   EmbeddingRecipe recipe = EmbeddingRecipe::kUnspecified;
-  // RANGES only, and needed there: FLOAT [2, d], the lowest and the highest value of each dimension
-  // that is used.
+  // RANGES only, and required for it: FLOAT [2, d], the lowest and the highest value of each
+  // dimension that is used.
   std::optional<TensorView> ranges = std::nullopt;
   DataType output_type = DataType::kUnspecified;
-  int64_t dimensions = 0;  // of each embedding only the first so many; 0: all
+  int64_t dimensions = 0;  // only the first ones of each embedding; 0: all
   bool normalize = false;
   BitOrder bit_order = BitOrder::kUnspecified;              // BITS only
   BitThreshold bit_threshold = BitThreshold::kUnspecified;  // BITS only

@@ -1,8 +1,8 @@
-// What is decided about a request before any element is touched.
+// What is decided about a request before any element is read.
 //
-// A plan is made once from the parameters (everything that can be wrong with them is found there),
-// is immutable, and can be executed from any thread. It views the parameters' bytes: they must
-// outlive it.
+// A plan is made once from the parameters, and all errors of the parameters are found then. It is
+// immutable, and can be executed on any thread. It views the parameters' bytes, which must outlive
+// it.
 #ifndef QUANTD_PLAN_H_
 #define QUANTD_PLAN_H_
 
@@ -16,25 +16,25 @@
 
 namespace quantd {
 
-// What all plans have.
+// The common part of all plans.
 struct PlanBase {
   DataType input_type = DataType::kUnspecified;
   DataType output_type = DataType::kUnspecified;
   Shape shape;  // of x and y
   int64_t elements = 0;
-  uint64_t input_bytes = 0;   // packed bytes of x; checked to be what arrived
+  uint64_t input_bytes = 0;   // packed bytes of x; checked against the given bytes
   uint64_t output_bytes = 0;  // packed bytes of y
-  // One length per dimension of `shape`, nothing merged; 1 if a dimension is empty.
+  // One length per dimension of `shape`, without merging; 1 if a dimension is empty.
   Shape block_shape;
-  BlockLayout layout;  // the same blocks, merged
+  BlockLayout layout;  // the same blocks, with merged dimensions
 };
 
-// One element for each scale of a request that brings them, packed as in a tensor of the type. Read
-// when the plan is executed, for a part of the tensor at a time: a plan is as small for 2^30 of
-// them as for one.
+// The given scales (or zero points) of a request, packed as in a tensor of the type. They are read
+// when the plan is executed, for a part of the tensor at a time, so a plan for 2^30 scales is as
+// small as a plan for one.
 struct ScaleOperand {
   DataType type = DataType::kUnspecified;
-  absl::Span<const uint8_t> bytes;  // of the request; empty: there is none, or all are 0
+  absl::Span<const uint8_t> bytes;  // of the request; empty: none, or all are 0
 
   bool empty() const { return bytes.empty(); }
 };
@@ -45,25 +45,25 @@ struct QuantizePlan : PlanBase {
   DataType precision = DataType::kFloat;  // of the division: FLOAT, FLOAT16 or BFLOAT16
   bool saturate = true;                   // FLOAT8 only
   ZeroPointOrder zero_point_order = ZeroPointOrder::kAfterRounding;
-  bool has_zero_point = false;  // mini floats: one is added in FLOAT only when given
+  bool has_zero_point = false;  // mini floats: one is added in FLOAT only if it is given
   bool report_error = false;
-  // Smallest and largest integer that an output may have (integer types): the type's range, but
-  // [-127, 127] for the INT8 of DynamicQuantize.
+  // Smallest and largest integer of an output (integer types): the type's range, but [-127, 127]
+  // for the INT8 of DynamicQuantize.
   int32_t minimum = 0;
   int32_t maximum = 0;
-  // Checked: as FLOAT, and rounded to `precision`, they are neither 0 nor NaN nor infinite.
+  // Checked: as FLOAT, and rounded to `precision`, none is 0, NaN or infinite.
   ScaleOperand scales;
-  // Used as FLOAT (INT32 rounds). Mini floats: there whenever has_zero_point (adding 0 turns -0
+  // Used as FLOAT (INT32 is rounded). Mini floats: not empty if has_zero_point (adding 0 turns -0
   // into +0, and a zero point may be -0 itself).
   ScaleOperand zero_points;
 };
 
 // Made by PlanDequantize.
 struct DequantizePlan : PlanBase {
-  ScaleOperand scales;     // as FLOAT, times tensor_scale; any value
+  ScaleOperand scales;     // as FLOAT, times tensor_scale; any values
   float tensor_scale = 1;  // multiplied in when has_tensor_scale (NaN * 1 need not be the same NaN)
   bool has_tensor_scale = false;
-  // To be subtracted as float(x) - float(zero_point), but for INT32 x in 64-bit integers.
+  // Subtracted as float(x) - float(zero_point); for INT32 x in 64-bit integers.
   ScaleOperand zero_points;
 };
 
@@ -78,20 +78,20 @@ struct DynamicQuantizePlan : PlanBase {
   int32_t maximum = 0;
   Shape scale_shape;              // of y_scale and y_zero_point
   uint64_t scale_bytes = 0;       // packed bytes of y_scale
-  bool has_zero_point = false;    // whether the answer carries y_zero_point
+  bool has_zero_point = false;    // whether the result has y_zero_point
   uint64_t zero_point_bytes = 0;  // packed bytes of y_zero_point; 0 without one
-  bool has_tensor_scale = false;  // whether the answer carries y_tensor_scale (a FLOAT, 4 bytes)
+  bool has_tensor_scale = false;  // whether the result has y_tensor_scale (a FLOAT, 4 bytes)
 };
 
 // Made by PlanQuantizeEmbeddings. `shape` is that of x; there are no blocks.
 struct QuantizeEmbeddingsPlan : PlanBase {
   EmbeddingRecipe recipe = EmbeddingRecipe::kRanges;
-  Shape output_shape;  // of y: x's, but for the last dimension, which is `row_bytes`
+  Shape output_shape;  // of y: that of x, with `row_bytes` as the last dimension
   int64_t output_elements = 0;
-  int64_t rows = 0;        // embeddings
-  int64_t width = 0;       // values that each has
-  int64_t dimensions = 0;  // the first so many of these values are used
-  int64_t row_bytes = 0;   // of y, which each embedding becomes
+  int64_t rows = 0;        // number of embeddings
+  int64_t width = 0;       // values of each embedding
+  int64_t dimensions = 0;  // number of leading values that are used
+  int64_t row_bytes = 0;   // bytes of each embedding in y
   bool normalize = false;
   bool lsb_first = false;         // BITS
   bool greater_or_equal = false;  // BITS

@@ -16,20 +16,22 @@
 
 namespace quantd {
 
-// Checks everything about the request but the elements of x. INVALID_ARGUMENT with a field ("x",
-// "scale", "zero_point", "output_type", "axis", "block_size", "block_shape", "precision", ...) when
-// something is wrong. Memory: a few floats a scale, and there are never more scales than arrived.
+// Checks everything about the request except the elements of x. Returns INVALID_ARGUMENT with a
+// field ("x", "scale", "zero_point", "output_type", "axis", "block_size", "block_shape",
+// "precision", ...) for an invalid request. Memory: a few floats per scale, and never more scales
+// than were given.
 absl::StatusOr<QuantizePlan> PlanQuantize(const QuantizeParameters& parameters);
 
-// Writes the plan's output_bytes to y. Fails only with CANCELLED, when `interrupted` said so.
-// x is the bytes of the plan's x. `error` may be null; set if the plan says report_error.
-// REQUIRES: x.size() == plan.input_bytes, y.size() == plan.output_bytes; y overlaps no input.
+// Writes the plan's output_bytes to y. Its only error is CANCELLED: `interrupted` returned true.
+// `error` may be null; it is set if the plan has report_error. REQUIRES: x is the plan's x;
+// x.size() == plan.input_bytes, y.size() == plan.output_bytes; y overlaps no input.
 absl::Status Quantize(const QuantizePlan& plan, absl::Span<const uint8_t> x,
                       const Executor& executor, Interrupted interrupted, absl::Span<uint8_t> y,
                       QuantizationError* error);
 
-// The same for elements [begin, end) alone, without a report. x is whole. REQUIRES: begin is a
-// multiple of 64, begin <= end <= plan.elements, y has the bytes of those elements.
+// Like Quantize, but only for elements [begin, end), and without an error report. x is complete.
+// REQUIRES: begin is a multiple of 64, begin <= end <= plan.elements, y has the size of those
+// elements.
 absl::Status QuantizeElements(const QuantizePlan& plan, absl::Span<const uint8_t> x, int64_t begin,
                               int64_t end, const Executor& executor, Interrupted interrupted,
                               absl::Span<uint8_t> y);

@@ -1,7 +1,7 @@
-// Which instruction set the kernels use.
+// The instruction set of the kernels.
 //
-// The best one that the CPU has is chosen once, at the first use. QUANTD_SIMD in the environment,
-// or SelectTarget, forces another one. Names: "avx512", "avx2", "neon", "scalar" (plain loops, on
+// The best one of the CPU is chosen once, on first use. QUANTD_SIMD in the environment, or
+// SelectTarget, selects another one. Names: "avx512", "avx2", "neon", "scalar" (plain loops, on
 // every machine).
 #ifndef QUANTD_TARGETS_H_
 #define QUANTD_TARGETS_H_
@@ -14,19 +14,19 @@
 
 namespace quantd {
 
-// Every target that this build has and this CPU can run, best first. Never empty: "scalar" is
-// always there.
+// All targets that this build contains and this CPU can run, best first. Never empty, because
+// "scalar" is always included.
 std::vector<std::string> SupportedTargets();
 
-// Forces a target for plans made from now on. INVALID_ARGUMENT that lists the valid names when
-// `name` is not one of SupportedTargets(); empty means the best one. Safe from any thread.
+// Selects a target for plans made from now on; empty: the best one. Returns INVALID_ARGUMENT, with
+// the valid names, if `name` is not one of SupportedTargets(). Thread-safe.
 absl::Status SelectTarget(std::string_view name);
 
-// The target in use. The first use reads QUANTD_SIMD; a wrong name there is left for
-// CheckEnvironmentTarget to report and the best one is used.
+// The target in use. The first use reads QUANTD_SIMD. If its value is invalid, the best target is
+// used, and CheckEnvironmentTarget reports the error.
 std::string_view CurrentTarget();
 
-// The error of QUANTD_SIMD, if it names no valid target. A program calls it when it starts.
+// The error of QUANTD_SIMD if it is not a valid target. Programs call it when they start.
 absl::Status CheckEnvironmentTarget();
 
 }  // namespace quantd

@@ -1,4 +1,4 @@
-// Elements as values: for requests written by hand. Raw bytes <-> float or int64 values.
+// Elements as values, for requests written by hand. Converts raw bytes <-> float or int64 values.
 #ifndef QUANTD_VALUES_H_
 #define QUANTD_VALUES_H_
 
@@ -12,19 +12,19 @@
 
 namespace quantd {
 
-// Packed bytes of floating-point values. INVALID_ARGUMENT, naming `field` and the index, when the
-// type is not a floating-point one or a value is not representable in it (a NaN is, wherever the
-// type has one).
+// Packs floating-point values. Returns INVALID_ARGUMENT, with `field` and the index, if the
+// type is not a floating-point type or can't represent a value. NaN is accepted if the type has
+// one.
 absl::StatusOr<std::vector<uint8_t>> PackFloats(DataType type, absl::Span<const float> values,
                                                 absl::string_view field);
 
-// Packed bytes of integers. INVALID_ARGUMENT, naming `field` and the index, when the type is not an
-// integer one or a value is out of its range.
+// Packs integers. Returns INVALID_ARGUMENT, with `field` and the index, if the type is not an
+// integer type or a value is out of its range.
 absl::StatusOr<std::vector<uint8_t>> PackIntegers(DataType type, absl::Span<const int64_t> values,
                                                   absl::string_view field);
 
-// The values of packed elements. REQUIRES: a floating-point (or FLOAT8E8M0) type; an integer type;
-// bytes.size() right.
+// Unpacks the values of elements. REQUIRES: a floating-point type (or FLOAT8E8M0) for the first, an
+// integer type for the second; bytes.size() matches.
 std::vector<float> UnpackFloats(DataType type, int64_t elements, absl::Span<const uint8_t> bytes);
 std::vector<int64_t> UnpackIntegers(DataType type, int64_t elements,
                                     absl::Span<const uint8_t> bytes);
