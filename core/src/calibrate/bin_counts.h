@@ -15,12 +15,12 @@ namespace quantd::calibrate {
 
 class Bins {
  public:
-  // The largest bin that may be counted, and F.
+  // The largest bin that can be counted, and F.
   int top() const { return top_; }
   int floor() const { return rules::Floor(top_); }
 
-  // Before a value whose bin is larger than all so far. Bins that it puts behind F join the zero
-  // bin; each does so once, whatever comes.
+  // Call this before counting a value whose bin is larger than all earlier ones. Bins that fall
+  // below F are added to the zero bin, each once, in any order of values.
   void RaiseTop(int top) {
     if (top <= top_) return;
     const int last = std::min(rules::Floor(top), top_);
@@ -34,16 +34,16 @@ class Bins {
     top_ = top;
   }
 
-  // `next` is what will be read after: fetched meanwhile, since counting takes as long as reading.
-  // A hint, of any address.
-  // REQUIRES: slots of this floor.
+  // Counts `size` values. `next`: a hint, the address that is read afterwards, which may be any;
+  // it is prefetched, since counting takes as long as reading. REQUIRES: the slots are for this
+  // floor.
   void Count(const uint16_t* slots, size_t size, const uint8_t* next) {
     constexpr size_t kLine = 64 / sizeof(float);
     size_t i = 0;
     for (; i + kLine <= size; i += kLine) {
       __builtin_prefetch(next + i * sizeof(float));
       for (size_t k = i; k < i + kLine; k += 4) {
-        uint64_t four;  // one load for four
+        uint64_t four;  // loads four slots at once
         std::memcpy(&four, slots + k, sizeof(four));
         ++counts_[four & 0xFFFF];
         ++counts_[four >> 16 & 0xFFFF];
@@ -64,7 +64,7 @@ class Bins {
     other.ForEach([this](int id, uint64_t count) { Add(id, count); });
   }
 
-  // body(id, count) for those that are not empty, from the lowest up.
+  // Calls body(id, count) for all bins that are not empty, in ascending order.
   template <typename Body>
   void ForEach(Body&& body) const {
     for (int m = top_; m > floor(); --m) {
@@ -83,7 +83,7 @@ class Bins {
   }
 
   int top_ = 0;
-  // The last one is for what is not finite, and is not read.
+  // The last one counts non-finite values and is never read.
   std::array<uint64_t, rules::kSlots + 1> counts_ = {};
 };
 

@@ -22,12 +22,12 @@ struct Extents {
   int64_t elements() const { return outer * channels * inner; }
 };
 
-// Most bytes that Count takes for itself while it runs, of so many elements on so many threads.
+// The most bytes that Count uses while it runs, for this number of elements and threads.
 uint64_t CountScratchBytes(uint64_t elements, int threads);
 
-// INVALID_ARGUMENT ("x") naming the first NaN or infinity, when they are rejected; then `channels`
-// are as before. CANCELLED when interrupted; then they hold a part of x.
-// REQUIRES: x has the bytes of `extents`, FLOAT, FLOAT16, BFLOAT16 or INT32; extents.channels are
+// INVALID_ARGUMENT ("x"): NaN or infinity, if rejected; names the first, and `channels` is
+// unchanged. CANCELLED: interrupted; `channels` contains a part of x then. REQUIRES: x has the
+// size of `extents` and is FLOAT, FLOAT16, BFLOAT16 or INT32; extents.channels ==
 // channels.size().
 absl::Status Count(const TensorView& x, const Extents& extents, NonFinite non_finite,
                    Workers workers, Interrupted interrupted, Channels& channels);

@@ -1,4 +1,4 @@
-// Neighbouring elements of a tensor as floats.
+// Reads contiguous elements of a tensor as floats.
 #ifndef QUANTD_SRC_CALIBRATE_FLOAT_READER_H_
 #define QUANTD_SRC_CALIBRATE_FLOAT_READER_H_
 
@@ -18,8 +18,8 @@ class FloatReader {
         to_float_(ToFloat(Kernels(), x.data_type)),
         width_(static_cast<size_t>(Info(x.data_type).bits) / 8) {}
 
-  // `size` floats, where they are if they can be used there, else in `buffer`, which has 4 bytes
-  // an element.
+  // Returns `size` floats: in place if possible, otherwise converted into `buffer`, which has 4
+  // bytes per element.
   const uint8_t* Read(int64_t begin, int64_t size, uint8_t* buffer) const {
     const uint8_t* const from = bytes_.data() + static_cast<size_t>(begin) * width_;
     if (to_float_ == nullptr) return from;

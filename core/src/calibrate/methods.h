@@ -1,5 +1,5 @@
-// From what was counted of a channel to its range: a method each. The formulas are those of
-// core/CALIBRATION.md, in double and in the order in which they stand there.
+// Computes the range of a channel from its counts, with one function per method. The formulas are
+// those of core/CALIBRATION.md, in double and in the same order.
 #ifndef QUANTD_SRC_CALIBRATE_METHODS_H_
 #define QUANTD_SRC_CALIBRATE_METHODS_H_
 
@@ -13,7 +13,7 @@
 
 namespace quantd::calibrate {
 
-// What was seen of a channel.
+// The values seen in a channel.
 struct ChannelView {
   uint64_t finite = 0;
   float low = 0;  // exact; both 0 without values
@@ -23,8 +23,8 @@ struct ChannelView {
   float top() const { return std::max(std::fabs(low), std::fabs(high)); }
 };
 
-// What a threshold leaves of the range. The threshold is limited to the largest magnitude first,
-// which is a FLOAT as every edge below it is.
+// The range for a threshold. The threshold is first limited to the largest magnitude, which is a
+// FLOAT, as is every edge below it.
 inline Range RangeOf(double threshold, const ChannelView& seen, bool symmetric) {
   const auto t = static_cast<float>(std::min<double>(threshold, seen.top()));
   if (symmetric) return {0.0f - t, t};
@@ -35,17 +35,17 @@ inline Range MinMaxRange(const ChannelView& seen, bool symmetric) {
   return RangeOf(seen.top(), seen, symmetric);
 }
 
-// All but the outermost values, (100 - percentile) % at most.
+// The range without the outermost values, at most (100 - percentile) %.
 Range PercentileRange(const ChannelView& seen, double percentile, bool symmetric);
 
-// The range with the smallest mean squared error, or with the smallest loss of information. What
-// they return is nothing when `watch` was stopped. REQUIRES: an integer type.
+// The range with the smallest mean squared error, or the smallest loss of information. The result
+// is meaningless if `watch` was stopped. REQUIRES: an integer type.
 Range MseRange(const ChannelView& seen, const Scaling& rule, Watch& watch);
 Range EntropyRange(const ChannelView& seen, const Scaling& rule, Watch& watch);
 
-// The search of both: calls loss(c) for the threshold Edge(c + 1), first for every eighth bin of
-// `octaves` octaves from the top down, then for those around the best; the largest of equals wins.
-// Returns the best c, or -1 when there was no candidate.
+// The search of both methods: calls loss(c) for the threshold Edge(c + 1), first for every eighth
+// bin of `octaves` octaves from the top down, then for those around the best one; of equal losses
+// the largest threshold wins. Returns the best c, or -1 if there was no candidate.
 template <typename Loss>
 int Search(const Bins& bins, int octaves, Watch& watch, Loss&& loss) {
   constexpr int kBinsPerOctave = 128;

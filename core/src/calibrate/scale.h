@@ -1,4 +1,4 @@
-// From a range to its scale and zero point.
+// Computes the scale and zero point of a range.
 #ifndef QUANTD_SRC_CALIBRATE_SCALE_H_
 #define QUANTD_SRC_CALIBRATE_SCALE_H_
 
@@ -18,18 +18,18 @@ struct Scale {
   int32_t zero_point = 0;
 };
 
-// Of one output type. Integers as onnxruntime.quantization.quant_utils.compute_scale_zp; FLOAT8,
-// FLOAT6 and FLOAT4 by their largest number.
+// For one output type. Integers: like onnxruntime.quantization.quant_utils.compute_scale_zp;
+// FLOAT8, FLOAT6 and FLOAT4: from their largest number.
 class Scaling {
  public:
   Scaling(DataType output_type, bool symmetric);
 
   bool symmetric() const { return symmetric_; }
-  // Integers: the bounds of codes. [-127, 127] of INT8 and [-32767, 32767] of INT16 when symmetric.
+  // Integers: the bounds of codes. Symmetric INT8: [-127, 127], INT16: [-32767, 32767].
   int32_t minimum() const { return minimum_; }
   int32_t maximum() const { return maximum_; }
   int bits() const { return bits_; }
-  // A range that is narrower than 2^-126 a step has scale 1 and zero point 0.
+  // A range with steps smaller than 2^-126 gets scale 1 and zero point 0.
   Scale Of(const Range& range) const;
 
  private:

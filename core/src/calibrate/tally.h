@@ -1,5 +1,5 @@
-// Counts of many values of one channel, before it is known which bins are kept apart: a counter for
-// each upper half of a FLOAT (rules/bins.h), so that finding a value's is a load.
+// Counts many values of one channel before it is known which bins are kept apart: one counter for
+// each upper half of a FLOAT (rules/bins.h), so that finding the counter of a value is one load.
 #ifndef QUANTD_SRC_CALIBRATE_TALLY_H_
 #define QUANTD_SRC_CALIBRATE_TALLY_H_
 
@@ -17,19 +17,19 @@ namespace quantd::calibrate {
 
 class Tally {
  public:
-  // Twice 65,536 counters: neighbours count in different ones, since a counter that was just
-  // written can't be read for 7 cycles. Of their pages only those are touched that values have: a
-  // few per octave, all of them where x is made for that.
+  // Twice 65,536 counters: neighbouring values use different ones, because a counter can't be read
+  // for 7 cycles after it was written. Only the pages of values that occur are touched: a few per
+  // octave, or all of them for a hostile x.
   static constexpr uint64_t kBytes = 2 * 65536 * sizeof(uint32_t);
-  // Most values of one tally, for counters of 32 bits.
+  // The most values of one tally, because counters have 32 bits.
   static constexpr int64_t kMost = int64_t{1} << 31;
 
-  // Null counters: there is no memory.
+  // The counters are null if the system is out of memory.
   Tally() : counts_(static_cast<uint32_t*>(std::calloc(kBytes, 1))) {}
   explicit operator bool() const { return counts_ != nullptr; }
 
-  // `size` floats, finite or not. `next`: what will be read after; fetched meanwhile, since
-  // counting takes as long as reading. A hint, of any address.
+  // Counts `size` floats, finite or not. `next`: a hint, the address that is read afterwards, which
+  // may be any; it is prefetched, since counting takes as long as reading.
   void Add(const uint8_t* x, size_t size, const uint8_t* next) {
     uint32_t* const even = counts_.get();
     uint32_t* const odd = even + 65536;
@@ -46,8 +46,8 @@ class Tally {
     for (; i < size; ++i) ++even[UpperHalf(x, i)];
   }
 
-  // Adds everything to bins whose top is as large as all that was counted. `finite`: how many of
-  // the values were. REQUIRES: they are at most kMost.
+  // Adds all counts to bins whose top is at least as large as all counted values. `finite`: the
+  // number of finite values. REQUIRES: at most kMost values.
   void AddTo(uint64_t finite, Bins& bins) const {
     uint64_t apart = 0;
     for (int m = bins.floor() + 1; m <= bins.top(); ++m) {
