@@ -11,14 +11,14 @@
 namespace quantd {
 
 // Widens min[k] and max[k] (all 0 at first) by the finite elements of the part's scale k. Blocks
-// are those of `layout`, not the plan's. INVALID_ARGUMENT (field "x") naming the first element that
-// is NaN or infinite, when the plan rejects them; CANCELLED when interrupted. REQUIRES: the tensor
-// is not empty.
+// are those of `layout`, not of the plan. INVALID_ARGUMENT (field "x"): the first NaN or
+// infinite element, if the plan rejects them; CANCELLED: interrupted. REQUIRES: the tensor is
+// not empty.
 absl::Status FindRanges(const DynamicQuantizePlan& plan, const BlockLayout& layout,
                         absl::Span<const uint8_t> x, const Part& part, Workers workers,
                         Interrupted interrupted, float* min, float* max);
 
-// Most bytes of ranges that its tasks have of their own, beside min and max.
+// The most bytes of ranges that its tasks keep for themselves, in addition to min and max.
 uint64_t MostOwnRanges(const DynamicQuantizePlan& plan);
 
 }  // namespace quantd

@@ -1,5 +1,5 @@
-// Between the two passes of DynamicQuantize: scales and zero points from the ranges, for the second
-// pass and for the answer.
+// The step between the two passes of DynamicQuantize: makes scales and zero points from the ranges,
+// for the second pass and for the result.
 #ifndef QUANTD_SRC_DYNAMIC_MAKE_SCALES_H_
 #define QUANTD_SRC_DYNAMIC_MAKE_SCALES_H_
 
@@ -16,10 +16,10 @@
 
 namespace quantd {
 
-// Two entries for each scale of a part: first its range, then what is made of it. Entry i is of the
-// part's scale i.
+// Two values for each scale of a part: first its range, then the results made from it. Entry i
+// belongs to the part's scale i.
 struct DynamicScales {
-  // Room for a part with so many.
+  // Room for a part with `count` scales.
   explicit DynamicScales(size_t count) : size(count), values(2 * count) {}
 
   float* min() { return values.data(); }
@@ -38,12 +38,12 @@ struct DynamicScales {
   Scratch<float, 16> values;
 };
 
-// What makes the scales of a plan.
+// The ScaleMaker of a plan.
 rules::ScaleMaker MakerOf(const DynamicQuantizePlan& plan);
 
-// As `maker` has it, in loops over many scales: those of a part, and their entries of `output`.
-// Returns the scales' magnitudes. REQUIRES: the part begins at a multiple of 4 scales.
-// INVALID_ARGUMENT (field "x") naming the first scale that underflows or overflows.
+// Makes the scales of a part, like `maker` but in loops over many scales, and writes their entries
+// of `output`. Returns the scales' magnitudes. REQUIRES: the part begins at a multiple of 4 scales.
+// INVALID_ARGUMENT (field "x"): names the first scale that underflows or overflows.
 absl::StatusOr<Magnitudes> MakeScales(const DynamicQuantizePlan& plan,
                                       const rules::ScaleMaker& maker, const Part& part,
                                       Workers workers, DynamicScales& scales,

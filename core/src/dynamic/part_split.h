@@ -1,5 +1,5 @@
-// Cuts a tensor into parts that the second-level cache holds from their ranges to their codes, or
-// whose scales take little memory.
+// Cuts a tensor into parts that stay in the second-level cache from the ranges to the codes, or
+// parts whose scales take little memory.
 #ifndef QUANTD_SRC_DYNAMIC_PART_SPLIT_H_
 #define QUANTD_SRC_DYNAMIC_PART_SPLIT_H_
 
@@ -14,14 +14,14 @@
 
 namespace quantd {
 
-// The parts share no scale, no byte of packed codes and none of packed zero points.
+// Parts share no scale, no byte of packed codes and no byte of packed zero points.
 class PartSplit {
  public:
   explicit PartSplit(const DynamicQuantizePlan& plan) : plan_(plan) {
     if (plan.elements == 0) return;
     const int64_t scale_count = plan.layout.scale_count;
-    // NVFP4's second scale needs the range of all, which is found with the others' while they are
-    // few.
+    // NVFP4's second scale needs the range of the whole tensor, which is found together with the
+    // other ranges if they are few.
     if (plan.has_tensor_scale && scale_count <= kFewScales) return;
     const int64_t alone = ElementsWithoutSharedScales(plan.layout);
     const int64_t scales = plan.layout.dimensions[0].scale_stride;
@@ -46,17 +46,18 @@ class PartSplit {
     return {begin, std::min(begin + elements_, plan_.elements), first,
             std::min(scales_, all().scales - first)};
   }
-  // Whether the cache holds a part. If not, parts are there to bound the memory of their scales.
+  // Whether a part fits into the cache. If not, parts exist to limit the memory of their scales.
   bool in_cache() const { return in_cache_; }
-  // That a part has.
+  // The most scales of a part.
   size_t most_scales() const { return parts_ == 1 ? all().scales : scales_; }
 
  private:
-  // Of a part at most: 256 KiB of FLOAT. Against passes over all, UINT8 in blocks of 32 at 256 MiB
-  // 10.5 and 7.1 GB/s on one thread, 19 and 14 on two; at 1 MiB 18 and 18, 35 and 25 (one hand-off,
-  // not three). Parts of 64 KiB are slower, of 128 or 512 no faster.
+  // The most elements of a part: 256 KiB of FLOAT. Compared with passes over the whole tensor,
+  // UINT8 in blocks of 32 at 256 MiB reaches 10.5 instead of 7.1 GB/s on one thread, 19 instead of
+  // 14 on two; at 1 MiB 18 and 18, 35 instead of 25 (one hand-off, not three). Parts of 64 KiB are
+  // slower; parts of 128 or 512 KiB are no faster.
   static constexpr int64_t kElements = 64 * 1024;
-  static constexpr int64_t kScaleGroup = 4;  // of 2 bits in a byte
+  static constexpr int64_t kScaleGroup = 4;  // of 2 bits each, in a byte
   static constexpr int64_t kFewScales = 64 * 1024;
   static constexpr int64_t kManyScales = 4 << 20;  // 32 MiB of ranges
 
