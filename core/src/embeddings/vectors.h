@@ -1,4 +1,4 @@
-// The values of embeddings as FLOAT, whatever their type.
+// Converts the values of embeddings to FLOAT.
 #ifndef QUANTD_SRC_EMBEDDINGS_VECTORS_H_
 #define QUANTD_SRC_EMBEDDINGS_VECTORS_H_
 
@@ -13,24 +13,24 @@
 
 namespace quantd {
 
-// A task's view of x: one row after the other, each a piece at a time. What is in memory as FLOAT
-// is not copied. For one thread.
+// A task's view of x: one row after the other, each in pieces. FLOAT values in memory are not
+// copied. For one thread.
 class Vectors {
  public:
-  // 4 KiB of FLOAT: with what is made of them they stay in L1.
+  // 4 KiB of FLOAT: they stay in L1 together with the results.
   static constexpr int64_t kPiece = 1024;
 
   Vectors(const QuantizeEmbeddingsPlan& plan, absl::Span<const uint8_t> x);
 
-  // Goes to a row. If `lengths`, length() is known then.
+  // Moves to a row. If `lengths` is true, length() is valid afterwards.
   void Seek(int64_t row, bool lengths);
-  // Of the row's used values, after normalisation.
+  // The length of the row's used values, after normalisation.
   double length() const { return length_; }
 
-  // Values [begin, begin + size) of the row as they came. Overwritten by the next call.
-  // REQUIRES: begin is a multiple of kPiece; 0 < size <= kPiece; not beyond the row.
+  // Values [begin, begin + size) of the row as given. Overwritten by the next call. REQUIRES: begin
+  // is a multiple of kPiece; 0 < size <= kPiece; not beyond the row.
   const uint8_t* Given(int64_t begin, size_t size);
-  // The same, normalised if the plan says so and the row has a length.
+  // Like Given, but normalised if the plan says so and the row has a length.
   const uint8_t* Used(int64_t begin, size_t size);
 
  private:
@@ -41,9 +41,9 @@ class Vectors {
   const KernelTable& kernels_;
   const absl::Span<const uint8_t> x_;
   const ConvertTile to_float_;
-  int64_t row_begin_ = 0;           // element
-  double length_ = 0;               // of what Used gives
-  double divisor_ = 0;              // 0: Used is Given
+  int64_t row_begin_ = 0;           // index of its first element
+  double length_ = 0;               // of the values that Used returns
+  double divisor_ = 0;              // 0: Used returns the same as Given
   const uint8_t* given_ = nullptr;  // the last piece
   int64_t given_begin_ = -1;        // its first element in the tensor
   size_t given_size_ = 0;
