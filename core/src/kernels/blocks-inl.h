@@ -1,5 +1,5 @@
-// Steps of the layouts' kernels over a batch of blocks: what each block has (extremes), and the
-// codes of its elements, one byte each. Included once a target.
+// Steps of the layouts' kernels over a batch of blocks: the extremes of each block, and the codes
+// of its elements, one byte each. Included once per target.
 #if defined(QUANTD_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_BLOCKS_INL_H_
 #undef QUANTD_BLOCKS_INL_H_
@@ -20,13 +20,13 @@ inline constexpr size_t kUnit = 4 * N;  // elements whose codes fill a vector
 // Elements of a batch: 4 KiB of FLOAT.
 inline constexpr size_t kBatch = 1024;
 
-// Extremes of each of some blocks, of elements or of their magnitudes, which fill arrays of a
-// multiple of four.
+// The extremes of each block, of its elements or of their magnitudes. The arrays have room for a
+// multiple of four entries.
 template <size_t kBlock, bool kMagnitudes, class Op>
 HWY_INLINE void ExtremesOf(const uint8_t* x, size_t blocks, Op op, float* found) {
   const DF df;
   const auto lanes_of = [&](size_t block) HWY_ATTR {
-    // The last one again where there are no four.
+    // If there are fewer than four blocks left, the last one is repeated.
     const float* const floats = As<float>(x) + std::min(block, blocks - 1) * kBlock;
     const auto load = [&](size_t i) HWY_ATTR {
       const V v = hn::LoadU(df, floats + i);
@@ -46,11 +46,11 @@ HWY_INLINE void ExtremesOf(const uint8_t* x, size_t blocks, Op op, float* found)
   }
 }
 
-// One byte a code; `code` makes int32 in [0, 255] of a vector of the block of an index.
+// One byte per code; `code` makes int32 in [0, 255] from a vector of the block with an index.
 template <size_t kBlock, class Code>
 HWY_INLINE void CodesOf(const uint8_t* x, size_t blocks, const Code& code, uint8_t* codes) {
   const auto vector_of = [&](size_t element) HWY_ATTR {
-    // A unit may have one block more than there is: the last one again.
+    // A unit may cover one block more than there is; the last one is repeated then.
     const size_t block = std::min(element / kBlock, blocks - 1);
     return code(hn::LoadU(DF(), As<float>(x) + block * kBlock + element % kBlock), block);
   };

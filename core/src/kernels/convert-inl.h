@@ -1,4 +1,4 @@
-// FLOAT16 and BFLOAT16 in vectors. Included once a target.
+// FLOAT16 and BFLOAT16 in vectors. Included once per target.
 #if defined(QUANTD_CONVERT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_CONVERT_INL_H_
 #undef QUANTD_CONVERT_INL_H_
@@ -14,12 +14,12 @@ namespace HWY_NAMESPACE {
 
 using DF16 = hn::Rebind<hwy::float16_t, DF>;
 
-// To FLOAT16 and back; half to even. A NaN keeps its sign.
+// Rounds to FLOAT16 and back; half to even. A NaN keeps its sign.
 HWY_INLINE V RoundToFloat16(V v) { return hn::PromoteTo(DF(), hn::DemoteTo(DF16(), v)); }
 
-// The bits of a FLOAT whose upper 16 are the BFLOAT16 nearest to v, half to even; the lower ones
-// mean nothing. Highway 1.0.3 truncates. A NaN becomes the quiet NaN of its sign: rounding its
-// payload could carry into infinity.
+// The upper 16 bits of the result are the BFLOAT16 nearest to v, half to even; the lower bits are
+// unspecified. Highway 1.0.3 truncates. A NaN becomes the quiet NaN of the same sign, because
+// rounding its payload could carry into infinity.
 HWY_INLINE U Bfloat16Bits(V v) {
   const DU du;
   const U bits = hn::BitCast(du, v);

@@ -1,4 +1,4 @@
-// Codes to floats, one vector at a time. Included once a target.
+// Converts codes to floats, one vector at a time. Included once per target.
 #if defined(QUANTD_DECODE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_DECODE_INL_H_
 #undef QUANTD_DECODE_INL_H_
@@ -20,15 +20,15 @@ inline constexpr size_t kCodeBytes =
     : kDecoder == Decoder::kUint16 || kDecoder == Decoder::kInt16 ? 2
                                                                   : 1;
 
-// N codes of a narrower type as int32.
+// Loads N codes of a narrower type as int32.
 template <typename T>
 HWY_INLINE I LoadCodes(const uint8_t* x) {
   const hn::Rebind<T, DF> narrow;
   return hn::PromoteTo(DI(), hn::LoadU(narrow, As<T>(x)));
 }
 
-// The value of a FLOAT8, FLOAT6 or FLOAT4 code. Arithmetic on bits: a gather from a table is
-// slower, and a multiplication by 2^k would meet FLOAT denormals, which some CPUs take to
+// The value of a FLOAT8, FLOAT6 or FLOAT4 code, by arithmetic on bits: a gather from a table is
+// slower, and a multiplication by 2^k would produce FLOAT denormals, which some CPUs handle in
 // microcode.
 template <Decoder kDecoder>
 HWY_INLINE V DecodeSmallFloat(I code) {
@@ -51,7 +51,7 @@ HWY_INLINE V DecodeSmallFloat(I code) {
 
   const V nan = hn::BitCast(df, hn::Set(du, 0x7FC00000u));
   if constexpr (kDecoder == Decoder::kFloat8E5M2) {
-    // As in FLOAT16: 7C is infinite, 7D to 7F are NaN.
+    // Like FLOAT16: 7C is infinite, 7D to 7F are NaN.
     const V infinity = hn::BitCast(df, hn::Set(du, 0x7F800000u));
     value =
         hn::IfThenElse(hn::RebindMask(df, hn::Eq(magnitude, hn::Set(di, 0x7C))), infinity, value);
@@ -65,7 +65,7 @@ HWY_INLINE V DecodeSmallFloat(I code) {
   return hn::BitCast(df, hn::Or(hn::BitCast(du, value), sign));
 }
 
-// INT32: code - zero point is exact in 64-bit integers, and so it is in double; one rounding.
+// INT32: code - zero point is exact in 64-bit integers, and also in double; it is rounded once.
 HWY_INLINE V DifferenceOfInt32(I code, I zero_point) {
   using D64 = hn::Repartition<double, DF>;
   const hn::Half<DF> half;
@@ -78,7 +78,7 @@ HWY_INLINE V DifferenceOfInt32(I code, I zero_point) {
   return hn::Combine(DF(), hn::DemoteTo(half, high), hn::DemoteTo(half, low));
 }
 
-// N codes less their zero points. FLOAT8 has none, and mini floats' are codes.
+// N codes minus their zero points. FLOAT8 has no zero points; those of mini floats are codes.
 template <Decoder kDecoder>
 HWY_INLINE V Difference(const uint8_t* x, I zero_point) {
   const DF df;

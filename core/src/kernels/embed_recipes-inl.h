@@ -1,28 +1,29 @@
-// The recipes of embeddings: the codes of a block.
+// The recipes for embeddings: they compute the codes of a block.
 //
-// The recipes divide and then cut off what is behind the point, so that the slightest error counts
-// where the quotient is next to a whole number, and nowhere else. So a product comes first, which
-// says whether a whole number is near; if so, the block is computed again as the rule has it. With
-// e = 2^-24, half an ulp of 1:
+// The recipes divide and then drop the fraction, so the slightest error matters where the quotient
+// is next to a whole number, and nowhere else. So a fast product first tells whether a whole number
+// is near; if so, the block is computed again exactly as the rule says. With e = 2^-24, half an ulp
+// of 1:
 //
-//   RANGES     p = t * f with f = 65536 / step (1 + e), t = x - low as the rule has it: an integer
-//              with 16 bits behind the point, in units of 2^-16. For quotients up to 256:
+//   RANGES     p = t * f with f = 65536 / step (1 + e), t = x - low as in the rule: an integer
+//              with 16 fraction bits, in units of 2^-16. For quotients up to 256:
 //              |p - 65536 t / step| <= 2^24 (2 e + e^2) < 2.001; the rule's own quotient is
 //              rounded: 2^24 e = 1; the conversion to an integer: 0.5. Together < 3.6, so kDoubt =
-//              4 is more: a value that is 4 units or more from a whole number is on the same side
-//              of it in both. One in 8,192 is nearer.
-//   UNIT       p = fma(x, A, B), with a B that is kUnitDoubt less, and one that is more. For values
-//              up to 128.5: A's rounding 129 e, B's nothing, the sum's 128 e: together less than
-//              2^-15.9; the rule's doubles add 2^-44.
-//   DIRECTION  p = x * f with f = 127 / length, 2^-22 of it less and more: f's rounding e and the
-//              product's e are half of that.
+//              4 is enough: a value that is 4 units or more from a whole number is on the same
+//              side of it in both. One value in 8,192 is nearer.
+//   UNIT       p = fma(x, A, B), with a B that is smaller by kUnitDoubt, and one that is larger.
+//              For values up to 128.5: A's rounding 129 e, B's nothing, the sum's 128 e: together
+//              less than 2^-15.9; the rule's doubles add 2^-44.
+//   DIRECTION  p = x * f with f = 127 / length, smaller and larger by 2^-22 of it: f's rounding e
+//              and the product's e are half of that.
 //
-// UNIT and DIRECTION have the rule's number between two products; where their whole parts are the
-// same, so is its. 0 is not a whole number that is in doubt: both sides of it are cut off to it.
-// What no int32 holds, and NaN, become the smallest in a conversion (on Arm also 0, or the
-// largest): a whole number with RANGES, and a code that UNIT and DIRECTION look for, so that the
-// rule decides, and sees what is not finite. Steps and factors within [2^-100, 2^100] keep all
-// products and factors that matter normal; others are divided. embed_quotient_test tries it.
+// For UNIT and DIRECTION the rule's number lies between two products; if their integer parts are
+// equal, so is its integer part. 0 never causes doubt, because both sides of it are truncated to 0.
+// Values that no int32 holds, and NaN, become the smallest int32 in a conversion (on Arm also 0, or
+// the largest). For RANGES that is a whole number, and UNIT and DIRECTION look for its code, so
+// that the rule decides, and detects what is not finite. Steps and factors within [2^-100, 2^100]
+// keep all relevant products and factors normal; others are divided. embed_quotient_test checks
+// this.
 #if defined(QUANTD_EMBED_RECIPES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_EMBED_RECIPES_INL_H_
 #undef QUANTD_EMBED_RECIPES_INL_H_
@@ -43,10 +44,10 @@ using D64 = hn::Repartition<double, DF>;
 using V64 = hn::Vec<D64>;
 
 inline constexpr size_t kBlock = 4 * N;
-inline constexpr float kOne = 65536;  // of RANGES, with 16 bits behind the point
+inline constexpr float kOne = 65536;  // of RANGES, with 16 fraction bits
 inline constexpr int kDoubt = 4;
 inline constexpr double kUnitDoubt = 0x1p-15;
-inline constexpr double kDirectionDoubt = 0x1p-22;  // of the number
+inline constexpr double kDirectionDoubt = 0x1p-22;  // relative to the number
 
 struct Four {
   V a, b, c, d;
@@ -60,7 +61,7 @@ HWY_INLINE Four LoadFour(const uint8_t* x) {
 HWY_INLINE Four LoadFour(const float* x) { return LoadFour(reinterpret_cast<const uint8_t*>(x)); }
 
 // Remembers whether a value was NaN or infinite: only then is its product with 0 not 0. Four sums,
-// since each waits for the block before.
+// because each addition waits for that of the previous block.
 class Finite {
  public:
   HWY_INLINE Finite() : sums_{hn::Zero(DF()), hn::Zero(DF()), hn::Zero(DF()), hn::Zero(DF())} {}
@@ -78,10 +79,10 @@ class Finite {
   Four sums_;
 };
 
-// Of RANGES, where kDoubt is in the numbers already: the codes of two vectors, and what is behind
-// the point in the lower half of each lane.
+// For RANGES, where kDoubt is already added to the numbers: the codes of two vectors, and the
+// fraction in the lower half of each lane.
 struct Pair {
-  I16 codes;  // of the first in even lanes, of the other in odd ones
+  I16 codes;  // of the first vector in even lanes, of the second in odd lanes
   hn::Vec<DU16> least;
 
   HWY_INLINE Pair(I even, I odd) {
@@ -92,7 +93,7 @@ struct Pair {
   }
 };
 
-// Whether one of the numbers that `least` is the least of is in doubt.
+// `least` is the minimum of some numbers: whether one of them is in doubt.
 HWY_INLINE bool InDoubt(hn::Vec<DU16> least) {
   const DU du;
   static_assert(2 * kDoubt == 1 << 3);
@@ -100,11 +101,11 @@ HWY_INLINE bool InDoubt(hn::Vec<DU16> least) {
   return !hn::AllFalse(du, hn::Eq(behind, hn::Zero(du)));
 }
 
-// Whole numbers in [0, 255] to bytes.
+// Converts whole numbers in [0, 255] to bytes.
 HWY_INLINE U8 ToBytes(I a, I b, I c, I d) { return PackBytes(PackInt16(a, b), PackInt16(c, d)); }
 
-// In double: each half of a vector, as `make` has it, to whole numbers by leaving off what is
-// behind the point.
+// Computes each half of a vector in double with `make`, and truncates the results to
+// integers.
 template <class Make>
 HWY_INLINE I InDouble(V x, Make make) {
   const D64 d64;
@@ -116,9 +117,9 @@ HWY_INLINE I InDouble(V x, Make make) {
 }
 
 // ---- Recipes: the codes of a block --------------------------------------------------------------
-// `i` is the dimension of its first value. What is not finite is noted in `finite`.
+// `i` is the dimension of the first value. `finite` records values that are not finite.
 
-// The arrays of a row that is shorter than a block, with room for one.
+// Padded copies of the arrays for a row that is shorter than a block.
 struct ShortArrays {
   alignas(64) float low[kBlock];
   alignas(64) float step[kBlock];
@@ -137,7 +138,7 @@ class Ranges {
   HWY_INLINE Ranges(const EmbedTile& tile, ShortArrays& arrays)
       : low_(tile.low), step_(tile.step), factor_(tile.factor) {
     if (tile.size >= kBlock) return;
-    // What is missing is 0, in the middle of the first bucket.
+    // Missing values are 0, in the middle of the first bucket.
     low_ = arrays.Copy(low_, tile.size, arrays.low, -0.5f);
     step_ = arrays.Copy(step_, tile.size, arrays.step, 1);
     factor_ = arrays.Copy(factor_, tile.size, arrays.factor, kOne);
@@ -158,9 +159,9 @@ class Ranges {
     return PackPairedBytes(ab.codes, cd.codes);
   }
 
-  // Blocks of kRows rows, which share what is loaded: with 12 loads a block instead of 6, these
-  // bound it. The rows begin `stride` and `y_stride` bytes after each other. Returns whether they
-  // are finite.
+  // Blocks of kRows rows, which share loaded values: a block of one row needs 12 loads instead of
+  // 6, and loads are the bottleneck. Rows begin every `stride` and `y_stride` bytes. Returns
+  // whether all values are finite.
   template <size_t kRows, uint8_t kFlip>
   HWY_INLINE bool Blocks(const uint8_t* x, size_t stride, size_t i, uint8_t* y,
                          size_t y_stride) const {
@@ -210,13 +211,13 @@ class Ranges {
   }
   static HWY_INLINE I Multiply(V x, V low, V factor) {
     const DF df;
-    // low - x, which is exactly -(x - low): x86 has a subtraction from memory on that side only.
+    // low - x, which is exactly -(x - low): x86 can subtract a memory operand on that side only.
     V p = hn::NegMulAdd(hn::Sub(low, x), factor, hn::Set(df, kDoubt));
-    // 0x7FFF0000, which is in doubt as the others are.
+    // 0x7FFF0000, which is in doubt like the others.
     if constexpr (!kOverflowIsLowest) p = hn::Min(p, hn::Set(df, 32767 * kOne));
     return RoundToInt(p);
   }
-  // Clamped first: the bounds are whole numbers.
+  // Clamped first, because the bounds are whole numbers.
   static HWY_INLINE I Floor(V x, V low, V step) {
     const DF df;
     const V q = hn::Div(hn::Sub(x, low), step);
@@ -228,7 +229,7 @@ class Ranges {
     return ToBytes(Floor(x.a, low.a, step.a), Floor(x.b, low.b, step.b), Floor(x.c, low.c, step.c),
                    Floor(x.d, low.d, step.d));
   }
-  // Not inlined, and with a recipe of its own: what the loop keeps in registers has no address.
+  // Not inlined, and with its own copy of the recipe: registers of the loop have no address.
   template <size_t kRows, uint8_t kFlip>
   static HWY_NOINLINE bool DivideRows(Ranges recipe, const uint8_t* x, size_t stride, size_t i,
                                       uint8_t* y, size_t y_stride) {
@@ -246,7 +247,7 @@ class Ranges {
   const float* factor_;
 };
 
-// What is before the point of four vectors of numbers, saturated to int16.
+// The integer parts of four vectors, saturated to int16.
 struct Whole {
   I16 ab, cd;
 
@@ -287,7 +288,7 @@ class Unit {
     constexpr double kFactor = 1 / rules::kUnitStep;
     const V p = hn::MulAdd(x, hn::Set(df, static_cast<float>(kFactor)),
                            hn::Set(df, static_cast<float>(kFactor - 128 + more)));
-    // NaN has the largest code. Not before the product, which makes quiet NaNs of signalling ones.
+    // NaN gets the largest code. Only after the product, which makes signalling NaNs quiet.
     return kOverflowIsLowest ? p : MinSkipNan(p, hn::Set(df, 128));
   }
   static HWY_INLINE I Divide(V x) {

@@ -1,4 +1,4 @@
-// Which function of a table it is: by the types and the arithmetic of an operation.
+// Selects the function of a table by the types and the arithmetic of an operation.
 //
 //   QuantizeKernel quantize = FindQuantize(kernels, Quotient::kDivide,
 //                                          ZeroPointOrder::kAfterRounding, DataType::kUint8,
@@ -16,23 +16,23 @@
 
 namespace quantd {
 
-// Never null for what PlanQuantize decides together.
+// Never null for combinations that PlanQuantize makes.
 QuantizeKernel FindQuantize(const KernelTable& table, Quotient quotient, ZeroPointOrder order,
                             DataType output, ScaleMode mode);
-// Of the type of x.
+// Selects by the type of x.
 DequantizeKernel FindDequantize(const KernelTable& table, DataType input, ScaleMode mode);
 inline RangeKernel FindRange(const KernelTable& table, NonFinite non_finite, ScaleMode mode) {
   return table.range[non_finite == NonFinite::kIgnore][static_cast<size_t>(mode)];
 }
 
-// The parts that FindQuantize finds a kernel by; for ErrorTile.
+// The parts by which FindQuantize selects a kernel; for ErrorTile.
 Division DivisionOf(Quotient quotient, ZeroPointOrder order);
-Encoder EncoderOf(DataType output);  // REQUIRES: a type that Quantize gives
-Decoder DecoderOf(DataType input);   // REQUIRES: a type that Dequantize takes
+Encoder EncoderOf(DataType output);  // REQUIRES: an output type of Quantize
+Decoder DecoderOf(DataType input);   // REQUIRES: an input type of Dequantize
 
-// ---- How elements get in and out of tiles -------------------------------------------------------
+// ---- Loading and storing the elements of tiles --------------------------------------------------
 
-// Converts `size` elements from one form to another; null where they are the same.
+// Converts `size` elements from one form to another; null if the forms are the same.
 using ConvertTile = void (*)(const uint8_t* from, size_t size, uint8_t* to);
 
 inline ConvertTile ToFloat(const KernelTable& kernels, DataType type) {
@@ -59,7 +59,7 @@ inline ConvertTile FromFloat(const KernelTable& kernels, DataType type) {
   }
 }
 
-// From one byte a code.
+// Packs codes of one byte each.
 inline ConvertTile Pack(const KernelTable& kernels, int bits) {
   switch (bits) {
     case 6:
@@ -73,7 +73,7 @@ inline ConvertTile Pack(const KernelTable& kernels, int bits) {
   }
 }
 
-// To one byte a code.
+// Unpacks to codes of one byte each.
 inline ConvertTile Unpack(const KernelTable& kernels, DataType type) {
   const DataTypeInfo& info = Info(type);
   switch (info.bits) {

@@ -1,10 +1,10 @@
-// While one lives, this thread's denormal floats are 0.
+// While an object of this class lives, this thread treats denormal floats as 0.
 //
-// Denormal products fall into microcode on some CPUs (66 GB/s become 0.9). For the loop of two
-// fused multiply-adds this changes no result: |scale| >= 2^-100, so a denormal x is a quotient that
+// Denormal products are handled in microcode on some CPUs (66 GB/s become 0.9). For the loop of two
+// fused multiply-adds this changes no result: |scale| >= 2^-100, so the quotient of a denormal x
 // rounds to 0 either way, and a product or a correction below 2^-126 is far below half an ulp of
-// any quotient near a tie. Nowhere else: a division, a range or a dequantized value may be
-// denormal.
+// any quotient near a tie. Do not use it elsewhere: a division, a range or a dequantized value may
+// be denormal.
 #ifndef QUANTD_SRC_KERNELS_FLUSH_DENORMALS_H_
 #define QUANTD_SRC_KERNELS_FLUSH_DENORMALS_H_
 

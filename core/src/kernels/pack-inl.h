@@ -1,8 +1,8 @@
-// What Highway 1.0.3 has not, or has not fast enough: with raw intrinsics, which beside it only
-// flush_denormals.h has. Included once a target (hence no ordinary include guard).
+// Operations that Highway 1.0.3 lacks, or performs too slowly, with raw intrinsics. Apart from this
+// file only flush_denormals.h uses intrinsics. Included once per target (hence no include guard).
 //
-// Vocabulary: V is one whole vector of N floats, I of N int32; a block is four of them, 4 N
-// elements, whose codes of one byte fill one vector.
+// Vocabulary: V is one vector of N floats, I of N int32; a block is four of them, 4 N elements,
+// whose one-byte codes fill one vector.
 #if defined(QUANTD_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_PACK_INL_H_
 #undef QUANTD_PACK_INL_H_
@@ -39,8 +39,8 @@ using I8 = hn::Vec<DI8>;
 inline constexpr size_t N = HWY_LANES(float);
 
 // ---- Clamping -----------------------------------------------------------------------------------
-// Highway's Min and Max treat NaN differently on each target. These are what x86's min and max do,
-// which return their second operand when one is NaN.
+// Highway's Min and Max treat NaN differently on each target. These behave like min and max of x86,
+// which return their second operand if one is NaN.
 
 #if HWY_ARCH_X86
 
@@ -50,19 +50,19 @@ inline constexpr size_t N = HWY_LANES(float);
 #define QUANTD_X86(name) _mm512_##name
 #endif
 
-// low <= v <= high; a NaN v gives low.
+// low <= v <= high; a NaN v becomes low.
 HWY_INLINE V ClampNanLow(V v, V low, V high) {
   return V{QUANTD_X86(min_ps)(QUANTD_X86(max_ps)(v.raw, low.raw), high.raw)};
 }
-// Whether v is smaller (larger) than what was found, NaN not.
+// Minimum (maximum) of v and `found`; a NaN in v is skipped.
 HWY_INLINE V MinSkipNan(V v, V found) { return V{QUANTD_X86(min_ps)(v.raw, found.raw)}; }
 HWY_INLINE V MaxSkipNan(V v, V found) { return V{QUANTD_X86(max_ps)(v.raw, found.raw)}; }
 
-// Half to even, in the default rounding mode. What int32 can't hold, on either side, and NaN give
-// the lowest int32 (kOverflowIsLowest) on x86. Highway's NearestInt spends another 30 to 47 % on
-// values out of range, which a clamp has excluded here.
+// Rounds half to even, in the default rounding mode. Values outside of int32, on either side, and
+// NaN become the lowest int32 on x86 (kOverflowIsLowest). Highway's NearestInt spends another 30 to
+// 47 % on values out of range, which a clamp has excluded here.
 HWY_INLINE I RoundToInt(V v) { return I{QUANTD_X86(cvtps_epi32)(v.raw)}; }
-// The same, towards zero.
+// Like RoundToInt, but rounds towards zero.
 HWY_INLINE I TruncateToInt(V v) { return I{QUANTD_X86(cvttps_epi32)(v.raw)}; }
 inline constexpr bool kOverflowIsLowest = true;
 
@@ -75,14 +75,14 @@ HWY_INLINE V MinSkipNan(V v, V found) { return V{vminnmq_f32(v.raw, found.raw)};
 HWY_INLINE V MaxSkipNan(V v, V found) { return V{vmaxnmq_f32(v.raw, found.raw)}; }
 HWY_INLINE I RoundToInt(V v) { return I{vcvtnq_s32_f32(v.raw)}; }
 HWY_INLINE I TruncateToInt(V v) { return I{vcvtq_s32_f32(v.raw)}; }
-inline constexpr bool kOverflowIsLowest = false;  // NaN gives 0, and +Inf the largest
+inline constexpr bool kOverflowIsLowest = false;  // NaN becomes 0, and +Inf the largest
 
 #endif
 
-// Looks for NaN in pairs of vectors, which is one comparison.
+// Detects NaN in pairs of vectors with one comparison per pair.
 struct NanWatch {
 #if HWY_TARGET == HWY_AVX3
-  __mmask16 none = 0xFFFF;  // lanes that had none yet
+  __mmask16 none = 0xFFFF;  // lanes without a NaN so far
   HWY_INLINE void Add(V a, V b) { none &= _mm512_cmp_ps_mask(a.raw, b.raw, _CMP_ORD_Q); }
   HWY_INLINE void Join(const NanWatch& other) { none &= other.none; }
   HWY_INLINE bool Any() const { return none != 0xFFFF; }
@@ -107,12 +107,12 @@ struct NanWatch {
 
 // ---- Narrowing ----------------------------------------------------------------------------------
 // On x86 packing works within 128-bit lanes: two int32 vectors become one int16 vector in "pack
-// order", and PackBytes puts the bytes of four of them in order at its end.
+// order", and PackBytes finally puts the bytes of four vectors in order.
 
 #if HWY_ARCH_X86
 // Two int16 vectors, saturated to [0, 255], in pack order.
 HWY_INLINE U8 NarrowBytes(I16 a, I16 b) { return U8{QUANTD_X86(packus_epi16)(a.raw, b.raw)}; }
-// To [-128, 127].
+// Like NarrowBytes, but saturated to [-128, 127].
 HWY_INLINE I8 NarrowSigned(I16 a, I16 b) { return I8{QUANTD_X86(packs_epi16)(a.raw, b.raw)}; }
 #else
 HWY_INLINE U8 NarrowBytes(I16 a, I16 b) {
@@ -127,12 +127,12 @@ HWY_INLINE I8 NarrowSigned(I16 a, I16 b) {
 
 // Two int32 vectors, saturated to int16, in pack order.
 HWY_INLINE I16 PackInt16(I a, I b) { return I16{_mm512_packs_epi32(a.raw, b.raw)}; }
-// Bytes of four vectors, of each four in every 128-bit lane, in order.
+// Reorders the bytes of four vectors, of which each 128-bit lane has four of each.
 HWY_INLINE U8 OrderBytes(U8 bytes) {
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   return U8{_mm512_permutexvar_epi32(order, bytes.raw)};
 }
-// The same of two int16 vectors in order.
+// Like PackBytes, for two int16 vectors in order.
 HWY_INLINE U8 PackOrderedBytes(I16 a, I16 b) {
   const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
   return U8{_mm512_permutexvar_epi64(order, NarrowBytes(a, b).raw)};
@@ -175,9 +175,9 @@ HWY_INLINE hn::Vec<DU16> PackLow16(U a, U b) {
 
 #endif
 
-// Two int16 vectors in pack order, saturated to [0, 255], in order.
+// Two int16 vectors in pack order, saturated to [0, 255] and put in order.
 HWY_INLINE U8 PackBytes(I16 ab, I16 cd) { return OrderBytes(NarrowBytes(ab, cd)); }
-// The same of vectors whose even lanes are of one int32 vector and whose odd lanes of the next.
+// Like PackBytes, for vectors with one int32 vector in even lanes and the next one in odd lanes.
 HWY_INLINE U8 PackPairedBytes(I16 ab, I16 cd) {
   alignas(16) static constexpr uint8_t kApart[16] = {0, 2,  4,  6,  1, 3,  5,  7,
                                                      8, 10, 12, 14, 9, 11, 13, 15};
@@ -185,7 +185,7 @@ HWY_INLINE U8 PackPairedBytes(I16 ab, I16 cd) {
   return OrderBytes(hn::TableLookupBytes(NarrowBytes(ab, cd), hn::LoadDup128(du8, kApart)));
 }
 
-// Neighbours in one number, for packing: kWeight is that of the second (odd) one.
+// Combines neighbours into one number, for packing: kWeight is the weight of the second (odd) one.
 #if HWY_ARCH_X86
 template <int kWeight>
 HWY_INLINE I16 PairSum(U8 codes) {
@@ -200,8 +200,8 @@ HWY_INLINE I16 PairSum(U8 codes) {
 }
 #endif
 
-// One bit a value of a block: whether it is > 0, or with kOrEqual >= 0; NaN is neither. The first
-// of eight is the lowest bit of its byte, or with !kLsbFirst the highest.
+// One bit per value of a block: whether it is > 0, or with kOrEqual >= 0; neither for NaN. The
+// first of eight values is the lowest bit of its byte, or with !kLsbFirst the highest.
 #if HWY_ARCH_X86
 using Bits = std::conditional_t<(N > 8), uint64_t, uint32_t>;
 
@@ -273,7 +273,7 @@ HWY_INLINE bool AnyLowest(I16 a, I16 b) {
 }
 
 // ---- Memory -------------------------------------------------------------------------------------
-// Elements lie at any address, so all go through byte pointers.
+// Elements may have any address, so all are accessed through byte pointers.
 
 template <typename T>
 HWY_INLINE const T* As(const uint8_t* bytes) {
@@ -284,7 +284,7 @@ HWY_INLINE T* As(uint8_t* bytes) {
   return reinterpret_cast<T*>(bytes);
 }
 
-// `stream`: past the caches, and `out` is aligned.
+// `stream`: bypass the caches; `out` must be aligned.
 template <class D>
 HWY_INLINE void Put(hn::Vec<D> v, D d, bool stream, hn::TFromD<D>* out) {
   if (stream) {
@@ -294,8 +294,8 @@ HWY_INLINE void Put(hn::Vec<D> v, D d, bool stream, hn::TFromD<D>* out) {
   }
 }
 
-// A value that was loaded and is to stay in its register: compilers would read it again with each
-// use, and loads are what is short.
+// Keeps a loaded value in its register. Compilers would load it again for each use, and loads are
+// the bottleneck.
 HWY_INLINE V InRegister(V v) {
 #if HWY_ARCH_X86
   __asm__("" : "+v"(v.raw));
@@ -305,16 +305,16 @@ HWY_INLINE V InRegister(V v) {
   return v;
 }
 
-// Fetches the cache lines of `kBytes` of input, 4 KiB ahead, into the second-level cache: worth
-// 14 % at 256 MiB. Past the end of the input it does nothing.
+// Prefetches `kBytes` of input, 4 KiB ahead, into the second-level cache: 14 % faster at 256 MiB.
+// Has no effect past the end of the input.
 template <size_t kBytes>
 HWY_INLINE void FetchAhead(const uint8_t* x) {
 #pragma GCC unroll 4
   for (size_t line = 0; line < kBytes; line += 64) __builtin_prefetch(x + 4096 + line, 0, 2);
 }
 
-// The same, 2 KiB ahead into the first-level cache, for what only reads: worth 8 % of reading what
-// lies in the third-level cache.
+// Prefetches 2 KiB ahead into the first-level cache, for loops that only read: 8 % faster when the
+// input is in the third-level cache.
 template <size_t kBytes>
 HWY_INLINE void FetchNear(const uint8_t* x) {
 #pragma GCC unroll 4

@@ -1,5 +1,5 @@
-// The loops of Quantize over blocks (quantize_block-inl.h), for any division and any encoder.
-// Included once a target.
+// The loops of Quantize over blocks (quantize_block-inl.h), for any division and encoder. Included
+// once per target.
 #if defined(QUANTD_QUANTIZE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_QUANTIZE_INL_H_
 #undef QUANTD_QUANTIZE_INL_H_
@@ -42,7 +42,7 @@ HWY_NOINLINE void QuantizeShort(const QuantizeTile& tile, const Encoder& encoder
   std::memcpy(y, out, size * Encoder::kCodeBytes);
 }
 
-// Elements with the scale of entry k.
+// Elements that use the scale of entry k.
 template <Division kDivision, class Encoder>
 HWY_INLINE void QuantizeRun(const QuantizeTile& tile, const Encoder& encoder, size_t k,
                             const uint8_t* x, size_t size, bool stream, uint8_t* y) {
@@ -56,7 +56,7 @@ HWY_INLINE void QuantizeRun(const QuantizeTile& tile, const Encoder& encoder, si
   constexpr size_t kOut = Encoder::kCodeBytes;
   size_t i = 0;
   if (stream) {
-    // Streaming stores need whole aligned vectors: one block anyhow, then on from the next
+    // Streaming stores need whole aligned vectors: one unaligned block, then on from the next
     // boundary.
     QuantizeSame<kDivision>(x, divider, points, encoder, false, y);
     i = (kBlock - (reinterpret_cast<uintptr_t>(y) / kOut) % kBlock) % kBlock;
@@ -66,12 +66,12 @@ HWY_INLINE void QuantizeRun(const QuantizeTile& tile, const Encoder& encoder, si
     QuantizeSame<kDivision>(x + i * kIn, divider, points, encoder, stream, y + i * kOut);
   }
   if (i == size) return;
-  // The last block overlaps the one before: the same codes once more.
+  // The last block overlaps the previous one and writes the same codes again.
   i = size - kBlock;
   QuantizeSame<kDivision>(x + i * kIn, divider, points, encoder, false, y + i * kOut);
 }
 
-// ---- A scale an element -------------------------------------------------------------------------
+// ---- One scale per element ----------------------------------------------------------------------
 
 template <Division kDivision, class Encoder>
 HWY_INLINE void QuantizeElementsBlock(const QuantizeTile& tile, const Encoder& encoder, size_t i) {
@@ -95,7 +95,7 @@ struct ScaleBuffer {
   float zero_point[kSize + N];
   size_t size = 0;
 
-  // Entry k of the tile's, `count` times.
+  // Appends entry k of the tile `count` times.
   HWY_INLINE void Append(const QuantizeTile& tile, size_t k, size_t count) {
     if constexpr (kDivision != Division::kReciprocal) {
       Fill(tile.scale, k, count, scale);
@@ -119,7 +119,7 @@ struct ScaleBuffer {
  private:
   HWY_INLINE void Fill(const float* from, size_t k, size_t count, float* to) const {
     const hn::CappedTag<float, 4> four;
-    if (count <= 4) {  // whole vectors would cross a cache line each
+    if (count <= 4) {  // whole vectors would often cross a cache line
       hn::StoreU(hn::Set(four, from[k]), four, to + size);
       return;
     }
@@ -140,7 +140,7 @@ HWY_NOINLINE void QuantizeElements(const QuantizeTile& tile, const Encoder& enco
     return;
   }
   if (tile.size == 0) return;
-  // A block on the stack, filled up with the last element's scales.
+  // A block on the stack, padded with the last element's scales.
   alignas(64) uint8_t in[kBlock * sizeof(float)] = {};
   alignas(64) uint8_t out[kBlock * Encoder::kCodeBytes];
   std::memcpy(in, tile.x, tile.size * sizeof(float));
@@ -157,8 +157,8 @@ HWY_NOINLINE void QuantizeElements(const QuantizeTile& tile, const Encoder& enco
 
 // ---- Runs ---------------------------------------------------------------------------------------
 
-// The zero points of entries k to k + count - 1, or of N if there are more, as MakeRunPoints wants
-// them.
+// The zero points of entries k to k + count - 1 (at most N), in the form that MakeRunPoints
+// needs.
 template <Division kDivision, class Encoder>
 HWY_INLINE void PreparePoints(const QuantizeTile& tile, const Encoder& encoder, size_t k,
                               size_t count, float* prepared) {
@@ -174,20 +174,20 @@ HWY_INLINE void PreparePoints(const QuantizeTile& tile, const Encoder& encoder, 
   hn::Store(encoder.Prepare(points), DF(), prepared);
 }
 
-// Whole runs, from the start of one: of one vector, of two, or (kVectors = 4) of whole blocks.
-// Returns how many elements are done, a multiple of the run and of a block.
+// Whole runs, from the start of one: each of one vector, of two, or (kVectors = 4) of whole blocks.
+// Returns the number of elements that are done, a multiple of the run and of a block.
 template <Division kDivision, class Encoder, size_t kVectors>
 HWY_NOINLINE size_t QuantizeWholeRuns(const QuantizeTile& in_tile, const Encoder& in_encoder,
                                       size_t k, const uint8_t* x, size_t size, bool stream,
                                       uint8_t* y) {
-  // Copies, which no store can reach.
+  // Copies, so that the compiler knows that no store changes them.
   const QuantizeTile tile = in_tile;
   const Encoder encoder = in_encoder;
   using D = Divider<kDivision>;
   constexpr ScaleMode kMode = ScaleMode::kRuns;
-  const size_t blocks = kVectors < 4 ? 1 : tile.run / kBlock;  // of a step
+  const size_t blocks = kVectors < 4 ? 1 : tile.run / kBlock;  // in a step
   const size_t steps = size / (blocks * kBlock);
-  constexpr size_t kRuns = 4 / kVectors;  // of a step
+  constexpr size_t kRuns = 4 / kVectors;  // in a step
   alignas(64) float prepared[N] = {};
   typename D::Neighbours dividers(tile, k, steps * kRuns);
   for (size_t left = steps * kRuns; left != 0;) {
@@ -216,7 +216,8 @@ HWY_NOINLINE size_t QuantizeWholeRuns(const QuantizeTile& in_tile, const Encoder
   return steps * blocks * kBlock;
 }
 
-// Runs shorter than a block that no vector fits: spread over an element each, in pieces.
+// Runs shorter than a block that no vector fits: in pieces, with the scales copied for each
+// element.
 template <Division kDivision, class Encoder>
 HWY_NOINLINE void QuantizeShortRuns(const QuantizeTile& tile, const Encoder& encoder) {
   constexpr size_t kPiece = 256;
@@ -252,7 +253,7 @@ template <Division kDivision, class Encoder>
 HWY_INLINE void QuantizeRuns(const QuantizeTile& tile, const Encoder& encoder) {
   const bool vectors = tile.run == N || tile.run == 2 * N;
   const bool is_long = tile.run >= 16 * kBlock;
-  // What runs cost is little where a block takes hundreds of instructions.
+  // The overhead of runs is small if a block takes hundreds of instructions.
   const bool blocks = Encoder::kIsShort && !is_long && tile.run % kBlock == 0;
   if (tile.run < kBlock && !vectors) return QuantizeShortRuns<kDivision>(tile, encoder);
   const auto aligned = [](const uint8_t* y, size_t bytes) {
@@ -297,7 +298,7 @@ HWY_NOINLINE void QuantizeWith(const QuantizeTile& tile) {
   }
 }
 
-// `WholeEncoder` is for tiles whose bounds are all that 8 bits hold.
+// `WholeEncoder` is for tiles whose bounds are the full range of 8 bits.
 template <Division kDivision, class Encoder, class WholeEncoder, ScaleMode kMode>
 void Quantize(const QuantizeTile& tile) {
   if (!std::is_same_v<Encoder, WholeEncoder> && tile.maximum - tile.minimum == 255) {

@@ -1,13 +1,13 @@
-// One block of Quantize: quotients, and their codes stored. Included once a target.
+// Quantizes one block: computes quotients and stores their codes. Included once per target.
 //
 //   x -> Divider (quotient of one vector) -> encoder (codes of a block, stored)
 //
 // An encoder is a struct made from a tile, with
-//   kCodeBytes                     bytes of a code
+//   kCodeBytes                     the bytes of a code
 //   kIsShort                       whether it takes few instructions
 //   Points MakePoints(V z[0..3])   what it needs of the zero points of a block's four vectors
-//   V Prepare(V z)                 zero points in a form of which one can be spread at no cost, and
-//   Points MakeRunPoints<kVectors>(V p[0..3])   the same from these, `kVectors` neighbours alike
+//   V Prepare(V z)                 zero points in a form in which one is broadcast for free, and
+//   Points MakeRunPoints<kVectors>(V p[0..3])   the same from these, `kVectors` equal neighbours
 //   Store(q0..q3, points, stream, y)
 #if defined(QUANTD_QUANTIZE_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_QUANTIZE_BLOCK_INL_H_
@@ -27,7 +27,7 @@ namespace HWY_NAMESPACE {
 
 inline constexpr size_t kBlock = 4 * N;  // elements
 
-// The entries of an array of scales for one vector: one for all lanes, or one each.
+// The entries of an array of scales for one vector: one for all lanes, or one for each lane.
 template <ScaleMode kMode>
 HWY_INLINE V Fetch(const float* array, size_t k) {
   if constexpr (kMode == ScaleMode::kRuns) {
@@ -39,8 +39,8 @@ HWY_INLINE V Fetch(const float* array, size_t k) {
 
 // ---- Quotients ----------------------------------------------------------------------------------
 
-// Divides by one scale, or by one in each lane, those of the entries from k on. Of `count` runs,
-// one after the other, Neighbours has N dividers at a time: MoveTo(k, left) goes on to the next.
+// Divides by one scale, or by one per lane, from entry k on. For `count` consecutive runs
+// Neighbours has N dividers at a time: MoveTo(k, left) moves to the next ones.
 template <Division kDivision>
 struct Divider {
   V scale;
@@ -94,7 +94,7 @@ struct Divider<Division::kReciprocal> {
   V reciprocal;
   V correction;
 
-  // Scales of single elements are used again and again, row by row: theirs come with the tile.
+  // Scales of single elements are reused in every row: their reciprocals are passed in the tile.
   template <ScaleMode kMode>
   static HWY_INLINE Divider Make(const QuantizeTile& tile, size_t k) {
     if constexpr (kMode == ScaleMode::kPerElement) {
@@ -105,7 +105,7 @@ struct Divider<Division::kReciprocal> {
     return {Fetch<kMode>(made, 0), Fetch<kMode>(made, 1)};
   }
 
-  // Made N ahead, so that the divisions take their time beside the multiplications.
+  // Made N ahead, so that the divisions overlap with the multiplications.
   class Neighbours {
    public:
     HWY_INLINE Neighbours(const QuantizeTile& tile, size_t k, size_t count) : scale_(tile.scale) {
@@ -133,10 +133,10 @@ struct Divider<Division::kReciprocal> {
     alignas(64) float correction_[2 * N];
   };
 
-  // Wrong (a NaN, or an infinity of the wrong sign) where x or a product is infinite.
+  // Wrong (a NaN, or an infinity of the wrong sign) if x or a product is infinite.
   HWY_INLINE V operator()(V x) const { return hn::MulAdd(x, reciprocal, hn::Mul(x, correction)); }
-  // Right everywhere. From 300 on one product is enough: no zero point brings it into the range of
-  // 8 bits, whose largest |quotient| is 255.
+  // Correct for every x. From 300 on one product is enough: no zero point brings it into the range
+  // of 8 bits, where the largest |quotient| is 255.
   HWY_INLINE V Anywhere(V x) const {
     const V product = hn::Mul(x, reciprocal);
     const auto is_small = hn::Lt(hn::Abs(product), hn::Set(DF(), 300.0f));
@@ -159,8 +159,8 @@ HWY_INLINE void QuantizeBlockInline(const uint8_t* x, const Divider<kDivision>& 
   const V x2 = hn::LoadU(df, floats + 2 * N);
   const V x3 = hn::LoadU(df, floats + 3 * N);
   if constexpr (kDivision == Division::kReciprocal && kOverflowIsLowest) {
-    // A wrong quotient is a NaN or infinite, and so the lowest integer. Looking for one once a
-    // block costs less than a clamp of every x: 57 GB/s instead of 49 at 64 KiB.
+    // A wrong quotient is NaN or infinite, and so becomes the lowest integer. Checking for it once
+    // per block costs less than a clamp of every x: 57 GB/s instead of 49 at 64 KiB.
     const I16 ab = PackInt16(RoundToInt(d0(x0)), RoundToInt(d1(x1)));
     const I16 cd = PackInt16(RoundToInt(d2(x2)), RoundToInt(d3(x3)));
     if (HWY_LIKELY(!AnyLowest(ab, cd))) {
@@ -184,8 +184,8 @@ HWY_NOINLINE void QuantizeBlockCall(const uint8_t* x, const Divider<kDivision>& 
   QuantizeBlockInline<kDivision>(x, d0, d1, d2, d3, points, encoder, stream, y);
 }
 
-// A block has a dozen places where it could be inlined. Where it takes hundreds of instructions it
-// is called instead: half the code and a fifth of a sanitized build's time, for 5 to 12 % of the
+// A block could be inlined in a dozen places. If it takes hundreds of instructions, it is
+// called instead: half the code and a fifth of a sanitized build's time, for 5 to 12 % of the
 // speed.
 template <Division kDivision, class Encoder>
 HWY_INLINE void QuantizeBlock(const uint8_t* x, const Divider<kDivision>& d0,

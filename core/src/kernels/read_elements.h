@@ -1,5 +1,5 @@
-// Packed elements of any type as numbers of 32 bits, from any element on: also one that begins
-// inside a byte.
+// Reads packed elements of any type as 32-bit numbers. The first one may be any element, even if it
+// begins inside a byte.
 //
 //   float values[8];
 //   ReadFloats(DataType::kFloat4E2M1, bytes, /*first=*/3, /*size=*/8, values);
@@ -13,17 +13,17 @@
 
 namespace quantd {
 
-// As FLOAT (INT32 rounds). Every NaN is the quiet one of its sign (of either sign where the type
-// has none), but in FLOAT, whose bits are copied.
+// As FLOAT (INT32 is rounded). A NaN becomes the quiet NaN of its sign (either sign if the type has
+// no signed NaN); FLOAT bits are copied unchanged.
 void ReadFloats(DataType type, const uint8_t* bytes, size_t first, size_t size, float* to);
 
-// As they are stored: integers as such, of other types the codes, zero-extended.
+// As stored: integers as they are, other types as codes, zero-extended.
 void ReadIntegers(DataType type, const uint8_t* bytes, size_t first, size_t size, int32_t* to);
 
-// Each as the nearest value of FLOAT16 or BFLOAT16.
+// Rounds each to the nearest value of FLOAT16 or BFLOAT16.
 void RoundFloats(DataType precision, float* values, size_t size);
 
-// FLOAT elements where they lie, if a pointer to floats may point there; else null.
+// A pointer to FLOAT elements in place, if they are aligned for it; else null.
 inline const float* FloatsInPlace(DataType type, const uint8_t* bytes) {
   const bool aligned = reinterpret_cast<uintptr_t>(bytes) % alignof(float) == 0;
   return type == DataType::kFloat && aligned ? reinterpret_cast<const float*>(bytes) : nullptr;

@@ -1,14 +1,14 @@
-// 1 / scale in two floats, which is what two fused multiply-adds need of a scale. Included once a
+// 1 / scale as two floats, which the two fused multiply-adds need. Included once per
 // target.
 //
 // Why two fused multiply-adds are a division: with rh = 1/s rounded and rl = 1/s - rh rounded,
 // fma(x, rh, x * rl) is within little more than half an ulp of x / s (Brisebarre, Muller, Raina,
-// IEEE TC 53(8), 2004), so it can only be on the wrong side of a tie when x / s is within that of
-// one; tests/core/quotient_test.cc tries all significands of s against all ties up to 255.5 and the
+// IEEE TC 53(8), 2004), so it can be on the wrong side of a tie only if x / s is within that of
+// one; tests/core/quotient_test.cc tests all significands of s against all ties up to 255.5 and the
 // floats around them. So it rounds to the right integer of 8 bits or fewer, for 2^-100 <= |s| <=
-// 2^76 (no denormal, no overflow). It is not the rounded quotient: not for FLOAT8 and FLOAT4 (it
-// loses -0, too), 16-bit integers, a quotient that is rounded to FLOAT16 or BFLOAT16, or a zero
-// point that is added first.
+// 2^76 (no denormal, no overflow). It is not the rounded quotient, and can't be used for FLOAT8 and
+// FLOAT4 (it also loses -0), 16-bit integers, a quotient that is rounded to FLOAT16 or BFLOAT16, or
+// a zero point that is added first.
 #if defined(QUANTD_RECIPROCAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_RECIPROCAL_INL_H_
 #undef QUANTD_RECIPROCAL_INL_H_
@@ -25,9 +25,9 @@ HWY_BEFORE_NAMESPACE();
 namespace quantd {
 namespace HWY_NAMESPACE {
 
-// Those of a vector's scales. 1 - s * rh is exact in one fused multiply-add, so the correction is
-// 1 / s - rh rounded once. (Times rh instead of by s it is wrong for 1 of 2^23 significands, and no
-// faster.)
+// The reciprocals of a vector of scales. 1 - s * rh is exact in one fused multiply-add, so the
+// correction is 1 / s - rh rounded once. (Multiplied by rh instead of divided by s, it is wrong for
+// 1 of 2^23 significands, and no faster.)
 template <class D>
 HWY_INLINE void ReciprocalStep(D d, const float* scale, float* reciprocal, float* correction) {
   const auto one = hn::Set(d, 1.0f);
@@ -37,7 +37,7 @@ HWY_INLINE void ReciprocalStep(D d, const float* scale, float* reciprocal, float
   hn::StoreU(hn::Div(hn::NegMulAdd(high, s, one), s), d, correction);
 }
 
-// Those of `size` scales.
+// The reciprocals of `size` scales.
 HWY_INLINE void ReciprocalsOf(const float* scale, size_t size, float* reciprocal,
                               float* correction) {
   size_t i = 0;

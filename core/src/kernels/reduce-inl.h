@@ -1,4 +1,4 @@
-// Four vectors to the smallest or largest of their lanes at once. Included once a target.
+// The smallest or largest lanes of four vectors, computed at once. Included once per target.
 #if defined(QUANTD_REDUCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef QUANTD_REDUCE_INL_H_
 #undef QUANTD_REDUCE_INL_H_

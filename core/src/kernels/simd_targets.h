@@ -1,13 +1,13 @@
-// One function a target that fills its table, and which SIMD targets there are. Included by the
-// files that have one body for all targets, before Highway.
+// The SIMD targets, and one function per target that fills its table. Files that are compiled for
+// all targets include this before Highway.
 #ifndef QUANTD_SRC_KERNELS_SIMD_TARGETS_H_
 #define QUANTD_SRC_KERNELS_SIMD_TARGETS_H_
 
-// Only these are worth their size: AVX-512 and AVX2 on x86, NEON on Arm. Older x86 runs the scalar
-// table; SVE vectors can't be members of a struct. HWY_SCALAR or HWY_EMU128, one of which Highway
-// needs as a baseline on x86, is compiled to nothing.
+// Only these are worth their code size: AVX-512 and AVX2 on x86, NEON on Arm. Older x86 uses the
+// scalar table; SVE vectors can't be members of a struct. HWY_SCALAR or HWY_EMU128, one of which
+// Highway needs as a baseline on x86, is compiled to nothing.
 #define HWY_DISABLED_TARGETS (~(QUANTD_SIMD_TARGETS | HWY_BASELINE_SCALAR))
-// A sanitized build takes minutes a target, so it has one (CMakeLists.txt).
+// A sanitized build takes minutes per target, so it has only one (CMakeLists.txt).
 #ifndef QUANTD_SIMD_TARGETS
 #define QUANTD_SIMD_TARGETS (HWY_AVX3 | HWY_AVX2 | HWY_NEON)
 #endif
@@ -17,7 +17,7 @@
 namespace quantd {
 
 void FillScalarTable(KernelTable& table);
-void FillScalarErrors(KernelTable& table);  // parts of it
+void FillScalarErrors(KernelTable& table);  // parts of the scalar table
 void FillScalarEmbed(KernelTable& table);
 void FillScalarBins(KernelTable& table);
 void FillScalarLayouts(KernelTable& table);
