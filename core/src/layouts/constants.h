@@ -1,4 +1,4 @@
-// Parts of a weight that are the same whatever its elements, or follow from facts.
+// Parts of a weight that do not depend on its elements, or only through facts.
 #ifndef QUANTD_SRC_LAYOUTS_CONSTANTS_H_
 #define QUANTD_SRC_LAYOUTS_CONSTANTS_H_
 

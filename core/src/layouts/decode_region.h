@@ -1,4 +1,4 @@
-// What decodes one region of a weight: a function a kind of layout.
+// Decodes one region of a weight: one function per kind of layout.
 #ifndef QUANTD_SRC_LAYOUTS_DECODE_REGION_H_
 #define QUANTD_SRC_LAYOUTS_DECODE_REGION_H_
 
@@ -14,13 +14,13 @@
 
 namespace quantd {
 
-// What all regions of a call share.
+// Shared by all regions of a call.
 struct Decoding {
   const WeightPlan& plan;
   const WeightFacts& facts;
   const KernelTable& kernels;
   DataType output;
-  // Parts that are read whole: the scale of the tensor (int8-tensor, fp8-tensor, nvfp4), and
+  // Parts that are read as a whole: the scale of the tensor (int8-tensor, fp8-tensor, nvfp4), and
   // bitsandbytes' maps.
   float tensor_scale = 1;
   std::array<float, 16> map = {};
@@ -29,11 +29,11 @@ struct Decoding {
   size_t width() const { return static_cast<size_t>(Info(output).bits / 8); }  // of an output
 };
 
-// One region: its bytes of each part that is cut, and room for its elements, rows one behind the
-// other.
+// One region: its bytes of each part that is cut, and room for its elements, row after
+// row.
 struct DecodeBytes {
   Region region;
-  std::array<Rows<const uint8_t>, 4> parts;  // by Role
+  std::array<Rows<const uint8_t>, 4> parts;  // indexed by Role
   Rows<uint8_t> y;
 
   const Rows<const uint8_t>& operator[](Role role) const {
@@ -44,10 +44,10 @@ struct DecodeBytes {
 using DecodeRegion = void (*)(const Decoding& decoding, const DecodeBytes& bytes);
 DecodeRegion DecodeRegionOf(Layout layout);
 
-// Pieces of FLOAT to the output's type.
+// Converts pieces of FLOAT to the output's type.
 class OutputPiece {
  public:
-  // `through`: a type that values are rounded to before; FLOAT: none.
+  // `through`: values are rounded to this type first; FLOAT: no rounding.
   OutputPiece(const Decoding& decoding, DataType through);
 
   float* values() { return values_.data(); }
@@ -64,7 +64,7 @@ class OutputPiece {
 
 // ---- The functions ------------------------------------------------------------------------------
 
-void DecodeScaled(const Decoding& decoding, const DecodeBytes& bytes);  // one byte a code
+void DecodeScaled(const Decoding& decoding, const DecodeBytes& bytes);  // one byte per code
 void DecodeInt4(const Decoding& decoding, const DecodeBytes& bytes);
 void DecodeFp4(const Decoding& decoding, const DecodeBytes& bytes);
 void DecodeFloats(const Decoding& decoding, const DecodeBytes& bytes);

@@ -1,4 +1,4 @@
-// What encodes one region of a weight: a function a kind of layout.
+// Encodes one region of a weight: one function per kind of layout.
 #ifndef QUANTD_SRC_LAYOUTS_ENCODE_REGION_H_
 #define QUANTD_SRC_LAYOUTS_ENCODE_REGION_H_
 
@@ -16,34 +16,35 @@
 
 namespace quantd {
 
-// What all regions of a call share.
+// Shared by all regions of a call.
 struct Encoding {
   const WeightPlan& plan;
   const WeightFacts& facts;
   const Geometry& geometry;
   const KernelTable& kernels;
   Faults& faults;
-  // Of a layout with a scale a row, when one row is encoded in many regions: its largest magnitude.
+  // For a layout with one scale per row, if a row is encoded in several regions: its largest
+  // magnitude.
   const float* row_largest = nullptr;
 
   DataType type() const { return plan.type; }
   size_t width() const { return static_cast<size_t>(Info(plan.type).bits / 8); }
-  // Element of the weight at a place of the view.
+  // The index in the weight of the element at this place of the view.
   int64_t IndexOf(int64_t row, int64_t column) const { return row * geometry.columns + column; }
 };
 
-// One region: its elements, and room for its bytes of each part that is cut, rows one behind the
-// other, all of which are to be written.
+// One region: its elements, and room for its bytes of each part that is cut, row after row. All of
+// these bytes must be written.
 struct RegionBytes {
   Region region;
   Rows<const uint8_t> x;
-  std::array<Rows<uint8_t>, 4> parts;  // by Role
+  std::array<Rows<uint8_t>, 4> parts;  // indexed by Role
 
   const Rows<uint8_t>& operator[](Role role) const { return parts[static_cast<size_t>(role)]; }
 };
 
-// Elements that are not finite, and what does not fit, are noted in the faults; the bytes of their
-// region mean nothing then.
+// Elements that are not finite, or do not fit, are recorded in the faults; the bytes of their
+// region are meaningless then.
 using EncodeRegion = void (*)(const Encoding& encoding, const RegionBytes& bytes);
 EncodeRegion EncodeRegionOf(Layout layout);
 
@@ -58,7 +59,7 @@ void EncodeGguf(const Encoding& encoding, const RegionBytes& bytes);    // gguf:
 void EncodeBnb4(const Encoding& encoding, const RegionBytes& bytes);    // nf4, fp4, -double
 void EncodeBnbInt8(const Encoding& encoding, const RegionBytes& bytes);
 
-// The scale of one whole tensor: int8-tensor, fp8-tensor.
+// The scale of a whole tensor: int8-tensor, fp8-tensor.
 float TensorScale(const WeightPlan& plan, const WeightFacts& facts);
 
 }  // namespace quantd

@@ -1,8 +1,8 @@
-// How a weight and the parts that it becomes lie beside each other.
+// How the elements of a weight and the bytes of its parts correspond.
 //
-// Every layout is seen as a matrix of the weight's elements (its rows and columns, or all of it as
+// Every layout is a view: a matrix of the weight's elements (its rows and columns, or all of it as
 // one row) that can be cut into regions: some bands of rows, or some columns of one band. For each
-// part the same cut gives a rectangle of bytes, so that one loop (regions.h) serves all layouts.
+// part the same cut is a rectangle of bytes, so that one loop (regions.h) serves all layouts.
 #ifndef QUANTD_SRC_LAYOUTS_GEOMETRY_H_
 #define QUANTD_SRC_LAYOUTS_GEOMETRY_H_
 
@@ -14,13 +14,13 @@
 
 namespace quantd {
 
-// What a part is to its layout.
+// The meaning of a part in its layout.
 enum class Role : uint8_t {
-  kCodes,        // of the elements; with gguf the whole blocks
-  kScale,        // one a row, group or tile; bitsandbytes: absmax, or its codes
-  kZeroPoint,    // one a group
-  kNestedScale,  // bitsandbytes' -double: the largest of 256 absmax
-  // From here on what is not cut: it is written whole, with the first region.
+  kCodes,        // of the elements; gguf: the whole blocks
+  kScale,        // one per row, group or tile; bitsandbytes: absmax, or its codes
+  kZeroPoint,    // one per group
+  kNestedScale,  // bitsandbytes' -double: the largest of 256 absmax values
+  // The following are not cut: they are written as a whole, with the first region.
   kTensorScale,
   kGlobalScale,  // nvfp4
   kShape,
@@ -36,12 +36,12 @@ struct PartGeometry {
   absl::string_view suffix;  // as in LayoutPart
   absl::string_view dtype;
   Shape shape;
-  // IsCut: how many rows of the view one row of the part stands for, how many columns one unit, and
-  // the bytes of a unit. What is left over at the end counts as a whole.
+  // IsCut: the rows of the view per row of the part, the columns of the view per unit, and the
+  // bytes of a unit. An incomplete row or unit at the end counts as a whole one.
   int64_t row_step = 1;
   int64_t column_step = 1;
   int64_t unit_bytes = 1;
-  uint64_t bytes = 0;      // of all
+  uint64_t bytes = 0;      // of the whole part
   uint64_t row_bytes = 0;  // IsCut: of one row of the part
 };
 
@@ -49,7 +49,7 @@ struct Geometry {
   int64_t rows = 1;  // of the view
   int64_t columns = 0;
   int64_t band = 1;   // rows that are encoded together
-  int64_t align = 0;  // a band is cut at multiples of it; 0: not at all
+  int64_t align = 0;  // bands are cut at multiples of this; 0: never
   absl::InlinedVector<PartGeometry, 6> parts;
 };
 

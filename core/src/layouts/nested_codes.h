@@ -1,4 +1,4 @@
-// The codes that bitsandbytes' -double has for absmax, of every step (rules/layouts.h).
+// The codes of absmax in bitsandbytes' -double, for every step (rules/layouts.h).
 #ifndef QUANTD_SRC_LAYOUTS_NESTED_CODES_H_
 #define QUANTD_SRC_LAYOUTS_NESTED_CODES_H_
 
@@ -9,10 +9,10 @@
 
 namespace quantd {
 
-// Of `size` numbers, which are a block; returns the largest magnitude among them.
+// Encodes `size` numbers, which are a block; returns the largest magnitude.
 float EncodeNested(const float* values, size_t size, uint8_t* codes);
 
-// What EncodeNested finds codes in: 64 KiB, made at the first use.
+// The table of EncodeNested: 64 KiB, made on first use.
 const std::array<uint8_t, rules::kNestedSteps>& NestedCodes();
 
 }  // namespace quantd

@@ -1,5 +1,5 @@
-// Elements of a weight's type: as FLOAT in pieces that stay in the first-level cache, and one at a
-// time.
+// Elements of a weight's type: as FLOAT in pieces that stay in the first-level cache, and single
+// ones.
 #ifndef QUANTD_SRC_LAYOUTS_PIECES_H_
 #define QUANTD_SRC_LAYOUTS_PIECES_H_
 
@@ -19,7 +19,7 @@ namespace quantd {
 // Elements of a piece: 4 KiB of FLOAT. A multiple of every group and block.
 inline constexpr size_t kPiece = 1024;
 
-// Pieces as FLOAT. What is FLOAT already is not copied.
+// Converts pieces to FLOAT. FLOAT elements are not copied.
 class FloatPiece {
  public:
   FloatPiece(const KernelTable& kernels, DataType type) : to_float_(ToFloat(kernels, type)) {}
@@ -36,7 +36,7 @@ class FloatPiece {
   alignas(64) std::array<uint8_t, kPiece * sizeof(float)> bytes_;
 };
 
-// Writes one element of FLOAT, FLOAT16 or BFLOAT16. REQUIRES: value is one of the type.
+// Writes one FLOAT, FLOAT16 or BFLOAT16 element. REQUIRES: the type can represent the value.
 inline void StoreElement(DataType type, float value, uint8_t* y) {
   if (type == DataType::kFloat) {
     std::memcpy(y, &value, sizeof(value));
@@ -56,13 +56,13 @@ inline float LoadElement(DataType type, const uint8_t* x) {
   return type == DataType::kFloat16 ? DecodeFloat16(code) : DecodeBfloat16(code);
 }
 
-// The largest magnitude among elements of a type, some rows of them.
+// Finds the largest magnitude in some rows of elements.
 class Largest {
  public:
   Largest(const KernelTable& kernels, DataType type)
       : type_(type), kernel_(type == DataType::kFloat ? kernels.largest32 : kernels.largest16) {}
 
-  // NaN or infinite when one of them is. `stride`: bytes from one row to the next.
+  // NaN or infinite if an element is. `stride`: bytes from one row to the next.
   float operator()(const uint8_t* x, size_t rows, size_t size, size_t stride) const {
     const uint32_t bits = kernel_(x, rows, size, stride);
     switch (type_) {

@@ -1,4 +1,4 @@
-// bitsandbytes' text beside a weight of 4 bits, which its loader reads as JSON.
+// bitsandbytes' text for a 4-bit weight, which its loader reads as JSON.
 #ifndef QUANTD_SRC_LAYOUTS_QUANT_STATE_H_
 #define QUANTD_SRC_LAYOUTS_QUANT_STATE_H_
 
@@ -9,11 +9,11 @@
 
 namespace quantd {
 
-// REQUIRES: one of bitsandbytes' layouts of 4 bits.
+// REQUIRES: one of bitsandbytes' 4-bit layouts.
 absl::string_view QuantStateSuffix(Layout layout);
 std::string QuantStateText(const WeightPlan& plan, const WeightFacts& facts);
 
-// A finite number as Python prints it: the shortest decimal that reads back as the same double.
+// A finite number as printed by Python: the shortest decimal that reads back as the same double.
 std::string PythonFloat(double value);
 
 }  // namespace quantd

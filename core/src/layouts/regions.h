@@ -1,5 +1,5 @@
-// A view of a weight (geometry.h) in pieces that are encoded or decoded apart, and the bytes that
-// belong to each.
+// Cuts a view of a weight (geometry.h) into pieces that are encoded or decoded separately, and
+// finds the bytes of each.
 #ifndef QUANTD_SRC_LAYOUTS_REGIONS_H_
 #define QUANTD_SRC_LAYOUTS_REGIONS_H_
 
@@ -24,12 +24,12 @@ struct Region {
   int64_t columns = 0;
 };
 
-// All regions of some rows of a view: bands of whole rows, as many as a piece of `most_bytes` has
-// room for, or where one band is larger, some columns of one.
+// All regions of some rows of a view: bands of whole rows, as many as fit into a piece of
+// `most_bytes`; or, if one band is larger, some columns of one.
 class Regions {
  public:
-  // `element_bytes`: what counts of an element. `row_begin` is a multiple of the band.
-  // REQUIRES: geometry.align != 0, unless a piece is to have whole rows however long they are.
+  // `element_bytes`: the bytes that count for an element. `row_begin` is a multiple of the band.
+  // REQUIRES: geometry.align != 0, unless pieces have whole rows of any length.
   Regions(const Geometry& geometry, int64_t row_begin, int64_t row_end, int64_t element_bytes,
           int64_t most_bytes);
 
@@ -42,12 +42,12 @@ class Regions {
   int64_t row_pieces_ = 0, column_pieces_ = 0;
 };
 
-// Bytes of a piece, about: what a thread has in its second-level cache, but less where a tensor is
-// small and threads are many. Bands of many rows may be larger, since they are read row by row once
-// they are cut.
+// The approximate size of a piece: a thread's second-level cache, or less if a tensor is small and
+// threads are many. Bands of many rows may be larger, because they are read row by row once they
+// are cut.
 int64_t PieceBytes(const Geometry& geometry, uint64_t all_bytes, int threads);
 
-// A rectangle of bytes: of a region in one tensor.
+// A rectangle of bytes: the bytes of a region in one tensor.
 struct ByteRectangle {
   uint64_t offset = 0;  // of its first byte in the tensor
   uint64_t pitch = 0;   // from one row of it to the next in the tensor
@@ -58,15 +58,15 @@ struct ByteRectangle {
   bool contiguous() const { return rows <= 1 || pitch == row_bytes; }
 };
 
-// Of the weight, whose elements have `element_bytes`, and of a part.
+// The bytes of a region in the weight, whose elements have `element_bytes`, and in a part.
 // REQUIRES: IsCut(part.role).
 ByteRectangle WeightBytesOf(const Geometry& geometry, const Region& region, int64_t element_bytes);
 ByteRectangle PartBytesOf(const PartGeometry& part, const Region& region);
 
-// Memory of one task, for one rectangle after the other.
+// Memory of one task, reused for one rectangle after the other.
 class Buffer {
  public:
-  // Room for `size` bytes whose contents mean nothing.
+  // Room for `size` bytes with undefined contents.
   uint8_t* Make(size_t size) {
     if (bytes_.size() < size) bytes_.resize(size);
     return bytes_.data();
@@ -76,7 +76,7 @@ class Buffer {
   std::vector<uint8_t> bytes_;
 };
 
-// Where the bytes of a rectangle are.
+// Where the bytes of a rectangle are in memory.
 template <typename Byte>
 struct Rows {
   Byte* bytes = nullptr;
@@ -85,20 +85,20 @@ struct Rows {
   Byte* row(int64_t index) const { return bytes + static_cast<size_t>(index) * pitch; }
 };
 
-// Those of a source: in its memory, or read into the buffer.
+// The bytes of a source: in its memory, or read into the buffer.
 absl::Status ReadRectangle(const ByteSource& source, const ByteRectangle& rectangle, Buffer& buffer,
                            Rows<const uint8_t>& rows);
-// Writes a rectangle whose rows lie one behind the other at `bytes`.
+// Writes a rectangle whose rows are contiguous at `bytes`.
 absl::Status WriteRectangle(ByteSink& sink, const ByteRectangle& rectangle, const uint8_t* bytes);
 
-// Buffers of a task: of the weight, and of each part.
+// The buffers of a task: for the weight, and for each part.
 struct Buffers {
   Buffer weight;
   std::array<Buffer, 6> parts;
 };
 
-// Calls body(region, buffers) for every region, on the threads of the executor. Returns the first
-// error that one returned (after which no more are begun), or CANCELLED when `interrupted` said so.
+// Calls body(region, buffers) for every region, on the executor's threads. Returns the first error
+// that a call returned (no more calls begin after it), or CANCELLED if `interrupted` returned true.
 absl::Status ForEachRegion(const Regions& regions, const Executor& executor,
                            Interrupted interrupted,
                            absl::FunctionRef<absl::Status(const Region&, Buffers&)> body);
