@@ -1,4 +1,4 @@
-// When streaming stores pay (QuantizeTile::stream, DequantizeTile::stream).
+// Decides when streaming stores pay off (QuantizeTile::stream, DequantizeTile::stream).
 #ifndef QUANTD_SRC_LINEAR_BEYOND_CACHES_H_
 #define QUANTD_SRC_LINEAR_BEYOND_CACHES_H_
 
@@ -9,9 +9,9 @@
 
 namespace quantd {
 
-// Whether an operation moves so many bytes that none will be in a cache when they are used next.
-// A virtual machine may be told of its host's caches (320 MiB where 32 are within reach of a CPU),
-// so no more than 32 MiB are believed.
+// Whether an operation moves so many bytes that none will be in a cache when they are used next. A
+// virtual machine may report its host's caches (320 MiB, of which a CPU reaches 32), so at most 32
+// MiB are assumed.
 inline bool BeyondCaches(uint64_t bytes) {
   static const uint64_t cache = [] {
     constexpr uint64_t kMost = uint64_t{32} << 20;

@@ -1,6 +1,6 @@
-// How Quantize and Dequantize go through a tensor whose scales are given: with the columns of all
-// scales, made once; or, where there are many, in parts of the elements, each with those of its
-// own, so that they take no more memory than a part's do.
+// How Quantize and Dequantize iterate over a tensor with given scales: with the columns of all
+// scales, made once; or, if there are many, in parts of the elements, each with its own columns, so
+// that they take no more memory than those of a part.
 #ifndef QUANTD_SRC_LINEAR_GIVEN_SCALES_H_
 #define QUANTD_SRC_LINEAR_GIVEN_SCALES_H_
 
@@ -18,36 +18,37 @@
 
 namespace quantd {
 
-// When a tensor is cut, and into what. Tests cut small ones.
+// When and how a tensor is cut. Tests cut small ones.
 struct PartLimits {
   int64_t few_scales = 16 * 1024;   // of a tensor that is not cut
-  int64_t shared_scales = 1 << 20;  // the same, where parts would share scales: [rows, channels]
-  int64_t elements = 256 * 1024;    // of a part: 1 MiB of FLOAT
-  int64_t scales = 32 * 1024;       // of a part; twice as many where it crosses the end of a row
+  int64_t shared_scales = 1 << 20;  // the same if parts would share scales: [rows, channels]
+  int64_t elements = 256 * 1024;    // in a part: 1 MiB of FLOAT
+  int64_t scales = 32 * 1024;       // in a part; twice as many if it crosses the end of a row
 };
 
 // Some elements, as a tile loop sees them.
 struct GivenPart {
   Part part;
-  // Says which of the part's scales an element has.
+  // Maps elements of the part to its scales.
   const BlockLayout* layout;
-  // The part crosses the end of a row of very many scales. Its columns have an entry for each
+  // The part crosses the end of a row with very many scales. Its columns have one entry per
   // element, and `layout` is that of such a tensor.
   bool each;
 };
 
-// Makes columns of a part's scales. They stay until the next part's are made. For one thread.
+// Makes columns of a part's scales. They stay valid until those of the next part are made. For one
+// thread.
 class ColumnReader {
  public:
   static constexpr size_t kColumns = 3;
 
-  // `layout` is the tensor's.
+  // `layout` is that of the tensor.
   explicit ColumnReader(const BlockLayout& layout) : layout_(layout) {}
 
-  // Null when the operand is empty. `column` < kColumns is the caller's number for it. As FLOAT
-  // where they lie, if that is possible; they must not be written then.
+  // Null if the operand is empty. `column` < kColumns is the caller's number for it. Returns FLOAT
+  // in place if possible; do not write to the result.
   const float* Floats(const ScaleOperand& operand, const GivenPart& part, size_t column);
-  // The same, in memory that may be written. REQUIRES: not empty.
+  // Like Floats, but in memory that may be written. REQUIRES: not empty.
   float* OwnFloats(const ScaleOperand& operand, const GivenPart& part, size_t column);
   // As stored: integers, or codes.
   const int32_t* Integers(const ScaleOperand& operand, const GivenPart& part, size_t column);
@@ -64,13 +65,13 @@ class ColumnReader {
   std::array<size_t, kColumns> sizes_ = {};
 };
 
-// `workers` are for the part alone. `sums` may be null.
+// `workers` are for this part only. `sums` may be null.
 using PartBody = absl::FunctionRef<absl::Status(const GivenPart& part, ColumnReader& reader,
                                                 Workers workers, ErrorSums* sums)>;
 
-// Calls body for parts that together are elements [begin, end), several at a time; adds up their
-// sums in their order unless `sums` is null. The first error. REQUIRES: `begin` is a multiple of
-// kGroup.
+// Calls body for parts that together cover elements [begin, end), several at the same time. Adds up
+// their sums in order unless `sums` is null. Returns the first error. REQUIRES: `begin` is a
+// multiple of kGroup.
 absl::Status ForEachGivenPart(const BlockLayout& layout, int64_t begin, int64_t end,
                               Workers workers, ErrorSums* sums, PartBody body,
                               const PartLimits& limits = {});

@@ -1,4 +1,4 @@
-// The tile loop of Quantize, which is also the second pass of DynamicQuantize.
+// The tile loop of Quantize, and of the second pass of DynamicQuantize.
 #ifndef QUANTD_SRC_LINEAR_QUANTIZE_TILES_H_
 #define QUANTD_SRC_LINEAR_QUANTIZE_TILES_H_
 
@@ -14,27 +14,27 @@
 
 namespace quantd {
 
-// All that the elements' results follow from.
+// Everything that determines the results of the elements.
 struct QuantizeWork {
   DataType input_type;
   DataType output_type;
   Part part;
-  int64_t origin = 0;    // the element whose place y is
+  int64_t origin = 0;    // the element that y starts with
   uint64_t input_bytes;  // of all parts
   const BlockLayout* layout;
   Quotient quotient;
   ZeroPointOrder order;
-  // One entry a scale of the part each.
+  // Each has one entry per scale of the part.
   const float* scale;
-  const float* dequantize_scale;  // of the error report; may be `scale`
+  const float* dequantize_scale;  // for the error report; may be `scale`
   const float* zero_point;        // null: none
   int32_t minimum;
   int32_t maximum;
   bool saturate;
 };
 
-// Writes the packed codes of the part's elements to y, which is that of all parts, and adds to
-// `sums`, unless that is null: no report is made then. CANCELLED when interrupted.
+// Writes the packed codes of the part's elements to y, which covers all parts. Adds to `sums` for
+// the report, unless that is null. Returns CANCELLED if interrupted.
 absl::Status QuantizeTiles(const QuantizeWork& work, absl::Span<const uint8_t> x, Workers workers,
                            Interrupted interrupted, absl::Span<uint8_t> y, ErrorSums* sums);
 

@@ -1,7 +1,7 @@
 // The columns that Division::kReciprocal needs with ScaleMode::kPerElement, made from the scales
-// once an operation. With runs the kernels make them, as they go: a phase of their own costs as
-// much on one thread as that, and all of it again on two. (Quantize in blocks of 32, 1 MiB, two
-// threads: 62 GB/s, 43 with that and a copy of the scales.)
+// once per operation. For runs the kernels make them on the fly: a separate phase costs the same on
+// one thread, and is not shared on two. (Quantize in blocks of 32, 1 MiB, two threads: 62 GB/s, 43
+// with a separate phase and a copy of the scales.)
 #ifndef QUANTD_SRC_LINEAR_RECIPROCALS_H_
 #define QUANTD_SRC_LINEAR_RECIPROCALS_H_
 
