@@ -11,8 +11,8 @@ namespace quantd {
 // CPUs in the affinity mask of this thread; at least 1.
 int AffinityCpus();
 
-// CPUs that the cgroup's quota (v2 cpu.max, v1 cpu.cfs_quota_us) is worth, rounded up, the smallest
-// of all groups around it; 0 when nothing limits. `root`: as that of CgroupFolders.
+// The CPUs that the cgroup's quota (v2 cpu.max, v1 cpu.cfs_quota_us) allows, rounded up; the
+// minimum of the group and its parents; 0: no limit. `root`: as for CgroupFolders.
 int QuotaCpus(const std::string& root);
 
 }  // namespace quantd

@@ -1,5 +1,5 @@
-// The first element, in the order of the tensor, at which something was found by tasks that run
-// side by side.
+// The first element, in the order of the tensor, at which parallel tasks found
+// something.
 #ifndef QUANTD_SRC_POOL_FIRST_H_
 #define QUANTD_SRC_POOL_FIRST_H_
 
@@ -8,7 +8,7 @@
 
 namespace quantd {
 
-// Tasks beyond it may stop, those before it must go on.
+// Tasks beyond it may stop; tasks before it must continue.
 class First {
  public:
   explicit First(int64_t none) : first_(none) {}

@@ -1,4 +1,4 @@
-// Parts of an operation that are computed apart, several at a time.
+// Computes parts of an operation separately, several at the same time.
 #ifndef QUANTD_SRC_POOL_PARTS_H_
 #define QUANTD_SRC_POOL_PARTS_H_
 
@@ -12,13 +12,13 @@
 
 namespace quantd {
 
-// Calls run(part, sums) for parts 0 to parts - 1, where `run` is what make_run() made for a task:
-// its memory serves one part after the other. Returns the error of the first part that has one.
-// Unless `sums` is null, each part has sums of its own (else null), which are added in the order of
-// the parts: the result is the same however many threads there are.
+// Calls run(part, sums) for parts 0 to parts - 1. `run` is made by make_run() for each task, so
+// that its memory is reused for all its parts. Returns the error of the first part that has one.
+// Unless `sums` is null, each part has its own sums (else null), which are added in the order of
+// the parts: the result is the same for any number of threads.
 template <typename MakeRun>
 absl::Status RunParts(size_t parts, Workers workers, ErrorSums* sums, const MakeRun& make_run) {
-  // As many tasks as other operations have, of four parts at most.
+  // As many tasks as other operations have, with at most four parts each.
   const size_t most = static_cast<size_t>(ThreadsOf(workers)) * TaskSplit::kTasksPerThread;
   const size_t per_task = std::clamp<size_t>(parts / most, 1, 4);
   const size_t tasks = (parts + per_task - 1) / per_task;

@@ -1,4 +1,4 @@
-// How an operation is cut into tasks, and where they run.
+// How an operation is split into tasks, and where they run.
 #ifndef QUANTD_SRC_POOL_TASKS_H_
 #define QUANTD_SRC_POOL_TASKS_H_
 
@@ -20,15 +20,15 @@ inline void ForEachTask(Workers workers, size_t tasks, absl::FunctionRef<void(si
   for (size_t task = 0; task < tasks; ++task) body(task);
 }
 
-// Equal ranges of elements, the last one maybe shorter.
+// Equal ranges of elements; the last one may be shorter.
 struct TaskSplit {
-  // Waking a thread and the first misses of its caches cost what this many bytes do, some 5 us. So
-  // a second thread at 1 MiB gives 1.4x (Quantize) and 1.5x (DynamicQuantize), at 4 MiB 1.7x and
-  // 1.9x, at 16 MiB 2x (AVX-512).
+  // Waking a thread and the first misses of its caches cost as much as processing this many bytes,
+  // some 5 us. So a second thread gives 1.4x (Quantize) and 1.5x (DynamicQuantize) at 1 MiB, 1.7x
+  // and 1.9x at 4 MiB, 2x at 16 MiB (AVX-512).
   static constexpr uint64_t kBytesPerTask = 128 * 1024;
-  // More tasks than threads, so that a thread that was held up does not hold up all.
+  // More tasks than threads, so that a delayed thread does not delay the whole operation.
   static constexpr uint64_t kTasksPerThread = 4;
-  // Larger tasks gain nothing, and others wait for a thread until one ends.
+  // Larger tasks gain nothing, and other operations wait for a thread until a task ends.
   static constexpr uint64_t kMostBytesPerTask = 1024 * 1024;
 
   // `bytes` is the larger of input and output. Tasks begin at multiples of `align` elements.

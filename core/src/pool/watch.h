@@ -1,4 +1,4 @@
-// How the tasks of an operation are stopped, all of them, when one learns that nobody waits.
+// Stops all tasks of an operation when one of them learns that the result is not wanted.
 #ifndef QUANTD_SRC_POOL_WATCH_H_
 #define QUANTD_SRC_POOL_WATCH_H_
 
@@ -10,7 +10,7 @@
 
 namespace quantd {
 
-// Asks whether the work is still wanted, and spreads the answer to all tasks.
+// Asks whether the work is still wanted, and makes the answer visible to all tasks.
 class Watch {
  public:
   explicit Watch(Interrupted interrupted) : interrupted_(interrupted) {}
@@ -27,7 +27,7 @@ class Watch {
     if (!WasStopped()) return absl::OkStatus();
     return absl::CancelledError("the request is no longer wanted");
   }
-  // For reasons of the work's own.
+  // For internal reasons of the work.
   void Stop() { stopped_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -35,7 +35,7 @@ class Watch {
   std::atomic<bool> stopped_{false};
 };
 
-// A task's view of the watch: asks once in kPeriod bytes of work, the first time at once.
+// A task's access to the watch: asks once per kPeriod bytes of work, the first time at once.
 class TaskWatch {
  public:
   static constexpr int64_t kPeriod = 64 * 1024;
