@@ -1,10 +1,10 @@
-// One element at a time: what Quantize and Dequantize are, written from the rules alone.
+// Quantize and Dequantize for one element at a time, written directly from the rules.
 //
 //   ElementRule rule{.output_type = DataType::kUint8, .minimum = 0, .maximum = 255};
 //   QuantizeElement(rule, /*x=*/5.0f, /*scale=*/2.0f, /*zero_point=*/1.0f).code == 3
 //
-// The fast kernels are tested against this file bit for bit, and a CPU for which there is none runs
-// it. A NaN that Dequantize gives is some quiet NaN: its sign and payload are not specified.
+// The fast kernels are tested against this file bit for bit, and CPUs without a fast kernel run it.
+// The sign and payload of a NaN from Dequantize are unspecified; it is quiet.
 #ifndef QUANTD_SRC_RULES_ELEMENTS_H_
 #define QUANTD_SRC_RULES_ELEMENTS_H_
 
@@ -22,7 +22,7 @@ namespace quantd::rules {
 
 // ---- Quantize -----------------------------------------------------------------------------------
 
-// What is the same for all elements of one Quantize or DynamicQuantize.
+// The same for all elements of one Quantize or DynamicQuantize.
 struct ElementRule {
   DataType output_type = DataType::kUint8;
   DataType precision = DataType::kFloat;  // x, scale and quotient are rounded to it
@@ -36,7 +36,7 @@ struct ElementRule {
 
 struct QuantizedElement {
   uint32_t code = 0;
-  bool saturated = false;  // the value before the clamp lies outside the output's range; NaN never
+  bool saturated = false;  // the value before the clamp is outside the output's range; never NaN
 };
 
 // REQUIRES: value is whole, infinite or NaN.
@@ -50,7 +50,8 @@ inline QuantizedElement ClampToInteger(const ElementRule& rule, double value) {
   return {code(static_cast<int32_t>(value)), false};
 }
 
-// x as FLOAT (INT32 by way of it), scale and zero_point as FLOAT; zero_point 0 where there is none.
+// x is FLOAT (INT32 is converted to it), scale and zero_point are FLOAT; zero_point is 0 if there
+// is none.
 inline QuantizedElement QuantizeElement(const ElementRule& rule, float x, float scale,
                                         float zero_point) {
   const DataTypeKind kind = Info(rule.output_type).kind;
@@ -70,7 +71,7 @@ inline QuantizedElement QuantizeElement(const ElementRule& rule, float x, float 
   }
   float value = quotient;
   if (kind == DataTypeKind::kMiniFloat && rule.has_zero_point) value += zero_point;
-  // The sign of a NaN is x's, whatever the scale's.
+  // A NaN gets the sign of x, whatever the sign of the scale.
   if (std::isnan(x)) value = x;
   const FloatFormat& format = FormatOf(rule.output_type);
   return {EncodeFormat(format, value, rule.saturate || kind == DataTypeKind::kMiniFloat),
@@ -79,7 +80,7 @@ inline QuantizedElement QuantizeElement(const ElementRule& rule, float x, float 
 
 // ---- Dequantize ---------------------------------------------------------------------------------
 
-// A zero point as FLOAT: mini floats' are codes.
+// A zero point as FLOAT: those of mini floats are codes.
 inline float DequantizeZeroPoint(DataType input_type, int32_t zero_point) {
   return Info(input_type).kind == DataTypeKind::kMiniFloat
              ? DecodeFloat(input_type, static_cast<uint32_t>(zero_point))

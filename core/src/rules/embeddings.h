@@ -1,5 +1,5 @@
-// One value of an embedding at a time: what the four recipes are, written from core/EMBEDDINGS.md
-// alone. The fast kernels are compared with this file bit for bit.
+// The four recipes for one value of an embedding at a time, written directly from
+// core/EMBEDDINGS.md. The fast kernels are compared with this file bit for bit.
 #ifndef QUANTD_SRC_RULES_EMBEDDINGS_H_
 #define QUANTD_SRC_RULES_EMBEDDINGS_H_
 
@@ -14,10 +14,10 @@ namespace quantd::rules {
 
 struct EmbeddingCode {
   uint8_t code = 0;        // the byte as it is stored
-  bool saturated = false;  // the value before the clamp lies outside the codes; NaN never
+  bool saturated = false;  // the value before the clamp is outside the codes; never NaN
 };
 
-// What INT8 has where UINT8 has 0 is -128: the same number in the other sign bit.
+// INT8 codes are UINT8 codes minus 128: the same bits with the sign bit flipped.
 inline constexpr uint8_t kSignFlip = 0x80;
 
 // ---- A vector's length --------------------------------------------------------------------------
@@ -42,7 +42,7 @@ struct Squares {
   }
 };
 
-// Whether a vector can be divided by its length. If not, it stays as it is.
+// Whether a vector can be divided by its length. If not, it is unchanged.
 inline bool IsLength(double length) {
   return length > 0 && length < std::numeric_limits<double>::infinity();
 }
@@ -52,12 +52,12 @@ inline float Normalized(float x, double length) {
 
 // ---- Recipes ------------------------------------------------------------------------------------
 
-// RANGES. A dimension without width, and one whose width is lost in the division, has step 1.
+// RANGES. A dimension of width 0, or with a width that is lost in the division, has step 1.
 inline float RangeStep(float low, float high) {
   const float step = (high - low) / 255;
   return step == 0 ? 1 : step;
 }
-// As UINT8; NaN is the lowest.
+// As UINT8; NaN gives the lowest code.
 inline EmbeddingCode RangeCode(float x, float low, float step) {
   const float q = std::floor((x - low) / step);
   if (std::isnan(q)) return {0, false};
@@ -66,7 +66,7 @@ inline EmbeddingCode RangeCode(float x, float low, float step) {
   return {static_cast<uint8_t>(q), false};
 }
 
-// UNIT, whose step is the FLOAT next to 2/255. As INT8; NaN is 127.
+// UNIT, whose step is the FLOAT nearest to 2/255. As INT8; NaN gives 127.
 inline constexpr double kUnitStep = static_cast<float>(2.0 / 255);
 inline EmbeddingCode UnitCode(float x) {
   const double v = (static_cast<double>(x) + 1) / kUnitStep - 128;
@@ -76,7 +76,7 @@ inline EmbeddingCode UnitCode(float x) {
   return {static_cast<uint8_t>(static_cast<int8_t>(v)), false};
 }
 
-// DIRECTION, as INT8. A vector without a length is nothing but 0.
+// DIRECTION, as INT8. All codes of a vector without a length are 0.
 inline EmbeddingCode DirectionCode(float x, double length) {
   if (!IsLength(length)) return {0, false};
   // The product is exact.
@@ -85,13 +85,13 @@ inline EmbeddingCode DirectionCode(float x, double length) {
   return {static_cast<uint8_t>(static_cast<int8_t>(std::fmin(std::fmax(v, -127), 127))), false};
 }
 
-// BITS: that of a value, and where it is in its byte.
+// BITS: the bit of a value, and its place in the byte.
 inline bool Bit(float x, bool greater_or_equal) { return greater_or_equal ? x >= 0 : x > 0; }
 inline uint8_t BitOf(size_t dimension, bool lsb_first) {
   return static_cast<uint8_t>(lsb_first ? 1u << dimension % 8 : 0x80u >> dimension % 8);
 }
 
-// ---- Back, for the error report -----------------------------------------------------------------
+// ---- Decoding, for the error report -------------------------------------------------------------
 
 // `flip` as in EmbedTile.
 inline double DequantizeRange(uint8_t code, uint8_t flip, float low, float step) {

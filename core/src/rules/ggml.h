@@ -1,5 +1,5 @@
-// GGML's blocks to FLOAT, written from core/LAYOUTS.md. A block has 32 elements, or 256 where its
-// type has a K in its name; all numbers of two bytes are FLOAT16.
+// Decodes GGML's blocks to FLOAT, written from core/LAYOUTS.md. A block has 32 elements, or 256 if
+// its type has a K in its name; all two-byte numbers are FLOAT16.
 #ifndef QUANTD_SRC_RULES_GGML_H_
 #define QUANTD_SRC_RULES_GGML_H_
 
@@ -9,7 +9,7 @@
 
 namespace quantd::rules {
 
-// Writes the elements of one block. REQUIRES: a layout of gguf that has blocks.
+// Writes the elements of one block. REQUIRES: a gguf layout with blocks.
 using GgmlDecoder = void (*)(const uint8_t* block, float* y);
 GgmlDecoder GgmlDecoderOf(Layout layout);
 

@@ -1,5 +1,5 @@
 // Weights in the layouts of other software (quantd/layout.h): scales and codes, one at a time,
-// written from core/LAYOUTS.md. The fast kernels are compared with this file bit for bit.
+// written directly from core/LAYOUTS.md. The fast kernels are compared with this file bit for bit.
 //
 // "In T": computed in FLOAT and rounded to T, the weight's type, after every operation.
 #ifndef QUANTD_SRC_RULES_LAYOUTS_H_
@@ -22,7 +22,7 @@ inline constexpr float kE2M1Largest = 6;
 
 // ---- compressed-tensors -------------------------------------------------------------------------
 
-// The smallest and the largest of a block and 0.
+// The minimum and maximum of a block and 0.
 struct BlockRange {
   float low = 0;
   float high = 0;
@@ -43,13 +43,13 @@ constexpr float SmallestNormalOf(DataType type) {
   return type == DataType::kFloat16 ? 0x1p-14f : 0x1p-126f;
 }
 
-// What a symmetric scale is the largest magnitude divided by: half of the steps between codes, or
+// A symmetric scale is the largest magnitude divided by this: half of the steps between codes, or
 // the largest code.
 inline constexpr float kInt8Divisor = 127.5f;
 inline constexpr float kInt4Divisor = 7.5f;
 inline constexpr float kFp8Divisor = kE4M3Largest;
 
-// Of a T; 0 becomes the epsilon.
+// The scale, a T; 0 is replaced by the epsilon.
 inline float ScaleOrEpsilon(DataType type, float scale) {
   return scale == 0 ? EpsilonOf(type) : scale;
 }
@@ -57,11 +57,11 @@ inline float SymmetricScale(DataType type, float largest, float divisor) {
   return ScaleOrEpsilon(type, RoundTo(type, largest / divisor));
 }
 
-// int4-*-asym. The scale before 0 becomes the epsilon; infinite where the range overflows T.
+// int4-*-asym. The scale before 0 is replaced by the epsilon; infinite if the range overflows T.
 inline float RangeScale(DataType type, const BlockRange& range) {
   return RoundTo(type, RoundTo(type, range.high - range.low) / 15);
 }
-// `scale`: RangeScale's.
+// `scale` is the result of RangeScale.
 inline float ZeroPoint(DataType type, const BlockRange& range, float scale) {
   const float shift = RoundTo(type, range.low / scale);
   const float wanted = RoundTo(type, -8 - shift);
@@ -75,7 +75,7 @@ inline uint32_t FloatingCode8(float value) {
   return EncodeFormat(kE4M3FnFormat, value, /*saturate=*/true);
 }
 
-// nvfp4: the tensor's scale, as its file has it.
+// nvfp4: the tensor's scale as stored in the file.
 inline float GlobalScale(DataType type, float largest) {
   const float reciprocal = RoundTo(type, 1 / std::max(largest, SmallestNormalOf(type)));
   const float scale = RoundTo(type, reciprocal * 2688);
@@ -87,12 +87,12 @@ inline uint32_t GroupScaleCode(DataType type, float largest, float global) {
   constexpr uint32_t kEighth = 0x20;
   return code == 0 ? kEighth : code;
 }
-// nvfp4: what the elements of a group are divided by.
+// nvfp4: the divisor of the elements of a group.
 inline float GroupDivisor(uint32_t code, float global) {
   return DecodeFormat(kE4M3FnFormat, code) / global;
 }
 
-// mxfp4: the code of a group's scale, 2^(code - 127), and what the elements are divided by, in T.
+// mxfp4: the code of a group's scale, 2^(code - 127), and the divisor of its elements, in T.
 struct MxScale {
   uint8_t code = 0;
   float divisor = 1;
@@ -111,18 +111,18 @@ inline MxScale MxScaleOf(DataType type, float largest) {
     const int bit = type == DataType::kBfloat16 ? 16 + 7 - 2 : 23 - 2;
     power = std::bit_cast<float>((std::bit_cast<uint32_t>(largest) + (1u << bit)) & 0x7F800000);
   }
-  // What the package makes of an infinite scale.
+  // The package's result for an infinite scale.
   if (std::isinf(power)) return {127, power};
   const int exponent = static_cast<int>(std::bit_cast<uint32_t>(power) >> 23);
   const auto code = static_cast<uint8_t>(std::max(exponent - 2, 0));
-  // 2^(code - 127) is 0 in FLOAT16, and then 1.
+  // 2^(code - 127) is 0 in FLOAT16, and then 1 is used.
   if (type == DataType::kFloat16 && code < 103) return {127, 1};
   return {code, PowerOfCode(code)};
 }
 
 // ---- fp8-tiles ----------------------------------------------------------------------------------
 
-// What the elements of a tile are multiplied by, and its reciprocal, which is stored.
+// The factor for the elements of a tile, and its reciprocal, which is stored.
 inline float TileFactor(float largest) {
   const float factor = 1 / largest * kE4M3Largest;
   return largest == 0 || std::isinf(factor) ? 1 : factor;
@@ -135,12 +135,12 @@ inline constexpr int kGgufBlock = 32;
 
 inline float Reciprocal(float d) { return d == 0 ? 0 : 1 / d; }
 
-// A code by truncation, which has the low byte of what is left; NaN and infinities have 0.
+// A code by truncation: the low byte of the integer part; NaN and infinities give 0.
 inline uint32_t Truncated(float value) {
   if (!(std::fabs(value) < 0x1p31f)) return 0;
   return static_cast<uint32_t>(static_cast<int32_t>(value)) & 0xFF;
 }
-// Half away from zero.
+// Rounds half away from zero.
 inline int8_t RoundedAway(float value) {
   if (!std::isfinite(value)) return 0;
   const float magnitude = std::fabs(value);
@@ -149,8 +149,8 @@ inline int8_t RoundedAway(float value) {
   return static_cast<int8_t>(static_cast<int32_t>(std::copysign(rounded, value)));
 }
 
-// Where the smallest or largest element of a block is 0, there may be zeros of both signs. The one
-// that counts is the first of these positions that has a zero: numpy's order on AVX-512.
+// If the smallest or largest element of a block is 0, there may be zeros of both signs. The first
+// of these positions with a zero decides: numpy's order on AVX-512.
 inline constexpr uint8_t kZeroOrder[kGgufBlock] = {31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21,
                                                    20, 19, 18, 17, 4,  0,  12, 8,  16, 2,  10,
                                                    6,  14, 3,  11, 7,  15, 1,  9,  5,  13};
@@ -168,17 +168,17 @@ inline float LargestOf(const float* block) {
   const float largest = *std::max_element(block, block + kGgufBlock);
   return largest == 0 ? ZeroOf(block) : largest;
 }
-// The first element of the largest magnitude.
+// The first element with the largest magnitude.
 inline float ExtremeOf(const float* block) {
   return *std::max_element(block, block + kGgufBlock,
                            [](float a, float b) { return std::fabs(a) < std::fabs(b); });
 }
 
 // mxfp4: the code e of a block, whose unit is 2^(e - 128), from the largest magnitude: the exponent
-// of log2 as FLOAT. That is a whole number already when the magnitude is next below a power of two.
-// log2 of the float `steps` below 2^k is k - steps * 2^-24 / ln 2, and rounds to k up to half of
-// the distance from k to its neighbour towards 0 (k < 0: away from it), which is 2^(b - 24) with b
-// the exponent of what lies between them.
+// is log2 as FLOAT. That is a whole number already if the magnitude is slightly below a power of
+// two: log2 of the float `steps` below 2^k is k - steps * 2^-24 / ln 2, and rounds to k up to half
+// of the distance from k to its neighbour towards 0 (k < 0: away from it), which is 2^(b - 24) with
+// b the exponent of the numbers between them.
 inline uint32_t Log2Steps(int k) {
   if (k == 0) return 0;
   const double between = k > 0 ? k - 0.25 : -k;
@@ -237,11 +237,11 @@ inline constexpr float kFp4[16] = {
     0, 0.0625f / 12,  8.0f / 12,  1,  4.0f / 12,  6.0f / 12,  2.0f / 12,  3.0f / 12,
     0, -0.0625f / 12, -8.0f / 12, -1, -4.0f / 12, -6.0f / 12, -2.0f / 12, -3.0f / 12,
 };
-// A map as it is read: FP4's other zero is a negative one.
+// A map as it is used: the second zero of FP4 is negative.
 inline void SetFp4Signs(std::array<float, 16>& map) {
   if (map[8] == 0) map[8] = -0.0f;
 }
-// The codes in the order of their values. fp4: 8, a zero too, is what is next above 0.
+// The codes sorted by value. fp4: 8, also a zero, comes right after 0.
 inline constexpr uint8_t kNf4Order[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 inline constexpr uint8_t kFp4Order[16] = {11, 10, 13, 12, 15, 14, 9, 0, 8, 1, 6, 7, 4, 5, 2, 3};
 
@@ -249,7 +249,7 @@ struct Table4 {
   const float* values;
   const uint8_t* order;
 
-  // Between the values at `i` and `i + 1` of the order.
+  // The middle between the values at `i` and `i + 1` of the order.
   float Middle(int i) const { return (values[order[i]] + values[order[i + 1]]) / 2; }
   uint32_t Code(float y) const {
     int below = 0;
@@ -261,19 +261,19 @@ inline constexpr Table4 kNf4Table = {kNf4, kNf4Order};
 inline constexpr Table4 kFp4Table = {kFp4, kFp4Order};
 
 inline constexpr float kLeastAbsmax = 1e-38f;
-// Of a whole block, and of a shorter one at the end, whose absmax is never 0.
+// For a whole block, and for a shorter one at the end, whose absmax is never 0.
 inline float WholeBlockValue(float x, float absmax) {
   return std::clamp(x * (1 / std::max(absmax, kLeastAbsmax)), -1.0f, 1.0f);
 }
 inline float LastBlockAbsmax(float absmax) { return std::max(absmax, kLeastAbsmax); }
 inline float LastBlockValue(float x, float absmax) { return std::clamp(x / absmax, -1.0f, 1.0f); }
 
-// The map of -double's 8-bit codes: 0, 1 and both signs of 7 binades of decimal order, each of the
-// means of neighbours on a line.
+// The map of -double's 8-bit codes: 0, 1 and both signs of 7 decades, each with the means of
+// neighbouring points on a line.
 std::array<float, 256> MakeNestedMap();
-// Its codes go by steps of [-1, 1], 65,536 of them: that of v, of a block whose largest |v| is
-// `largest` (not 0), and the code of a step. A block of zeros has code 0. Where 1 / largest is
-// infinite, 0 becomes NaN, and that has step 0.
+// Its codes are found by steps of [-1, 1], of which there are 65,536: the step of v in a block
+// whose largest |v| is `largest` (not 0), and the code of a step. A block of zeros has code 0. If 1
+// / largest is infinite, 0 becomes NaN, which has step 0.
 inline constexpr int kNestedSteps = 65536;
 inline int NestedStep(float v, float largest) {
   const float y = std::clamp(v * (1 / largest), -1.0f, 1.0f);
@@ -283,7 +283,7 @@ inline int NestedStep(float v, float largest) {
 }
 uint8_t NestedCode(const std::array<float, 256>& map, int step);
 
-// int8: what a row of FLOAT16 is multiplied by, and the factor back.
+// int8: the factor for a row of FLOAT16, and the factor back.
 inline float RowFactor(float largest) { return largest == 0 ? 0 : 1 / largest * 127; }
 inline constexpr float kRowUnit = 0.007874015718698502f;
 

@@ -1,10 +1,10 @@
-// DynamicQuantize: the scale and the zero point of a block from its range.
+// DynamicQuantize: computes the scale and the zero point of a block from its range.
 //
 //   ScaleMaker maker({.scale_rule = ScaleRule::kRange, .output_type = DataType::kInt8, ...});
 //   BlockScale scale = maker.Make(Range{minimum, maximum});
 //   if (scale.fault != ScaleFault::kNone) return maker.Error(index, range, scale.fault);
 //
-// Everything in FLOAT and in the order that the rules give: each line is one rounding.
+// Everything is in FLOAT and in the order of the rules: each line rounds once.
 #ifndef QUANTD_SRC_RULES_SCALE_RULES_H_
 #define QUANTD_SRC_RULES_SCALE_RULES_H_
 
@@ -18,7 +18,7 @@
 
 namespace quantd::rules {
 
-// What is the same for all blocks of one DynamicQuantize.
+// The same for all blocks of one DynamicQuantize.
 struct BlockRule {
   ScaleRule scale_rule = ScaleRule::kRange;
   DataType scale_type = DataType::kFloat;
@@ -42,9 +42,9 @@ struct Range {
 enum class ScaleFault : uint8_t { kNone, kUnderflow, kOverflow };
 
 struct BlockScale {
-  float scale = 1;         // what x is divided by; NVFP4: float(y_scale) * tensor scale
-  uint32_t code = 0;       // y_scale's element, in the scale_type
-  int32_t zero_point = 0;  // y_zero_point's element, a value of the output type
+  float scale = 1;         // the divisor of x; NVFP4: float(y_scale) * tensor scale
+  uint32_t code = 0;       // the element of y_scale, in the scale_type
+  int32_t zero_point = 0;  // the element of y_zero_point, a value of the output type
   ScaleFault fault = ScaleFault::kNone;
 };
 
@@ -52,15 +52,15 @@ class ScaleMaker {
  public:
   explicit ScaleMaker(const BlockRule& rule);
 
-  // kTwoLevel only, before Make: the second scale from the range of the whole tensor.
+  // kTwoLevel only, before Make: sets the second scale from the range of the whole tensor.
   ScaleFault SetTensorScale(const Range& tensor);
   float tensor_scale() const { return tensor_scale_; }
 
-  // A block of nothing but zeros (or of nothing finite) has scale 1 and zero point 0.
+  // A block with only zeros (or non-finite elements) has scale 1 and zero point 0.
   BlockScale Make(const Range& block) const;
 
-  // The steps of Make, for loops over many blocks. The scale before it is rounded to the scale
-  // type; kPowerOfTwo has none. REQUIRES: kRule is the block rule's.
+  // The steps of Make, for loops over many blocks. The scale before rounding to the scale type; not
+  // for kPowerOfTwo. REQUIRES: kRule is the block rule's.
   template <ScaleRule kRule>
   float Unrounded(const Range& block) const {
     static_assert(kRule != ScaleRule::kPowerOfTwo);
@@ -69,7 +69,7 @@ class ScaleMaker {
     if constexpr (kRule == ScaleRule::kSymmetric) return largest / largest_;
     return std::max(largest / kFloat4Largest / tensor_scale_, kE4M3Smallest);
   }
-  // kPowerOfTwo: the code of the scale, from an exponent such as std::ilogb gives.
+  // kPowerOfTwo: the code of the scale, from an exponent such as std::ilogb returns.
   int PowerOfTwoCode(int exponent) const { return std::max(exponent - max_exponent_, -127) + 127; }
   // kRange: the zero point before it is rounded to an integer, half to even.
   float UnroundedZeroPoint(const Range& block, float scale) const {
@@ -99,7 +99,7 @@ class ScaleMaker {
   float tensor_scale_ = 1;
 };
 
-// The error of an element that is NaN or infinite, by its index in the flattened x.
+// The error of an element that is NaN or infinite, with its index in the flattened x.
 absl::Status NonFiniteError(absl::string_view operation, int64_t index, float value);
 
 }  // namespace quantd::rules
