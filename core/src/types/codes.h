@@ -1,9 +1,9 @@
-// The code of an element, which is its stored bits, in packed bytes, and the value of a code.
+// Reads and writes the code of an element (its stored bits) in packed bytes, and decodes codes.
 //
 //   uint8_t bytes[2] = {0x21, 0x03};
 //   LoadCode(DataType::kUint4, bytes, 2) == 3
 //
-// Row-major and without padding, for any type: packing runs over the flattened tensor.
+// Row-major and without padding for every type: packing continues over the flattened tensor.
 #ifndef QUANTD_SRC_TYPES_CODES_H_
 #define QUANTD_SRC_TYPES_CODES_H_
 
@@ -15,8 +15,9 @@
 
 namespace quantd {
 
-// The code of element `index` in packed bytes: the stored bits, zero-extended. Below 8 bits: bits
-// `index * bits` and up of the bytes as one little-endian number; wider ones are little endian.
+// The code of element `index` in packed bytes: the stored bits, zero-extended. Types below 8 bits
+// start at bit `index * bits` of the bytes as one little-endian number; wider ones are little
+// endian.
 inline uint32_t LoadCode(DataType type, const uint8_t* bytes, int64_t index) {
   const int bits = Info(type).bits;
   if (bits < 8) {
@@ -31,7 +32,7 @@ inline uint32_t LoadCode(DataType type, const uint8_t* bytes, int64_t index) {
   return code;
 }
 
-// Stores a code and leaves its neighbours in its bytes as they are.
+// Stores a code without changing neighbouring codes in the same bytes.
 inline void StoreCode(DataType type, uint8_t* bytes, int64_t index, uint32_t code) {
   const int bits = Info(type).bits;
   if (bits < 8) {
@@ -49,14 +50,14 @@ inline void StoreCode(DataType type, uint8_t* bytes, int64_t index, uint32_t cod
   }
 }
 
-// The integer that a code of an integer type stands for.
+// The integer value of a code of an integer type.
 inline int64_t DecodeInteger(DataType type, uint32_t code) {
   const DataTypeInfo& info = Info(type);
   const int64_t value = code;
   return value > info.maximum ? value - (int64_t{1} << info.bits) : value;
 }
 
-// The value of a code of any type as FLOAT (INT32 rounds).
+// The value of a code of any type as FLOAT (INT32 is rounded).
 inline float DecodeFloat(DataType type, uint32_t code) {
   switch (Info(type).kind) {
     case DataTypeKind::kInteger:

@@ -1,7 +1,7 @@
-// An array for what is written right away, not filled with 0 first: a scale every 32 elements is a
-// lot of scales.
+// An array that is not initialised, for values that are written right away: with a scale every 32
+// elements, there are many scales.
 //
-//   Scratch<float, 16> scales(count);   // up to 16 of them without an allocation
+//   Scratch<float, 16> scales(count);   // allocates only if count > 16
 #ifndef QUANTD_SRC_TYPES_SCRATCH_H_
 #define QUANTD_SRC_TYPES_SCRATCH_H_
 

@@ -1,10 +1,10 @@
-// FLOAT16, BFLOAT16, the four FLOAT8, the two FLOAT6, FLOAT4E2M1 and FLOAT8E8M0 to and from FLOAT,
-// one at a time.
+// Converts single FLOAT16, BFLOAT16, FLOAT8 (four types), FLOAT6 (two), FLOAT4E2M1 and FLOAT8E8M0
+// to and from FLOAT.
 //
 //   DecodeFormat(kE4M3FnFormat, 0x7E) == 448
 //   EncodeFloat8(DataType::kFloat8E4M3Fn, 464, /*saturate=*/false) == 0x7E
 //
-// The specification, not the fast path: one description of each format and one encoder for all,
+// This is the specification, not the fast path: one description per format and one encoder for all,
 // which rounds half to even on the target's grid, subnormals included.
 #ifndef QUANTD_SRC_TYPES_SMALL_FLOAT_H_
 #define QUANTD_SRC_TYPES_SMALL_FLOAT_H_
@@ -19,15 +19,15 @@
 
 namespace quantd {
 
-// A sign, an exponent and a mantissa in up to 16 bits. A code without its sign bit is its
-// magnitude; larger magnitudes mean larger values, up to `largest`.
+// A sign, an exponent and a mantissa in up to 16 bits. The magnitude is the code without its sign
+// bit; larger magnitudes mean larger values, up to `largest`.
 struct FloatFormat {
   int bits;
   int mantissa_bits;
   int bias;
   uint32_t largest;      // magnitude of the largest finite value
-  uint32_t overflow;     // what is too large, and infinities: the magnitude of Inf, or of NaN
-  uint32_t nan;          // magnitude of NaN; 0: the format has none
+  uint32_t overflow;     // for too large values and infinities: the magnitude of Inf, or of NaN
+  uint32_t nan;          // magnitude of NaN; 0: the format has no NaN
   bool overflow_is_inf;  // whether `overflow` is Inf
   bool signed_specials;  // whether -0 exists and NaN has a sign (not in the FNUZ formats, whose
                          // only special code is the one of -0)
@@ -81,7 +81,7 @@ constexpr const FloatFormat& FormatOf(DataType type) {
   return kE2M1Format;  // not reached
 }
 
-// The value of a code. Every NaN is the quiet NaN with the code's sign.
+// The value of a code. Every NaN becomes the quiet NaN with the code's sign.
 inline float DecodeFormat(const FloatFormat& format, uint32_t code) {
   const uint32_t sign_bit = 1u << (format.bits - 1);
   const uint32_t magnitude = code & (sign_bit - 1);
@@ -97,33 +97,35 @@ inline float DecodeFormat(const FloatFormat& format, uint32_t code) {
   const int hidden = exponent == 0 ? 0 : 1 << format.mantissa_bits;
   const int mantissa = static_cast<int>(magnitude & ((1u << format.mantissa_bits) - 1)) + hidden;
   const int power = (exponent == 0 ? 1 : exponent) - format.bias - format.mantissa_bits;
-  // 2^power, as a double: BFLOAT16 reaches below FLOAT's normal numbers.
+  // 2^power, as a double, because BFLOAT16 includes values below FLOAT's normal numbers.
   const double unit = std::bit_cast<double>(static_cast<uint64_t>(power + 1023) << 52);
   return sign * static_cast<float>(mantissa * unit);
 }
 
-// The magnitude of |value| rounded half to even as if exponents had no end: past format.largest
-// when it is out of range, infinities included. REQUIRES: value is not NaN.
+// The magnitude of |value| rounded half to even as if exponents were unlimited: larger than
+// format.largest if it is out of range, infinities included. REQUIRES: value is not NaN.
 inline uint32_t RoundedMagnitude(const FloatFormat& format, float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(std::fabs(value));
-  const int shift = 23 - format.mantissa_bits;  // mantissa bits that go
+  const int shift = 23 - format.mantissa_bits;  // mantissa bits to drop
   const uint32_t rebias = static_cast<uint32_t>(127 - format.bias);
   const uint32_t smallest_normal = (rebias + 1) << 23;
   if (bits >= smallest_normal || rebias == 0) {
-    // Add just under half of what goes, or half where that makes the last bit even. A carry moves
-    // into the exponent by itself. (BFLOAT16 has FLOAT's exponents, so its subnormals come here.)
+    // Add just under half of the dropped bits, or half if that makes the last bit even. A carry
+    // moves into the exponent by itself. (BFLOAT16 has FLOAT's exponents, so its subnormals are
+    // handled here.)
     const uint32_t half = (1u << (shift - 1)) - 1 + ((bits >> shift) & 1);
     return ((bits + half) >> shift) - (rebias << format.mantissa_bits);
   }
-  // A subnormal counts in units of 2^(1 - bias - mantissa_bits). Next to 2^23 of them a FLOAT has
-  // steps of one, so that the addition rounds.
+  // A subnormal is a multiple of 2^(1 - bias - mantissa_bits). At 2^23 times that unit, FLOATs are
+  // one unit apart, so the addition rounds.
   const float anchor = std::bit_cast<float>((rebias + 1 + static_cast<uint32_t>(shift)) << 23);
   return std::bit_cast<uint32_t>(std::fabs(value) + anchor) - std::bit_cast<uint32_t>(anchor);
 }
 
-// The code of a value. `saturate`: what is too large, and infinities, become the largest finite
-// value; else `overflow`. NaN keeps its sign where the format has one for it; a format without NaN
-// takes it as 0 of the opposite sign (FLOAT4E2M1: code 8, FLOAT6: 32; for a negative NaN 0).
+// The code of a value. `saturate`: values that are too large, and infinities, become the largest
+// finite value; otherwise `overflow`. NaN keeps its sign if the format has a signed NaN; a format
+// without NaN converts it to 0 of the opposite sign (FLOAT4E2M1: code 8, FLOAT6: 32; for a negative
+// NaN 0).
 inline uint32_t EncodeFormat(const FloatFormat& format, float value, bool saturate) {
   const uint32_t sign_bit = 1u << (format.bits - 1);
   const uint32_t sign = std::signbit(value) ? sign_bit : 0;
@@ -140,7 +142,7 @@ inline uint32_t EncodeFormat(const FloatFormat& format, float value, bool satura
   return magnitude | sign;
 }
 
-// Whether rounding takes a value past the format's largest finite value. NaN never does.
+// Whether rounding makes a value larger than the format's largest finite value. Never for NaN.
 inline bool Overflows(const FloatFormat& format, float value) {
   return !std::isnan(value) && RoundedMagnitude(format, value) > format.largest;
 }
@@ -149,7 +151,7 @@ inline float DecodeFloat16(uint16_t code) { return DecodeFormat(kFloat16Format, 
 inline float DecodeBfloat16(uint16_t code) {
   return std::bit_cast<float>(static_cast<uint32_t>(code) << 16);
 }
-// Overflow gives Inf, as IEEE 754 has it.
+// Overflow gives Inf, as in IEEE 754.
 inline uint16_t EncodeFloat16(float value) {
   return static_cast<uint16_t>(EncodeFormat(kFloat16Format, value, false));
 }
@@ -168,7 +170,7 @@ inline float DecodeE8M0(uint8_t code) {
   return std::bit_cast<float>(code == 0 ? 0x00400000u : uint32_t{code} << 23);
 }
 
-// A value rounded to FLOAT (as it is), FLOAT16 or BFLOAT16.
+// A value rounded to FLOAT (unchanged), FLOAT16 or BFLOAT16.
 inline float RoundTo(DataType precision, float value) {
   if (precision == DataType::kFloat16) return DecodeFloat16(EncodeFloat16(value));
   if (precision == DataType::kBfloat16) return DecodeBfloat16(EncodeBfloat16(value));
