@@ -1,11 +1,11 @@
-// Walks the elements of a tensor in order and says which scale belongs to each.
+// Walks the elements of a tensor in order and finds the scale of each.
 //
 //   BlockWalk walk(layout);
 //   walk.Seek(begin);
 //   Segment segment = walk.Next(most);   // segment.elements elements of one row
 //
-// A row is the layout's last dimension: its blocks follow each other in memory, and so do their
-// scales. Counters are carried along, so a step costs no division.
+// A row is the layout's last dimension: its blocks are contiguous in memory, and so are their
+// scales. Counters are kept, so a step needs no division.
 #ifndef QUANTD_SRC_WALK_BLOCK_WALK_H_
 #define QUANTD_SRC_WALK_BLOCK_WALK_H_
 
@@ -19,27 +19,27 @@ namespace quantd {
 // Neighbouring elements of one row.
 struct Segment {
   int64_t elements;  // >= 1
-  int64_t scale;     // index of the first element's scale; the next block's is scale + 1
-  int64_t phase;     // how far into its block the first element is
+  int64_t scale;     // index of the first element's scale; that of the next block is scale + 1
+  int64_t phase;     // offset of the first element in its block
 };
 
 class BlockWalk {
  public:
-  // Indices of scales count from `first_scale`, which no element looked at comes before.
-  // REQUIRES: the tensor is not empty.
+  // Indices of scales count from `first_scale`, the lowest scale of all visited elements. REQUIRES:
+  // the tensor is not empty.
   explicit BlockWalk(const BlockLayout& layout, int64_t first_scale = 0);
 
   int64_t row() const { return row_; }      // elements of a row
   int64_t block() const { return block_; }  // elements of a block along the row
-  // Elements after which the scales start again, when that is one row; 0 when it is not.
+  // The number of elements after which the scales repeat, if that is one row; otherwise 0.
   int64_t period() const { return period_; }
-  // Whether the tensor is one row: scale i's elements follow those of scale i - 1.
+  // Whether the tensor is one row: the elements of scale i follow those of scale i - 1.
   bool one_row() const { return outer_.empty(); }
 
-  // Goes to an element of the tensor.
+  // Moves to an element of the tensor.
   void Seek(int64_t element);
   int64_t column() const { return column_; }
-  // The next elements: up to `most`, or the end of the row. REQUIRES: most >= 1, not at the end.
+  // The next elements: up to `most`, or to the end of the row. REQUIRES: most >= 1, not at the end.
   Segment Next(int64_t most);
 
  private:

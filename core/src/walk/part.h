@@ -1,4 +1,4 @@
-// A part of a tensor, with the scales that its elements have.
+// A part of a tensor, with the scales of its elements.
 #ifndef QUANTD_SRC_WALK_PART_H_
 #define QUANTD_SRC_WALK_PART_H_
 
@@ -19,16 +19,16 @@ struct Part {
   int64_t elements() const { return end - begin; }
 };
 
-// Parts that begin at multiples of this many elements share no scale. The number of all elements,
-// when there is no smaller one. REQUIRES: the tensor is not empty.
+// Parts that begin at multiples of this many elements share no scale. If there is no smaller
+// number, it is the number of all elements. REQUIRES: the tensor is not empty.
 inline int64_t ElementsWithoutSharedScales(const BlockLayout& layout) {
   int64_t elements = layout.dimensions[0].block;
   for (size_t i = 1; i < layout.dimensions.size(); ++i) elements *= layout.dimensions[i].length;
   return elements;
 }
 
-// The part of elements [begin, end), with the neighbouring scales that they have; where it crosses
-// a block of an outer dimension, all of that block's. REQUIRES: begin < end.
+// The part of elements [begin, end) with its contiguous scales; if it crosses a block of an outer
+// dimension, with all scales of that block. REQUIRES: begin < end.
 inline Part PartOf(const BlockLayout& layout, int64_t begin, int64_t end) {
   int64_t inner = 1;
   for (const BlockLayout::Dimension& dimension : layout.dimensions) inner *= dimension.length;

@@ -1,4 +1,4 @@
-// Brings the scales of a window into the form that kernels read.
+// Prepares the scales of a window in the form that kernels read.
 //
 //   using Scales = ScaleCursor<float, int32_t>;
 //   Scales scales(walk, {scale, zero_point});
@@ -7,15 +7,15 @@
 //     ... one kernel call with piece.column<0>() and piece.column<1>() ...
 //   });
 //
-// A column is an array of one value a scale (the scale itself, its reciprocal, a zero point, ...).
-// Long rows are one piece a row, straight from the columns:
+// A column is an array of one value per scale (the scale itself, its reciprocal, a zero point,
+// ...). Long rows are one piece each, directly from the columns:
 //
 //   ScaleMode::kRuns        blocks of two elements and more along the row
 //   ScaleMode::kPerElement  blocks of one element
 //
-// Rows too short to be worth a call each (3 channels, last) have their scales copied out, one an
-// element, so that one kPerElement call covers many rows. Where every row has the same scales the
-// copy is made once a task.
+// For rows that are too short for a call each (3 channels, last), the scales are copied, one per
+// element, so that one kPerElement call covers many rows. If every row has the same scales, the
+// copy is made once per task.
 #ifndef QUANTD_SRC_WALK_SCALE_CURSOR_H_
 #define QUANTD_SRC_WALK_SCALE_CURSOR_H_
 
@@ -43,16 +43,16 @@ inline ScaleMode ScaleModeOf(const BlockWalk& walk) {
   return one_each || HasShortRows(walk) ? ScaleMode::kPerElement : ScaleMode::kRuns;
 }
 
-// `Values` are what the columns hold, of 32 bits each.
+// `Values` are the types of the columns, of 32 bits each.
 template <typename... Values>
 class ScaleCursor {
  public:
   using Columns = std::tuple<const Values*...>;  // null: not used
 
-  // Most elements of one ForEach when scales are copied out.
+  // The most elements of one ForEach if scales are copied.
   static constexpr int64_t kCopyWindow = 1024;
 
-  // What one kernel call covers.
+  // The elements of one kernel call.
   struct Piece {
     int64_t offset;  // of its first element in the window
     size_t size;
@@ -66,17 +66,17 @@ class ScaleCursor {
     }
   };
 
-  // `columns` have one entry a scale and must outlive the cursor.
+  // `columns` have one entry per scale and must outlive the cursor.
   ScaleCursor(const BlockWalk& walk, const Columns& columns)
       : walk_(walk),
         columns_(columns),
         copies_out_(HasShortRows(walk)),
         one_each_(ScaleModeOf(walk) == ScaleMode::kPerElement) {}
 
-  // Most elements that ForEach takes, given that the caller could take `most`.
+  // The most elements for one ForEach, given that the caller has `most`.
   int64_t Most(int64_t most) const { return copies_out_ ? std::min(most, kCopyWindow) : most; }
 
-  // Goes to an element of the tensor; up to `end` will be asked for.
+  // Moves to an element of the tensor; the caller will ask for elements up to `end`.
   void Seek(int64_t element, int64_t end) {
     if (!CopiesOnce()) {
       walk_.Seek(element);
@@ -84,7 +84,7 @@ class ScaleCursor {
     }
     // Entry i belongs to column i of the row; a window starts in the first period.
     phase_ = element % walk_.period();
-    // What ends in the row that it begins in has no scales before its first element.
+    // A window that ends in its first row needs no scales before its first element.
     const int64_t first = end - element <= walk_.period() - phase_ ? phase_ : 0;
     walk_.Seek(first);
     Expand(first, std::min(kCopyWindow + walk_.period(), end - element + phase_));
@@ -101,8 +101,8 @@ class ScaleCursor {
       const Segment segment = walk_.Next(elements - offset);
       Piece piece{offset, static_cast<size_t>(segment.elements), 0, 1, At(segment.scale)};
       if (!one_each_) {
-        // A piece never leaves its row, so a block as long as the row has no end here: the kernel
-        // need not look for one.
+        // A piece never leaves its row, so a block as long as the row has no end here, and the
+        // kernel need not check for one.
         const bool endless = walk_.block() == walk_.row();
         piece.run = endless ? SIZE_MAX : static_cast<size_t>(walk_.block());
         piece.first = endless ? 0 : static_cast<size_t>(segment.phase);
@@ -113,7 +113,7 @@ class ScaleCursor {
   }
 
  private:
-  // Scales copied out. Aligned, and not initialised: written by Expand before they are read.
+  // Copied scales. Aligned, and not initialised, because Expand writes them before they are read.
   template <typename Value>
   struct alignas(64) Entries {
     static_assert(sizeof(Value) == 4);
@@ -135,7 +135,7 @@ class ScaleCursor {
         columns_);
   }
 
-  // body(std::integral_constant<size_t, column>()) for the columns in use.
+  // Calls body(std::integral_constant<size_t, column>()) for the columns in use.
   template <typename Body>
   void ForEachColumn(Body body) const {
     const auto call = [&](auto column) {
@@ -173,7 +173,7 @@ class ScaleCursor {
     }
   }
 
-  // The scales of a segment, from that of its first element on, one an element.
+  // The scales of a segment, starting with that of its first element, one per element.
   template <typename Value>
   void Spread(const Value* from, const Segment& segment, Value* to) const {
     if (walk_.block() == 1) {
@@ -189,8 +189,8 @@ class ScaleCursor {
     }
   }
 
-  // `size` copies, and up to three beyond: rows of a few elements are the rule here, and whole
-  // vectors take no loop.
+  // Writes `size` copies, and up to three more: rows usually have a few elements, and whole vectors
+  // need no loop.
   template <typename Value>
   static void Fill(Value value, int64_t size, Value* to) {
     const Value four[4] = {value, value, value, value};
@@ -201,7 +201,7 @@ class ScaleCursor {
   const Columns columns_;
   const bool copies_out_;
   const bool one_each_;
-  int64_t phase_ = 0;  // where in the copied period the next element is
+  int64_t phase_ = 0;  // the offset of the next element in the copied period
   std::tuple<Entries<Values>...> expanded_;
 };
 
