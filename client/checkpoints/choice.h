@@ -1,4 +1,4 @@
-// Which tensors a person chose by name: --only and --skip.
+// The tensors that a user selected by name: --only and --skip.
 #ifndef QUANTD_CHECKPOINTS_CHOICE_H_
 #define QUANTD_CHECKPOINTS_CHOICE_H_
 
@@ -10,12 +10,12 @@
 
 namespace quantd::checkpoints {
 
-// Immutable, safe from any thread.
+// Immutable, thread-safe.
 class Choice {
  public:
-  // Regular expressions (RE2); empty: none. INVALID_ARGUMENT when one is not one.
+  // Regular expressions (RE2); empty: no restriction. Returns INVALID_ARGUMENT if one is invalid.
   static absl::StatusOr<Choice> Of(const std::string& only, const std::string& skip);
-  // Why a tensor is not chosen; empty when it is.
+  // Why a tensor is not selected; empty if it is.
   std::string SkipReason(absl::string_view name) const;
   bool has_only() const;
 
@@ -24,8 +24,8 @@ class Choice {
   std::shared_ptr<const Patterns> patterns_;
 };
 
-// Whether a name is one of the weights that are quantized when nothing else is said: it ends in
-// .weight, and is not that of an embedding, a norm, a router, a gate or the head.
+// Whether a name is that of a weight that is quantized by default: it ends in .weight, and does not
+// belong to an embedding, a norm, a router, a gate or the head.
 bool IsWeightOfLinear(absl::string_view name);
 
 }  // namespace quantd::checkpoints

@@ -1,4 +1,4 @@
-// config.json: what it says about quantized weights.
+// Reads and writes the quantization settings in config.json.
 #ifndef QUANTD_CHECKPOINTS_CONFIG_H_
 #define QUANTD_CHECKPOINTS_CONFIG_H_
 
@@ -11,17 +11,18 @@
 
 namespace quantd::checkpoints {
 
-// quant_method of a quantization_config, at the top or one level below (as text_config has it);
-// "unknown" when it does not say; empty when there is none.
+// quant_method of a quantization_config, at the top level or one level below (as in text_config);
+// "unknown" if it has none; empty if there is no quantization_config.
 std::string QuantMethod(const Json& config);
-// Whether its weights can be decoded.
+// Whether weights of this method can be decoded.
 bool CanDecode(absl::string_view quant_method);
 
-// config.json of the converted model: with what `layout`'s loaders read, as its package writes it.
-// `ignored`: the modules left alone. `weights`: the type that the weights had.
+// config.json of the converted model: with the settings that `layout`'s loaders read, as its
+// package writes them. `ignored`: the modules that were not converted. `weights`: the original type
+// of the weights.
 std::string WithQuantization(Json config, Layout layout, const std::vector<std::string>& ignored,
                              DataType weights);
-// Without any quantization_config.
+// The config without any quantization_config.
 std::string WithoutQuantization(Json config);
 
 }  // namespace quantd::checkpoints

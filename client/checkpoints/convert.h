@@ -1,9 +1,10 @@
-// Converts a model to and from the layouts that other software loads; core/LAYOUTS.md has the
-// arithmetic, client/CHECKPOINTS.md which layout to take.
+// Converts a model to and from the layouts of other software. core/LAYOUTS.md defines the
+// arithmetic, client/CHECKPOINTS.md says which layout to use.
 //
 //   absl::StatusOr<Report> report = Convert(options, executor, interrupted, progress);
 //
-// Memory: what the headers take, and some MiB a thread, whatever the size of tensors and shards.
+// Memory: that of the headers, and some MiB per thread, independent of the sizes of tensors and
+// shards.
 #ifndef QUANTD_CHECKPOINTS_CONVERT_H_
 #define QUANTD_CHECKPOINTS_CONVERT_H_
 
@@ -24,24 +25,24 @@ struct ConvertOptions {
   std::string out;         // a folder for a folder, a file for a file; for gguf: always one .gguf
   std::string to;          // a name of TargetNames() (target.h)
   std::string only, skip;  // regular expressions (RE2) of names
-  bool all = false;        // whatever its name, a tensor of two dimensions is a weight
+  bool all = false;        // every tensor of two dimensions is a weight, whatever its name
   bool resume = false, force = false;
   std::string report;  // a file that the caller writes later: not in the model, OUT or OUT.partial
-  // Not empty: make these shards alone, in OUT.partial, and leave the rest to others and to a last
-  // call with `resume` and without shards. Several processes may do so at the same time.
+  // Not empty: convert only these shards, in OUT.partial, and leave the rest to other processes and
+  // to a final call with `resume` and without shards. Several processes may do so at the same time.
   std::vector<std::string> shards;
 };
 
-// How far it is, in bytes that are read. Called on the caller's thread, often.
+// Reports progress, in bytes that were read. Called often, on the caller's thread.
 using ProgressFunction =
     absl::FunctionRef<void(uint64_t done, uint64_t total, absl::string_view file)>;
 
-// What Convert would do: headers alone are read, nothing is written.
+// Reports what Convert would do: reads only headers and writes nothing.
 absl::StatusOr<Report> DryRun(const ConvertOptions& options);
 
-// Makes OUT, whole or not at all. Work is done in OUT.partial, which a refusal (IsWeightError)
-// removes, and any other error and CANCELLED (`interrupted` said so) leave for `resume`, without
-// unfinished files. Errors: errors.h; INVALID_ARGUMENT for wrong options.
+// Makes OUT completely or not at all. It works in OUT.partial. A refusal (IsWeightError) removes
+// that folder; any other error and CANCELLED (`interrupted` returned true) leave it for `resume`,
+// without unfinished files. Errors: see errors.h; INVALID_ARGUMENT for wrong options.
 absl::StatusOr<Report> Convert(const ConvertOptions& options, const Executor& executor,
                                Interrupted interrupted, ProgressFunction progress);
 

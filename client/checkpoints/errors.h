@@ -1,5 +1,5 @@
-// What went wrong with a conversion: the fault of a weight, or of anything else. One printable line
-// each, whatever the names in a file are.
+// The errors of a conversion: caused by a weight, or by something else. Each is one printable line,
+// even if names in a file are not printable.
 #ifndef QUANTD_CHECKPOINTS_ERRORS_H_
 #define QUANTD_CHECKPOINTS_ERRORS_H_
 
@@ -8,15 +8,15 @@
 
 namespace quantd::checkpoints {
 
-// A weight cannot be converted: "cannot convert 'm.weight': NaN at [3, 17]". CANCELLED, and errors
-// of files (which IsFileError knows), come back as they are.
+// A weight can't be converted: "cannot convert 'm.weight': NaN at [3, 17]". CANCELLED, and errors
+// of files (see IsFileError), are returned unchanged.
 absl::Status WeightError(const absl::Status& status, absl::string_view weight);
-// Whether a status came through WeightError. quantctl's exit code is then 1, else 2.
+// Whether a status was made by WeightError. quantctl's exit code is then 1, otherwise 2.
 bool IsWeightError(const absl::Status& status);
 
 // An error of the operating system about a file: "cannot write out/x: No space left on device".
 absl::Status FileError(int error, absl::string_view what);
-// An error about what a file holds.
+// An error in the contents of a file.
 absl::Status ContentError(absl::string_view text);
 bool IsFileError(const absl::Status& status);
 

@@ -1,4 +1,4 @@
-// Folders and what lies in them.
+// Folders and their contents.
 #ifndef QUANTD_CHECKPOINTS_FOLDER_H_
 #define QUANTD_CHECKPOINTS_FOLDER_H_
 
@@ -11,19 +11,20 @@
 
 namespace quantd::checkpoints {
 
-// Whether `path` is `place`, or lies in it, or would: whatever links, mounts and names lead there.
+// Whether `path` is `place`, or is or would be inside of it, through any links, mounts and names.
 bool LiesIn(const std::string& path, const std::string& place);
 
-// Every file of a folder and of its subfolders but .git, by name ("sub/file"). Links are followed.
-// INVALID_ARGUMENT, naming it, for what is neither file nor folder, and for links in a ring.
+// All files of a folder and its subfolders except .git, by name ("sub/file"). Links are followed.
+// Returns INVALID_ARGUMENT, with the path, for something other than a file or a folder, and for
+// cyclic links.
 absl::StatusOr<std::vector<InputFile>> ListFiles(const std::string& folder);
 
-// Whether a file's name is one of weights in another format: .bin .pt .pth .gguf .h5 .msgpack.
+// Whether a file's name is that of weights in another format: .bin .pt .pth .gguf .h5 .msgpack.
 bool HoldsWeights(absl::string_view name);
 
-// Makes the folders above `path`, those that are missing.
+// Creates the missing folders above `path`.
 absl::Status MakeFoldersFor(const std::string& path);
-// Removes a file or a folder with all that is in it; links are removed, not followed.
+// Removes a file, or a folder with all of its contents; links are removed, not followed.
 absl::Status RemoveAll(const std::string& path);
 
 }  // namespace quantd::checkpoints

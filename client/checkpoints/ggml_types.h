@@ -1,4 +1,4 @@
-// The types of tensors that a .gguf may hold: GGML's numbers, names and sizes.
+// The types of tensors in a .gguf: GGML's numbers, names and sizes.
 #ifndef QUANTD_CHECKPOINTS_GGML_TYPES_H_
 #define QUANTD_CHECKPOINTS_GGML_TYPES_H_
 
@@ -12,17 +12,17 @@ namespace quantd::checkpoints {
 struct GgmlType {
   int number;
   absl::string_view name;
-  int elements;  // of a block; rows are whole blocks
+  int elements;  // in a block; rows are whole blocks
   int bytes;     // of a block
 };
 
-// nullptr when there is none.
+// Returns nullptr if there is no such type.
 const GgmlType* FindGgml(int64_t number);
-// The type of a tensor that is stored as it is, from safetensors' dtype such as "I64"; nullptr for
-// BOOL and others that GGML has no type for.
+// The type for a tensor that is stored unchanged, from safetensors' dtype such as "I64"; nullptr
+// for BOOL and others for which GGML has no type.
 const GgmlType* FindGgml(absl::string_view dtype);
 
-// Whether a type holds plain numbers: floats or integers, not blocks of codes.
+// Whether a type contains plain numbers: floats or integers, not blocks of codes.
 inline bool IsPlain(const GgmlType& type) { return type.elements == 1; }
 
 }  // namespace quantd::checkpoints

@@ -21,7 +21,7 @@ namespace quantd::checkpoints {
 inline constexpr uint32_t kGgufUint32 = 4, kGgufString = 8;
 inline constexpr uint64_t kGgufAlignment = 32;
 
-// A key and its value, where they lie in the file: values are never in memory.
+// A key and the position of its value in the file: values are never loaded into memory.
 struct GgufKey {
   std::string name;
   uint64_t offset = 0, bytes = 0;
@@ -30,14 +30,14 @@ struct GgufKey {
 struct GgufHeader {
   uint64_t alignment = kGgufAlignment;
   std::vector<GgufKey> keys;    // in the file's order
-  std::vector<Tensor> tensors;  // in the file's order; dimensions turned round
+  std::vector<Tensor> tensors;  // in the file's order; dimensions reversed
 };
 
-// Reads a header. Everything that it claims is checked against the file before memory is taken for
-// it. INVALID_ARGUMENT for: another magic or version; counts, lengths and offsets past the end of
-// the file; names that come twice, are empty or not UTF-8; unknown types; rows that are not whole
-// blocks; tensors off the alignment, or that share bytes; an alignment that is not a power of two;
-// a header over 1 GiB; names over 32 MiB and 2,000,000 dimensions in all.
+// Reads a header. All claims of the header are checked against the file before memory is allocated
+// for them. INVALID_ARGUMENT: another magic or version; counts, lengths or offsets beyond the end
+// of the file; names that occur twice, are empty or not UTF-8; unknown types; rows that are not
+// whole blocks; tensors that are not aligned or share bytes; an alignment that is not a power of
+// two; a header over 1 GiB; names over 32 MiB or 2,000,000 dimensions in total.
 absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size);
 
 // The beginning of a file, and keys with a value.
@@ -45,7 +45,7 @@ std::string GgufStart(uint64_t tensors, uint64_t keys);
 std::string GgufStringKey(absl::string_view name, absl::string_view value);
 std::string GgufUint32Key(absl::string_view name, uint32_t value);
 
-// What the header says of a tensor. `offset` counts from the first tensor's.
+// The entry of a tensor in the header. `offset` counts from the first tensor.
 std::string GgufTensor(absl::string_view name, absl::Span<const int64_t> shape, int ggml_type,
                        uint64_t offset);
 

@@ -1,6 +1,7 @@
-// A file of the model: what it was when the model was opened, and its bytes, read in pieces.
+// A file of the model: its state when the model was opened, and its bytes, read in pieces.
 //
-// Files are read, not mapped: a file that is cut off meanwhile is then an error, and no signal.
+// Files are read, not mapped, so that a file that is truncated meanwhile causes an error, not a
+// signal.
 #ifndef QUANTD_CHECKPOINTS_INPUT_FILE_H_
 #define QUANTD_CHECKPOINTS_INPUT_FILE_H_
 
@@ -15,26 +16,27 @@ namespace quantd::checkpoints {
 
 struct InputFile {
   std::string path;
-  std::string name;  // within the model's folder; of a single file its last part
+  std::string name;  // relative to the model's folder; for a single file its last part
   uint64_t size = 0;
   int64_t modified_ns = 0;  // since 1970
 
-  // What is there now. NOT_FOUND and the like; INVALID_ARGUMENT for what is not a regular file.
+  // The current state. Returns NOT_FOUND and the like; INVALID_ARGUMENT if it is not a regular
+  // file.
   static absl::StatusOr<InputFile> Of(const std::string& path, const std::string& name);
 };
 
-// A file that is open for reading. Safe from any thread.
+// A file that is open for reading. Thread-safe.
 class OpenFile {
  public:
-  // FAILED_PRECONDITION when the file has changed since `file` was made.
+  // Returns FAILED_PRECONDITION if the file has changed since `file` was made.
   static absl::StatusOr<std::unique_ptr<OpenFile>> Open(const InputFile& file);
   ~OpenFile();
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
-  // Fills `to`. DATA_LOSS when the file ends before.
+  // Fills `to`. Returns DATA_LOSS if the file is too short.
   absl::Status Read(uint64_t offset, absl::Span<uint8_t> to) const;
-  // Lets the system read ahead. Only a hint.
+  // A hint to read ahead.
   void Expect(uint64_t offset, uint64_t bytes) const;
 
   int descriptor() const { return descriptor_; }
@@ -47,7 +49,7 @@ class OpenFile {
   const int descriptor_;
 };
 
-// All of a text file. INVALID_ARGUMENT when it is longer than `most`.
+// A whole text file. Returns INVALID_ARGUMENT if it is longer than `most`.
 absl::StatusOr<std::string> ReadText(const InputFile& file, uint64_t most);
 
 }  // namespace quantd::checkpoints

@@ -1,4 +1,4 @@
-// JSON of other people's files: any nesting and size is refused or bounded, and numbers keep their
+// Parses JSON from untrusted files: nesting and size are limited, and numbers keep their
 // digits.
 #ifndef QUANTD_CHECKPOINTS_JSON_H_
 #define QUANTD_CHECKPOINTS_JSON_H_
@@ -11,16 +11,16 @@
 
 namespace quantd::checkpoints {
 
-// Keys are sorted, as Python's sort_keys does it.
+// Keys are sorted, as with Python's sort_keys.
 using Json = nlohmann::json;
 
-// INVALID_ARGUMENT that starts with `path`: not JSON of UTF-8, more than 16 MiB, 100 levels or
-// 200,000 values, or not an object. Of keys that come twice the last counts. A whole number that
-// neither int64 nor uint64 holds is kept for DumpJson as it is: as its digits, of the type binary,
-// which no text of JSON has.
+// Returns INVALID_ARGUMENT, beginning with `path`, if the text is not UTF-8 JSON, has more than 16
+// MiB, 100 levels or 200,000 values, or is not an object. Of repeated keys the last one counts. An
+// integer that fits neither int64 nor uint64 is kept for DumpJson: its digits are stored with the
+// type binary, which no JSON text has.
 absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view path);
 
-// As Python's json.dumps(value, indent=2, sort_keys=True) writes it.
+// Writes like Python's json.dumps(value, indent=2, sort_keys=True).
 std::string DumpJson(const Json& json);
 
 }  // namespace quantd::checkpoints

@@ -1,5 +1,5 @@
-// What is to be converted: a .safetensors, a .gguf, or a folder as the Hub has them, opened and
-// checked. Headers alone are read.
+// The input of a conversion: a .safetensors, a .gguf, or a folder in the format of the Hugging Face
+// Hub, opened and checked. Only headers are read.
 #ifndef QUANTD_CHECKPOINTS_MODEL_H_
 #define QUANTD_CHECKPOINTS_MODEL_H_
 
@@ -24,15 +24,15 @@ enum class ModelKind : uint8_t { kSafetensors, kGguf, kFolder };
 // A file of weights.
 struct Shard {
   InputFile file;
-  std::vector<Tensor> tensors;                  // by offset; of a .gguf in the header's order
+  std::vector<Tensor> tensors;                  // by offset; for a .gguf in the header's order
   std::map<std::string, std::string> metadata;  // __metadata__
 };
 
-// Files of a folder beside its shards.
+// Files of a folder besides its shards.
 inline constexpr char kConfig[] = "config.json";
 inline constexpr char kIndex[] = "model.safetensors.index.json";
 
-// A tensor's place in a model.
+// The position of a tensor in a model.
 struct Place {
   uint32_t shard = 0, tensor = 0;
   auto operator<=>(const Place&) const = default;
@@ -41,23 +41,23 @@ struct Place {
 struct Model {
   ModelKind kind = ModelKind::kSafetensors;
   std::string path;
-  std::vector<Shard> shards;      // by name
-  std::vector<InputFile> others;  // of a folder: the files that are copied
+  std::vector<Shard> shards;      // sorted by name
+  std::vector<InputFile> others;  // of a folder: the files to copy
   std::optional<InputFile> config_file, index_file;
   Json config, index;  // of a folder; objects; the index without its weight_map
   GgufHeader gguf;     // of a .gguf, without its tensors
   absl::flat_hash_map<absl::string_view, Place> places;
-  uint64_t kept = 0;  // about the memory that the shards' headers take
+  uint64_t kept = 0;  // approximate memory of the shards' headers
 
   const Tensor& tensor(Place place) const { return shards[place.shard].tensors[place.tensor]; }
-  // nullptr when there is none of that name.
+  // Returns nullptr if there is no tensor with that name.
   const Tensor* Find(absl::string_view name) const;
-  // Every file, as a state compares them.
+  // All files, in the form that states compare.
   std::vector<const InputFile*> Files() const;
 };
 
-// INVALID_ARGUMENT or an error of the system, with the file's name: a damaged header; a shard that
-// is missing or cut off; an index that disagrees with the shards; a tensor in two of them.
+// Returns INVALID_ARGUMENT or a system error, with the file's name: a damaged header; a missing or
+// truncated shard; an index that disagrees with the shards; a tensor in two shards.
 absl::StatusOr<Model> OpenModel(const std::string& path);
 
 }  // namespace quantd::checkpoints

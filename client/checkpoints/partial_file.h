@@ -1,4 +1,4 @@
-// A file of the output while it is written: NAME.tmp in the work folder, then NAME.
+// An output file while it is written: first NAME.tmp in the work folder, then NAME.
 #ifndef QUANTD_CHECKPOINTS_PARTIAL_FILE_H_
 #define QUANTD_CHECKPOINTS_PARTIAL_FILE_H_
 
@@ -13,23 +13,23 @@
 
 namespace quantd::checkpoints {
 
-// Distinct bytes may be written from distinct threads.
+// Different bytes may be written by different threads.
 class PartialFile {
  public:
-  // Creates `temporary`, or empties it. A signal that quantctl handles removes it. ALREADY_EXISTS
-  // when another process is writing it.
+  // Creates `temporary`, or truncates it. A signal that quantctl handles removes it.
+  // ALREADY_EXISTS: another process is writing it.
   static absl::StatusOr<std::unique_ptr<PartialFile>> Create(const std::string& temporary,
                                                              const std::string& path);
-  // Removes what was not finished.
+  // Removes the file if it was not finished.
   ~PartialFile();
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
 
   absl::Status Write(uint64_t offset, absl::Span<const uint8_t> bytes);
   absl::Status Write(uint64_t offset, absl::string_view text);
-  // Bytes of another file, without a way through this program where the system can.
+  // Copies bytes of another file, inside of the kernel if the system can.
   absl::Status Copy(const OpenFile& from, uint64_t from_offset, uint64_t offset, uint64_t bytes);
-  // Gives the file its size, brings it to the disk, and then to its name.
+  // Sets the file's size, writes it to the disk, and renames it to its final name.
   absl::Status Finish(uint64_t size);
 
  private:
@@ -42,7 +42,7 @@ class PartialFile {
   bool finished_ = false;
 };
 
-// Writes a whole small file.
+// Writes a small file as a whole.
 absl::Status WriteFile(const std::string& temporary, const std::string& path,
                        absl::string_view text);
 

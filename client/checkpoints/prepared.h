@@ -1,4 +1,4 @@
-// A model, opened, and what becomes of it, decided: what a dry run and a run begin with.
+// An opened model and the decisions for it: the common start of a dry run and a run.
 #ifndef QUANTD_CHECKPOINTS_PREPARED_H_
 #define QUANTD_CHECKPOINTS_PREPARED_H_
 
@@ -15,17 +15,17 @@
 namespace quantd::checkpoints {
 
 struct Prepared {
-  ConvertOptions options;  // `out` without slashes at its end
+  ConvertOptions options;  // `out` without trailing slashes
   Model model;
   Conversion conversion;
-  bool is_folder = false;  // OUT
-  size_t files = 0;        // of weights, in OUT
+  bool is_folder = false;  // whether OUT is a folder
+  size_t files = 0;        // number of weight files in OUT
 
   // The plan of one of the files.
   absl::StatusOr<OutputFile> Plan(size_t index) const;
-  // What a run must have in common with the one that it goes on with.
+  // What a run must have in common with the run that it resumes.
   Json State() const;
-  // Says what becomes of the tensors of a file, and of those that are in none.
+  // Reports the tensors of a file, and those that are in no file.
   void Report(const OutputFile& plan, checkpoints::Report* report) const;
   void ReportLeftOut(checkpoints::Report* report) const;
 };

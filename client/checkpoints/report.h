@@ -1,4 +1,4 @@
-// What a conversion does, or did, with each tensor.
+// Reports what a conversion does, or did, with each tensor.
 #ifndef QUANTD_CHECKPOINTS_REPORT_H_
 #define QUANTD_CHECKPOINTS_REPORT_H_
 
@@ -11,25 +11,25 @@
 
 namespace quantd::checkpoints {
 
-// A tensor of the model, or a quantized weight of it.
+// A tensor of the model, or one of its quantized weights.
 struct ReportedTensor {
   std::string name;
-  absl::string_view dtype;                     // that of a quantized weight's codes
-  Shape shape;                                 // of a quantized weight, and not of its codes
-  std::string layout;                          // what it became; empty: it was not converted
-  std::string reason;                          // then: why
-  bool left_out = false;                       // then: not copied either
+  absl::string_view dtype;                     // of a quantized weight: its codes'
+  Shape shape;                                 // of a quantized weight: not that of its codes
+  std::string layout;                          // the new layout; empty: it was not converted
+  std::string reason;                          // if it was not converted: why
+  bool left_out = false;                       // if it was not converted: it was not copied either
   uint64_t bytes_before = 0, bytes_after = 0;  // all of its parts
 };
 
 struct Report {
   std::vector<ReportedTensor> tensors;  // in the model's order
   uint64_t bytes_before = 0, bytes_after = 0;
-  // What --dry_run prints: a line a tensor, and the totals.
+  // The text of --dry_run: one line per tensor, and the totals.
   std::string Text() const;
   // {"tensors": [{"name", "dtype", "shape", "layout" or "copied" or "left_out", "bytes_before",
-  // "bytes_after"}], "bytes_before", "bytes_after"}; `more`: members before those, each with a
-  // comma behind it.
+  // "bytes_after"}], "bytes_before", "bytes_after"}; `more`: members before those, each followed by
+  // a comma.
   std::string Json(absl::string_view more = "") const;
 };
 

@@ -1,4 +1,4 @@
-// Makes the tensors of one output file: reads, computes and writes, on all threads at a time.
+// Makes the tensors of one output file: reads, computes and writes, on all threads.
 #ifndef QUANTD_CHECKPOINTS_RUN_H_
 #define QUANTD_CHECKPOINTS_RUN_H_
 
@@ -19,12 +19,12 @@
 
 namespace quantd::checkpoints {
 
-// Bytes that were read, for showing how far it is.
+// Bytes that were read, for the progress display.
 using Counter = std::atomic<uint64_t>;
 
 class Runner {
  public:
-  // `interrupted` and `executor` are used until the runner ends.
+  // `interrupted` and `executor` must outlive the runner.
   Runner(const Model& model, const Conversion& conversion, const Executor& executor,
          Interrupted interrupted, Counter* counter)
       : model_(model),
@@ -35,17 +35,17 @@ class Runner {
         counter_(*counter),
         largest_(conversion.sets.size()) {}
 
-  // Runs all jobs and keeps the texts in `plan`. The errors of quantd/convert_weight.h as
-  // WeightErrors, of the first weight that has one; CANCELLED; errors of files.
+  // Runs all jobs and stores the texts in `plan`. Returns the errors of quantd/convert_weight.h as
+  // WeightErrors, for the first weight with an error; CANCELLED; or errors of files.
   absl::Status Run(OutputFile* plan, PartialFile* file);
-  // Bytes that Run reads for a plan: twice where a weight is measured first.
+  // The bytes that Run reads for a plan: twice those of a weight that is measured first.
   uint64_t BytesToRead(const OutputFile& plan) const;
 
  private:
   using Task = std::function<absl::Status(size_t index, const Executor&)>;
 
-  // Runs tasks that take so many bytes: small ones side by side, large ones one after another, each
-  // on all threads. The first error in their order.
+  // Runs tasks with these sizes: small ones in parallel, large ones one after another, each on all
+  // threads. Returns the first error in the order of the tasks.
   absl::Status RunTasks(absl::Span<const uint64_t> bytes, const Task& task) const;
   absl::Status MeasureFor(absl::Span<const Job> jobs);
   absl::Status RunJob(const Job& job, OutputFile* plan, PartialFile* file,
@@ -65,12 +65,12 @@ class Runner {
   const Executor alone_;
   const Interrupted interrupted_;
   Counter& counter_;
-  // What MeasureFor found: of sets, and of the weights of the jobs at hand.
+  // The results of MeasureFor: for sets, and for the weights of the current jobs.
   std::vector<std::optional<float>> largest_;
   absl::flat_hash_map<const Tensor*, WeightFacts> facts_;
 };
 
-// Writes the begin of a file and its texts, when its jobs are done, and gives it its name.
+// Writes the beginning of a file and its texts after its jobs are done, and renames the file.
 absl::Status FinishFile(const Model& model, OutputFile* plan, PartialFile* file);
 
 }  // namespace quantd::checkpoints

@@ -1,4 +1,4 @@
-// What --to names: a layout, or the type that weights are decoded to.
+// The value of --to: a layout, or the type to which weights are decoded.
 #ifndef QUANTD_CHECKPOINTS_TARGET_H_
 #define QUANTD_CHECKPOINTS_TARGET_H_
 
@@ -14,15 +14,15 @@ namespace quantd::checkpoints {
 struct Target {
   std::string name;
   bool decodes = false;
-  Layout layout = Layout::kFp8Tiles;         // when it does not
-  DataType output = DataType::kUnspecified;  // when it does
+  Layout layout = Layout::kFp8Tiles;         // if it encodes
+  DataType output = DataType::kUnspecified;  // if it decodes
 
   bool gguf() const { return !decodes && Info(layout).family == LayoutFamily::kGguf; }
 };
 
-// Every name, layouts first.
+// All names, layouts first.
 std::vector<std::string> TargetNames();
-// INVALID_ARGUMENT that lists the names, and guesses which was meant.
+// Returns INVALID_ARGUMENT, with all names and a guess, for an unknown name.
 absl::StatusOr<Target> ParseTarget(absl::string_view name);
 
 }  // namespace quantd::checkpoints

@@ -1,4 +1,4 @@
-// A tensor of a checkpoint's file, whatever the file's format.
+// A tensor in a checkpoint's file, independent of the file's format.
 #ifndef QUANTD_CHECKPOINTS_TENSOR_H_
 #define QUANTD_CHECKPOINTS_TENSOR_H_
 
@@ -13,9 +13,9 @@ namespace quantd::checkpoints {
 
 struct Tensor {
   std::string name;
-  // As the file's format calls it, "BF16" or "Q8_0"; the text lives as long as the program.
+  // The name in the file's format, "BF16" or "Q8_0"; the text has static storage.
   absl::string_view dtype;
-  DataType type = DataType::kUnspecified;  // FLOAT, FLOAT16 or BFLOAT16; kUnspecified: another one
+  DataType type = DataType::kUnspecified;  // FLOAT, FLOAT16 or BFLOAT16; kUnspecified for others
   int ggml_type = -1;                      // of a .gguf
   Shape shape;                             // outermost dimension first
   uint64_t offset = 0;                     // in the file

@@ -1,5 +1,5 @@
-// OUT.partial: the folder where a conversion is made, which becomes OUT (or holds the file that
-// does) when all of it is done.
+// OUT.partial: the folder in which a conversion is made. When it is complete, it is renamed to OUT
+// (or the file in it is).
 #ifndef QUANTD_CHECKPOINTS_WORKPLACE_H_
 #define QUANTD_CHECKPOINTS_WORKPLACE_H_
 
@@ -17,21 +17,21 @@ namespace quantd::checkpoints {
 struct WorkplaceOptions {
   std::string model, out;
   std::vector<std::string> inputs;  // paths of the model's files
-  bool is_folder = false;           // what OUT becomes
+  bool is_folder = false;           // whether OUT is a folder
   bool resume = false, force = false;
   bool shared = false;  // several processes work here, and none of them finishes
-  // What is made of what: a run may go on only with what was made alike.
+  // Identifies the conversion: a run may resume only a conversion with the same state.
   Json state;
-  // Every file of the output, by its name in the folder.
+  // All files of the output, by name in the folder.
   absl::flat_hash_set<std::string> names;
 };
 
 class Workplace {
  public:
-  // Makes OUT.partial, or takes over one. ALREADY_EXISTS or INVALID_ARGUMENT, with nothing touched:
-  // OUT exists; OUT.partial does, and neither resume nor force is set; it was begun otherwise, or
-  // holds other files; no run has made it; another process works in it; OUT or OUT.partial and
-  // the model lie in one another.
+  // Creates OUT.partial, or takes over an existing one. Returns ALREADY_EXISTS or INVALID_ARGUMENT,
+  // and changes nothing, if OUT exists; if OUT.partial exists and neither resume nor force is set;
+  // if it belongs to another conversion, contains other files, was not made by a run, or is used by
+  // another process; or if OUT or OUT.partial and the model are inside of one another.
   static absl::StatusOr<std::unique_ptr<Workplace>> Open(WorkplaceOptions options);
   ~Workplace();
   Workplace(const Workplace&) = delete;
@@ -40,9 +40,9 @@ class Workplace {
   const std::string& path() const { return path_; }
   std::string PathOf(const std::string& name) const;
   std::string TemporaryOf(const std::string& name) const;
-  // Whether files that lie there under their names are finished ones of this conversion.
+  // Whether the folder has finished files of this conversion.
   bool holds_finished() const { return holds_finished_; }
-  // Makes OUT of it.
+  // Renames it to OUT.
   absl::Status Publish();
   // Removes it.
   void Withdraw();
