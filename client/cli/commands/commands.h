@@ -1,5 +1,6 @@
-// The commands of quantctl. Each prints its result to stdout, and returns what went wrong: a status
-// of OperationError (engine/errors.h), or any other for the command line and files.
+// The commands of quantctl. Each prints its result to stdout, and returns its error: an
+// OperationError (engine/errors.h), or any other status for errors of the command line and of
+// files.
 #ifndef QUANTD_CLI_COMMANDS_COMMANDS_H_
 #define QUANTD_CLI_COMMANDS_COMMANDS_H_
 
@@ -30,21 +31,21 @@ absl::Status RunInfo(const Options& options);
 absl::Status RunHealth(const Options& options);
 absl::Status RunVerify(const Options& options);
 
-// What several commands share.
+// Shared by several commands.
 
-// The server of --address, else the one whose environment this is, else the default.
+// The server of --address, or else the one from this environment, or else the default.
 absl::StatusOr<std::string> AddressOf(const Options& options);
 
-// How the flags say that a server is spoken to.
+// The client's options from the flags.
 client::ClientOptions ClientOptionsOf(const Options& options, absl::Duration timeout);
 
-// The engine that the flags choose.
+// The engine that the flags select.
 absl::StatusOr<std::unique_ptr<Engine>> EngineOf(const Options& options);
-// The stored set of --parameters. INVALID_ARGUMENT without --address, or beside `others`: whether
-// flags say what a set says.
+// The stored set of --parameters. Returns INVALID_ARGUMENT without --address, or if `others` is
+// true: other flags give values that a set contains.
 absl::StatusOr<StoredSet> StoredSetOf(const Options& options, bool others);
 
-// What the files and states of a calibration come to.
+// The result of calibrating the given files and states.
 absl::StatusOr<Calibrated> RunCalibration(const Options& options, const CalibrationOptions& what,
                                           Engine& engine);
 
@@ -52,16 +53,16 @@ absl::StatusOr<Calibrated> RunCalibration(const Options& options, const Calibrat
 using checkpoints::Choice;
 absl::StatusOr<Choice> ChoiceOf(const Options& options);
 
-// Before any work: OK when `outputs` and the files that other flags write are distinct, none is
-// read (named by a flag, or in `inputs`), and all of them may be written. Else the error names the
+// Checks before any work: `outputs` and files written by other flags must be different, none of
+// them may be an input (of a flag, or in `inputs`), and all must be writable. The error names the
 // flags.
 absl::Status CheckFiles(const Options& options, std::vector<NamedFile> outputs,
                         std::vector<NamedFile> inputs = {});
-// Files that --output writes.
+// The files of --output.
 std::vector<NamedFile> OutputsOf(const std::vector<std::string>& paths);
-// CheckFiles, then creates the output's files.
+// Calls CheckFiles, then creates the output's files.
 absl::Status Begin(const Options& options, std::vector<NamedFile> inputs, Output* output);
-// Fills in --report, puts all files in their places, and prints the document, or `text`.
+// Writes --report, moves all files to their places, and prints the document, or `text`.
 absl::Status Finish(const Options& options, Output* output, const Json& document,
                     const std::string& text);
 

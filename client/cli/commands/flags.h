@@ -1,4 +1,4 @@
-// The flags of the commands, each in one place: several commands have the same.
+// The flags of all commands, each defined once, because several commands share flags.
 #ifndef QUANTD_CLI_COMMANDS_FLAGS_H_
 #define QUANTD_CLI_COMMANDS_FLAGS_H_
 
@@ -11,7 +11,7 @@
 
 namespace quantd::cli {
 
-// Adds flags to a command, in groups. The texts are what `quantctl COMMAND --help` prints.
+// Adds flags to a command, in groups. The texts are printed by `quantctl COMMAND --help`.
 class Flags {
  public:
   Flags(CLI::App* command, Options* options) : command_(command), o_(options) {}

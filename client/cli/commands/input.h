@@ -1,5 +1,5 @@
-// The tensor of an input file of embeddings, or of any values: .npy, .fvecs or .jsonl, with what
-// keeps it.
+// The tensor of an input file of embeddings, or of any values: .npy, .fvecs or .jsonl, with the
+// owners of its memory.
 #ifndef QUANTD_CLI_COMMANDS_INPUT_H_
 #define QUANTD_CLI_COMMANDS_INPUT_H_
 
@@ -14,19 +14,19 @@
 
 namespace quantd::cli {
 
-// Stays where it is once it is opened.
+// Must not move once it is opened.
 struct Input {
-  std::shared_ptr<const MappedFile> mapped;  // of a .fvecs or .jsonl
+  std::shared_ptr<const MappedFile> mapped;  // for a .fvecs or .jsonl
   std::optional<Source> npy;
-  OutputFile scratch;  // of what does not lie in the file as it is wanted
+  OutputFile scratch;  // for data that is not in the file in the right form
   TensorView view;
 };
 
-// `output`: in whose folder scratch is made. `column`: of a .jsonl's objects. INVALID_ARGUMENT with
-// the path for another format, and for what is wrong with the file.
+// `output`: scratch is made in its folder. `column`: the member of a .jsonl's objects. Returns
+// INVALID_ARGUMENT with the path for another format, and for errors in the file.
 absl::Status OpenInput(const std::string& path, const std::string& column,
                        const std::string& output, Input* input);
-// A tensor of a file that is open.
+// Takes a tensor of an open file.
 absl::Status TakeTensor(const TensorFile& file, const StoredTensor& tensor,
                         const std::string& output, Input* input);
 

@@ -1,4 +1,4 @@
-// The command line: which command, which file, which flags.
+// The command line: command, files and flags.
 #ifndef QUANTD_CLI_COMMANDS_OPTIONS_H_
 #define QUANTD_CLI_COMMANDS_OPTIONS_H_
 
@@ -11,7 +11,7 @@
 
 namespace quantd::cli {
 
-// What embeddings quantize is asked for; whose codes, and what is done first.
+// The flags of embeddings quantize: the preset, and the steps before it.
 struct EmbeddingFlags {
   std::string preset, ranges;
   int64_t dimensions = 0;
@@ -20,28 +20,28 @@ struct EmbeddingFlags {
   std::string ranges_out;
 };
 
-// What calibrate is asked for, beside type, axis and non_finite.
+// The flags of calibrate, besides type, axis and non_finite.
 struct CalibrateFlags {
   std::vector<std::string> inputs, states;
   std::string method = "min-max", symmetry, state_out;
   double percentile = 0;
 };
 
-// What parameters is asked for, beside what the requests' flags say.
+// The flags of parameters, besides those of the requests.
 struct StoredFlags {
-  std::string action;     // "put", "get", "list", or what is not a command
-  std::string reference;  // --parameters of other commands
+  std::string action;     // "put", "get", "list", or an unknown action
+  std::string reference;  // of --parameters in other commands
   std::vector<std::string> words;
   std::string kind = "quantize";
 };
 
-// What convert is asked for, beside which tensors.
+// The flags of convert, besides those that select tensors.
 struct ConvertFlags {
   std::string to;
   bool dry_run = false, resume = false;
 };
 
-// The flags of the same names.
+// The flags with the same names.
 struct Options {
   std::string command;  // "quantize", "dequantize", "convert", "calibrate", "embeddings",
                         // "parameters", "inspect", "info", "health" or "verify"
@@ -59,8 +59,8 @@ struct Options {
   int threads = 0, bins = 16;
   std::string tls_ca, tls_cert, tls_key, auth_token_file;
   bool allow_insecure_token = false;
-  std::string cases;   // of verify: the folder of a kit
-  std::string server;  // of verify: instead of address, when it is given
+  std::string cases;   // of verify: the folder of the kit
+  std::string server;  // of verify: replaces the address if it is given
   bool exact = false;  // of verify
 };
 
@@ -69,8 +69,8 @@ struct CommandLine {
   std::string text;  // not empty: help or the version, to be printed instead
 };
 
-// INVALID_ARGUMENT, one line, for an unknown command, a flag that the command does not take (with a
-// guess which was meant), a value that does not parse, or a wrong number of files.
+// Returns INVALID_ARGUMENT, in one line, for an unknown command, a flag that the command does not
+// have (with a guess), an invalid value, or a wrong number of files.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 }  // namespace quantd::cli

@@ -1,4 +1,4 @@
-// The formats of vector databases: the names that --preset takes.
+// The formats of vector databases: the values of --preset.
 #ifndef QUANTD_CLI_COMMANDS_PRESETS_H_
 #define QUANTD_CLI_COMMANDS_PRESETS_H_
 
@@ -13,7 +13,7 @@ namespace quantd::cli {
 
 std::vector<std::string> PresetNames();
 
-// Recipe, output type and the switches of bits. INVALID_ARGUMENT that lists the names.
+// Recipe, output type and bit options. Returns INVALID_ARGUMENT, with all names, if it is unknown.
 absl::StatusOr<QuantizeEmbeddingsParameters> PresetOf(absl::string_view name);
 
 }  // namespace quantd::cli

@@ -1,4 +1,4 @@
-// A progress bar on a terminal; elsewhere nothing, or a line now and then.
+// A progress bar on a terminal; elsewhere nothing, or a line from time to time.
 #ifndef QUANTD_CLI_COMMANDS_PROGRESS_H_
 #define QUANTD_CLI_COMMANDS_PROGRESS_H_
 
@@ -10,17 +10,17 @@
 
 namespace quantd::cli {
 
-// What is shown where stderr is not a terminal.
+// What is shown if stderr is not a terminal.
 enum class ElsewhereShown : uint8_t { kNothing, kLines };
 
-// Not thread safe.
+// For one thread at a time.
 class Progress {
  public:
-  // Shown on stderr if `enabled`: a bar, ten times a second at most, or a line every ten seconds.
+  // Shown on stderr if `enabled`: a bar, at most ten times a second, or a line every ten seconds.
   Progress(bool enabled, uint64_t total_bytes, ElsewhereShown elsewhere = ElsewhereShown::kNothing);
   ~Progress();  // erases the bar
 
-  void SetLabel(absl::string_view label);  // what is being worked on
+  void SetLabel(absl::string_view label);  // the current item
   void Add(uint64_t bytes);
   void Set(uint64_t done, uint64_t total);
 

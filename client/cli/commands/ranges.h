@@ -1,4 +1,4 @@
-// Files of a calibration's outcome: client/FORMAT.md, "Ranges".
+// Files with the result of a calibration: client/FORMAT.md, "Ranges".
 #ifndef QUANTD_CLI_COMMANDS_RANGES_H_
 #define QUANTD_CLI_COMMANDS_RANGES_H_
 
@@ -13,27 +13,27 @@
 
 namespace quantd::cli {
 
-// What a calibration's output says of itself in its metadata, as JSON.
+// The key of a calibration's description, as JSON, in the metadata of its output.
 inline constexpr char kCalibrationKey[] = "quantd.calibration";
 
-// Adds range, scale and zero_point to an output, and what they are of as metadata.
+// Adds range, scale and zero_point to an output, and their description as metadata.
 struct RangesParts {
   size_t range = 0, scale = 0;
   std::optional<size_t> zero_point = {};
 };
 RangesParts AddRanges(const Calibration& calibration, const CalibrationOptions& options,
                       Output* output);
-// Their elements. REQUIRES: the output is created.
+// Writes their elements. REQUIRES: the output is created.
 void FillRanges(const Calibration& calibration, const CalibrationOptions& options,
                 const RangesParts& parts, Output* output);
 
-// What was asked for and found, as the metadata and reports have it.
+// The options and the result, as in the metadata and in reports.
 Json CalibrationJson(const Calibration& calibration, const CalibrationOptions& options);
 
-// A tensor of a file that calibrate has written; INVALID_ARGUMENT if there is none of this name.
+// A tensor of a file that calibrate has written; INVALID_ARGUMENT if there is none with this name.
 absl::StatusOr<const StoredTensor*> FindCalibrated(const TensorFile& file, absl::string_view name);
 
-// Ranges for embeddings: a .npy of two rows, or the `range` of a .safetensors.
+// Ranges for embeddings: a .npy with two rows, or the `range` of a .safetensors.
 absl::Status OpenRanges(const std::string& path, const std::string& output, Input* input);
 
 }  // namespace quantd::cli

@@ -1,4 +1,4 @@
-// What a command tells about each tensor, as text and as JSON.
+// A command's report about each tensor, as text and as JSON.
 #ifndef QUANTD_CLI_COMMANDS_REPORT_H_
 #define QUANTD_CLI_COMMANDS_REPORT_H_
 
@@ -17,13 +17,13 @@ namespace quantd::cli {
 
 using Json = nlohmann::ordered_json;
 
-// Smallest and largest of many values.
+// The minimum and maximum of many values.
 struct Extent {
-  uint64_t count = 0;  // 0: there are none
+  uint64_t count = 0;  // 0: there are no values
   double minimum = 0, maximum = 0;
   void Add(double value);
 };
-// Of packed elements.
+// The extent of packed elements.
 Extent ExtentOf(DataType type, const Shape& shape, absl::Span<const uint8_t> bytes);
 
 // A tensor that was quantized or dequantized.
@@ -39,15 +39,15 @@ struct TensorReport {
 };
 
 std::string ToText(const TensorReport& report);
-// Infinite figures (the SQNR of an exact result) are null: JSON has no infinity.
+// Infinite values (the SQNR of an exact result) become null, because JSON has no infinity.
 Json ToJson(const TensorReport& report);
 Json ShapeJson(const Shape& shape);
 Json NumberJson(double value);
 
-// A line for the error of a quantized tensor, without what comes before.
+// The error of a quantized tensor as text, without the beginning of the line.
 std::string ErrorText(const QuantizationError& error);
 
-// A tensor that was left as it is, and why.
+// A tensor that was not changed, and why.
 struct SkippedTensor {
   std::string name;
   absl::string_view type;
@@ -59,7 +59,7 @@ Json ToJson(const SkippedTensor& tensor);
 
 // 3072000 as "3.07 MB".
 std::string BytesText(uint64_t bytes);
-// Text that is printed, even when a name in it is not UTF-8.
+// The JSON text; works even if a name in it is not UTF-8.
 std::string Dump(const Json& json);
 
 }  // namespace quantd::cli

@@ -1,4 +1,4 @@
-// What many values are like.
+// Statistics of many values.
 #ifndef QUANTD_CLI_COMMANDS_STATISTICS_H_
 #define QUANTD_CLI_COMMANDS_STATISTICS_H_
 
@@ -16,11 +16,11 @@ namespace quantd::cli {
 
 struct Statistics {
   uint64_t finite = 0, nan = 0, infinite = 0;
-  // Of the finite values; 0 when there are none.
+  // Of the finite values; 0 if there are none.
   double minimum = 0, maximum = 0, mean = 0, deviation = 0;
-  std::vector<uint64_t> counts;  // from minimum to maximum in bins of the same width
+  std::vector<uint64_t> counts;  // from minimum to maximum in bins of equal width
 
-  // A line a bin: its low end, a bar, its count.
+  // One line per bin: its lower edge, a bar, its count.
   std::string HistogramText() const;
   Json HistogramJson() const;
 };
@@ -29,11 +29,11 @@ struct Statistics {
 using ForEachValues =
     absl::FunctionRef<absl::Status(absl::FunctionRef<void(absl::Span<const double>)> visit)>;
 
-// Goes through the values twice: for range and mean, then for deviation and histogram. The errors
-// of for_each.
+// Iterates over the values twice: first for range and mean, then for deviation and histogram.
+// Returns the errors of for_each.
 absl::StatusOr<Statistics> Describe(ForEachValues for_each, int bins);
 
-// The values of a stored tensor, in the order of the file. REQUIRES: not of Family::kOpaque.
+// Visits the values of a stored tensor, in file order. REQUIRES: not of Family::kOpaque.
 absl::Status VisitStored(const TensorFile& file, const StoredTensor& tensor,
                          absl::FunctionRef<void(absl::Span<const double>)> visit);
 
