@@ -1,4 +1,4 @@
-// Quantized tensors as requests to dequantize them, and how far they are from what they were.
+// Makes requests to dequantize quantized tensors, and compares the results with the originals.
 #ifndef QUANTD_CLI_ENGINE_DEQUANTIZING_H_
 #define QUANTD_CLI_ENGINE_DEQUANTIZING_H_
 
@@ -14,12 +14,12 @@
 
 namespace quantd::cli {
 
-// The parameters of Dequantize but for output_type, and what their views are of.
+// The parameters of Dequantize except for output_type, and the owners of their memory.
 class QuantizedParts {
  public:
-  // `path`: in its folder parts that must be converted first are put.
+  // `path`: parts that must be converted first are written to its folder.
   static absl::StatusOr<QuantizedParts> Of(const QuantizedTensor& tensor, const std::string& path);
-  // A tensor about which the flags say the rest. INVALID_ARGUMENT, naming the flag.
+  // A tensor that the flags describe. Returns INVALID_ARGUMENT, with the flag, if they are invalid.
   static absl::StatusOr<QuantizedParts> Of(const Source& x, const SpecFlags& flags,
                                            const std::string& path);
 
@@ -32,8 +32,8 @@ class QuantizedParts {
   std::vector<std::shared_ptr<const void>> owners_;
 };
 
-// Calls visit with parts of x and of what the quantized tensor dequantizes to, in order. x is of
-// its shape. INVALID_ARGUMENT otherwise.
+// Calls visit with parts of x and of the dequantized tensor, in order. Returns INVALID_ARGUMENT if
+// the shapes differ.
 absl::Status CompareWith(
     const Executor& executor, const DequantizeParameters& quantized, const TensorView& x,
     absl::FunctionRef<void(absl::Span<const double> before, absl::Span<const double> after)> visit);

@@ -1,4 +1,4 @@
-// Where tensors are quantized: in this process, or by a server. The bytes are the same.
+// Quantizes tensors in this process, or on a server. The resulting bytes are the same.
 #ifndef QUANTD_CLI_ENGINE_ENGINE_H_
 #define QUANTD_CLI_ENGINE_ENGINE_H_
 
@@ -18,25 +18,25 @@ namespace quantd::cli {
 
 struct Calibrated {
   Calibration calibration;
-  std::string state;  // when it was asked for
+  std::string state;  // if it was asked for
 };
 
-// A calibration under way.
+// A calibration in progress.
 class CalibrationRun {
  public:
   virtual ~CalibrationRun() = default;
   virtual absl::Status Add(const TensorView& x) = 0;
   virtual absl::Status AddState(absl::string_view state) = 0;
-  // Last.
+  // Must be called last.
   virtual absl::StatusOr<Calibrated> Finish() = 0;
 };
 
-// One call at a time. Outputs are as large as the core's plan says.
+// One call at a time. Outputs have the sizes of the core's plan.
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  // `error` may be null; set if the parameters say report_error.
+  // `error` may be null; it is set if the parameters have report_error.
   virtual absl::Status Quantize(const QuantizeParameters& parameters, absl::Span<uint8_t> y,
                                 QuantizationError* error) = 0;
   virtual absl::Status DynamicQuantize(const DynamicQuantizeParameters& parameters,
@@ -46,20 +46,20 @@ class Engine {
                                   absl::Span<uint8_t> y) = 0;
   virtual absl::Status QuantizeEmbeddings(const QuantizeEmbeddingsParameters& parameters,
                                           absl::Span<uint8_t> y, QuantizationError* error) = 0;
-  // REQUIRES: the engine outlives what it gives.
+  // REQUIRES: the engine outlives the result.
   virtual absl::StatusOr<std::unique_ptr<CalibrationRun>> Calibrate(
       const CalibrationOptions& options, bool return_state) = 0;
 };
 
-// Computes here, on `threads` threads (0: one a CPU) with the instruction set `simd` (empty: the
-// best; else INVALID_ARGUMENT unless this CPU has it). Takes at most some 150 MiB of memory of its
-// own, whatever the tensor; RESOURCE_EXHAUSTED where that is not possible: with very many scales
-// that belong to elements far apart.
+// Computes in this process, on `threads` threads (0: one per CPU), with the instruction set `simd`
+// (empty: the best; INVALID_ARGUMENT if this CPU does not have it). Uses at most some 150 MiB of
+// memory of its own, whatever the tensor. RESOURCE_EXHAUSTED if that is impossible: with very many
+// scales that belong to elements far apart.
 absl::StatusOr<std::unique_ptr<Engine>> MakeLocalEngine(int threads, const std::string& simd);
 
-// Sends each tensor, whole, to a server. UNAVAILABLE when nobody answers.
-// `parameters`: the stored set that Quantize and QuantizeEmbeddings name, instead of sending what
-// they are given beside x and report_error.
+// Sends each tensor as a whole to a server. Returns UNAVAILABLE if nobody answers. `parameters`: a
+// stored set that Quantize and QuantizeEmbeddings name, instead of sending their arguments other
+// than x and report_error.
 absl::StatusOr<std::unique_ptr<Engine>> MakeRemoteEngine(const std::string& address,
                                                          const client::ClientOptions& options,
                                                          const std::string& parameters = "");

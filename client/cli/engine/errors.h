@@ -1,4 +1,4 @@
-// Failures of the operations in words for a person: the core's, or a server's.
+// The errors of operations, of the core or of a server, in words for a user.
 #ifndef QUANTD_CLI_ENGINE_ERRORS_H_
 #define QUANTD_CLI_ENGINE_ERRORS_H_
 
@@ -7,22 +7,22 @@
 
 namespace quantd::cli {
 
-// A server's failure: which one, what to do about it.
+// The error of a server: names the server, and says what to do.
 absl::Status ServerError(const absl::Status& status, absl::string_view address);
 
-// What is wrong with a client's options, by the names of the flags. No server was asked, so it is
-// not an operation's failure: exit code 2.
+// An error of the client's options, with the names of the flags. No server was asked, so it is not
+// an error of an operation: exit code 2.
 absl::Status OptionsError(const absl::Status& status);
 
-// The failure of an operation on a tensor, such as "quantize" and "weight": what was being done,
-// the code, the field. `tensor` may be empty.
+// The error of an operation on a tensor, such as "quantize" and "weight": names the operation, the
+// code and the field. `tensor` may be empty.
 absl::Status OperationError(const absl::Status& status, absl::string_view operation,
                             absl::string_view tensor);
 
-// The same of a status whose text says it already.
+// Does this for a status whose text contains that already.
 absl::Status AsOperationError(const absl::Status& status);
 
-// Whether a status came through one of them (exit code 1) or arose elsewhere (exit code 2).
+// Whether a status was made by one of these (exit code 1) or elsewhere (exit code 2).
 bool IsOperationError(const absl::Status& status);
 
 }  // namespace quantd::cli

@@ -1,4 +1,4 @@
-// How to quantize: what the flags of a command say, as parameters of the core.
+// Converts the flags of a command to parameters of the core.
 #ifndef QUANTD_CLI_ENGINE_QUANTIZATION_SPEC_H_
 #define QUANTD_CLI_ENGINE_QUANTIZATION_SPEC_H_
 
@@ -13,7 +13,7 @@
 
 namespace quantd::cli {
 
-// The flags of the same names.
+// The flags with the same names.
 struct SpecFlags {
   std::string type, scale_type, scale, zero_point, tensor_scale, precision;
   std::string zero_point_order = "after_rounding", non_finite = "reject";
@@ -25,36 +25,37 @@ struct SpecFlags {
   Granularity granularity() const;
 };
 
-// A tensor that a flag gives.
+// A tensor given by a flag.
 struct Operand {
   TensorView view;
   std::shared_ptr<const void> owner;  // of the view's bytes
 };
 
-// Reads --scale, --zero_point or --tensor_scale: numbers (packed as `type`), or a .npy (also of
-// another float type; also INT32, if allowed). INVALID_ARGUMENT, naming the flag.
+// Reads --scale, --zero_point or --tensor_scale: numbers (packed as `type`), or a .npy (other float
+// types are accepted; also INT32, if allowed). INVALID_ARGUMENT names the flag.
 absl::StatusOr<Operand> ParseOperand(const std::string& text, absl::string_view flag, DataType type,
                                      bool int32_allowed);
 
-// What a tensor becomes. kUnspecified: there is no such part.
+// The output types of a tensor. kUnspecified: there is no such part.
 struct QuantizedForm {
   DataType y = DataType::kUnspecified, scale = DataType::kUnspecified;
   DataType zero_point = DataType::kUnspecified, tensor_scale = DataType::kUnspecified;
   Shape scale_shape;
 };
 
-// Quantize with given scales, or DynamicQuantize. The parameters are whole but for x.
+// Quantize with given scales, or DynamicQuantize. The parameters are complete except for x.
 class QuantizationSpec {
  public:
-  // INVALID_ARGUMENT, naming the flag that is wrong.
+  // INVALID_ARGUMENT names the wrong flag.
   static absl::StatusOr<QuantizationSpec> Of(const SpecFlags& flags);
-  // With scales that are given, and kept by `owner`.
+  // Uses given scales, whose memory `owner` keeps alive.
   static QuantizationSpec Of(const QuantizeParameters& given, std::shared_ptr<const void> owner);
 
   bool takes_int32() const { return given_.has_value(); }
   const Granularity& granularity() const { return dynamic_.granularity; }
 
-  // What x becomes; only its type, shape and size are looked at. The core's errors.
+  // The form of the result for x; looks only at its type, shape and size. Returns the core's
+  // errors.
   absl::StatusOr<QuantizedForm> FormOf(const TensorView& x) const;
   // Quantizes x into all parts of its form.
   absl::Status Run(Engine& engine, const TensorView& x, const DynamicQuantizeOutput& output,

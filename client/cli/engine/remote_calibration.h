@@ -10,7 +10,7 @@
 
 namespace quantd::cli {
 
-// REQUIRES: the client outlives it. `address`: for errors.
+// REQUIRES: the client outlives it. `address` is for errors.
 std::unique_ptr<CalibrationRun> MakeRemoteCalibration(client::Client& client,
                                                       const std::string& address,
                                                       const CalibrationOptions& options,

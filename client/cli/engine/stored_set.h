@@ -1,5 +1,5 @@
-// Parameters that are stored on a server, read from there: what requests that name them will do is
-// planned with them.
+// Reads parameters that are stored on a server, to plan requests that name
+// them.
 #ifndef QUANTD_CLI_ENGINE_STORED_SET_H_
 #define QUANTD_CLI_ENGINE_STORED_SET_H_
 
@@ -17,13 +17,13 @@ struct StoredSet {
   std::string reference;  // "name@sha256:HEX"
   std::shared_ptr<const v1::ParameterSet> set;
 
-  // Whole but for x; they view `set`. An operation's error when it is of the other kind, or lacks
-  // the scale.
+  // Complete except for x; they view `set`. Returns an operation's error if the set is of the other
+  // kind, or has no scale.
   absl::StatusOr<QuantizeParameters> ForQuantize() const;
   absl::StatusOr<QuantizeEmbeddingsParameters> ForEmbeddings() const;
 };
 
-// An operation's error (errors.h) when the server does not have it.
+// Returns an operation's error (errors.h) if the server does not have the set.
 absl::StatusOr<StoredSet> ReadStoredSet(const std::string& reference, const std::string& address,
                                         const client::ClientOptions& options);
 
