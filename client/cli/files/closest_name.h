@@ -1,4 +1,4 @@
-// The name that somebody meant who wrote another one.
+// Guesses which name a user meant.
 #ifndef QUANTD_CLI_FILES_CLOSEST_NAME_H_
 #define QUANTD_CLI_FILES_CLOSEST_NAME_H_
 
@@ -9,8 +9,8 @@
 
 namespace quantd::cli {
 
-// ", did you mean int8" for "itn8"; empty when none of `names` is near: at most two letters, or a
-// third of them, are missing, too many, wrong or swapped.
+// ", did you mean int8" for "itn8"; empty if none of `names` is close: at most two letters, or a
+// third of the letters, are missing, superfluous, wrong or swapped.
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& names);
 
 }  // namespace quantd::cli

@@ -1,5 +1,5 @@
-// What a tensor file can hold: the data types of the service and those that only files have, with
-// their names in files. One table.
+// The element types in tensor files: the data types of the service, and types that only files have,
+// with their names in files. One table.
 #ifndef QUANTD_CLI_FILES_ELEMENT_TYPE_H_
 #define QUANTD_CLI_FILES_ELEMENT_TYPE_H_
 
@@ -14,34 +14,35 @@
 
 namespace quantd::cli {
 
-// How the bytes of a type that the service does not have are to be read.
+// How to read the bytes of a type that the service does not have.
 enum class Family : uint8_t { kService, kFloat64, kSigned, kUnsigned, kOpaque };
 
 // One row of the table.
 struct ElementType {
-  absl::string_view name;         // for people, and what --type takes
+  absl::string_view name;         // for users, and a value of --type
   DataType data_type;             // kUnspecified: not a type of the service
-  Family family;                  // kService when data_type is set
+  Family family;                  // kService if data_type is set
   int bits;                       // of one element
-  absl::string_view npy;          // descr without the byte order; empty: npy has no name for it
-  absl::string_view safetensors;  // dtype; empty: safetensors has no name for it
+  absl::string_view npy;          // descr without the byte order; empty: npy has no such type
+  absl::string_view safetensors;  // dtype; empty: safetensors has no such type
 };
 
-// Rows by name in each world; nullptr when there is none.
+// The row with a name in each format; nullptr if there is none.
 const ElementType* FindByNpy(absl::string_view descr);
 const ElementType* FindBySafetensors(absl::string_view dtype);
 // REQUIRES: type is one of kDataTypes.
 const ElementType& ElementTypeOf(DataType type);
 
-// A type of the service from what a person wrote: its name in any case, or a common alias such as
-// "float32", "fp8" or "e4m3". INVALID_ARGUMENT that lists the names and guesses which was meant.
+// A type of the service from a user's text: its name in any case, or a common alias such as
+// "float32", "fp8" or "e4m3". Returns INVALID_ARGUMENT, with all names and a guess, if it is
+// unknown.
 absl::StatusOr<DataType> ParseDataType(absl::string_view text);
 
-// The names that ParseDataType takes, aliases last.
+// The names that ParseDataType accepts, aliases last.
 std::vector<std::string> DataTypeNames();
 
-// The values of packed, little endian elements. REQUIRES: not of Family::kOpaque; bytes.size()
-// right.
+// The values of packed, little-endian elements. REQUIRES: not of Family::kOpaque; bytes.size()
+// matches.
 std::vector<double> ToDoubles(const ElementType& type, int64_t elements,
                               absl::Span<const uint8_t> bytes);
 

@@ -1,4 +1,4 @@
-// Names of files: their parts, which of them are the same file, and new ones that nobody else has.
+// Names of files: their parts, whether they are the same file, and new unique names.
 #ifndef QUANTD_CLI_FILES_FILE_NAMES_H_
 #define QUANTD_CLI_FILES_FILE_NAMES_H_
 
@@ -13,21 +13,21 @@ namespace quantd::cli {
 std::string FolderOf(const std::string& path);
 // "c" of "a/b/c".
 std::string NameOf(const std::string& path);
-// Brings the names in a folder to the disk. Not every file system can do that.
+// Writes the names in a folder to the disk. Not all file systems support this.
 void SyncFolder(const std::string& folder);
-// A path in the folder for files that are needed in between: TMPDIR, else /tmp.
+// A path in the folder for temporary files: TMPDIR, or else /tmp.
 std::string ScratchPath();
-// 16 digits that cannot be told beforehand. A process's number would not do: in every container it
-// is 1, and what a run that was killed has left would be in the way of the next.
+// 16 unpredictable digits. The process number would not be enough: it is 1 in every container, and
+// the leftovers of a killed run would collide with the next run.
 std::string UniqueName();
 
-// A file that a command reads or writes, and what names it: "--report", or "FILE".
+// A file that a command reads or writes, and its origin: "--report", or "FILE".
 struct NamedFile {
   std::string flag, path;
 };
 
-// OK when every output is a file of its own, whatever links and folders the paths go through and
-// whether it exists already. Else INVALID_ARGUMENT with both names.
+// OK if every output is a separate file, whatever links and folders the paths contain and whether
+// or not it exists. Otherwise INVALID_ARGUMENT with both names.
 absl::Status CheckApart(absl::Span<const NamedFile> inputs, absl::Span<const NamedFile> outputs);
 
 }  // namespace quantd::cli

@@ -1,5 +1,5 @@
-// .fvecs: embeddings as benchmarks of vector search keep them, each a little endian int32, its
-// length, and so many floats:
+// .fvecs: embeddings in the format of vector search benchmarks. Each one is its length, a
+// little-endian int32, followed by that number of floats:
 //
 //   03 00 00 00 | x0 x1 x2 | 03 00 00 00 | x0 x1 x2 | ...
 #ifndef QUANTD_CLI_FILES_FVECS_H_
@@ -15,9 +15,10 @@
 
 namespace quantd::cli {
 
-// The embeddings: FLOAT of shape [embeddings, length], copied without their lengths into `scratch`,
-// which is made in the folder of `path` and must outlive the view. INVALID_ARGUMENT, naming the
-// embedding, when one has another length than the first, or is cut off.
+// The embeddings as FLOAT of shape [embeddings, length], copied without their lengths into
+// `scratch`, which is made in the folder of `path` and must outlive the view. Returns
+// INVALID_ARGUMENT, with the embedding's number, if one is truncated or has another length than the
+// first.
 absl::StatusOr<TensorView> ReadFvecs(absl::Span<const uint8_t> file, const std::string& path,
                                      OutputFile* scratch);
 

@@ -1,5 +1,5 @@
-// .jsonl: embeddings, one a line: a JSON array of numbers, or an object with such an array under a
-// name. Blank lines are passed by.
+// .jsonl: one embedding per line, as a JSON array of numbers, or an object with a member that is
+// such an array. Blank lines are skipped.
 //
 //   [0.25, -1, 3e-2]          {"id": 7, "embedding": [0.25, -1, 3e-2]}
 #ifndef QUANTD_CLI_FILES_JSONL_H_
@@ -15,9 +15,10 @@
 
 namespace quantd::cli {
 
-// FLOAT of shape [lines, numbers of a line], written to `scratch`, which is made in the folder of
-// `path` and must outlive the view. Memory: at most a key's. INVALID_ARGUMENT, naming the line,
-// for what is not such an array, one of another length than the first, and lines over 64 MiB.
+// FLOAT of shape [lines, numbers per line], written to `scratch`, which is made in the folder of
+// `path` and must outlive the view. Memory: at most one key. Returns INVALID_ARGUMENT, with the
+// line number, if a line is not such an array, has another length than the first, or is over 64
+// MiB.
 absl::StatusOr<TensorView> ReadJsonl(absl::Span<const uint8_t> file, const std::string& column,
                                      const std::string& path, OutputFile* scratch);
 

@@ -1,7 +1,7 @@
-// A file, readable as memory. Only what is touched takes memory, and the kernel may take that back.
+// A file mapped into memory. Only touched pages use memory, and the kernel may reclaim them.
 //
-// Read-only and safe from any thread. A file that is cut off while it is open ends the program when
-// the missing part is read (signals.h).
+// Read-only and thread-safe. If the file is truncated while it is open, reading the missing part
+// ends the program (signals.h).
 #ifndef QUANTD_CLI_FILES_MAPPED_FILE_H_
 #define QUANTD_CLI_FILES_MAPPED_FILE_H_
 

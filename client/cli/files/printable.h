@@ -1,4 +1,4 @@
-// Text out of a file that nobody vouches for, fit for one line of a terminal or a log.
+// Makes text from an untrusted file safe for one line of a terminal or a log.
 #ifndef QUANTD_CLI_FILES_PRINTABLE_H_
 #define QUANTD_CLI_FILES_PRINTABLE_H_
 
@@ -8,9 +8,9 @@
 
 namespace quantd::cli {
 
-// What a terminal would act on is escaped: line breaks, the controls of ASCII, and U+0080 to
-// U+009F, as "\x0a". At most 1000 bytes, the last three "..." where there were more. Printable text
-// stays as it is, so that what went through here may go through again.
+// Characters that control a terminal are escaped: line breaks, ASCII controls, and U+0080 to
+// U+009F, as "\x0a". At most 1000 bytes; longer text ends with "...". Printable text is unchanged,
+// so the function may be applied twice.
 std::string Printable(absl::string_view text);
 
 }  // namespace quantd::cli

@@ -1,5 +1,5 @@
-// The description of quantized tensors in a file: which tensors belong together, of which types and
-// shapes they are, and with which blocks they were made. client/FORMAT.md has all of it.
+// The description of quantized tensors in a file: which tensors belong together, their types and
+// shapes, and their blocks. client/FORMAT.md defines it.
 #ifndef QUANTD_CLI_FILES_QUANTIZED_FILE_H_
 #define QUANTD_CLI_FILES_QUANTIZED_FILE_H_
 
@@ -14,11 +14,11 @@
 
 namespace quantd::cli {
 
-// Most quantized tensors of a file: what is kept of each, some 7 KB to quantize and 5 KB to
-// dequantize, bounds the memory. The experts of one model are 44,544.
+// The most quantized tensors of a file. It bounds the memory, because each takes some 7 KB to
+// quantize and 5 KB to dequantize. The experts of one model are 44,544.
 inline constexpr size_t kMaxQuantizedTensors = 100'000;
 
-// A tensor by the name that a reader finds it under.
+// The name under which readers find a tensor.
 struct Reference {
   std::string tensor;
   DataType type = DataType::kUnspecified;
@@ -33,24 +33,24 @@ struct QuantizedEntry {
   Reference y, scale;
   std::optional<Reference> zero_point, tensor_scale;
 
-  // Those that are there, y first.
+  // The existing parts, y first.
   std::vector<Reference> parts() const;
 };
 
 std::string QuantizedEntriesToJson(const std::vector<QuantizedEntry>& entries);
-// By name. INVALID_ARGUMENT when the text is not what QuantizedEntriesToJson makes, and for more
-// than kMaxQuantizedTensors.
+// Sorted by name. Returns INVALID_ARGUMENT if the text was not made by QuantizedEntriesToJson, or
+// has more than kMaxQuantizedTensors entries.
 absl::StatusOr<std::vector<QuantizedEntry>> QuantizedEntriesFromJson(absl::string_view text);
 
-// A quantized tensor, found.
+// A quantized tensor in a file.
 struct QuantizedTensor {
   QuantizedEntry entry;
   Source y, scale;
   std::optional<Source> zero_point, tensor_scale;
 };
 
-// The quantized tensors of a file (for a .npy: of the set that it belongs to). Empty for a file
-// without a description.
+// The quantized tensors of a file (for a .npy: of its set). Empty for a file without a
+// description.
 absl::StatusOr<std::vector<QuantizedTensor>> FindQuantizedTensors(const TensorFile& file);
 
 // The path of a .npy without its extension.

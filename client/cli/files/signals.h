@@ -1,10 +1,10 @@
-// What ends the program from outside, and what must then be cleaned up.
+// Signals that end the program, and the cleanup before that.
 //
-// SIGINT, SIGTERM and every other signal that ends a program by default remove the files that are
-// not complete and exit with 128 + the signal's number; but not those that the caller ignores, nor
-// those of faults, which leave a core. So does a SIGBUS, which is what reading a mapped file gives
-// that was cut off meanwhile, with a line that names the file, and exit code 2. SIGXFSZ is ignored:
-// the write that was too large fails instead.
+// SIGINT, SIGTERM and every other signal that ends a program by default remove incomplete files and
+// exit with 128 + the signal's number. Exceptions are signals that the caller ignores, and those of
+// faults, which leave a core. A SIGBUS, which is raised when a mapped file was truncated meanwhile,
+// also removes the files, prints a line with the file's name, and exits with 2. SIGXFSZ is ignored:
+// the write that is too large fails instead.
 #ifndef QUANTD_CLI_FILES_SIGNALS_H_
 #define QUANTD_CLI_FILES_SIGNALS_H_
 
@@ -15,14 +15,15 @@
 
 namespace quantd::cli {
 
-// Once, when the program starts.
+// Call once, when the program starts.
 void HandleSignals();
 
-// A file that a signal removes, and no longer. Up to 16 at a time; others are not removed.
+// Adds or removes a file that signals delete. At most 16 at a time; others are not deleted.
 void RemoveOnSignal(const std::string& path);
 void KeepOnSignal(const std::string& path);
 
-// While it lives, signals wait: what must be done whole is. One at a time.
+// While an object of this class lives, signals are blocked, for work that must not be interrupted.
+// One at a time.
 class SignalsWait {
  public:
   SignalsWait();
@@ -31,7 +32,7 @@ class SignalsWait {
   SignalsWait& operator=(const SignalsWait&) = delete;
 };
 
-// A mapping whose file is named when it turns out to be gone, and no longer. Up to 16 at a time.
+// Adds or removes a mapping whose file is named if it was truncated. At most 16 at a time.
 void NameOnSignal(absl::Span<const uint8_t> mapping, const std::string& path);
 void ForgetMapping(absl::Span<const uint8_t> mapping);
 

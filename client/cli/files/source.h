@@ -1,5 +1,5 @@
-// A stored tensor as an operation wants it: little endian, row-major, of a type that the service
-// has.
+// A stored tensor in the form that operations need: little endian, row-major, of a type of the
+// service.
 #ifndef QUANTD_CLI_FILES_SOURCE_H_
 #define QUANTD_CLI_FILES_SOURCE_H_
 
@@ -13,14 +13,14 @@
 
 namespace quantd::cli {
 
-// A tensor of a file. Immutable, safe from any thread; keeps the file open.
+// A tensor of a file. Immutable, thread-safe; keeps the file open.
 class Source {
  public:
-  // The tensor as it is stored; float64 becomes FLOAT (rounded). INVALID_ARGUMENT for every other
-  // type that the service does not have, saying what to do.
+  // The tensor as it is stored; float64 is rounded to FLOAT. INVALID_ARGUMENT for other types that
+  // the service does not have; the text says what to do.
   static absl::StatusOr<Source> Of(const TensorFile& file, const StoredTensor& tensor);
-  // The same bytes read as elements of another type and shape: for packed types and others that the
-  // file has no name for. INVALID_ARGUMENT when their number does not fit.
+  // The same bytes as elements of another type and shape: for packed types and others that the file
+  // format does not have. INVALID_ARGUMENT if their number does not match.
   static absl::StatusOr<Source> As(const TensorFile& file, const StoredTensor& tensor,
                                    DataType type, absl::Span<const int64_t> shape);
 
@@ -29,11 +29,11 @@ class Source {
   uint64_t byte_size() const { return stored_.byte_size; }  // in the file
   bool rounded_from_float64() const { return stored_.type->family == Family::kFloat64; }
 
-  // The elements: where they lie in the file, or, in another order or type there, converted into
-  // `scratch`, which is made in the folder of `path`. Both must outlive the view.
+  // The elements: in place in the file or, if the order or type differs, converted into `scratch`,
+  // which is made in the folder of `path`. Both must outlive the view.
   absl::StatusOr<TensorView> View(const std::string& path, OutputFile* scratch) const;
-  // Type and shape alone, with bytes that must not be read where they are to be converted: what a
-  // plan looks at.
+  // Only type and shape, for plans. The bytes must not be read if they have to be
+  // converted.
   TensorView Outline() const;
 
  private:

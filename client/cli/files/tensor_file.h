@@ -1,10 +1,10 @@
-// A tensor file: which tensors it holds and where their bytes lie. .npy and .safetensors.
+// A tensor file: its tensors and the positions of their bytes. .npy and .safetensors.
 //
 //   absl::StatusOr<TensorFile> file = OpenTensorFile("embeddings.npy");
 //   for (const StoredTensor& tensor : file->tensors) ... file->Bytes(tensor) ...
 //
-// Every size in a header is checked against the file before it is believed: no allocation follows
-// a header's word alone, and Bytes() never leaves the file.
+// Every size in a header is checked against the file before it is used: no allocation depends on
+// the header alone, and Bytes() never leaves the file.
 #ifndef QUANTD_CLI_FILES_TENSOR_FILE_H_
 #define QUANTD_CLI_FILES_TENSOR_FILE_H_
 
@@ -23,7 +23,7 @@
 
 namespace quantd::cli {
 
-// Most tensors of a file that is read or written, and of a model: what is kept of each bounds the
+// The most tensors of a file that is read or written, and of a model. It bounds the
 // memory.
 inline constexpr size_t kMaxTensors = 500'000;
 
@@ -33,7 +33,7 @@ struct StoredTensor {
   Shape shape;
   uint64_t offset = 0;  // in the file
   uint64_t byte_size = 0;
-  bool fortran_order = false;  // first index varies fastest
+  bool fortran_order = false;  // the first index varies fastest
   bool big_endian = false;
 };
 
@@ -43,10 +43,10 @@ struct TensorFile {
   std::string path;
   FileFormat format = FileFormat::kNpy;
   std::shared_ptr<const MappedFile> mapped;
-  std::vector<StoredTensor> tensors;            // in the order of the file
+  std::vector<StoredTensor> tensors;            // in file order
   std::map<std::string, std::string> metadata;  // __metadata__ of a .safetensors
 
-  // What a tensor is called when it is written to another file. That of a .npy has no name.
+  // The tensor's name when it is written to another file. The tensor of a .npy has no name itself.
   std::string NameOf(const StoredTensor& tensor) const {
     return format == FileFormat::kNpy ? "y" : tensor.name;
   }
@@ -55,53 +55,53 @@ struct TensorFile {
   }
 };
 
-// Opens and checks a file. INVALID_ARGUMENT that says what is wrong with it, and for another format
-// what to do about it; the errors of MappedFile::Open.
+// Opens and checks a file. INVALID_ARGUMENT says what is wrong with it, and what to do about
+// another format; also returns the errors of MappedFile::Open.
 absl::StatusOr<TensorFile> OpenTensorFile(const std::string& path);
 
-// The format that a path's extension names. INVALID_ARGUMENT for another one.
+// The format of a path's extension. INVALID_ARGUMENT if it is unknown.
 absl::StatusOr<FileFormat> FormatOfPath(absl::string_view path);
 
-// Reads the header of a .npy (versions 1 to 3) that is `file`. Bytes behind the array are allowed,
-// as in numpy.
+// Reads the header of `file`, a .npy (versions 1 to 3). Bytes after the array are allowed, as in
+// numpy.
 absl::StatusOr<StoredTensor> ParseNpy(absl::Span<const uint8_t> file);
-// Header of a .npy in C order, padded so that the elements start at a multiple of 64.
+// The header of a .npy in C order, padded so that the elements start at a multiple of 64.
 std::string NpyHeader(absl::string_view descr, absl::Span<const int64_t> shape);
 
-// Reads the header of a .safetensors that is `file` into tensors and metadata. Refused by name: two
-// tensors that share bytes, bytes that belong to none, and names that come twice.
+// Reads the header of `file`, a .safetensors, into tensors and metadata. Refuses, with the name,
+// tensors that share bytes, bytes that belong to no tensor, and names that occur twice.
 absl::Status ParseSafetensors(absl::Span<const uint8_t> file, TensorFile* result);
-// The same of a file that is not in memory: the length of its header, from its first 8 bytes, and
-// what the header says. REQUIRES: file_size >= text.size() + 8.
+// For a file that is not in memory: the length of its header, from its first 8 bytes, and the
+// contents of the header. REQUIRES: file_size >= text.size() + 8.
 absl::StatusOr<uint64_t> SafetensorsHeaderLength(absl::Span<const uint8_t> start,
                                                  uint64_t file_size);
 absl::Status ParseSafetensorsHeader(absl::string_view text, uint64_t file_size, TensorFile* result);
-// What a header holds, or the least that it will hold; in all, and without what JSON adds.
+// The sizes of a header, or their lower bounds: the total, and without what JSON adds.
 struct HeaderSizes {
   uint64_t bytes = 0, tensors = 0, dimensions = 0, metadata_bytes = 0;
 };
-// INVALID_ARGUMENT for a header that would be refused when it is read.
+// Returns INVALID_ARGUMENT for a header that readers would refuse.
 absl::Status CheckSafetensorsHeader(absl::string_view path, const HeaderSizes& sizes);
-// Makes the header of a .safetensors, a tensor at a time.
+// Makes the header of a .safetensors, one tensor at a time.
 class SafetensorsHeaderWriter {
  public:
-  // `tensors`: about how many there will be.
+  // `tensors`: their approximate number.
   SafetensorsHeaderWriter(const std::map<std::string, std::string>& metadata, size_t tensors);
   // Offsets count from the end of the header.
   void Add(const std::string& name, absl::string_view dtype, absl::Span<const int64_t> shape,
            uint64_t begin, uint64_t end);
-  // The header, its length before it; filled up with spaces to `least` bytes in all, and to a
-  // multiple of 8.
+  // The header, preceded by its length. Padded with spaces to at least `least` bytes in total, and
+  // to a multiple of 8.
   std::string Finish(uint64_t least = 0);
 
  private:
   std::string text_;
 };
-// The same for many.
+// Makes a header for several tensors.
 std::string SafetensorsHeader(const std::vector<StoredTensor>& tensors,
                               const std::map<std::string, std::string>& metadata);
 
-// Bytes of a packed tensor. INVALID_ARGUMENT, from ElementCount or because they do not fit 63 bits.
+// Bytes of a packed tensor. INVALID_ARGUMENT from ElementCount, or if they do not fit 63 bits.
 absl::StatusOr<uint64_t> StoredBytes(int bits, absl::Span<const int64_t> shape);
 
 }  // namespace quantd::cli
