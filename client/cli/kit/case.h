@@ -1,4 +1,4 @@
-// A case of the conformance kit: a request, and what the oracle says that its answer is.
+// A case of the conformance kit: a request, and the oracle's result for it.
 #ifndef QUANTD_CLI_KIT_CASE_H_
 #define QUANTD_CLI_KIT_CASE_H_
 
@@ -13,16 +13,16 @@
 
 namespace quantd::cli {
 
-// The figures of an error report that a case names; an absent one is not compared.
+// The values of an error report that a case specifies; absent ones are not compared.
 struct ReportFigures {
   std::optional<int64_t> saturated_elements, non_finite_elements;
   std::optional<double> mean_squared_error, max_absolute_error, sqnr_db;
 };
 
-// What came back, or must: tensors as raw_data by name ("y", "y_scale", "y_zero_point",
+// An actual or expected result: tensors as raw_data by name ("y", "y_scale", "y_zero_point",
 // "y_tensor_scale"), or a refusal.
 struct KitAnswer {
-  std::string name;  // of a known answer to what the specification leaves open; else ""
+  std::string name;  // of a known answer to an open question of the specification; else ""
   std::map<std::string, v1::Tensor> tensors;
   bool refused = false;
   ReportFigures report;
@@ -33,12 +33,12 @@ using KitRequest = std::variant<v1::QuantizeRequest, v1::DequantizeRequest,
 
 struct KitCase {
   std::string name;   // with its family: "node/test_..." or "mx/..."
-  std::string rule;   // whose sentence the case shows
+  std::string rule;   // the source of the rule that the case tests
   bool open = false;  // the specification leaves it open: `wanted` has every known answer
-  // None: an operation that servers do not have (encode_layout, decode_layout). Then `wanted` is
-  // empty.
+  // nullopt for operations that servers do not have (encode_layout, decode_layout). `wanted` is
+  // empty then.
   std::optional<KitRequest> request;
-  std::vector<KitAnswer> wanted;  // the oracle's first; of a case that is not open it alone
+  std::vector<KitAnswer> wanted;  // the oracle's is first; the only one if the case is not open
 };
 
 }  // namespace quantd::cli

@@ -1,4 +1,4 @@
-// Asks a server a case, and compares.
+// Sends a case to a server, and compares the results.
 #ifndef QUANTD_CLI_KIT_JUDGE_H_
 #define QUANTD_CLI_KIT_JUDGE_H_
 
@@ -10,20 +10,21 @@
 
 namespace quantd::cli {
 
-// What a server answers. INVALID_ARGUMENT of the server is a refusal, and an answer; any other
-// failure of the call is the error.
+// The server's answer. INVALID_ARGUMENT from the server is a refusal, which is an answer; any other
+// failure of the call is an error.
 absl::StatusOr<KitAnswer> Ask(const KitCase& kit_case, client::Client& server);
 
-// What differs, in words, with the first element that does; empty when the two are the same. NaNs
-// are all alike, but for those of FLOAT8 with `exact_nan`.
+// Describes the difference, with the first element that differs; empty if there is none. All NaNs
+// are equal, except for those of FLOAT8 with `exact_nan`.
 std::string Difference(const KitAnswer& found, const KitAnswer& wanted, bool exact_nan);
 
 struct KitOutcome {
   bool passed = true;
-  std::string why;     // it failed
-  std::string answer;  // which of the known answers to an open question; empty: none of them
+  std::string why;     // why it failed
+  std::string answer;  // the known answer to an open question that was given; empty: none of them
 };
-// exact: of an open question the oracle's answer and no other; NaNs of FLOAT8 bit for bit.
+// exact: only the oracle's answer to an open question passes; NaNs of FLOAT8 are compared bit for
+// bit.
 KitOutcome Judge(const KitCase& kit_case, const KitAnswer& found, bool exact);
 
 }  // namespace quantd::cli

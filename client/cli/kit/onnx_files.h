@@ -1,4 +1,4 @@
-// ONNX's files, as bytes, in plain words: only here are ONNX's messages known.
+// Converts ONNX's files to plain structs. Only this file uses ONNX's messages.
 #ifndef QUANTD_CLI_KIT_ONNX_FILES_H_
 #define QUANTD_CLI_KIT_ONNX_FILES_H_
 
@@ -12,17 +12,17 @@
 
 namespace quantd::cli {
 
-// The only node of a model. Attributes are integers, as those of the operators are.
+// The only node of a model. All attributes of these operators are integers.
 struct OnnxNode {
   std::string op_type;
-  std::vector<std::string> inputs;  // an absent one is ""
+  std::vector<std::string> inputs;  // "" for an absent one
   std::vector<std::pair<std::string, int64_t>> attributes;
 };
 
-// INVALID_ARGUMENT for bytes that are not a model, and for one that has not exactly one node.
+// Returns INVALID_ARGUMENT if the bytes are not a model, or a model without exactly one node.
 absl::StatusOr<OnnxNode> ParseOnnxModel(const std::string& bytes);
-// Of an input_N.pb or output_N.pb. INVALID_ARGUMENT for bytes that are not a tensor, and for one
-// whose elements are not in raw_data.
+// Parses an input_N.pb or output_N.pb. Returns INVALID_ARGUMENT if the bytes are not a tensor, or
+// its elements are not in raw_data.
 absl::StatusOr<v1::Tensor> ParseOnnxTensor(const std::string& bytes);
 
 }  // namespace quantd::cli
