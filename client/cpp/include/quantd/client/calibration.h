@@ -1,5 +1,5 @@
-// Calibrate from C++: many tensors or chunks of one quantity in, its scale, zero point and range
-// out. C++17.
+// Calibrate from C++: computes the scale, zero point and range of a quantity from many tensors or
+// chunks. C++17.
 //
 //   CalibrationOptions options;
 //   options.method = v1::CALIBRATION_METHOD_PERCENTILE;
@@ -9,8 +9,8 @@
 //   }
 //   absl::StatusOr<Calibrated> result = calibration.Finish();
 //
-// The response is a function of the values alone: neither their order nor how they were cut into
-// tensors changes a bit. Values that several programs have seen are put together by their states.
+// The result depends only on the values: neither their order nor how they were cut into tensors
+// changes a bit. States combine values that several programs have seen.
 #ifndef QUANTD_CLIENT_CALIBRATION_H_
 #define QUANTD_CLIENT_CALIBRATION_H_
 
@@ -31,12 +31,12 @@ namespace quantd::client {
 
 class Connection;
 
-// What a calibration is for; proto/quantd/v1 says what the fields mean.
+// The options of a calibration; proto/quantd/v1 defines the fields.
 struct CalibrationOptions {
   v1::CalibrationMethod method = v1::CALIBRATION_METHOD_UNSPECIFIED;  // unset: MIN_MAX
   v1::DataType output_type = v1::DATA_TYPE_UNSPECIFIED;               // unset: UINT8
   v1::Symmetry symmetry = v1::SYMMETRY_UNSPECIFIED;
-  std::optional<int64_t> axis = {};  // one scale an index along it; unset: one for all
+  std::optional<int64_t> axis = {};  // one scale per index along it; unset: one scale
   double percentile = 0;             // PERCENTILE only, in (50, 100]; 0: 99.99
   v1::NonFinite non_finite = v1::NON_FINITE_UNSPECIFIED;
   bool return_state = false;
@@ -46,15 +46,15 @@ struct CalibrationOptions {
 
 struct Calibrated {
   Tensor scale;                      // FLOAT, [] or [channels]
-  std::optional<Tensor> zero_point;  // of scale's shape and the output's type; integers only
-  Tensor range;           // FLOAT, [2] or [2, channels]: EmbeddingOptions::ranges takes it
+  std::optional<Tensor> zero_point;  // of scale's shape and the output's type; only for integers
+  Tensor range;           // FLOAT, [2] or [2, channels]; input of EmbeddingOptions::ranges
   uint64_t elements = 0;  // finite values that were seen
-  uint64_t non_finite_elements = 0;  // that were left out
-  std::string state;                 // with return_state: what Calibration::AddState takes
+  uint64_t non_finite_elements = 0;  // values that were left out
+  std::string state;                 // with return_state: the input of Calibration::AddState
 };
 
-// A call under way. Movable; not for two threads at a time, but for Cancel. Never retried
-// automatically, as other calls are: what was sent is gone. Ends, cancelled, when it is dropped.
+// A call in progress. Movable; for one thread at a time, except for Cancel. Unlike other calls, it
+// is never retried automatically, because sent values are gone. Cancelled when it is destroyed.
 // REQUIRES: the client outlives it.
 class Calibration {
  public:
@@ -63,14 +63,14 @@ class Calibration {
   ~Calibration();
 
   // Sends the values of x: FLOAT, FLOAT16, BFLOAT16 or INT32, of any shape that has the axis. A
-  // large tensor goes in several messages, unless it lies in shared memory. Waits while the server
-  // has no room for more. Once this fails, everything after it fails, too, with the same status:
-  // the error may be about an earlier tensor.
+  // large tensor is sent in several messages, unless it is in shared memory. Waits while the server
+  // has no room for more. Once this fails, all later calls fail with the same status; the error may
+  // be about an earlier tensor.
   absl::Status Add(const Tensor& x);
-  // The same of bytes where they lie, as Tensor::data would hold them: a large tensor is copied
-  // message by message.
+  // Sends bytes in place, in the format of Tensor::data; a large tensor is copied message by
+  // message.
   absl::Status Add(v1::DataType type, absl::Span<const int64_t> shape, absl::string_view data);
-  // Adds what another calibration has seen.
+  // Adds the values that another calibration has seen.
   absl::Status AddState(absl::string_view state);
 
   // The result. REQUIRES: called once, last.

@@ -7,10 +7,10 @@
 //       client.DynamicQuantize(Tensor::Of<float>(values, {rows, columns}), options);
 //   absl::StatusOr<Tensor> back = client.Dequantize(*result);
 //
-// A layer over the generated stubs: it sets deadlines, tries again when the server says that it is
-// overloaded, cuts tensors that are larger than the server's messages into several calls whose
-// responses together are that of one, and turns errors into absl::Status that name the field
-// (status.h). proto/quantd/v1 has the meaning of each field.
+// A layer over the generated stubs: it sets deadlines, retries when the server says that it is
+// overloaded, splits tensors that are larger than the server's messages into several calls whose
+// combined responses are the same as that of one, and converts errors to absl::Status with the name
+// of the field (status.h). proto/quantd/v1 defines each field.
 #ifndef QUANTD_CLIENT_CLIENT_H_
 #define QUANTD_CLIENT_CLIENT_H_
 
@@ -37,7 +37,7 @@ namespace quantd::client {
 class Cancellation;
 class Connection;
 
-// A call that was started. May be copied, and dropped: the call goes on.
+// A call that was started. May be copied; when it is destroyed, the call continues.
 class AsyncCall {
  public:
   // Ends the call soon, with CANCELLED, unless it is done. Safe from any thread, any number of
@@ -50,15 +50,15 @@ class AsyncCall {
   std::shared_ptr<Cancellation> cancellation_;
 };
 
-// A connection to a server. Thread safe: calls may be made from any number of threads at once.
+// A connection to a server. Thread-safe: any number of threads may make calls at the same time.
 class Client {
  public:
-  // `address`: host:port, host (port 50051), unix:/path or any other target of gRPC; empty: that of
-  // QUANTD_ADDRESS, else 127.0.0.1:50051. Does not block; the connection is made by the first call.
-  // An address, a file of TLS or a token that is wrong is the error, INVALID_ARGUMENT, of every
-  // call.
+  // `address`: host:port, host (port 50051), unix:/path or any other gRPC target; empty:
+  // QUANTD_ADDRESS, or else 127.0.0.1:50051. Does not block; the first call connects. If the
+  // address, a TLS file or the token is invalid, every call returns that error,
+  // INVALID_ARGUMENT.
   explicit Client(const std::string& address = "", const ClientOptions& options = {});
-  // Waits for the callbacks of all calls that were started. Not from within one.
+  // Waits for the callbacks of all started calls. Must not be called in a callback.
   ~Client();
 
   absl::StatusOr<Quantized> Quantize(const Tensor& x, const Tensor& scale,
@@ -73,23 +73,23 @@ class Client {
                                                          const EmbeddingOptions& options);
   // Begins a calibration; see calibration.h.
   Calibration Calibrate(const CalibrationOptions& options = {});
-  // Dequantizes a result, with its granularity and tensor scale, to its original type (of INT32: to
-  // scale's, or FLOAT where y cannot have that). What `options` set takes precedence.
+  // Dequantizes a result, with its granularity and tensor scale, to its original type (for INT32:
+  // to scale's type, or FLOAT if y can't have that). Fields set in `options` take precedence.
   absl::StatusOr<Tensor> Dequantize(const Quantized& quantized,
                                     const DequantizeOptions& options = {});
   absl::StatusOr<v1::GetServerInfoResponse> GetServerInfo();
 
-  // Stored sets of parameters, which requests name in place of their fields (`parameters` in the
-  // options); StoredParameters (parameters.h) puts one where it is missing. PutParameters returns
-  // the full reference, "name@sha256:HEX"; a set that is there already is left as it is.
+  // Stored sets of parameters, which requests can name instead of their fields (`parameters` in the
+  // options). StoredParameters (parameters.h) stores a set if it is missing. PutParameters returns
+  // the full reference, "name@sha256:HEX"; an existing set is not changed.
   absl::StatusOr<std::string> PutParameters(const std::string& name,
                                             const v1::ParameterSet& parameters);
   absl::StatusOr<v1::GetParametersResponse> GetParameters(const std::string& reference);
-  // The first 4,096 that begin with `prefix`, in the order of their bytes.
+  // The first 4,096 references that begin with `prefix`, in byte order.
   absl::StatusOr<std::vector<std::string>> ListParameters(const std::string& prefix = "");
 
-  // Calls from above, started: `done` is called once, from a thread of gRPC's, with what the call
-  // above would have returned. It should be quick, and may start other calls.
+  // Asynchronous versions of these calls: `done` is called once, on a thread of gRPC, with the
+  // result. It should be quick, and may start other calls.
   AsyncCall QuantizeAsync(Tensor x, Tensor scale, std::optional<Tensor> zero_point,
                           QuantizeOptions options,
                           std::function<void(absl::StatusOr<Quantized>)> done);
@@ -99,16 +99,16 @@ class Client {
   AsyncCall DynamicQuantizeAsync(Tensor x, DynamicQuantizeOptions options,
                                  std::function<void(absl::StatusOr<Quantized>)> done);
 
-  // The same calls over the messages of the contract, each one call, whatever its size.
+  // The same calls with the messages of the contract. Each is one RPC, whatever its size.
   absl::StatusOr<v1::QuantizeResponse> Call(const v1::QuantizeRequest& request);
   absl::StatusOr<v1::DequantizeResponse> Call(const v1::DequantizeRequest& request);
   absl::StatusOr<v1::DynamicQuantizeResponse> Call(const v1::DynamicQuantizeRequest& request);
   absl::StatusOr<v1::QuantizeEmbeddingsResponse> Call(const v1::QuantizeEmbeddingsRequest& request);
 
-  // What is wrong with the address or the files, INVALID_ARGUMENT: nothing can be called.
+  // The error of the address or the files, INVALID_ARGUMENT: all calls fail with it.
   const absl::Status& status() const;
 
-  // For calls that are not above: Stream, health, reflection.
+  // For other RPCs: Stream, health, reflection.
   const std::shared_ptr<grpc::Channel>& channel() const;
 
  private:

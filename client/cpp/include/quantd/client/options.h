@@ -1,4 +1,4 @@
-// How a client behaves, and the options of its calls. proto/quantd/v1 has the full meaning of each
+// The options of a client and of its calls. proto/quantd/v1 defines each
 // field.
 #ifndef QUANTD_CLIENT_OPTIONS_H_
 #define QUANTD_CLIENT_OPTIONS_H_
@@ -15,31 +15,31 @@
 
 namespace quantd::client {
 
-// PEM files. An empty one is that of QUANTD_TLS_CA, QUANTD_TLS_CERT or QUANTD_TLS_KEY; with none of
-// the three, here or in the environment, the connection is plain text.
+// PEM files. An empty one is replaced by QUANTD_TLS_CA, QUANTD_TLS_CERT or QUANTD_TLS_KEY. If none
+// of the three is set, here or in the environment, the connection is plain text.
 struct TlsOptions {
-  std::string ca_file;  // who signs servers; empty beside the others: those that gRPC knows
-  std::string certificate_file;  // the client's own, with its key; both or none
+  std::string ca_file;           // authorities of servers; empty: gRPC's default, if another is set
+  std::string certificate_file;  // the client's own, with its key; both or neither
   std::string key_file;
 };
 
 struct ClientOptions {
   absl::Duration timeout = absl::Minutes(5);  // deadline of each attempt, of each piece
-  int max_attempts = 5;                       // tries of a call that fails with UNAVAILABLE; 1: one
-  bool health_check = true;  // of several servers, none that says NOT_SERVING; false: any
+  int max_attempts = 5;                       // of a call that fails with UNAVAILABLE; 1: no retry
+  bool health_check = true;  // of several servers, use none that reports NOT_SERVING; false: any
   TlsOptions tls = {};
-  // File with the token that the server wants: its first line that is neither blank nor a comment
-  // (#), read again when it changes. Empty: that of QUANTD_AUTH_TOKEN_FILE, if it is set. Without
-  // TLS it is sent over loopback and Unix sockets only, unless allow_insecure_token.
+  // File with the token for the server: its first line that is neither blank nor a comment (#). It
+  // is read again when it changes. Empty: QUANTD_AUTH_TOKEN_FILE, if it is set. Without TLS the
+  // token is sent only over loopback and Unix sockets, unless allow_insecure_token.
   std::string auth_token_file = {};
   bool allow_insecure_token = false;
-  bool split = true;  // tensors over the server's limit go in several calls; false: they fail
+  bool split = true;  // send tensors over the server's limit in several calls; false: they fail
 };
 
-// Which scale belongs to which element; all unset: one for the tensor (or by the scale's shape).
+// Which elements share a scale; all unset: one for the tensor (or by the scale's shape).
 struct Granularity {
   std::optional<int64_t> axis;  // in [-rank, rank - 1]
-  int64_t block_size = 0;       // elements a block along axis; 0: not blocked
+  int64_t block_size = 0;       // elements per block along axis; 0: no blocks
   std::vector<int64_t>
       block_shape;  // one length a dimension, -1 for the whole; without axis, block_size
 };
@@ -51,9 +51,9 @@ struct QuantizeOptions {
   v1::DataType precision = v1::DATA_TYPE_UNSPECIFIED;
   v1::ZeroPointOrder zero_point_order = v1::ZERO_POINT_ORDER_UNSPECIFIED;
   bool report_error = false;
-  std::optional<SharedSpan> output = {};  // where y goes: room for it, and no part of an argument
+  std::optional<SharedSpan> output = {};  // the place of y: apart from the arguments
   // Reference of a stored set (client.h, PutParameters). A field of the set must not be set here or
-  // in the arguments, too; a scale that is Tensor() is not sent. The request goes in one message.
+  // in the arguments; a scale that is Tensor() is not sent. The request is sent in one message.
   std::string parameters = {};
 };
 
@@ -70,10 +70,10 @@ struct DynamicQuantizeOptions {
 
 // Embeddings: the last dimension of x. core/EMBEDDINGS.md lists what each vector database needs.
 struct EmbeddingOptions {
-  v1::EmbeddingRecipe recipe = v1::EMBEDDING_RECIPE_UNSPECIFIED;  // one must be named
+  v1::EmbeddingRecipe recipe = v1::EMBEDDING_RECIPE_UNSPECIFIED;  // required
   std::optional<Tensor> ranges = {};  // RANGES: FLOAT [2, d], lowest and highest of each dimension
   v1::DataType output_type = v1::DATA_TYPE_UNSPECIFIED;  // unset: UINT8; UNIT, DIRECTION: INT8
-  int64_t dimensions = 0;                                // only the first so many; 0: all
+  int64_t dimensions = 0;                                // only the first ones; 0: all
   bool normalize = false;
   v1::BitOrder bit_order = v1::BIT_ORDER_UNSPECIFIED;              // BITS only
   v1::BitThreshold bit_threshold = v1::BIT_THRESHOLD_UNSPECIFIED;  // BITS only
@@ -89,23 +89,23 @@ struct DequantizeOptions {
   Granularity granularity = {};
   std::optional<Tensor> tensor_scale = {};  // NVFP4's second scale
   std::optional<SharedSpan> output = {};
-  std::string parameters = {};  // as in QuantizeOptions; of a set for Quantize
+  std::string parameters = {};  // as in QuantizeOptions; a set for Quantize
 };
 
-// A quantized tensor with all that is needed to dequantize it.
+// A quantized tensor with everything that is needed to dequantize it.
 struct Quantized {
   Tensor y;                                                // of x's shape
   Tensor scale;                                            // Quantize: as given
   std::optional<Tensor> zero_point;                        // of scale's shape
   std::optional<Tensor> tensor_scale;                      // NVFP4 only
   std::optional<v1::QuantizationError> error;              // set if report_error
-  Granularity granularity = {};                            // as asked for
-  v1::DataType original_type = v1::DATA_TYPE_UNSPECIFIED;  // x's
+  Granularity granularity = {};                            // as requested
+  v1::DataType original_type = v1::DATA_TYPE_UNSPECIFIED;  // the type of x
   std::string parameters = {};  // full reference of the stored set that was used
 };
 
 struct QuantizedEmbeddings {
-  Tensor y;  // of x's shape but for the last dimension: values, or with BITS bytes, that are used
+  Tensor y;  // shape of x, but the last dimension is the used values, or with BITS bytes
   std::optional<v1::QuantizationError> error;  // set if report_error
   std::string parameters = {};                 // as in Quantized
 };

@@ -1,4 +1,4 @@
-// A stored set that a program uses: put where it is missing.
+// A stored set that a program uses. It is stored if it is missing.
 //
 //   StoredParameters stored(client, "layer.0", set);
 //   absl::StatusOr<Quantized> result = stored.Use([&](const std::string& reference) {
@@ -6,8 +6,8 @@
 //     return client.Quantize(x, Tensor(), std::nullopt, options);
 //   });
 //
-// Servers that do not share a folder each have their own sets. If a server lacks this set, it says
-// so; the set is then put there, and the call is made again.
+// Servers that do not share a folder have separate sets. If a server does not have this set, it
+// says so; the set is then stored there, and the call is repeated.
 #ifndef QUANTD_CLIENT_PARAMETERS_H_
 #define QUANTD_CLIENT_PARAMETERS_H_
 
@@ -25,18 +25,18 @@ namespace quantd::client {
 // Whether a call failed because the server does not have the stored set that it names.
 bool ParametersAreMissing(const absl::Status& status);
 
-// Thread safe.
+// Thread-safe.
 class StoredParameters {
  public:
-  // `client` outlives it. Nothing is sent before the first use.
+  // `client` must outlive it. Nothing is sent before the first use.
   StoredParameters(Client& client, std::string name, v1::ParameterSet parameters)
       : client_(client), name_(std::move(name)), parameters_(std::move(parameters)) {}
 
-  // The full reference; puts the set unless that was done before, or if `again`.
+  // The full reference; stores the set unless that was done before, or if `again`.
   absl::StatusOr<std::string> Put(bool again = false);
 
-  // What `call`, which is given the reference, returns: an absl::StatusOr. It is called a second
-  // time where the server turns out to lack the set. Errors of PutParameters.
+  // Returns the result of `call`, an absl::StatusOr; `call` gets the reference. It is called a
+  // second time if the server does not have the set. Also returns errors of PutParameters.
   template <typename Call>
   auto Use(Call call) -> decltype(call(std::string())) {
     absl::StatusOr<std::string> reference = Put();
@@ -53,7 +53,7 @@ class StoredParameters {
   const std::string name_;
   const v1::ParameterSet parameters_;
   std::mutex mutex_;
-  std::string reference_;  // guarded by mutex_; empty: it was not put yet
+  std::string reference_;  // guarded by mutex_; empty: not stored yet
 };
 
 }  // namespace quantd::client

@@ -1,4 +1,4 @@
-// Errors of the server as absl::Status that keep what the server said about them.
+// Converts errors of the server to absl::Status with all details.
 //
 //   absl::Status status = client.Quantize(x, scale).status();
 //   for (const FieldViolation& violation : FieldViolations(status)) {
@@ -23,7 +23,7 @@ class Status;
 
 namespace quantd::client {
 
-// A field of the request that the server found wrong.
+// An invalid field of the request.
 struct FieldViolation {
   std::string field;        // path in the request, such as "scale" or "x.raw_data"
   std::string description;  // what is wrong with it
@@ -36,10 +36,10 @@ absl::Status FromGrpc(const grpc::Status& status);
 // The failure of one item of a stream, in the same form.
 absl::Status FromItemError(const v1::ItemError& error);
 
-// The fields that the server named; empty when it named none.
+// The fields that the server named; may be empty.
 std::vector<FieldViolation> FieldViolations(const absl::Status& status);
 
-// When the server asks to try again (it was overloaded): how long to wait first.
+// The time to wait before a retry, if the server asks for one (it was overloaded).
 std::optional<absl::Duration> RetryDelay(const absl::Status& status);
 
 }  // namespace quantd::client

@@ -1,9 +1,9 @@
-// A tensor of the program, on its way to or from the server.
+// A tensor of a request or a result.
 //
 //   Tensor x = Tensor::Of<float>(values, {rows, columns});
 //   absl::StatusOr<std::vector<uint8_t>> y = result.y.Values<uint8_t>();
 //
-// A value type: copies are deep, and distinct objects may be used from distinct threads.
+// A value type: copies are deep, and different objects may be used by different threads.
 #ifndef QUANTD_CLIENT_TENSOR_H_
 #define QUANTD_CLIENT_TENSOR_H_
 
@@ -26,8 +26,8 @@ namespace quantd::client {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire format is little endian");
 
-// The wire's type of a C++ type: float and the integers of 8, 16 and 32 bits that the service
-// knows. Every other type (FLOAT16, FLOAT8, the packed ones) travels as bytes in Tensor::data.
+// The data type of a C++ type: float and the integers of 8, 16 and 32 bits that the service has.
+// Elements of other types (FLOAT16, FLOAT8, packed ones) are bytes in Tensor::data.
 template <typename T>
 constexpr v1::DataType DataTypeOf() {
   if constexpr (std::is_same_v<T, float>) return v1::DATA_TYPE_FLOAT;
@@ -42,11 +42,11 @@ constexpr v1::DataType DataTypeOf() {
 struct Tensor {
   v1::DataType data_type = v1::DATA_TYPE_UNSPECIFIED;
   std::vector<int64_t> shape;  // outermost first; empty: 0-D, one element
-  std::string data;  // little endian, row-major, packed: what quantd.v1.Tensor.raw_data holds
-  std::optional<SharedSpan> shared = {};  // where the bytes are instead, as `data` would hold them
+  std::string data;            // little endian, row-major, packed: as quantd.v1.Tensor.raw_data
+  std::optional<SharedSpan> shared = {};  // if set, the bytes are there instead of in `data`
 
-  // A tensor of `values`, row-major. Whether their number fits the shape is for the server to
-  // check.
+  // A tensor of `values`, row-major. The server checks whether their number matches the
+  // shape.
   template <typename T>
   static Tensor Of(absl::Span<const T> values, std::vector<int64_t> tensor_shape) {
     static_assert(DataTypeOf<T>() != v1::DATA_TYPE_UNSPECIFIED, "no such type on the wire");
@@ -55,8 +55,8 @@ struct Tensor {
     if (!values.empty()) std::memcpy(result.data.data(), values.data(), bytes);
     return result;
   }
-  // A tensor in shared memory, in the server's and in this process's: of as many bytes as type and
-  // shape say.
+  // A tensor in memory shared by the server and this process. Its size follows from type and
+  // shape.
   static Tensor In(SharedSpan span, v1::DataType type, std::vector<int64_t> tensor_shape) {
     return {type, std::move(tensor_shape), {}, std::move(span)};
   }
@@ -66,7 +66,7 @@ struct Tensor {
     return Of<T>(absl::Span<const T>(&value, 1), {});
   }
 
-  // The elements. INVALID_ARGUMENT when the tensor is of another type, or in shared memory.
+  // The elements. INVALID_ARGUMENT if the tensor is of another type, or in shared memory.
   template <typename T>
   absl::StatusOr<std::vector<T>> Values() const {
     if (shared.has_value()) {
