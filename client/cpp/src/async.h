@@ -1,5 +1,5 @@
-// Calls that are started: over gRPC's callbacks, or, where several messages are needed, on a
-// thread.
+// Asynchronous calls: they use gRPC's callbacks, or a thread if several messages are
+// needed.
 #ifndef QUANTD_CLIENT_CPP_ASYNC_H_
 #define QUANTD_CLIENT_CPP_ASYNC_H_
 
@@ -36,7 +36,7 @@ inline void StartRpc(v1::QuantizationService::Stub& stub, grpc::ClientContext* c
 }
 
 // One call. Owned by its callbacks: gRPC's, or those of the alarm between two attempts. `Owned`
-// holds the arguments: its View() is what operations.h takes.
+// holds the arguments: its View() is the input of operations.h.
 template <typename Owned>
 class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>> {
  public:
@@ -62,8 +62,8 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
   }
 
  private:
-  // Where several messages are needed they are sent, and waited for, by a thread of its own: it
-  // costs nothing beside a tensor of that size.
+  // If several messages are needed, a thread of its own sends them and waits. Its cost is
+  // negligible for a tensor of that size.
   void RunOnThread() {
     try {
       connection_.Start([self = this->shared_from_this()] {
@@ -82,8 +82,8 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
     StartRpc(connection_.stub(), &*context_, &request_, &response_,
              [self = this->shared_from_this()](const grpc::Status& status) {
                self->cancellation_->Remove(&*self->context_);
-               // It holds the channel, whose last owner must not be one of gRPC's own threads: it
-               // would wait for itself. So it goes while the client still waits for this job.
+               // It holds the channel, whose last owner must not be a thread of gRPC, which would
+               // wait for itself. So it is released while the client still waits for this job.
                self->context_.reset();
                self->Answered(self->connection_.Explain(status));
              });
@@ -91,8 +91,8 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
 
   void Answered(const absl::Status& status) {
     if (status.ok()) return Finish(ResultOf(owned_.View(), std::move(response_)));
-    // It may be a small one for a server that takes even less: that is looked at where one can
-    // wait.
+    // It may be a small request for a server with an even lower limit. That is checked on a thread,
+    // which can wait.
     if (absl::IsResourceExhausted(status)) return RunOnThread();
     const std::optional<absl::Duration> wait = connection_.WaitAfter(status, ++attempts_);
     if (!wait.has_value()) return Finish(status);
@@ -110,7 +110,7 @@ class AsyncOperation : public std::enable_shared_from_this<AsyncOperation<Owned>
     });
   }
 
-  // The last that happens to it, but for being destroyed.
+  // The last step before destruction.
   void Finish(absl::StatusOr<Result> result) {
     std::exchange(done_, nullptr)(std::move(result));
     connection_.JobEnded();

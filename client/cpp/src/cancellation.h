@@ -1,4 +1,4 @@
-// How a call that is in several threads, or on its way, is ended from outside.
+// Cancels a call that runs on several threads or asynchronously.
 #ifndef QUANTD_CLIENT_CPP_CANCELLATION_H_
 #define QUANTD_CLIENT_CPP_CANCELLATION_H_
 
@@ -17,7 +17,7 @@
 
 namespace quantd::client {
 
-// Thread safe.
+// Thread-safe.
 class Cancellation {
  public:
   void Cancel() {
@@ -31,7 +31,7 @@ class Cancellation {
     const std::lock_guard<std::mutex> lock(mutex_);
     return cancelled_;
   }
-  // From now on, until Remove, the context's call ends with Cancel.
+  // From now on, until Remove, Cancel ends the context's call.
   void Add(grpc::ClientContext* context) {
     const std::lock_guard<std::mutex> lock(mutex_);
     contexts_.insert(context);
@@ -41,13 +41,13 @@ class Cancellation {
     const std::lock_guard<std::mutex> lock(mutex_);
     contexts_.erase(context);
   }
-  // Waits so long, or until Cancel.
+  // Waits for `wait`, or until Cancel.
   void Sleep(absl::Duration wait) {
     std::unique_lock<std::mutex> lock(mutex_);
-    const absl::Duration most = std::min(wait, absl::Hours(1 << 20));  // chrono's nanoseconds end
+    const absl::Duration most = std::min(wait, absl::Hours(1 << 20));  // limit of chrono
     woken_.wait_for(lock, absl::ToChronoNanoseconds(most), [this] { return cancelled_; });
   }
-  // The same without a thread that waits: then gRPC calls `then`, which begins with Forget.
+  // Like Sleep, but without a waiting thread: gRPC calls `then`, which must first call Forget.
   void Set(grpc::Alarm* alarm, absl::Duration wait, std::function<void(bool)> then) {
     const std::lock_guard<std::mutex> lock(mutex_);
     alarm_ = alarm;
@@ -61,9 +61,9 @@ class Cancellation {
  private:
   mutable std::mutex mutex_;
   std::condition_variable woken_;
-  bool cancelled_ = false;                   // guarded by mutex_, as the next
-  std::set<grpc::ClientContext*> contexts_;  // whose calls are under way
-  grpc::Alarm* alarm_ = nullptr;             // that is set
+  bool cancelled_ = false;                   // guarded by mutex_, like the next
+  std::set<grpc::ClientContext*> contexts_;  // of calls in progress
+  grpc::Alarm* alarm_ = nullptr;             // the alarm that is set
 };
 
 }  // namespace quantd::client

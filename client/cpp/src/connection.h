@@ -1,4 +1,4 @@
-// A channel, and single calls over it: deadlines, retries, cancelling, what the server allows.
+// A channel, and single calls over it: deadlines, retries, cancellation, the server's limits.
 #ifndef QUANTD_CLIENT_CPP_CONNECTION_H_
 #define QUANTD_CLIENT_CPP_CONNECTION_H_
 
@@ -24,7 +24,7 @@
 
 namespace quantd::client {
 
-// What a server takes.
+// The limits of a server.
 struct ServerLimits {
   uint64_t message_bytes = UINT64_MAX;  // of a request, and of a response
   uint64_t budget_bytes = UINT64_MAX;   // of both together
@@ -33,7 +33,7 @@ struct ServerLimits {
   }
 };
 
-// Thread safe.
+// Thread-safe.
 class Connection {
  public:
   template <typename Stub, typename Request, typename Response>
@@ -46,10 +46,10 @@ class Connection {
   const ClientOptions& options() const { return options_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   v1::QuantizationService::Stub& stub() { return *std::get<0>(stubs_); }
-  // What is wrong with the address or the files: nothing can be called.
+  // The error of the address or the files; all calls fail with it.
   const absl::Status& status() const { return status_; }
 
-  // One call, made again while the server asks for it. `cancellation` may be null. `deadline`: of
+  // One call, repeated while the server asks for it. `cancellation` may be null. `deadline`: for
   // all attempts together; unset: each has the client's timeout.
   template <typename Stub, typename Request, typename Response>
   absl::StatusOr<Response> Call(Method<Stub, Request, Response> method, const Request& request,
@@ -78,24 +78,24 @@ class Connection {
   // Sets the deadline, by default the client's, and the token.
   void Prepare(grpc::ClientContext& context,
                std::optional<absl::Time> deadline = std::nullopt) const;
-  // gRPC's status as ours, with what else may be wrong.
+  // Converts gRPC's status to ours, and adds other possible causes.
   absl::Status Explain(const grpc::Status& status) const;
-  // How long to wait before the next attempt; nothing when there shall be none: after what is not
-  // UNAVAILABLE, after max_attempts, and when the server wants more than a timeout or more
-  // than is left to the deadline.
+  // How long to wait before the next attempt; nullopt if there must be none: the status is not
+  // UNAVAILABLE, max_attempts is reached, or the server wants more time than a timeout or than is
+  // left until the deadline.
   std::optional<absl::Duration> WaitAfter(const absl::Status& status, int attempt,
                                           std::optional<absl::Time> deadline = std::nullopt) const;
 
-  // What the server allows: asked for once, and again when `refresh`. A server that cannot say it
-  // allows everything.
+  // The server's limits: asked for once, and again if `refresh`. A server that can't report them
+  // has none.
   absl::StatusOr<ServerLimits> Limits(bool refresh, Cancellation* cancellation,
                                       std::optional<absl::Time> deadline = std::nullopt);
-  // What is known of it without asking.
+  // The limits that are known without asking.
   std::optional<ServerLimits> KnownLimits() const;
 
   // Runs a job on a thread of its own.
   void Start(std::function<void()> job);
-  // A job that runs elsewhere began, and ended.
+  // A job that runs elsewhere has begun, or has ended.
   void JobBegan();
   void JobEnded();
 
@@ -111,7 +111,7 @@ class Connection {
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
-  std::optional<ServerLimits> limits_;  // guarded by mutex_, as the next
+  std::optional<ServerLimits> limits_;  // guarded by mutex_, like the next
   size_t jobs_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// TLS: gRPC's credentials of PEM files that options or the environment name.
+// TLS: makes gRPC credentials from PEM files that the options or the environment name.
 #ifndef QUANTD_CLIENT_CPP_CREDENTIALS_H_
 #define QUANTD_CLIENT_CPP_CREDENTIALS_H_
 
@@ -18,8 +18,8 @@ struct Credentials {
   bool tls = false;
 };
 
-// INVALID_ARGUMENT for a file that cannot be read or is not a PEM file, and for a certificate
-// without its key.
+// Returns INVALID_ARGUMENT for a file that can't be read or is not a PEM file, and for a
+// certificate without its key.
 absl::StatusOr<Credentials> CredentialsOf(const TlsOptions& tls);
 
 }  // namespace quantd::client

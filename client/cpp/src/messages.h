@@ -1,4 +1,4 @@
-// The program's tensors and options as the contract's messages, and back.
+// Converts the program's tensors and options to the contract's messages, and back.
 #ifndef QUANTD_CLIENT_CPP_MESSAGES_H_
 #define QUANTD_CLIENT_CPP_MESSAGES_H_
 
@@ -10,7 +10,7 @@
 
 namespace quantd::client {
 
-// Requests without x and y's place: a request for a piece has its own.
+// Requests without x and the place of y, because each piece of a request has its own.
 v1::QuantizeRequest RequestOf(const QuantizeOptions& options);
 v1::DequantizeRequest RequestOf(const DequantizeOptions& options);
 v1::DynamicQuantizeRequest RequestOf(const DynamicQuantizeOptions& options);

@@ -1,4 +1,4 @@
-// The calls over the program's tensors: one message, or several.
+// The calls with the program's tensors, in one message or several.
 #ifndef QUANTD_CLIENT_CPP_OPERATIONS_H_
 #define QUANTD_CLIENT_CPP_OPERATIONS_H_
 
@@ -10,8 +10,8 @@
 
 namespace quantd::client {
 
-// From here on a server is asked what it takes before it gets a request; smaller ones it may
-// refuse.
+// From this size on the server is asked for its limits before a request is sent; smaller requests
+// are sent at once, and the server may refuse them.
 inline constexpr uint64_t kAskFromBytes = 1 << 20;
 
 // The arguments of a call, which outlive it.
@@ -44,7 +44,7 @@ struct QuantizeEmbeddingsArguments {
   const EmbeddingOptions& options;
 };
 
-// The one message, and what its response means.
+// The single message, and how to read its response.
 v1::QuantizeRequest RequestOf(const QuantizeArguments& arguments);
 v1::DequantizeRequest RequestOf(const DequantizeArguments& arguments);
 v1::DynamicQuantizeRequest RequestOf(const DynamicQuantizeArguments& arguments);
@@ -56,8 +56,8 @@ Quantized ResultOf(const DynamicQuantizeArguments& arguments,
 QuantizedEmbeddings ResultOf(const QuantizeEmbeddingsArguments& arguments,
                              v1::QuantizeEmbeddingsResponse&& response);
 
-// Whether it may turn out to be too large for one message: it is large, or larger than what the
-// server is known to take.
+// Whether it may be too large for one message: it is large, or larger than the known limit of the
+// server.
 template <typename Arguments>
 bool MayBeTooLarge(Connection& connection, const Arguments& arguments);
 

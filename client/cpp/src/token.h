@@ -1,4 +1,4 @@
-// The bearer token: of a file, which is read again when it changes.
+// The bearer token from a file, which is read again when it changes.
 #ifndef QUANTD_CLIENT_CPP_TOKEN_H_
 #define QUANTD_CLIENT_CPP_TOKEN_H_
 
@@ -16,15 +16,15 @@
 
 namespace quantd::client {
 
-// Thread safe.
+// Thread-safe.
 class TokenFile {
  public:
-  // The token of `given`, or of QUANTD_AUTH_TOKEN_FILE; nullptr without one. INVALID_ARGUMENT, with
-  // the file, when it has none.
+  // Uses the file `given`, or QUANTD_AUTH_TOKEN_FILE; returns nullptr if there is neither. Returns
+  // INVALID_ARGUMENT, with the file's name, if the file contains no token.
   static absl::StatusOr<std::unique_ptr<TokenFile>> Open(const std::string& given);
 
   const std::string& path() const { return path_; }
-  // "Bearer TOKEN". A file that has become unreadable leaves what was read last.
+  // "Bearer TOKEN". If the file can no longer be read, the last token is kept.
   std::string Authorization();
 
  private:
@@ -36,7 +36,7 @@ class TokenFile {
 
   const std::string path_;
   std::mutex mutex_;
-  Stamp stamp_;  // guarded by mutex_, as the next
+  Stamp stamp_;  // guarded by mutex_, like the next
   std::string authorization_;
 };
 
