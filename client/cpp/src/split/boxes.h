@@ -1,8 +1,8 @@
-// Boxes of a tensor, and copying them in and out of it.
+// Boxes of a tensor, and copying them out of it and into it.
 //
-// A box is an index range along each dimension. A piece of a tensor that is sent on its own is a
-// box; so are the scales that belong to it. Offsets are counted in bits, lowest bits of a byte
-// first: elements may be narrower than a byte, and may begin in one and end in the next.
+// A box is an index range along each dimension. A piece of a tensor that is sent separately is a
+// box; so are its scales. Offsets are in bits, lowest bits of a byte first, because elements may be
+// narrower than a byte, and may cross the end of a byte.
 #ifndef QUANTD_CLIENT_CPP_SPLIT_BOXES_H_
 #define QUANTD_CLIENT_CPP_SPLIT_BOXES_H_
 
@@ -22,18 +22,19 @@ struct Box {
 // Product of the lengths. REQUIRES: it fits.
 int64_t Product(const Dimensions& lengths);
 
-// Distance in elements from one index to the next along each dimension.
+// The distance in elements from one index to the next along each dimension.
 Dimensions Strides(const Dimensions& shape);
 
-// Bytes of packed elements, of which the last one may have bits to spare. REQUIRES: they fit.
+// Bytes of packed elements; the last byte may have unused bits. REQUIRES: they fit.
 int64_t BytesOf(int64_t elements, int bits);
 
-// The elements of `box`, packed and row-major, of a row-major tensor of `shape` whose elements are
-// `bits` wide. REQUIRES: the box lies in the tensor.
+// The elements of `box`, packed and row-major, from a row-major tensor of `shape` whose elements
+// have `bits` bits. REQUIRES: the box is in the tensor.
 std::string GatherBox(const std::string& tensor, int bits, const Dimensions& shape, const Box& box);
 
-// The opposite. `packed` has at least the bytes that GatherBox would give. Writes no bit outside of
-// the box, but whole bytes at its edges: two boxes that share a byte must not be written at once.
+// The inverse. `packed` has at least the bytes that GatherBox returns. Changes no bit outside of
+// the box, but writes whole bytes at its edges: two boxes that share a byte must not be written at
+// the same time.
 void ScatterBox(const std::string& packed, int bits, const Dimensions& shape, const Box& box,
                 std::string& tensor);
 

@@ -1,5 +1,5 @@
-// A tensor in pieces that have all of its channels, for calls that only count the values of each:
-// in which piece a value comes does not matter.
+// Splits a tensor into pieces that have all of its channels, for calls that only count the values
+// of each channel: it does not matter which piece contains a value.
 #ifndef QUANTD_CLIENT_CPP_SPLIT_CHANNEL_PIECES_H_
 #define QUANTD_CLIENT_CPP_SPLIT_CHANNEL_PIECES_H_
 
@@ -14,10 +14,10 @@
 
 namespace quantd::client::split {
 
-// Calls `send` with pieces of a tensor, of its rank and of at most `most_bytes` where that can be
-// (a value of each channel is the least), until one fails. Channels: the indices along `axis`;
-// unset: one. What is not a tensor of FLOAT, FLOAT16, BFLOAT16 or INT32 with that axis and the
-// bytes of its shape is sent as it is.
+// Calls `send` with pieces of a tensor, of the same rank and of at most `most_bytes` if possible
+// (the smallest piece is one value of each channel), until a call fails. The channels are the
+// indices along `axis`; unset: one channel. A tensor that is not FLOAT, FLOAT16, BFLOAT16 or INT32,
+// lacks that axis, or does not have the bytes of its shape is sent unchanged.
 absl::Status ForEachChannelPiece(
     v1::DataType type, absl::Span<const int64_t> shape, absl::string_view data,
     std::optional<int64_t> axis, uint64_t most_bytes,

@@ -1,10 +1,10 @@
-// Which scale belongs to which element, and how a tensor is cut into pieces that respect it.
+// Which elements share a scale, and how a tensor is cut into matching pieces.
 //
-// Every granularity is one idea: blocks of a fixed length along each dimension, the last one may be
-// short. One scale for the tensor is one block; one an index along an axis is length 1 on the axis
-// and the whole length elsewhere. A piece is a box of x that either holds whole blocks along a
-// dimension or lies within one; so its scales are a box of the grid of scales, and a request for it
-// says the same with block_shape about fewer elements.
+// Every granularity is a block shape: blocks have a fixed length along each dimension, and the last
+// one may be short. One scale for the tensor is one block; one scale per index along an axis has
+// length 1 on the axis and the whole length elsewhere. A piece is a box of x that along each
+// dimension either contains whole blocks or is inside of one; so its scales are a box of the grid
+// of scales, and its request has a block_shape with the same meaning for fewer elements.
 #ifndef QUANTD_CLIENT_CPP_SPLIT_GRID_H_
 #define QUANTD_CLIENT_CPP_SPLIT_GRID_H_
 
@@ -30,13 +30,13 @@ struct Grid {
 
   // The blocks that `box` touches, as a box of the grid.
   Box BlocksOf(const Box& box) const;
-  // block_shape for a request that holds only `box`.
+  // The block_shape of a request that contains only `box`.
   Dimensions PieceBlockShape(const Box& box) const;
   // The elements of the block with this row-major number.
   Box BlockAt(int64_t number) const;
 
-  // Visits all elements in their order, in runs that lie within a block:
-  // visit(number of the block, first element, elements).
+  // Visits all elements in order, in runs that are inside of a block: visit(number of the block,
+  // first element, elements).
   template <typename Visit>
   void ForEachRun(Visit visit) const {
     size_t rank = shape.size();
@@ -44,7 +44,8 @@ struct Grid {
     const auto tail = shape.begin() + static_cast<std::ptrdiff_t>(rank);
     const int64_t inner = Product({tail, shape.end()});
     if (rank == 0) return visit(int64_t{0}, int64_t{0}, inner);
-    // Runs along dimension `last`, of blocks whose number is known from the dimensions before it.
+    // Runs along dimension `last`; the numbers of their blocks follow from the dimensions before
+    // it.
     const size_t last = rank - 1;
     const int64_t length = shape[last] * inner, run = block[last] * inner;
     const int64_t rows = Product({shape.begin(), tail - 1});
@@ -64,26 +65,27 @@ struct Grid {
   }
 };
 
-// INVALID_ARGUMENT that names the field, as the server's would.
+// INVALID_ARGUMENT with the field, like the server's.
 absl::Status FieldError(absl::string_view field, absl::string_view message);
 
-// The number of x's elements, checked: its shape and its bytes belong together, and there is one at
-// least.
+// The number of elements of x, after checks: its shape and its bytes match, and it is not
+// empty.
 absl::StatusOr<int64_t> CheckTensor(const Tensor& tensor, absl::string_view field);
 
-// The grid of a request that finds its scales, and of one that brings them. INVALID_ARGUMENT as the
-// server would say it. REQUIRES: x's shape was checked, and has no 0.
+// The grid of a request that computes its scales, and of one with given scales. Returns the same
+// INVALID_ARGUMENT as the server. REQUIRES: x's shape was checked, and contains no 0.
 absl::StatusOr<Grid> DynamicGrid(const Dimensions& shape, const Granularity& granularity);
 absl::StatusOr<Grid> ScaleGrid(const Dimensions& shape, const Dimensions& scale_shape,
                                const Granularity& granularity);
 
-// Where pieces may be cut: only between blocks (a piece finds its own scales), or anywhere that a
-// piece's scales can still be said (the scales are known).
+// Where pieces may be cut: only between blocks (each piece computes its own scales), or wherever
+// the scales of a piece can be expressed (the scales are given).
 enum class Cut : uint8_t { kBetweenBlocks, kAnywhere };
 
 // Cuts a tensor into the largest boxes for which fits(elements, scales) is true, along the
-// outermost dimension that must be cut, in the order of their first elements. `fits` is false for
-// whatever is larger than what it is false for. Nothing when even the smallest box does not fit.
+// outermost dimension that must be cut, in the order of their first elements. If `fits` is false
+// for a size, it must be false for all larger ones. Returns nullopt if even the smallest box does
+// not fit.
 std::optional<std::vector<Box>> CutIntoBoxes(const Grid& grid, Cut cut,
                                              const std::function<bool(int64_t, int64_t)>& fits);
 

@@ -1,4 +1,4 @@
-// What all ways to cut share.
+// Shared by all ways to split.
 #ifndef QUANTD_CLIENT_CPP_SPLIT_PIECES_H_
 #define QUANTD_CLIENT_CPP_SPLIT_PIECES_H_
 
@@ -15,10 +15,10 @@
 
 namespace quantd::client::split {
 
-// Everything in a message that is neither elements nor scales.
+// Everything in a message except elements and scales.
 inline constexpr uint64_t kEnvelopeBytes = 4096;
 
-// Bits that an element, and a block, take in a request and in its response.
+// The bits of an element, and of a block, in a request and in its response.
 struct PieceCost {
   int request_element_bits = 0;
   int request_block_bits = 0;
@@ -28,20 +28,20 @@ struct PieceCost {
   MessageSizes Of(int64_t elements, int64_t blocks) const;
 };
 
-// Runs work(0) to work(count - 1) on a few threads. After a failure no further one is started; the
-// error of the smallest index is returned.
+// Runs work(0) to work(count - 1) on a few threads. After a failure no further one starts; returns
+// the error with the smallest index.
 absl::Status RunPieces(size_t count, const std::function<absl::Status(size_t index)>& work);
 
 absl::Status TooLarge(const Grid& grid, const ServerLimits& limits);
 
 void SetMessage(v1::DataType type, const Dimensions& shape, std::string bytes, v1::Tensor* tensor);
 
-// INTERNAL when a response's tensor is not of as many elements, of `type`, as it must be: nothing
-// else may believe a response.
+// Returns INTERNAL if a response's tensor does not have the required number of elements and `type`;
+// responses are not trusted otherwise.
 absl::Status CheckResponse(const v1::Tensor& tensor, absl::string_view field, v1::DataType type,
                            int64_t elements);
 
-// The output type that an unset one means.
+// The output type if none is set.
 v1::DataType OutputType(v1::DataType given, const std::optional<Tensor>& zero_point);
 
 template <typename Request>
@@ -52,11 +52,11 @@ void SetBlockShape(const Dimensions& block_shape, Request* request) {
   request->mutable_block_shape()->Add(block_shape.begin(), block_shape.end());
 }
 
-// A piece's error, told from which element on it is one.
+// The error of a piece, with the index of the piece's first element.
 absl::Status OfPiece(const absl::Status& status, const Grid& grid, const Box& box);
 
-// DynamicQuantize of what CutIntoBoxes cannot cut; see large_blocks.cc. Fills `result`, whose y and
-// scale have their types, shapes and room.
+// DynamicQuantize for blocks that CutIntoBoxes can't cut; see large_blocks.cc. Fills `result`,
+// whose y and scale have their types, shapes and sizes.
 absl::Status QuantizeLargeBlocks(const Sender& sender, const Tensor& x, const Grid& grid,
                                  const DynamicQuantizeOptions& options, bool two_level,
                                  Quantized& result);

@@ -1,4 +1,4 @@
-// A request that is larger than a message, in several whose responses together are that of one.
+// Splits a request that is larger than a message; the combined responses are those of one request.
 #ifndef QUANTD_CLIENT_CPP_SPLIT_SPLIT_H_
 #define QUANTD_CLIENT_CPP_SPLIT_SPLIT_H_
 
@@ -12,7 +12,7 @@
 
 namespace quantd::client::split {
 
-// How pieces are sent, from several threads at once, and what their messages may take.
+// Sends pieces, from several threads at the same time; with the limits of messages.
 struct Sender {
   ServerLimits limits;
   std::function<absl::StatusOr<v1::QuantizeResponse>(const v1::QuantizeRequest&)> quantize;
@@ -24,7 +24,7 @@ struct Sender {
       quantize_embeddings;
 };
 
-// Bytes of a request and of its response, at most.
+// The most bytes of a request and of its response.
 struct MessageSizes {
   uint64_t request = 0;
   uint64_t response = 0;
@@ -37,9 +37,9 @@ MessageSizes SizesOf(const Tensor& x, const Tensor& scale, const std::optional<T
 MessageSizes SizesOf(const Tensor& x, const DynamicQuantizeOptions& options);
 MessageSizes SizesOf(const Tensor& x, const EmbeddingOptions& options);
 
-// As the client's calls. INVALID_ARGUMENT, naming the field, for what no server would take;
-// RESOURCE_EXHAUSTED when even the smallest piece is too large; otherwise the error of the first
-// piece that failed, no further one being started.
+// Like the client's calls. INVALID_ARGUMENT, with the field, for requests that no server accepts;
+// RESOURCE_EXHAUSTED if even the smallest piece is too large; otherwise the error of the first
+// piece that failed, after which no piece is started.
 absl::StatusOr<Quantized> Quantize(const Sender& sender, const Tensor& x, const Tensor& scale,
                                    const std::optional<Tensor>& zero_point,
                                    const QuantizeOptions& options);

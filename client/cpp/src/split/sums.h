@@ -1,4 +1,4 @@
-// Error reports of pieces, put together as that of the whole.
+// Combines the error reports of pieces into that of the whole tensor.
 #ifndef QUANTD_CLIENT_CPP_SPLIT_SUMS_H_
 #define QUANTD_CLIENT_CPP_SPLIT_SUMS_H_
 
@@ -8,9 +8,9 @@
 
 namespace quantd::client::split {
 
-// The sums that a report is made of. Means and decibels cannot be added, these can: the mean times
-// the finite elements is the noise. Over pieces they are added in another order than in one call,
-// so a report may differ in the last bits; counts do not.
+// The sums behind a report. Means and decibels can't be added, but these can: the mean times the
+// number of finite elements is the noise. The order of additions differs from that of one call, so
+// a report may differ in the last bits; counts do not.
 struct Sums {
   double signal = 0;  // sum x^2
   double noise = 0;   // sum (x - x^)^2
@@ -19,7 +19,7 @@ struct Sums {
   uint64_t saturated = 0;
   uint64_t non_finite = 0;
 
-  // Adds a piece: its report, and of its elements what the report does not say.
+  // Adds a piece: its report, and data about its elements that the report does not contain.
   void Add(const v1::QuantizationError& report, double piece_signal, int64_t piece_finite);
   void Add(const Sums& other);
   v1::QuantizationError Finish() const;
