@@ -1,4 +1,4 @@
-// What the operations' arguments and errors have in common.
+// Shared by the arguments and errors of all operations.
 #ifndef QUANTD_PYTHON_CORE_ARGUMENTS_H_
 #define QUANTD_PYTHON_CORE_ARGUMENTS_H_
 
@@ -10,15 +10,17 @@
 
 namespace quantd::python {
 
-// Whatever has __index__; of what int64 does not hold, a ValueError that names the argument.
+// Reads any object with __index__; raises a ValueError, with the argument's name, if int64 can't
+// hold it.
 int64_t ReadInteger(nb::handle value, const char* name);
 
 bool IsTrue(nb::handle value);
 
-// Gathers and packs an operand that is read before, or without, a plan.
+// Gathers and packs an operand that is read before or without a plan.
 void Ready(Operand& operand);
 
-// Throws what fail(code, message, field), a Python function, makes of a status that is not OK.
+// Throws the exception that fail(code, message, field), a Python function, makes of an error
+// status.
 void CheckStatus(const absl::Status& status, const nb::object& fail);
 
 }  // namespace quantd::python

@@ -1,5 +1,5 @@
-// A calibration, from Python's arguments to tuples of arrays. Private to quantd's Python code
-// (engine_calibrate.py), as engine.h is.
+// A calibration: converts Python's arguments, and returns tuples of arrays. Private to quantd's
+// Python code (engine_calibrate.py), like engine.h.
 #ifndef QUANTD_PYTHON_CORE_CALIBRATION_H_
 #define QUANTD_PYTHON_CORE_CALIBRATION_H_
 
@@ -11,12 +11,12 @@
 
 namespace quantd::python {
 
-// Not to be used by two threads at a time; a call that meets another one is a RuntimeError. After
-// an Add that was interrupted it is good for nothing.
+// For one thread at a time; a concurrent call raises a RuntimeError. After an interrupted Add it
+// must not be used any more.
 class Calibration {
  public:
-  // method, output_type and symmetry are the contract's numbers, 0 for none; convert and fail as
-  // engine.h has them.
+  // method, output_type and symmetry are the contract's numbers, 0 for none; convert and fail as in
+  // engine.h.
   Calibration(nb::object convert, nb::object fail, int method, int output_type, int symmetry,
               nb::handle axis, double percentile, bool ignore_non_finite);
 
@@ -24,7 +24,7 @@ class Calibration {
   void Merge(const nb::bytes& state, nb::handle timeout);
   // (scale, zero_point as INT32 or None, range, elements, non_finite_elements)
   nb::object Result(nb::handle timeout, int threads);
-  // Of what was added; None where nothing was.
+  // The state of the added values; None if nothing was added.
   nb::object State();
 
  private:

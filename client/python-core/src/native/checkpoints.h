@@ -1,4 +1,4 @@
-// Models to and from the layouts of other software, for quantd.checkpoints.
+// Converts models to and from the layouts of other software, for quantd.checkpoints.
 #ifndef QUANTD_PYTHON_CORE_CHECKPOINTS_H_
 #define QUANTD_PYTHON_CORE_CHECKPOINTS_H_
 
@@ -10,9 +10,9 @@
 
 namespace quantd::python {
 
-// The report as JSON. `progress`: None, or a function of (done, total, file), which is called with
-// the GIL on the caller's thread, twenty times a second at most; what it raises ends the
-// conversion. `fail` as in arguments.h.
+// Returns the report as JSON. `progress`: None, or a function of (done, total, file), which is
+// called with the GIL on the caller's thread, at most twenty times a second; an exception from it
+// ends the conversion. `fail` as in arguments.h.
 std::string ConvertCheckpoint(const checkpoints::ConvertOptions& options, bool dry_run, int threads,
                               const nb::object& progress, const nb::object& fail);
 

@@ -1,4 +1,4 @@
-// Tensors of other libraries, by the DLPack protocol of the Python array API.
+// Reads tensors of other libraries through the DLPack protocol of the Python array API.
 #ifndef QUANTD_PYTHON_CORE_DLPACK_H_
 #define QUANTD_PYTHON_CORE_DLPACK_H_
 
@@ -8,9 +8,9 @@
 
 namespace quantd::python {
 
-// An array that is a view of a tensor's memory and keeps it, or None when its elements are of a
-// type that quantd lacks. Throws TypeError, naming the argument, for tensors that are not in this
-// host's memory, that are packed, or that contradict themselves.
+// An array that views a tensor's memory and keeps the tensor alive, or None if quantd does not have
+// its element type. Throws TypeError, with the argument's name, for tensors that are not in host
+// memory, are packed, or are inconsistent.
 nb::object FromDlpack(nb::handle tensor, const std::string& name);
 
 }  // namespace quantd::python

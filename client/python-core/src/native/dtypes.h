@@ -1,4 +1,4 @@
-// The numpy dtype of each data type. Python names them once, when the module is first used.
+// The numpy dtype of each data type. Python sets them once, when the module is first used.
 #ifndef QUANTD_PYTHON_CORE_DTYPES_H_
 #define QUANTD_PYTHON_CORE_DTYPES_H_
 
@@ -9,10 +9,10 @@
 
 namespace quantd::python {
 
-// `dtypes` is a list of pairs of a number of DataType and a dtype in native byte order.
+// `dtypes` is a list of pairs: a number of DataType, and a dtype in native byte order.
 void SetDtypes(const nb::list& dtypes);
 
-// The type of an array's elements; nullopt when quantd has none, or they are byte-swapped.
+// The type of an array's elements; nullopt if quantd does not have it, or they are byte-swapped.
 std::optional<DataType> TypeOf(PyArrayObject* array);
 
 // A new reference to the dtype of a type.

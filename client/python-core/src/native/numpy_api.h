@@ -1,4 +1,4 @@
-// numpy's C API, in every file but module.cc, which loads it.
+// numpy's C API, for every file but module.cc, which loads it.
 #ifndef QUANTD_PYTHON_CORE_NUMPY_API_H_
 #define QUANTD_PYTHON_CORE_NUMPY_API_H_
 
@@ -19,7 +19,7 @@ inline PyArrayObject* AsArray(nb::handle object) {
   return reinterpret_cast<PyArrayObject*>(object.ptr());
 }
 
-// Takes over a new reference; throws the Python error that is set when there is none.
+// Takes ownership of a new reference. If it is null, throws the Python error that is set.
 inline nb::object Stolen(PyObject* object) {
   if (object == nullptr) throw nb::python_error();
   return nb::steal(object);

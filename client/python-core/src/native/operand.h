@@ -1,4 +1,4 @@
-// An argument of a call: an array, seen as the core's bytes.
+// An argument of a call: an array as bytes for the core.
 #ifndef QUANTD_PYTHON_CORE_OPERAND_H_
 #define QUANTD_PYTHON_CORE_OPERAND_H_
 
@@ -11,7 +11,7 @@
 
 namespace quantd::python {
 
-// Bytes [begin, end) that an array's elements lie in; both 0 when it has none.
+// The address range [begin, end) of an array's elements; both 0 if it has none.
 struct Extent {
   uintptr_t begin = 0;
   uintptr_t end = 0;
@@ -22,27 +22,27 @@ Extent ExtentOf(PyArrayObject* array);
 
 Shape ShapeOf(PyArrayObject* array);
 
-// Type and shape are read at once, the elements when they are asked for: an array whose strides are
-// 0 may claim more than any memory holds, and what a plan refuses needs no copy.
+// Type and shape are read at once, the elements only on request: an array whose strides are 0 may
+// claim more than any memory holds, and requests that a plan refuses need no copy.
 class Operand {
  public:
-  // `name` is the argument's. What is not an array of a type that quantd has becomes one by
-  // convert(value, name, number of fallback), a Python function.
+  // `name` is that of the argument. A value that is not an array of a type of quantd is converted
+  // by convert(value, name, number of fallback), a Python function.
   Operand(nb::handle value, const char* name, DataType fallback, nb::handle convert);
 
   const char* name() const { return name_; }
   const Extent& extent() const { return extent_; }
   DataType type() const { return type_; }
-  // Its bytes are of the right size, and must not be read.
+  // A view with the right size whose bytes must not be read.
   TensorView Claimed() const;
-  // The bytes, copied if they are strided. Call it with the GIL; a copy that has no memory throws.
+  // Gets the bytes, copied if they are strided. Requires the GIL; throws if a copy has no memory.
   void Gather();
-  // Packs the elements of types that are narrower than a byte. Needs no GIL. After it the bytes may
-  // be read.
+  // Packs the elements of types that are narrower than a byte. Needs no GIL. Afterwards the bytes
+  // may be read.
   void Pack(const Executor& executor);
-  // A new array of the elements, or one that nobody else has.
+  // A new array of the elements, or an array without other owners.
   nb::object Copy() const;
-  // All of it. Views this operand.
+  // The complete tensor. Views this operand.
   TensorView Whole() const;
 
  private:

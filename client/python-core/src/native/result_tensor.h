@@ -1,4 +1,4 @@
-// Arrays that the core writes a result into: new ones, or the caller's.
+// Arrays for results of the core: new ones, or the caller's.
 #ifndef QUANTD_PYTHON_CORE_RESULT_TENSOR_H_
 #define QUANTD_PYTHON_CORE_RESULT_TENSOR_H_
 
@@ -15,11 +15,11 @@
 
 namespace quantd::python {
 
-// Where the caller wants y.
-//   None: in new memory.
-//   An array: of y's shape and type, in it.
-//   Else what place(out), a Python function, returns: an array of packed bytes, and the name of the
-//   region of memory that they are.
+// The place of y that the caller wants.
+//   None: new memory.
+//   An array with y's shape and type: that array.
+//   Other values: the result of place(out), a Python function: an array of packed bytes, and the
+//   name of their memory region.
 class Output {
  public:
   Output(nb::handle out, nb::handle place);
@@ -27,8 +27,8 @@ class Output {
   bool given() const { return given_; }
   bool is_packed() const { return !region_.empty(); }
   const nb::object& array() const { return array_; }
-  // INVALID_ARGUMENT when y can't go there: an array that is not as y is, packed bytes that are too
-  // few, memory of an argument. Of packed bytes with the server's text.
+  // Returns INVALID_ARGUMENT if y can't be written there: the array does not match y, the packed
+  // bytes are too few, or it is memory of an argument. For packed bytes the text is the server's.
   absl::Status Check(const TensorLayout& y) const;
   absl::Status CheckOverlap(const Operand& operand, uint64_t bytes) const;
 
@@ -41,20 +41,20 @@ class Output {
 // A tensor of a result.
 class ResultTensor {
  public:
-  // Of new memory, or where the output is, if it is given. REQUIRES: its checks have passed.
+  // In new memory, or in `output` if it is given. REQUIRES: the output was checked.
   ResultTensor(DataType type, const Shape& shape, const Output* output = nullptr);
 
-  // What the core fills: packed bytes.
+  // The packed bytes that the core writes.
   absl::Span<uint8_t> bytes() const { return bytes_; }
-  // Elements out of the packed bytes, where numpy has them another way. Needs no GIL.
+  // Unpacks the bytes into elements if numpy has another format. Needs no GIL.
   void Unpack(const Executor& executor) const;
-  // The array, with the result in it. Needs the GIL.
+  // The array with the result. Needs the GIL.
   nb::object Take();
 
  private:
   DataType type_;
-  nb::object target_;    // that the bytes, or the elements unpacked from them, are written into
-  nb::object returned_;  // when it is another: strided, or not aligned
+  nb::object target_;    // receives the bytes, or the elements unpacked from them
+  nb::object returned_;  // if it differs from target_: strided, or not aligned
   std::unique_ptr<uint8_t[]> packed_;
   absl::Span<uint8_t> bytes_;
 };

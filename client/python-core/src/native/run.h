@@ -1,4 +1,4 @@
-// How a computation runs: without the GIL when it is long, until its deadline or a signal.
+// Runs a computation: without the GIL if it is long, until its deadline or a signal.
 #ifndef QUANTD_PYTHON_CORE_RUN_H_
 #define QUANTD_PYTHON_CORE_RUN_H_
 
@@ -12,12 +12,12 @@
 
 namespace quantd::python {
 
-// Bytes of work whose length is not that of an array.
+// The size of work that does not depend on the length of an array.
 inline constexpr uint64_t kLong = std::numeric_limits<uint64_t>::max();
 
-// Calls work, which goes through so many bytes. DEADLINE_EXCEEDED when `timeout` seconds (None: no
-// limit) passed first; throws what a signal's handler raised, such as KeyboardInterrupt.
-// Called with the GIL.
+// Calls work, which processes this many bytes. Returns DEADLINE_EXCEEDED if `timeout` seconds
+// (None: no limit) pass before the end; throws exceptions of signal handlers, such as
+// KeyboardInterrupt. Called with the GIL.
 absl::Status Run(uint64_t bytes, nb::handle timeout,
                  absl::FunctionRef<absl::Status(Interrupted)> work);
 
