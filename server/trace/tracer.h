@@ -24,7 +24,7 @@ namespace quantd::trace {
 // Decides which calls are traced.
 struct Sampler {
   bool parents_decide = true;  // calls with a traceparent follow it
-  double ratio = 0;  // of other calls, by trace id, so that all servers decide alike
+  double ratio = 0;            // of other calls, by trace id, so that all servers decide alike
 };
 
 struct Settings {
