@@ -1,8 +1,8 @@
-// quantd: reads the options, starts the server, waits for a signal, drains, ends. SIGHUP reads
-// certificates and tokens again.
+// quantd: reads the options, starts the server, waits for a signal, drains, ends. SIGHUP reloads
+// certificates and tokens.
 //
-// Exit codes: 0 after a drain, 2 when an option is wrong or an address, the ready file or threads
-// can't be had, 128 + n when a second signal n came during the drain.
+// Exit codes: 0 after a drain; 2 if an option is wrong, or an address, the ready file or threads
+// are not available; 128 + n if a second signal n comes during the drain.
 #include <google/protobuf/stubs/logging.h>
 #include <signal.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ using quantd::server::CommandLine;
 using quantd::server::Options;
 using quantd::server::Server;
 
-// What ending takes beside the drain: threads that end their work, memory that is given back.
+// The time for ending after the drain: threads end their work, memory is returned.
 constexpr absl::Duration kEnding = absl::Seconds(10);
 
 int Refuse(const absl::Status& status) {
@@ -43,7 +43,7 @@ int Refuse(const absl::Status& status) {
   return 2;
 }
 
-// When the flags say how the log looks.
+// Logs the error after the flags have configured the log.
 int CannotServe(const Options& options, const absl::Status& status) {
   if (options.log_format != log::Format::kJson) return Refuse(status);
   log::Error("cannot serve", {{"error", status.message()}});
@@ -54,7 +54,7 @@ void WarnIfBad(const absl::Status& told) {
   if (!told.ok()) log::Warn("cannot tell the service manager", {{"error", told.message()}});
 }
 
-// Who started the server may want to know; that it can't be told does not keep the server from
+// The service manager, if there is one. A failure to notify it does not keep the server from
 // serving.
 Notifier ServiceManager() {
   absl::StatusOr<Notifier> notifier = Notifier::FromEnvironment();
@@ -63,7 +63,7 @@ Notifier ServiceManager() {
   return {};
 }
 
-// While nobody wants the server to end, a watchdog hears from it as long as its port answers.
+// Until a signal ends the server, reports to the watchdog as long as the port answers.
 int ServeUntilSignal(Server& server, Notifier& manager) {
   absl::Status last;
   const auto tell = [&] {
@@ -79,7 +79,7 @@ int ServeUntilSignal(Server& server, Notifier& manager) {
   }
 }
 
-// Serves until a signal that ends it. Returns the exit code.
+// Serves until a signal ends it. Returns the exit code.
 int Serve(const Options& options) {
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
   if (!server.ok()) return CannotServe(options, server.status());
@@ -92,7 +92,7 @@ int Serve(const Options& options) {
   log::Info("listening", {{"grpc", absl::StrJoin((*server)->grpc_addresses(), ",")},
                           {"http", (*server)->http_address()},
                           {"pid", getpid()}});
-  log::Flush();  // whoever sees the ready file finds them
+  log::Flush();  // readers of the ready file can then find these lines
   int exit_code = 0;
   absl::Duration lame_duck = options.lame_duck;
   if (!options.ready_file.empty()) {
@@ -100,7 +100,7 @@ int Serve(const Options& options) {
         options.ready_file, (*server)->grpc_addresses(), (*server)->http_address());
     if (!status.ok()) {
       exit_code = CannotServe(options, status);
-      lame_duck = absl::ZeroDuration();  // nobody has heard of it
+      lame_duck = absl::ZeroDuration();  // nobody has been told about this server yet
     }
   }
   if (exit_code == 0) {
@@ -126,7 +126,7 @@ int Run(int argc, char** argv) {
   quantd::process::KeepFreedMemory();
   quantd::process::BlockSignals();
   quantd::process::RaiseDescriptorLimit();
-  // Its parser writes a line about every string that is no UTF-8, for anybody who sends one.
+  // Its parser would log every string that is not UTF-8, for any client that sends one.
   google::protobuf::SetLogHandler(nullptr);
 
   absl::StatusOr<CommandLine> command_line = quantd::server::ParseCommandLine(argc, argv);
@@ -140,7 +140,7 @@ int Run(int argc, char** argv) {
     return 0;
   }
 
-  // The log's own; the server tries those that it needs.
+  // The log's own thread; the server tests those that it needs.
   if (absl::Status status = quantd::process::TryThreads(1, "the log"); !status.ok())
     return Refuse(status);
 

@@ -46,14 +46,14 @@ namespace {
 
 using wire::Method;
 
-// Beyond the drain time.
+// Added to the drain time.
 constexpr std::chrono::milliseconds kLastWords{200};
 
 std::string Http2Version() { return absl::StrCat("nghttp2/", nghttp2_version(0)->version_str); }
 
 }  // namespace
 
-// In the order in which one needs the other; ends in the opposite one.
+// In order of dependency; destroyed in the opposite order.
 struct Server::Components {
   Components(const Options& o, TlsAndTokens& g)
       : options(o),
@@ -87,7 +87,7 @@ struct Server::Components {
   }
 
   metrics::Readings Read() const;
-  // Whether requests have waited without a break for longer than one may wait.
+  // Whether requests have been waiting without a break for longer than one may wait.
   bool Crowded() const {
     return admission.crowded_for() > absl::ToChronoNanoseconds(options.queue_timeout);
   }
@@ -104,7 +104,7 @@ struct Server::Components {
   admission::Receiving receiving;
   metrics::Metrics metrics;
   std::unique_ptr<regions::Regions> regions;
-  std::unique_ptr<stored_parameters::Library> library;  // null: no sets are stored
+  std::unique_ptr<stored_parameters::Library> library;  // null: storing sets is off
   std::unique_ptr<stored_parameters::Worker> worker;    // of the library
   std::unique_ptr<trace::Tracer> tracer;                // before the first call; null: off
   rpc::Calls calls;
@@ -114,15 +114,15 @@ struct Server::Components {
   services::Health health;
   std::unique_ptr<services::Reflection> reflection;
   const std::string info;
-  // What answers the calls with one small response.
+  // Answer the calls with one small response.
   services::Response response_info, check_health;
-  reports::Overload overload;  // EverySecond's thread's, as the next
+  reports::Overload overload;  // used by EverySecond's thread, like the next
   process::MemoryKeeper memory_keeper;
   std::vector<std::unique_ptr<loop::Loop>> loops;
   std::unique_ptr<transport::Transport> transport;
   std::unique_ptr<loop::ThreadPool> thread_pool;
   std::vector<std::string> grpc_addresses;
-  std::unique_ptr<net::Prober> prober;  // of the first address
+  std::unique_ptr<net::Prober> prober;  // probes the first address
   std::unique_ptr<http::HttpServer> http;
   std::atomic<bool> draining{false};  // its lame duck included; /readyz says so, health later
   process::EverySecond every_second;
@@ -224,7 +224,7 @@ void Server::Components::AddRoutes(const AddServices& add_services) {
     services::Health::ServeWatch(calls, health, stream);
   });
   router.Watch("/grpc.health.v1.Health/Watch");
-  // Who asks whether a server is well has no token: kubelets, load balancers, clients that choose.
+  // Health checks need no token: they come from kubelets, load balancers and clients that choose.
   for (const char* method : {"Check", "Watch"}) {
     router.Open(absl::StrCat("/grpc.health.v1.Health/", method));
   }
@@ -267,7 +267,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   }
   if (absl::Status status = SelectTarget(options.simd); !status.ok()) return status;
   const loop::Policy policy = loop::PolicyFor(options.threads, options.event_loops);
-  // With those of HTTP, of spans, of files of parameters and of what is done every second.
+  // Including those for HTTP, spans, files of parameters, and tasks of every second.
   const int threads = policy.threads() + 4;
   const absl::Status tried = process::TryThreads(threads, "--threads and --event_loops");
   if (!tried.ok()) return tried;
@@ -277,7 +277,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   Components& c = *components;
   if (!options.shared_memory_dir.empty()) {
     regions::Limits limits;
-    // So what says where the pages are takes no more than a 32nd of it.
+    // Then the page tables take at most a 32nd of it.
     limits.bytes = 16 * options.memory.limit;
     limits.holes = options.memory.region_holes;
     auto regions = regions::Regions::Open(options.shared_memory_dir, limits);

@@ -7,7 +7,7 @@
 namespace quantd::server {
 namespace {
 
-// Never 0 of what is more.
+// A positive time never becomes 0.
 std::chrono::milliseconds ToMilliseconds(absl::Duration time) {
   return absl::ToChronoMilliseconds(absl::Ceil(time, absl::Milliseconds(1)));
 }
