@@ -19,12 +19,13 @@ constexpr absl::string_view kCertificateFlag = "--tls_cert";
 constexpr absl::string_view kKeyFlag = "--tls_key";
 constexpr absl::string_view kClientCaFlag = "--tls_client_ca";
 
-// Of TLS 1.2 only those that HTTP/2 allows (RFC 9113, appendix A); 1.3 has no others.
+// Of the ciphers of TLS 1.2 only those that HTTP/2 allows (RFC 9113, appendix A); TLS 1.3 has no
+// others.
 constexpr char kCiphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
-// A chain of clients' certificates longer than that is nobody's.
+// Longer chains of client certificates are refused.
 constexpr int kDepth = 8;
 
-// Names as ALPN sends them: a byte of length before each.
+// Names in ALPN's encoding: each is preceded by its length in a byte.
 constexpr absl::string_view kHttp2 = "\x02h2";
 constexpr absl::string_view kHttp1 = "\x08http/1.1";
 
@@ -52,13 +53,13 @@ void SetManners(SSL_CTX* context, Protocol protocol, bool resumes) {
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                    SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA |
                                    SSL_OP_IGNORE_UNEXPECTED_EOF);
-  // A record is written as far as it goes, from wherever the bytes lie then; buffers are given back
-  // when they are empty; and a record without data ends a read, so that many can't make it long.
+  // A record is written as far as the socket takes it, even if its bytes have moved; empty buffers
+  // are freed; and a record without data ends a read, so that many of them can't prolong it.
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                 SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
-  SSL_CTX_set_read_ahead(context, 1);  // a record in one system call, not in two
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // clients keep theirs, as tickets
+  SSL_CTX_set_read_ahead(context, 1);  // reads a record in one system call, not in two
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // clients keep them, as tickets
   SSL_CTX_set_num_tickets(context, resumes ? 1 : 0);
   if (!resumes) SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
   SSL_CTX_set_session_id_context(context, reinterpret_cast<const unsigned char*>(&names[index][1]),
@@ -94,7 +95,7 @@ absl::StatusOr<Certificates::Loaded> Certificates::Read(const TlsFiles& files) {
   for (const Protocol protocol : {Protocol::kGrpc, Protocol::kHttp}) {
     Context context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
     if (context == nullptr) return Wrong(files.certificate, TakeError(), kCertificateFlag);
-    // A certificate is not checked again when its session is resumed, also if it has expired.
+    // When a session is resumed, its certificate is not checked again, even if it has expired.
     SetManners(context.get(), protocol, authorities.empty());
     if (SSL_CTX_use_certificate(context.get(), own) != 1) {
       return Wrong(files.certificate, TakeError(), kCertificateFlag);

@@ -30,7 +30,7 @@ std::string FileWatch::Stamp(const std::vector<std::string>& paths) {
     }
     absl::StrAppend(&stamp, info.st_dev, " ", info.st_ino, " ", info.st_size, " ",
                     info.st_mtim.tv_sec, " ", info.st_mtim.tv_nsec, " ");
-    // A file can be made readable, and its time set back.
+    // st_ctim, because a file can be made readable, and its modification time can be set back.
     absl::StrAppend(&stamp, info.st_ctim.tv_sec, " ", info.st_ctim.tv_nsec, ";");
   }
   return stamp;

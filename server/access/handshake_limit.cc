@@ -24,7 +24,7 @@ HandshakeLimit::Verdict HandshakeLimit::Look(absl::Span<const uint8_t> bytes, bo
   return verdict_;
 }
 
-// A byte of a record's head.
+// Reads bytes of a record's head.
 size_t HandshakeLimit::Head(absl::Span<const uint8_t> bytes) {
   head_[head_have_++] = bytes[0];
   if (head_have_ == sizeof(head_)) {
@@ -36,7 +36,7 @@ size_t HandshakeLimit::Head(absl::Span<const uint8_t> bytes) {
   return 1;
 }
 
-// Bytes of a record: of a message, if it can be read.
+// Reads bytes of a record; those of a message, if it is not encrypted.
 size_t HandshakeLimit::Message(absl::Span<const uint8_t> bytes) {
   size_t used = std::min(bytes.size(), record_left_);
   if (record_type_ == kHandshake && !(cipher_changed_ && ciphered_)) {

@@ -54,7 +54,7 @@ std::string TakeError() {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view flag) {
-  // Without O_NONBLOCK a pipe would be waited for.
+  // Without O_NONBLOCK, open would wait for a pipe.
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.is_open()) return CannotRead(path, flag, errno);
   struct stat info{};

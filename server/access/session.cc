@@ -19,16 +19,17 @@
 namespace quantd::access {
 namespace {
 
-// What a record holds at most.
+// The most bytes of a record.
 constexpr size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
 
-// Small pieces become one record: one buffer a thread, used up within one function.
+// Small pieces are combined into one record. There is one buffer per thread, used within one
+// function.
 std::array<uint8_t, kRecordBytes>& Gathered() {
   thread_local std::array<uint8_t, kRecordBytes> bytes;
   return bytes;
 }
 
-// Alerts, which the other side sends, have numbers of their own (openssl/sslerr.h).
+// Error codes of alerts from the other side begin here (openssl/sslerr.h).
 constexpr int kFirstAlert = 1000;
 
 }  // namespace
@@ -80,7 +81,7 @@ int Session::Receive(BIO* bio, char* to, int size) {
   BIO_clear_retry_flags(bio);
   if (self.verdict_ != HandshakeLimit::Verdict::kFine) return -1;
   if (self.crumbs_ > kMostCrumbs) {
-    // OpenSSL itself goes on from one of them to the next.
+    // OpenSSL itself continues from one piece to the next.
     BIO_set_retry_read(bio);
     return -1;
   }
@@ -118,7 +119,7 @@ void Session::OnMessage(int sent, int, int type, const void* data, size_t size, 
   Session& self = *static_cast<Session*>(session);
   if (sent != 0 || !self.established_) return;
   if (type == SSL3_RT_HEADER) {
-    // A record begins: the one before it is over.
+    // A record begins, so the previous one is complete.
     if (self.record_bytes_ < kCrumbBytes) ++self.crumbs_;
     self.record_bytes_ = 0;
   } else if (type == SSL3_RT_HANDSHAKE && size != 0 &&
@@ -127,8 +128,9 @@ void Session::OnMessage(int sent, int, int type, const void* data, size_t size, 
   }
 }
 
-// NO_RENEGOTIATION only says no to each hello and goes on: a record holds thousands of them, and
-// one that announces much has memory taken for it. As if the peer had ended, the rest is dropped.
+// With NO_RENEGOTIATION, OpenSSL only refuses each hello and continues: a record holds thousands of
+// them, and OpenSSL allocates the length that one announces. So the session ends as if the peer had
+// closed it, and the rest is dropped.
 void Session::OnState(const SSL* ssl, int where, int) {
   Session& self = *static_cast<Session*>(BIO_get_data(SSL_get_rbio(ssl)));
   if ((where & SSL_CB_HANDSHAKE_START) == 0 || !self.established_) return;
@@ -158,7 +160,7 @@ Session::Step Session::Handshake() {
     return Refuse(Refusal::kProtocol, "the client does not offer HTTP/2 (ALPN 'h2')");
   }
   established_ = true;
-  more_to_read_ = true;  // perhaps it came with the last bytes of the handshake
+  more_to_read_ = true;  // data may have come with the last bytes of the handshake
   record_bytes_ = kCrumbBytes;
   return Step::kDone;
 }
@@ -191,7 +193,7 @@ Session::Step Session::RefuseForError() {
   if (ended_ || reason == 0) {
     ERR_clear_error();
     if (!limit_.begun() || IsProbe()) return Step::kGone;
-    // Many say nothing when they do not like what they see.
+    // Many clients just close the connection if they do not accept the certificate.
     return Refuse(Refusal::kClient,
                   "the client hung up; it may not accept the server's certificate");
   }
@@ -200,7 +202,7 @@ Session::Step Session::RefuseForError() {
   return Refuse(Refusal::kProtocol, text);
 }
 
-// Whether it offered kProbeProtocol: it wants to know whether it is answered, and no more.
+// Whether the client offered kProbeProtocol: it only wants to know whether the server answers.
 bool Session::IsProbe() const { return SSL_get_app_data(ssl_) != nullptr; }
 
 bool Session::has_client_certificate() const { return SSL_get0_peer_certificate(ssl_) != nullptr; }
@@ -243,7 +245,7 @@ ssize_t Session::ReadOnce(void* to, size_t size) {
     }
     const ssize_t stuck = Stuck(result);
     read_wants_write_ = stuck < 0 && errno == EAGAIN && wants_write_;
-    // A record without data was read, and the next one may be here.
+    // A record without data was read, and the next one may be available.
     more_to_read_ = stuck < 0 && errno == EAGAIN && !wants_write_ && !dry_;
     if (!more_to_read_ || crumbs_ > kMostCrumbs) return stuck;
   }
@@ -255,7 +257,7 @@ ssize_t Session::Read(absl::Span<const iovec> pieces) {
     auto* to = static_cast<uint8_t*>(piece.iov_base);
     for (size_t left = piece.iov_len; left != 0;) {
       const ssize_t count = ReadOnce(to, left);
-      // An end or an error is said again by the next read.
+      // The next read reports an end or an error again.
       if (count <= 0) return total != 0 ? static_cast<ssize_t>(total) : count;
       to += count;
       left -= static_cast<size_t>(count);
@@ -269,7 +271,7 @@ ssize_t Session::Read(absl::Span<const iovec> pieces) {
 ssize_t Session::Write(absl::Span<const iovec> pieces) {
   size_t total = 0;
   size_t piece = 0;
-  size_t offset = 0;  // in that piece
+  size_t offset = 0;  // in the current piece
   const auto pass = [&](size_t bytes) {
     for (offset += bytes; piece < pieces.size() && offset >= pieces[piece].iov_len; ++piece) {
       offset -= pieces[piece].iov_len;
@@ -328,7 +330,7 @@ std::string ProbeHello() {
     const std::string names = absl::StrCat("\x02h2", kProbeProtocol);
     SSL_set_alpn_protos(ssl.get(), reinterpret_cast<const unsigned char*>(names.data()),
                         static_cast<unsigned>(names.size()));
-    SSL_connect(ssl.get());  // as far as it goes without a response
+    SSL_connect(ssl.get());  // until it needs a response
     char* data = nullptr;
     const long size = BIO_get_mem_data(out, &data);  // NOLINT(google-runtime-int): OpenSSL's
     hello.assign(data, static_cast<size_t>(std::max(size, 0L)));

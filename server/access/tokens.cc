@@ -79,11 +79,11 @@ absl::StatusOr<Tokens::Digests> Tokens::Read(const std::string& path) {
 }
 
 std::optional<Tokens::Digest> Tokens::DigestOf(absl::string_view token) {
-  // Looked up once: that costs more than the digest.
+  // Looked up only once, because that costs more than the digest.
   static EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   Digest digest{};
   unsigned size = 0;
-  // Where it fails, a digest of zeros would be every token's.
+  // On failure no digest may be used: a digest of zeros would match for every token.
   if (sha256 == nullptr ||
       EVP_Digest(token.data(), token.size(), digest.data(), &size, sha256, nullptr) != 1 ||
       size != digest.size()) {
@@ -97,7 +97,7 @@ bool Tokens::Contains(absl::string_view token) const {
   const std::optional<Digest> digest = DigestOf(token);
   if (!digest.has_value()) return false;
   int found = 0;
-  const std::shared_ptr<const Digests> all = digests();  // stays while they change
+  const std::shared_ptr<const Digests> all = digests();  // valid while the tokens change
   for (const Digest& one : *all) {
     found |= static_cast<int>(CRYPTO_memcmp(one.data(), digest->data(), digest->size()) == 0);
   }
