@@ -8,8 +8,8 @@
 namespace quantd::admission {
 namespace {
 
-// What is not left to small ones: these get an eighth of the budget; what 128 of them need is
-// enough.
+// The part of large requests. Small ones get an eighth of the budget, at most what 128 of them
+// need.
 uint64_t LargeBytes(uint64_t budget) {
   return budget - std::min<uint64_t>(budget / 8, 128 * Admission::kSmallBytes);
 }
@@ -59,13 +59,13 @@ bool Admission::Fits(Lane lane, uint64_t bytes) const {
   if (requests_[kSmall] + requests_[kLarge] >= limits_.max_inflight_requests) return false;
   if (bytes > limits_.memory_budget_bytes - all_bytes()) return false;
   if (lane == kSmall) return !LargestWaits();
-  // One that is larger than the large ones' part is let in when it is the only one of them.
+  // A request that is larger than the whole part is let in if no other large request is.
   if (requests_[kLarge] == 0 && bytes_[kLarge] == 0) return true;
   return requests_[kLarge] < large_requests_ && bytes_[kLarge] + bytes <= large_bytes_;
 }
 
-// Whether one that needs more than the large ones' part waits for nothing but small ones to end:
-// others that come meanwhile would keep it waiting for ever.
+// Whether a request that needs more than the part of large ones waits only for small ones to end.
+// Newly admitted small requests would keep it waiting for ever.
 bool Admission::LargestWaits() const {
   const auto* first = static_cast<const Waiting*>(queues_[kLarge].First());
   return first != nullptr && first->request_.bytes > large_bytes_ &&
@@ -104,7 +104,8 @@ absl::Status Admission::Hold(uint64_t bytes, uint64_t spare, Permit& from, Permi
   held.held_ = true;
   held.bytes_ += bytes;
   held_bytes_ += bytes;
-  // Also of nothing: the largest one may now wait for what is held, and no longer for small ones.
+  // Even if it is 0 bytes: the largest request may now wait for held memory, and no longer for
+  // small ones.
   GiveBack(from, moved, false);
   return absl::OkStatus();
 }
@@ -150,7 +151,7 @@ bool Admission::Cancel(Waiting& waiting) {
     if (!waiting.queued()) return false;
     queues_[LaneOf(waiting.request_.bytes)].Remove(waiting, false);
     queue_shares_.Give(waiting.request_.peer, 1);
-    GrantWaiting();  // the one behind it may be smaller
+    GrantWaiting();  // the next in the queue may be smaller
   }
   waiting.request_.loop->Complete(*waiting.request_.granted, false);
   return true;
@@ -167,9 +168,10 @@ void Admission::GiveBack(Permit& permit, uint64_t bytes, bool count) {
   GrantWaiting();
 }
 
-// Granted calls go on on their loops, not here: whoever gives back must not do their work.
+// Granted calls resume on their own loops, not here: the thread that returns memory must not do
+// their work.
 void Admission::GrantWaiting() {
-  // Small ones once more: they may have waited for the largest to be let in.
+  // Small ones twice: they may have waited for the largest to be let in.
   for (const Lane lane : {kSmall, kLarge, kSmall}) {
     while (loop::FairQueue::Entry* const first = queues_[lane].First()) {
       auto& next = static_cast<Waiting&>(*first);

@@ -28,7 +28,7 @@ void Upload::Run() {
   }
 }
 
-// First windows have an eighth, but a thousand of them are enough.
+// First windows get an eighth of the budget, at most the size of a thousand windows.
 Receiving::Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting, uint64_t min_rate)
     : window_(window),
       max_waiting_(max_waiting),
@@ -39,7 +39,7 @@ Receiving::Receiving(uint64_t budget_bytes, uint64_t window, int64_t max_waiting
       large_shares_(large_budget_),
       waiting_shares_(static_cast<uint64_t>(max_waiting)) {}
 
-// How much of either kind is set aside for it.
+// Sets how many bytes of the part for first windows are reserved for the upload.
 void Receiving::SetFirst(Upload& upload, uint64_t bytes) {
   first_held_ += bytes - upload.held_first_;
   first_shares_.Take(upload.peer_, bytes);
@@ -51,14 +51,14 @@ void Receiving::SetLarge(Upload& upload, uint64_t bytes) {
   large_shares_.Give(upload.peer_, std::exchange(upload.held_, bytes));
 }
 
-// Whether its peer may have memory for all of it. What it holds already is its peer's.
+// Whether the peer's share has room for the whole message. What the upload holds counts already.
 bool Receiving::WithinShare(const Upload& upload) const {
   const uint64_t wanted = std::min(Footprint(upload.total_), large_budget_);
   return large_shares_.Of(upload.peer_) == upload.held_ ||
          large_shares_.Within(upload.peer_, wanted - std::min(upload.held_, wanted));
 }
 
-// Who is next, of peers that have not had their share.
+// The next upload of a peer that is within its share.
 Upload* Receiving::Next() const {
   return static_cast<Upload*>(queue_.FirstOf(
       [this](loop::FairQueue::Entry& entry) { return WithinShare(static_cast<Upload&>(entry)); }));
@@ -78,7 +78,7 @@ Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer,
   upload.granted_ = std::min(total, window_);
   upload.given_up_ = false;
   upload.received_.store(0, std::memory_order_relaxed);
-  // Who may not wait later has its place now, or not at all.
+  // An upload that may not wait later gets its memory now, or is refused.
   const bool may_wait =
       static_cast<int64_t>(queue_.size()) < max_waiting_ && waiting_shares_.Within(peer, 1);
   const bool at_once = !may_wait || large_held_ + total <= large_budget_ / 2;
@@ -100,7 +100,7 @@ Receiving::Begun Receiving::Begin(Upload& upload, uint64_t total, uint64_t peer,
   return Begun::kFirst;
 }
 
-// Sets aside all of it, if there is room.
+// Reserves memory for the whole message, if there is room.
 bool Receiving::Reserve(Upload& upload) {
   const uint64_t wanted = std::min(Footprint(upload.total_), large_budget_);
   if (large_held_ - upload.held_ + wanted > large_budget_ || !WithinShare(upload)) return false;
@@ -122,7 +122,8 @@ Receiving::Room Receiving::Extend(Upload& upload, uint64_t received) {
   const bool is_large = upload.state_ == State::kReserved || upload.state_ == State::kStopped;
   if (upload.total_ > upload.granted_ || is_large) {
     if (upload.state_ == State::kFirst || upload.state_ == State::kStopped) {
-      // One that was stopped when it might send all of it holds all of it, and waits for nobody.
+      // An upload that was stopped after it may send everything holds all of its memory, and waits
+      // for nothing.
       const bool has_all = upload.total_ == upload.granted_;
       if ((!has_all && Next() != nullptr) || !Reserve(upload)) {
         if (upload.state_ == State::kFirst) upload.place_ = large_.insert(large_.end(), &upload);
@@ -175,7 +176,7 @@ bool Receiving::Told(const Upload& upload) const {
   return upload.posted_;
 }
 
-// Whether somebody can go on who could not.
+// Lets waiting uploads continue. Returns whether any could.
 bool Receiving::GrantWaiting() {
   bool any = false;
   while (Upload* const upload = Next()) {
@@ -188,7 +189,7 @@ bool Receiving::GrantWaiting() {
   return any;
 }
 
-// It keeps what has come and what it has been told that it may send.
+// The upload keeps the bytes that have arrived and those that it may already send.
 void Receiving::Stop(Upload& upload) {
   upload.state_ = Upload::State::kStopped;
   const uint64_t kept = std::min(upload.held_, Footprint(upload.granted_));
@@ -199,7 +200,7 @@ void Receiving::GiveUpOne() {
   Upload* longest = nullptr;
   const Upload* const next = Next();
   for (Upload* upload : large_) {
-    if (upload->given_up_) return;  // its memory is on its way back
+    if (upload->given_up_) return;  // its memory will be returned soon
     const bool stands = upload->state_ == Upload::State::kStopped ||
                         (upload->state_ == Upload::State::kWaiting && upload != next);
     if (!stands || upload->held_ == 0) continue;
@@ -218,7 +219,7 @@ void Receiving::Look(loop::Clock::time_point now) {
   for (Upload* upload : large_) {
     const uint64_t received = upload->received_.load(std::memory_order_relaxed);
     if (received == upload->total_ && upload->state_ != Upload::State::kWaiting) {
-      moves = true;  // its memory comes back without its client
+      moves = true;  // its memory is returned without its client
       continue;
     }
     if (upload->state_ != Upload::State::kReserved) continue;
