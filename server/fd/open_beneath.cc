@@ -11,9 +11,9 @@
 namespace quantd {
 
 UniqueFd OpenBeneath(int directory, const std::string& name, int flags, Links links) {
-  // errno is what the open that failed has left.
+  // errno is still that of the failed open.
   if (directory < 0) return UniqueFd();
-  // O_NONBLOCK: neither a pipe without a writer nor a lease makes this wait.
+  // O_NONBLOCK: neither a pipe without a writer nor a lease can block this.
   flags |= O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   open_how how = {};
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
@@ -22,7 +22,7 @@ UniqueFd OpenBeneath(int directory, const std::string& name, int flags, Links li
     how.resolve |= RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
   }
   how.flags = static_cast<uint64_t>(flags);
-  // EAGAIN: something was renamed meanwhile, as when a ConfigMap changes.
+  // EAGAIN: something was renamed meanwhile, for example because a ConfigMap changed.
   for (int attempt = 0; attempt < 100; ++attempt) {
     UniqueFd opened(
         static_cast<int>(syscall(SYS_openat2, directory, name.c_str(), &how, sizeof(how))));
@@ -31,9 +31,9 @@ UniqueFd OpenBeneath(int directory, const std::string& name, int flags, Links li
     if (errno != ENOSYS && errno != EPERM) return opened;
     break;
   }
-  // Kernels before 5.6 and filters that do not know the call. A name without '/' leaves little to
-  // resolve: without links, this is as safe. A link that is followed may then lead anywhere; who
-  // allows links must check what is read, as stored sets are by their hash.
+  // For kernels before 5.6 and for filters that block the call. A name without '/' leaves little to
+  // resolve: without links this is as safe. A link that is followed may lead anywhere, so a caller
+  // that allows links must check the contents; stored sets are checked by their hash.
   return UniqueFd(openat(directory, name.c_str(), flags));
 }
 
@@ -42,7 +42,7 @@ int ForEachName(int directory, absl::FunctionRef<bool(absl::string_view name)> v
   if (!again.is_open()) return errno;
   DIR* const stream = fdopendir(again.get());
   if (stream == nullptr) return errno;
-  again.Release();  // it is the stream's now
+  again.Release();  // the stream owns it now
   errno = 0;
   for (const dirent* entry = readdir(stream); entry != nullptr; entry = readdir(stream)) {
     const bool may_be_file =
