@@ -21,19 +21,20 @@
 namespace quantd::http {
 namespace {
 
-// Descriptors that nobody else gets: when the process has run out of them, this many connections
-// are still answered at a time.
+// Reserved descriptors: when the process has no others left, this number of connections can still
+// be answered at the same time.
 constexpr size_t kSpares = 4;
-// Accepted in one iteration, so that a flood of connections does not hold up those that are there.
+// The most accepts per iteration, so that a flood of connections does not delay existing ones.
 constexpr int kAcceptsPerIteration = 32;
-// A pause after an accept that failed for want of memory, say: trying on would take a whole CPU.
+// A pause after a failed accept, because of low memory for example: immediate retries would use a
+// whole CPU.
 constexpr std::chrono::milliseconds kDeafFor{50};
-// What a peer may send on when it has its response; a POST of that size still gets to see its 405.
+// How much a peer may send after its response; a POST of up to that size still receives its 405.
 constexpr size_t kThrownAwayBytes = 256 << 10;
-// Records of TLS without use, as its session counts them; a request that comes byte by byte is one.
+// TLS records without use, as counted by the session; a request that comes byte by byte is one.
 constexpr int kMostCrumbs = 4'000;
 
-// With a quarter of the process' descriptors at most: connections to gRPC need them, too.
+// At most a quarter of the process's descriptors, because gRPC connections need them, too.
 HttpLimits Affordable(HttpLimits limits) {
   rlimit descriptors = {};
   if (getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
@@ -45,7 +46,7 @@ HttpLimits Affordable(HttpLimits limits) {
 
 bool IsTryAgain(int error) { return error == EAGAIN || error == EINTR; }
 
-// Whether everything has arrived at the peer's machine, the end included.
+// Whether all bytes, including the end, have arrived at the peer's machine.
 bool AllArrived(int socket) {
   int bytes = 0;
   return ioctl(socket, SIOCOUTQ, &bytes) != 0 || bytes == 0;
@@ -66,16 +67,17 @@ class Connections::Connection final : private loop::Watcher, private loop::Timer
   void Begin();
   size_t response_bytes() const { return response_.size(); }
   bool writing() const { return state_ == State::kWriting; }
-  // Its peer gets nothing more, not even what is on its way. It is gone then.
+  // Closes the connection; its peer gets nothing more, not even bytes under way. The object is gone
+  // then.
   void Reset() { Close(Result::kReset); }
 
  private:
   enum class State { kShaking, kReading, kWriting, kEnding };
-  // What becomes of a connection: it stays, or is closed, what is under way delivered or not.
+  // What to do with a connection: keep it, close it and deliver bytes under way, or drop those.
   enum class Result { kOpen, kClose, kReset };
 
   void OnReady(uint32_t events) override;
-  void Fire() override;  // it is late
+  void Fire() override;  // the connection is late
   void Step();
   Result Shake();
   void RefuseHandshake();
@@ -84,7 +86,7 @@ class Connections::Connection final : private loop::Watcher, private loop::Timer
   Result StartEnding();
   Result End();
   void Close(Result how);
-  // As recv and send of its socket.
+  // Like recv and send of its socket.
   ssize_t Receive();
   ssize_t Send(absl::string_view bytes);
   void WaitFor(uint32_t events) { all_.loop_->Rewatch(socket_.get(), events, *this); }
@@ -118,7 +120,7 @@ void Connections::Connection::Begin() {
   }
   SetDeadline(all_.limits_.request_time);
   if (!all_.loop_->Watch(socket_.get(), EPOLLIN, *this)) return Reset();
-  // Most requests are there already, and what has its response need not fear for its place.
+  // Most requests have arrived already, and a connection with a response is no longer evicted.
   Step();
 }
 
@@ -193,10 +195,10 @@ Connections::Connection::Result Connections::Connection::Read() {
   do {
     const ssize_t count = Receive();
     if (count < 0 && !IsTryAgain(errno)) return Result::kClose;
-    if (count == 0) return Result::kClose;  // no more will come, and it was no request yet
+    if (count == 0) return Result::kClose;  // the peer has closed before it sent a whole request
     if (count > 0) request_.Take({all_.buffer_.data(), static_cast<size_t>(count)});
     if (tls_ != nullptr && (crumbs_ += tls_->TakeCrumbs()) > kMostCrumbs) return Result::kReset;
-    // What TLS has read the socket does not tell of.
+    // The socket does not report data that TLS has already read.
   } while (request_.status() == 0 && tls_ != nullptr && tls_->more_to_read());
   if (request_.status() == 0) {
     if (tls_ != nullptr) WaitFor(tls_->read_wants_write() ? EPOLLOUT : EPOLLIN);
@@ -214,12 +216,12 @@ Connections::Connection::Result Connections::Connection::Write() {
   if (count < 0 && !IsTryAgain(errno)) return Result::kClose;
   written_ += static_cast<size_t>(std::max<ssize_t>(count, 0));
   if (written_ < response_.size()) {
-    // TLS may want the rest of a message first. There is room all the time then.
+    // TLS may need the rest of a message first. Until then there is always room to write.
     WaitFor(tls_ != nullptr && tls_->write_wants_read() ? EPOLLIN : EPOLLOUT);
     return Result::kOpen;
   }
   all_.response_bytes_ -= response_.size();
-  std::string().swap(response_);  // an assignment would keep its memory
+  std::string().swap(response_);  // an assignment would keep the capacity
   return StartEnding();
 }
 
@@ -227,7 +229,8 @@ Connections::Connection::Result Connections::Connection::StartEnding() {
   state_ = State::kEnding;
   if (tls_ != nullptr) tls_->SayEnd();
   shutdown(socket_.get(), SHUT_WR);
-  // By edges: a peer that has ended says so again and again, but not when the response has arrived.
+  // Edge-triggered: otherwise a closed peer is reported repeatedly, but not the arrival of the
+  // response.
   WaitFor(EPOLLIN | EPOLLET);
   return End();
 }
@@ -244,7 +247,7 @@ Connections::Connection::Result Connections::Connection::End() {
 
 void Connections::Connection::Fire() {
   if (state_ == State::kReading && request_.begun()) {
-    Send(ErrorResponse(408, request_.head()));  // if it is taken at once
+    Send(ErrorResponse(408, request_.head()));  // if the socket takes it at once
   }
   const bool begins = state_ == State::kShaking || state_ == State::kReading;
   Close(begins || AllArrived(socket_.get()) ? Result::kClose : Result::kReset);
@@ -254,13 +257,13 @@ void Connections::Connection::Close(Result how) {
   Connections& all = all_;
   all.loop_->Unwatch(socket_.get());
   UniqueFd socket = std::move(socket_);
-  all.connections_.erase(place);  // this
+  all.connections_.erase(place);  // destroys this object
   if (how == Result::kReset) {
-    // What has not been taken is dropped; the kernel would go on to offer it for minutes.
+    // Drops bytes that were not read; otherwise the kernel would offer them for minutes.
     const linger none = {.l_onoff = 1, .l_linger = 0};
     setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &none, sizeof(none));
   }
-  // The socket is closed, and its descriptor kept, in one step: no other thread gets in between.
+  // Closes the socket and reuses its descriptor in one step, so that no other thread can take it.
   if (all.spares_.size() < kSpares && dup3(all.idle_.get(), socket.get(), O_CLOEXEC) >= 0) {
     all.spares_.push_back(std::move(socket));
   }
@@ -328,7 +331,7 @@ void Connections::Accept() {
   }
 }
 
-// Gives a descriptor to the process, so that the next accept may have it.
+// Frees a descriptor for the next accept.
 bool Connections::MakeRoom() {
   if (spares_.empty() && !connections_.empty()) connections_.front().Reset();
   if (spares_.empty()) return false;
@@ -348,7 +351,7 @@ void Connections::DropResponses() {
   while (response_bytes_ > limits_.response_bytes) {
     const auto oldest = std::find_if(connections_.begin(), connections_.end(),
                                      [](const Connection& one) { return one.writing(); });
-    if (oldest->response_bytes() == response_bytes_) return;  // the only one
+    if (oldest->response_bytes() == response_bytes_) return;  // it is the only one
     oldest->Reset();
   }
 }

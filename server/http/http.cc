@@ -1,4 +1,4 @@
-// The pages, and the thread that serves them. See http.h.
+// Makes the pages, and runs the thread that serves them. See http.h.
 #include "server/http/http.h"
 
 #include <thread>
@@ -12,7 +12,7 @@
 namespace quantd::http {
 namespace {
 
-// 200, or why who asks does not get to see /metrics.
+// 200, or the status with which a request for /metrics is refused.
 int MayRead(const HttpAccess& access, const RequestReader& request, bool has_certificate) {
   if (access.certificates != nullptr && access.certificates->wants_client_certificates() &&
       !has_certificate) {
@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(absl::string_view 
                                                               const HttpAccess& access) {
   absl::StatusOr<net::Listening> listening = net::Listen(address, "--http_listen");
   if (!listening.ok()) return listening.status();
-  // Of a name that stands for several addresses the first one that the machine has.
+  // If a name has several addresses, the first one that the machine has.
   UniqueFd listener(listening->listeners.front().Release());
   auto thread = std::make_unique<Thread>(std::move(listener), std::move(pages), limits, access);
   if (absl::Status status = thread->Start(); !status.ok()) return status;

@@ -11,7 +11,8 @@
 namespace quantd::http {
 namespace {
 
-// Control characters are nowhere part of a request, but tabs and line ends. RFC 9110, 5.5.
+// Control characters except tabs and line ends, which are never allowed in a request. RFC 9110,
+// 5.5.
 bool IsControl(char c) {
   return absl::ascii_iscntrl(static_cast<unsigned char>(c)) && c != '\t' && c != '\r' && c != '\n';
 }
@@ -58,7 +59,7 @@ bool RequestReader::Take(absl::string_view bytes) {
       bytes.remove_prefix(piece.size());
       if (end == bytes.npos) break;
       absl::string_view line = absl::StripSuffix(line_, "\n");
-      // A line that ends by LF alone is one, as RFC 9112, 2.2 allows: people type such into nc.
+      // A line may end with LF only (RFC 9112, 2.2), as people type it into nc.
       absl::ConsumeSuffix(&line, "\r");
       status_ = TakeLine(line);
       line_.clear();
@@ -69,7 +70,7 @@ bool RequestReader::Take(absl::string_view bytes) {
 
 int RequestReader::TakeLine(absl::string_view line) {
   if (absl::StrContains(line, '\r')) return 400;
-  // Empty lines in front of a request are skipped (RFC 9112, 2.2).
+  // Empty lines before a request are skipped (RFC 9112, 2.2).
   if (path_.empty()) return line.empty() ? 0 : TakeRequestLine(line);
   if (!line.empty()) return TakeHeader(line);
   return hosts_ == 1 || (hosts_ == 0 && !host_required_) ? 200 : 400;
@@ -92,7 +93,7 @@ int RequestReader::TakeRequestLine(absl::string_view line) {
 
 int RequestReader::TakeTarget(absl::string_view target) {
   if (!std::all_of(target.begin(), target.end(), absl::ascii_isgraph)) return 400;
-  // "http://host/path" is what a proxy gets, and a server must understand (RFC 9112, 3.2.2).
+  // "http://host/path" is sent to proxies, and servers must accept it, too (RFC 9112, 3.2.2).
   const bool absolute = absl::StartsWithIgnoreCase(target, "http://");
   if (absolute) {
     target.remove_prefix(7);
@@ -109,7 +110,7 @@ int RequestReader::TakeTarget(absl::string_view target) {
 
 int RequestReader::TakeHeader(absl::string_view line) {
   const size_t colon = line.find(':');
-  // That refuses a line that goes on with the one before, too: it begins with a space.
+  // This also refuses continuation lines, which begin with a space.
   if (colon == line.npos || !IsToken(line.substr(0, colon))) return 400;
   const absl::string_view name = line.substr(0, colon);
   const absl::string_view value = absl::StripAsciiWhitespace(line.substr(colon + 1));

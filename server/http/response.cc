@@ -9,8 +9,8 @@ namespace {
 
 struct Status {
   int code;
-  absl::string_view reason;       // of the status line
-  absl::string_view explanation;  // for a person at a terminal
+  absl::string_view reason;       // in the status line
+  absl::string_view explanation;  // for people at a terminal
 };
 
 constexpr Status kStatuses[] = {
@@ -42,9 +42,9 @@ std::string Response(int status, absl::string_view content_type, absl::string_vi
   return absl::StrCat(
       "HTTP/1.1 ", status, " ", StatusOf(status).reason,
       "\r\nDate: ", absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", absl::Now(), absl::UTCTimeZone()),
-      // RFC 9110: 405 names the methods that there are.
+      // RFC 9110: 405 lists the allowed methods.
       status == 405 ? "\r\nAllow: GET, HEAD" : "",
-      // RFC 6750: 401 says what would do.
+      // RFC 6750: 401 names the accepted scheme.
       status == 401 ? "\r\nWWW-Authenticate: Bearer" : "", "\r\nContent-Type: ", content_type,
       "\r\nContent-Length: ", body.size(), "\r\nConnection: close\r\n\r\n", head ? "" : body);
 }
