@@ -1,4 +1,5 @@
-// See crash.h. The handler allocates nothing and takes no lock: what it needs is copied before.
+// See crash.h. The handler allocates nothing and takes no lock: it uses data that was copied
+// before.
 #include "server/log/crash.h"
 
 #include <dlfcn.h>
@@ -30,13 +31,13 @@ namespace {
 constexpr int kFrames = 48;
 // The first two are OnCrash and the kernel's return from it.
 constexpr int kOwnFrames = 2;
-// If the stack can't be walked, or nobody takes the lines, the process ends after so long.
+// If the stack can't be walked, or the log's reader is stuck, the process ends after this time.
 constexpr unsigned kMostSeconds = 5;
 constexpr time_t kLogSeconds = 2;
 constexpr int kWriteMilliseconds = 200;
 constexpr int kSignals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
 
-// Written once, before the handler is there.
+// Written once, before the handler is installed.
 struct State {
   int descriptor = 2;
   bool json = false;
@@ -53,8 +54,8 @@ void CopyText(absl::string_view text, char* to, size_t size) {
   to[length] = '\0';
 }
 
-// A line, put together in a buffer of its own. glibc's vsnprintf takes no lock and no memory for
-// these conversions.
+// A line in a buffer of its own. glibc's vsnprintf takes no lock and no memory for these
+// conversions.
 class Line {
  public:
   explicit Line(const char* event) {
@@ -87,7 +88,7 @@ class Line {
     Add(state.json ? "}\n" : "\n");
     size_t done = 0;
     while (done < size_) {
-      // The log's own descriptor, whose reader may have stopped.
+      // The log's own descriptor; its reader may be stuck.
       pollfd polled = {state.descriptor, POLLOUT, 0};
       if (poll(&polled, 1, kWriteMilliseconds) <= 0) return;
       const ssize_t wrote = write(state.descriptor, bytes_ + done, size_ - done);
@@ -112,8 +113,8 @@ class Line {
 
 // ---- The handler
 
-// A return address may be the first one of another function, where the call never returns: what
-// is looked up is in the call itself.
+// If a call never returns, its return address may be the first one of another function. So the
+// address before it, which is inside of the call, is looked up.
 void WriteFrame(int number, void* address) {
   auto* const at = static_cast<char*>(address) - (number > 0 ? 1 : 0);
   const auto value = reinterpret_cast<uintptr_t>(at);
@@ -124,7 +125,7 @@ void WriteFrame(int number, void* address) {
   if (_dl_find_object(at, &found) == 0) {
     const char* const path = found.dlfo_link_map->l_name;
     const char* const slash = std::strrchr(path, '/');
-    // The program has no name.
+    // The program itself has no name here.
     line.Text("module", *path == '\0' ? "quantd" : slash == nullptr ? path : slash + 1);
     line.Address("offset", value - found.dlfo_link_map->l_addr);
   } else {
@@ -135,7 +136,7 @@ void WriteFrame(int number, void* address) {
   line.Write();
 }
 
-// Handled so from here on, also when the signal was blocked.
+// Installs a handler, and unblocks the signal.
 void HandleBy(void (*handler)(int), int number) {
   struct sigaction action = {};
   action.sa_handler = handler;
@@ -146,11 +147,11 @@ void HandleBy(void (*handler)(int), int number) {
   pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
 }
 
-// As if nobody had handled the signal.
+// Ends the process as if the signal were not handled.
 [[noreturn]] void EndBy(int number) {
   HandleBy(SIG_DFL, number);
   raise(number);
-  _exit(128 + number);  // a container's first process has no default actions
+  _exit(128 + number);  // the first process of a container has no default actions
 }
 
 void OnAlarm(int /*number*/) { EndBy(crashed_by.load()); }
@@ -159,14 +160,14 @@ void OnCrash(int number, siginfo_t* info, void* /*context*/) {
   const auto thread = static_cast<int>(syscall(SYS_gettid));
   int nobody = 0;
   if (!crashed_thread.compare_exchange_strong(nobody, thread)) {
-    if (nobody == thread) EndBy(number);  // in here
-    for (;;) pause();                     // another thread's crash ends the process
+    if (nobody == thread) EndBy(number);  // a crash inside of this handler
+    for (;;) pause();                     // the crash in another thread ends the process
   }
   crashed_by.store(number);
   HandleBy(OnAlarm, SIGALRM);
   alarm(kMostSeconds);
 
-  // What was logged before: it says how it came to this. Its thread may have to wait for a core.
+  // Writes what was logged before, which shows the cause. Its thread may have to wait for a core.
   constexpr timespec kPause = {0, 1'000'000};
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -215,7 +216,7 @@ int FindBuildId(dl_phdr_info* info, size_t /*size*/, void* found) {
       at = text + (note.n_descsz + 3) / 4 * 4;
     }
   }
-  return 1;  // only of the program, which comes first
+  return 1;  // only for the program, which comes first
 }
 
 }  // namespace
@@ -235,7 +236,7 @@ void InstallCrashHandler(const CrashSettings& settings) {
   void* frame = nullptr;
   backtrace(&frame, 1);  // loads the unwinder now
 
-  // Of this thread only: others run with a megabyte of stack and no recursion.
+  // For this thread only: others have a megabyte of stack and no recursion.
   constexpr size_t kStack = 64 << 10;
   stack_t stack = {};
   stack.ss_size = kStack;

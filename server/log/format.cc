@@ -50,7 +50,7 @@ std::string JsonText(absl::string_view value) {
       .dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
 }
 
-// A number that JSON does not have is a text there.
+// Numbers that JSON does not support are written as text.
 bool IsJsonNumber(absl::string_view value) {
   return value.find_first_not_of("+-.0123456789e") == absl::string_view::npos || value == "true" ||
          value == "false";
@@ -73,7 +73,7 @@ std::string TimeText(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", time, absl::UTCTimeZone());
 }
 
-// syslog's priorities, as sd-daemon(3) has them.
+// syslog's priorities, as in sd-daemon(3).
 absl::string_view Priority(Level level) {
   constexpr absl::string_view kPriorities[] = {"<7>", "<6>", "<4>", "<3>"};
   return kPriorities[static_cast<size_t>(level)];
@@ -98,7 +98,8 @@ std::string Begin(Style style, absl::Time time, Level level, absl::string_view e
   return line;
 }
 
-// Whether the journal reads the descriptor: systemd says which stream it has made (systemd.exec).
+// Whether the journal reads the descriptor: systemd sets a variable that identifies it
+// (systemd.exec).
 bool IsJournal(int descriptor) {
   const char* const stream = std::getenv("JOURNAL_STREAM");
   struct stat status = {};

@@ -12,8 +12,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::atomic<Level> lowest{Level::kNone};  // that is written
-// Never ended while somebody may log: Stop leaves it in place, and lets nobody in any more.
+std::atomic<Level> lowest{Level::kNone};  // the lowest level that is written
+// Never destroyed while a thread may log: Stop leaves it in place, but admits no more callers.
 std::atomic<Logger*> logger{nullptr};
 std::atomic<uint64_t> left_out_in_all{0};
 
@@ -97,11 +97,12 @@ bool Repeated::Take(Clock::time_point now) {
   const int64_t time = ToNanoseconds(now.time_since_epoch());
   int64_t window = window_.load(std::memory_order_acquire);
   if (time - window >= ToNanoseconds(kWindow) || window == 0) {
-    // One of those who see it begins the next window, after the last one's sum.
+    // One of the threads that see it begins the next window, after it has logged the last one's
+    // count.
     TellLeftOut(now, false);
     if (window_.compare_exchange_strong(window, time)) taken_.store(0, std::memory_order_release);
   }
-  // Those who come between the two lines above may be one window's lines too many or too few.
+  // Threads between the two lines above may write a few lines too many or too few in a window.
   if (taken_.load(std::memory_order_relaxed) < lines_ &&
       taken_.fetch_add(1, std::memory_order_relaxed) < lines_) {
     return true;

@@ -20,7 +20,7 @@ constexpr int kPollMilliseconds = 50;
 
 }  // namespace
 
-// Shared with the thread, which may be stuck in a write when the logger ends.
+// Shared with the thread, which may be stuck in a write when the logger is destroyed.
 struct Logger::Parts {
   Parts(int to, Style line_style) : descriptor(to), style(line_style) {}
 
@@ -30,8 +30,8 @@ struct Logger::Parts {
     return line;
   }
 
-  // The thread. It waits until the descriptor takes something, so that it sees in between that the
-  // log ends; what a pipe then takes is a page at least, and no line is longer.
+  // The thread's loop. It waits until the descriptor is writable, so that it notices the end of the
+  // log meanwhile. A writable pipe takes at least a page, and no line is longer.
   void Run() {
     while (const std::optional<std::string> line = lines.Take()) {
       TellLost();
@@ -40,7 +40,7 @@ struct Logger::Parts {
     }
   }
 
-  // A reader that comes back is told how much it has missed.
+  // Logs how many lines the reader has missed.
   void TellLost() {
     const uint64_t lost =
         dropped.load(std::memory_order_relaxed) + failed.load(std::memory_order_relaxed);
@@ -48,7 +48,7 @@ struct Logger::Parts {
     try {
       if (WriteAll(Line(Level::kWarn, "log lines were lost", {{"lines", lost - told}})))
         told = lost;
-    } catch (const std::bad_alloc&) {  // with the next line, then
+    } catch (const std::bad_alloc&) {  // logged with the next line instead
     }
   }
 
@@ -69,7 +69,7 @@ struct Logger::Parts {
     for (;;) {
       pollfd polled = {descriptor, POLLOUT, 0};
       const int ready = poll(&polled, 1, closing.load() ? 0 : kPollMilliseconds);
-      // An error, too, is the write's to report.
+      // The write reports errors, too.
       if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
       if (closing.load()) return false;
     }
@@ -80,10 +80,10 @@ struct Logger::Parts {
   Mailbox<std::string> lines{kMostWaiting};
   std::atomic<uint64_t> sent{0};
   std::atomic<uint64_t> written{0};
-  std::atomic<uint64_t> dropped{0};  // to make room for others
+  std::atomic<uint64_t> dropped{0};  // to make room for other lines
   std::atomic<uint64_t> failed{0};
-  std::atomic<bool> closing{false};  // nobody waits for a reader any more
-  uint64_t told = 0;                 // how many were lost; the thread's
+  std::atomic<bool> closing{false};  // the log no longer waits for its reader
+  uint64_t told = 0;                 // number of lost lines that were logged; used by the thread
 };
 
 Logger::Logger(int descriptor, Format format)
