@@ -7,7 +7,7 @@ namespace quantd::loop {
 namespace {
 
 thread_local bool serves_here = false;
-// The computation that this thread takes next. A thread that leads takes none: its loop goes first.
+// The computation that this thread takes next. Leading threads take none: their loop goes first.
 thread_local Event* next_here = nullptr;
 
 }  // namespace

@@ -14,11 +14,11 @@
 namespace quantd::loop {
 namespace {
 
-// How often an iteration looks for more before it writes what it has: as long as there is more, but
-// not for ever.
+// How many times an iteration looks for more events before it writes its responses: as long as
+// there are more, up to this limit.
 constexpr int kLooks = 4;
-// With those that a watcher asks for: what waits for the iteration's end may be another
-// connection's.
+// Including looks that a watcher asks for: work of other connections may wait for the iteration's
+// end.
 constexpr int kMostLooks = 16;
 constexpr int kEventsAtOnce = 64;
 
@@ -29,7 +29,7 @@ thread_local Loop* Loop::led_here = nullptr;
 absl::StatusOr<std::unique_ptr<Loop>> Loop::Create() {
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
   const int wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  // Edge triggered: every write is told once, and nobody needs to read it.
+  // Edge-triggered: each write is reported once, and the counter need not be read.
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
   if (epoll < 0 || wakeup < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, wakeup, &event) != 0) {
@@ -52,7 +52,7 @@ void Loop::Post(Posted& posted) {
     return;
   }
   inbox_.Push(posted);
-  // Either the leader sees it before it waits, or this sees that it waits.
+  // Either the leader sees it before it waits, or this thread sees that the leader waits.
   if (waits_.exchange(false, std::memory_order_seq_cst)) {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(wakeup_, &one, sizeof(one));
@@ -107,7 +107,7 @@ void Loop::Iterate() {
   Poll(Timeout());
 }
 
-// False when the lead was handed over: then nothing of the loop may be touched any more.
+// Returns false if the lead was handed over; then the loop must not be used any more.
 bool Loop::RunReady() {
   inbox_.MoveTo(ready_);
   while (!ready_.empty()) {
@@ -136,7 +136,7 @@ bool Loop::Poll(int milliseconds) {
   bool any = false;
   for (int i = 0; i < count; ++i) {
     auto* const watcher = static_cast<Watcher*>(events[i].data.ptr);
-    if (watcher == nullptr) continue;  // the wake-up
+    if (watcher == nullptr) continue;  // the wake-up event
     any = true;
     watcher->OnReady(events[i].events);
   }

@@ -11,7 +11,7 @@ ThreadPool::ThreadPool(const std::vector<Loop*>& loops, int spare) : loops_(loop
   for (size_t i = 0; i < count; ++i) {
     Thread& thread = *threads_.emplace_back(std::make_unique<Thread>());
     Loop* const loop = i < loops.size() ? loops[i] : nullptr;
-    if (loop == nullptr) {  // as good as parked: a loop handed over now is its first
+    if (loop == nullptr) {  // treated as parked: a loop handed over now becomes its first
       const std::lock_guard lock(mutex_);
       parked_.push_back(&thread);
     }
@@ -78,7 +78,7 @@ void ThreadPool::Main(Thread& self, Loop* loop) {
       const std::lock_guard lock(mutex_);
       if (ending_) return;
     }
-    // Handed over, and what was to be computed is done.
+    // The loop was handed over, and the thread's computation is done.
     ComputeSlots::RunWaiting();
     computing_.fetch_sub(1, std::memory_order_relaxed);
     loop = Park(self);

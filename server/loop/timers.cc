@@ -11,7 +11,7 @@ void Timers::Set(Timer& timer, Clock::time_point when) {
   }
   const bool earlier = when < timer.when_;
   timer.when_ = when;
-  // A new one is at the bottom: it can only rise.
+  // A new timer is at the bottom, so it can only rise.
   if (earlier || timer.place_ + 1 == heap_.size()) Rise(timer.place_);
   Sink(timer.place_);
 }
