@@ -13,10 +13,11 @@ namespace {
 
 constexpr size_t kHugePage = 2 << 20;
 
-// Kept whatever the traffic: a lone request after a pause shall not fault.
+// Always kept, so that a single request after a pause causes no page faults.
 constexpr uint64_t kAlwaysKept = 16 << 20;
 
-// From a huge page on, it starts at a multiple of one: the kernel can then back it with them.
+// Mappings of a huge page or more start at a multiple of one, so that the kernel can use huge
+// pages.
 uint8_t* Map(size_t bytes) {
   const size_t spare = bytes >= kHugePage ? kHugePage : 0;
   void* const whole =
@@ -28,7 +29,7 @@ uint8_t* Map(size_t bytes) {
     if (before != 0) munmap(data, before);
     if (before != spare) munmap(data + before + bytes, spare - before);
     data += before;
-    madvise(data, bytes, MADV_HUGEPAGE);  // where there are none this fails, and nothing is lost
+    madvise(data, bytes, MADV_HUGEPAGE);  // without huge pages this fails, which is harmless
   }
   return data;
 }

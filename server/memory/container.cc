@@ -13,7 +13,8 @@
 namespace quantd::memory {
 namespace {
 
-// "max" is not a number, and version 1 says "none" by one that no machine has.
+// "max" is not a number, and version 1 expresses "none" by a number larger than any machine's
+// memory.
 void Limit(const std::string& path, uint64_t& smallest) {
   std::ifstream file(path);
   std::string line;
