@@ -14,7 +14,7 @@ using prometheus::MetricType;
 
 using wire::kMethods;
 using wire::kOperations;
-// As go-grpc-prometheus has them, for whose labels dashboards and alerts are written.
+// The names of go-grpc-prometheus, because dashboards and alerts use them.
 constexpr absl::string_view kCodeNames[kCodes] = {
     "OK",       "Canceled",       "Unknown",          "InvalidArgument",   "DeadlineExceeded",
     "NotFound", "AlreadyExists",  "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
@@ -26,7 +26,7 @@ Labels MethodLabels(const wire::MethodInfo& method) {
           Label("grpc_method", method.name)};
 }
 
-// Whether the operation has this pair of types (the tables of the contract's numerics).
+// Whether the operation supports this pair of types (the tables of the contract's numerics).
 bool HasPair(Method operation, const DataTypeInfo& input, const DataTypeInfo& output) {
   const auto is_wide = [](const DataTypeInfo& type) { return type.kind == DataTypeKind::kFloat; };
   const auto is_narrow = [](const DataTypeInfo& type) {
@@ -191,7 +191,7 @@ void AddTelemetry(const Readings& now, Page& page) {
   }
 }
 
-// What some of them are held against, and whether the end has begun.
+// The limits of some readings, and whether the server drains.
 void AddLimits(const Readings& now, Page& page) {
   page.AddOneGauge(
       "quantd_memory_limit_bytes",
@@ -211,7 +211,7 @@ void AddLimits(const Readings& now, Page& page) {
 
 Metrics::Metrics(Build build, std::function<Readings()> read)
     : build_(std::move(build)), read_(std::move(read)) {
-  ReadProcessStatus();  // opens what it reads
+  ReadProcessStatus();  // opens the files that it reads
 }
 
 void Metrics::CountRejection(absl::string_view reason) {

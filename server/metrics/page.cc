@@ -18,7 +18,7 @@ using prometheus::MetricType;
 
 namespace {
 
-// "# HELP a_total text" without "_total": OpenMetrics names the family, not its samples.
+// "# HELP a_total text" without "_total": in OpenMetrics this is the name of the family.
 std::string FamilyLine(absl::string_view line) {
   std::vector<absl::string_view> words = absl::StrSplit(line, absl::MaxSplits(' ', 3));
   absl::ConsumeSuffix(&words[2], "_total");
@@ -74,13 +74,13 @@ void Page::AddOneGauge(absl::string_view name, absl::string_view help, double va
 
 std::string Page::Text() const { return prometheus::TextSerializer().Serialize(families_); }
 
-// Made of the text, so that a number or an upper bound is never written in two ways: those are
-// labels, and another one would be another series.
+// Made from the text format, so that numbers and upper bounds are always written in the same way:
+// bounds are labels, and a different label would be a different series.
 std::string Page::OpenMetrics() const {
   const std::string text = Text();
   std::string page;
   page.reserve(text.size() + 1024);
-  size_t buckets = 0;  // that have been written, of all histograms
+  size_t buckets = 0;  // the number written so far, of all histograms
   std::array<Exemplars::Exemplar, Histogram::kBuckets> kept;
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     if (line.front() == '#') {

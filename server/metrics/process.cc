@@ -26,7 +26,7 @@ std::string ReadFile(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// From a descriptor that stays open: when it is asked for, there may be no free one.
+// Read from a descriptor that stays open, because none may be free when it is needed.
 std::string ReadStat() {
   static const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
   std::array<char, 1024> text;
@@ -36,14 +36,14 @@ std::string ReadStat() {
 
 double CountOpenFiles(double most) {
   DIR* const directory = opendir("/proc/self/fd");
-  if (directory == nullptr) return errno == EMFILE ? most : 0;  // there is none to look with
+  if (directory == nullptr) return errno == EMFILE ? most : 0;  // none is left to read it
   int entries = 0;
   while (readdir(directory) != nullptr) ++entries;
   closedir(directory);
   return entries - 3;  // ".", ".." and the directory itself
 }
 
-// Seconds since 1970 at which the machine started.
+// The boot time of the machine in seconds since 1970.
 double BootTime() {
   for (const absl::string_view line : absl::StrSplit(ReadFile("/proc/stat"), '\n')) {
     if (line.substr(0, 6) == "btime ") return std::atof(std::string(line.substr(6)).c_str());
@@ -56,7 +56,7 @@ double BootTime() {
 ProcessStatus ReadProcessStatus() {
   ProcessStatus status;
   const std::string stat = ReadStat();
-  // The second field is the program's name in parentheses and may hold spaces.
+  // The second field is the program's name in parentheses, which may contain spaces.
   const size_t name_end = stat.rfind(')');
   if (name_end != std::string::npos) {
     const std::vector<std::string> fields =
