@@ -36,7 +36,7 @@ std::optional<HostAndPort> SplitAddress(absl::string_view address) {
 
 Addresses AddressesOf(const std::string& host, int port, int& failed) {
   addrinfo hints{};
-  hints.ai_flags = AI_NUMERICSERV;  // and not AI_PASSIVE: no name means loopback
+  hints.ai_flags = AI_NUMERICSERV;  // without AI_PASSIVE: an empty name means loopback
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   failed = getaddrinfo(host == "localhost" ? nullptr : host.c_str(), std::to_string(port).c_str(),
@@ -46,9 +46,9 @@ Addresses AddressesOf(const std::string& host, int port, int& failed) {
 
 namespace {
 
-// Connections that wait to be accepted; the kernel takes less where net.core.somaxconn says so.
+// The most connections in the queue of the socket; net.core.somaxconn may limit it further.
 constexpr int kBacklog = 4096;
-// How long a Unix socket's folder may be locked by others: 5 s.
+// The longest time that a Unix socket's folder may be locked by others: 5 s.
 constexpr int kLockAttempts = 100;
 constexpr std::chrono::milliseconds kLockPause{50};
 
@@ -87,13 +87,13 @@ bool IsLoopback(const sockaddr* where) {
   return ntohl(reinterpret_cast<const sockaddr_in*>(where)->sin_addr.s_addr) >> 24 == 127;
 }
 
-// A socket bound to `where` and listening; or -1 with errno.
+// A socket that is bound to `where` and listens; or -1 with errno.
 int Bind(const sockaddr* where, socklen_t size, bool both_families, mode_t socket_mode = 0) {
   UniqueFd made(socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int fd = made.get();
   if (fd < 0) return -1;
   if (where->sa_family != AF_UNIX) {
-    // Not SO_REUSEPORT: with it a port that another process has looks free.
+    // Not SO_REUSEPORT, which would make a port of another process look free.
     const int yes = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   }
@@ -101,7 +101,7 @@ int Bind(const sockaddr* where, socklen_t size, bool both_families, mode_t socke
     const int only = both_families ? 0 : 1;
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
   }
-  // Until it listens nobody can connect: the permissions are there first.
+  // Nobody can connect before it listens, so the permissions are set first.
   const auto permit = [&] {
     return where->sa_family != AF_UNIX ||
            chmod(reinterpret_cast<const sockaddr_un*>(where)->sun_path, socket_mode) == 0;
@@ -135,13 +135,13 @@ absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view
       error = errno;
       return false;
     }
-    port = PortOf(fd);  // all addresses of a name have one port
+    port = PortOf(fd);  // all addresses of a name use the same port
     listening.listeners.emplace_back(fd, "");
     listening.beyond_loopback |= !IsLoopback(where);
     return true;
   };
   for (const addrinfo* next = found.get(); next != nullptr; next = next->ai_next) {
-    // "localhost" is often both ::1 and 127.0.0.1; a machine may lack one of them.
+    // "localhost" is often both ::1 and 127.0.0.1; a machine may have only one of them.
     if (!bind_to(next->ai_addr, next->ai_addrlen) && error == EADDRINUSE) break;
   }
   if (any && listening.listeners.empty() && (error == EAFNOSUPPORT || error == EADDRNOTAVAIL)) {
@@ -159,7 +159,7 @@ absl::StatusOr<Listening> ListenTcp(absl::string_view address, absl::string_view
   return listening;
 }
 
-// Only a refusal says that nobody does: who can't ask must not take the place.
+// Only ECONNREFUSED proves that nobody listens: a server that can't check must not take the place.
 bool NobodyListens(const sockaddr_un& where) {
   const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   return fd.is_open() &&
@@ -167,7 +167,7 @@ bool NobodyListens(const sockaddr_un& where) {
          errno == ECONNREFUSED;
 }
 
-// Anybody may lock a folder that he can read, for as long as he likes.
+// Any user who can read a folder may lock it, for any time.
 bool LockFolder(int folder) {
   for (int i = 0; i < kLockAttempts; ++i) {
     if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;

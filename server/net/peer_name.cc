@@ -38,11 +38,11 @@ Peer Ipv6(const sockaddr_in6& address) {
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
-constexpr auto kPidFileSystem = 0x50494446;  // PID_FS_MAGIC, which old headers lack
+constexpr auto kPidFileSystem = 0x50494446;  // PID_FS_MAGIC, which is missing in old headers
 
-// A process of another PID namespace, as another container's, has no number here. Since Linux 6.9
-// the inode of its pidfd is its own, in a file system for that; before, all of them are one peer.
-// 0: there is none.
+// A process of another PID namespace, such as another container's, has no number here. Since Linux
+// 6.9 the inode of its pidfd is unique, in a special file system; before that, all such processes
+// are one peer. 0: not available.
 uint64_t HiddenProcess(int fd) {
   int number = -1;
   socklen_t size = sizeof(number);

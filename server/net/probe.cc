@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kPatience{1'000};
 constexpr absl::string_view kHello("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 24 + 9);
 constexpr size_t kFrameHead = 9;
 constexpr uint8_t kSettings = 4;
-// A record of TLS that belongs to a handshake.
+// The type of TLS handshake records.
 constexpr uint8_t kTlsHandshake = 22;
 
 UniqueFd Connect(const sockaddr* where, socklen_t size) {
@@ -46,7 +46,7 @@ UniqueFd ConnectTo(absl::string_view address) {
   }
   const HostAndPort parts = SplitAddress(address).value_or(HostAndPort());
   absl::string_view host = parts.host;
-  // Both mean every address, and a machine may have no IPv6.
+  // Both mean every address, and a machine may not have IPv6.
   if (host == "0.0.0.0" || host == "::") host = "127.0.0.1";
   int failed = 0;
   const Addresses found = AddressesOf(std::string(host), parts.port, failed);
@@ -58,7 +58,7 @@ UniqueFd ConnectTo(absl::string_view address) {
   return connected;
 }
 
-// Errors of a socket or a connect that this process has by itself.
+// Errors of socket and connect that are caused by this process, not by the server.
 bool IsOurs(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
          error == EADDRNOTAVAIL;
