@@ -7,13 +7,13 @@
 namespace quantd::operations {
 namespace {
 
-// What is assumed of a kind that has not been seen: 4 GB/s; and of values, which are parsed, packed
-// and written one by one.
+// The assumption for a kind that has not been seen: 4 GB/s; and for values, which are parsed,
+// packed and written one by one.
 constexpr float kUnknown = 0.25F;
 constexpr float kUnknownValues = 10;
-// A small request takes some time whatever its bytes.
+// A small request takes some time even with few bytes.
 constexpr uint64_t kLeastBytes = 4096;
-// A byte of memory is not read faster than that.
+// The lower limit: memory can't be read faster.
 constexpr float kLeast = 0.002F;
 
 size_t Row(DataType type) {
@@ -25,13 +25,13 @@ struct Traits {
   DataType input;
   DataType output;
   bool report = false;
-  bool many_scales = false;  // more than one for 64 elements; lengths of embeddings
+  bool many_scales = false;  // more than one per 64 elements; lengths of embeddings
   uint64_t bytes = 0;
 };
 
 bool Many(uint64_t scale_bytes, uint64_t x_bytes) { return scale_bytes * 64 > x_bytes; }
 
-// They are read whole, also for an empty x.
+// The tensors of parameters are read as a whole, even if x is empty.
 template <typename Parameters>
 uint64_t ScaleBytes(const Parameters& request) {
   return request.scale.bytes.size() +
@@ -46,7 +46,7 @@ Traits TraitsOf(const QuantizeParameters& request) {
           std::max<uint64_t>(request.x.bytes.size(), ScaleBytes(request))};
 }
 Traits TraitsOf(const DequantizeParameters& request) {
-  // Bytes of FLOAT that x becomes.
+  // The bytes of x converted to FLOAT.
   const uint64_t wide =
       request.x.bytes.size() * 32 / static_cast<uint64_t>(Info(request.x.data_type).bits);
   return {request.x.data_type, request.output_type, false, Many(request.scale.bytes.size(), wide),
@@ -62,7 +62,7 @@ Traits TraitsOf(const DynamicQuantizeParameters& request) {
           request.x.bytes.size()};
 }
 
-// What vectors of few elements count as: each takes the time of so many bytes.
+// Vectors with few elements count as this many bytes each.
 uint64_t RowBytes(const TensorView& x, bool lengths) {
   constexpr uint64_t kBytes = 64;
   constexpr uint64_t kBytesWithLength = 512;
@@ -72,8 +72,8 @@ uint64_t RowBytes(const TensorView& x, bool lengths) {
   return elements / static_cast<uint64_t>(width) * (lengths ? kBytesWithLength : kBytes);
 }
 
-// Bits are UINT8 as well, and four times as fast as what divides: they have the row of a type that
-// no embedding becomes, and so have vectors whose length is needed first.
+// Bits are UINT8, too, but four times as fast as recipes that divide, so they use the row of a type
+// that embeddings never have. Vectors whose length is needed first do the same.
 Traits TraitsOf(const QuantizeEmbeddingsParameters& request) {
   DataType output = request.output_type;
   if (request.recipe == EmbeddingRecipe::kBits) output = DataType::kUint2;
@@ -98,12 +98,12 @@ CostKind KindOf(size_t operation, const Traits& traits, bool values) {
 CostKind KindOf(const wire::Request& request) {
   const Traits traits =
       std::visit([](const auto& parameters) { return TraitsOf(parameters); }, request.parameters);
-  // Not whether x came as values: those are decoded before the work is timed.
+  // Values of x do not count here: they are decoded before the work is timed.
   const bool values = request.output_encoding == wire::Encoding::kValues;
   return KindOf(request.parameters.index(), traits, values);
 }
 
-// Bins, and not the output's type, make the difference; an axis that is the last one another.
+// Bins make a difference, the output's type does not; an axis that is the last one makes another.
 CostKind KindOf(const TensorView& x, const CalibrationOptions& options, bool values) {
   const bool bins = options.method != CalibrationMethod::kMinMax;
   const Traits traits{x.data_type, bins ? DataType::kUint8 : DataType::kFloat, false,
@@ -130,8 +130,8 @@ void Costs::Learn(const CostKind& kind, std::chrono::nanoseconds took) {
   const auto seen =
       static_cast<float>(static_cast<double>(took.count()) / static_cast<double>(kind.bytes));
   const float before = known.load(std::memory_order_relaxed);
-  // Up by two percent at a time, so that one quick request does not decide for ever; what was only
-  // assumed counts for nothing.
+  // Increases by two percent at a time, so that one fast request does not decide for ever. An
+  // assumption is replaced at once.
   const float most = before < 0 ? seen : before * 1.02F;
   const float next = std::max(std::min(seen, most), kLeast);
   if (next != before) known.store(next, std::memory_order_relaxed);

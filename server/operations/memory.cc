@@ -13,12 +13,12 @@ namespace {
 
 using wire::ResponseLayout;
 
-// Elements that so many bytes can hold.
+// The most elements in this number of bytes.
 uint64_t ElementsIn(const TensorView& tensor) {
   return tensor.bytes.size() * 8 / static_cast<uint64_t>(Info(tensor.data_type).bits);
 }
 
-// y, if x is what its shape says; else the plan refuses it.
+// The layout of y if x matches its shape; otherwise the plan refuses the request.
 std::optional<TensorLayout> LayoutOf(const TensorView& x, DataType output_type) {
   const absl::StatusOr<int64_t> elements = ElementCount(x.shape, "x.shape");
   if (!elements.ok() || ByteSize(x.data_type, *elements) != x.bytes.size()) return std::nullopt;
@@ -29,7 +29,7 @@ DataType Or(DataType type, DataType otherwise) {
   return type == DataType::kUnspecified ? otherwise : type;
 }
 
-// Scales that DynamicQuantize makes: never more than elements, or than one where there are none.
+// Scales made by DynamicQuantize: at most as many as elements, or one if there are none.
 uint64_t ScaleCount(const Shape& shape, const Granularity& granularity) {
   const auto rank = static_cast<int64_t>(shape.size());
   int64_t axis = granularity.axis.value_or(1);
@@ -38,7 +38,7 @@ uint64_t ScaleCount(const Shape& shape, const Granularity& granularity) {
   for (int64_t i = 0; i < rank; ++i) {
     int64_t block = shape[i];  // the whole dimension
     if (!granularity.block_shape.empty()) {
-      if (granularity.block_shape.size() != shape.size()) return 1;  // refused
+      if (granularity.block_shape.size() != shape.size()) return 1;  // the plan refuses it
       if (granularity.block_shape[i] > 0) block = granularity.block_shape[i];
     } else if (granularity.block_size > 0) {
       block = i == axis ? granularity.block_size : 1;
@@ -51,15 +51,16 @@ uint64_t ScaleCount(const Shape& shape, const Granularity& granularity) {
   return count;
 }
 
-// A plan makes up to three columns of 4 bytes of what came as one byte at least.
+// A plan makes up to three columns of 4 bytes from elements of at least one byte.
 constexpr uint64_t kColumns = 12;
 
-// What is allocated beside the response, for so many scales that are made, and given parameters.
+// What is allocated in addition to the response, for this number of computed scales, and given
+// parameters.
 uint64_t Beside(uint64_t scales, uint64_t parameter_bytes) {
   return ScratchBytes(scales) + kColumns * parameter_bytes;
 }
 
-// Of those that the plan may take.
+// The largest of the types that the plan may choose.
 DataType OutputType(const QuantizeParameters& request) {
   const bool is_free = request.zero_point_order == ZeroPointOrder::kBeforeRounding;
   if (is_free && request.output_type != DataType::kUnspecified) return request.output_type;
@@ -70,7 +71,7 @@ DataType OutputType(const QuantizeParameters& request) {
 }
 
 // For each kind of request: the largest response (false: the plan refuses it), and what is
-// allocated beside it.
+// allocated in addition.
 
 bool Describe(const QuantizeParameters& request, ResponseLayout& layout) {
   const std::optional<TensorLayout> y = LayoutOf(request.x, OutputType(request));
@@ -123,7 +124,7 @@ uint64_t Beside(const DynamicQuantizeParameters& /*request*/, const ResponseLayo
 
 bool Describe(const QuantizeEmbeddingsParameters& request, ResponseLayout& layout) {
   std::optional<TensorLayout> y = LayoutOf(request.x, Or(request.output_type, DataType::kInt8));
-  // What the plan refuses may be cut longer than it is.
+  // A request that the plan refuses may ask for more dimensions than there are.
   if (!y.has_value() || y->shape.empty() || y->shape.back() < request.dimensions) return false;
   int64_t& last = y->shape.back();
   const int64_t embeddings = last == 0 ? 0 : y->elements / last;
@@ -137,7 +138,7 @@ bool Describe(const QuantizeEmbeddingsParameters& request, ResponseLayout& layou
 }
 
 uint64_t Beside(const QuantizeEmbeddingsParameters& request, const ResponseLayout& /*layout*/) {
-  // Up to three columns of what is two rows.
+  // Up to three columns of values that came in two rows.
   return Beside(0, request.ranges ? ElementsIn(*request.ranges) / 2 : 0);
 }
 
@@ -163,7 +164,7 @@ uint64_t ResponseBound(const wire::Request& request) {
 uint64_t PlanBytes(const wire::Request& request) {
   const auto* const embeddings = std::get_if<QuantizeEmbeddingsParameters>(&request.parameters);
   if (embeddings == nullptr || !embeddings->ranges.has_value()) return 0;
-  // What the plan refuses before it makes columns.
+  // Requests that the plan refuses before it makes columns.
   if (embeddings->recipe != EmbeddingRecipe::kRanges ||
       embeddings->ranges->data_type != DataType::kFloat) {
     return 0;
@@ -173,7 +174,7 @@ uint64_t PlanBytes(const wire::Request& request) {
 
 uint64_t MemoryBound(const wire::Request& request) {
   const std::optional<ResponseLayout> layout = LargestResponse(request);
-  if (!layout.has_value()) return PlanBytes(request);  // so that the plan says what is wrong
+  if (!layout.has_value()) return PlanBytes(request);  // enough for the plan to report the error
   const uint64_t bound =
       wire::ResponseMemoryBytes(*layout) +
       std::visit([&](const auto& parameters) { return Beside(parameters, *layout); },

@@ -10,10 +10,10 @@
 namespace quantd::operations {
 namespace {
 
-// What a protobuf message can be at most, less some room for the envelope of a stream.
+// The maximum size of a protobuf message, minus some room for the envelope of a stream.
 constexpr uint64_t kMaxResponseBytes = (uint64_t{1} << 31) - 1024;
 
-// Scales along the last axis are prepared anew for each part of y.
+// Each part of y prepares the scales along the last axis again.
 constexpr uint64_t kFewScaleBytes = 16 << 10;
 
 DynamicQuantizeOutput OutputOf(const wire::ResponseContents& contents) {
