@@ -49,7 +49,7 @@ Flag Count(const char* name, Number& value, int64_t by_default, int64_t low, int
           [name, &value] { return log::Field(name, value); }};
 }
 
-// Seconds, or a number with a unit such as 500ms or 2m.
+// A time in seconds, or a number with a unit such as 500ms or 2m.
 Flag Time(const char* name, absl::Duration& value, int by_default, absl::Duration low,
           const char* help) {
   const absl::Duration high = 366 * absl::Hours(24);
@@ -70,7 +70,7 @@ Flag Time(const char* name, absl::Duration& value, int by_default, absl::Duratio
 template <typename Value>
 using Words = std::vector<std::pair<absl::string_view, Value>>;
 
-// One of a few words.
+// A choice between a few words.
 template <typename Value>
 Flag Word(const char* name, Value& value, const char* by_default, const Words<Value>& words,
           const char* help) {
@@ -118,7 +118,7 @@ Flag Listen(std::vector<std::string>& value) {
           true};
 }
 
-// Permissions in octal: the server's own user must get in.
+// Permissions in octal. The server's own user must have access.
 Flag SocketMode(uint32_t& value) {
   const auto take = [&value](const std::string& text) {
     value = 0;
@@ -136,7 +136,7 @@ Flag SocketMode(uint32_t& value) {
 
 Flag SampleRatio(double& value) {
   const auto take = [&value](const std::string& text) {
-    const bool good = absl::SimpleAtod(text, &value) && value >= 0 && value <= 1;  // nor NaN
+    const bool good = absl::SimpleAtod(text, &value) && value >= 0 && value <= 1;  // not NaN
     return good ? "" : "must be a number, 0 to 1";
   };
   return {

@@ -22,7 +22,7 @@ namespace quantd::server {
 namespace {
 
 constexpr absl::string_view kPrefix = "QUANTD_";
-// A flag that has another name now; the old one works for one release more.
+// Flags with a new name; the old one works for one more release.
 constexpr std::pair<absl::string_view, absl::string_view> kRenamed[] = {{"queues", "event_loops"}};
 
 std::string Variable(absl::string_view flag) {
@@ -33,7 +33,8 @@ std::string Renamed(absl::string_view old, absl::string_view name) {
   return absl::StrCat(old, " is now ", name, "; the old name will be removed in the next release");
 }
 
-// Words with "--name=value" as two, as CLI11 takes empty values, and with today's names.
+// The arguments, with "--name=value" split into two, because CLI11 takes empty values only so, and
+// with current names.
 std::vector<std::string> WordsOf(int argc, const char* const* argv,
                                  std::vector<std::string>& notes) {
   std::vector<std::string> words;
@@ -51,8 +52,8 @@ std::vector<std::string> WordsOf(int argc, const char* const* argv,
   return words;
 }
 
-// Kubernetes tells every container of each Service NAME, in variables NAME_SERVICE_... and
-// NAME_PORT...
+// Kubernetes sets variables NAME_SERVICE_... and NAME_PORT... for each Service NAME in every
+// container.
 bool IsOfKubernetes(absl::string_view variable) {
   for (const char* const part : {"_SERVICE_", "_PORT"}) {
     for (size_t at = variable.find(part); at != absl::string_view::npos;
@@ -75,7 +76,8 @@ const char* FromEnvironment(absl::string_view flag, std::vector<std::string>& no
   return value;
 }
 
-// A variable QUANTD_... that is not read is not a setting, whatever its author believes.
+// Notes every variable QUANTD_... that is not read, so that its author learns that it has no
+// effect.
 void NoteUnknownVariables(const std::vector<Flag>& flags, std::vector<std::string>& notes) {
   std::vector<std::string> unknown;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -118,7 +120,7 @@ absl::Status Parse(const std::vector<Flag>& flags, int argc, const char* const* 
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
   std::vector<std::string> words = WordsOf(argc, argv, line.notes);
-  std::reverse(words.begin(), words.end());  // as CLI11 wants them
+  std::reverse(words.begin(), words.end());  // the order that CLI11 expects
   try {
     app.parse(words);
   } catch (const CLI::CallForHelp&) {
@@ -149,7 +151,7 @@ absl::Status Parse(const std::vector<Flag>& flags, int argc, const char* const* 
   return absl::OkStatus();
 }
 
-// What one flag says of another, and values that are apart.
+// Checks that depend on several flags, and values that are apart.
 absl::Status Check(const Options& options, const memory::Wanted& wanted) {
   if (wanted.receiving != 0 && wanted.receiving < memory::kLeastReceiving) {
     return absl::InvalidArgumentError(
@@ -169,7 +171,7 @@ absl::Status Check(const Options& options, const memory::Wanted& wanted) {
   return absl::OkStatus();
 }
 
-// Fills in what was 0 for "find out", and divides the memory.
+// Fills in values that were 0 for "find out", and divides the memory.
 void Complete(Options& options, memory::Wanted& wanted) {
   if (options.threads == 0) options.threads = Executor::DefaultThreads();
   const loop::Policy policy = loop::PolicyFor(options.threads, options.event_loops);
