@@ -9,7 +9,7 @@
 namespace quantd::process {
 
 int64_t RaiseDescriptorLimit() {
-  // Some systems say a billion, and tables of that size are made somewhere.
+  // Some systems have a limit of a billion, and some code allocates tables of that size.
   constexpr rlim_t kEnough = 1 << 20;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
@@ -22,7 +22,7 @@ int64_t RaiseDescriptorLimit() {
 }
 
 void OpenStandardDescriptors() {
-  int opened = open("/dev/null", O_RDWR);  // the lowest number that is free
+  int opened = open("/dev/null", O_RDWR);  // the lowest free number
   while (opened >= 0 && opened <= STDERR_FILENO) opened = open("/dev/null", O_RDWR);
   if (opened >= 0) close(opened);
 }

@@ -11,11 +11,11 @@
 namespace quantd::process {
 namespace {
 
-// Kept whatever the traffic.
+// Always kept.
 constexpr uint64_t kAlwaysKept = 8 << 20;
 
 uint64_t ResidentAnonymousBytes() {
-  // It stays open: later there may be no free descriptor.
+  // It stays open, because later there may be no free descriptor.
   static const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   char text[256] = "";
   if (pread(file, text, sizeof(text) - 1, 0) <= 0) return 0;
@@ -27,9 +27,10 @@ uint64_t ResidentAnonymousBytes() {
 }  // namespace
 
 void KeepFreedMemory() {
-  // Blocks up to 1 GiB come from the heap, not from mappings of their own; the heap is not cut when
-  // its end is free; it grows by 1 MiB at a time. One arena: what one thread frees another one can
-  // use, so that the heap is as large as the traffic needs and not that times the threads.
+  // Blocks up to 1 GiB come from the heap, not from separate mappings; the heap is not trimmed when
+  // its end is free; it grows by 1 MiB at a time. There is one arena: memory freed by one thread
+  // can be reused by another, so the heap is as large as the traffic needs, and not that times the
+  // threads.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
   mallopt(M_TOP_PAD, 1 << 20);

@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A manager that reads nothing, for so long, is told nothing.
+// If a manager reads nothing for this time, the notification is dropped.
 constexpr std::chrono::seconds kPatience(1);
 constexpr std::chrono::milliseconds kPause(10);
 
@@ -46,7 +46,7 @@ absl::StatusOr<absl::Duration> WatchdogInterval() {
     if (!absl::SimpleAtoi(pid_text, &pid) || pid <= 0) {
       return Wrong("WATCHDOG_PID", pid_text, "a process id");
     }
-    if (pid != getpid()) return absl::ZeroDuration();  // for whoever started this process
+    if (pid != getpid()) return absl::ZeroDuration();  // meant for another process
   }
   return absl::Microseconds(microseconds) / 4;
 }
@@ -96,7 +96,7 @@ absl::Status Notifier::Ready(absl::string_view text) {
 }
 
 absl::Status Notifier::Stopping(absl::string_view text, absl::Duration most) {
-  // So that the unit's TimeoutStopSec need not know how long the drain may be.
+  // Then the unit's TimeoutStopSec need not match the time of the drain.
   return Send(absl::StrCat("STOPPING=1\nSTATUS=", text,
                            "\nEXTEND_TIMEOUT_USEC=", absl::ToInt64Microseconds(most), "\n"));
 }
@@ -108,7 +108,7 @@ absl::Status Notifier::Send(const std::string& lines) const {
   sockaddr_un where{};
   where.sun_family = AF_UNIX;
   std::memcpy(where.sun_path, address_.data(), address_.size());
-  // An abstract name is all of its bytes, and no more.
+  // An abstract name has exactly these bytes, without a terminator.
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size() +
                                            (address_[0] == '\0' ? 0 : 1));
   const Clock::time_point end = Clock::now() + kPatience;

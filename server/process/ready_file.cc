@@ -18,7 +18,7 @@ absl::Status WriteReadyFile(const std::string& path, const std::vector<std::stri
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
   {
     std::ofstream file(temporary);
-    // A path of a socket may hold bytes that no JSON can.
+    // The path of a socket may contain bytes that are not valid in JSON.
     file << ready.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     file.close();
     if (file.fail()) {

@@ -9,7 +9,7 @@
 namespace quantd::process {
 namespace {
 
-// Those that are waited for.
+// The signals that the process waits for.
 sigset_t AwaitedSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -22,7 +22,7 @@ sigset_t AwaitedSignals() {
 void BlockSignals() {
   const sigset_t signals = AwaitedSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // Who started us with it ignored, as nohup does, is not told of it otherwise.
+  // Ignored signals are not delivered even to sigwait; nohup, for example, ignores SIGHUP.
   signal(SIGHUP, SIG_DFL);
   for (const int ignored : {SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2}) signal(ignored, SIG_IGN);
 }
