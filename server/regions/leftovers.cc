@@ -33,7 +33,7 @@ bool RemoveIfLeft(int directory, const std::string& name, std::chrono::nanosecon
   if (!IsOldFile(named, age)) return false;
   const UniqueFd file = OpenBeneath(directory, name, O_RDONLY, Links::kRefused);
   if (!file.is_open() || flock(file.get(), LOCK_EX | LOCK_NB) != 0) return false;
-  // Under the lock once more: the name may be another file's by now.
+  // Checked again under the lock: the name may belong to another file now.
   if (fstat(file.get(), &opened) != 0 || !IsOldFile(opened, age)) return false;
   if (fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) return false;
   if (named.st_dev != opened.st_dev || named.st_ino != opened.st_ino) return false;

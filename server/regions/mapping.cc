@@ -48,8 +48,8 @@ void Mapping::Prepare(size_t offset, size_t size, absl::FunctionRef<bool()> stop
   for (size_t piece = offset / kPiece; piece * kPiece < offset + size; ++piece) {
     if (prepared_[piece].exchange(true, std::memory_order_relaxed)) continue;
     if (stop()) return;
-    // Before Linux 5.14 there is no such advice, and pages come one by one. Pages that the file has
-    // lost are left to the guard.
+    // Before Linux 5.14 this advice does not exist, and pages are mapped one by one. The guard
+    // handles pages that the file has lost.
     const size_t begin = piece * kPiece;
     madvise(data_ + begin, std::min(kPiece, size_ - begin), MADV_POPULATE_READ);
   }

@@ -93,7 +93,7 @@ absl::StatusOr<std::unique_ptr<Regions>> Regions::Open(const std::string& direct
   }
   InstallSigbusGuard();
   struct statfs system;
-  // Pages of those could not be replaced one by one (sigbus_guard.cc).
+  // On hugetlbfs, pages could not be replaced one by one (sigbus_guard.cc).
   if (fstatfs(opened.get(), &system) == 0 && system.f_type == HUGETLBFS_MAGIC) {
     return absl::InvalidArgumentError(
         absl::StrCat("--shared_memory_dir is '", directory, "', on hugetlbfs: use tmpfs"));
@@ -174,7 +174,7 @@ absl::StatusOr<SharedSpan> Regions::Find(absl::string_view field, absl::string_v
   };
   absl::StatusOr<std::shared_ptr<Mapping>> mapping = get();
   if (absl::IsFailedPrecondition(mapping.status()) && hole_bytes() > 0) {
-    Unmap();  // files with holes that are gone by now
+    Unmap();  // files with holes that have been removed
     mapping = get();
   }
   if (!mapping.ok()) return mapping.status();
@@ -193,7 +193,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
     file = OpenBeneath(directory_.get(), name, O_RDONLY, Links::kRefused);
   }
   if (!file.is_open()) return OpenError(field, name, errno);
-  // Once more, of what was opened: the name may be another file's by now.
+  // Checked again on the opened file: the name may belong to another file now.
   struct stat status;
   if (fstat(file.get(), &status) != 0) return OpenError(field, name, errno);
   if (!S_ISREG(status.st_mode)) return OpenError(field, name, ENODEV);
@@ -202,7 +202,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
   const auto bytes = static_cast<uint64_t>(status.st_size);
   MappingList unmapped;
   const std::lock_guard lock(mutex_);
-  // Of two that come at once the second one need not.
+  // If two threads come at once, the second need not map it again.
   const auto found = current_.find(name);
   if (found != current_.end() && found->second->Shows(status) &&
       (access == Access::kRead || found->second->writable())) {
@@ -219,7 +219,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> Regions::Map(absl::string_view field,
   if (!mapped.ok()) {
     return RegionError(field, name, mapped.status().message(), mapped.status().code());
   }
-  // What was a hole of this file when it had another size may be the server's page by now.
+  // A hole of this file, when it had another size, may be the server's page now.
   const auto before = current_.find(name);
   const bool resized = before != current_.end() && before->second->IsOf(status);
   if (resized) std::swap((*mapped)->holes, before->second->holes);
@@ -275,7 +275,7 @@ void Regions::Sweep() {
 }
 
 void Regions::Unmap() {
-  // Which names show something else by now is asked without the mutex.
+  // Finds out without the mutex which names belong to another file now.
   struct Seen {
     std::string name;
     Identity mapped;
@@ -295,7 +295,7 @@ void Regions::Unmap() {
     const Clock::time_point now = Clock::now();
     for (const auto& [name, mapped, status] : seen) {
       const auto found = current_.find(name);
-      // Another file's by now: it has just been looked at.
+      // It belongs to another file now, which has just been checked.
       if (found == current_.end() || found->second->identity() != mapped) continue;
       const bool idle = IsIdle(found->second) && now - found->second->last_use >= limits_.idle;
       if (found->second->holes > 0 ? found->second->IsOf(status)

@@ -12,8 +12,9 @@
 namespace quantd::regions {
 namespace {
 
-// Read by the signal handler while others change it, so it is all atomics. The slot of whoever
-// faults stands still, for its range is in use; of the others a torn range must not be believed.
+// Read by the signal handler while others change it, so everything is atomic. The slot of the
+// faulting access does not change, because its range is in use; torn ranges of other slots must be
+// ignored.
 struct Slot {
   std::atomic<bool> taken{false};
   std::atomic<bool> damaged{false};
@@ -37,8 +38,8 @@ void SetRange(Slot& slot, uintptr_t begin, uintptr_t end) {
   slot.version.fetch_add(1);
 }
 
-// Replaces the pages from the address to the end of its range. They take memory only as they are
-// written to, and kernels are stopped by then (IsDamaged).
+// Replaces the pages from the address to the end of its range. They use memory only when they are
+// written, and kernels stop before that (IsDamaged).
 bool Replace(uintptr_t address) {
   for (Slot& slot : slots) {
     const uint32_t version = slot.version.load();
@@ -57,12 +58,12 @@ bool Replace(uintptr_t address) {
 
 void OnBusError(int /*number*/, siginfo_t* info, void* /*context*/) {
   const int error = errno;
-  const bool sent = info->si_code <= 0;  // by a process, not by an access
+  const bool sent = info->si_code <= 0;  // sent by a process, not caused by an access
   if (!sent && Replace(reinterpret_cast<uintptr_t>(info->si_addr))) {
     errno = error;
     return;
   }
-  // Not ours. The access is repeated when this returns, and meets what was there before.
+  // Not ours. When this returns, the access is repeated and handled as before.
   sigaction(SIGBUS, &handler_before, nullptr);
   if (sent) raise(SIGBUS);
   errno = error;
@@ -87,7 +88,7 @@ int ProtectFromSigbus(uint8_t* data, size_t size) {
     Slot& slot = slots[i];
     if (slot.taken.load(std::memory_order_relaxed) || slot.taken.exchange(true)) continue;
     slot.damaged.store(false);
-    // Up to the end of the last page: its bytes are the mapping's, too.
+    // Includes the last page to its end, which also belongs to the mapping.
     const auto begin = reinterpret_cast<uintptr_t>(data);
     SetRange(slot, begin, begin + (size + page_size - 1) / page_size * page_size);
     return static_cast<int>(i);
