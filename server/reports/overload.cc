@@ -7,7 +7,7 @@
 namespace quantd::reports {
 namespace {
 
-// The others are the request's fault, or the drain's.
+// The others are caused by the request or by the drain.
 constexpr absl::string_view kOfLoad[] = {"queue_full", "queue_timeout", "receiving_full",
                                          "too_many_calls", "upload_stalled"};
 
