@@ -7,11 +7,13 @@
 namespace quantd::rpc {
 namespace {
 
-// Looked at together, unless they are the last. Small enough to lie in the cache yet.
+// Elements that are searched together, unless they are the last. Few enough to be still in the
+// cache.
 constexpr int64_t kStep = 16 << 10;
 
-// x begins among so many bytes, or is not looked for: whoever puts a million fields before it, and
-// sends them in crumbs, would have them read again with each.
+// x must begin within this number of bytes, or its range is not searched: otherwise a client that
+// puts a million fields before x and sends them in crumbs would have them read again for each
+// crumb.
 constexpr size_t kHead = 4 << 10;
 
 bool IsWatched(const wire::ArrivingTensor& x) {

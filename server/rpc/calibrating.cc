@@ -16,19 +16,19 @@ using errors::WithReason;
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-// What a state or a result takes besides.
+// The memory of a state or a result in addition to its contents.
 constexpr uint64_t kBufferBytes = 64 << 10;
 
-// Times of a channel, for who waits for a core: a search for a threshold, the rest of a result, and
-// bins that are written down or read.
+// Times per channel, for the estimate: the search for a threshold, the rest of a result, and bins
+// that are written or read.
 constexpr microseconds kSearch{10'000};
 constexpr microseconds kPlainResult{10};
 constexpr microseconds kBins{20};
 
-// What a search keeps, on each core: 24 bytes a bin.
+// The memory of a search on each core: 24 bytes per bin.
 constexpr uint64_t kSearchBytes = 192 << 10;
 
-// Less is nobody's loss.
+// Clients that hold less are never given up.
 constexpr uint64_t kWorthGivingUp = 4 << 10;
 
 constexpr uint64_t kRoomOfResponse = 1024;  // allocator's rounding, and bytes before the message
@@ -75,7 +75,7 @@ absl::Status Calibrating::Received(bool has_message) {
   }
   begin_ = calibrator_.has_value() ? stream_.message_began_at() : stream_.arrived_at();
   rest_ = wire::RestOf(wire::Method::kCalibrate, message_.bytes(), wire::kFewFields);
-  // Little in time is little in memory.
+  // Little time means little memory.
   const uint64_t little = wire::DecodeNanoseconds(rest_);
   if (little > wire::kLittleDecodeMemory) return absl::OkStatus();
   return CatchOutOfMemory([this] { return DecodeNow(); });
@@ -97,7 +97,7 @@ absl::Status Calibrating::DecodeNow() {
   return status;
 }
 
-// What can be said of a message before its elements are looked at.
+// Checks what can be checked before the elements of a message are read.
 absl::Status Calibrating::Prepare() {
   wire::CalibrateMessage& request = *request_;
   if (!calibrator_.has_value()) {
@@ -134,7 +134,7 @@ absl::Status Calibrating::Prepare() {
     if (!bytes.ok()) return bytes.status();
     keeps_ = std::max(keeps_, *bytes / 2);
     memory_ += *bytes / 2 + kBufferBytes;
-    // A channel is 2 bytes at least, a bin as much.
+    // A channel takes at least 2 bytes, and so does a bin.
     estimate_ += request.state.size() * nanoseconds(20);
   }
   if (request.x.has_value()) memory_ += Calibrator::AddScratchBytes(elements, MostCores());
@@ -142,7 +142,7 @@ absl::Status Calibrating::Prepare() {
   return absl::OkStatus();
 }
 
-// That computing can take, by its estimate.
+// The most cores that computing can use, according to its estimate.
 int Calibrating::MostCores() const {
   return static_cast<int>(std::clamp<int64_t>(estimate_ / kWorthACore, 1, backend_.policy.cores));
 }
@@ -152,10 +152,10 @@ absl::Status Calibrating::Admit(loop::Event& admitted) {
     case Phase::kMessages:
       if (request_.has_value()) break;
       {
-        // Made of values, or of parts that nobody knows.
+        // Sent as values, or in fields of unknown content.
         memory_ = message_.size + wire::DecodeMemoryBytes(rest_) +
                   Calibrator::AddScratchBytes(message_.size, backend_.policy.cores);
-        grows_ = 0;  // asked for when it is known
+        grows_ = 0;  // asked for once it is known
         estimate_ = LateEstimate(backend_, rest_, message_.size);
       }
       break;
@@ -185,7 +185,7 @@ absl::Status Calibrating::Admit(loop::Event& admitted) {
   return reservation_->AskForMemory(memory_ + grows_, held, admitted);
 }
 
-// What compressing the response takes, where this round ends with it.
+// The memory for compressing the response, if this round ends with it.
 uint64_t Calibrating::ExpectResponse() {
   if (phase_ == Phase::kMessages || (phase_ == Phase::kResult && return_state_)) return 0;
   return compression_.Expect(wire::MaxCalibrationBytes(calibrator_->channels(), state_bytes_));
@@ -249,13 +249,13 @@ absl::Status Calibrating::Compute() {
   if (phase_ == Phase::kMessages || !status.ok()) reservation_->permit().Release();
   if (phase_ != Phase::kDone) return status;
   result_permit_.Release();
-  // A compressed one lies in as much memory as before.
+  // A compressed response uses as much memory as before.
   reservation_->KeepForResponse(
       kRoomOfResponse + (compression_.done() ? response_.buffer.capacity() : response_.size));
   return status;
 }
 
-// Moves what the calibrator needs more out of the round's permit, or takes it.
+// Moves the additional memory of the calibrator out of the round's permit, or reserves it.
 absl::Status Calibrating::Hold() {
   const uint64_t spare = reservation_->permit().bytes() - memory_;
   absl::Status held = backend_.admission.Hold(grows_, spare, reservation_->permit(), held_);

@@ -14,7 +14,7 @@ namespace {
 using log::Level;
 using log::Repeated;
 
-// How much of a text goes into the log: a path may be of a client's making.
+// The most bytes of a text in the log: a path may be invented by a client.
 constexpr size_t kMostMessage = 256;
 
 Level LevelOf(absl::StatusCode code) {
@@ -35,7 +35,7 @@ Level LevelOf(absl::StatusCode code) {
   }
 }
 
-// One for each code, so that a flood of one kind hides no other.
+// One per code, so that a flood of one kind hides no other.
 template <size_t... codes>
 std::array<Repeated, sizeof...(codes)> MakeAll(absl::string_view event,
                                                std::index_sequence<codes...>) {
@@ -66,7 +66,7 @@ void LogFailure(Failed what, absl::string_view method, const absl::Status& statu
     if (what == Failed::kItem) fields.emplace_back("item", true);
     const std::string reason = errors::Reason(status);
     if (reason != absl::StatusCodeToString(status.code())) fields.emplace_back("reason", reason);
-    // What is said about a field may name an element's value.
+    // The text of a field's error may contain the value of an element.
     if (const std::string field = ErrorField(status); !field.empty()) {
       fields.emplace_back("field", field);
     } else {
@@ -108,7 +108,7 @@ errors::CallStatus CallMetrics::End(const absl::Status& status) {
   if (!status.ok()) metrics_.CountRejection(errors::Reason(status));
   errors::CallStatus end = wire::ToCallStatus(status);
   if (stream_.head().wants_timing()) {
-    // None, when no phase was reached.
+    // Empty if no phase was reached.
     if (std::string text = observed_->timeline.Text(); !text.empty()) {
       end.metadata.emplace_back("quantd-timing-us", std::move(text));
     }
@@ -120,7 +120,7 @@ void CallMetrics::Finish() {
   if (status_.ok() && stream_.interrupted()) status_ = stream_.interruption();
   const auto took = std::chrono::steady_clock::now() - begin_;
   const bool traced = observed_ != nullptr && observed_->span.has_value();
-  // An exemplar is for who can find the trace: the caller's, if it was sampled, or ours.
+  // An exemplar is useful only if the trace can be found: the caller's, if it was sampled, or ours.
   std::string trace_id;
   if (traced) {
     trace_id = trace::Hexadecimal(observed_->span->trace_id);
@@ -151,7 +151,7 @@ void CallMetrics::AddSpan(const absl::Status& status) const {
   span.name = absl::StrCat(info.service, "/", info.name);
   span.begin = unix_time(begin_);
   span.end = unix_now;
-  // As OpenTelemetry's conventions have it for servers: what the caller did wrong is no error here.
+  // OpenTelemetry's conventions for servers: errors of the caller are not errors here.
   span.failed = LevelOf(status.code()) >= Level::kWarn;
   const auto text = [&span](absl::string_view name, absl::string_view value) {
     span.attributes.emplace_back(name, std::string(value));

@@ -8,7 +8,7 @@ namespace {
 using loop::Clock;
 using transport::Encoding;
 
-// zlib's time for a byte that does not repeat: see tests/bench/README.md.
+// zlib's time per byte that does not repeat: see tests/bench/README.md.
 constexpr std::chrono::nanoseconds kEachByte{10};
 
 }  // namespace

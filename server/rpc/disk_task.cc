@@ -24,7 +24,7 @@ absl::Status DiskTask::Start(stored_parameters::Worker::Priority priority,
       waiting_, priority, stream_.peer(),
       [job = std::move(job), over = over_, loop = &stream_.loop(), &done] {
         job();
-        // The call waits for the event, unless it is over.
+        // Completes the call's event, unless the call has stopped waiting.
         if (!over->exchange(true)) loop->Complete(done, true);
       });
   if (!taken) {
@@ -35,11 +35,11 @@ absl::Status DiskTask::Start(stored_parameters::Worker::Priority priority,
   }
   stream_.WaitsFor(this);
   if (!set()) stream_.loop().timers().Set(*this, loop::Clock::now() + most());
-  if (stream_.interrupted()) Cancel();  // before it was waited for
+  if (stream_.interrupted()) Cancel();  // interrupted before this function was called
   return absl::OkStatus();
 }
 
-// Even where nobody may wait for others, a disk takes its time.
+// Even if --queue_timeout is 0, a disk needs time.
 std::chrono::nanoseconds DiskTask::most() const {
   return std::max<std::chrono::nanoseconds>(backend_.queue_timeout, std::chrono::seconds(1));
 }

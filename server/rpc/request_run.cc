@@ -14,21 +14,21 @@ namespace {
 
 using errors::WithReason;
 
-// What is in shared memory is not sent.
+// The same for tensors in shared memory, which are not sent.
 constexpr std::chrono::microseconds kWorthACoreShared{50};
 
-// Of a request that is not decoded yet: for each byte of its tensors the widest response to it, a
-// FLOAT for 2 bits.
+// For a request that is not decoded yet: the largest response per byte of its tensors, a FLOAT for
+// 2 bits.
 constexpr uint64_t kWidestResponse = 18;
-constexpr uint64_t kErrorBytes = 4 << 10;  // of a response that says what is wrong
+constexpr uint64_t kErrorBytes = 4 << 10;  // of a response with an error
 
-// A response is made as it is sent when x and y have so many bytes and the kernel makes so many of
-// them in a nanosecond. Then y goes out while the cache still holds it, and no core is waited for.
+// A response is made while it is sent if x and y have this many bytes and the kernel makes this
+// many per nanosecond. Then y is sent while it is still in the cache, and no core is needed.
 constexpr uint64_t kMadeAsSentBytes = 2 << 20;
 constexpr double kFastNanosecondsPerByte = 0.25;
-// What is made at once, of x and of y: they fit the second-level cache together.
+// The bytes of x and y that are made at once; they fit the second-level cache together.
 constexpr uint64_t kSliceBytes = 256 << 10;
-// Of y, what is in memory meanwhile: some on its way, and a part before that and one behind it.
+// The bytes of y in memory at a time: those under way, the part before them and the one after.
 constexpr uint64_t kMostOfY = transport::kMostMadeAhead + 2 * kSliceBytes;
 
 }  // namespace
@@ -42,7 +42,7 @@ absl::Status RequestRun::Begin(wire::Method method) {
   method_ = method;
   begin_ = method == wire::Method::kStream ? stream_.message_began_at() : stream_.arrived_at();
   rest_ = wire::RestOf(method, message_.bytes(), wire::kFewFields);
-  if (!rest_.whole) rest_.parameters = {};  // another one may come
+  if (!rest_.whole) rest_.parameters = {};  // a later field may replace it
   if (rest_.parameters.empty() || !has_sets()) return absl::OkStatus();
   return CatchOutOfMemory([this] {
     FoundSet found = backend_.parameters->FindInMemory(rest_.parameters, "parameters");
@@ -72,7 +72,7 @@ absl::Status RequestRun::SetFound(bool ok) {
 }
 
 absl::Status RequestRun::Decode() {
-  // Little in time is little in memory.
+  // Little time means little memory.
   if (wire::DecodeNanoseconds(rest_) > wire::kLittleDecodeMemory) return absl::OkStatus();
   return CatchOutOfMemory([this] { return DecodeNow(); });
 }
@@ -111,12 +111,12 @@ absl::Status RequestRun::InterruptedStatus() const {
 absl::Status RequestRun::Admit(loop::Event& admitted) {
   uint64_t bytes = message_.size;
   if (request_.has_value()) {
-    // What lies in shared memory is not the server's.
+    // Data in shared memory is not the server's memory.
     bytes += operations::MemoryBound(*request_) + shared_.copied_bytes() + request_->packed_bytes();
     cost_ = operations::KindOf(*request_);
     estimate_ = backend_.costs.Estimate(cost_);
   } else {
-    // Made of values, or of parts that nobody knows: what they can become at most.
+    // Sent as values, or in fields of unknown content: their largest size in memory.
     bytes += wire::DecodeMemoryBytes(rest_) +
              std::min(kWidestResponse * message_.size, 2 * backend_.max_message_bytes) +
              operations::ScratchBytes(0);
@@ -130,7 +130,7 @@ absl::Status RequestRun::Admit(loop::Event& admitted) {
   return reservation_.AskForMemory(bytes, 0, admitted);
 }
 
-// What compressing the response takes at most.
+// The most memory for compressing the response.
 uint64_t RequestRun::ExpectResponse() {
   if (stream_.out_encoding() == transport::Encoding::kIdentity) return 0;
   return compression_.Expect(
@@ -143,8 +143,8 @@ RangeSoFar RequestRun::KnownRange() const {
   return dynamic == nullptr ? RangeSoFar{} : arriving_.Of(dynamic->x, message_.bytes());
 }
 
-// Not what can fail after its first bytes are sent, nor what is known only at its end. And not when
-// others may want the request's memory while a slow reader takes the response.
+// Not if it can fail after its first bytes are sent, or has values that are known only at the end.
+// And not if others may want the request's memory while a slow reader takes the response.
 bool RequestRun::IsMadeAsSent() const {
   if (method_ == wire::Method::kStream || !request_.has_value()) return false;
   if (method_ == wire::Method::kDynamicQuantize) {
@@ -215,7 +215,7 @@ void RequestRun::DropRequest() {
   message_ = transport::Message();
 }
 
-// The response is there, or never will be.
+// The response is complete, or has failed.
 void RequestRun::Computed(const absl::Status& status) {
   if (status.ok()) {
     Count();
@@ -224,7 +224,7 @@ void RequestRun::Computed(const absl::Status& status) {
   const uint64_t response_bytes =
       status.ok() ? wire::ResponseMemoryBytes(operation_->response_layout()) - SavedBytes()
                   : kErrorBytes;
-  // Here, not when the call ends: only the response is needed from now on.
+  // Here, not at the end of the call: only the response is needed from now on.
   DropRequest();
   if (!status.ok()) {
     response_.reset();
@@ -237,7 +237,7 @@ void RequestRun::Computed(const absl::Status& status) {
 
 absl::Status RequestRun::CheckMemory(uint64_t needed) {
   if (needed <= reservation_.permit().bytes()) return absl::OkStatus();
-  // Only of a request that could not be looked at before.
+  // Only for requests that could not be checked earlier.
   return WithReason(absl::ResourceExhaustedError(absl::StrCat(
                         "the request needs ", needed, " bytes of memory, it was given ",
                         reservation_.permit().bytes(), "; send its tensors as raw_data")),
@@ -269,7 +269,7 @@ absl::Status RequestRun::Plan() {
   return absl::OkStatus();
 }
 
-// Of its response's memory, what it does not take because y is never there as a whole.
+// The part of its response's memory that is not needed, because y is never complete in memory.
 uint64_t RequestRun::SavedBytes() const {
   const uint64_t y = operation_->response_layout().y.bytes;
   return made_as_sent_ && y > kMostOfY ? y - kMostOfY : 0;
@@ -356,8 +356,8 @@ void RequestRun::Count() {
   }
 }
 
-// The response as bytes. Where it was computed: values take longer than their kernel, and more
-// memory.
+// The response as bytes, on the thread that computed it: values take longer than their kernel, and
+// more memory.
 absl::Status RequestRun::Encode() {
   const bool is_short =
       timeline_ == nullptr && response_->layout().encoding == wire::Encoding::kRaw;

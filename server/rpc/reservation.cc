@@ -26,14 +26,14 @@ Reservation::~Reservation() {
   stream_.loop().timers().Clear(*this);
 }
 
-// Only a call that waits needs a clock.
+// Only a call that waits needs a timer.
 void Reservation::StartWaiting() {
   queued_ = true;
   stream_.WaitsFor(this);
   if (!set()) {
     stream_.loop().timers().Set(*this, loop::Clock::now() + backend_.queue_timeout);
   }
-  if (stream_.interrupted()) Cancel();  // before it was waited for
+  if (stream_.interrupted()) Cancel();  // interrupted before this function was called
 }
 
 void Reservation::Cancel() {
@@ -54,7 +54,7 @@ absl::Status InterruptedStatus(const Backend& backend, const transport::ServerCa
 
 std::chrono::nanoseconds LateEstimate(const Backend& backend, const wire::Rest& rest,
                                       uint64_t message_bytes) {
-  constexpr uint64_t kNanosecondsAByte = 10;  // costs.cc, of values
+  constexpr uint64_t kNanosecondsAByte = 10;  // as in costs.cc for values
   const std::chrono::nanoseconds estimate(
       std::max(wire::DecodeNanoseconds(rest), kNanosecondsAByte * message_bytes));
   if (backend.regions == nullptr) return estimate;
@@ -87,7 +87,7 @@ absl::Status Reservation::AskForCore(std::chrono::nanoseconds estimate, loop::Ev
     granted.Complete(true);
     return absl::OkStatus();
   }
-  cores_ = 1;  // by the time that it runs
+  cores_ = 1;  // when it runs
   if (backend_.cores.Take(waits_for_core_, stream_.peer(), static_cast<uint64_t>(estimate.count()),
                           stream_.loop(), granted)) {
     granted.Complete(true);
@@ -99,7 +99,7 @@ absl::Status Reservation::AskForCore(std::chrono::nanoseconds estimate, loop::Ev
 
 void Reservation::Began(bool granted) {
   if (!granted) cores_ = 0;
-  // Where nobody can take over the lead, the loop waits.
+  // If no thread can take over the lead, the loop waits.
   if (cores_ > 0 && stream_.loop().leading()) backend_.thread_pool->HandOver();
 }
 

@@ -10,10 +10,10 @@
 namespace quantd::rpc {
 namespace {
 
-// Of a path that a client has made up, in the log.
+// The most bytes in the log of a path that a client has invented.
 constexpr size_t kMostPath = 128;
-// Of a request that is a name at most: the generated parser reads all of it, fields that nobody
-// knows as well, which become 24 times as large. Those of health and reflection have no permit.
+// The most bytes of a request that contains at most a name: the generated parser also reads unknown
+// fields, which become 24 times as large. Requests of health and reflection have no permit.
 constexpr uint64_t kMostOfAName = 12 << 10;
 
 bool IsAName(std::optional<wire::Method> method) {

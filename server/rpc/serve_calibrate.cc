@@ -1,6 +1,6 @@
-// A calibration, from its first message to its response: messages come in one after another, and
-// the next one while this one is computed. The first error ends the call; what the client sends
-// after it is dropped.
+// A calibration, from its first message to its response. Messages arrive one after another, and
+// each one arrives while the previous one is computed. The first error ends the call; later
+// messages of the client are dropped.
 #include "server/loop/lead.h"
 #include "server/rpc/calibrating.h"
 #include "server/rpc/call_metrics.h"
@@ -50,7 +50,7 @@ Call ServeCalibrate(Calls& /*calls*/, Backend& backend, transport::ServerCall& s
     const bool sent = co_await finished;
     if (sent && status.ok()) meter.Sent();
     meter.Finish();
-  }  // the permits are free
+  }  // the permits are released
   stream.End();
 }
 

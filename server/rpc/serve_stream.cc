@@ -1,5 +1,5 @@
-// A stream of requests: while item n is computed, item n + 1 comes in and the response to item n -
-// 1 goes out. A bad item is answered with an ItemError and the stream goes on.
+// A stream of requests: while item n is computed, item n + 1 is received and the response to item n
+// - 1 is sent. A bad item is answered with an ItemError, and the stream continues.
 #include "server/errors/reason.h"
 #include "server/loop/lead.h"
 #include "server/rpc/call_metrics.h"
@@ -9,14 +9,14 @@
 namespace quantd::rpc {
 namespace {
 
-// The responses of a stream: at most one is on its way, and keeps its memory until it is sent.
+// Writes the responses of a stream, at most one at a time, and keeps its memory until it is sent.
 class Writer {
  public:
-  // `written` is the event of the response that is on its way.
+  // `written` is the event of the response that is being sent.
   Writer(transport::ServerCall& stream, CallMetrics& meter, loop::Event& written)
       : stream_(stream), meter_(meter), written_(written) {}
 
-  // A response is on its way: its event is to be awaited, and told with Written.
+  // A response is being sent: await its event, and then call Written.
   bool busy() const { return busy_; }
   void Written(bool sent) {
     busy_ = false;
@@ -53,7 +53,7 @@ Call ServeStream(Calls& /*calls*/, Backend& backend, transport::ServerCall& stre
   MayCompress(backend, stream);
   loop::Event read, found, admitted, scheduled, written, finished;
   Writer writer(stream, meter, written);
-  absl::Status end;  // what the stream ends with
+  absl::Status end;  // the final status of the stream
   for (;;) {
     if (backend.draining.load(std::memory_order_relaxed)) {
       end = Draining();

@@ -32,7 +32,7 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::ServerCall& strea
       status = run.Admitted(granted);
     }
     if (!status.ok()) run.DropRequest();
-    stream.Taken();  // the permit has the message's memory: the budget for receiving is free of it
+    stream.Taken();  // the permit covers the message's memory; the budget for receiving is freed
     if (status.ok()) status = run.TakeCore(scheduled);
     if (status.ok()) {
       const bool granted = co_await scheduled;
@@ -43,16 +43,16 @@ Call ServeUnary(Calls& /*calls*/, Backend& backend, transport::ServerCall& strea
 
     if (status.ok()) run.Write(written);
     if (run.made_as_sent() && meter.timeline() != nullptr) {
-      co_await written;  // the timing has its kernel's
+      co_await written;  // the timing includes the kernel's
     }
     stream.Finish(meter.End(status), finished);
     if (status.ok()) {
-      co_await written;  // a small response: at once, although the kernel has it only when finished
+      co_await written;  // completes at once for a small response, before the kernel has it
     }
     const bool sent = co_await finished;
     if (sent && status.ok()) meter.Sent();
     meter.Finish();
-  }  // the kernel has the response: its memory and the permit are free
+  }  // the kernel has the response: its memory and the permit are released
   stream.End();
 }
 
