@@ -24,7 +24,7 @@ std::set<std::string> WithServer(std::vector<std::string> services) {
 
 }  // namespace
 
-// One Watch stream's place among those that are told of a change.
+// The entry of a Watch stream that waits for changes.
 class Health::Watcher final : public transport::Cancellable {
  public:
   Watcher(Health& health, transport::ServerCall& stream) : health_(health), stream_(stream) {
@@ -32,8 +32,8 @@ class Health::Watcher final : public transport::Cancellable {
   }
   ~Watcher() { stream_.WaitsFor(nullptr); }
 
-  // Completes `changed` with true when the state is another than `version`, with false when the
-  // stream is interrupted.
+  // Completes `changed` with true if the state is not `version`, or with false if the stream is
+  // interrupted.
   void Wait(uint64_t version, loop::Event& changed) {
     const std::lock_guard lock(health_.mutex_);
     changed_ = &changed;
@@ -109,7 +109,7 @@ rpc::Call Health::ServeWatch(rpc::Calls& /*calls*/, Health& health, transport::S
     loop::Event changed;
     const bool has_request = co_await call.Read();
     if (!has_request) call.Fail(rpc::NoRequestStatus(stream));
-    // Of a name that is not known no more is kept than that: Watches stay for long.
+    // For an unknown name only this is kept, because Watch streams are long-lived.
     std::string service = "?";
     if (HealthCheckRequest request; has_request) {
       call.Take(request);

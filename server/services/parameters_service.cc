@@ -26,7 +26,7 @@ namespace {
 using stored_parameters::kMaxSetBytes;
 using wire::Method;
 
-// Everything that the work touches: a call that is interrupted leaves it to the thread that works.
+// Everything that the work uses: an interrupted call leaves it to the thread that works.
 struct Job {
   transport::Message request;
   admission::Permit permit;
@@ -62,7 +62,7 @@ absl::StatusOr<memory::Piece> Get(stored_parameters::Library& library,
   const absl::StatusOr<stored_parameters::SetPointer> set =
       library.Find(message.reference(), "reference");
   if (!set.ok()) return set.status();
-  // The response, around the set's bytes, which are an encoding of its parameters.
+  // The response is written around the set's bytes, which are an encoding of its parameters.
   using Response = v1::GetParametersResponse;
   const std::string& bytes = (*set)->bytes;
   std::string head;
@@ -87,14 +87,14 @@ absl::StatusOr<memory::Piece> List(stored_parameters::Library& library,
 }
 
 uint64_t PutBound(const transport::Message& request) {
-  // Values become up to four bytes, twice; columns of a plan.
+  // Each byte of values becomes up to four bytes, twice; also the columns of a plan.
   return 10 * request.size +
          wire::DecodeMemoryBytes(
              wire::RestOf(Method::kPutParameters, request.bytes(), wire::kFewFields)) +
          std::min<uint64_t>(16 * request.size, kMaxSetBytes);
 }
 
-// A name, which the router keeps small: 12 KiB.
+// A name, whose request the router limits to 12 KiB.
 uint64_t NameBound(const transport::Message& request) {
   return (1 + wire::kDecodeFactor) * request.size;
 }
@@ -104,7 +104,7 @@ uint64_t GetBound(const transport::Message& request) {
 }
 
 uint64_t ListBound(const transport::Message& request) {
-  // A reference, twice, has up to 200 bytes.
+  // References have up to 200 bytes, and are stored twice.
   return NameBound(request) + 2 * 200 * stored_parameters::Library::kMostListed;
 }
 
@@ -159,7 +159,7 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend,
       const bool is_done = co_await done;
       status = is_done ? job->response.status() : disk_task.NotDone();
     }
-    // Its memory and its permit are for others, unless the thread is at work on it.
+    // Frees its memory and its permit for others, unless the thread is using it.
     if (!status.ok()) job.reset();
     if (status.ok()) {
       job->permit.Shrink(memory::Pool::Footprint(job->response->size));
@@ -172,7 +172,7 @@ rpc::Call ServeParameters(rpc::Calls& /*calls*/, rpc::Backend& backend,
     const bool sent = co_await finished;
     if (sent && status.ok()) meter.Sent();
     meter.Finish();
-  }  // the permit is free
+  }  // the permit is released
   stream.End();
 }
 
