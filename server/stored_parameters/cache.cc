@@ -4,7 +4,7 @@
 
 namespace quantd::stored_parameters {
 
-// Beside its bytes: messages, the map's and the list's nodes.
+// In addition to its bytes: messages, and nodes of the map and the list.
 uint64_t Cache::Footprint(const wire::StoredSet& set) { return set.bytes.capacity() + 4096; }
 
 SetPointer Cache::Find(const std::string& reference) {

@@ -19,7 +19,7 @@ namespace {
 
 using wire::BytesView;
 
-// A field of a request that is a tensor.
+// A tensor field of a request.
 struct Tensor {
   uint32_t number;
   const TensorView* view;
@@ -30,7 +30,7 @@ BytesView View(absl::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// The high bits of the last byte that no element has.
+// Clears the high bits of the last byte that belong to no element.
 void ClearPadding(const TensorView& tensor, uint64_t elements, std::string& bytes) {
   const uint64_t bits = elements * static_cast<uint64_t>(Info(tensor.data_type).bits) % 8;
   if (bits == 0) return;
@@ -58,7 +58,7 @@ void AppendTensor(const Tensor& tensor, std::string& out) {
   if (size > 0) ClearPadding(view, elements, out);
 }
 
-// `rest`: the request without its tensors, as protobuf writes it; `tensors` by ascending number.
+// `rest`: the request without its tensors, as serialized by protobuf; `tensors`: sorted by number.
 std::string Interleave(absl::string_view rest, const Tensors& tensors) {
   std::string out;
   uint64_t size = rest.size();
@@ -75,7 +75,7 @@ std::string Interleave(absl::string_view rest, const Tensors& tensors) {
   return out;
 }
 
-// Takes the tensors out of a message, by ascending number. `request`: what it was converted to.
+// Moves the tensors out of a message, sorted by number. `request`: the converted message.
 Tensors TakeTensors(google::protobuf::Message& message, wire::Request& request) {
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   std::vector<const google::protobuf::FieldDescriptor*> fields;
@@ -140,7 +140,8 @@ absl::StatusOr<std::unique_ptr<wire::StoredSet>> Decode(std::string bytes) {
   auto set = std::make_unique<wire::StoredSet>();
   set->bytes = std::move(bytes);
   wire::Split split = wire::SplitSet(View(set->bytes));
-  // Shapes and a few numbers: what has more is none of ours, and not worth its memory.
+  // Shapes and a few numbers: a larger skeleton was not made by Encode, and is not worth its
+  // memory.
   constexpr size_t kMostSkeleton = 4096;
   absl::Status none = absl::InvalidArgumentError("not the encoding of a set");
   if (!split.ok || split.skeleton.size() > kMostSkeleton ||

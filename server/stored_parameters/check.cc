@@ -1,5 +1,5 @@
-// Where a plan can be made for an x without elements, it says what is wrong, so that a set is held
-// to the very rules that requests are.
+// If a plan can be made for an x without elements, it detects the errors, so that sets follow
+// exactly the same rules as requests.
 #include "server/stored_parameters/check.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace quantd::stored_parameters {
 namespace {
 
-// Plans take columns of what is in a set; more is not worth the memory.
+// Plans allocate columns for the contents of a set; for larger sets that is not worth the memory.
 constexpr int64_t kMostPlanned = 1 << 20;
 
 absl::Status CheckTensor(absl::string_view name, const TensorView& tensor, int64_t* elements) {
@@ -28,10 +28,10 @@ absl::Status CheckTensor(absl::string_view name, const TensorView& tensor, int64
                           " of shape ", ShapeString(tensor.shape), " takes ", bytes));
 }
 
-// An x without elements that a scale per tensor or per axis goes with.
+// An x without elements that matches a scale per tensor or per axis.
 TensorView EmptyX(const QuantizeParameters& parameters) {
   const int64_t axis = parameters.granularity.axis.value_or(1);
-  // An axis that no x can have is the plan's to refuse; nothing is computed from it.
+  // The plan refuses an axis that no x can have; nothing is computed from it.
   const bool possible = axis >= -kMaxRank && axis < kMaxRank;
   const int64_t rank =
       possible ? std::max<int64_t>(axis < 0 ? -axis : axis + 1, 2) : int64_t{kMaxRank};

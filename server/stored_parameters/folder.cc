@@ -22,7 +22,7 @@
 namespace quantd::stored_parameters {
 namespace {
 
-// Of a set that is being written; hidden, and no name of a set.
+// The suffix of a set that is being written; the file is hidden, and its name is not that of a set.
 constexpr absl::string_view kNewSuffix = ".quantd-new";
 
 std::string ErrnoText(int error) { return std::generic_category().message(error); }
@@ -32,7 +32,7 @@ absl::Status NoSet(const Reference& reference) {
                                           ": call PutParameters, then try again"));
 }
 
-// A file that is there, and is not what its name says.
+// A file exists, but does not match its name.
 absl::Status BadFile(const Reference& reference, absl::string_view why) {
   static log::Repeated lines(log::Level::kWarn, "bad file of parameters");
   lines.Write([&] { return log::Fields{{"file", reference.FileName()}, {"why", why}}; });
@@ -70,7 +70,7 @@ absl::Status CannotList(int error) {
   return absl::UnavailableError(absl::StrCat("cannot read --parameters_dir: ", ErrnoText(error)));
 }
 
-// Of servers that were killed; another replica's that is at work now is younger.
+// Removes those of killed servers; files of other running replicas are younger.
 void RemoveLeftovers(int directory) {
   constexpr time_t kOldSeconds = 3600;
   std::vector<std::string> old;
@@ -153,7 +153,7 @@ absl::Status Folder::Write(const Reference& reference, const std::string& bytes)
     unlinkat(directory.get(), hidden.c_str(), 0);
     return CannotWrite(error);
   }
-  // The descriptor of a path only can't be synced.
+  // A path-only descriptor can't be synced.
   const UniqueFd listed(openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (listed.is_open() && fsync(listed.get()) != 0 && errno != EINVAL) return CannotWrite(errno);
   return absl::OkStatus();
@@ -162,7 +162,8 @@ absl::Status Folder::Write(const Reference& reference, const std::string& bytes)
 absl::StatusOr<std::vector<std::string>> Folder::List(absl::string_view prefix, size_t most) const {
   const UniqueFd directory = OpenFolder(path_);
   if (!directory.is_open()) return CannotList(errno);
-  // The smallest so far, the largest of them on top: a folder may have any number of files.
+  // The smallest so far, with the largest of them on top, because a folder may have any number of
+  // files.
   std::priority_queue<std::string> first;
   const int error = ForEachName(directory.get(), [&](absl::string_view name) {
     const std::optional<Reference> reference = ParseFileName(name);

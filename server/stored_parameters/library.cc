@@ -14,7 +14,7 @@
 namespace quantd::stored_parameters {
 namespace {
 
-// What a list looks into: as much as one set has at most.
+// The bytes of files that a list checks: the largest size of one set.
 constexpr uint64_t kMostLookedInto = kMaxSetBytes;
 
 absl::Status NotFound(absl::string_view field, const std::string& message) {
@@ -50,7 +50,7 @@ absl::StatusOr<SetPointer> Library::Find(absl::string_view reference, absl::stri
   return set;
 }
 
-// The only set of a name. A file that is not what its name says is none.
+// The only set with a name. Files that do not match their names do not count.
 absl::StatusOr<SetPointer> Library::FindNamed(const std::string& name, absl::string_view field) {
   absl::StatusOr<std::vector<Reference>> named = [&] {
     const AtDisk at_disk(*this, folder_.path());
@@ -60,7 +60,7 @@ absl::StatusOr<SetPointer> Library::FindNamed(const std::string& name, absl::str
   std::optional<Reference> only;
   SetPointer found;
   for (const Reference& reference : *named) {
-    found = nullptr;  // no two need memory at a time
+    found = nullptr;  // so that only one set is in memory at a time
     absl::StatusOr<SetPointer> set = Load(reference);
     if (absl::IsNotFound(set.status())) continue;
     if (!set.ok()) return set;
@@ -88,7 +88,7 @@ absl::StatusOr<SetPointer> Library::Load(const Reference& reference) {
 absl::StatusOr<std::unique_ptr<wire::StoredSet>> Library::Read(const Reference& reference) {
   const AtDisk at_disk(*this, PathOf(reference));
   const uint64_t size = folder_.Size(reference);
-  const bool may_be_set = size <= kMaxSetBytes;  // else the folder says so
+  const bool may_be_set = size <= kMaxSetBytes;  // otherwise the folder reports the error
   if (may_be_set && size + DecodeBytes(size) > cache_.most_bytes()) {
     return absl::ResourceExhaustedError(
         absl::StrCat(reference.Text(), " takes ", size + DecodeBytes(size),
@@ -135,7 +135,7 @@ absl::StatusOr<std::vector<std::string>> Library::List(absl::string_view prefix)
   return listed;
 }
 
-// Whether a reference is that of a set, as far as `left` bytes that may still be read tell.
+// Whether a reference is that of a set, as far as that can be checked by reading `left` more bytes.
 bool Library::IsSet(const std::string& text, uint64_t& left) {
   if (cache_.Find(text) != nullptr) return true;
   const absl::StatusOr<Reference> reference = ParseReference(text, "");

@@ -23,7 +23,7 @@ bool IsHash(absl::string_view text) {
          });
 }
 
-// As much of it as an error may quote.
+// The part of it that an error may quote.
 std::string Quote(absl::string_view text) {
   constexpr size_t kMost = 160;
   return absl::StrCat("'", absl::CHexEscape(text.substr(0, kMost)), "'",
@@ -53,7 +53,7 @@ absl::Status CheckName(absl::string_view text, absl::string_view field) {
 }
 
 absl::StatusOr<Reference> ParseReference(absl::string_view text, absl::string_view field) {
-  // Nothing is searched or copied before it is known to be short: it may be a whole message.
+  // The length is checked before the text is searched or copied: it may be a whole message.
   constexpr size_t kMost = kMaxNameBytes + kAlgorithm.size() + kHashDigits;
   const size_t at = text.size() <= kMost ? text.find(kAlgorithm) : absl::string_view::npos;
   const absl::string_view name = text.substr(0, at);

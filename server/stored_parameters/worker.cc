@@ -51,13 +51,13 @@ bool Worker::Submit(Waiting& waiting, Priority priority, uint64_t peer, std::fun
   waiting.peer_ = peer;
   waiting.job_ = std::move(job);
   lane.shares.Take(peer, 1);
-  lane.queue.Push(waiting, peer, 1);  // each is a turn: what it costs only the disk knows
+  lane.queue.Push(waiting, peer, 1);  // every job is one turn, because its cost is unknown
   changed_.notify_all();
   return true;
 }
 
 bool Worker::Cancel(Waiting& waiting) {
-  std::function<void()> job;  // what it holds goes without the mutex
+  std::function<void()> job;  // frees what it holds after the mutex is released
   const std::lock_guard lock(mutex_);
   if (!waiting.queued()) return false;
   job = TakeOut(waiting, false);
