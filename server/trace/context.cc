@@ -8,7 +8,7 @@
 namespace quantd::trace {
 namespace {
 
-// Of a lower-case digit; 16 of everything else.
+// The value of a lower-case hexadecimal digit; 16 for other characters.
 unsigned Digit(char c) {
   if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
   if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;

@@ -18,10 +18,10 @@ constexpr uint16_t kHttpPort = 80;
 constexpr uint16_t kHttpsPort = 443;
 constexpr uint16_t kOtlpPort = 4318;
 
-// With the path as it is written, "" or "/" where there is none.
+// Keeps the path as written, "" or "/" if there is none.
 absl::StatusOr<Endpoint> Parse(absl::string_view text, uint16_t http_port) {
   const Uri uri(evhttp_uri_parse(std::string(text).c_str()));
-  // A password or a key, which users, queries and fragments are, does not come into the log.
+  // Users, queries and fragments may be passwords or keys, which must not be logged.
   const bool secret = text.find_first_of("@?#") != absl::string_view::npos;
   absl::Status wrong = absl::InvalidArgumentError(
       absl::StrCat(secret ? "has a user, a query or a fragment" : absl::StrCat("is '", text, "'"),

@@ -27,7 +27,7 @@ struct Variable {
   std::string value;
 };
 
-// Percent-encoding, as W3C Baggage has it.
+// Percent-decoding, as in W3C Baggage.
 std::string Unescape(const std::string& text) {
   size_t size = 0;
   const std::unique_ptr<char, access::Free<std::free>> raw(
@@ -35,7 +35,7 @@ std::string Unescape(const std::string& text) {
   return raw == nullptr ? text : std::string(raw.get(), size);
 }
 
-// key=value,key=value. Unset when one of them has no key or no =.
+// key=value,key=value. nullopt if a pair has no key or no =.
 std::optional<Pairs> ReadPairs(absl::string_view text) {
   Pairs pairs;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
@@ -51,7 +51,7 @@ std::optional<Pairs> ReadPairs(absl::string_view text) {
   return pairs;
 }
 
-// Those that say how a message is framed and encoded, which this program alone knows.
+// Headers that say how a message is framed and encoded, which only this program may set.
 bool IsOwnHeader(absl::string_view name) {
   constexpr std::array<absl::string_view, 6> kOwn = {
       "connection", "content-encoding", "content-length", "content-type",
@@ -60,7 +60,7 @@ bool IsOwnHeader(absl::string_view name) {
                      [&](absl::string_view own) { return absl::EqualsIgnoreCase(name, own); });
 }
 
-// Of RFC 9110: a token, and text of one line.
+// Valid in RFC 9110: the name is a token, and the value is text in one line.
 bool IsHeader(absl::string_view name, absl::string_view value) {
   const auto in_token = [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
@@ -78,13 +78,13 @@ class Reader {
  public:
   explicit Reader(const std::function<const char*(const char*)>& get) : get_(get) {}
 
-  // Empty is unset, as the specification wants it.
+  // An empty variable counts as unset, as the specification says.
   std::optional<Variable> Of(const std::string& name) const {
     const char* const value = get_(name.c_str());
     if (value == nullptr || *value == '\0') return std::nullopt;
     return Variable{name, value};
   }
-  // Of traces alone, or else of all signals.
+  // The variable for traces, or else the one for all signals.
   std::optional<Variable> OfExporter(absl::string_view end) const {
     std::optional<Variable> found = Of(absl::StrCat("OTEL_EXPORTER_OTLP_TRACES_", end));
     return found.has_value() ? found : Of(absl::StrCat("OTEL_EXPORTER_OTLP_", end));
@@ -107,7 +107,7 @@ std::string Must(const Variable& variable, absl::string_view what) {
   return absl::StrCat("is '", variable.value, "', must be ", what);
 }
 
-// Where the variables want spans to go, if they do.
+// The endpoint that the variables set, if any.
 std::optional<Endpoint> ReadEndpoint(Reader& reader) {
   const auto disabled = reader.Of("OTEL_SDK_DISABLED");
   if (disabled.has_value() && absl::EqualsIgnoreCase(disabled->value, "true")) return std::nullopt;

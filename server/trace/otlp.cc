@@ -1,5 +1,5 @@
-// The messages are written by hand, as those of google.rpc are: these few fields of OpenTelemetry's
-// protos are all that is needed, and their numbers are fixed.
+// The messages are written by hand, like those of google.rpc: only these few fields of
+// OpenTelemetry's protos are needed, and their numbers are fixed.
 //
 //   ExportTraceServiceRequest { repeated ResourceSpans resource_spans = 1; }
 //   ResourceSpans { Resource resource = 1; repeated ScopeSpans scope_spans = 2; }

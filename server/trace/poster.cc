@@ -29,11 +29,11 @@ constexpr ssize_t kMostBody = 64 << 10;
 constexpr std::chrono::minutes kTlsFilesAreGood(1);
 constexpr size_t kMostAddresses = 8;
 
-// What became of one request.
+// The result of one request.
 struct Outcome {
   event_base* base;
   bool over = false;
-  int code = 0;  // 0: the connection broke, or never was
+  int code = 0;  // 0: the connection broke, or was never made
 };
 
 void OnResponse(evhttp_request* request, void* of) {
@@ -43,7 +43,8 @@ void OnResponse(evhttp_request* request, void* of) {
   event_base_loopbreak(outcome.base);
 }
 
-// A response may follow any number of these, whose headers libevent adds up.
+// Any number of informational responses may precede a response, and libevent accumulates their
+// headers.
 int RefuseInformational(evhttp_request* request, void*) {
   const int code = evhttp_request_get_response_code(request);
   return code >= 100 && code < 200 ? -1 : 0;
@@ -53,7 +54,7 @@ void OnInterrupt(evutil_socket_t, short, void* base) {
   event_base_loopbreak(static_cast<event_base*>(base));
 }
 
-// As gzip writes it. Empty when no memory is left.
+// Compresses with gzip. Empty if the system is out of memory.
 std::string Gzip(const std::string& body) {
   constexpr int kGzip = 16, kMemoryLevel = 8;
   z_stream stream = {};
@@ -83,7 +84,7 @@ std::string Broken(const std::string& host, const SSL* tls) {
                       " is not trusted: ", X509_verify_cert_error_string(wrong));
 }
 
-// What libevent would write to stderr in lines of its own.
+// Logs what libevent would write to stderr in its own format.
 void LogLibevent(int severity, const char* text) {
   if (severity < EVENT_LOG_WARN) return;
   static log::Repeated warned(log::Level::kWarn, "libevent");
@@ -96,7 +97,7 @@ struct Poster::Parts {
   Base base;
   int interrupt = -1;
   Event on_interrupt;
-  TlsContext tls;  // null: is made for the next post
+  TlsContext tls;  // null: made for the next post
   Clock::time_point tls_read;
 };
 
@@ -156,7 +157,8 @@ std::vector<std::string> AddressesOf(const std::string& host) {
   return addresses;
 }
 
-// libevent tries only the first address of a name; "localhost" is often ::1 before 127.0.0.1.
+// libevent tries only the first address of a name; for "localhost" that is often ::1, not
+// 127.0.0.1.
 absl::Status Poster::Post(const std::string& body, std::chrono::milliseconds most) {
   if (parts_->base == nullptr) return absl::UnavailableError("no descriptors are left");
   const std::string& host = destination_.endpoint.host;
@@ -173,19 +175,19 @@ absl::Status Poster::Post(const std::string& body, std::chrono::milliseconds mos
   return status;
 }
 
-// `goes_on`: whether another address may do better.
+// `goes_on`: whether to try another address.
 absl::Status Poster::PostTo(const std::string& address, const std::string& packed,
                             std::chrono::milliseconds most, bool& goes_on) {
   event_base* const base = parts_->base.get();
   goes_on = false;
   absl::StatusOr<Tls> tls = TakeTls();
   if (!tls.ok()) return tls.status();
-  bufferevent* socket = nullptr;  // one of TCP, unless it is made here
+  bufferevent* socket = nullptr;  // a TCP connection, unless it is made here
   if (*tls != nullptr) {
     socket = bufferevent_openssl_socket_new(base, -1, tls->get(), BUFFEREVENT_SSL_CONNECTING,
                                             BEV_OPT_CLOSE_ON_FREE);
     if (socket == nullptr) return absl::UnavailableError("no memory is left");
-    SSL_up_ref(tls->get());  // it is asked what was wrong when the connection is gone
+    SSL_up_ref(tls->get());  // needed for the error after the connection is gone
   }
   Outcome outcome{base};
   const Endpoint& endpoint = destination_.endpoint;
@@ -199,7 +201,7 @@ absl::Status Poster::PostTo(const std::string& address, const std::string& packe
   evhttp_connection_set_max_headers_size(connection.get(), kMostHeaders);
   evhttp_connection_set_max_body_size(connection.get(), kMostBody);
   evhttp_request_set_header_cb(request, RefuseInformational);
-  // For the line before a chunk, which has no limit.
+  // Limits the line before a chunk, which libevent does not limit.
   bufferevent_setwatermark(evhttp_connection_get_bufferevent(connection.get()), EV_READ, 0,
                            kMostHeaders + kMostBody);
   evkeyvalq* const headers = evhttp_request_get_output_headers(request);
@@ -214,7 +216,7 @@ absl::Status Poster::PostTo(const std::string& address, const std::string& packe
     evhttp_add_header(headers, name.c_str(), value.c_str());
   }
   evbuffer_add(evhttp_request_get_output_buffer(request), packed.data(), packed.size());
-  // The request is the connection's from now on, also when this fails.
+  // The connection owns the request from now on, even if this fails.
   if (evhttp_make_request(connection.get(), request, EVHTTP_REQ_POST, endpoint.path.c_str()) != 0) {
     return absl::UnavailableError(absl::StrCat("can't connect to ", host));
   }
@@ -224,11 +226,11 @@ absl::Status Poster::PostTo(const std::string& address, const std::string& packe
   event_base_dispatch(base);
   if (outcome.over && outcome.code / 100 == 2) return absl::OkStatus();
   goes_on = outcome.code == 0;
-  parts_->tls.reset();  // the files may be others by the next time
+  parts_->tls.reset();  // the files may have changed by the next time
   if (!outcome.over) return absl::UnavailableError(absl::StrCat(host, " does not answer in time"));
   if (outcome.code == 0) return absl::UnavailableError(Broken(host, tls->get()));
   const std::string text = absl::StrCat(host, " answers with status ", outcome.code);
-  // What the protocol calls retryable.
+  // The statuses that the protocol calls retryable.
   for (const int later : {429, 502, 503, 504}) {
     if (outcome.code == later) return absl::UnavailableError(text);
   }

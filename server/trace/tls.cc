@@ -11,7 +11,7 @@
 namespace quantd::trace {
 namespace {
 
-// ALPN: a length and a name. Gateways that speak HTTP/2 as well ask which it is to be.
+// ALPN: a length and a name. Gateways that also support HTTP/2 ask for the protocol.
 constexpr unsigned char kHttp11[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
 
 absl::Status Trust(SSL_CTX& context, const TlsFile& ca) {
@@ -60,7 +60,7 @@ absl::StatusOr<TlsContext> MakeTlsContext(const TlsFiles& files) {
   if (context == nullptr) return absl::UnavailableError("no memory is left");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-  // Nothing of a response but its status is used: one that is cut off behind it has said enough.
+  // Only the status of a response is used, so it does not matter if the rest is cut off.
   SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
   if (absl::Status status = Trust(*context, files.ca); !status.ok()) return status;
   if (absl::Status status = Show(*context, files.certificate, files.key); !status.ok()) {
@@ -72,7 +72,7 @@ absl::StatusOr<TlsContext> MakeTlsContext(const TlsFiles& files) {
 Tls MakeTls(SSL_CTX& context, const std::string& host) {
   Tls tls(SSL_new(&context));
   if (tls == nullptr) return nullptr;
-  // An address is no name to ask for, and stands in another field of a certificate.
+  // An address can't be sent as a server name, and is in another field of a certificate.
   if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls.get()), host.c_str()) != 1) {
     ERR_clear_error();
     if (SSL_set_tlsext_host_name(tls.get(), host.c_str()) != 1 ||

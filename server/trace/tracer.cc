@@ -22,7 +22,7 @@ std::array<uint8_t, n> RandomId() {
   thread_local absl::BitGen random;
   std::array<uint8_t, n> id{};
   static_assert(n % sizeof(uint64_t) == 0);
-  while (id == std::array<uint8_t, n>{}) {  // zero is none
+  while (id == std::array<uint8_t, n>{}) {  // zero is not valid
     for (size_t i = 0; i < n; i += sizeof(uint64_t)) {
       const auto bits = absl::Uniform<uint64_t>(random);
       std::memcpy(&id[i], &bits, sizeof(bits));
@@ -31,8 +31,8 @@ std::array<uint8_t, n> RandomId() {
   return id;
 }
 
-// As OpenTelemetry's SDKs decide: the last eight bytes of an id are a random number. As many of its
-// bits as a double holds exactly.
+// The same decision as in OpenTelemetry's SDKs: the last eight bytes of an id are a random number.
+// Uses as many of its bits as a double holds exactly.
 bool IsIn(const TraceId& id, double ratio) {
   uint64_t number = 0;
   for (size_t i = 8; i < id.size(); ++i) number = number << 8 | id[i];
@@ -53,7 +53,7 @@ struct Tracer::State {
   std::condition_variable changed;
   std::deque<Span> waiting;
   bool closing = false;
-  Clock::time_point close_until;  // while closing
+  Clock::time_point close_until;  // set while closing
   bool ended = false;
 };
 
@@ -83,7 +83,7 @@ void Tracer::Add(Span span) {
     return;
   }
   state.waiting.push_back(std::move(span));
-  // Else it looks by itself, a second after the last time.
+  // Otherwise the thread looks a second after the last time.
   if (state.waiting.size() == kBatch) state.changed.notify_one();
 }
 
@@ -102,7 +102,7 @@ void Tracer::Close(std::chrono::milliseconds most) {
   state.changed.notify_one();
   const auto ended = [&state] { return state.ended; };
   if (state.changed.wait_until(lock, state.close_until, ended)) return;
-  // It may be in a post, which ends now, or in a name server, where it stays behind.
+  // It may be in a post, which ends now, or in a name lookup, where it is left behind.
   state.poster.Interrupt();
   state.changed.wait_for(lock, std::chrono::milliseconds(500), ended);
 }
@@ -128,7 +128,8 @@ void Tracer::Run(const std::shared_ptr<State>& shared) {
   state.changed.notify_all();
 }
 
-// A few times, as long as it is worth it. Meanwhile others wait in the queue, and then drop.
+// Tries a few times, as long as that makes sense. Meanwhile other spans wait in the queue, and are
+// dropped when it is full.
 void Tracer::Export(State& state, const std::vector<Span>& batch) {
   static log::Repeated failed(log::Level::kWarn, "spans not exported", 2);
   const std::string body = EncodeOtlp(state.settings.resource, batch);
@@ -136,7 +137,7 @@ void Tracer::Export(State& state, const std::vector<Span>& batch) {
   absl::Status status = absl::UnavailableError("the server ends");
   for (int attempt = 0; attempt < kAttempts; ++attempt, pause *= 2) {
     std::unique_lock lock(state.mutex);
-    // Between attempts, until somebody closes.
+    // Waits between attempts, unless the tracer closes.
     if (attempt > 0) state.changed.wait_for(lock, pause, [&state] { return state.closing; });
     std::chrono::milliseconds time = state.settings.post_time;
     if (state.closing) {
