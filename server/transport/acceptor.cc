@@ -18,13 +18,13 @@ namespace quantd::transport {
 namespace {
 
 constexpr int kAtOnce = 64;
-constexpr int kMostWaiting = 4096;  // what net/listen.cc asks for
-// When the system has no memory or no descriptors at all, even for this.
+constexpr int kMostWaiting = 4096;  // the same as in net/listen.cc
+// A pause if the system has no memory or no descriptors at all, even for this.
 constexpr std::chrono::milliseconds kRest{50};
 
 int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
-// Brings a connection to its loop.
+// Moves a connection to its loop.
 class Arrival final : public loop::Posted {
  public:
   Arrival(ConnectionSet& set, int fd, Peer peer, bool secure)
@@ -69,7 +69,7 @@ Acceptor::~Acceptor() {
 void Acceptor::Start() { watched_ = loop_.Watch(listener_.fd(), EPOLLIN, *this); }
 
 void Acceptor::Stop() {
-  // All that wait already: closing the socket would refuse them.
+  // Accepts all that wait already, because closing the socket would refuse them.
   for (int i = 0; i < kMostWaiting && listener_.fd() >= 0; ++i) {
     if (!AcceptOne()) break;
   }
@@ -84,7 +84,7 @@ void Acceptor::OnReady(uint32_t) {
   }
 }
 
-// False when there is nothing more to do now.
+// Returns false if there is nothing more to do now.
 bool Acceptor::AcceptOne() {
   const int fd = accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) {
@@ -117,8 +117,9 @@ bool Acceptor::AcceptOne() {
   return true;
 }
 
-// Out of descriptors: with the spare one the connection is taken and closed at once, which tells
-// the client so; left in the queue it would make the loop run for ever and everybody wait.
+// Out of descriptors: the spare one is used to accept the connection and close it at once, which
+// tells the client. If it stayed in the queue, the loop would run for ever and all clients would
+// wait.
 bool Acceptor::RefuseOne() {
   Counters& counters = transport_.context().counters;
   counters.CountEnd(ConnectionEnd::kTooMany);

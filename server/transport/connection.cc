@@ -1,5 +1,5 @@
-// See connection.h. Here: a connection's begin, its age and its end; connection_reading.cc has the
-// socket, connection_http2.cc the protocol.
+// See connection.h. This file has a connection's begin, its age and its end; connection_reading.cc
+// has the socket, connection_http2.cc the protocol.
 #include "server/transport/connection.h"
 
 #include <netinet/in.h>
@@ -21,7 +21,7 @@ namespace {
 
 using loop::Clock;
 
-// Unsent bytes that the kernel keeps of a connection: more would be memory that nobody counts.
+// The most unsent bytes of a connection in the kernel, because this memory is not counted anywhere.
 constexpr int kUnsentBytes = 512 << 10;
 
 constexpr std::chrono::seconds kHandshake{10};
@@ -52,7 +52,7 @@ Connection::~Connection() {
 void Connection::Open(ConnectionSet& set, int fd, const Peer& peer, bool secure) {
   const int yes = 1;
   const int unsent = kUnsentBytes;
-  // On a Unix socket these fail, and mean nothing.
+  // On a Unix socket these fail, which is harmless.
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
   auto* const connection = new (std::nothrow) Connection(set, fd, peer);
@@ -68,7 +68,8 @@ void Connection::Open(ConnectionSet& set, int fd, const Peer& peer, bool secure)
         access::Session::Accept(*set.context().certificates, access::Protocol::kGrpc, fd);
   }
   connection->SetEvents();
-  // Our first words wait for the client's: who speaks another language is answered in that.
+  // The server waits for the client's first bytes: a client of another protocol is answered in that
+  // one.
   if (!connection->watched_ || (secure && connection->tls_ == nullptr) || !connection->Begin()) {
     connection->Close();
   } else if (set.context().draining) {
@@ -95,7 +96,7 @@ void Connection::OnPingAnswered() {
   }
 }
 
-// The next step, if it is time for it.
+// Takes the next step of leaving, if it is time for it.
 void Connection::Leave() {
   if (leaving_ != Leaving::kKnown || stream_count_ != 0) return;
   leaving_ = Leaving::kAsked;
@@ -118,7 +119,7 @@ bool Connection::EndWaitingCall() {
   for (ServerCall* stream = streams_; stream != nullptr; stream = stream->next_) {
     if (!stream->WaitsForRequest()) continue;
     ++waiting;
-    oldest = stream;  // they are listed newest first
+    oldest = stream;  // the list has the newest first
   }
   waiting_calls_ = waiting;
   if (oldest == nullptr) return false;
@@ -139,8 +140,8 @@ void Connection::EndCalls(const absl::Status& status) {
   }
 }
 
-// Everything is said. Closing now would make the kernel take back what the peer has not read yet,
-// if anything of the peer's is unread here: so first only this direction.
+// Everything is sent. If the connection were closed now with unread input, the kernel would discard
+// what the peer has not read yet. So only this direction is closed first.
 void Connection::Linger() {
   lingers_ = true;
   leave_at_ = loop_.now();
@@ -176,7 +177,7 @@ void Connection::Close() {
   segments_.clear();
   while (streams_ != nullptr) {
     ServerCall& stream = *streams_;
-    stream.sent_ = stream.pulled_;  // nothing of it will be sent any more
+    stream.sent_ = stream.pulled_;  // nothing more of it will be sent
     stream.OnClosed();
   }
   MaybeDelete();
@@ -195,7 +196,7 @@ void Connection::Look(Clock::time_point now, bool anyone_waits) {
       NoteRefusedHandshake("it was not finished within 10 s", peer_.name);
     return End(ConnectionEnd::kNoHandshake);
   }
-  // One that leaves without having come: nobody can be told.
+  // The handshake has not ended, so the client can't be told.
   if (handshaking() && leaving_ == Leaving::kFinal) return Close();
   if (lingers_ && now - leave_at_ > kLinger) return Close();
   if (!throttled_ && !pinged_ && now - heard_at_ > limits.keepalive) {
@@ -210,7 +211,7 @@ void Connection::Look(Clock::time_point now, bool anyone_waits) {
   if (!LookAtBacklog(now)) return;
   LookAtStreams(now, anyone_waits);
   if (leaving_ == Leaving::kFinal && !http_refusals_.empty()) {
-    // Texts that wait for a window would keep the connection.
+    // Texts that wait for a window would keep the connection open.
     for (const int32_t id : std::exchange(http_refusals_, {})) {
       nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
     }
@@ -231,8 +232,8 @@ void Connection::Look(Clock::time_point now, bool anyone_waits) {
   }
 }
 
-// A message that has waited for room for too long; a response that the peer's window lets no
-// further, while others wait for its memory.
+// Gives up a message that has waited for room for too long, and a response that the peer's window
+// blocks while others wait for its memory.
 void Connection::LookAtStreams(Clock::time_point now, bool anyone_waits) {
   const Limits& limits = context_.limits;
   for (ServerCall* stream = streams_; stream != nullptr;) {
@@ -245,9 +246,9 @@ void Connection::LookAtStreams(Clock::time_point now, bool anyone_waits) {
       NoteAbuse(context_.counters, AbuseAction::kAnswerStalled, peer_.name);
       stream->Interrupt(
           absl::CancelledError("the client read its response too slowly while others waited"));
-      stream->CutOff();  // also one that was interrupted before, and could not say so
+      stream->CutOff();  // also a call that was interrupted before, and could not say so
     } else if (stream->ends() && !HasRoomFor(*stream)) {
-      // There was when it ended; another stream has taken it.
+      // There was room when it ended; another stream has taken it.
       stream->DropUnsent();
       Send(*stream);
     }

@@ -1,11 +1,11 @@
-// What a peer has caused and does not take: responses, refusals, resets and acknowledgements that
+// What a peer has caused and does not read: responses, refusals, resets and acknowledgements that
 // wait for its socket, texts of refusals that wait for its window, header blocks that do not end,
-// bytes that were read before. All of it is counted here, whatever frame caused it, and bounded:
-// - a connection over its bound is not read until it has taken half of that, and is closed when it
-//   takes too long;
-// - when all connections together are over theirs, those whose backlog is much and grows are closed
-//   at once; when those of one peer are over its share of that (loop/peer_share.h), its connections
-//   whose backlog is much, also if it does not grow.
+// and input that was read before. All of it is counted here, whatever frame caused it, and bounded:
+// - a connection over its limit is not read until the peer has read half of that, and is closed if
+//   that takes too long;
+// - if all connections together are over their limit, those with a large and growing backlog are
+//   closed at once; if those of one peer are over its share of that (loop/peer_share.h), its
+//   connections with a large backlog are closed, even if it does not grow.
 #include <algorithm>
 #include <utility>
 
@@ -18,20 +18,20 @@ namespace {
 
 using loop::Clock;
 
-// Bytes that wait, but for those of messages, which are under permits.
+// Waiting bytes, without those of messages, which permits cover.
 constexpr size_t kMostUnsent = 64 << 10;
-// A frame that nghttp2 has in its queue, without the header fields of ours.
+// A frame in nghttp2's queue, without our header fields.
 constexpr size_t kItemBytes = 256;
 // A stream that nghttp2 keeps for the text of a refusal.
 constexpr size_t kHttpRefusalBytes = 512;
-// Given to HTTP/2 before its output is looked at; less when the socket takes nothing.
+// Bytes fed to HTTP/2 before its output is checked; less if the socket takes nothing.
 constexpr size_t kFeedBytes = 4 << 10;
 constexpr size_t kFeedBytesBlocked = 512;
-// A header block, in bytes on the wire and decoded. What is over Head::kMaxBytes and below this is
-// answered.
+// The most bytes of a header block, on the wire and decoded. Blocks over Head::kMaxBytes and below
+// this are answered.
 constexpr size_t kMostBlockBytes = 2 * Head::kMaxBytes;
 constexpr std::chrono::seconds kMostBlockTime{10};
-// Of one connection, when all together have too much.
+// The limit for one connection, if all together have too much.
 constexpr size_t kFairBacklog = 8 << 10;
 
 }  // namespace
@@ -42,7 +42,7 @@ size_t Connection::unsent() const {
          nghttp2_session_get_outbound_queue_size(session_) * kItemBytes;
 }
 
-// Calls that the peer has reset, but of which frames wait, are not in HTTP/2's count of streams.
+// Calls that the peer has reset, but whose frames wait, do not count as streams in HTTP/2.
 bool Connection::BackedUp() const {
   return unsent() > kMostUnsent || stream_count_ > 2 * size_t{context_.limits.max_streams};
 }
@@ -53,7 +53,7 @@ void Connection::HoldBack(const uint8_t* data, size_t size) {
   SetEvents();
 }
 
-// Reads on, when enough has been taken.
+// Reads again once enough has been sent.
 void Connection::LetGo() {
   if (unsent() > kMostUnsent / 2 || stream_count_ > 2 * size_t{context_.limits.max_streams}) return;
   held_back_ = false;
@@ -61,12 +61,12 @@ void Connection::LetGo() {
   ReadSoon();
 }
 
-// Whether nothing that comes is of use any more.
+// Whether further input is useless.
 bool Connection::IsOver() const {
   return lingers_ || (session_ != nullptr && nghttp2_session_want_read(session_) == 0);
 }
 
-// False: the connection is over, or held back once more.
+// Returns false if the connection is over, or held back again.
 bool Connection::FeedKept() {
   if (held_back_) return false;
   const std::string kept = std::exchange(kept_, std::string());
@@ -77,8 +77,8 @@ bool Connection::FeedKept() {
   return !closed_ && !held_back_;
 }
 
-// Gives HTTP/2 a little at a time, and sends what that has caused. What is left when the peer does
-// not take it, is kept. False when the connection is over.
+// Feeds HTTP/2 in small amounts, and sends the resulting output. Keeps the rest of the input if the
+// peer does not read. Returns false if the connection is over.
 bool Connection::FeedWatchfully(const uint8_t* data, size_t size) {
   while (size != 0 && !closed_) {
     if (BackedUp()) Flush();
@@ -95,14 +95,14 @@ bool Connection::FeedWatchfully(const uint8_t* data, size_t size) {
   return true;
 }
 
-// Told of every header field: false when the connection shall end.
+// Called for every header field. Returns false if the connection must end.
 bool Connection::CountField(size_t bytes) {
   block_decoded_ += bytes;
   credit_.SpendFields(bytes);
   return block_decoded_ <= kMostBlockBytes;
 }
 
-// Ends it in HTTP/2's words, once: nothing that it sends is looked at any more.
+// Ends the connection with an HTTP/2 error, once; its input is ignored from then on.
 void Connection::EndForHeaders() {
   if (std::exchange(ended_for_headers_, true)) return;
   Note(ConnectionEnd::kHeaders);
@@ -114,7 +114,7 @@ void Connection::Charge() {
   const bool waits = held_back_ || blocked_ || walk_.in_block();
   if (!waits && http_refusals_.empty() && charged_ == 0) return;
   size_t bytes = http_refusals_.size() * kHttpRefusalBytes;
-  // Decoded, a block may take twice its bytes.
+  // Decoded, a block may use twice its bytes.
   if (waits) bytes += unsent() + kept_.size() + (walk_.in_block() ? 2 * walk_.block_bytes() : 0);
   const auto grown = static_cast<int64_t>(bytes) - static_cast<int64_t>(charged_);
   if (grown == 0) return;
@@ -127,7 +127,7 @@ void Connection::Charge() {
   }
 }
 
-// False: the connection may be gone.
+// Returns false if the connection may be gone.
 bool Connection::LookAtBacklog(Clock::time_point now) {
   const Limits& limits = context_.limits;
   if (held_back_ && held_pace_.TooSlow(now, written_, limits.min_rate, limits.stall)) {
@@ -139,7 +139,7 @@ bool Connection::LookAtBacklog(Clock::time_point now) {
     End(ConnectionEnd::kUnread);
     return false;
   }
-  // The same block as at the last look, while it was read.
+  // The block is the same as at the last look, although the connection was read.
   const bool same = walk_.blocks() == std::exchange(block_, walk_.blocks());
   if (!walk_.in_block() || !same || !listens()) {
     block_began_at_ = now;

@@ -1,4 +1,4 @@
-// How nghttp2 tells a connection what comes, and asks it what goes. See connection.h.
+// nghttp2's callbacks, which report input to a connection and ask it for output. See connection.h.
 #include <algorithm>
 #include <array>
 #include <new>
@@ -86,12 +86,12 @@ struct Callbacks {
   static nghttp2_option* MakeOptions() {
     nghttp2_option* options = nullptr;
     if (nghttp2_option_new(&options) != 0) return nullptr;
-    // Windows are granted by ServerCall, as memory allows.
+    // ServerCall grants windows, as memory allows.
     nghttp2_option_set_no_auto_window_update(options, 1);
     nghttp2_option_set_no_closed_streams(options, 1);
     // White space around a value is stripped (Head::Add) instead of refused.
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(options, 1);
-    // A client may cancel as much as it likes: see FrameCredit.
+    // A client may cancel any number of calls: see FrameCredit.
     constexpr uint64_t kPlenty = uint64_t{1} << 40;
     nghttp2_option_set_stream_reset_rate_limit(options, kPlenty, kPlenty);
     return options;

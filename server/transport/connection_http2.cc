@@ -1,9 +1,9 @@
 // HTTP/2 and gRPC's use of it. See connection.h.
 //
-// A call is: request headers, messages in DATA frames, end of stream; answered by headers, messages
-// and trailers with the status, or by trailers only. What nghttp2 bounds by itself:
-// acknowledgements that wait to be sent, CONTINUATION frames, settings in a frame, frame sizes,
-// flow control.
+// A call consists of request headers, messages in DATA frames, and the end of the stream. It is
+// answered by headers, messages and trailers with the status, or by trailers only. nghttp2 itself
+// limits acknowledgements that wait to be sent, CONTINUATION frames, settings in a frame, frame
+// sizes and flow control.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,11 +24,11 @@
 namespace quantd::transport {
 namespace {
 
-// Of a path that a client has made up, in what it is told.
+// The most bytes of a path that is repeated in an error, because clients may invent it.
 constexpr size_t kMostPath = 256;
-// Bytes of a header block that cost as much as a frame without use.
+// This many bytes of a header block cost as much as a useless frame.
 constexpr double kBlockBytes = 1 << 10;
-// Of a GOAWAY, with its reasons.
+// The most bytes of a GOAWAY, with its debug data.
 constexpr size_t kMostGoaway = 8 + (12 << 10);
 
 bool IsRequest(const nghttp2_frame& frame) {
@@ -43,13 +43,13 @@ bool EndsStream(const nghttp2_frame_hd& head) {
 
 }  // namespace
 
-// ---- What comes
+// ---- Input
 
 bool Connection::Feed(const uint8_t* data, size_t size) {
   if (!ended_for_headers_) {
     const uint64_t before = walk_.blocks() + walk_.continuations();
     walk_.Walk(data, size);
-    // Heads of calls, blocks that are refused or skipped as well.
+    // Counts heads of calls, and also blocks that are refused or skipped.
     credit_.Spend(static_cast<double>(walk_.blocks() + walk_.continuations() - before));
     if (walk_.in_block())
       credit_.Spend(static_cast<double>(std::min(size, walk_.block_bytes())) / kBlockBytes);
@@ -66,7 +66,7 @@ bool Connection::Feed(const uint8_t* data, size_t size) {
     WantFlush();
   }
   if (used == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
-    // A browser or curl by mistake: say it in their language.
+    // A browser or curl connected by mistake: answer in HTTP/1.1.
     constexpr absl::string_view kResponse =
         "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 46\r\n"
         "Connection: close\r\n\r\nThis port speaks gRPC, which is HTTP/2 only.\r\n";
@@ -98,7 +98,7 @@ int Connection::OnHeader(const nghttp2_frame& frame, absl::string_view name,
                          absl::string_view value) {
   if (!CountField(name.size() + value.size() + Head::kFieldOverhead)) {
     EndForHeaders();
-    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;  // and the rest of the block is not shown
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;  // the rest of the block is skipped
   }
   if (!IsRequest(frame)) return 0;
   ServerCall* const stream = Find(frame.hd.stream_id);
@@ -114,7 +114,7 @@ int Connection::OnBeginFrame(const nghttp2_frame_hd& head) {
   switch (head.type) {
     case NGHTTP2_DATA:
       frame_stream_ = Find(head.stream_id);
-      // Where a padded frame's bytes end is known only as they come: it is not read in place.
+      // In a padded frame the end of the data is not known in advance, so it is not read in place.
       frame_left_ = (head.flags & NGHTTP2_FLAG_PADDED) != 0 ? 0 : head.length;
       if (frame_stream_ != nullptr) frame_stream_->OnFrame(head.length, EndsStream(head));
       if (head.length < FrameCredit::kCrumb && !EndsStream(head)) credit_.Spend(1);
@@ -122,13 +122,13 @@ int Connection::OnBeginFrame(const nghttp2_frame_hd& head) {
     case NGHTTP2_HEADERS:
       break;
     case NGHTTP2_SETTINGS:
-      // A window that changes is changed for every stream.
+      // A change of the window is applied to every stream.
       credit_.Spend(1 + static_cast<double>(head.length) / 6 *
                             (1 + static_cast<double>(stream_count_ + http_refusals_.size()) / 8));
       break;
     case NGHTTP2_GOAWAY:
       credit_.Spend(1);
-      // Kept whole, while it comes.
+      // nghttp2 buffers the whole frame while it arrives.
       if (head.length > kMostGoaway) return NGHTTP2_ERR_CALLBACK_FAILURE;
       break;
     default:
@@ -147,7 +147,7 @@ int Connection::OnFrame(const nghttp2_frame& frame) {
       if (stream != nullptr && IsPaddedData(frame)) {
         stream->OnPadding(nghttp2_session_get_stream_local_window_size(session_, stream->id_));
       }
-      // A refused stream is gone by now.
+      // A refused stream is gone at this point.
       if (EndsStream(frame.hd)) {
         if (ServerCall* const still = Find(frame.hd.stream_id)) still->OnRemoteEnd();
       }
@@ -166,7 +166,7 @@ int Connection::OnFrame(const nghttp2_frame& frame) {
 
 int Connection::OnData(int32_t id, const uint8_t* data, size_t size) {
   frame_left_ -= std::min(size, frame_left_);
-  // The connection's own window is no limit: the streams' are.
+  // The connection's own window is not a limit; those of the streams are.
   nghttp2_session_consume_connection(session_, size);
   credit_.EarnBytes(size);
   if (ServerCall* const stream = Find(id)) stream->OnData(data, size);
@@ -181,7 +181,7 @@ void Connection::OnCall(ServerCall& stream) {
   if (status.ok()) status = handler.Authorize(method, stream.head_.TakeAuthorization());
   if (status.ok() && method >= 0) status = FindPlace(stream, handler.Watches(method));
   if (!status.ok()) {
-    // Refused, whatever it asks for.
+    // The call is refused, whatever its method.
   } else if (method < 0) {
     status = absl::UnimplementedError(absl::StrCat(
         "this server has no method ", absl::string_view(stream.head_.path()).substr(0, kMostPath)));
@@ -190,8 +190,8 @@ void Connection::OnCall(ServerCall& stream) {
   stream.Begin(method);
 }
 
-// A place in the table of calls, or of those that only wait for news. The last quarter of neither
-// is one peer's.
+// Finds a place in the table of calls, or in that of calls that only wait for news. One peer never
+// gets the last quarter of either.
 absl::Status Connection::FindPlace(ServerCall& stream, bool watches) {
   Counters& counters = context_.counters;
   if (watches) {
@@ -221,7 +221,7 @@ absl::Status Connection::FindPlace(ServerCall& stream, bool watches) {
   return absl::OkStatus();
 }
 
-// ---- What goes
+// ---- Output
 
 void Connection::GrantWindow(ServerCall& stream, int64_t bytes) {
   nghttp2_submit_window_update(session_, NGHTTP2_FLAG_NONE, stream.id_,
@@ -230,8 +230,8 @@ void Connection::GrantWindow(ServerCall& stream, int64_t bytes) {
   WantFlush();
 }
 
-// A reset says a status, too: gRPC's clients read CANCEL as CANCELLED, which would be final, and
-// REFUSED_STREAM as UNAVAILABLE, for calls that may be made again elsewhere. All of ours may.
+// A reset also expresses a status: gRPC clients read CANCEL as CANCELLED, which would be final, and
+// REFUSED_STREAM as UNAVAILABLE, for calls that may be repeated elsewhere. All of ours may.
 void Connection::Reset(ServerCall& stream) {
   const bool elsewhere = stream.interrupted() && absl::IsUnavailable(stream.interruption());
   nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream.id_,
@@ -242,9 +242,9 @@ void Connection::Reset(ServerCall& stream) {
 void Connection::Send(ServerCall& stream) {
   const bool only_trailers = stream.finishing_ && stream.unpulled() == 0 && stream.nothing_behind();
   if (stream.headers_sent_ && only_trailers) {
-    SubmitTrailers(stream);  // not behind a data frame: that would need a window
+    SubmitTrailers(stream);  // not after a data frame, which would need a window
   } else if (stream.headers_sent_) {
-    nghttp2_session_resume_data(session_, stream.id_);  // unless it goes on by itself
+    nghttp2_session_resume_data(session_, stream.id_);  // unless it resumes by itself
   } else if (stream.sending() || !stream.initial_metadata_.empty()) {
     SubmitHeaders(stream);
   } else {
@@ -291,7 +291,7 @@ void Connection::SubmitTrailers(ServerCall& stream) {
   nghttp2_submit_trailer(session_, stream.id_, fields.data(), fields.size());
 }
 
-// No call is made of it, and what it still sends is dropped.
+// No call is started for the stream, and its further input is dropped.
 void Connection::Refuse(ServerCall& stream, const errors::CallStatus& status) {
   SubmitTrailersOnly(stream, status);
   Abandon(stream);
@@ -301,7 +301,7 @@ void Connection::RefuseHttp(ServerCall& stream, int http_status) {
   const std::string code = absl::StrCat(http_status);
   const Fields fields = {Field(":status", code, false), Field("content-type", "text/plain", true)};
   nghttp2_data_provider provider;
-  provider.source.fd = 0;  // how much of the text has gone
+  provider.source.fd = 0;  // the number of bytes of the text that were sent
   provider.read_callback = [](nghttp2_session*, int32_t, uint8_t* to, size_t length,
                               uint32_t* flags, nghttp2_data_source* source, void*) -> ssize_t {
     constexpr absl::string_view kText = "This port speaks gRPC: POST, application/grpc.\n";
@@ -313,7 +313,7 @@ void Connection::RefuseHttp(ServerCall& stream, int http_status) {
   };
   if (nghttp2_submit_response(session_, stream.id_, fields.data(), fields.size(),
                               stream.head_.is_head() ? nullptr : &provider) != 0) {
-    throw std::bad_alloc();  // this room's end of a connection without memory
+    throw std::bad_alloc();  // propagates until this room ends the connection
   }
   http_refusals_.insert(stream.id_);
   Abandon(stream);
@@ -343,7 +343,7 @@ ssize_t Connection::WantData(nghttp2_session*, int32_t, uint8_t*, size_t length,
   }
   return static_cast<ssize_t>(size);
 } catch (const std::bad_alloc&) {
-  return NGHTTP2_ERR_CALLBACK_FAILURE;  // nothing crosses nghttp2's C code
+  return NGHTTP2_ERR_CALLBACK_FAILURE;  // no exception may cross nghttp2's C code
 }
 
 int Connection::OnSendData(ServerCall& stream, const uint8_t* frame_head, size_t length) {
@@ -352,7 +352,7 @@ int Connection::OnSendData(ServerCall& stream, const uint8_t* frame_head, size_t
   if (length == 0) return 0;
   segments_.push_back({&stream, stream.Pull(length), length});
   queued_ += length;
-  // Its call may have ended while it waited, and it may have used up the window.
+  // Its call may have ended while the frame waited, and the stream may have used up the window.
   if (stream.finishing_ && stream.unpulled() == 0 && stream.nothing_behind()) {
     SubmitTrailers(stream);
   }
@@ -370,7 +370,7 @@ int Connection::OnFrameSent(const nghttp2_frame& frame) {
     stream->trailers_sent_ = true;
     credit_.EarnMessage();
   }
-  // A client that still sends is told that nobody listens; all is well.
+  // A client that still sends is told to stop; the call was successful.
   if (nghttp2_session_get_stream_remote_close(session_, frame.hd.stream_id) == 0) {
     nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, frame.hd.stream_id, NGHTTP2_NO_ERROR);
   }

@@ -1,4 +1,4 @@
-// The socket: what is read, and when. connection_writing.cc has what is written.
+// The socket: what is read, and when. Writing is in connection_writing.cc.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -17,33 +17,33 @@
 namespace quantd::transport {
 namespace {
 
-// What a connection may read before it is another one's turn.
+// The most bytes that a connection reads before other connections get a turn.
 constexpr size_t kReadPerIteration = 256 << 10;
-// When so much was read, calls that can go on do so before more is read.
+// After this many bytes, calls that can continue do so before more is read.
 constexpr size_t kEnoughRead = 64 << 10;
-// Read at once, beyond what goes to its place, by all connections of a peer on average over eight:
-// it may contain thousands of small calls, which are computed before others are read. Each of its
-// connections reads so much at least.
+// The size of an ordinary read (not in place), for all connections of a peer together, averaged
+// over eight: it may contain thousands of small calls, which are computed before others are read.
+// Each connection reads at least this much.
 constexpr size_t kPlainBytes = 64 << 10;
 constexpr size_t kLeastPlainBytes = 2 << 10;
 constexpr size_t kFullReaders = 8;
-// Read after everything is said: a peer that goes on is no longer listened to.
+// Bytes read after everything is sent: a peer that sends more is no longer read.
 constexpr size_t kMostThrownAway = 64 << 10;
-// What reading costs when it brings nothing of use: see FrameCredit.
+// A read with fewer bytes costs credit: see FrameCredit.
 constexpr size_t kTinyRead = 64;
 constexpr double kTinyReadCost = 0.25;
-// Rests of messages that are worth a place of their own in a read.
+// Remaining parts of messages of this size are read in place.
 constexpr size_t kInPlaceFrom = 16 << 10;
 constexpr int kMostPieces = 64;
 constexpr size_t kFrameHead = 9;
 
-// What is read plainly: one buffer a thread, used up within one function.
+// The buffer for ordinary reads: one per thread, used within one function.
 std::array<uint8_t, kPlainBytes + kMostPieces * kFrameHead>& Plain() {
   thread_local std::array<uint8_t, kPlainBytes + kMostPieces * kFrameHead> bytes;
   return bytes;
 }
 
-// `size` bytes of the pieces, in one, without the first `skipped`.
+// Copies `size` bytes of the pieces into one, without the first `skipped`.
 void CopyPieces(absl::Span<const iovec> pieces, size_t skipped, size_t size,
                 std::vector<uint8_t>& copied) {
   copied.reserve(size);
@@ -61,7 +61,7 @@ void CopyPieces(absl::Span<const iovec> pieces, size_t skipped, size_t size,
 void Connection::SetEvents() {
   const uint32_t wanted =
       (tls_ != nullptr ? TlsEvents() : (listens() ? EPOLLIN : 0U) | (blocked_ ? EPOLLOUT : 0U)) |
-      // A peer that is gone while nobody listens leaves at once, unless calls of it are open.
+      // If the connection is not read, notice that the peer is gone, unless calls are open.
       (!listens() && stream_count_ == 0 ? EPOLLRDHUP : 0U);
   if (watched_ && wanted == events_) return;
   events_ = wanted;
@@ -74,7 +74,7 @@ void Connection::SetEvents() {
 
 void Connection::OnReady(uint32_t events) {
   if (handshaking()) return OnHandshakeReady();
-  // What TLS waits for is not always what is wanted of it.
+  // TLS may wait for another direction than the one that was asked for.
   const bool crossed_write = tls_ != nullptr && tls_->write_wants_read();
   if (crossed_write && (events & EPOLLIN) != 0) events |= EPOLLOUT;
   if (tls_ != nullptr && tls_->read_wants_write() && (events & EPOLLOUT) != 0) events |= EPOLLIN;
@@ -93,17 +93,17 @@ void Connection::OnReady(uint32_t events) {
         Close();
       }
     } else if (!closed_ && (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0) {
-      Close();  // one that is gone while nobody listened
+      Close();  // the peer has gone while the connection was not read
     }
     if (!closed_) Charge();
   } catch (const std::bad_alloc&) {
-    Close();  // the end of one connection, not of the process
+    Close();  // ends one connection, not the process
   }
   handling_ = false;
   MaybeDelete();
 }
 
-// False when the connection is over.
+// Returns false if the connection is over.
 bool Connection::ReadSome() {
   size_t total = 0;
   while (total < kReadPerIteration && !closed_ && listens()) {
@@ -118,7 +118,7 @@ bool Connection::ReadSome() {
     if (count > 0) {
       heard_at_ = loop_.now();
       pinged_ = false;
-      // Who has been let go on should not stand still until all that is here has been read.
+      // Streams that may continue should not wait until everything available has been read.
       if (std::exchange(has_grants_, false)) Flush();
       if (closed_) return false;
       total += static_cast<size_t>(count);
@@ -144,7 +144,7 @@ bool Connection::ReadSome() {
   unanswered_ += total;
   if (tls_ != nullptr) {
     SetEvents();
-    // The socket does not tell of what is no longer in it.
+    // The socket does not report data that is no longer in it.
     if (listens() && tls_->more_to_read() && !std::exchange(reader_.posted, true)) {
       loop_.AtIterationEnd(reader_);
     }
@@ -180,10 +180,10 @@ ssize_t Connection::ReadPlain(size_t& capacity) {
   return count;
 }
 
-// Reads the rest of a frame to its place in the message, and after it what will be, if the client
-// goes on as it has begun, head after head and frame after frame. As soon as a head says otherwise,
-// what is behind it is copied and looked at there: moved to its place from where it came to lie, it
-// could overwrite what comes after it.
+// Reads the rest of a frame to its place in the message, followed by alternating heads and frames,
+// as expected if the client continues in the same way. Once a head differs, the bytes after it are
+// copied and processed there: if they were moved to their place from where they are, they could
+// overwrite what follows.
 ssize_t Connection::ReadInPlace(size_t& capacity) {
   auto& plain = Plain();
   ServerCall* const stream = frame_stream_;
@@ -206,7 +206,7 @@ ssize_t Connection::ReadInPlace(size_t& capacity) {
     add(plain.data() + heads, kFrameHead);
     heads += kFrameHead;
   }
-  // And something behind it: the end of a message is often the end of what there is.
+  // Plus one more head, because the end of a message is often the end of the available bytes.
   add(plain.data() + heads, kFrameHead * kMostPieces);
 
   const ssize_t read_bytes = ReadPieces({pieces.data(), count});
@@ -217,7 +217,7 @@ ssize_t Connection::ReadInPlace(size_t& capacity) {
     size_t size = std::min(left, pieces[i].iov_len);
     const bool as_expected = frame_stream_ == stream && frame_left_ == pieces[i].iov_len;
     if (in_place && i > 0 && !as_expected) {
-      // As much of it as belongs to the frame is where it belongs.
+      // The bytes that belong to the frame are in their place.
       size = frame_stream_ == stream ? std::min(frame_left_, size) : 0;
       CopyPieces({pieces.data() + i, count - i}, size, left - size, copied);
     }
@@ -237,7 +237,7 @@ void Connection::DropBuffer(memory::Buffer buffer) {
   if (feeding_) dropped_.push_back(std::move(buffer));
 }
 
-// Not read for a while: what it sends waits in its own socket.
+// Stops reading for a while: the peer's data waits in its own socket.
 void Connection::Throttle() {
   throttled_ = true;
   NoteAbuse(context_.counters, AbuseAction::kConnectionThrottled, peer_.name);
@@ -254,7 +254,7 @@ void Connection::Fire() {
   ReadSoon();
 }
 
-// What is no longer in the socket, and so is not told of by it.
+// Reads later what is no longer in the socket, which the socket therefore does not report.
 void Connection::ReadSoon() {
   const bool more = !kept_.empty() || (tls_ != nullptr && tls_->more_to_read());
   if (more && listens() && !std::exchange(reader_.posted, true)) loop_.AtIterationEnd(reader_);

@@ -28,7 +28,7 @@ void ConnectionSet::Missed(const Peer& peer) {
 }
 
 bool ConnectionSet::MakeRoomFor(const Connection& newcomer) {
-  // A connection may have fewer than it is known for; then it has been counted.
+  // A connection may have fewer calls than it is known for; then it has been counted again.
   for (int attempt = 0; attempt < 8; ++attempt) {
     Connection* most = nullptr;
     for (Connection* connection : connections_) {

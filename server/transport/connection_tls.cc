@@ -1,4 +1,4 @@
-// TLS of a connection: its handshake, and what the socket is watched for. See connection.h.
+// TLS of a connection: its handshake, and the events that it waits for. See connection.h.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -14,9 +14,10 @@
 namespace quantd::transport {
 namespace {
 
-// For clients of HTTP/2, too. A GOAWAY would say it in their words, but it follows a SETTINGS
-// frame, with which gRPC takes the connection for made: calls that it had not sent by then go to
-// another one at once, 60 a second until their deadline. This fails the attempt, and gRPC waits.
+// Also for clients of HTTP/2. A GOAWAY would be in their protocol, but it follows a SETTINGS frame,
+// after which gRPC considers the connection established: unsent calls would go to another
+// connection at once, 60 a second until their deadline. This text makes the attempt fail, and gRPC
+// waits.
 constexpr absl::string_view kPlainText =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 48\r\n"
     "Connection: close\r\n\r\nThis port speaks gRPC over TLS, not plain text.\n";
@@ -26,12 +27,13 @@ constexpr absl::string_view kPlainText =
 uint32_t Connection::TlsEvents() const {
   if (handshaking()) {
     if (lingers_) return EPOLLIN;
-    if (queued()) return 0;  // it is its turn soon, whatever comes
+    if (queued()) return 0;  // its turn comes soon, whatever happens
     return tls_->wants_write() ? EPOLLOUT : EPOLLIN;
   }
   const bool writes =
       (blocked_ && !tls_->write_wants_read()) || (listens() && tls_->read_wants_write());
-  // A write that waits for the peer's bytes needs them, also of one that is not listened to.
+  // A write that waits for the peer's bytes must read them, even if the connection is not read
+  // otherwise.
   const bool reads = listens() || (blocked_ && tls_->write_wants_read());
   return (reads ? EPOLLIN : 0U) | (writes ? EPOLLOUT : 0U);
 }
@@ -63,7 +65,7 @@ void Connection::OnStep() {
       case access::Session::Step::kDone:
         heard_at_ = loop_.now();
         SetEvents();
-        // Its first frames may have come with the handshake's last bytes.
+        // Its first frames may have come with the last bytes of the handshake.
         if (ReadSome()) {
           WantFlush();
         } else {
@@ -77,8 +79,8 @@ void Connection::OnStep() {
   MaybeDelete();
 }
 
-// The client has been told by an alert; who speaks no TLS is told in plain text. It lingers, as
-// after a GOAWAY, so that this arrives.
+// An alert has told the client; a client without TLS is told in plain text. The connection lingers,
+// as after a GOAWAY, so that this arrives.
 void Connection::RefuseHandshake() {
   const auto refusal = static_cast<size_t>(tls_->refusal());
   context_.counters.refused_handshakes[refusal].fetch_add(1, std::memory_order_relaxed);
@@ -91,7 +93,7 @@ void Connection::RefuseHandshake() {
   SetEvents();
 }
 
-// What a refused client still sends.
+// Discards what a refused client still sends.
 void Connection::ThrowAway() {
   std::array<char, 16 << 10> bytes;
   const ssize_t count = recv(fd_, bytes.data(), bytes.size(), 0);

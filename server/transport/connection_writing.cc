@@ -1,4 +1,4 @@
-// The socket: what is written, and when. connection_reading.cc has what is read.
+// The socket: what is written, and when. Reading is in connection_reading.cc.
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -13,18 +13,19 @@
 namespace quantd::transport {
 namespace {
 
-// What a connection may write before it is another one's turn.
+// The most bytes that a connection writes before other connections get a turn.
 constexpr size_t kWritePerIteration = 1 << 20;
-// And parts of responses that are made as they are sent.
+// The most parts of responses that it makes in the same time.
 constexpr int kMakePerIteration = 8;
-// Made into frames before they are written; and of these, bytes that are in no message.
+// The bytes of frames that are made before they are written; and the part of these in no message.
 constexpr size_t kPullBytes = 512 << 10;
 constexpr size_t kControlBytes = 32 << 10;
-static_assert(kPullBytes + (64 << 10) <= kMostMadeAhead);  // a frame goes beyond it
-constexpr size_t kMostSegments = 128;                      // written at once
-// Small responses to a third of the calls are not kept for the others'. Every one on its own takes
-// more CPU with many in flight; with half of them four calls of 4 bytes are slower. Among few calls
-// larger ones are small, too: four Dequantize of 64 KiB had 0.77 of the echo's rate, not 0.97.
+static_assert(kPullBytes + (64 << 10) <= kMostMadeAhead);  // a frame may exceed it
+constexpr size_t kMostSegments = 128;                      // in one write
+// Once small responses to a third of the calls are ready, they are sent without waiting for the
+// others. Sending each on its own uses more CPU with many calls in flight; waiting for half of them
+// makes four calls of 4 bytes slower. With few calls, larger responses count as small, too: four
+// Dequantize of 64 KiB reached 0.77 of the echo's rate instead of 0.97.
 constexpr size_t kThird = 3;
 constexpr size_t kSmallResponse = 64 << 10;
 constexpr size_t kFewCalls = 8;
@@ -38,9 +39,9 @@ void Connection::WantFlush() {
   loop_.AtIterationEnd(flusher_);
 }
 
-// The peer works on these while the others are computed. Else it would wait for all, and then the
-// server for its next requests: each would sleep half of the time, and four calls at a time were
-// half as fast.
+// The peer works on these responses while the others are computed. Otherwise the peer would wait
+// for all of them, and then the server for its next requests: each would be idle half of the time,
+// and four calls at a time were half as fast.
 void Connection::Answered(size_t bytes) {
   ++answered_;
   const size_t small = stream_count_ <= kFewCalls ? kSmallOfFew : kSmallResponse;
@@ -91,7 +92,7 @@ void Connection::FlushSome() {
     const bool made_enough = made_ >= kMakePerIteration;
     if (segments_.empty() && !made_enough) break;
     if (segments_.empty() || iteration_written_ >= kWritePerIteration) {
-      // The others first; and the loop does not wait while this is posted.
+      // Other connections first; the loop does not wait while this is posted.
       if (!std::exchange(flusher_.posted, true)) loop_.AtIterationEnd(flusher_);
       return;
     }
@@ -103,7 +104,7 @@ void Connection::FlushSome() {
       iteration_written_ += written;
       AfterWrite(written);
     }
-    // A socket that takes a part is full. TLS may have taken one for other reasons.
+    // A socket that takes only a part is full. TLS may have other reasons.
     if (written == 0 || (tls_ == nullptr && written < offered)) {
       blocked_ = true;
       if (!closed_) SetEvents();
@@ -122,7 +123,7 @@ bool Connection::Pull() {
     const ssize_t size = nghttp2_session_mem_send(session_, &data);
     if (size < 0) return false;
     if (size == 0) {
-      // Else frames wait behind a message's, which is not taken now.
+      // If it is full, frames wait behind those of a message that is not sent now.
       if (!full()) submitted_ = 0;
       return true;
     }
@@ -163,7 +164,7 @@ ssize_t Connection::WriteSegments(size_t& offered) {
   return sendmsg(fd_, &message, MSG_NOSIGNAL);
 }
 
-// A last word to who can't be told in frames.
+// A last text for a client that can't be told in frames.
 void Connection::SayAtOnce(absl::string_view text) {
   if (tls_ != nullptr && tls_->established()) {
     const iovec piece{const_cast<char*>(text.data()), text.size()};
@@ -192,7 +193,7 @@ void Connection::AfterWrite(size_t bytes) {
     if (segment.size == 0) segments_.pop_front();
     if (stream != nullptr) stream->Sent(size);
   }
-  // What is sent is not kept, also when there is never nothing left.
+  // Frees bytes that were sent, even if the buffer is never empty.
   if (control_sent_ == control_.size() && control_.capacity() <= kControlBytes / 2) {
     control_.clear();
     control_sent_ = 0;

@@ -7,15 +7,15 @@
 namespace quantd::transport {
 namespace {
 
-// zlib's fastest: codes of normal values shrink to 0.84 at 160 MB/s and FLOATs of 256 values to
-// 0.4 at 100 MB/s; level 6 makes that 0.84 and 0.34, at a third and a seventh of the rate.
+// zlib's fastest level: codes of normal values shrink to 0.84 at 160 MB/s and FLOATs of 256 values
+// to 0.4 at 100 MB/s; level 6 gives 0.84 and 0.34, at a third and a seventh of the rate.
 constexpr int kDeflateLevel = 1;
 constexpr int kDeflateMemoryLevel = 8;
-// What zlib keeps for that (zconf.h): 2^(15 + 2) + 2^(8 + 9), and its own.
+// zlib's memory for that (zconf.h): 2^(15 + 2) + 2^(8 + 9), and its own state.
 constexpr uint64_t kDeflateStateBytes = (256 << 10) + (16 << 10);
 
 constexpr size_t kDeflateSlice = 64 << 10;
-// After so many bytes it is seen whether they shrink, by a sixteenth at least.
+// After this many bytes it is decided whether they shrink, by at least a sixteenth.
 constexpr size_t kDeflateProbe = 512 << 10;
 
 bool Shrinks(const z_stream& stream) {
@@ -23,7 +23,7 @@ bool Shrinks(const z_stream& stream) {
          stream.total_out < stream.total_in - stream.total_in / 16;
 }
 
-// False: it should be sent as it is.
+// Returns false if the bytes should be sent as they are.
 bool DeflateAll(z_stream& stream, absl::Span<const uint8_t> bytes,
                 absl::FunctionRef<bool()> interrupted) {
   stream.next_in = const_cast<uint8_t*>(bytes.data());
@@ -52,7 +52,7 @@ memory::Piece Deflate(Encoding encoding, absl::Span<const uint8_t> bytes, Conten
                    strategy) != Z_OK) {
     return piece;
   }
-  // No more than before, less a byte.
+  // At most the original size minus a byte.
   piece.buffer = pool.Allocate(room + bytes.size());
   if (piece.buffer.data() != nullptr) {
     stream.next_out = piece.buffer.data() + room;

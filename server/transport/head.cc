@@ -43,7 +43,7 @@ std::optional<std::chrono::nanoseconds> ParseTimeout(absl::string_view text) {
     default:
       return std::nullopt;
   }
-  // A deadline in a year is none; and it does not overflow.
+  // A deadline in a year is as good as none; and it does not overflow.
   constexpr int64_t kMost = 366LL * 24 * 3'600'000'000'000;
   return std::chrono::nanoseconds(value > kMost / unit ? kMost : value * unit);
 }
@@ -68,7 +68,7 @@ bool Head::Add(absl::string_view name, absl::string_view value) {
     timeout_ = ParseTimeout(value);
     bad_timeout_ = !timeout_.has_value();
   } else {
-    // White space around metadata is no part of it (gRPC over HTTP/2, "ASCII-Value").
+    // White space around metadata does not belong to it (gRPC over HTTP/2, "ASCII-Value").
     AddMetadata(name, absl::StripAsciiWhitespace(value));
   }
   return true;
@@ -76,7 +76,7 @@ bool Head::Add(absl::string_view name, absl::string_view value) {
 
 void Head::AddMetadata(absl::string_view name, absl::string_view value) {
   if (name == "authorization") {
-    // Of two none is right, be one of them empty.
+    // If there are two, neither is valid, even if one is empty.
     if (std::exchange(has_authorization_, true)) authorization_.append(", ");
     authorization_.append(value.data(), value.size());
   } else if (name == "grpc-encoding") {
@@ -92,7 +92,7 @@ void Head::AddMetadata(absl::string_view name, absl::string_view value) {
   } else if (name == "x-request-id") {
     request_id_ = std::string(value.substr(0, kMostRequestId));
   } else if (name == "traceparent") {
-    // Of several, none is to be believed (W3C).
+    // If there are several, none is valid (W3C).
     trace_ = has_trace_parent_ ? std::nullopt : trace::ParseTraceParent(value);
     has_trace_parent_ = true;
   } else if (name == "quantd-timing") {

@@ -11,15 +11,16 @@
 namespace quantd::transport {
 namespace {
 
-// What is written in an iteration, some 0.3 ms, and how long that may take: blocks that contain
-// nothing take 0.13 s a MiB, and write nothing. The clock is looked at after so much was read.
+// The bytes written per iteration, some 0.3 ms, and the longest time for it: blocks that contain
+// nothing take 0.13 s per MiB and write nothing. The clock is checked after this many bytes of
+// input.
 constexpr size_t kSlice = 256 << 10;
 constexpr std::chrono::microseconds kSliceTime{300};
 constexpr size_t kInput = 4 << 10;
-// gzip ends with the number of bytes that it holds, modulo 2^32.
+// gzip ends with the original length modulo 2^32.
 constexpr size_t kGzipLength = 4;
 
-// A state of zlib takes some 40 KiB, which no permit counts: so many peers' messages are begun.
+// A state of zlib takes some 40 KiB, which no permit covers: at most this many messages are begun.
 constexpr size_t kMostBegun = 32;
 
 }  // namespace
@@ -27,8 +28,8 @@ constexpr size_t kMostBegun = 32;
 struct InflateState {
   z_stream stream = {};
   memory::Buffer buffer;
-  size_t most = 0;  // bytes that may be written; there is room for one more
-  size_t left = 0;  // bytes of the message that zlib was not given yet
+  size_t most = 0;  // bytes that may be written; the buffer has room for one more
+  size_t left = 0;  // bytes of the message that zlib has not got yet
   ~InflateState() { inflateEnd(&stream); }
 };
 
@@ -118,7 +119,7 @@ bool Inflater::Go(const Inflating& message, absl::Status& status) {
         absl::StrCat(unread, " bytes come after the end of the compressed message"));
     return false;
   }
-  // Of what is here all has been read: the rest is missing.
+  // All available input was read, so the rest is missing.
   const bool ends_early = result == Z_BUF_ERROR || (unread == 0 && stream.avail_out != 0);
   if (result == Z_OK && !ends_early) return true;
   status = absl::InvalidArgumentError(

@@ -22,7 +22,7 @@ void ParseMetadata(absl::string_view name, absl::string_view value, Metadata& me
   }
   for (const absl::string_view part : absl::StrSplit(value, ',')) {
     std::string bytes;
-    // Padding may be there or not.
+    // Padding is optional.
     if (absl::Base64Unescape(absl::StripAsciiWhitespace(part), &bytes)) {
       metadata.emplace_back(name, std::move(bytes));
     }

@@ -10,7 +10,7 @@ namespace {
 using log::Level;
 using log::Repeated;
 
-// One limit for each kind, so that many of one do not hide another.
+// One limit per kind, so that many of one kind do not hide another.
 struct Kind {
   Repeated lines;
   const char* reason;

@@ -24,7 +24,8 @@ PeerTable::Outcome PeerTable::Add(uint64_t peer, size_t set) {
     outcome.someone_goes = true;
     outcome.peer = largest->first;
     outcome.set = std::max_element(by_set.begin(), by_set.end()) - by_set.begin();
-    // One more than the newcomer would have: else two peers would push each other out for ever.
+    // The largest peer must have at least one more than the newcomer would have, or two peers would
+    // evict each other for ever.
     outcome.may_come = !has_share && largest->second.all > own_count + 1;
     outcome.idle_only = !outcome.may_come;
     if (!outcome.may_come) return outcome;

@@ -1,5 +1,5 @@
-// See server_call.h. Here: a call's begin, its responses and its end; server_call_receiving.cc has
-// what comes.
+// See server_call.h. This file has a call's begin, its responses and its end; receiving is in
+// server_call_receiving.cc.
 #include "server/transport/server_call.h"
 
 #include <utility>
@@ -14,8 +14,8 @@ using loop::Clock;
 
 namespace {
 
-// Messages up to this size are copied behind one that is being sent, to share its packet, until
-// there are so many bytes of them.
+// Messages up to this size are copied behind one that is being sent, to share its packet, up to a
+// total size.
 constexpr size_t kSmallMessage = 4 << 10;
 constexpr size_t kMostBatched = 12 << 10;
 
@@ -40,7 +40,7 @@ void ServerCall::Begin(int method) {
   loop_.Post(starter_);
 }
 
-// A client that cancelled at once has cost nothing so far.
+// If the client has already cancelled, the call has cost nothing so far.
 void ServerCall::Start() {
   if (http_closed_) return End();
   connection_->context().handler.Begin(*this);
@@ -56,14 +56,14 @@ void ServerCall::Interrupt(absl::Status status) {
   interrupted_.store(true, std::memory_order_release);
   inflater_.Remove(*this);
   waits_for_room_ = false;
-  // What comes now is dropped, and what has come is needed by nobody, unless it has been read.
+  // Input is dropped from now on, and so is what has arrived, unless it has been read.
   if (incoming_ != Incoming::kRead) {
     if (connection_ != nullptr) connection_->DropBuffer(std::move(buffer_));
     buffer_ = memory::Buffer();
     receiving_.Release(*this);
   }
   DropKept();
-  // A response that is on its way is cut off; before that the call can still say why.
+  // A response that is being sent is cut off; before that the call can still send a status.
   if (written_ != nullptr || finished_ != nullptr) CutOff();
   if (read_ != nullptr) CompleteRead(false);
   if (waits_for_ != nullptr) std::exchange(waits_for_, nullptr)->Cancel();
@@ -107,8 +107,8 @@ void ServerCall::Write(memory::Piece message, loop::Event& written, bool compres
   }
 }
 
-// A buffer that is much larger than its message goes, as after compression: once the message is
-// written, nobody counts it.
+// Frees a buffer that is much larger than its message, for example after compression, because no
+// permit covers it once the message is written.
 void ServerCall::SendFromOwnBytes() {
   batch_sent_.assign(reinterpret_cast<const char*>(out_.begin), out_.size);
   out_.buffer = memory::Buffer();
@@ -139,7 +139,7 @@ const uint8_t* ServerCall::Pull(size_t size) {
   return std::exchange(next_byte_, next_byte_ + size);
 }
 
-// What waits behind a message that is sent.
+// Starts the message that waits behind the one that was sent.
 void ServerCall::StartNext() {
   out_ = memory::Piece();
   pulled_ = 0;
@@ -159,15 +159,16 @@ void ServerCall::StartNext() {
 void ServerCall::Finish(const errors::CallStatus& status, loop::Event& finished) {
   finished_ = &finished;
   if (closed_) return CompleteFinish();
-  if (http_closed_) return;  // bytes of it are still on their way
+  if (http_closed_) return;  // bytes of it are still being sent
   finish_ = status;
   finishing_ = true;
   if (interrupted() && !connection_->HasRoomFor(*this)) DropUnsent();
   connection_->Send(*this);
 }
 
-// An interrupted call does not wait for the peer to make room: what is in no frame yet is dropped,
-// so that trailers can go. They can't follow a part of a message, nor say OK without one.
+// An interrupted call does not wait for the peer's window: what is in no frame yet is dropped, so
+// that trailers can be sent. Trailers can't follow a part of a message, nor say OK without the
+// message.
 void ServerCall::DropUnsent() {
   const size_t framed = pulled_ + offered_;
   if ((framed != 0 && framed != out_.size) || finish_.ok()) return CutOff();
@@ -185,7 +186,7 @@ void ServerCall::Sent(size_t bytes) {
   all_sent_ += bytes;
   while (!parts_.empty() && parts_.front().end <= sent_) parts_.erase(parts_.begin());
   if (sent_ == out_.size) {
-    // A batch's writes have completed long ago; next_out_'s has not begun.
+    // The writes of a batch have completed long ago; that of next_out_ has not begun.
     const bool of_message = batch_sent_.empty();
     if (of_message && written_ != nullptr && next_out_.begin == nullptr) {
       loop_.Complete(*std::exchange(written_, nullptr), true);
@@ -206,8 +207,8 @@ void ServerCall::OnClosed() {
   MaybeClosed();
 }
 
-// A frame whose head is on its way must be sent whole: what was made into frames stays until the
-// kernel has it, or the connection is gone.
+// A frame whose head has been sent must be sent completely: bytes in frames are kept until the
+// kernel has them, or the connection is gone.
 void ServerCall::MaybeClosed() {
   if (connection_ != nullptr && sending() && sent_ < pulled_) return;
   closed_ = true;

@@ -1,4 +1,4 @@
-// Messages on their way in: from frames to the memory that is set aside for them. See
+// Received messages: moves them from frames to the memory that is reserved for them. See
 // server_call.h.
 #include <algorithm>
 #include <cstring>
@@ -19,10 +19,10 @@ using loop::Clock;
 
 namespace {
 
-// With the byte that says how much it is.
+// Including the byte with its length.
 constexpr int64_t kMostPadding = 256;
 
-// What `size` bytes may become at most, of which `limit` are let in: deflate grows no more.
+// The most bytes that `size` bytes may inflate to, up to `limit`: the maximum ratio of deflate.
 uint64_t MostInflated(uint64_t size, uint64_t limit) {
   constexpr uint64_t kMostRatio = 1032;
   constexpr uint64_t kBegin = 1 << 10;
@@ -34,7 +34,7 @@ uint64_t MostInflated(uint64_t size, uint64_t limit) {
 void ServerCall::OnFrame(size_t bytes, bool is_last) {
   window_ -= static_cast<int64_t>(bytes);
   frame_left_ = bytes;
-  // The last frame of a message is shorter than those before.
+  // The last frame of a message is shorter than the previous ones.
   if (!is_last) frame_bytes_ = bytes;
 }
 
@@ -49,8 +49,8 @@ void ServerCall::OnData(const uint8_t* data, size_t size) {
   if (used < size && !interrupted()) Keep(data + used, size - used);
 }
 
-// A padded frame is over: its padding took of the window, and is given back as if it were data.
-// `window`: what HTTP/2 says that the peer may still send.
+// A padded frame has ended: its padding has used up window, which is granted again as if it were
+// data. `window`: how much the peer may still send, according to HTTP/2.
 void ServerCall::OnPadding(int64_t window) {
   frame_left_ = 0;
   window_ = std::max(window_, window);
@@ -63,8 +63,8 @@ void ServerCall::OnPadding(int64_t window) {
   }
 }
 
-// Up to the end of one message; returns how many bytes that were. Counts down `left`, of which they
-// are a part.
+// Consumes bytes up to the end of one message; returns their number. Decrements `left`, which
+// includes them.
 size_t ServerCall::Consume(const uint8_t* data, size_t size, size_t& left) {
   size_t used = 0;
   while (used < size && !interrupted()) {
@@ -86,7 +86,7 @@ size_t ServerCall::Consume(const uint8_t* data, size_t size, size_t& left) {
   return used;
 }
 
-// Bytes that may still come, those that lie here among them.
+// Bytes that may still come, including those kept here.
 int64_t ServerCall::Allowed() const {
   return window_ + static_cast<int64_t>(frame_left_ + kept_left_);
 }
@@ -143,12 +143,12 @@ void ServerCall::BeginMessage() {
   } else if (begun == Receiving::Begun::kReserved || charge_ <= receiving_.window()) {
     AskForMore();
   } else {
-    // It asks when half of its first window is used: who sends nothing asks for nothing.
+    // It asks when half of its first window is used: a peer that sends nothing asks for nothing.
     GrantFirstWindow();
   }
 }
 
-// Takes the memory that the message has been given, if it has: what is here moves into it.
+// Allocates the memory that is reserved for the message, if it is: received bytes move into it.
 bool ServerCall::MakeRoom() {
   if (buffer_.capacity() >= total_) return true;
   memory::Buffer whole = pool_.Allocate(total_);
@@ -161,7 +161,7 @@ bool ServerCall::MakeRoom() {
   return true;
 }
 
-// Lets the peer send more, if there is more to come and room for it.
+// Lets the peer send more, if more is to come and there is room for it.
 void ServerCall::AskForMore() {
   if (Allowed() >= static_cast<int64_t>(total_ - received_) + for_padding_) return;
   if (charge_ <= receiving_.window()) {
@@ -172,24 +172,24 @@ void ServerCall::AskForMore() {
   if (room.reserved && !MakeRoom()) return;
   if (!room.reserved && !waits_for_room_) waits_since_ = Clock::now();
   waits_for_room_ = !room.reserved;
-  // A client that pads its last frame, too, shall be able to send it.
+  // A client that also pads its last frame must be able to send it.
   const uint64_t granted = std::min<uint64_t>(room.granted, total_);
   GrantWindow(static_cast<int64_t>(granted - received_) + (room.reserved ? for_padding_ : 0));
 }
 
-// Asks when half of the window is used.
+// Asks for room when half of the window is used.
 void ServerCall::AskInTime() {
   const uint64_t step = std::clamp<uint64_t>(received_ / 2, receiving_.window() / 2, 8 << 20);
   if (charge_ <= receiving_.window() || Allowed() < static_cast<int64_t>(step)) AskForMore();
 }
 
-// What a message may send before it has asked for anything.
+// Grants what a message may send before it has asked for room.
 void ServerCall::GrantFirstWindow() {
   const auto wanted = static_cast<int64_t>(receiving_.window());
   if (Allowed() < wanted / 2) GrantWindow(wanted);
 }
 
-// Lets so many bytes come, with those that may come already.
+// Grants window for `wanted` bytes, including those that may come already.
 void ServerCall::GrantWindow(int64_t wanted) {
   const int64_t more = wanted - Allowed();
   if (more <= 0) return;
@@ -199,12 +199,12 @@ void ServerCall::GrantWindow(int64_t wanted) {
 
 void ServerCall::Append(const uint8_t* data, size_t size) {
   if (size > buffer_.capacity() - received_) {
-    // Flow control has let in more than it was told to.
+    // The peer has sent more than flow control allows.
     Interrupt(absl::InternalError("more bytes arrived than there is room for"));
     return;
   }
   uint8_t* const place = buffer_.data() + received_;
-  // The socket was read into its place, or else into another part of the same buffer.
+  // The socket was read into its place, or into another part of the same buffer.
   if (place != data) std::memmove(place, data, size);
   received_ += size;
   if (watcher_ != nullptr && prefix_[0] == 0) watcher_->OnMore({buffer_.data(), received_}, total_);
@@ -217,7 +217,7 @@ void ServerCall::Append(const uint8_t* data, size_t size) {
   AskInTime();
 }
 
-// What comes early stays here, as bytes: a stream sends no more than its window.
+// Keeps bytes that come early; a stream can't send more than its window.
 void ServerCall::Keep(const uint8_t* data, size_t size) {
   if (!receiving_.TakeFirst(size, peer_)) {
     Interrupt(WithReason(absl::UnavailableError("the server is busy: it receives as much as its "
@@ -246,8 +246,8 @@ void ServerCall::MessageComplete() {
   if (read_ != nullptr) CompleteRead(true);
 }
 
-// All of a compressed message is here, which does not stand from now on: it goes on when what it
-// may become has its place.
+// A compressed message has arrived completely and no longer counts as stalled. It continues when
+// there is room for its inflated size.
 void ServerCall::Inflate() {
   if (!has_call_) return;
   if (charge_ > receiving_.window()) {
@@ -291,7 +291,7 @@ void ServerCall::Read(Message& message, loop::Event& read, MessageWatcher* watch
   read_into_ = &message;
   read_ = &read;
   watcher_ = watcher;
-  // When it is interrupted, the message that was here is gone.
+  // An interruption discards the message that had arrived.
   const bool complete = incoming_ == Incoming::kComplete && !interrupted();
   const bool over = remote_end_ && incoming_ != Incoming::kCompressed;
   if (complete || interrupted() || over) CompleteRead(complete);
@@ -347,7 +347,7 @@ void ServerCall::WaitedTooLong() {
 }
 
 void ServerCall::OnGivenUp() {
-  // Unless all of it has come meanwhile and has its place.
+  // Unless all of it has arrived meanwhile and there is room for it.
   if (incoming_ == Incoming::kBody || waits_for_room_) {
     if (connection_ != nullptr) {
       NoteAbuse(connection_->context().counters, AbuseAction::kUploadStalled, *peer_name_);

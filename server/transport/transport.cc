@@ -12,7 +12,7 @@
 namespace quantd::transport {
 namespace {
 
-// A function to run on a loop, and a count of those that have run.
+// A function to run on all loops, and a count of those that have run it.
 class Countdown {
  public:
   explicit Countdown(size_t count) : left_(count) {}
