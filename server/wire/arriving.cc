@@ -5,7 +5,7 @@
 namespace quantd::wire {
 namespace {
 
-// The field that the message ends in, when that is the wanted one. `each` sees those before it.
+// The last field of the message, if it is the wanted one. `each` is called for those before it.
 template <typename Each>
 std::optional<Field> CutOffField(Scanner scanner, uint32_t wanted, uint64_t& size, Each each) {
   Field field;

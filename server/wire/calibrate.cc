@@ -15,7 +15,7 @@
 namespace quantd::wire {
 namespace {
 
-// Fields that are not tensors' bytes: types, shapes, lengths, counts.
+// Fields other than the bytes of tensors: types, shapes, lengths, counts.
 constexpr uint64_t kFieldsBytes = 256;
 
 void Fill(DataType type, const Shape& shape, const void* bytes, size_t size, v1::Tensor& tensor) {
@@ -46,7 +46,7 @@ uint64_t MaxCalibrationBytes(uint64_t channels, uint64_t state_bytes) {
 }
 
 uint64_t CalibrationMemoryBytes(uint64_t channels, uint64_t state_bytes) {
-  // What is computed, with zero points of 4 bytes, then of 8 bytes and packed, the message of it,
+  // The computed values, with zero points of 4 bytes, then of 8 bytes and packed; their message,
   // and its bytes.
   constexpr uint64_t kComputedBytes = 4 + 4 + 2 * 4 + 8 + 2;
   return kComputedBytes * channels + 2 * MaxCalibrationBytes(channels, state_bytes);
@@ -58,7 +58,7 @@ memory::Piece EncodeCalibration(const Calibration& calibration, DataType output_
   FillFloats(calibration.shape, calibration.scale, *response.mutable_scale());
   if (calibration.has_zero_point) {
     const std::vector<int64_t> wide(calibration.zero_point.begin(), calibration.zero_point.end());
-    // Zero points are values of their type.
+    // Zero points are always in range of their type.
     const std::vector<uint8_t> packed = *PackIntegers(output_type, wide, "zero_point");
     Fill(output_type, calibration.shape, packed.data(), packed.size(),
          *response.mutable_zero_point());

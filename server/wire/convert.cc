@@ -18,15 +18,16 @@ absl::Status Missing(absl::string_view field) {
   return FieldError(field, absl::StrCat(field, " is required"));
 }
 
-// Reads the fields of one request. The first error stays, and what is read after one means nothing,
-// so that a request reads as a list of its fields.
+// Reads the fields of one request. The first error is kept, and values read after it are
+// meaningless, so that code for a request is a list of its fields.
 class Converter {
  public:
-  // `is_set`: of a set, in which nothing is required, and nothing is elsewhere.
+  // `is_set`: for a set, in which no field is required, and no tensor is in shared memory.
   explicit Converter(const RawData& raw, bool is_set = false) : raw_(raw), is_set_(is_set) {}
 
   const absl::Status& status() const { return status_; }
-  // Beside the parameters, what the request holds: call it when all is read.
+  // Moves what the request holds besides the parameters into it; call this after all fields are
+  // read.
   void TakeRest(Request& request) {
     request.packed = std::move(packed_);
     request.shared = std::move(shared_);
@@ -36,14 +37,14 @@ class Converter {
   TensorView Required(TensorField field, bool present, const v1::Tensor& tensor);
   std::optional<TensorView> Optional(TensorField field, bool present, const v1::Tensor& tensor);
   DataType Type(int number, absl::string_view name);
-  // The core's value of the contract's number. kMax is the contract's last one and kLast the
-  // core's: a value that only one of them has is a compile error.
+  // Converts the contract's number to the core's value. kMax is the contract's last one and kLast
+  // the core's: a value that only one of them has is a compile error.
   template <auto kLast, int kMax, typename Enum>
   decltype(kLast) Same(Enum value, absl::string_view name) {
     static_assert(static_cast<int>(kLast) == kMax);
     return static_cast<decltype(kLast)>(Number(value, name, kMax));
   }
-  // The same, where the core has no value for 0, which means its first one.
+  // The same if the core has no value for 0, which means its first one.
   template <auto kLast, int kMax, typename Enum>
   decltype(kLast) SameOrFirst(Enum value, absl::string_view name) {
     static_assert(static_cast<int>(kLast) + 1 == kMax);
@@ -56,7 +57,7 @@ class Converter {
   Symmetry ReadSymmetry(v1::Symmetry value) {
     return Same<Symmetry::kSymmetric, v1::Symmetry_MAX>(value, "symmetry");
   }
-  // A field that only a request has, and so must not be set in a set.
+  // A field that only requests have, and that must not be set in a set.
   void OnlyInRequests(bool present, absl::string_view name);
   template <typename Message>
   Granularity ReadGranularity(const Message& message);
@@ -68,7 +69,7 @@ class Converter {
   void Fail(absl::Status status) {
     if (status_.ok()) status_ = std::move(status);
   }
-  // `value`, if it is one of 0 to `last`.
+  // Returns `value` if it is in 0 to `last`.
   template <typename Enum>
   int Number(Enum value, absl::string_view name, int last);
   Shape Dimensions(const google::protobuf::RepeatedField<int64_t>& list, absl::string_view name);
@@ -118,7 +119,7 @@ Shape Converter::Dimensions(const google::protobuf::RepeatedField<int64_t>& list
   return Shape(list.begin(), list.end());
 }
 
-// Bytes of a tensor that came as values.
+// Packs a tensor that was sent as values.
 absl::Span<const uint8_t> Converter::Pack(absl::string_view tensor_name, const TensorView& view,
                                           const v1::Tensor& tensor) {
   const bool floats = tensor.contents_case() == v1::Tensor::kFloatValues;

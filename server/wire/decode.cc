@@ -23,7 +23,7 @@ absl::Status NoSets() {
       "NO_PARAMETERS_DIR");
 }
 
-// Completed, if it names a stored set, and converted.
+// Completes the request if it names a stored set, and converts it.
 template <typename Message>
 absl::StatusOr<Request> ConvertComplete(Message& message, RawData raw, SetPointer set) {
   if constexpr (requires { message.parameters(); }) {

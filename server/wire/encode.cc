@@ -4,12 +4,12 @@
 //                                         ^ begin              ^ end
 //   tensor = tag, length, data_type, shape, tag and length of raw_data, the elements
 //
-// Everything but the envelope and the error has a size that the plan knows, so it is laid out and
-// its small fields are written before the kernels run. The other two are written when they are
-// done, to the left of begin and to the right of end, and the message is what lies between. The
-// name of a stored set comes last.
-// Of a y in shared memory there is the place instead of the elements. A y that is made elsewhere,
-// as it is sent, leaves no gap.
+// The plan knows the size of everything but the envelope and the error, so the layout is
+// fixed and the small fields are written before the kernels run. The other two are
+// written afterwards, to the left of begin and to the right of end, and the message is
+// what lies between. The name of a stored set comes last. If y is in shared memory, its
+// place replaces the elements. If y is made elsewhere while it is sent, no gap is left
+// for it.
 #include "server/wire/encode.h"
 
 #include <cstring>
@@ -27,21 +27,21 @@
 namespace quantd::wire {
 namespace {
 
-// Below this a kernel gains nothing from an aligned start.
+// For smaller tensors kernels gain nothing from an aligned start.
 constexpr uint64_t kAlignFromBytes = 4096;
 
-// Bytes from `place` to where elements may start.
+// Bytes from `place` to the next aligned start of elements.
 uint64_t ToAligned(const uint8_t* place) {
   return -reinterpret_cast<uintptr_t>(place) % kAlignment;
 }
 
-// data_type, and shape unless it is empty.
+// data_type, and the shape unless it is empty.
 uint64_t TypeAndShapeBytes(const TensorLayout& tensor) {
   const uint64_t shape = ShapeBytes(tensor.shape);
   return 2 + (shape == 0 ? 0 : 1 + VarintSize(shape) + shape);
 }
 
-// The SharedMemoryReference message, without the members that are zero. It always has a region.
+// The SharedMemoryReference message, without members that are zero. It always has a region.
 uint64_t ReferenceBytes(const SharedReference& place) {
   const auto number = [](uint64_t value) { return value == 0 ? 0 : 1 + VarintSize(value); };
   return 1 + VarintSize(place.region.size()) + place.region.size() + number(place.offset) +
@@ -54,7 +54,7 @@ uint64_t TensorBytes(const ResponsePart& part) {
   return TypeAndShapeBytes(*part.tensor) + 1 + VarintSize(bytes) + bytes;
 }
 
-// The field that holds it.
+// The field that contains it.
 uint64_t PartBytes(const ResponsePart& part) {
   const uint64_t bytes = TensorBytes(part);
   return 1 + VarintSize(bytes) + bytes;
@@ -73,7 +73,7 @@ void WriteReference(const SharedReference& place, Writer& writer) {
   }
 }
 
-// Writes all but the elements, and says where those go.
+// Writes everything except the elements, and returns their place.
 absl::Span<uint8_t> WritePart(const ResponsePart& part, bool is_here, Writer& writer) {
   const TensorLayout& tensor = *part.tensor;
   writer.BytesHeader(part.field_number, TensorBytes(part));

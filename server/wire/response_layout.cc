@@ -13,7 +13,7 @@ constexpr uint64_t kTooMuch = std::numeric_limits<uint64_t>::max();
 uint64_t Add(uint64_t a, uint64_t b) { return a > kTooMuch - b ? kTooMuch : a + b; }
 uint64_t Multiply(uint64_t a, uint64_t b) { return b != 0 && a > kTooMuch / b ? kTooMuch : a * b; }
 
-// Most bytes that one value takes in a message.
+// The most bytes of one value in a message.
 uint64_t ValueBytes(DataType type) {
   const DataTypeInfo& info = Info(type);
   if (info.kind != DataTypeKind::kInteger) return sizeof(float);
@@ -42,7 +42,7 @@ uint64_t ResponseMemoryBytes(const ResponseLayout& layout) {
   uint64_t bytes = Add(MaxEncodedBytes(layout), kAlignment);
   if (layout.encoding == Encoding::kRaw) return bytes;
   // The packed bytes (once more while the core unpacks them), and each value twice: as the core
-  // unpacks it and in the generated message.
+  // unpacks it, and in the generated message.
   for (const ResponsePart& part : PartsOf(layout)) {
     bytes = Add(bytes, Multiply(part.tensor->bytes, 2));
     bytes = Add(bytes, Multiply(static_cast<uint64_t>(part.tensor->elements), 2 * sizeof(int64_t)));

@@ -8,13 +8,13 @@ namespace {
 constexpr int kMaxTagBytes = 5;
 constexpr int kMaxVarintBytes = 10;
 constexpr int kMaxLengthBytes = 5;
-// protobuf keeps lengths in an int and 16 bytes of slack.
+// protobuf stores lengths in an int, and needs 16 bytes of slack.
 constexpr uint64_t kMaxLength = INT32_MAX - 16;
-constexpr int kMaxDepth = 100;  // of groups and messages in each other; protobuf's default
+constexpr int kMaxDepth = 100;  // of nested groups and messages; protobuf's default
 
 }  // namespace
 
-// The readers return the place behind what they have read, or nullptr.
+// The readers return the position after what they have read, or nullptr.
 const uint8_t* Scanner::ReadVarint(const uint8_t* at, int most, uint64_t& value) const {
   const uint8_t* const end = rest_.data() + rest_.size();
   value = 0;
@@ -50,9 +50,10 @@ const uint8_t* Scanner::ReadValue(const uint8_t* at, Field& field) const {
   }
 }
 
-// The fields of a group and its end. A loop and not a recursion: the depth is the client's choice.
+// Skips the fields of a group and its end. A loop, not a recursion, because the client chooses the
+// depth.
 const uint8_t* Scanner::SkipGroup(const uint8_t* at, uint32_t number) const {
-  std::array<uint32_t, kMaxDepth> open;  // numbers of the groups that are not ended yet
+  std::array<uint32_t, kMaxDepth> open;  // numbers of the groups that have not ended yet
   const int most = kMaxDepth - depth_;
   int depth = 0;
   open[depth++] = number;

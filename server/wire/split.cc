@@ -20,22 +20,22 @@ using google::protobuf::FieldDescriptor;
 struct Outline;
 
 enum class Part : uint8_t {
-  kUnknown,  // to this version: left out
+  kUnknown,  // unknown to this version: left out
   kCopied,
   kFloats,      // FloatValues: copied
-  kId,          // a stream's item's: copied
+  kId,          // of a stream's item: copied
   kParameters,  // an operation's reference to a stored set: copied
-  kMessage,     // has a tensor or bytes in it
-  kBytes,       // cut out: all that the contract has as bytes
+  kMessage,     // contains a tensor or bytes
+  kBytes,       // cut out: all fields of type bytes in the contract
 };
 
 struct Slot {
   Part part = Part::kUnknown;
-  size_t tensor = kTensorFields;           // of a message that is a tensor
-  std::unique_ptr<const Outline> message;  // of kMessage
+  size_t tensor = kTensorFields;           // if the message is a tensor: which
+  std::unique_ptr<const Outline> message;  // for kMessage
 };
 
-// What is done with each field of a message.
+// What to do with each field of a message.
 struct Outline {
   explicit Outline(const Descriptor& message);
 
@@ -43,7 +43,7 @@ struct Outline {
     return number < slots.size() ? slots[number] : slots.front();
   }
 
-  size_t operation = kOperations;  // whose request it is
+  size_t operation = kOperations;  // the operation whose request this is
   std::vector<Slot> slots;         // by number; there is no field 0
 };
 
@@ -107,8 +107,8 @@ const Outline& OutlineOf(Method method) {
   return (*outlines)[static_cast<size_t>(method)];
 }
 
-// Copies a message's skeleton; its own bytes are left in `bytes`, those of its tensors in the
-// split. False when the message is wrong.
+// Copies a message's skeleton; leaves the message's own bytes in `bytes`, and those of its tensors
+// in the split. Returns false if the message is invalid.
 bool Copy(const Outline& outline, BytesView message, int depth, Split& split, BytesView& bytes,
           std::string& skeleton) {
   bool inner_ok = true;
@@ -151,14 +151,14 @@ uint64_t PackedBytes(BytesView float_values, int depth, uint64_t& left) {
   return packed;
 }
 
-// How many fields may still be looked at.
+// How many fields may still be read.
 struct FieldsLeft {
   uint64_t of_messages;
   uint64_t of_lists;
 };
 
 void Measure(const Outline& outline, BytesView message, int depth, FieldsLeft& left, Rest& rest) {
-  uint32_t item = 0;  // the member of a stream's oneof that came last
+  uint32_t item = 0;  // the last member of a stream's oneof so far
   Scanner scanner(message, depth, &left.of_messages);
   Field field;
   while (scanner.Next(field)) {
@@ -174,7 +174,7 @@ void Measure(const Outline& outline, BytesView message, int depth, FieldsLeft& l
       rest.parameters = {reinterpret_cast<const char*>(field.payload.data()), field.payload.size()};
     }
     if (slot.part != Part::kMessage) continue;
-    // Another member of the oneof: with the one before goes what it named.
+    // Another member of the oneof: the set named by the previous one no longer counts.
     if (slot.message->operation < kOperations &&
         std::exchange(item, field.number) != field.number) {
       rest.parameters = {};

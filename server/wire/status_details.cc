@@ -13,8 +13,8 @@ namespace {
 
 constexpr char kDomain[] = "quantd";
 
-// When a client may try again. Long enough that those whom a full queue turned away do not come
-// back before a large tensor is done.
+// When a client may retry. Long enough that clients that a full queue refused do not come back
+// before a large tensor is done.
 constexpr int32_t kRetryDelayNanos = 100'000'000;
 
 std::string Clean(absl::string_view text) {
@@ -24,7 +24,7 @@ std::string Clean(absl::string_view text) {
     absl::string_view valid = text.substr(0, ValidUtf8Prefix(text));
     const size_t room = kMaxErrorMessageBytes - clean.size();
     if (valid.size() >= room) {
-      // Not in the middle of a character.
+      // Does not cut in the middle of a character.
       valid = valid.substr(0, ValidUtf8Prefix(valid.substr(0, room)));
       clean.append(valid.data(), valid.size());
       break;
@@ -48,7 +48,7 @@ ErrorText TextOf(const absl::Status& status) {
 errors::CallStatus ToCallStatus(const absl::Status& status) {
   if (status.ok()) return {};
   const ErrorText text = TextOf(status);
-  // The numbers of absl's and gRPC's codes are the same.
+  // absl's and gRPC's codes have the same numbers.
   google::rpc::Status details;
   details.set_code(static_cast<int>(status.code()));
   details.set_message(text.message);

@@ -26,7 +26,7 @@ bool Has(const Message& message, const Reflection& reflection, const FieldDescri
                              : reflection.HasField(message, &field);
 }
 
-// `stored`: of the request's own type.
+// `stored` has the type of the request.
 absl::Status Merge(const StoredSet& set, const Message& stored, Message& request, RawData& raw) {
   const Reflection& reflection = *stored.GetReflection();
   std::vector<const FieldDescriptor*> fields;
