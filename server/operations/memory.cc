@@ -60,7 +60,7 @@ uint64_t Beside(uint64_t scales, uint64_t parameter_bytes) {
   return ScratchBytes(scales) + kColumns * parameter_bytes;
 }
 
-// The largest of the types that the plan may choose.
+// The output type, if the plan accepts the request.
 DataType OutputType(const QuantizeParameters& request) {
   const bool is_free = request.zero_point_order == ZeroPointOrder::kBeforeRounding;
   if (is_free && request.output_type != DataType::kUnspecified) return request.output_type;
