@@ -2,7 +2,7 @@
 
 >>> import numpy, quantd
 >>> x = numpy.linspace(-1, 1, 6, dtype=numpy.float32).reshape(2, 3)
->>> with quantd.Client() as client:  # of QUANTD_ADDRESS, or 127.0.0.1:50051
+>>> with quantd.Client() as client:  # QUANTD_ADDRESS, or 127.0.0.1:50051
 ...     result = client.dynamic_quantize(x, output_type="int8", axis=0)
 ...     back = result.dequantize().y
 >>> result.y

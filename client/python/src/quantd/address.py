@@ -1,4 +1,4 @@
-"""Addresses: what a user writes, as a target that gRPC takes."""
+"""Addresses: converts what a user writes to a gRPC target."""
 
 import os
 import re
@@ -10,7 +10,7 @@ VARIABLE = "QUANTD_ADDRESS"
 DEFAULT_PORT = 50051
 DEFAULT = f"127.0.0.1:{DEFAULT_PORT}"
 
-# Targets that have no port, or whose form is their resolver's business.
+# Targets without a port, or with a form that their resolver defines.
 _AS_THEY_ARE = ("unix:", "unix-abstract:", "vsock:", "xds:", "google-c2p:", "passthrough:")
 
 
@@ -30,14 +30,14 @@ def _with_port(host: str) -> str:
 
 
 def _port(host: str, port: str) -> str:
-    """A port that exists. gRPC takes 99999 for 34463, and a word for 0."""
+    """A valid port. gRPC reads 99999 as 34463, and a word as 0."""
     if port and not (re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) < 1 << 16):
         raise wrong_value("address", f"address {host!r}: port {port!r} must be a number from 1 to 65535")
     return port or str(DEFAULT_PORT)
 
 
 def is_local(target: str) -> bool:
-    """Whether what is sent there stays on this machine: Unix sockets and loopback."""
+    """Whether data sent to the target stays on this machine: Unix sockets and loopback."""
     if target.startswith(("unix:", "unix-abstract:")):
         return True
     hosts = re.sub(r"^(dns:(//[^/]*/)?|ipv4:|ipv6:)", "", target).split(",")
@@ -45,9 +45,9 @@ def is_local(target: str) -> bool:
 
 
 def target(given: Optional[str] = None) -> str:
-    """The gRPC target of an address: the one given, else that of QUANTD_ADDRESS, else 127.0.0.1:50051.
+    """The gRPC target of an address: the argument, or else QUANTD_ADDRESS, or else 127.0.0.1:50051.
 
-    A host without a port gets 50051; so do hosts in dns:, ipv4: and ipv6: targets. Other targets stay as they are.
+    A host without a port gets 50051; so do hosts in dns:, ipv4: and ipv6: targets. Other targets are unchanged.
     """
     address = given if given is not None else os.environ.get(VARIABLE) or DEFAULT
     if not isinstance(address, str):

@@ -1,4 +1,4 @@
-"""AsyncClient: Client for asyncio, over grpc.aio. Calls are Client's; only who sends differs."""
+"""AsyncClient: Client for asyncio, over grpc.aio. The calls are Client's; only the sending differs."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ class AsyncClient(
             answers = await asyncio.gather(*(client.dynamic_quantize(x) for x in tensors))
 
     Has Client's arguments and methods; those that call the server return awaitables. It belongs to the event loop in which it
-    is first used. A task that is cancelled cancels its call.
+    is first used. Cancelling a task cancels its call.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class AsyncClient(
         self._closed = False
 
     async def close(self) -> None:
-        """Close the connection; calls in flight are cancelled. Does nothing in a child of fork: the connection is the parent's."""
+        """Close the connection; calls in flight are cancelled. Does nothing in a child of fork: the parent owns the connection."""
         self._closed = True
         for channel in (self._channel, self._health_channel):
             if channel is not None and self._transport.is_here:
@@ -63,7 +63,7 @@ class AsyncClient(
         self._transport.check_process()
         if self._closed:
             raise ValueError("this client is closed")
-        if self._channel is None:  # here and not before: a channel belongs to the loop that runs when it is made
+        if self._channel is None:  # here and not earlier: a channel belongs to the loop that runs when it is made
             self._channel = self._transport.channel(grpc.aio)
             self._health_channel = self._transport.channel(grpc.aio, check_health=False)  # as in Client
             self._methods = self._transport.methods(self._channel, self._health_channel)
@@ -92,17 +92,17 @@ class AsyncClient(
         except QuantdError as error:
             traceback.clear_frames(error.__traceback__)  # as in Client
             raise
-        finally:  # cancelled: an exception that is kept keeps this frame, and what the steps know
-            with contextlib.suppress(ValueError):  # of those that an executor runs just now
+        finally:  # cancelled: a stored exception keeps this frame alive, and all that the steps hold
+            with contextlib.suppress(ValueError):  # for those that an executor is running
                 steps.close()
             outcome = None
 
     async def _outcome(self, step: calls.Step) -> Any:
-        """What a step asks for: its outcome, or the error of its call, also where close() has cancelled the call and nobody the task."""
+        """The outcome of a step, or the error of its call; an error also if close() has cancelled the call and nobody the task."""
         try:
             return await self._do(step)
         except asyncio.CancelledError:
-            cancelling = getattr(asyncio.current_task(), "cancelling", None)  # of Python 3.11
+            cancelling = getattr(asyncio.current_task(), "cancelling", None)  # since Python 3.11
             if not self._closed or (cancelling is not None and cancelling()):
                 raise
             return cancelled()

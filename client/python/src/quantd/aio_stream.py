@@ -29,12 +29,12 @@ class AsyncStream(Items[
         async with client.stream() as stream:
             answers = await asyncio.gather(*[stream.dynamic_quantize(x) for x in tensors])
 
-    Every method takes what the method of the same name of AsyncClient takes (but timeout) and returns an asyncio.Task of what
-    that returns, already under way. An item that fails raises from its own task and the stream goes on; a stream that breaks
-    fails all of the open ones, unless it breaks with UNAVAILABLE and may be opened again (see Client's retry; with INTERNAL
-    where grpc.aio has lost the reason every time, because it was writing then). At most
-    max_in_flight items are unanswered at a time: the others wait. Items are sent as they are: one that is larger than the
-    server allows fails. A stream that is not closed ends when nobody holds it. In a child of fork it raises an error.
+    Every method has the arguments of AsyncClient's method of that name (except timeout) and returns an asyncio.Task of its result,
+    which has already started. An item that fails raises from its own task, and the stream continues. A stream that breaks
+    fails all open items, unless it breaks with UNAVAILABLE and may be opened again (see Client's retry; with INTERNAL
+    if grpc.aio has lost the reason every time, because it was writing then). At most
+    max_in_flight items are unanswered at a time; the others wait. Items are sent as they are: an item that is larger than the
+    server allows fails. A stream that is not closed ends when nothing refers to it. In a child of fork it raises an error.
     """
 
     def __init__(self, client: Any, max_in_flight: int, timeout: Optional[float]):
@@ -48,7 +48,7 @@ class AsyncStream(Items[
         self._dropped = asyncio.Event()
         self._call: Optional[_StreamCall] = None
         self._finalizer: "Optional[weakref.finalize[Any, AsyncStream]]" = None
-        self._reason: Optional[QuantdError] = None  # the last failure of a gRPC stream whose reason is known
+        self._reason: Optional[QuantdError] = None  # the last failure of a gRPC stream with a known reason
 
     async def __aenter__(self) -> "AsyncStream":
         return self
@@ -60,10 +60,10 @@ class AsyncStream(Items[
             await self.cancel()
 
     async def close(self) -> None:
-        """Say that no more calls come, and wait for the answers still open."""
+        """Say that no more calls will come, and wait for the open answers."""
         if not self._client._transport.is_here:
             return
-        while self._tasks:  # and those that come while it waits
+        while self._tasks:  # including those that are added meanwhile
             await asyncio.wait(set(self._tasks))
         self._ended = self._ended or closed()
         if self._call is not None:
@@ -110,7 +110,7 @@ class AsyncStream(Items[
                 if self._ended is not None:
                     raise self._ended
                 call = self._call
-                if call is None or call.failure is not None:  # of another item's time
+                if call is None or call.failure is not None:  # a stream of an earlier item
                     if call is not None and call.failure is not None and not self._client._transport.retry:
                         raise call.failure
                     call = self._call = self._open()
@@ -136,18 +136,18 @@ class _StreamCall:
     """One gRPC stream of an AsyncStream."""
 
     def __init__(self, call: Any, client: Any):
-        self.failure: Optional[Exception] = None  # why it ended
+        self.failure: Optional[Exception] = None  # why the stream ended
         self._call, self._client = call, client
         self._loop, self._writing = asyncio.get_running_loop(), asyncio.Lock()
         self._pending: "Dict[int, asyncio.Future[Tuple[Optional[str], Any]]]" = {}
         self._reader = asyncio.ensure_future(self._read())
 
     async def close(self) -> None:
-        """Ends it, when nobody waits for an answer any more."""
-        if self._writing.locked():  # by an item that was cancelled: if the peer does not read, that has no end
+        """Ends the stream once no answer is awaited any more."""
+        if self._writing.locked():  # by an item that was cancelled: this does not end if the peer does not read
             self._call.cancel()
         else:
-            with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):  # it ended already; the reader knows why
+            with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):  # it has already ended; the reader knows why
                 await self._call.done_writing()
         await self._reader
 
@@ -156,17 +156,17 @@ class _StreamCall:
         await self._reader
 
     def leave(self) -> None:
-        """Drops the call of a stream that nobody holds: called wherever garbage is collected."""
+        """Drops the call of a stream to which nothing refers. Called during garbage collection, in any thread."""
         if self._client._transport.is_here:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._call.cancel)
 
     async def ask(self, identity: int, data: bytes) -> Tuple[Optional[str], Any]:
-        """The answer to an item, as wire.read_item gives it. Raises `failure` when the stream breaks."""
+        """The answer to an item, as from wire.read_item. Raises `failure` if the stream breaks."""
         answer = self._pending[identity] = asyncio.get_running_loop().create_future()
         try:
             await self._writing.acquire()
-            # In a task of its own: grpc.aio ends the whole call when one write is cancelled.
+            # In a task of its own, because grpc.aio ends the whole call if one write is cancelled.
             writing = asyncio.ensure_future(self._write(data))
             writing.add_done_callback(self._written)
             await asyncio.shield(writing)
@@ -174,12 +174,12 @@ class _StreamCall:
         finally:
             self._pending.pop(identity, None)
             if answer.done() and not answer.cancelled():
-                answer.exception()  # retrieved, whatever this task ends with
+                answer.exception()  # retrieved, however this task ends
 
     def _written(self, writing: "asyncio.Future[None]") -> None:
         self._writing.release()
         if not writing.cancelled():
-            writing.exception()  # retrieved, whatever its task ends with
+            writing.exception()  # retrieved, however its task ends
 
     async def _write(self, data: bytes) -> None:
         if self.failure is not None:
@@ -187,9 +187,9 @@ class _StreamCall:
         try:
             await self._call.write(data)
         except (grpc.RpcError, asyncio.InvalidStateError):
-            await asyncio.shield(self._reader)  # which gives every open answer the reason
+            await asyncio.shield(self._reader)  # it fails every open answer with the reason
         except asyncio.CancelledError:
-            if not self._call.done():  # else the call was cancelled, and not this task
+            if not self._call.done():  # otherwise the call was cancelled, and not this task
                 raise
             await asyncio.shield(self._reader)
 
@@ -210,7 +210,7 @@ class _StreamCall:
             failure = from_rpc_error(error)
         except asyncio.CancelledError:
             failure = cancelled()
-        except Exception as error:  # bytes that are not a response: its call cannot be known
+        except Exception as error:  # bytes that are not a response: the item can't be identified
             failure = wrong_answer(error)
             self._call.cancel()
         self.failure = failure

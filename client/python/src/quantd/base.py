@@ -1,4 +1,4 @@
-"""Base: what Client and AsyncClient have in common besides the operations: their arguments, and questions about the server."""
+"""Base: what Client and AsyncClient share besides the operations: their arguments, and questions about the server."""
 
 from typing import Any, Callable, Generic, Optional, Sequence, Tuple, TypeVar
 
@@ -29,7 +29,7 @@ class Base(
         AStream,
     ],
 ):
-    """A client, less who sends: that is `_drive`, and what it returns are a subclass's results."""
+    """A client without the sending: subclasses implement `_drive`, and choose the type of results."""
 
     _stream_kind: Callable[..., Any]
 

@@ -1,4 +1,4 @@
-"""calibrate over the wire: its signature, the messages that it sends, and its answer. feed.py and feed_async.py send them."""
+"""calibrate over the wire: its signature, its messages and its answer. feed.py and feed_async.py send the messages."""
 
 from typing import Any, Generic, Iterator, List, Optional, TypeVar
 
@@ -8,14 +8,14 @@ from .requests import operand
 from .shared import SharedTensor
 from .types import CodeTypeLike, DataType
 
-ACalibrated = TypeVar("ACalibrated")  # what a kind of client returns: a Calibrated, or an awaitable of it
+ACalibrated = TypeVar("ACalibrated")  # the return type of a client's calls: a Calibrated, or an awaitable of it
 
 _FIELDS = messages.CalibrateRequest.DESCRIPTOR.fields_by_name
 _X, _STATE = _FIELDS["x"].number, _FIELDS["state"].number
 
 
 class Source:
-    """What is calibrated on. `spent`: that something was taken of what can't be iterated over again."""
+    """The data of a calibration. `spent`: something was taken from an iterator, which can't be iterated over again."""
 
     def __init__(self, xs: Any):
         self.xs: Any = xs
@@ -31,7 +31,7 @@ class Source:
 
 
 class Calibration:
-    """One call: the messages before the data, those of each array, and the result of the answer."""
+    """One call: the messages before the data, those of each array, and the result from the answer."""
 
     def __init__(self, source: Source, states: Any, axis: Optional[int], return_state: bool, **named: Any):
         self.source: Source = source
@@ -51,7 +51,7 @@ class Calibration:
         return [self._first, *(wire.field(_STATE, state) for state in self._states)]
 
     def messages(self, x: Any, limits: split.Limits) -> Iterator[bytes]:
-        """Those of an array: of about 1 MiB each, cut anywhere but along the axis."""
+        """The messages of an array: of about 1 MiB each, cut anywhere except along the axis."""
         x = operand(x, "x", DataType.FLOAT)
         if isinstance(x, SharedTensor):
             yield wire.field(_X, x._message().SerializeToString())
@@ -60,7 +60,7 @@ class Calibration:
             yield wire.join(wire.parts([wire.Field(_X, part)], b""))
 
     def decode(self, data: bytes) -> calibration.Calibrated:
-        """The result of a received answer; raises ValueError or protobuf's DecodeError for what is none to this call."""
+        """The result from a received answer; raises ValueError or protobuf's DecodeError if it is not an answer to this call."""
         answer = wire.read(messages.CalibrateResponse, data)
         scale, zero_point, found = (answer.array(name) for name in ("scale", "zero_point", "range"))
         if scale is None or found is None:
@@ -85,7 +85,7 @@ class Calibration:
 
 
 class Calibrates(Generic[ACalibrated]):
-    """What Client and AsyncClient share of it. A kind of client says in `_calibrate` who sends."""
+    """The calibrate method of Client and AsyncClient. Subclasses implement the sending in `_calibrate`."""
 
     def _calibrate(self, call: Calibration, timeout: Optional[float]) -> Any:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Calibration: the choices of calibrate, what it takes for an array and for many of them, and its result.
+"""Calibration: the choices of calibrate, the types of its data, and its result.
 
 This file is in two packages: quantd, and quantd_core, which needs neither gRPC nor protobuf.
 """
@@ -13,7 +13,7 @@ from .types import ArrayLike, DataType, described
 
 Method = Literal["min_max", "percentile", "entropy", "mse"]
 METHODS = numbered(Method)
-# What calibrate takes: an array, or many. Asynchronous iterables are for AsyncClient.
+# The data of calibrate: an array, or many. Asynchronous iterables are for AsyncClient.
 Arrays = Union[ArrayLike, Iterable[ArrayLike], AsyncIterable[ArrayLike]]
 States = Union[bytes, bytearray, memoryview, Iterable[Union[bytes, bytearray, memoryview]]]
 
@@ -25,18 +25,18 @@ class Calibrated:
     Attributes
     ----------
     scale : numpy.ndarray
-        float32 of shape (), or (channels,) along an axis: 1 where nothing but zeros was seen.
+        float32 of shape (), or (channels,) along an axis: 1 if only zeros were seen.
     zero_point : numpy.ndarray or None
         Of scale's shape and output_type; None for the float types.
     range : numpy.ndarray
-        float32 of shape (2,) or (2, channels): the lowest values, then the highest. What quantize_embeddings takes as `ranges`.
+        float32 of shape (2,) or (2, channels): the lowest values, then the highest. It can be the `ranges` of quantize_embeddings.
     elements, non_finite_elements : int
         Values that were seen, and NaN and infinities that were left out.
     state : bytes or None
-        Set if return_state was: what was seen, for the `states` of another calibrate, of any method that needs no more than
-        this one. Equal values give equal bytes, in whatever order they came.
+        Set if return_state was: a summary of the values, for the `states` of another calibrate, of any method that needs no more
+        than this one. Equal values give equal bytes, in any order.
     method, output_type, axis
-        Those of the call.
+        As in the call.
     """
 
     scale: Array
@@ -50,12 +50,12 @@ class Calibrated:
     axis: Optional[int] = None
 
     def quantize_arguments(self) -> Dict[str, Any]:
-        """The arguments of quantize for this result, by name, but for x: `client.quantize(x, **result.quantize_arguments())`.
+        """The arguments of quantize for this result, by name, except x: `client.quantize(x, **result.quantize_arguments())`.
 
         Returns
         -------
         dict
-            scale, output_type, and where there are such zero_point and axis.
+            scale, output_type, and zero_point and axis if there are any.
         """
         found = {"scale": self.scale, "zero_point": self.zero_point, "output_type": self.output_type, "axis": self.axis}
         return {name: value for name, value in found.items() if value is not None}
@@ -72,7 +72,7 @@ class Calibrated:
 def numbers(
     method: Optional[str], output_type: Any, symmetry: Optional[str], percentile: Optional[float], non_finite: Optional[str]
 ) -> Dict[str, Any]:
-    """The contract's numbers of what a call names; 0 is none."""
+    """The contract's numbers for the choices of a call; 0 means none."""
     return {
         "method": choice(method, METHODS, "method"),
         "output_type": type_number(output_type, "output_type"),
@@ -90,12 +90,12 @@ def _number(value: Any, name: str) -> float:
 
 
 def name_of(method: int) -> Any:
-    """The name of a method's number, 0 among them."""
+    """The name of a method's number, which may be 0."""
     return next((name for name, number in METHODS.items() if number == method), "min_max")
 
 
 def is_array(xs: Any) -> bool:
-    """Whether it is one array, or a number, and not many of them."""
+    """Whether `xs` is one array, or a number, and not many of them."""
     if isinstance(xs, (str, bytes, bytearray, dict)):
         raise wrong_type("xs", f"xs is a {type(xs).__name__}, must be an array or an iterable of arrays")
     if hasattr(xs, "__array__") or hasattr(xs, "__dlpack__"):
@@ -104,7 +104,7 @@ def is_array(xs: Any) -> bool:
 
 
 def arrays(xs: Any) -> Iterable[Any]:
-    """What is calibrated on, one array after the other."""
+    """The arrays of the calibration, one after the other."""
     if is_array(xs):
         return (xs,)
     if not hasattr(xs, "__iter__"):
@@ -113,7 +113,7 @@ def arrays(xs: Any) -> Iterable[Any]:
 
 
 def state_bytes(states: Any) -> Tuple[bytes, ...]:
-    """The states of a call; one alone may be given as it is."""
+    """The states of a call; a single one may be given without a list."""
     if isinstance(states, (bytes, bytearray, memoryview)):
         states = (states,)
     if not hasattr(states, "__iter__"):

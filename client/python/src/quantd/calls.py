@@ -1,7 +1,7 @@
-"""Calls without their transport: generators that yield what to do, receive its outcome, and return the result of the call.
+"""Calls without their transport: generators that yield steps, receive their outcomes, and return the result of the call.
 
-Client does on its thread what they ask for (`Client._drive`), AsyncClient in its loop. A QuantdError is thrown into a generator where what
-it asked for has failed; any other exception ends both.
+Client performs the steps on its thread (`Client._drive`), AsyncClient in its loop. If a step fails with a QuantdError, that is thrown
+into the generator; any other exception ends both.
 """
 
 from typing import Any, Callable, Generator, Iterator, NamedTuple, Optional, TypeVar, Union
@@ -48,7 +48,7 @@ class Together(NamedTuple):
 
 
 class Think(NamedTuple):
-    """Nothing; but what comes next may look at a whole tensor, which is not for the thread of a loop."""
+    """Does nothing; but the next step may read a whole tensor, which must not run on the thread of a loop."""
 
 
 Step = Union[Send, Feed, Wait, Together, Think]
@@ -56,7 +56,7 @@ Steps = Generator[Step, Any, _T]
 
 
 class Caller:
-    """Where calls go: a client, less who sends. `_drive` is a subclass's."""
+    """The target of calls: a client without the sending. Subclasses implement `_drive`."""
 
     _transport: Transport
     _timeout: Optional[float]
@@ -70,17 +70,17 @@ class Caller:
 
 
 def parsed(parse: Callable[[bytes], _T], data: bytes) -> _T:
-    """parse(data); whatever else it raises than QuantdError is the server's fault, which sent the data."""
+    """parse(data); any exception other than QuantdError is the fault of the server, which sent the data."""
     try:
         return parse(data)
     except QuantdError:
         raise
-    except Exception as error:  # of numpy, protobuf or ours: whatever a server can make wrong
+    except Exception as error:  # of numpy, protobuf or ours: anything that bad data can cause
         raise wrong_answer(error) from None
 
 
 def send(caller: Caller, method: str, data: bytes, deadline: Deadline) -> Steps[bytes]:
-    """The answer of a method, asked again while it may be."""
+    """The answer of a method; repeated as long as that is allowed."""
     attempts: Optional[Attempts] = None
     while True:
         try:
@@ -106,9 +106,9 @@ def run(caller: Caller, request: Request, timeout: Optional[float]) -> Steps[Res
         try:
             result = yield from _in_pieces(caller, request, known, deadline)
         except ResourceExhaustedError as error:
-            failure = error.with_traceback(None)  # whose frames keep what there is of the result
+            failure = error.with_traceback(None)  # its frames keep the partial result alive
         if failure is not None:
-            # Perhaps another server is there by now, which takes less in a piece.
+            # Another server may have answered, with lower limits.
             again = yield from _limits_after(failure, caller, deadline)
             if again == known:
                 raise failure
@@ -126,7 +126,7 @@ def run(caller: Caller, request: Request, timeout: Optional[float]) -> Steps[Res
         return (yield from give(caller, request, data, deadline))
     if not isinstance(failure, ResourceExhaustedError):
         raise failure
-    # Perhaps the limit is lower than it was, or than what is worth asking for it.
+    # The limit may have become lower, or is lower than the size from which it is asked for.
     result = yield from _in_pieces(caller, request, (yield from _limits_after(failure, caller, deadline)), deadline)
     if result is None:
         raise failure
@@ -134,7 +134,7 @@ def run(caller: Caller, request: Request, timeout: Optional[float]) -> Steps[Res
 
 
 def give(caller: Caller, request: Request, data: bytes, deadline: Deadline) -> Steps[Result]:
-    """The result of a request whose parameters the server does not have: they are put there first."""
+    """The result of a request whose parameters the server does not have: they are stored there first."""
     failure: Optional[QuantdError] = None
     for puts in parameters.PUTS:
         for _ in range(puts):
@@ -152,7 +152,7 @@ def give(caller: Caller, request: Request, data: bytes, deadline: Deadline) -> S
 
 
 def settle(caller: Caller, request: Request, data: Optional[bytes], kind: Optional[str], answer: Any, deadline: Deadline) -> Steps[Result]:
-    """The result of a stream's item, which was sent as `data`; its answer is as wire.read_item gives it."""
+    """The result of a stream's item, which was sent as `data`; `answer` is from wire.read_item."""
 
     def result(found: Any) -> Result:
         if kind == "error":
@@ -171,7 +171,7 @@ def settle(caller: Caller, request: Request, data: Optional[bytes], kind: Option
 
 
 def limits(caller: Caller, deadline: Deadline, again: bool = False) -> Steps[split.Limits]:
-    """The limits of the server, which is asked once."""
+    """The limits of the server; asked for once."""
     if caller._limits is None or again:
         try:
             found = yield from ask(caller, "info", GetServerInfoRequest(), server_info, deadline)
@@ -182,7 +182,7 @@ def limits(caller: Caller, deadline: Deadline, again: bool = False) -> Steps[spl
 
 
 def _limits_after(failure: QuantdError, caller: Caller, deadline: Deadline) -> Steps[split.Limits]:
-    """The limits of a server that had no room for a call; the call's failure where they cannot be had."""
+    """The limits of a server that had no room for a call; raises the call's failure if they are not available."""
     try:
         return (yield from limits(caller, deadline, again=True))
     except QuantdError:
@@ -191,7 +191,7 @@ def _limits_after(failure: QuantdError, caller: Caller, deadline: Deadline) -> S
 
 
 def _in_pieces(caller: Caller, request: Request, known: split.Limits, deadline: Deadline) -> Steps[Optional[Result]]:
-    """The result of a request that is better sent in pieces; None for one that is not."""
+    """The result of a request that is better sent in pieces; None if it is not."""
     if not request.reference:
         batches = split.plan(request, known, caller)
         return None if batches is None else (yield from _run(caller, batches, deadline))
@@ -224,7 +224,7 @@ def _piece(caller: Caller, piece: split.Piece, deadline: Deadline) -> Steps[None
 
 
 def calibrate(caller: Caller, call: Calibration, timeout: Optional[float]) -> Steps[Calibrated]:
-    """The result of a calibrate, made again while it may be: see Source."""
+    """The result of a calibrate, repeated as long as that is allowed: see Source."""
     deadline = caller._deadline(timeout)
     known = yield from limits(caller, deadline)
     attempts, asked_again = Attempts(caller._transport.retry, deadline), False
@@ -236,7 +236,7 @@ def calibrate(caller: Caller, call: Calibration, timeout: Optional[float]) -> St
             failure = error
         if call.source.spent:
             raise failure
-        if isinstance(failure, ResourceExhaustedError) and not asked_again:  # perhaps the limit is lower than it was
+        if isinstance(failure, ResourceExhaustedError) and not asked_again:  # the limit may have become lower
             before, asked_again = known, True
             known = yield from _limits_after(failure, caller, deadline)
             if known == before:

@@ -1,10 +1,10 @@
-"""Models to and from the layouts that vLLM, transformers, llama.cpp and others load: what quantctl convert does, in this process.
+"""Converts models to and from the layouts of vLLM, transformers, llama.cpp and others, like quantctl convert, in this process.
 
     from quantd import checkpoints
 
     report = checkpoints.convert("model", "small", to="compressed-tensors:int8")
 
-The same code, and so the same bytes and rules, as quantctl convert. Needs the package quantd-core.
+The same code as quantctl convert, and so the same bytes and rules. Needs the package quantd-core.
 """
 
 import json
@@ -39,16 +39,16 @@ def convert(
     threads: Optional[int] = None,
     progress: Optional[Callable[[int, int, str], Any]] = None,
 ) -> Dict[str, Any]:
-    """Converts a model, and returns what became of each tensor, as `quantctl convert --json` prints it.
+    """Converts a model. Returns what was done with each tensor, as printed by `quantctl convert --json`.
 
     source: a folder, a .safetensors or a .gguf. out, to, only, skip, all, dry_run, resume, force, threads: the flags of quantctl.
-    shards: make these shards of a folder alone, in OUT.partial. Several processes may do so at the same time; a last call with
-    resume=True and without shards makes what is left, and OUT of it. progress: called with (bytes done, bytes in all, name of a
-    file) on this thread, at most twenty times a second; an exception that it raises ends the conversion, and so does Ctrl-C: then
-    OUT.partial is left for resume=True.
+    shards: convert only these shards of a folder, in OUT.partial. Several processes may do so at the same time; a final call with
+    resume=True and without shards converts the rest and makes OUT. progress: called with (bytes done, total bytes, name of a
+    file) on this thread, at most twenty times a second. An exception from it ends the conversion, and so does Ctrl-C;
+    OUT.partial is kept for resume=True then.
 
-    InvalidArgumentError (a ValueError): a wrong layout, a model that is damaged or quantized already, a weight that cannot be
-    converted (NaN, infinity), named. QuantdError: out exists (ALREADY_EXISTS), and errors of files.
+    InvalidArgumentError (a ValueError): a wrong layout, a model that is damaged or already quantized, or a weight that can't be
+    converted (NaN, infinity), with its name. QuantdError: out exists (ALREADY_EXISTS), and errors of files.
     """
     from quantd_core import _native
 

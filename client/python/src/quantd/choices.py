@@ -1,4 +1,4 @@
-"""Arguments that are one of a list of names, integers, yes or no, or seconds: as the contract has them."""
+"""Converts arguments to the contract's values: names from a list, integers, yes or no, and seconds."""
 
 import numbers
 import operator
@@ -15,7 +15,7 @@ NonFinite = Literal["reject", "ignore"]
 
 
 def numbered(names: Any) -> Dict[str, int]:
-    """The contract's numbers of a Literal's names, which are in their order."""
+    """The contract's numbers for the names of a Literal, which are in the order of the numbers."""
     return {name: number for number, name in enumerate(get_args(names), 1)}
 
 
@@ -26,7 +26,7 @@ NON_FINITES = numbered(NonFinite)
 
 
 def choice(value: Optional[str], choices: Dict[str, int], name: str) -> int:
-    """The number of a name, in any case of letters; 0 for None."""
+    """The number of a name, in upper or lower case; 0 for None."""
     if value is None:
         return 0
     if str(value).lower() not in choices:
@@ -51,7 +51,7 @@ def integer(value: Any, name: str) -> int:
 
 
 def integers(values: Any, name: str) -> Tuple[int, ...]:
-    """A sequence of these."""
+    """A sequence of integers."""
     try:
         found = tuple(values)
     except TypeError:
@@ -60,7 +60,7 @@ def integers(values: Any, name: str) -> Tuple[int, ...]:
 
 
 def flag(value: Any, name: str, default: bool) -> bool:
-    """Yes or no: a bool, or 1 or 0; `default` for None. Not what Python takes for true, such as "no"."""
+    """Yes or no: a bool, or 1 or 0; `default` for None. Other values are errors, even if Python treats them as true, such as "no"."""
     if value is True or value is False:
         return value
     if value is None:
@@ -71,7 +71,7 @@ def flag(value: Any, name: str, default: bool) -> bool:
 
 
 def seconds(value: Any, name: str = "timeout") -> Optional[float]:
-    """A time; None for None, and for more than 30 years, which gRPC takes for a time that is over. One that is over is for the call to say."""
+    """Seconds; None for None, and for more than 30 years, which gRPC treats as expired. An expired time is reported by the call."""
     if value is None:
         return None
     if not isinstance(value, numbers.Real) or isinstance(value, bool):

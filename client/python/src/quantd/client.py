@@ -1,4 +1,4 @@
-"""Client: one object for a server; numpy in, numpy out."""
+"""Client: one object per server; numpy in, numpy out."""
 
 import collections
 import time
@@ -23,11 +23,11 @@ class Client(
         ServerInfo, str, Stream
     ]
 ):
-    """A connection to a quantd server. Thread safe; close it, or use it in a `with` statement.
+    """A connection to a quantd server. Thread-safe; close it, or use it in a `with` statement.
 
-    Arrays are returned in their logical shape, with ml_dtypes for what numpy lacks; they are writable and their own. A tensor
-    that is larger than the server's messages may be is sent in pieces that give the same bytes as one call. A client is
-    of the process that made it: after a fork, make another.
+    Arrays are returned in their logical shape, with ml_dtypes for types that numpy lacks; they are writable and own their memory. A
+    tensor that is larger than the server's limit for messages is sent in pieces that give the same bytes as one call. A client belongs
+    to the process that made it: after a fork, make another.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ class Client(
 
     def _connect(self) -> None:
         self._channel = self._transport.channel()
-        # A channel that checks health by itself would not ask a server that says NOT_SERVING. Connects when it is first used.
+        # A channel with health checks would not ask a server that reports NOT_SERVING. Connects on first use.
         self._health_channel = self._transport.channel(check_health=False)
         self._methods = self._transport.methods(self._channel, self._health_channel)
 
     def close(self) -> None:
-        """Close the connection; calls in flight are cancelled. Does nothing in a child of fork: the connection is the parent's."""
+        """Close the connection; calls in flight are cancelled. Does nothing in a child of fork: the parent owns the connection."""
         if self._transport.is_here:
             self._channel.close()
             self._health_channel.close()
@@ -82,11 +82,11 @@ class Client(
         return self._methods[name]
 
     def _calibrate(self, call: Calibration, timeout: Optional[float]) -> Any:
-        arrays(call.source.xs)  # which refuses what only AsyncClient can iterate over
+        arrays(call.source.xs)  # it refuses what only AsyncClient can iterate over
         return super()._calibrate(call, timeout)
 
     def _drive(self, steps: calls.Steps[Any], outcome: Any = None) -> Any:
-        """The result of a call whose last step had that outcome."""
+        """The result of a call whose last step had this outcome."""
         try:
             while True:
                 try:
@@ -95,13 +95,13 @@ class Client(
                     return done.value
                 outcome = self._do(step)
         except QuantdError as error:
-            traceback.clear_frames(error.__traceback__)  # they keep the error, which keeps them: a cycle, with the request in it
+            traceback.clear_frames(error.__traceback__)  # they refer to the error, which refers to them: a cycle that includes the request
             raise
         finally:
             outcome = None
 
     def _do(self, step: calls.Step) -> Any:
-        """What a step asks for: its outcome, or the error of its call."""
+        """The outcome of a step, or the error of its call."""
         if isinstance(step, calls.Send):
             try:
                 return self._method(step.method)(step.data, timeout=step.timeout)
@@ -120,7 +120,7 @@ class Client(
         return None
 
     def _together(self, each: Iterator[calls.Steps[None]]) -> None:
-        """Some at a time: each is sent while others are computed and received."""
+        """Runs several calls at a time: each is sent while others are computed and received."""
         pending: Deque[Tuple[calls.Steps[None], Any]] = collections.deque()
 
         def settle() -> None:
@@ -142,7 +142,7 @@ class Client(
 
 
 def _outcome(future: Any) -> Any:
-    """What a future's call returned, or failed with."""
+    """The result of a future's call, or its error."""
     try:
         return future.result()
     except grpc.RpcError as error:
