@@ -5,7 +5,7 @@
 
 and from a shell `python -m quantd.arrow in.parquet out.parquet --column=embedding --preset=pgvector`.
 
-Needs pyarrow, which `pip install quantd[arrow]` brings. columns.py is the first of the calls, files.py the second.
+Needs pyarrow, which `pip install quantd[arrow]` installs. columns.py has the first call, files.py the second.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""python -m quantd.arrow: a Parquet file with codes in the place of its embeddings."""
+"""python -m quantd.arrow: converts a Parquet file with embeddings to one with codes."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ from .columns import NULLS
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Exit code 0, or 1 with a line that says what was wrong; argparse's own is 2."""
+    """Exit code 0, or 1 with a line that says what is wrong; argparse's own code is 2."""
     parser = argparse.ArgumentParser(prog="python -m quantd.arrow", description=__doc__.split(": ", 1)[1])
     parser.add_argument("source", help="the Parquet file that is read")
     parser.add_argument("target", help="the one that is written; it must not exist")

@@ -1,4 +1,4 @@
-"""Columns of embeddings: floats in, read where Arrow has them, codes out."""
+"""Columns of embeddings: reads floats in Arrow's memory, makes columns of codes."""
 
 from typing import Any, Mapping, Optional, Tuple, Union
 
@@ -14,7 +14,7 @@ NULLS = ("refuse", "keep")
 
 
 def row_shape(column_type: pa.DataType) -> Optional[Tuple[int, ...]]:
-    """The shape of a column's rows, None where only the lists know it; TypeError for a column that is none of embeddings."""
+    """The shape of a column's rows, None where it depends on the lists; TypeError for a column without embeddings."""
     shape = None
     if isinstance(column_type, pa.FixedShapeTensorType):
         permutation = column_type.permutation
@@ -36,7 +36,7 @@ def row_shape(column_type: pa.DataType) -> Optional[Tuple[int, ...]]:
 
 
 def _width(lists: pa.Array, width: Optional[int], valid: Optional[Array], first_row: int) -> int:
-    """How many values each list of a chunk has: `width` where that is known already."""
+    """The number of values of each list of a chunk: `width` if that is known already."""
     lengths = np.diff(lists.offsets.to_numpy())
     if valid is not None:
         lengths = lengths[valid]
@@ -52,7 +52,7 @@ def _width(lists: pa.Array, width: Optional[int], valid: Optional[Array], first_
 def values(
     chunk: pa.Array, width: Optional[int], nulls: str, first_row: int
 ) -> Tuple[Array, Optional[Array]]:
-    """A chunk's embeddings as an array [rows that are there, ...], and which rows these are, None for all."""
+    """A chunk's embeddings as an array [valid rows, ...], and which rows these are; None means all."""
     shape = row_shape(chunk.type)
     lists = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
     valid = None
@@ -62,7 +62,7 @@ def values(
             raise ValueError(f"row {first_row + int(np.argmin(valid))} is null; nulls='keep' makes its codes null, too")
     if shape is None:
         shape = (_width(lists, width, valid, first_row),)
-    # Flattening leaves out the values of null rows, and what a slice does not show; it copies for nulls alone.
+    # Flattening drops the values of null rows, and values outside of a slice; it copies only if there are nulls.
     found = (lists if valid is None else lists.drop_null()).flatten()
     if found.null_count:
         place = int(np.argmin(found.is_valid().to_numpy(zero_copy_only=False)))
@@ -74,7 +74,7 @@ def values(
 
 
 def _bad_value(x: Array, valid: Optional[Array], first_row: int) -> Optional[str]:
-    """The first value that is not finite, by its row."""
+    """The first value that is not finite, with its row."""
     finite = np.isfinite(x.reshape(-1))
     if finite.all():
         return None
@@ -85,7 +85,7 @@ def _bad_value(x: Array, valid: Optional[Array], first_row: int) -> Optional[str
 
 
 def _codes(y: Array, valid: Optional[Array], binary: bool, tensor: bool) -> pa.Array:
-    """A column of codes that has y's memory; with rows that are null, a copy of it."""
+    """A column of codes in y's memory; if rows are null, a copy of it."""
     rows, bitmap, null_count = len(y), None, 0
     if valid is not None:
         rows, null_count = len(valid), int(len(valid) - len(y))
@@ -105,7 +105,7 @@ def _codes(y: Array, valid: Optional[Array], binary: bool, tensor: bool) -> pa.A
 
 
 def check_options(nulls: str, options: Mapping[str, Any]) -> None:
-    """What a column can't do is said before anything is read."""
+    """Checks the options before anything is read."""
     if nulls not in NULLS:
         raise ValueError(f"nulls is {nulls!r}; one of {', '.join(map(repr, NULLS))}")
     for name in ("report_error", "out"):
@@ -114,33 +114,33 @@ def check_options(nulls: str, options: Mapping[str, Any]) -> None:
 
 
 def quantize_embeddings(client: Any, column: Column, *, nulls: str = "refuse", binary: bool = False, **options: Any) -> Column:
-    """Make the codes of a column of embeddings: a column of as many rows.
+    """Make the codes of a column of embeddings: a column with the same number of rows.
 
     Parameters
     ----------
     client : quantd.Client or quantd.Local
-        Who computes: quantd.local() in this process, or a client of a server, which gets each chunk in a call.
+        Does the computation: quantd.local() in this process, or the client of a server, which gets each chunk in one call.
     column : pyarrow.Array or pyarrow.ChunkedArray
-        fixed_size_list, list or large_list of float32 or float16, all rows as long, or fixed_shape_tensor, whose last dimension
-        is the embedding. Slices and any number of chunks. It is read in place.
+        fixed_size_list, list or large_list of float32 or float16, with rows of equal length, or fixed_shape_tensor, whose last
+        dimension is the embedding. Slices and any number of chunks are allowed. It is read in place.
     nulls : {"refuse", "keep"}, optional
-        What a row without embedding is: a ValueError that names it, or a row without codes. A null within an embedding is
-        always refused.
+        What a row without an embedding becomes: a ValueError with its number, or a row without codes. A null within an embedding
+        is always an error.
     binary : bool, optional
-        Whether a row of codes is fixed_size_binary, its bytes, in place of a fixed_size_list.
+        Whether a row of codes is fixed_size_binary instead of a fixed_size_list.
     **options : dict
-        Those of Client.quantize_embeddings: preset, ranges, dimensions, normalize ...; not report_error and out.
+        As in Client.quantize_embeddings: preset, ranges, dimensions, normalize ...; except report_error and out.
 
     Returns
     -------
     pyarrow.Array or pyarrow.ChunkedArray
-        fixed_size_list of int8 or uint8, or fixed_size_binary; of a fixed_shape_tensor one such. Chunks are the column's. A
-        column of lists without any list has codes as long as `dimensions` or `ranges` say, or of length 0.
+        fixed_size_list of int8 or uint8, or fixed_size_binary; for a fixed_shape_tensor the same type. It has the column's chunks. A
+        column of lists that is empty has codes with the length of `dimensions` or `ranges`, or of length 0.
 
     Raises
     ------
     TypeError, ValueError
-        For a column that holds no embeddings, lists of several lengths, nulls, NaN and infinities, each with its row, counted
+        For a column without embeddings, lists of different lengths, nulls, NaN and infinities, each with its row, counted
         from the beginning of the column; and as Client.quantize_embeddings.
     QuantdError
         When the call fails.
@@ -159,14 +159,14 @@ def quantize_embeddings(client: Any, column: Column, *, nulls: str = "refuse", b
 
 
 def empty(column_type: pa.DataType) -> pa.Array:
-    """A chunk of no row."""
+    """A chunk without rows."""
     if isinstance(column_type, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(column_type, pa.array([], column_type.storage_type))
     return pa.array([], column_type)
 
 
 def first_width(column: Column) -> Optional[int]:
-    """The length of the first embedding that there is."""
+    """The length of the first embedding that is not null."""
     shape = row_shape(column.type)
     if shape is not None:
         return shape[-1]
@@ -178,7 +178,7 @@ def first_width(column: Column) -> Optional[int]:
 
 
 def said_width(options: Mapping[str, Any]) -> int:
-    """The length of an embedding where there is none: what the options say of it, or 0."""
+    """The length of an embedding if there is none: according to the options, or 0."""
     ranges = options.get("ranges")
     return options.get("dimensions") or (0 if ranges is None else np.shape(ranges)[-1])
 
@@ -186,7 +186,7 @@ def said_width(options: Mapping[str, Any]) -> int:
 def chunk_codes(
     client: Any, chunk: pa.Array, options: Mapping[str, Any], *, width: int, nulls: str, binary: bool, first_row: int
 ) -> pa.Array:
-    """The codes of one chunk, whose first row has that number in errors, and whose embeddings have `width` values."""
+    """The codes of one chunk; `first_row` is its first row's number for errors, and its embeddings have `width` values."""
     x, valid = values(chunk, width, nulls, first_row)
     try:
         result = client.quantize_embeddings(x, **options)

@@ -1,4 +1,4 @@
-"""Parquet files of embeddings: row group by row group into a file that has codes in the embeddings' place."""
+"""Parquet files of embeddings: copied row group by row group into a file with codes instead of embeddings."""
 
 import base64
 import contextlib
@@ -19,9 +19,9 @@ from ..safetensors import replaced
 from ..types import DataType, as_array, data_type
 from .columns import check_options, chunk_codes, empty, first_width, row_shape, said_width, values
 
-KEY = b"quantd"  # of the schema's metadata
+KEY = b"quantd"  # in the schema's metadata
 _VERSION = 1
-_PIECE_BYTES = 16 << 20  # of embeddings that are in memory at a time
+_PIECE_BYTES = 16 << 20  # of embeddings in memory at a time
 _READ_BYTES = 1 << 20
 _NAMED = ("recipe", "output_type", "bit_order", "bit_threshold", "signed_bits")
 
@@ -29,7 +29,7 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 def _pieces(file: pq.ParquetFile, width: int, columns=None) -> Iterator[Tuple[int, pa.Table]]:
-    """The file's rows in pieces, each with the number of its first row: row groups, large ones cut."""
+    """The file's rows in pieces, each with the number of its first row: row groups; large ones are split."""
     rows, row = max(1, _PIECE_BYTES // max(4, 4 * width)), 0
     for group in range(file.num_row_groups):
         for batch in file.iter_batches(rows, row_groups=[group], columns=columns):
@@ -38,7 +38,7 @@ def _pieces(file: pq.ParquetFile, width: int, columns=None) -> Iterator[Tuple[in
 
 
 def _width(file: pq.ParquetFile, column: str) -> int:
-    """How many values the column has a row, of the file's counts: to cut pieces with."""
+    """The values per row of the column, from the file's counts, to choose the size of pieces."""
     rows = file.metadata.num_rows
     paths = [file.schema.column(i).path for i in range(len(file.schema.names))]
     leaves = [i for i, path in enumerate(paths) if path == column or path.startswith(column + ".")]
@@ -55,7 +55,7 @@ def _first_width(file: pq.ParquetFile, column: str, about: int) -> Optional[int]
 
 
 def _used(x: Array, dimensions: int, normalize: bool) -> Array:
-    """Embeddings as the recipe sees them: cut off, and divided by their lengths."""
+    """Embeddings as the recipe reads them: truncated, and divided by their lengths."""
     x = x[:, : dimensions or None].astype(np.float32, copy=False)
     if not normalize:
         return x
@@ -71,7 +71,7 @@ def _extremes(x: Array, finite_only: bool) -> Array:
 
 
 def _calibrated(file: pq.ParquetFile, column: str, width: int, nulls: str, dimensions: int, normalize: bool, finite_only: bool):
-    """The lowest and the highest value of each dimension that is used, over all of the column."""
+    """The lowest and the highest value of each dimension that is used, over the whole column."""
     ranges = length = None
     for first_row, table in _pieces(file, width, [column]):
         for chunk in table[column].chunks:
@@ -87,11 +87,11 @@ def _calibrated(file: pq.ParquetFile, column: str, width: int, nulls: str, dimen
     if not np.isfinite(ranges).all():
         dimension = int(np.argmin(np.isfinite(ranges).all(axis=0)))
         raise ValueError(f"calibrate: dimension {dimension} of column {column!r} has no finite range; NaN and infinities have none")
-    return ranges + np.float32(0)  # which makes 0 of -0: equal columns have equal ranges
+    return ranges + np.float32(0)  # makes 0 of -0: equal columns have equal ranges
 
 
 def _description(options: Mapping[str, Any]) -> Dict[str, Any]:
-    """What the options say of the codes, as JSON has it: what it takes to make those of a query. Wrong ones are refused here."""
+    """The options as JSON, complete enough to make the codes of a query. Refuses wrong options."""
     preset, named = options.get("preset"), {name: options.get(name) for name in (*_NAMED, "non_finite")}
     numbers(preset, **named)
     entry = {name: str(value).lower() for name, value in named.items() if value is not None}
@@ -122,13 +122,13 @@ def codes_metadata(source: Union[Path, pa.Schema]) -> Dict[str, Dict[str, Any]]:
     Returns
     -------
     dict
-        By name of the column: preset, recipe and whatever else was said, and `ranges`, an array of float32 [2, d], which is
-        compared with its SHA-256 first. Empty for a file without.
+        For each column by name: preset, recipe and the other options, and `ranges`, an array of float32 [2, d], which is
+        checked against its SHA-256. Empty for a file without codes.
 
     Raises
     ------
     ValueError
-        For metadata that are damaged.
+        When the metadata are damaged.
     """
     schema = source if isinstance(source, pa.Schema) else pq.read_schema(source)
     columns = _stored(schema.metadata)
@@ -168,10 +168,10 @@ def quantize_parquet(
     binary: bool = False,
     **options: Any,
 ) -> None:
-    """Write a Parquet file that has codes in the place of a column of embeddings, and all else as it was.
+    """Write a Parquet file with codes instead of a column of embeddings, and everything else unchanged.
 
-    The file is read and written row group by row group, large ones in pieces of 16 MiB, in memory that does not grow with it;
-    at `target` there is all of it or nothing. Its metadata say how the codes were made: `codes_metadata` reads them.
+    The file is read and written row group by row group, large ones in pieces of 16 MiB, in memory that does not grow with it.
+    `target` is complete or does not exist. Its metadata say how the codes were made: `codes_metadata` reads them.
 
     Parameters
     ----------
@@ -182,28 +182,28 @@ def quantize_parquet(
     column : str
         Name of the column of embeddings, one of the schema's own (not of a struct).
     ranges : array_like of shape (2, d), optional
-        As of Client.quantize_embeddings.
+        As in Client.quantize_embeddings.
     calibrate : bool, optional
-        Take the lowest and the highest value of each dimension from the file itself, which is read twice then.
+        Take the lowest and the highest value of each dimension from the file itself, which is then read twice.
     client : quantd.Client or quantd.Local, optional
-        Who computes; quantd.local() unless given.
+        Does the computation; quantd.local() by default.
     nulls : {"refuse", "keep"}, optional
-        As of quantize_embeddings.
+        As in quantize_embeddings.
     binary : bool, optional
-        As of quantize_embeddings.
+        As in quantize_embeddings.
     **options : dict
-        As of quantize_embeddings: preset, dimensions, normalize ...
+        As in quantize_embeddings: preset, dimensions, normalize ...
 
     Raises
     ------
     FileExistsError
         When `target` exists.
     TypeError, ValueError
-        As quantize_embeddings; and for a column that is not there, and a file that is not Parquet or is cut off.
+        As quantize_embeddings; and for an unknown column, and a file that is not Parquet or is truncated.
     QuantdError
         When a call fails.
     OSError
-        When a file can't be read or written; nothing is left of `target` then.
+        When a file can't be read or written; `target` does not exist then.
     """
     check_options(nulls, options)
     if calibrate and ranges is not None:
@@ -219,7 +219,7 @@ def quantize_parquet(
             file = stack.enter_context(pq.ParquetFile(source, buffer_size=_READ_BYTES, pre_buffer=False))
             _convert(file, out, column, ranges, calibrate, client, nulls, binary, options)
         except (pa.ArrowException, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # of the system; others are pyarrow's words for bad pages
+            if isinstance(error, OSError) and error.errno is not None:  # from the system; others are pyarrow's errors for bad pages
                 raise
             raise ValueError(f"{source}: {error}") from None
 
@@ -229,7 +229,7 @@ def _convert(file, out, column, ranges, calibrate, client, nulls, binary, option
     if schema.names.count(column) != 1:
         raise ValueError(f"column is {column!r}; the file has {', '.join(map(repr, schema.names)) or 'none'}")
     row_shape(schema.field(column).type)
-    # Before any work: what is wrong with the options, and with what the file says of other columns.
+    # Before any work: errors in the options, and in what the file says about other columns.
     said, columns = _description(options), _stored(schema.metadata)
     if ranges is not None:
         ranges = as_array(ranges, "ranges", DataType.FLOAT)
