@@ -1,7 +1,7 @@
-"""A case: an operation, its tensors and attributes, the rule that it shows, and what the oracle says that the answer is.
+"""A case: an operation, its tensors and attributes, the rule that it tests, and the oracle's answer.
 
-Attributes are in the words of the contract (proto/quantd/v1/quantization.proto): the fields of a request that are not tensors, enum
-values without their prefix. This is what the .json files hold; FORMAT.md documents both.
+Attributes use the names of the contract (proto/quantd/v1/quantization.proto): the fields of a request that are not tensors, enum
+values without their prefix. The .json files contain these; FORMAT.md documents both.
 """
 
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ Tensors = Dict[str, np.ndarray]
 
 
 class NotSupported(Exception):
-    """An engine has not got what a case asks for."""
+    """An engine does not support a case."""
 
 
 @dataclass
 class Answer:
-    """What came back: tensors by name, or the field that was refused; of an error report its figures."""
+    """A result: tensors by name, or the field that was refused; for an error report its figures."""
 
     tensors: Tensors = field(default_factory=dict)
     refused: Optional[str] = None
@@ -41,11 +41,11 @@ class Case:
     inputs: Tensors
     attributes: Dict[str, Any] = field(default_factory=dict)
     family: str = "node"  # the folder; "node" and "open" are ONNX's
-    opset: int = 0  # of ONNX's operator, 0 where there is none
-    group: str = ""  # the file of families that have several cases a file
+    opset: int = 0  # of ONNX's operator, 0 if there is none
+    group: str = ""  # the file, in families with several cases per file
     answers: Dict[str, Answer] = field(
         default_factory=dict
-    )  # where the specification leaves it open: all that are known, the oracle's first
+    )  # if the specification leaves it open: all known answers, the oracle's first
 
     @property
     def operator(self) -> str:
@@ -61,7 +61,7 @@ class Case:
 
 
 def _oracle_options(attributes: Dict[str, Any]) -> Dict[str, Any]:
-    """The oracle's names for the contract's words."""
+    """The oracle's names for the contract's names."""
     words = dict(attributes)
     options: Dict[str, Any] = {}
     for name in ("output_type", "precision", "scale_type"):
@@ -85,7 +85,7 @@ def _oracle_options(attributes: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def answer(operation: str, inputs: Tensors, attributes: Dict[str, Any]) -> Answer:
-    """What the specification asks for, by the oracle."""
+    """The result that the specification requires, computed by the oracle."""
     try:
         if operation == "encode_layout":
             return Answer(oracle_layouts.encode(inputs["x"], attributes["layout"]))
@@ -110,7 +110,7 @@ def answer(operation: str, inputs: Tensors, attributes: Dict[str, Any]) -> Answe
 
 
 def _figures(report: Optional[oracle.Error]) -> Optional[Dict[str, Union[int, float]]]:
-    """To nine digits, which is the same on every machine; infinities are written as texts in JSON, so they stay out of here."""
+    """Rounded to nine digits, which are the same on every machine. JSON stores infinities as text, so they do not come here."""
     if report is None:
         return None
     figures: Dict[str, Union[int, float]] = {k: getattr(report, k) for k in ("saturated_elements", "non_finite_elements")}
@@ -121,8 +121,8 @@ def _figures(report: Optional[oracle.Error]) -> Optional[Dict[str, Union[int, fl
 
 
 def different(ours: np.ndarray, theirs: np.ndarray, exact_nan: bool = False) -> np.ndarray:
-    """Where two arrays of one type and shape differ in any bit. NaNs are all alike, but for those of FLOAT8 when exact_nan is set:
-    the sign and the payload of a NaN are written nowhere."""
+    """Where two arrays of one type and shape differ in any bit. All NaNs are equal, except for those of FLOAT8 if exact_nan is set:
+    no specification defines the sign and the payload of a NaN."""
     found = ot.codes(ours) != ot.codes(theirs)
     t = ot.of(ours)
     if t.kind == "float" or (t.kind == "fp8" and not exact_nan):
@@ -131,7 +131,7 @@ def different(ours: np.ndarray, theirs: np.ndarray, exact_nan: bool = False) -> 
 
 
 def mismatches(found: Answer, wanted: Answer, exact_nan: bool = False) -> List[str]:
-    """What differs, in words; empty when the two are the same. exact_nan: as in `different`, and an error report must be there."""
+    """Describes the difference; empty if there is none. exact_nan: as in `different`; also requires an error report."""
     if (found.refused is None) != (wanted.refused is None):
         return [f"refused {found.refused}" if found.refused is not None else f"answered, must refuse {wanted.refused}"]
     if wanted.refused is not None:
@@ -157,7 +157,7 @@ def mismatches(found: Answer, wanted: Answer, exact_nan: bool = False) -> List[s
 
 
 def _near(name: str, found: Any, wanted: Any) -> bool:
-    """Counts exactly; of decibels, a millionth of the ratio; of the rest a millionth of itself."""
+    """Whether figures agree: counts exactly; decibels to a millionth of the ratio; others to a millionth of the value."""
     if isinstance(wanted, int):
         return found == wanted
     least = 1.0 if name == "sqnr_db" else 0.0

@@ -1,4 +1,4 @@
-"""The ways in which x / scale can be read where the specification does not say in which precision it is divided, and what each gives."""
+"""The readings of x / scale where the specification does not define the precision of the division, and the result of each."""
 
 from typing import Dict, Optional
 
@@ -13,7 +13,7 @@ IN_INTEGERS = "in-integers"
 
 
 def readings(opset: int, x: np.ndarray, s_each: np.ndarray) -> Dict[str, np.ndarray]:
-    """The quotient of each reading, the oracle's first; of one where the specification fixes it. s_each: a scale an element."""
+    """The quotient of each reading, the oracle's first; only one if the specification defines it. s_each: one scale per element."""
     xt, st = ot.of(x), ot.of(s_each)
     with np.errstate(all="ignore"):
         single = ot.to_float(x) / ot.to_float(s_each)
@@ -42,7 +42,7 @@ def _single_in(x: np.ndarray, t: ot.Type) -> np.ndarray:
 
 
 def codes(v: np.ndarray, z_each: Optional[np.ndarray], t: ot.Type, saturate: bool = True) -> np.ndarray:
-    """y of a quotient, without NaN among them: rounded, zero point, clamped; as the oracle does it."""
+    """y of a quotient without NaN: rounded, zero point added, clamped; like the oracle."""
     if t.kind == "int":
         return oracle._integers(v, 0 if z_each is None else ot.to_int(z_each), t, np.isnan(v))[0]
     if t.kind == "mini" and z_each is not None:
@@ -51,12 +51,12 @@ def codes(v: np.ndarray, z_each: Optional[np.ndarray], t: ot.Type, saturate: boo
 
 
 def disagree(opset: int, x: np.ndarray, s_each: np.ndarray, z_each: Optional[np.ndarray], t: ot.Type) -> np.ndarray:
-    """The elements of which two readings make two codes."""
+    """The elements for which two readings give different codes."""
     found = [ot.codes(codes(v, z_each, t)) for v in readings(opset, x, s_each).values()]
     return np.any([one != found[0] for one in found[1:]], axis=0) if len(found) > 1 else np.zeros(x.shape, bool)
 
 
 def settled(opset: int, x: np.ndarray, s_each: np.ndarray, z_each: Optional[np.ndarray], t: ot.Type) -> np.ndarray:
-    """x, with the scale itself (a quotient of 1) in place of the elements of which readings disagree."""
+    """x, with the scale itself (a quotient of 1) instead of elements for which readings disagree."""
     filler = s_each.astype(np.int32) if ot.of(x) is ot.INT32 else ot.round_to(ot.to_float(s_each), ot.of(x))
     return np.where(disagree(opset, x, s_each, z_each, t), filler, x).astype(x.dtype)

@@ -1,4 +1,4 @@
-"""Layouts of checkpoints, asked of quantd.checkpoints: a weight is a file, and so are its parts. (It converts files, not arrays.)"""
+"""Layouts of checkpoints, computed by quantd.checkpoints, which converts files: each weight is a file, and so are its parts."""
 
 import shutil
 import struct
@@ -24,7 +24,7 @@ GGML = {  # numbers of GGML's types
 
 
 class Layouts:
-    """An Engine of encode_layout and decode_layout alone, with a folder to work in."""
+    """An Engine for encode_layout and decode_layout only, with a folder to work in."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -32,7 +32,7 @@ class Layouts:
         self._prepared: Dict[int, Answer] = {}  # by the id of the case
 
     def prepare(self, cases: Iterable[Case]) -> None:
-        """Answers many at once: those of a layout and type that none refuses, in one file."""
+        """Computes many answers at once: all cases of a layout and type that are not refused are in one file."""
         alike: Dict[Tuple[str, ...], List[Case]] = {}
         for case in cases:
             if case.operation in LAYOUT_OPERATIONS and case.expected().refused is None:
@@ -41,7 +41,7 @@ class Layouts:
         for some in alike.values():
             try:
                 found = self._convert(some)
-            except Exception:  # one at a time, then, where each says what is wrong
+            except Exception:  # then one at a time, where each reports its own error
                 continue
             self._prepared.update((id(case), answer) for case, answer in zip(some, found))
 
@@ -91,7 +91,7 @@ class Layouts:
         return [Answer({"y": read[f"{i}.weight"]}) for i in range(len(cases))]
 
     def _config(self, work: Path, layout: str, type_name: str) -> bytes:
-        """What tells a model's layout: config.json, as it is written beside a weight of zeros."""
+        """Identifies a model's layout: config.json, as it is written with a weight of zeros."""
         if (layout, type_name) not in self._configs:
             (work / "in").mkdir(parents=True)
             (work / "in" / "config.json").write_text("{}")
@@ -102,7 +102,7 @@ class Layouts:
 
 
 def _type_of_config(case: Case) -> str:
-    """The weight's type, where its parts say it and it matters."""
+    """The weight's type, if its parts say it and it matters."""
     scale = case.inputs.get("weight_scale")
     return ot.of(scale).name if scale is not None and ot.of(scale) in ot.FLOATS else "BFLOAT16"
 
@@ -145,7 +145,7 @@ def gguf_file(tensors: Dict[str, np.ndarray], layout: str) -> bytes:
 
 
 def read_gguf(data: bytes, layout: str) -> Dict[str, np.ndarray]:
-    """The tensors of a file that quantd wrote, all of one type: with two dimensions, and keys that are texts or UINT32."""
+    """The tensors of a file that quantd wrote, all of one type, with two dimensions; keys are texts or UINT32."""
     name = layout[len("gguf:") :]
 
     def text(at: int) -> Tuple[str, int]:

@@ -1,7 +1,7 @@
-"""OpenVINO on the CPU, in FLOAT: x is a model's input, scale and zero point are constants in it, as in models in use.
+"""OpenVINO on the CPU, in FLOAT: x is a model's input; scale and zero point are constants, as in real models.
 
 A model takes some 15 ms of a core to compile, which is minutes for all cases. So many cases are nodes of one model (`prepare`); each
-kind of case is asked alone first, since a node that OpenVINO has not got fails the model that it is in.
+kind of case is first tested alone, because a node that OpenVINO does not support makes the whole model fail.
 """
 
 import contextlib
@@ -24,14 +24,14 @@ BATCH = 64
 
 
 def _kind(case: Stored) -> tuple:
-    """Cases of one kind are had all or none."""
+    """Cases of one kind are all supported, or none of them is."""
     shapes = tuple(sorted((name, ot.of(array).name, array.ndim) for name, array in case.inputs.items()))
     whole = case.inputs["x"].shape if "block_size" in case.attributes else case.inputs["x"].size == 0
     return case.rule, case.operation, case.opset, shapes, tuple(sorted(case.attributes.items())), whole
 
 
 class OpenVino:
-    """The engine. Answers that were prepared are kept until they are asked for."""
+    """The engine. Prepared answers are kept until they are asked for."""
 
     def __init__(self, ov: Any) -> None:
         self._ov, self._core = ov, ov.Core()
@@ -99,7 +99,7 @@ class OpenVino:
 
 
 def _model(cases: List[Stored]) -> bytes:
-    """A model with a node a case, whose names begin with its number."""
+    """A model with one node per case, whose names begin with its number."""
     result = onnx_model.ModelProto()
     for i, case in enumerate(cases):
         model = onnx_model.ModelProto.FromString(onnx_model.with_constants(case.model, case.inputs_in_order, keep=("x",)))

@@ -1,7 +1,7 @@
-"""The engines that can be asked: each a function from a case to an Answer.
+"""The available engines: each is a function from a case to an Answer.
 
-NotSupported says that an engine has not got what a case asks for (types, a version of the operator, ONNX's operators alone): it is
-counted apart from failures. A refusal of a call, where it can be told from that, is an Answer.
+NotSupported means that an engine does not support a case (types, a version of the operator, only ONNX's operators); such cases are
+counted separately from failures. A refused call, if it can be distinguished from that, is an Answer.
 """
 
 import contextlib
@@ -61,13 +61,13 @@ def quantd_local() -> Iterator[Tuple[str, Engine]]:
 
 
 class Local:
-    """An Engine of two: of arrays, and of layouts of checkpoints."""
+    """An Engine made of two: one for arrays, one for layouts of checkpoints."""
 
     def __init__(self, arrays: Engine, layouts: Layouts) -> None:
         self._arrays, self._layouts = arrays, layouts
 
     def prepare(self, cases: Iterable[Case]) -> None:
-        """Answers the layouts among them, many at once."""
+        """Computes the layouts among the cases, many at once."""
         self._layouts.prepare(cases)
 
     def __call__(self, case: Case) -> Answer:
@@ -82,8 +82,8 @@ def quantd_server(address: str) -> Iterator[Tuple[str, Engine]]:
 
 @contextlib.contextmanager
 def function(where: str) -> Iterator[Tuple[str, Engine]]:
-    """MODULE:FUNCTION, a function of a case: it returns the outputs, a dict by name or a list in order, or y alone.
-    NotImplementedError: has not got it. ValueError: refuses the call."""
+    """MODULE:FUNCTION, a function of a case that returns the outputs: a dict by name, a list in order, or y alone.
+    NotImplementedError: it does not support the case. ValueError: it refuses the call."""
     module, _, name = where.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -91,7 +91,7 @@ def function(where: str) -> Iterator[Tuple[str, Engine]]:
         called = importlib.import_module(module)
         for part in name.split("."):
             called = getattr(called, part)
-    except Exception as error:  # whatever a module does when it is imported
+    except Exception as error:  # anything that a module raises on import
         raise ValueError(f"engine {where}: {type(error).__name__}: {in_a_line(error)}") from None
     if not callable(called):
         raise ValueError(f"engine {where} is a {type(called).__name__}, must be a function of a case")
@@ -133,8 +133,8 @@ def _built_in(name: str) -> Iterator[Tuple[str, Engine]]:
 
 
 def engine(name: str) -> Any:
-    """A context manager that gives (what answers, and its version; the Engine). ValueError for a name that is none, ImportError where
-    a package is missing."""
+    """A context manager for (answering function, version; the Engine). Raises ValueError for an unknown name, ImportError if a package
+    is missing."""
     if name in NAMES:
         return _built_in(name)
     if name.startswith("quantd="):

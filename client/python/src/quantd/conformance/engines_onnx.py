@@ -1,4 +1,4 @@
-"""Engines of ONNX's operators: the reference evaluator and ONNX Runtime; and what engines of ONNX share (engine_openvino.py)."""
+"""Engines for ONNX's operators: the reference evaluator and ONNX Runtime; and code shared with engine_openvino.py."""
 
 import contextlib
 import ctypes
@@ -49,7 +49,7 @@ def onnx_reference() -> Iterator[Tuple[str, Engine]]:
 
 @contextlib.contextmanager
 def onnxruntime() -> Iterator[Tuple[str, Engine]]:
-    """ONNX Runtime on the CPU, each node as it stands: no graph optimization."""
+    """ONNX Runtime on the CPU, each node unchanged: no graph optimization."""
     ort = importlib.import_module("onnxruntime")
     ort.set_default_logger_severity(4)
     options = ort.SessionOptions()
@@ -76,12 +76,12 @@ def types_of(case: Case) -> List[ot.Type]:
 
 
 def _of_ort(value: Any, t: ot.Type) -> np.ndarray:
-    """An OrtValue's memory: ONNX Runtime hands out numpy arrays for few of the small types."""
+    """An OrtValue's memory: ONNX Runtime returns numpy arrays for only a few of the small types."""
     raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes()) if value.tensor_size_in_bytes() else b""
     return unpack(raw, DataType(t.number), tuple(value.shape()))
 
 
 def in_a_line(error: Exception) -> str:
-    """The part of an error that says why, on one line."""
+    """The part of an error that gives the reason, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return max(lines, key=len)[:200] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""The kit as files: written from cases, read back. FORMAT.md documents every one of them."""
+"""The kit as files: written from cases, and read again. FORMAT.md documents all of them."""
 
 import hashlib
 import io
@@ -24,7 +24,7 @@ from .rules import RULES
 
 SCHEMA = 1
 LICENSE = "Apache-2.0"
-# Types that .safetensors has in all its readers; the others are stored as the bytes that they take.
+# Types that all readers of .safetensors support; elements of other types are stored as bytes.
 DTYPES = {
     "FLOAT": "F32",
     "FLOAT16": "F16",
@@ -39,7 +39,7 @@ DTYPES = {
 
 
 def bytes_of(array: np.ndarray) -> bytes:
-    """As they are in a file: little endian, small types packed."""
+    """The bytes in a file: little endian, small types packed."""
     return array.astype("<i8").tobytes() if array.dtype == np.int64 else pack(array)
 
 
@@ -52,7 +52,7 @@ def array_of(raw: Any, kind: str, shape: Sequence[int]) -> np.ndarray:
 
 @dataclass
 class Stored(Case):
-    """A case that was read: with the answer of its file in place of the oracle's. inputs_in_order: ONNX's, by the model's names."""
+    """A case that was read: with the answer from its file instead of the oracle's. inputs_in_order: ONNX's, by the model's names."""
 
     wanted: Answer = field(default_factory=Answer)
     model: Optional[bytes] = None
@@ -67,7 +67,7 @@ class Stored(Case):
 
 
 class Folder:
-    """Where files go: a new folder."""
+    """The destination of files: a new folder."""
 
     def __init__(self, path: Path) -> None:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -86,7 +86,7 @@ class Folder:
 
 
 class Archive:
-    """A .tar.xz that is the same byte for byte whenever its files are: no time, no owner."""
+    """A .tar.xz that depends only on the contents of the files: no times, no owners."""
 
     def __init__(self, path: Path) -> None:
         self._root = path.name[: -len(".tar.xz")]
@@ -106,7 +106,7 @@ class Archive:
 
 
 def write(path: Path, cases: Iterable[Case]) -> Dict[str, Any]:
-    """Writes a folder, or an archive where the name ends in .tar.xz; returns the manifest."""
+    """Writes a folder, or an archive if the name ends in .tar.xz; returns the manifest."""
     sink = Archive(path) if path.name.endswith(".tar.xz") else Folder(path)
     digest, counts, groups = hashlib.sha256(), {"rules": {}, "operators": {}, "families": {}}, {}
 
@@ -178,7 +178,7 @@ def _write_onnx(add: Any, case: Case, wanted: Answer) -> None:
 
 
 class Group:
-    """A .json and its .safetensors. Tensors with the same contents are there once."""
+    """A .json and its .safetensors. Tensors with equal contents are stored once."""
 
     def __init__(self) -> None:
         self._names: Dict[Tuple[str, Tuple[int, ...], bytes], str] = {}
@@ -209,7 +209,7 @@ class Group:
             stored[name] = (DTYPES[kind] if whole else "U8", shape if whole else (len(data),), np.frombuffer(data, np.uint8))
         rules = {c["rule"]: {"source": RULES[c["rule"]].source, "sentence": RULES[c["rule"]].sentence()} for c in self._cases}
         document = {"schema": SCHEMA, "family": family, "group": group, "rules": rules, "tensors": tensors, "cases": self._cases}
-        # A line a case and a tensor: readable, and what changes shows in a diff.
+        # One line per case and tensor: readable, and a diff shows what has changed.
         head = json.dumps({k: v for k, v in document.items() if k not in ("tensors", "cases")}, indent=1)[:-2]
         lines = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in tensors.items())
         each = ",\n".join(f"  {json.dumps(c)}" for c in self._cases)
@@ -222,7 +222,7 @@ class Group:
 
 
 def read(folder: Path) -> Iterator[Stored]:
-    """All cases of a kit, ONNX's first; of any other folder of ONNX's backend tests, too."""
+    """All cases of a kit, ONNX's first; or of any other folder of ONNX's backend tests."""
     models = sorted(p.parent for p in folder.rglob("model.onnx"))
     documents = sorted(folder.glob("other/*/*.json"))
     if not models and not documents:
@@ -238,7 +238,7 @@ def read(folder: Path) -> Iterator[Stored]:
         raise FormatError(f"{folder} is incomplete: it has {found} cases, manifest.json lists {promised}")
 
 
-# What comes of files with anything in them.
+# The errors that arbitrary files can cause.
 WRONG = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, OSError)
 
 
@@ -257,7 +257,7 @@ def _json(path: Path) -> Dict[str, Any]:
 
 
 def _tensors(folder: Path, kind: str) -> List[Tuple[str, np.ndarray]]:
-    """input_0.pb and on, or output_0.pb."""
+    """input_0.pb and so on, or output_0.pb."""
     found = []
     for i in range(sum(1 for _ in folder.glob(f"{kind}_*.pb"))):
         path = folder / f"{kind}_{i}.pb"
@@ -341,7 +341,7 @@ def _read_group(path: Path) -> Iterator[Stored]:
 
 
 def unpacked(archive: Path, folder: Path) -> Path:
-    """The folder of an archive, unpacked under `folder`. Only plain files with plain paths are taken."""
+    """The folder of an archive, unpacked under `folder`. Only regular files with plain paths are accepted."""
     try:
         with tarfile.open(archive, "r:xz") as tar:
             for member in tar:
@@ -360,7 +360,7 @@ def unpacked(archive: Path, folder: Path) -> Path:
 
 
 def stored(case: Case) -> Stored:
-    """A case as if it had been written and read: what engines of ONNX's operators ask for."""
+    """A case as if it had been written and read, which engines for ONNX's operators need."""
     wanted = case.expected()
     shown = wanted if wanted.tensors else next((a for a in case.answers.values() if a.tensors), wanted)
     named = {onnx_name: case.inputs[name] for onnx_name, name in onnx_model.INPUTS.get(case.operation, ()) if name in case.inputs}

@@ -1,4 +1,4 @@
-"""Granularities: for every way to lay scales over a tensor, a shape, the scale's shape and the arguments."""
+"""Granularities: for every assignment of scales to elements, a shape, the scale's shape and the arguments."""
 
 from dataclasses import dataclass
 from typing import Any, Dict, List, Tuple
@@ -29,8 +29,8 @@ def _g(name: Any, shape: Any, scale_shape: Any, **options: Any) -> Any:
     return Granularity(name, shape, scale_shape, tuple(options.items()))
 
 
-# Odd lengths on purpose: rows and blocks start inside a byte of 4- and 2-bit types, tails are ragged. LARGE ones reach every loop
-# of a vectorized kernel and several tasks of a threaded one; SMALL ones are those of the archive.
+# Odd lengths on purpose: rows and blocks start inside of a byte for 4- and 2-bit types, and tails are ragged. LARGE ones reach every
+# loop of a vectorized kernel and several tasks of a threaded one; SMALL ones are for the archive.
 LARGE = [
     _g("tensor", (2003,), ()),
     _g("tensor of [1]", (13, 7, 11), (1,), axis=99),

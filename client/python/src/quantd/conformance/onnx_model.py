@@ -1,6 +1,6 @@
-"""ONNX's files of a case: a model of one node, and tensors. Written and read without the package onnx.
+"""ONNX's files for a case: a model with one node, and tensors. Written and read without the package onnx.
 
-The messages are of onnx_subset.proto, whose numbers are ONNX's own.
+The messages are those of onnx_subset.proto, whose numbers are ONNX's own.
 """
 
 from typing import Any, Dict, List, Tuple
@@ -17,7 +17,7 @@ ModelProto: Any = messages.message("quantd.conformance.onnx.ModelProto")
 TensorProto: Any = messages.message("quantd.conformance.onnx.TensorProto")
 AttributeProto: Any = messages.message("quantd.conformance.onnx.AttributeProto")
 
-# The oldest IR that has the opset, as onnx's helper knows it.
+# The oldest IR with the opset, according to onnx's helper.
 IR_VERSIONS = {10: 5, 11: 6, 13: 7, 19: 9, 21: 10, 23: 11, 24: 12, 25: 13, 28: 14}
 INPUTS: Dict[str, Tuple[Tuple[str, str], ...]] = {
     "quantize": (("x", "x"), ("y_scale", "scale"), ("y_zero_point", "zero_point")),
@@ -31,7 +31,7 @@ OF_NUMBER = {t.number: t for t in ot.TYPES.values()}
 
 
 class FormatError(ValueError):
-    """A file that is not what it should be."""
+    """A file with invalid contents."""
 
 
 def _parsed(message: Any, data: bytes) -> Any:
@@ -49,7 +49,7 @@ def tensor_bytes(name: str, array: np.ndarray) -> bytes:
 
 
 def tensor_of(data: bytes) -> Tuple[str, np.ndarray]:
-    """(name, array) of such a file: raw_data, or the lists that ONNX's own node tests have."""
+    """(name, array) of such a file: raw_data, or the lists of ONNX's own node tests."""
     proto = _parsed(TensorProto, data)
     try:
         kind = DataType(proto.data_type)
@@ -57,7 +57,7 @@ def tensor_of(data: bytes) -> Tuple[str, np.ndarray]:
             return proto.name, unpack(proto.raw_data, kind, tuple(proto.dims))
         if proto.float_data:
             return proto.name, np.array(proto.float_data, np.float32).reshape(tuple(proto.dims))
-        raw = np.array(proto.int32_data, np.int64)  # codes, of small types packed bytes
+        raw = np.array(proto.int32_data, np.int64)  # codes; small types as packed bytes
         size = 1 if kind.bits < 8 else kind.bits // 8
         return proto.name, unpack(raw.astype(f"<i{size}").tobytes(), kind, tuple(proto.dims))
     except (ValueError, OverflowError) as error:
@@ -65,7 +65,7 @@ def tensor_of(data: bytes) -> Tuple[str, np.ndarray]:
 
 
 def model_bytes(case: Case, outputs: Dict[str, np.ndarray]) -> bytes:
-    """model.onnx of a case; outputs: of what type and shape the answer is."""
+    """model.onnx of a case; outputs: the types and shapes of the answer."""
     model = ModelProto(ir_version=IR_VERSIONS[case.opset], producer_name="quantd.conformance")
     model.opset_import.add(version=case.opset)
     graph = model.graph
@@ -92,7 +92,7 @@ def _value(info: Any, array: np.ndarray) -> None:
 
 
 def read_model(data: bytes) -> Tuple[str, int, Dict[str, Any], List[str], List[str]]:
-    """(operation, opset, attributes in the contract's words, names of the node's inputs, names of its outputs)."""
+    """(operation, opset, attributes with the contract's names, names of the node's inputs, names of its outputs)."""
     model = _parsed(ModelProto, data)
     opset = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
     if len(model.graph.node) != 1 or model.graph.node[0].op_type not in OPERATIONS:
@@ -114,8 +114,8 @@ def read_model(data: bytes) -> Tuple[str, int, Dict[str, Any], List[str], List[s
 
 
 def with_constants(data: bytes, tensors: Dict[str, np.ndarray], keep: Tuple[str, ...] = ()) -> bytes:
-    """The same model with its inputs, but those of `keep`, as initializers: engines take types there that their arrays lack, and
-    some take scales nowhere else. tensors: by the names of graph inputs."""
+    """The same model with its inputs, except those in `keep`, as initializers: there engines accept types that their arrays lack, and
+    some accept scales only there. tensors: by the names of graph inputs."""
     model = ModelProto.FromString(data)
     graph = model.graph
     inputs = [value for value in graph.input if value.name in keep]

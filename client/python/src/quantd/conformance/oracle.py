@@ -1,6 +1,6 @@
-"""The numerics specification as plain numpy: what every answer of the server must be.
+"""The numerics specification in plain numpy: what every answer of the server must be.
 
-An independent second implementation: written from the specification, sharing nothing with the server's code, and made
+An independent second implementation: written from the specification, without code of the server, and optimized
 for reading. Arithmetic is float32 unless a line says otherwise.
 """
 
@@ -20,7 +20,7 @@ EMAX = {E4M3FN: 8, E5M2: 15, E2M1: 2, E2M3: 2, E3M2: 4, INT8: 6}  # OCP MX 1.0; 
 
 
 class Invalid(Exception):
-    """The request is INVALID_ARGUMENT; field says where."""
+    """The request is INVALID_ARGUMENT; field names the wrong one."""
 
     def __init__(self, field: str, text: str) -> None:
         super().__init__(f"{field}: {text}")
@@ -97,7 +97,7 @@ def block_of(shape: Any, scale_shape: Any, axis: Any, block_size: Any, block_sha
 
 
 def spread(small: np.ndarray, shape: Any, block: Any) -> np.ndarray:
-    """One value an element of x out of one value a block."""
+    """Expands one value per block to one value per element of x."""
     if not shape:
         return small.reshape(())
     if 0 in shape:
@@ -110,16 +110,16 @@ def spread(small: np.ndarray, shape: Any, block: Any) -> np.ndarray:
 
 
 def _quotient(x: np.ndarray, s: np.ndarray, precision: Type) -> np.ndarray:
-    """x / s in a precision, as float32. Division of two half-precision values in float32, then one rounding, is exact:
+    """x / s in a precision, as float32. Dividing two half-precision values in float32 and rounding once is exact, because
     float32 has more than twice the digits."""
     with np.errstate(all="ignore"):
         return to_float(round_to(to_float(round_to(x, precision)) / to_float(round_to(s, precision)), precision))
 
 
 def _integers(v: Any, zero: Any, t: Type, nan: Any, qmin: Any = None) -> Any:
-    """clamp(rint(v) + zero): y as codes of t, and the elements that the clamp moved. NaN becomes qmin."""
+    """clamp(rint(v) + zero): y as codes of t, and the elements that the clamp changed. NaN becomes qmin."""
     qmin = t.qmin if qmin is None else qmin
-    bound = np.float64(2.0**40)  # past every sum that could still come back into a range
+    bound = np.float64(2.0**40)  # larger than every sum that could still be in a range
     wide = np.rint(np.where(nan, 0, np.clip(v.astype(np.float64), -bound, bound))).astype(np.int64) + zero
     moved = ((wide < qmin) | (wide > t.qmax)) & ~nan
     y = np.where(nan, qmin, np.clip(wide, qmin, t.qmax))
@@ -167,7 +167,7 @@ def quantize(
     if t.kind == "fp8" and zero_point is not None and (zero_point.view(np.uint8) != 0).any():
         raise Invalid("zero_point", "FLOAT8 takes only zeros")
 
-    values = to_float(x)  # INT32 by way of FLOAT
+    values = to_float(x)  # INT32 is converted to FLOAT
     nan = np.isnan(values)
     s_each = spread(s, x.shape, block)
     v = _quotient(values, s_each, precision)
@@ -348,7 +348,7 @@ def dynamic_quantize(
 
 
 def _report(x: Any, y: Any, s_each: Any, z_each: Any, moved: Any) -> Error:
-    """Figures of report_error, in float64; sums are rounded once, so that they are the same everywhere."""
+    """The figures of report_error, in float64; sums are rounded once, so that they are the same everywhere."""
     exact = x.astype(np.float64) if x.dtype == np.int32 else to_float(x).astype(np.float64)
     finite = np.isfinite(exact)
     back = to_float(y).astype(np.float64)

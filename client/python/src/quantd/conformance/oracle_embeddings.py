@@ -1,4 +1,4 @@
-"""quantize_embeddings written a second time, with numpy, from core/EMBEDDINGS.md."""
+"""A second implementation of quantize_embeddings, with numpy, from core/EMBEDDINGS.md."""
 
 import math
 
@@ -12,7 +12,7 @@ UNIT_STEP = np.float64(np.float32(2.0 / 255))
 
 
 def lengths(x: np.ndarray) -> np.ndarray:
-    """Of rows, in the order of the sixteen sums."""
+    """The lengths of rows, with the order of the sixteen sums."""
     rows, width = x.shape
     sums = np.zeros((rows, 16))
     squares = x.astype(np.float64) ** 2
@@ -25,7 +25,7 @@ def lengths(x: np.ndarray) -> np.ndarray:
 
 
 def used(x: np.ndarray, dimensions: int, normalize: bool) -> Any:
-    """The values after cutting off and normalising, and their lengths."""
+    """The values after truncating and normalising, and their lengths."""
     x = np.ascontiguousarray(x[:, : dimensions or x.shape[1]].astype(np.float32))
     length = lengths(x)
     if normalize:
@@ -87,7 +87,7 @@ def quantize_embeddings(
     ignore: bool = False,
     report_error: bool = False,
 ) -> Any:
-    """y, and the report or None. Arguments are those that mean something; Invalid for values that are not finite."""
+    """y, and the report or None. All arguments must have an effect; raises Invalid for values that are not finite."""
     rows = int(np.prod(x.shape[:-1]))
     shape, x = x.shape, x.astype(np.float32).reshape(rows, x.shape[-1])
     if not ignore and not np.isfinite(x).all():

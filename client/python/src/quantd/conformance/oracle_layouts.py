@@ -1,8 +1,8 @@
-"""Weights in the layouts of checkpoints a second time, with numpy, from core/LAYOUTS.md: encode and decode, all at once, nothing shared
-with the kernels.
+"""A second implementation of weights in the layouts of checkpoints, with numpy, from core/LAYOUTS.md: encode and decode, all at once,
+without code of the kernels.
 
-A weight has two dimensions and is FLOAT, FLOAT16 or BFLOAT16, its type T. What it becomes is a dict of tensors, named as a file names
-them of a weight called "weight": weight_scale, weight.absmax, SCB. "In T" is: in FLOAT, and rounded to T after every operation.
+A weight has two dimensions and is FLOAT, FLOAT16 or BFLOAT16, its type T. The result is a dict of tensors, with the names that they
+have in a file for a weight called "weight": weight_scale, weight.absmax, SCB. "In T": in FLOAT, and rounded to T after every operation.
 """
 
 from typing import Any, Callable, Dict, Tuple
@@ -18,7 +18,7 @@ F32 = np.float32
 Parts = Dict[str, np.ndarray]
 COMPRESSED = "compressed-tensors:"
 TILE = 128
-# Places in the last dimension that share a scale: the columns must be a multiple of it.
+# The number of columns that share a scale: the columns must be a multiple of it.
 GROUPS = {"int4-g128": 128, "int4-g32": 32, "int4-g128-asym": 128, "int4-g32-asym": 32, "nvfp4": 16, "mxfp4": 32}
 SCALED = ("int8", "int8-tensor", "fp8", "fp8-tensor", "fp8-block")
 LAYOUTS = (
@@ -33,7 +33,7 @@ SMALLEST_NORMAL = {"FLOAT": F32(2.0**-126), "FLOAT16": F32(2.0**-14), "BFLOAT16"
 
 
 def columns_of(layout: str) -> int:
-    """What the columns of a weight must be a multiple of."""
+    """The columns of a weight must be a multiple of this."""
     family, _, name = layout.rpartition(":")
     if family == "gguf":
         return 1 if name in ("f16", "bf16") else 256 if name in gguf.K_TYPES else gguf.BLOCK
@@ -41,7 +41,7 @@ def columns_of(layout: str) -> int:
 
 
 def encode(weight: np.ndarray, layout: str) -> Parts:
-    """Invalid for a weight that cannot be had in the layout: not finite, columns, a scale or value that overflows."""
+    """Raises Invalid for a weight that the layout can't represent: not finite, columns, a scale or value that overflows."""
     if weight.ndim != 2 or not weight.size or weight.shape[1] % columns_of(layout):
         raise Invalid("x", f"{layout} takes no weight of shape {weight.shape}")
     x, t = ot.to_float(weight), ot.of(weight)
@@ -91,7 +91,7 @@ def _block_of(name: str, shape: Tuple[int, ...]) -> Tuple[int, int]:
 
 
 def _blocks(x: np.ndarray, block: Tuple[int, int], reduce: Callable[..., Any]) -> np.ndarray:
-    """A number a block; the last ones of a row or column may be cut off."""
+    """One number per block; the last blocks of a row or column may be incomplete."""
     rows = reduce.reduceat(x, np.arange(0, x.shape[0], block[0]), axis=0)
     return reduce.reduceat(rows, np.arange(0, x.shape[1], block[1]), axis=1)
 
@@ -115,17 +115,17 @@ def e4m3(values: np.ndarray) -> np.ndarray:
 
 
 def fp4(values: np.ndarray) -> np.ndarray:
-    """Codes, saturated at 6; -0 becomes 0, but what rounds to 0 from below keeps its sign."""
+    """Codes, saturated at 6; -0 becomes 0, but values that round to 0 from below keep their sign."""
     return ot.codes(ot.encode_small(np.where(values == 0, F32(0), values), ot.E2M1, True, False)[0])
 
 
-# ---------------------------------------------------------------- a byte an element
+# ---------------------------------------------------------------- one byte per element
 
 
 def _fp8_tiles(x: np.ndarray) -> Parts:
     a = _largest(x, (TILE, TILE))
     s = (F32(1) / a) * F32(448)
-    s = np.where(np.isinf(s), F32(1), s)  # of zeros, too
+    s = np.where(np.isinf(s), F32(1), s)  # for zeros, too
     return {"weight": e4m3(x * _each(s, x.shape, (TILE, TILE))), "weight_scale_inv": F32(1) / s}
 
 
@@ -151,7 +151,7 @@ def _unscaled(parts: Parts, name: str) -> np.ndarray:
 
 
 def pack4(codes: np.ndarray) -> np.ndarray:
-    """Codes of 4 bits, eight to an INT32 along the last dimension, the first lowest; those that are absent are 0."""
+    """4-bit codes, eight per INT32 along the last dimension, the first lowest; missing ones are 0."""
     wide = np.zeros((*codes.shape[:-1], -(-codes.shape[-1] // 8) * 8), np.uint32)
     wide[..., : codes.shape[-1]] = codes
     wide = wide.reshape(*codes.shape[:-1], -1, 8) << (4 * np.arange(8, dtype=np.uint32))
@@ -198,7 +198,7 @@ def _un4(parts: Parts, name: str) -> np.ndarray:
 
 
 def _pairs(codes: np.ndarray) -> np.ndarray:
-    """Two codes of 4 bits to a byte, the first in the low half."""
+    """Two 4-bit codes per byte, the first in the low half."""
     return (codes[:, 0::2] | codes[:, 1::2] << 4).astype(np.uint8)
 
 
@@ -214,7 +214,7 @@ def _nvfp4(x: np.ndarray, t: ot.Type, name: str) -> Parts:
 
 
 def power(exponent: Any) -> np.ndarray:
-    """2^exponent as FLOAT, denormal ones too."""
+    """2^exponent as FLOAT, including denormals."""
     return np.ldexp(1.0, np.asarray(exponent, np.int64).astype(np.int32)).astype(F32)
 
 
@@ -224,7 +224,7 @@ def _mxfp4(x: np.ndarray, t: ot.Type, name: str) -> Parts:
     exponent = ot.to_float(ot.from_codes(bits, t)).view(np.uint32).astype(np.int64) >> 23 & 255
     code = np.where(bits >> MANTISSA[t.name] == 0, 0, np.maximum(exponent - 2, 0))
     scale = in_type(power(code - 127), t)
-    # A power that FLOAT16 does not have is 1. Where the carry makes an infinity, all elements are 0.
+    # A power that FLOAT16 does not have becomes 1. If the carry makes an infinity, all elements are 0.
     scale, code = np.where(scale == 0, F32(1), scale), np.where((scale == 0) | (exponent == 255), 127, code)
     scale = np.where(exponent == 255, F32(np.inf), scale)
     codes = fp4(in_type(x / _each(scale, x.shape, block), t))
@@ -232,7 +232,7 @@ def _mxfp4(x: np.ndarray, t: ot.Type, name: str) -> Parts:
 
 
 def _unfp4(parts: Parts, name: str) -> np.ndarray:
-    """Rounded to BFLOAT16, whatever the weight's type was."""
+    """Rounded to BFLOAT16, whatever the type of the weight was."""
     packed, block = parts["weight_packed"], (1, GROUPS[name])
     codes = np.stack([packed & 15, packed >> 4], axis=-1).reshape(packed.shape[0], -1)
     values = ot.to_float(ot.from_codes(codes, ot.E2M1))

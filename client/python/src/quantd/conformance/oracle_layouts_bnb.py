@@ -1,4 +1,4 @@
-"""bitsandbytes' layouts, for oracle_layouts.py: FLOATs to tensors and back, from core/LAYOUTS.md."""
+"""bitsandbytes' layouts, for oracle_layouts.py: converts FLOATs to tensors and back, from core/LAYOUTS.md."""
 
 import json
 import math
@@ -19,7 +19,7 @@ NF4 = F32([
     1,
 ])  # fmt: skip
 FP4 = F32([0, 0.0625, 8, 12, 4, 6, 2, 3, 0, -0.0625, -8, -12, -4, -6, -2, -3]) / F32(12)
-# Codes in the order of their values; of FP4's two zeros code 0 is the lower.
+# Codes sorted by value; of FP4's two zeros code 0 is the lower.
 SORTED: Dict[str, np.ndarray] = {"nf4": np.arange(16), "fp4": np.array([11, 10, 13, 12, 15, 14, 9, 0, 8, 1, 6, 7, 4, 5, 2, 3])}
 TABLES = {"nf4": NF4, "fp4": FP4}
 DTYPES = {"FLOAT": "float32", "FLOAT16": "float16", "BFLOAT16": "bfloat16"}
@@ -31,7 +31,7 @@ def nested_map() -> np.ndarray:
     for i in range(7):
         n = 2**i + 1
         first, step = F32(0.1), (F32(1) - F32(0.1)) / F32(n - 1)
-        # Fused: the double holds the sum exactly.
+        # Like a fused operation: the double holds the sum exactly.
         line = F32([np.float64(first) + np.float64(step) * k if k < n // 2 else 1 - np.float64(step) * (n - 1 - k) for k in range(n)])
         means = (line[:-1] + line[1:]) / F32(2)
         size = F32(10.0 ** (i - 6)) * means

@@ -1,4 +1,4 @@
-"""GGML's types of blocks, for oracle_layouts.py: rows of FLOAT to bytes and back, from core/LAYOUTS.md."""
+"""GGML's block types, for oracle_layouts.py: converts rows of FLOAT to bytes and back, from core/LAYOUTS.md."""
 
 from typing import Callable, Dict, Tuple
 
@@ -26,7 +26,7 @@ def _reciprocal(d: np.ndarray) -> np.ndarray:
 
 
 def _away(v: np.ndarray) -> np.ndarray:
-    """Rounded half away from zero; what is not finite becomes 0."""
+    """Rounded half away from zero; non-finite values become 0."""
     v = np.where(np.isfinite(v), v, F32(0)).astype(np.float64)
     return (np.sign(v) * np.floor(np.abs(v) + 0.5)).astype(np.int64)
 
@@ -37,12 +37,12 @@ def _truncated(v: np.ndarray, most: int) -> np.ndarray:
 
 
 def _nibbles(codes: np.ndarray) -> np.ndarray:
-    """16 bytes a block: code i in the low half of byte i, code i + 16 in the high half."""
+    """16 bytes per block: code i in the low half of byte i, code i + 16 in the high half."""
     return ((codes[:, :16] & 15) | (codes[:, 16:] & 15) << 4).astype(np.uint8)
 
 
 def _fifths(codes: np.ndarray) -> np.ndarray:
-    """4 bytes a block: bit i is bit 4 of code i."""
+    """4 bytes per block: bit i is bit 4 of code i."""
     return np.packbits(codes >> 4 & 1, axis=1, bitorder="little")
 
 
@@ -55,7 +55,7 @@ def _smallest(x: np.ndarray) -> np.ndarray:
 
 
 def _extreme(x: np.ndarray) -> np.ndarray:
-    """The first element of the largest magnitude."""
+    """The first element with the largest magnitude."""
     return np.take_along_axis(x, np.abs(x).argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
@@ -99,7 +99,7 @@ def _mxfp4(x: np.ndarray, name: str) -> Tuple[np.ndarray, ...]:
 
 
 def _unit(e: np.ndarray) -> np.ndarray:
-    """2^(e - 128), half of the scale: the values are doubled."""
+    """2^(e - 128), half of the scale, because the values are doubled."""
     return np.ldexp(1.0, e.astype(np.int32) - 128).astype(F32)
 
 
@@ -130,7 +130,7 @@ def _f(codes: np.ndarray) -> np.ndarray:
     return codes.astype(F32)
 
 
-# The place of each element of 256.
+# The position of each of the 256 elements.
 AT = np.arange(256)
 
 
@@ -156,7 +156,7 @@ def _q3_k(b: np.ndarray) -> np.ndarray:
 
 
 def _six_bits(s: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Scale and minimum of each element, of 12 bytes."""
+    """The scale and minimum of each element, from 12 bytes."""
     j = AT // 32
     low, after = np.minimum(j, 3), np.maximum(j, 4)
     sc = np.where(j < 4, s[:, low] & 63, s[:, np.minimum(after + 4, 11)] & 15 | s[:, after - 4] >> 6 << 4)

@@ -1,8 +1,8 @@
 """The numeric types of the specification, from their definitions: decode every code, encode a float32.
 
-Written from the numerics specification alone: it shares no code with the server, and uses ml_dtypes for nothing but the
-dtype of the arrays that it hands out. Small floats are tables of values; encoding is a search in the table with ties to
-the even code. float64 appears only where the comparison is exact (a float32 against a midpoint of two table values).
+Written from the numerics specification alone: it shares no code with the server, and uses ml_dtypes only for the
+dtype of the arrays that it returns. Small floats are tables of values; encoding searches the table, with ties to
+the even code. float64 is used only where the comparison is exact (a float32 with a midpoint of two table values).
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ FLOAT = _type("FLOAT", 1, 32, np.float32, "float")
 FLOAT16 = _type("FLOAT16", 10, 16, np.float16, "float")
 BFLOAT16 = _type("BFLOAT16", 16, 16, ml_dtypes.bfloat16, "float")
 INT32 = _type("INT32", 6, 32, np.int32, "int", -(2**31), 2**31 - 1)
-INT64 = _type("INT64", 7, 64, np.int64, "int", -(2**63), 2**63 - 1)  # in layouts of checkpoints alone
+INT64 = _type("INT64", 7, 64, np.int64, "int", -(2**63), 2**63 - 1)  # only in layouts of checkpoints
 UINT8 = _type("UINT8", 2, 8, np.uint8, "int", 0, 255)
 INT8 = _type("INT8", 3, 8, np.int8, "int", -128, 127)
 UINT16 = _type("UINT16", 4, 16, np.uint16, "int", 0, 65535)
@@ -81,7 +81,7 @@ _FORMATS = {
 
 
 def _magnitude(code: int, mantissa: int, bias: int) -> float:
-    """Value of a positive code by the IEEE 754 reading of its bits."""
+    """The value of a positive code: its bits read as in IEEE 754."""
     exponent, fraction = code >> mantissa, code & ((1 << mantissa) - 1)
     if exponent == 0:
         return fraction * 2.0 ** (1 - bias - mantissa)
@@ -89,7 +89,7 @@ def _magnitude(code: int, mantissa: int, bias: int) -> float:
 
 
 def _grid(t: Type) -> np.ndarray:
-    """Magnitudes of codes 0 to largest, and of one imaginary code past it that rounding may reach."""
+    """Magnitudes of codes 0 to largest, and of one imaginary code after it that rounding may reach."""
     f = _FORMATS[t.name]
     return np.array([_magnitude(c, f["mantissa"], f["bias"]) for c in range(f["largest"] + 2)], np.float64)
 
@@ -129,7 +129,7 @@ def bf16_round(v: np.ndarray) -> np.ndarray:
 
 
 def codes(array: np.ndarray) -> np.ndarray:
-    """The bits of an array, one unsigned integer an element, unused high bits zero."""
+    """The bits of an array: one unsigned integer per element, unused high bits zero."""
     array = np.asarray(array, order="C")
     t = of(array)
     bits = array.reshape(-1).view(f"u{array.dtype.itemsize}").reshape(array.shape)
@@ -147,7 +147,7 @@ def from_codes(values: np.ndarray, t: Type) -> np.ndarray:
 
 
 def to_float(array: np.ndarray) -> np.ndarray:
-    """Every type but INT32 exactly; INT32 rounded to FLOAT."""
+    """Every type except INT32 exactly; INT32 rounded to FLOAT."""
     t = of(array)
     if t is BFLOAT16:
         return (codes(array).astype(np.uint32) << np.uint32(16)).view(np.float32).reshape(array.shape)
@@ -180,11 +180,11 @@ def round_to(v: np.ndarray, t: Type) -> np.ndarray:
 def encode_small(v: np.ndarray, t: Type, saturate: bool, nan_sign: Any) -> Any:
     """float32 -> FLOAT8, FLOAT6 or FLOAT4 by the specification's table.
 
-    Returns the array, and which elements lay past the largest value after rounding (infinities too).
+    Returns the array, and which elements were larger than the largest value after rounding (including infinities).
     """
     f, grid = _FORMATS[t.name], _GRIDS[t.name]
     half = 1 << (t.bits - 1)
-    if t.kind == "mini":  # the imaginary code past the largest is that of -0
+    if t.kind == "mini":  # the imaginary code after the largest is that of -0
         saturate = True
     size = np.abs(v).astype(np.float64)
     nan = np.isnan(v)

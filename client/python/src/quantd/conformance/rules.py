@@ -1,6 +1,6 @@
-"""The rules that cases show: for each the sentence that fixes it, of which source, or what no sentence says.
+"""The rules that cases test: for each the sentence that defines it, with its source, or what no sentence defines.
 
-Sentences of ONNX are quoted from the operators' documentation (onnx 1.23.2), by the version that first has them.
+Sentences of ONNX are quoted from the operators' documentation (onnx 1.23.2), in the first version that has them.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from . import rules_layouts
 
 @dataclass(frozen=True)
 class Rule:
-    """sentences: (since which version of the operator, the sentence). open: what the sentences leave open; empty when they fix it."""
+    """sentences: (first version of the operator, the sentence). open: what the sentences leave open; empty if they define everything."""
 
     name: str
     source: str

@@ -1,7 +1,7 @@
-"""Numbers for tensors that hit what matters: ties, edges of ranges, denormals, specials, beside plain ones.
+"""Numbers for tensors that test special cases: ties, edges of ranges, denormals, special values; and ordinary ones.
 
-A case must come out the same on every machine and under every release of numpy, since the archive of the cases is made again byte
-for byte. So the random bits are those of PCG64, which numpy keeps (NEP 19), and everything after them is done with operations that
+A case must be the same on every machine and with every release of numpy, because the archive of cases is reproduced byte
+for byte. So the random bits are from PCG64, which numpy keeps stable (NEP 19), and everything else uses operations that
 IEEE 754 defines: no exp, log or pow.
 """
 
@@ -17,13 +17,13 @@ SEED = 20240229
 
 
 class Random:
-    """The part of numpy's Generator that the cases need, with the same bits for ever."""
+    """The part of numpy's Generator that the cases need, with bits that never change."""
 
     def __init__(self, *key: Any) -> None:
         self._bits = np.random.PCG64(np.random.SeedSequence(list(key)))
 
     def random(self, size: Any = None) -> Any:
-        """Uniform in [0, 1), of 53 bits."""
+        """Uniform in [0, 1), with 53 bits."""
         count = 1 if size is None else _count(size)
         raw = np.asarray(self._bits.random_raw(count), np.uint64)
         found = (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53
@@ -33,7 +33,7 @@ class Random:
         return low + self.random(size) * (high - low)
 
     def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Any:
-        """Of [low, high), or of [0, low). The bias of multiplying is below 2^-20 for what is asked for here."""
+        """In [low, high), or in [0, low). The bias of the multiplication is below 2^-20 for the ranges used here."""
         low, high = (0, low) if high is None else (low, high)
         low, high = np.asarray(low), np.asarray(high)
         span = (high - low).astype(np.float64)
@@ -46,15 +46,15 @@ class Random:
         return choices[self.integers(len(choices), size=size)]
 
     def standard_normal(self, size: Any = None) -> Any:
-        """The sum of twelve uniform numbers, less six: near enough to normal."""
+        """The sum of twelve uniform numbers, minus six: approximately normal."""
         count = 1 if size is None else _count(size)
         found = np.full(count, -6.0)
-        for uniform in self.random((12, count)):  # in this order, whatever numpy's sum does
+        for uniform in self.random((12, count)):  # in this order, independent of numpy's sum
             found = found + uniform
         return float(found[0]) if size is None else found.reshape(size)
 
     def magnitudes(self, low: int, high: int, size: Any) -> Any:
-        """2^low to 2^high, about evenly over the octaves."""
+        """2^low to 2^high, approximately uniform over the octaves."""
         return np.ldexp(1 + self.random(size), self.integers(low, high, size))
 
 
@@ -63,12 +63,12 @@ def _count(size: Any) -> int:
 
 
 def rng(*what: Any, seed: int = SEED) -> Random:
-    """The numbers of one case: of a seed, and of the case's own name."""
+    """The numbers of one case: from a seed and the case's own name."""
     return Random(seed, zlib.crc32(repr(what).encode()))
 
 
 def of_type(values: np.ndarray, t: ot.Type) -> np.ndarray:
-    """float32 values as x of a type."""
+    """float32 values converted to a type of x."""
     if t is ot.INT32:
         return np.clip(np.nan_to_num(values.astype(np.float64)), -(2**31), 2**31 - 1).astype(np.int32)
     with np.errstate(over="ignore"):
@@ -76,7 +76,7 @@ def of_type(values: np.ndarray, t: ot.Type) -> np.ndarray:
 
 
 def reach(t: ot.Type) -> float:
-    """How far x / scale must go to leave the range of an output type."""
+    """The magnitude that x / scale must reach to leave the range of an output type."""
     return 1.4 * (max(-t.qmin, t.qmax) if t.kind == "int" else float(ot.largest(t)))
 
 
@@ -84,7 +84,7 @@ SPECIALS = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3e38, -3
 
 
 def quotients(r: Random, shape: Any, t: ot.Type, specials: bool) -> np.ndarray:
-    """Values of x / scale for an output type: uniform over its range, small ones, exact halves, and specials."""
+    """Values of x / scale for an output type: uniform over its range, small ones, exact halves, and special values."""
     size = math.prod(shape)
     far = reach(t)
     v = r.uniform(-far, far, size)
@@ -99,7 +99,7 @@ def quotients(r: Random, shape: Any, t: ot.Type, specials: bool) -> np.ndarray:
 
 
 def scales(r: Random, shape: Any, t: ot.Type, negative: bool = True) -> np.ndarray:
-    """Legal scales of a type."""
+    """Valid scales of a type."""
     size = math.prod(shape)
     if t is ot.E8M0:
         return ot.from_codes(r.integers(110, 140, size).astype(np.uint8), t).reshape(shape)
@@ -113,13 +113,13 @@ def scales(r: Random, shape: Any, t: ot.Type, negative: bool = True) -> np.ndarr
 
 
 def inputs(r: Random, shape: Any, xt: ot.Type, s_each: np.ndarray, t: ot.Type, specials: bool = True) -> np.ndarray:
-    """x whose quotients by s_each (one an element) are interesting for the output type."""
+    """x whose quotients by s_each (one per element) are interesting for the output type."""
     with np.errstate(all="ignore"):
         return of_type(quotients(r, shape, t, specials) * ot.to_float(s_each), xt)
 
 
 def any_codes(r: Random, shape: Any, t: ot.Type) -> np.ndarray:
-    """A tensor of uniformly random bits."""
+    """A tensor of random bits."""
     bits = r.integers(0, 1 << min(t.bits, 8 * t.dtype.itemsize), shape)
     return ot.from_codes(np.asarray(bits).astype(f"u{t.dtype.itemsize}"), t)
 
@@ -135,7 +135,7 @@ KINDS = ("plain", "positive", "negative", "constant", "zero", "sparse", "wide")
 
 
 def data(r: Random, shape: Sequence[int], xt: ot.Type, kind: str) -> np.ndarray:
-    """Finite tensors with ranges of many kinds, for DynamicQuantize."""
+    """Finite tensors with various ranges, for DynamicQuantize."""
     size = math.prod(shape)
     v = r.standard_normal(size) * 2.0 ** int(r.integers(-10, 10))
     made = {
@@ -151,7 +151,7 @@ def data(r: Random, shape: Sequence[int], xt: ot.Type, kind: str) -> np.ndarray:
 
 
 def ties(t: ot.Type) -> np.ndarray:
-    """FLOATs: each midpoint of two neighbours of the output's grid, the one past the largest, and the FLOATs on both sides of each."""
+    """FLOATs: each midpoint of two neighbours of the output's grid, the one after the largest, and the FLOATs on both sides of each."""
     grid = np.unique(ot.to_float(every_code(t)))
     grid = grid[np.isfinite(grid)].astype(np.float64)
     middle = ((grid[1:] + grid[:-1]) / 2).astype(np.float32)

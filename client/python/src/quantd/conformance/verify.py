@@ -1,4 +1,4 @@
-"""Asks an engine all cases of a kit and counts by rule: what passed, what failed, what it has not got."""
+"""Runs all cases of a kit on an engine and counts by rule: what passed, what failed, what it does not support."""
 
 import json
 import time
@@ -17,7 +17,7 @@ PASSED, FAILED, NOT_SUPPORTED, ANSWERED = "passed", "failed", "not supported", "
 
 @dataclass
 class Outcome:
-    """Of one case. For an open one the status is ANSWERED, and `answer` names the known answer that it gave; "" is none of them."""
+    """The result of a case. An open one has the status ANSWERED, and `answer` names the known answer; "": none of them."""
 
     case: Case
     status: str
@@ -69,12 +69,12 @@ class Result:
 
 
 def judge(case: Case, ask: Engine, exact: bool = False) -> Outcome:
-    """One case. exact: NaNs of FLOAT8 bit for bit, and of what is open the oracle's answer and no other."""
+    """One case. exact: compares NaNs of FLOAT8 bit for bit, and accepts only the oracle's answer to open questions."""
     try:
         found = ask(case)
     except NotSupported as error:
         return Outcome(case, NOT_SUPPORTED, str(error))
-    except Exception as error:  # an engine that fails in any other way fails the case
+    except Exception as error:  # any other error of an engine is a failure of the case
         return Outcome(case, FAILED, f"{type(error).__name__}: {error}")
     if case.open and not exact:
         for name, known in case.answers.items():
@@ -91,7 +91,7 @@ def judge(case: Case, ask: Engine, exact: bool = False) -> Outcome:
 def verify(cases: Iterable[Case], ask: Engine, name: str, exact: bool = False, progress: Optional[Callable[[int], None]] = None) -> Result:
     began, outcomes = time.monotonic(), []
     cases = list(cases)
-    if hasattr(ask, "prepare"):  # an engine that is quicker with many at once
+    if hasattr(ask, "prepare"):  # for engines that are faster with many cases at once
         ask.prepare(cases)
     for case in cases:
         outcomes.append(judge(case, ask, exact))
@@ -100,11 +100,11 @@ def verify(cases: Iterable[Case], ask: Engine, name: str, exact: bool = False, p
     return Result(name, outcomes, time.monotonic() - began)
 
 
-# ---------------------------------------------------------------- in words
+# ---------------------------------------------------------------- text
 
 
 def value(array: np.ndarray, index: Any) -> str:
-    """An element as a number, with its bits where a number does not say them."""
+    """An element as a number, and its bits if the number alone does not identify it."""
     element = np.asarray(array[index])
     t = ot.of(array)
     if t.kind == "int":
@@ -115,7 +115,7 @@ def value(array: np.ndarray, index: Any) -> str:
 
 
 def first_difference(case: Case, found: Answer, wanted: Answer) -> str:
-    """The first element that differs: where, of what input, what came, what must."""
+    """The first element that differs: its position, its input, the actual and the expected value."""
     for name, expected in wanted.tensors.items():
         got = found.tensors.get(name)
         if got is None or got.dtype != expected.dtype or got.shape != expected.shape:
@@ -135,7 +135,7 @@ def first_difference(case: Case, found: Answer, wanted: Answer) -> str:
 
 
 def table(result: Result, width: int = 110) -> str:
-    """By rule, for a terminal."""
+    """Results by rule, for a terminal."""
     lines = [f"{'rule':38} {'passed':>7} {'failed':>7} {'unsupported':>11}  first failed case"]
     for count in result.rules():
         if not count.open:
@@ -171,7 +171,7 @@ def as_json(result: Result) -> str:
 
 
 def as_junit(result: Result) -> bytes:
-    """A case a case; what an engine has not got is skipped, and an open question passes whatever it answers."""
+    """JUnit's XML: one test case per case; unsupported ones are skipped, and an open question passes with any answer."""
     suite = xml.Element(
         "testsuite",
         name=result.engine,

@@ -1,4 +1,4 @@
-"""Which types each version of ONNX's operators takes."""
+"""The types that each version of ONNX's operators supports."""
 
 from typing import List
 
@@ -6,7 +6,7 @@ from . import oracle_types as ot
 
 OPSETS = (10, 13, 19, 21, 23, 24, 25, 28)
 
-# Since which opset a type is there, of y for QuantizeLinear and of x for DequantizeLinear.
+# The opset that introduced a type, of y for QuantizeLinear and of x for DequantizeLinear.
 SINCE = {
     ot.UINT8: 10,
     ot.INT8: 10,
@@ -23,7 +23,7 @@ SINCE = {
     ot.E3M2: 28,
 }
 SINCE_FLOAT = {ot.FLOAT: 10, ot.INT32: 10, ot.FLOAT16: 19, ot.BFLOAT16: 19, ot.E8M0: 24}
-SINCE_PRECISION = 23  # x and scale may have two types, and there are attributes precision and DequantizeLinear's output_dtype
+SINCE_PRECISION = 23  # x and scale may have different types; attributes precision and DequantizeLinear's output_dtype
 SINCE_BLOCKS = 21  # and output_dtype
 
 
@@ -37,7 +37,7 @@ def xs(opset: int) -> List[ot.Type]:
 
 
 def scales_of(opset: int, xt: ot.Type) -> List[ot.Type]:
-    """Types of scale that QuantizeLinear takes with an x."""
+    """The types of scale that QuantizeLinear accepts for a type of x."""
     if opset < 19:
         return [ot.FLOAT]
     if opset < SINCE_PRECISION:
