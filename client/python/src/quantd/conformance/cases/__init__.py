@@ -1,4 +1,4 @@
-"""All cases, one module a family. The order is that of the archive and does not change from run to run."""
+"""All cases, one module per family. The order is that of the archive, and is the same in every run."""
 
 import itertools
 from typing import Iterator
@@ -9,7 +9,7 @@ from . import dequantize_linear, dynamic, embeddings, layouts, open_questions, q
 
 
 def onnx_cases() -> Iterator[Case]:
-    """Those of ONNX's operators: families "node" and "open"."""
+    """The cases of ONNX's operators: families "node" and "open"."""
     for opset in OPSETS:
         yield from quantize_linear.cases(opset)
         yield from dequantize_linear.cases(opset)
@@ -18,7 +18,7 @@ def onnx_cases() -> Iterator[Case]:
     yield from open_questions.dynamic()
 
 
-# Families that have files of many cases. A module that gives them in `cases` is added here (and in FORMAT.md's table).
+# Families with several cases per file. Add a module with `cases` here (and to FORMAT.md's table).
 OTHERS = (service, dynamic, embeddings, layouts, refused, random_calls)
 
 

@@ -1,4 +1,4 @@
-"""DequantizeLinear and DynamicQuantizeLinear, every version: cases that their text fixes."""
+"""DequantizeLinear and DynamicQuantizeLinear, all versions: cases that their text defines."""
 
 import itertools
 from typing import Any, Dict, Iterator
@@ -28,8 +28,8 @@ def inputs_of(opset: int) -> Any:
 
 
 def products(x: np.ndarray, s_each: np.ndarray, z_each: Any, output: ot.Type) -> Dict[str, np.ndarray]:
-    """What the readings of the product's precision give: rounded once, as the oracle; of operands in the output type; and for INT32
-    of operands that are FLOAT before they are subtracted."""
+    """The results for each reading of the product's precision: rounded once, like the oracle; with operands in the output type; and
+    for INT32 with operands that are converted to FLOAT before the subtraction."""
     with np.errstate(all="ignore"):
         difference = ot.to_float(x) if z_each is None else ot.to_float(x) - ot.to_float(z_each)
         if ot.of(x) is ot.INT32 and z_each is not None:
@@ -51,13 +51,13 @@ def disagree(x: Any, s_each: Any, z_each: Any, output: ot.Type) -> np.ndarray:
 
 
 def settled(x: Any, s_each: Any, z_each: Any, output: ot.Type) -> np.ndarray:
-    """x, with the zero point (or 0) where the precision of the product matters."""
+    """x, replaced by the zero point (or 0) where the precision of the product matters."""
     filler = np.zeros_like(x) if z_each is None else z_each
     return np.where(disagree(x, s_each, z_each, output), ot.codes(filler), ot.codes(x))
 
 
 def fixed(opset: int, rule: str, what: Any, x: Any, scale: Any, zero: Any, g: Any = None, **attributes: Any) -> Case:
-    """A case without the elements that are open."""
+    """A case without the elements that the specification leaves open."""
     output = ot.TYPES[attributes["output_type"]] if "output_type" in attributes else ot.of(scale)
     block = [max(d, 1) for d in x.shape] if g is None else g.block()
     s_each = oracle.spread(scale, x.shape, block)
@@ -71,18 +71,18 @@ def floats(opset: int) -> Any:
 
 
 def scale_for(r: Any, shape: Any, st: ot.Type, output: ot.Type) -> np.ndarray:
-    """A scale that the output type has, too."""
+    """A scale that the output type can represent."""
     value = scales(r, shape, st)
     return value if st is ot.E8M0 else ot.round_to(ot.to_float(ot.round_to(ot.to_float(value), output)), st)
 
 
 def zero_of(r: Any, shape: Any, t: ot.Type) -> Any:
-    """None for INT32, of which it is open; of FLOAT6 and FLOAT4 0, but in the cases of that rule."""
+    """None for INT32, for which it is open; 0 for FLOAT6 and FLOAT4, except in the cases of that rule."""
     return None if t is ot.INT32 else default_zero(t, shape) if t.kind == "mini" else zero_points(r, shape, t)
 
 
 def codes_of(r: Any, t: ot.Type) -> np.ndarray:
-    """Every code; of 16 and 32 bits some, with both ends."""
+    """Every code; for 16 and 32 bits some of them, with both ends."""
     if t.bits <= 8:
         return every_code(t)
     if t is ot.INT32:
@@ -93,7 +93,7 @@ def codes_of(r: Any, t: ot.Type) -> np.ndarray:
 
 
 def every(opset: int) -> Iterator[Case]:
-    """Every code of every type, with and without a zero point, by each scale to each output."""
+    """Every code of every type, with and without a zero point, with each scale and output type."""
     for t, st in itertools.product(inputs_of(opset), floats(opset)):
         for output in floats(opset) if opset >= SINCE_PRECISION else (st,):
             r = rng("codes", opset, t.name, st.name, output.name)
@@ -133,7 +133,7 @@ def granularities(opset: int) -> Iterator[Case]:
 
 
 def special_scales(opset: int) -> Iterator[Case]:
-    """0, denormals and huge ones, each for itself by its own row: IEEE 754 says the rest. Of infinities and NaN as well."""
+    """0, denormals and huge scales, each on its own in a row; IEEE 754 defines the results. Also infinities and NaN."""
     special = np.array([0, -0.0, 1e-45, -1e-40, 1e-38, 3e38, np.inf, -np.inf, np.nan], F32)
     for t in inputs_of(opset):
         r = rng("special scales", opset, t.name)
@@ -182,7 +182,7 @@ def dynamic() -> Iterator[Case]:
     for i in range(24):
         low, high = -r.uniform(0, 3), r.uniform(0, 3)
         yield one("dynamic-zero-point", str(i), np.array([low, 0, high, low / 3, high / 7], F32))
-    for i, offset in enumerate(range(0, 256, 17)):  # the scale is 1: zero points and quotients are ties
+    for i, offset in enumerate(range(0, 256, 17)):  # the scale is 1, so zero points and quotients are ties
         yield one("dynamic-ties-to-even", str(i), np.array([-offset, 255 - offset, 0.5, -0.5, 1.5, 2.5, -1.5, -2.5], F32))
         yield one("dynamic-ties-to-even", f"half_{i}", np.array([-offset - 0.5, 254.5 - offset, 0.5, 3.5], F32))
     for i, exponent in enumerate((-120, -126, -130, -136, 100, 120)):

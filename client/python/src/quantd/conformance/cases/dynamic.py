@@ -13,7 +13,7 @@ from .service import F32, Grains, made, named
 
 
 def with_ranges(grains: Grains) -> Grains:
-    """The granularities that DynamicQuantize has: it has no scale to say them by its shape."""
+    """The granularities of DynamicQuantize, which has no scale whose shape could define them."""
     return [g for g in grains if not g.name.startswith("groups")]
 
 
@@ -132,7 +132,7 @@ def microscaling(xt: ot.Type, t: ot.Type, shapes: Any = SMALL_SHAPES) -> Iterato
 
 
 def microscaling_edges(t: ot.Type) -> Iterator[Case]:
-    """The largest of a block at, below and above powers of two; blocks of zeros, of denormals, and of the largest number."""
+    """Blocks whose largest value is at, below and above powers of two; blocks of zeros, of denormals, and of the largest number."""
     r = rng("mx edges", t.name)
     rows = []
     for exponent in (-149, -133, -127, -126, -60, -1, 0, 1, 8, 60, 126, 127):
@@ -174,7 +174,7 @@ def nvfp4(xt: ot.Type, shapes: Any = SMALL_SHAPES) -> Iterator[Case]:
 
 
 def nvfp4_edges() -> Iterator[Case]:
-    """Blocks far below the largest, whose scales are denormal or the least of all; quotients on ties."""
+    """Blocks far below the largest one, whose scales are denormal or minimal; quotients on ties."""
     x = np.zeros((12, 16), F32)
     x[:, 0] = np.ldexp(1.0, -np.arange(12)).astype(F32) * F32(1000)
     x[:, 1:8] = x[:, :1] / F32(6) * np.array([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5], F32)
@@ -206,7 +206,7 @@ def scales_that_do_not_fit() -> Iterator[Case]:
 
 
 def large(t: ot.Type) -> Iterator[Case]:
-    """For our suites alone: several tasks of a threaded kernel."""
+    """For our suites only: large enough for several tasks of a threaded kernel."""
     x = data(rng("large", t.name), (701, 1031), ot.FLOAT, "wide")
     for options in ({"report_error": True}, {"axis": 0}, {"axis": 1}):
         yield dynamic("large", "service-dynamic-range", (t, *options), x, output_type=t, **options)

@@ -13,7 +13,7 @@ ARCHIVED = 480
 
 
 def some_values(r: Any, shape: Any) -> np.ndarray:
-    """In and around [-1, 1], with the edges of buckets and their neighbours, denormals, huge ones, zeros of both signs."""
+    """Values in and around [-1, 1], with the edges of buckets and their neighbours, denormals, huge values, zeros of both signs."""
     x = r.uniform(-1.2, 1.2, shape).astype(F32)
     flat = x.reshape(-1)
     special = F32([0, -0.0, 1, -1, 2, -2, 1e-40, -1e-40, 3e38, -3e38, 0.5, 1 / 255])
@@ -70,7 +70,7 @@ def a_call(i: int, widths: Any = (0, 1, 7, 8, 9, 33, 64, 130, 1500), seed: int =
         x.reshape(-1)[int(r.integers(x.size))] = r.choice([np.nan, np.inf, -np.inf])
     wide = ot.to_float(x)
     if report and np.isfinite(wide).all() and np.abs(wide).max(initial=0) < 1e30:
-        words["report_error"] = True  # sums of squares of larger ones lose the digits that are compared
+        words["report_error"] = True  # sums of squares of larger values lose the digits that are compared
     return made(recipe, f"call_{i}", x, ranges, **{k: v for k, v in words.items() if v})
 
 
@@ -93,7 +93,7 @@ def documented() -> Iterator[Case]:
 
 
 def edges() -> Iterator[Case]:
-    """Every edge of a bucket and the FLOATs beside it; lengths of more than 16 values of every size."""
+    """Every edge of a bucket and the neighbouring FLOATs; lengths of more than 16 values of every size."""
     each = (np.arange(256) * F32(2 / 255) - 1).astype(F32)
     x = np.stack([each, np.nextafter(each, F32(9)), np.nextafter(each, F32(-9))])
     yield made("UNIT", "edges", x)
@@ -102,7 +102,7 @@ def edges() -> Iterator[Case]:
         step = (F32(high) - F32(low)) / F32(255)
         on = (np.arange(256).astype(F32) * step + F32(low)).astype(F32)
         yield made("RANGES", f"edges_{low}_{high}", np.stack([on, np.nextafter(on, F32(9)), np.nextafter(on, F32(-9))]), ranges)
-    # Just outside, with a report that counts them.
+    # Just outside of the range, with a report that counts them.
     outside = F32([[-1.002, -1.005, -1.02, 1.0, 1.002, 1.005, 1.01, 1.02, 0.3]])
     yield made("UNIT", "outside", outside, report_error=True)
     yield made("RANGES", "outside", outside, np.repeat(F32([[-1], [1]]), 9, axis=1), report_error=True)

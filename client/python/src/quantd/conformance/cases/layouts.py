@@ -1,6 +1,6 @@
-"""Weights in the layouts of checkpoints: encoded, and decoded again. A group a layout.
+"""Weights in the layouts of checkpoints: encoded, and decoded again. One group per layout.
 
-Where the package itself is not settled there are no cases: gguf's smallest element among zeros of both signs (its sign depends on the
+There are no cases where the package's own result varies: gguf's smallest element among zeros of both signs (its sign depends on the
 CPU), and sums of -double that depend on the order (here all partial sums are exact).
 """
 
@@ -18,7 +18,7 @@ from ..values import rng
 
 F32 = np.float32
 EXPONENT = {"FLOAT": 8, "FLOAT16": 5, "BFLOAT16": 8}
-# Kinds of elements, and the shape of the weight: of rows of whole groups the second number counts groups.
+# Kinds of elements, and the shape of the weight; for rows of whole groups the second number counts groups.
 KINDS: Dict[str, Tuple[int, int]] = {
     "noise": (3, 33),
     "ties": (9, 13),
@@ -38,8 +38,8 @@ KINDS: Dict[str, Tuple[int, int]] = {
     "one_column": (130, 1),
     "one_element": (1, 1),
 }
-# Of -double: as many blocks of 64 as a power of two has, so that their mean is exact, too.
-WHOLE_BLOCKS = ("noise", "ties", "denormals", "any_size", "one_huge", "sparse", "near_powers")  # once more, of bitsandbytes' 4 bits
+# For -double: a power of two of blocks of 64, so that their mean is exact, too.
+WHOLE_BLOCKS = ("noise", "ties", "denormals", "any_size", "one_huge", "sparse", "near_powers")  # again, for bitsandbytes' 4 bits
 DOUBLE_KINDS = {**KINDS, "denormals": (2, 128), "tiny": (4, 64), "ternary": (6, 20), "one_row": (1, 256), "one_column": (128, 1), "blocks": (1, 1024)}
 HALVES: Dict[str, Tuple[int, ...]] = {"q2_k": (80, 82), "q3_k": (108,), "q4_k": (0, 2), "q5_k": (0, 2), "q6_k": (208,)}  # where a block has FLOAT16s
 RULES = {
@@ -66,7 +66,7 @@ def name_of(layout: str) -> str:
 
 
 def weight(layout: str, kind: str, t: ot.Type, shape: Tuple[int, int]) -> np.ndarray:
-    """Finite elements, made of bits."""
+    """Finite elements with random bits."""
     r, mantissa, exponent = rng("layouts", kind, t.name, shape), oracle_layouts.MANTISSA[t.name], EXPONENT[t.name]
     count, center = math.prod(shape), 2 ** (EXPONENT[t.name] - 1) - 7
     sign, m, e = r.integers(0, 2, count), r.integers(0, 2**mantissa, count), center + r.integers(0, 4, count)
@@ -97,7 +97,7 @@ def weight(layout: str, kind: str, t: ot.Type, shape: Tuple[int, int]) -> np.nda
         top = np.frexp(np.maximum(whole, 1))[1] - 1
         e = np.where(whole == 0, 0, center + 6 + top)
         m = np.where(whole == 0, 0, ((whole << mantissa) >> top) - 2**mantissa)
-    if layout.endswith("-double"):  # few digits: sums of absmax are exact
+    if layout.endswith("-double"):  # few digits, so that sums of absmax are exact
         m = m if kind == "tiny" else m >> (mantissa - 4) << (mantissa - 4)
     if layout in ("gguf:q4_1", "gguf:q5_1"):  # no zero of either sign is the smallest element
         sign = np.where((e == 0) & (m == 0), 0, sign)
@@ -106,7 +106,7 @@ def weight(layout: str, kind: str, t: ot.Type, shape: Tuple[int, int]) -> np.nda
 
 
 def _points(layout: str) -> Tuple[np.ndarray, np.ndarray]:
-    """What a block begins with, so that its scale is 1 or near to it; and the edges between two codes at that scale."""
+    """The beginning of a block that makes its scale 1 or close to it; and the edges between two codes at that scale."""
     name = name_of(layout)
     halves = {"int8": 127.5, "int8-tensor": 127.5, "gguf:q8_0": 127, "bnb:int8": 127, "gguf:q4_0": 8, "gguf:q5_0": 16}
     if name in halves or name in ("int4-g128", "int4-g32"):
@@ -131,7 +131,7 @@ def _middles(t: ot.Type) -> np.ndarray:
 
 
 def edges(layout: str, t: ot.Type) -> np.ndarray:
-    """Every edge between two codes, and its two neighbours of T, in blocks whose scale is 1 or near to it."""
+    """Every edge between two codes, and its two neighbours of T, in blocks whose scale is 1 or close to it."""
     first, points = _points(layout)
     with np.errstate(all="ignore"):
         on = ot.round_to(points, t)
@@ -171,7 +171,7 @@ def weights(layout: str) -> Iterator[Tuple[str, np.ndarray]]:
     if layout.endswith("-double"):
         yield "blocks_of_blocks", weight(layout, "many_sizes", b, (128, 256))
         yield from nested_edges()
-        # A reciprocal that is infinite, of 0.
+        # The reciprocal of 0, which is infinite.
         yield "infinite_reciprocal", _of_absmax(np.array([1, 2, 2, 3]), 2.0**-140)
 
 
@@ -183,10 +183,10 @@ def _of_absmax(absmax: np.ndarray, unit: float) -> np.ndarray:
 
 
 def nested_edges() -> Iterator[Tuple[str, np.ndarray]]:
-    """Of -double: absmax - offset on both sides of every edge between two codes.
+    """For -double: absmax - offset on both sides of every edge between two codes.
 
-    v is a whole number of at most 65535 = b, so that k is half of v + 65536; with v there is -v, so that the offset is what all have in
-    common.
+    v is a whole number of at most 65535 = b, so that k is half of v + 65536; for each v there is also -v, so that the offset is the
+    common part.
     """
     k = np.arange(65536)
     code = np.abs(bnb.NESTED.astype(np.float64) - (k / 32767.5 - 1)[:, None]).argmin(axis=1)
@@ -198,7 +198,7 @@ def nested_edges() -> Iterator[Tuple[str, np.ndarray]]:
 
 
 def settled(layout: str, x: np.ndarray) -> bool:
-    """Of -double: whether every sum of absmax is exact in FLOAT in any order, and the mean one division by a power of two."""
+    """For -double: whether every sum of absmax is exact in FLOAT in any order, and the mean is a division by a power of two."""
     if not layout.endswith("-double"):
         return True
     absmax = bnb.absmax_of(ot.to_float(x)).astype(np.float64)
@@ -233,7 +233,7 @@ def rule_of(layout: str, x: np.ndarray, parts: Dict[str, np.ndarray]) -> str:
 
 
 def _used(x: np.ndarray) -> np.ndarray:
-    """Whether a tile has an element that is not 0, and is too small for its scale."""
+    """Whether a tile has an element that is not 0, but is too small for its scale."""
     largest = np.maximum.reduceat(
         np.maximum.reduceat(np.abs(x), np.arange(0, x.shape[0], 128), axis=0), np.arange(0, x.shape[1], 128), axis=1
     )
@@ -257,7 +257,7 @@ def back(layout: str, name: str, parts: Dict[str, np.ndarray], output: ot.Type) 
 
 
 def any_codes(layout: str, parts: Dict[str, np.ndarray]) -> Dict[str, np.ndarray]:
-    """The parts with other codes and zero points: any bits. Heads of gguf's blocks stay."""
+    """The parts with random codes and zero points. The heads of gguf's blocks are kept."""
     r, found = rng("layouts", "any codes", layout), dict(parts)
     for part in ("weight", "weight_packed", "weight_zero_point", "weight.absmax"):
         if part in parts and parts[part].dtype not in (np.float32, np.float16, ot.BFLOAT16.dtype):
@@ -282,7 +282,7 @@ def refused(layout: str) -> Iterator[Case]:
             oracle_layouts.encode(large, layout)
         except oracle.Invalid:
             yield made(layout, name, "layout-refused", "encode_layout", {"x": large})
-    if oracle_layouts.columns_of(layout) > 1 and not layout.startswith("gguf:"):  # there FLOAT16 is stored instead
+    if oracle_layouts.columns_of(layout) > 1 and not layout.startswith("gguf:"):  # those store FLOAT16 instead
         short = np.ones((2, oracle_layouts.columns_of(layout) - 1), F32)
         yield made(layout, "columns", "layout-refused", "encode_layout", {"x": short})
 

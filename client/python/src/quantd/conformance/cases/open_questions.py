@@ -1,4 +1,4 @@
-"""What ONNX's text leaves open: a question a case, with every answer that is known, the oracle's first."""
+"""What ONNX's text leaves open: one question per case, with every known answer, the oracle's first."""
 
 import itertools
 from typing import Any, Dict, Iterator, Optional
@@ -17,7 +17,7 @@ REFUSED = Answer(refused="")
 
 
 def asked(case: Case, answers: Dict[str, Optional[Answer]]) -> Case:
-    """The case with its known answers. None stands for the oracle's, which is the first."""
+    """The case with its known answers. None stands for the oracle's, which comes first."""
     case.family, own = "open", case.expected()
     case.answers = {name: own if found is None else found for name, found in answers.items()}
     return case
@@ -83,7 +83,7 @@ def float8(opset: int, t: ot.Type) -> Iterator[Case]:
         return _y(ot.from_codes(np.array(values), t))
 
     nan = np.array([np.nan, -np.nan], F32)
-    for saturate in (True, False) if t in (ot.E4M3FN, ot.E5M2) else ():  # the others have one NaN
+    for saturate in (True, False) if t in (ot.E4M3FN, ot.E5M2) else ():  # the others have only one NaN
         answers: Dict[str, Optional[Answer]] = {"as-ml_dtypes": None}
         answers["positive"] = codes(0x7E, 0x7E) if t is ot.E5M2 else codes(0x7F, 0x7F)
         if t is ot.E5M2:
@@ -120,7 +120,7 @@ def float8(opset: int, t: ot.Type) -> Iterator[Case]:
 
 
 def divisions(opset: int) -> Iterator[Case]:
-    """Elements on which the readings of the division disagree."""
+    """Elements for which the readings of the division disagree."""
     names = {ot.INT32: "open-int32-scale" if opset >= SINCE_PRECISION else "open-int32-division"}
     for xt, t in itertools.product(xs(opset), outputs(opset)):
         for st in scales_of(opset, xt):
@@ -134,13 +134,13 @@ def divisions(opset: int) -> Iterator[Case]:
             if xt is not ot.INT32:
                 x = np.where(np.isfinite(ot.to_float(x)), x, x.dtype.type(1)).astype(x.dtype)
             if xt is ot.INT32 and st is not ot.INT32:
-                # Next to ties, and of more digits than FLOAT has.
+                # Next to ties, and with more digits than FLOAT has.
                 scale = np.array(2.0**25, F32) if st is ot.FLOAT else scale
                 x = ((2 * r.integers(-60, 60, 6000) + 1) * 2**24 + r.integers(-3, 4, 6000)).astype(np.int32)
                 s_each = np.broadcast_to(scale, (6000,))
             found = np.flatnonzero(division.disagree(opset, x, s_each, None, t))[:19]
             if not found.size:
-                continue  # all readings agree: of types that have them, quantize_linear.py has the cases
+                continue  # all readings agree: quantize_linear.py has the cases for such types
             x = x[found]
             x = np.where((ot.to_float(x) == 0) & (t.kind != "int"), x[:1], x).astype(x.dtype)
             if t.kind != "int" and (ot.to_float(x) == 0).any():
@@ -178,7 +178,7 @@ def bad_scales(opset: int, t: ot.Type) -> Iterator[Case]:
 
 
 def products(opset: int) -> Iterator[Case]:
-    """Elements on which rounding the operands first makes a difference."""
+    """Elements for which rounding the operands first makes a difference."""
     for t, st in itertools.product(dequantize_linear.inputs_of(opset), dequantize_linear.floats(opset)):
         for output in dequantize_linear.floats(opset) if opset >= SINCE_PRECISION else (st,):
             r = rng("open product", opset, t.name, st.name, output.name)

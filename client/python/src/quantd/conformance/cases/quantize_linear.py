@@ -1,4 +1,4 @@
-"""QuantizeLinear, every version: cases that its text fixes. Each shows one rule, and has no element that something open decides."""
+"""QuantizeLinear, all versions: cases that its text defines. Each tests one rule, and has no element that depends on an open question."""
 
 import itertools
 from typing import Any, Dict, Iterator, List, Optional
@@ -43,7 +43,7 @@ def rule_of(prefix: str, g: Granularity) -> str:
 
 
 def case(opset: int, rule: str, what: str, x: Any, scale: Any, zero: Any = None, **attributes: Any) -> Case:
-    """The type of y is zero's, else output_type. Attributes that have no effect are left out."""
+    """The type of y is that of zero, or else output_type. Attributes without effect are left out."""
     t = ot.of(zero) if zero is not None else ot.TYPES[attributes.get("output_type", "UINT8")]
     name = f"test_quantizelinear_{opset}_{rule.split('-', 1)[1]}_{ot.of(x).name}_{ot.of(scale).name}_{t.name}_{what}"
     given = {"x": x, "scale": scale}
@@ -57,13 +57,13 @@ def default_zero(t: ot.Type, shape: Any = ()) -> np.ndarray:
 
 
 def saturates(t: ot.Type) -> List[Dict[str, Any]]:
-    """The attribute saturate, of which FLOAT8 has two."""
+    """The attribute saturate, with both values for FLOAT8."""
     return [{}, {"saturate": False}] if t.kind == "fp8" else [{}]
 
 
 def safe(x: np.ndarray, s_each: np.ndarray, t: ot.Type, opset: int, z_each: Optional[np.ndarray]) -> np.ndarray:
-    """Without what is open, quotients on which readings of the division disagree and the zeros of FLOAT8 and smaller, and without what
-    other rules are about: infinities, and quotients that are none in their precision."""
+    """Leaves out open questions (quotients for which readings of the division disagree, and zeros of FLOAT8 and smaller types), and what
+    other rules test: infinities, and quotients that are not finite in their precision."""
     x = division.settled(opset, x, s_each, z_each, t)
     with np.errstate(all="ignore"):
         quotient = next(iter(division.readings(opset, x, s_each).values()))
@@ -73,7 +73,7 @@ def safe(x: np.ndarray, s_each: np.ndarray, t: ot.Type, opset: int, z_each: Opti
 
 
 def pairs(opset: int) -> Iterator[Case]:
-    """Every triple of types of x, scale and y, but those of which the whole division is open."""
+    """Every combination of types of x, scale and y, except those for which the whole division is open."""
     for xt, t in itertools.product(xs(opset), outputs(opset)):
         for st in scales_of(opset, xt):
             r = rng("types", opset, xt.name, st.name, t.name)
@@ -108,13 +108,13 @@ def granularities(opset: int) -> Iterator[Case]:
             if xt is ot.FLOAT16 and t.kind == "mini":
                 zero = default_zero(t, g.scale_shape)
             s_each, z_each = oracle.spread(scale, g.shape, g.block()), oracle.spread(zero, g.shape, g.block())
-            # As if the precision of the division were open: that is another rule.
+            # As if the precision of the division were open, because that is another rule.
             x = safe(inputs(r, g.shape, xt, s_each, t, specials=False), s_each, t, SINCE_PRECISION - 1, z_each)
             yield case(opset, rule_of("quantize", g), g.name, x, scale, zero, **g.arguments)
 
 
 def _spread_ties(t: ot.Type) -> np.ndarray:
-    """All ties, or 200 of them where there are thousands, with those at both ends."""
+    """All ties, or 200 of them if there are thousands, including those at both ends."""
     found = ties(t)
     size = found.size // 3
     if size <= 256:
@@ -179,7 +179,7 @@ def integers(opset: int, t: ot.Type) -> Iterator[Case]:
 
 
 def _division(opset: int, t: ot.Type) -> Case:
-    """Quotients so near a tie that a reciprocal, a double division or a fused operation rounds to another integer."""
+    """Quotients so close to a tie that a reciprocal, a double division or a fused operation rounds to another integer."""
     r = rng("division", opset, t.name)
     scale = np.array(0x3CA0A0A1, np.uint32).view(F32)
     target = np.floor(r.uniform(max(t.qmin, -2000), min(t.qmax, 2000), 20000)) + 0.5
@@ -203,7 +203,7 @@ def small_floats(opset: int, t: ot.Type) -> Iterator[Case]:
     middles = ties(t)
     middles = middles[middles != 0]
     inside = middles[np.abs(middles) <= largest]
-    last = np.unique(np.abs(middles))[-3:]  # the tie past the largest number, and the floats beside it
+    last = np.unique(np.abs(middles))[-3:]  # the tie after the largest number, and the neighbouring floats
     for option in saturates(t):
         what = "unsaturated" if option else ""
         for how, scale in (("", F32(1)), ("negative", F32(-0.25)), ("tiny", F32(2.0**-100))):
@@ -230,7 +230,7 @@ def small_floats(opset: int, t: ot.Type) -> Iterator[Case]:
 
 
 def halves(opset: int, xt: ot.Type, t: ot.Type) -> Iterator[Case]:
-    """x and scale FLOAT16 or BFLOAT16, of versions whose division is in the scale's type."""
+    """x and scale FLOAT16 or BFLOAT16, in versions that divide in the type of the scale."""
     r = rng("halves", opset, xt.name, t.name)
     one = ot.round_to(np.array(1, F32), xt)
     zero = default_zero(t) if t.kind != "mini" else None
@@ -245,7 +245,7 @@ def halves(opset: int, xt: ot.Type, t: ot.Type) -> Iterator[Case]:
     x = of_type((v * 0.3).astype(F32), xt)
     s_each = np.broadcast_to(scale, x.shape)
     z_each = None if zero is None else np.broadcast_to(zero, x.shape)
-    other = division.disagree(SINCE_PRECISION - 1, x, s_each, z_each, t)  # what a division in FLOAT gets wrong
+    other = division.disagree(SINCE_PRECISION - 1, x, s_each, z_each, t)  # wrong if divided in FLOAT
     x = safe(x[np.argsort(~other, kind="stable")[:LENGTH]], s_each[:LENGTH], t, opset, None if z_each is None else z_each[:LENGTH])
     yield case(opset, "quantize-precision-of-scale", "quotient", x, scale, zero, **option)
     if t.kind == "int":
@@ -266,7 +266,7 @@ def defaults(opset: int) -> Iterator[Case]:
 
 
 def precisions(opset: int) -> Iterator[Case]:
-    """The attribute precision: all pairs at the version that brought it and at the last, elsewhere what is new there."""
+    """The attribute precision: all combinations in the version that introduced it and in the last, only new ones in between."""
     if opset < SINCE_PRECISION:
         return
     for t in (ot.INT8, ot.UINT4, ot.INT16, ot.E4M3FN, ot.E5M2, ot.E2M1, ot.UINT2, ot.E3M2):

@@ -1,4 +1,4 @@
-"""Requests of random everything: rank, shape, granularity, types, options, right ones and wrong ones."""
+"""Requests with random rank, shape, granularity, types and options, valid and invalid ones."""
 
 from typing import Any, Dict, Iterator, Tuple
 
@@ -10,7 +10,7 @@ from ..case import Case
 from ..values import KINDS, SEED, any_codes, data, inputs, rng, scales, zero_points
 from .service import SCALES, XS, made
 
-ARCHIVED = 150  # of each operation
+ARCHIVED = 150  # per operation
 SMALL_TENSOR, LARGE_TENSOR = 120, 4000
 
 
@@ -21,7 +21,7 @@ def pick(r: Any, choices: Any) -> Any:
 def a_shape(r: Any, most: int = LARGE_TENSOR) -> Tuple[int, ...]:
     rank = int(r.choice([0, 1, 1, 2, 2, 2, 3, 3, 4, 5]))
     shape = tuple(int(d) for d in r.integers(1, max(2, int(most ** (1 / max(rank, 1)))), rank))
-    if rank and r.random() < 0.2:  # lengths of 1 merge away; some tensors are long in one dimension
+    if rank and r.random() < 0.2:  # lengths of 1 are merged; some tensors are long in one dimension
         shape = tuple(1 if r.random() < 0.5 else d for d in shape)
     if rank and r.random() < 0.03:
         shape = shape[:-1] + (0,)
@@ -29,7 +29,7 @@ def a_shape(r: Any, most: int = LARGE_TENSOR) -> Tuple[int, ...]:
 
 
 def a_granularity(r: Any, shape: Any) -> Tuple[Dict[str, Any], Tuple[int, ...]]:
-    """Arguments, and the scale's shape that they ask for."""
+    """Arguments, and the scale's shape that they require."""
     rank = len(shape)
     kind = pick(r, ["tensor", "one", "axis", "block_size", "block_shape", "groups"] if rank else ["tensor", "one"])
     axis = int(r.integers(-rank, rank)) if rank else 0
@@ -53,7 +53,7 @@ def a_granularity(r: Any, shape: Any) -> Tuple[Dict[str, Any], Tuple[int, ...]]:
 
 
 def spoiled(r: Any, options: Any, scale_shape: Any, rank: Any) -> Any:
-    """Now and then, a request that has something wrong with it (or turns out to be right in another way)."""
+    """Sometimes makes a request invalid (or valid in another way)."""
     options, scale_shape = dict(options), list(scale_shape)
     what = pick(r, ["axis", "block_size", "block_shape", "longer", "rank", "flat"])
     if what == "axis":

@@ -1,4 +1,4 @@
-"""What a service must refuse. (That it names the field, and how, is for our own suites: tests/conformance/test_local.py.)"""
+"""What a service must refuse. (Our own suites test that it names the field, and how: tests/conformance/test_local.py.)"""
 
 from typing import Any, Dict, Iterator, Tuple
 

@@ -1,7 +1,7 @@
 """Quantize and Dequantize beyond ONNX: every type of x, scale and y, every granularity, precision and order of the zero point.
 
-Each function takes LARGE or SMALL granularities (../granularity.py): our suites ask for large tensors, the archive holds small ones,
-of the same names and made by the same lines.
+Each function takes LARGE or SMALL granularities (../granularity.py): our suites use large tensors, the archive small ones
+with the same names, made by the same code.
 """
 
 import itertools
@@ -22,7 +22,7 @@ Grains = List[Granularity]
 
 
 def words(**options: Any) -> Dict[str, Any]:
-    """Attributes: types by name, what is not set left out."""
+    """Attributes: types by name; unset ones are left out."""
     found = {k: v.name if isinstance(v, ot.Type) else v for k, v in options.items()}
     return {k: v for k, v in found.items() if v is not None and v is not False and v != [] or k == "saturate" and v is False}
 
@@ -121,7 +121,7 @@ def before_rounding(t: ot.Type, zt: Optional[ot.Type], grains: Grains = SMALL) -
 
 
 def quantize_scales_of_every_size(t: ot.Type, rows: int = 5) -> Iterator[Case]:
-    """Denormal, tiny, huge and negative scales, each with x that lands in range; past where a reciprocal works, too."""
+    """Denormal, tiny, huge and negative scales, each with x that is in range; also scales for which a reciprocal fails."""
     r = rng("sizes", t.name)
     exponents = np.concatenate([np.arange(-149, -120), np.arange(-120, 128, 8), np.arange(70, 80)])
     scale = np.ldexp(r.uniform(1, 1.999, exponents.size), exponents).astype(F32)
@@ -131,7 +131,7 @@ def quantize_scales_of_every_size(t: ot.Type, rows: int = 5) -> Iterator[Case]:
 
 
 def quantize_every_e8m0_scale(t: ot.Type, rows: int = 2) -> Iterator[Case]:
-    """2^-127, a denormal, to 2^127; code FF is NaN and refused."""
+    """2^-127, a denormal, to 2^127; code FF is NaN and is refused."""
     scale = ot.from_codes(np.arange(255), ot.E8M0)
     for xt in XS:
         r = rng("e8m0", t.name, xt.name)
@@ -141,7 +141,7 @@ def quantize_every_e8m0_scale(t: ot.Type, rows: int = 2) -> Iterator[Case]:
 
 
 def quantize_every_pattern(xt: ot.Type, t: ot.Type, step: int = 1) -> Iterator[Case]:
-    """All 2^16 bit patterns of x (every step-th), by scales that divide them exactly and not."""
+    """All 2^16 bit patterns of x (or every step-th), with scales that divide them exactly or not."""
     x = ot.from_codes(np.arange(1 << 16)[::step], xt)
     for st, value in ((xt, 1.0), (xt, 0.1), (ot.FLOAT, -0.037), (ot.FLOAT, 3.0)):
         scale = ot.round_to(np.array(value, F32), st)
@@ -164,7 +164,7 @@ def quantize_every_tie(t: ot.Type) -> Iterator[Case]:
 
 
 def quantize_corners() -> Iterator[Case]:
-    """Zero points of [1] for scales of [], and the other way; an error report of INT32s that no FLOAT holds."""
+    """Zero points of [1] for scales of [], and vice versa; an error report of INT32s that FLOAT can't represent."""
     x = np.linspace(-9, 9, 19).astype(F32)
     for i, (scale_shape, zero_shape) in enumerate((((), (1,)), ((1,), ()))):
         scale, zero = np.full(scale_shape, 0.5, F32), np.full(zero_shape, 3, np.uint8)
@@ -262,7 +262,7 @@ def dequantize_tensor_scale(st: ot.Type, t: ot.Type, shape: Any = (3, 37)) -> It
         )
 
 
-# Types of Dequantize's tests, in the order of the tests.
+# The types in Dequantize's tests, in the order of the tests.
 INPUTS = (*ot.OUTPUTS, ot.INT32)
 TENSOR_SCALED = ((ot.E2M1, ot.E2M3, ot.E3M2, ot.INT8, ot.E4M3FN), (ot.FLOAT, ot.E4M3FN, ot.BFLOAT16))
 
