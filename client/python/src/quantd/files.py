@@ -57,7 +57,7 @@ def _array(reader: Reader, name: str) -> Array:
 
 
 def _part(reader: Reader, name: str, what: str, value: Any) -> Array:
-    """The array of a part of quantized tensor `name`, as the description says it."""
+    """The array of a part of quantized tensor `name`, according to the description."""
     where = f"{what} of quantized tensor {name!r}"
     if not isinstance(value, dict):
         raise FormatError(f"{where} is a {type(value).__name__}, must be an object")
@@ -84,7 +84,7 @@ def _integer(value: Any, what: str) -> int:
 
 
 def _quantized(reader: Reader, name: str, value: Any) -> Tuple[Quantized, "set[str]"]:
-    """A quantized tensor, and the names of those that it consists of."""
+    """A quantized tensor, and the names of its parts."""
     if not isinstance(value, dict):
         raise FormatError(f"the description of {name!r} is a {type(value).__name__}, must be an object")
     parts = {what: value[what] for what in _PARTS if what in value or what not in _OPTIONAL and _missing(name, what)}
@@ -123,7 +123,7 @@ def load(path: Union[str, "os.PathLike[str]"]) -> TensorFile:
     Parameters
     ----------
     path : str or os.PathLike
-        The file. All of it is read into memory; no claim of it is believed before it is checked.
+        The file. All of it is read into memory; every value in it is checked before it is used.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def load(path: Union[str, "os.PathLike[str]"]) -> TensorFile:
     try:
         with open(path, "rb") as file:
             return _load(Reader(file))
-    except (ValueError, OverflowError) as error:  # FormatError, and what numpy says of shapes past its own bounds
+    except (ValueError, OverflowError) as error:  # FormatError, and numpy's errors for shapes beyond its own limits
         raise FormatError(f"{path}: {error}") from None
 
 
@@ -170,7 +170,7 @@ def _load(reader: Reader) -> TensorFile:
 
 
 def _stored(name: str, array: Array, is_part: bool) -> Tuple[str, Tuple[int, ...], Array]:
-    """dtype and shape that an array has in the file, and its bytes. is_part: of a quantized tensor, whose description says both again."""
+    """dtype and shape of an array in the file, and its bytes. is_part: of a quantized tensor, whose description repeats dtype and shape."""
     dtype = _NAMES.get(array.dtype.newbyteorder("<") if array.dtype.byteorder == ">" else array.dtype)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
@@ -187,7 +187,7 @@ def _stored(name: str, array: Array, is_part: bool) -> Tuple[str, Tuple[int, ...
 
 
 def _described(name: str, result: QuantizedResult) -> Tuple[Dict[str, Any], Dict[str, Array]]:
-    """The description of a quantized tensor, and its parts by the names that they get in the file."""
+    """The description of a quantized tensor, and its parts by their names in the file."""
     if result.scale is None:
         raise wrong_value("tensors", f"quantized tensor {name!r} has no scale")
     kind = result.input_type if result.input_type is not None else DataType.FLOAT
@@ -233,14 +233,14 @@ def save(
 ) -> None:
     """Write arrays and quantized tensors to a .safetensors file that `load` and quantctl read.
 
-    The file is written under another name, flushed to the disk, and then renamed: at `path` there is all of it or nothing.
+    The file is written under another name, flushed to the disk, and then renamed: `path` is complete or does not exist.
 
     Parameters
     ----------
     path : str or os.PathLike
         The file.
     tensors : mapping of str to array_like, Quantized or DynamicQuantized
-        What to write. Of a result ``w`` y becomes the tensor ``w``, scale ``w_scale``, and so on.
+        What to write. A result ``w`` becomes a tensor ``w`` with its y, ``w_scale`` with its scale, and so on.
     metadata : mapping of str to str, optional
         More texts for the file; without it those of a TensorFile.
     overwrite : bool, optional
@@ -251,9 +251,9 @@ def save(
     FileExistsError
         When the file exists and overwrite is not set.
     TypeError, ValueError
-        For tensors that have no form in the file, or whose names clash.
+        For tensors that the file can't represent, or whose names clash.
     OSError
-        When the file can't be written; nothing is left of it then.
+        When the file can't be written; it does not exist then.
     """
     path = os.fsdecode(path)
     texts = dict(metadata if metadata is not None else getattr(tensors, "metadata", {}))
@@ -288,7 +288,7 @@ def save(
         text = json.dumps({"version": _VERSION, "tensors": description}, separators=(",", ":"), ensure_ascii=False)
         texts[_KEY] = text
     stored = {name: _stored(name, array, name not in plain) for name, array in arrays.items()}
-    # Falling size of an element, so that each tensor begins at a multiple of its own.
+    # By decreasing size of an element, so that each tensor begins at a multiple of its own.
     order = sorted(stored, key=lambda name: (-BITS[stored[name][0]], name))
     with replaced(path, overwrite) as file:
         file.write(header_of({name: stored[name] for name in order}, texts))

@@ -1,6 +1,6 @@
-"""Arrays of other libraries, as numpy arrays of the same memory: torch, JAX, anything with __array__ or __dlpack__.
+"""Views arrays of other libraries as numpy arrays: torch, JAX, anything with __array__ or __dlpack__.
 
-No library is imported for it: a program that passes a torch.Tensor has imported torch.
+No library is imported for this: a program that passes a torch.Tensor has imported torch.
 """
 
 import array
@@ -15,12 +15,12 @@ Array = npt.NDArray[Any]
 
 
 class SupportsDLPack(Protocol):
-    """An array of a library that speaks DLPack, such as a torch.Tensor."""
+    """An array of a library that supports DLPack, such as a torch.Tensor."""
 
     def __dlpack__(self, *arguments: Any, **options: Any) -> Any: ...
 
 
-# Types of torch that numpy does not have, by the type as which they are viewed on the way.
+# Types of torch that numpy does not have, with the types as which they are viewed in between.
 _TORCH_TYPES = {
     "torch.bfloat16": ("int16", ml_dtypes.bfloat16),
     "torch.float8_e4m3fn": ("uint8", ml_dtypes.float8_e4m3fn),
@@ -29,35 +29,35 @@ _TORCH_TYPES = {
     "torch.float8_e5m2fnuz": ("uint8", ml_dtypes.float8_e5m2fnuz),
     "torch.float8_e8m0fnu": ("uint8", ml_dtypes.float8_e8m0fnu),
 }
-# What Python's numbers become in numpy: a scalar of these says nothing of the type that was meant, one of any other dtype does.
+# The numpy types of Python's numbers: a scalar of one of these does not say which type was meant, any other dtype does.
 NUMBERS: "FrozenSet[np.dtype[Any]]" = frozenset(map(np.dtype, (np.float64, np.int64, np.uint64)))
 
 
-_BUFFERS = (bytearray, memoryview, array.array)  # before Python 3.12 a buffer is not known by its looks
+_BUFFERS = (bytearray, memoryview, array.array)  # before Python 3.12 a buffer can't be recognized otherwise
 
 
 def _of_torch(tensor: Any) -> Array:
     torch = sys.modules["torch"]
-    tensor = tensor.detach()  # the numbers are what is wanted, not their gradient
+    tensor = tensor.detach()  # only the numbers are needed, not their gradient
     if tensor.device.type != "cpu":
         raise TypeError(f"it is on {tensor.device}; bring it here with .cpu()")
     if str(tensor.dtype) in _TORCH_TYPES:
         through, dtype = _TORCH_TYPES[str(tensor.dtype)]
-        if not tensor.dim():  # which torch views as another type only when it is the same width, as it is here
+        if not tensor.dim():  # torch views these as another type only if it has the same width, which is true here
             return tensor.reshape(1).view(getattr(torch, through)).numpy().view(dtype).reshape(())
         return tensor.view(getattr(torch, through)).numpy().view(dtype)
     return tensor.numpy()
 
 
 def as_numpy(value: Any) -> Optional[Array]:
-    """The numpy array of an array of any library; None for what is none, such as numbers and lists.
+    """The numpy array of an array of any library; None for values that are not arrays, such as numbers and lists.
 
-    Raises TypeError for an array that cannot be one here, as of a GPU, and for masked elements, which would be read as numbers.
+    Raises TypeError for arrays that numpy can't view, such as those of a GPU, and for masked elements, which would be read as numbers.
     """
     if isinstance(value, np.ndarray):
         if np.ma.is_masked(value):
             raise TypeError(f"{np.ma.count_masked(value)} of {value.size} elements are masked; fill them, as by .filled(0)")
-        return np.asarray(value)  # a subclass, such as np.matrix, has rules of its own
+        return np.asarray(value)  # a subclass, such as np.matrix, has its own rules
     if isinstance(value, (bool, int, float, complex, str, bytes, list, tuple)):  # np.float64 is a float
         return None
     if isinstance(value, np.generic):
@@ -80,7 +80,7 @@ def as_numpy(value: Any) -> Optional[Array]:
 def leaves(values: Sequence[Any]) -> "Tuple[List[Any], Set[np.dtype[Any]]]":
     """A list with the numpy arrays of the arrays within, and their dtypes; Python's numbers have none."""
     kinds = set(map(type, values)) - {int, float, complex}
-    if bool in kinds:  # numpy takes True for 1 where a number is beside it
+    if bool in kinds:  # numpy treats True as 1 beside a number
         raise TypeError("True and False are not numbers")
     if not kinds:
         return list(values), set()

@@ -18,13 +18,13 @@ _made: Dict[str, Local] = {}
 
 
 def in_process() -> Local:
-    """The local() that all functions share, made when one is first called; ImportError without the package quantd-core."""
+    """The local() that all functions share, made on first use; raises ImportError without the package quantd-core."""
     found = _made.get("local")
-    return found if found is not None else _made.setdefault("local", local())  # without a lock, which a fork might copy as it is held
+    return found if found is not None else _made.setdefault("local", local())  # without a lock, which a fork might copy while it is held
 
 
 def _of(method: Callable[Concatenate[Local, _P], _R]) -> Callable[[Any], Callable[_P, _R]]:
-    """What is written below becomes the method as a function."""
+    """Makes the module's function from the method of the same name."""
 
     def decorate(_: Any) -> Callable[_P, _R]:
         @functools.wraps(method)

@@ -1,4 +1,4 @@
-"""Items: the operations as items of a stream, with one signature for every kind of stream.
+"""Items: the operations as items of a stream, with the same signatures for all kinds of streams.
 
 This file is in two packages: quantd, and quantd_core, which needs neither gRPC nor protobuf.
 """
@@ -12,17 +12,17 @@ from .foreign import Array
 from .results import QuantizedResult
 from .types import ArrayLike, CodeTypeLike, FloatTypeLike, ScaleTypeLike, SharedMemory
 
-# What a kind of stream returns: a future or a task of a result.
+# The return type of a kind of stream: a future or a task of a result.
 FQuantized = TypeVar("FQuantized")
 FDequantized = TypeVar("FDequantized")
 FDynamicQuantized = TypeVar("FDynamicQuantized")
 FQuantizedEmbeddings = TypeVar("FQuantizedEmbeddings")
-# Memory for y: in this process an array of y's shape and type, else a tensor in shared memory; quantd.local() takes both.
+# Memory for y: in this process an array of y's shape and type, otherwise a tensor in shared memory; quantd.local() accepts both.
 Out = Union[Array, SharedMemory]
 
 
 class Items(Generic[FQuantized, FDequantized, FDynamicQuantized, FQuantizedEmbeddings]):
-    """What all streams share. A kind of stream says in `_take` what becomes of a call: `arguments` are its method's own, by name."""
+    """Shared by all streams. Subclasses handle a call in `_take`: `arguments` are those of its method, by name."""
 
     def __init__(self, max_in_flight: int) -> None:
         if integer(max_in_flight, "max_in_flight") < 1:
@@ -109,5 +109,5 @@ class Items(Generic[FQuantized, FDequantized, FDynamicQuantized, FQuantizedEmbed
 
 
 def _given(arguments: Dict[str, Any]) -> Dict[str, Any]:
-    """The arguments of a method by name, of its locals()."""
+    """The arguments of a method by name, from its locals()."""
     return {name: value for name, value in arguments.items() if name != "self"}

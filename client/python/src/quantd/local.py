@@ -1,4 +1,4 @@
-"""local(): quantd in this process, in place of a server and a Client of it."""
+"""local(): quantd in this process, instead of a server and its Client."""
 
 from typing import Any, Optional, Tuple
 
@@ -11,9 +11,9 @@ from .shared import SharedTensor, SharesMemory
 
 
 class Local(LocalSets, Engine, SharesMemory):
-    """What local() returns: an Engine that takes shared tensors as well, as arguments and as `out`, and keeps parameter sets.
+    """The result of local(): an Engine that also accepts shared tensors, as arguments and as `out`, and stores parameter sets.
 
-    Shared memory saves nothing here, and changes nothing.
+    Shared memory has no advantage here, and makes no difference.
     """
 
     _extensions = ("stream", "embeddings", "calibrate", "parameters", "shared_memory")
@@ -37,11 +37,11 @@ class Local(LocalSets, Engine, SharesMemory):
 def local(
     threads: Optional[int] = None, *, timeout: Optional[float] = None, shared_memory_dir: Optional[str] = None
 ) -> Local:
-    """quantd in this process: an object with Client's methods, that gives the same bits and raises the same errors.
+    """quantd in this process: an object with Client's methods, with the same bits and the same errors.
 
-        client = quantd.local()  # in place of quantd.Client(address)
+        client = quantd.local()  # instead of quantd.Client(address)
 
-    Needs the package quantd-core. threads, timeout: see quantd.engine.Engine. shared_memory_dir: as Client's.
+    Needs the package quantd-core. threads, timeout: see quantd.engine.Engine. shared_memory_dir: as in Client.
     """
     from . import __version__
 

@@ -1,4 +1,4 @@
-"""Stored parameters of quantd.local(): kept in this object, named as a server names them, with its errors."""
+"""Stored parameters of quantd.local(): kept in this object, with the same names and errors as on a server."""
 
 import dataclasses
 import hashlib
@@ -75,7 +75,7 @@ class LocalSets(Stores[ParameterSet, List[str]]):
                 raise parameters.in_both(name, found)
         result = getattr(self, operation)(**{**own, **known})
         changes: Dict[str, Any] = {"parameters": found.reference}
-        if isinstance(result, results.Quantized):  # as over the wire: without what the set says
+        if isinstance(result, results.Quantized):  # as over the wire: without the contents of the set
             changes.update((name, None) for name in ("scale", "zero_point", "axis", "block_shape") if name in known)
             if "block_size" in known:
                 changes["block_size"] = 0

@@ -1,7 +1,7 @@
-"""The contract's message classes, made from the descriptors that the installation compiled (contract.binpb).
+"""The contract's message classes, made from the descriptors that were compiled on installation (contract.binpb).
 
-They live in a descriptor pool of their own, so they clash with nothing else that a process has loaded. Programs rarely
-need them: `Client` speaks numpy. They are here for tests and for messages written by hand.
+They are in a descriptor pool of their own, so they do not clash with anything else in the process. Programs rarely
+need them, because `Client` uses numpy. They are for tests and for messages written by hand.
 """
 
 from importlib import resources
@@ -55,7 +55,7 @@ StreamResponse: Any = message("quantd.v1.StreamResponse")
 GetServerInfoRequest: Any = message("quantd.v1.GetServerInfoRequest")
 GetServerInfoResponse: Any = message("quantd.v1.GetServerInfoResponse")
 
-# Requests and answers by the names of the operations, which are those of Stream's fields.
+# Requests and answers by the names of the operations, which are also those of Stream's fields.
 REQUESTS: Dict[str, Any] = {
     "quantize": QuantizeRequest,
     "dequantize": DequantizeRequest,

@@ -1,13 +1,13 @@
-"""ONNX Runtime's static quantization with quantd's calibration: in this process, or by a server.
+"""ONNX Runtime's static quantization with quantd's calibration: in this process, or on a server.
 
     from quantd.onnxruntime import quantize_static
 
     quantize_static("model.onnx", "model.int8.onnx", reader, method="mse", activation_type=QuantType.QUInt8)
 
-Where onnxruntime keeps the values of all batches until they are counted, here is one state of some kB a tensor, whatever was
-seen: batches may be endless, come in any order, and be shared among workers whose states are put together afterwards.
+onnxruntime keeps the values of all batches until they are counted. This module keeps one state of some kB per tensor, however many
+values it has seen: batches may be endless, come in any order, and be shared among workers whose states are merged afterwards.
 
-Needs the packages onnx and onnxruntime, and quantd-core unless there is a client.
+Needs the packages onnx and onnxruntime, and quantd-core unless a client is given.
 """
 
 import inspect
@@ -42,16 +42,16 @@ else:
 
 
 class Calibrater(_Base):
-    """A calibrater of onnxruntime.quantization that keeps a state of calibrate for each tensor, and nothing else.
+    """A calibrater of onnxruntime.quantization that keeps only a calibration state for each tensor.
 
     Parameters
     ----------
     model_path : str or Path
         The ONNX model.
     op_types_to_calibrate : sequence of str, optional
-        Operators whose inputs and outputs are calibrated; without it all.
+        Operators whose inputs and outputs are calibrated; by default all.
     augmented_model_path : str, optional
-        Where the model is written whose outputs are those tensors.
+        Where to write the model whose outputs are those tensors.
     symmetric : bool, optional
         Whether ranges are centred on zero.
     use_external_data_format : bool, optional
@@ -59,7 +59,7 @@ class Calibrater(_Base):
     method, output_type, percentile, non_finite
         As in Client.calibrate.
     client : Client or Local, optional
-        Who calibrates; quantd.local() when unset.
+        Does the calibration; quantd.local() by default.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class Calibrater(_Base):
         self._client = local() if client is None else client
         self._symmetry = "symmetric" if symmetric else "asymmetric"
         self._method, self._output_type, self._percentile = method, output_type, percentile
-        # What comes before the result: counting, by a method that looks for nothing.
+        # Everything before the result: counting, with the cheapest method.
         self._counting = dict(method="min_max" if method == "min_max" else "percentile", non_finite=non_finite, return_state=True)
         self._dtypes: Dict[str, np.dtype] = {}
         self.states: Dict[str, bytes] = {}
 
     def augment_graph(self) -> None:
-        """Make outputs of the tensors that are calibrated, and write the model."""
+        """Make the calibrated tensors outputs, and write the model."""
         tensors, value_infos = self.select_tensors_to_calibrate(self.model)
         for name in sorted(tensors):
             self._dtypes[name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(value_infos[name].type.tensor_type.elem_type))
@@ -106,7 +106,7 @@ class Calibrater(_Base):
         Parameters
         ----------
         data_reader : onnxruntime.quantization.CalibrationDataReader
-            Its get_next gives a batch, or None after the last.
+            Its get_next returns a batch, or None after the last.
         """
         outputs = [output.name for output in self.infer_session.get_outputs()]
         wanted = [name for name in outputs if name in self._dtypes]
@@ -121,7 +121,7 @@ class Calibrater(_Base):
             raise ValueError("no data was collected: the reader gave no batch")
 
     def add_states(self, states: Mapping[str, bytes]) -> None:
-        """Add what another calibrater of the same model has seen.
+        """Add the values that another calibrater of the same model has seen.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class Calibrater(_Base):
         Returns
         -------
         onnxruntime.quantization.calibrate.TensorsData
-            Of the kind of MinMax, which is nothing but ranges.
+            Of the kind of MinMax, which contains only ranges.
         """
         ranges = {}
         for name, state in self.states.items():
@@ -172,22 +172,22 @@ def quantize_static(
     model_input : str, Path or onnx.ModelProto
         The model.
     model_output : str or Path
-        Where the quantized model is written.
+        Where to write the quantized model.
     calibration_data_reader : onnxruntime.quantization.CalibrationDataReader or None
-        The batches; None: `states` have all.
+        The batches; None if `states` contain everything.
     method, percentile, non_finite
         As in Client.calibrate.
     client : Client or Local, optional
-        Who calibrates; quantd.local() when unset.
+        Does the calibration; quantd.local() by default.
     states : mapping of str to bytes, optional
-        What other workers have seen, or an earlier call, that is to be added.
+        The states of other workers, or of an earlier call, to be added.
     **options
-        All else that onnxruntime's takes, such as activation_type and extra_options, but how it calibrates.
+        All other arguments of onnxruntime's function, such as activation_type and extra_options, except those about calibration.
 
     Returns
     -------
     dict of str to bytes
-        What was seen: the `states` of another call, of another method or output type.
+        The states of all values: the `states` of another call, with another method or output type.
     """
     if "calibration_cache_path" not in inspect.signature(quantization.quantize_static).parameters:
         message = "quantize_static needs an onnxruntime whose quantize_static has calibration_cache_path, such as 1.31"
@@ -230,7 +230,7 @@ def quantize_static(
 
 
 def _operators() -> Sequence[str]:
-    """Those that onnxruntime quantizes when it is not told which."""
+    """The operators that onnxruntime quantizes by default."""
     from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
     return [*QLinearOpsRegistry, *QDQRegistry]

@@ -1,4 +1,4 @@
-"""Operations: the operations and shared memory, with one signature and one description for every kind of client."""
+"""Operations: the operations and shared memory, with the same signatures and descriptions for all kinds of clients."""
 
 from typing import Any, Dict, Generic, Optional, Sequence, TypeVar, Union
 
@@ -10,7 +10,7 @@ from .results import QuantizedResult
 from .shared import SharedTensor
 from .types import ArrayLike, CodeTypeLike, FloatTypeLike, ScaleTypeLike
 
-# What a kind of client returns: a result, or an awaitable of one.
+# The return type of a kind of client: a result, or an awaitable of one.
 AQuantized = TypeVar("AQuantized")
 ADequantized = TypeVar("ADequantized")
 ADynamicQuantized = TypeVar("ADynamicQuantized")
@@ -18,13 +18,13 @@ AQuantizedEmbeddings = TypeVar("AQuantizedEmbeddings")
 
 
 class Operations(Generic[AQuantized, ADequantized, ADynamicQuantized, AQuantizedEmbeddings]):
-    """What Client and AsyncClient share. A kind of client says in `_run` how a request becomes a result."""
+    """Shared by Client and AsyncClient. Subclasses make a result from a request in `_run`."""
 
     def _run(self, request: requests.Request, timeout: Optional[float]) -> Any:
         raise NotImplementedError
 
     def _call(self, operation: str, arguments: Dict[str, Any]) -> Any:
-        """The result of a method that was called: `arguments` are its own, by name, its `self` among them."""
+        """The result of a called method: `arguments` are its own, by name, including `self`."""
         del arguments["self"]
         timeout = arguments.pop("timeout")
         return self._run(requests.make(operation, **arguments), timeout)

@@ -1,4 +1,4 @@
-"""ParameterSet: stored parameters as Python has them, and their messages as arguments."""
+"""ParameterSet: stored parameters in Python, and their conversion from and to messages."""
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, Optional, Union
@@ -21,18 +21,18 @@ _NAMES = {
 
 @dataclass(frozen=True, repr=False)
 class ParameterSet:
-    """Answer of put_parameters and get_parameters: a set that calls name, and have the arguments of.
+    """Answer of put_parameters and get_parameters: a set that calls can name instead of arguments.
 
-    As `parameters` of a call it does what its reference does, and more: a server that does not have it is given it first.
+    As `parameters` of a call it does more than its reference: if a server does not have the set, it is stored there first.
 
     Attributes
     ----------
     reference : str
         "name@sha256:HEX": the name, and the hash of the contents, which never change.
     kind : {"quantize", "quantize_embeddings"}
-        Which calls it is for; one of quantize also for dequantize.
+        The calls that it is for; a set for quantize is also for dequantize.
     arguments : dict
-        The arguments that a call with it leaves out, by name; of a preset those that it stands for.
+        The arguments that a call with it leaves out, by name; a preset is replaced by its arguments.
     """
 
     reference: str
@@ -42,7 +42,7 @@ class ParameterSet:
 
     @property
     def name(self) -> str:
-        """What stands before the hash."""
+        """The part of the reference before the hash."""
         return self.reference.partition("@")[0]
 
     def __str__(self) -> str:
@@ -53,12 +53,12 @@ class ParameterSet:
         return f"<ParameterSet {self.name}@sha256:{digits}… of {self.kind}: {', '.join(self.arguments)}>"
 
     def message(self) -> Any:
-        """The ParameterSet of the contract."""
+        """The contract's ParameterSet message."""
         return messages.ParameterSet.FromString(self.data)
 
 
 def of_message(message: Any, reference: str) -> ParameterSet:
-    """The set of a ParameterSet of the contract. Raises ValueError for one without a kind."""
+    """The set of a ParameterSet message. Raises ValueError if it has no kind."""
     kind = message.WhichOneof("kind")
     if kind is None:
         raise ValueError("a set of parameters has no kind")
@@ -85,7 +85,7 @@ Parameters = Union[str, ParameterSet]
 
 
 def reference_of(parameters: Optional[Parameters]) -> str:
-    """What a request says of them; "" for None."""
+    """The reference in a request; "" for None."""
     if parameters is None:
         return ""
     if not isinstance(parameters, (str, ParameterSet)):

@@ -1,4 +1,4 @@
-"""Stored parameters: put, get and list them, and what a request is that has them filled in."""
+"""Stored parameters: puts, gets and lists them, and completes requests with them."""
 
 import dataclasses
 from typing import Any, Callable, Dict, Generic, List, Optional, Tuple, TypeVar
@@ -15,16 +15,16 @@ _QUANTIZE = {"scale", "zero_point", "axis", "block_size", "block_shape", "satura
 _EMBEDDINGS = {
     "preset", "recipe", "ranges", "dimensions", "normalize", "bit_order", "bit_threshold", "signed_bits", "non_finite"}
 _DEQUANTIZE = ("scale", "zero_point", "axis", "block_size", "block_shape")
-# How often they are put there before each new try: of servers that take turns and share no directory, one more gets them each time.
+# How many times the set is stored there: several servers without a shared directory may take turns, and each time one more gets it.
 PUTS = (1, 2, 3, 4)
-AParameterSet = TypeVar("AParameterSet")  # what a kind of client returns: a ParameterSet, or an awaitable of it
+AParameterSet = TypeVar("AParameterSet")  # the return type of a client's calls: a ParameterSet, or an awaitable of it
 AReferences = TypeVar("AReferences")
 
 _X = np.zeros(0, np.float32)
 
 
 def make(arguments: Dict[str, Any]) -> ParameterSet:
-    """The set of these arguments of quantize or of quantize_embeddings, without a name."""
+    """The set of arguments of quantize or of quantize_embeddings, without a name."""
     for_quantize, for_embeddings = sorted(_QUANTIZE & set(arguments)), sorted(_EMBEDDINGS & set(arguments))
     others = sorted(set(arguments) - _QUANTIZE - _EMBEDDINGS - {"output_type"})
     if others:
@@ -55,24 +55,24 @@ def put_request(name: str, stored: ParameterSet) -> Any:
 
 
 def may_help(request: requests.Request, error: QuantdError) -> bool:
-    """Whether the call may succeed once its parameters are put where it goes."""
+    """Whether the call may succeed once its parameters are stored on the server."""
     return request.parameters is not None and error.code is StatusCode.NOT_FOUND
 
 
 def put_data(request: requests.Request) -> bytes:
-    """What puts them there."""
+    """The request that stores the parameters."""
     assert request.parameters is not None
     data: bytes = put_request(request.parameters.name, request.parameters).SerializeToString()
     return data
 
 
 def get(reference: str) -> Tuple[Any, Callable[[bytes], ParameterSet]]:
-    """What asks for a set, and what parses the answer."""
+    """The request for a set, and the parser of its answer."""
     return messages.GetParametersRequest(reference=str(reference)), _got
 
 
 def arguments_for(operation: str, stored: ParameterSet) -> Dict[str, Any]:
-    """Those of a set that a call takes. Raises the server's error for a set of the other kind."""
+    """The arguments of a set that a call uses. Raises the server's error for a set of the other kind."""
     if stored.kind != ("quantize" if operation == "dequantize" else operation):
         method = messages.METHODS[operation]
         raise invalid("parameters", f"parameters is {stored.reference}, a set of {stored.kind}, which is not for {method}")
@@ -82,12 +82,12 @@ def arguments_for(operation: str, stored: ParameterSet) -> Dict[str, Any]:
 
 
 def in_both(name: str, stored: ParameterSet) -> InvalidArgumentError:
-    """What a server says where request and set have the same field."""
+    """The server's error if request and set have the same field."""
     return invalid(name, f"{name} is in the request and in {stored.reference}: it must be in only one of them")
 
 
 def completed(request: requests.Request, stored: ParameterSet) -> requests.Request:
-    """The request without its reference, with what the set says. Errors are the server's."""
+    """The request with the fields of the set instead of its reference. Raises the server's errors."""
     known = arguments_for(request.operation, stored)
     message, operands = type(request.message)(), dict(request.operands)
     message.CopyFrom(request.message)
@@ -113,7 +113,7 @@ def completed(request: requests.Request, stored: ParameterSet) -> requests.Reque
 
 
 def own(result: Any, request: requests.Request, reference: str) -> Any:
-    """The result of a completed request as that of the request itself: with its reference, and without what the set says."""
+    """The result of a completed request as the result of the original one: with its reference, and without the contents of the set."""
     if isinstance(result, results.Quantized):
         axis, block_size, block_shape = request.granularity
         kept = {name: requests.kept(request.operands.get(name)) for name in ("scale", "zero_point")}
@@ -139,7 +139,7 @@ def _listed(data: bytes) -> List[str]:
 
 
 class Stores(Generic[AParameterSet, AReferences]):
-    """What Client and AsyncClient share of it. A kind of client says in `_ask` who sends."""
+    """The parameters methods of Client and AsyncClient. Subclasses implement the sending in `_ask`."""
 
     def _ask(self, method: str, request: Any, parse: Any, timeout: Optional[float]) -> Any:
         raise NotImplementedError

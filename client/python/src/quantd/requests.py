@@ -1,6 +1,6 @@
-"""Requests: from the arguments of a call to what is sent, and from what comes back to its result.
+"""Requests: converts the arguments of a call to its message, and the answer to its result.
 
-The server checks values; here only types are made. A Request knows nothing of who sends it.
+The server checks values; here only types are converted. A Request does not depend on the client that sends it.
 """
 
 from typing import Any, Dict, List, Optional, Tuple, Union
@@ -22,14 +22,14 @@ _NUMBERS: Dict[str, Dict[str, int]] = {
                 if name in message.DESCRIPTOR.fields_by_name}
     for operation, message in messages.REQUESTS.items()
 }
-# Those whose scales may be stored ones. Asking a message for a field that it lacks takes longer than this.
+# The operations whose scales may be stored. Asking a message whether it has a field takes longer than this.
 _OF_PARAMETERS = frozenset(name for name, message in messages.REQUESTS.items() if "parameters" in message.DESCRIPTOR.fields_by_name)
 _ITEM_NUMBERS: Dict[str, int] = {
     name: messages.StreamRequest.DESCRIPTOR.fields_by_name[name].number for name in messages.REQUESTS}
 
 
 def operand(value: Any, name: str, default: DataType) -> Operand:
-    """What is sent as the tensor of that name."""
+    """The tensor of that name in a request."""
     return value if isinstance(value, SharedTensor) else as_array(value, name, default)
 
 
@@ -38,9 +38,9 @@ def type_of(value: Operand) -> DataType:
 
 
 class Request:
-    """One call: message has everything but the tensors, which are in operands; out is memory for y, or None.
+    """One call: message has everything except the tensors, which are in operands; out is memory for y, or None.
 
-    parameters: the set that the message names, where the caller gave all of it.
+    parameters: the set that the message names, if the caller gave all of it.
     """
 
     __slots__ = ("operation", "message", "operands", "out", "granularity", "parameters")
@@ -60,14 +60,14 @@ class Request:
         self.message: Any = message
         self.operands: Dict[str, Operand] = operands
         self.out: Optional[SharedTensor] = out
-        self.granularity: Granularity = granularity  # axis, block_size and block_shape of the call
+        self.granularity: Granularity = granularity  # those of the call
         self.parameters: Optional[ParameterSet] = parameters if isinstance(parameters, ParameterSet) else None
         if parameters is not None:
             message.parameters = reference_of(parameters)
 
     @property
     def reference(self) -> str:
-        """Of the stored parameters that it names; "" when it names none."""
+        """The reference of stored parameters in the request; "" if there is none."""
         return self.message.parameters if self.operation in _OF_PARAMETERS else ""
 
     def _buffers(self) -> List[Any]:
@@ -92,19 +92,19 @@ class Request:
         return wire.join(wire.item(identity, _ITEM_NUMBERS[self.operation], self._buffers()))
 
     def decode(self, data: bytes, engine: Any) -> "results.Result":
-        """The result of a received answer, which must be in nobody else's hands. `engine`: what its dequantize uses.
+        """The result from a received answer, whose memory nothing else may use. `engine` is used by its dequantize.
 
-        Raises ValueError or protobuf's DecodeError for an answer that is none to this request.
+        Raises ValueError or protobuf's DecodeError if it is not an answer to this request.
         """
         return self.result(wire.read(messages.ANSWERS[self.operation], data), engine)
 
     def result(self, answer: wire.Answer, engine: Any) -> "results.Result":
-        """The same of an answer that was read."""
+        """The result from a parsed answer."""
         y = self._y(answer)
         x, parameters = self.operands["x"], self._used(answer)
         if self.operation == "quantize_embeddings":
             wanted = embeddings.output_shape(tuple(x.shape), self.message.dimensions, self.message.recipe)
-            if parameters is not None:  # which may say what the last dimension is
+            if parameters is not None:  # they may define the last dimension
                 wanted = (*wanted[:-1], *y.shape[-1:])
             if y.shape != wanted:
                 raise ValueError(f"y has shape {list(y.shape)}, not {list(wanted)}")
@@ -124,7 +124,7 @@ class Request:
         return results.quantized(results.DynamicQuantized, y, scale, zero_point, tensor_scale, error, granularity, kind, engine)
 
     def _used(self, answer: wire.Answer) -> Optional[str]:
-        """The reference that an answer has, when it must have one."""
+        """The reference in an answer, if it must have one."""
         asked = self.reference
         if not asked:
             return None
@@ -134,7 +134,7 @@ class Request:
         return used
 
     def _y(self, answer: wire.Answer) -> Array:
-        """y of an answer: where it lies in shared memory, a view of that, of types narrower than a byte a copy."""
+        """y of an answer: if it is in shared memory, a view of that; for types narrower than a byte a copy."""
         if self.out is not None:
             y = answer.message.y
             if y.HasField("shared_memory"):
@@ -146,12 +146,12 @@ class Request:
 
 
 def data_of_item(data: bytes, request: Request) -> bytes:
-    """The serialized message of a call, of the stream's item that it was."""
+    """The serialized message of a call, from the stream's item in which it was sent."""
     return getattr(messages.StreamRequest.FromString(data), request.operation).SerializeToString()
 
 
 def kept(value: Optional[Operand]) -> Optional[Array]:
-    """A scale or zero point as it was at the call, whatever the caller does with its memory later."""
+    """A copy of a scale or zero point at the time of the call, because the caller may change its memory later."""
     if value is None:
         return None
     return np.array(value.array() if isinstance(value, SharedTensor) else value)
@@ -163,11 +163,11 @@ _CHOICES = {
     "bit_order": embeddings.BIT_ORDERS, "bit_threshold": embeddings.BIT_THRESHOLDS, "signed_bits": embeddings.SIGNED_BITS,
 }  # fmt: skip
 _TENSORS = ("tensor_scale", "ranges")
-_UNSAID = {"saturate": True, "block_size": 0, "dimensions": 0, "report_error": False, "normalize": False}  # as when nothing is said
+_UNSAID = {"saturate": True, "block_size": 0, "dimensions": 0, "report_error": False, "normalize": False}  # as if it were not given
 
 
 def _field(name: str, value: Any) -> Any:
-    """An argument as its field of the message has it."""
+    """The value of an argument in its field of the message."""
     if name in _TYPES:
         return type_number(value, name)
     if name in _CHOICES:
@@ -187,7 +187,7 @@ def make(
     parameters: Optional[Parameters] = None,
     **options: Any,
 ) -> Request:
-    """The request of a call; see Client's method of that name for its arguments. None is as not given."""
+    """The request of a call; for its arguments see Client's method of that name. None means not given."""
     if operation == "dequantize" and isinstance(x, results.QuantizedResult):
         given = results.arguments_of(x, {**options, "scale": scale, "zero_point": zero_point, "parameters": parameters})
         return make(operation, x.y, out=out, **given)

@@ -1,4 +1,4 @@
-"""What calls return: small dataclasses of numpy arrays, which remember how they were made."""
+"""The results of calls: small dataclasses of numpy arrays, with the data that is needed to dequantize them."""
 
 import importlib
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from .errors import wrong_type
 from .foreign import Array
 from .types import DataType, FloatTypeLike, SharedMemory, described
 
-if TYPE_CHECKING:  # what dequantize of a result returns: of AsyncClient's results an awaitable
+if TYPE_CHECKING:  # the type of a result's dequantize: an awaitable for AsyncClient's results
     from typing_extensions import TypeVar
 
     _Back = TypeVar("_Back", default="Dequantized")
@@ -23,7 +23,7 @@ else:
 
 @dataclass(frozen=True)
 class QuantizationError:
-    """How far y is from x, over the finite elements of x."""
+    """The difference between y and x, over the finite elements of x."""
 
     sqnr_db: float
     mean_squared_error: float
@@ -33,7 +33,7 @@ class QuantizationError:
 
 
 def _in_process(result: "QuantizedResult[Any]") -> Any:
-    """The engine of this process, for a result that knows no other."""
+    """The engine of this process, for results without a client."""
     what = f"this {type(result).__name__} has no client: it was unpickled, copied, loaded or made by hand"
     if result.scale is None and result.parameters:
         raise RuntimeError(f"{what}, and its scale is in the stored parameters {result.parameters}; use client.dequantize(result)")
@@ -48,8 +48,8 @@ def _in_process(result: "QuantizedResult[Any]") -> Any:
 class QuantizedResult(Generic[_Back]):
     """What Quantized and DynamicQuantized share: a tensor y, and everything that is needed to dequantize it.
 
-    A result keeps the client alive that made it. After pickling or copying it has no client, and is dequantized in this process if
-    quantd-core is installed. It is not an array: `y` are its codes, `dequantize()` returns its values.
+    A result keeps the client that made it alive. After pickling or copying it has no client, and is dequantized in this process if
+    quantd-core is installed. It is not an array: `y` has its codes, `dequantize()` returns its values.
     """
 
     y: Array
@@ -153,7 +153,7 @@ class Quantized(QuantizedResult[_Back]):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Dequantized(NDArrayOperatorsMixin):
-    """Answer of dequantize. As an operand, an index and an argument of numpy's functions it is its y: `result.dequantize() - x`.
+    """Answer of dequantize. As an operand, an index and an argument of numpy's functions it acts as its y: `result.dequantize() - x`.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class Dequantized(NDArrayOperatorsMixin):
         return self.y.dtype
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "y":  # those that y's class has are here; y itself is missing while this is unpickled
+        if name.startswith("_") or name == "y":  # attributes of y's class are defined here; y itself is missing while this is unpickled
             raise AttributeError(name)
         return getattr(self.y, name)
 
@@ -191,7 +191,7 @@ class Dequantized(NDArrayOperatorsMixin):
         out = options.get("out")
         options = {name: tuple(map(plain, value)) if isinstance(value, tuple) else plain(value) for name, value in options.items()}
         result = getattr(function, method)(*map(plain, inputs), **options)
-        return out[0] if out and len(out) == 1 else result  # d -= x leaves d what it was
+        return out[0] if out and len(out) == 1 else result  # d -= x leaves d unchanged
 
     def __float__(self) -> float:
         return float(self.y)
@@ -290,7 +290,7 @@ def quantized(
 ) -> _Kind:
     """A Quantized or DynamicQuantized. granularity: axis, block_size and block_shape.
 
-    Not by the constructor: a frozen dataclass takes 0.2 us a field there, which is as long as 1,000 elements take.
+    Not through the constructor: a frozen dataclass takes 0.2 us per field there, as long as 1,000 elements take.
     """
     axis, block_size, block_shape = granularity
     result = object.__new__(kind)
@@ -310,7 +310,7 @@ def quantized(
     return result
 
 
-# What is said of a call without a scale.
+# The error of a call without a scale.
 NO_SCALE = {
     "quantize": "scale is missing: give it, or parameters that hold it",
     "dequantize": "scale is missing: give it, or parameters that hold it, or the result of quantize or dynamic_quantize as x",
@@ -318,7 +318,7 @@ NO_SCALE = {
 
 
 def arguments_of(result: QuantizedResult[Any], given: Mapping[str, Any]) -> Dict[str, Any]:
-    """The arguments that a result brings to dequantize; those that are given as well are an error."""
+    """The arguments of dequantize that a result contains; giving one of them again is an error."""
     names = ("scale", "zero_point", "axis", "block_size", "block_shape", "tensor_scale", "parameters")
     twice = [name for name in names if given[name] is not None and not (name == "block_size" and given[name] == 0)]
     if twice:
@@ -329,7 +329,7 @@ def arguments_of(result: QuantizedResult[Any], given: Mapping[str, Any]) -> Dict
 
 @dataclass(frozen=True)
 class ServerInfo:
-    """What a server is and what it allows."""
+    """The version and the limits of a server."""
 
     version: str
     target: str

@@ -1,7 +1,7 @@
-"""Retries: which calls are made again, when, and how often. No call changes anything in a server, so all may be.
+"""Retries: which calls are repeated, when, and how often. Repeating a call does no harm, so all may be repeated.
 
-gRPC's own retries follow a service config too, but know nothing of the RetryInfo that quantd sends with UNAVAILABLE. So the
-channel gets the part about load balancing, and the part about retries is followed here.
+gRPC's own retries follow a service config, too, but ignore the RetryInfo that quantd sends with UNAVAILABLE. So the
+channel gets the part about load balancing, and this module follows the part about retries.
 """
 
 import random
@@ -11,7 +11,7 @@ from typing import Any, Dict, Optional
 from . import choices
 from .errors import DeadlineExceededError, QuantdError, StatusCode
 
-# What a Client does unless it is told retry=False; options=[("grpc.service_config", ...)] puts another in its place.
+# The default of a Client, unless retry=False; options=[("grpc.service_config", ...)] replaces it.
 SERVICE_CONFIG: Dict[str, Any] = {
     "loadBalancingConfig": [{"round_robin": {}}],
     "healthCheckConfig": {"serviceName": ""},
@@ -29,7 +29,7 @@ SERVICE_CONFIG: Dict[str, Any] = {
     ],
 }
 _POLICY = SERVICE_CONFIG["methodConfig"][0]["retryPolicy"]
-_LONGEST_WAIT = 30.0  # a server that wants more than this is as good as gone: better an error now
+_LONGEST_WAIT = 30.0  # a server that asks for more time is practically gone: better an error now
 
 
 def _seconds(text: Any) -> float:
@@ -40,14 +40,14 @@ _FIRST_BACKOFF, _LONGEST_BACKOFF = (_seconds(_POLICY[name]) for name in ("initia
 
 
 class Deadline:
-    """The time until which a call, its retries and its pieces must be done; seconds=None: no such time."""
+    """The deadline of a call with its retries and pieces; seconds=None: no deadline."""
 
     def __init__(self, seconds: Optional[float]):
         seconds = choices.seconds(seconds)
         self._end = None if seconds is None else time.monotonic() + seconds
 
     def left(self) -> Optional[float]:
-        """Seconds that are left, or None. Raises DeadlineExceededError when there are none."""
+        """Seconds that are left, or None. Raises DeadlineExceededError if no time is left."""
         if self._end is None:
             return None
         left = self._end - time.monotonic()
@@ -65,9 +65,9 @@ class Attempts:
         self._deadline = deadline
 
     def wait_after(self, error: QuantdError) -> float:
-        """Seconds to wait before the next attempt. Raises `error` when there shall be none.
+        """Seconds to wait before the next attempt. Raises `error` if there must be none.
 
-        The server's word, in RetryInfo or grpc-retry-pushback-ms, is kept; without it waits are random, so that clients do
+        Follows the server's RetryInfo or grpc-retry-pushback-ms. Without them waits are random, so that clients do
         not come back together, and grow.
         """
         if self._left < 1 or error.code.name not in _POLICY["retryableStatusCodes"] or error.no_retry:

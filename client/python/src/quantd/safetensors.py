@@ -1,6 +1,6 @@
-"""The container of .safetensors files: read with every claim checked against the bytes that are there, written all or nothing.
+"""The container of .safetensors files: every value is checked against the file when it is read; files are written completely or not at all.
 
-    8 bytes: length of the header | header: JSON, padded with spaces | the tensors' bytes, at offsets that the header says
+    8 bytes: length of the header | header: JSON, padded with spaces | the tensors' bytes, at the offsets in the header
 """
 
 import contextlib
@@ -15,12 +15,12 @@ from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, NamedTuple, Tup
 from .foreign import Array
 
 METADATA = "__metadata__"
-_MOST_HEADER_BYTES = 100 << 20  # as other readers have it
-# What is written at most, of a header: what quantctl reads.
+_MOST_HEADER_BYTES = 100 << 20  # as in other readers
+# Limits for the header of a written file: those of quantctl as a reader.
 _MOST_WRITTEN = {
     "tensors": 500_000, "dimensions": 2_000_000, "keys of __metadata__": 100_000, "bytes of __metadata__": 25_000_000, "bytes": 50_000_000,
 }  # fmt: skip
-MOST_DIMENSIONS = 32  # of an array of any release of numpy
+MOST_DIMENSIONS = 32  # of an array in all releases of numpy
 # Bits of an element, for every dtype of the format that numpy and ml_dtypes have.
 BITS = {
     "F64": 64, "I64": 64, "U64": 64, "C64": 64, "F32": 32, "I32": 32, "U32": 32, "F16": 16, "BF16": 16, "I16": 16, "U16": 16,
@@ -29,11 +29,11 @@ BITS = {
 
 
 class FormatError(ValueError):
-    """A file that is not what it should be; the text names the file and what is wrong in it."""
+    """A file with invalid contents; the text names the file and the error."""
 
 
 class Entry(NamedTuple):
-    """A tensor of a file: its dtype in the format's names, its shape, and where its bytes are."""
+    """A tensor of a file: its dtype as named by the format, its shape, and the position of its bytes."""
 
     dtype: str
     shape: Tuple[int, ...]
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 
 
 def is_text(value: str) -> bool:
-    """Whether a str has a form in UTF-8: half a surrogate pair has none."""
+    """Whether a str can be encoded in UTF-8: half a surrogate pair can't."""
     try:
         value.isascii() or value.encode()
     except UnicodeEncodeError:
@@ -66,7 +66,7 @@ def _no_json(text: str) -> Any:
 
 
 def _whole(text: str) -> Any:
-    return -0.0 if text == "-0" else int(text)  # so that -0 is not a length
+    return -0.0 if text == "-0" else int(text)  # so that -0 is not a valid length
 
 
 def _finite(text: str) -> float:
@@ -75,10 +75,10 @@ def _finite(text: str) -> float:
 
 
 def parse_json(text: Union[str, bytearray], what: str) -> Dict[str, Any]:
-    """The JSON object of a text, which is UTF-8; FormatError for anything else, and for a key that occurs twice."""
+    """The JSON object of a UTF-8 text; raises FormatError for anything else, and for a key that occurs twice."""
     try:
         if not isinstance(text, str):
-            text = text.decode()  # json.loads takes UTF-16 and UTF-32, too
+            text = text.decode()  # json.loads would accept UTF-16 and UTF-32, too
         value = json.loads(text, object_pairs_hook=_once, parse_int=_whole, parse_float=_finite, parse_constant=_no_json)
     except FormatError:
         raise
@@ -90,7 +90,7 @@ def parse_json(text: Union[str, bytearray], what: str) -> Dict[str, Any]:
 
 
 def lengths(value: Any, what: str) -> Tuple[int, ...]:
-    """A list of numbers that are not negative."""
+    """Checks that it is a list of non-negative integers."""
     if not isinstance(value, list) or any(type(n) is not int or not 0 <= n < 1 << 63 for n in value):
         raise FormatError(f"{what} is {value!r}, must be a list of integers that are not negative")
     if len(value) > MOST_DIMENSIONS:
@@ -168,7 +168,7 @@ class Reader:
 
 
 def header_of(tensors: Mapping[str, Tuple[str, Tuple[int, ...], Array]], metadata: Mapping[str, str]) -> bytes:
-    """The first bytes of a file of these tensors, which follow in this order. ValueError for more than quantctl reads."""
+    """The first bytes of a file with these tensors, which follow in this order. Raises ValueError for more than quantctl reads."""
     sizes = {
         "tensors": len(tensors), "dimensions": sum(len(shape) for _, shape, _ in tensors.values()),
         "keys of __metadata__": len(metadata),
@@ -188,7 +188,7 @@ def header_of(tensors: Mapping[str, Tuple[str, Tuple[int, ...], Array]], metadat
 
 
 def _linked(temporary: str, path: str) -> bool:
-    """Gives a file its name, unless somebody has made another one of that name meanwhile. False: the file system has no links."""
+    """Renames a file, unless another file with that name exists meanwhile. False: the file system has no links."""
     if not hasattr(os, "link"):
         return False
     try:
@@ -206,7 +206,7 @@ def _linked(temporary: str, path: str) -> bool:
 
 
 class _Whole(io.FileIO):
-    """A file whose writes take all bytes or fail: pyarrow does not look at how many they took."""
+    """A file whose writes take all bytes or fail, because pyarrow ignores how many bytes were written."""
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
@@ -218,11 +218,11 @@ class _Whole(io.FileIO):
 
 @contextlib.contextmanager
 def replaced(path: str, overwrite: bool) -> Iterator[BinaryIO]:
-    """A new file to write, which has its name once all of it is on the disk; nothing is left of it when that fails."""
+    """A new file to write. It gets its name once all of it is on the disk; if that fails, nothing is left of it."""
     folder, name = os.path.split(os.path.abspath(path))
     if not overwrite and os.path.lexists(path):
         raise FileExistsError(17, "exists already; overwrite=True replaces it", path)
-    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(6)}.tmp")  # a name has 255 bytes at most, a letter up to 4
+    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(6)}.tmp")  # a name has at most 255 bytes, a letter up to 4
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
     try:
         with _Whole(descriptor, "wb") as file:
@@ -235,7 +235,7 @@ def replaced(path: str, overwrite: bool) -> Iterator[BinaryIO]:
             os.unlink(temporary)
         raise
     if os.name == "posix":
-        with contextlib.suppress(OSError):  # such as of a folder that may not be read: the file is there
+        with contextlib.suppress(OSError):  # for a folder that may not be read, for example: the file has been written
             descriptor = os.open(folder, os.O_RDONLY)
             try:
                 os.fsync(descriptor)

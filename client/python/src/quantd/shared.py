@@ -1,8 +1,8 @@
-"""SharedTensor: a tensor in a file that client and server on one node have both mapped, so that no byte is sent.
+"""SharedTensor: a tensor in a file that client and server on one node have both mapped, so that its bytes are not sent.
 
-The file lies in a directory in memory (tmpfs) that the server was given as --shared_memory_dir. It is named
-quantd-<pid>-<random>, all of it is allocated at once, so that its pages are on this process's account and not on the
-server's, and it is locked (flock) as long as it is in use: the server removes what a killed client left.
+The file is in a memory directory (tmpfs), which must be the server's --shared_memory_dir. Its name is
+quantd-<pid>-<random>. It is allocated completely at once, so that its pages count as this process's memory and not as the
+server's, and it is locked (flock) as long as it is in use, because the server removes files that killed clients left.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ _VARIABLE = "QUANTD_SHARED_MEMORY_DIR"
 
 
 def directory(given: Optional[str]) -> str:
-    """The directory that was given, or the environment's."""
+    """The directory in the argument, or in the environment."""
     found = given or os.environ.get(_VARIABLE)
     if not found:
         raise wrong_value("shared_memory_dir", f"no directory for shared memory: give Client shared_memory_dir=, or set {_VARIABLE}")
@@ -38,10 +38,10 @@ def _create(folder: str, size: int) -> Tuple[str, mmap.mmap]:
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o660)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The server may run as another user of the directory's group, whatever the umask here says.
+        # The server may run as another user of the directory's group, whatever umask this process has.
         os.fchmod(file, 0o660)
         os.posix_fallocate(file, 0, size)
-        return path, mmap.mmap(file, size)  # which keeps the file, and so its lock
+        return path, mmap.mmap(file, size)  # it keeps the file open, and so its lock
     except BaseException:
         os.unlink(path)
         raise
@@ -50,7 +50,7 @@ def _create(folder: str, size: int) -> Tuple[str, mmap.mmap]:
 
 
 def _remove(path: str, process: int) -> None:
-    if os.getpid() != process:  # a child has inherited the object, not the file
+    if os.getpid() != process:  # a child has inherited the object, but does not own the file
         return
     try:
         os.unlink(path)
@@ -64,8 +64,8 @@ class SharedTensor:
         with client.shared(x) as shared_x, client.shared_empty(x.shape, "uint8") as shared_y:
             y = client.quantize(shared_x, 0.5, out=shared_y).y
 
-    Takes the place of an array in calls, and of the answer's memory as their `out`; by one call at a time. Its file goes
-    with the `with` block, with close(), or with the process. Arrays that are views of it stay valid.
+    It replaces an array in calls, and as `out` it is the memory of the answer; by one call at a time. Its file is removed
+    at the end of the `with` block, by close(), or at the end of the process. Arrays that are views of it stay valid.
     """
 
     def __init__(self, folder: str, shape: Sequence[int], dtype: DataTypeLike):
@@ -86,7 +86,7 @@ class SharedTensor:
         return self.data_type.dtype
 
     def array(self) -> Array:
-        """The elements: a view, what is written to it is there for the next call. Of types narrower than a byte a copy."""
+        """The elements as a view: changes to it are used by the next call. For types narrower than a byte a copy."""
         return self._view(self.data_type, self.shape)
 
     def write(self, values: ArrayLike) -> None:
@@ -100,17 +100,17 @@ class SharedTensor:
             self._put(array)
 
     def _put(self, array: Array) -> None:
-        """Writes an array, of whatever type and shape there is room for, as the wire has it."""
+        """Writes an array of any type and shape that fits, in the format of the wire."""
         raw = pack(array)
         self._open()[: len(raw)] = raw
 
     def close(self) -> None:
-        """Removes the file. Its memory is free once no array is a view of it."""
+        """Removes the file. Its memory is freed once no array is a view of it."""
         self._finalizer()
         try:
             self._memory.close()
         except BufferError:
-            pass  # views: they keep it
+            pass  # views still use it
 
     def __enter__(self) -> "SharedTensor":
         return self
@@ -138,12 +138,12 @@ class SharedTensor:
 
 
 class SharesMemory:
-    """What a client has for shared tensors."""
+    """The shared-tensor methods of clients."""
 
     _shared_memory_dir: Optional[str] = None
 
     def shared(self, x: ArrayLike) -> SharedTensor:
-        """Put an array into memory that the server can read as well: no call with it sends its bytes.
+        """Put an array into memory that the server can read, too: calls with it do not send its bytes.
 
         Parameters
         ----------
@@ -170,13 +170,13 @@ class SharesMemory:
         Parameters
         ----------
         shape : sequence of int
-            Shape of the answer, or of anything of as many bytes.
+            Shape of the answer, or any shape with the same number of bytes.
         dtype : DataTypeLike
             Type of its elements.
 
         Returns
         -------
         SharedTensor
-            Of that shape and type; its elements are 0.
+            With that shape and type; its elements are 0.
         """
         return SharedTensor(directory(self._shared_memory_dir), shape, dtype)

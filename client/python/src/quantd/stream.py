@@ -1,8 +1,8 @@
-"""Stream: many calls over one HTTP/2 stream, answered in any order; cheaper a call than calls of their own.
+"""Stream: many calls over one HTTP/2 stream, answered in any order; cheaper per call than separate calls.
 
-When the stream breaks because its server goes (UNAVAILABLE), another one is opened, and what is unanswered is sent again.
+If the stream breaks because its server goes away (UNAVAILABLE), another one is opened, and unanswered items are sent again.
 
-A Stream is what the user holds, a _Core what the threads hold: these end when nobody holds the Stream any more.
+The user holds a Stream, the threads hold a _Core: they end when nothing refers to the Stream any more.
 """
 
 import logging
@@ -24,21 +24,21 @@ from .retry import Attempts, Deadline
 
 
 def closed() -> ValueError:
-    """What a stream's methods raise when it has ended."""
+    """The error of a stream's methods after its end."""
     return ValueError("the stream is closed")
 
 
 def unanswered() -> QuantdError:
-    """What open items fail with when the server ends the stream as if it had answered them."""
+    """The error of open items if the server ends the stream as if it had answered them."""
     return QuantdError(StatusCode.UNKNOWN, "the stream ended without an answer to this item")
 
 
 class _Answer(Future[Any]):
-    """What a method of a Stream returns."""
+    """The return value of a Stream's methods."""
 
     def __init__(self, reader: threading.Thread):
         super().__init__()
-        self._reader = reader  # who settles it
+        self._reader = reader  # the thread that settles it
 
     def result(self, timeout: Optional[float] = None) -> Any:
         self._check(timeout)
@@ -57,26 +57,26 @@ class _Answer(Future[Any]):
 class _Item:
     future: _Answer
     request: requests.Request
-    data: Optional[bytes] = None  # kept until it is answered: it may have to be sent again, and x may have changed by then
+    data: Optional[bytes] = None  # kept until it is answered: it may have to be sent again after x has changed
 
 
 class Stream(Items[
     Future[Quantized[Dequantized]], Future[Dequantized], Future[DynamicQuantized[Dequantized]], Future[QuantizedEmbeddings]
 ]):
-    """Calls in a row without waiting for each. Thread safe.
+    """Calls in a row without waiting for each. Thread-safe.
 
         with client.stream() as stream:
             futures = [stream.dynamic_quantize(x) for x in tensors]
             answers = [future.result() for future in futures]
 
-    Every method takes what the method of the same name of Client takes (but timeout), and returns a
-    concurrent.futures.Future of what that returns. An item that fails raises from its own future and the stream goes on; a
-    stream that breaks fails all of the open futures, unless it breaks with UNAVAILABLE and may be opened again (see Client's
-    retry). At most max_in_flight calls are unanswered at a time: past that a
-    method waits for an answer. Items are sent as they are: one that is larger than the server allows fails.
+    Every method has the arguments of Client's method of that name (except timeout), and returns a
+    concurrent.futures.Future of its result. An item that fails raises from its own future, and the stream continues. A
+    stream that breaks fails all open futures, unless it breaks with UNAVAILABLE and may be opened again (see Client's
+    retry). At most max_in_flight calls are unanswered at a time; above that a
+    method waits for an answer. Items are sent as they are: an item that is larger than the server allows fails.
 
-    A future's callbacks run on the thread that receives answers. What they call does not wait: a method not for others' answers,
-    close() and cancel() not for the end. A stream that is not closed ends, when nobody holds it, after its last answer. It is of the
+    A future's callbacks run on the thread that receives answers. Methods that they call do not wait: neither for answers, nor, in
+    close() and cancel(), for the end. If nothing refers to an open stream, it ends after its last answer. A stream belongs to the
     process that made it: in a child of fork, its methods and open futures raise an error.
     """
 
@@ -86,7 +86,7 @@ class Stream(Items[
         weakref.finalize(self, self._core.leave)
 
     def close(self) -> None:
-        """Say that no more calls come, and wait for the answers still open."""
+        """Say that no more calls will come, and wait for the open answers."""
         self._core.close()
 
     def cancel(self) -> None:
@@ -118,7 +118,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _tell(tell: Callable[[Any], None], outcome: Any) -> None:
-    """Settles a future. A callback that raises ends no stream; of most exceptions concurrent.futures has said so already."""
+    """Settles a future. An exception from a callback does not end the stream; concurrent.futures has already logged most of them."""
     try:
         tell(outcome)
     except BaseException:
@@ -126,14 +126,14 @@ def _tell(tell: Callable[[Any], None], outcome: Any) -> None:
 
 
 class _Core:
-    """A Stream without its user: what its threads know."""
+    """A Stream without its user: the data of its threads."""
 
     def __init__(self, client: Any, max_in_flight: int, timeout: Optional[float]):
         self._client, self._method, self._retry = client, client._method("stream"), client._transport.retry
         self._deadline, self._most = Deadline(timeout), max_in_flight
-        self._condition = threading.Condition()  # of all that follows; notified when there is room in _pending
+        self._condition = threading.Condition()  # for all of the following; notified when there is room in _pending
         self._pending: Dict[int, _Item] = {}
-        self._answered: Optional[_Item] = None  # which the reader is about to settle
+        self._answered: Optional[_Item] = None  # the item that the reader is about to settle
         self._next_id = 0
         self._ended: Optional[Exception] = None
         self._answers = 0
@@ -146,7 +146,7 @@ class _Core:
         self._reader.start()
 
     def is_reader(self) -> bool:
-        """Whether this thread is the one that receives answers, and so runs callbacks."""
+        """Whether this thread is the one that receives answers and runs callbacks."""
         return threading.current_thread() is self._reader
 
     def close(self) -> None:
@@ -159,28 +159,28 @@ class _Core:
     def cancel(self) -> None:
         if self._orphaned:
             return
-        with self._condition:  # the reader may end at once: nothing that it says comes before the user's word
+        with self._condition:  # the reader may end at once: its error must not come before the user's close or cancel
             self._ended = self._ended or closed()
             self._dropped.set()
             self._call.cancel()
         self.close()
 
     def leave(self) -> None:
-        """As close, but waits for nothing, no lock either: called wherever garbage is collected.
+        """Like close, but does not wait, and takes no lock: called during garbage collection, in any thread.
 
-        _reopen sees that it has ended, or else this sees the outbox that _reopen has made.
+        Either _reopen notices that the stream has ended, or this function sees the outbox that _reopen has made.
         """
         self._ended = self._ended or closed()
         self._outbox.put(None)
 
     def orphan(self) -> None:
-        """In a child of fork, which has neither the threads nor the call, but the locks, perhaps as these threads held them."""
+        """Called in a child of fork, which has neither the threads nor the call, but possibly locks that these threads held."""
         self._orphaned, self._condition = True, threading.Condition()
         self._ended = self._client._transport.of_another_process("stream")
         left, self._pending = [*self._pending.values(), self._answered], {}
         for item in left:
             if item is not None:
-                _Answer.__init__(item.future, self._reader)  # with a lock that is free, and without callbacks: the parent has them
+                _Answer.__init__(item.future, self._reader)  # with a lock that is free, and without callbacks: those belong to the parent
                 item.future.set_exception(self._ended)
 
     def _end(self, reason: Exception) -> None:
@@ -190,7 +190,7 @@ class _Core:
             self._condition.notify_all()
 
     def take(self, request: requests.Request) -> _Answer:
-        """Sends a request, when there is room for it."""
+        """Sends a request once there is room for it."""
         future = _Answer(self._reader)
         future.set_running_or_notify_cancel()
         with self._condition:
@@ -200,7 +200,7 @@ class _Core:
                 raise self._ended
             identity, self._next_id = self._next_id, self._next_id + 1
             item = self._pending[identity] = _Item(future, request)
-        try:  # outside of the lock, which the reader needs: this copies the tensor
+        try:  # without the lock, which the reader needs: this copies the tensor
             data = request.encode_item(identity)
         except BaseException:
             with self._condition:
@@ -226,7 +226,7 @@ class _Core:
         while True:
             known = self._answers
             failure = self._read_answers()
-            if self._answers > known:  # it went on for a while: this is another failure than the last one
+            if self._answers > known:  # it has worked for a while, so this is a new failure
                 attempts = Attempts(self._retry, self._deadline)
             try:
                 if not isinstance(failure, QuantdError) or self._dropped.wait(attempts.wait_after(failure)):
@@ -244,7 +244,7 @@ class _Core:
             _tell(item.future.set_exception, failure)
 
     def _read_answers(self) -> Exception:
-        """Until the gRPC stream ends; why it did."""
+        """Runs until the gRPC stream ends; returns the reason."""
         call = self._call
         try:
             for data in call:
@@ -258,7 +258,7 @@ class _Core:
                 self._answered = answer = None
         except grpc.RpcError as error:
             return from_rpc_error(error)
-        except Exception as error:  # bytes that are not a response: its call cannot be known
+        except Exception as error:  # bytes that are not a response: the item can't be identified
             call.cancel()
             return wrong_answer(error)
         return unanswered()
@@ -272,13 +272,13 @@ class _Core:
             _tell(item.future.set_result, result)
 
     def _reopen(self) -> bool:
-        """Another gRPC stream, for what is unanswered and what comes. False: there is nothing to do for it."""
+        """Opens another gRPC stream, for unanswered and new items. False: there is nothing to do for it."""
         with self._condition:
             if self._dropped.is_set() or (self._ended is not None and not self._pending):
                 return False
             self._outbox.put(None)
             self._outbox = queue.SimpleQueue()
-            for item in self._pending.values():  # in the order in which they came
+            for item in self._pending.values():  # in the order of their calls
                 if item.data is not None:
                     self._outbox.put(item.data)
             if self._ended is not None:

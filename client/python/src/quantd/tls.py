@@ -1,4 +1,4 @@
-"""TLS: gRPC credentials of PEM files that arguments or the environment name."""
+"""TLS: makes gRPC credentials from PEM files in the arguments or the environment."""
 
 import os
 from typing import Dict, Optional
@@ -24,9 +24,9 @@ def _read(name: str, path: Optional[str]) -> Optional[bytes]:
 
 
 def credentials(**files: Optional[str]) -> Optional[grpc.ChannelCredentials]:
-    """Channel credentials of the files tls_ca, tls_cert and tls_key; None, which is plain text, when there are none.
+    """Channel credentials from the files tls_ca, tls_cert and tls_key; None (plain text) if there are none.
 
-    A file that is not given is the one of QUANTD_TLS_CA, QUANTD_TLS_CERT or QUANTD_TLS_KEY, if that is set.
+    A file that is not given is replaced by QUANTD_TLS_CA, QUANTD_TLS_CERT or QUANTD_TLS_KEY, if that is set.
     """
     paths = {name: files.get(name) or os.environ.get(variable) or None for name, variable in _VARIABLES.items()}
     if not any(paths.values()):

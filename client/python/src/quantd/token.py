@@ -1,4 +1,4 @@
-"""The bearer token: of a file, which is read again when it changes, so that tokens can be rotated under a running client."""
+"""The bearer token from a file, which is read again when it changes, so that tokens can be rotated while a client runs."""
 
 import os
 import threading
@@ -13,7 +13,7 @@ _MOST_BYTES = 1 << 20
 
 
 class TokenFile:
-    """The token in a file: its first line that is neither blank nor a comment (#). Thread safe."""
+    """The token in a file: its first line that is neither blank nor a comment (#). Thread-safe."""
 
     def __init__(self, path: str):
         self._path = path
@@ -43,7 +43,7 @@ class TokenFile:
         raise wrong_value("auth_token_file", f"auth_token_file: {self._path} holds no token")
 
     def metadata(self) -> Tuple[Tuple[str, str], ...]:
-        """What a call says. A file that has become unreadable leaves the token that was read last."""
+        """The value of a call's header. If the file can no longer be read, the last token is used."""
         with self._lock:
             try:
                 stamp = self._stamp_now()
@@ -51,18 +51,18 @@ class TokenFile:
                     self._metadata = self._read()
                     self._stamp = stamp
             except (OSError, ValueError):
-                pass  # perhaps it is being replaced
+                pass  # it may be being replaced
             return self._metadata
 
 
 class WithToken:
-    """A method of a channel, of grpc or grpc.aio, whose calls carry the token."""
+    """A method of a channel of grpc or grpc.aio; adds the token to its calls."""
 
     def __init__(self, method: Any, token: TokenFile):
         self._method, self._token = method, token
 
     def __call__(self, *request: Any, **arguments: Any) -> Any:
-        """Without a request: a stream of grpc.aio, which is written to later."""
+        """Without a request: a stream of grpc.aio, to which messages are written later."""
         return self._method(*request, metadata=self._token.metadata(), **arguments)
 
     def future(self, request: Any, **arguments: Any) -> Any:
@@ -70,7 +70,7 @@ class WithToken:
 
 
 def token_file(path: Optional[str], target: str, encrypted: bool, allow_insecure: bool) -> Optional[TokenFile]:
-    """The token of a file, or of QUANTD_AUTH_TOKEN_FILE's; None without one. Not in clear over a network, unless allowed."""
+    """The token of a file, or of QUANTD_AUTH_TOKEN_FILE; None if there is none. Not in plain text over a network, unless allowed."""
     path = path or os.environ.get(VARIABLE) or None
     if path is None:
         return None

@@ -1,4 +1,4 @@
-"""What Client and AsyncClient need of gRPC besides a channel of their own kind: paths, options, credentials."""
+"""The parts of gRPC that Client and AsyncClient share, apart from their channels: paths, options, credentials."""
 
 import json
 import os
@@ -13,12 +13,12 @@ from .errors import wrong_value
 from .retry import SERVICE_CONFIG
 from .token import WithToken, token_file
 
-# Tensors are larger than gRPC's default of 4 MiB; the server has the say (--max_message_bytes).
+# Tensors are larger than gRPC's default of 4 MiB; the server sets the limit (--max_message_bytes).
 _CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
-# A name is looked up again when a connection is lost, but only so often: gRPC's default of 30 s is longer than what a rolling
-# restart may take to replace every server that this client knows.
+# A name is resolved again when a connection is lost, but not more often than this: gRPC's default of 30 s is longer than a rolling
+# restart may need to replace every server that this client knows.
 _CHANNEL_OPTIONS += [("grpc.dns_min_time_between_resolutions_ms", 5000)]
-# A connection that fails is tried again after 0.1 s, then later and later: gRPC's default of 1 s is longer than all tries of a call.
+# A failed connection is retried after 0.1 s, then less and less often: gRPC's default of 1 s is longer than all attempts of a call.
 _CHANNEL_OPTIONS += [("grpc.initial_reconnect_backoff_ms", 100)]
 PATHS = {operation: f"/{messages.SERVICE}/{name}" for operation, name in messages.METHODS.items()}
 PATHS["stream"] = f"/{messages.SERVICE}/Stream"
@@ -30,7 +30,7 @@ PATHS["health"] = "/grpc.health.v1.Health/Check"
 
 
 class Transport:
-    """Where a client's server is and how it is spoken to; see Client for the arguments."""
+    """The server's address, and how to connect to it; for the arguments see Client."""
 
     def __init__(self, address: Optional[str], credentials: Optional[grpc.ChannelCredentials], options: Sequence[Tuple[str, Any]], retry: bool,
                  auth_token_file: Optional[str] = None, allow_insecure_token: bool = False, **files: Optional[str]):
@@ -41,7 +41,7 @@ class Transport:
         encrypted = self._credentials is not None
         self._token = token_file(auth_token_file, self.address, encrypted, allow_insecure_token)
         given = {name for name, _ in options}
-        # gRPC follows http_proxy even to this very machine, where no proxy can help, and one elsewhere would read the token.
+        # gRPC uses http_proxy even for this machine, where no proxy can help, and a remote proxy would read the token.
         ours = [*_CHANNEL_OPTIONS, ("grpc.enable_http_proxy", int(not addresses.is_local(self.address)))]
         self._options: List[Tuple[str, Any]] = [*(option for option in ours if option[0] not in given), *options]
         theirs = "grpc.service_config" in given
@@ -50,7 +50,7 @@ class Transport:
         self._process = os.getpid()
 
     def channel(self, module: Any = grpc, *, check_health: bool = True) -> Any:
-        """A channel, of grpc or of grpc.aio; one that uses a server whatever its health is, unless `check_health`."""
+        """A channel of grpc or of grpc.aio; unless `check_health`, it uses a server whatever its health is."""
         config = {name: value for name, value in self._config.items() if check_health or name != "healthCheckConfig"}
         options = [*self._options, ("grpc.service_config", json.dumps(config))] if config else self._options
         if self._credentials is None:
@@ -58,19 +58,19 @@ class Transport:
         return module.secure_channel(self.address, self._credentials, options)
 
     def methods(self, channel: Any, health_channel: Any) -> Dict[str, Any]:
-        """Every method, by name, that of health on the second channel. Without serializers: sent are bytes already, and
-        received is read where it lies."""
+        """All methods, by name; that of health uses the second channel. They have no serializers: requests are bytes already, and
+        responses are read in place."""
         made = {name: channel.unary_unary(path) for name, path in PATHS.items() if name not in ("stream", "calibrate", "health")}
         made["calibrate"] = channel.stream_unary(PATHS["calibrate"])
         made["stream"] = channel.stream_stream(PATHS["stream"])
         if self._token is not None:
             made = {name: WithToken(method, self._token) for name, method in made.items()}
-        made["health"] = health_channel.unary_unary(PATHS["health"])  # asks without one
+        made["health"] = health_channel.unary_unary(PATHS["health"])  # without a health check of its own
         return made
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the process that made the client. A channel does not survive a fork: to use or close it would wait for ever."""
+        """Whether this is the process that made the client. A channel does not survive a fork: using or closing it would block for ever."""
         return os.getpid() == self._process
 
     def check_process(self, what: str = "client") -> None:
@@ -79,7 +79,7 @@ class Transport:
             raise self.of_another_process(what)
 
     def of_another_process(self, what: str) -> RuntimeError:
-        """What is said of a client, or of a stream, to a child of fork."""
+        """The error for a client or a stream in a child of fork."""
         return RuntimeError(f"this {what} was made by process {self._process} and this is {os.getpid()}: make a client after the fork")
 
 

@@ -1,7 +1,7 @@
 """Data types: the contract's numbers, their numpy dtypes, and how elements are packed on the wire.
 
-In numpy every tensor has its logical shape, one element an item, whatever its width: int4, float6 and float4 arrays are those of
-ml_dtypes. Packing to 6, 4 and 2 bits happens here and only here.
+In numpy every tensor has its logical shape, with one item per element, whatever its width: int4, float6 and float4 arrays are those of
+ml_dtypes. Packing to 6, 4 and 2 bits happens only here.
 """
 
 import difflib
@@ -20,7 +20,7 @@ from .foreign import Array, SupportsDLPack, as_numpy, leaves
 
 
 class SharedMemory(Protocol):
-    """A tensor in shared memory: a SharedTensor, which the package quantd has and quantd_core does not have."""
+    """A tensor in shared memory: a SharedTensor, which only the package quantd has, not quantd_core."""
 
     region: str
     byte_size: int
@@ -28,9 +28,9 @@ class SharedMemory(Protocol):
     def array(self) -> Array: ...
 
 
-# What calls take for a tensor. Python's numbers, and lists of them, become what as_array says.
+# The types of tensor arguments. Python's numbers, and lists of them, are converted as described in as_array.
 ArrayLike = Union[npt.ArrayLike, SupportsDLPack, SharedMemory]
-# Types by name, as numpy and ml_dtypes have them and as ONNX does: of results, of their scales, and of what is dequantized to.
+# Type names of numpy and ml_dtypes, and of ONNX: for results, for their scales, and for the output of dequantize.
 CodeName = Literal[
     "uint8", "int8", "uint16", "int16", "uint4", "int4", "uint2", "int2",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn",
@@ -72,7 +72,7 @@ class DataType(enum.IntEnum):
 
     @property
     def bits(self) -> int:
-        """Bits that one element takes on the wire."""
+        """The bits of one element on the wire."""
         return _BITS.get(self, self.dtype.itemsize * 8)
 
     @property
@@ -85,21 +85,21 @@ class DataType(enum.IntEnum):
 
     @property
     def in_place(self) -> bool:
-        """Whether numpy keeps elements as the wire does, so that an array's memory is what is sent."""
+        """Whether numpy stores elements as on the wire, so that an array's memory can be sent."""
         return self.bits >= 8 and (sys.byteorder == "little" or self.bits == 8)
 
     def byte_size(self, elements: int) -> int:
-        """Bytes that so many elements take on the wire."""
+        """The bytes of this number of elements on the wire."""
         return (elements * self.bits + 7) // 8
 
     def elements(self, shape: Sequence[int]) -> int:
-        """How many elements that shape has; ValueError for a negative length."""
+        """The number of elements of a shape; ValueError for a negative length."""
         if any(length < 0 for length in shape):
             raise ValueError(f"{self.name} of shape {list(shape)}: no length may be negative")
         return math.prod(shape)
 
     def check(self, size: int, shape: Sequence[int]) -> int:
-        """How many elements that shape has; ValueError unless they take `size` bytes on the wire."""
+        """The number of elements of a shape; ValueError unless they take `size` bytes on the wire."""
         count = self.elements(shape)
         if size != self.byte_size(count):
             raise ValueError(f"{self.name} of shape {list(shape)} takes {self.byte_size(count)} bytes, not {size}")
@@ -138,7 +138,7 @@ _BITS = {
     DataType.FLOAT6E3M2: 6,
 }
 _AS_ON_THE_WIRE = {int(t): dtype for t, dtype in _DTYPES.items() if t.in_place}
-_SENT_AS_THEY_ARE = frozenset(_AS_ON_THE_WIRE.values())  # in native order, which dtypes are compared with
+_SENT_AS_THEY_ARE = frozenset(_AS_ON_THE_WIRE.values())  # in native order, in which dtypes are compared
 _OF_DTYPE: Dict[Any, DataType] = {dtype: data_type for data_type, dtype in _DTYPES.items()}
 _OF_NUMBER = frozenset(map(int, DataType))
 _OF_NAME = {name: t for t in DataType for name in (t.name.lower(), t.dtype.name)}
@@ -157,7 +157,7 @@ _BY_USE = f"""
     integer codes: {_INTEGERS}
     float codes: {_SMALL_FLOATS}
     scales: float32, float16, bfloat16, and of blocks float8_e8m0fnu or float8_e4m3fn"""
-# What an argument takes; x of dequantize has codes.
+# The types that arguments accept; x of dequantize has codes.
 _TAKES = {
     "x": f" {_VALUES}",
     "xs": f" {_VALUES}",
@@ -172,7 +172,7 @@ _TAKES = {
 def data_type(value: Union[DataTypeLike, str], name: str = "type") -> DataType:
     """The DataType of a DataType, its number or name ("int4", "FLOAT8E4M3FN", "float8_e4m3fn") or a numpy dtype.
 
-    `name`: of the argument that it is, for errors.
+    `name`: the argument's, for errors.
     """
     if isinstance(value, np.dtype) and value in _OF_DTYPE:
         return _OF_DTYPE[value]
@@ -183,7 +183,7 @@ def data_type(value: Union[DataTypeLike, str], name: str = "type") -> DataType:
         meant = f"; did you mean {near[0]!r}?" if near else "."
         raise wrong_value(name, f"{name}: unknown data type {value!r}{meant} There are{_BY_USE}")
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        value = operator.index(value)  # of numpy's integers, which are numbers here: np.dtype would take their own type
+        value = operator.index(value)  # numpy's integers are numbers here, and np.dtype would use their own type
         if value in _OF_NUMBER:
             return DataType(value)
         raise wrong_value(name, f"{name}: unknown data type number {value!r}. There are{_BY_USE}")
@@ -202,7 +202,7 @@ def pack(array: Array) -> bytes:
 
 
 def packed(array: Array) -> Array:
-    """An array whose elements, row-major, are those bytes: `array` itself where its memory is as the wire wants it."""
+    """An array whose elements, row-major, are those bytes: `array` itself if its memory is already as on the wire."""
     if array.dtype in _SENT_AS_THEY_ARE:
         return array
     kind = data_type(array.dtype)
@@ -226,13 +226,13 @@ def packed(array: Array) -> Array:
 
 
 def _group(kind: DataType) -> "Tuple[int, int, np.dtype[Any]]":
-    """The fewest elements of less than 8 bits that fill whole bytes, how many bytes those are, and what holds their bits."""
+    """The smallest number of elements of less than 8 bits that fills whole bytes, the number of those bytes, and a type for their bits."""
     size = kind.bits // math.gcd(kind.bits, 8)
     return 8 * size // kind.bits, size, np.dtype(np.uint8 if size == 1 else np.uint32)
 
 
 def unpack(raw: "Union[bytes, bytearray, memoryview]", kind: DataTypeLike, shape: Sequence[int]) -> Array:
-    """The array of so many bytes from the wire; the reverse of pack. The array owns its memory and may be written."""
+    """The array from this number of bytes of the wire; the inverse of pack. The array owns its memory and may be written."""
     kind = kind if isinstance(kind, DataType) else data_type(kind, "kind")
     count = kind.check(len(raw), shape)
     if kind.bits >= 8:
@@ -251,14 +251,14 @@ def unpack(raw: "Union[bytes, bytearray, memoryview]", kind: DataTypeLike, shape
     for i in range(elements):
         codes[:, i] = (groups >> word.type(i * kind.bits)) & word.type((1 << kind.bits) - 1)
     codes = codes.reshape(-1)[:count]
-    if kind.is_integer and kind.is_signed:  # ml_dtypes keeps int4 and int2 sign-extended in a byte
+    if kind.is_integer and kind.is_signed:  # ml_dtypes stores int4 and int2 sign-extended in a byte
         sign = np.uint8(1 << (kind.bits - 1))
         codes = (codes ^ sign) - sign
     return codes.view(kind.dtype).reshape(shape)
 
 
 def _unknown(value: Any, name: str, default: DataType, dtype: Any) -> ArgumentError:
-    """What is said of an array of a type that quantd lacks: how it is converted, and what is taken."""
+    """The error for an array of a type that quantd lacks: how to convert it, and which types are accepted."""
     if str(getattr(value, "dtype", None)).startswith("torch."):
         how = f"{name}.to(torch.{default.dtype.name})"
     elif isinstance(value, np.ndarray):
@@ -271,11 +271,11 @@ def _unknown(value: Any, name: str, default: DataType, dtype: Any) -> ArgumentEr
 
 
 def as_array(value: Any, name: str, default: DataType) -> Array:
-    """A numpy array of a type that quantd has, of an array of numpy or of any other library.
+    """A numpy array of a type that quantd has, from an array of numpy or of any other library.
 
-    What has a dtype decides: arrays, numpy's scalars and lists that hold any of these keep their type, and an array of one that
-    quantd lacks (float64, int64) is an error, never converted silently. Python's numbers and lists of nothing else have no such type
-    and become `default`, as do scalars of float64 and int64, which are Python's numbers in numpy; an integer that does not fit is an error.
+    A dtype decides: arrays, numpy's scalars, and lists with any of these keep their type; an array of a type that quantd
+    lacks (float64, int64) is an error, and is never converted silently. Python's numbers, and lists of only those, have no such type
+    and become `default`; so do scalars of float64 and int64, numpy's forms of Python's numbers. An integer that does not fit is an error.
     """
     if type(value) is np.ndarray and value.dtype in _OF_DTYPE:
         return value
@@ -302,7 +302,7 @@ def as_array(value: Any, name: str, default: DataType) -> Array:
     try:
         array = np.asarray(value)
         if array.dtype == object and all(isinstance(number, (int, float, np.generic, np.ndarray)) for number in array.flat):
-            array = array.astype(np.float64)  # of numpy's scalars beside Python's
+            array = array.astype(np.float64)  # numpy's scalars together with Python's
     except (TypeError, ValueError, OverflowError):
         raise wrong_type(name, f"{name}: {_short(value)} is not a number, an array or a list of numbers of one shape") from None
     if array.size and array.dtype in _OF_DTYPE:  # of numpy's scalars
@@ -313,13 +313,13 @@ def as_array(value: Any, name: str, default: DataType) -> Array:
         lowest, highest = integer_range(default)
         if array.size and (array.min() < lowest or array.max() > highest):
             raise wrong_value(name, f"{name}: {_short(value)} is outside {default.name}, {lowest} to {highest}")
-    elif array.dtype.kind not in "iuf":  # not complex either, which would lose its imaginary part
+    elif array.dtype.kind not in "iuf":  # nor complex, which would lose its imaginary part
         raise wrong_type(name, f"{name}: {_short(value)} is not a number, an array or a list of numbers")
     return array.astype(default.dtype)
 
 
 def _common(value: Any, name: str, default: DataType, dtypes: Iterable[Any]) -> DataType:
-    """The type of a list that holds arrays or numpy's scalars of these: one of them. numpy would make int16 of int8 and uint8."""
+    """The type of a list of arrays or numpy's scalars with these types: one of them. numpy would make int16 of int8 and uint8."""
     try:
         found = np.result_type(*dtypes)
     except TypeError:
@@ -332,7 +332,7 @@ def _common(value: Any, name: str, default: DataType, dtypes: Iterable[Any]) -> 
 
 
 def described(array: Array) -> str:
-    """An array in a few words."""
+    """A short description of an array."""
     return f"{array.dtype} {list(array.shape)}"
 
 
@@ -352,16 +352,16 @@ _RANGES = {kind: (*integer_range(kind), kind.dtype) for kind in DataType if kind
 
 
 def to_message(tensor_class: Any, array: Array) -> Any:
-    """The wire's Tensor of an array."""
+    """The Tensor message of an array."""
     return tensor_class(data_type=int(data_type(array.dtype)), shape=array.shape, raw_data=pack(array))
 
 
 def from_message(tensor: Any) -> Array:
-    """The array of a Tensor of the wire, in any of its forms."""
+    """The array of a Tensor message, in any of its forms."""
     raw, dtype = tensor.raw_data, _AS_ON_THE_WIRE.get(tensor.data_type)
     if raw and dtype is not None:  # most tensors of most calls: a few elements, in one step
         try:
-            array = np.ndarray(tuple(tensor.shape[:]), dtype, bytearray(raw))  # a slice: going through it is three times slower
+            array = np.ndarray(tuple(tensor.shape[:]), dtype, bytearray(raw))  # a slice: iterating over it is three times slower
         except (TypeError, ValueError):
             array = None
         if array is not None and array.nbytes == len(raw):

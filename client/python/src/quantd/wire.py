@@ -1,12 +1,12 @@
-"""The bytes around arrays: a message is made in one copy of its arrays, and read without one.
+"""The bytes around arrays: a message is made with one copy of its arrays, and read without a copy.
 
-The generated parser copies a tensor's bytes at least twice each way. Here only what is small goes through it:
+The generated parser copies a tensor's bytes at least twice in each direction. Here it only handles the small parts:
 
     request: tag, length | tensor: data_type, shape, tag and length of raw_data | the array's own memory | ... | the rest
     answer:  the same, with raw_data found by its tags and left where it was received
 
-What is put together is protobuf like any other. What is read may be anything: whatever is not one tensor of its field with one
-raw_data is left to the generated parser, which has the last word on what a message means.
+Messages made here are ordinary protobuf. Received bytes may be anything: everything except one tensor per field with one
+raw_data is left to the generated parser, which decides what a message means.
 """
 
 import ctypes
@@ -20,16 +20,16 @@ from . import messages
 from .foreign import Array
 from .types import DataType, data_type, from_message, packed, unpack
 
-# Arrays and messages below this are copied by code in C faster than they are found by code in Python.
+# Smaller arrays and messages are copied faster by code in C than they are found by code in Python.
 SMALL = 16 << 10
 _RAW_DATA = messages.Tensor.DESCRIPTOR.fields_by_name["raw_data"].number
-_MOST_FIELDS = 100  # a message of ours has fewer; one of millions of fields is for code in C
+_MOST_FIELDS = 100  # our messages have fewer; one with millions of fields is for code in C
 _BYTES = 2  # protobuf's wire type of bytes and messages
 _MAKES_BYTES_IN_PLACE = platform.python_implementation() == "CPython"
 
 
 def varint(value: int) -> bytes:
-    """A number that is not negative, as protobuf writes it."""
+    """A non-negative number in protobuf's encoding."""
     if value < 0x80:
         return bytes((value,))
     out = bytearray()
@@ -45,23 +45,23 @@ def _tag(number: int) -> bytes:
 
 
 def memory_of(fresh: bytes) -> Array:
-    """The memory of a bytes object, to write to.
+    """The memory of a bytes object, for writing.
 
-    Bytes are constants once anybody can see them; so only for an object that was just made and is in nobody else's hands:
-    a message that is being put together, or that the transport has received for us alone.
+    Bytes are constants once other code can see them; so use this only for an object that was just made and is not shared:
+    a message that is being made, or one that the transport has received only for us.
     """
     memory = (ctypes.c_char * len(fresh)).from_address(ctypes.cast(ctypes.c_char_p(fresh), ctypes.c_void_p).value)
-    memory.owner = fresh  # the array keeps the ctypes object, and that the bytes
+    memory.owner = fresh  # the array keeps the ctypes object alive, and that the bytes
     return np.frombuffer(memory, np.uint8)
 
 
 def field(number: int, message: bytes) -> bytes:
-    """A message inside another, as the field of that number."""
+    """A message inside of another, as the field with that number."""
     return _tag(number) + varint(len(message)) + message
 
 
 class Field(NamedTuple):
-    """A tensor to be sent as the field of that number."""
+    """A tensor to be sent as the field with that number."""
 
     number: int
     array: Array
@@ -69,16 +69,16 @@ class Field(NamedTuple):
 
 @functools.lru_cache(maxsize=256)  # most programs have few shapes, and making the message takes longer than copying 4 KiB
 def _head(number: int, dtype: "np.dtype[Any]", shape: Tuple[int, ...], size: int) -> bytes:
-    """What comes before the `size` bytes of a tensor that is the field of that number."""
+    """The bytes before the `size` bytes of a tensor in the field with that number."""
     header = messages.Tensor(data_type=data_type(dtype), shape=shape).SerializeToString()
     header += _tag(_RAW_DATA) + varint(size)
     return _tag(number) + varint(len(header) + size) + header
 
 
 def parts(fields: Sequence[Field], rest: bytes) -> List[Any]:
-    """The buffers that are the message, in order: those of the fields and then `rest`, a serialized message without them.
+    """The buffers of the message, in order: those of the fields and then `rest`, a serialized message without them.
 
-    An array that does not lie in one piece stands for itself, to be copied by `join`.
+    An array that is not contiguous is included as an array, to be copied by `join`.
     """
     out: List[Any] = []
     for field in fields:
@@ -96,7 +96,7 @@ def size_of(buffers: Sequence[Any]) -> int:
 
 
 def join(buffers: Sequence[Any]) -> bytes:
-    """One message of its buffers: the one copy that every array makes."""
+    """One message from its buffers: the only copy of each array."""
     if not any(isinstance(b, np.ndarray) for b in buffers):
         return b"".join(buffers)
     scattered = [b for b in buffers if isinstance(b, np.ndarray) and not b.flags.c_contiguous]
@@ -116,7 +116,7 @@ def join(buffers: Sequence[Any]) -> bytes:
 
 
 def item(identity: int, number: int, request: Sequence[Any]) -> List[Any]:
-    """The buffers of a stream's item: its id, and the request as the field of that number."""
+    """The buffers of a stream's item: its id, and the request in the field with that number."""
     return [b"\x08" + varint(identity) + _tag(number) + varint(size_of(request)), *request]
 
 
@@ -124,7 +124,7 @@ def item(identity: int, number: int, request: Sequence[Any]) -> List[Any]:
 
 
 class _Unusual(Exception):
-    """Bytes that only the generated parser knows what to make of."""
+    """Bytes that only the generated parser can interpret."""
 
 
 def _read_varint(data: bytes, at: int) -> Tuple[int, int]:
@@ -141,7 +141,7 @@ def _read_varint(data: bytes, at: int) -> Tuple[int, int]:
 
 
 def _fields(data: bytes, at: int, end: int):
-    """Each field of the message data[at:end]: number, its first byte, its payload's first and last; -1 when it has no length."""
+    """Each field of the message data[at:end]: its number, its first byte, the first and last of its payload; -1 if it has no length."""
     count = 0
     while at < end:
         begin, count = at, count + 1
@@ -181,11 +181,11 @@ def _tensor(data: bytes, begin: int, end: int) -> Array:
 
 
 def take(data: bytes, begin: int, end: int, kind: DataType, shape: Sequence[int]) -> Array:
-    """The array of the raw_data data[begin:end] of a received message, which is in nobody else's hands.
+    """The array of the raw_data data[begin:end] of a received message that is not shared.
 
-    Of 8 bits and wider: the message's own memory, when that is most of the message, so that a few scales do not keep a
-    tensor alive. Writable and aligned: what begins at an odd place is moved down by less than an element, where bytes
-    that were read already are.
+    For 8 bits and wider: the message's own memory, if that is most of the message, so that a few scales do not keep a
+    whole tensor alive. Writable and aligned: raw_data at an unaligned position is moved down by less than an element, over bytes
+    that have been read already.
     """
     if not (_MAKES_BYTES_IN_PLACE and kind.bits >= 8 and kind.in_place and 2 * (end - begin) >= len(data)):
         return unpack(memoryview(data)[begin:end], kind, shape)
@@ -200,13 +200,13 @@ def take(data: bytes, begin: int, end: int, kind: DataType, shape: Sequence[int]
 
 
 class Answer(NamedTuple):
-    """A message without its tensors, and these by their fields' numbers. Of those not in raw_data the message has them."""
+    """A message without its tensors, and these by the numbers of their fields. Tensors that are not in raw_data are in the message."""
 
     message: Any
     arrays: Dict[int, Array]
 
     def array(self, field: str) -> Optional[Array]:
-        """The tensor of that field; None when there is none."""
+        """The tensor of that field; None if there is none."""
         if self.arrays:
             number = self.message.DESCRIPTOR.fields_by_name[field].number
             if number in self.arrays:
@@ -215,9 +215,9 @@ class Answer(NamedTuple):
 
 
 def read(message_class: Any, data: bytes, begin: int = 0, end: Optional[int] = None) -> Answer:
-    """The answer data[begin:end], a message of that class. `data` must be in nobody else's hands.
+    """The answer data[begin:end], a message of that class. `data` must not be shared.
 
-    Raises ValueError, or DecodeError of protobuf, when it is none.
+    Raises ValueError, or DecodeError of protobuf, if it is invalid.
     """
     end = len(data) if end is None else end
     if end == len(data) <= SMALL and not begin:
@@ -245,7 +245,7 @@ def _read_in_place(message_class: Any, data: bytes, begin: int, end: int) -> Ans
         else:
             rest.append(data[start:stop])
     message = message_class.FromString(b"".join(rest))
-    for number, payload, stop in spans:  # all else has been read: the memory may move
+    for number, payload, stop in spans:  # everything else has been read: the memory may be moved
         arrays[number] = _tensor(data, payload, stop)
     return Answer(message, arrays)
 
