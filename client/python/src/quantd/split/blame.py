@@ -1,4 +1,4 @@
-"""Errors of pieces, in terms of the whole: the server names an index of what it was sent."""
+"""Errors of pieces, converted to errors of the whole: the server names an index in the piece."""
 
 import re
 from typing import Callable, Dict
@@ -13,7 +13,7 @@ Places = Dict[str, Callable[[int], int]]
 
 
 def place(shape: Shape, box: Box) -> Callable[[int], int]:
-    """From a row-major index of a box to that of the whole."""
+    """Converts a row-major index in a box to that in the whole."""
     size = tuple(part.stop - part.start for part in box)
 
     def whole(index: int) -> int:

@@ -1,4 +1,4 @@
-"""Where a tensor is cut: into the largest boxes whose request and answer fit, along the outermost dimension that must be cut."""
+"""Where to cut a tensor: into the largest boxes whose request and answer fit, along the outermost dimension that must be cut."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ _MOST_DIMENSIONS = 32
 
 
 class Cost(NamedTuple):
-    """Bits that an element, and a block, take in a request and in its answer."""
+    """The bits of an element, and of a block, in a request and in its answer."""
 
     request_element: int = 0
     request_block: int = 0
@@ -19,10 +19,10 @@ class Cost(NamedTuple):
     answer_block: int = 0
 
     def sizes(self, grid: Grid, size: Shape) -> "tuple[int, int]":
-        """Bytes of a request and of its answer for a box of that size."""
+        """The bytes of a request and of its answer for a box of that size."""
         elements = math.prod(size)
         blocks = math.prod(ceil_divide(n, b) for n, b, count in zip(size, grid.block, grid.counts) if count != 1)
-        # What a box begins within a block of, it may touch twice.
+        # A box may begin inside of a block, and then touches one block more.
         envelope = ENVELOPE + 8 * 4 * len(size)
         return (
             (elements * self.request_element + blocks * self.request_block) // 8 + envelope,
@@ -31,10 +31,10 @@ class Cost(NamedTuple):
 
 
 def boxes(grid: Grid, between_blocks: bool, fits: Callable[[Shape], bool]) -> Optional[List[Box]]:
-    """The pieces of a tensor, in the order of their first elements; None when even the smallest possible one does not fit.
+    """The pieces of a tensor, in the order of their first elements; None if even the smallest possible one does not fit.
 
-    between_blocks: pieces find their own scales, so that they hold whole blocks. Otherwise they may lie within one as well.
-    fits is false for every size that holds a size for which it is.
+    between_blocks: pieces compute their own scales, so they contain whole blocks. Otherwise they may also be inside of one block.
+    If fits is false for a size, it must be false for all larger ones.
     """
     shape = grid.shape
     if fits(shape):
@@ -64,7 +64,7 @@ def boxes(grid: Grid, between_blocks: bool, fits: Callable[[Shape], bool]) -> Op
 
 
 def _slices(length: int, extent: int, block: int) -> List[slice]:
-    """A dimension in parts of `extent`: whole blocks, or parts of one block."""
+    """Splits a dimension into parts of `extent`: whole blocks, or parts of one block."""
     parts, begin = [], 0
     while begin < length:
         end = min(begin + extent, length)

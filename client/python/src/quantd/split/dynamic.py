@@ -1,4 +1,4 @@
-"""DynamicQuantize: pieces that find their own scales, or scales first and then pieces."""
+"""DynamicQuantize: pieces that compute their own scales, or first the scales and then the pieces."""
 
 import dataclasses
 import re
@@ -22,7 +22,7 @@ _OF_AN_ELEMENT = re.compile(r"x\[\d+\] is ")
 
 
 def is_two_level(request: Request) -> bool:
-    """NVFP4, whose second scale depends on the whole tensor."""
+    """Whether it is NVFP4, whose second scale depends on the whole tensor."""
     message = request.message
     if request.operation != "dynamic_quantize":
         return False
@@ -30,7 +30,7 @@ def is_two_level(request: Request) -> bool:
 
 
 def _not_finite(x: Array) -> Optional[Exception]:
-    """What the server says of the first NaN or infinity, which it may not have met first; None when there is none."""
+    """The server's error for the first NaN or infinity, which is not always the one that it found first; None if there is none."""
     first = ranges.first_non_finite(x)
     if first is None:
         return None
@@ -40,7 +40,7 @@ def _not_finite(x: Array) -> Optional[Exception]:
 
 
 def _explained(x: Array, error: Exception, place: Callable[[int], int]) -> Exception:
-    """A piece's error, in terms of the whole. What is wrong with the options is said of every piece, before what is wrong with its x."""
+    """A piece's error, converted to that of the whole. Errors in the options occur in every piece, and before errors in its x."""
     if isinstance(error, InvalidArgumentError) and _OF_AN_ELEMENT.match(error.message):
         found = _not_finite(x)
         if found is not None:
@@ -49,7 +49,7 @@ def _explained(x: Array, error: Exception, place: Callable[[int], int]) -> Excep
 
 
 def alone(request: Request, x: Array, grid: Grid, pieces: List[Box], engine: Any) -> Batches:
-    """Pieces that find their own scales."""
+    """Pieces that compute their own scales."""
     report = Report()
     y, scale, zero_point = Whole(grid.shape, request.out), Whole(grid.counts), Whole(grid.counts)
     reports = request.message.report_error
@@ -93,7 +93,7 @@ def _found(request, grid, y, scale, zero_point, tensor_scale, error, x, engine) 
 def ranges_first(
     request: Request, x: Array, grid: Grid, pieces: List[Box], limits: Limits, engine: Any
 ) -> Batches:
-    """Scales of ranges that are found here, then pieces with known scales."""
+    """Finds ranges here, gets their scales, and then sends pieces with given scales."""
 
     low, high = ranges.of_blocks(x, grid)
     finite = bool(np.isfinite(low).all() and np.isfinite(high).all())
@@ -128,7 +128,7 @@ def ranges_first(
             tensor_scales.append(result.tensor_scale)
 
     yield range_batch()
-    if not finite and request.message.non_finite != _IGNORE:  # which the server has said already, if it is a quantd
+    if not finite and request.message.non_finite != _IGNORE:  # a quantd server has already refused it
         raise _not_finite(x)
     tensor_scale = tensor_scales[0] if two_level else None
     known = {
@@ -146,7 +146,7 @@ def ranges_first(
             yield Piece(
                 Request("quantize", message_of(request, messages.QuantizeRequest, grid, box), {"x": x[box], **parts}),
                 lambda result, box=box: accept(result, box),
-                lambda error: error,  # its scales are the server's own
+                lambda error: error,  # its scales come from the server
             )
 
     def accept(result: results.Quantized[Any], box: Box) -> None:
@@ -171,10 +171,10 @@ def _raise_smallest_int8(
     error: Optional[results.QuantizationError],
     report: Report,
 ) -> Optional[results.QuantizationError]:
-    """Turns every -128 of a piece's y into -127, as DynamicQuantize has it, and the report of y as it was into that of y as it is.
+    """Turns every -128 in a piece's y into -127, as in DynamicQuantize, and updates the report accordingly.
     Returns the piece's own report, whose largest error may have been that of a -128.
 
-    INT8 is [-128, 127] in Quantize, which pieces with known scales go through, and [-127, 127] in DynamicQuantize. They
+    INT8 is [-128, 127] in Quantize, which is used for pieces with given scales, and [-127, 127] in DynamicQuantize. They
     differ only where the value before the clamp is below -127.
     """
     where = np.nonzero(y == -128)
@@ -182,10 +182,10 @@ def _raise_smallest_int8(
         return error
     y[where] = -127
     blocks = tuple((index + part.start) // length for index, part, length in zip(where, box, grid.block))
-    # An int32 is divided as the nearest FLOAT, and its error is that of the integer.
+    # An int32 is rounded to FLOAT for the division, but its error is computed from the integer.
     values, exact, scales = x[where].astype(np.float32), x[where].astype(np.float64), scale[blocks]
     zeros = np.zeros_like(scales) if zero_point is None else zero_point[blocks].astype(np.float32)
-    # What lay below both ranges is counted already.
+    # Values below both ranges are counted already.
     newly = int(np.count_nonzero(np.rint(values / scales) + zeros == -128))
     finite = np.isfinite(values)
     exact, scales, zeros = (part[finite].astype(np.float64) for part in (exact, scales, zeros))

@@ -1,4 +1,4 @@
-"""Calls whose scales are known: pieces cut anywhere."""
+"""Calls with given scales: pieces may be cut anywhere."""
 
 from typing import Any, Dict, Iterator, List
 

@@ -1,8 +1,8 @@
-"""Which scale belongs to which element: every granularity is blocks of a fixed length along each dimension.
+"""Which elements share a scale: every granularity is blocks of a fixed length along each dimension.
 
-One scale for the tensor is one block; one an index along an axis is length 1 on the axis and the whole length elsewhere. A
-piece is a box of x that holds whole blocks along a dimension, or lies within one; so its scales are a box of the grid of scales,
-and a request for it says the same with block_shape about fewer elements.
+One scale for the tensor is one block; one scale per index along an axis has length 1 on the axis and the whole length elsewhere. A
+piece is a box of x that along each dimension contains whole blocks or is inside of one; so its scales are a box of the grid of scales,
+and its request has a block_shape with the same meaning for fewer elements.
 """
 
 import math
@@ -19,7 +19,7 @@ def ceil_divide(a: int, b: int) -> int:
 
 
 class Grid(NamedTuple):
-    """shape: of x. block: its length along each dimension. counts: blocks along each. scale_shape: of the scale tensor."""
+    """shape: that of x. block: its length along each dimension. counts: blocks along each. scale_shape: that of the scale tensor."""
 
     shape: Shape
     block: Shape
@@ -38,7 +38,7 @@ class Grid(NamedTuple):
         )
 
     def piece_block_shape(self, box: Box) -> Shape:
-        """block_shape for a request that holds only the box."""
+        """The block_shape of a request that contains only the box."""
         return tuple(-1 if part.stop - part.start <= block else block for part, block in zip(box, self.block))
 
 
@@ -90,7 +90,7 @@ def _blocked(shape: Shape, axis: Optional[int], block_size: int, block_shape: Op
 
 
 def dynamic(shape: Shape, axis: Optional[int], block_size: int, block_shape: Optional[Sequence[int]]) -> Grid:
-    """The grid of a request that finds its scales."""
+    """The grid of a request that computes its scales."""
     if block_size or block_shape:
         return _blocked(shape, axis, block_size, block_shape)
     return _one(shape) if axis is None else _along(shape, axis)
@@ -99,7 +99,7 @@ def dynamic(shape: Shape, axis: Optional[int], block_size: int, block_shape: Opt
 def given(
     shape: Shape, scale: Shape, axis: Optional[int], block_size: int, block_shape: Optional[Sequence[int]]
 ) -> Grid:
-    """The grid of a request that brings scales of shape `scale`."""
+    """The grid of a request with given scales of shape `scale`."""
     if block_size or block_shape:
         grid = _blocked(shape, axis, block_size, block_shape)
     elif len(scale) == 1 and scale[0] != 1:

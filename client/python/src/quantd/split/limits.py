@@ -1,20 +1,20 @@
-"""Limits of a server: how large a message may be, and how large pieces of a tensor are made."""
+"""The limits of a server: the size of a message, and the size of the pieces of a tensor."""
 
 from typing import NamedTuple, Optional
 
 from .. import results
 from ..errors import QuantdError, StatusCode
 
-# Measured beside one message (tests/bench/run.sh client): of 64 MiB, pieces of 1 MiB, eight in flight, take 0.6 to 0.7 of
-# the time, as one is sent while another is computed and received, and all in memory that was used before; of 16 MiB they
-# take as long. Sent as calls of their own they are as fast as on one stream, and errors and retries are those of calls.
+# Measured in comparison with one message (tests/bench/run.sh client): for 64 MiB, pieces of 1 MiB, eight in flight, take 0.6 to 0.7 of
+# the time, because one is sent while another is computed and received, and all use the same memory again; for 16 MiB they take as
+# long. Separate calls are as fast as one stream, and their errors and retries are those of calls.
 PIECE_BYTES = 1 << 20
 LARGE_BYTES = 12 << 20
 IN_FLIGHT = 8
 
 
 class Limits(NamedTuple):
-    """Bytes that a message, and a request with its answer, may have; None: not known, and so not looked at."""
+    """The most bytes of a message, and of a request with its answer; None: unknown, so it is not checked."""
 
     message: Optional[int]
     budget: Optional[int] = None
@@ -25,12 +25,12 @@ class Limits(NamedTuple):
 
 
 def limits_from(info: results.ServerInfo) -> Limits:
-    """The limits that a server names; 0 is none."""
+    """The limits that a server reports; 0 means none."""
     return Limits(info.max_message_bytes or None, info.memory_budget_bytes or None)
 
 
 def without_limits(error: QuantdError) -> Limits:
-    """The limits of a server that has no GetServerInfo; raises any other error than that."""
+    """The limits of a server without GetServerInfo; raises all other errors."""
     if error.code is not StatusCode.UNIMPLEMENTED:
         raise error
     return Limits(None)

@@ -1,4 +1,4 @@
-"""Pieces of a call: what is sent, where its answer goes, and the whole that grows of them."""
+"""Pieces of a call: their requests, the places of their answers, and the whole that is assembled from them."""
 
 import math
 from typing import Any, Callable, Generator, Iterator, NamedTuple, Optional
@@ -14,19 +14,19 @@ from .grid import Box, Grid
 
 
 class Piece(NamedTuple):
-    """A request, what to do with its result, and how to say its error in terms of the whole."""
+    """A request, the handler of its result, and the conversion of its error to that of the whole."""
 
     request: Request
     accept: Callable[[Any], None]
     explain: Callable[[Exception], Exception]
 
 
-# Yields batches of pieces, to be run in any order and all before the next one is asked for; returns the result.
+# Yields batches of pieces. The pieces of a batch may run in any order, and all of them end before the next batch; returns the result.
 Batches = Generator[Iterator[Piece], None, Any]
 
 
 class Whole:
-    """A tensor that grows of pieces; made when the first comes, of its type."""
+    """A tensor that is assembled from pieces; allocated when the first one comes, with its type."""
 
     def __init__(self, shape: Any, out: Optional[SharedTensor] = None):
         self._shape, self._out = tuple(shape), out
@@ -53,7 +53,7 @@ class Whole:
         return np.empty(self._shape, dtype)
 
     def finish(self) -> Array:
-        """The whole tensor; where it must be packed, `out` has it now as well."""
+        """The whole tensor; if it must be packed, this also writes it to `out`."""
         kind = data_type(self.array.dtype)
         if self._out is not None and kind.bits < 8:
             self._out._put(self.array)
@@ -61,13 +61,13 @@ class Whole:
 
 
 def message_of(request: Request, message_class: Any, grid: Grid, box: Box) -> Any:
-    """The message of a piece: the request's without its tensors, with the granularity in terms of the box."""
+    """The message of a piece: that of the request without its tensors, and with the granularity of the box."""
     message = message_class()
     if message_class is type(request.message):
         message.CopyFrom(request.message)
         for name in ("axis", "block_size", "block_shape", "output"):
             message.ClearField(name)
-    else:  # Quantize with the scales that DynamicQuantize would find
+    else:  # Quantize with the scales that DynamicQuantize would compute
         message.output_type = request.message.output_type
         message.report_error = request.message.report_error
         if request.message.HasField("saturate"):

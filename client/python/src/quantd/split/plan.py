@@ -1,16 +1,16 @@
-"""From a request that is too large for one message to pieces whose answers, put together, are the same bytes as one answer.
+"""Splits a request that is too large for one message into pieces whose combined answers have the same bytes as one answer.
 
-Why they are: an element of y depends on its x, on its block's scale and zero point, and on nothing else. A piece holds whole
-blocks along a dimension or lies within one, and is sent with exactly the scales of its blocks, so every element meets the same
-numbers and the same arithmetic. What is left are the scales that a request finds itself:
+Why the bytes are the same: an element of y depends only on its x and on its block's scale and zero point. A piece contains whole
+blocks along a dimension or is inside of one, and is sent with exactly the scales of its blocks, so every element is computed from the
+same numbers with the same arithmetic. What remains are the scales that a request computes itself:
 
     given scales (quantize, dequantize)            cut anywhere
-    blocks that fit into a message                 cut between blocks; a piece finds its own scales, in whole blocks
+    blocks that fit into a message                 cut between blocks; a piece computes its own scales, for whole blocks
     blocks that do not, and NVFP4's second scale   ranges.py finds the scales; then cut anywhere, as Quantize with these
 
-DynamicQuantize divides in FLOAT whatever the type of its scales, and so does Quantize when they are sent as FLOAT, which every
-type of scale fits into. It differs from DynamicQuantize in the smallest INT8 alone, which report.py puts right. What is packed in
-4 or 2 bits is packed anew in each piece: arrays have an element an item.
+DynamicQuantize divides in FLOAT whatever the type of its scales, and so does Quantize if they are sent as FLOAT, which represents
+every type of scale. It differs from DynamicQuantize only in the smallest INT8, which report.py corrects. Elements of
+4 or 2 bits are packed again in each piece, because arrays have one item per element.
 """
 
 import math
@@ -28,7 +28,7 @@ from .grid import Box, Grid
 from .limits import LARGE_BYTES, PIECE_BYTES, Limits
 from .piece import Batches
 
-# Below this many elements no request is worth asking the server for its limit first.
+# With fewer elements no request is large enough to ask the server for its limit first.
 _FEW_ELEMENTS = 1 << 14
 
 
@@ -38,7 +38,7 @@ def may_be_large(request: Request) -> bool:
 
 
 def surely_fits(request: Request, limits: Limits) -> bool:
-    """Whether a request need not be cut, whatever the stored parameters say that it names."""
+    """Whether a request need not be cut, whatever stored parameters it names."""
     x = request.operands["x"]
     sent = 0 if isinstance(x, SharedTensor) else sum(value.nbytes for value in request.operands.values())
     return limits.allow(sent + ENVELOPE, math.prod(x.shape) * 4 + ENVELOPE, min(limits.message or LARGE_BYTES, LARGE_BYTES))
@@ -49,7 +49,7 @@ def _array(value: Any) -> Any:
 
 
 def _sent_bits(value: Any) -> int:
-    """Bits of an element in the message: none of a tensor in shared memory."""
+    """Bits of an element in the message: 0 for a tensor in shared memory."""
     return 0 if value is None or isinstance(value, SharedTensor) else type_of(value).bits
 
 
@@ -63,17 +63,17 @@ def _output_bits(request: Request) -> int:
 
 
 def _found_bits(request: Request) -> int:
-    """Bits of a scale and a zero point that DynamicQuantize may answer with."""
+    """The most bits of a scale and a zero point in DynamicQuantize's answer."""
     return DataType(request.message.scale_type or DataType.FLOAT).bits + _output_bits(request)
 
 
 def plan(request: Request, limits: Limits, engine: Any) -> Optional[Batches]:
-    """The pieces of a request; None when it is better sent as it is.
+    """The pieces of a request; None if it is better sent unchanged.
 
-    That is what fits into a message, but for large tensors, which are faster in pieces: when nothing is lost by it, neither
-    the last bits of an error report nor a second reading of the tensor for NVFP4.
+    That is a request that fits into a message. Large tensors are nevertheless sent in pieces, which is faster, if nothing is lost: neither
+    the last bits of an error report, nor the time of a second reading of the tensor for NVFP4.
 
-    Raises InvalidArgumentError, as the server would, for a granularity that does not fit x, and ResourceExhaustedError when a
+    Raises InvalidArgumentError, like the server, for a granularity that does not fit x, and ResourceExhaustedError if a
     block and its scale do not fit into a message.
     """
     if request.operation == "quantize_embeddings":
@@ -108,7 +108,7 @@ def _grid(request: Request) -> Grid:
 
 
 def _cost(request: Request) -> Cost:
-    """What the request costs as it is."""
+    """The cost of the unchanged request."""
     answer = 0 if request.out is not None else _output_bits(request)
     x = _sent_bits(request.operands["x"])
     if request.operation == "dynamic_quantize":
@@ -127,13 +127,13 @@ def _pieces(request: Request, grid: Grid, limits: Limits, engine: Any) -> Batche
             pieces = _cut(grid, True, Cost(x_bits, 0, y_bits, _found_bits(request)), limits)
             return dynamic.alone(request, x, grid, pieces, engine)
         except ResourceExhaustedError:
-            pass  # blocks that are larger than a message, or than pieces should be
+            pass  # blocks that are larger than a message, or than the size of pieces
     pieces = _cut(grid, False, Cost(x_bits, 32 + y_bits, y_bits), limits)
     return dynamic.ranges_first(request, x, grid, pieces, limits, engine)
 
 
 def _cut(grid: Grid, between_blocks: bool, cost: Cost, limits: Limits) -> List[Box]:
-    """Boxes of about PIECE_BYTES, or else as large as they must be."""
+    """Boxes of about PIECE_BYTES, or larger if necessary."""
     sizes = [PIECE_BYTES, LARGE_BYTES] if between_blocks else [PIECE_BYTES, LARGE_BYTES, limits.message or LARGE_BYTES]
     for wanted in sizes:
         most = wanted if limits.message is None else min(wanted, limits.message)

@@ -1,8 +1,8 @@
-"""Error reports: those of pieces, put together.
+"""Combines the error reports of pieces.
 
-Counts and the largest error are exact. A mean comes back as the sum that it was made of, to the last bits of a double; the
-signal's energy is summed here, because the report of a piece without error does not say it. Sums of pieces are rounded once, so
-that they do not depend on the order in which answers come.
+Counts and the largest error are exact. A mean is converted back to its sum, to the last bits of a double. The
+signal's energy is summed here, because the report of a piece without error does not contain it. Sums of pieces are rounded once, so
+that they do not depend on the order of answers.
 """
 
 import math
@@ -49,7 +49,7 @@ class Report:
         self._non_finite += error.non_finite_elements
 
     def correct(self, noise: float, saturated: int) -> None:
-        """Adds what elements of y say that were changed: more noise, and elements that are saturated as well."""
+        """Adds the effect of changed elements of y: more noise, and more saturated elements."""
         self._noises.append(noise)
         self._saturated += saturated
 

@@ -1,4 +1,4 @@
-"""Embeddings in pieces: of a few rows each, which depend on nothing but themselves and the ranges."""
+"""Splits embeddings into pieces of a few rows, which depend only on themselves and the ranges."""
 
 import math
 import re
@@ -31,12 +31,12 @@ class _Rows:
         self.ranges = math.prod(ranges.shape) * 4 if ranges is not None else 0
 
     def bytes(self, rows: int) -> Tuple[int, int]:
-        """Of a request with so many rows, and of its answer."""
+        """The bytes of a request with this number of rows, and of its answer."""
         return rows * self.shape[1] * self.bits // 8 + self.ranges + 2 * ENVELOPE, rows * self.y[1] + ENVELOPE
 
 
 def plan(request: Request, limits: Limits) -> Optional[Batches]:
-    """The pieces of a quantize_embeddings; None when it is better sent as it is. See plan.plan."""
+    """The pieces of a quantize_embeddings; None if it is better sent unchanged. See plan.plan."""
     x = request.operands["x"]
     if (limits.message is None and limits.budget is None) or not 0 <= request.message.dimensions <= (x.shape or (0,))[-1]:
         return None  # the server refuses it
@@ -62,7 +62,7 @@ def plan(request: Request, limits: Limits) -> Optional[Batches]:
 
 
 def _rows(sizes: _Rows, limits: Limits, most: Optional[int]) -> int:
-    """The most rows that a message of `most` bytes, or any, holds."""
+    """The most rows in a message of `most` bytes, or of any size."""
     if most is None or (limits.message is not None and most > limits.message):
         most = limits.message
     good, bad = 0, sizes.shape[0] + 1
@@ -105,7 +105,7 @@ def _pieces(request: Request, sizes: _Rows, parts: List[slice]) -> Batches:
 
 
 def _used(x: Array, message: Any) -> Array:
-    """The values that a report is about: cut off and normalised."""
+    """The values in a report: truncated and normalised."""
     used = x[:, : message.dimensions or x.shape[1]].astype(np.float32)
     if not message.normalize:
         return used
@@ -115,7 +115,7 @@ def _used(x: Array, message: Any) -> Array:
 
 
 def _whole(error: Exception, first: int) -> Exception:
-    """The error of a piece whose first value is number `first`, with the index of the whole."""
+    """The error of a piece whose first value is number `first`, with the index in the whole."""
     if not isinstance(error, InvalidArgumentError):
         return error
 

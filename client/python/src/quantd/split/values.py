@@ -1,4 +1,4 @@
-"""Arrays of which only the values count, and the indices along an axis: pieces for calibrate."""
+"""Splits arrays for calibrate, which only uses their values and the indices along an axis."""
 
 import math
 from typing import Iterator, Optional
@@ -13,11 +13,11 @@ from .limits import LARGE_BYTES, PIECE_BYTES, Limits
 
 
 def values(x: Array, axis: Optional[int], limits: Limits) -> Iterator[Array]:
-    """Parts of x of about PIECE_BYTES, each with all of the axis, or else as large as they must be; x itself when it is small."""
+    """Parts of x of about PIECE_BYTES, each with the whole axis, or larger if necessary; x itself if it is small."""
     if axis is None and x.flags.c_contiguous and x.nbytes > PIECE_BYTES:
         x = x.reshape(-1)
     bits, block = data_type(x.dtype).bits, [1] * x.ndim
-    if axis is not None and -x.ndim <= axis < x.ndim:  # another one is refused by the server
+    if axis is not None and -x.ndim <= axis < x.ndim:  # the server refuses any other axis
         block[axis] = max(x.shape[axis], 1)
     grid = Grid(x.shape, tuple(block), (), ())
     for wanted in (PIECE_BYTES, LARGE_BYTES, limits.message or LARGE_BYTES):
