@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<const char*, 2> kKeys = {"quantization_config", "compression_config"};
 
-// Of what compressed-tensors' config_groups say.
+// A quantization scheme in compressed-tensors' config_groups.
 struct Scheme {
   const char* format;
   const char* type;
@@ -18,7 +18,7 @@ struct Scheme {
   const char* strategy;
   Json group_size = nullptr;
   bool symmetric = true;
-  bool activations = false;  // of 8 bits, quantized as they come
+  bool activations = false;  // of 8 bits, quantized on the fly
 };
 
 Scheme SchemeOf(Layout layout) {

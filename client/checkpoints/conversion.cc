@@ -16,7 +16,7 @@
 namespace quantd::checkpoints {
 namespace {
 
-// Weights of one parent that are multiplied as one: the packages give them one maximum.
+// Weights of one parent that are multiplied together: the packages use a common maximum for them.
 constexpr std::array<std::array<absl::string_view, 3>, 4> kSets = {{
     {"q_proj", "k_proj", "v_proj"},
     {"gate_proj", "up_proj", ""},
@@ -28,7 +28,7 @@ absl::Status Cannot(const Tensor& tensor, absl::string_view reason) {
   return WeightError(absl::InvalidArgumentError(reason), tensor.name);
 }
 
-// Why a tensor is not one that is converted, whatever its blocks; empty: it is.
+// Why a tensor can't be converted, whatever its blocks; empty if it can.
 std::string WeightSkipReason(const Tensor& tensor, bool any_rank) {
   if (tensor.type == DataType::kUnspecified) return absl::StrCat("its type is ", tensor.dtype);
   const size_t rank = tensor.shape.size();
@@ -86,7 +86,7 @@ class Encoding {
     return Left(tensor, std::move(reason));
   }
 
-  // A tensor that is not converted.
+  // The decision for a tensor that is not converted.
   Decision Left(const Tensor& tensor, std::string reason) const {
     Decision decision;
     decision.reason = std::move(reason);
@@ -146,7 +146,7 @@ class Encoding {
   const Target& target_;
 };
 
-// What an encoder must not take.
+// Refuses models that an encoder must not convert.
 absl::Status RefuseQuantized(const Model& model, const Target& target) {
   constexpr char kFirst[] = "decode it first (--to=bf16)";
   if (model.kind == ModelKind::kGguf) {

@@ -76,7 +76,7 @@ class Conversions {
     return options;
   }
 
-  // Plans every file, so that what is wrong with one is known before anything is written.
+  // Plans every file, so that all errors are known before anything is written.
   absl::Status LookAhead() {
     const std::vector<std::string>& shards = prepared_.options.shards;
     for (const std::string& name : shards) {
@@ -93,7 +93,7 @@ class Conversions {
       if (!plan.ok()) return plan.status();
       const bool wanted = std::find(wanted_.begin(), wanted_.end(), i) != wanted_.end();
       if (wanted) total_ += runner_.BytesToRead(*plan);
-      if (!model_.index_file.has_value()) continue;  // its names were looked at
+      if (!model_.index_file.has_value()) continue;  // its names were checked
       for (const OutputTensor& tensor : plan->tensors) {
         weight_map_.emplace_back(tensor.name, static_cast<uint32_t>(i));
       }
@@ -108,7 +108,7 @@ class Conversions {
     return absl::OkStatus();
   }
 
-  // Whether it makes all of a folder, and not some shards.
+  // Whether it converts a whole folder, and not some shards.
   bool copies() const { return prepared_.options.shards.empty() && prepared_.is_folder; }
 
   absl::Status Work() {
@@ -119,14 +119,14 @@ class Conversions {
     return status;
   }
 
-  // Whether a file that an earlier run made can be kept.
+  // Whether a finished file of an earlier run can be kept.
   bool IsDone(const std::string& name, uint64_t bytes) const {
     if (!place_->holds_finished()) return false;
     const absl::StatusOr<InputFile> file = InputFile::Of(place_->PathOf(name), name);
     return file.ok() && file->size == bytes;
   }
 
-  // The same of a file with texts, whose lengths its header says.
+  // The same for a file with texts, whose lengths are in its header.
   bool TakeOver(OutputFile* plan) const {
     if (!place_->holds_finished()) return false;
     const absl::StatusOr<InputFile> file = InputFile::Of(place_->PathOf(plan->name), plan->name);
@@ -187,7 +187,7 @@ class Conversions {
     if (!status.ok()) return status;
     done_ = before + read;
     Record(*plan);
-    // The next file is made while this one goes to the disk.
+    // The next file is made while this one is written to the disk.
     if (finisher_.joinable()) finisher_.join();
     if (!finished_.ok()) return finished_;
     finisher_ = std::thread([this, shared = std::shared_ptr<OutputFile>(std::move(plan)),
@@ -197,7 +197,7 @@ class Conversions {
     return absl::OkStatus();
   }
 
-  // What the report and the index say of a file that is made.
+  // Adds a finished file to the report and the index.
   void Record(const OutputFile& plan) {
     prepared_.Report(plan, &report_);
     for (const OutputTensor& tensor : plan.tensors) tensor_bytes_ += tensor.bytes;
@@ -219,7 +219,8 @@ class Conversions {
                      WithMap(std::move(index)));
   }
 
-  // The index as DumpJson writes it; the map as text, since as JSON it takes several times as much.
+  // The index as DumpJson writes it; the map is text, because as JSON it takes several times as
+  // much memory.
   std::string WithMap(Json index) const {
     const auto quoted = [](const std::string& text) {
       return Json(text).dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
@@ -265,7 +266,7 @@ class Conversions {
   Report report_;
   std::vector<std::pair<std::string, uint32_t>> weight_map_;  // sorted: tensor, shard
   uint64_t tensor_bytes_ = 0;
-  absl::Status finished_;  // the finisher's, until it is joined
+  absl::Status finished_;  // written by the finisher, read after it is joined
   std::thread finisher_;
   const std::function<bool()> stop_;
   Runner runner_;

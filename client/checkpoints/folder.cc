@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kHistory[] = ".git";  // of a clone: every weight once more
+constexpr char kHistory[] = ".git";  // in a clone: contains every weight again
 
-// `above`: the folders that it lies in, so that links in a ring end.
+// `above`: the folders around it, which stop cyclic links.
 absl::Status List(const std::string& folder, const std::string& prefix,
                   std::vector<std::pair<dev_t, ino_t>>* above, std::vector<InputFile>* files) {
   struct stat status;
@@ -56,7 +56,7 @@ absl::Status List(const std::string& folder, const std::string& prefix,
 }  // namespace
 
 bool LiesIn(const std::string& path, const std::string& place) {
-  const auto real = [](const std::string& name) {  // without links, as far as it exists
+  const auto real = [](const std::string& name) {  // without links, as far as the path exists
     std::error_code error;
     const fs::path absolute = fs::absolute(name, error);
     const fs::path found = error ? absolute : fs::weakly_canonical(absolute, error);

@@ -5,7 +5,7 @@
 namespace quantd::checkpoints {
 namespace {
 
-// GGML's table; the numbers that are missing were given up.
+// GGML's table; missing numbers were withdrawn.
 constexpr std::array<GgmlType, 34> kTypes = {{
     {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},
     {3, "Q4_1", 32, 20},      {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},

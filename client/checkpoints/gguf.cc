@@ -18,14 +18,15 @@ namespace {
 
 constexpr uint64_t kMaxHeader = uint64_t{1} << 30;
 constexpr uint64_t kMaxName = 1 << 12, kMaxKeys = 1 << 16;
-// Of all names, and dimensions of all tensors: these are kept.
+// The limits for all names, and for the dimensions of all tensors, because these are kept in
+// memory.
 constexpr uint64_t kMaxNames = 32 << 20, kMaxDimensions = 2'000'000;
-constexpr int kMaxArrays = 8;  // within one another
+constexpr int kMaxArrays = 8;  // nested in one another
 constexpr uint32_t kArray = 9;
-// Bytes of a value by its type; 0: a string or an array.
+// Bytes of a value by its type; 0 for strings and arrays.
 constexpr std::array<uint64_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-// Reads the file from its begin, some at a time.
+// Reads the file from the beginning, in parts.
 class Reader {
  public:
   Reader(const OpenFile& file, uint64_t size) : file_(file), size_(size), buffer_(64 << 10) {}
@@ -122,7 +123,7 @@ absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, i
   if (element >= kValueBytes.size()) {
     return Reader::Bad(absl::StrCat(what, " is of type ", element, ", which does not exist"));
   }
-  // Strings and arrays take 8 and 12 bytes at least.
+  // Strings and arrays take at least 8 and 12 bytes.
   const uint64_t least = kValueBytes[element] > 0 ? kValueBytes[element]
                          : element == kArray      ? 12
                                                   : 8;
@@ -137,7 +138,7 @@ absl::Status SkipValue(Reader& reader, uint32_t type, const std::string& what, i
   return status;
 }
 
-// No name occurs twice among `named`, which are keys or tensors.
+// Checks that no name occurs twice among `named`, which are keys or tensors.
 template <typename T>
 absl::Status CheckNamesDiffer(const std::vector<T>& named, absl::string_view what) {
   absl::flat_hash_set<absl::string_view> names;
@@ -218,7 +219,7 @@ absl::Status ReadTensor(Reader& reader, uint64_t index, Tensor* tensor) {
   return absl::OkStatus();
 }
 
-// Turns offsets into those of the file.
+// Converts offsets to positions in the file.
 absl::Status PlaceTensors(uint64_t begin, uint64_t file_size, GgufHeader* header) {
   const uint64_t space = file_size - std::min(file_size, begin);
   std::vector<const Tensor*> order;
@@ -275,7 +276,7 @@ absl::StatusOr<GgufHeader> ReadGguf(const OpenFile& file, uint64_t file_size) {
   }
   if (status = reader.Number(&tensors, "the number of tensors"); !status.ok()) return status;
   if (status = reader.Number(&keys, "the number of keys"); !status.ok()) return status;
-  // A key takes 14 bytes at least, a tensor 25.
+  // A key takes at least 14 bytes, a tensor 25.
   for (const auto& [count, most, bytes, what] :
        {std::tuple(keys, kMaxKeys, 14, "keys"), {tensors, cli::kMaxTensors, 25, "tensors"}}) {
     if (count > reader.left() / bytes) {

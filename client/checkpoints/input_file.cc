@@ -36,7 +36,7 @@ absl::StatusOr<InputFile> InputFile::Of(const std::string& path, const std::stri
 }
 
 absl::StatusOr<std::unique_ptr<OpenFile>> OpenFile::Open(const InputFile& file) {
-  // O_NONBLOCK: a pipe in its place must not make us wait for a writer.
+  // O_NONBLOCK: if a pipe replaced the file, this must not wait for a writer.
   const int descriptor = open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return FileError(errno, absl::StrCat("cannot open ", file.path));
   std::unique_ptr<OpenFile> result(new OpenFile(file.path, descriptor));

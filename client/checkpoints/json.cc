@@ -14,13 +14,13 @@ constexpr size_t kMaxDepth = 100;
 constexpr size_t kMaxValues = 200'000;
 constexpr size_t kMaxText = 16 << 20;
 
-// Makes a Json, with limits.
+// Builds a Json, with limits.
 class Builder {
  public:
   explicit Builder(Json* root) : root_(root) {}
   const std::string& error() const { return error_; }
 
-  // What nlohmann::json::sax_parse calls; the names are its.
+  // Called by nlohmann::json::sax_parse, which defines the names.
   bool null() { return Put(nullptr); }
   bool boolean(bool value) { return Put(value); }
   bool number_integer(Json::number_integer_t value) { return Put(value); }
@@ -79,7 +79,7 @@ class Builder {
   }
 
   Json* const root_;
-  std::vector<Json*> open_;  // arrays do not grow while one of their elements is open
+  std::vector<Json*> open_;  // an array does not grow while one of its elements is open
   std::string key_, error_;
   size_t values_ = 0;
 };
@@ -88,7 +88,7 @@ std::string DumpOne(const Json& json) {
   return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
 }
 
-// `line`: a line break and the spaces before what is appended.
+// `line`: a line break and the indentation of what is appended.
 void AppendJson(const Json& json, const std::string& line, std::string* text) {
   if (json.is_binary()) {
     text->append(json.get_binary().begin(), json.get_binary().end());

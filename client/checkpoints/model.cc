@@ -24,7 +24,7 @@ namespace {
 constexpr uint64_t kMaxConfig = 4 << 20;
 constexpr uint64_t kMaxIndex = 64 << 20;
 constexpr size_t kMaxShards = 10'000;
-// Of what headers say: names, shapes and metadata are kept.
+// The most bytes of names, shapes and metadata from headers, which are kept in memory.
 constexpr uint64_t kMaxKept = 128 << 20;
 constexpr char kOneShard[] = "model.safetensors";
 
@@ -61,9 +61,9 @@ absl::Status ReadSafetensors(const OpenFile& file, Shard* shard) {
   return absl::OkStatus();
 }
 
-// About the memory that what is kept of a shard's header takes.
+// The approximate memory of the kept contents of a shard's header.
 uint64_t Kept(const Shard& shard) {
-  constexpr uint64_t kBlock = 32, kNode = 160;  // of the allocator, and of a map's entry
+  constexpr uint64_t kBlock = 32, kNode = 160;  // of the allocator, and of an entry of a map
   uint64_t bytes = 0;
   for (const Tensor& tensor : shard.tensors) {
     bytes += sizeof(Tensor) + kBlock + tensor.name.size() + tensor.shape.size() * sizeof(int64_t);
@@ -93,8 +93,8 @@ absl::Status OpenShard(Model* model, const std::string& path, const std::string&
   return absl::OkStatus();
 }
 
-// Calls visit(tensor, its shard) for the weight_map of an index, until one fails. `rest` becomes
-// the index without it. The index is not kept: as JSON it takes several times its size.
+// Calls visit(tensor, its shard) for the weight_map of an index, until a call fails. `rest` becomes
+// the index without it. The weight_map is not kept: as JSON it takes several times its size.
 absl::Status VisitIndex(
     const InputFile& file, std::string* rest,
     absl::FunctionRef<absl::Status(absl::string_view, absl::string_view)> visit) {
@@ -141,7 +141,7 @@ absl::Status VisitIndex(
   return absl::OkStatus();
 }
 
-// The names of shards that an index lists, each a file beside it, and the rest of the index.
+// Reads the names of shards in an index, each a file beside it, and the rest of the index.
 absl::StatusOr<std::vector<std::string>> ReadIndex(Model* model) {
   const std::string& path = model->index_file->path;
   absl::flat_hash_set<std::string> found;
@@ -170,7 +170,7 @@ absl::StatusOr<std::vector<std::string>> ReadIndex(Model* model) {
   return names;
 }
 
-// The index says of each tensor where it is, and says nothing else.
+// Checks that the index has the right shard for each tensor, and nothing else.
 absl::Status CheckIndex(const Model& model) {
   const std::string& path = model.index_file->path;
   std::vector<std::vector<bool>> listed;

@@ -15,7 +15,7 @@
 namespace quantd::checkpoints {
 namespace {
 
-// Digits of a double, more than there can be.
+// The most digits of a double, with room to spare.
 constexpr uint64_t kLongestNumber = 32;
 
 uint64_t AlignUp(uint64_t value, uint64_t alignment) {
@@ -98,7 +98,7 @@ absl::Status AddJob(const Model& model, const Conversion& conversion, Place plac
   return status;
 }
 
-// What grows by doubling takes up to three times the memory.
+// Reserves memory, because growth by doubling takes up to three times as much.
 void Reserve(const Conversion& conversion, size_t tensors, OutputFile* file) {
   size_t parts = 1;
   if (!conversion.target.decodes) {
@@ -119,7 +119,7 @@ absl::Status CheckNames(const OutputFile& file) {
   return absl::OkStatus();
 }
 
-// The key of the type of most tensors, and what stands before and behind it.
+// The keys, with the type of most tensors replaced, as pieces with the bytes before and after it.
 std::vector<HeaderPiece> GgufKeys(const Model& model, const Conversion& conversion) {
   const std::string type = GgufUint32Key(
       "general.file_type", static_cast<uint32_t>(Info(conversion.target.layout).ggml_file));
@@ -151,7 +151,7 @@ std::vector<HeaderPiece> GgufKeys(const Model& model, const Conversion& conversi
 std::string SafetensorsBegin(OutputFile* file) {
   std::vector<uint32_t> order(file->tensors.size());
   std::iota(order.begin(), order.end(), 0);
-  // By falling size, as the format's own library does, so that each is aligned; then as they come.
+  // By decreasing size, like the format's own library, so that each is aligned; then in order.
   const auto key = [file](uint32_t i) {
     const OutputTensor& tensor = file->tensors[i];
     const cli::ElementType* type = cli::FindBySafetensors(tensor.dtype);
@@ -180,7 +180,7 @@ absl::StatusOr<OutputFile> PlanSafetensors(const Model& model, const Conversion&
   file.name = name;
   file.metadata = shard.metadata;
   Reserve(conversion, shard.tensors.size(), &file);
-  // A header that would not be read again is refused before it takes memory.
+  // A header that readers would refuse is refused before memory is used for it.
   cli::HeaderSizes sizes;
   for (uint32_t i = 0; i < shard.tensors.size(); ++i) {
     absl::Status status = AddJob(model, conversion, {index, i}, &file);
@@ -193,7 +193,7 @@ absl::StatusOr<OutputFile> PlanSafetensors(const Model& model, const Conversion&
     if (!status.ok()) return ContentError(status.message());
   }
   if (absl::Status status = CheckNames(file); !status.ok()) return status;
-  // Room for texts with a number of their own: their shape and place may have more digits.
+  // Texts that differ in length need room: their shape and offsets may have more digits.
   const bool texts_differ = !conversion.target.decodes && NeedsFacts(conversion.target.layout);
   std::vector<uint64_t> bytes;
   for (OutputTensor& tensor : file.tensors) {

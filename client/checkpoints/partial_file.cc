@@ -21,7 +21,7 @@ namespace {
 constexpr mode_t kMode = 0666;
 constexpr uint64_t kPiece = 1 << 20;
 
-// Errors with which a file system says that it cannot copy by itself.
+// Errors that mean that a file system can't copy by itself.
 bool CannotCopy(int error) {
   return error == EXDEV || error == EINVAL || error == ENOSYS || error == EOPNOTSUPP ||
          error == EBADF || error == ETXTBSY || error == EPERM;
@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<PartialFile>> PartialFile::Create(const std::stri
   for (;;) {
     file->descriptor_ = open(temporary.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMode);
     if (file->descriptor_ < 0) return file->Cannot(errno);
-    // Another process may be making the same file (ConvertOptions::shards).
+    // Another process may be writing the same file (ConvertOptions::shards).
     if (flock(file->descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       close(std::exchange(file->descriptor_, -1));
       return absl::AlreadyExistsError(absl::StrCat("another process is making ", path));
@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<PartialFile>> PartialFile::Create(const std::stri
                       stat(temporary.c_str(), &there) == 0 && ours.st_dev == there.st_dev &&
                       ours.st_ino == there.st_ino;
     if (same) break;
-    close(std::exchange(file->descriptor_, -1));  // it was given its name meanwhile
+    close(std::exchange(file->descriptor_, -1));  // it was renamed to its final name meanwhile
   }
   if (ftruncate(file->descriptor_, 0) != 0) return file->Cannot(errno);
   return file;
@@ -84,7 +84,7 @@ absl::Status PartialFile::Copy(const OpenFile& from, uint64_t from_offset, uint6
     const ssize_t copied = copy_file_range(from.descriptor(), &in, descriptor_, &out, bytes, 0);
     if (copied < 0 && errno == EINTR) continue;
     if (copied < 0 && !CannotCopy(errno)) return Cannot(errno);
-    if (copied <= 0) break;  // at the end of the file reading says what is wrong
+    if (copied <= 0) break;  // at the end of the file, reading reports the error
     bytes -= static_cast<uint64_t>(copied);
   }
   std::vector<uint8_t> buffer(std::min(bytes, kPiece));

@@ -38,7 +38,7 @@ absl::StatusOr<std::string> Contents(const Model& model, const Tensor& tensor, P
   return bytes;
 }
 
-// What a weight is, before its parts are looked for.
+// A weight before its parts are searched.
 struct Found {
   WeightRequest request;
   WeightFacts facts;
@@ -48,7 +48,7 @@ class Finder {
  public:
   explicit Finder(const Model& model) : model_(model) {}
 
-  // The weight that tensor `place` marks; nullopt when it marks none.
+  // The weight that the tensor `place` belongs to as its mark; nullopt if it marks none.
   absl::StatusOr<std::optional<QuantizedWeight>> At(Place place) {
     const Tensor& tensor = model_.tensor(place);
     const absl::string_view name = tensor.name;
@@ -94,7 +94,7 @@ class Finder {
   }
 
  private:
-  // int4, nvfp4 and mxfp4: `weight`_packed and what goes with it.
+  // int4, nvfp4 and mxfp4: `weight`_packed and its other parts.
   absl::StatusOr<Found> Packed(absl::string_view weight, const Tensor& packed, Place) {
     const Tensor* scale = model_.Find(absl::StrCat(weight, "_scale"));
     if (scale == nullptr) return Bad(packed.name, "it has no scale beside it");
@@ -140,7 +140,7 @@ class Finder {
     return Found{{layout, scale->type, {lengths[0], lengths[1]}}, {}};
   }
 
-  // int8 and fp8: the scale's shape says for what it is.
+  // int8 and fp8: the scale's shape tells the layout.
   absl::StatusOr<Found> Codes(const Tensor& codes, const Tensor& scale) {
     if (codes.shape.size() != 2) {
       return Bad(codes.name, absl::StrCat("it has ", codes.shape.size(), " dimensions, not 2"));
@@ -166,7 +166,7 @@ class Finder {
     return Found{{layout, scale.type, codes.shape}, {}};
   }
 
-  // bitsandbytes' nf4 and fp4: a text says all.
+  // bitsandbytes' nf4 and fp4: a text describes everything.
   absl::StatusOr<Found> FourBits(absl::string_view weight) {
     for (const char* type : {"nf4", "fp4"}) {
       const std::string name = absl::StrCat(weight, ".quant_state.bitsandbytes__", type);
@@ -218,7 +218,7 @@ class Finder {
     return found;
   }
 
-  // Finds the parts, and compares them with what the weight must have.
+  // Finds the parts, and compares them with those that the weight must have.
   absl::Status Complete(const WeightRequest& request, QuantizedWeight* result) {
     absl::StatusOr<WeightPlan> plan = PlanWeight(request);
     if (!plan.ok()) return Bad(result->name, plan.status().message());

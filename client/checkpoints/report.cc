@@ -31,7 +31,7 @@ std::string Report::Text() const {
 }
 
 std::string Report::Json(absl::string_view more) const {
-  // A tensor at a time: as one document of a JSON library it would take several times the memory.
+  // One tensor at a time: as a document of a JSON library it would take several times the memory.
   std::string text = absl::StrCat("{\n", more, "  \"tensors\": [");
   absl::string_view comma = "\n";
   for (const ReportedTensor& tensor : tensors) {

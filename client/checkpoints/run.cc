@@ -14,12 +14,12 @@
 namespace quantd::checkpoints {
 namespace {
 
-// Below this a thread takes a whole weight, so that nobody waits at its end.
+// Smaller weights are processed by one thread each, so that threads do not wait at the end of each.
 constexpr uint64_t kSmall = 4 << 20;
-// Of weights that are measured, then encoded while they are in the page cache.
+// The bytes of weights that are measured, then encoded while they are in the page cache.
 constexpr uint64_t kBatch = 64 << 20;
 constexpr uint64_t kCopyPiece = 8 << 20;
-// So much of a tensor is asked for before it is read.
+// The bytes of a tensor that are prefetched.
 constexpr uint64_t kAhead = 8 << 20;
 
 // A tensor of the model.
@@ -74,7 +74,7 @@ absl::Status Runner::RunTasks(absl::Span<const uint64_t> bytes, const Task& task
       continue;
     }
     std::mutex guard;
-    size_t failed = end;  // the first that did
+    size_t failed = end;  // the first task that failed
     absl::Status first;
     executor_.ParallelFor(end - begin, [&](size_t i) {
       const size_t index = begin + i;

@@ -9,7 +9,7 @@
 namespace quantd::checkpoints {
 namespace {
 
-// `gguf:f32` is a type of tensors in a .gguf, and nothing to convert a model to.
+// `gguf:f32` is a type of tensors in a .gguf; models can't be converted to it.
 bool IsOffered(const LayoutInfo& info) { return info.encodes && info.layout != Layout::kGgufF32; }
 
 }  // namespace

@@ -41,7 +41,7 @@ bool IsMountPoint(const std::string& path) {
          (found.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-// The first file that is not what it was.
+// The first file that has changed.
 std::string FirstChange(const Json& was, const Json& is) {
   const auto text = [](const Json& files, const std::string& name) {
     const auto file = files.find(name);
@@ -63,7 +63,7 @@ std::string FirstChange(const Json& was, const Json& is) {
   return "";
 }
 
-// Of a state that a run did not come to finish writing.
+// Whether it is a state that a run has not finished writing.
 bool IsUnfinishedState(absl::string_view name) {
   return absl::StartsWith(name, kState) && absl::EndsWith(name, ".tmp");
 }
@@ -72,7 +72,8 @@ absl::Status CannotWrite(const std::string& path) {
   return FileError(errno, absl::StrCat("cannot write ", path));
 }
 
-// Renames a folder, and back: not all can be, such as those of a lower layer of overlayfs.
+// Renames a folder, and back: this fails for some folders, such as those of a lower layer of
+// overlayfs.
 absl::Status CheckRename(const std::string& path) {
   const std::string other =
       absl::StrCat(cli::FolderOf(path), "/.quantctl-", cli::UniqueName(), ".tmp");
@@ -136,7 +137,8 @@ absl::Status Workplace::CheckOut() const {
                                    "config.json"));
 }
 
-// Neither the model nor a file of it, which may be a link, lies in `place`, nor that in the model.
+// Checks that neither the model nor a file of it, which may be a link, is in `place`, and vice
+// versa.
 absl::Status Workplace::CheckApart(const std::string& place) const {
   const std::string what = place == path_
                                ? absl::StrCat(path_, ", where --output ", options_.out, " is made,")
@@ -156,7 +158,7 @@ absl::Status Workplace::CheckApart(const std::string& place) const {
 absl::Status Workplace::Lock() {
   descriptor_ = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ < 0) return CannotWrite(path_);
-  // One that was killed just now may still hold it.
+  // A process that was just killed may still hold the lock.
   for (int tries = 0; flock(descriptor_, (options_.shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0;
        ++tries) {
     if (errno != EWOULDBLOCK) return absl::OkStatus();  // a file system without locks
@@ -190,7 +192,7 @@ absl::Status Workplace::Begin() {
     std::error_code error;
     std::vector<std::string> old;
     for (const auto& entry : fs::directory_iterator(path_, error)) {
-      // The state stays until another takes its place: without it nobody may erase the rest.
+      // The state stays until another one replaces it: without it no run may erase the rest.
       if (entry.path().filename() != kState) old.push_back(entry.path());
     }
     for (const std::string& path : old) {
@@ -203,7 +205,7 @@ absl::Status Workplace::Begin() {
 absl::StatusOr<std::optional<Json>> Workplace::ReadState() const {
   absl::StatusOr<InputFile> file;
   absl::StatusOr<std::string> text;
-  // Between the look and the reading, others that begin here may put theirs into its place.
+  // Between the check and the reading, other processes that begin here may replace the state.
   for (int tries = 0; tries == 0 || (!text.ok() && tries < kStateTries); ++tries) {
     file = InputFile::Of(PathOf(kState), kState);
     if (absl::IsNotFound(file.status())) return std::nullopt;
@@ -221,7 +223,7 @@ absl::StatusOr<std::optional<Json>> Workplace::ReadState() const {
   return *std::move(found);
 }
 
-// OUT.partial is what a run has made: its state lies there, or nothing else does.
+// Whether OUT.partial was made by a run: it contains a run's state, or nothing else.
 absl::Status Workplace::CheckOwn() const {
   std::error_code error;
   std::string other;
@@ -230,7 +232,7 @@ absl::Status Workplace::CheckOwn() const {
     if (!IsUnfinishedState(name)) other = name;
   }
   if (error) return FileError(error.value(), absl::StrCat("cannot read ", path_));
-  // Looked for last: of several processes that begin here, each writes it before any other file.
+  // Checked last: each of several processes that begin here writes it before any other file.
   const absl::StatusOr<std::optional<Json>> state = ReadState();
   if (!state.ok()) return state.status();
   if (state->has_value() || other.empty()) return absl::OkStatus();
@@ -253,7 +255,7 @@ absl::Status Workplace::TakeOver() {
 }
 
 absl::Status Workplace::CheckState(const Json& found) const {
-  // As it would be read again: names and patterns that are not UTF-8 are written as what is.
+  // As it would be read again: names and patterns that are not UTF-8 are written in a changed form.
   const absl::StatusOr<Json> state = ParseJson(DumpJson(options_.state), PathOf(kState));
   if (!state.ok()) return state.status();
   for (const auto& [key, value] : state->items()) {
@@ -274,7 +276,7 @@ absl::Status Workplace::CheckState(const Json& found) const {
   return absl::OkStatus();
 }
 
-// Removes what an earlier run did not finish; refuses to touch anything that is not of it.
+// Removes unfinished files of an earlier run; refuses to touch anything else.
 absl::Status Workplace::RemoveUnfinished() const {
   const absl::StatusOr<std::vector<InputFile>> files = ListFiles(path_);
   if (!files.ok()) return files.status();
@@ -303,7 +305,7 @@ absl::Status Workplace::WriteState() const {
   return WriteFile(temporary, PathOf(kState), DumpJson(options_.state));
 }
 
-// Where the state is once OUT.partial has become OUT.
+// The path of the state after OUT.partial was renamed to OUT.
 std::string Workplace::StateOfOut() const { return absl::StrCat(options_.out, "/", kState); }
 
 std::string Workplace::PathOf(const std::string& name) const {
@@ -322,19 +324,19 @@ absl::Status Workplace::Replace(const std::string& from) const {
     if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to, RENAME_NOREPLACE) == 0) {
       return absl::OkStatus();
     }
-    // A file system that cannot tell; whether OUT is there was looked at before.
+    // The file system does not support the check; whether OUT exists was checked before.
     if (errno != EINVAL && errno != ENOSYS) return CannotWrite(options_.out);
   }
   struct stat status;
   if (options_.is_folder && Exists(options_.out, &status)) {
     if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to, RENAME_EXCHANGE) == 0) {
-      unlink(StateOfOut().c_str());  // at once: what was OUT takes a while to remove
+      unlink(StateOfOut().c_str());  // at once, because removing the old OUT takes a while
       return RemoveAll(from);
     }
-    // Some file systems can't exchange, and overlayfs not a folder of a lower layer (EXDEV). What
-    // can't be renamed for another reason can't be replaced at all.
+    // Some file systems can't exchange, and overlayfs can't for folders of a lower layer (EXDEV). A
+    // folder that can't be renamed for another reason can't be replaced at all.
     if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) return CannotWrite(options_.out);
-    // Before OUT is removed: what is to replace it may be the one that can't be renamed.
+    // Before OUT is removed, because its replacement may be the one that can't be renamed.
     if (absl::Status renamed = CheckRename(from); !renamed.ok()) return renamed;
     if (absl::Status removed = RemoveAll(options_.out); !removed.ok()) return removed;
   }
@@ -346,7 +348,7 @@ absl::Status Workplace::Publish() {
   const cli::SignalsWait wait;
   absl::Status status = Replace(options_.is_folder ? path_ : PathOf(cli::NameOf(options_.out)));
   if (!status.ok()) return status;
-  // After the rename: until then it says whose OUT.partial is.
+  // After the rename: until then the state says whose OUT.partial it is.
   const std::string state = options_.is_folder ? StateOfOut() : PathOf(kState);
   if (unlink(state.c_str()) != 0 && errno != ENOENT) return CannotWrite(state);
   if (options_.is_folder) {
