@@ -1,5 +1,5 @@
-// quantctl: the command line of quantd. Parses, runs one command, and turns what went wrong into
-// one line and an exit code.
+// quantctl: the command line of quantd. Parses the arguments, runs one command, and converts errors
+// to one line and an exit code.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -49,19 +49,19 @@ absl::Status Run(int argc, char** argv) {
     status = quantd::cli::RunHealth(options);
   }
   errno = 0;
-  // What failed before the last bytes is known to ferror alone.
+  // Only ferror reports failures before the last bytes.
   if (status.ok() && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)) {
     return absl::ErrnoToStatus(errno == 0 ? EIO : errno, "cannot write to standard output");
   }
   return status;
 }
 
-// Those of standard input, output and error that are closed become such that nothing can be written
-// to: else the next file that is opened has their number, and gets what is printed.
+// Opens standard input, output and error where they are closed, such that writing fails. Otherwise
+// the next opened file would get their number, and would receive what is printed.
 void OpenStandardDescriptors() {
   int opened = 0;
   do {
-    opened = open("/dev/null", O_RDONLY);  // the lowest number that is free
+    opened = open("/dev/null", O_RDONLY);  // the lowest free number
   } while (opened >= 0 && opened <= STDERR_FILENO);
   if (opened >= 0) close(opened);
 }
@@ -75,13 +75,13 @@ int Fail(const absl::Status& status) {
 
 int main(int argc, char** argv) {
   OpenStandardDescriptors();
-  // gRPC's own log would repeat, in many lines, what the message below says.
+  // gRPC's own log would repeat the message below in many lines.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   quantd::cli::HandleSignals();
   try {
     const absl::Status status = Run(argc, argv);
     return status.ok() ? 0 : Fail(status);
-  } catch (const std::exception& error) {  // no memory, no threads
+  } catch (const std::exception& error) {  // out of memory or threads
     return Fail(absl::ResourceExhaustedError(
         std::string("the system gave no memory, or no threads: ") + error.what()));
   }
